@@ -20,8 +20,11 @@ export type Face = {
   openStream(request: NeutralRequest, facts: { model: string }): StreamWriter
 }
 
-/** `model` is the `provider/model` that served; `costUsd` is missing when no price is known. */
-export type ReplyFacts = { model: string; costUsd?: number; usage: Usage }
+/**
+ * `model` is the `provider/model` that served; `costUsd` is missing when no price is known. `request` is the one that is
+ * answered, for the few replies whose shape depends on how the client asked.
+ */
+export type ReplyFacts = { model: string; costUsd?: number; usage: Usage; request?: NeutralRequest }
 
 /** Writes one streamed reply as the text of server-sent events. */
 export type StreamWriter = {
