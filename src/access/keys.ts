@@ -24,18 +24,21 @@ export type FirstKey = { created: true; secret: string } | { created: false }
 
 /** Opens the door to the keys of a store. `now` gives Unix milliseconds. */
 export function openAccess(store: Pick<Store, 'keys'>, { now = Date.now, rereadMs = defaultRereadMs } = {}): Access {
-  const known = new LRUCache<string, KeyRecord>({ max: mostKnown, ttl: rereadMs, perf: { now } })
+  const known = new LRUCache<string, { key: KeyRecord; readAt: number }>({ max: mostKnown })
   store.keys.onChange((changed) => known.delete(changed.toString('hex')))
 
   const identify = (secret: string | undefined): Key => {
     if (!secret) throw new RouterError('missing_key', `No API key. ${howToSend}`)
     const digest = hash('sha256', secret, 'hex')
-    let key = known.get(digest)
-    if (!key) {
-      key = read(digest)
-      known.set(digest, key)
+    const at = now()
+    let entry = known.get(digest)
+    // A clock that was set back must not make an entry look young.
+    if (!entry || at - entry.readAt >= rereadMs || at < entry.readAt) {
+      entry = { key: read(digest), readAt: at }
+      known.set(digest, entry)
     }
-    const state = keyState(key, now())
+    const { key } = entry
+    const state = keyState(key, at)
     if (state !== 'active') throw new RouterError('invalid_key', `This API key is ${state}. Use another key.`)
     return key
   }

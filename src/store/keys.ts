@@ -70,9 +70,9 @@ export function keys(db: Connection) {
       @createdById, @createdByEmail, @createdAt, @expiresAt)`)
   const byId = db.prepare<[string], Row>('SELECT * FROM api_keys WHERE id = ?').safeIntegers()
   const byHash = db.prepare<[Buffer], Row>('SELECT * FROM api_keys WHERE hash = ?').safeIntegers()
-  const all = db.prepare<[], Row>('SELECT * FROM api_keys ORDER BY created_at, id').safeIntegers()
+  const all = db.prepare<[], Row>('SELECT * FROM api_keys ORDER BY created_at, rowid').safeIntegers()
   const ofOrganization = db
-    .prepare<[string], Row>('SELECT * FROM api_keys WHERE organization = ? ORDER BY created_at, id')
+    .prepare<[string], Row>('SELECT * FROM api_keys WHERE organization = ? ORDER BY created_at, rowid')
     .safeIntegers()
   const any = db.prepare('SELECT 1 FROM api_keys LIMIT 1')
   const revoke = db.prepare('UPDATE api_keys SET revoked_at = ? WHERE id = ? AND revoked_at IS NULL')

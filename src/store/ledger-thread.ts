@@ -12,13 +12,16 @@ export type LedgerWriter = {
   close(): Promise<void>
 }
 
-/** A writer with its own thread and connection, so that waiting for the disk never stops the event loop. A thread that ended is started again. */
-export function ledgerThread(path: string): LedgerWriter {
+/**
+ * A writer with its own thread and connection, so that waiting for the disk never stops the event loop. A thread that
+ * ended is started again with the next batch.
+ */
+export function ledgerThread(path: string, script = new URL('./ledger-worker.ts', import.meta.url)): LedgerWriter {
   let worker: Worker | undefined
   let waiting: { resolve(refused: Refused[]): void; reject(error: StoreError): void } | undefined
 
   const start = (): Worker => {
-    const started = new Worker(new URL('./ledger-worker.ts', import.meta.url), { workerData: { path } })
+    const started = new Worker(script, { workerData: { path } })
     let reason = 'it ended'
     started.on('message', (answer: WorkerAnswer) => {
       if ('refused' in answer) waiting?.resolve(answer.refused)

@@ -11,7 +11,7 @@ export function ledger(db: Connection) {
   const byId = db.prepare<[string], LedgerRow>('SELECT * FROM ledger WHERE id = ?').safeIntegers()
   const ofKey = db
     .prepare<[string, number, number], LedgerRow>(
-      'SELECT * FROM ledger WHERE key = ? AND at >= ? AND at < ? ORDER BY at, id',
+      'SELECT * FROM ledger WHERE key = ? AND at >= ? AND at < ? ORDER BY at, rowid',
     )
     .safeIntegers()
   return {

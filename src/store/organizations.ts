@@ -20,7 +20,7 @@ export function organizations(db: Connection) {
   const insert = db.prepare('INSERT INTO organizations (id, name, created_at) VALUES (?, ?, ?)')
   const byId = db.prepare<[string], Row>(`${select} WHERE id = ?`).safeIntegers()
   const byName = db.prepare<[string], Row>(`${select} WHERE name = ?`).safeIntegers()
-  const all = db.prepare<[], Row>(`${select} ORDER BY created_at, id`).safeIntegers()
+  const all = db.prepare<[], Row>(`${select} ORDER BY created_at, rowid`).safeIntegers()
   const insertCredit = db.prepare(
     'INSERT INTO credits (id, organization, nano, note, created_at) VALUES (?, ?, ?, ?, ?)',
   )
