@@ -8,7 +8,8 @@ import type { JsonObject } from '../../src/core/json.ts'
 import type { Citation, Part, ToolCallPart, ToolResultPart } from '../../src/core/parts.ts'
 import type { Reply } from '../../src/core/reply.ts'
 import type { Message, NeutralRequest, TargetFacts, Tool, ToolChoice } from '../../src/core/request.ts'
-import type { Provider } from '../../src/manifest/provider.ts'
+import { declaredLosses, lostExtensions } from '../../src/manifest/losses.ts'
+import type { ChatEndpoint, Provider } from '../../src/manifest/provider.ts'
 import { refusal } from '../../src/upstream/failure.ts'
 import { type Recording, recordedEvents, recordings, recordingsMissing } from '../helpers/recordings.ts'
 import { benchDialect, type Example, type Replayed, traitsOf } from './replay.ts'
@@ -473,31 +474,44 @@ describe('a request', () => {
 
   test('reports what it cannot carry, and only when it was asked for', async () => {
     const seen = { type: 'image' as const, data: 'aGk=', media_type: 'image/png', detail: 'high', cache: {} }
-    const foreign: Part[] = [
-      { type: 'opaque', body: {}, by: 'another' },
-      { type: 'search', query: 'x', by: 'another' },
-    ]
     const asked: Asked = {
       messages: [
         { role: 'user', name: 'Ada', parts: [seen, { type: 'file', data: 'aGk=', filename: 'a.pdf' }] },
-        { role: 'assistant', parts: [...foreign, { type: 'audio', id: 'audio_1' }] },
+        {
+          role: 'assistant',
+          parts: [
+            { type: 'search', query: 'x', by: 'another' },
+            { type: 'audio', id: 'audio_1' },
+          ],
+        },
       ],
       tools: [{ kind: 'custom', name: 'c', cache: {} }],
       tool_choice: 'required',
       parallel_tool_calls: false,
-      web_search: { max_uses: 1, allowed_domains: [], blocked_domains: [], user_location: {}, context_size: 'low' },
+      web_search: {
+        max_uses: 1,
+        allowed_domains: ['a.example'],
+        blocked_domains: ['b.example'],
+        user_location: {},
+        context_size: 'low',
+      },
+      logit_bias: {},
+      prediction: {},
+      verbosity: 'low',
+      cache: {},
+      user: 'u',
+      safety_identifier: 's',
+      metadata: {},
+      moderation: {},
       n: 2,
       store: true,
       audio: { voice: 'Kore', format: 'mp3' },
       service_tier: 'scale',
-      extensions: { top_a: 1 },
+      extensions: { safety_settings: [], top_a: 1 },
     }
-    const always = ['logit_bias', 'prediction', 'verbosity', 'cache', 'user', 'safety_identifier', 'metadata']
-    const conditional = gemini.losses.flatMap(({ field, when }) => (when ? field : []))
-    const elsewhere = ['web_search', 'reasoning']
-    expect(await losses(asked)).toEqual(conditional.filter((field) => !elsewhere.includes(field)))
-    const plain = gemini.losses.flatMap(({ field, when }) => (when ? [] : field))
-    expect(plain).toEqual([...always, 'moderation'])
+    const elsewhere = ['web_search', 'reasoning', 'extensions']
+    const all = gemini.losses.map(({ field }) => field).filter((field) => !elsewhere.includes(field))
+    expect(await losses(asked)).toEqual([...all, 'top_a'])
     expect(await losses({ n: 1, store: false, parallel_tool_calls: true, service_tier: 'auto', tools: [f] })).toEqual(
       [],
     )
@@ -587,13 +601,11 @@ async function sent(request: Asked, model = 'gemini-3.5-flash'): Promise<Chunk> 
   return body
 }
 
-async function losses(request: Asked, model = 'gemini-3.5-flash'): Promise<string[]> {
-  const input = { ...whole(request, model), target: target(model) }
-  const lost: string[] = []
-  for (const { field, when } of gemini.losses) {
-    if (when ? (await when.run(input)) === true : field in request) lost.push(field)
-  }
-  return lost
+async function losses(asked: Asked, model = 'gemini-3.5-flash'): Promise<string[]> {
+  const request = whole(asked, model)
+  const chat = gemini as unknown as ChatEndpoint
+  const met = await declaredLosses(chat, request, { ...request, target: target(model) })
+  return [...met.filter((field) => field !== 'extensions'), ...lostExtensions(chat, met, request)]
 }
 
 describe.skipIf(recordingsMissing)('every recorded request of the OpenAI format', () => {
