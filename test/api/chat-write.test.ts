@@ -478,7 +478,7 @@ describe('a streamed reply', () => {
   it('says what the whole reply says, in whatever pieces it comes', () => {
     fc.assert(
       fc.property(arbitraryParts, (parts) => {
-        const events = eventsOf(replyOf(parts))
+        const events = eventsOf(replyOf(parts, { finish_raw: 'stop_sequence', stop_sequence: 'END' }))
         const whole = choiceOf(completion(fold(events, foldFacts)))
         const { index, logprobs, ...said } = whole
         const expected = JSON.parse(JSON.stringify(said))

@@ -1,8 +1,7 @@
 import type { StreamEvent } from '../../core/events.ts'
 import type { Json, JsonObject } from '../../core/json.ts'
 import type { Part, ToolCallPart } from '../../core/parts.ts'
-import { defined } from './check.ts'
-import { finishOf, lateMembers, mediaOf, reasoningBreak, replyId, writeLogprobs, writeSeal } from './write.ts'
+import { endingOf, lateMembers, mediaOf, reasoningBreak, replyId, writeLogprobs, writeSeal } from './write.ts'
 
 /** What chunks depend on: the model that serves, whether usage will follow, and whether calls take their former shape. */
 export type ChunkFacts = { model: string; includeUsage: boolean; former: boolean }
@@ -114,11 +113,11 @@ export class Chunks {
     return this.#facts.former || Object.keys(seal).length === 0 ? empty : empty + this.#call(index, seal)
   }
 
-  #finish({ finish, raw, stop_sequence }: Told<'finish'>): string {
+  #finish(event: Told<'finish'>): string {
     const late = lateMembers(this.#closed.filter((part) => part !== undefined))
     const said = Object.keys(late).length > 0 ? this.#members(late) : ''
-    const why = { ...finishOf(finish, this.#facts.former), ...defined({ native_finish_reason: raw, stop_sequence }) }
-    return `${said}${this.#head}{},"logprobs":null,${JSON.stringify(why).slice(1, -1)}${this.#end}`
+    const ending = JSON.stringify(endingOf(event, this.#facts.former)).slice(1, -1)
+    return `${said}${this.#head}{},"logprobs":null,${ending}${this.#end}`
   }
 
   #members(delta: JsonObject): string {
