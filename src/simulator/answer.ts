@@ -84,8 +84,7 @@ function resultsIn(messages: SimulatedMessage[]): string[] {
 
 function thoughtOn(request: SimulatedRequest, last: SimulatedMessage): string {
   const count = tokensOf(last.text).length
-  const next =
-    tools.length > 0 && calls !== 'none' && last.role !== 'tool' ? 'I should use a tool.' : 'I should answer.'
+  const next = callsFor(request, last).length > 0 ? 'I should use a tool.' : 'I should answer.'
   return `The last message has ${count} tokens. ${next}`
 }
 
