@@ -28,7 +28,8 @@ let ajv: Ajv2020 | undefined
 /** Schemas are compiled once, when a file of their kind is first read. */
 function validator(kind: FileKind) {
   if (!ajv) {
-    ajv = new Ajv2020({ allErrors: true, verbose: true, allowUnionTypes: true })
+    // The schemas are our own, and a test holds them against the meta-schema: no need to do so at every start.
+    ajv = new Ajv2020({ allErrors: true, verbose: true, allowUnionTypes: true, meta: false, validateSchema: false })
     ajv.addVocabulary(['patternErrorMessage', 'x-restart'])
     for (const name of ['catalog', 'provider', 'dialect', 'config'] as const) ajv.addSchema(readSchema(name))
   }
