@@ -302,6 +302,15 @@ describe('content', () => {
     expect(bench.losses.map(({ field }) => field)).toContain('parts.audio')
   })
 
+  test('pictures that an assistant made are not shown to it again', async () => {
+    const image: Message['parts'] = [{ type: 'image', data: 'AA==', media_type: 'image/png' }]
+    const drawn: Message = { role: 'assistant', parts: [{ type: 'text', text: 'Here.' }, ...image] }
+    const messages = [...asking().messages, drawn, ...asking().messages]
+    expect((await sent({ messages })).messages).toMatchObject([{}, { content: [{ type: 'text' }] }, {}])
+    expect(await lost(asking({ messages }))).toEqual(['parts.image'])
+    expect(await lost(asking({ messages: [{ role: 'user', parts: image }] }))).toEqual([])
+  })
+
   test('sealed parts go back to their maker only', async () => {
     const by = (maker: string): Message => ({
       role: 'assistant',
