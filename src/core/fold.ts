@@ -1,6 +1,6 @@
 import type { ProviderEvent, StreamEvent } from './events.ts'
 import { isObject, type Json, type JsonObject } from './json.ts'
-import type { OpaquePart, Part, ReasoningPart, SearchPart, TextPart, ToolCallPart } from './parts.ts'
+import type { Citation, OpaquePart, Part, ReasoningPart, SearchPart, TextPart, ToolCallPart } from './parts.ts'
 import type { Finish, Reply } from './reply.ts'
 import { mergeUsage, type Usage } from './usage.ts'
 
@@ -158,11 +158,14 @@ export class Fold {
     if (part.arguments) out.push({ type: 'delta', index, part: 'tool_call', arguments: part.arguments })
   }
 
-  #takeCitation(citation: NonNullable<ProviderEvent['citation']>, at: ProviderEvent['at'], out: StreamEvent[]): void {
-    const index = this.#locate('text', at, () => ({ type: 'text', text: '' }), out)
+  #takeCitation(citation: Citation, at: ProviderEvent['at'], out: StreamEvent[]): void {
+    // Without a key it speaks of what was said last, even when something else has opened since.
+    const last = at === undefined ? this.#parts.findLastIndex(({ part }) => part.type === 'text') : -1
+    const index = last >= 0 ? last : this.#locate('text', at, () => ({ type: 'text', text: '' }), out)
     const part = this.#parts[index]?.part as TextPart
-    part.citations = [...(part.citations ?? []), citation]
-    out.push({ type: 'citation', index, citation })
+    const located = at === undefined ? locate(citation, part.text) : citation
+    part.citations = [...(part.citations ?? []), located]
+    out.push({ type: 'citation', index, citation: located })
   }
 
   #takeSearch(said: NonNullable<ProviderEvent['search']>, at: ProviderEvent['at'], out: StreamEvent[]): void {
@@ -235,6 +238,15 @@ export function fold(events: ProviderEvent[], facts: FoldFacts): Reply {
   for (const event of events) folding.take(event)
   folding.end()
   return folding.reply()
+}
+
+/** Words of the reply that are cited without saying where they stand: there, when they are there. */
+function locate(citation: Citation, text: string): Citation {
+  const { cited_text, start } = citation
+  const found = cited_text && start === undefined ? text.indexOf(cited_text) : -1
+  if (!cited_text || found < 0) return citation
+  const begin = [...text.slice(0, found)].length
+  return { ...citation, start: begin, end: begin + [...cited_text].length }
 }
 
 function newCall(): ToolCallPart {

@@ -163,3 +163,16 @@ test('a text cut into deltas anywhere folds to the same reply', () => {
     }),
   )
 })
+
+test('a citation after the text finds its words in it, counted in code points', () => {
+  const { parts } = fold(
+    [
+      { text: '🐧 live here.' },
+      { tool: { name: 'f' } },
+      { citation: { url: 'u', cited_text: 'live' } },
+      { finish: 'stop' },
+    ],
+    facts,
+  )
+  expect(parts).toMatchObject([{ citations: [{ url: 'u', start: 2, end: 6 }] }, { type: 'tool_call' }])
+})
