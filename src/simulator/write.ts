@@ -16,7 +16,7 @@ export function completionOf(said: Answer, { n }: SimulatedRequest, named: Named
     ...(calls.length > 0 && { tool_calls: calls.map(callOf) }),
   }
   const choices = times(n).map((index) => ({ index, message, logprobs: null, finish_reason: finish }))
-  return { ...named, object: 'chat.completion', choices, usage: usageOf(said, n), system_fingerprint: null }
+  return { ...named, object: 'chat.completion', choices, usage: usageOf(said, n), system_fingerprint: 'fp_simulator' }
 }
 
 /** An answer as the `chat.completion.chunk`s of a stream: one token each, the choices in turn. */
@@ -26,7 +26,7 @@ export function chunksOf(said: Answer, { n, includeUsage }: SimulatedRequest, na
     ...named,
     object: 'chat.completion.chunk',
     choices,
-    system_fingerprint: null,
+    system_fingerprint: 'fp_simulator',
     ...(includeUsage && { usage }),
   })
   const pieces = deltas.flatMap((delta) =>
