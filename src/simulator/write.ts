@@ -80,7 +80,8 @@ function usageOf({ usage: { prompt, completion, reasoning } }: Answer, n: number
 
 /** A refusal in the error shape of the API. */
 export function errorOf({ status, message, param, code }: Refusal): object {
-  return { error: { message, type: status >= 500 ? 'server_error' : 'invalid_request_error', param, code } }
+  const type = status >= 500 ? 'server_error' : status === 429 ? 'rate_limit_error' : 'invalid_request_error'
+  return { error: { message, type, param, code } }
 }
 
 function times(count: number): number[] {
