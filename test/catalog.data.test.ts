@@ -2,7 +2,7 @@ import { readdirSync, readFileSync } from 'node:fs'
 import { basename, join } from 'node:path'
 import { describe, expect, test } from 'vitest'
 import { parse } from 'yaml'
-import type { ModelEntry } from '../src/catalog/model.ts'
+import type { ModelEntry } from '../src/core/model.ts'
 import { checkSchema } from '../src/manifest/schema.ts'
 import { readSource } from '../src/manifest/source.ts'
 

@@ -1,4 +1,4 @@
-import type { ModelEntry } from './model.ts'
+import type { ModelEntry } from '../core/model.ts'
 
 /** All models that are known, of all providers. */
 export type Catalog = {

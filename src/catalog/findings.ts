@@ -1,4 +1,4 @@
-import type { ModelEntry } from './model.ts'
+import type { ModelEntry } from '../core/model.ts'
 
 /** Something that is wrong with a list of models although its form is right; `path` leads to it from the list. */
 export type Finding = { path: (string | number)[]; message: string }

@@ -1,7 +1,7 @@
 import { existsSync } from 'node:fs'
 import { basename, dirname, join, resolve } from 'node:path'
 import { createCatalog } from '../catalog/catalog.ts'
-import type { ModelEntry } from '../catalog/model.ts'
+import type { ModelEntry } from '../core/model.ts'
 import type { Config } from '../config.ts'
 import { isObject } from '../core/json.ts'
 import { loadCatalog } from '../files.ts'

@@ -1,5 +1,5 @@
 import type { CatalogedModel } from '../catalog/catalog.ts'
-import type { ModelEntry } from '../catalog/model.ts'
+import type { ModelEntry } from '../core/model.ts'
 import { buildSnapshot, type Snapshot } from '../snapshot.ts'
 import { columns, type Out, problemLine, readWords } from './words.ts'
 

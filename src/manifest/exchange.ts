@@ -1,15 +1,15 @@
-import type { ModelEntry } from '../catalog/model.ts'
 import { RouterError } from '../core/errors.ts'
 import type { ProviderEvent, ProviderFailure } from '../core/events.ts'
 import { type FoldFacts, fold } from '../core/fold.ts'
 import { isObject, type JsonObject } from '../core/json.ts'
+import type { ModelEntry } from '../core/model.ts'
 import type { Part } from '../core/parts.ts'
 import { repairHistory } from '../core/repair.ts'
 import type { Reply } from '../core/reply.ts'
 import type { NeutralRequest, TargetFacts } from '../core/request.ts'
 import { eventsOf, type MappedReply } from '../core/unfold.ts'
 import { type Mapping, MappingError } from '../mapping/mapping.ts'
-import { declaredLosses, foreignOpaque, lostExtensions } from './losses.ts'
+import { declaredLosses, foreignOpaque, lostExtensions, withoutUnmapped } from './losses.ts'
 import type { ChatEndpoint, Provider } from './provider.ts'
 
 /** The model a request goes to; no entry means the catalog does not know it. */
@@ -41,7 +41,7 @@ export async function writeFor(
   const met = await declaredLosses(chat, request, (when, field) => run(provider, `losses.${field}`, when, input))
   const declared = met.filter((field) => field !== 'extensions')
   const dropped = [...declared, ...foreignOpaque(request, facts.maker), ...lostExtensions(chat, met, request)]
-  const repaired = mappingInput(repairHistory(request, chat.history), model, facts)
+  const repaired = mappingInput(repairHistory(withoutUnmapped(chat, met, request), chat.history), model, facts)
   const body = object(provider, 'request', await run(provider, 'request', chat.request, repaired))
   return { body: await patchRequest(provider, body), dropped: [...new Set(dropped)] }
 }

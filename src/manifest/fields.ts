@@ -1,5 +1,6 @@
 import type { Part } from '../core/parts.ts'
 import type { NeutralRequest } from '../core/request.ts'
+import { didYouMean } from './nearest.ts'
 
 /**
  * Every field of the neutral request. A dialect must map a `mapped` one or declare it as lost; a `free` one may be
@@ -63,11 +64,12 @@ export const partMembers = ['cache', 'citations', 'detail', 'file_id', 'filename
 
 /** Why `field` is no name of a loss; undefined when it is one. */
 export function unknownLoss(field: string): string | undefined {
-  const [first = '', second] = field.split('.')
-  if (first === 'parts') {
-    const known = [...Object.keys(partTypes), ...partMembers]
-    if (second !== undefined && known.includes(second)) return undefined
-    return `\`${field}\` is no part: after \`parts.\` comes one of ${known.join(', ')}`
+  const [first = '', second = ''] = field.split('.')
+  if (first !== 'parts') {
+    if (Object.hasOwn(neutralFields, first)) return undefined
+    return `\`${first}\` is no field of the neutral request${didYouMean(first, Object.keys(neutralFields))}`
   }
-  return Object.hasOwn(neutralFields, first) ? undefined : `\`${first}\` is no field of the neutral request`
+  const known = [...Object.keys(partTypes), ...partMembers]
+  if (known.includes(second)) return undefined
+  return `parts have no \`${second}\`${didYouMean(second, known) || `; known are ${known.join(', ')}`}`
 }

@@ -37,6 +37,43 @@ export function foreignOpaque(request: NeutralRequest, maker: string): string[] 
   return foreign ? ['parts.opaque'] : []
 }
 
+/** The request without those of the fields that its mapping does not know to be lost. The client's own is not changed. */
+export function withoutUnmapped(
+  { losses }: ChatEndpoint,
+  met: readonly string[],
+  request: NeutralRequest,
+): NeutralRequest {
+  const fields = losses.filter(({ field, unmapped }) => unmapped && met.includes(field)).map(({ field }) => field)
+  return fields.reduce(without, request)
+}
+
+function without(request: NeutralRequest, field: string): NeutralRequest {
+  const [first = '', ...rest] = field.split('.')
+  if (first !== 'parts') return withoutPath(request, [first, ...rest]) as NeutralRequest
+  const shorten = (parts: Part[]): Part[] => withoutPath(parts, rest) as Part[]
+  const messages = request.messages.map((message) => ({
+    ...message,
+    parts: shorten(message.parts).map(inResult(shorten)),
+  }))
+  return { ...request, messages, ...(request.system && { system: shorten(request.system) }) }
+}
+
+function inResult(shorten: (parts: Part[]) => Part[]): (part: Part) => Part {
+  return (part) => (part.type === 'tool_result' ? { ...part, parts: shorten(part.parts) } : part)
+}
+
+/** The value without what stands at the path: a member, or the items of a list that are of this kind or type. */
+function withoutPath(value: unknown, path: readonly string[]): unknown {
+  const [step, ...rest] = path
+  if (step === undefined || value === undefined) return undefined
+  if (Array.isArray(value)) return value.map((item) => withoutPath(item, path)).filter((item) => item !== undefined)
+  if (!isObject(value)) return value
+  if (value.kind === step || value.type === step) return rest.length > 0 ? withoutPath(value, rest) : undefined
+  const { [step]: member, ...others } = value
+  const left = rest.length > 0 ? withoutPath(member, rest) : undefined
+  return left === undefined ? others : { ...others, [step]: left }
+}
+
 /** JSONata's own notion of true, as far as a condition can give it. */
 function isTrue(result: unknown): boolean {
   return Array.isArray(result) ? result.some(isTrue) : Boolean(result)

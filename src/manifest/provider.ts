@@ -1,6 +1,6 @@
-import type { ModelEntry } from '../catalog/model.ts'
 import type { ErrorCode } from '../core/errors.ts'
 import type { Json } from '../core/json.ts'
+import type { ModelEntry } from '../core/model.ts'
 import type { HistoryRules } from '../core/repair.ts'
 import type { Api } from '../core/request.ts'
 import type { Mapping } from '../mapping/mapping.ts'
@@ -60,4 +60,9 @@ export type ChatEndpoint = {
 export type StreamForm = { path: string; format: 'sse'; eventField?: string; done?: string }
 
 /** A neutral field this provider cannot take, always or `when` the mapping over the request says true. */
-export type Loss = { field: string; when?: Mapping }
+export type Loss = {
+  field: string
+  when?: Mapping
+  /** The request mapping stands in another file and does not know of it: the field is taken out before it runs. */
+  unmapped?: boolean
+}

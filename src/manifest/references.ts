@@ -1,4 +1,4 @@
-import type { ModelEntry } from '../catalog/model.ts'
+import type { ModelEntry } from '../core/model.ts'
 import type { Dialects } from './dialect.ts'
 import { brokenReference, type Environment, resolveText } from './environment.ts'
 import type { Layer } from './layer.ts'

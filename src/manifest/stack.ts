@@ -1,3 +1,4 @@
+import type { Mapping } from '../mapping/mapping.ts'
 import type { Layer } from './layer.ts'
 import type { Problem } from './problem.ts'
 import type { ChatEndpoint, Provider, Timeouts } from './provider.ts'
@@ -41,10 +42,17 @@ export function chatOf(layers: readonly Layer[], source: Source): { chat?: ChatE
     reply,
     events,
     patch: Object.assign({}, ...parts.map(({ patch }) => patch)),
-    losses: parts.flatMap(({ losses }) => losses),
+    losses: parts.flatMap((part) =>
+      part.losses.map((loss) => (knows(part, request) ? loss : { ...loss, unmapped: true })),
+    ),
     history: Object.assign({}, ...parts.map(({ history }) => history)),
   }
   return { chat, problems: [] }
+}
+
+/** A mapping deals with the losses of its own file; of those that another file adds it knows nothing. */
+function knows({ request }: { request?: Mapping }, mapping: Mapping): boolean {
+  return request === mapping
 }
 
 function missing(source: Source, name: string, hasDialect: boolean): Problem {

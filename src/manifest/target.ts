@@ -1,4 +1,4 @@
-import type { ModelEntry } from '../catalog/model.ts'
+import type { ModelEntry } from '../core/model.ts'
 import type { Provider } from './provider.ts'
 
 /** Where a call may go: a provider and its own id of the model; no entry means the catalog does not know the model. */

@@ -1,7 +1,7 @@
 import { createHash } from 'node:crypto'
-import { ascending, type BilledTier, billedTier, type Tier } from '../api/models/tier.ts'
-import type { ModelEntry } from '../catalog/model.ts'
 import type { Cost } from '../core/call.ts'
+import type { ModelEntry } from '../core/model.ts'
+import { ascending, type BilledTier, billedTier, type Tier } from '../core/tier.ts'
 import { promptTokens, type Usage, type UsageClass, usageClasses } from '../core/usage.ts'
 
 /**

@@ -1,5 +1,5 @@
-import type { ModelEntry } from '../catalog/model.ts'
 import { RouterError } from '../core/errors.ts'
+import type { ModelEntry } from '../core/model.ts'
 import type { Provider } from '../manifest/provider.ts'
 import type { Target } from '../manifest/target.ts'
 

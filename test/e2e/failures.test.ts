@@ -77,7 +77,6 @@ beforeAll(async () => {
     behaviours[said]?.(request, response)
   })
   router = await testRouter({
-    // biome-ignore lint/suspicious/noTemplateCurlyInString: a reference as configuration files write it.
     providers: { openai: { base_url: provider.url, secret: '${UPSTREAM_KEY}', timeouts: limits } },
     env: { UPSTREAM_KEY: 'sk-upstream' },
   })

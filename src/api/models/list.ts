@@ -1,5 +1,5 @@
 import type { Json, JsonObject } from '../../core/json.ts'
-import { ascending, billedTier, type Tier } from './tier.ts'
+import { ascending, billedTier, type Tier } from '../../core/tier.ts'
 
 /** What a catalog knows of a model; fields beyond these are not shown. */
 export type ModelFacts = { api: string; created?: number; updated?: number; pricing?: readonly Tier[] } & {
