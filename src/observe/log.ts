@@ -5,5 +5,8 @@ export type Log = Logger
 
 /** Opens the log at the level that LOG_LEVEL names (default: info). */
 export function openLog(level = process.env.LOG_LEVEL ?? 'info'): Log {
-  return pino({ level, base: null, timestamp: pino.stdTimeFunctions.isoTime }, pino.destination({ dest: 2, sync: true }))
+  return pino(
+    { level, base: null, timestamp: pino.stdTimeFunctions.isoTime },
+    pino.destination({ dest: 2, sync: true }),
+  )
 }
