@@ -1,0 +1,108 @@
+import { describe, expect, test } from 'vitest'
+import { bareProvider } from '../../src/manifest/dialect.ts'
+import { difference, partialDifference } from '../../src/manifest/difference.ts'
+import { proveExamples } from '../../src/manifest/examples.ts'
+import { acme, loadAcme, loadedDialect, plainDialect, told } from './files.ts'
+
+async function prove(examples: string): Promise<string[]> {
+  const { loaded, problems } = loadAcme(`${acme}examples:\n${examples}`)
+  if (!loaded) return told(problems)
+  return told(await proveExamples(loaded.provider, loaded.layers))
+}
+
+const whole = `  - name: all sides
+    request: { model: m, messages: [{ role: user, parts: [{ type: text, text: hi }] }], max_output_tokens: 3 }
+    sends: { limit: 3, lines: [hi], model: m }
+    answers: { id: r, said: yes sir, in: 2, out: 1 }
+    events: [{ kind: ping }, { kind: piece, said: yes sir }, { kind: end, out: 1 }, END]
+    means: { parts: [{ type: text, text: yes sir }], finish: stop }
+`
+
+test('an example that holds says nothing; the order of members does not matter', async () => {
+  expect(await prove(whole)).toEqual([])
+})
+
+describe('an example that does not hold is told where its expectation stands', () => {
+  test.each([
+    ['a sent value', 'limit: 3,', 'limit: 4,', "4:21 example 'all sides': sends differs at limit: expected 4, got 3"],
+    ['a sent member too many', 'limit: 3, ', '', "4:12 example 'all sides': sends differs: unexpected `limit`: 3"],
+    [
+      'a list',
+      'lines: [hi]',
+      'lines: [hi, ho]',
+      '4:31 example \'all sides\': sends differs at lines: expected 2 items, got 1: ["hi"]',
+    ],
+    [
+      'a meaning',
+      'text: yes sir }], finish',
+      'text: no }], finish',
+      /^7:42 .*means \(from answers\) differs at parts\[0\]\.text: expected "no", got "yes sir"$/,
+    ],
+    [
+      'a usage that is not whole',
+      'finish: stop }',
+      'usage: { output: 1 } }',
+      /means \(from answers\) differs at usage: unexpected `input`: 2$/,
+    ],
+    [
+      'an unfinished stream',
+      ', { kind: end, out: 1 }',
+      '',
+      /means \(from events\) differs: the events never say that the reply is finished$/,
+    ],
+  ])('%s', async (_, before, after, expected) => {
+    const [first] = await prove(whole.replace('acme', '').replace(before, after))
+    if (typeof expected === 'string')
+      expect(`${Number(first?.split(':')[0]) - 5}:${first?.split(':').slice(1).join(':')}`).toBe(expected)
+    else expect(first?.replace(/^\d+/, (line) => String(Number(line) - 5))).toMatch(expected)
+  })
+
+  test('a mapping that fails is told where the mapping stands', async () => {
+    const dialect = loadedDialect(
+      `${plainDialect.replace('"text": said }\'', '"text": said + 1 }\'')}examples:\n  - name: broken\n    events: [{ kind: piece, said: x }]\n    means: {}\n`,
+    )
+    const [problem] = await proveExamples(bareProvider(dialect), [dialect.layer])
+    expect(problem).toMatchObject({
+      file: 'providers/dialects/plain.yaml',
+      message: expect.stringContaining('the mapping `events.piece` failed'),
+    })
+    expect(plainDialect.split('\n')[(problem?.line ?? 0) - 1]).toContain('piece:')
+  })
+})
+
+test('an example that proves nothing, or speaks of fields that do not exist, is told', async () => {
+  expect(await prove('  - { name: a, request: { messages: [] } }\n')).toEqual([
+    "7:5 example 'a': `request` and `sends` belong together",
+  ])
+  expect(await prove('  - { name: a, means: {} }\n')).toEqual([
+    expect.stringContaining('`means` and `answers` or `events` belong together'),
+  ])
+  expect(await prove('  - { name: a, request: { messages: [], temprature: 1 }, sends: {} }\n')).toEqual([
+    "7:53 example 'a': `temprature` is no field of the neutral request; did you mean `temperature`?",
+  ])
+})
+
+test('an example may say what is known of its target', async () => {
+  const text = `endpoints:
+  chat:
+    request: '{ "t": target, "all": [messages, system, max_output_tokens] }'
+    losses: [parts.text]
+traits: [{ match: ., facts: { a: 1, b: 1 } }]
+examples:
+  - name: facts
+    target: { maker: other, max_output_tokens: 7, traits: { b: 2 } }
+    request: { messages: [] }
+    sends: { t: { maker: other, max_output_tokens: 7, traits: { a: 1, b: 2 } }, all: [] }
+`
+  const { loaded, problems } = loadAcme(acme + text)
+  expect(told(problems)).toEqual([])
+  expect(loaded && told(await proveExamples(loaded.provider, loaded.layers))).toEqual([])
+})
+
+test('values are compared by what they say', () => {
+  expect(difference({ a: 1, b: { c: [1] } }, { b: { c: [1] }, a: 1, d: undefined })).toBeUndefined()
+  expect(difference({ a: null }, {})).toMatchObject({ path: ['a'], message: 'expected null, got nothing' })
+  expect(partialDifference({ a: [{ b: 1 }] }, { a: [{ b: 1, c: 2 }], d: 1 })).toBeUndefined()
+  expect(partialDifference({ a: [] }, { a: [1] })?.path).toEqual(['a'])
+  expect(partialDifference({ usage: { input: 1 } }, { usage: { input: 1, output: 0 } })?.path).toEqual(['usage'])
+})

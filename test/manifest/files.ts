@@ -1,0 +1,85 @@
+import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { dirname, join } from 'node:path'
+import { onTestFinished } from 'vitest'
+import { type Dialect, loadDialect } from '../../src/manifest/dialect.ts'
+import { loadManifest } from '../../src/manifest/manifest.ts'
+import type { Problem } from '../../src/manifest/problem.ts'
+import { readSource } from '../../src/manifest/source.ts'
+
+/** A temporary folder with these files, removed after the test. */
+export function folderOf(files: { [path: string]: string }): string {
+  const folder = mkdtempSync(join(tmpdir(), 'router-'))
+  onTestFinished(() => rmSync(folder, { recursive: true, force: true }))
+  for (const [path, text] of Object.entries(files)) writeIn(folder, path, text)
+  return folder
+}
+
+/** Writes one file below a folder, with the folders it needs. */
+export function writeIn(folder: string, path: string, text: string): void {
+  const file = join(folder, path)
+  mkdirSync(dirname(file), { recursive: true })
+  writeFileSync(file, text)
+}
+
+/** `line:column message` of each problem. */
+export function told(problems: readonly Problem[]): string[] {
+  return problems.map(({ line, column, message }) => `${line}:${column} ${message}`)
+}
+
+/** All that a request mapping may leave out without losing anything in silence. */
+export const allLosses = `[tools, tool_choice, parallel_tool_calls, web_search, temperature, top_p, top_k, seed, stop,
+      frequency_penalty, presence_penalty, logit_bias, logprobs, n, response_format, reasoning, modalities, audio,
+      prediction, service_tier, verbosity, cache, user, safety_identifier, metadata, store, moderation, parts.image,
+      parts.audio, parts.file, parts.video, parts.reasoning, parts.tool_call, parts.tool_result, parts.search,
+      parts.refusal, parts.opaque]`
+
+/** The endpoint of a small invented format, indented as it stands in a file. */
+export const plainEndpoint = `endpoints:
+  chat:
+    path: /generate
+    stream: { event_field: kind, done: END }
+    request: |
+      {
+        "model": model,
+        "lines": [system.text, messages.parts[type = "text"].text],
+        "limit": max_output_tokens
+      }
+    reply: |
+      error ? { "error": { "message": error } }
+      : {
+        "id": id,
+        "parts": { "type": "text", "text": said },
+        "finish": "stop",
+        "usage": { "input": in, "output": out }
+      }
+    events:
+      piece: '{ "text": said }'
+      end: '[{ "finish": "stop" }, { "usage": { "output": out } }]'
+      ping: ''
+    losses: ${allLosses}
+`
+
+/** A whole dialect file of the invented format. */
+export const plainDialect = `dialect: plain\n${plainEndpoint}`
+
+/** The invented format as a loaded dialect. Throws when it has problems. */
+export function loadedDialect(text = plainDialect): Dialect {
+  const { dialect, problems } = loadDialect(readSource('providers/dialects/plain.yaml', text))
+  if (!dialect) throw new Error(told(problems).join('\n'))
+  return dialect
+}
+
+/** What comes of a manifest `acme.yaml` on the invented dialect. */
+export function loadAcme(text: string, env: { [name: string]: string } = {}) {
+  const dialects = new Map([['plain', loadedDialect()]])
+  return loadManifest(readSource('providers/acme.yaml', text), { dialects, env })
+}
+
+/** The shortest manifest. */
+export const acme = `slug: acme
+name: Acme
+base_url: http://127.0.0.1:9/v1
+auth: { scheme: none }
+dialect: plain
+`

@@ -1,0 +1,198 @@
+import { describe, expect, test } from 'vitest'
+import { loadDialect } from '../../src/manifest/dialect.ts'
+import { loadManifest } from '../../src/manifest/manifest.ts'
+import type { Provider } from '../../src/manifest/provider.ts'
+import { readSource } from '../../src/manifest/source.ts'
+import { acme, loadAcme, loadedDialect, plainDialect, plainEndpoint, told } from './files.ts'
+
+function provider(text: string, env: { [name: string]: string } = {}): Provider {
+  const { loaded, problems } = loadAcme(text, env)
+  expect(told(problems)).toEqual([])
+  return loaded?.provider as Provider
+}
+
+const problems = (text: string) => told(loadAcme(text).problems)
+
+describe('a manifest on a dialect', () => {
+  test('needs five lines; the rest has a default or comes from the dialect', () => {
+    const made = provider(acme)
+    expect(made).toMatchObject({
+      slug: 'acme',
+      maker: 'acme',
+      baseUrl: 'http://127.0.0.1:9/v1',
+      auth: { scheme: 'none' },
+      timeouts: { connectMs: 5_000, firstEventMs: 60_000, betweenEventsMs: 60_000, totalMs: 600_000 },
+      unknownModels: 'refuse',
+      missing: [],
+      dialect: 'plain',
+      chat: { path: '/generate', stream: { path: '/generate', format: 'sse', eventField: 'kind', done: 'END' } },
+    })
+    expect([...(made.chat?.events.keys() ?? [])]).toEqual(['piece', 'end', 'ping'])
+  })
+
+  test('its single values win, its tables join by name, its lists add up', () => {
+    const dialect = loadedDialect(
+      `${plainDialect}errors: { 429: rate_limited, busy: provider_failed }\ntraits: [{ match: a, facts: { x: 1 } }]\nheaders: { one: a, two: b }\n`,
+    )
+    const text = `${acme}headers: { two: c }
+errors: { busy: rate_limited }
+traits: [{ match: b, facts: { x: 2 } }]
+timeouts: { total: 20m }
+endpoints:
+  chat:
+    path: /other
+    stream: { path: /streamed }
+    events: { piece: '{ "text": "changed" }', more: '{}' }
+    losses: [messages.name]
+    history: { alternate: true }
+`
+    const { loaded } = loadManifest(readSource('acme.yaml', text), { dialects: new Map([['plain', dialect]]), env: {} })
+    expect(loaded?.provider).toMatchObject({
+      headers: { one: 'a', two: 'c' },
+      errors: { 429: 'rate_limited', busy: 'rate_limited' },
+      timeouts: { connectMs: 5_000, totalMs: 1_200_000 },
+      chat: { path: '/other', stream: { path: '/streamed', eventField: 'kind' }, history: { alternate: true } },
+    })
+    expect(loaded?.provider.traits.map(({ facts }) => facts.x)).toEqual([1, 2])
+    expect(loaded?.provider.chat?.events.get('piece')?.text).toContain('changed')
+    expect(loaded?.provider.chat?.losses.at(0)?.field).toBe('tools')
+    expect(loaded?.provider.chat?.losses.at(-1)?.field).toBe('messages.name')
+  })
+
+  test('a dialect that does not exist is told with the nearest one', () => {
+    expect(problems(acme.replace('plain', 'plian'))).toEqual([
+      '5:10 there is no dialect `plian`; did you mean `plain`?',
+    ])
+  })
+
+  test('a slug that is not the name of the file is told', () => {
+    expect(problems(acme.replace('slug: acme', 'slug: other'))[0]).toMatch(/^1:7 the slug `other` must be the name/)
+  })
+})
+
+test('a manifest without a dialect says everything itself', () => {
+  const own = acme.replace('dialect: plain\n', '')
+  expect(provider(own + plainEndpoint).chat?.path).toBe('/generate')
+  expect(problems(own)).toEqual([
+    expect.stringContaining('`endpoints.chat` needs `path`, or the manifest a `dialect` that says it'),
+    expect.stringContaining('needs `request`'),
+    expect.stringContaining('needs `reply`'),
+    expect.stringContaining('needs `events`'),
+  ])
+})
+
+describe('secrets and addresses', () => {
+  const bearer = acme.replace('none', 'bearer, secret: "${ACME_KEY}"')
+
+  test('come from the environment', () => {
+    expect(provider(bearer, { ACME_KEY: ' k1\n' }).auth).toEqual({ scheme: 'bearer', secret: 'k1' })
+  })
+
+  test('that are not set leave the provider unconfigured; nothing else fails', () => {
+    const text = `${bearer.replace('127.0.0.1', '${ACME_HOST}')}headers: { x-org: "\${ACME_ORG:-none}" }\n`
+    const made = provider(text)
+    expect(made.missing).toEqual(['ACME_HOST', 'ACME_KEY'])
+    expect(made.headers).toEqual({ 'x-org': 'none' })
+  })
+
+  test('that cannot be right are told', () => {
+    expect(problems(acme.replace('http://', 'ftp://'))).toEqual([
+      '3:11 `base_url` must be an http or https address, not "ftp://127.0.0.1:9/v1"',
+    ])
+    expect(problems(acme.replace('9/v1', '9/${1}'))[0]).toContain('is no reference')
+    expect(problems(`${acme}headers: { "a b": x }\n`)).toEqual(['6:19 `a b` cannot be the name of a header'])
+  })
+
+  test('a header or parameter has a scheme that uses it', () => {
+    expect(problems(acme.replace('none', 'bearer'))).toEqual(['4:7 `auth` with the scheme bearer needs `secret`'])
+    expect(problems(acme.replace('none', 'none, header: x'))).toEqual([
+      '4:23 `auth` with the scheme none has no use for `header`',
+    ])
+  })
+
+  test('settings stand over the manifest, and their problems are told where they stand', () => {
+    const dialects = new Map([['plain', loadedDialect()]])
+    const blame = (path: readonly (string | number)[], message: string) => ({
+      file: 'config.yaml',
+      line: 1,
+      column: 1,
+      message: `${path.join('.')}: ${message}`,
+      severity: 'error' as const,
+    })
+    const load = (value: object, text = bearer) =>
+      loadManifest(readSource('acme.yaml', text), { dialects, env: { MINE: 'm' }, settings: { value, blame } })
+    const value = {
+      base_url: 'http://localhost:1/',
+      secret: '${MINE}',
+      unknown_models: 'pass',
+      timeouts: { total: '1s' },
+    }
+    expect(load(value).loaded?.provider).toMatchObject({
+      baseUrl: 'http://localhost:1',
+      auth: { secret: 'm' },
+      unknownModels: 'pass',
+      timeouts: { totalMs: 1_000, connectMs: 5_000 },
+      missing: [],
+    })
+    expect(load({ secret: '${MINE}' }, acme).problems).toMatchObject([
+      { file: 'config.yaml', message: 'secret: acme takes no secret: the scheme of its `auth` is none' },
+    ])
+  })
+})
+
+describe('a mapping that is not JSONata', () => {
+  test('is told at its line and column inside the block', () => {
+    const text = `${acme}endpoints:\n  chat:\n    request: |\n      {\n        "model": model,\n        "x": ] }\n`
+    expect(problems(text)).toEqual([expect.stringMatching(/^11:14 not JSONata: /)])
+  })
+
+  test('is told inside quotes and lists too', () => {
+    const text = `${acme}endpoints:\n  chat:\n    losses:\n      - { field: seed, when: 'seed = ' }\n    events: { x: "{ (" }\n`
+    expect(problems(text)).toEqual([
+      expect.stringMatching(/^10:2\d not JSONata: /),
+      expect.stringMatching(/^9:3\d not JSONata: /),
+    ])
+  })
+})
+
+test('traits, losses and tool ids are checked', () => {
+  const text = `${acme}traits: [{ match: "(", facts: {} }]
+endpoints:
+  chat:
+    losses: [sed, parts.vidio, parts.cache, tools.custom]
+    history: { tool_id: { pattern: "[" } }
+`
+  expect(problems(text)).toEqual([
+    expect.stringMatching(/^6:19 not a regular expression: /),
+    expect.stringMatching(/^10:36 not a regular expression: /),
+    '9:14 `sed` is no field of the neutral request; did you mean `seed`?',
+    '9:19 parts have no `vidio`; did you mean `video`?',
+  ])
+})
+
+describe('a dialect', () => {
+  const dialectProblems = (text: string, file = 'plain.yaml') => told(loadDialect(readSource(file, text)).problems)
+
+  test('must map every neutral field and part, or declare it as lost', () => {
+    const text = plainDialect.replace(' seed,', '').replace('parts.video, ', '')
+    expect(dialectProblems(text)).toEqual([
+      expect.stringContaining('the field `seed` is neither mapped nor declared under `losses`'),
+      expect.stringContaining('parts of type `video` are neither mapped nor declared'),
+    ])
+  })
+
+  test('says everything about its endpoint, in a file of its name', () => {
+    expect(dialectProblems(plainDialect, 'other.yaml')).toEqual([
+      '1:10 the dialect `plain` must stand in plain.yaml, not other.yaml',
+    ])
+    expect(dialectProblems('dialect: plain\nendpoints: { chat: { path: /x } }\n')).toHaveLength(3)
+  })
+
+  test('that cannot be used is told by the manifests that name it', () => {
+    const { problems: found } = loadManifest(readSource('acme.yaml', acme), {
+      dialects: new Map([['plain', 'unusable']]),
+      env: {},
+    })
+    expect(told(found)).toEqual(['5:10 the dialect `plain` has errors of its own'])
+  })
+})

@@ -1,0 +1,86 @@
+import { Ajv2020 } from 'ajv/dist/2020.js'
+import { describe, expect, test } from 'vitest'
+import { catalogue } from '../../src/core/errors.ts'
+import { isObject } from '../../src/core/json.ts'
+import { checkSchema, readSchema } from '../../src/manifest/schema.ts'
+import { readSource } from '../../src/manifest/source.ts'
+import { acme, told } from './files.ts'
+
+const kinds = ['catalog', 'provider', 'dialect', 'config'] as const
+
+test('the published schemas are JSON schemas', () => {
+  const ajv = new Ajv2020({ allowUnionTypes: true, strict: true })
+  ajv.addVocabulary(['patternErrorMessage', 'x-restart'])
+  for (const kind of kinds) ajv.addSchema(readSchema(kind))
+  for (const kind of kinds) expect(ajv.getSchema(`${kind}.schema.json`)).toBeTypeOf('function')
+})
+
+test('every error that a manifest may name is in the catalogue', () => {
+  const { $defs } = readSchema('provider') as { $defs: { errorCode: { enum: string[] } } }
+  expect(Object.keys(catalogue)).toEqual(expect.arrayContaining($defs.errorCode.enum))
+})
+
+test('every object of a schema refuses unknown members, so that a typo never passes', () => {
+  const open: string[] = []
+  const visit = (node: unknown, path: string): void => {
+    if (Array.isArray(node)) for (const [index, item] of node.entries()) visit(item, `${path}/${index}`)
+    if (!isObject(node)) return
+    if (isObject(node.properties) && node.additionalProperties !== false) open.push(path)
+    for (const [name, member] of Object.entries(node)) visit(member, `${path}/${name}`)
+  }
+  for (const kind of kinds) visit(readSchema(kind), kind)
+  expect(open).toEqual([])
+})
+
+describe('a manifest with mistakes', () => {
+  const problems = (text: string) => told(checkSchema(readSource('acme.yaml', text), 'provider'))
+
+  test.each([
+    ['an unknown field', `${acme}endpoint: {}\n`, '6:1 unknown field `endpoint`; did you mean `endpoints`?'],
+    [
+      'a field that nothing resembles',
+      `${acme}frobnicate: 1\n`,
+      '6:1 unknown field `frobnicate`; known here: slug, name',
+    ],
+    [
+      'a nested unknown field',
+      `${acme}timeouts: { conect: 5s }\n`,
+      '6:13 unknown field `conect`; did you mean `connect`?',
+    ],
+    ['a missing field', acme.replace('name: Acme\n', ''), '1:1 the file needs `name`'],
+    ['a wrong type', acme.replace('Acme', '[]'), '2:7 `name` must be a text, not a list'],
+    [
+      'a wrong choice',
+      acme.replace('none', 'baerer'),
+      '4:17 `auth.scheme` must not be "baerer"; did you mean `bearer`?',
+    ],
+    [
+      'a duration without a unit',
+      `${acme}timeouts: { total: 5 }\n`,
+      '6:20 `timeouts.total` must be a duration: a number and its unit',
+    ],
+    [
+      'an unknown error',
+      `${acme}errors: { 429: rate_limitd }\n`,
+      '6:16 `errors[429]` must not be "rate_limitd"; did you mean `rate_limited`?',
+    ],
+    [
+      'a negative price',
+      `${acme}models:\n  m:\n    pricing: [{ prompt_tokens_threshold: 0, input_price: -1, output_price: 0 }]\n`,
+      '8:58 `models.m.pricing[0].input_price` must be at least 0, not -1',
+    ],
+    ['a slug with capitals', acme.replace('slug: acme', 'slug: Acme'), '1:7 `slug` must be a slug: small letters'],
+  ])('%s is told with its place and the fix', (_, text, expected) => {
+    expect(problems(text)).toEqual([expect.stringContaining(expected)])
+  })
+
+  test('a literal secret is refused and not repeated elsewhere', () => {
+    expect(problems(acme.replace('none', 'bearer, secret: sk-123'))).toEqual([
+      expect.stringMatching(/^4:33 `auth.secret` must be a reference to the environment, "\$\{NAME\}"/),
+    ])
+  })
+
+  test('all mistakes are told at once', () => {
+    expect(problems('slug: acme\nnam: x\nbase_url: 3\n')).toHaveLength(4)
+  })
+})
