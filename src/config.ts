@@ -57,7 +57,8 @@ export async function loadConfig(
   const { source, problems } = await readConfigFile(path, known)
   if (problems.length > 0) return { source, problems }
   const { value, problems: unresolved } = resolveReferences(source, env)
-  const wrong = [...unresolved, ...checkSchema(source, 'config', value)]
+  // What is not set would only be told a second time by the schema.
+  const wrong = unresolved.length > 0 ? unresolved : checkSchema(source, 'config', value)
   if (wrong.length > 0) return { source, problems: wrong }
   return { config: configOf(path, (value ?? {}) as ConfigFile), source, problems: [] }
 }
