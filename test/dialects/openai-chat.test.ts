@@ -6,24 +6,12 @@ import type { Reply } from '../../src/core/reply.ts'
 import type { Message, NeutralRequest } from '../../src/core/request.ts'
 import type { Provider } from '../../src/manifest/provider.ts'
 import { refusal } from '../../src/upstream/failure.ts'
-import { type Recording, recordedEvents, recordings, recordingsMissing } from '../helpers/recordings.ts'
+import { recordedEvents, recordings, recordingsMissing } from '../helpers/recordings.ts'
+import { chunksOf, type Facts, isStream, joined, nonZero, readIndependently, speakers } from './openai-chat-reader.ts'
 import { benchDialect, type Frame, traitsOf } from './replay.ts'
 
 const dialect = benchDialect('openai-chat')
 
-/** Everybody whose recordings speak this format. */
-const speakers = [
-  'openai-chat',
-  'groq',
-  'deepseek',
-  'mistral',
-  'openrouter',
-  'xai',
-  'together',
-  'openai-compatible',
-  'azure-openai',
-  'perplexity',
-]
 const recorded = speakers.flatMap((name) => recordings(name))
 const answered = recorded.filter(({ response }) => response.status === 200)
 const refused = recorded.filter(({ response }) => response.status !== 200)
@@ -635,125 +623,6 @@ async function sent(asked: Partial<NeutralRequest>, traits: object = {}): Promis
   return await dialect.body(request, { traits: traits as { [name: string]: string } })
 }
 
-// ---------------------------------------------------------------------------------------------------------------------
-// The independent reader: what a recording says, without the mappings.
-
-type Facts = {
-  id: string | undefined
-  model: string | undefined
-  text: string
-  reasoning: string
-  refusal: string
-  calls: { id: string; name: string; arguments: string }[]
-  seals: string[]
-  citations: { url: string; title: string; start: number; end: number }[]
-  audio: string[]
-  logprobs: number
-  finish: string
-  raw: string
-  usage: { [name: string]: number }
-}
-
-function isStream({ response }: Recording): boolean {
-  return response.sse !== undefined
-}
-
-function chunksOf(recording: Recording): Body[] {
-  return recordedEvents(recording)
-    .filter(({ data }) => data !== '[DONE]')
-    .map(({ data }) => JSON.parse(data))
-}
-
-function readIndependently(recording: Recording): Facts {
-  const chunks = isStream(recording) ? chunksOf(recording) : [recording.response.body]
-  const choices: Body[] = chunks.flatMap(({ choices = [] }) => choices.filter(({ index }: Body) => !index))
-  const said: Body[] = choices.map(({ delta, message }) => (isStream(recording) ? delta : message) ?? {})
-  const pieces = said.flatMap(({ content }) =>
-    typeof content === 'string' ? [{ type: 'text', text: content }] : (content ?? []),
-  )
-  const details: Body[] = said.flatMap(({ reasoning_details }) => reasoning_details ?? [])
-  const finish = choices.map(({ finish_reason }) => finish_reason).findLast(Boolean)
-  const calls = callsIn(said, finish)
-  const counted = chunks.map(({ usage, x_groq }) => usage ?? x_groq?.usage).findLast(Boolean)
-  return {
-    id: chunks.map(({ id }) => id).find(Boolean),
-    model: chunks.map(({ model }) => model).findLast(Boolean),
-    text: joinedText(pieces.filter(({ type }) => type === 'text')),
-    reasoning: said.map((message) => thoughtIn(message)).join(''),
-    refusal: said.map(({ refusal }) => refusal ?? '').join(''),
-    calls,
-    seals: details.flatMap(({ signature, data }) => signature ?? data ?? []).filter(Boolean),
-    citations: said.flatMap(({ annotations }) =>
-      (annotations ?? []).flatMap(({ url_citation: cited }: Body) =>
-        cited ? { url: cited.url, title: cited.title, start: cited.start_index, end: cited.end_index } : [],
-      ),
-    ),
-    audio: said.flatMap(({ audio }) => audio?.data ?? []),
-    logprobs: choices.flatMap(({ logprobs }) => logprobs?.content ?? []).length,
-    finish: finish === 'function_call' ? 'tool_calls' : finish,
-    raw: finish,
-    usage: counted ? usageOf(counted, recording) : {},
-  }
-}
-
-function joinedText(pieces: Body[]): string {
-  return pieces.map(({ text }) => text).join('')
-}
-
-function thoughtIn({ reasoning, reasoning_content, reasoning_details, content }: Body): string {
-  if (Array.isArray(content)) return joinedText(content.flatMap(({ thinking = [] }) => thinking))
-  const detailed = (reasoning_details ?? []).map(({ text, summary }: Body) => text ?? summary ?? '').join('')
-  return reasoning_content || reasoning || detailed
-}
-
-/** Saying nothing means a call without arguments, unless the reply broke off. */
-function callsIn(said: Body[], finish: string): Facts['calls'] {
-  const calls: Facts['calls'] = []
-  for (const { tool_calls, function_call } of said) {
-    for (const [position, part] of (tool_calls ?? []).entries()) {
-      calls[part.index ?? position] ??= { id: '', name: '', arguments: '' }
-      const call = calls[part.index ?? position] as ToolCallPart
-      call.id ||= part.id ?? ''
-      call.name ||= part.function.name ?? ''
-      call.arguments += part.function.arguments ?? ''
-    }
-    if (function_call) calls.push({ id: 'made up', ...function_call })
-  }
-  if (finish !== 'length') for (const call of calls) call.arguments ||= '{}'
-  return calls
-}
-
-/** Who counts reasoning beside the completion, and audio or what was cached beside the prompt. */
-const reasoningBeside = /^xai\/|vercel-gateway\.gemini/
-const audioBeside = /^mistral\//
-const cacheBeside = /^azure-openai\/(cache|structured|tool-loop)__azure\.grok/
-
-function usageOf(counts: Body, { case: name }: Recording): Facts['usage'] {
-  const { prompt_tokens_details: prompt = {}, completion_tokens_details: completion = {} } = counts
-  const cached = prompt?.cached_tokens ?? counts.cached_tokens ?? 0
-  const thought = completion?.reasoning_tokens ?? 0
-  const [heard, spoken] = [prompt?.audio_tokens ?? 0, completion?.audio_tokens ?? 0]
-  const written = prompt?.cache_write_tokens ?? 0
-  const usage = {
-    input:
-      counts.prompt_tokens - (cacheBeside.test(name) ? 0 : cached) - written - (audioBeside.test(name) ? 0 : heard),
-    cache_read: cached,
-    cache_write_5m: written,
-    input_audio: heard,
-    output: counts.completion_tokens - spoken - (reasoningBeside.test(name) ? 0 : thought),
-    reasoning: thought,
-    output_audio: spoken,
-    searches: counts.server_tool_use_details?.web_search_requests ?? 0,
-    seconds: counts.prompt_audio_seconds ?? 0,
-    reported_cost: counts.cost?.total_cost ?? counts.cost ?? (counts.cost_in_usd_ticks ?? 0) / 1e10,
-  }
-  return nonZero(usage)
-}
-
-function nonZero(usage: object): Facts['usage'] {
-  return Object.fromEntries(Object.entries(usage).filter(([, count]) => count !== 0))
-}
-
 /** The same facts out of a folded reply. */
 function factsOf({ id, model, parts, finish, finish_raw = '', usage, logprobs }: Reply): Facts {
   const of = <T extends Part['type']>(type: T) =>
@@ -788,54 +657,4 @@ function factsOf({ id, model, parts, finish, finish_raw = '', usage, logprobs }:
     raw: finish_raw,
     usage: nonZero(usage),
   }
-}
-
-/** The chunks of a stream as the whole answer they amount to. */
-function joined(chunks: Body[]): Body {
-  const whole: Body = { choices: [{ index: 0, message: {} }] }
-  const { message } = whole.choices[0]
-  for (const { choices = [], usage, x_groq, ...facts } of chunks) {
-    for (const [name, value] of Object.entries(facts)) if (value && !(name === 'id' && whole.id)) whole[name] = value
-    const counted = usage ?? x_groq?.usage
-    if (counted) whole.usage = counted
-    for (const { index, delta = {}, finish_reason, logprobs } of choices) {
-      if (index) continue
-      if (finish_reason) whole.choices[0].finish_reason = finish_reason
-      if (logprobs) grow(whole.choices[0], { logprobs })
-      grow(message, delta)
-    }
-  }
-  return whole
-}
-
-function grow(into: Body, delta: Body): void {
-  for (const [name, piece] of Object.entries<Body>(delta)) {
-    if (piece === null || name === 'role') continue
-    if (name === 'tool_calls' || name === 'reasoning_details')
-      for (const item of piece) growItem(made(into, name, []), item)
-    else if (Array.isArray(piece)) into[name] = [...(Array.isArray(into[name]) ? into[name] : []), ...piece]
-    else if (typeof piece === 'object') grow(made(into, name, {}), piece)
-    else if (typeof piece === 'string')
-      into[name] = Array.isArray(into[name]) ? textAfter(into[name], piece) : (into[name] ?? '') + piece
-  }
-}
-
-function growItem(items: Body[], { index = 0, ...piece }: Body): void {
-  const same = items.find((item) => item.index === index && (item.type ?? piece.type) === (piece.type ?? item.type))
-  if (!same) items.push({ index, ...piece })
-  else
-    for (const [name, value] of Object.entries<Body>(piece)) {
-      if (['id', 'type', 'format'].includes(name)) same[name] ||= value
-      else if (name === 'function') grow(made(same, name, {}), value)
-      else same[name] = (same[name] ?? '') + (value ?? '')
-    }
-}
-
-function made(into: Body, name: string, empty: object): Body {
-  into[name] ??= empty
-  return into[name]
-}
-
-function textAfter(pieces: Body[], text: string): Body[] {
-  return text ? [...pieces, { type: 'text', text }] : pieces
 }
