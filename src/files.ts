@@ -30,14 +30,15 @@ export type Reading = { config: Config; source: Source; env: Environment; known?
 /** Reads all files that a configuration leads to, and collects all their problems. */
 export async function readFiles({ config, source, env, known, everything = false }: Reading): Promise<Files> {
   const { folders } = config
-  const [shippedDialects, dialectFiles, manifestFiles, catalogFiles] = await Promise.all([
-    folders.providers === shippedProviders ? noFiles : readFolder(join(shippedProviders, 'dialects'), known),
-    readFolder(join(folders.providers, 'dialects'), known),
+  const ownDialects = join(folders.providers, 'dialects')
+  const [shippedFiles, dialectFiles, manifestFiles, catalogFiles] = await Promise.all([
+    ownDialects === shippedDialects ? noFiles : readFolder(shippedDialects, known),
+    readFolder(ownDialects, known),
     readFolder(folders.providers, known),
     readFolder(folders.catalog, known),
   ])
-  const problems = [shippedDialects, dialectFiles, manifestFiles, catalogFiles].flatMap((folder) => folder.problems)
-  const dialects = readDialects([...shippedDialects.sources, ...dialectFiles.sources], problems)
+  const problems = [shippedFiles, dialectFiles, manifestFiles, catalogFiles].flatMap((folder) => folder.problems)
+  const dialects = readDialects([...shippedFiles.sources, ...dialectFiles.sources], problems)
   const slugs = new Set(manifestFiles.sources.map(nameOf))
   problems.push(...settingsProblems(config, source, slugs))
   const used = manifestFiles.sources.filter((one) => everything || config.providers[nameOf(one)]?.enabled !== false)
@@ -48,7 +49,7 @@ export async function readFiles({ config, source, env, known, everything = false
   })
   const lists = catalogFiles.sources.flatMap((one) => readCatalogFile(one, slugs, problems))
   const catalog = joinCatalog(lists, providers, config, source, problems)
-  const all = [...shippedDialects.sources, ...dialectFiles.sources, ...manifestFiles.sources, ...catalogFiles.sources]
+  const all = [...shippedFiles.sources, ...dialectFiles.sources, ...manifestFiles.sources, ...catalogFiles.sources]
   return {
     dialects: [...dialects.values()].filter((one) => one !== 'unusable'),
     providers,
@@ -59,7 +60,7 @@ export async function readFiles({ config, source, env, known, everything = false
 }
 
 /** The dialects of the project can be built on from any folder; one of the same name in that folder replaces them. */
-const shippedProviders = join(import.meta.dirname, '../providers')
+export const shippedDialects = join(import.meta.dirname, '../providers/dialects')
 const noFiles: Awaited<ReturnType<typeof readFolder>> = { sources: [], problems: [] }
 
 /** A file's name without its ending: the slug or dialect it is about. */

@@ -1,5 +1,6 @@
 import { watch } from 'chokidar'
 import { type Config, needRestart } from './config.ts'
+import { shippedDialects } from './files.ts'
 import type { Environment } from './manifest/environment.ts'
 import { formatProblem, type Problem } from './manifest/problem.ts'
 import { buildSnapshot, type Snapshot } from './snapshot.ts'
@@ -102,7 +103,7 @@ function isSame({ sources: before }: Snapshot, { sources: after }: Snapshot): bo
 }
 
 function watchedPaths({ path, folders }: Config): string[] {
-  return [path, folders.providers, folders.catalog, folders.plugins]
+  return [path, folders.providers, folders.catalog, folders.plugins, shippedDialects]
 }
 
 /** Files and folders that do not exist yet are seen when they appear. */

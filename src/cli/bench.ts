@@ -4,7 +4,7 @@ import { createCatalog } from '../catalog/catalog.ts'
 import type { Config } from '../config.ts'
 import { isObject } from '../core/json.ts'
 import type { ModelEntry } from '../core/model.ts'
-import { loadCatalog } from '../files.ts'
+import { loadCatalog, shippedDialects } from '../files.ts'
 import { bareProvider, type Dialect, loadDialect } from '../manifest/dialect.ts'
 import type { Environment } from '../manifest/environment.ts'
 import { readFolder, readSourceFile } from '../manifest/folder.ts'
@@ -18,7 +18,8 @@ export type OnBench = { loaded?: LoadedProvider; problems: Problem[] }
 
 /** The file that a word means: a path, the slug of a provider, or the name of a dialect. */
 export function fileMeant(word: string, { folders }: Config): string | undefined {
-  const inFolders = [join(folders.providers, `${word}.yaml`), join(folders.providers, 'dialects', `${word}.yaml`)]
+  const places = [folders.providers, join(folders.providers, 'dialects'), shippedDialects]
+  const inFolders = places.map((folder) => join(folder, `${word}.yaml`))
   return [resolve(word), ...(/[\\/]/.test(word) ? [] : inFolders)].find(
     (path) => path.endsWith('.yaml') && existsSync(path),
   )
@@ -43,10 +44,10 @@ export function isDialect({ file, value }: Source): boolean {
   return isObject(value) && value.dialect !== undefined && value.slug === undefined && value.base_url === undefined
 }
 
-/** The dialects beside a manifest, and those of the configuration; only the one it names is read. */
+/** The dialects of the project, of the configuration and beside a manifest; only the one it names is read. */
 async function dialectsFor(manifest: Source, { folders }: Config) {
   const named = isObject(manifest.value) ? manifest.value.dialect : undefined
-  const beside = [join(folders.providers, 'dialects'), join(dirname(manifest.file), 'dialects')]
+  const beside = [shippedDialects, join(folders.providers, 'dialects'), join(dirname(manifest.file), 'dialects')]
   const dialects = new Map<string, Dialect | 'unusable'>()
   const problems: Problem[] = []
   for (const folder of new Set(beside)) {

@@ -1,0 +1,106 @@
+import { join, relative } from 'node:path'
+import { expect, test } from 'vitest'
+import { run } from '../../src/cli/check.ts'
+import { acme, folderOf, plainDialect } from '../manifest/files.ts'
+import { ran } from './running.ts'
+
+const good = {
+  'config.yaml': '',
+  'providers/dialects/plain.yaml': plainDialect,
+  'providers/acme.yaml': `${acme}examples: [{ name: e, answers: { said: a }, means: { finish: stop } }]\n`,
+  'catalog/acme.yaml': 'provider: acme\nmodels: { m: { api: chat } }\n',
+}
+
+function project(files: { [path: string]: string } = {}) {
+  const folder = folderOf({ ...good, ...files })
+  return { folder, config: join(folder, 'config.yaml'), at: (path: string) => join(folder, path) }
+}
+
+test('files without problems give a summary and 0', async () => {
+  const { config } = project()
+  // The dialects of the project are always among them.
+  expect(await ran(run, '--config', config)).toEqual({
+    code: 0,
+    stdout: expect.stringMatching(/^1 provider, \d+ dialects, 1 model, \d+ examples: no problems\n$/),
+    stderr: '',
+  })
+})
+
+test('the files of this project have no problems', async () => {
+  const { code, stdout } = await ran(run)
+  expect(stdout).toMatch(/^\d+ providers, \d+ dialects, \d+ models, \d+ examples: no problems\n$/)
+  expect(code).toBe(0)
+})
+
+test('each problem is one line with its place, in order, and the exit code is 1', async () => {
+  const { config, at } = project({
+    'providers/acme.yaml': `${good['providers/acme.yaml'].replace('finish: stop', 'finish: length')}`,
+    'providers/beta.yaml': `${acme.replaceAll('acme', 'beta')}modles: {}\n`,
+    'catalog/later.yaml': 'provider: later\nmodels: {}\n',
+  })
+  const { code, stdout } = await ran(run, '--config', config)
+  const seen = (path: string) => (relative('', at(path)).startsWith('..') ? at(path) : relative('', at(path)))
+  expect(stdout.split('\n')).toEqual([
+    `${seen('catalog/later.yaml')}:1:11: warning: there is no provider \`later\`: these models are not used`,
+    `${seen('providers/acme.yaml')}:6:62: example 'e': means (from answers) differs at finish: expected "length", got "stop"`,
+    `${seen('providers/beta.yaml')}:6:1: unknown field \`modles\`; did you mean \`models\`?`,
+    expect.stringMatching(/^1 provider, \d+ dialects, 1 model, \d+ examples: 2 errors, 1 warning$/),
+    '',
+  ])
+  expect(code).toBe(1)
+})
+
+test('a switched-off provider is checked as well', async () => {
+  const { config } = project({
+    'config.yaml': 'providers: { acme: { enabled: false } }\n',
+    'providers/acme.yaml': 'slug: acme\n',
+  })
+  expect((await ran(run, '--config', config)).code).toBe(1)
+})
+
+test('single files and folders are checked by what they are', async () => {
+  const { config, at } = project({ 'catalog/acme.yaml': 'provider: acme\nmodels: { m: {} }\n' })
+  const summary = async (...paths: string[]) =>
+    (await ran(run, ...paths.map(at), '--config', config)).stdout.split('\n').at(-2)
+  expect(await summary('providers/acme.yaml')).toBe('1 provider, 0 dialects, 0 models, 1 example: no problems')
+  expect(await summary('providers/dialects/plain.yaml')).toBe(
+    '0 providers, 1 dialect, 0 models, 0 examples: no problems',
+  )
+  expect(await summary('catalog')).toBe('0 providers, 0 dialects, 0 models, 0 examples: 1 error, 0 warnings')
+  expect(await summary('providers', 'config.yaml')).toEqual(
+    expect.stringMatching(/^2 providers, \d+ dialects, 0 models, \d+ examples: 1 error, 0 warnings$/),
+  )
+})
+
+test('a manifest anywhere is checked with the dialects of the configuration', async () => {
+  const { config } = project()
+  const elsewhere = folderOf({ 'beta.yaml': acme.replaceAll('acme', 'beta') })
+  expect(await ran(run, join(elsewhere, 'beta.yaml'), '--config', config)).toMatchObject({ code: 0 })
+})
+
+test('--json is for scripts', async () => {
+  const { config, at } = project({ 'providers/acme.yaml': 'slug: 1\n' })
+  const { code, stdout } = await ran(run, '--config', config, '--json')
+  expect(code).toBe(1)
+  expect(JSON.parse(stdout)).toMatchObject({
+    checked: { providers: 0, models: 0 },
+    problems: expect.arrayContaining([
+      { file: at('providers/acme.yaml'), line: 1, column: 7, message: expect.any(String), severity: 'error' },
+    ]),
+  })
+})
+
+test('wrong usage gives 2 and the help, --help gives 0', async () => {
+  expect(await ran(run, '--frob')).toMatchObject({ code: 2, stderr: expect.stringContaining('inference-router check') })
+  expect(await ran(run, '/no/such/file.yaml')).toMatchObject({
+    code: 2,
+    stderr: expect.stringContaining('/no/such/file.yaml'),
+  })
+  expect(await ran(run, '--help')).toMatchObject({ code: 0, stdout: expect.stringContaining('Exit code 1') })
+})
+
+test('a configuration that cannot be read is told', async () => {
+  const { code, stdout } = await ran(run, '--config', '/no/such/config.yaml')
+  expect(stdout).toContain('/no/such/config.yaml:1:1: the configuration cannot be read: there is no such file')
+  expect(code).toBe(1)
+})
