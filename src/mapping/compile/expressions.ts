@@ -10,6 +10,7 @@ import {
   literal,
   missing,
   type Node,
+  Uncompilable,
 } from './generator.ts'
 import { bind, block, variable } from './scope.ts'
 
@@ -25,7 +26,9 @@ export const simpleExpressions: Readonly<Record<string, Emit>> = {
   wildcard: (_, __, context) => any(`$.wildcard(${context})`, { raw: true }),
   descendant: (_, __, context) => any(`$.descendants(${context})`, { raw: true }),
   regex: (generator, node) => {
-    const { source, flags } = node.value as RegExp
+    // The library copies what stands before ?: and ?? as JSON, where an expression is lost.
+    if (!(node.value instanceof RegExp)) throw new Uncompilable('a regular expression before ?: or ??')
+    const { source, flags } = node.value
     const text = `$.matcher(new RegExp(${literal(source)}, ${literal(flags)}), ${node.position ?? 0})`
     const name = constant(generator, `regex ${text}`, 'matches', () => text)
     return any(name, { kind: 'function', present: true, simple: true })

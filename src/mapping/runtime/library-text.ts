@@ -148,7 +148,7 @@ function replace(text?: string, pattern?: string | Callable, by?: string | Calla
   if (pattern === '') throw new Fault('D3010', undefined, { value: pattern })
   refuseNegative(limit, 'D3011')
   if (limit !== undefined && limit <= 0) return text
-  if (typeof pattern === 'string') return replaceText(text, pattern, String(by), limit)
+  if (typeof pattern === 'string') return replaceText(text, pattern, by, limit)
   let result = ''
   let from = 0
   for (const found of matches(pattern, text, limit)) {
@@ -161,7 +161,8 @@ function replace(text?: string, pattern?: string | Callable, by?: string | Calla
   return result + text.substring(from)
 }
 
-function replaceText(text: string, pattern: string, by: string, limit = Number.POSITIVE_INFINITY): string {
+function replaceText(text: string, pattern: string, by: unknown, limit = Number.POSITIVE_INFINITY): string {
+  if (typeof by === 'function') throw new Fault('D3012')
   let result = ''
   let from = 0
   for (let count = 0; count < limit; count++) {

@@ -6,7 +6,8 @@ import { put, type Sequence } from './sequence.ts'
  * handed back as they are; only what the mapping built is ever replaced.
  */
 export function output(value: unknown): unknown {
-  if (typeof value === 'number') return Number.isFinite(value) ? value : null
+  // JSON knows neither infinity nor a negative zero.
+  if (typeof value === 'number') return Number.isFinite(value) ? value + 0 : null
   if (typeof value === 'function') return undefined
   if (typeof value !== 'object' || value === null) return value
   spend(1)
@@ -20,7 +21,7 @@ function outputList(list: Sequence): unknown[] {
     const item = list[index]
     if (typeof item === 'string') continue
     const made = output(item)
-    if (made !== item || item === undefined) {
+    if (!Object.is(made, item) || item === undefined) {
       plain ??= list.slice()
       plain[index] = made ?? null
     }
@@ -34,7 +35,7 @@ function outputRecord(record: Record<string, unknown>): Record<string, unknown> 
     const item = record[name]
     if (typeof item === 'string') continue
     const made = output(item)
-    if (made === item && item !== undefined) continue
+    if (Object.is(made, item) && item !== undefined) continue
     plain ??= { ...record }
     if (made === undefined) delete plain[name]
     else put(plain, name, made)

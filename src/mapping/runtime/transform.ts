@@ -36,7 +36,10 @@ function change(match: unknown, { update, updatePosition, remove, removePosition
     if (typeof changes !== 'object' || changes === null || Array.isArray(changes)) {
       throw new Fault('T2011', updatePosition, { value: changes })
     }
-    for (const [name, value] of Object.entries(changes)) put(match as object, name, value)
+    for (const [name, value] of Object.entries(changes)) {
+      // A list has no members by name.
+      if (!Array.isArray(match) || /^\d+$/.test(name)) put(match as object, name, value)
+    }
   }
   const removed = remove?.(match)
   if (removed === undefined) return
