@@ -1,0 +1,12 @@
+const benches: Record<string, { file: string; about: string }> = {
+  gateway: { file: './gateway.ts', about: 'the whole router against a bare express + undici proxy' },
+  mapping: { file: './mapping.ts', about: 'mappings: the library, compiled, written by hand' },
+}
+
+const name = process.argv[2] ?? 'gateway'
+const bench = benches[name]
+if (!bench) {
+  for (const [known, { about }] of Object.entries(benches)) console.error(`npm run bench -- ${known}\t${about}`)
+  process.exit(2)
+}
+await import(bench.file)

@@ -1,0 +1,205 @@
+import { isObject, type Json, type JsonObject } from '../../core/json.ts'
+import type { Part, ReasoningPart, ToolCallPart } from '../../core/parts.ts'
+import { defined, list, optional, text } from './check.ts'
+
+/**
+ * What a message of this API has no place for, written so that a client that echoes the message gives it back whole:
+ * - `reasoning_details`, the form that gateways share: `{type: reasoning.text | .summary | .encrypted, text | summary |
+ *   data, signature?, id?, format, index}`; `format` is the maker of the seals. A seal on text is a `reasoning.encrypted`
+ *   whose `seals` counts the code points it covers.
+ * - `replay_parts`, ours: `{index, part}` with provider-run searches and blocks only their maker understands.
+ * Both say in `after` what stood before them: code points of the content, and tool calls.
+ */
+export function carriedOf(parts: readonly Part[]): { reasoning_details?: JsonObject[]; replay_parts?: JsonObject[] } {
+  const details: JsonObject[] = []
+  const replay: JsonObject[] = []
+  const passed = { content: 0, tool_calls: 0 }
+  for (const [index, part] of parts.entries()) {
+    const place = { index, after: { ...passed } }
+    if (part.type === 'reasoning') details.push(...facets(part).map((facet) => ({ ...facet, ...place })))
+    else if (part.type === 'tool_call') passed.tool_calls++
+    else if (part.type === 'text') {
+      const length = codePoints(part.text)
+      if (part.signature) details.push({ ...sealed(part.signature, part.by), ...place, seals: length })
+      passed.content += length
+    } else if (!written.has(part.type)) replay.push({ ...place, part: part as JsonObject })
+  }
+  return {
+    ...(details.length > 0 && { reasoning_details: details }),
+    ...(replay.length > 0 && { replay_parts: replay }),
+  }
+}
+
+/** A message's parts with what it carries put back to its place. Throws RouterError 400. */
+export function withCarried(
+  { said, calls }: { said: readonly Part[]; calls: readonly ToolCallPart[] },
+  message: JsonObject,
+  path: string,
+): Part[] {
+  const details = optional(message.reasoning_details, `${path}.reasoning_details`, list) ?? []
+  const replay = optional(message.replay_parts, `${path}.replay_parts`, list) ?? []
+  const reasoning = joined(details.flatMap((detail) => readDetail(detail) ?? []))
+  const blocks = [...reasoning, ...replay.flatMap((block) => readReplay(block) ?? [])]
+  if (!blocks.some(({ part }) => part?.type === 'reasoning')) blocks.unshift(...plainReasoning(message, path))
+  return arranged(
+    said,
+    calls,
+    blocks.sort((one, other) => one.index - other.index),
+  )
+}
+
+/** Whether this API's own format knows nothing of a carried block: it is ours, for the way back to its maker. */
+export function isCarried(detail: Json | undefined): boolean {
+  return isObject(detail) && isObject(detail.after)
+}
+
+/** The Unicode code points of a text. */
+export function codePoints(of: string): number {
+  let count = of.length
+  for (let at = 0; at < of.length; at++) if ((of.charCodeAt(at) & 0xfc00) === 0xdc00) count--
+  return count
+}
+
+/** Parts that have a place of their own in a message. */
+const written: ReadonlySet<Part['type']> = new Set(['refusal', 'image', 'audio'])
+
+function facets({ text, summary, signature, encrypted, id, by }: ReasoningPart): JsonObject[] {
+  const from = defined({ id, format: by })
+  const found: JsonObject[] = []
+  if (text || signature) found.push({ type: 'reasoning.text', text: text ?? '', ...defined({ signature }), ...from })
+  if (summary) found.push({ type: 'reasoning.summary', summary, ...from })
+  if (encrypted) found.push({ type: 'reasoning.encrypted', data: encrypted, ...from })
+  if (found.length === 0 && id) found.push({ type: 'reasoning.summary', summary: '', ...from })
+  return found
+}
+
+function sealed(signature: string, by: string | undefined): JsonObject {
+  return { type: 'reasoning.encrypted', data: signature, ...defined({ format: by }) }
+}
+
+/** A carried block: a part, or a seal on the text that follows its place. */
+type Block = {
+  index: number
+  content: number
+  calls: number
+  part?: Part
+  seal?: { length: number; signature: string; by?: string }
+}
+
+function readDetail(detail: Json): Block | undefined {
+  if (!isObject(detail)) return undefined
+  const { type, format, seals } = detail
+  const by = filled(format)
+  if (type === 'reasoning.encrypted' && isCarried(detail) && typeof seals === 'number') {
+    const seal = { length: seals, signature: filled(detail.data) ?? '', ...defined({ by }) }
+    return { ...placeOf(detail), seal }
+  }
+  const facet = defined({
+    text: type === 'reasoning.text' ? filled(detail.text) : undefined,
+    signature: type === 'reasoning.text' ? filled(detail.signature) : undefined,
+    summary: type === 'reasoning.summary' ? filled(detail.summary) : undefined,
+    encrypted: type === 'reasoning.encrypted' ? filled(detail.data) : undefined,
+    id: filled(detail.id),
+  })
+  if (Object.keys(facet).length === 0) return undefined
+  return { ...placeOf(detail), part: { type: 'reasoning', ...facet, ...defined({ by }) } }
+}
+
+function readReplay(block: Json): Block | undefined {
+  if (!isObject(block) || !isObject(block.part)) return undefined
+  const { type } = block.part
+  const known = type === 'search' || type === 'opaque' || type === 'file' || type === 'video'
+  return known ? { ...placeOf(block), part: block.part as unknown as Part } : undefined
+}
+
+/** Without `after` a block is of another hand and stands in front. */
+function placeOf({ index, after }: JsonObject): Pick<Block, 'index' | 'content' | 'calls'> {
+  const { content, tool_calls } = isObject(after) ? after : {}
+  return { index: count(index), content: count(content), calls: count(tool_calls) }
+}
+
+function count(value: Json | undefined): number {
+  return typeof value === 'number' && value > 0 ? value : 0
+}
+
+function filled(value: Json | undefined): string | undefined {
+  return typeof value === 'string' && value !== '' ? value : undefined
+}
+
+/** Details of one index are one part: facets of it, or deltas that a client has only gathered. */
+function joined(blocks: readonly Block[]): Block[] {
+  const whole: Block[] = []
+  for (const block of blocks) {
+    const last = whole.at(-1)
+    if (last && isSamePart(last, block)) joinInto(last.part as ReasoningPart, block.part as ReasoningPart)
+    else whole.push(block)
+  }
+  return whole
+}
+
+function isSamePart(one: Block, other: Block): boolean {
+  if (one.part?.type !== 'reasoning' || other.part?.type !== 'reasoning' || one.index !== other.index) return false
+  const sameId = !one.part.id || !other.part.id || one.part.id === other.part.id
+  return sameId && one.part.by === other.part.by
+}
+
+function joinInto(part: ReasoningPart, { text, summary, type: _type, ...seals }: ReasoningPart): void {
+  if (text) part.text = (part.text ?? '') + text
+  if (summary) part.summary = (part.summary ?? '') + summary
+  Object.assign(part, seals)
+}
+
+/** Reasoning that came as plain text only, in either of its two common names. */
+function plainReasoning(message: JsonObject, path: string): Block[] {
+  const said =
+    optional(message.reasoning_content, `${path}.reasoning_content`, text) ||
+    optional(message.reasoning, `${path}.reasoning`, text)
+  return said ? [{ index: 0, content: 0, calls: 0, part: { type: 'reasoning', text: said } }] : []
+}
+
+function arranged(said: readonly Part[], calls: readonly ToolCallPart[], blocks: readonly Block[]): Part[] {
+  const parts: Part[] = []
+  let rest = [...said]
+  let passed = 0
+  let called = 0
+  for (const { content, calls: before, part, seal } of blocks) {
+    const [front, back] = split(rest, content - passed)
+    parts.push(...front, ...calls.slice(called, before))
+    passed = Math.max(passed, content)
+    called = Math.max(called, before)
+    rest = back
+    if (part) parts.push(part)
+    if (!seal) continue
+    const { length, ...stamp } = seal
+    const [under, after] = split(rest, length)
+    parts.push({
+      type: 'text',
+      text: under.map((piece) => (piece.type === 'text' ? piece.text : '')).join(''),
+      ...stamp,
+    })
+    passed += length
+    rest = after
+  }
+  return [...parts, ...rest, ...calls.slice(called)]
+}
+
+/** Parts up to a number of code points of text, and the parts from there. */
+function split(parts: readonly Part[], length: number): [Part[], Part[]] {
+  let left = length
+  for (const [index, part] of parts.entries()) {
+    if (left <= 0) return [parts.slice(0, index), parts.slice(index)]
+    if (part.type !== 'text') continue
+    const size = codePoints(part.text)
+    if (size > left) {
+      const points = [...part.text]
+      const front = { ...part, text: points.slice(0, left).join('') }
+      const back = { ...part, text: points.slice(left).join('') }
+      return [
+        [...parts.slice(0, index), front],
+        [back, ...parts.slice(index + 1)],
+      ]
+    }
+    left -= size
+  }
+  return [[...parts], []]
+}

@@ -1,0 +1,106 @@
+import { RouterError } from '../../core/errors.ts'
+import { isObject, type Json, type JsonObject } from '../../core/json.ts'
+
+/** Takes one value of the client's JSON in the type it must have, or throws RouterError 400 that names the field. */
+export type Check<T> = (value: Json, path: string) => T
+
+/** A value that may be missing; null counts as missing. */
+export function optional<T>(value: Json | undefined, path: string, check: Check<T>): T | undefined {
+  return value === undefined || value === null ? undefined : check(value, path)
+}
+
+/** A value that must be there. */
+export function required<T>(value: Json | undefined, path: string, expected: string, check: Check<T>): T {
+  if (value === undefined || value === null) {
+    throw new RouterError('invalid_request', `'${path}' is missing: it must be ${expected}.`, { param: path })
+  }
+  return check(value, path)
+}
+
+/** Text, possibly empty. */
+export const text: Check<string> = (value, path) => {
+  return typeof value === 'string' ? value : refuse(path, 'a string', value)
+}
+
+/** Text that says something. */
+export const filledText: Check<string> = (value, path) => {
+  return typeof value === 'string' && value !== '' ? value : refuse(path, 'a string that is not empty', value)
+}
+
+/** True or false. */
+export const flag: Check<boolean> = (value, path) => {
+  return typeof value === 'boolean' ? value : refuse(path, 'true or false', value)
+}
+
+/** A JSON object. */
+export const object: Check<JsonObject> = (value, path) => {
+  return isObject(value) ? value : refuse(path, 'an object', value)
+}
+
+/** A JSON array. */
+export const list: Check<Json[]> = (value, path) => {
+  return Array.isArray(value) ? value : refuse(path, 'an array', value)
+}
+
+/** A list whose items all pass a check of their own. */
+export function listOf<T>(check: Check<T>): Check<T[]> {
+  return (value, path) => list(value, path).map((item, index) => check(item, `${path}[${index}]`))
+}
+
+/** An object whose members all pass one check. */
+export function mapOf(check: Check<Json>): Check<JsonObject> {
+  return (value, path) => {
+    const members = object(value, path)
+    for (const [name, member] of Object.entries(members)) check(member as Json, `${path}.${name}`)
+    return members
+  }
+}
+
+/** A number within bounds, both included. */
+export function number(least = Number.NEGATIVE_INFINITY, most = Number.POSITIVE_INFINITY): Check<number> {
+  return (value, path) => {
+    const fits = typeof value === 'number' && value >= least && value <= most
+    return fits ? value : refuse(path, `a number${within(least, most)}`, value)
+  }
+}
+
+/** A whole number within bounds, both included. */
+export function integer(least = Number.NEGATIVE_INFINITY, most = Number.POSITIVE_INFINITY): Check<number> {
+  return (value, path) => {
+    const fits = Number.isInteger(value) && (value as number) >= least && (value as number) <= most
+    return fits ? (value as number) : refuse(path, `a whole number${within(least, most)}`, value)
+  }
+}
+
+/** One of these words. */
+export function oneOf<Word extends string>(words: readonly Word[]): Check<Word> {
+  const expected = `one of ${words.map((word) => `'${word}'`).join(', ')}`
+  return (value, path) => {
+    return words.includes(value as Word) ? (value as Word) : refuse(path, expected, value)
+  }
+}
+
+/** Throws the 400 for a value that is not what it must be. */
+export function refuse(path: string, expected: string, value: Json | undefined): never {
+  throw new RouterError('invalid_request', `'${path}' must be ${expected}, not ${shown(value)}.`, { param: path })
+}
+
+/** The members that have a value, so that optional fields stay away instead of being undefined. */
+export function defined<T extends object>(members: T): { [name in keyof T]?: Exclude<T[name], undefined> } {
+  const kept = Object.entries(members).filter(([, value]) => value !== undefined)
+  return Object.fromEntries(kept) as { [name in keyof T]?: Exclude<T[name], undefined> }
+}
+
+function within(least: number, most: number): string {
+  if (most === Number.POSITIVE_INFINITY) return least === Number.NEGATIVE_INFINITY ? '' : ` of at least ${least}`
+  return ` from ${least} to ${most}`
+}
+
+/** A value short enough for a message: long or structured ones by their kind only. */
+function shown(value: Json | undefined): string {
+  if (Array.isArray(value)) return value.length === 0 ? 'an empty array' : 'an array'
+  if (isObject(value)) return 'an object'
+  if (value === '') return 'an empty string'
+  if (typeof value !== 'string') return String(value)
+  return value.length > 40 ? `'${value.slice(0, 40)}…'` : `'${value}'`
+}

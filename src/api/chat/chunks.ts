@@ -1,0 +1,127 @@
+import type { StreamEvent } from '../../core/events.ts'
+import type { Json, JsonObject } from '../../core/json.ts'
+import type { Part, ToolCallPart } from '../../core/parts.ts'
+import { defined } from './check.ts'
+import { finishOf, lateMembers, mediaOf, reasoningBreak, replyId, writeLogprobs, writeSeal } from './write.ts'
+
+/** What chunks depend on: the model that serves, whether usage will follow, and whether calls take their former shape. */
+export type ChunkFacts = { model: string; includeUsage: boolean; former: boolean }
+
+type Told<Type extends StreamEvent['type']> = StreamEvent & { type: Type }
+
+/** Writes neutral events as chat completion chunks; what surrounds a delta is the same in all of them, written once. */
+export class Chunks {
+  /** The members that all chunks share. */
+  readonly base = { id: '', object: 'chat.completion.chunk', created: 0 }
+  readonly #facts: ChunkFacts
+  readonly #closed: Part[] = []
+  /** Tool calls by their part's index: their own number, and whether any argument was written. */
+  readonly #calls = new Map<number, { number: number; filled: boolean; custom: boolean }>()
+  readonly #end: string
+  #head = ''
+  #reasoning = -1
+
+  constructor(facts: ChunkFacts) {
+    this.#facts = facts
+    this.#end = facts.includeUsage ? '}],"usage":null}\n\n' : '}]}\n\n'
+  }
+
+  /** The chunks of some events, as the text of server-sent events. */
+  write(events: readonly StreamEvent[]): string {
+    let text = ''
+    for (let at = 0; at < events.length; at++) {
+      const event = events[at] as StreamEvent
+      const next = events[at + 1]
+      if (event.type === 'delta' && next?.type === 'logprobs') {
+        text += this.#delta(event, next.logprobs)
+        at++
+      } else if (event.type === 'delta') text += this.#delta(event)
+      else if (event.type === 'start') text += this.#start(event, next)
+      else if (event.type === 'open') text += this.#open(event)
+      else if (event.type === 'close') text += this.#close(event)
+      else if (event.type === 'logprobs') text += this.#chunk('{}', event.logprobs)
+      else if (event.type === 'finish') text += this.#finish(event)
+    }
+    return text
+  }
+
+  #start({ id, created }: Told<'start'>, next: StreamEvent | undefined): string {
+    Object.assign(this.base, { id: replyId(id), created })
+    const opening = JSON.stringify({ ...this.base, model: this.#facts.model, choices: [] })
+    this.#head = `data: ${opening.slice(0, -']}'.length)}{"index":0,"delta":`
+    const speaks = next?.type === 'open' && next.part.type === 'text'
+    return this.#members({ role: 'assistant', content: speaks ? '' : null, refusal: null })
+  }
+
+  #delta(event: Told<'delta'>, logprobs?: Json): string {
+    const { index, part, text = '', summary = '', arguments: fragment = '' } = event
+    if (part === 'text') return this.#chunk(`{"content":${JSON.stringify(text)}}`, logprobs)
+    if (part === 'refusal') return this.#chunk(`{"refusal":${JSON.stringify(text)}}`, logprobs)
+    if (part === 'reasoning') return this.#chunk(this.#thought(index, text || summary), logprobs)
+    return part === 'tool_call' ? this.#arguments(index, fragment) : ''
+  }
+
+  #thought(index: number, words: string): string {
+    const parted = this.#reasoning >= 0 && this.#reasoning !== index
+    this.#reasoning = index
+    return `{"reasoning_content":${JSON.stringify(parted ? reasoningBreak + words : words)}}`
+  }
+
+  #open({ index, part }: Told<'open'>): string {
+    if (part.type !== 'tool_call') return ''
+    const { id, name } = part
+    const custom = part.kind === 'custom'
+    this.#calls.set(index, { number: this.#calls.size, filled: false, custom })
+    if (this.#facts.former) return this.#call(index, { name, arguments: '' })
+    const called: JsonObject = custom
+      ? { id, type: 'custom', custom: { name, input: '' } }
+      : { id, type: 'function', function: { name, arguments: '' } }
+    return this.#call(index, { ...called, ...writeSeal(part) })
+  }
+
+  #arguments(index: number, fragment: string): string {
+    const call = this.#calls.get(index)
+    if (!call) return ''
+    call.filled = true
+    if (this.#facts.former) return this.#call(index, { arguments: fragment })
+    return this.#call(index, call.custom ? { custom: { input: fragment } } : { function: { arguments: fragment } })
+  }
+
+  /** The former shape has room for one call. */
+  #call(index: number, said: JsonObject): string {
+    const number = this.#calls.get(index)?.number ?? 0
+    if (this.#facts.former) return number === 0 ? this.#members({ function_call: said }) : ''
+    return this.#members({ tool_calls: [{ index: number, ...said }] })
+  }
+
+  #close({ index, part }: Told<'close'>): string {
+    this.#closed[index] = part
+    if (part.type === 'tool_call') return this.#closeCall(index, part)
+    if (part.type === 'audio' || part.type === 'image') return this.#members(mediaOf([part], this.base.created))
+    return ''
+  }
+
+  /** Arguments that never came are no arguments: clients parse them as JSON. */
+  #closeCall(index: number, part: ToolCallPart): string {
+    const call = this.#calls.get(index)
+    const empty = call && !call.filled && !call.custom ? this.#arguments(index, '{}') : ''
+    const seal = writeSeal(part)
+    return this.#facts.former || Object.keys(seal).length === 0 ? empty : empty + this.#call(index, seal)
+  }
+
+  #finish({ finish, raw, stop_sequence }: Told<'finish'>): string {
+    const late = lateMembers(this.#closed.filter((part) => part !== undefined))
+    const said = Object.keys(late).length > 0 ? this.#members(late) : ''
+    const why = { ...finishOf(finish, this.#facts.former), ...defined({ native_finish_reason: raw, stop_sequence }) }
+    return `${said}${this.#head}{},"logprobs":null,${JSON.stringify(why).slice(1, -1)}${this.#end}`
+  }
+
+  #members(delta: JsonObject): string {
+    return this.#chunk(JSON.stringify(delta))
+  }
+
+  #chunk(delta: string, logprobs?: Json): string {
+    const tokens = logprobs === undefined ? 'null' : JSON.stringify(writeLogprobs(logprobs))
+    return `${this.#head}${delta},"logprobs":${tokens},"finish_reason":null${this.#end}`
+  }
+}

@@ -1,0 +1,17 @@
+import type { Face } from '../face.ts'
+import { editReply, editRequest } from './edit.ts'
+import { wireNames } from './fields.ts'
+import { readRequest } from './read.ts'
+import { openStream } from './stream.ts'
+import { writeReply } from './write.ts'
+
+/** The Chat Completions API. */
+export const chat: Face = {
+  api: 'chat',
+  read: readRequest,
+  wireNames,
+  editRequest,
+  writeReply,
+  editReply,
+  openStream,
+}

@@ -1,0 +1,64 @@
+import type { Json, JsonObject } from '../../core/json.ts'
+import type { Part, ToolCallPart, ToolResultPart } from '../../core/parts.ts'
+import type { Message, NeutralRequest } from '../../core/request.ts'
+import { readAssistant } from './assistant.ts'
+import { defined, filledText, list, object, oneOf, optional, refuse, required, text } from './check.ts'
+import { cacheHint, readContent } from './parts.ts'
+
+const role = oneOf(['system', 'developer', 'user', 'assistant', 'tool', 'function'])
+const roleExpected = "'system', 'developer', 'user', 'assistant' or 'tool'"
+const contentExpected = 'a string or an array of content parts'
+
+/** The conversation: leading instructions apart, results of tools gathered into user messages. Throws RouterError 400. */
+export function readMessages(value: Json | undefined): Pick<NeutralRequest, 'system' | 'messages'> {
+  const items = required(value, 'messages', 'an array of messages', list)
+  if (items.length === 0) refuse('messages', 'at least one message', items)
+  const system: Part[] = []
+  const messages: Message[] = []
+  const calls: ToolCallPart[] = []
+  let results: Message | undefined
+  for (const [index, item] of items.entries()) {
+    const path = `messages[${index}]`
+    const message = object(item, path)
+    const speaker = required(message.role, `${path}.role`, roleExpected, role)
+    if (speaker === 'tool' || speaker === 'function') {
+      if (!results) messages.push((results = { role: 'user', parts: [] }))
+      results.parts.push(speaker === 'tool' ? toolResult(message, path, calls) : functionResult(message, path, calls))
+      continue
+    }
+    results = undefined
+    if (speaker === 'user' || speaker === 'assistant') {
+      const parts = speaker === 'user' ? contentOf(message, path, 'user') : readAssistant(message, path, index)
+      calls.push(...parts.filter((part) => part.type === 'tool_call'))
+      messages.push({ role: speaker, parts, ...nameOf(message, path) })
+    } else if (messages.length === 0) system.push(...contentOf(message, path, 'system'))
+    else messages.push({ role: 'system', parts: contentOf(message, path, 'system'), ...nameOf(message, path) })
+  }
+  return { ...(system.length > 0 && { system }), messages }
+}
+
+function contentOf(message: JsonObject, path: string, speaker: 'system' | 'user' | 'tool'): Part[] {
+  const at = `${path}.content`
+  return required(message.content, at, contentExpected, (content) => readContent(content, at, speaker))
+}
+
+function nameOf(message: JsonObject, path: string): { name?: string } {
+  return defined({ name: optional(message.name, `${path}.name`, text) })
+}
+
+/** What a tool answered; its name is that of the call it answers. */
+function toolResult(message: JsonObject, path: string, calls: readonly ToolCallPart[]): ToolResultPart {
+  const id = required(message.tool_call_id, `${path}.tool_call_id`, 'the id of a tool call', text)
+  const call = calls.findLast((earlier) => earlier.id === id)
+  const name = call?.name ?? optional(message.name, `${path}.name`, text)
+  const cache = cacheHint(message, path)
+  return { type: 'tool_result', id, ...defined({ name, cache }), parts: contentOf(message, path, 'tool') }
+}
+
+/** The former way to answer: by the function's name; it answers the last call of that name. */
+function functionResult(message: JsonObject, path: string, calls: readonly ToolCallPart[]): ToolResultPart {
+  const name = required(message.name, `${path}.name`, 'the name of the function', filledText)
+  const call = calls.findLast((earlier) => earlier.name === name)
+  const parts = optional(message.content, `${path}.content`, (content, at) => readContent(content, at, 'tool')) ?? []
+  return { type: 'tool_result', id: call?.id ?? `call_${name}`, name, parts }
+}

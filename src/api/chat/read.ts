@@ -1,0 +1,202 @@
+import { RouterError } from '../../core/errors.ts'
+import { isObject, type Json, type JsonObject } from '../../core/json.ts'
+import type { Effort, NeutralRequest, ResponseFormat } from '../../core/request.ts'
+import {
+  type Check,
+  defined,
+  filledText,
+  flag,
+  integer,
+  list,
+  listOf,
+  mapOf,
+  number,
+  object,
+  oneOf,
+  optional,
+  required,
+  text,
+} from './check.ts'
+import { knownNames } from './fields.ts'
+import { readMessages } from './messages.ts'
+import { readTools } from './tools.ts'
+
+/** A Chat Completions body as a neutral request. Throws RouterError 400 that names the field. */
+export function readRequest(body: unknown): NeutralRequest {
+  if (!isObject(body)) {
+    throw new RouterError('invalid_request', 'The body must be a JSON object with the fields model and messages.')
+  }
+  const { extensions, ...reasoning } = readReasoning(body)
+  const tools = readTools(body)
+  const format = readResponseFormat(body)
+  const unknown = { ...unknownFields(body), ...extensions, ...tools.extensions, ...format.extensions }
+  return {
+    model: required(body.model, 'model', 'the name of a model', filledText),
+    ...readMessages(body.messages),
+    ...readPlain(body),
+    ...defined({
+      ...tools.request,
+      max_output_tokens: optional(body.max_completion_tokens, 'max_completion_tokens', atLeastOne) ?? maxTokens(body),
+      stop: readStop(body.stop),
+      logprobs: readLogprobs(body),
+      response_format: format.request,
+      reasoning: reasoning.request,
+      cache: readCache(body),
+      extensions: Object.keys(unknown).length > 0 ? unknown : undefined,
+    }),
+    origin: { api: 'chat', body },
+  }
+}
+
+const atLeastOne = integer(1)
+const efforts: readonly Effort[] = ['none', 'minimal', 'low', 'medium', 'high', 'xhigh', 'max']
+
+/** Fields with the same name and the same form on both sides. */
+const plain = {
+  temperature: number(0, 2),
+  top_p: number(0, 1),
+  top_k: integer(0),
+  seed: integer(),
+  frequency_penalty: number(-2, 2),
+  presence_penalty: number(-2, 2),
+  logit_bias: mapOf(number(-100, 100)),
+  n: integer(1, 128),
+  parallel_tool_calls: flag,
+  modalities: listOf(filledText),
+  audio: audioOutput,
+  prediction,
+  service_tier: text,
+  verbosity: text,
+  user: text,
+  safety_identifier: text,
+  metadata: mapOf(text),
+  store: flag,
+  moderation: object,
+  stream: flag,
+} satisfies { [name in keyof NeutralRequest]?: Check<NeutralRequest[name]> }
+
+function readPlain(body: JsonObject): Partial<NeutralRequest> {
+  optional(body.stream_options, 'stream_options', streamOptions)
+  const read = Object.entries<Check<unknown>>(plain).map(([name, check]) => [name, optional(body[name], name, check)])
+  return defined(Object.fromEntries(read))
+}
+
+function audioOutput(value: Json, path: string): JsonObject {
+  const audio = object(value, path)
+  required(audio.format, `${path}.format`, 'the name of an audio format', filledText)
+  required(audio.voice, `${path}.voice`, 'the name of a voice or {id}', (voice, at) => {
+    return isObject(voice) ? required(voice.id, `${at}.id`, 'the id of a voice', filledText) : filledText(voice, at)
+  })
+  return audio
+}
+
+function prediction(value: Json, path: string): JsonObject {
+  const predicted = object(value, path)
+  required(predicted.type, `${path}.type`, "'content'", oneOf(['content']))
+  required(predicted.content, `${path}.content`, 'a string or an array of text parts', (content, at) => {
+    return typeof content === 'string' ? content : list(content, at)
+  })
+  return predicted
+}
+
+function streamOptions(value: Json, path: string): JsonObject {
+  const options = object(value, path)
+  optional(options.include_usage, `${path}.include_usage`, flag)
+  optional(options.include_obfuscation, `${path}.include_obfuscation`, flag)
+  return options
+}
+
+function maxTokens(body: JsonObject): number | undefined {
+  return optional(body.max_tokens, 'max_tokens', atLeastOne)
+}
+
+function readStop(value: Json | undefined): string[] | undefined {
+  const stop = optional(value, 'stop', (given, path) => {
+    return typeof given === 'string' ? [given] : listOf(text)(given, path)
+  })
+  return stop?.length === 0 ? undefined : stop
+}
+
+function readLogprobs(body: JsonObject): { top?: number } | undefined {
+  const wanted = optional(body.logprobs, 'logprobs', flag)
+  const top = optional(body.top_logprobs, 'top_logprobs', integer(0, 20))
+  return wanted ? defined({ top }) : undefined
+}
+
+function readCache(body: JsonObject): NeutralRequest['cache'] {
+  const cache = defined({
+    key: optional(body.prompt_cache_key, 'prompt_cache_key', text),
+    retention: optional(body.prompt_cache_retention, 'prompt_cache_retention', text),
+    options: optional(body.prompt_cache_options, 'prompt_cache_options', object),
+  })
+  return Object.keys(cache).length > 0 ? cache : undefined
+}
+
+type Read<T> = { request?: T; extensions?: JsonObject }
+
+function readResponseFormat(body: JsonObject): Read<ResponseFormat> {
+  const path = 'response_format'
+  const format = optional(body.response_format, path, object)
+  if (!format) return {}
+  const type = required(format.type, `${path}.type`, "'text', 'json_object' or 'json_schema'", text)
+  if (type === 'text') return { request: { type } }
+  if (type === 'json_object') return { request: { type: 'json' } }
+  // Grammars and the like of single providers: theirs to judge.
+  if (type !== 'json_schema') return { extensions: { response_format: format } }
+  const at = `${path}.json_schema`
+  const wanted = required(format.json_schema, at, 'an object with a name and a schema', object)
+  const name = required(wanted.name, `${at}.name`, 'a name for the format', filledText)
+  const rest = {
+    description: optional(wanted.description, `${at}.description`, text),
+    schema: optional(wanted.schema, `${at}.schema`, object),
+    strict: optional(wanted.strict, `${at}.strict`, flag),
+  }
+  return { request: { type, name, ...defined(rest) } }
+}
+
+/** The flat effort, and the two object forms that gateways and providers have added: `reasoning` and `thinking`. */
+function readReasoning(body: JsonObject): Read<NonNullable<NeutralRequest['reasoning']>> {
+  const reasoning = optional(body.reasoning, 'reasoning', object) ?? {}
+  const thinking = optional(body.thinking, 'thinking', object) ?? {}
+  const { effort: _effort, max_tokens: _budget, enabled, summary: _summary, ...others } = reasoning
+  const flat = optional(body.reasoning_effort, 'reasoning_effort', text)
+  const nested = optional(reasoning.effort, 'reasoning.effort', text)
+  const budget =
+    optional(reasoning.max_tokens, 'reasoning.max_tokens', atLeastOne) ??
+    optional(thinking.budget_tokens, 'thinking.budget_tokens', atLeastOne)
+  const wanted = optional(enabled, 'reasoning.enabled', flag) ?? thinkingWanted(thinking.type)
+  const named = flat ?? nested
+  const request = defined({
+    effort: knownEffort(named) ?? effortOf(wanted, budget !== undefined || named !== undefined),
+    budget,
+    summary: optional(reasoning.summary, 'reasoning.summary', text),
+  })
+  const extensions = defined({
+    reasoning_effort: named !== undefined && !knownEffort(named) ? named : undefined,
+    reasoning: Object.keys(others).length > 0 ? others : undefined,
+  })
+  return { ...(Object.keys(request).length > 0 && { request }), extensions }
+}
+
+/** Levels of single providers (`default`) are no effort of ours: they travel as they are. */
+function knownEffort(effort: string | undefined): Effort | undefined {
+  return efforts.find((known) => known === effort)
+}
+
+function thinkingWanted(type: Json | undefined): boolean | undefined {
+  if (type === 'disabled') return false
+  return type === 'enabled' || type === 'adaptive' ? true : undefined
+}
+
+/** A bare wish to reason is a medium one, unless something else says how much. */
+function effortOf(wanted: boolean | undefined, said: boolean): Effort | undefined {
+  if (wanted === false) return 'none'
+  return wanted && !said ? 'medium' : undefined
+}
+
+function unknownFields(body: JsonObject): JsonObject {
+  const unknown = Object.entries(body).filter(([name, value]) => {
+    return !knownNames.has(name) && value !== undefined && value !== null
+  })
+  return Object.fromEntries(unknown)
+}

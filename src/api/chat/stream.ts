@@ -1,0 +1,33 @@
+import { errorBody } from '../../core/errors.ts'
+import { isObject, type JsonObject } from '../../core/json.ts'
+import type { NeutralRequest } from '../../core/request.ts'
+import type { ReplyFacts, StreamWriter } from '../face.ts'
+import { defined } from './check.ts'
+import { Chunks } from './chunks.ts'
+import { Frames } from './frames.ts'
+import { writeUsage } from './usage.ts'
+import { wantsFormerCall } from './write.ts'
+
+/** Writes one streamed reply as chat completion chunks; usage comes last, and only to a client that asked for it. */
+export function openStream(request: NeutralRequest, { model }: { model: string }): StreamWriter {
+  const options = request.origin.body.stream_options
+  const includeUsage = isObject(options) && options.include_usage === true
+  const chunks = new Chunks({ model, includeUsage, former: wantsFormerCall(request) })
+  const frames = new Frames({ model, includeUsage })
+  return {
+    events: (events) => chunks.write(events),
+    frame: (payload) => frames.edit(payload),
+    end: (facts) => {
+      const last = includeUsage ? usageChunk(frames.last ?? chunks.base, frames.usage, facts) : ''
+      return `${last}data: [DONE]\n\n`
+    },
+    fail: (error) => `data: ${JSON.stringify(errorBody(error))}\n\n`,
+  }
+}
+
+/** The provider's own count where it gave one, else one from the classes. */
+function usageChunk(base: JsonObject, counted: JsonObject | undefined, { usage, costUsd, model }: ReplyFacts): string {
+  const totals = counted ?? writeUsage(usage, undefined)
+  const chunk = { ...base, model, choices: [], usage: { ...totals, ...defined({ cost: costUsd }) } }
+  return `data: ${JSON.stringify(chunk)}\n\n`
+}

@@ -1,0 +1,157 @@
+import { isObject, type Json, type JsonObject } from '../../core/json.ts'
+import type { NeutralRequest, Tool, ToolChoice, WebSearch } from '../../core/request.ts'
+import { defined, filledText, flag, integer, listOf, object, oneOf, optional, refuse, required, text } from './check.ts'
+import { cacheHint } from './parts.ts'
+
+/** What a request says about tools; `extensions` holds tools and choices that only one provider knows. */
+export type ReadTools = {
+  request: Pick<NeutralRequest, 'tools' | 'tool_choice' | 'web_search'>
+  extensions: JsonObject
+}
+
+/** Tools, the choice among them and web search, in their present and their former form. Throws RouterError 400. */
+export function readTools(body: JsonObject): ReadTools {
+  const given = optional(body.tools, 'tools', listOf(toolEntry)) ?? []
+  const former = optional(body.functions, 'functions', listOf(formerFunction)) ?? []
+  const tools = [...given.flatMap(({ tool }) => tool ?? []), ...former]
+  const search = given.findLast(({ search }) => search)?.search
+  const options = optional(body.web_search_options, 'web_search_options', searchOptions)
+  const unknown = given.map((entry) => entry.unknown).filter((entry) => entry !== undefined)
+  const choice = optional(body.tool_choice, 'tool_choice', toolChoice)
+  const formerChoice = optional(body.function_call, 'function_call', functionChoice)
+  const request = defined({
+    tools: tools.length > 0 ? tools : undefined,
+    tool_choice: choice?.known ?? formerChoice,
+    web_search: search || options ? { ...options, ...search } : undefined,
+  })
+  const extensions: JsonObject = {
+    ...(unknown.length > 0 && { tools: unknown }),
+    ...(choice?.unknown !== undefined && { tool_choice: choice.unknown }),
+  }
+  return { request, extensions }
+}
+
+/** Whether a tool of this type is a web search: dated, previewed and prefixed names all mean the same. */
+export function isWebSearch(type: Json | undefined): boolean {
+  return typeof type === 'string' && /(^|:)web_search(_|$)/.test(type)
+}
+
+type ToolEntry = { tool?: Tool; search?: WebSearch; unknown?: JsonObject }
+
+function toolEntry(value: Json, path: string): ToolEntry {
+  const entry = object(value, path)
+  const implied = isObject(entry.function) ? 'function' : undefined
+  const type = required(entry.type ?? implied, `${path}.type`, "'function', 'custom' or 'web_search'", filledText)
+  const cache = cacheHint(entry, path)
+  if (type === 'function') return { tool: { ...functionTool(entry, path), ...(cache && { cache }) } }
+  if (type === 'custom') return { tool: { ...customTool(entry, path), ...(cache && { cache }) } }
+  return isWebSearch(type) ? { search: webSearch(entry, path) } : { unknown: entry }
+}
+
+function functionTool(entry: JsonObject, path: string): Tool {
+  const at = `${path}.function`
+  return formerFunction(required(entry.function, at, 'an object with a name and parameters', object), at)
+}
+
+function formerFunction(value: Json, path: string): Tool {
+  const { name, description, parameters, strict } = object(value, path)
+  return {
+    kind: 'function',
+    name: required(name, `${path}.name`, 'the name of the function', filledText),
+    ...defined({
+      description: optional(description, `${path}.description`, text),
+      parameters: optional(parameters, `${path}.parameters`, object),
+      strict: optional(strict, `${path}.strict`, flag),
+    }),
+  }
+}
+
+function customTool(entry: JsonObject, path: string): Tool {
+  const at = `${path}.custom`
+  const { name, description, format } = required(entry.custom, at, 'an object with a name', object)
+  return {
+    kind: 'custom',
+    name: required(name, `${at}.name`, 'the name of the tool', filledText),
+    ...defined({
+      description: optional(description, `${at}.description`, text),
+      format: optional(format, `${at}.format`, object),
+    }),
+  }
+}
+
+/** Options stand flat, under `parameters` or under `filters`, depending on whose documentation the client follows. */
+function webSearch(entry: JsonObject, path: string): WebSearch {
+  const nested = optional(entry.parameters, `${path}.parameters`, object)
+  const at = nested ? `${path}.parameters` : path
+  const options = nested ?? entry
+  const filters = optional(options.filters, `${at}.filters`, object) ?? {}
+  const domains = listOf(filledText)
+  const blocked = options.blocked_domains ?? options.excluded_domains ?? filters.blocked_domains
+  return {
+    ...searchOptions(options, at),
+    ...defined({
+      max_uses: optional(options.max_uses, `${at}.max_uses`, integer(1)),
+      allowed_domains: optional(options.allowed_domains ?? filters.allowed_domains, `${at}.allowed_domains`, domains),
+      blocked_domains: optional(blocked, `${at}.blocked_domains`, domains),
+    }),
+  }
+}
+
+function searchOptions(value: Json, path: string): WebSearch {
+  const { search_context_size, user_location } = object(value, path)
+  return defined({
+    context_size: optional(search_context_size, `${path}.search_context_size`, oneOf(['low', 'medium', 'high'])),
+    user_location: optional(user_location, `${path}.user_location`, userLocation),
+  })
+}
+
+function userLocation(value: Json, path: string): NonNullable<WebSearch['user_location']> {
+  const location = object(value, path)
+  const place = optional(location.approximate, `${path}.approximate`, object) ?? location
+  const at = location.approximate ? `${path}.approximate` : path
+  return defined({
+    city: optional(place.city, `${at}.city`, text),
+    region: optional(place.region, `${at}.region`, text),
+    country: optional(place.country, `${at}.country`, text),
+    timezone: optional(place.timezone, `${at}.timezone`, text),
+  })
+}
+
+const choices = new Map<Json, ToolChoice>([
+  ['auto', 'auto'],
+  ['none', 'none'],
+  ['required', 'required'],
+  ['any', 'required'],
+])
+
+function toolChoice(value: Json, path: string): { known?: ToolChoice; unknown?: Json } {
+  const expected = "'auto', 'none', 'required' or an object that names a tool"
+  if (!isObject(value)) return { known: choices.get(value) ?? refuse(path, expected, value) }
+  const type = required(value.type, `${path}.type`, "'function', 'custom' or 'allowed_tools'", filledText)
+  if (type === 'function' || type === 'custom') return { known: { name: toolName(value, path) } }
+  return type === 'allowed_tools' ? { known: allowedTools(value, path) } : { unknown: value }
+}
+
+function allowedTools(value: JsonObject, path: string): ToolChoice {
+  const at = `${path}.allowed_tools`
+  const { mode, tools } = required(value.allowed_tools, at, 'an object with mode and tools', object)
+  const named = (tool: Json, item: string) => toolName(object(tool, item), item)
+  return {
+    mode: required(mode, `${at}.mode`, "'auto' or 'required'", oneOf(['auto', 'required'])),
+    allowed: required(tools, `${at}.tools`, 'an array of tools', listOf(named)),
+  }
+}
+
+/** The name of a tool that is pointed at: `{type, function: {name}}`, `{type, custom: {name}}` or `{type, name}`. */
+function toolName(pointer: JsonObject, path: string): string {
+  const kind = pointer.type === 'custom' ? 'custom' : 'function'
+  const named = pointer[kind]
+  if (isObject(named)) return required(named.name, `${path}.${kind}.name`, 'the name of the tool', filledText)
+  return required(pointer.name, `${path}.${kind}.name`, 'the name of the tool', filledText)
+}
+
+function functionChoice(value: Json, path: string): ToolChoice {
+  if (value === 'auto' || value === 'none') return value
+  if (!isObject(value)) return refuse(path, "'auto', 'none' or an object with a name", value)
+  return { name: required(value.name, `${path}.name`, 'the name of the function', filledText) }
+}

@@ -1,0 +1,183 @@
+import { isObject, type Json, type JsonObject } from '../../core/json.ts'
+import type { Citation, MediaPart, Part, ReasoningPart, ToolCallPart } from '../../core/parts.ts'
+import type { Finish, Reply } from '../../core/reply.ts'
+import type { NeutralRequest } from '../../core/request.ts'
+import type { ReplyFacts } from '../face.ts'
+import { carriedOf, codePoints } from './carried.ts'
+import { defined } from './check.ts'
+import { writeUsage } from './usage.ts'
+
+/** A reply as a chat completion with one choice. */
+export function writeReply(reply: Reply, { model, usage, costUsd, request }: ReplyFacts): JsonObject {
+  const former = wantsFormerCall(request)
+  const choice = {
+    index: 0,
+    message: messageOf(reply.parts, { created: reply.created, former }),
+    logprobs: writeLogprobs(reply.logprobs),
+    ...finishOf(reply.finish, former),
+    ...defined({ native_finish_reason: reply.finish_raw, stop_reason: reply.stop_sequence }),
+  }
+  return {
+    ...knownExtensions(reply.extensions),
+    id: replyId(reply.id),
+    object: 'chat.completion',
+    created: reply.created,
+    model,
+    choices: [choice],
+    usage: writeUsage(usage, costUsd),
+  }
+}
+
+/** An id with a prefix is the provider's or already ours; any other gets this API's prefix. */
+export function replyId(id: string): string {
+  return /^[a-z]+[-_]/i.test(id) ? id : `chatcmpl-${id}`
+}
+
+/** Whether the client speaks of functions in the former way, and must be answered so. */
+export function wantsFormerCall(request: NeutralRequest | undefined): boolean {
+  const body = request?.origin.body
+  return body !== undefined && Array.isArray(body.functions) && !Array.isArray(body.tools)
+}
+
+/** `error` never gets here as a whole reply; of the words there are, `length` says that something is missing. */
+const finishReasons: { readonly [finish in Finish]: string } = {
+  stop: 'stop',
+  length: 'length',
+  tool_calls: 'tool_calls',
+  content_filter: 'content_filter',
+  refusal: 'content_filter',
+  pause: 'stop',
+  error: 'length',
+}
+
+export function finishOf(finish: Finish, former: boolean): { finish_reason: string } {
+  return { finish_reason: former && finish === 'tool_calls' ? 'function_call' : finishReasons[finish] }
+}
+
+/** Log probabilities with every member that the API promises; null when there are none. */
+export function writeLogprobs(logprobs: Json | undefined): JsonObject | null {
+  if (!isObject(logprobs)) return null
+  const tokens = (list: Json | undefined) => (Array.isArray(list) ? list.map(tokenLogprob) : null)
+  return { ...logprobs, content: tokens(logprobs.content), refusal: tokens(logprobs.refusal) }
+}
+
+function tokenLogprob(token: Json): Json {
+  if (!isObject(token)) return token
+  const alternatives = Array.isArray(token.top_logprobs) ? token.top_logprobs : []
+  return {
+    bytes: null,
+    ...token,
+    top_logprobs: alternatives.map((other) => (isObject(other) ? { bytes: null, ...other } : other)),
+  }
+}
+
+/** What a provider told about the whole reply, as far as this API has the words. */
+export function knownExtensions(extensions: JsonObject = {}): JsonObject {
+  const { service_tier, ...others } = extensions
+  return { ...others, ...(tiers.has(service_tier) && { service_tier }) }
+}
+
+const tiers: ReadonlySet<Json | undefined> = new Set(['auto', 'default', 'flex', 'scale', 'priority', 'fast'])
+
+function messageOf(parts: readonly Part[], facts: { created: number; former: boolean }): JsonObject {
+  const said = parts.filter((part) => part.type === 'text')
+  const declined = parts.filter((part) => part.type === 'refusal')
+  const calls = parts.filter((part) => part.type === 'tool_call')
+  const reasoning = parts.filter((part) => part.type === 'reasoning')
+  return {
+    role: 'assistant',
+    content: said.length > 0 ? said.map(({ text }) => text).join('') : null,
+    refusal: declined.length > 0 ? declined.map(({ text }) => text).join('') : null,
+    ...callsOf(calls, facts.former),
+    ...defined({ reasoning_content: reasoningContent(reasoning) }),
+    ...lateMembers(parts),
+    ...mediaOf(parts, facts.created),
+  }
+}
+
+function callsOf(calls: readonly ToolCallPart[], former: boolean): JsonObject {
+  const [first] = calls
+  if (!first) return {}
+  if (former) return { function_call: { name: first.name, arguments: first.arguments || '{}' } }
+  return { tool_calls: calls.map(writeCall) }
+}
+
+function writeCall(call: ToolCallPart): JsonObject {
+  const { id, name, kind } = call
+  const called: JsonObject =
+    kind === 'custom'
+      ? { id, type: 'custom', custom: { name, input: call.arguments } }
+      : { id, type: 'function', function: { name, arguments: call.arguments || '{}' } }
+  return { ...called, ...writeSeal(call) }
+}
+
+/** A call's seal in the form its first maker gave it; without a maker nobody could ever take it back. */
+export function writeSeal({ signature, by }: ToolCallPart): JsonObject {
+  return signature && by ? { extra_content: { [by]: { thought_signature: signature } } } : {}
+}
+
+/** The text of reasoning, or its summary where the text is kept secret; parts stand apart like paragraphs. */
+function reasoningContent(parts: readonly ReasoningPart[]): string | undefined {
+  const said = parts.map(({ text, summary }) => text || summary || '').filter((words) => words !== '')
+  return said.length > 0 ? said.join(reasoningBreak) : undefined
+}
+
+/** What separates the reasoning of one part from that of the next. */
+export const reasoningBreak = '\n\n'
+
+/** Members of a message that can only be written when all parts are known. */
+export function lateMembers(parts: readonly Part[]): JsonObject {
+  const annotations = annotationsOf(parts)
+  return { ...(annotations.length > 0 && { annotations }), ...carriedOf(parts) }
+}
+
+/** Citations with their place in the joined content; one without a place speaks of its whole part. */
+function annotationsOf(parts: readonly Part[]): JsonObject[] {
+  const annotations: JsonObject[] = []
+  let offset = 0
+  for (const part of parts) {
+    if (part.type !== 'text') continue
+    const length = codePoints(part.text)
+    for (const citation of part.citations ?? []) annotations.push(...annotationOf(citation, offset, length))
+    offset += length
+  }
+  return annotations
+}
+
+/** This API cites addresses only: a source without one cannot be named. */
+function annotationOf({ url, title, cited_text, start, end }: Citation, offset: number, length: number): JsonObject[] {
+  if (!url) return []
+  const url_citation = {
+    url,
+    title: title ?? url,
+    start_index: offset + (start ?? 0),
+    end_index: offset + (end ?? length),
+    ...defined({ content: cited_text }),
+  }
+  return [{ type: 'url_citation', url_citation }]
+}
+
+/** Seconds for which audio can be named again by its id, where the provider does not say. */
+const audioLifetimeSeconds = 3_600
+
+/** Audio and images that the model made. */
+export function mediaOf(parts: readonly Part[], created: number): JsonObject {
+  const media = parts.filter((part): part is MediaPart => part.type === 'audio' || part.type === 'image')
+  const audio = media.find(({ type }) => type === 'audio')
+  const images = media.filter(({ type }) => type === 'image').map(writeImage)
+  return { ...(audio && { audio: writeAudio(audio, created) }), ...(images.length > 0 && { images }) }
+}
+
+function writeAudio({ id, data, transcript }: MediaPart, created: number): JsonObject {
+  return {
+    id: id ?? `audio_${created}`,
+    data: data ?? '',
+    transcript: transcript ?? '',
+    expires_at: created + audioLifetimeSeconds,
+  }
+}
+
+function writeImage({ url, data, media_type }: MediaPart): JsonObject {
+  const address = url ?? `data:${media_type ?? 'image/png'};base64,${data ?? ''}`
+  return { type: 'image_url', image_url: { url: address } }
+}

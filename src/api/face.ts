@@ -1,0 +1,39 @@
+import type { RouterError } from '../core/errors.ts'
+import type { StreamEvent } from '../core/events.ts'
+import type { JsonObject } from '../core/json.ts'
+import type { Reply } from '../core/reply.ts'
+import type { Api, NeutralRequest } from '../core/request.ts'
+import type { Usage } from '../core/usage.ts'
+
+/** A client API: pure translation between its wire format and the neutral form, or a light edit of the wire format. */
+export type Face = {
+  api: Api
+  /** The client's JSON to the neutral request; `model` is still the client's model string. Throws RouterError 400. */
+  read(body: unknown): NeutralRequest
+  /** The client's own names of a neutral field, for reporting and for removing it from a body. */
+  wireNames(field: string): readonly string[]
+  /** The client's body for a provider of the same format: its model id, and without the dropped fields. */
+  editRequest(body: JsonObject, facts: { model: string; stream: boolean; dropped: readonly string[] }): JsonObject
+  writeReply(reply: Reply, facts: ReplyFacts): JsonObject
+  /** The reply of a provider of the same format with the model that served and the cost; the rest is untouched. */
+  editReply(body: JsonObject, facts: ReplyFacts): JsonObject
+  openStream(request: NeutralRequest, facts: { model: string }): StreamWriter
+}
+
+/**
+ * `model` is the `provider/model` that served; `costUsd` is missing when no price is known. `request` is the one that is
+ * answered, for the few replies whose shape depends on how the client asked.
+ */
+export type ReplyFacts = { model: string; costUsd?: number; usage: Usage; request?: NeutralRequest }
+
+/** Writes one streamed reply as the text of server-sent events. */
+export type StreamWriter = {
+  /** Neutral events of a translated reply. */
+  events(events: readonly StreamEvent[]): string
+  /** One frame of a provider of the same format, edited; empty when the client does not get it. */
+  frame(payload: JsonObject): string
+  /** The last words of a reply that came whole: usage, cost, terminator. */
+  end(facts: ReplyFacts): string
+  /** The last words of a reply that broke: an error, and no sign of success. */
+  fail(error: RouterError): string
+}

@@ -1,0 +1,78 @@
+import type { Json, JsonObject } from '../../core/json.ts'
+import { ascending, billedTier, type Tier } from './tier.ts'
+
+/** What a catalog knows of a model; fields beyond these are not shown. */
+export type ModelFacts = { api: string; created?: number; updated?: number; pricing?: readonly Tier[] } & {
+  [name in (typeof shownFacts)[number]]?: Json
+}
+
+/** A model by the id that clients send. */
+export type NamedModel = { id: string; entry: ModelFacts }
+
+/** Which models a list holds (all modalities when `api` is missing), and whether prices also stand flat in each entry. */
+export type ListForm = { api?: string; flatPrices?: boolean }
+
+/** The body of a model list, sorted by id: `{object: 'list', data: [model entry]}`. */
+export function modelList(models: Iterable<NamedModel>, { api, flatPrices = false }: ListForm = {}): JsonObject {
+  const data = [...models]
+    .filter(({ entry }) => api === undefined || entry.api === api)
+    .sort((one, other) => (one.id < other.id ? -1 : 1))
+    .map(({ id, entry }) => modelEntry(id, entry, flatPrices))
+  return { object: 'list', data }
+}
+
+/**
+ * One model as clients see it. Prices are USD per token, with the gaps of the catalog filled as they are billed; flat
+ * prices are those of the lowest tier, 0 where nothing is billed by the token. Times that nobody knows are 0.
+ */
+export function modelEntry(id: string, facts: ModelFacts, flatPrices = false): JsonObject {
+  const created = facts.created ?? 0
+  const tiers = ascending(facts.pricing).map(billedTier)
+  const entry: JsonObject = {
+    api: facts.api,
+    id,
+    object: 'model',
+    created,
+    updated: facts.updated ?? created,
+    owned_by: 'system',
+    ...(flatPrices && flat(tiers)),
+    pricing: facts.api === 'decision' ? decisionPrices(tiers) : tiers,
+  }
+  for (const name of shownFacts) if (facts[name] !== undefined) entry[name] = facts[name]
+  return entry
+}
+
+const shownFacts = [
+  'max_output_tokens',
+  'context_window',
+  'supports_caching',
+  'supports_vision',
+  'supports_computer_use',
+  'supports_reasoning',
+  'supports_image_generation',
+  'supports_tool_calling',
+  'supports_role_developer',
+  'supports_web_search',
+  'supports_output_json_object',
+  'supports_output_json_schema',
+  'description',
+  'data_retention',
+  'data_retention_days',
+  'data_used_for_training',
+  'privacy_comments',
+  'geolocation',
+  'open_weights',
+  'model_lab',
+  'model_canonical_name',
+] as const
+
+function flat([lowest = nothingBilled]: ReturnType<typeof billedTier>[]): JsonObject {
+  const { input_price, caching_price, cached_price, output_price } = lowest
+  return { input_price, caching_price, cached_price, output_price }
+}
+
+function decisionPrices([lowest = nothingBilled]: ReturnType<typeof billedTier>[]): JsonObject {
+  return { input: lowest.input_price, output: lowest.output_price }
+}
+
+const nothingBilled = billedTier({ prompt_tokens_threshold: 0 })

@@ -1,0 +1,43 @@
+/** One step of a model's prices, in USD per token; it holds for the whole request once its prompt exceeds the threshold. */
+export type PricingTier = {
+  prompt_tokens_threshold: number
+  input_price: number | null
+  caching_price?: number | null
+  caching_5m_price?: number | null
+  caching_1h_price?: number | null
+  cached_price?: number | null
+  output_price: number | null
+}
+
+/** A catalog entry in the field names of the model lists. */
+export type ModelEntry = {
+  api: string
+  created?: number
+  updated?: number
+  context_window?: number
+  max_output_tokens?: number
+  pricing?: PricingTier[]
+  /** Prices of other units in USD, by name: `web_search_per_call`, `input_audio_token`, `reasoning_token` … */
+  other_prices?: { [name: string]: number }
+  description?: string
+  supports_caching?: boolean
+  supports_vision?: boolean
+  supports_computer_use?: boolean
+  supports_reasoning?: boolean
+  supports_image_generation?: boolean
+  supports_tool_calling?: boolean
+  supports_role_developer?: boolean
+  supports_web_search?: boolean
+  supports_output_json_object?: boolean
+  supports_output_json_schema?: boolean
+  data_retention?: boolean
+  data_retention_days?: number
+  data_used_for_training?: boolean
+  privacy_comments?: string
+  geolocation?: string
+  open_weights?: boolean
+  model_lab?: string
+  model_canonical_name?: string
+  /** Other ids that answer as this model. */
+  aliases?: string[]
+}

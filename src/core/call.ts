@@ -1,0 +1,46 @@
+import type { ErrorCode } from './errors.ts'
+import type { JsonObject } from './json.ts'
+import type { Api } from './request.ts'
+import type { Usage, UsageClass } from './usage.ts'
+
+/** What a call cost, in integer nano-USD; `parts` adds up to `nanoUsd` before the one rounding. */
+export type Cost = {
+  nanoUsd: number
+  /** Nano-USD by usage class, fractions kept. */
+  parts: { [name in UsageClass]?: number }
+  /** Which prices were used: a digest of the tier. */
+  priceVersion: string
+  /** No price is known for this model. */
+  unpriced?: boolean
+  /** Counted by us because the provider's own count never came. */
+  estimated?: boolean
+}
+
+/** How a call ended: `partial` when it broke off after its first event. */
+export type Outcome = 'complete' | 'partial' | 'failed'
+
+/** One settled call, as the ledger keeps it. Times are Unix milliseconds. */
+export type CallRecord = {
+  id: string
+  at: number
+  organization: string
+  key: string
+  api: Api
+  operation: 'chat'
+  /** The model string the client sent. */
+  requested: string
+  provider: string
+  model: string
+  stream: boolean
+  outcome: Outcome
+  status: number
+  error?: ErrorCode
+  usage: Usage
+  cost: Cost
+  dropped: string[]
+  attempts: number
+  durationMs: number
+  firstEventMs?: number
+  user?: string
+  metadata?: JsonObject
+}

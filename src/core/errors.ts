@@ -1,0 +1,89 @@
+import type { JsonObject } from './json.ts'
+
+/** Everything that can go wrong with a call: HTTP status, the caller-facing type, and whether another try may help. */
+export const catalogue = {
+  invalid_request: { status: 400, type: 'invalid_request_error', retryable: false },
+  context_length: { status: 400, type: 'invalid_request_error', retryable: false },
+  content_blocked: { status: 400, type: 'invalid_request_error', retryable: false },
+  loss_refused: { status: 400, type: 'invalid_request_error', retryable: false },
+  missing_key: { status: 401, type: 'authentication_error', retryable: false },
+  budget_exhausted: { status: 402, type: 'billing_error', retryable: false },
+  invalid_key: { status: 403, type: 'permission_error', retryable: false },
+  forbidden: { status: 403, type: 'permission_error', retryable: false },
+  not_found: { status: 404, type: 'not_found_error', retryable: false },
+  model_not_found: { status: 404, type: 'not_found_error', retryable: false },
+  method_not_allowed: { status: 405, type: 'invalid_request_error', retryable: false },
+  too_large: { status: 413, type: 'request_too_large', retryable: false },
+  unsupported_media_type: { status: 415, type: 'invalid_request_error', retryable: false },
+  rate_limited: { status: 429, type: 'rate_limit_error', retryable: true },
+  quota_exhausted: { status: 429, type: 'rate_limit_error', retryable: false },
+  client_gone: { status: 499, type: 'invalid_request_error', retryable: false },
+  internal: { status: 500, type: 'api_error', retryable: false },
+  provider_refused: { status: 502, type: 'api_error', retryable: true },
+  provider_failed: { status: 502, type: 'api_error', retryable: true },
+  provider_unreachable: { status: 502, type: 'api_error', retryable: true },
+  provider_timeout: { status: 502, type: 'api_error', retryable: true },
+  provider_unreadable: { status: 502, type: 'api_error', retryable: true },
+  provider_cut: { status: 502, type: 'api_error', retryable: true },
+  stopping: { status: 503, type: 'api_error', retryable: true },
+} as const satisfies Record<string, { status: number; type: string; retryable: boolean }>
+
+/** The name of an entry of the catalogue. */
+export type ErrorCode = keyof typeof catalogue
+
+/** Facts that go with an error: `param` names the field, `retryAfterMs` becomes `Retry-After`. */
+export type ErrorFacts = {
+  param?: string
+  provider?: string
+  providerCode?: string
+  retryAfterMs?: number
+  cause?: unknown
+}
+
+/** The one error of the gateway: an entry of the catalogue with a message fit for the caller. */
+export class RouterError extends Error {
+  readonly code: ErrorCode
+  readonly param: string | undefined
+  readonly provider: string | undefined
+  readonly providerCode: string | undefined
+  readonly retryAfterMs: number | undefined
+
+  constructor(code: ErrorCode, message: string, facts: ErrorFacts = {}) {
+    super(message, facts.cause === undefined ? undefined : { cause: facts.cause })
+    this.name = 'RouterError'
+    this.code = code
+    this.param = facts.param
+    this.provider = facts.provider
+    this.providerCode = facts.providerCode
+    this.retryAfterMs = facts.retryAfterMs
+  }
+
+  /** The HTTP status of this error. */
+  get status(): number {
+    return catalogue[this.code].status
+  }
+
+  /** Whether another target, or the same one later, may succeed. */
+  get retryable(): boolean {
+    return catalogue[this.code].retryable
+  }
+}
+
+/** Any thrown value as a RouterError; what nobody foresaw becomes `internal` without its details. */
+export function asRouterError(thrown: unknown): RouterError {
+  if (thrown instanceof RouterError) return thrown
+  return new RouterError('internal', 'The router failed while handling this call.', { cause: thrown })
+}
+
+/** The error body of every JSON API: `{error: {origin, message, type, code, param?, provider?}}`. */
+export function errorBody(error: RouterError): JsonObject {
+  const body: JsonObject = {
+    origin: error.provider === undefined ? 'router' : 'provider',
+    message: error.message,
+    type: catalogue[error.code].type,
+    code: error.providerCode ?? error.code,
+  }
+  if (error.param !== undefined) body.param = error.param
+  if (error.provider !== undefined) body.provider = error.provider
+  return { error: body }
+}

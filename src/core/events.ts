@@ -1,0 +1,53 @@
+import type { Json, JsonObject } from './json.ts'
+import type { CacheHint, Citation, MediaPart, Part } from './parts.ts'
+import type { Finish } from './reply.ts'
+import type { Usage } from './usage.ts'
+
+/**
+ * What a stream mapping says about one provider event. `at` is the provider's own key for the part; without it the
+ * event speaks of the open part of its kind, or opens one. Several members may stand in one event.
+ */
+export type ProviderEvent = {
+  id?: string
+  model?: string
+  created?: number
+  at?: string | number
+  text?: string
+  /** A seal on the text part of this event. */
+  signature?: string
+  refusal?: string
+  reasoning?: { text?: string; summary?: string; signature?: string; encrypted?: string; id?: string }
+  tool?: {
+    id?: string
+    name?: string
+    arguments?: string | JsonObject
+    kind?: 'function' | 'custom'
+    signature?: string
+    cache?: CacheHint
+  }
+  citation?: Citation
+  search?: { id?: string; query?: string; status?: string; results?: Json }
+  media?: Omit<MediaPart, 'cache'>
+  opaque?: { body: Json }
+  logprobs?: Json
+  finish?: Finish
+  raw?: string
+  stop_sequence?: string
+  usage?: Usage
+  error?: ProviderFailure
+  extensions?: JsonObject
+}
+
+/** A failure the provider reports inside a stream or a reply. */
+export type ProviderFailure = { status?: number; code?: string; message: string; retryable?: boolean }
+
+/** What the kernel tells client faces: parts open, grow and close; `index` counts parts of the reply from 0. */
+export type StreamEvent =
+  | { type: 'start'; id: string; model?: string; created: number }
+  | { type: 'open'; index: number; part: Part }
+  | { type: 'delta'; index: number; part: Part['type']; text?: string; summary?: string; arguments?: string }
+  | { type: 'citation'; index: number; citation: Citation }
+  | { type: 'logprobs'; logprobs: Json }
+  | { type: 'close'; index: number; part: Part }
+  | { type: 'finish'; finish: Finish; raw?: string; stop_sequence?: string }
+  | { type: 'usage'; usage: Usage }

@@ -1,0 +1,214 @@
+import { createHash } from 'node:crypto'
+import type { Part, ToolCallPart, ToolResultPart } from './parts.ts'
+import type { Message, NeutralRequest } from './request.ts'
+
+/** What a dialect demands of a conversation's history. Everything is off unless declared. */
+export type HistoryRules = {
+  /** Neighbours of the same role become one message. */
+  alternate?: boolean
+  /** The conversation must begin with a user message. */
+  first_user?: boolean
+  /** What becomes of instructions in the middle of a conversation: kept, or told by the user as a marked note. */
+  mid_system?: 'keep' | 'user'
+  /** Every call is answered right after, every result has its call: what is missing is completed, orphans become text. */
+  pair_tools?: boolean
+  /** Results stand first in their message, in the order of their calls. */
+  results_first?: boolean
+  /** `pattern` is a regular expression for a whole tool id; ids that break a rule become hexadecimal digits. */
+  tool_id?: { pattern: string; length?: number; max_length?: number }
+  /** Empty text is dropped, and messages that hold nothing else. */
+  no_empty_text?: boolean
+  /** No more than this many cache hints: the last ones stay. */
+  max_cache_hints?: number
+  /** Media that must be inlined instead of given as URL. */
+  inline_media?: boolean
+}
+
+/** The request with a history that the rules accept; the client's own object is never changed. */
+export function repairHistory(request: NeutralRequest, rules: HistoryRules): NeutralRequest {
+  let { messages, system } = request
+  if (rules.no_empty_text) {
+    messages = messages.map(withoutEmptyText).filter(({ parts }) => parts.length > 0)
+    system = system?.filter(saysSomething)
+  }
+  if (rules.mid_system === 'user') messages = messages.map(asUserNote)
+  if (rules.pair_tools) messages = pairTools(messages)
+  if (rules.alternate) messages = joined(messages, () => true)
+  if (rules.results_first) messages = resultsFirst(messages)
+  if (rules.tool_id) messages = renameIds(messages, rules.tool_id)
+  if (rules.first_user && messages[0]?.role !== 'user') messages = [opening, ...messages]
+  const repaired: NeutralRequest = { ...request, messages, ...(system && { system }) }
+  return rules.max_cache_hints === undefined ? repaired : lastHints(repaired, rules.max_cache_hints)
+}
+
+/** Stands where a provider insists that the user speaks first. */
+const opening: Message = { role: 'user', parts: [{ type: 'text', text: '(The conversation begins.)' }] }
+
+function asUserNote(message: Message): Message {
+  if (message.role !== 'system') return message
+  const parts = message.parts.map((part) =>
+    part.type === 'text' ? { ...part, text: `<system_note>\n${part.text}\n</system_note>` } : part,
+  )
+  return { role: 'user', parts }
+}
+
+function withoutEmptyText(message: Message): Message {
+  const parts = message.parts
+    .filter(saysSomething)
+    .map((part) => (part.type === 'tool_result' ? { ...part, parts: part.parts.filter(saysSomething) } : part))
+  return { ...message, parts }
+}
+
+/** A sealed part counts even without text: providers demand it back. */
+function saysSomething(part: Part): boolean {
+  if (part.type === 'text') return part.text.trim() !== '' || part.signature !== undefined
+  return part.type !== 'refusal' || part.text.trim() !== ''
+}
+
+/** Each assistant turn with calls is followed by one user message with all its results, then by what else was said. */
+function pairTools(messages: Message[]): Message[] {
+  const turns = joined(messages, (earlier) => earlier.role === 'assistant' && callsOf(earlier).length > 0)
+  const taken = new Set<string>()
+  const paired: Message[] = []
+  for (let index = 0; index < turns.length; ) {
+    const turn = turns[index++] as Message
+    if (turn.role !== 'assistant') {
+      paired.push(withoutOrphans(turn))
+      continue
+    }
+    const answer: Message[] = []
+    while (index < turns.length && turns[index]?.role !== 'assistant') answer.push(turns[index++] as Message)
+    paired.push(...settle(turn, answer, taken))
+  }
+  return paired
+}
+
+/** One turn whose calls have ids that no earlier turn used, exactly one result for each, and the rest of the answer. */
+function settle(turn: Message, answer: Message[], taken: Set<string>): Message[] {
+  const asked = withFreshIds(turn, taken)
+  const open = callsOf(asked).map((call, index) => ({ call, said: callsOf(turn)[index]?.id }))
+  const results: ToolResultPart[] = []
+  const take = (part: Part): boolean => {
+    const match = part.type === 'tool_result' ? open.findIndex(({ said }) => said === part.id) : -1
+    const [found] = match < 0 ? [] : open.splice(match, 1)
+    if (found) results.push({ ...(part as ToolResultPart), id: found.call.id })
+    return found !== undefined
+  }
+  const rest = answer.flatMap((message) => {
+    const parts = message.parts.filter((part) => !take(part))
+    if (parts.length === message.parts.length) return [withoutOrphans(message)]
+    return parts.length === 0 ? [] : [withoutOrphans({ ...message, parts })]
+  })
+  results.push(...open.map(({ call }) => missingResult(call)))
+  return results.length === 0 ? [asked, ...rest] : [asked, { role: 'user', parts: results }, ...rest]
+}
+
+/** Some models count their calls anew in every turn; providers want each id once. */
+function withFreshIds(turn: Message, taken: Set<string>): Message {
+  const parts = turn.parts.map((part) => {
+    if (part.type !== 'tool_call') return part
+    const id = taken.has(part.id) ? unused(part.id, taken) : part.id
+    taken.add(id)
+    return id === part.id ? part : { ...part, id }
+  })
+  return { ...turn, parts }
+}
+
+function unused(id: string, taken: Set<string>): string {
+  for (let count = 2; ; count++) {
+    const candidate = `${id}_${count}`
+    if (!taken.has(candidate)) return candidate
+  }
+}
+
+function missingResult({ id, name }: ToolCallPart): ToolResultPart {
+  return { type: 'tool_result', id, name, parts: [{ type: 'text', text: 'no result was recorded' }], is_error: true }
+}
+
+/** Results that no call asked for are told as text. */
+function withoutOrphans(message: Message): Message {
+  if (!message.parts.some(({ type }) => type === 'tool_result')) return message
+  const parts = message.parts.flatMap((part) => {
+    if (part.type !== 'tool_result') return [part]
+    const text = `Result of ${part.name ?? 'a tool'} (call ${part.id}):${part.parts.length === 0 ? ' nothing' : ''}`
+    return [{ type: 'text' as const, text }, ...part.parts]
+  })
+  return { ...message, parts }
+}
+
+function resultsFirst(messages: Message[]): Message[] {
+  const order = new Map(messages.flatMap(callsOf).map(({ id }, index) => [id, index]))
+  const rank = ({ id }: ToolResultPart) => order.get(id) ?? order.size
+  return messages.map((message) => {
+    const results = message.parts.filter((part) => part.type === 'tool_result')
+    if (results.length === 0) return message
+    const others = message.parts.filter(({ type }) => type !== 'tool_result')
+    return { ...message, parts: [...results.toSorted((a, b) => rank(a) - rank(b)), ...others] }
+  })
+}
+
+function callsOf({ parts }: Message): ToolCallPart[] {
+  return parts.filter((part) => part.type === 'tool_call')
+}
+
+/** Neighbours of the same role as one message, where `when` the earlier one says so. */
+function joined(messages: Message[], when: (earlier: Message) => boolean): Message[] {
+  const out: Message[] = []
+  for (const message of messages) {
+    const earlier = out.at(-1)
+    if (earlier?.role !== message.role || !when(earlier)) {
+      out.push(message)
+      continue
+    }
+    const { role, name } = earlier
+    const parts = [...earlier.parts, ...message.parts]
+    out[out.length - 1] = { role, parts, ...(name !== undefined && name === message.name && { name }) }
+  }
+  return out
+}
+
+function renameIds(messages: Message[], rule: NonNullable<HistoryRules['tool_id']>): Message[] {
+  const pattern = new RegExp(`^(?:${rule.pattern})$`)
+  const rename = <P extends ToolCallPart | ToolResultPart>(part: P): P => {
+    const id = acceptedId(part.id, pattern, rule)
+    return id === part.id ? part : { ...part, id }
+  }
+  return messages.map((message) => {
+    const parts = message.parts.map((part) =>
+      part.type === 'tool_call' || part.type === 'tool_result' ? rename(part) : part,
+    )
+    return parts.every((part, index) => part === message.parts[index]) ? message : { ...message, parts }
+  })
+}
+
+/** Hexadecimal digits please every provider's pattern; the same id always gives the same ones, so caches stay warm. */
+function acceptedId(id: string, pattern: RegExp, rule: { length?: number; max_length?: number }): string {
+  const { length, max_length = Number.POSITIVE_INFINITY } = rule
+  if (pattern.test(id) && id.length === (length ?? id.length) && id.length <= max_length) return id
+  return createHash('sha256')
+    .update(id)
+    .digest('hex')
+    .slice(0, length ?? Math.min(max_length, 24))
+}
+
+/** Counts hints from the end, in the order in which providers read: tools, system, messages. */
+function lastHints(request: NeutralRequest, most: number): NeutralRequest {
+  let left = most
+  const keep = <T extends { cache?: unknown }>(item: T): T => {
+    if (item.cache === undefined || left-- > 0) return item
+    const { cache, ...bare } = item
+    return bare as T
+  }
+  const keepInside = (part: Part): Part => {
+    const kept = 'cache' in part ? keep(part) : part
+    return kept.type === 'tool_result' ? { ...kept, parts: fromLast(kept.parts, keepInside) } : kept
+  }
+  const messages = fromLast(request.messages, (message) => ({ ...message, parts: fromLast(message.parts, keepInside) }))
+  const system = request.system && fromLast(request.system, keepInside)
+  const tools = request.tools && fromLast(request.tools, keep)
+  return { ...request, messages, ...(system && { system }), ...(tools && { tools }) }
+}
+
+function fromLast<T>(items: readonly T[], change: (item: T) => T): T[] {
+  return items.toReversed().map(change).toReversed()
+}

@@ -1,0 +1,20 @@
+import type { Json, JsonObject } from './json.ts'
+import type { Part } from './parts.ts'
+import type { Usage } from './usage.ts'
+
+/** Why a reply ended. */
+export type Finish = 'stop' | 'length' | 'tool_calls' | 'content_filter' | 'refusal' | 'pause' | 'error'
+
+/** One whole reply. `finish_raw` is the provider's own word; `created` counts Unix seconds. */
+export type Reply = {
+  id: string
+  model?: string
+  created: number
+  parts: Part[]
+  finish: Finish
+  finish_raw?: string
+  stop_sequence?: string
+  usage: Usage
+  logprobs?: Json
+  extensions?: JsonObject
+}

@@ -1,0 +1,102 @@
+import type { Json, JsonObject } from './json.ts'
+import type { CacheHint, Part } from './parts.ts'
+
+/** The client APIs by name. */
+export type Api = 'chat' | 'responses' | 'messages'
+
+/** One chat request in the form between all client APIs and all provider formats. */
+export type NeutralRequest = {
+  /** The provider's own model id. */
+  model: string
+  /** Leading system and developer text, one part per message or block. */
+  system?: Part[]
+  messages: Message[]
+  tools?: Tool[]
+  tool_choice?: ToolChoice
+  parallel_tool_calls?: boolean
+  web_search?: WebSearch
+  /** Upper bound of visible and reasoning tokens. */
+  max_output_tokens?: number
+  temperature?: number
+  top_p?: number
+  top_k?: number
+  seed?: number
+  stop?: string[]
+  frequency_penalty?: number
+  presence_penalty?: number
+  logit_bias?: JsonObject
+  /** Log probabilities of the chosen tokens, and of this many alternatives. */
+  logprobs?: { top?: number }
+  n?: number
+  response_format?: ResponseFormat
+  reasoning?: { effort?: Effort; budget?: number; summary?: string }
+  modalities?: string[]
+  audio?: JsonObject
+  prediction?: JsonObject
+  service_tier?: string
+  verbosity?: string
+  /** Prompt-cache wishes for the whole request. */
+  cache?: { key?: string; retention?: string; options?: JsonObject }
+  user?: string
+  safety_identifier?: string
+  metadata?: JsonObject
+  store?: boolean
+  moderation?: JsonObject
+  stream?: boolean
+  /** Fields nobody here knows, by their wire name. */
+  extensions?: JsonObject
+  origin: Origin
+}
+
+/** The client's own JSON, edited instead of rebuilt when the provider speaks the same format. */
+export type Origin = { api: Api; body: JsonObject }
+
+/** One turn. `system` stands only for instructions given in the middle of a conversation. */
+export type Message = { role: 'user' | 'assistant' | 'system'; parts: Part[]; name?: string }
+
+/** A tool the client runs. `parameters` is a JSON schema; `format` belongs to custom (free text) tools. */
+export type Tool = {
+  kind: 'function' | 'custom'
+  name: string
+  description?: string
+  parameters?: JsonObject
+  strict?: boolean
+  format?: JsonObject
+  cache?: CacheHint
+}
+
+/** Which tool must, may or must not be called; `allowed` narrows to these names. */
+export type ToolChoice =
+  | 'auto'
+  | 'none'
+  | 'required'
+  | { name: string }
+  | { allowed: string[]; mode: 'auto' | 'required' }
+
+/** A provider-run web search. */
+export type WebSearch = {
+  max_uses?: number
+  allowed_domains?: string[]
+  blocked_domains?: string[]
+  user_location?: { city?: string; region?: string; country?: string; timezone?: string }
+  context_size?: 'low' | 'medium' | 'high'
+}
+
+/** The form of the answer; `schema` is a JSON schema. */
+export type ResponseFormat =
+  | { type: 'text' }
+  | { type: 'json' }
+  | { type: 'json_schema'; name: string; description?: string; schema?: JsonObject; strict?: boolean }
+
+/** How much to reason, in words; a budget says it in tokens. */
+export type Effort = 'none' | 'minimal' | 'low' | 'medium' | 'high' | 'xhigh' | 'max'
+
+/** What is known of the model a request goes to; mappings read it as `target`. */
+export type TargetFacts = {
+  /** Whose seals this provider accepts: `by` of sealed parts. */
+  maker: string
+  max_output_tokens?: number
+  context_window?: number
+  /** Facts about the model's family that the manifest declares by name pattern. */
+  traits: { [name: string]: Json }
+}

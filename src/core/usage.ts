@@ -1,0 +1,47 @@
+/** Disjoint classes of what is counted, so that price × count is a sum. */
+export const usageClasses = [
+  'input',
+  'cache_read',
+  'cache_write_5m',
+  'cache_write_1h',
+  'output',
+  'reasoning',
+  'input_audio',
+  'output_audio',
+  'input_image',
+  'output_image',
+  'searches',
+  'images',
+  'seconds',
+  'characters',
+] as const
+
+/** The name of one class: tokens, except searches, images, seconds and characters. */
+export type UsageClass = (typeof usageClasses)[number]
+
+/** Counts by class; a class that is missing was not counted. `reported_cost` is the provider's own figure in USD. */
+export type Usage = { [name in UsageClass]?: number } & { reported_cost?: number }
+
+/** Later counts replace earlier ones class by class. */
+export function mergeUsage(earlier: Usage, later: Usage): Usage {
+  const merged: Usage = { ...earlier }
+  for (const name of [...usageClasses, 'reported_cost'] as const) {
+    const count = later[name]
+    if (typeof count === 'number' && Number.isFinite(count)) merged[name] = Math.max(0, count)
+  }
+  return merged
+}
+
+/** Tokens of the prompt, cached or not. */
+export function promptTokens(usage: Usage): number {
+  return sum(usage, ['input', 'cache_read', 'cache_write_5m', 'cache_write_1h', 'input_audio', 'input_image'])
+}
+
+/** Tokens of the answer, visible or not. */
+export function completionTokens(usage: Usage): number {
+  return sum(usage, ['output', 'reasoning', 'output_audio', 'output_image'])
+}
+
+function sum(usage: Usage, names: UsageClass[]): number {
+  return names.reduce((total, name) => total + (usage[name] ?? 0), 0)
+}

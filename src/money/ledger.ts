@@ -1,0 +1,148 @@
+import type { CallRecord } from '../core/call.ts'
+import { RouterError } from '../core/errors.ts'
+import type { LedgerWriter } from '../store/ledger-thread.ts'
+
+/** Where settled calls are written, each exactly once. */
+export type Ledger = {
+  /**
+   * Resolves when the row is on disk. Rejects with RouterError `internal` when it could not be written now; it is still
+   * kept and tried again. A record whose id is in the ledger already changes nothing. The record must not change afterwards.
+   */
+  settle(record: CallRecord): Promise<void>
+  /** How many settled calls are not on disk yet. */
+  backlog(): number
+  /** Writes what is left and ends the writer. Rejects when rows had to be given up; `onError` was told which. */
+  close(): Promise<void>
+}
+
+/** Told of every failure; `lost` are the records that will not be tried again, `backlog` those that will. */
+export type LedgerErrorListener = (error: Error, facts: { backlog: number; lost: readonly CallRecord[] }) => void
+
+/** Times in milliseconds. `patienceMs` is how long a settle waits for the disk, and how long close waits for the rest. */
+export type LedgerOptions = { onError: LedgerErrorListener; patienceMs?: number }
+
+/** Opens the ledger on a writer, which it then owns: `openLedger(store.ledger.openWriter(), { onError })`. */
+export function openLedger(writer: LedgerWriter, { onError, patienceMs = 10_000 }: LedgerOptions): Ledger {
+  return new QueuedLedger(writer, onError, patienceMs)
+}
+
+/** A transaction of this many rows takes some 20 ms: a bound on what one commit holds up. */
+const largestBatch = 1_000
+/** After a failure the next try comes after the first of these, then twice as late each time, up to the last. */
+const [firstRetryMs, lastRetryMs] = [50, 1_000]
+
+type Row = { record: CallRecord; resolve(): void; reject(error: Error): void }
+
+/** Rows gather while the writer waits for the disk and go to it as one batch: the slower the disk, the larger the commits. */
+class QueuedLedger implements Ledger {
+  readonly #writer: LedgerWriter
+  readonly #onError: LedgerErrorListener
+  readonly #patienceMs: number
+  #queued: Row[] = []
+  #writing: Row[] = []
+  #wakeUp: NodeJS.Immediate | NodeJS.Timeout | undefined
+  #retryMs = firstRetryMs
+  #closed: Promise<void> | undefined
+  #drained = () => {}
+
+  constructor(writer: LedgerWriter, onError: LedgerErrorListener, patienceMs: number) {
+    this.#writer = writer
+    this.#onError = onError
+    this.#patienceMs = patienceMs
+  }
+
+  settle(record: CallRecord): Promise<void> {
+    if (this.#closed) return Promise.reject(unwritten(new Error('the ledger is closed')))
+    return new Promise((resolve, reject) => {
+      this.#queued.push({ record, resolve, reject })
+      // Not at once: what else settles in this turn of the event loop shares the commit.
+      if (this.#writing.length === 0) this.#wakeUp ??= setImmediate(() => this.#send())
+    })
+  }
+
+  backlog(): number {
+    return this.#queued.length + this.#writing.length
+  }
+
+  close(): Promise<void> {
+    this.#closed ??= this.#close()
+    return this.#closed
+  }
+
+  #send(): void {
+    this.#wakeUp = undefined
+    this.#writing = this.#queued
+    this.#queued = this.#writing.splice(largestBatch)
+    const impatience = setInterval(() => {
+      this.#refuseWaiting(new Error(`the disk did not answer within ${this.#patienceMs} ms`))
+    }, this.#patienceMs)
+    this.#writer
+      .write(this.#writing.map(({ record }) => record))
+      .finally(() => clearInterval(impatience))
+      .then(
+        (refused) => this.#written(refused),
+        (error: Error) => this.#failed(error),
+      )
+  }
+
+  #written(refused: { index: number; reason: string }[]): void {
+    const rows = this.#writing
+    this.#writing = []
+    this.#retryMs = firstRetryMs
+    for (const { index, reason } of refused) {
+      const row = rows[index] as Row
+      const error = new Error(`a call cannot be written to the ledger: ${reason}`)
+      row.reject(unwritten(error))
+      this.#onError(error, { backlog: this.backlog(), lost: [row.record] })
+    }
+    for (const row of rows) row.resolve()
+    if (this.#queued.length > 0) this.#send()
+    else this.#drained()
+  }
+
+  #failed(error: Error): void {
+    this.#queued = [...this.#writing, ...this.#queued]
+    this.#writing = []
+    this.#wakeUp = setTimeout(() => this.#send(), this.#retryMs)
+    this.#retryMs = Math.min(this.#retryMs * 2, lastRetryMs)
+    this.#refuseWaiting(error)
+  }
+
+  /** Nobody waits any longer; the rows stay. Those not tried yet would have failed in the same way. */
+  #refuseWaiting(error: Error): void {
+    for (const row of [...this.#writing, ...this.#queued]) row.reject(unwritten(error))
+    this.#onError(error, { backlog: this.backlog(), lost: [] })
+  }
+
+  async #close(): Promise<void> {
+    const drained = new Promise<void>((resolve) => {
+      this.#drained = resolve
+      if (this.backlog() === 0) resolve()
+    })
+    const inTime = await settledWithin(this.#patienceMs, drained)
+    clearTimeout(this.#wakeUp as NodeJS.Timeout)
+    const lost = [...this.#writing, ...this.#queued].map(({ record }) => record)
+    await settledWithin(this.#patienceMs, this.#writer.close())
+    if (inTime) return
+    const error = new Error(
+      `${lost.length} settled calls could not be written to the ledger before the process stopped`,
+    )
+    this.#onError(error, { backlog: 0, lost })
+    throw error
+  }
+}
+
+/** For the caller: without the path of the database, which stays in the cause. */
+function unwritten(cause: Error): RouterError {
+  return new RouterError('internal', 'The router could not write this call to its ledger.', { cause })
+}
+
+async function settledWithin(ms: number, work: Promise<void>): Promise<boolean> {
+  let timer: NodeJS.Timeout | undefined
+  const late = new Promise<false>((resolve) => {
+    timer = setTimeout(resolve, ms, false)
+  })
+  const inTime = await Promise.race([work.then(() => true as const), late])
+  clearTimeout(timer)
+  return inTime
+}

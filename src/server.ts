@@ -1,0 +1,163 @@
+import { randomUUIDv7 } from 'node:crypto'
+import express, { type ErrorRequestHandler, type Request, type RequestHandler, type Response } from 'express'
+import type { Face } from './api/face.ts'
+import { asRouterError, catalogue, errorBody, RouterError } from './core/errors.ts'
+import { handle, type Outgoing, type Rooms } from './gateway.ts'
+import type { Log } from './observe/log.ts'
+
+/** What the HTTP server needs of the process; functions are asked anew for every request. */
+export type ServerRooms = {
+  /** The rooms of the current snapshot. */
+  rooms(): Rooms
+  bodyLimitBytes(): number
+  log: Log
+  /** Aborted when running calls must end now. */
+  deadline: AbortSignal
+}
+
+/** A route that answers with JSON, computed from the request's headers and query. */
+export type JsonRoute = { path: string; answer(request: Request): { status?: number; body: unknown } }
+
+/** A client API and the path where it listens. */
+export type CallRoute = { path: string; face: Face }
+
+/** The HTTP face of the process: the call routes, the JSON routes, and errors in the caller's own shape. */
+export function createApp(server: ServerRooms, calls: readonly CallRoute[], reads: readonly JsonRoute[]): express.Express {
+  const app = express()
+  app.disable('x-powered-by')
+  app.disable('etag')
+  app.use(nameRequest)
+  for (const { path, face } of calls) {
+    app.post(path, (request, response) => serveCall(request, response, face, server))
+    app.all(path, refuseMethod('POST'))
+  }
+  for (const { path, answer } of reads) {
+    app.get(path, (request, response) => {
+      const { status = 200, body } = answer(request)
+      response.status(status).json(body)
+    })
+    app.all(path, refuseMethod('GET'))
+  }
+  app.use((request) => {
+    throw new RouterError('not_found', `There is no ${request.method} ${request.path} here.`)
+  })
+  app.use(failWith(server.log))
+  return app
+}
+
+/** Every answer names its request: the caller's own id when it has one that fits a header, else a new one. */
+const nameRequest: RequestHandler = (request, response, next) => {
+  const given = request.get('x-request-id')
+  const id = given && /^[\w.:/+=-]{1,128}$/.test(given) ? given : randomUUIDv7()
+  response.setHeader('x-request-id', id)
+  next()
+}
+
+async function serveCall(request: Request, response: Response, face: Face, server: ServerRooms): Promise<void> {
+  const gone = new AbortController()
+  const leave = () => gone.abort(new RouterError('client_gone', 'The client left.'))
+  const stop = () => gone.abort(new RouterError('stopping', 'The router is stopping.'))
+  response.once('close', () => {
+    server.deadline.removeEventListener('abort', stop)
+    if (!response.writableFinished) leave()
+  })
+  server.deadline.addEventListener('abort', stop, { once: true })
+  if (server.deadline.aborted) stop()
+  const outgoing = await handle(
+    {
+      id: randomUUIDv7(),
+      face,
+      secret: secretOf(request),
+      readBody: () => readJson(request, response, server.bodyLimitBytes()),
+      strict: request.get('x-router-strict') === 'true',
+      signal: gone.signal,
+    },
+    server.rooms(),
+  )
+  for (const [name, value] of Object.entries(outgoing.headers)) response.setHeader(name, value)
+  await send(response, outgoing.body)
+}
+
+async function send(response: Response, body: Outgoing['body']): Promise<void> {
+  if (typeof body === 'string') {
+    response.setHeader('content-type', 'application/json; charset=utf-8')
+    response.end(body)
+    return
+  }
+  response.setHeader('content-type', 'text/event-stream; charset=utf-8')
+  response.setHeader('cache-control', 'no-cache')
+  response.setHeader('x-accel-buffering', 'no')
+  for await (const text of body) {
+    if (response.closed) break
+    if (!response.write(text)) await drained(response)
+  }
+  response.end()
+}
+
+/** Waits until the client has read on, or has left. */
+function drained(response: Response): Promise<void> {
+  return new Promise((resolve) => {
+    const done = () => {
+      response.off('drain', done)
+      response.off('close', done)
+      resolve()
+    }
+    response.on('drain', done)
+    response.on('close', done)
+  })
+}
+
+/** The key's secret: `Authorization: Bearer` or `x-api-key`; undefined when there is none. */
+function secretOf(request: Request): string | undefined {
+  return request.get('authorization') ?? request.get('x-api-key')
+}
+
+const parsers = new Map<number, RequestHandler>()
+
+/** The body as JSON, whatever its content type says. Throws RouterError 400, 413 or 415. */
+function readJson(request: Request, response: Response, limit: number): Promise<unknown> {
+  let parser = parsers.get(limit)
+  if (!parser) {
+    parser = express.json({ limit, strict: false, type: () => true })
+    parsers.set(limit, parser)
+  }
+  const parse = parser
+  return new Promise((resolve, reject) => {
+    parse(request, response, (error?: unknown) => (error ? reject(bodyError(error, limit)) : resolve(request.body)))
+  })
+}
+
+function bodyError(error: unknown, limit: number): RouterError {
+  const { type = '', message = '' } = error as { type?: string; message?: string }
+  const facts = { cause: error }
+  if (type === 'entity.too.large') {
+    return new RouterError('too_large', `The body is larger than ${limit} bytes, the body_limit of this server.`, facts)
+  }
+  if (type === 'request.aborted') return new RouterError('client_gone', 'The client left.', facts)
+  if (type === 'encoding.unsupported' || type === 'charset.unsupported') {
+    return new RouterError('unsupported_media_type', `The body cannot be read: ${message}`, facts)
+  }
+  return new RouterError('invalid_request', `The body is not valid JSON: ${message}`, facts)
+}
+
+function refuseMethod(allowed: string): RequestHandler {
+  return (request, response) => {
+    response.setHeader('allow', allowed)
+    throw new RouterError('method_not_allowed', `${request.path} takes ${allowed}, not ${request.method}.`)
+  }
+}
+
+/** Every error leaves through here; a stream that has begun is only ended. */
+function failWith(log: Log): ErrorRequestHandler {
+  return (thrown, _request, response, _next) => {
+    const error = asRouterError(thrown)
+    if (error.code === 'internal') log.error({ err: thrown }, 'a call failed for an unforeseen reason')
+    if (response.headersSent) {
+      response.destroy()
+      return
+    }
+    if (error.retryAfterMs !== undefined) response.setHeader('retry-after', String(Math.ceil(error.retryAfterMs / 1_000)))
+    else if (error.status === 429) response.setHeader('retry-after', '1')
+    response.status(catalogue[error.code].status).json(errorBody(error))
+  }
+}

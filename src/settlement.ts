@@ -1,0 +1,84 @@
+import type { CallRecord, Cost, Outcome } from './core/call.ts'
+import type { RouterError } from './core/errors.ts'
+import type { Reply } from './core/reply.ts'
+import type { NeutralRequest } from './core/request.ts'
+import type { Usage } from './core/usage.ts'
+import type { Target } from './manifest/target.ts'
+import { measuredUsage } from './money/meter.ts'
+import { priceOf } from './money/price.ts'
+
+/** What is known of a call before anybody was asked. `at` and `begun` are milliseconds, `begun` on the monotonic clock. */
+export type Opening = Pick<
+  CallRecord,
+  'id' | 'at' | 'organization' | 'key' | 'api' | 'operation' | 'requested' | 'stream' | 'user' | 'metadata'
+> & { begun: number; request: NeutralRequest }
+
+/** Where records go; resolves when the row is on disk. */
+export type Ledger = { settle(record: CallRecord): Promise<void> }
+
+/** What a settled call used and cost. */
+export type Settled = { usage: Usage; cost: Cost }
+
+/** The one row of one call: whatever happens to the call, it is written exactly once. */
+export class Settlement {
+  readonly #opening: Opening
+  readonly #ledger: Ledger
+  #written = false
+  target: Target | undefined
+  attempts = 0
+  dropped: string[] = []
+  firstEventMs: number | undefined
+
+  constructor(opening: Opening, ledger: Ledger) {
+    this.#opening = opening
+    this.#ledger = ledger
+  }
+
+  /** Milliseconds since the call arrived. */
+  elapsed(): number {
+    return Math.round(performance.now() - this.#opening.begun)
+  }
+
+  /** The whole reply came. */
+  async complete(reply: Reply): Promise<Settled> {
+    const settled = this.#price(reply, true)
+    await this.#write('complete', 200, settled)
+    return settled
+  }
+
+  /** It broke off after its first event: what has passed is paid. */
+  async partial(reply: Reply, error: RouterError): Promise<void> {
+    await this.#write('partial', error.status, this.#price(reply, false), error)
+  }
+
+  /** Nothing came: nothing is paid. */
+  async fail(error: RouterError): Promise<void> {
+    const cost: Cost = { nanoUsd: 0, parts: {}, priceVersion: '' }
+    await this.#write('failed', error.status, { usage: {}, cost }, error)
+  }
+
+  #price(reply: Reply, complete: boolean): Settled {
+    const { usage, estimated } = measuredUsage(reply, { request: this.#opening.request, complete })
+    const cost = priceOf(usage, this.target?.entry)
+    return { usage, cost: estimated ? { ...cost, estimated } : cost }
+  }
+
+  async #write(outcome: Outcome, status: number, settled: Settled, error?: RouterError): Promise<void> {
+    if (this.#written) return
+    this.#written = true
+    const { begun, request, ...opening } = this.#opening
+    await this.#ledger.settle({
+      ...opening,
+      provider: this.target?.provider.slug ?? '',
+      model: this.target?.model ?? '',
+      outcome,
+      status,
+      ...(error && { error: error.code }),
+      ...settled,
+      dropped: this.dropped,
+      attempts: this.attempts,
+      durationMs: this.elapsed(),
+      ...(this.firstEventMs !== undefined && { firstEventMs: this.firstEventMs }),
+    })
+  }
+}

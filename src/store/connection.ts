@@ -1,0 +1,29 @@
+import Database from 'better-sqlite3'
+import { storeError } from './failure.ts'
+
+/** An open SQLite connection. */
+export type Connection = Database.Database
+
+/** The path of a database that lives in memory and ends with its connection. */
+export const inMemory = ':memory:'
+
+/** How long a connection waits for another process or thread that writes, before it gives up. */
+const busyTimeoutMs = 5_000
+/** Checkpoints cut the write-ahead log back to this size, so that one burst does not keep its space for ever. Bytes. */
+const logSizeLimit = 64 * 1024 * 1024
+
+/** Opens a connection with the settings that all connections share. Throws StoreError. */
+export function connect(path: string, options: { mustExist?: boolean } = {}): Connection {
+  try {
+    const db = new Database(path, { timeout: busyTimeoutMs, fileMustExist: options.mustExist ?? false })
+    const mode = db.pragma('journal_mode = WAL', { simple: true })
+    if (path !== inMemory && mode !== 'wal') throw new Error(`journal mode is ${mode} where wal is needed`)
+    // FULL: a commit that was answered survives a power cut, not only a crash of the process.
+    db.pragma('synchronous = FULL')
+    db.pragma('foreign_keys = ON')
+    db.pragma(`journal_size_limit = ${logSizeLimit}`)
+    return db
+  } catch (thrown) {
+    throw storeError(thrown, path)
+  }
+}

@@ -1,0 +1,99 @@
+import type { CallRecord } from '../core/call.ts'
+import { type Usage, type UsageClass, usageClasses } from '../core/usage.ts'
+
+/** A value as SQLite takes it. */
+export type SqlValue = string | number | bigint | null
+
+/** A row of the ledger as SQLite gives it, integers as bigint. */
+export type LedgerRow = Record<string, SqlValue>
+
+/** How each column of the ledger is made from a record. Counts come from providers: what is no count is left out. */
+export const ledgerColumns: readonly [name: string, of: (record: CallRecord) => SqlValue][] = [
+  ['id', ({ id }) => id],
+  ['at', ({ at }) => Math.round(at)],
+  ['organization', ({ organization }) => organization],
+  ['key', ({ key }) => key],
+  ['api', ({ api }) => api],
+  ['operation', ({ operation }) => operation],
+  ['requested', ({ requested }) => requested.slice(0, longestName)],
+  ['provider', ({ provider }) => provider],
+  ['model', ({ model }) => model],
+  ['stream', ({ stream }) => (stream ? 1 : 0)],
+  ['outcome', ({ outcome }) => outcome],
+  ['status', ({ status }) => status],
+  ['error', ({ error }) => error ?? null],
+  ['attempts', ({ attempts }) => attempts],
+  ['duration_ms', ({ durationMs }) => whole(durationMs) ?? 0],
+  ['first_event_ms', ({ firstEventMs }) => whole(firstEventMs)],
+  ['cost_nano', costNano],
+  ['cost_parts', ({ cost }) => JSON.stringify(cost.parts)],
+  ['price_version', ({ cost }) => cost.priceVersion],
+  ['unpriced', ({ cost }) => (cost.unpriced ? 1 : 0)],
+  ['estimated', ({ cost }) => (cost.estimated ? 1 : 0)],
+  ['reported_nano', ({ usage }) => whole(usage.reported_cost === undefined ? undefined : usage.reported_cost * 1e9)],
+  ...usageClasses.map((name): [string, (record: CallRecord) => SqlValue] => [name, ({ usage }) => count(name, usage)]),
+  ['dropped', ({ dropped }) => JSON.stringify(dropped)],
+  ['user', ({ user }) => user?.slice(0, longestName) ?? null],
+  ['metadata', ({ metadata }) => (metadata === undefined ? null : JSON.stringify(metadata))],
+]
+
+/** The record that a row was made from. */
+export function callRecord(row: LedgerRow): CallRecord {
+  const text = (name: string) => row[name] as string
+  const number = (name: string) => Number(row[name])
+  const has = (name: string) => row[name] !== null
+  const cost = {
+    nanoUsd: number('cost_nano'),
+    parts: JSON.parse(text('cost_parts')),
+    priceVersion: text('price_version'),
+  }
+  return {
+    id: text('id'),
+    at: number('at'),
+    organization: text('organization'),
+    key: text('key'),
+    api: text('api') as CallRecord['api'],
+    operation: text('operation') as CallRecord['operation'],
+    requested: text('requested'),
+    provider: text('provider'),
+    model: text('model'),
+    stream: row.stream === 1n,
+    outcome: text('outcome') as CallRecord['outcome'],
+    status: number('status'),
+    ...(has('error') && { error: text('error') as NonNullable<CallRecord['error']> }),
+    usage: usageOf(row),
+    cost: { ...cost, ...(row.unpriced === 1n && { unpriced: true }), ...(row.estimated === 1n && { estimated: true }) },
+    dropped: JSON.parse(text('dropped')),
+    attempts: number('attempts'),
+    durationMs: number('duration_ms'),
+    ...(has('first_event_ms') && { firstEventMs: number('first_event_ms') }),
+    ...(has('user') && { user: text('user') }),
+    ...(has('metadata') && { metadata: JSON.parse(text('metadata')) }),
+  }
+}
+
+/** A cost in nano-USD, as bigint: sums of money must stay integers beyond 2^53, and SQLite adds a bound number as a float. */
+export function costNano({ cost }: CallRecord): bigint {
+  return BigInt(whole(cost.nanoUsd) ?? 0)
+}
+
+/** Names that clients choose may be of any length: what is longer than this helps nobody. Characters. */
+const longestName = 1_024
+
+function usageOf(row: LedgerRow): Usage {
+  const usage: Usage = {}
+  for (const name of usageClasses) if (row[name] !== null) usage[name] = Number(row[name])
+  if (row.reported_nano !== null) usage.reported_cost = Number(row.reported_nano) / 1e9
+  return usage
+}
+
+function count(name: UsageClass, usage: Usage): SqlValue {
+  const value = usage[name]
+  if (name === 'seconds') return typeof value === 'number' && Number.isFinite(value) ? value : null
+  return whole(value)
+}
+
+function whole(value: number | undefined): number | null {
+  if (typeof value !== 'number' || !Number.isFinite(value)) return null
+  return Math.min(Math.max(Math.round(value), 0), Number.MAX_SAFE_INTEGER)
+}

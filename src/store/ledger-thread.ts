@@ -1,0 +1,74 @@
+import { Worker } from 'node:worker_threads'
+import type { CallRecord } from '../core/call.ts'
+import type { Connection } from './connection.ts'
+import { StoreError, storeError } from './failure.ts'
+import type { WorkerAnswer } from './ledger-worker.ts'
+import { ledgerWriter, type Refused } from './ledger-writer.ts'
+
+/** Writes batches of records to the ledger, one batch at a time. */
+export type LedgerWriter = {
+  /** Resolves when the batch is on disk, with the records that can never be written. Rejects with StoreError when nothing was written. */
+  write(records: readonly CallRecord[]): Promise<Refused[]>
+  close(): Promise<void>
+}
+
+/**
+ * A writer with its own thread and connection, so that waiting for the disk never stops the event loop. A thread that
+ * ended is started again with the next batch.
+ */
+export function ledgerThread(path: string, script = new URL('./ledger-worker.ts', import.meta.url)): LedgerWriter {
+  let worker: Worker | undefined
+  let waiting: { resolve(refused: Refused[]): void; reject(error: StoreError): void } | undefined
+
+  const start = (): Worker => {
+    const started = new Worker(script, { workerData: { path } })
+    let reason = 'it ended'
+    started.on('message', (answer: WorkerAnswer) => {
+      if ('refused' in answer) waiting?.resolve(answer.refused)
+      else waiting?.reject(new StoreError(answer.failure))
+      waiting = undefined
+    })
+    started.on('error', (error: unknown) => {
+      reason = error instanceof Error ? error.message : String(error)
+    })
+    started.on('exit', () => {
+      worker = undefined
+      waiting?.reject(new StoreError(`${path}: the thread that writes the ledger failed (${reason})`))
+      waiting = undefined
+    })
+    return started
+  }
+
+  return {
+    async write(records) {
+      worker ??= start()
+      const { promise, resolve, reject } = Promise.withResolvers<Refused[]>()
+      waiting = { resolve, reject }
+      // One text for the whole batch: cheaper than to clone thousands of small objects.
+      worker.postMessage(JSON.stringify(records))
+      return await promise
+    },
+    async close() {
+      const running = worker
+      if (!running) return
+      const ended = new Promise((resolve) => running.once('exit', resolve))
+      running.postMessage('')
+      await ended
+    },
+  }
+}
+
+/** A writer on a connection of this thread: for a database in memory, which no other thread can see. */
+export function ledgerInThisThread(db: Connection): LedgerWriter {
+  const write = ledgerWriter(db)
+  return {
+    async write(records) {
+      try {
+        return write(records)
+      } catch (thrown) {
+        throw storeError(thrown, db.name)
+      }
+    },
+    async close() {},
+  }
+}

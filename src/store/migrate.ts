@@ -1,0 +1,42 @@
+import type { Connection } from './connection.ts'
+import { StoreError } from './failure.ts'
+import type { Migration } from './migrations.ts'
+
+/** Brings a database up to the newest step, all or nothing. Throws StoreError for a database of a newer router. */
+export function migrate(db: Connection, steps: readonly Migration[]): void {
+  if (versionOf(db, steps.length) === steps.length) return
+  const takeSteps = db.transaction(() => {
+    db.exec(`CREATE TABLE IF NOT EXISTS migrations (
+      version INTEGER PRIMARY KEY,
+      name TEXT NOT NULL,
+      applied_at INTEGER NOT NULL
+    ) STRICT`)
+    const note = db.prepare('INSERT INTO migrations (version, name, applied_at) VALUES (?, ?, ?)')
+    // Asked again under the lock: another process may have taken the same steps meanwhile.
+    const taken = versionOf(db, steps.length)
+    for (const [index, step] of steps.entries()) {
+      if (index < taken) continue
+      db.exec(step.sql)
+      note.run(index + 1, step.name, Date.now())
+    }
+  })
+  takeSteps.immediate()
+}
+
+/** The number of steps a database has taken: 0 for a new file. */
+function versionOf(db: Connection, newest: number): number {
+  const tables = db.prepare("SELECT name FROM sqlite_master WHERE type = 'table' AND name NOT LIKE 'sqlite_%'").pluck()
+  const names = tables.all()
+  if (names.length === 0) return 0
+  if (!names.includes('migrations')) {
+    throw new StoreError(`${db.name}: this database belongs to another program; name another file in store.url`)
+  }
+  const version = db.prepare<[], number>('SELECT coalesce(max(version), 0) FROM migrations').pluck().get() ?? 0
+  if (version > newest) {
+    throw new StoreError(
+      `${db.name}: this database was written by a newer inference-router (its version is ${version}, this program knows ` +
+        `${newest}). Start the newer program, or name another file in store.url.`,
+    )
+  }
+  return version
+}

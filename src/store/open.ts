@@ -1,0 +1,58 @@
+import { mkdirSync } from 'node:fs'
+import { dirname } from 'node:path'
+import { connect, inMemory } from './connection.ts'
+import { StoreError, storeError } from './failure.ts'
+import { keys } from './keys.ts'
+import { ledger } from './ledger.ts'
+import { migrate } from './migrate.ts'
+import { migrations } from './migrations.ts'
+import { organizations } from './organizations.ts'
+import { spend } from './spend.ts'
+
+/** The open database, its functions grouped by table. They work at once and throw StoreError or the engine's error. */
+export type Store = ReturnType<typeof openStore>
+
+/** Opens `sqlite:<path>` or `sqlite::memory:`, made and brought up to date where needed. Throws StoreError. */
+export function openStore(url: string) {
+  const path = pathOf(url)
+  const db = openMigrated(path)
+  return {
+    path,
+    organizations: organizations(db),
+    keys: keys(db),
+    spend: spend(db),
+    ledger: ledger(db),
+    /** Runs changes all or nothing; no other process writes meanwhile. */
+    atomically: <Result>(change: () => Result): Result => db.transaction(change).immediate(),
+    close: (): void => {
+      db.close()
+    },
+  }
+}
+
+function openMigrated(path: string) {
+  if (path !== inMemory) makeFolder(path)
+  const db = connect(path)
+  try {
+    migrate(db, migrations)
+    return db
+  } catch (thrown) {
+    db.close()
+    throw storeError(thrown, path)
+  }
+}
+
+function makeFolder(path: string): void {
+  try {
+    mkdirSync(dirname(path), { recursive: true })
+  } catch (thrown) {
+    const reason = thrown instanceof Error ? thrown.message : String(thrown)
+    throw new StoreError(`${path}: the folder of the database cannot be made (${reason}); change store.url`, thrown)
+  }
+}
+
+function pathOf(url: string): string {
+  const path = /^sqlite:(?:\/\/)?(.+)$/s.exec(url)?.[1]
+  if (path) return path
+  throw new StoreError(`store.url is '${url}'; write "sqlite:<path of a file>" or "sqlite::memory:"`)
+}

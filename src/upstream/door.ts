@@ -1,0 +1,153 @@
+import { Agent, type Dispatcher, request } from 'undici'
+import { RouterError } from '../core/errors.ts'
+import type { Timeouts } from '../manifest/provider.ts'
+
+/** One HTTP request to a provider. */
+export type Outgoing = {
+  url: string
+  headers: Record<string, string>
+  body: string
+  timeouts: Timeouts
+  /** Aborted when the client left or the process stops. */
+  signal: AbortSignal
+  provider: string
+}
+
+/** A provider's answer as it begins. `bytes` throws RouterError when time runs out or the connection breaks. */
+export type Incoming = {
+  status: number
+  headers: Record<string, string | string[] | undefined>
+  bytes: AsyncIterable<Uint8Array>
+  /** Lets the connection go without reading on. */
+  discard(): void
+}
+
+/** The only way out: every request to a provider goes through one of these. */
+export type Door = { send(outgoing: Outgoing): Promise<Incoming>; close(): Promise<void> }
+
+/** Opens the door: one pool of HTTP/1.1 connections per connect limit, kept for the life of the process. */
+export function openDoor(): Door {
+  const agents = new Map<number, Agent>()
+  const agentFor = (connectMs: number): Agent => {
+    let agent = agents.get(connectMs)
+    if (!agent) {
+      // Limits on the answer are ours (see Watch): the pool's own are too coarse.
+      agent = new Agent({
+        connect: { timeout: connectMs },
+        headersTimeout: 0,
+        bodyTimeout: 0,
+        allowH2: false,
+        connections: null,
+      })
+      agents.set(connectMs, agent)
+    }
+    return agent
+  }
+  return {
+    send: (outgoing) => send(outgoing, agentFor(outgoing.timeouts.connectMs)),
+    close: async () => {
+      await Promise.all([...agents.values()].map((agent) => agent.close()))
+    },
+  }
+}
+
+async function send(outgoing: Outgoing, dispatcher: Agent): Promise<Incoming> {
+  const watch = new Watch(outgoing)
+  let answer: Dispatcher.ResponseData
+  try {
+    answer = await request(outgoing.url, {
+      method: 'POST',
+      headers: outgoing.headers,
+      body: outgoing.body,
+      signal: watch.signal,
+      dispatcher,
+    })
+  } catch (error) {
+    watch.stop()
+    throw watch.explain(error)
+  }
+  const { body } = answer
+  return {
+    status: answer.statusCode,
+    headers: answer.headers,
+    bytes: watched(body, watch),
+    discard: () => {
+      watch.stop()
+      body.on('error', () => {})
+      body.destroy()
+    },
+  }
+}
+
+async function* watched(body: Dispatcher.ResponseData['body'], watch: Watch): AsyncGenerator<Uint8Array, void> {
+  try {
+    for await (const chunk of body) {
+      watch.progress()
+      yield chunk
+    }
+  } catch (error) {
+    throw watch.explain(error)
+  } finally {
+    watch.stop()
+  }
+}
+
+/** The limits of one attempt: until the first byte, between bytes, in total; and the client's patience. */
+class Watch {
+  readonly #outgoing: Outgoing
+  readonly #controller = new AbortController()
+  readonly #total: NodeJS.Timeout
+  #idle: NodeJS.Timeout
+  #begun = false
+  readonly #leave = () => this.#controller.abort(this.#outgoing.signal.reason)
+
+  constructor(outgoing: Outgoing) {
+    this.#outgoing = outgoing
+    const { firstEventMs, totalMs } = outgoing.timeouts
+    this.#total = setTimeout(() => this.#expire(`did not finish within ${totalMs} ms`), totalMs)
+    this.#idle = setTimeout(() => this.#expire(`sent nothing within ${firstEventMs} ms`), firstEventMs)
+    if (outgoing.signal.aborted) this.#leave()
+    else outgoing.signal.addEventListener('abort', this.#leave, { once: true })
+  }
+
+  get signal(): AbortSignal {
+    return this.#controller.signal
+  }
+
+  progress(): void {
+    if (this.#begun) {
+      this.#idle.refresh()
+      return
+    }
+    this.#begun = true
+    clearTimeout(this.#idle)
+    const { betweenEventsMs } = this.#outgoing.timeouts
+    this.#idle = setTimeout(() => this.#expire(`fell silent for ${betweenEventsMs} ms`), betweenEventsMs)
+  }
+
+  stop(): void {
+    clearTimeout(this.#total)
+    clearTimeout(this.#idle)
+    this.#outgoing.signal.removeEventListener('abort', this.#leave)
+  }
+
+  /** What a failed request means: our limit, the client's leaving, or a connection that broke. */
+  explain(error: unknown): RouterError {
+    const { signal } = this.#controller
+    if (signal.aborted && signal.reason instanceof RouterError) return signal.reason
+    const { provider } = this.#outgoing
+    const { code = '', message = String(error) } = error as { code?: string; message?: string }
+    if (code === 'UND_ERR_CONNECT_TIMEOUT') {
+      return new RouterError('provider_timeout', `${provider} could not be connected in time: ${message}`, { provider })
+    }
+    const what = this.#begun ? 'The connection to the provider broke' : 'The provider could not be reached'
+    const reason = [code, message].filter(Boolean).join(' ')
+    const facts = { provider, cause: error }
+    return new RouterError(this.#begun ? 'provider_cut' : 'provider_unreachable', `${what}: ${reason}`, facts)
+  }
+
+  #expire(what: string): void {
+    const { provider } = this.#outgoing
+    this.#controller.abort(new RouterError('provider_timeout', `The provider ${what}.`, { provider }))
+  }
+}

@@ -1,0 +1,169 @@
+import { RouterError } from '../core/errors.ts'
+import type { ProviderEvent } from '../core/events.ts'
+import type { FoldFacts } from '../core/fold.ts'
+import { isObject, type JsonObject } from '../core/json.ts'
+import type { Reply } from '../core/reply.ts'
+import { readEvent, readReply } from '../manifest/exchange.ts'
+import type { ChatEndpoint, Provider } from '../manifest/provider.ts'
+import type { Target } from '../manifest/target.ts'
+import { type Frame, sseFrames } from '../wire/sse.ts'
+import { addressOf, credentialHeaders } from './credentials.ts'
+import type { Door, Incoming } from './door.ts'
+import { refusal, reportedFailure } from './failure.ts'
+
+/** A provider's answer: a whole reply, or a stream whose first event has come. */
+export type Answer =
+  | { kind: 'whole'; body: JsonObject; reply: Reply }
+  | { kind: 'stream'; batches: AsyncIterable<StreamedFrame[]> }
+
+/** One frame of a provider's stream and what it means. */
+export type StreamedFrame = { payload: JsonObject; events: ProviderEvent[] }
+
+/** How long a stream that said it is done may keep its connection before we hang up. Milliseconds. */
+const farewellMs = 50
+
+/** Sends one body to a target and waits for the reply or its first event. Throws RouterError. */
+export async function exchange(
+  target: Target,
+  outgoing: { body: JsonObject; stream: boolean; signal: AbortSignal; fold: FoldFacts },
+  door: Door,
+): Promise<Answer> {
+  const { provider, model } = target
+  const endpoint = provider.chat as ChatEndpoint
+  const { stream } = outgoing
+  const incoming = await door.send({
+    url: addressOf(provider, stream ? endpoint.stream.path : endpoint.path, model),
+    headers: {
+      'content-type': 'application/json',
+      accept: stream ? 'text/event-stream' : 'application/json',
+      'accept-encoding': 'identity',
+      'user-agent': 'inference-router',
+      ...provider.headers,
+      ...credentialHeaders(provider),
+    },
+    body: JSON.stringify(outgoing.body),
+    timeouts: provider.timeouts,
+    signal: outgoing.signal,
+    provider: provider.slug,
+  })
+  if (incoming.status < 200 || incoming.status >= 300) {
+    throw refusal(provider, { status: incoming.status, headers: incoming.headers, text: await textOf(incoming) })
+  }
+  return stream ? await readStream(provider, incoming) : await readWhole(provider, incoming, outgoing.fold)
+}
+
+async function readWhole(provider: Provider, incoming: Incoming, fold: FoldFacts): Promise<Answer> {
+  const text = await textOf(incoming)
+  const body = parseObject(provider, text)
+  const { reply, error } = await readReply(provider, body, fold)
+  if (error) throw reportedFailure(provider, error)
+  if (reply.finish === 'error') throw unreadable(provider, `sent a reply that does not say how it ended: ${text.slice(0, 200)}`)
+  return { kind: 'whole', body, reply }
+}
+
+async function readStream(provider: Provider, incoming: Incoming): Promise<Answer> {
+  const type = String(incoming.headers['content-type'] ?? '')
+  if (type.startsWith('application/json')) {
+    const text = await textOf(incoming)
+    if (/"error"/.test(text)) throw refusal(provider, { status: 502, headers: incoming.headers, text })
+    throw unreadable(provider, 'answered a request for a stream with a JSON document')
+  }
+  const batches = readBatches(provider, incoming)
+  const first = await batches.next()
+  if (first.done) throw cut(provider, 'ended its stream before the first event')
+  return { kind: 'stream', batches: startingWith(first.value, batches) }
+}
+
+async function* startingWith<T>(first: T, rest: AsyncGenerator<T, void>): AsyncGenerator<T, void> {
+  try {
+    yield first
+    yield* rest
+  } finally {
+    await rest.return()
+  }
+}
+
+/** Frames with their meaning; a failure in the middle comes after everything that was said before it. */
+async function* readBatches(provider: Provider, incoming: Incoming): AsyncGenerator<StreamedFrame[], void> {
+  const { stream } = provider.chat as ChatEndpoint
+  const frames = sseFrames(incoming.bytes)
+  for await (const read of frames) {
+    const batch: StreamedFrame[] = []
+    let failure: RouterError | undefined
+    let done = false
+    for (const frame of read) {
+      if (stream.done !== undefined && frame.data === stream.done) {
+        done = true
+        break
+      }
+      const meaning = readFrame(provider, frame)
+      const streamed = meaning instanceof Promise ? await meaning : meaning
+      if (streamed instanceof RouterError) {
+        failure = streamed
+        break
+      }
+      batch.push(streamed)
+    }
+    if (batch.length > 0) yield batch
+    if (failure) throw failure
+    if (done) return await farewell(frames, incoming)
+  }
+}
+
+/** Reads on to the end of the connection, so that it can serve the next call; a provider that lingers is cut off. */
+async function farewell(frames: AsyncGenerator<Frame[], void>, incoming: Incoming): Promise<void> {
+  const timer = setTimeout(() => incoming.discard(), farewellMs)
+  try {
+    for (let read = await frames.next(); !read.done; read = await frames.next());
+  } catch {
+    // The reply is whole: how its connection ends is nobody's concern.
+  } finally {
+    clearTimeout(timer)
+  }
+}
+
+function readFrame(provider: Provider, frame: Frame): StreamedFrame | RouterError | Promise<StreamedFrame | RouterError> {
+  let payload: JsonObject
+  try {
+    payload = parseObject(provider, frame.data)
+  } catch (error) {
+    return error as RouterError
+  }
+  const field = provider.chat?.stream.eventField
+  const named = field === undefined ? undefined : payload[field]
+  const events = readEvent(provider, typeof named === 'string' ? named : frame.event, payload)
+  return events instanceof Promise
+    ? events.then((known) => withFailure(provider, payload, known))
+    : withFailure(provider, payload, events)
+}
+
+function withFailure(provider: Provider, payload: JsonObject, events: ProviderEvent[]): StreamedFrame | RouterError {
+  for (const event of events) if (event.error) return reportedFailure(provider, event.error)
+  return { payload, events }
+}
+
+function parseObject(provider: Provider, text: string): JsonObject {
+  let value: unknown
+  try {
+    value = JSON.parse(text)
+  } catch {
+    throw unreadable(provider, `sent something that is not JSON: ${text.slice(0, 200)}`)
+  }
+  if (!isObject(value)) throw unreadable(provider, `sent JSON that is not an object: ${text.slice(0, 200)}`)
+  return value
+}
+
+async function textOf({ bytes }: Incoming): Promise<string> {
+  const decoder = new TextDecoder()
+  let text = ''
+  for await (const chunk of bytes) text += decoder.decode(chunk, { stream: true })
+  return text + decoder.decode()
+}
+
+function unreadable(provider: Provider, what: string): RouterError {
+  return new RouterError('provider_unreadable', `The provider ${what}`, { provider: provider.slug })
+}
+
+function cut(provider: Provider, what: string): RouterError {
+  return new RouterError('provider_cut', `The provider ${what}.`, { provider: provider.slug })
+}

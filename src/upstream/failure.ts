@@ -1,0 +1,105 @@
+import { type ErrorCode, RouterError } from '../core/errors.ts'
+import type { ProviderFailure } from '../core/events.ts'
+import { isObject, type Json, type JsonObject } from '../core/json.ts'
+import type { Provider } from '../manifest/provider.ts'
+
+/** How much of an unreadable error body is shown to the caller. Characters. */
+const excerpt = 2_000
+
+/** A provider's refusal of a whole request, as the caller learns it. */
+export function refusal(
+  provider: Provider,
+  answer: { status: number; headers: Record<string, string | string[] | undefined>; text: string },
+): RouterError {
+  const body = parse(answer.text)
+  const message = messageIn(body) ?? (answer.text.slice(0, excerpt) || `HTTP status ${answer.status}`)
+  const codes = codesIn(body)
+  const code = classify(provider, answer.status, codes, message)
+  const retryAfterMs = code === 'rate_limited' ? retryAfter(answer.headers, body) : undefined
+  return failure(provider, code, message, codes[0], retryAfterMs)
+}
+
+/** A failure the provider reported inside a successful answer, as the caller learns it. */
+export function reportedFailure(provider: Provider, reported: ProviderFailure): RouterError {
+  const codes = reported.code === undefined ? [] : [String(reported.code)]
+  const code = classify(provider, reported.status ?? 502, codes, reported.message)
+  return failure(provider, code, reported.message || 'The provider reported an error.', codes[0])
+}
+
+function failure(provider: Provider, code: ErrorCode, text: string, providerCode?: string, retryAfterMs?: number) {
+  const { auth, slug } = provider
+  const message = 'secret' in auth && auth.secret ? text.replaceAll(auth.secret, '[secret]') : text
+  const prefix = code === 'provider_refused' ? 'The provider refused the credential of this router: ' : ''
+  return new RouterError(code, `${prefix}${message}`, {
+    provider: slug,
+    ...(providerCode !== undefined && { providerCode }),
+    ...(retryAfterMs !== undefined && { retryAfterMs }),
+  })
+}
+
+/** The manifest's table first, the most specific entry winning: code, then message, then status; then the usual meaning. */
+function classify(provider: Provider, status: number, codes: string[], message: string): ErrorCode {
+  const { errors } = provider
+  for (const code of codes) {
+    const named = errors[code]
+    if (named && !/^\d{3}$/.test(code)) return named
+  }
+  const text = message.toLowerCase()
+  const piece = Object.keys(errors).find((key) => !/^\d{3}$/.test(key) && key.includes(' ') && text.includes(key.toLowerCase()))
+  return (piece && errors[piece]) || errors[String(status)] || usualMeaning(status)
+}
+
+function usualMeaning(status: number): ErrorCode {
+  if (status === 429) return 'rate_limited'
+  if (status === 413) return 'too_large'
+  if (status === 408) return 'provider_timeout'
+  if ([401, 402, 403].includes(status)) return 'provider_refused'
+  return status >= 400 && status < 500 ? 'invalid_request' : 'provider_failed'
+}
+
+/** The ways providers write a message, in the order of how sure they are. */
+function messageIn(body: Json | undefined): string | undefined {
+  const first = Array.isArray(body) ? body[0] : body
+  if (typeof first === 'string') return first
+  if (!isObject(first)) return undefined
+  const error = first.error
+  const errors = Array.isArray(first.errors) ? first.errors[0] : undefined
+  const base = isObject(first.base_resp) ? first.base_resp.status_msg : undefined
+  const inner = isObject(error) ? error.message : error
+  const listed = isObject(errors) ? errors.message : undefined
+  const found = [inner, first.message, first.detail, first.err_msg, listed, base].find((text) => text !== undefined && text !== null)
+  if (found === undefined) return undefined
+  return typeof found === 'string' ? found : JSON.stringify(found).slice(0, excerpt)
+}
+
+/** Every machine-readable name an error body gives itself, the most specific first. */
+function codesIn(body: Json | undefined): string[] {
+  const first = Array.isArray(body) ? body[0] : body
+  if (!isObject(first)) return []
+  const error: JsonObject = isObject(first.error) ? first.error : first
+  const reasons = Array.isArray(error.details) ? error.details.map((detail) => (isObject(detail) ? detail.reason : undefined)) : []
+  const names = [...reasons, error.code, error.status, error.type]
+  return names.filter((name) => typeof name === 'string' || typeof name === 'number').map(String)
+}
+
+/** How long to wait, from the headers or Google's RetryInfo. Milliseconds. */
+function retryAfter(headers: Record<string, string | string[] | undefined>, body: Json | undefined): number | undefined {
+  const inMs = Number(headers['retry-after-ms'])
+  if (inMs > 0) return inMs
+  const header = headers['retry-after']
+  if (typeof header === 'string') {
+    const seconds = Number(header)
+    const ms = Number.isFinite(seconds) ? seconds * 1_000 : Date.parse(header) - Date.now()
+    if (ms > 0) return ms
+  }
+  const delay = /"retryDelay":\s*"([\d.]+)s"/.exec(JSON.stringify(body ?? null))?.[1]
+  return delay === undefined ? undefined : Number(delay) * 1_000
+}
+
+function parse(text: string): Json | undefined {
+  try {
+    return JSON.parse(text)
+  } catch {
+    return undefined
+  }
+}

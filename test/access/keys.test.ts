@@ -1,0 +1,195 @@
+import { describe, expect, onTestFinished, test, vi } from 'vitest'
+import { ensureFirstKey, openAccess, requirePermission } from '../../src/access/keys.ts'
+import { newSecret, storedSecret } from '../../src/access/secret.ts'
+import { RouterError } from '../../src/core/errors.ts'
+import type { NewKey } from '../../src/store/keys.ts'
+import { openStore } from '../../src/store/open.ts'
+import { temporaryFile } from '../store/temporary.ts'
+
+function open(url = 'sqlite::memory:') {
+  const store = openStore(url)
+  onTestFinished(() => store.close())
+  const organization = (store.organizations.list()[0] ?? store.organizations.create('acme')).id
+  const makeKey = (changes: Partial<NewKey> = {}) => {
+    const secret = newSecret()
+    const record = store.keys.create({
+      ...storedSecret(secret),
+      organization,
+      name: 'laptop',
+      permissions: { manage: 'none', completions: 'write' },
+      createdBy: { id: 'test', email: '' },
+      ...changes,
+    })
+    return { secret, record }
+  }
+  return { store, organization, makeKey }
+}
+
+/** What a call throws. */
+function thrownBy(call: () => unknown): RouterError {
+  try {
+    call()
+  } catch (thrown) {
+    if (thrown instanceof RouterError) return thrown
+    throw thrown
+  }
+  throw new Error('nothing was thrown')
+}
+
+describe('a secret', () => {
+  test('is random, long, and recognizable', () => {
+    expect(newSecret()).toMatch(/^ir-[\w-]{43}$/)
+    expect(newSecret()).not.toBe(newSecret())
+  })
+
+  test('is not in the database: only its hash and its first characters are', () => {
+    const { store, makeKey } = open()
+    const { secret, record } = makeKey()
+    expect(record.prefix).toBe(secret.slice(0, 8))
+    expect(JSON.stringify(store.keys.find(record.id))).not.toContain(secret.slice(8))
+  })
+
+  test('that is short does not show much of itself', () => {
+    expect(storedSecret('test-key').prefix).toBe('te')
+    expect(storedSecret('abc').prefix).toBe('')
+  })
+})
+
+describe('who comes in', () => {
+  test('an active key with the permission to call models', () => {
+    const { store, makeKey, organization } = open()
+    const { secret, record } = makeKey({ labels: { team: 'a' }, monthlyLimitNano: 5n })
+    const key = openAccess(store).authenticate(secret)
+    const { id, name } = record
+    expect(key).toMatchObject({ id, name, organization, labels: { team: 'a' }, monthlyLimitNano: 5n })
+  })
+
+  test.each([undefined, ''])('nobody without a key (%j): 401 that says which header to send', (secret) => {
+    const error = thrownBy(() => openAccess(open().store).authenticate(secret))
+    expect(error).toMatchObject({ code: 'missing_key', status: 401 })
+    expect(error.message).toContain('Authorization: Bearer')
+    expect(error.message).toContain('x-api-key')
+  })
+
+  test.each(['nonsense', newSecret(), 'ü\u0000', 'x'.repeat(100_000)])(
+    'nobody with a key that is not known: 403',
+    (secret) => {
+      const error = thrownBy(() => openAccess(open().store).authenticate(secret))
+      expect(error).toMatchObject({ code: 'invalid_key', status: 403 })
+      expect(error.message).not.toContain(secret)
+    },
+  )
+
+  test('no revoked key, from the moment on in which this process revokes it', () => {
+    const { store, makeKey } = open()
+    const { secret, record } = makeKey()
+    const access = openAccess(store)
+    access.authenticate(secret)
+    store.keys.revoke(record.id)
+    const error = thrownBy(() => access.authenticate(secret))
+    expect(error).toMatchObject({ code: 'invalid_key', status: 403, message: expect.stringContaining('revoked') })
+  })
+
+  test('no expired key, from its last moment on, although it was seen before', () => {
+    const { store, makeKey } = open()
+    let now = 1_000_000
+    const { secret } = makeKey({ expiresAt: now + 500 })
+    const access = openAccess(store, { now: () => now })
+    access.authenticate(secret)
+    now += 499
+    access.authenticate(secret)
+    now += 1
+    const error = thrownBy(() => access.authenticate(secret))
+    expect(error).toMatchObject({ code: 'invalid_key', message: expect.stringContaining('expired') })
+  })
+
+  test.each(['none', 'read'] as const)('no key whose permission for completions is %s: 403', (completions) => {
+    const { store, makeKey } = open()
+    const { secret, record } = makeKey({ permissions: { manage: 'write', completions } })
+    const access = openAccess(store)
+    const error = thrownBy(() => access.authenticate(secret))
+    expect(error).toMatchObject({
+      code: 'forbidden',
+      status: 403,
+      message: expect.stringContaining('completions: write'),
+    })
+    expect(access.identify(secret).id).toBe(record.id)
+  })
+})
+
+describe('a key that is known', () => {
+  test('is not read again at once, but soon: another process may have revoked it', () => {
+    const url = `sqlite:${temporaryFile('router.sqlite')}`
+    const { store, makeKey } = open(url)
+    const { secret, record } = makeKey()
+    let now = 1_000_000
+    const find = vi.spyOn(store.keys, 'findByHash')
+    const access = openAccess(store, { now: () => now })
+    for (let call = 0; call < 100; call++) access.authenticate(secret)
+    expect(find).toHaveBeenCalledOnce()
+
+    const other = openStore(url)
+    other.keys.revoke(record.id)
+    other.close()
+    now += 1_999
+    access.authenticate(secret)
+    now += 2
+    expect(thrownBy(() => access.authenticate(secret)).code).toBe('invalid_key')
+  })
+
+  test('is not pushed out by secrets that are not known', () => {
+    const { store, makeKey } = open()
+    const { secret } = makeKey()
+    const access = openAccess(store)
+    access.authenticate(secret)
+    const find = vi.spyOn(store.keys, 'findByHash')
+    for (let call = 0; call < 20_000; call++) thrownBy(() => access.authenticate(`guess ${call}`))
+    find.mockClear()
+    access.authenticate(secret)
+    expect(find.mock.calls.length).toBeLessThanOrEqual(1)
+  })
+})
+
+test('permissions rise from none over read to write', () => {
+  const { store, makeKey } = open()
+  const key = openAccess(store).identify(makeKey({ permissions: { manage: 'read', completions: 'none' } }).secret)
+  requirePermission(key, 'manage', 'read')
+  requirePermission(key, 'completions', 'none')
+  expect(() => requirePermission(key, 'manage', 'write')).toThrow('has the permission manage: read')
+  expect(() => requirePermission(key, 'completions', 'read')).toThrow(RouterError)
+})
+
+describe('the first start', () => {
+  test('makes an organization and a key that may do everything, once', () => {
+    const store = openStore('sqlite::memory:')
+    const first = ensureFirstKey(store)
+    if (!first.created) throw new Error('no key was made')
+    expect(store.organizations.list()).toMatchObject([{ name: 'default' }])
+    const key = openAccess(store).authenticate(first.secret)
+    expect(key.permissions).toEqual({ manage: 'write', completions: 'write' })
+    expect(ensureFirstKey(store)).toEqual({ created: false })
+    expect(ensureFirstKey(store, 'another-secret')).toEqual({ created: false })
+    expect(store.keys.list()).toHaveLength(1)
+    store.close()
+  })
+
+  test('takes the secret it is given', () => {
+    const store = openStore('sqlite::memory:')
+    expect(ensureFirstKey(store, 'my-own-admin-key')).toEqual({ created: true, secret: 'my-own-admin-key' })
+    expect(openAccess(store).authenticate('my-own-admin-key').name).toBe('first key')
+    store.close()
+  })
+
+  test('uses the organization that is there', () => {
+    const { store, organization } = open()
+    ensureFirstKey(store)
+    expect(store.keys.list()).toMatchObject([{ organization }])
+    expect(store.organizations.list()).toHaveLength(1)
+  })
+
+  test.each(['with space', 'line\nbreak', 'ümlaut'])('refuses the secret %j, which no header can carry', (secret) => {
+    const { store } = open()
+    expect(() => ensureFirstKey(store, secret)).toThrow(/^INFERENCE_ROUTER_ADMIN_KEY has characters/)
+    expect(store.keys.any()).toBe(false)
+  })
+})

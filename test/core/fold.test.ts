@@ -1,0 +1,165 @@
+import fc from 'fast-check'
+import { describe, expect, test } from 'vitest'
+import type { ProviderEvent, StreamEvent } from '../../src/core/events.ts'
+import { Fold, type FoldFacts, fold } from '../../src/core/fold.ts'
+import type { Part } from '../../src/core/parts.ts'
+import type { Reply } from '../../src/core/reply.ts'
+import { eventsOf } from '../../src/core/unfold.ts'
+
+const facts: FoldFacts = { maker: 'acme', newId: () => 'new-id-0123456789', now: () => 1_700_000_000 }
+
+function told(events: ProviderEvent[]): StreamEvent[] {
+  const folding = new Fold(facts)
+  return [...events.flatMap((event) => folding.take(event)), ...folding.end()]
+}
+
+describe('a reply put together from events', () => {
+  test('text without a key grows the open text and opens a new one after a tool call', () => {
+    const reply = fold(
+      [{ text: 'a' }, { text: 'b' }, { tool: { id: 'x', name: 'f' }, at: 0 }, { text: 'c' }, { finish: 'stop' }],
+      facts,
+    )
+    expect(reply.parts).toEqual([
+      { type: 'text', text: 'ab' },
+      { type: 'tool_call', id: 'x', name: 'f', arguments: '' },
+      { type: 'text', text: 'c' },
+    ])
+  })
+
+  test('tool calls interleave by key, and an empty id or name never overwrites', () => {
+    const reply = fold(
+      [
+        { tool: { id: 'a', name: 'f', arguments: '{"x"' }, at: 0 },
+        { tool: { id: 'b', name: 'g', arguments: '{}' }, at: 1 },
+        { tool: { id: '', name: '', arguments: ':1}' }, at: 0 },
+        { finish: 'tool_calls' },
+      ],
+      facts,
+    )
+    expect(reply.parts).toEqual([
+      { type: 'tool_call', id: 'a', name: 'f', arguments: '{"x":1}' },
+      { type: 'tool_call', id: 'b', name: 'g', arguments: '{}' },
+    ])
+  })
+
+  test('two whole calls of the same tool without ids stay two calls', () => {
+    let count = 0
+    const counted = { ...facts, newId: () => `id${++count}` }
+    const reply = fold(
+      [{ tool: { name: 'f', arguments: { n: 1 } } }, { tool: { name: 'f', arguments: { n: 2 } } }, { finish: 'stop' }],
+      counted,
+    )
+    expect(reply.parts.map((part) => part.type === 'tool_call' && part.arguments)).toEqual(['{"n":1}', '{"n":2}'])
+    expect(new Set(reply.parts.map((part) => part.type === 'tool_call' && part.id)).size).toBe(2)
+  })
+
+  test('a call whose name comes late opens late, with what came before in its first delta', () => {
+    const events = told([
+      { tool: { id: 'a', arguments: '{' }, at: 0 },
+      { tool: { name: 'f', arguments: '}' }, at: 0 },
+      { finish: 'tool_calls' },
+    ])
+    expect(events.map(({ type }) => type)).toEqual(['start', 'open', 'delta', 'close', 'finish', 'usage'])
+    expect(events[2]).toMatchObject({ arguments: '{}' })
+  })
+
+  test('a provider that says stop after calling tools means tool_calls', () => {
+    expect(fold([{ tool: { name: 'f' } }, { finish: 'stop', raw: 'STOP' }], facts)).toMatchObject({
+      finish: 'tool_calls',
+      finish_raw: 'STOP',
+    })
+  })
+
+  test('a stream without a finish is not complete', () => {
+    const folding = new Fold(facts)
+    folding.take({ text: 'half' })
+    expect(folding.complete).toBe(false)
+    folding.take({ finish: 'length' })
+    expect(folding.complete).toBe(true)
+  })
+
+  test('later counts replace earlier ones class by class', () => {
+    const { usage } = fold([{ usage: { input: 5, output: 1 } }, { usage: { output: 9, reasoning: 2 } }], facts)
+    expect(usage).toEqual({ input: 5, output: 9, reasoning: 2 })
+  })
+
+  test('a citation before its text waits in the same part', () => {
+    const { parts } = fold([{ citation: { url: 'u' }, at: 3 }, { text: 'said', at: 3 }, { finish: 'stop' }], facts)
+    expect(parts).toEqual([{ type: 'text', text: 'said', citations: [{ url: 'u' }] }])
+  })
+
+  test('seals of reasoning are replaced, its text grows', () => {
+    const { parts } = fold(
+      [
+        { reasoning: { text: 'a' } },
+        { reasoning: { text: 'b' } },
+        { reasoning: { signature: 's' } },
+        { finish: 'stop' },
+      ],
+      facts,
+    )
+    expect(parts).toEqual([{ type: 'reasoning', by: 'acme', text: 'ab', signature: 's' }])
+  })
+
+  test('every part that opens closes, in order, before the finish', () => {
+    const events = told([
+      { reasoning: { text: 'r' } },
+      { text: 't' },
+      { tool: { name: 'f' }, at: 0 },
+      { finish: 'stop' },
+    ])
+    expect(
+      events
+        .filter(({ type }) => type === 'open' || type === 'close')
+        .map((event) => `${event.type} ${'index' in event && event.index}`),
+    ).toEqual(['open 0', 'close 0', 'open 1', 'close 1', 'open 2', 'close 2'])
+  })
+})
+
+const word = fc.string({ minLength: 1, maxLength: 8 })
+const optional = (names: Record<string, fc.Arbitrary<unknown>>) => fc.record(names, { requiredKeys: [] })
+const citation = fc.record({ url: word, title: word })
+const part: fc.Arbitrary<Part> = fc.oneof(
+  fc.record({ type: fc.constant('text' as const), text: word }),
+  fc.record({
+    type: fc.constant('text' as const),
+    text: word,
+    citations: fc.array(citation, { minLength: 1, maxLength: 3 }),
+  }),
+  fc.record({ type: fc.constant('refusal' as const), text: word }),
+  fc
+    .tuple(word, optional({ summary: word, signature: word, encrypted: word, id: word }))
+    .map(([text, more]) => ({ type: 'reasoning' as const, by: 'acme', text, ...more }) as Part),
+  fc.record({ type: fc.constant('tool_call' as const), id: word, name: word, arguments: fc.json() }),
+  fc.record({ type: fc.constant('opaque' as const), by: fc.constant('acme'), body: fc.constant({ kind: 'block' }) }),
+)
+const reply: fc.Arbitrary<Reply> = fc
+  .record({
+    id: word,
+    model: word,
+    created: fc.integer({ min: 1, max: 2_000_000_000 }),
+    parts: fc.array(part, { maxLength: 8 }),
+    finish: fc.constantFrom('stop', 'length', 'content_filter') as fc.Arbitrary<Reply['finish']>,
+    usage: fc.record({ input: fc.nat(), output: fc.nat() }),
+  })
+  .map((made) => ({
+    ...made,
+    finish: made.finish === 'stop' && made.parts.some(({ type }) => type === 'tool_call') ? 'tool_calls' : made.finish,
+  }))
+
+test('fold(eventsOf(reply)) equals reply', () => {
+  fc.assert(
+    fc.property(reply, (whole) => {
+      expect(fold(eventsOf(whole), facts)).toEqual(whole)
+    }),
+  )
+})
+
+test('a text cut into deltas anywhere folds to the same reply', () => {
+  fc.assert(
+    fc.property(fc.array(fc.string({ minLength: 1, maxLength: 5 }), { minLength: 1, maxLength: 10 }), (pieces) => {
+      const streamed = fold([...pieces.map((text) => ({ text })), { finish: 'stop' }], facts)
+      expect(streamed.parts).toEqual([{ type: 'text', text: pieces.join('') }])
+    }),
+  )
+})

@@ -1,0 +1,50 @@
+import { existsSync, readdirSync, readFileSync } from 'node:fs'
+import { join, resolve } from 'node:path'
+
+/** One recorded exchange with a provider. */
+export type Recording = {
+  case: string
+  provider: string
+  dialect: string
+  feature: string
+  model: string | null
+  tags: string[]
+  stop: string[]
+  note?: string
+  // biome-ignore lint/suspicious/noExplicitAny: recorded bodies have the shape of whoever sent them.
+  request: { method: string; path: string; headers: Record<string, string>; body: any } | null
+  // biome-ignore lint/suspicious/noExplicitAny: see above
+  response: { status: number; headers: Record<string, string>; body?: any; sse?: string; text?: string }
+}
+
+const folder = resolve(process.env.RECORDINGS ?? join(import.meta.dirname, '../../../shared/recordings'))
+
+/** Why recorded exchanges cannot be read here; undefined when they can. */
+export const recordingsMissing = existsSync(folder) ? undefined : `no recordings at ${folder} (set RECORDINGS)`
+if (recordingsMissing) console.warn(`skipped: ${recordingsMissing}`)
+
+/** All recorded exchanges of a wire format, sorted by name; none when the folder is missing. */
+export function recordings(dialect: string): Recording[] {
+  if (recordingsMissing) return []
+  const names = readdirSync(join(folder, dialect)).filter((name) => name.endsWith('.json'))
+  return names.sort().map((name) => JSON.parse(readFileSync(join(folder, dialect, name), 'utf8')))
+}
+
+/** The events of a recorded stream: event name (when sent) and data. JSON-array streams count as nameless events. */
+export function recordedEvents(recording: Recording): { event?: string; data: string }[] {
+  const { sse, body } = recording.response
+  if (sse === undefined) return Array.isArray(body) ? body.map((data) => ({ data: JSON.stringify(data) })) : []
+  return sse
+    .replaceAll('\r\n', '\n')
+    .split('\n\n')
+    .map((block) => {
+      const lines = block.split('\n')
+      const event = lines
+        .find((line) => line.startsWith('event:'))
+        ?.slice(6)
+        .trim()
+      const data = lines.filter((line) => line.startsWith('data:')).map((line) => line.slice(5).replace(/^ /, ''))
+      return { ...(event && { event }), data: data.join('\n') }
+    })
+    .filter(({ data }) => data !== '')
+}

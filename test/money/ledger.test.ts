@@ -1,0 +1,240 @@
+import { once } from 'node:events'
+import Database from 'better-sqlite3'
+import { describe, expect, onTestFinished, test, vi } from 'vitest'
+import type { CallRecord } from '../../src/core/call.ts'
+import { type LedgerErrorListener, openLedger } from '../../src/money/ledger.ts'
+import type { LedgerWriter } from '../../src/store/ledger-thread.ts'
+import { openStore } from '../../src/store/open.ts'
+import { plainRecord } from '../store/plain-record.ts'
+import { temporaryFile } from '../store/temporary.ts'
+
+type Refused = Awaited<ReturnType<LedgerWriter['write']>>
+
+/** A writer whose answers the test gives, batch by batch. */
+function handWriter() {
+  const batches: { records: readonly CallRecord[]; done(refused?: Refused): void; fail(reason: string): void }[] = []
+  const arrivals = new EventTarget()
+  const closed = vi.fn()
+  const writer: LedgerWriter = {
+    write: (records) => {
+      const { promise, resolve, reject } = Promise.withResolvers<Refused>()
+      batches.push({
+        records,
+        done: (refused = []) => resolve(refused),
+        fail: (reason) => reject(new Error(reason)),
+      })
+      arrivals.dispatchEvent(new Event('batch'))
+      return promise
+    },
+    close: async () => closed(),
+  }
+  /** The next batch, waited for. */
+  const next = async () => {
+    if (batches.length === 0) await once(arrivals, 'batch', { signal: AbortSignal.timeout(5_000) })
+    return batches.shift() as (typeof batches)[number]
+  }
+  return { writer, next, batches, closed }
+}
+
+function open(patienceMs?: number) {
+  const hand = handWriter()
+  const onError = vi.fn<LedgerErrorListener>()
+  const ledger = openLedger(hand.writer, { onError, ...(patienceMs !== undefined && { patienceMs }) })
+  return { ...hand, onError, ledger }
+}
+
+const records = (count: number) => Array.from({ length: count }, () => plainRecord())
+
+describe('settling', () => {
+  test('waits for the disk', async () => {
+    const { ledger, next } = open()
+    let settled = false
+    const settling = ledger.settle(plainRecord()).then(() => {
+      settled = true
+    })
+    const batch = await next()
+    await new Promise(setImmediate)
+    expect(settled).toBe(false)
+    expect(ledger.backlog()).toBe(1)
+    batch.done()
+    await settling
+    expect(ledger.backlog()).toBe(0)
+  })
+
+  test('shares commits: what comes while the disk works goes out as one batch', async () => {
+    const { ledger, next, batches } = open()
+    const rows = records(6)
+    const settling = rows.map((record) => ledger.settle(record))
+    const first = await next()
+    expect(first.records).toEqual(rows)
+    const later = records(3)
+    settling.push(...later.map((record) => ledger.settle(record)))
+    await new Promise(setImmediate)
+    expect(batches).toHaveLength(0)
+    first.done()
+    const second = await next()
+    expect(second.records).toEqual(later)
+    second.done()
+    await Promise.all(settling)
+  })
+
+  test('keeps batches small enough to be quick', async () => {
+    const { ledger, next } = open()
+    const settling = records(1_500).map((record) => ledger.settle(record))
+    const sizes = []
+    for (let batch = 0; batch < 2; batch++) {
+      const { records, done } = await next()
+      sizes.push(records.length)
+      done()
+    }
+    expect(sizes).toEqual([1_000, 500])
+    await Promise.all(settling)
+  })
+})
+
+describe('a failure', () => {
+  test('is told to who waits, without the path; the rows are tried again and written in order', async () => {
+    const { ledger, next, onError } = open()
+    const [one, two] = [plainRecord(), plainRecord()]
+    const first = ledger.settle(one)
+    const batch = await next()
+    const second = ledger.settle(two)
+    batch.fail('/secret/path: the disk is full')
+    const refusal = { code: 'internal', message: 'The router could not write this call to its ledger.' }
+    await expect(first).rejects.toMatchObject({ ...refusal, cause: new Error('/secret/path: the disk is full') })
+    await expect(second).rejects.toMatchObject(refusal)
+    expect(onError).toHaveBeenCalledExactlyOnceWith(new Error('/secret/path: the disk is full'), {
+      backlog: 2,
+      lost: [],
+    })
+    const again = await next()
+    expect(again.records).toEqual([one, two])
+    again.done()
+    await ledger.close()
+    expect(ledger.backlog()).toBe(0)
+  })
+
+  test('makes the tries rarer, up to one a second', async () => {
+    vi.useFakeTimers({ toFake: ['setTimeout', 'clearTimeout'] })
+    onTestFinished(() => void vi.useRealTimers())
+    const { ledger, next, batches } = open()
+    ledger.settle(plainRecord()).catch(() => {})
+    for (const waitMs of [50, 100, 200, 400, 800, 1_000, 1_000]) {
+      const batch = await next()
+      batch.fail('busy')
+      await new Promise(setImmediate)
+      await vi.advanceTimersByTimeAsync(waitMs - 1)
+      expect(batches).toHaveLength(0)
+      await vi.advanceTimersByTimeAsync(1)
+      expect(batches).toHaveLength(1)
+    }
+  })
+
+  test('does not keep a later settle from being written with the next try', async () => {
+    const { ledger, next } = open()
+    const first = ledger.settle(plainRecord())
+    const batch = await next()
+    batch.fail('busy')
+    await expect(first).rejects.toThrow()
+    const second = ledger.settle(plainRecord())
+    const again = await next()
+    expect(again.records).toHaveLength(2)
+    again.done()
+    await second
+  })
+
+  test('of one record alone is told with the record; the others are settled', async () => {
+    const { ledger, next, onError } = open()
+    const [good, bad] = [plainRecord(), plainRecord()]
+    const settling = [ledger.settle(good), ledger.settle(bad)]
+    const batch = await next()
+    batch.done([{ index: 1, reason: 'NOT NULL constraint failed' }])
+    await settling[0]
+    await expect(settling[1]).rejects.toMatchObject({ code: 'internal' })
+    const error = new Error('a call cannot be written to the ledger: NOT NULL constraint failed')
+    expect(onError).toHaveBeenCalledExactlyOnceWith(error, { backlog: 0, lost: [bad] })
+  })
+
+  test('to answer at all is bounded, also for who comes later; what was sent still counts when the answer comes', async () => {
+    const { ledger, next, onError } = open(30)
+    const first = ledger.settle(plainRecord())
+    const batch = await next()
+    await expect(first).rejects.toThrow()
+    expect(onError.mock.calls[0]?.[0].message).toBe('the disk did not answer within 30 ms')
+    const second = ledger.settle(plainRecord())
+    await expect(second).rejects.toThrow()
+    batch.done()
+    const rest = await next()
+    expect(rest.records).toHaveLength(1)
+    rest.done()
+    await ledger.close()
+  })
+})
+
+describe('closing', () => {
+  test('writes what is left, then ends the writer; nothing is taken afterwards', async () => {
+    const { ledger, next, closed } = open()
+    const settling = records(3).map((record) => ledger.settle(record))
+    const closing = ledger.close()
+    await expect(ledger.settle(plainRecord())).rejects.toMatchObject({ code: 'internal' })
+    const batch = await next()
+    expect(closed).not.toHaveBeenCalled()
+    batch.done()
+    await Promise.all([...settling, closing])
+    expect(closed).toHaveBeenCalledOnce()
+    await ledger.close()
+  })
+
+  test('tries again after a failure', async () => {
+    const { ledger, next } = open()
+    const settling = ledger.settle(plainRecord())
+    const closing = ledger.close()
+    const batch = await next()
+    batch.fail('busy')
+    await expect(settling).rejects.toThrow()
+    const again = await next()
+    again.done()
+    await closing
+  })
+
+  test('gives up in the end, and says which calls are lost', async () => {
+    const { ledger, next, onError, closed } = open(30)
+    const record = plainRecord()
+    const settling = ledger.settle(record)
+    await next()
+    const closing = expect(ledger.close()).rejects.toThrow('1 settled calls could not be written')
+    await expect(settling).rejects.toThrow()
+    await closing
+    expect(onError).toHaveBeenLastCalledWith(expect.any(Error), { backlog: 0, lost: [record] })
+    expect(closed).toHaveBeenCalledOnce()
+  })
+})
+
+describe('with a real thread', () => {
+  test('a thousand calls at once are in the file once each, and the event loop goes on meanwhile', async () => {
+    const store = openStore(`sqlite:${temporaryFile('router.sqlite')}`)
+    const ledger = openLedger(store.ledger.openWriter(), { onError: vi.fn() })
+    const rows = records(1_000)
+    await Promise.all([...rows, ...rows].map((record) => ledger.settle(record)))
+    expect(store.ledger.ofKey('key-1')).toHaveLength(1_000)
+    expect(store.spend.ofKey('key-1', rows[0]?.at ?? 0)).toBe(1_000_000n)
+    await ledger.close()
+    store.close()
+  })
+
+  test('a database that another process keeps locked delays calls, it does not lose them', async () => {
+    const path = temporaryFile('router.sqlite')
+    const store = openStore(`sqlite:${path}`)
+    const ledger = openLedger(store.ledger.openWriter(), { onError: vi.fn(), patienceMs: 100 })
+    const blocker = new Database(path)
+    blocker.exec('BEGIN IMMEDIATE')
+    const record = plainRecord()
+    await expect(ledger.settle(record)).rejects.toMatchObject({ code: 'internal' })
+    blocker.exec('ROLLBACK')
+    blocker.close()
+    await vi.waitFor(() => expect(ledger.backlog()).toBe(0), { timeout: 8_000 })
+    expect(store.ledger.find(record.id)).toEqual(record)
+    await ledger.close()
+    store.close()
+  })
+})

@@ -1,0 +1,23 @@
+import { writeSync } from 'node:fs'
+import { openLedger } from '../../src/money/ledger.ts'
+import { openStore } from '../../src/store/open.ts'
+import { plainRecord } from './plain-record.ts'
+
+/** Settles calls without end, 100 at a time, and names each one that was settled on its output. Ends by being killed. */
+const store = openStore(`sqlite:${process.argv[2]}`)
+const ledger = openLedger(store.ledger.openWriter(), {
+  onError: (error) => {
+    throw error
+  },
+})
+
+async function settleForEver(): Promise<void> {
+  for (;;) {
+    const record = plainRecord()
+    await ledger.settle(record)
+    // At once, without a buffer that would die with the process.
+    writeSync(1, `${record.id}\n`)
+  }
+}
+
+await Promise.all(Array.from({ length: 100 }, settleForEver))

@@ -1,0 +1,45 @@
+import { spawn } from 'node:child_process'
+import { once } from 'node:events'
+import { join } from 'node:path'
+import { expect, test } from 'vitest'
+import { openStore } from '../../src/store/open.ts'
+import { temporaryFile } from './temporary.ts'
+
+test.each([1, 2, 3])(
+  'a process that is killed in the middle loses no settled call and counts none twice (%i)',
+  async () => {
+    const path = temporaryFile('router.sqlite')
+    const settled = await settleUntilKilled(path, 2_000)
+
+    const store = openStore(`sqlite:${path}`)
+    try {
+      const rows = store.ledger.ofKey('key-1')
+      const written = new Set(rows.map(({ id }) => id))
+      expect(settled.filter((id) => !written.has(id))).toEqual([])
+      expect(rows.length).toBe(written.size)
+      const at = rows[0]?.at ?? 0
+      expect(store.spend.ofKey('key-1', at)).toBe(BigInt(rows.length) * 1_000n)
+      expect(store.spend.ofOrganization('org-1', at)).toBe(BigInt(rows.length) * 1_000n)
+    } finally {
+      store.close()
+    }
+  },
+)
+
+/** The ids of the calls that a process said were settled before it was killed, after at least so many. */
+async function settleUntilKilled(path: string, least: number): Promise<string[]> {
+  const child = spawn(process.execPath, [join(import.meta.dirname, 'crash-child.ts'), path], {
+    stdio: ['ignore', 'pipe', 'inherit'],
+  })
+  const ended = once(child, 'exit')
+  let output = ''
+  for await (const text of child.stdout.setEncoding('utf8')) {
+    output += text
+    if (output.length > least * 37) child.kill('SIGKILL')
+  }
+  expect(await ended).toEqual([null, 'SIGKILL'])
+  const lines = output.split('\n')
+  expect(lines.length).toBeGreaterThan(least)
+  // What stands after the last line end may be half an id.
+  return lines.slice(0, -1)
+}

@@ -1,0 +1,150 @@
+import { writeFileSync } from 'node:fs'
+import Database from 'better-sqlite3'
+import { describe, expect, onTestFinished, test } from 'vitest'
+import type { CallRecord } from '../../src/core/call.ts'
+import { usageClasses } from '../../src/core/usage.ts'
+import { ledgerThread } from '../../src/store/ledger-thread.ts'
+import { openStore } from '../../src/store/open.ts'
+import { plainRecord } from './plain-record.ts'
+import { temporaryFile } from './temporary.ts'
+
+/** A store and a writer, in memory or in a file with its thread. */
+function open(where: 'memory' | 'file') {
+  const path = where === 'memory' ? ':memory:' : temporaryFile('router.sqlite')
+  const store = openStore(`sqlite:${path}`)
+  const writer = store.ledger.openWriter()
+  onTestFinished(async () => {
+    await writer.close()
+    store.close()
+  })
+  return { path, store, writer }
+}
+
+const at = Date.UTC(2026, 10, 21, 12)
+
+describe.each(['memory', 'file'] as const)('a ledger (%s)', (where) => {
+  test('gives every field of a record back', async () => {
+    const { store, writer } = open(where)
+    const usage = Object.fromEntries(usageClasses.map((name, index) => [name, index + 1]))
+    const record: CallRecord = {
+      ...plainRecord(),
+      api: 'messages',
+      stream: true,
+      outcome: 'partial',
+      status: 502,
+      error: 'provider_cut',
+      usage: { ...usage, seconds: 12.25, reported_cost: 0.00123 },
+      cost: { nanoUsd: 7, parts: { input: 6.5 }, priceVersion: 'abc', unpriced: true, estimated: true },
+      dropped: ['seed', 'n'],
+      attempts: 3,
+      firstEventMs: 4,
+      user: 'ü\u0000x',
+      metadata: { team: 'a', nested: [1, { b: null }] },
+    }
+    const plain = plainRecord()
+    expect(await writer.write([record, plain])).toEqual([])
+    expect(store.ledger.find(record.id)).toEqual(record)
+    expect(store.ledger.find(plain.id)).toEqual(plain)
+  })
+
+  test('holds a call once, and its cost once, however often it is written', async () => {
+    const { store, writer } = open(where)
+    const record = plainRecord({ at })
+    await writer.write([record, record])
+    await writer.write([{ ...record, cost: { ...record.cost, nanoUsd: 5 } }])
+    expect(store.ledger.ofKey('key-1')).toEqual([record])
+    expect(store.spend.ofKey('key-1', at)).toBe(1_000n)
+    expect(store.spend.ofOrganization('org-1', at)).toBe(1_000n)
+  })
+
+  test('adds up by key, organization and month', async () => {
+    const { store, writer } = open(where)
+    const december = Date.UTC(2026, 11, 1)
+    const other = plainRecord({ key: 'key-2', at })
+    await writer.write([plainRecord({ at }), plainRecord({ at }), other, plainRecord({ at: december })])
+    expect(store.spend.ofKey('key-1', at)).toBe(2_000n)
+    expect(store.spend.ofKey('key-1', december)).toBe(1_000n)
+    expect(store.spend.ofKey('key-2', at)).toBe(1_000n)
+    expect(store.spend.ofKey('key-3', at)).toBe(0n)
+    expect(store.spend.ofOrganization('org-1', at)).toBe(3_000n)
+    expect(store.ledger.ofKey('key-1', at + 1)).toHaveLength(1)
+  })
+
+  test('takes counts that are no counts for missing, and rounds fractions', async () => {
+    const { store, writer } = open(where)
+    const record = plainRecord({
+      usage: { input: 2.6, output: Number.NaN, searches: -1, images: 1e300 },
+      durationMs: 1.4,
+    })
+    await writer.write([record])
+    const usage = { input: 3, searches: 0, images: Number.MAX_SAFE_INTEGER }
+    expect(store.ledger.find(record.id)).toEqual({ ...record, usage, durationMs: 1 })
+  })
+
+  test('refuses a record that can never be written, and writes the others', async () => {
+    const { store, writer } = open(where)
+    const bad = plainRecord({ provider: null as never })
+    const good = [plainRecord(), plainRecord()] as const
+    const refused = await writer.write([good[0], bad, good[1]])
+    expect(refused).toEqual([{ index: 1, reason: expect.stringContaining('ledger.provider') }])
+    expect(store.ledger.ofKey('key-1')).toHaveLength(2)
+    expect(store.spend.ofKey('key-1', at)).toBe(2_000n)
+  })
+})
+
+describe('the thread of a ledger', () => {
+  test('says what is wrong when the database is gone, and writes once it is back', async () => {
+    const { path, store, writer } = open('file')
+    const blocker = new Database(path)
+    blocker.exec('ALTER TABLE ledger RENAME TO hidden')
+    await expect(writer.write([plainRecord()])).rejects.toThrow(/router\.sqlite: .*no such table/)
+    blocker.exec('ALTER TABLE hidden RENAME TO ledger')
+    blocker.close()
+    expect(await writer.write([plainRecord()])).toEqual([])
+    expect(store.ledger.ofKey('key-1')).toHaveLength(1)
+  })
+
+  test('waits for another process that writes', async () => {
+    const { path, store, writer } = open('file')
+    const blocker = new Database(path)
+    blocker.exec('BEGIN IMMEDIATE')
+    const written = writer.write([plainRecord()])
+    await new Promise((resolve) => setTimeout(resolve, 200))
+    expect(store.ledger.ofKey('key-1')).toHaveLength(0)
+    blocker.exec('COMMIT')
+    blocker.close()
+    await written
+    expect(store.ledger.ofKey('key-1')).toHaveLength(1)
+  })
+
+  test('says that a file is no database', async () => {
+    const path = temporaryFile('broken.sqlite')
+    const store = openStore(`sqlite:${path}`)
+    const writer = store.ledger.openWriter()
+    store.close()
+    writeFileSync(path, 'not a database '.repeat(1_000))
+    await expect(writer.write([plainRecord()])).rejects.toThrow(/broken\.sqlite: .*(not an SQLite database|damaged)/)
+    await writer.close()
+  })
+
+  test('that dies says why, and another one takes its place', async () => {
+    const path = temporaryFile('router.sqlite')
+    const store = openStore(`sqlite:${path}`)
+    const writer = ledgerThread(path, new URL('./dying-worker.ts', import.meta.url))
+    const record = plainRecord()
+    await expect(writer.write([record])).rejects.toThrow(/thread that writes the ledger failed \(out of order\)/)
+    await writer.write([record])
+    expect(store.ledger.find(record.id)).toEqual(record)
+    await writer.close()
+    store.close()
+  })
+
+  test('starts again after it was closed', async () => {
+    const { store, writer } = open('file')
+    await writer.write([plainRecord()])
+    await writer.close()
+    await writer.close()
+    await writer.write([plainRecord()])
+    expect(store.ledger.ofKey('key-1')).toHaveLength(2)
+  })
+})

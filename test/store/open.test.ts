@@ -1,0 +1,125 @@
+import { existsSync, mkdirSync, writeFileSync } from 'node:fs'
+import { dirname, join } from 'node:path'
+import Database from 'better-sqlite3'
+import { describe, expect, test } from 'vitest'
+import { connect } from '../../src/store/connection.ts'
+import { StoreError } from '../../src/store/failure.ts'
+import { migrate } from '../../src/store/migrate.ts'
+import { type Migration, migrations } from '../../src/store/migrations.ts'
+import { openStore } from '../../src/store/open.ts'
+import { temporaryFile } from './temporary.ts'
+
+const first: Migration = { name: 'first', sql: 'CREATE TABLE one (a INTEGER) STRICT; INSERT INTO one VALUES (1)' }
+const second: Migration = { name: 'second', sql: 'ALTER TABLE one ADD COLUMN b TEXT' }
+
+function tables(path: string): unknown[] {
+  const db = new Database(path, { readonly: true })
+  try {
+    return db.prepare("SELECT name FROM sqlite_master WHERE type = 'table' ORDER BY name").pluck().all()
+  } finally {
+    db.close()
+  }
+}
+
+describe('opening', () => {
+  test('makes the file, its folders and its tables; all tables are strict; the log is written ahead and synced', () => {
+    const path = temporaryFile('deep/er/router.sqlite')
+    openStore(`sqlite:${path}`).close()
+    expect(existsSync(path)).toBe(true)
+    const db = connect(path)
+    expect(db.pragma('journal_mode', { simple: true })).toBe('wal')
+    expect(db.pragma('synchronous', { simple: true })).toBe(2)
+    expect(db.pragma('foreign_keys', { simple: true })).toBe(1)
+    const loose = db.prepare("SELECT name FROM pragma_table_list WHERE strict = 0 AND name NOT LIKE 'sqlite_%'").all()
+    expect(loose).toEqual([])
+    db.close()
+  })
+
+  test('keeps what was there', () => {
+    const url = `sqlite:${temporaryFile('a.sqlite')}`
+    const before = openStore(url)
+    const made = before.organizations.create('acme')
+    before.close()
+    const after = openStore(url)
+    expect(after.organizations.find(made.id)).toEqual(made)
+    after.close()
+  })
+
+  test('works in memory', () => {
+    const store = openStore('sqlite::memory:')
+    expect(store.organizations.create('acme').name).toBe('acme')
+    store.close()
+  })
+
+  test.each(['', 'sqlite:', 'postgres://db/router', 'data/router.sqlite'])(
+    '%j is refused with the form to write',
+    (url) => {
+      expect(() => openStore(url)).toThrow(/store\.url is .* write "sqlite:<path of a file>"/)
+    },
+  )
+
+  test('a file that is no database is named, and left alone', () => {
+    const path = temporaryFile('notes.txt')
+    writeFileSync(path, 'These are my notes, which are no database at all.'.repeat(100))
+    expect(() => openStore(`sqlite:${path}`)).toThrow(StoreError)
+    expect(() => openStore(`sqlite:${path}`)).toThrow(/notes\.txt: this file is not an SQLite database/)
+  })
+
+  test('a database of another program is not touched', () => {
+    const path = temporaryFile('other.sqlite')
+    const other = new Database(path)
+    other.exec('CREATE TABLE songs (name TEXT)')
+    other.close()
+    expect(() => openStore(`sqlite:${path}`)).toThrow(/belongs to another program/)
+    expect(tables(path)).toEqual(['songs'])
+  })
+
+  test('a folder in the place of the file, and a file in the place of the folder, are said', () => {
+    const path = temporaryFile('taken')
+    mkdirSync(path)
+    expect(() => openStore(`sqlite:${path}`)).toThrow(/taken: the database file cannot be opened/)
+    writeFileSync(join(dirname(path), 'file'), '')
+    expect(() => openStore(`sqlite:${dirname(path)}/file/router.sqlite`)).toThrow(
+      /folder of the database cannot be made/,
+    )
+  })
+})
+
+describe('migrations', () => {
+  test('run in order, once, and are written down', () => {
+    const path = temporaryFile('m.sqlite')
+    const db = connect(path)
+    migrate(db, [first])
+    migrate(db, [first, second])
+    migrate(db, [first, second])
+    expect(db.prepare('SELECT * FROM one').all()).toEqual([{ a: 1, b: null }])
+    expect(db.prepare('SELECT version, name FROM migrations').all()).toEqual([
+      { version: 1, name: 'first' },
+      { version: 2, name: 'second' },
+    ])
+    db.close()
+  })
+
+  test('leave nothing behind when one of them fails', () => {
+    const path = temporaryFile('m.sqlite')
+    const db = connect(path)
+    const broken = { name: 'broken', sql: 'CREATE TABLE two (a INTEGER) STRICT; INSERT INTO nowhere VALUES (1)' }
+    expect(() => migrate(db, [first, broken])).toThrow(/nowhere/)
+    expect(tables(path)).toEqual([])
+    migrate(db, [first])
+    db.close()
+  })
+
+  test('a database of a newer router is refused with both versions, and not changed', () => {
+    const path = temporaryFile('new.sqlite')
+    const db = connect(path)
+    const newer = [...migrations, second]
+    migrate(db, [first, ...newer])
+    db.close()
+    const known = migrations.length
+    const message = new RegExp(
+      `written by a newer inference-router \\(its version is ${known + 2}, this program knows ${known}\\)`,
+    )
+    expect(() => openStore(`sqlite:${path}`)).toThrow(message)
+  })
+})
