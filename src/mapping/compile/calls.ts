@@ -1,4 +1,3 @@
-import { library } from '../runtime/library.ts'
 import { any, arrow, type Code, fresh, type Generator, inOrder, literal, type Node, Uncompilable } from './generator.ts'
 import { builtIn, declare, inFrame, variable } from './scope.ts'
 
@@ -56,7 +55,7 @@ function procedure(generator: Generator, node: Node, context: string, code: stri
 /** A call in tail position: made here when it needs nothing of its caller, else handed to the caller. */
 export function tailCall(generator: Generator, node: Node, context: string): Code {
   const name = procedureName(node)
-  if (isBuiltIn(generator, node) && standsAlone(name as string, node.arguments.length)) {
+  if (isBuiltIn(generator, node) && standsAlone(generator, name as string, node.arguments.length)) {
     return { ...functionCall(generator, node, context), raw: false }
   }
   const args = (node.arguments as Node[]).map((each) => () => generator.value(each, context))
@@ -66,8 +65,8 @@ export function tailCall(generator: Generator, node: Node, context: string): Cod
 }
 
 /** Whether a function of the library can do without a context, given so many arguments. */
-function standsAlone(name: string, count: number): boolean {
-  const text = library[name]?.native?.signature ?? ''
+function standsAlone(generator: Generator, name: string, count: number): boolean {
+  const text = generator.library[name]?.native?.signature ?? ''
   return !text.includes('-') || text.replace(/:.*|<[a-z]>|\([a-z]+\)/g, 'x').replace(/[^a-z]/g, '').length - 1 === count
 }
 

@@ -1,17 +1,17 @@
-import { call, chain, hinted, open, partial, signed, Tail } from '../runtime/callables.ts'
-import { group, grouped, orderBy } from '../runtime/grouping.ts'
-import { library } from '../runtime/library.ts'
-import { type } from '../runtime/library-values.ts'
-import * as operators from '../runtime/operators.ts'
-import * as paths from '../runtime/paths.ts'
-import { matcher } from '../runtime/regex.ts'
-import * as sequences from '../runtime/sequence.ts'
-import { transform } from '../runtime/transform.ts'
 import { application, functionCall, lambda, partialApplication, transformation } from './calls.ts'
 import { groupBy, unary } from './constructors.ts'
 import { simpleExpressions } from './expressions.ts'
 import { any, type Code, captured, type Generator, type Node, Uncompilable } from './generator.ts'
 import { filtered, path } from './paths.ts'
+import { call, chain, hinted, open, partial, signed, Tail } from './runtime/callables.ts'
+import { group, grouped, orderBy } from './runtime/grouping.ts'
+import type { Library } from './runtime/library.ts'
+import { type } from './runtime/library-values.ts'
+import * as operators from './runtime/operators.ts'
+import * as paths from './runtime/paths.ts'
+import { matcher } from './runtime/regex.ts'
+import * as sequences from './runtime/sequence.ts'
+import { transform } from './runtime/transform.ts'
 import { declare, topLevelBindings } from './scope.ts'
 
 /** A mapping as JavaScript. */
@@ -23,18 +23,19 @@ export type Program = {
 }
 
 /** Translates a syntax tree. Throws Uncompilable with the construct that only the library can run. */
-export function compileTree(tree: unknown, bindings: ReadonlySet<string> = new Set()): Program {
-  const { source, plain } = generate(tree as Node, bindings)
+export function compileTree(tree: unknown, library: Library, bindings: ReadonlySet<string> = new Set()): Program {
+  const { source, plain } = generate(tree as Node, library, bindings)
   const build = new Function('$', 'library', `"use strict"\n${source}`)
   return { source, plain, run: build(runtime, library) }
 }
 
-function generate(tree: Node, bindings: ReadonlySet<string>): { source: string; plain: boolean } {
+function generate(tree: Node, library: Library, bindings: ReadonlySet<string>): { source: string; plain: boolean } {
   const generator: Generator = {
     lines: [],
     frame: { outer: undefined, variables: new Map(), parallel: false },
     preamble: new Map(),
     names: new Set(),
+    library,
     bindings,
     value: (node, context) => value(generator, node, context),
   }

@@ -1,3 +1,5 @@
+import type { Library } from './runtime/library.ts'
+
 /** A node of the library's syntax tree. */
 export type Node = {
   type: string
@@ -62,6 +64,7 @@ export type Generator = {
   /** Accessors and constants in front of the function, by what they are for. */
   preamble: Map<string, { name: string; text: string }>
   names: Set<string>
+  library: Library
   /** Names that every run binds. */
   bindings: ReadonlySet<string>
   value(node: Node, context: string): Code

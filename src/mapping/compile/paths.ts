@@ -88,12 +88,18 @@ function stepValue(generator: Generator, node: Node, item: string): Code {
     const { stages, ...bare } = node
     return filtered(generator, generator.value(bare as Node, item), stages)
   }
-  const value = any(`$.member(${item}, ${literal(node.value)}, ${node.keepArray === true})`, { plain: true })
-  return filtered(
-    generator,
-    node.stages && !node.keepArray ? accessor(generator, [node.value as string], item) : value,
-    node.stages,
+  const name = node.value as string
+  const value = constant(generator, `member ${literal(name)} ${node.keepArray === true}`, name, () =>
+    memberText(name, node.keepArray === true),
   )
+  return filtered(generator, any(`${value}(${item})`), node.stages)
+}
+
+/** A function that reads one name from one item. */
+function memberText(name: string, keep: boolean): string {
+  const lists = `$.member(from, ${literal(name)}, ${keep})`
+  const value = read('from', name)
+  return keep ? `(from) => ${lists}` : `(from) => $.isRecord(from) ? $.collapse(${value}) : ${lists}`
 }
 
 /** Predicates on a value, one after the other: the result is a list that is not collapsed yet. */

@@ -1,4 +1,3 @@
-import { library } from '../runtime/library.ts'
 import {
   any,
   type Code,
@@ -35,7 +34,7 @@ function resolve(generator: Generator, start: Frame | undefined, name: string): 
 
 /** Whether a name means a function of the library here. */
 export function builtIn(generator: Generator, name: string): boolean {
-  if (!Object.hasOwn(library, name) || generator.bindings.has(name)) return false
+  if (!Object.hasOwn(generator.library, name) || generator.bindings.has(name)) return false
   for (let frame: Frame | undefined = generator.frame; frame; frame = frame.outer) {
     if (frame.variables.has(name)) return false
   }
