@@ -3,7 +3,7 @@ import { Fault } from './fault.ts'
 
 /** A regular expression as a mapping sees it: a function from a text to its first match. */
 export function matcher(pattern: RegExp, position: number): (text: unknown, from?: number) => unknown {
-  const expression = boundedPattern(pattern)
+  const expression = boundedPattern(pattern, position)
   const next = (text: string, from: number): unknown => {
     expression.lastIndex = from
     const found = expression.exec(text)
@@ -31,14 +31,14 @@ export function matcher(pattern: RegExp, position: number): (text: unknown, from
  * (look-around, back references, ignored case) backtracks: nested repetition is refused, other repetition only gets
  * texts short enough. Throws S0303 here, and the expression D1015 when it runs.
  */
-export function boundedPattern(pattern: RegExp): RegExp {
+export function boundedPattern(pattern: RegExp, position?: number): RegExp {
   const { repeats, nested, choices } = repetition(pattern.source)
   if (repeats === 0 && choices < 8) return new RegExp(pattern)
   try {
     setFlagsFromString('--enable-experimental-regexp-engine')
     return new RegExp(pattern.source, `${pattern.flags}l`)
   } catch {
-    if (nested || choices > 20) throw new Fault('S0303', undefined, { value: pattern.source })
+    if (nested || choices > 20) throw new Fault('S0303', position, { value: pattern.source })
     return shortTextsOnly(new RegExp(pattern), repeats)
   }
 }
