@@ -2,9 +2,10 @@ import { application, functionCall, lambda, partialApplication, transformation }
 import { groupBy, unary } from './constructors.ts'
 import { simpleExpressions } from './expressions.ts'
 import { any, type Code, captured, type Generator, type Node, Uncompilable } from './generator.ts'
+import { name } from './names.ts'
 import { filtered, path } from './paths.ts'
 import { call, chain, hinted, open, partial, signed, Tail } from './runtime/callables.ts'
-import { group, grouped, orderBy } from './runtime/grouping.ts'
+import { group, grouped, orderBy, tupleOrder } from './runtime/grouping.ts'
 import type { Library } from './runtime/library.ts'
 import { type } from './runtime/library-values.ts'
 import * as operators from './runtime/operators.ts'
@@ -12,7 +13,8 @@ import * as paths from './runtime/paths.ts'
 import { matcher } from './runtime/regex.ts'
 import * as sequences from './runtime/sequence.ts'
 import { transform } from './runtime/transform.ts'
-import { declare, topLevelBindings } from './scope.ts'
+import * as tuples from './runtime/tuples.ts'
+import { declare, topLevelBindings, variable } from './scope.ts'
 
 /** A mapping as JavaScript. */
 export type Program = {
@@ -58,7 +60,9 @@ function generate(tree: Node, library: Library, bindings: ReadonlySet<string>): 
 function value(generator: Generator, node: Node, context: string): Code {
   const emit = emitters[node.type]
   if (!emit) throw new Uncompilable(construct(node))
-  if (node.tuple && node.type !== 'path') throw new Uncompilable('the parent operator %')
+  if (node.tuple && node.type !== 'path' && (node.predicate || node.group)) {
+    throw new Uncompilable('a predicate on a block among the bindings @, # and %')
+  }
   let code = emit(generator, node, context)
   const isPath = node.type === 'path'
   if (node.predicate || (node.group && !isPath)) {
@@ -76,7 +80,6 @@ function value(generator: Generator, node: Node, context: string): Code {
 }
 
 function construct(node: Node): string {
-  if (node.type === 'parent') return 'the parent operator %'
   return `the construct "${node.type}"`
 }
 
@@ -93,6 +96,8 @@ const emitters: Readonly<Record<string, (generator: Generator, node: Node, conte
   function: functionCall,
   apply: application,
   lambda,
+  name,
+  parent: (generator, node) => variable(generator, node.slot.label),
   partial: partialApplication,
   transform: transformation,
 }
@@ -102,6 +107,7 @@ const runtime = {
   ...sequences,
   ...operators,
   ...paths,
+  ...tuples,
   Tail,
   call,
   chain,
@@ -115,6 +121,7 @@ const runtime = {
   partial,
   signed,
   transform,
+  tupleOrder,
   type,
   unbound: Symbol('unbound'),
 }

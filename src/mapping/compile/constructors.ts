@@ -9,7 +9,6 @@ import {
   inOrder,
   literal,
   type Node,
-  Uncompilable,
 } from './generator.ts'
 
 /** Emits array and object constructors and unary minus. */
@@ -122,15 +121,4 @@ export function groupBy(generator: Generator, pairs: readonly [Node, Node][], it
     return `[${key1}, ${value1}]`
   })
   return `$.group(${items}, [${emitted.join(', ')}], ${position})`
-}
-
-/** Refuses what only streams of tuples can do. */
-export function refuseTuples(node: Node): void {
-  if (node.tuple || node.focus || node.index || node.ancestor) throw new Uncompilable(tupleConstruct(node))
-}
-
-function tupleConstruct(node: Node): string {
-  if (node.focus) return 'the context binding @'
-  if (node.index) return 'the position binding #'
-  return 'the parent operator %'
 }

@@ -1,21 +1,25 @@
-import { groupBy, refuseTuples } from './constructors.ts'
-import { any, arrow, type Code, constant, fresh, type Generator, held, literal, type Node } from './generator.ts'
+import { groupBy } from './constructors.ts'
+import { any, arrow, type Code, fresh, type Generator, held, type Node } from './generator.ts'
+import { accessor, name } from './names.ts'
+import { tuplePath } from './tuples.ts'
 
 /** Emits a path: each step takes the items of the one before. */
 export function path(generator: Generator, node: Node, context: string): Code {
   const steps = node.steps as Node[]
-  refuseTuples(node)
-  steps.forEach(refuseTuples)
   const keep = node.keepSingletonArray === true || node.keepArray === true
   const grouped = node.group !== undefined
   let index = 0
+  // From the first step that binds a name on, items carry what was bound.
+  const bindsAt = steps.findIndex((step) => step.tuple)
+  if (bindsAt === 0) return tuplePath(generator, node, 0, context)
   let code = firstStep(generator, steps, context, keep, grouped)
   index = code.taken
   const { list } = code
-  while (index < steps.length) {
+  while (index < (bindsAt === -1 ? steps.length : bindsAt)) {
     code = nextSteps(generator, steps, index, code, keep, grouped)
     index = code.taken
   }
+  if (bindsAt !== -1) return tuplePath(generator, node, index, code.text)
   // The library leaves a path whose first list is empty with that very list.
   if (!grouped) return list === undefined ? code : any(`(${list}.length === 0 ? ${list} : ${code.text})`)
   const items = code.taken === 0 ? context : code.text
@@ -88,18 +92,7 @@ function stepValue(generator: Generator, node: Node, item: string): Code {
     const { stages, ...bare } = node
     return filtered(generator, generator.value(bare as Node, item), stages)
   }
-  const name = node.value as string
-  const value = constant(generator, `member ${literal(name)} ${node.keepArray === true}`, name, () =>
-    memberText(name, node.keepArray === true),
-  )
-  return filtered(generator, any(`${value}(${item})`), node.stages)
-}
-
-/** A function that reads one name from one item. */
-function memberText(name: string, keep: boolean): string {
-  const lists = `$.member(from, ${literal(name)}, ${keep})`
-  const value = read('from', name)
-  return keep ? `(from) => ${lists}` : `(from) => $.isRecord(from) ? $.collapse(${value}) : ${lists}`
+  return filtered(generator, name(generator, node, item), node.stages)
 }
 
 /** Predicates on a value, one after the other: the result is a list that is not collapsed yet. */
@@ -159,31 +152,5 @@ function namesOrStep(
 }
 
 function isPlainName(node: Node, groupedLast: boolean): boolean {
-  return node.type === 'name' && !node.stages && !groupedLast
-}
-
-/** A call of the function that reads these names from a value, which stands in the preamble. */
-function accessor(generator: Generator, path: readonly string[], input: string, ends = true, keep = false): Code {
-  const meaning = `${ends ? 'value' : 'items'}${keep ? '[]' : ''} ${JSON.stringify(path)}`
-  const name = constant(generator, meaning, path.join('_'), () => accessorText(path, ends, keep))
-  return any(`${name}(${input})`, { plain: false })
-}
-
-function accessorText(path: readonly string[], ends: boolean, keep: boolean): string {
-  const rest = (value: string, index: number): string =>
-    `$.names(${value}, ${literal(path)}, ${index}, ${ends}, ${keep})`
-  const lines = path.map((name, index) => {
-    const from = index === 0 ? 'from' : `step${index}`
-    return `  if (!$.isRecord(${from})) return ${rest(from, index)}\n  const step${index + 1} = ${read(from, name)}`
-  })
-  const last = `step${path.length}`
-  const list = ends ? `$.one(${last}, ${keep})` : `$.items(${last})`
-  const result = keep ? list : `$.isArray(${last}) ? ${list} : ${last}`
-  return `(from) => {\n${lines.join('\n')}\n  return ${result}\n}`
-}
-
-/** Names that every object inherits are read as own members only; no other name can be inherited by plain JSON. */
-function read(from: string, name: string): string {
-  if (name in Object.prototype) return `$.own(${from}, ${literal(name)})`
-  return /^[A-Za-z_]\w*$/.test(name) ? `${from}.${name}` : `${from}[${literal(name)}]`
+  return node.type === 'name' && !node.stages && !node.tuple && !groupedLast
 }

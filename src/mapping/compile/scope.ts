@@ -144,7 +144,7 @@ function mentions(tree: unknown, name: string): boolean {
 }
 
 /** Names that an expression binds in the frame it is evaluated in. */
-function bindings(tree: unknown): string[] {
+export function bindings(tree: unknown): string[] {
   if (Array.isArray(tree)) return tree.flatMap((each) => bindings(each))
   if (tree === null || typeof tree !== 'object') return []
   const node = tree as Node

@@ -45,13 +45,29 @@ export function groupKey(key: unknown, position: number): string | undefined {
 /** Items in the order of terms. Throws T2007, T2008. */
 export function orderBy(items: unknown, terms: readonly (readonly [Of, boolean])[], position: number): unknown {
   if (!Array.isArray(items) || items.length <= 1) return items
-  return mergeSort(items, (left, right) => {
+  return mergeSort(items, swapping(terms, position))
+}
+
+/** The order of tuples by terms that may use their names. */
+export function tupleOrder(
+  terms: readonly (readonly [(item: unknown, tuple: object) => unknown, boolean])[],
+  position: number,
+): (left: object, right: object) => boolean {
+  const ofTuples = terms.map(
+    ([term, descending]) =>
+      [(tuple: unknown) => term((tuple as { '@': unknown })['@'], tuple as object), descending] as const,
+  )
+  return swapping(ofTuples, position)
+}
+
+function swapping(terms: readonly (readonly [Of, boolean])[], position: number) {
+  return (left: unknown, right: unknown): boolean => {
     for (const [term, descending] of terms) {
       const order = compareTerms(term(left), term(right), descending, position)
       if (order !== 0) return order === 1
     }
     return false
-  })
+  }
 }
 
 function compareTerms(left: unknown, right: unknown, descending: boolean, position: number): number {
