@@ -5,7 +5,7 @@ import { asRouterError, RouterError } from './core/errors.ts'
 import { Fold, type FoldFacts } from './core/fold.ts'
 import type { JsonObject } from './core/json.ts'
 import type { NeutralRequest } from './core/request.ts'
-import { usedLosses, writeRequest } from './manifest/exchange.ts'
+import { patchRequest, usedLosses, writeRequest } from './manifest/exchange.ts'
 import { type Target, targetId } from './manifest/target.ts'
 import { attempt } from './routing/attempts.ts'
 import { type Directory, resolve } from './routing/resolve.ts'
@@ -47,7 +47,7 @@ export async function handle(call: Call, rooms: Rooms): Promise<Outgoing> {
       return ask(target, request, call, settlement, rooms.door)
     })
     return answer.kind === 'whole'
-      ? { headers: replyHeaders(settlement), body: await wholeReply(answer, call, settlement) }
+      ? { headers: replyHeaders(settlement), body: await wholeReply(answer, request, call, settlement) }
       : { headers: replyHeaders(settlement), body: streamedReply(answer, request, call, settlement) }
   } catch (thrown) {
     const error = asRouterError(thrown)
@@ -85,9 +85,9 @@ async function ask(target: Target, request: NeutralRequest, call: Call, settleme
   const named = (fields: readonly string[]) => wireNames(face, fields, request.origin.body)
   let body: JsonObject
   if (speaksSameFormat(target, face)) {
-    const losses = await usedLosses(provider, request)
+    const losses = await usedLosses(provider, request, target)
     settlement.dropped = named(losses)
-    body = face.editRequest(request.origin.body, { model, stream, dropped: losses })
+    body = await patchRequest(provider, face.editRequest(request.origin.body, { model, stream, dropped: losses }))
   } else {
     const written = await writeRequest(provider, request, target)
     settlement.dropped = named(written.dropped)
@@ -97,8 +97,13 @@ async function ask(target: Target, request: NeutralRequest, call: Call, settleme
   return await exchange(target, { body, stream, signal, fold: foldFacts(target) }, door)
 }
 
-async function wholeReply(answer: Answer & { kind: 'whole' }, call: Call, settlement: Settlement): Promise<string> {
-  const facts = replyFacts(settlement, await settlement.complete(answer.reply))
+async function wholeReply(
+  answer: Answer & { kind: 'whole' },
+  request: NeutralRequest,
+  call: Call,
+  settlement: Settlement,
+): Promise<string> {
+  const facts = replyFacts(request, settlement, await settlement.complete(answer.reply))
   const same = speaksSameFormat(settlement.target as Target, call.face)
   return JSON.stringify(same ? call.face.editReply(answer.body, facts) : call.face.writeReply(answer.reply, facts))
 }
@@ -130,10 +135,11 @@ async function* streamedReply(
     if (!fold.complete) throw cutStream(target)
     const last = same ? '' : writer.events(fold.end())
     const settled = await settlement.complete(fold.reply())
-    yield last + writer.end(replyFacts(settlement, settled))
+    yield last + writer.end(replyFacts(request, settlement, settled))
   } catch (thrown) {
     const error = asRouterError(thrown)
-    await settlement.partial(fold.reply(), error)
+    // A ledger that fails as well keeps the row for later: the client must still hear of the break.
+    await settlement.partial(fold.reply(), error).catch(() => {})
     if (error.code !== 'client_gone') yield writer.fail(error)
   } finally {
     // A client that left ends this generator at a yield: what has passed is still paid.
@@ -149,9 +155,9 @@ function foldFacts({ provider }: Target): FoldFacts {
   return { maker: provider.maker, newId: randomUUID, now: () => Math.floor(Date.now() / 1_000) }
 }
 
-function replyFacts(settlement: Settlement, { usage, cost }: Settled): ReplyFacts {
+function replyFacts(request: NeutralRequest, settlement: Settlement, { usage, cost }: Settled): ReplyFacts {
   const model = targetId(settlement.target as Target)
-  return { model, usage, ...(!cost.unpriced && { costUsd: cost.nanoUsd / 1e9 }) }
+  return { model, usage, request, ...(!cost.unpriced && { costUsd: cost.nanoUsd / 1e9 }) }
 }
 
 function replyHeaders(settlement: Settlement): Record<string, string> {

@@ -1,5 +1,6 @@
 import { randomUUIDv7 } from 'node:crypto'
 import express, { type ErrorRequestHandler, type Request, type RequestHandler, type Response } from 'express'
+import { secretOf } from './access/credentials.ts'
 import type { Face } from './api/face.ts'
 import { asRouterError, catalogue, errorBody, RouterError } from './core/errors.ts'
 import { handle, type Outgoing, type Rooms } from './gateway.ts'
@@ -11,8 +12,12 @@ export type ServerRooms = {
   rooms(): Rooms
   bodyLimitBytes(): number
   log: Log
+  /** Whether new calls are refused. */
+  stopping(): boolean
   /** Aborted when running calls must end now. */
   deadline: AbortSignal
+  /** The calls under way. */
+  running: Set<Promise<void>>
 }
 
 /** A route that answers with JSON, computed from the request's headers and query. */
@@ -22,13 +27,26 @@ export type JsonRoute = { path: string; answer(request: Request): { status?: num
 export type CallRoute = { path: string; face: Face }
 
 /** The HTTP face of the process: the call routes, the JSON routes, and errors in the caller's own shape. */
-export function createApp(server: ServerRooms, calls: readonly CallRoute[], reads: readonly JsonRoute[]): express.Express {
+export function createApp(
+  server: ServerRooms,
+  calls: readonly CallRoute[],
+  reads: readonly JsonRoute[],
+): express.Express {
   const app = express()
   app.disable('x-powered-by')
   app.disable('etag')
   app.use(nameRequest)
   for (const { path, face } of calls) {
-    app.post(path, (request, response) => serveCall(request, response, face, server))
+    app.post(path, async (request, response) => {
+      if (server.stopping()) throw new RouterError('stopping', 'The router is stopping; send the call again elsewhere.')
+      const running = serveCall(request, response, face, server)
+      server.running.add(running)
+      try {
+        await running
+      } finally {
+        server.running.delete(running)
+      }
+    })
     app.all(path, refuseMethod('POST'))
   }
   for (const { path, answer } of reads) {
@@ -67,7 +85,7 @@ async function serveCall(request: Request, response: Response, face: Face, serve
     {
       id: randomUUIDv7(),
       face,
-      secret: secretOf(request),
+      secret: secretOf(request.headers),
       readBody: () => readJson(request, response, server.bodyLimitBytes()),
       strict: request.get('x-router-strict') === 'true',
       signal: gone.signal,
@@ -105,11 +123,6 @@ function drained(response: Response): Promise<void> {
     response.on('drain', done)
     response.on('close', done)
   })
-}
-
-/** The key's secret: `Authorization: Bearer` or `x-api-key`; undefined when there is none. */
-function secretOf(request: Request): string | undefined {
-  return request.get('authorization') ?? request.get('x-api-key')
 }
 
 const parsers = new Map<number, RequestHandler>()
@@ -156,7 +169,8 @@ function failWith(log: Log): ErrorRequestHandler {
       response.destroy()
       return
     }
-    if (error.retryAfterMs !== undefined) response.setHeader('retry-after', String(Math.ceil(error.retryAfterMs / 1_000)))
+    if (error.retryAfterMs !== undefined)
+      response.setHeader('retry-after', String(Math.ceil(error.retryAfterMs / 1_000)))
     else if (error.status === 429) response.setHeader('retry-after', '1')
     response.status(catalogue[error.code].status).json(errorBody(error))
   }

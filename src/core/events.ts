@@ -1,7 +1,7 @@
 import type { Json, JsonObject } from './json.ts'
 import type { CacheHint, Citation, MediaPart, Part } from './parts.ts'
 import type { Finish } from './reply.ts'
-import type { Usage } from './usage.ts'
+import type { ToldUsage, Usage } from './usage.ts'
 
 /**
  * What a stream mapping says about one provider event. `at` is the provider's own key for the part; without it the
@@ -33,7 +33,7 @@ export type ProviderEvent = {
   finish?: Finish
   raw?: string
   stop_sequence?: string
-  usage?: Usage
+  usage?: ToldUsage
   error?: ProviderFailure
   extensions?: JsonObject
 }

@@ -1,13 +1,15 @@
 import type { ProviderEvent, StreamEvent } from './events.ts'
+import { completeInput } from './input.ts'
 import { isObject, type Json, type JsonObject } from './json.ts'
-import type { OpaquePart, Part, ReasoningPart, SearchPart, TextPart, ToolCallPart } from './parts.ts'
+import type { Citation, Part, ReasoningPart, SearchPart, TextPart, ToolCallPart } from './parts.ts'
 import type { Finish, Reply } from './reply.ts'
 import { mergeUsage, type Usage } from './usage.ts'
 
 /** Who made the reply (`by` of its sealed parts), and the bookkeeping facts a provider may leave out. */
 export type FoldFacts = { maker: string; newId: () => string; now: () => number }
 
-type Growing = { part: Part; opened: boolean; closed: boolean }
+/** `input`: what has come of the input of a tool that the provider runs itself. */
+type Growing = { part: Part; opened: boolean; closed: boolean; input?: string }
 
 /**
  * Puts a reply together from provider events and tells, event by event, what changed.
@@ -53,7 +55,7 @@ export class Fold {
     if (event.citation) this.#takeCitation(event.citation, at, out)
     if (event.search) this.#takeSearch(event.search, at, out)
     if (event.media) this.#whole(event.media as Part, out)
-    if (event.opaque) this.#whole({ type: 'opaque', by: this.#facts.maker, body: event.opaque.body } as OpaquePart, out)
+    if (event.opaque) this.#takeOpaque(event.opaque.body, at, out)
     if (event.logprobs) {
       this.#logprobs = joinLogprobs(this.#logprobs, event.logprobs)
       out.push({ type: 'logprobs', logprobs: event.logprobs })
@@ -64,7 +66,11 @@ export class Fold {
   /** Ends the reply: closes what is open and says why and at what count it ended. */
   end(): StreamEvent[] {
     const out: StreamEvent[] = []
-    for (let index = 0; index < this.#parts.length; index++) this.#close(index, out)
+    for (const [index, { part }] of this.#parts.entries()) {
+      // Not when it closed: calls that are told in turns may still get their arguments. One cut off stays cut off.
+      if (part.type === 'tool_call' && this.#finish?.finish !== 'length') completeCall(index, part, out)
+      this.#close(index, out)
+    }
     if (this.#finish) out.push({ type: 'finish', ...this.#finish, finish: this.#inferredFinish(this.#finish.finish) })
     out.push({ type: 'usage', usage: this.#usage })
     return this.#withStart(out)
@@ -129,6 +135,7 @@ export class Fold {
   }
 
   #takeTool(said: NonNullable<ProviderEvent['tool']>, at: ProviderEvent['at'], out: StreamEvent[]): void {
+    if (this.#growInput(said, at)) return
     const begins = at === undefined && said.name ? this.#parts.length : at
     const index = this.#locate('tool_call', begins, newCall, out)
     const growing = this.#parts[index] as Growing
@@ -142,6 +149,15 @@ export class Fold {
     part.arguments = whole ? text : part.arguments + text
     if (growing.opened && text) out.push({ type: 'delta', index, part: 'tool_call', arguments: text })
     else if (part.name) this.#openCall(index, out)
+  }
+
+  /** Arguments for a key where a search or an opaque part stands are the input of a tool that the provider runs. */
+  #growInput(said: NonNullable<ProviderEvent['tool']>, at: ProviderEvent['at']): boolean {
+    const index = at === undefined || said.name ? undefined : this.#byKey.get(`served ${at}`)
+    if (index === undefined) return false
+    const growing = this.#parts[index] as Growing
+    growing.input = (growing.input ?? '') + (typeof said.arguments === 'string' ? said.arguments : '')
+    return true
   }
 
   /** A call opens when its name is known; what came before travels in the first delta. */
@@ -158,17 +174,26 @@ export class Fold {
     if (part.arguments) out.push({ type: 'delta', index, part: 'tool_call', arguments: part.arguments })
   }
 
-  #takeCitation(citation: NonNullable<ProviderEvent['citation']>, at: ProviderEvent['at'], out: StreamEvent[]): void {
-    const index = this.#locate('text', at, () => ({ type: 'text', text: '' }), out)
+  #takeCitation(citation: Citation, at: ProviderEvent['at'], out: StreamEvent[]): void {
+    // Without a key it speaks of what was said last, even when something else has opened since.
+    const last = at === undefined ? this.#parts.findLastIndex(({ part }) => part.type === 'text') : -1
+    const index = last >= 0 ? last : this.#locate('text', at, () => ({ type: 'text', text: '' }), out)
     const part = this.#parts[index]?.part as TextPart
-    part.citations = [...(part.citations ?? []), citation]
-    out.push({ type: 'citation', index, citation })
+    const located = at === undefined ? locate(citation, part.text) : citation
+    part.citations = [...(part.citations ?? []), located]
+    out.push({ type: 'citation', index, citation: located })
   }
 
   #takeSearch(said: NonNullable<ProviderEvent['search']>, at: ProviderEvent['at'], out: StreamEvent[]): void {
     const index = this.#locate('search', said.id ?? at, () => ({ type: 'search', by: this.#facts.maker }), out)
+    if (at !== undefined) this.#byKey.set(`served ${at}`, index)
     const part = this.#parts[index]?.part as SearchPart
     Object.assign(part, said)
+  }
+
+  #takeOpaque(body: Json, at: ProviderEvent['at'], out: StreamEvent[]): void {
+    this.#whole({ type: 'opaque', by: this.#facts.maker, body }, out)
+    if (at !== undefined) this.#byKey.set(`served ${at}`, this.#parts.length - 1)
   }
 
   #whole(part: Part, out: StreamEvent[]): void {
@@ -211,6 +236,7 @@ export class Fold {
       this.#openCall(index, out)
     }
     growing.closed = true
+    if (growing.input) completeInput(growing.part, growing.input)
     out.push({ type: 'close', index, part: growing.part })
   }
 
@@ -235,6 +261,22 @@ export function fold(events: ProviderEvent[], facts: FoldFacts): Reply {
   for (const event of events) folding.take(event)
   folding.end()
   return folding.reply()
+}
+
+/** Words of the reply that are cited without saying where they stand: there, when they are there. */
+function locate(citation: Citation, text: string): Citation {
+  const { cited_text, start } = citation
+  const found = cited_text && start === undefined ? text.indexOf(cited_text) : -1
+  if (!cited_text || found < 0) return citation
+  const begin = [...text.slice(0, found)].length
+  return { ...citation, start: begin, end: begin + [...cited_text].length }
+}
+
+/** Some models say nothing where they mean a call without arguments; clients read JSON. */
+function completeCall(index: number, part: ToolCallPart, out: StreamEvent[]): void {
+  if (part.arguments !== '' || part.kind === 'custom') return
+  part.arguments = '{}'
+  out.push({ type: 'delta', index, part: 'tool_call', arguments: '{}' })
 }
 
 function newCall(): ToolCallPart {

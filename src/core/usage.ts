@@ -22,13 +22,18 @@ export type UsageClass = (typeof usageClasses)[number]
 /** Counts by class; a class that is missing was not counted. `reported_cost` is the provider's own figure in USD. */
 export type Usage = { [name in UsageClass]?: number } & { reported_cost?: number }
 
-/** Later counts replace earlier ones class by class. */
-export function mergeUsage(earlier: Usage, later: Usage): Usage {
+/** Counts as a provider tells them: `cache_write` is a sum of writes whose lifetimes are not told. */
+export type ToldUsage = Usage & { cache_write?: number }
+
+/** Later counts replace earlier ones class by class; of a sum of cache writes, what is not known to live 1 h lives 5 min. */
+export function mergeUsage(earlier: Usage, later: ToldUsage): Usage {
   const merged: Usage = { ...earlier }
   for (const name of [...usageClasses, 'reported_cost'] as const) {
     const count = later[name]
     if (typeof count === 'number' && Number.isFinite(count)) merged[name] = Math.max(0, count)
   }
+  const { cache_write } = later
+  if (typeof cache_write === 'number') merged.cache_write_5m = Math.max(0, cache_write - (merged.cache_write_1h ?? 0))
   return merged
 }
 

@@ -25,6 +25,9 @@ export type Provider = {
   models: Record<string, ModelEntry>
   /** Environment variables that are named but not set: the provider is unconfigured. */
   missing: string[]
+  /** The dialect it builds on, and the manifest it was read from. */
+  dialect?: string
+  file?: string
 }
 
 /** How we authenticate to a provider. */

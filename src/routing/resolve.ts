@@ -1,5 +1,5 @@
-import { RouterError } from '../core/errors.ts'
 import type { ModelEntry } from '../catalog/model.ts'
+import { RouterError } from '../core/errors.ts'
 import type { Provider } from '../manifest/provider.ts'
 import type { Target } from '../manifest/target.ts'
 
@@ -13,7 +13,9 @@ export type Directory = {
 export function resolve(model: string, directory: Directory): Target[] {
   const slash = model.indexOf('/')
   if (slash <= 0 || slash === model.length - 1) {
-    throw notFound(`The model '${model}' does not exist. Write a model as <provider>/<model>; GET /v1/models lists them.`)
+    throw notFound(
+      `The model '${model}' does not exist. Write a model as <provider>/<model>; GET /v1/models lists them.`,
+    )
   }
   const slug = model.slice(0, slash)
   const name = model.slice(slash + 1)

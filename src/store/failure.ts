@@ -17,6 +17,11 @@ export function storeError(thrown: unknown, path: string): StoreError {
   return new StoreError(`${path}: ${known ? known[1] : 'the database cannot be used'} (${said})`, thrown)
 }
 
+/** Whether the database engine threw this, rather than a mistake in the program. */
+export function isEngineError(thrown: unknown): boolean {
+  return codeOf(thrown) !== ''
+}
+
 /** Whether a row itself can never be written, as opposed to a database that may recover. */
 export function isRowFault(thrown: unknown): boolean {
   if (thrown instanceof TypeError || thrown instanceof RangeError) return true

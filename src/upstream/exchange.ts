@@ -1,9 +1,8 @@
 import { RouterError } from '../core/errors.ts'
-import type { ProviderEvent } from '../core/events.ts'
 import type { FoldFacts } from '../core/fold.ts'
 import { isObject, type JsonObject } from '../core/json.ts'
 import type { Reply } from '../core/reply.ts'
-import { readEvent, readReply } from '../manifest/exchange.ts'
+import { type ReadFrame, readFrame, readReply } from '../manifest/exchange.ts'
 import type { ChatEndpoint, Provider } from '../manifest/provider.ts'
 import type { Target } from '../manifest/target.ts'
 import { type Frame, sseFrames } from '../wire/sse.ts'
@@ -14,10 +13,7 @@ import { refusal, reportedFailure } from './failure.ts'
 /** A provider's answer: a whole reply, or a stream whose first event has come. */
 export type Answer =
   | { kind: 'whole'; body: JsonObject; reply: Reply }
-  | { kind: 'stream'; batches: AsyncIterable<StreamedFrame[]> }
-
-/** One frame of a provider's stream and what it means. */
-export type StreamedFrame = { payload: JsonObject; events: ProviderEvent[] }
+  | { kind: 'stream'; batches: AsyncIterable<ReadFrame[]> }
 
 /** How long a stream that said it is done may keep its connection before we hang up. Milliseconds. */
 const farewellMs = 50
@@ -54,10 +50,10 @@ export async function exchange(
 
 async function readWhole(provider: Provider, incoming: Incoming, fold: FoldFacts): Promise<Answer> {
   const text = await textOf(incoming)
-  const body = parseObject(provider, text)
-  const { reply, error } = await readReply(provider, body, fold)
+  const { body, reply, error } = await readReply(provider, parseObject(provider, text), fold)
   if (error) throw reportedFailure(provider, error)
-  if (reply.finish === 'error') throw unreadable(provider, `sent a reply that does not say how it ended: ${text.slice(0, 200)}`)
+  if (reply.finish === 'error')
+    throw unreadable(provider, `sent a reply that does not say how it ended: ${text.slice(0, 200)}`)
   return { kind: 'whole', body, reply }
 }
 
@@ -84,11 +80,11 @@ async function* startingWith<T>(first: T, rest: AsyncGenerator<T, void>): AsyncG
 }
 
 /** Frames with their meaning; a failure in the middle comes after everything that was said before it. */
-async function* readBatches(provider: Provider, incoming: Incoming): AsyncGenerator<StreamedFrame[], void> {
+async function* readBatches(provider: Provider, incoming: Incoming): AsyncGenerator<ReadFrame[], void> {
   const { stream } = provider.chat as ChatEndpoint
   const frames = sseFrames(incoming.bytes)
   for await (const read of frames) {
-    const batch: StreamedFrame[] = []
+    const batch: ReadFrame[] = []
     let failure: RouterError | undefined
     let done = false
     for (const frame of read) {
@@ -96,7 +92,7 @@ async function* readBatches(provider: Provider, incoming: Incoming): AsyncGenera
         done = true
         break
       }
-      const meaning = readFrame(provider, frame)
+      const meaning = meaningOf(provider, frame)
       const streamed = meaning instanceof Promise ? await meaning : meaning
       if (streamed instanceof RouterError) {
         failure = streamed
@@ -122,7 +118,7 @@ async function farewell(frames: AsyncGenerator<Frame[], void>, incoming: Incomin
   }
 }
 
-function readFrame(provider: Provider, frame: Frame): StreamedFrame | RouterError | Promise<StreamedFrame | RouterError> {
+function meaningOf(provider: Provider, frame: Frame): ReadFrame | RouterError | Promise<ReadFrame | RouterError> {
   let payload: JsonObject
   try {
     payload = parseObject(provider, frame.data)
@@ -131,15 +127,13 @@ function readFrame(provider: Provider, frame: Frame): StreamedFrame | RouterErro
   }
   const field = provider.chat?.stream.eventField
   const named = field === undefined ? undefined : payload[field]
-  const events = readEvent(provider, typeof named === 'string' ? named : frame.event, payload)
-  return events instanceof Promise
-    ? events.then((known) => withFailure(provider, payload, known))
-    : withFailure(provider, payload, events)
+  const read = readFrame(provider, typeof named === 'string' ? named : frame.event, payload)
+  return read instanceof Promise ? read.then((known) => failureIn(provider, known)) : failureIn(provider, read)
 }
 
-function withFailure(provider: Provider, payload: JsonObject, events: ProviderEvent[]): StreamedFrame | RouterError {
-  for (const event of events) if (event.error) return reportedFailure(provider, event.error)
-  return { payload, events }
+function failureIn(provider: Provider, read: ReadFrame): ReadFrame | RouterError {
+  for (const { error } of read.events) if (error) return reportedFailure(provider, error)
+  return read
 }
 
 function parseObject(provider: Provider, text: string): JsonObject {

@@ -45,7 +45,9 @@ function classify(provider: Provider, status: number, codes: string[], message: 
     if (named && !/^\d{3}$/.test(code)) return named
   }
   const text = message.toLowerCase()
-  const piece = Object.keys(errors).find((key) => !/^\d{3}$/.test(key) && key.includes(' ') && text.includes(key.toLowerCase()))
+  const piece = Object.keys(errors).find(
+    (key) => !/^\d{3}$/.test(key) && key.includes(' ') && text.includes(key.toLowerCase()),
+  )
   return (piece && errors[piece]) || errors[String(status)] || usualMeaning(status)
 }
 
@@ -67,7 +69,9 @@ function messageIn(body: Json | undefined): string | undefined {
   const base = isObject(first.base_resp) ? first.base_resp.status_msg : undefined
   const inner = isObject(error) ? error.message : error
   const listed = isObject(errors) ? errors.message : undefined
-  const found = [inner, first.message, first.detail, first.err_msg, listed, base].find((text) => text !== undefined && text !== null)
+  const found = [inner, first.message, first.detail, first.err_msg, listed, base].find(
+    (text) => text !== undefined && text !== null,
+  )
   if (found === undefined) return undefined
   return typeof found === 'string' ? found : JSON.stringify(found).slice(0, excerpt)
 }
@@ -77,13 +81,18 @@ function codesIn(body: Json | undefined): string[] {
   const first = Array.isArray(body) ? body[0] : body
   if (!isObject(first)) return []
   const error: JsonObject = isObject(first.error) ? first.error : first
-  const reasons = Array.isArray(error.details) ? error.details.map((detail) => (isObject(detail) ? detail.reason : undefined)) : []
+  const reasons = Array.isArray(error.details)
+    ? error.details.map((detail) => (isObject(detail) ? detail.reason : undefined))
+    : []
   const names = [...reasons, error.code, error.status, error.type]
   return names.filter((name) => typeof name === 'string' || typeof name === 'number').map(String)
 }
 
 /** How long to wait, from the headers or Google's RetryInfo. Milliseconds. */
-function retryAfter(headers: Record<string, string | string[] | undefined>, body: Json | undefined): number | undefined {
+function retryAfter(
+  headers: Record<string, string | string[] | undefined>,
+  body: Json | undefined,
+): number | undefined {
   const inMs = Number(headers['retry-after-ms'])
   if (inMs > 0) return inMs
   const header = headers['retry-after']

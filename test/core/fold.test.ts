@@ -21,7 +21,7 @@ describe('a reply put together from events', () => {
     )
     expect(reply.parts).toEqual([
       { type: 'text', text: 'ab' },
-      { type: 'tool_call', id: 'x', name: 'f', arguments: '' },
+      { type: 'tool_call', id: 'x', name: 'f', arguments: '{}' },
       { type: 'text', text: 'c' },
     ])
   })
@@ -51,6 +51,37 @@ describe('a reply put together from events', () => {
     )
     expect(reply.parts.map((part) => part.type === 'tool_call' && part.arguments)).toEqual(['{"n":1}', '{"n":2}'])
     expect(new Set(reply.parts.map((part) => part.type === 'tool_call' && part.id)).size).toBe(2)
+  })
+
+  test('a call without arguments has an empty object, told before it closes; a custom tool keeps its empty text', () => {
+    const events = told([{ tool: { id: 'a', name: 'f' }, at: 0 }, { finish: 'tool_calls' }])
+    expect(events.slice(1, 4)).toMatchObject([
+      { type: 'open', index: 0 },
+      { type: 'delta', index: 0, arguments: '{}' },
+      { type: 'close', index: 0, part: { arguments: '{}' } },
+    ])
+    const custom = fold([{ tool: { id: 'a', name: 'f', kind: 'custom' }, at: 0 }, { finish: 'stop' }], facts)
+    expect(custom.parts).toMatchObject([{ arguments: '' }])
+  })
+
+  test('the input of a tool that the provider runs goes to its search or its block, and is no call', () => {
+    const reply = fold(
+      [
+        { search: { id: 's' }, at: 0 },
+        { tool: { arguments: '{"query":' }, at: 0 },
+        { tool: { arguments: '"q"}' }, at: 0 },
+        { search: { id: 's', status: 'completed', results: [] }, at: 1 },
+        { opaque: { body: { type: 'server_tool_use', input: {} } }, at: 2 },
+        { tool: { arguments: '{"code":1}' }, at: 2 },
+        { finish: 'stop' },
+      ],
+      facts,
+    )
+    expect(reply.finish).toBe('stop')
+    expect(reply.parts).toEqual([
+      { type: 'search', by: 'acme', id: 's', query: 'q', status: 'completed', results: [] },
+      { type: 'opaque', by: 'acme', body: { type: 'server_tool_use', input: { code: 1 } } },
+    ])
   })
 
   test('a call whose name comes late opens late, with what came before in its first delta', () => {
@@ -162,4 +193,17 @@ test('a text cut into deltas anywhere folds to the same reply', () => {
       expect(streamed.parts).toEqual([{ type: 'text', text: pieces.join('') }])
     }),
   )
+})
+
+test('a citation after the text finds its words in it, counted in code points', () => {
+  const { parts } = fold(
+    [
+      { text: '🐧 live here.' },
+      { tool: { name: 'f' } },
+      { citation: { url: 'u', cited_text: 'live' } },
+      { finish: 'stop' },
+    ],
+    facts,
+  )
+  expect(parts).toMatchObject([{ citations: [{ url: 'u', start: 2, end: 6 }] }, { type: 'tool_call' }])
 })

@@ -13,11 +13,11 @@ import { type Mapping, readMapping } from '../../src/mapping/mapping.ts'
 /** An example as manifests and dialect files write it: neutral request → provider JSON → provider JSON → neutral reply. */
 export type Example = {
   name: string
-  request?: NeutralRequest
+  request?: Omit<NeutralRequest, 'origin'>
   target?: Partial<TargetFacts>
   sends?: JsonObject
   answers?: JsonObject
-  streams?: JsonObject[]
+  events?: JsonObject[]
   means?: JsonObject
 }
 

@@ -48,7 +48,7 @@ export function withCarried(
   )
 }
 
-/** Whether this API's own format knows nothing of a carried block: it is ours, for the way back to its maker. */
+/** Whether a reasoning detail is of our writing: those of other hands have no `after`. */
 export function isCarried(detail: Json | undefined): boolean {
   return isObject(detail) && isObject(detail.after)
 }

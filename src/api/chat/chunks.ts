@@ -1,8 +1,7 @@
 import type { StreamEvent } from '../../core/events.ts'
 import type { Json, JsonObject } from '../../core/json.ts'
 import type { Part, ToolCallPart } from '../../core/parts.ts'
-import { defined } from './check.ts'
-import { finishOf, lateMembers, mediaOf, reasoningBreak, replyId, writeLogprobs, writeSeal } from './write.ts'
+import { endingOf, lateMembers, mediaOf, reasoningBreak, replyId, writeLogprobs, writeSeal } from './write.ts'
 
 /** What chunks depend on: the model that serves, whether usage will follow, and whether calls take their former shape. */
 export type ChunkFacts = { model: string; includeUsage: boolean; former: boolean }
@@ -19,7 +18,8 @@ export class Chunks {
   readonly #calls = new Map<number, { number: number; filled: boolean; custom: boolean }>()
   readonly #end: string
   #head = ''
-  #reasoning = -1
+  /** The reasoning told last, and whether its text was. */
+  #reasoning = { index: -1, spoken: false }
 
   constructor(facts: ChunkFacts) {
     this.#facts = facts
@@ -57,14 +57,18 @@ export class Chunks {
     const { index, part, text = '', summary = '', arguments: fragment = '' } = event
     if (part === 'text') return this.#chunk(`{"content":${JSON.stringify(text)}}`, logprobs)
     if (part === 'refusal') return this.#chunk(`{"refusal":${JSON.stringify(text)}}`, logprobs)
-    if (part === 'reasoning') return this.#chunk(this.#thought(index, text || summary), logprobs)
+    if (part === 'reasoning') return this.#thought(index, text, summary)
     return part === 'tool_call' ? this.#arguments(index, fragment) : ''
   }
 
-  #thought(index: number, words: string): string {
-    const parted = this.#reasoning >= 0 && this.#reasoning !== index
-    this.#reasoning = index
-    return `{"reasoning_content":${JSON.stringify(parted ? reasoningBreak + words : words)}}`
+  /** The text, or the summary of reasoning that has none. */
+  #thought(index: number, text: string, summary: string): string {
+    const parted = this.#reasoning.index >= 0 && this.#reasoning.index !== index
+    const spoken = !parted && this.#reasoning.spoken
+    if (!text && spoken) return ''
+    this.#reasoning = { index, spoken: spoken || text !== '' }
+    const words = (parted ? reasoningBreak : '') + (text || summary)
+    return this.#chunk(`{"reasoning_content":${JSON.stringify(words)}}`)
   }
 
   #open({ index, part }: Told<'open'>): string {
@@ -76,7 +80,7 @@ export class Chunks {
     const called: JsonObject = custom
       ? { id, type: 'custom', custom: { name, input: '' } }
       : { id, type: 'function', function: { name, arguments: '' } }
-    return this.#call(index, { ...called, ...writeSeal(part) })
+    return this.#call(index, called)
   }
 
   #arguments(index: number, fragment: string): string {
@@ -101,7 +105,7 @@ export class Chunks {
     return ''
   }
 
-  /** Arguments that never came are no arguments: clients parse them as JSON. */
+  /** Arguments that never came are no arguments: clients parse them as JSON. The seal is told once: clients join texts. */
   #closeCall(index: number, part: ToolCallPart): string {
     const call = this.#calls.get(index)
     const empty = call && !call.filled && !call.custom ? this.#arguments(index, '{}') : ''
@@ -109,11 +113,11 @@ export class Chunks {
     return this.#facts.former || Object.keys(seal).length === 0 ? empty : empty + this.#call(index, seal)
   }
 
-  #finish({ finish, raw, stop_sequence }: Told<'finish'>): string {
+  #finish(event: Told<'finish'>): string {
     const late = lateMembers(this.#closed.filter((part) => part !== undefined))
     const said = Object.keys(late).length > 0 ? this.#members(late) : ''
-    const why = { ...finishOf(finish, this.#facts.former), ...defined({ native_finish_reason: raw, stop_sequence }) }
-    return `${said}${this.#head}{},"logprobs":null,${JSON.stringify(why).slice(1, -1)}${this.#end}`
+    const ending = JSON.stringify(endingOf(event, this.#facts.former)).slice(1, -1)
+    return `${said}${this.#head}{},"logprobs":null,${ending}${this.#end}`
   }
 
   #members(delta: JsonObject): string {

@@ -1,13 +1,13 @@
 import { isObject, type Json, type JsonObject } from '../../core/json.ts'
 import type { ReplyFacts } from '../face.ts'
 import { isCarried } from './carried.ts'
-import { messageFields, wireFields, wireNames } from './fields.ts'
+import { type Nested, nestedFields, wireFields, wireNames } from './fields.ts'
 import { isWebSearch } from './tools.ts'
 import { writeUsage } from './usage.ts'
 
 /**
  * The client's body for a provider of this format: its model id, usage in streams, and without the dropped fields.
- * A dropped name that is no neutral field is a wire name: it goes from the body, its messages, parts and calls.
+ * A dropped name that is no neutral field is a wire name: it goes from the body, its messages, parts and tools.
  */
 export function editRequest(
   body: JsonObject,
@@ -15,20 +15,26 @@ export function editRequest(
 ): JsonObject {
   const edited: JsonObject = { ...body, model }
   for (const name of dropped.flatMap(wireNames)) delete edited[name]
-  if (dropped.includes('web_search')) edited.tools = withoutWebSearch(edited.tools)
-  if (Array.isArray(edited.tools) && edited.tools.length === 0) delete edited.tools
-  const unwanted = dropped.flatMap((field) => messageFields[field] ?? (wireFields[field] ? [] : [field]))
-  if (Array.isArray(body.messages)) edited.messages = body.messages.map((message) => editMessage(message, unwanted))
-  if (Array.isArray(edited.tools)) edited.tools = edited.tools.map((tool) => editPart(tool, unwanted))
-  return withStreaming(edited, stream)
+  const unwanted = dropped.flatMap((field) => unwantedBy(field))
+  for (const { option: [at, member] = [] } of unwanted) {
+    const options = at && edited[at]
+    if (at && member && isObject(options)) edited[at] = without(options, [member])
+  }
+  if (Array.isArray(edited.messages)) edited.messages = edited.messages.map((item) => editMessage(item, unwanted))
+  if (Array.isArray(edited.tools) && dropped.length > 0) {
+    edited.tools = editParts(edited.tools, unwanted).filter(
+      (tool) => !dropped.includes('web_search') || !isSearch(tool),
+    )
+  }
+  return withStreaming(withoutLoneChoice(edited, body), stream)
 }
 
-/** The provider's own body with the model that served and the cost; what the API promises and the provider left out is null. */
+/** The provider's own body with the model that served, the cost, and what the API promises and the provider left out. */
 export function editReply(body: JsonObject, { model, usage, costUsd }: ReplyFacts): JsonObject {
   const counted = isObject(body.usage) ? body.usage : writeUsage(usage, undefined)
   return {
     object: 'chat.completion',
-    ...body,
+    ...without(body, body.system_fingerprint === null ? ['system_fingerprint'] : []),
     model,
     ...(Array.isArray(body.choices) && { choices: body.choices.map(completeChoice) }),
     usage: costUsd === undefined ? counted : { ...counted, cost: costUsd },
@@ -46,37 +52,66 @@ function withStreaming(edited: JsonObject, stream: boolean): JsonObject {
   return { ...edited, stream: true, stream_options: { ...options, include_usage: true } }
 }
 
-function withoutWebSearch(tools: Json | undefined): Json | undefined {
-  return Array.isArray(tools) ? tools.filter((tool) => !isObject(tool) || !isWebSearch(tool.type)) : tools
+/** What a dropped field takes out below the top level. */
+function unwantedBy(field: string): Nested[] {
+  const known = nestedFields[field] ?? (field === 'cache' ? nestedFields['parts.cache'] : undefined)
+  if (known) return [known]
+  return wireFields[field] ? [] : [{ name: field, messages: [field], parts: [field] }]
+}
+
+function isSearch(tool: Json): boolean {
+  return isObject(tool) && isWebSearch(tool.type)
+}
+
+/** A choice among tools that are all gone would be refused. */
+function withoutLoneChoice(edited: JsonObject, { tools }: JsonObject): JsonObject {
+  if (!Array.isArray(tools) || (Array.isArray(edited.tools) && edited.tools.length > 0)) return edited
+  return without(edited, ['tools', 'tool_choice', 'parallel_tool_calls'])
 }
 
 /** A message without the unwanted members, and without what we once wrote into it for other makers. */
-function editMessage(message: Json, unwanted: readonly string[]): Json {
+function editMessage(message: Json, unwanted: readonly Nested[]): Json {
   if (!isObject(message)) return message
   const own = withoutCarried(message)
   if (unwanted.length === 0) return own
   // The name of a function's result says which call it answers.
-  const names = own.role === 'function' ? unwanted.filter((name) => name !== 'name') : unwanted
-  const { content, tool_calls } = own
-  const edited = without(own, names)
-  if (Array.isArray(content)) edited.content = content.map((part) => editPart(part, names))
-  if (Array.isArray(tool_calls)) edited.tool_calls = tool_calls.map((call) => editPart(call, names))
+  const names = unwanted.flatMap(({ messages = [] }) => messages)
+  const edited = without(own, own.role === 'function' ? names.filter((name) => name !== 'name') : names)
+  const { content, tool_calls } = edited
+  if (Array.isArray(content)) edited.content = content.length > 0 ? filled(editParts(content, unwanted)) : content
+  if (Array.isArray(tool_calls)) edited.tool_calls = editParts(tool_calls, unwanted)
   return edited
+}
+
+/** A list of parts that lost all of them is the empty text: lists must not be empty. */
+function filled(parts: Json[]): Json {
+  return parts.length > 0 ? parts : ''
 }
 
 /** This provider would take the seals of others for its own, or refuse fields it does not know. */
 function withoutCarried(message: JsonObject): JsonObject {
-  const { replay_parts, reasoning_details: details, ...others } = message
-  const carried = Array.isArray(details) && details.some(isCarried)
-  if (!carried && replay_parts === undefined) return message
-  const own = Array.isArray(details) ? details.filter((detail) => !isCarried(detail)) : []
+  const details = Array.isArray(message.reasoning_details) ? message.reasoning_details : []
+  if (message.replay_parts === undefined && !details.some(isCarried)) return message
+  const own = details.filter((detail) => !isCarried(detail))
+  const others = without(message, ['replay_parts', 'reasoning_details'])
   return own.length > 0 ? { ...others, reasoning_details: own } : others
 }
 
-function editPart(part: Json, names: readonly string[]): Json {
-  if (!isObject(part)) return part
+/** Parts, calls or tools without unwanted types, members, and members of the object that bears their type's name. */
+function editParts(parts: readonly Json[], unwanted: readonly Nested[]): Json[] {
+  const names = unwanted.flatMap(({ parts = [] }) => parts)
+  const types = new Set<Json | undefined>(unwanted.flatMap(({ types = [] }) => types))
+  return parts
+    .filter((part) => !isObject(part) || !types.has(part.type))
+    .map((part) => (isObject(part) ? editPart(part, names) : part))
+}
+
+function editPart(part: JsonObject, names: readonly string[]): JsonObject {
   const edited = without(part, names)
-  if (isObject(edited.image_url)) edited.image_url = without(edited.image_url, names)
+  for (const inner of [String(part.type), 'parameters']) {
+    const members = edited[inner]
+    if (isObject(members)) edited[inner] = without(members, names)
+  }
   return edited
 }
 
@@ -84,14 +119,17 @@ function without(members: JsonObject, names: readonly string[]): JsonObject {
   return Object.fromEntries(Object.entries(members).filter(([name]) => !names.includes(name)))
 }
 
-function completeChoice(choice: Json): Json {
-  if (!isObject(choice) || !isObject(choice.message)) return choice
-  const { tool_calls } = choice.message
-  const message: JsonObject = { role: 'assistant', content: null, refusal: null, ...choice.message }
-  if (Array.isArray(tool_calls)) message.tool_calls = tool_calls.map(completeCall)
-  return { logprobs: null, ...choice, message }
+/** Members that the API promises are there; those that it leaves away when they say nothing are not null. */
+function completeChoice(choice: Json, index: number): Json {
+  if (!isObject(choice)) return choice
+  const said = isObject(choice.message) ? choice.message : {}
+  const message: JsonObject = { role: 'assistant', content: null, refusal: null, ...said }
+  for (const name of ['tool_calls', 'function_call', 'annotations']) if (message[name] === null) delete message[name]
+  if (Array.isArray(message.tool_calls)) message.tool_calls = message.tool_calls.map(completeCall)
+  return { index, logprobs: null, ...choice, message }
 }
 
 function completeCall(call: Json): Json {
-  return isObject(call) && call.type === undefined ? { type: 'function', ...call } : call
+  if (!isObject(call) || !isObject(call.function)) return call
+  return { ...call, type: call.type ?? 'function', function: { arguments: '{}', ...call.function } }
 }

@@ -35,13 +35,64 @@ export const wireFields: { readonly [field: string]: readonly string[] } = {
   stream: ['stream', 'stream_options'],
 }
 
-/** Where members of messages, parts and tools stand. */
-export const messageFields: { readonly [field: string]: readonly string[] } = {
-  name: ['name'],
-  detail: ['detail'],
-  cache: ['cache_control', 'prompt_cache_breakpoint'],
-  signature: ['extra_content'],
-  citations: ['annotations'],
+/** Where a member of messages, parts, tools or options stands, and what to take out of a body to drop it. */
+export type Nested = {
+  /** The client's word for it. */
+  name: string
+  /** Members of messages. */
+  messages?: readonly string[]
+  /** Members of content parts, tool calls and tools. */
+  parts?: readonly string[]
+  /** Whole content parts or tools, by their type. */
+  types?: readonly string[]
+  /** A member of an object at the top of the body. */
+  option?: readonly [object: string, member: string]
+}
+
+/** Neutral fields below the top level, by their path. */
+export const nestedFields: { readonly [field: string]: Nested } = {
+  'messages.name': { name: 'messages.name', messages: ['name'] },
+  'parts.cache': { name: 'messages.cache_control', parts: ['cache_control', 'prompt_cache_breakpoint'] },
+  'parts.detail': { name: 'image_url.detail', parts: ['detail'] },
+  'parts.filename': { name: 'file.filename', parts: ['filename'] },
+  'parts.signature': { name: 'tool_calls.extra_content', parts: ['extra_content'] },
+  'parts.citations': { name: 'messages.annotations', messages: ['annotations'] },
+  'parts.refusal': { name: 'messages.refusal', messages: ['refusal'], types: ['refusal'] },
+  'parts.reasoning': {
+    name: 'messages.reasoning_content',
+    messages: ['reasoning_content', 'reasoning', 'reasoning_details'],
+    types: ['thinking'],
+  },
+  'parts.image': { name: 'image_url', types: ['image_url'] },
+  'parts.audio': { name: 'input_audio', types: ['input_audio'] },
+  'parts.video': { name: 'video_url', types: ['video_url'] },
+  'parts.file': { name: 'file', types: ['file', 'document_url'] },
+  'parts.search': { name: 'messages.replay_parts', messages: ['replay_parts'] },
+  'parts.opaque': { name: 'messages.replay_parts', messages: ['replay_parts'] },
+  'tools.custom': { name: 'tools.custom', types: ['custom'] },
+  'tools.strict': { name: 'tools.strict', parts: ['strict'] },
+  'tools.cache': { name: 'tools.cache_control', parts: ['cache_control'] },
+  'logprobs.top': { name: 'top_logprobs' },
+  'audio.format': { name: 'audio.format', option: ['audio', 'format'] },
+  'reasoning.effort': { name: 'reasoning_effort', option: ['reasoning', 'effort'] },
+  'reasoning.budget': { name: 'reasoning.max_tokens', option: ['reasoning', 'max_tokens'] },
+  'reasoning.summary': { name: 'reasoning.summary', option: ['reasoning', 'summary'] },
+  'web_search.max_uses': { name: 'tools.web_search.max_uses', parts: ['max_uses'] },
+  'web_search.allowed_domains': { name: 'tools.web_search.allowed_domains', parts: ['allowed_domains'] },
+  'web_search.blocked_domains': { name: 'tools.web_search.blocked_domains', parts: ['blocked_domains'] },
+  'web_search.context_size': {
+    name: 'web_search_options.search_context_size',
+    parts: ['search_context_size'],
+    option: ['web_search_options', 'search_context_size'],
+  },
+  'web_search.user_location': {
+    name: 'web_search_options.user_location',
+    parts: ['user_location'],
+    option: ['web_search_options', 'user_location'],
+  },
+  'cache.key': { name: 'prompt_cache_key' },
+  'cache.retention': { name: 'prompt_cache_retention' },
+  'cache.options': { name: 'prompt_cache_options' },
 }
 
 /** Top-level names that `read` understands; all others are extensions. */
@@ -49,6 +100,5 @@ export const knownNames: ReadonlySet<string> = new Set(Object.values(wireFields)
 
 /** The names of a neutral field in this API; a field nobody here knows already has its wire name. */
 export function wireNames(field: string): readonly string[] {
-  const names = [...(messageFields[field] ?? []), ...(wireFields[field] ?? [])]
-  return names.length > 0 ? names : [field]
+  return wireFields[field] ?? [nestedFields[field]?.name ?? field]
 }

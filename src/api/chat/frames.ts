@@ -21,13 +21,15 @@ export class Frames {
     if (isObject(usage)) {
       this.usage = usage
       if (choices.length === 0) {
-        this.last = { object: chunkObject, ...chunk }
+        this.last = { object: chunkObject, ...chunk, system_fingerprint: chunk.system_fingerprint ?? undefined }
         return ''
       }
     }
     this.last ??= sharedMembers(chunk)
     chunk.model = this.#model
     chunk.object ||= chunkObject
+    // The API leaves it away when there is none.
+    if (chunk.system_fingerprint === null) chunk.system_fingerprint = undefined
     chunk.choices = choices.every(isComplete) ? choices : choices.map(completeChoice)
     if (this.#includeUsage) chunk.usage = null
     return `data: ${JSON.stringify(chunk)}\n\n`

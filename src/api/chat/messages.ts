@@ -22,7 +22,10 @@ export function readMessages(value: Json | undefined): Pick<NeutralRequest, 'sys
     const message = object(item, path)
     const speaker = required(message.role, `${path}.role`, roleExpected, role)
     if (speaker === 'tool' || speaker === 'function') {
-      if (!results) messages.push((results = { role: 'user', parts: [] }))
+      if (!results) {
+        results = { role: 'user', parts: [] }
+        messages.push(results)
+      }
       results.parts.push(speaker === 'tool' ? toolResult(message, path, calls) : functionResult(message, path, calls))
       continue
     }

@@ -23,10 +23,13 @@ export function readContent(value: Json, path: string, role: keyof typeof partsO
 
 function readPart(value: Json, path: string, allowed: readonly PartType[]): Part {
   const part = object(value, path)
-  const expected = `one of ${allowed.map((type) => `'${type}'`).join(', ')}`
-  const type = required(part.type, `${path}.type`, expected, text)
+  const type = required(part.type, `${path}.type`, 'the kind of the content part', text)
   const known = allowed.find((name) => name === type)
-  return known ? readers[known](part, path) : refuse(`${path}.type`, expected, type)
+  return known ? readers[known](part, path) : refuse(`${path}.type`, `one of ${quoted(allowed)}`, type)
+}
+
+function quoted(types: readonly string[]): string {
+  return types.map((type) => `'${type}'`).join(', ')
 }
 
 /** What marks the end of a stretch worth caching, in its two spellings. */

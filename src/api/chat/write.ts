@@ -14,8 +14,7 @@ export function writeReply(reply: Reply, { model, usage, costUsd, request }: Rep
     index: 0,
     message: messageOf(reply.parts, { created: reply.created, former }),
     logprobs: writeLogprobs(reply.logprobs),
-    ...finishOf(reply.finish, former),
-    ...defined({ native_finish_reason: reply.finish_raw, stop_reason: reply.stop_sequence }),
+    ...endingOf({ ...reply, raw: reply.finish_raw }, former),
   }
   return {
     ...knownExtensions(reply.extensions),
@@ -50,8 +49,13 @@ const finishReasons: { readonly [finish in Finish]: string } = {
   error: 'length',
 }
 
-export function finishOf(finish: Finish, former: boolean): { finish_reason: string } {
-  return { finish_reason: former && finish === 'tool_calls' ? 'function_call' : finishReasons[finish] }
+/** Why a reply ended, in this API's word, in the provider's own, and the stop sequence when one was met. */
+export function endingOf(
+  { finish, raw, stop_sequence }: { finish: Finish; raw?: string | undefined; stop_sequence?: string },
+  former: boolean,
+): JsonObject {
+  const finish_reason = former && finish === 'tool_calls' ? 'function_call' : finishReasons[finish]
+  return { finish_reason, ...defined({ native_finish_reason: raw, stop_reason: stop_sequence }) }
 }
 
 /** Log probabilities with every member that the API promises; null when there are none. */

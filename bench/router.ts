@@ -1,0 +1,33 @@
+/** The whole router with all features on: authentication, ledger on disk, metering, prices, log, hot reload. */
+import { mkdirSync, mkdtempSync, writeFileSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { pino } from 'pino'
+import { startRouter } from '../src/router.ts'
+import { announce } from './measured.ts'
+
+const upstream = process.env.BENCH_UPSTREAM ?? ''
+const folder = mkdtempSync(join(tmpdir(), 'bench-router-'))
+const manifest = (slug: string, dialect: string, url: string) => `slug: ${slug}
+name: Bench
+base_url: ${url}
+auth: { scheme: bearer, secret: "\${BENCH_SECRET:-secret}" }
+dialect: ${dialect}
+models:
+  bench:
+    api: chat
+    context_window: 128000
+    max_output_tokens: 4096
+    pricing: [{ prompt_tokens_threshold: 0, input_price: 0.000001, output_price: 0.000002 }]
+`
+mkdirSync(join(folder, 'providers'))
+writeFileSync(join(folder, 'providers/same.yaml'), manifest('same', 'openai-chat', `${upstream}/v1`))
+writeFileSync(join(folder, 'providers/mapped.yaml'), manifest('mapped', 'anthropic-messages', upstream))
+writeFileSync(join(folder, 'config.yaml'), 'server: { port: 0 }\nstore: { url: "sqlite:data/router.sqlite" }\n')
+
+const router = await startRouter({
+  configPath: join(folder, 'config.yaml'),
+  env: { ...process.env, INFERENCE_ROUTER_ADMIN_KEY: process.env.BENCH_KEY },
+  log: pino({ level: 'info' }, pino.destination({ dest: join(folder, 'log'), sync: true })),
+})
+announce(router.url)

@@ -1,0 +1,44 @@
+import type { ModelEntry } from './model.ts'
+
+/** All models that are known, of all providers. */
+export type Catalog = {
+  /** A model by the provider's own id, or by one of its aliases. */
+  find(provider: string, model: string): ModelEntry | undefined
+  /** Every model once, in the order of the files. */
+  list(): readonly CatalogedModel[]
+}
+
+/** A model and whose it is. */
+export type CatalogedModel = { provider: string; model: string; entry: ModelEntry }
+
+/** The models of one provider by id. */
+export type ModelList = { provider: string; models: { readonly [model: string]: ModelEntry } }
+
+/** Joins the lists of all providers; of two entries of the same model the later one wins, fact by fact. */
+export function createCatalog(lists: Iterable<ModelList>): Catalog {
+  const byProvider = new Map<string, Map<string, ModelEntry>>()
+  for (const { provider, models } of lists) {
+    const known = byProvider.get(provider) ?? new Map<string, ModelEntry>()
+    byProvider.set(provider, known)
+    for (const [model, entry] of Object.entries(models)) known.set(model, mergeEntries(known.get(model), entry))
+  }
+  const all = [...byProvider].flatMap(([provider, models]) =>
+    [...models].map(([model, entry]) => Object.freeze({ provider, model, entry })),
+  )
+  const aliases = new Map([...byProvider].map(([provider, models]) => [provider, aliasesOf(models)]))
+  return {
+    find: (provider, model) => byProvider.get(provider)?.get(model) ?? aliases.get(provider)?.get(model),
+    list: () => all,
+  }
+}
+
+/** Facts of the later entry over those of the earlier one. */
+export function mergeEntries(earlier: Partial<ModelEntry> | undefined, later: Partial<ModelEntry>): ModelEntry {
+  return (earlier ? { ...earlier, ...later } : later) as ModelEntry
+}
+
+function aliasesOf(models: ReadonlyMap<string, ModelEntry>): Map<string, ModelEntry> {
+  const aliases = new Map<string, ModelEntry>()
+  for (const entry of models.values()) for (const alias of entry.aliases ?? []) aliases.set(alias, entry)
+  return aliases
+}

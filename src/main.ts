@@ -1,0 +1,62 @@
+#!/usr/bin/env node
+import { version } from './cli/version.ts'
+
+/** One command: runs with the arguments after its name and gives the exit code. */
+type Command = {
+  help: string
+  run(args: string[], out: { stdout: (text: string) => void; stderr: (text: string) => void }): Promise<number>
+}
+
+/** Each command is read only when it is asked for: `check` needs no database, `key` no HTTP. */
+const commands: Record<string, { about: string; load: () => Promise<Command> }> = {
+  serve: { about: 'the server', load: () => import('./cli/serve.ts') },
+  check: {
+    about: 'validates configuration, manifests, catalog; runs their examples',
+    load: () => import('./cli/check.ts'),
+  },
+  org: { about: 'organizations: create, list, credit', load: () => import('./cli/org.ts') },
+  key: { about: 'keys: create, list, revoke', load: () => import('./cli/key.ts') },
+  models: {
+    about: 'the models that can be called, with capabilities and prices',
+    load: () => import('./cli/models.ts'),
+  },
+  providers: { about: 'the providers that are loaded', load: () => import('./cli/providers.ts') },
+  try: { about: 'shows what a mapping makes of an input', load: () => import('./cli/try.ts') },
+}
+
+const usage = `usage: inference-router <command> [options]
+
+${Object.entries(commands)
+  .map(([name, { about }]) => `  ${name.padEnd(10)} ${about}`)
+  .join('\n')}
+
+inference-router <command> --help explains one of them.
+`
+
+process.exitCode = await main(process.argv.slice(2))
+
+async function main([name, ...args]: string[]): Promise<number> {
+  if (name === '--version') {
+    console.log(version)
+    return 0
+  }
+  if (name === undefined || name === '--help' || name === '-h' || name === 'help') {
+    process.stdout.write(usage)
+    return name === undefined ? 2 : 0
+  }
+  const command = Object.hasOwn(commands, name) ? commands[name] : undefined
+  if (!command) {
+    process.stderr.write(`There is no command '${name}'.\n\n${usage}`)
+    return 2
+  }
+  const { run, help } = await command.load()
+  const out = {
+    stdout: (text: string) => void process.stdout.write(text),
+    stderr: (text: string) => void process.stderr.write(text),
+  }
+  if (args.includes('--help') || args.includes('-h')) {
+    out.stdout(help)
+    return 0
+  }
+  return await run(args, out)
+}

@@ -1,0 +1,53 @@
+import { basename } from 'node:path'
+import { completenessProblems } from './completeness.ts'
+import { type Layer, readLayer } from './layer.ts'
+import { hasErrors, type Problem } from './problem.ts'
+import type { Provider } from './provider.ts'
+import { checkSchema } from './schema.ts'
+import type { Source } from './source.ts'
+import { chatOf, defaultTimeouts } from './stack.ts'
+
+/** A wire format that manifests build on. */
+export type Dialect = { name: string; layer: Layer }
+
+/** The dialects that manifests may name; one that cannot be used stands there with its problems told elsewhere. */
+export type Dialects = ReadonlyMap<string, Dialect | 'unusable'>
+
+/** Reads a dialect file. The dialect is missing when there are problems. */
+export function loadDialect(source: Source): { dialect?: Dialect; problems: Problem[] } {
+  if (source.problems.length > 0) return { problems: source.problems }
+  const form = checkSchema(source, 'dialect')
+  if (form.length > 0) return { problems: form }
+  const { dialect: name } = source.value as { dialect: string }
+  const { layer, problems } = readLayer(source)
+  const file = basename(source.file, '.yaml')
+  if (name !== file) {
+    problems.push(source.problem(['dialect'], `the dialect \`${name}\` must stand in ${name}.yaml, not ${file}.yaml`))
+  }
+  const { chat, problems: gaps } = chatOf([layer], source)
+  problems.push(...gaps)
+  if (chat && problems.length === 0) problems.push(...completenessProblems(source, chat))
+  return hasErrors(problems) ? { problems } : { dialect: { name, layer }, problems }
+}
+
+/** A provider that is nothing but its dialect, to run the dialect's examples on. Its maker is called `maker`. */
+export function bareProvider({ name, layer }: Dialect): Provider {
+  const { chat } = chatOf([layer], layer.source)
+  return {
+    slug: name,
+    name,
+    maker: 'maker',
+    baseUrl: '',
+    auth: { scheme: 'none' },
+    headers: {},
+    timeouts: defaultTimeouts,
+    ...(layer.sameAs && { sameAs: layer.sameAs }),
+    ...(chat && { chat }),
+    errors: layer.errors,
+    traits: layer.traits,
+    unknownModels: 'pass',
+    models: {},
+    missing: [],
+    dialect: name,
+  }
+}

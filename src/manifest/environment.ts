@@ -1,0 +1,33 @@
+/** The process's environment, or a test's. */
+export type Environment = { readonly [name: string]: string | undefined }
+
+/** A text with its references replaced, and the names of variables that are not set and have no default. */
+export type Resolved = { text: string; missing: string[] }
+
+const reference = /\$\{([A-Za-z_][A-Za-z0-9_]*)(?::-([^}]*))?\}/g
+
+/**
+ * Replaces `${NAME}` and `${NAME:-default}` by the environment's values. As in a shell an empty value counts as unset;
+ * what is missing becomes nothing.
+ */
+export function resolveText(text: string, env: Environment): Resolved {
+  const missing: string[] = []
+  const resolved = text.replace(reference, (_, name: string, fallback: string | undefined) => {
+    const value = env[name] || fallback
+    if (value === undefined) missing.push(name)
+    return value ?? ''
+  })
+  return { text: resolved, missing }
+}
+
+/** Whether a text is one reference and nothing else, as secrets must be. */
+export function isReference(text: string): boolean {
+  return text.replace(reference, '') === '' && text.startsWith('${') && text.indexOf('${', 1) < 0
+}
+
+/** The start of a reference that is not well formed, such as `${1}` or `${NAME`; undefined when all are. */
+export function brokenReference(text: string): string | undefined {
+  const left = text.replace(reference, '')
+  const start = left.indexOf('${')
+  return start < 0 ? undefined : left.slice(start, start + 20)
+}

@@ -1,0 +1,144 @@
+import type { ProviderEvent } from '../core/events.ts'
+import { Fold, type FoldFacts } from '../core/fold.ts'
+import { isObject, type JsonObject } from '../core/json.ts'
+import type { NeutralRequest, TargetFacts } from '../core/request.ts'
+import { type Difference, difference, partialDifference } from './difference.ts'
+import { failedMapping, readEvent, readReply, targetFacts, writeFor } from './exchange.ts'
+import { neutralFields } from './fields.ts'
+import type { Example, Layer } from './layer.ts'
+import { didYouMean } from './nearest.ts'
+import { named, type Path, type Place } from './place.ts'
+import type { Problem } from './problem.ts'
+import type { Provider } from './provider.ts'
+
+/** Runs the examples of a provider's last layer: each must send and mean what it says. Answers what differs. */
+export async function proveExamples(provider: Provider, layers: readonly Layer[]): Promise<Problem[]> {
+  const layer = layers.at(-1)
+  if (!layer) return []
+  const problems: Problem[] = []
+  for (const [index, example] of layer.examples.entries()) {
+    problems.push(...(await proveExample({ provider, layers, layer, example, at: ['examples', index] })))
+  }
+  return problems
+}
+
+/** A streamed answer put together: what it means, whether it came whole, and the failure the provider reported. */
+export async function readStream(
+  provider: Provider,
+  frames: readonly (JsonObject | string)[],
+  facts: FoldFacts,
+): Promise<JsonObject & { complete: boolean; events: JsonObject[][] }> {
+  const fold = new Fold(facts)
+  const all: ProviderEvent[][] = []
+  for (const frame of frames) {
+    const { name, payload } = frameOf(provider, frame)
+    if (!payload) break
+    const events = await readEvent(provider, name, payload)
+    all.push(events)
+    for (const event of events) fold.take(event)
+  }
+  fold.end()
+  const error = all.flat().find((event) => event.error)?.error
+  const said = { ...fold.reply(), ...(error && { error }), complete: fold.complete, events: all }
+  return said as unknown as JsonObject & { complete: boolean; events: JsonObject[][] }
+}
+
+type Run = { provider: Provider; layers: readonly Layer[]; layer: Layer; example: Example; at: Path }
+
+async function proveExample(run: Run): Promise<Problem[]> {
+  const { example } = run
+  const { request, sends, answers, events, means } = example
+  const problems = formProblems(run)
+  if (problems.length > 0) return problems
+  if (request && sends) problems.push(...(await attempt(run, 'sends', () => proveRequest(run, request, sends))))
+  if (answers && means) problems.push(...(await attempt(run, 'answers', () => proveReply(run, answers, means))))
+  if (events && means) problems.push(...(await attempt(run, 'events', () => proveEvents(run, events, means))))
+  return problems
+}
+
+/** An example that proves nothing is a mistake as well. */
+function formProblems({ layer: { source }, example, at }: Run): Problem[] {
+  const { request, sends, answers, events, means } = example
+  const say = (message: string, path: Path = []) =>
+    source.problem([...at, ...path], `example '${example.name}': ${message}`)
+  const problems: Problem[] = []
+  if (!request !== !sends) problems.push(say('`request` and `sends` belong together'))
+  if (!means !== !(answers || events)) problems.push(say('`means` and `answers` or `events` belong together'))
+  for (const name of Object.keys(request ?? {})) {
+    if (Object.hasOwn(neutralFields, name)) continue
+    const hint = didYouMean(name, Object.keys(neutralFields))
+    problems.push(say(`\`${name}\` is no field of the neutral request${hint}`, ['request', name]))
+  }
+  if (request && !Array.isArray(request.messages))
+    problems.push(say('`request` needs a list of `messages`', ['request']))
+  return problems
+}
+
+async function proveRequest({ provider, example }: Run, given: Partial<NeutralRequest>, sends: JsonObject) {
+  const request = { model: 'model', ...given, origin: { api: 'chat', body: {} } } as NeutralRequest
+  const { model } = request
+  const entry = provider.models[model]
+  const known = targetFacts(provider, { model, ...(entry && { entry }) })
+  const traits = { ...known.traits, ...example.target?.traits }
+  const facts: TargetFacts = { ...known, ...example.target, traits }
+  const { body } = await writeFor(provider, request, model, facts)
+  return difference(sends, body)
+}
+
+async function proveReply({ provider, example }: Run, answers: JsonObject, means: JsonObject) {
+  const { reply, error } = await readReply(provider, answers, foldFacts(provider, example))
+  return partialDifference(means, { ...reply, ...(error && { error }) })
+}
+
+async function proveEvents({ provider, example }: Run, frames: NonNullable<Example['events']>, means: JsonObject) {
+  const { events, complete, ...reply } = await readStream(provider, frames, foldFacts(provider, example))
+  if (!complete && means.finish !== undefined)
+    return { path: [], message: 'the events never say that the reply is finished' }
+  return partialDifference(means, reply)
+}
+
+/** Facts that make replies comparable. */
+function foldFacts(provider: Provider, { target }: Example): FoldFacts {
+  return { maker: target?.maker ?? provider.maker, newId: () => 'made-up-id', now: () => 0 }
+}
+
+/** A difference is told where the expectation stands, a failure where its mapping stands. */
+async function attempt(
+  { layer: { source }, layers, example, at }: Run,
+  member: 'sends' | 'answers' | 'events',
+  prove: () => Promise<Difference | undefined>,
+): Promise<Problem[]> {
+  const about = member === 'sends' ? 'sends' : 'means'
+  try {
+    const found = await prove()
+    if (!found) return []
+    const where = found.path.length > 0 ? ` at ${named(found.path)}` : ''
+    const by = member === 'sends' ? '' : ` (from ${member})`
+    const message = `example '${example.name}': ${about}${by} differs${where}: ${found.message}`
+    return [source.problem([...at, about, ...found.path], message)]
+  } catch (error) {
+    const message = `example '${example.name}': ${(error as Error).message}`
+    const place = placeOfFailure(layers, error)
+    if (place) return [{ ...place, message, severity: 'error' }]
+    return [source.problem([...at, member], message)]
+  }
+}
+
+function placeOfFailure(layers: readonly Layer[], error: unknown): (Place & { file: string }) | undefined {
+  const failed = failedMapping(error)
+  if (!failed) return undefined
+  for (const { source, places } of layers) {
+    const path = places.get(failed.mapping)
+    if (path) return { file: source.file, ...source.inText(path, Math.max(0, (failed.position ?? 1) - 1)) }
+  }
+  return undefined
+}
+
+/** One event of an example: its JSON, or `{event, data}` where the wire names events, or the text that ends the stream. */
+function frameOf(provider: Provider, frame: JsonObject | string): { name?: string; payload?: JsonObject } {
+  const { eventField, done } = provider.chat?.stream ?? {}
+  if (typeof frame === 'string') return frame === done ? {} : { payload: JSON.parse(frame) as JsonObject }
+  if (eventField !== undefined) return { name: String(frame[eventField]), payload: frame }
+  const isNamed = typeof frame.event === 'string' && isObject(frame.data)
+  return isNamed ? { name: frame.event as string, payload: frame.data as JsonObject } : { payload: frame }
+}

@@ -1,0 +1,165 @@
+import type { ErrorCode } from '../core/errors.ts'
+import type { JsonObject } from '../core/json.ts'
+import type { HistoryRules } from '../core/repair.ts'
+import type { Api, NeutralRequest, TargetFacts } from '../core/request.ts'
+import { type Mapping, MappingError, readMapping } from '../mapping/mapping.ts'
+import { unknownLoss } from './fields.ts'
+import type { Path } from './place.ts'
+import type { Problem } from './problem.ts'
+import type { ChatEndpoint, Loss, StreamForm, Trait } from './provider.ts'
+import type { Source } from './source.ts'
+
+/** What one file, a dialect or a manifest, says about its provider: checked and with its mappings ready to run. */
+export type Layer = {
+  source: Source
+  sameAs?: Api
+  headers: { [name: string]: string }
+  chat?: PartialChat
+  errors: { [name: string]: ErrorCode }
+  traits: Trait[]
+  examples: Example[]
+  /** Where each mapping stands in the file. */
+  places: Map<Mapping, Path>
+}
+
+/** An endpoint as far as one file describes it. */
+export type PartialChat = Partial<Pick<ChatEndpoint, 'path' | 'request' | 'reply'>> &
+  Pick<ChatEndpoint, 'events' | 'patch' | 'losses' | 'history'> & { stream: Partial<StreamForm> }
+
+/** A proof that a mapping does what it should: neutral request → provider JSON, provider JSON → neutral reply. */
+export type Example = {
+  name: string
+  request?: Partial<NeutralRequest>
+  target?: Partial<TargetFacts>
+  sends?: JsonObject
+  answers?: JsonObject
+  events?: (JsonObject | string)[]
+  means?: JsonObject
+}
+
+/** A file's form after its schema has accepted it, as far as dialects and manifests have it in common. */
+export type LayerFile = {
+  same_as?: Api
+  headers?: { [name: string]: string }
+  endpoints?: { chat?: ChatFile }
+  errors?: { [name: string]: ErrorCode }
+  traits?: { match: string; facts: Trait['facts'] }[]
+  examples?: Example[]
+}
+
+type ChatFile = {
+  path?: string
+  stream?: { path?: string; format?: 'sse'; event_field?: string; done?: string }
+  request?: string
+  reply?: string
+  events?: { [name: string]: string }
+  patch?: { request?: string; reply?: string; event?: string }
+  losses?: (string | { field: string; when?: string })[]
+  history?: HistoryRules
+}
+
+/** Reads what a file that its schema has accepted says. The layer is whole only when there are no problems. */
+export function readLayer(source: Source): { layer: Layer; problems: Problem[] } {
+  const problems: Problem[] = []
+  const places: Layer['places'] = new Map()
+  const file = source.value as LayerFile
+  const desk: Desk = { source, problems, places }
+  const chat = file.endpoints?.chat
+  const layer: Layer = {
+    source,
+    headers: file.headers ?? {},
+    errors: file.errors ?? {},
+    traits: readTraits(desk, file.traits ?? []),
+    examples: file.examples ?? [],
+    places,
+    ...(file.same_as !== undefined && { sameAs: file.same_as }),
+    ...(chat && { chat: readChat(desk, chat) }),
+  }
+  return { layer, problems }
+}
+
+/** The file that is being read, and what came of it so far. */
+type Desk = { source: Source; problems: Problem[]; places: Layer['places'] }
+
+function readTraits(desk: Desk, traits: NonNullable<LayerFile['traits']>): Trait[] {
+  return traits.flatMap(({ match, facts }, index) => {
+    const pattern = readPattern(desk, ['traits', index, 'match'], match)
+    return pattern ? [{ match: pattern, facts }] : []
+  })
+}
+
+function readPattern({ source, problems }: Desk, path: Path, pattern: string): RegExp | undefined {
+  try {
+    return new RegExp(pattern)
+  } catch (error) {
+    problems.push(source.problem(path, `not a regular expression: ${(error as Error).message}`))
+    return undefined
+  }
+}
+
+function readChat(desk: Desk, chat: ChatFile): PartialChat {
+  const at = ['endpoints', 'chat']
+  const read = (path: Path, text: string | undefined) =>
+    text === undefined ? undefined : compile(desk, [...at, ...path], text)
+  const request = read(['request'], chat.request)
+  const reply = read(['reply'], chat.reply)
+  const events = new Map<string, Mapping>()
+  for (const [name, text] of Object.entries(chat.events ?? {})) {
+    const mapping = text.trim() === '' ? ignored : read(['events', name], text)
+    if (mapping) events.set(name, mapping)
+  }
+  const patch: ChatEndpoint['patch'] = {}
+  for (const name of ['request', 'reply', 'event'] as const) {
+    const mapping = read(['patch', name], chat.patch?.[name])
+    if (mapping) patch[name] = mapping
+  }
+  const { tool_id } = chat.history ?? {}
+  if (tool_id) readPattern(desk, [...at, 'history', 'tool_id', 'pattern'], tool_id.pattern)
+  return {
+    ...(chat.path !== undefined && { path: chat.path }),
+    ...(request && { request }),
+    ...(reply && { reply }),
+    stream: streamOf(chat.stream ?? {}),
+    events,
+    patch,
+    losses: readLosses(desk, [...at, 'losses'], chat.losses ?? []),
+    history: chat.history ?? {},
+  }
+}
+
+/** Stands where a manifest says that an event means nothing. */
+const ignored: Mapping = { text: '', reads: new Set(), run: () => undefined }
+
+function streamOf({ path, format, event_field, done }: NonNullable<ChatFile['stream']>): Partial<StreamForm> {
+  return {
+    ...(path !== undefined && { path }),
+    ...(format !== undefined && { format }),
+    ...(event_field !== undefined && { eventField: event_field }),
+    ...(done !== undefined && { done }),
+  }
+}
+
+function readLosses(desk: Desk, path: Path, losses: NonNullable<ChatFile['losses']>): Loss[] {
+  return losses.map((loss, index) => {
+    const { field, when } = typeof loss === 'string' ? { field: loss } : loss
+    const at = typeof loss === 'string' ? [...path, index] : [...path, index, 'field']
+    const wrong = unknownLoss(field)
+    if (wrong) desk.problems.push(desk.source.problem(at, wrong))
+    const mapping = when === undefined ? undefined : compile(desk, [...path, index, 'when'], when)
+    return { field, ...(mapping && { when: mapping }) }
+  })
+}
+
+function compile({ source, problems, places }: Desk, path: Path, text: string): Mapping | undefined {
+  try {
+    const mapping = readMapping(text)
+    places.set(mapping, path)
+    return mapping
+  } catch (error) {
+    if (!(error instanceof MappingError)) throw error
+    // JSONata names the end of what it stumbled over.
+    const place = source.inText(path, Math.max(0, (error.position ?? 1) - 1))
+    problems.push({ file: source.file, ...place, message: `not JSONata: ${error.message}`, severity: 'error' })
+    return undefined
+  }
+}

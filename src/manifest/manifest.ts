@@ -1,0 +1,110 @@
+import { basename } from 'node:path'
+import { completenessProblems } from './completeness.ts'
+import type { Dialects } from './dialect.ts'
+import { durationMs } from './duration.ts'
+import { type Layer, readLayer } from './layer.ts'
+import { didYouMean } from './nearest.ts'
+import { hasErrors, type Problem } from './problem.ts'
+import type { Auth, Provider, Timeouts } from './provider.ts'
+import { type ManifestFile, resolveReferences, type Surroundings, type TimeoutsFile } from './references.ts'
+import { checkSchema } from './schema.ts'
+import type { Source } from './source.ts'
+import { chatOf, defaultTimeouts, stack } from './stack.ts'
+
+/** A manifest's provider, and the layers it is made of, the dialect first. */
+export type LoadedProvider = { provider: Provider; layers: Layer[] }
+
+/** Reads a manifest. It is missing when there are errors; variables that are not set are no errors. */
+export function loadManifest(source: Source, around: Surroundings): { loaded?: LoadedProvider; problems: Problem[] } {
+  if (source.problems.length > 0) return { problems: source.problems }
+  const form = checkSchema(source, 'provider')
+  if (form.length > 0) return { problems: form }
+  const file = source.value as ManifestFile
+  const { layer, problems } = readLayer(source)
+  problems.push(...slugProblems(source, file.slug), ...authProblems(source, file.auth))
+  const below = dialectOf(source, file, around.dialects)
+  problems.push(...below.problems)
+  if (below.problems.length > 0) return { problems }
+  const layers = [...below.layers, layer]
+  const { chat, problems: gaps } = chatOf(layers, source)
+  problems.push(...gaps)
+  if (chat && layer.chat?.request && problems.length === 0) problems.push(...completenessProblems(source, chat))
+  const resolved = resolveReferences(source, file, layers, around)
+  problems.push(...resolved.problems)
+  if (hasErrors(problems)) return { problems }
+  const { errors, traits } = stack(layers)
+  const sameAs = layers.findLast((one) => one.sameAs)?.sameAs
+  const provider: Provider = {
+    slug: file.slug,
+    name: file.name,
+    maker: file.maker ?? file.slug,
+    ...resolved.values,
+    timeouts: timeoutsOf(file.timeouts, around.settings?.value.timeouts),
+    ...(sameAs && { sameAs }),
+    ...(chat && { chat }),
+    errors,
+    traits,
+    unknownModels: around.settings?.value.unknown_models ?? file.unknown_models ?? 'refuse',
+    models: file.models ?? {},
+    ...(file.dialect !== undefined && { dialect: file.dialect }),
+    file: source.file,
+  }
+  return { loaded: { provider, layers }, problems }
+}
+
+function slugProblems(source: Source, slug: string): Problem[] {
+  const file = basename(source.file, '.yaml')
+  if (slug === file) return []
+  return [
+    source.problem(
+      ['slug'],
+      `the slug \`${slug}\` must be the name of the file: rename one, to \`${file}\` or ${slug}.yaml`,
+    ),
+  ]
+}
+
+/** What each scheme needs; anything else would be ignored. */
+const authMembers = {
+  none: [],
+  bearer: ['secret'],
+  header: ['header', 'secret'],
+  query: ['parameter', 'secret'],
+} as const satisfies Record<Auth['scheme'], readonly string[]>
+
+function authProblems(source: Source, auth: ManifestFile['auth']): Problem[] {
+  const needed: readonly string[] = authMembers[auth.scheme]
+  const given = Object.keys(auth).filter((name) => name !== 'scheme')
+  const absent = needed.filter((name) => !given.includes(name))
+  const idle = given.filter((name) => !needed.includes(name))
+  return [
+    ...absent.map((name) => source.problem(['auth'], `\`auth\` with the scheme ${auth.scheme} needs \`${name}\``)),
+    ...idle.map((name) =>
+      source.problem(['auth', name], `\`auth\` with the scheme ${auth.scheme} has no use for \`${name}\``, 'name'),
+    ),
+  ]
+}
+
+function dialectOf(source: Source, file: ManifestFile, dialects: Dialects): { layers: Layer[]; problems: Problem[] } {
+  if (file.dialect === undefined) return { layers: [], problems: [] }
+  const dialect = dialects.get(file.dialect)
+  const say = (message: string) => ({ layers: [], problems: [source.problem(['dialect'], message)] })
+  if (dialect === 'unusable') return say(`the dialect \`${file.dialect}\` has errors of its own`)
+  if (dialect) return { layers: [dialect.layer], problems: [] }
+  const known = [...dialects.keys()]
+  const choice = didYouMean(file.dialect, known) || (known.length > 0 ? `; there are ${known.join(', ')}` : '')
+  return say(`there is no dialect \`${file.dialect}\`${choice}`)
+}
+
+function timeoutsOf(...files: (TimeoutsFile | undefined)[]): Timeouts {
+  const { connect, first_event, between_events, total }: TimeoutsFile = Object.assign({}, ...files)
+  return {
+    connectMs: limit(connect, defaultTimeouts.connectMs),
+    firstEventMs: limit(first_event, defaultTimeouts.firstEventMs),
+    betweenEventsMs: limit(between_events, defaultTimeouts.betweenEventsMs),
+    totalMs: limit(total, defaultTimeouts.totalMs),
+  }
+}
+
+function limit(duration: string | undefined, otherwise: number): number {
+  return (duration === undefined ? undefined : durationMs(duration)) ?? otherwise
+}

@@ -1,0 +1,12 @@
+/** Something wrong in a file. `line` and `column` count from 1; an `error` keeps the file from being used. */
+export type Problem = { file: string; line: number; column: number; message: string; severity: 'error' | 'warning' }
+
+/** A problem as editors and terminals understand it: `file:line:column: message`. */
+export function formatProblem({ file, line, column, message, severity }: Problem): string {
+  return `${file}:${line}:${column}: ${severity === 'warning' ? 'warning: ' : ''}${message}`
+}
+
+/** Whether any of these problems forbids to go on. */
+export function hasErrors(problems: readonly Problem[]): boolean {
+  return problems.some(({ severity }) => severity === 'error')
+}

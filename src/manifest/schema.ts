@@ -1,0 +1,106 @@
+import { readFileSync } from 'node:fs'
+import { join } from 'node:path'
+import type { ErrorObject } from 'ajv'
+import { Ajv2020 } from 'ajv/dist/2020.js'
+import { isObject, type JsonObject } from '../core/json.ts'
+import { didYouMean } from './nearest.ts'
+import { named, type Path } from './place.ts'
+import type { Problem } from './problem.ts'
+import type { Source } from './source.ts'
+
+/** The kinds of files, each with its published JSON schema in `schemas/`. */
+export type FileKind = 'provider' | 'dialect' | 'catalog' | 'config'
+
+/** What a file's schema has against its value, each at the place in the file that has to be changed. */
+export function checkSchema(source: Source, kind: FileKind, value: unknown = source.value): Problem[] {
+  const accepts = validator(kind)
+  if (accepts(value)) return []
+  return (accepts.errors ?? []).filter(({ keyword }) => keyword !== 'if').map((error) => problemOf(source, error))
+}
+
+/** A published schema as JSON. */
+export function readSchema(kind: FileKind): JsonObject {
+  return JSON.parse(readFileSync(join(import.meta.dirname, `../../schemas/${kind}.schema.json`), 'utf8'))
+}
+
+let ajv: Ajv2020 | undefined
+
+/** Schemas are compiled once, when a file of their kind is first read. */
+function validator(kind: FileKind) {
+  if (!ajv) {
+    // The schemas are our own, and a test holds them against the meta-schema: no need to do so at every start.
+    ajv = new Ajv2020({ allErrors: true, verbose: true, allowUnionTypes: true, meta: false, validateSchema: false })
+    ajv.addVocabulary(['patternErrorMessage', 'x-restart'])
+    for (const name of ['catalog', 'provider', 'dialect', 'config'] as const) ajv.addSchema(readSchema(name))
+  }
+  const compiled = ajv.getSchema(`${kind}.schema.json`)
+  if (!compiled) throw new Error(`there is no schema for ${kind} files`)
+  return compiled
+}
+
+type Saying = { message: string; member?: string }
+
+function problemOf(source: Source, error: ErrorObject): Problem {
+  const path = pathOf(error.instancePath)
+  const name = path.length > 0 ? `\`${named(path)}\`` : 'the file'
+  const said: Saying = sayings[error.keyword]?.(name, error) ?? { message: `${name} ${error.message}` }
+  const at = said.member === undefined ? path : [...path, said.member]
+  return source.problem(at, said.message, said.member === undefined ? 'value' : 'name')
+}
+
+/** What to say about each kind of mistake; `member` is the name in the object that is wrong. */
+const sayings: { [keyword: string]: (name: string, error: ErrorObject) => Saying } = {
+  additionalProperties: (_, { params, parentSchema }) => {
+    const member = params.additionalProperty as string
+    const known = isObject(parentSchema?.properties) ? Object.keys(parentSchema.properties) : []
+    const choice = didYouMean(member, known) || `; known here: ${known.join(', ')}`
+    return { message: `unknown field \`${member}\`${choice}`, member }
+  },
+  required: (name, { params }) => ({ message: `${name} needs \`${params.missingProperty}\`` }),
+  type: (name, { params, parentSchema, data }) => {
+    const expected = parentSchema?.patternErrorMessage ?? types(params.type)
+    return { message: `${name} must be ${expected}, not ${shown(data)}` }
+  },
+  enum: (name, { params, data }) => {
+    const allowed = (params.allowedValues as unknown[]).map(String)
+    const hint = typeof data === 'string' ? didYouMean(data, allowed) : ''
+    return { message: `${name} must ${hint ? '' : `be one of ${allowed.join(', ')}, `}not be ${shown(data)}${hint}` }
+  },
+  pattern: (name, { parentSchema, params, data }) => {
+    const expected = parentSchema?.patternErrorMessage ?? `a text that matches ${params.pattern}`
+    return { message: `${name} must be ${expected}, not ${shown(data)}` }
+  },
+  minimum: (name, { params, data }) => ({ message: `${name} must be at least ${params.limit}, not ${shown(data)}` }),
+  maximum: (name, { params, data }) => ({ message: `${name} must be at most ${params.limit}, not ${shown(data)}` }),
+  minLength: (name) => ({ message: `${name} must not be empty` }),
+  maxProperties: (name) => ({ message: `${name} must be empty: this version of the router does not have it yet` }),
+  maxItems: (name) => ({ message: `${name} must be empty: this version of the router does not have it yet` }),
+}
+
+const typeNames: { [type: string]: string } = {
+  string: 'a text',
+  integer: 'a whole number',
+  number: 'a number',
+  boolean: 'true or false',
+  object: 'an object',
+  array: 'a list',
+  null: 'null',
+}
+
+function types(type: string | string[]): string {
+  return [type]
+    .flat()
+    .map((name) => typeNames[name] ?? name)
+    .join(' or ')
+}
+
+function shown(data: unknown): string {
+  if (data === null || data === undefined) return 'nothing'
+  if (Array.isArray(data)) return 'a list'
+  return typeof data === 'object' ? 'an object' : JSON.stringify(data)
+}
+
+function pathOf(pointer: string): Path {
+  const steps = pointer.split('/').slice(1)
+  return steps.map((step) => step.replaceAll('~1', '/').replaceAll('~0', '~'))
+}

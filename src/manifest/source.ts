@@ -1,0 +1,85 @@
+import { LineCounter, parseDocument } from 'yaml'
+import { type Parsed, type Path, type Place, placeInText, placeOf } from './place.ts'
+import { readPlainYaml } from './plain-yaml.ts'
+import type { Problem } from './problem.ts'
+
+/** One YAML file as it was read: its value, and the places of everything in it. */
+export type Source = {
+  file: string
+  text: string
+  /** Plain JSON; undefined when the text is not YAML. */
+  value: unknown
+  /** What keeps the text from being YAML. */
+  problems: Problem[]
+  /** The place of a member's value or name; what does not exist stands where its nearest parent stands. */
+  at(path: Path, what?: 'value' | 'name'): Place
+  /** The place of a character inside a text, wherever the YAML around it put that character. */
+  inText(path: Path, offset: number): Place
+  problem(path: Path, message: string, what?: 'value' | 'name'): Problem
+}
+
+/** Reads a YAML text. Problems of the text are in the result: nothing is thrown. */
+export function readSource(file: string, text: string): Source {
+  let parsed: Parsed | undefined
+  // Most files have no problems: the nodes are only made again when a place is asked for.
+  const nodes = () => {
+    parsed ??= parseNodes(text)
+    return parsed
+  }
+  const { value, problems } = readValue(file, text)
+  const at: Source['at'] = (path, what = 'value') => placeOf(nodes(), path, what)
+  return {
+    file,
+    text,
+    value,
+    problems,
+    at,
+    inText: (path, offset) => placeInText(nodes(), text, path, offset),
+    problem: (path, message, what) => ({ file, ...at(path, what), message, severity: 'error' }),
+  }
+}
+
+function parseNodes(text: string): Parsed {
+  const lines = new LineCounter()
+  return { document: parseDocument(text, { lineCounter: lines, prettyErrors: false }), lines }
+}
+
+function readValue(file: string, text: string): Pick<Source, 'value' | 'problems'> {
+  const plain = readPlainYaml(text)
+  if (plain !== undefined) return { value: plain, problems: [] }
+  const parsed = parseNodes(text)
+  const problems = syntaxProblems(file, text, parsed)
+  if (problems.length > 0) return { value: undefined, problems }
+  try {
+    return { value: parsed.document.toJS(), problems: [] }
+  } catch (error) {
+    // Aliases without an anchor, or more of them than a file written by hand would have.
+    const message = `this YAML cannot be used: ${(error as Error).message}`
+    return { value: undefined, problems: [{ file, line: 1, column: 1, message, severity: 'error' }] }
+  }
+}
+
+/** All doubled names, and the first other error: what follows it is mostly its echo. */
+function syntaxProblems(file: string, text: string, { document, lines }: Parsed): Problem[] {
+  const doubled = document.errors.filter(({ code }) => code === 'DUPLICATE_KEY')
+  const other = document.errors.find(({ code }) => code !== 'DUPLICATE_KEY')
+  return (other ? [other, ...doubled] : doubled).map((error) => {
+    const [offset] = error.pos
+    const { line, col } = lines.linePos(offset)
+    const message =
+      error.code === 'DUPLICATE_KEY' ? doubledName(text, offset) : `not YAML: ${error.message}${hint(text, offset)}`
+    return { file, line, column: col, message, severity: 'error' }
+  })
+}
+
+function doubledName(text: string, offset: number): string {
+  const name = /^[^\s:]+/.exec(text.slice(offset, offset + 200))?.[0] ?? ''
+  return `\`${name}\` stands twice here; remove one of them`
+}
+
+function hint(text: string, offset: number): string {
+  const lineStart = text.lastIndexOf('\n', offset - 1) + 1
+  const line = text.slice(lineStart, text.indexOf('\n', offset) >>> 0)
+  const bare = /[{[,].*(?<!["'])\$\{\w+/.exec(line)?.[0].match(/\$\{\w+$/)?.[0]
+  return bare === undefined ? '' : `; inside { } or [ ] write "${bare}}" with quotes`
+}

@@ -1,0 +1,148 @@
+import { createServer, type Server } from 'node:http'
+import type { AddressInfo } from 'node:net'
+import { ensureFirstKey, openAccess } from './access/keys.ts'
+import { callRoutes, healthRoutes, type ModelSource, modelRoutes, type Readiness } from './endpoints.ts'
+import type { Rooms } from './gateway.ts'
+import { formatProblem, type Problem } from './manifest/problem.ts'
+import { openLedger } from './money/ledger.ts'
+import type { Log } from './observe/log.ts'
+import { type Watch, type WatchListeners, watchSnapshot } from './reload.ts'
+import { createApp } from './server.ts'
+import { startSimulator } from './simulator/server.ts'
+import { buildSnapshot, type Snapshot } from './snapshot.ts'
+import { openStore } from './store/open.ts'
+import { openDoor } from './upstream/door.ts'
+
+/** How the process is started; `port` goes before the configured one. */
+export type RouterOptions = { configPath: string | undefined; port?: number; env: NodeJS.ProcessEnv; log: Log }
+
+/** A running router. `firstKey` is there when this start made it. */
+export type Router = {
+  url: string
+  firstKey?: string
+  snapshot(): Snapshot
+  /** Refuses new calls, waits for running ones as long as this, then ends them; settles all. Milliseconds. */
+  stop(deadlineMs: number): Promise<void>
+}
+
+/** Starts everything in the order of dependence; what was started is stopped again when a later step fails. */
+export async function startRouter({ configPath, port, env, log }: RouterOptions): Promise<Router> {
+  const simulator = await startSimulator()
+  const surroundings = { INFERENCE_ROUTER_DEMO_URL: simulator.url, ...env }
+  const { snapshot, problems } = await buildSnapshot(configPath, surroundings)
+  if (!snapshot) {
+    await simulator.close()
+    throw new StartRefused(problems)
+  }
+  const watch = watchSnapshot(snapshot, surroundings, reloadLog(log))
+  const store = openStore(snapshot.config.store.url)
+  const first = ensureFirstKey(store, env.INFERENCE_ROUTER_ADMIN_KEY)
+  const access = openAccess(store)
+  const ledger = openLedger(store.ledger.openWriter(), {
+    onError: (err, { backlog, lost }) => log.error({ err, backlog, lost }, 'calls could not be written to the ledger'),
+  })
+  const door = openDoor()
+  const deadline = new AbortController()
+  const running = new Set<Promise<void>>()
+  let stopping = false
+
+  const rooms = (): Rooms => {
+    const { providers, catalog } = watch.current()
+    return { authenticate: access.authenticate, directory: { providers, findModel: catalog.find }, door, ledger }
+  }
+  const app = createApp(
+    {
+      rooms,
+      bodyLimitBytes: () => watch.current().config.server.bodyLimitBytes,
+      log,
+      stopping: () => stopping,
+      deadline: deadline.signal,
+      running,
+    },
+    callRoutes,
+    [...healthRoutes(() => readiness(watch, stopping)), ...modelRoutes({ ...modelSource(watch), access })],
+  )
+  const { host, port: configuredPort } = snapshot.config.server
+  const server = await listen(createServer(app), host, port ?? configuredPort)
+  const url = urlOf(server, host)
+  log.info({ url, generation: snapshot.generation }, 'serving')
+
+  return {
+    url,
+    ...(first.created && { firstKey: first.secret }),
+    snapshot: watch.current,
+    async stop(deadlineMs) {
+      stopping = true
+      const closed = new Promise((resolve) => server.close(resolve))
+      const late = setTimeout(() => deadline.abort(), deadlineMs)
+      while (running.size > 0) await Promise.allSettled(running)
+      clearTimeout(late)
+      server.closeAllConnections()
+      await closed
+      await Promise.all([watch.close(), door.close(), simulator.close()])
+      await ledger.close()
+      store.close()
+    },
+  }
+}
+
+/** The router does not start with mistakes in its files; each problem says where. */
+export class StartRefused extends Error {
+  readonly problems: readonly Problem[]
+
+  constructor(problems: readonly Problem[]) {
+    super(`The router cannot start: ${problems.length} problem(s) in its files.`)
+    this.name = 'StartRefused'
+    this.problems = problems
+  }
+}
+
+function reloadLog(log: Log): WatchListeners {
+  return {
+    onSwap: (snapshot, notes) => log.info({ generation: snapshot.generation, notes }, 'reloaded'),
+    onProblems: (problems) => {
+      for (const problem of problems)
+        log.error({ problem: formatProblem(problem) }, 'reload refused, the old files stay')
+    },
+  }
+}
+
+function readiness(watch: Watch, stopping: boolean): Readiness {
+  return {
+    ready: !stopping,
+    generation: watch.current().generation,
+    reasons: stopping ? ['The router is stopping.'] : [],
+    problems: watch.problems().map(formatProblem),
+  }
+}
+
+function modelSource(watch: Watch): Pick<ModelSource, 'models' | 'managedPolicies'> {
+  return {
+    *models() {
+      const { providers, catalog } = watch.current()
+      for (const { provider, model, entry } of catalog.list()) {
+        const known = providers.get(provider)
+        if (known && known.missing.length === 0) yield { id: `${provider}/${model}`, entry }
+      }
+    },
+    managedPolicies: () => [],
+  }
+}
+
+async function listen(server: Server, host: string, port: number): Promise<Server> {
+  await new Promise<void>((resolve, reject) => {
+    server.once('error', reject)
+    server.listen(port, host, resolve)
+  })
+  // Longer than the minute after which load balancers reuse a connection, so that none is closed under a request.
+  server.keepAliveTimeout = 65_000
+  // Uploads may take long; how long an answer may take is for the limits of the provider to say.
+  server.requestTimeout = 0
+  return server
+}
+
+function urlOf(server: Server, host: string): string {
+  const { port } = server.address() as AddressInfo
+  const name = host === '0.0.0.0' || host === '::' ? '127.0.0.1' : host
+  return `http://${name.includes(':') ? `[${name}]` : name}:${port}`
+}

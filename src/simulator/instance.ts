@@ -1,0 +1,142 @@
+/** A value that a JSON schema accepts, always the same one: required members only, the smallest that fits. */
+export function instanceOf(schema: unknown): unknown {
+  return isRecord(schema) ? make({ schema, root: schema, name: 'value', depth: 0 }) : {}
+}
+
+type Place = { schema: Schema; root: Schema; name: string; depth: number }
+type Schema = Readonly<Record<string, unknown>>
+
+/** Schemas may contain themselves: below this depth only what must be is made. */
+const deepest = 12
+
+function make(place: Place): unknown {
+  const { schema, root, depth } = place
+  if (depth > deepest) return null
+  if (typeof schema.$ref === 'string') return make({ ...place, schema: referred(root, schema.$ref), depth: depth + 1 })
+  if (schema.const !== undefined) return schema.const
+  if (Array.isArray(schema.enum)) return schema.enum[0]
+  if (schema.default !== undefined) return schema.default
+  if (Array.isArray(schema.examples) && schema.examples.length > 0) return schema.examples[0]
+  for (const choices of [schema.anyOf, schema.oneOf]) {
+    if (Array.isArray(choices))
+      return make({ ...place, schema: { ...without(schema), ...record(simplest(choices)) }, depth: depth + 1 })
+  }
+  if (Array.isArray(schema.allOf)) return make({ ...place, schema: merged(place, schema.allOf), depth: depth + 1 })
+  return makers[typeOf(schema)]?.(place) ?? null
+}
+
+const makers: { [type: string]: (place: Place) => unknown } = {
+  object: objectOf,
+  array: arrayOf,
+  string: stringOf,
+  integer: ({ schema }) => numberOf(schema, 1),
+  number: ({ schema }) => numberOf(schema, 0.5),
+  boolean: () => true,
+}
+
+function typeOf({ type, properties, items, required }: Schema): string {
+  if (Array.isArray(type)) return String(type.find((one) => one !== 'null') ?? 'null')
+  if (typeof type === 'string') return type
+  if (properties || required) return 'object'
+  return items ? 'array' : 'string'
+}
+
+function objectOf({ schema, root, depth }: Place): unknown {
+  const properties = record(schema.properties)
+  const required = Array.isArray(schema.required) ? schema.required.map(String) : []
+  const member = (name: string) => make({ schema: record(properties[name]), root, name, depth: depth + 1 })
+  return Object.fromEntries(required.map((name) => [name, member(name)]))
+}
+
+function arrayOf({ schema, root, name, depth }: Place): unknown {
+  const listed = Array.isArray(schema.prefixItems) ? schema.prefixItems : []
+  const [least, most] = [bound(schema.minItems, 1), bound(schema.maxItems, Number.POSITIVE_INFINITY)]
+  // An empty list ends a schema that contains itself; everywhere else one item shows more.
+  const wanted = depth > deepest / 2 ? bound(schema.minItems, 0) : Math.min(Math.max(least, listed.length), most)
+  return Array.from({ length: wanted }, (_, index) => {
+    const item = make({ schema: record(listed[index] ?? schema.items), root, name, depth: depth + 1 })
+    return schema.uniqueItems === true && index > 0 ? distinct(item, index) : item
+  })
+}
+
+function distinct(item: unknown, index: number): unknown {
+  if (typeof item === 'string') return `${item} ${index + 1}`
+  return typeof item === 'number' ? item + index : item
+}
+
+const formats: { [format: string]: string } = {
+  date: '2026-01-02',
+  time: '03:04:05Z',
+  'date-time': '2026-01-02T03:04:05Z',
+  duration: 'P1D',
+  email: 'someone@example.com',
+  hostname: 'example.com',
+  ipv4: '192.0.2.1',
+  ipv6: '2001:db8::1',
+  uri: 'https://example.com/',
+  uuid: '00000000-0000-4000-8000-000000000000',
+}
+
+/** A text is its own name, unless a format says what it must look like; no pattern is understood. */
+function stringOf({ schema, name }: Place): string {
+  const text = formats[String(schema.format)] ?? name
+  const [least, most] = [bound(schema.minLength, 0), bound(schema.maxLength, Number.POSITIVE_INFINITY)]
+  return text.padEnd(least, 'x').slice(0, most)
+}
+
+/** The bounds nearest to the wish, in steps where the schema wants some. */
+function numberOf(schema: Schema, wish: number): number {
+  const whole = Number.isInteger(wish)
+  const step = bound(schema.multipleOf, whole ? 1 : 0)
+  const gap = step || 0.5
+  const least = Math.max(
+    bound(schema.minimum, Number.NEGATIVE_INFINITY),
+    bound(schema.exclusiveMinimum, Number.NEGATIVE_INFINITY) + gap,
+  )
+  const most = Math.min(
+    bound(schema.maximum, Number.POSITIVE_INFINITY),
+    bound(schema.exclusiveMaximum, Number.POSITIVE_INFINITY) - gap,
+  )
+  const value = Math.min(Math.max(wish, least), most)
+  return step ? Math.ceil(value / step) * step : value
+}
+
+function bound(value: unknown, otherwise: number): number {
+  return typeof value === 'number' ? value : otherwise
+}
+
+/** Null ends a choice soonest, but says least: it comes last. */
+function simplest(choices: unknown[]): unknown {
+  return choices.find((choice) => isRecord(choice) && choice.type !== 'null' && !choice.$ref) ?? choices[0]
+}
+
+function without({ anyOf, oneOf, ...others }: Schema): Schema {
+  return others
+}
+
+function merged({ schema, root }: Place, all: unknown[]): Schema {
+  const { allOf, ...own } = schema
+  const parts = all.map((part) => {
+    return isRecord(part) && typeof part.$ref === 'string' ? referred(root, part.$ref) : record(part)
+  })
+  const layers = [...parts, own]
+  return {
+    ...Object.assign({}, ...layers),
+    properties: Object.assign({}, ...layers.map(({ properties }) => record(properties))),
+    required: [...new Set(layers.flatMap(({ required }) => (Array.isArray(required) ? required : [])))],
+  }
+}
+
+/** `#/$defs/name` inside the same schema; what is not there accepts anything. */
+function referred(root: Schema, reference: string): Schema {
+  const steps = reference.replace(/^#\/?/, '').split('/').filter(Boolean)
+  return record(steps.reduce<unknown>((at, step) => record(at)[step.replaceAll('~1', '/').replaceAll('~0', '~')], root))
+}
+
+function record(value: unknown): Schema {
+  return isRecord(value) ? value : {}
+}
+
+function isRecord(value: unknown): value is Schema {
+  return value !== null && typeof value === 'object' && !Array.isArray(value)
+}

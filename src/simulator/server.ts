@@ -1,0 +1,105 @@
+import { createServer, type IncomingMessage, type Server, type ServerResponse } from 'node:http'
+import type { AddressInfo } from 'node:net'
+import { answer } from './answer.ts'
+import { modelNames, Refusal, readRequest } from './request.ts'
+import { misbehave, type Trouble } from './trouble.ts'
+import { chunksOf, completionOf, errorOf } from './write.ts'
+
+/** A running simulator; `url` ends in `/v1`. */
+export type Simulator = { url: string; close(): Promise<void> }
+
+/**
+ * An upstream without a model, on loopback: it speaks the OpenAI Chat Completions format over real HTTP and answers the
+ * same question always with the same words. `port` 0, the default, takes any free one.
+ */
+export async function startSimulator({ port = 0 }: { port?: number } = {}): Promise<Simulator> {
+  const server = createServer((request, response) => {
+    serve(request, response).catch((error: unknown) => refuse(response, error))
+  })
+  await new Promise<void>((resolve, reject) => {
+    server.once('error', reject)
+    server.listen(port, '127.0.0.1', resolve)
+  })
+  return { url: `http://127.0.0.1:${(server.address() as AddressInfo).port}/v1`, close: () => close(server) }
+}
+
+async function serve(request: IncomingMessage, response: ServerResponse): Promise<void> {
+  const path = (request.url ?? '').replace(/\?.*$/, '')
+  if (request.method === 'GET' && path === '/v1/models') return writeJson(response, 200, modelList())
+  if (request.method !== 'POST' || path !== '/v1/chat/completions') {
+    throw new Refusal(404, `Unknown request URL: ${request.method} ${path}`, { code: 'unknown_url' })
+  }
+  const asked = readRequest(parse(await textOf(request)))
+  const { trouble, ...said } = answer(asked)
+  if (typeof trouble === 'object') throw new Refusal(trouble.status, `Failing with ${trouble.status}, as asked for.`)
+  const facts = { id: said.id, created: Math.floor(Date.now() / 1_000), model: asked.model }
+  if (asked.stream) return await writeStream(response, chunksOf(said, asked, facts), trouble)
+  if (trouble) return await misbehave(response, trouble)
+  writeJson(response, 200, completionOf(said, asked, facts))
+}
+
+/** No more than the router itself would take. Bytes. */
+const bodyLimit = 64 * 1_024 * 1_024
+
+async function textOf(request: IncomingMessage): Promise<string> {
+  const pieces: Buffer[] = []
+  let size = 0
+  for await (const piece of request) {
+    size += (piece as Buffer).length
+    if (size > bodyLimit) throw new Refusal(413, `The body must not exceed ${bodyLimit} bytes.`)
+    pieces.push(piece as Buffer)
+  }
+  return Buffer.concat(pieces).toString('utf8')
+}
+
+function parse(text: string): unknown {
+  try {
+    return JSON.parse(text)
+  } catch {
+    throw new Refusal(400, 'We could not parse the JSON body of your request.')
+  }
+}
+
+async function writeStream(response: ServerResponse, chunks: object[], trouble: Trouble | undefined): Promise<void> {
+  response.writeHead(200, { 'content-type': 'text/event-stream; charset=utf-8', 'cache-control': 'no-cache' })
+  const half = Math.ceil(chunks.length / 2)
+  for (const chunk of trouble ? chunks.slice(0, half) : chunks) {
+    if (!response.write(`data: ${JSON.stringify(chunk)}\n\n`)) await drained(response)
+    if (response.destroyed) return
+  }
+  if (trouble) return await misbehave(response, trouble)
+  response.end('data: [DONE]\n\n')
+}
+
+/** Resolves when the reader has caught up, or is gone. */
+async function drained(response: ServerResponse): Promise<void> {
+  await new Promise<void>((resolve) => {
+    response.once('drain', resolve)
+    response.once('close', resolve)
+  })
+}
+
+function refuse(response: ServerResponse, error: unknown): void {
+  if (response.headersSent || response.destroyed) {
+    response.destroy()
+    return
+  }
+  const refusal = error instanceof Refusal ? error : new Refusal(500, 'The simulator failed.')
+  if (refusal.status === 429) response.setHeader('retry-after', '1')
+  writeJson(response, refusal.status, errorOf(refusal))
+}
+
+function writeJson(response: ServerResponse, status: number, body: object): void {
+  response.writeHead(status, { 'content-type': 'application/json' }).end(JSON.stringify(body))
+}
+
+function modelList(): object {
+  const data = modelNames.map((id) => ({ id, object: 'model', created: 0, owned_by: 'simulator' }))
+  return { object: 'list', data }
+}
+
+async function close(server: Server): Promise<void> {
+  const closed = new Promise((resolve) => server.close(resolve))
+  server.closeAllConnections()
+  await closed
+}

@@ -1,0 +1,307 @@
+import { describe, expect, it } from 'vitest'
+import { chat } from '../../src/api/chat/face.ts'
+import type { JsonObject } from '../../src/core/json.ts'
+import { type Recording, recordedEvents, recordings, recordingsMissing } from '../helpers/recordings.ts'
+import { schemaMissing, violations } from './chatSchema.ts'
+
+const model = 'maker/model'
+const facts = { model, usage: { input: 10, output: 5 }, costUsd: 0.25 }
+const hello = { model: 'maker/model', messages: [{ role: 'user', content: 'hello' }] }
+const edit = (members: object, dropped: string[] = [], stream = false) => {
+  return chat.editRequest({ ...hello, ...members }, { model: 'own-name', stream, dropped })
+}
+
+describe('a body for a provider of the same format', () => {
+  it('goes as it came, under the provider’s own name of the model', () => {
+    const body = { ...hello, temperature: 1, unknown: { a: [1, null] }, stop: null }
+    expect(chat.editRequest(body, { model: 'own-name', stream: false, dropped: [] })).toEqual({
+      ...body,
+      model: 'own-name',
+    })
+  })
+
+  it('is never the client’s own object', () => {
+    const body = { ...hello, tools: [{ type: 'web_search' }], messages: [{ role: 'user', content: 'x', name: 'Ann' }] }
+    const before = structuredClone(body)
+    edit(body, ['web_search', 'messages.name', 'temperature'], true)
+    expect(body).toEqual(before)
+  })
+
+  it('always asks for usage in streams, and leaves stream options away otherwise', () => {
+    expect(edit({ stream: true, stream_options: { include_obfuscation: false } }, [], true)).toMatchObject({
+      stream: true,
+      stream_options: { include_obfuscation: false, include_usage: true },
+    })
+    expect(edit({ stream: true, stream_options: { include_usage: false } }, [], true).stream_options).toEqual({
+      include_usage: true,
+    })
+    expect(edit({ stream: false, stream_options: { include_usage: true } })).toEqual({
+      ...hello,
+      model: 'own-name',
+      stream: false,
+    })
+  })
+
+  it.each<[string, JsonObject]>([
+    ['max_output_tokens', { max_tokens: 5, max_completion_tokens: 5 }],
+    ['logprobs', { logprobs: true, top_logprobs: 2 }],
+    ['reasoning', { reasoning_effort: 'low', reasoning: { effort: 'low' }, thinking: { type: 'enabled' } }],
+    ['cache', { prompt_cache_key: 'k', prompt_cache_options: {}, prompt_cache_retention: '24h' }],
+    ['web_search', { web_search_options: {} }],
+    ['web_search', { tools: [{ type: 'web_search' }], tool_choice: 'auto' }],
+    [
+      'tools',
+      { tools: [{ type: 'function', function: { name: 'f' } }], tool_choice: 'auto', parallel_tool_calls: true },
+    ],
+    ['tools.custom', { tools: [{ type: 'custom', custom: { name: 'c' } }] }],
+    ['seed', { seed: 1 }],
+    ['logprobs.top', { top_logprobs: 2 }],
+    ['reasoning_format', { reasoning_format: 'parsed' }],
+  ])('goes without %s', (field, members) => {
+    expect(edit(members, [field])).toEqual({ ...hello, model: 'own-name' })
+  })
+
+  it.each<[string, JsonObject, JsonObject]>([
+    ['messages.name', { role: 'user', content: 'a', name: 'Ann' }, { role: 'user', content: 'a' }],
+    ['messages.name', { role: 'function', content: 'a', name: 'f' }, { role: 'function', content: 'a', name: 'f' }],
+    [
+      'parts.detail',
+      { role: 'user', content: [{ type: 'image_url', image_url: { url: 'https://a.example', detail: 'low' } }] },
+      { role: 'user', content: [{ type: 'image_url', image_url: { url: 'https://a.example' } }] },
+    ],
+    [
+      'cache',
+      { role: 'user', content: [{ type: 'text', text: 'a', cache_control: { type: 'ephemeral' } }] },
+      { role: 'user', content: [{ type: 'text', text: 'a' }] },
+    ],
+    [
+      'parts.video',
+      { role: 'user', content: [{ type: 'video_url', video_url: { url: 'https://a.example' } }] },
+      { role: 'user', content: '' },
+    ],
+    [
+      'parts.reasoning',
+      { role: 'assistant', content: 'a', reasoning: 'b', reasoning_content: 'b', reasoning_details: [{ type: 'x' }] },
+      { role: 'assistant', content: 'a' },
+    ],
+    [
+      'parts.signature',
+      { role: 'assistant', tool_calls: [{ id: '1', function: { name: 'f', arguments: '' }, extra_content: {} }] },
+      { role: 'assistant', tool_calls: [{ id: '1', function: { name: 'f', arguments: '' } }] },
+    ],
+    [
+      'reasoning_content',
+      { role: 'assistant', content: 'a', reasoning_content: 'b' },
+      { role: 'assistant', content: 'a' },
+    ],
+  ])('goes without %s inside its messages', (field, message, edited) => {
+    expect(edit({ messages: [message] }, [field]).messages).toEqual([edited])
+  })
+
+  it('loses single options and keeps the others', () => {
+    expect(edit({ reasoning: { effort: 'low', summary: 'auto' } }, ['reasoning.summary']).reasoning).toEqual({
+      effort: 'low',
+    })
+    const search = { type: 'web_search', max_uses: 2, allowed_domains: ['a'] }
+    expect(edit({ tools: [search] }, ['web_search.max_uses']).tools).toEqual([
+      { type: 'web_search', allowed_domains: ['a'] },
+    ])
+  })
+
+  it('keeps seals of its own maker and leaves behind what was written for others', () => {
+    const ours = { type: 'reasoning.text', text: 'a', signature: 'S', format: 'other', index: 0, after: { content: 0 } }
+    const own = { type: 'reasoning.encrypted', data: 'E', format: 'own-v1', index: 0 }
+    const message = { role: 'assistant', content: 'b', replay_parts: [{ part: {} }], reasoning_details: [ours, own] }
+    expect(edit({ messages: [message] }).messages).toEqual([
+      { role: 'assistant', content: 'b', reasoning_details: [own] },
+    ])
+    expect(edit({ messages: [{ ...message, reasoning_details: [ours] }] }).messages).toEqual([
+      { role: 'assistant', content: 'b' },
+    ])
+  })
+})
+
+describe('the client’s words for a field', () => {
+  it.each([
+    ['max_output_tokens', ['max_completion_tokens', 'max_tokens']],
+    ['web_search', ['tools.web_search', 'web_search_options']],
+    ['messages.name', ['messages.name']],
+    ['parts.reasoning', ['messages.reasoning_content']],
+    ['something_new', ['something_new']],
+  ])('%s is %j', (field, names) => {
+    expect(chat.wireNames(field)).toEqual(names)
+  })
+})
+
+const stream = (include_usage?: boolean) => {
+  const stream_options = include_usage === undefined ? {} : { stream_options: { include_usage } }
+  return chat.openStream(chat.read({ ...hello, stream: true, ...stream_options }), { model })
+}
+
+/** What a client receives for these chunks of a provider. */
+function edited(payloads: readonly JsonObject[], include_usage?: boolean): JsonObject[] {
+  const writer = stream(include_usage)
+  const text = payloads.map((payload) => writer.frame(payload)).join('') + writer.end(facts)
+  const lines = text.split('\n\n').filter(Boolean)
+  expect(lines.pop()).toBe('data: [DONE]')
+  return lines.map((line) => JSON.parse(line.slice('data: '.length)))
+}
+
+describe('chunks of a provider of the same format', () => {
+  const shared = { id: 'x', object: 'chat.completion.chunk', created: 1, model: 'own-name', provider: 'kept' }
+  const said = { ...shared, choices: [{ index: 0, delta: { content: 'a', odd: 1 }, finish_reason: null }], usage: null }
+  const ended = { ...shared, choices: [{ index: 0, delta: {}, finish_reason: 'stop' }], usage: null }
+  const usage = { prompt_tokens: 3, completion_tokens: 2, total_tokens: 5, extra: 1 }
+  const counted = { ...shared, choices: [], usage }
+  const without = ({ usage: _, ...chunk }: JsonObject) => ({ ...chunk, model })
+
+  it('keep what nobody here knows, and name the model that served', () => {
+    expect(edited([said, ended])).toEqual([without(said), without(ended)])
+  })
+
+  it('show usage once, last and with the cost, to a client that asked', () => {
+    const [first, second, last] = edited([said, ended, counted], true)
+    expect([first, second]).toEqual([
+      { ...said, model },
+      { ...ended, model },
+    ])
+    expect(last).toEqual({ ...counted, model, usage: { ...usage, cost: 0.25 } })
+  })
+
+  it('show none to a client that did not ask', () => {
+    expect(edited([said, ended, counted])).toEqual([without(said), without(ended)])
+    expect(edited([said, ended, counted], false)).toEqual([without(said), without(ended)])
+  })
+
+  it('move usage to the end from wherever it stood', () => {
+    const chunks = [
+      { ...said, usage: { ...usage, completion_tokens: 1 } },
+      { ...ended, usage },
+    ]
+    expect(edited(chunks, true)).toEqual([
+      { ...said, model },
+      { ...ended, model },
+      {
+        id: 'x',
+        object: 'chat.completion.chunk',
+        created: 1,
+        model,
+        choices: [],
+        usage: { ...usage, cost: 0.25 },
+      },
+    ])
+    expect(edited(chunks)).toEqual([without(said), without(ended)])
+  })
+
+  it('get usage from the router’s own count when the provider never told any', () => {
+    expect(edited([said, ended], true).at(-1)).toMatchObject({ choices: [], usage: { prompt_tokens: 10, cost: 0.25 } })
+  })
+
+  it('pass when they have no choices and are not about usage', () => {
+    const prompt = {
+      id: '',
+      object: '',
+      created: 0,
+      model: '',
+      choices: [],
+      prompt_filter_results: [{ prompt_index: 0 }],
+    }
+    expect(edited([prompt, said])[0]).toEqual({ ...prompt, object: 'chat.completion.chunk', model })
+  })
+
+  it('are completed where the provider left out what the format promises', () => {
+    expect(edited([{ ...shared, choices: [{ delta: { content: 'a' } }] }])[0]?.choices).toEqual([
+      { index: 0, delta: { content: 'a' }, finish_reason: null },
+    ])
+  })
+
+  it('are left as they are for everyone else', () => {
+    const before = structuredClone(said)
+    stream(true).frame(said)
+    expect(said).toEqual(before)
+  })
+})
+
+describe('a reply of a provider of the same format', () => {
+  const message = { role: 'assistant', content: 'a', refusal: null, odd: 1 }
+  const body = {
+    id: 'x',
+    object: 'chat.completion',
+    created: 1,
+    model: 'own-name',
+    choices: [{ index: 0, message, logprobs: null, finish_reason: 'stop', odd: 2 }],
+    usage: { prompt_tokens: 3, completion_tokens: 2, total_tokens: 5, extra: 1 },
+    odd: 3,
+  }
+
+  it('is told with the model that served and the cost, all else untouched', () => {
+    expect(chat.editReply(body, facts)).toEqual({ ...body, model, usage: { ...body.usage, cost: 0.25 } })
+    expect(chat.editReply(body, { model, usage: {} })).toEqual({ ...body, model })
+  })
+
+  it('gets usage from the router’s own count when the provider told none', () => {
+    expect(chat.editReply({ ...body, usage: null }, facts).usage).toMatchObject({ total_tokens: 15, cost: 0.25 })
+  })
+
+  it('is completed where the provider left out what the format promises', () => {
+    const bare = {
+      message: { tool_calls: [{ id: '1', function: { name: 'f', arguments: '' } }] },
+      finish_reason: 'tool_calls',
+    }
+    expect(chat.editReply({ ...body, choices: [bare] }, facts).choices).toEqual([
+      {
+        index: 0,
+        message: {
+          role: 'assistant',
+          content: null,
+          refusal: null,
+          tool_calls: [{ id: '1', type: 'function', function: { name: 'f', arguments: '' } }],
+        },
+        logprobs: null,
+        finish_reason: 'tool_calls',
+      },
+    ])
+  })
+})
+
+describe.skipIf(recordingsMissing || schemaMissing)('recorded answers, edited', () => {
+  const formats = [
+    'openai-chat',
+    'openrouter',
+    'groq',
+    'deepseek',
+    'xai',
+    'mistral',
+    'together',
+    'openai-compatible',
+    'azure-openai',
+  ]
+  const answers = formats.flatMap(recordings).filter(({ response }) => response.status === 200)
+  // What these providers say beyond the published words is passed on as they said it.
+  const exceptions = [
+    /service_tier must/, // on_demand
+    /message\/annotations\/\d+/, // of files
+    /content must/, // lists of thinking and text
+  ]
+  const unexpected = (found: string[]) => found.filter((item) => !exceptions.some((known) => known.test(item)))
+  const named = (list: Recording[]) => list.map((recording): [string, Recording] => [recording.case, recording])
+  const whole = answers.filter(({ response }) => response.body?.choices)
+  const streams = answers.filter(({ response }) => response.sse !== undefined)
+
+  it.each(named(whole))('%s is a chat completion', (_, { response }) => {
+    const reply = chat.editReply(response.body, facts)
+    expect(unexpected(violations('CreateChatCompletionResponse', reply))).toEqual([])
+  })
+
+  it.each(named(streams))('%s is made of chat completion chunks', (_, recording) => {
+    const payloads = recordedEvents(recording)
+      .filter(({ data }) => data !== '[DONE]')
+      .map(({ data }) => JSON.parse(data))
+      .filter((payload) => !payload.error)
+    const chunks = edited(payloads, true)
+    const found = chunks.flatMap((chunk) => violations('CreateChatCompletionStreamResponse', chunk))
+    expect(unexpected(found)).toEqual([])
+    expect(chunks.slice(0, -1).every((chunk) => chunk.usage === null)).toBe(true)
+    expect(chunks.at(-1)).toMatchObject({ model, choices: [], usage: { cost: 0.25 } })
+  })
+})

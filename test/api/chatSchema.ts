@@ -1,0 +1,44 @@
+import { existsSync, readFileSync } from 'node:fs'
+import { join, resolve } from 'node:path'
+import { Ajv2020 } from 'ajv/dist/2020.js'
+import { parse } from 'yaml'
+import { isObject, type Json, type JsonObject } from '../../src/core/json.ts'
+
+const file = resolve(process.env.SPECS ?? join(import.meta.dirname, '../../../shared/specs'), 'openai.openapi.yaml')
+
+/** Why the published description cannot be read here; undefined when it can. */
+export const schemaMissing = existsSync(file) ? undefined : `no published description at ${file} (set SPECS)`
+if (schemaMissing) console.warn(`skipped: ${schemaMissing}`)
+
+const components = schemaMissing ? {} : (parse(readFileSync(file, 'utf8')) as { components: JsonObject }).components
+const ajv = new Ajv2020({ strict: false, validateFormats: false, allErrors: true })
+if (!schemaMissing) ajv.addSchema({ $id: 'published', components: readable(components) } as object)
+
+/** What is wrong with a value by the published schema of this name; an empty list when nothing is. */
+export function violations(name: string, value: unknown): string[] {
+  const validate = ajv.getSchema(`published#/components/schemas/${name}`)
+  if (!validate) throw new Error(`the published description has no schema ${name}`)
+  validate(value)
+  return (validate.errors ?? []).map((error) => `${error.instancePath} ${error.message}`)
+}
+
+/** Names of all properties of a published object schema, gathered through `allOf` and references. */
+export function propertiesOf(name: string): string[] {
+  return [...new Set(propertiesIn((components as { schemas: JsonObject }).schemas[name]))]
+}
+
+function propertiesIn(schema: Json | undefined): string[] {
+  if (!isObject(schema)) return []
+  const referred = typeof schema.$ref === 'string' ? propertiesOf(schema.$ref.split('/').at(-1) ?? '') : []
+  const own = isObject(schema.properties) ? Object.keys(schema.properties) : []
+  return [...referred, ...own, ...(Array.isArray(schema.allOf) ? schema.allOf.flatMap(propertiesIn) : [])]
+}
+
+/** `nullable` beside a reference says nothing to a JSON Schema validator: it becomes a choice. */
+function readable(schema: Json | undefined): Json {
+  if (Array.isArray(schema)) return schema.map(readable)
+  if (!isObject(schema)) return schema ?? null
+  const { nullable, ...rest } = schema
+  const plain = Object.fromEntries(Object.entries(rest).map(([name, member]) => [name, readable(member)]))
+  return nullable === true ? { anyOf: [plain, { type: 'null' }] } : plain
+}

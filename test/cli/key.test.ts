@@ -1,0 +1,133 @@
+import { readFileSync } from 'node:fs'
+import { describe, expect, test } from 'vitest'
+import { openAccess } from '../../src/access/keys.ts'
+import * as key from '../../src/cli/key.ts'
+import * as org from '../../src/cli/org.ts'
+import { openStore } from '../../src/store/open.ts'
+import { plainRecord } from '../store/plain-record.ts'
+import { administration } from './administration.ts'
+
+type Made = { id: string; api_key: string; organization: string }
+
+describe('key', () => {
+  test('makes a key that works; its secret is printed once and is not in the file', async () => {
+    const { url, say } = administration()
+    await say(org, 'create', 'acme')
+    const made = await say(key, 'create', 'laptop')
+    const secret = /^ {2}(ir-\S+)$/m.exec(made.stdout)?.[1] ?? ''
+    expect(made.code).toBe(0)
+    expect(made.stdout.split(secret)).toHaveLength(2)
+    const store = openStore(url)
+    expect(openAccess(store).authenticate(secret)).toMatchObject({ name: 'laptop', permissions: { manage: 'none' } })
+    store.close()
+    for (const file of ['', '-wal']) expect(readable(url, file)).not.toContain(secret)
+    for (const args of [['list'], ['list', '--json']]) expect((await say(key, ...args)).stdout).not.toContain(secret)
+  })
+
+  test('takes everything a key may have', async () => {
+    const { say } = administration()
+    await say(org, 'create', 'acme')
+    await say(org, 'create', 'other')
+    const facts = [
+      '--manage',
+      'read',
+      '--completions',
+      'none',
+      '--monthly-limit',
+      '20',
+      '--expires',
+      '2999-01-31T00:00:00Z',
+    ]
+    const labels = ['--label', 'team=a', '--label', 'note=x=y']
+    const made = await say(key, 'create', '--name', 'ci', '--org', 'other', ...facts, ...labels, '--json')
+    const { api_key, ...record } = made.json() as Made
+    expect(api_key).toMatch(/^ir-/)
+    expect(record).toEqual({
+      api_key_id: record.id,
+      id: expect.stringMatching(/^[0-9a-f-]{36}$/),
+      name: 'ci',
+      monthly_limit: 20,
+      monthly_spend: 0,
+      permissions: { manage: 'read', completions: 'none' },
+      labels: { team: 'a', note: 'x=y' },
+      created_by: { id: 'cli', email: '' },
+      organization: expect.any(String),
+      prefix: api_key.slice(0, 8),
+      state: 'active',
+      created_at: expect.any(String),
+      expires_at: '2999-01-31T00:00:00.000Z',
+      revoked_at: null,
+    })
+  })
+
+  test('lists keys with what they spent this month, all or those of one organization', async () => {
+    const { url, say } = administration()
+    for (const name of ['acme', 'other']) await say(org, 'create', name)
+    const made = (await say(key, 'create', 'laptop', '--org', 'acme', '--json')).json() as Made
+    await say(key, 'create', 'phone', '--org', 'other')
+    const store = openStore(url)
+    const writer = store.ledger.openWriter()
+    await writer.write([plainRecord({ key: made.id, at: Date.now() })])
+    await writer.close()
+    store.close()
+    const all = (await say(key, 'list', '--json')).json() as { keys: unknown[] }
+    expect(all.keys).toMatchObject([
+      { id: made.id, monthly_limit: 0, monthly_spend: 0.000001 },
+      { name: 'phone', monthly_spend: 0 },
+    ])
+    const text = (await say(key, 'list', '--org', 'acme')).stdout
+    expect(text).toMatch(/^ID +PREFIX +NAME +STATE/)
+    expect(text).toMatch(/ laptop +active +none +write +unlimited +0\.000001\n$/)
+    expect(text).not.toContain('phone')
+  })
+
+  test('revokes', async () => {
+    const { url, say } = administration()
+    await say(org, 'create', 'acme')
+    const made = (await say(key, 'create', 'laptop', '--json')).json() as Made
+    const revoked = await say(key, 'revoke', made.id, '--json')
+    expect(revoked.json()).toMatchObject({ id: made.id, state: 'revoked', revoked_at: expect.any(String) })
+    const store = openStore(url)
+    expect(() => openAccess(store).authenticate(made.api_key)).toThrow('revoked')
+    store.close()
+  })
+
+  test('says what cannot be done: exit code 1', async () => {
+    const { say } = administration()
+    expect(await say(key, 'create', 'laptop')).toMatchObject({ code: 1, stderr: expect.stringContaining('org create') })
+    await say(org, 'create', 'acme')
+    expect(await say(key, 'create', 'laptop', '--org', 'other')).toMatchObject({ code: 1 })
+    expect(await say(key, 'revoke', 'nobody')).toMatchObject({
+      code: 1,
+      stderr: "There is no key with the id 'nobody'. key list shows the ids.\n",
+    })
+  })
+
+  test.each([
+    [['create'], 'say how the key is called'],
+    [['create', 'a', '--manage', 'all'], "--manage is 'all'; write none, read, write"],
+    [['create', 'a', '--monthly-limit=-1'], '--monthly-limit is negative'],
+    [['create', 'a', '--monthly-limit', 'x'], "--monthly-limit is 'x'"],
+    [['create', 'a', '--expires', 'tomorrow'], "--expires is 'tomorrow'; write a time as"],
+    [['create', 'a', '--expires', '2026-13-01T00:00:00Z'], "--expires is '2026-13-01T00:00:00Z'"],
+    [['create', 'a', '--expires', '2020-01-01T00:00:00Z'], 'which has passed'],
+    [['create', 'a', '--label', 'team'], "--label is 'team'; write NAME=VALUE"],
+    [['create', 'a'], 'there are several organizations; say which with --org NAME'],
+    [['revoke'], 'say which key'],
+  ])('%j is wrong usage: exit code 2, the reason and the help', async (args, reason) => {
+    const { say } = administration()
+    for (const name of ['acme', 'other']) await say(org, 'create', name)
+    const said = await say(key, ...args)
+    expect(said).toMatchObject({ code: 2, stdout: '' })
+    expect(said.stderr).toContain(reason)
+    expect(said.stderr).toContain(key.help)
+  })
+})
+
+function readable(url: string, ending: string): string {
+  try {
+    return readFileSync(`${url.slice('sqlite:'.length)}${ending}`, 'latin1')
+  } catch {
+    return ''
+  }
+}

@@ -1,0 +1,103 @@
+import { existsSync, writeFileSync } from 'node:fs'
+import { dirname } from 'node:path'
+import { describe, expect, test } from 'vitest'
+import * as org from '../../src/cli/org.ts'
+import { openStore } from '../../src/store/open.ts'
+import { temporaryFile } from '../store/temporary.ts'
+import { administration, printed } from './administration.ts'
+
+describe('org', () => {
+  test('makes an organization, with or without credit, and lists all', async () => {
+    const { say } = administration()
+    const made = await say(org, 'create', 'acme', '--credit', '12.5', '--json')
+    expect(made).toMatchObject({ code: 0, stderr: '' })
+    const acme = {
+      id: expect.any(String),
+      name: 'acme',
+      balance: 12.5,
+      credit: 12.5,
+      spend: 0,
+      created_at: expect.any(String),
+    }
+    expect(made.json()).toEqual(acme)
+    expect(await say(org, 'create', '--name', 'other')).toMatchObject({
+      code: 0,
+      stdout: expect.stringMatching(/^Organization other/),
+    })
+    const listed = await say(org, 'list', '--json')
+    expect(listed.json()).toEqual({ organizations: [acme, expect.objectContaining({ name: 'other', balance: 0 })] })
+    const text = (await say(org, 'list')).stdout.split('\n')
+    expect(text[0]).toMatch(/^ID +NAME +CREDIT USD +SPEND USD +BALANCE USD$/)
+    expect(text[1]).toMatch(/ acme +12\.50 +0\.00 +12\.50$/)
+  })
+
+  test('gives credit and takes it back, by name or id', async () => {
+    const { say } = administration()
+    const { id } = (await say(org, 'create', 'acme', '--json')).json() as { id: string }
+    expect((await say(org, 'credit', 'acme', '0.000000001', '--json')).json()).toMatchObject({ id, balance: 1e-9 })
+    expect((await say(org, 'credit', id, '10', '--note', 'invoice 7', '--json')).json()).toMatchObject({
+      balance: 10.000000001,
+    })
+    expect((await say(org, 'credit', '--json', 'acme', '--', '-10')).json()).toMatchObject({ balance: 1e-9 })
+  })
+
+  test('says what cannot be done: exit code 1, no half of it', async () => {
+    const { say } = administration()
+    await say(org, 'create', 'acme')
+    expect(await say(org, 'create', 'acme', '--credit', '5')).toMatchObject({
+      code: 1,
+      stdout: '',
+      stderr: "There is already an organization named 'acme'.\n",
+    })
+    expect(await say(org, 'credit', 'amce', '5')).toMatchObject({
+      code: 1,
+      stderr: "There is no organization 'amce'. There is: acme\n",
+    })
+    expect((await say(org, 'list', '--json')).json()).toMatchObject({ organizations: [{ balance: 0 }] })
+  })
+
+  test.each([
+    [[], 'say what to do: create, list, credit'],
+    [['make'], "there is no 'make': create, list, credit"],
+    [['toString'], "there is no 'toString'"],
+    [['create'], 'say how the organization is called'],
+    [['create', ' '], 'say how the organization is called'],
+    [['create', 'a', 'b'], "'b' is one word too many"],
+    [['create', 'a', '--credits', '5'], "Unknown option '--credits'"],
+    [['create', 'a', '--credit', 'much'], "--credit is 'much'; write USD as 25 or 0.5"],
+    [['credit', 'a'], 'say whom and how much'],
+    [['credit', 'a', '1e3'], "the credit is '1e3'"],
+  ])('%j is wrong usage: exit code 2, the reason and the help', async (args, reason) => {
+    const { say, url } = administration()
+    const said = await say(org, ...args)
+    expect(said).toMatchObject({ code: 2, stdout: '' })
+    expect(said.stderr).toContain(reason)
+    expect(said.stderr).toContain(org.help)
+    expect(existsSync(url.slice('sqlite:'.length))).toBe(false)
+  })
+
+  test.each([['--help'], ['-h'], ['create', '--help'], ['credit', '-h']])('%j %j helps', async (...args) => {
+    expect(await administration().say(org, ...args)).toMatchObject({ code: 0, stdout: org.help, stderr: '' })
+  })
+})
+
+describe('the database', () => {
+  test('is the one that the configuration names, beside its file', async () => {
+    const path = temporaryFile('config.yaml')
+    writeFileSync(path, 'store: { url: "sqlite:books/router.sqlite" }\n')
+    const said = await printed((out) => org.run(['create', 'acme', '--config', path, '--json'], out))
+    expect(said).toMatchObject({ code: 0, stderr: '' })
+    const store = openStore(`sqlite:${dirname(path)}/books/router.sqlite`)
+    expect(store.organizations.list()).toMatchObject([{ name: 'acme' }])
+    store.close()
+  })
+
+  test('is not opened by a configuration that is wrong or missing: exit code 1 with the place', async () => {
+    const path = temporaryFile('config.yaml')
+    const missing = await printed((out) => org.run(['list', '--config', path], out))
+    expect(missing).toMatchObject({ code: 1, stdout: '', stderr: expect.stringContaining(path) })
+    writeFileSync(path, 'stor: { url: "sqlite:books/router.sqlite" }\n')
+    const wrong = await printed((out) => org.run(['list', '--config', path], out))
+    expect(wrong).toMatchObject({ code: 1, stdout: '', stderr: expect.stringContaining(`${path}:1:1`) })
+  })
+})

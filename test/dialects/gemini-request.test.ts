@@ -1,0 +1,517 @@
+import { existsSync, readFileSync } from 'node:fs'
+import { join, resolve } from 'node:path'
+import { Ajv } from 'ajv'
+import { describe, expect, test } from 'vitest'
+import { chat } from '../../src/api/chat/face.ts'
+import type { JsonObject } from '../../src/core/json.ts'
+import type { Part, ToolCallPart, ToolResultPart } from '../../src/core/parts.ts'
+import type { Message, NeutralRequest, Tool, ToolChoice } from '../../src/core/request.ts'
+import { loadDialect } from '../../src/manifest/dialect.ts'
+import { writeRequest } from '../../src/manifest/exchange.ts'
+import { loadManifest } from '../../src/manifest/manifest.ts'
+import type { ChatEndpoint, Provider } from '../../src/manifest/provider.ts'
+import { readSource } from '../../src/manifest/source.ts'
+import { recordings, recordingsMissing } from '../helpers/recordings.ts'
+import { benchDialect, type Example, traitsOf } from './replay.ts'
+
+const gemini = benchDialect('gemini')
+const provider = loadedProvider()
+const endpoint = provider.chat as ChatEndpoint
+
+// biome-ignore lint/suspicious/noExplicitAny: bodies and schemas have the shape of whoever made them.
+type Body = any
+
+describe('a request', () => {
+  test('is made of turns of user and model, with instructions apart', async () => {
+    const body = await sent({
+      system: [{ type: 'text', text: 'Be brief.' }],
+      messages: [user('Hi'), { role: 'assistant', parts: [{ type: 'text', text: 'Yes?' }] }, user('Sing.')],
+    })
+    expect(body).toEqual({
+      systemInstruction: { parts: [{ text: 'Be brief.' }] },
+      contents: [
+        { role: 'user', parts: [{ text: 'Hi' }] },
+        { role: 'model', parts: [{ text: 'Yes?' }] },
+        { role: 'user', parts: [{ text: 'Sing.' }] },
+      ],
+      generationConfig: {},
+    })
+  })
+
+  test('tells instructions to the first user turn where the family has no place for them', async () => {
+    const asked = { system: [{ type: 'text' as const, text: 'Be brief.' }], messages: [user('Hi')] }
+    const { systemInstruction, contents } = await sent(asked, 'gemma-4-31b-it')
+    expect(systemInstruction).toBeUndefined()
+    expect(contents).toEqual([{ role: 'user', parts: [{ text: 'Be brief.' }, { text: 'Hi' }] }])
+  })
+
+  test('inlines data and names addresses, with the media type their ending tells', async () => {
+    const { contents } = await sent({
+      messages: [
+        {
+          role: 'user',
+          parts: [
+            { type: 'image', data: 'aGk=', media_type: 'image/png' },
+            { type: 'image', url: 'https://example.com/Cat.JPG?size=2' },
+            { type: 'video', url: 'https://www.youtube.com/watch?v=x' },
+            { type: 'file', file_id: 'files/abc', filename: 'a.pdf' },
+            { type: 'audio', id: 'audio_1', transcript: 'Said before.' },
+          ],
+        },
+      ],
+    })
+    expect(contents[0].parts).toEqual([
+      { inlineData: { mimeType: 'image/png', data: 'aGk=' } },
+      { fileData: { mimeType: 'image/jpeg', fileUri: 'https://example.com/Cat.JPG?size=2' } },
+      { fileData: { fileUri: 'https://www.youtube.com/watch?v=x' } },
+      { fileData: { fileUri: 'https://generativelanguage.googleapis.com/v1beta/files/abc' } },
+      { text: 'Said before.' },
+    ])
+  })
+
+  test('returns a signature to its maker only, on the very part it came with', async () => {
+    const parts: Part[] = [
+      { type: 'reasoning', text: 'Hm.', signature: 'r', by: 'google' },
+      { type: 'reasoning', text: 'Private.', signature: 'foreign', by: 'another' },
+      { type: 'reasoning', text: 'Unsealed.', by: 'google' },
+      { type: 'text', text: '', signature: 't', by: 'google' },
+      { type: 'text', text: 'Said.', signature: 'foreign', by: 'another' },
+      { type: 'opaque', body: { executableCode: { language: 'PYTHON', code: '1' } }, by: 'google' },
+      { type: 'opaque', body: { type: 'thinking' }, by: 'another' },
+      { type: 'search', query: 'x', by: 'google' },
+    ]
+    const { contents } = await sent({ messages: [user('Hi'), { role: 'assistant', parts }, user('On.')] })
+    expect(contents[1].parts).toEqual([
+      { thought: true, text: 'Hm.', thoughtSignature: 'r' },
+      { text: '', thoughtSignature: 't' },
+      { text: 'Said.' },
+      { executableCode: { language: 'PYTHON', code: '1' } },
+    ])
+  })
+
+  test('stamps the first unsigned call of a turn where the family refuses it bare', async () => {
+    const loop = (first: Partial<ToolCallPart>) => ({
+      messages: [user('Go.'), calls({ id: 'a', ...first }, { id: 'b', arguments: '' }), results('a', 'b')],
+    })
+    const stamps = async (request: Asked, model: string) => {
+      const { contents } = await sent(request, model)
+      return contents[1].parts.map((part: Body) => part.thoughtSignature)
+    }
+    const standIn = 'skip_thought_signature_validator'
+    expect(await stamps(loop({ signature: 's', by: 'google' }), 'gemini-3.5-flash')).toEqual(['s', undefined])
+    expect(await stamps(loop({ signature: 's', by: 'another' }), 'gemini-3.5-flash')).toEqual([standIn, undefined])
+    expect(await stamps(loop({}), 'gemini-4-argon')).toEqual([standIn, undefined])
+    expect(await stamps(loop({}), 'gemini-2.5-pro')).toEqual([undefined, undefined])
+  })
+
+  test('answers every call of a turn in one user turn, in their order, each with name and id', async () => {
+    const { contents } = await sent({
+      messages: [
+        user('Go.'),
+        calls({ id: 'a', name: 'one' }, { id: 'b', name: 'two', arguments: 'not JSON' }),
+        results('b'),
+        results('a'),
+        user('And?'),
+      ],
+    })
+    expect(contents[1].parts.map(({ functionCall }: Body) => functionCall)).toEqual([
+      { id: 'a', name: 'one', args: { x: 1 } },
+      { id: 'b', name: 'two', args: { input: 'not JSON' } },
+    ])
+    expect(contents[2].parts).toEqual([
+      { functionResponse: { id: 'a', name: 'one', response: { output: 'result of a' } } },
+      { functionResponse: { id: 'b', name: 'two', response: { output: 'result of b' } } },
+      { text: 'And?' },
+    ])
+  })
+
+  test('wraps results in an object, says what failed, and puts images where the family takes them', async () => {
+    const image = { type: 'image' as const, data: 'aGk=', media_type: 'image/png' }
+    const inline = { inlineData: { mimeType: 'image/png', data: 'aGk=' } }
+    const result: ToolResultPart = { type: 'tool_result', id: 'a', parts: [{ type: 'text', text: '[1]' }, image] }
+    const failed: ToolResultPart = { type: 'tool_result', id: 'b', parts: [], is_error: true }
+    const asked: Asked = {
+      messages: [user('Go.'), calls({ id: 'a' }, { id: 'b' }), { role: 'user', parts: [result, failed] }],
+    }
+    const error = { functionResponse: { id: 'b', name: 'f', response: { error: '' } } }
+    const newer = await sent(asked, 'gemini-3-flash-preview')
+    expect(newer.contents[2].parts).toEqual([
+      { functionResponse: { id: 'a', name: 'f', response: { output: '[1]' }, parts: [inline] } },
+      error,
+    ])
+    const older = await sent(asked, 'gemini-2.5-flash')
+    expect(older.contents[2].parts).toEqual([
+      { functionResponse: { id: 'a', name: 'f', response: { output: '[1]' } } },
+      error,
+      { text: 'Returned by the tool call a:' },
+      inline,
+    ])
+  })
+
+  test('declares all functions in one tool, without an empty schema', async () => {
+    const parameters = { type: 'object', properties: { x: { $ref: '#/$defs/x' } }, $defs: { x: { type: 'number' } } }
+    const { tools, toolConfig } = await sent({
+      tools: [
+        { kind: 'function', name: 'f', description: 'Does it.', parameters },
+        { kind: 'function', name: 'g', parameters: { type: 'object', properties: {}, additionalProperties: false } },
+      ],
+    })
+    expect(tools).toEqual([
+      {
+        functionDeclarations: [
+          { name: 'f', description: 'Does it.', parametersJsonSchema: parameters },
+          { name: 'g', description: '' },
+        ],
+      },
+    ])
+    expect(toolConfig).toBeUndefined()
+  })
+
+  test.each<[ToolChoice, object]>([
+    ['auto', { mode: 'AUTO' }],
+    ['none', { mode: 'NONE' }],
+    ['required', { mode: 'ANY' }],
+    [{ name: 'f' }, { mode: 'ANY', allowedFunctionNames: ['f'] }],
+    [
+      { allowed: ['f', 'g'], mode: 'required' },
+      { mode: 'ANY', allowedFunctionNames: ['f', 'g'] },
+    ],
+    [
+      { allowed: ['f'], mode: 'auto' },
+      { mode: 'VALIDATED', allowedFunctionNames: ['f'] },
+    ],
+  ])('says the tool choice %j as %j', async (tool_choice, functionCallingConfig) => {
+    const { toolConfig } = await sent({ tools: [f], tool_choice })
+    expect(toolConfig).toEqual({ functionCallingConfig })
+  })
+
+  test('keeps calls to their schema where a tool is strict', async () => {
+    const { toolConfig } = await sent({ tools: [{ ...f, strict: true }] })
+    expect(toolConfig.functionCallingConfig.mode).toBe('VALIDATED')
+  })
+
+  test('searches the web beside functions from 3 on, before that alone', async () => {
+    const both: Asked = { tools: [f], web_search: {} }
+    const newer = await sent(both, 'gemini-3.5-flash')
+    expect(newer.tools).toEqual([{ functionDeclarations: [{ name: 'f', description: '' }] }, { googleSearch: {} }])
+    expect(newer.toolConfig.includeServerSideToolInvocations).toBe(true)
+    expect(await losses(both, 'gemini-3.5-flash')).toEqual([])
+    const older = await sent(both, 'gemini-2.5-flash')
+    expect(older.tools).toEqual([{ functionDeclarations: [{ name: 'f', description: '' }] }])
+    expect(await losses(both, 'gemini-2.5-flash')).toEqual(['web_search'])
+    expect((await sent({ web_search: {} }, 'gemini-2.5-flash')).tools).toEqual([{ googleSearch: {} }])
+  })
+
+  test('answers in JSON, asked for in words where tools forbid the field', async () => {
+    const schema = { type: 'object', properties: { a: { type: 'string' } } }
+    const asked: Asked = { tools: [f], response_format: { type: 'json_schema', name: 'a', schema } }
+    const newer = await sent(asked, 'gemini-3.5-flash')
+    expect(newer.generationConfig).toEqual({ responseMimeType: 'application/json', responseJsonSchema: schema })
+    const older = await sent(asked, 'gemini-2.5-flash')
+    expect(older.generationConfig).toEqual({})
+    expect(older.systemInstruction.parts[0].text).toContain(JSON.stringify(schema))
+    const free = await sent({ response_format: { type: 'json' } }, 'gemini-2.5-flash')
+    expect(free.generationConfig).toEqual({ responseMimeType: 'application/json' })
+  })
+
+  test.each<[string, NonNullable<NeutralRequest['reasoning']>, object | undefined]>([
+    ['gemini-3.5-flash', { effort: 'none' }, { includeThoughts: false, thinkingLevel: 'MINIMAL' }],
+    ['gemini-3.5-flash', { effort: 'medium' }, { includeThoughts: true, thinkingLevel: 'MEDIUM' }],
+    ['gemini-3.7-flash', { effort: 'minimal' }, { includeThoughts: true, thinkingLevel: 'LOW' }],
+    ['gemini-3.1-pro-preview', { effort: 'max' }, { includeThoughts: true, thinkingLevel: 'HIGH' }],
+    ['gemini-3.1-pro-preview', { budget: 2_000 }, { includeThoughts: true, thinkingLevel: 'MEDIUM' }],
+    ['gemini-4-carbon', { summary: 'auto' }, { includeThoughts: true }],
+    ['gemini-3-pro-image', { effort: 'medium' }, { includeThoughts: true, thinkingLevel: 'HIGH' }],
+    ['gemini-2.5-flash', { effort: 'none' }, { includeThoughts: false, thinkingBudget: 0 }],
+    ['gemini-2.5-flash-lite', { budget: 100 }, { includeThoughts: true, thinkingBudget: 512 }],
+    ['gemini-2.5-pro', { effort: 'none' }, { includeThoughts: false, thinkingBudget: 128 }],
+    ['gemini-2.5-pro', { budget: 99_999 }, { includeThoughts: true, thinkingBudget: 32_768 }],
+    ['gemini-2.5-flash-image', { effort: 'high' }, undefined],
+    ['gemini-2.5-flash-preview-tts', { effort: 'high' }, undefined],
+    ['gemini-2.0-flash', { effort: 'high' }, undefined],
+    ['gemma-3-27b-it', { effort: 'high' }, undefined],
+    ['gemma-4-31b-it', { effort: 'low' }, { includeThoughts: true, thinkingLevel: 'MINIMAL' }],
+  ])('%s is told to reason by %j as %j', async (model, reasoning, thinkingConfig) => {
+    const { generationConfig } = await sent({ reasoning }, model)
+    expect(generationConfig.thinkingConfig).toEqual(thinkingConfig)
+    expect(await losses({ reasoning }, model)).toEqual(thinkingConfig ? [] : ['reasoning'])
+  })
+
+  test('carries every knob there is a counterpart for', async () => {
+    const { generationConfig, serviceTier, safetySettings, cachedContent } = await sent({
+      max_output_tokens: 100_000,
+      temperature: 0,
+      top_p: 0.5,
+      top_k: 3,
+      seed: 7,
+      stop: ['a', 'b'],
+      presence_penalty: 0.1,
+      frequency_penalty: 0.2,
+      logprobs: { top: 2 },
+      modalities: ['text', 'audio'],
+      audio: { voice: 'Kore', format: 'pcm16' },
+      service_tier: 'flex',
+      extensions: { safety_settings: [], cached_content: 'cachedContents/x' },
+    })
+    expect(generationConfig).toEqual({
+      maxOutputTokens: 65_536,
+      temperature: 0,
+      topP: 0.5,
+      topK: 3,
+      seed: 7,
+      stopSequences: ['a', 'b'],
+      presencePenalty: 0.1,
+      frequencyPenalty: 0.2,
+      responseLogprobs: true,
+      logprobs: 2,
+      responseModalities: ['AUDIO'],
+      speechConfig: { voiceConfig: { prebuiltVoiceConfig: { voiceName: 'Kore' } } },
+    })
+    expect([serviceTier, safetySettings, cachedContent]).toEqual(['flex', [], 'cachedContents/x'])
+  })
+
+  test('reports what it cannot carry, and only when it was asked for', async () => {
+    const seen = { type: 'image' as const, data: 'aGk=', media_type: 'image/png', detail: 'high', cache: {} }
+    const asked: Asked = {
+      messages: [
+        { role: 'user', name: 'Ada', parts: [seen, { type: 'file', data: 'aGk=', filename: 'a.pdf' }] },
+        {
+          role: 'assistant',
+          parts: [
+            { type: 'search', query: 'x', by: 'another' },
+            { type: 'audio', id: 'audio_1' },
+          ],
+        },
+      ],
+      tools: [{ kind: 'custom', name: 'c', cache: {} }],
+      tool_choice: 'required',
+      parallel_tool_calls: false,
+      web_search: {
+        max_uses: 1,
+        allowed_domains: ['a.example'],
+        blocked_domains: ['b.example'],
+        user_location: {},
+        context_size: 'low',
+      },
+      logit_bias: {},
+      prediction: {},
+      verbosity: 'low',
+      cache: {},
+      user: 'u',
+      safety_identifier: 's',
+      metadata: {},
+      moderation: {},
+      n: 2,
+      store: true,
+      audio: { voice: 'Kore', format: 'mp3' },
+      service_tier: 'scale',
+      extensions: { safety_settings: [], top_a: 1 },
+    }
+    const elsewhere = ['web_search', 'reasoning', 'extensions']
+    const all = endpoint.losses.map(({ field }) => field).filter((field) => !elsewhere.includes(field))
+    expect(await losses(asked)).toEqual([...all, 'top_a'])
+    expect(await losses({ n: 1, store: false, parallel_tool_calls: true, service_tier: 'auto', tools: [f] })).toEqual(
+      [],
+    )
+  })
+
+  test('has every field of the neutral form mapped, reported, or handled before it', () => {
+    const lost = new Set(endpoint.losses.map(({ field }) => field))
+    for (const [field, where] of Object.entries(fields)) {
+      if (where === 'mapped') expect(endpoint.request.reads, field).toContain(field)
+      if (where === 'lost') expect(lost, field).toContain(field)
+    }
+  })
+})
+
+/** Where each field goes; `kernel` stands for the path, the choice between path and stream path, and the client's body. */
+const fields = {
+  model: 'kernel',
+  stream: 'kernel',
+  origin: 'kernel',
+  system: 'mapped',
+  messages: 'mapped',
+  tools: 'mapped',
+  tool_choice: 'mapped',
+  parallel_tool_calls: 'lost',
+  web_search: 'mapped',
+  max_output_tokens: 'mapped',
+  temperature: 'mapped',
+  top_p: 'mapped',
+  top_k: 'mapped',
+  seed: 'mapped',
+  stop: 'mapped',
+  frequency_penalty: 'mapped',
+  presence_penalty: 'mapped',
+  logit_bias: 'lost',
+  logprobs: 'mapped',
+  n: 'lost',
+  response_format: 'mapped',
+  reasoning: 'mapped',
+  modalities: 'mapped',
+  audio: 'mapped',
+  prediction: 'lost',
+  service_tier: 'mapped',
+  verbosity: 'lost',
+  cache: 'lost',
+  user: 'lost',
+  safety_identifier: 'lost',
+  metadata: 'lost',
+  store: 'lost',
+  moderation: 'lost',
+  extensions: 'mapped',
+} as const satisfies { [field in keyof Required<NeutralRequest>]: 'mapped' | 'lost' | 'kernel' }
+
+function loadedProvider(): Provider {
+  const { dialect } = loadDialect(sourceOf('dialects/gemini'))
+  const dialects = new Map(dialect && [['gemini', dialect]])
+  const { loaded, problems } = loadManifest(sourceOf('google'), { dialects, env: { GEMINI_API_KEY: 'key' } })
+  if (!loaded) throw new Error(problems.map(({ message }) => message).join('; '))
+  return loaded.provider
+}
+
+function sourceOf(name: string) {
+  const file = join(import.meta.dirname, `../../providers/${name}.yaml`)
+  return readSource(file, readFileSync(file, 'utf8'))
+}
+
+type Asked = Partial<NeutralRequest>
+
+const f: Tool = { kind: 'function', name: 'f' }
+
+function user(text: string): Message {
+  return { role: 'user', parts: [{ type: 'text', text }] }
+}
+
+function calls(...said: (Partial<ToolCallPart> & { id: string })[]): Message {
+  return {
+    role: 'assistant',
+    parts: said.map((call) => ({ type: 'tool_call', name: 'f', arguments: '{"x":1}', ...call })),
+  }
+}
+
+function results(...ids: string[]): Message {
+  return {
+    role: 'user',
+    parts: ids.map((id) => ({ type: 'tool_result', id, parts: [{ type: 'text', text: `result of ${id}` }] })),
+  }
+}
+
+function whole(request: Asked, model: string): NeutralRequest {
+  return { model, messages: [user('Hi')], origin: { api: 'chat', body: {} }, ...request }
+}
+
+async function written(asked: Asked, model: string): Promise<{ body: Body; dropped: string[] }> {
+  const entry = { api: 'chat', max_output_tokens: 65_536 }
+  return await writeRequest(provider, whole(asked, model), { model, entry })
+}
+
+/** The body for a model of the manifest; every one is held against the published schema. */
+async function sent(asked: Asked, model = 'gemini-3.5-flash'): Promise<Body> {
+  const { body } = await written(asked, model)
+  expectValid(body)
+  return body
+}
+
+async function losses(asked: Asked, model = 'gemini-3.5-flash'): Promise<string[]> {
+  return (await written(asked, model)).dropped
+}
+
+describe('every example of the files', () => {
+  for (const example of [...(gemini.examples as FileExample[]), ...examplesOf('google')]) {
+    test(example.name, async () => {
+      const { request, sends, answers, events, means } = example
+      if (request) {
+        const traits = gemini.examples.includes(example) ? {} : traitsOf('google', request.model)
+        const body = await gemini.body(whole(request, request.model), { traits, ...example.target })
+        expect(body).toEqual(sends)
+        expectValid(body)
+      }
+      const frames = events?.map((data) => ({ data }))
+      const { reply } = frames ? await gemini.stream(frames) : await gemini.reply(answers ?? {})
+      if (means) expect(reply).toMatchObject(means)
+      if (means?.usage) expect(reply.usage).toEqual(means.usage)
+    })
+  }
+})
+
+type FileExample = Example & { events?: JsonObject[] }
+
+function examplesOf(slug: string): FileExample[] {
+  return (sourceOf(slug).value as { examples: FileExample[] }).examples
+}
+
+describe.skipIf(recordingsMissing)('every recorded request of the OpenAI format', () => {
+  for (const { case: name, request } of recordings('openai-chat')) {
+    test.skipIf(!request?.body)(`${name} becomes a valid body`, async () => {
+      const neutral = chat.read(request?.body)
+      for (const model of ['gemini-3.5-flash', 'gemini-2.5-flash', 'gemma-4-31b-it']) {
+        const body = await sent(neutral, model)
+        expect(body.contents.length).toBeGreaterThan(0)
+        expect(body.contents[0].role).toBe('user')
+        expectAnswered(body.contents)
+      }
+    })
+  }
+})
+
+/** Every turn with calls is followed by a turn with as many results, by the same names in the same order. */
+function expectAnswered(contents: Body[]): void {
+  const named = (content: Body, member: string): string[] =>
+    (content?.parts ?? []).flatMap((part: Body) => (part[member] ? [part[member].name] : []))
+  for (const [index, content] of contents.entries()) {
+    expect(named(contents[index + 1], 'functionResponse')).toEqual(named(content, 'functionCall'))
+  }
+}
+
+// ---------------------------------------------------------------------------------------------------------------------
+// The published schema, made strict: this API refuses unknown names, and parts with more or less than one kind of data.
+
+const schemaPath = resolve(
+  process.env.SPECS ?? join(import.meta.dirname, '../../../shared/specs'),
+  'gemini.v1beta.schema.json',
+)
+const published = existsSync(schemaPath) ? JSON.parse(readFileSync(schemaPath, 'utf8')) : undefined
+if (!published) console.warn(`skipped: no published schema at ${schemaPath} (set SPECS)`)
+
+/** Members that the API documents and the published descriptor does not have yet. */
+const newer: { [type: string]: { [member: string]: object } } = {
+  GenerateContentRequest: { serviceTier: { enum: ['flex', 'standard', 'priority'] } },
+  ThinkingConfig: { thinkingLevel: { enum: ['MINIMAL', 'LOW', 'MEDIUM', 'HIGH'] } },
+  ToolConfig: { includeServerSideToolInvocations: { type: 'boolean' } },
+}
+
+const validate = published && strictValidator(published)
+
+function strictValidator(schema: Body) {
+  const { definitions } = schema
+  for (const [type, definition] of Object.entries<Body>(definitions)) {
+    if (!definition.properties) continue
+    definition.additionalProperties = false
+    Object.assign(definition.properties, newer[type])
+  }
+  const ajv = new Ajv({ strict: false, allErrors: true, formats: { int64: true } })
+  ajv.addKeyword({
+    keyword: 'x-oneofs',
+    validate: (groups: { [group: string]: string[] }, value: object) =>
+      Object.entries(groups).every(([group, members]) => {
+        const given = members.filter((member) => member in value).length
+        return group === 'data' ? given === 1 : given <= 1
+      }),
+  })
+  return ajv.compile({ $ref: '#/definitions/GenerateContentRequest', definitions })
+}
+
+test.skipIf(!published)('the strict reading of the published schema refuses what the provider refuses', () => {
+  const valid = (part: object) => validate?.({ model: 'm', contents: [{ role: 'user', parts: [part] }] })
+  expect(valid({ text: '' })).toBe(true)
+  expect(valid({ text: '', unknown: 1 })).toBe(false)
+  expect(valid({ thoughtSignature: 'bare' })).toBe(false)
+  expect(valid({ text: '', inlineData: {} })).toBe(false)
+})
+
+function expectValid(body: object): void {
+  if (!validate) return
+  validate({ model: 'in the path', ...body })
+  expect(validate.errors ?? []).toEqual([])
+}

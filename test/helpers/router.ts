@@ -1,0 +1,71 @@
+import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import OpenAI from 'openai'
+import { pino } from 'pino'
+import { type Router, startRouter } from '../../src/router.ts'
+
+const root = join(import.meta.dirname, '../..')
+
+/** The key of every router under test. */
+export const testKey = 'ir-test-key'
+
+/** A router of its own: own folder, own database, shipped providers unless the folder has its own. */
+export type TestRouter = Router & {
+  folder: string
+  /** Puts a file into the router's folder, e.g. `providers/x.yaml`. */
+  put(path: string, text: string): void
+  /** Calls an endpoint with the test key. */
+  call(path: string, body?: unknown, headers?: Record<string, string>): Promise<Response>
+  openai(): OpenAI
+  end(): Promise<void>
+}
+
+/** A fresh folder with a config file that keeps everything inside it. */
+export function routerFolder(options: { providers?: Record<string, object>; files?: Record<string, string> } = {}) {
+  const folder = mkdtempSync(join(tmpdir(), 'router-'))
+  const put = (path: string, text: string) => {
+    mkdirSync(join(folder, path, '..'), { recursive: true })
+    writeFileSync(join(folder, path), text)
+  }
+  const own = Object.keys(options.files ?? {}).some((path) => path.startsWith('providers/'))
+  put(
+    'config.yaml',
+    JSON.stringify({
+      server: { host: '127.0.0.1', port: 0 },
+      store: { url: 'sqlite:data/router.sqlite' },
+      folders: own ? {} : { providers: join(root, 'providers'), catalog: join(root, 'catalog') },
+      providers: options.providers ?? {},
+    }),
+  )
+  for (const [path, text] of Object.entries(options.files ?? {})) put(path, text)
+  return { folder, put, configPath: join(folder, 'config.yaml') }
+}
+
+/** Starts a router in this process. `providers` are the overrides of the config file. */
+export async function testRouter(
+  options: { providers?: Record<string, object>; files?: Record<string, string>; env?: NodeJS.ProcessEnv } = {},
+): Promise<TestRouter> {
+  const { folder, put, configPath } = routerFolder(options)
+  const router = await startRouter({
+    configPath,
+    env: { ...options.env, INFERENCE_ROUTER_ADMIN_KEY: testKey },
+    log: pino({ level: 'silent' }),
+  })
+  return {
+    ...router,
+    folder,
+    put,
+    call: (path, body, headers = {}) =>
+      fetch(router.url + path, {
+        method: body === undefined ? 'GET' : 'POST',
+        headers: { authorization: `Bearer ${testKey}`, 'content-type': 'application/json', ...headers },
+        ...(body !== undefined && { body: typeof body === 'string' ? body : JSON.stringify(body) }),
+      }),
+    openai: () => new OpenAI({ baseURL: `${router.url}/v1`, apiKey: testKey, maxRetries: 0 }),
+    async end() {
+      await router.stop(1_000)
+      rmSync(folder, { recursive: true, force: true })
+    },
+  }
+}
