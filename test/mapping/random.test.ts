@@ -59,7 +59,7 @@ function compiledOutcome(run: () => unknown): Outcome {
 }
 
 async function libraryOutcome(text: string, input: unknown): Promise<Outcome> {
-  const expression = jsonata(text)
+  const expression = jsonata(text, { timeout: 500 } as jsonata.JsonataOptions)
   for (const [name, { run, signature }] of Object.entries(functions)) {
     expression.registerFunction(name, run as (...args: unknown[]) => unknown, signature)
   }
@@ -81,6 +81,9 @@ function withoutFunctions(result: unknown): unknown {
 function agree(expected: Outcome, actual: Outcome, text: string): boolean {
   // Where the library itself stumbles, without a code of its own, there is nothing to agree with.
   if ('code' in expected && expected.code === undefined) return true
+  // What the library cannot finish is bounded here by steps or by depth.
+  if ('code' in expected && expected.code === 'D1012')
+    return 'code' in actual && /^D101[124]$|^D2015$/.test(actual.code ?? '')
   if ('code' in expected && 'code' in actual) {
     // Members of a constructor are evaluated side by side by the library, so which of two failing members is reported
     // depends on how deep each is.

@@ -29,16 +29,19 @@ function resolve(generator: Generator, start: Frame | undefined, name: string): 
   if (generator.bindings.has(name)) return any(`$.own(bindings, ${JSON.stringify(name)})`, { simple: true })
   if (name === '$') return any('input', { simple: true, plain: true })
   if (name === 'eval') throw new Uncompilable('$eval')
-  return builtIn(generator, name) ? any(`library.${name}`, { kind: 'function', present: true, simple: true }) : missing
+  return Object.hasOwn(generator.library, name)
+    ? any(`library.${name}`, { kind: 'function', present: true, simple: true })
+    : missing
 }
 
 /** Whether a name means a function of the library here. */
 export function builtIn(generator: Generator, name: string): boolean {
-  if (!Object.hasOwn(generator.library, name) || generator.bindings.has(name)) return false
-  for (let frame: Frame | undefined = generator.frame; frame; frame = frame.outer) {
-    if (frame.variables.has(name)) return false
-  }
-  return true
+  return Object.hasOwn(generator.library, name) && !generator.bindings.has(name) && !bound(generator.frame, name)
+}
+
+function bound(start: Frame | undefined, name: string): boolean {
+  for (let frame = start; frame; frame = frame.outer) if (frame.variables.has(name)) return true
+  return false
 }
 
 /** Emits code inside a frame of its own. */
