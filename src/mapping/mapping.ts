@@ -86,6 +86,16 @@ function interpreted(expression: jsonata.Expression, construct: string, options:
   for (const [name, { run, signature }] of Object.entries(functions)) {
     expression.registerFunction(name, run as (...args: unknown[]) => unknown, signature)
   }
+  // One call of these may take without end, and the library only looks at the clock between calls.
+  for (const name of ['formatNumber', 'formatInteger', 'pad', 'toMillis']) {
+    const native = library[name]?.native
+    if (!native) continue
+    const bounded = (...args: unknown[]): unknown => {
+      begin(defaultBounds)
+      return native.run(...args)
+    }
+    expression.registerFunction(name, bounded, native.signature)
+  }
   return {
     fallback: construct,
     // A bindings object gives every run an environment of its own.

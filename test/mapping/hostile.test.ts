@@ -30,6 +30,8 @@ const hostile: [what: string, text: string, code: string, input?: unknown][] = [
   ['nested loops', '$sum([1..99999].($x := $; [1..99999].($x * $)))', 'D1012'],
   ['nested map', '$map([1..9999], function($x) { $map([1..9999], function($y) { $x }) })', 'D1012'],
   ['a product of distinct items', '$distinct([1..99999].{"a": $})', 'D1012'],
+  ['a number format of infinity', '$formatNumber(1/0, "0.0e0")', 'D1001'],
+  ['letters of infinity', '$formatInteger(1/0, "a")', 'D1001'],
   ['padding without end', '$pad("x", 1000000000)', 'D1014'],
   ['a text replaced by itself', '$reduce([1..40], function($t) { $replace($t, "x", "xx") }, "x")', 'D3050'],
   ['a text that doubles', '$reduce([1..40], function($t, $i) { $replace($t, "x", "xx") }, "x")', 'D1012'],
@@ -165,4 +167,6 @@ test('what the library interprets is bounded as well', async () => {
   expect(mapping.compiled).toBe(false)
   expect(mapping.fallback).toBe('$eval')
   await expect(mapping.run({})).rejects.toBeInstanceOf(MappingError)
+  const formatting = readMapping('$eval("$formatInteger(1/0, \'a\')")')
+  await expect(formatting.run({})).rejects.toBeInstanceOf(MappingError)
 })

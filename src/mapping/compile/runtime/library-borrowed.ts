@@ -1,5 +1,6 @@
 import jsonata from 'jsonata'
 import { type Callable, native } from './callables.ts'
+import { Fault } from './fault.ts'
 import { boundedText, runTime, spend } from './limits.ts'
 
 /**
@@ -65,15 +66,30 @@ function weight(argument: unknown): number {
 
 const fromMillis = borrowed.fromMillis as Callable
 const toMillis = borrowed.toMillis as Callable
+const formatNumber = borrowed.formatNumber as Callable
+const formatInteger = borrowed.formatInteger as Callable
 
 /** The functions that read the clock or chance, and those whose cost does not follow from the size of what they get. */
 export const guarded: Readonly<Record<string, Callable>> = {
   now: native((picture?: string, zone?: string) => fromMillis(runTime(), picture, zone), '<s?s?:s>'),
   millis: native(() => runTime(), '<:n>'),
   random: native(() => Math.random(), '<:n>'),
+  // The library never ends on infinity where a picture has an exponent or letters.
+  formatNumber: native((value?: number, picture?: string, options?: object) => {
+    if (options !== undefined || picture?.includes('e')) refuseInfinite(value)
+    return formatNumber(value, picture, options)
+  }, '<n-so?:s>'),
+  formatInteger: native((value?: number, picture?: string) => {
+    refuseInfinite(value)
+    return formatInteger(value, picture)
+  }, '<n-s:s>'),
   toMillis: native((time?: string, picture?: string) => {
     // The picture becomes a regular expression: short texts bound what it can cost.
     if (time !== undefined) boundedText(time.length > 256 ? Number.POSITIVE_INFINITY : 0)
     return toMillis(time, picture)
   }, '<s-s?:n>'),
+}
+
+function refuseInfinite(value: number | undefined): void {
+  if (value !== undefined && !Number.isFinite(value)) throw new Fault('D1001', undefined, { value })
 }
