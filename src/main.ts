@@ -33,6 +33,12 @@ ${Object.entries(commands)
 inference-router <command> --help explains one of them.
 `
 
+// A reader that has seen enough, as in `models | head`, is no error.
+process.stdout.on('error', (error: NodeJS.ErrnoException) => {
+  if (error.code !== 'EPIPE') throw error
+  process.exit(0)
+})
+
 process.exitCode = await main(process.argv.slice(2))
 
 async function main([name, ...args]: string[]): Promise<number> {

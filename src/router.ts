@@ -1,6 +1,7 @@
 import { createServer, type Server } from 'node:http'
 import type { AddressInfo } from 'node:net'
 import { ensureFirstKey, openAccess } from './access/keys.ts'
+import type { NamedModel } from './api/models/list.ts'
 import { callRoutes, healthRoutes, type ModelSource, modelRoutes, type Readiness } from './endpoints.ts'
 import type { Rooms } from './gateway.ts'
 import { formatProblem, type Problem } from './manifest/problem.ts'
@@ -8,6 +9,7 @@ import { openLedger } from './money/ledger.ts'
 import type { Log } from './observe/log.ts'
 import { type Watch, type WatchListeners, watchSnapshot } from './reload.ts'
 import { createApp } from './server.ts'
+import type { Ledger } from './settlement.ts'
 import { startSimulator } from './simulator/server.ts'
 import { buildSnapshot, type Snapshot } from './snapshot.ts'
 import { openStore } from './store/open.ts'
@@ -41,6 +43,7 @@ export async function startRouter({ configPath, port, env, log }: RouterOptions)
   const ledger = openLedger(store.ledger.openWriter(), {
     onError: (err, { backlog, lost }) => log.error({ err, backlog, lost }, 'calls could not be written to the ledger'),
   })
+  const settling = logged(ledger, log)
   const door = openDoor()
   const deadline = new AbortController()
   const running = new Set<Promise<void>>()
@@ -48,7 +51,12 @@ export async function startRouter({ configPath, port, env, log }: RouterOptions)
 
   const rooms = (): Rooms => {
     const { providers, catalog } = watch.current()
-    return { authenticate: access.authenticate, directory: { providers, findModel: catalog.find }, door, ledger }
+    return {
+      authenticate: access.authenticate,
+      directory: { providers, findModel: catalog.find },
+      door,
+      ledger: settling,
+    }
   }
   const app = createApp(
     {
@@ -118,14 +126,37 @@ function readiness(watch: Watch, stopping: boolean): Readiness {
 
 function modelSource(watch: Watch): Pick<ModelSource, 'models' | 'managedPolicies'> {
   return {
-    *models() {
-      const { providers, catalog } = watch.current()
-      for (const { provider, model, entry } of catalog.list()) {
-        const known = providers.get(provider)
-        if (known && known.missing.length === 0) yield { id: `${provider}/${model}`, entry }
-      }
+    models() {
+      const snapshot = watch.current()
+      const known = listed.get(snapshot) ?? callableModels(snapshot)
+      listed.set(snapshot, known)
+      return known
     },
-    managedPolicies: () => [],
+    managedPolicies: () => noModels,
+  }
+}
+
+const listed = new WeakMap<Snapshot, readonly NamedModel[]>()
+const noModels: readonly NamedModel[] = []
+
+/** Models of providers that are configured: what is listed can be called. */
+function callableModels({ providers, catalog }: Snapshot): NamedModel[] {
+  return catalog
+    .list()
+    .filter(({ provider }) => providers.get(provider)?.missing.length === 0)
+    .map(({ provider, model, entry }) => ({ id: `${provider}/${model}`, entry }))
+}
+
+/** The ledger, with a line in the log for every call that is settled. */
+function logged(ledger: Ledger, log: Log): Ledger {
+  return {
+    settle(record) {
+      const { id, requested, provider, model, outcome, status, error, durationMs, cost } = record
+      const facts = { id, requested, provider, model, outcome, status, error, ms: durationMs, usd: cost.nanoUsd / 1e9 }
+      if (outcome === 'complete') log.info(facts, 'call')
+      else log.warn(facts, 'call')
+      return ledger.settle(record)
+    },
   }
 }
 

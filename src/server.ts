@@ -20,8 +20,8 @@ export type ServerRooms = {
   running: Set<Promise<void>>
 }
 
-/** A route that answers with JSON, computed from the request's headers and query. */
-export type JsonRoute = { path: string; answer(request: Request): { status?: number; body: unknown } }
+/** A route that answers with a JSON text, computed from the request's headers and query. */
+export type JsonRoute = { path: string; answer(request: Request): { status?: number; text: string } }
 
 /** A client API and the path where it listens. */
 export type CallRoute = { path: string; face: Face }
@@ -51,8 +51,8 @@ export function createApp(
   }
   for (const { path, answer } of reads) {
     app.get(path, (request, response) => {
-      const { status = 200, body } = answer(request)
-      response.status(status).json(body)
+      const { status = 200, text } = answer(request)
+      response.status(status).type('json').end(text)
     })
     app.all(path, refuseMethod('GET'))
   }
@@ -63,11 +63,11 @@ export function createApp(
   return app
 }
 
-/** Every answer names its request: the caller's own id when it has one that fits a header, else a new one. */
+/** Every answer names its request: by the caller's own id when it has one that fits a header, else by the call's. */
 const nameRequest: RequestHandler = (request, response, next) => {
   const given = request.get('x-request-id')
-  const id = given && /^[\w.:/+=-]{1,128}$/.test(given) ? given : randomUUIDv7()
-  response.setHeader('x-request-id', id)
+  response.locals.id = randomUUIDv7()
+  response.setHeader('x-request-id', given && /^[\w.:/+=-]{1,128}$/.test(given) ? given : response.locals.id)
   next()
 }
 
@@ -83,7 +83,7 @@ async function serveCall(request: Request, response: Response, face: Face, serve
   if (server.deadline.aborted) stop()
   const outgoing = await handle(
     {
-      id: randomUUIDv7(),
+      id: response.locals.id,
       face,
       secret: secretOf(request.headers),
       readBody: () => readJson(request, response, server.bodyLimitBytes()),

@@ -138,7 +138,8 @@ function placeOfFailure(layers: readonly Layer[], error: unknown): (Place & { fi
 function frameOf(provider: Provider, frame: JsonObject | string): { name?: string; payload?: JsonObject } {
   const { eventField, done } = provider.chat?.stream ?? {}
   if (typeof frame === 'string') return frame === done ? {} : { payload: JSON.parse(frame) as JsonObject }
-  if (eventField !== undefined) return { name: String(frame[eventField]), payload: frame }
   const isNamed = typeof frame.event === 'string' && isObject(frame.data)
-  return isNamed ? { name: frame.event as string, payload: frame.data as JsonObject } : { payload: frame }
+  const payload = isNamed ? (frame.data as JsonObject) : frame
+  const name = eventField === undefined ? isNamed && frame.event : payload[eventField]
+  return typeof name === 'string' ? { name, payload } : { payload }
 }

@@ -16,7 +16,7 @@ export function completionOf(said: Answer, { n }: SimulatedRequest, named: Named
     ...(calls.length > 0 && { tool_calls: calls.map(callOf) }),
   }
   const choices = times(n).map((index) => ({ index, message, logprobs: null, finish_reason: finish }))
-  return { ...named, object: 'chat.completion', choices, usage: usageOf(said, n), system_fingerprint: null }
+  return { ...named, object: 'chat.completion', choices, usage: usageOf(said, n), system_fingerprint: 'fp_simulator' }
 }
 
 /** An answer as the `chat.completion.chunk`s of a stream: one token each, the choices in turn. */
@@ -26,7 +26,7 @@ export function chunksOf(said: Answer, { n, includeUsage }: SimulatedRequest, na
     ...named,
     object: 'chat.completion.chunk',
     choices,
-    system_fingerprint: null,
+    system_fingerprint: 'fp_simulator',
     ...(includeUsage && { usage }),
   })
   const pieces = deltas.flatMap((delta) =>
@@ -80,7 +80,8 @@ function usageOf({ usage: { prompt, completion, reasoning } }: Answer, n: number
 
 /** A refusal in the error shape of the API. */
 export function errorOf({ status, message, param, code }: Refusal): object {
-  return { error: { message, type: status >= 500 ? 'server_error' : 'invalid_request_error', param, code } }
+  const type = status >= 500 ? 'server_error' : status === 429 ? 'rate_limit_error' : 'invalid_request_error'
+  return { error: { message, type, param, code } }
 }
 
 function times(count: number): number[] {

@@ -673,7 +673,7 @@ function readIndependently(recording: Recording): Facts {
   )
   const details: Body[] = said.flatMap(({ reasoning_details }) => reasoning_details ?? [])
   const finish = choices.map(({ finish_reason }) => finish_reason).findLast(Boolean)
-  const calls = callsIn(said)
+  const calls = callsIn(said, finish)
   const counted = chunks.map(({ usage, x_groq }) => usage ?? x_groq?.usage).findLast(Boolean)
   return {
     id: chunks.map(({ id }) => id).find(Boolean),
@@ -706,7 +706,8 @@ function thoughtIn({ reasoning, reasoning_content, reasoning_details, content }:
   return reasoning_content || reasoning || detailed
 }
 
-function callsIn(said: Body[]): Facts['calls'] {
+/** Saying nothing means a call without arguments, unless the reply broke off. */
+function callsIn(said: Body[], finish: string): Facts['calls'] {
   const calls: Facts['calls'] = []
   for (const { tool_calls, function_call } of said) {
     for (const [position, part] of (tool_calls ?? []).entries()) {
@@ -718,6 +719,7 @@ function callsIn(said: Body[]): Facts['calls'] {
     }
     if (function_call) calls.push({ id: 'made up', ...function_call })
   }
+  if (finish !== 'length') for (const call of calls) call.arguments ||= '{}'
   return calls
 }
 

@@ -1,0 +1,83 @@
+import { existsSync } from 'node:fs'
+import { basename, dirname, join, resolve } from 'node:path'
+import { createCatalog } from '../catalog/catalog.ts'
+import type { ModelEntry } from '../catalog/model.ts'
+import type { Config } from '../config.ts'
+import { isObject } from '../core/json.ts'
+import { loadCatalog } from '../files.ts'
+import { bareProvider, type Dialect, loadDialect } from '../manifest/dialect.ts'
+import type { Environment } from '../manifest/environment.ts'
+import { readFolder, readSourceFile } from '../manifest/folder.ts'
+import { type LoadedProvider, loadManifest } from '../manifest/manifest.ts'
+import type { Problem } from '../manifest/problem.ts'
+import type { Provider } from '../manifest/provider.ts'
+import type { Source } from '../manifest/source.ts'
+
+/** One manifest or dialect file, ready to be tried, with the problems of that file and of what it builds on. */
+export type OnBench = { loaded?: LoadedProvider; problems: Problem[] }
+
+/** The file that a word means: a path, the slug of a provider, or the name of a dialect. */
+export function fileMeant(word: string, { folders }: Config): string | undefined {
+  const inFolders = [join(folders.providers, `${word}.yaml`), join(folders.providers, 'dialects', `${word}.yaml`)]
+  return [resolve(word), ...(/[\\/]/.test(word) ? [] : inFolders)].find(
+    (path) => path.endsWith('.yaml') && existsSync(path),
+  )
+}
+
+/** Puts a manifest on the bench, or a dialect as the bare provider that is nothing else. */
+export async function putOnBench(source: Source, config: Config, env: Environment): Promise<OnBench> {
+  if (isDialect(source)) {
+    const { dialect, problems } = loadDialect(source)
+    return { problems, ...(dialect && { loaded: { provider: bareProvider(dialect), layers: [dialect.layer] } }) }
+  }
+  const { dialects, problems } = await dialectsFor(source, config)
+  const value = config.providers[basename(source.file, '.yaml')]
+  const blame: Source['problem'] = (_, message) => source.problem([], `in ${config.path}: ${message}`)
+  const read = loadManifest(source, { dialects, env, ...(value && { settings: { value, blame } }) })
+  return { ...read, problems: [...problems, ...read.problems] }
+}
+
+/** Whether a file is a dialect: by its place, else by what it says. */
+export function isDialect({ file, value }: Source): boolean {
+  if (basename(dirname(file)) === 'dialects') return true
+  return isObject(value) && value.dialect !== undefined && value.slug === undefined && value.base_url === undefined
+}
+
+/** The dialects beside a manifest, and those of the configuration; only the one it names is read. */
+async function dialectsFor(manifest: Source, { folders }: Config) {
+  const named = isObject(manifest.value) ? manifest.value.dialect : undefined
+  const beside = [join(folders.providers, 'dialects'), join(dirname(manifest.file), 'dialects')]
+  const dialects = new Map<string, Dialect | 'unusable'>()
+  const problems: Problem[] = []
+  for (const folder of new Set(beside)) {
+    const { sources } = await readFolder(folder)
+    for (const source of sources) {
+      const name = basename(source.file, '.yaml')
+      const read = name === named ? loadDialect(source) : undefined
+      problems.push(...(read?.problems ?? []))
+      dialects.set(name, read?.dialect ?? 'unusable')
+    }
+  }
+  return { dialects, problems }
+}
+
+/** What the catalog, the manifest and the settings know of a model. */
+export async function entryOf(
+  { slug, models }: Provider,
+  model: string,
+  config: Config,
+): Promise<ModelEntry | undefined> {
+  const { source } = await readSourceFile(join(config.folders.catalog, `${slug}.yaml`))
+  const { list } = source ? loadCatalog(source) : {}
+  const lists = [...(list ? [list] : []), { provider: slug, models }]
+  const settings = config.providers[slug]?.models
+  return createCatalog(settings ? [...lists, { provider: slug, models: settings }] : lists).find(slug, model)
+}
+
+/** Reads one YAML or JSON file. Throws an Error that says which and why. */
+export async function readInput(file: string): Promise<Source> {
+  const path = resolve(file)
+  const { source, problems } = await readSourceFile(path)
+  if (!source) throw new Error(problems[0] ? `${file} ${problems[0].message}` : `There is no file ${file}.`)
+  return source
+}

@@ -1,0 +1,139 @@
+import { statSync } from 'node:fs'
+import { readdir } from 'node:fs/promises'
+import { basename, dirname, join, resolve } from 'node:path'
+import { type Config, findConfig, loadConfig } from '../config.ts'
+import { isObject } from '../core/json.ts'
+import { loadCatalog, readFiles } from '../files.ts'
+import type { Environment } from '../manifest/environment.ts'
+import { proveExamples } from '../manifest/examples.ts'
+import { hasErrors, type Problem } from '../manifest/problem.ts'
+import type { Source } from '../manifest/source.ts'
+import { proveFiles } from '../snapshot.ts'
+import { isDialect, putOnBench, readInput } from './bench.ts'
+import { type Out, problemLine, readWords, wrongUsage } from './words.ts'
+
+/** What `inference-router check --help` says. */
+export const help = `Checks configuration, manifests, dialects and catalog, and runs their examples.
+
+  inference-router check [path…] [--config FILE] [--json]
+
+  path            a file or folder to check (default: the configuration and all it leads to)
+  --config FILE   the configuration (or INFERENCE_ROUTER_CONFIG; else ./config.yaml)
+  --json          print JSON: {checked, problems: [{file, line, column, message, severity}]}
+
+Each problem is one line, file:line:column: message. Exit code 1 when there is an error. Variables that are not set
+are no errors here: inference-router providers shows them.
+`
+
+/** Runs `inference-router check`. Returns the exit code. */
+export async function run(args: string[], out: Out): Promise<number> {
+  const form = { positionals: Number.POSITIVE_INFINITY, options: ['config'], flags: ['json'] }
+  const words = readWords(args, form, help, out)
+  if (typeof words === 'number') return words
+  const absent = words.positionals.find((path) => !statSync(path, { throwIfNoEntry: false }))
+  if (absent !== undefined) return wrongUsage(`There is no file or folder ${absent}.`, help, out)
+  const configPath = findConfig(words.options.config, process.env)
+  const checked =
+    words.positionals.length === 0
+      ? await checkConfig(configPath, process.env)
+      : await checkPaths(words.positionals, configPath, process.env)
+  const problems = inOrder(checked.problems)
+  if (words.flags.has('json')) {
+    out.stdout(`${JSON.stringify({ checked: checked.counts, problems }, null, 2)}\n`)
+  } else {
+    for (const problem of problems) out.stdout(problemLine(problem))
+    out.stdout(summary(checked.counts, problems))
+  }
+  return hasErrors(problems) ? 1 : 0
+}
+
+/** What was looked at, by kind. */
+type Counts = { providers: number; dialects: number; models: number; examples: number }
+type Checked = { counts: Counts; problems: Problem[] }
+
+async function checkConfig(path: string, env: Environment): Promise<Checked> {
+  const { config, source, problems } = await loadConfig(path, env)
+  if (!config) return { counts: { providers: 0, dialects: 0, models: 0, examples: 0 }, problems }
+  const files = await readFiles({ config, source, env, everything: true })
+  const layers = [...files.dialects.map(({ layer }) => layer), ...files.providers.map((one) => one.layers.at(-1))]
+  const counts = {
+    providers: files.providers.length,
+    dialects: files.dialects.length,
+    models: files.catalog.list().length,
+    examples: layers.reduce((count, layer) => count + (layer?.examples.length ?? 0), 0),
+  }
+  return { counts, problems: [...files.problems, ...(await proveFiles(files))] }
+}
+
+async function checkPaths(paths: readonly string[], configPath: string, env: Environment): Promise<Checked> {
+  const { config, problems: unusable } = await loadConfig(configPath, env)
+  const total: Checked = { counts: { providers: 0, dialects: 0, models: 0, examples: 0 }, problems: [] }
+  for (const file of new Set((await Promise.all(paths.map(filesIn))).flat())) {
+    const source = await readInput(file)
+    const checked = isConfig(source)
+      ? await checkConfig(source.file, env)
+      : config
+        ? await checkOne(source, config, env)
+        : { counts: {}, problems: unusable }
+    for (const [name, count] of Object.entries(checked.counts)) total.counts[name as keyof Counts] += count
+    total.problems.push(...checked.problems)
+  }
+  return total
+}
+
+async function filesIn(path: string): Promise<string[]> {
+  if (!statSync(path).isDirectory()) return [resolve(path)]
+  const names = await readdir(path, { recursive: true })
+  return names
+    .filter((name) => name.endsWith('.yaml') && !/(^|[\\/])(\.|node_modules)/.test(name))
+    .sort()
+    .map((name) => resolve(join(path, name)))
+}
+
+async function checkOne(source: Source, config: Config, env: Environment) {
+  if (isCatalog(source)) {
+    const { list, problems } = loadCatalog(source)
+    return { counts: { models: Object.keys(list?.models ?? {}).length }, problems }
+  }
+  const { loaded, problems } = await putOnBench(source, config, env)
+  const kind = isDialect(source) ? 'dialects' : 'providers'
+  if (!loaded) return { counts: { [kind]: 1 }, problems }
+  const { provider, layers } = loaded
+  const counts = { [kind]: 1, examples: layers.at(-1)?.examples.length ?? 0 }
+  return { counts, problems: [...problems, ...(await proveExamples(provider, layers))] }
+}
+
+/** A file's kind: by its place, else by what it says. */
+function isConfig({ file, value }: Source): boolean {
+  if (/^config\b/.test(basename(file))) return true
+  return isObject(value) && ['server', 'store', 'folders', 'manage'].some((name) => value[name] !== undefined)
+}
+
+function isCatalog({ file, value }: Source): boolean {
+  if (basename(dirname(file)) === 'catalog') return true
+  return isObject(value) && value.provider !== undefined && value.slug === undefined
+}
+
+/** By file and place; the same problem, found on two ways, once. */
+function inOrder(problems: readonly Problem[]): Problem[] {
+  const once = new Map(problems.map((problem) => [problemLine(problem), problem]))
+  return [...once.values()].sort(
+    (one, other) =>
+      (one.file < other.file ? -1 : one.file > other.file ? 1 : 0) ||
+      one.line - other.line ||
+      one.column - other.column,
+  )
+}
+
+function summary({ providers, dialects, models, examples }: Counts, problems: readonly Problem[]): string {
+  const errors = problems.filter(({ severity }) => severity === 'error').length
+  const count = (number: number, what: string) => `${number} ${what}${number === 1 ? '' : 's'}`
+  const looked = [
+    count(providers, 'provider'),
+    count(dialects, 'dialect'),
+    count(models, 'model'),
+    count(examples, 'example'),
+  ]
+  const found = [count(errors, 'error'), count(problems.length - errors, 'warning')]
+  return `${looked.join(', ')}: ${problems.length === 0 ? 'no problems' : found.join(', ')}\n`
+}

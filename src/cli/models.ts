@@ -1,0 +1,86 @@
+import type { CatalogedModel } from '../catalog/catalog.ts'
+import type { ModelEntry } from '../catalog/model.ts'
+import { buildSnapshot, type Snapshot } from '../snapshot.ts'
+import { columns, type Out, problemLine, readWords } from './words.ts'
+
+/** What `inference-router models --help` says. */
+export const help = `The models that are loaded, with capabilities and prices.
+
+  inference-router models [--provider SLUG] [--config FILE] [--json]
+
+  --provider SLUG   the models of one provider only
+  --config FILE     the configuration (or INFERENCE_ROUTER_CONFIG; else ./config.yaml)
+  --json            print JSON: prices in USD per token, as in the catalog
+
+Prices in the table are USD per million tokens, of the lowest tier; + means that there are more tiers.
+SET names the environment variables without which a model cannot be called; clients do not see it until they are set.
+`
+
+/** Runs `inference-router models`. Returns the exit code. */
+export async function run(args: string[], out: Out): Promise<number> {
+  const words = readWords(args, { positionals: 0, options: ['provider', 'config'], flags: ['json'] }, help, out)
+  if (typeof words === 'number') return words
+  const { snapshot, problems } = await buildSnapshot(words.options.config, process.env)
+  for (const problem of problems) out.stderr(problemLine(problem))
+  if (!snapshot) return 1
+  const { provider } = words.options
+  if (provider !== undefined && !snapshot.providers.has(provider)) {
+    out.stderr(`There is no provider '${provider}'. There are: ${[...snapshot.providers.keys()].join(', ')}\n`)
+    return 1
+  }
+  const models = loadedModels(snapshot).filter((model) => provider === undefined || model.provider === provider)
+  out.stdout(words.flags.has('json') ? `${JSON.stringify(models.map(asJson), null, 2)}\n` : asTable(models))
+  return 0
+}
+
+/** A model, and the variables that its provider misses. */
+type LoadedModel = CatalogedModel & { missing: readonly string[] }
+
+function loadedModels({ catalog, providers }: Snapshot): LoadedModel[] {
+  return catalog.list().map((model) => ({ ...model, missing: providers.get(model.provider)?.missing ?? [] }))
+}
+
+function asJson({ provider, model, entry, missing }: LoadedModel) {
+  return { id: `${provider}/${model}`, provider, model, configured: missing.length === 0, missing, ...entry }
+}
+
+function asTable(models: readonly LoadedModel[]): string {
+  const head = ['MODEL', 'API', 'CONTEXT', 'OUTPUT', 'IN $/M', 'CACHED $/M', 'OUT $/M', 'CAN', 'SET']
+  const rows = models.map(({ provider, model, entry, missing }) => {
+    const [tier, ...more] = entry.pricing ?? []
+    const price = (usd: number | null | undefined) => (typeof usd === 'number' ? perMillion(usd) : '')
+    return [
+      `${provider}/${model}`,
+      entry.api,
+      String(entry.context_window ?? ''),
+      String(entry.max_output_tokens ?? ''),
+      `${price(tier?.input_price)}${more.length > 0 ? '+' : ''}`,
+      price(tier?.cached_price),
+      price(tier?.output_price),
+      abilities(entry),
+      missing.join(', '),
+    ]
+  })
+  return columns([head, ...rows])
+}
+
+/** Prices have at most six decimals per million tokens; what a float adds beyond is noise. */
+function perMillion(usdPerToken: number): string {
+  return String(Number((usdPerToken * 1e6).toFixed(6)))
+}
+
+const abilityNames = {
+  supports_vision: 'vision',
+  supports_tool_calling: 'tools',
+  supports_reasoning: 'reasoning',
+  supports_output_json_schema: 'schema',
+  supports_web_search: 'search',
+  supports_caching: 'caching',
+  supports_image_generation: 'images',
+  supports_computer_use: 'computer',
+} as const satisfies { [flag in keyof ModelEntry]?: string }
+
+function abilities(entry: ModelEntry): string {
+  const flags = Object.keys(abilityNames) as (keyof typeof abilityNames)[]
+  return flags.flatMap((flag) => (entry[flag] ? [abilityNames[flag]] : [])).join(' ')
+}

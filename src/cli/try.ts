@@ -1,0 +1,171 @@
+import { resolve } from 'node:path'
+import { chat } from '../api/chat/face.ts'
+import { type Config, findConfig, loadConfig } from '../config.ts'
+import { RouterError } from '../core/errors.ts'
+import type { FoldFacts } from '../core/fold.ts'
+import { isObject, type Json, type JsonObject } from '../core/json.ts'
+import type { NeutralRequest } from '../core/request.ts'
+import { readStream } from '../manifest/examples.ts'
+import { patchRequest, readReply, usedLosses, writeRequest } from '../manifest/exchange.ts'
+import type { Layer } from '../manifest/layer.ts'
+import { hasErrors } from '../manifest/problem.ts'
+import type { Provider } from '../manifest/provider.ts'
+import { sseFrames } from '../wire/sse.ts'
+import { entryOf, fileMeant, putOnBench, readInput } from './bench.ts'
+import { sideBySide } from './side-by-side.ts'
+import { type Out, problemLine, readWords, wrongUsage } from './words.ts'
+
+/** What `inference-router try --help` says. */
+export const help = `Shows what a mapping makes of an input, side by side. Nothing is sent anywhere.
+
+  inference-router try <manifest> [--request FILE] [--reply FILE] [--stream FILE] [options]
+
+  <manifest>      a file, the slug of a provider, or the name of a dialect
+  --request FILE  a request, neutral or of the chat API: what the provider would be sent, and what would be dropped
+  --reply FILE    a provider's whole answer: the neutral reply it means
+  --stream FILE   a provider's stream (server-sent events, one JSON per line, or a list): what each event means
+  --model NAME    the provider's model id, where the input does not say it
+  --config FILE   the configuration (or INFERENCE_ROUTER_CONFIG; else ./config.yaml)
+  --json          print JSON
+
+Without an input the examples of the manifest are tried. Files are JSON or YAML.
+`
+
+const form = { positionals: 1, options: ['request', 'reply', 'stream', 'model', 'config'], flags: ['json'] }
+
+/** Runs `inference-router try`. Returns the exit code. */
+export async function run(args: string[], out: Out): Promise<number> {
+  const words = readWords(args, form, help, out)
+  if (typeof words === 'number') return words
+  const [word] = words.positionals
+  if (word === undefined) return wrongUsage('Say which manifest: try <manifest>', help, out)
+  const { config, problems: unusable } = await loadConfig(findConfig(words.options.config, process.env), process.env)
+  for (const problem of unusable) out.stderr(problemLine(problem))
+  if (!config) return 1
+  const file = fileMeant(word, config)
+  if (file === undefined)
+    return wrongUsage(`There is no manifest ${word}, as a file or in ${config.folders.providers}.`, help, out)
+  try {
+    const { loaded, problems } = await putOnBench(await readInput(file), config, process.env)
+    for (const problem of problems) out.stderr(problemLine(problem))
+    if (!loaded || hasErrors(problems)) return 1
+    const trials = await trialsOf(words.options, loaded, config)
+    out.stdout(words.flags.has('json') ? `${JSON.stringify(trials, null, 2)}\n` : trials.map(shown).join('\n'))
+    return 0
+  } catch (error) {
+    out.stderr(`${(error as Error).message}\n`)
+    return 1
+  }
+}
+
+/** One input and what came of it; `notes` are what else there is to say. */
+type Trial = { name: string; steps: { input: Json; output: Json }[]; notes: { [name: string]: Json } }
+
+type Loaded = { provider: Provider; layers: Layer[] }
+
+async function trialsOf(
+  { request, reply, stream, model }: { readonly [name: string]: string | undefined },
+  { provider, layers }: Loaded,
+  config: Config,
+): Promise<Trial[]> {
+  const trials: Trial[] = []
+  if (request !== undefined) trials.push(await tryRequest(provider, await objectIn(request), model, config))
+  if (reply !== undefined) trials.push(await tryReply(provider, await objectIn(reply)))
+  if (stream !== undefined) trials.push(await tryStream(provider, await framesIn(stream)))
+  if (trials.length > 0) return trials
+  const examples = layers.flatMap((layer) => layer.examples)
+  if (examples.length === 0)
+    throw new Error('There are no examples to try: name an input with --request, --reply or --stream.')
+  for (const example of examples) {
+    const tried: Trial[] = []
+    if (example.request) tried.push(await tryRequest(provider, example.request as JsonObject, model, config))
+    if (example.answers) tried.push(await tryReply(provider, example.answers))
+    if (example.events) tried.push(await tryStream(provider, example.events))
+    trials.push(...tried.map((trial) => ({ ...trial, name: `${example.name}: ${trial.name}` })))
+  }
+  return trials
+}
+
+async function tryRequest(
+  provider: Provider,
+  input: JsonObject,
+  named: string | undefined,
+  config: Config,
+): Promise<Trial> {
+  const isChat = [input.messages].flat().some((message) => isObject(message) && message.content !== undefined)
+  const read = isChat
+    ? chat.read({ model: named ?? 'model', ...input })
+    : ({ model: 'model', messages: [], ...input, origin: { api: 'chat', body: {} } } as unknown as NeutralRequest)
+  const prefix = `${provider.slug}/`
+  const model = named ?? (read.model.startsWith(prefix) ? read.model.slice(prefix.length) : read.model)
+  const entry = await entryOf(provider, model, config)
+  const target = { model, ...(entry && { entry }) }
+  // As the router does it: a body of the provider's own format is edited, any other is rebuilt.
+  if (isChat && provider.sameAs === chat.api) {
+    const dropped = await usedLosses(provider, read, target)
+    const edited = chat.editRequest(input, { model, stream: read.stream === true, dropped })
+    const body = await patchRequest(provider, edited)
+    return { name: 'request (same format: edited)', steps: [{ input, output: body }], notes: { dropped } }
+  }
+  const { body, dropped } = await writeRequest(provider, read, target)
+  return { name: 'request', steps: [{ input, output: body }], notes: { dropped } }
+}
+
+async function tryReply(provider: Provider, answer: JsonObject): Promise<Trial> {
+  const { reply, error } = await readReply(provider, answer, foldFacts(provider))
+  const means = reply as unknown as JsonObject
+  return { name: 'reply', steps: [{ input: answer, output: means }], notes: error ? { error: error as Json } : {} }
+}
+
+async function tryStream(provider: Provider, frames: readonly (JsonObject | string)[]): Promise<Trial> {
+  const { events, complete, ...means } = await readStream(provider, frames, foldFacts(provider))
+  const steps = frames.map((input, index) => ({ input, output: events[index] ?? 'the end of the stream' }))
+  return { name: 'stream', steps, notes: { means, complete } }
+}
+
+/** Facts that make the same input give the same output. */
+function foldFacts({ maker }: Provider): FoldFacts {
+  return { maker, newId: () => 'made-up-id', now: () => 0 }
+}
+
+async function objectIn(file: string): Promise<JsonObject> {
+  const { value, problems } = await readInput(file)
+  const [problem] = problems
+  if (problem) throw new Error(problemLine(problem).trim())
+  if (!isObject(value)) throw new RouterError('invalid_request', `${file} must hold one JSON object.`)
+  return value
+}
+
+/** Events as `readStream` takes them: an event name that was on the wire stays beside its data. */
+async function framesIn(file: string): Promise<(JsonObject | string)[]> {
+  const { text, value } = await readInput(file)
+  if (Array.isArray(value)) return value as (JsonObject | string)[]
+  if (!/^(?:data|event):/m.test(text)) {
+    const lines = text.split('\n').filter((line) => line.trim() !== '')
+    return lines.map((line, index) => parsed(line, `${resolve(file)}:${index + 1}`))
+  }
+  const frames: (JsonObject | string)[] = []
+  for await (const batch of sseFrames(once(text))) {
+    for (const { event, data } of batch) {
+      const payload = data.trimStart().startsWith('{') ? parsed(data, file) : data
+      frames.push(event === undefined || typeof payload === 'string' ? payload : { event, data: payload })
+    }
+  }
+  return frames
+}
+
+async function* once(text: string): AsyncGenerator<Uint8Array> {
+  yield new TextEncoder().encode(text)
+}
+
+function parsed(text: string, where: string): JsonObject {
+  const value: unknown = JSON.parse(text)
+  if (!isObject(value)) throw new Error(`${where}: an event must be a JSON object.`)
+  return value
+}
+
+function shown({ name, steps, notes }: Trial): string {
+  const pairs = steps.map(({ input, output }) => sideBySide(input, output, process.stdout.columns))
+  const said = Object.entries(notes).map(([note, value]) => `${note}: ${JSON.stringify(value, null, 2)}\n`)
+  return `── ${name}\n${pairs.join('\n')}${said.join('')}`
+}

@@ -1,0 +1,85 @@
+import { readdirSync, readFileSync } from 'node:fs'
+import { basename, join } from 'node:path'
+import { describe, expect, test } from 'vitest'
+import { parse } from 'yaml'
+import type { ModelEntry } from '../src/catalog/model.ts'
+import { checkSchema } from '../src/manifest/schema.ts'
+import { readSource } from '../src/manifest/source.ts'
+
+const root = join(import.meta.dirname, '..')
+const sources = readdirSync(join(root, 'catalog'))
+  .filter((name) => name.endsWith('.yaml'))
+  .map((name) => readSource(`catalog/${name}`, readFileSync(join(root, 'catalog', name), 'utf8')))
+
+type File = { provider: string; defaults?: Partial<ModelEntry>; models: { [id: string]: Partial<ModelEntry> } }
+
+/** They pass on what the models behind them cost. */
+const unpriced = new Set(['groq/compound', 'groq/compound-mini'])
+
+/** A token of any model costs less than this. USD. */
+const dearest = 0.001
+
+describe.each(sources)('$file', (source) => {
+  const { provider, defaults = {}, models } = source.value as File
+  const entries = Object.entries(models).map(([id, own]) => ({ id, entry: { ...defaults, ...own } as ModelEntry }))
+
+  test('is what its schema accepts, of a provider that has a manifest', () => {
+    expect(source.problems).toEqual([])
+    expect(checkSchema(source, 'catalog')).toEqual([])
+    expect(provider).toBe(basename(source.file, '.yaml'))
+    expect(readdirSync(join(root, 'providers'))).toContain(`${provider}.yaml`)
+  })
+
+  test('says the same to the quick reader and to the whole parser', () => {
+    expect(source.value).toEqual(parse(source.text))
+  })
+
+  test('names every model once, aliases included', () => {
+    const names = entries.flatMap(({ id, entry }) => [id, ...(entry.aliases ?? [])])
+    expect(names.filter((name, index) => names.indexOf(name) !== index)).toEqual([])
+  })
+
+  test('has facts and prices that can be', () => {
+    for (const { id, entry } of entries) {
+      expect(entry.api, id).toBe('chat')
+      expect(entry.model_canonical_name, id).toMatch(/\w/)
+      if (entry.created !== undefined) expect(new Date(entry.created * 1_000).getFullYear(), id).toBeGreaterThan(2020)
+      const thresholds = (entry.pricing ?? []).map((tier) => tier.prompt_tokens_threshold)
+      expect(thresholds, id).toEqual(thresholds.toSorted((a, b) => a - b))
+      expect(thresholds[0], id).toBe(unpriced.has(id) ? undefined : 0)
+      for (const { prompt_tokens_threshold, ...prices } of entry.pricing ?? []) {
+        for (const price of Object.values(prices)) if (price !== null) expect(price, id).toBeLessThan(dearest)
+        const { input_price: input, cached_price: cached, output_price: output } = prices
+        // What slips by a unit shows here: no model sells its words for a tenth of what it takes to read.
+        expect((output ?? 0) * 10, id).toBeGreaterThanOrEqual(input ?? 0)
+        expect(cached ?? 0, id).toBeLessThanOrEqual(input ?? 0)
+      }
+    }
+  })
+})
+
+test('all shipped models are there', () => {
+  const count = sources.reduce((sum, { value }) => sum + Object.keys((value as File).models).length, 0)
+  expect(sources).toHaveLength(10)
+  expect(count).toBeGreaterThanOrEqual(568)
+})
+
+test('long-context prices rise with the prompt', () => {
+  const file = sources.find(({ file }) => file.endsWith('openai.yaml'))?.value as File | undefined
+  expect(file?.models['gpt-6.2-sol']?.pricing).toEqual([
+    { prompt_tokens_threshold: 0, input_price: 2e-6, caching_price: 2.5e-6, cached_price: 1e-7, output_price: 1e-5 },
+    {
+      prompt_tokens_threshold: 272_000,
+      input_price: 4e-6,
+      caching_price: 5e-6,
+      cached_price: 2e-7,
+      output_price: 1.5e-5,
+    },
+  ])
+})
+
+test('the whole folder is read within a quarter of a second', () => {
+  const begun = performance.now()
+  for (const { file, text } of sources) readSource(file, text)
+  expect(performance.now() - begun).toBeLessThan(250)
+})
