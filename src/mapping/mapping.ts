@@ -1,4 +1,11 @@
 import jsonata from 'jsonata'
+import { compileTree, type Program } from './compile/compile.ts'
+import { Uncompilable } from './compile/generator.ts'
+import { Fault } from './compile/runtime/fault.ts'
+import { libraryWith } from './compile/runtime/library.ts'
+import { type Bounds, begin, defaultBounds } from './compile/runtime/limits.ts'
+import { output } from './compile/runtime/output.ts'
+import { boundedPattern } from './compile/runtime/regex.ts'
 import { functions } from './functions.ts'
 
 /** A JSONata text made ready to run. */
@@ -6,9 +13,21 @@ export type Mapping = {
   readonly text: string
   /** Names of the input's own members that the text reads from the top level: what it can possibly take over. */
   readonly reads: ReadonlySet<string>
-  /** Plain JSON in, plain JSON out (undefined when nothing matched). Throws MappingError. */
+  /** Whether the text became JavaScript: then `run` never gives a promise. */
+  readonly compiled: boolean
+  /** The construct that only the library can run, when not compiled. */
+  readonly fallback?: string
+  /**
+   * Plain JSON in, plain JSON out (undefined when nothing matched). The result may share parts with the input, so
+   * neither is to be changed afterwards. Throws MappingError; when not compiled, the promise is rejected with it.
+   */
   run(input: unknown): unknown | Promise<unknown>
+  /** The JavaScript made from the text, or why there is none. */
+  explain(): string
 }
+
+/** How a mapping is read: for tests that need other bounds than the defaults, or variables. */
+export type ReadOptions = { bounds?: Readonly<Bounds>; variables?: Readonly<Record<string, unknown>> }
 
 /** A mapping that cannot be read, or that failed on an input. `position` counts characters of the text from 0. */
 export class MappingError extends Error {
@@ -23,37 +42,84 @@ export class MappingError extends Error {
   }
 }
 
-/** Bounds of one run: far above what a mapping needs, low enough that a hostile one cannot hold the process. */
-const guards = { timeout: 1_000, stack: 500, sequence: 100_000 }
+/** Bounds of an interpreted run, as the library counts them. */
+const guards = { timeout: 1_000, stack: 500, sequence: 100_000, RegexEngine: BoundedRegExp }
+
+const library = libraryWith(functions)
 
 /** Reads a JSONata text. Throws MappingError with a position when it is not JSONata. */
-export function readMapping(text: string): Mapping {
+export function readMapping(text: string, options: ReadOptions = {}): Mapping {
   const expression = parse(text)
-  for (const [name, { run, signature }] of Object.entries(functions)) {
-    expression.registerFunction(name, run as (...args: unknown[]) => unknown, signature)
-  }
-  return {
-    text,
-    reads: topLevelNames(expression.ast()),
-    // A bindings object gives every run an environment of its own.
-    run: (input) => expression.evaluate(input, {}).then(plain, fail),
+  const reads = topLevelNames(expression.ast())
+  try {
+    const program = compileTree(expression.ast(), library, new Set(Object.keys(options.variables ?? {})))
+    return { text, reads, compiled: true, run: runner(program, options), explain: () => program.source }
+  } catch (error) {
+    if (!(error instanceof Uncompilable)) return fail(error)
+    return { text, reads, compiled: false, ...interpreted(expression, error.construct, options) }
   }
 }
 
 function parse(text: string): jsonata.Expression {
   try {
-    return jsonata(text, guards as jsonata.JsonataOptions)
+    return jsonata(text, guards as unknown as jsonata.JsonataOptions)
   } catch (error) {
     return fail(error)
   }
 }
 
+function runner({ run, plain }: Program, options: ReadOptions): Mapping['run'] {
+  const { bounds = defaultBounds, variables } = options
+  return (input) => {
+    begin(bounds)
+    try {
+      const result = run(input, variables)
+      return plain ? result : output(result)
+    } catch (error) {
+      return fail(error)
+    }
+  }
+}
+
+/** What stays with the library. */
+function interpreted(expression: jsonata.Expression, construct: string, options: ReadOptions) {
+  for (const [name, { run, signature }] of Object.entries(functions)) {
+    expression.registerFunction(name, run as (...args: unknown[]) => unknown, signature)
+  }
+  // One call of these may take without end, and the library only looks at the clock between calls.
+  for (const name of ['formatNumber', 'formatInteger', 'pad', 'toMillis']) {
+    const native = library[name]?.native
+    if (!native) continue
+    const bounded = (...args: unknown[]): unknown => {
+      begin(defaultBounds)
+      return native.run(...args)
+    }
+    expression.registerFunction(name, bounded, native.signature)
+  }
+  return {
+    fallback: construct,
+    // A bindings object gives every run an environment of its own.
+    run: (input: unknown) => expression.evaluate(input, { ...options.variables }).then(plainJson, fail),
+    explain: () => `// Interpreted: ${construct} is not compiled.`,
+  }
+}
+
 /** Results of the library carry null prototypes and enumerable bookkeeping on arrays: JSON text drops both. */
-function plain(result: unknown): unknown {
-  return result === undefined ? undefined : JSON.parse(JSON.stringify(result))
+function plainJson(result: unknown): unknown {
+  const text = JSON.stringify(result)
+  return text === undefined ? undefined : JSON.parse(text)
+}
+
+/** The library makes its regular expressions by `new`. */
+function BoundedRegExp(pattern: RegExp): RegExp {
+  return boundedPattern(pattern)
 }
 
 function fail(error: unknown): never {
+  if (error instanceof RangeError) {
+    const fault = new Fault(/stack/i.test(error.message) ? 'D1011' : 'D1014')
+    throw new MappingError(fault.message, fault.code)
+  }
   const { message, code, position } = error as { message?: string; code?: string; position?: number }
   throw new MappingError(message ?? String(error), code ?? 'mapping', position)
 }

@@ -1,0 +1,47 @@
+import { any, type Code, constant, type Generator, literal, type Node } from './generator.ts'
+
+/** A call of the function that reads these names from a value, which stands in the preamble. */
+export function accessor(
+  generator: Generator,
+  path: readonly string[],
+  input: string,
+  ends: boolean,
+  keep: boolean,
+): Code {
+  const meaning = `${ends ? 'value' : 'items'}${keep ? '[]' : ''} ${JSON.stringify(path)}`
+  const name = constant(generator, meaning, path.join('_'), () => accessorText(path, ends, keep))
+  return any(`${name}(${input})`, { plain: false })
+}
+
+function accessorText(path: readonly string[], ends: boolean, keep: boolean): string {
+  const rest = (value: string, index: number): string =>
+    `$.names(${value}, ${literal(path)}, ${index}, ${ends}, ${keep})`
+  const lines = path.map((name, index) => {
+    const from = index === 0 ? 'from' : `step${index}`
+    return `  if (!$.isRecord(${from})) return ${rest(from, index)}\n  const step${index + 1} = ${read(from, name)}`
+  })
+  const last = `step${path.length}`
+  const list = ends ? `$.one(${last}, ${keep})` : `$.items(${last})`
+  const result = keep ? list : `$.isArray(${last}) ? ${list} : ${last}`
+  return `(from) => {\n${lines.join('\n')}\n  return ${result}\n}`
+}
+
+/** Names that every object inherits are read as own members only; no other name can be inherited by plain JSON. */
+function read(from: string, name: string): string {
+  if (name in Object.prototype) return `$.own(${from}, ${literal(name)})`
+  return /^[A-Za-z_]\w*$/.test(name) ? `${from}.${name}` : `${from}[${literal(name)}]`
+}
+
+/** A single name read from one item. */
+export function name(generator: Generator, node: Node, item: string): Code {
+  const text = node.value as string
+  const keep = node.keepArray === true
+  const access = constant(generator, `member ${literal(text)} ${keep}`, text, () => memberText(text, keep))
+  return any(`${access}(${item})`)
+}
+
+function memberText(name: string, keep: boolean): string {
+  const lists = `$.member(from, ${literal(name)}, ${keep})`
+  const value = read('from', name)
+  return keep ? `(from) => ${lists}` : `(from) => $.isRecord(from) ? $.collapse(${value}) : ${lists}`
+}

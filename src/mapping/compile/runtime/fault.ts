@@ -1,0 +1,34 @@
+import { messages } from './messages.ts'
+
+/** A failure inside a compiled mapping: `code` is JSONata's own where JSONata has one. */
+export class Fault extends Error {
+  readonly code: string
+  position: number | undefined
+  token: string | undefined
+
+  constructor(code: string, position?: number, facts: Facts = {}) {
+    super(describe(code, facts))
+    this.name = 'Fault'
+    this.code = code
+    this.position = position
+    this.token = facts.token
+  }
+}
+
+/** What a message template may name. */
+export type Facts = { token?: string | undefined; [name: string]: unknown }
+
+/** The text for an error code, with its inserts filled in as the library does. */
+export function describe(code: string, facts: Facts): string {
+  const template = messages[code] ?? code
+  return template
+    .replace(/\{\{\{([^}]+)\}\}\}/g, (_, name: string) => String(facts[name]))
+    .replace(/\{\{([^}]+)\}\}/g, (_, name: string) => shorten(facts[name]))
+}
+
+/** Values come from clients and providers: a message quotes at most a line of them. */
+function shorten(value: unknown): string {
+  if (typeof value === 'string') return JSON.stringify(value.slice(0, 200))
+  if (value === null || typeof value !== 'object') return String(value)
+  return Array.isArray(value) ? `an array of ${value.length}` : 'an object'
+}

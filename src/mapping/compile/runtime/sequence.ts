@@ -1,0 +1,141 @@
+import { boundedSize, spend } from './limits.ts'
+
+/**
+ * A list with JSONata's bookkeeping: `sequence` marks a result of navigation (one item stands for itself, none for
+ * nothing), `keepSingleton` a sequence that stays a list, `cons` an array constructor inside a path, `outerWrapper`
+ * the list around an input that is itself an array.
+ */
+export type Sequence = unknown[] & {
+  sequence?: boolean
+  keepSingleton?: boolean
+  cons?: boolean
+  outerWrapper?: boolean
+}
+
+/** Marks a fresh list as a sequence. */
+export function sequence(items: unknown[] = []): Sequence {
+  const made = items as Sequence
+  made.sequence = true
+  return made
+}
+
+/** Whether a value is a list that came from navigation. */
+export function isSequence(value: unknown): value is Sequence {
+  return Array.isArray(value) && (value as Sequence).sequence === true
+}
+
+/** Whether a value is an object of named members. */
+export function isRecord(value: unknown): value is Record<string, unknown> {
+  return typeof value === 'object' && value !== null && !Array.isArray(value)
+}
+
+/** What every expression does with its result last: no item is nothing, one item is the item. */
+export function collapse(value: unknown, keep = false): unknown {
+  if (!isSequence(value)) return value
+  if (keep) value.keepSingleton = true
+  if (value.length > 1) return value
+  if (value.length === 0) return undefined
+  return value.keepSingleton ? value : value[0]
+}
+
+/** The context value `$`: an input array stands in a wrapper of its own. */
+export function self(context: unknown): unknown {
+  if (!Array.isArray(context)) return context
+  return collapse((context as Sequence).outerWrapper ? context[0] : context)
+}
+
+/** The context of a run. */
+export function rootContext(input: unknown): unknown {
+  if (!Array.isArray(input)) return input
+  const wrapper = sequence([input])
+  wrapper.outerWrapper = true
+  return wrapper
+}
+
+/** An own member of a value, or of each item of a list. */
+export function lookup(value: unknown, name: string): unknown {
+  if (Array.isArray(value)) {
+    spend(value.length)
+    const found = sequence()
+    for (const item of value) {
+      const member = lookup(item, name)
+      if (Array.isArray(member)) for (const each of member) found.push(each)
+      else if (member !== undefined) found.push(member)
+    }
+    return found
+  }
+  if (typeof value !== 'object' || value === null || !Object.hasOwn(value, name)) return undefined
+  return (value as Record<string, unknown>)[name]
+}
+
+/** The value of a name as an expression of its own. */
+export function member(value: unknown, name: string, keep = false): unknown {
+  return collapse(lookup(value, name), keep)
+}
+
+/** An own member of a record whose name also stands on Object.prototype. */
+export function own(record: object, name: string): unknown {
+  return Object.hasOwn(record, name) ? (record as Record<string, unknown>)[name] : undefined
+}
+
+/** Sets a member; `__proto__` is a name like any other. */
+export function put(record: object, name: string, value: unknown): void {
+  if (name === '__proto__') {
+    Object.defineProperty(record, name, { value, enumerable: true, configurable: true, writable: true })
+  } else (record as Record<string, unknown>)[name] = value
+}
+
+/** A value as the items of an array constructor. */
+export function list(value: unknown): unknown[] {
+  return value === undefined ? [] : extend([], value)
+}
+
+/** The values of an array constructor: those marked whole are one item each, others give their items. */
+export function lists(values: readonly unknown[], whole: readonly boolean[]): unknown[] {
+  const made: unknown[] = []
+  values.forEach((value, index) => {
+    if (value === undefined) return
+    if (whole[index]) made.push(value)
+    else extend(made, value)
+  })
+  return made
+}
+
+/** Marks a list as made by an array constructor inside a path. */
+export function constructed(made: Sequence): Sequence {
+  made.cons = true
+  return made
+}
+
+/** The context as a list, for an array constructor at the start of a path. */
+export function asList(context: unknown): unknown[] {
+  return Array.isArray(context) ? context : sequence([context])
+}
+
+/** The items between two steps as a list. */
+export function listed(items: unknown): unknown[] {
+  if (Array.isArray(items)) return items
+  return items === undefined ? [] : [items]
+}
+
+/** Two values joined into one list; a missing one counts for nothing. */
+export function append(left: unknown, right: unknown): unknown {
+  if (left === undefined) return right
+  if (right === undefined) return left
+  const joined = Array.isArray(left) ? left.slice() : [left]
+  return extend(joined, right)
+}
+
+/** Adds a value to a list under construction: a list gives its items. */
+export function extend(list: unknown[], value: unknown): unknown[] {
+  if (Array.isArray(value)) {
+    // Copying is cheaper than visiting.
+    spend(1 + ((list.length + value.length) >> 3))
+    boundedSize(list.length + value.length)
+    for (const item of value) list.push(item)
+  } else if (value !== undefined) {
+    boundedSize(list.length + 1)
+    list.push(value)
+  }
+  return list
+}

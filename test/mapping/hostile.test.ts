@@ -1,0 +1,172 @@
+import { expect, test } from 'vitest'
+import { MappingError, readMapping } from '../../src/mapping/mapping.ts'
+
+/** The error of a mapping, and how long it held the process. */
+function failure(text: string, input: unknown = {}): { code: string; message: string; ms: number } {
+  const start = performance.now()
+  try {
+    const mapping = readMapping(text)
+    expect(mapping.compiled).toBe(true)
+    mapping.run(input)
+  } catch (error) {
+    if (!(error instanceof MappingError)) throw error
+    return { code: error.code, message: error.message, ms: performance.now() - start }
+  }
+  throw new Error(`no failure: ${text}`)
+}
+
+const hostile: [what: string, text: string, code: string, input?: unknown][] = [
+  ['recursion without end', '($f := function($n) { 1 + $f($n) }; $f(1))', 'D1011'],
+  ['mutual recursion without end', '($f := function() { [$g()] }; $g := function() { [$f()] }; $f())', 'D1011'],
+  ['tail recursion without end', '($f := function() { $f() }; $f())', 'D1012'],
+  ['tail recursion that grows a list', '($f := function($l) { $f($append($l, $l)) }; $f([1, 2]))', 'D2015'],
+  ['tail recursion that grows a text', '($f := function($t) { $f($t & $t) }; $f("xx"))', 'D1014'],
+  ['tail recursion that grows an object', '($f := function($o) { $f({"a": $o, "b": $o}) }; $f(1))', 'D1012'],
+  ['an object that shares its parts', doubled('{"a": $, "b": $}'), 'D1012'],
+  ['text of an object that shares its parts', `$string(${doubled('{"a": $, "b": $}')})`, 'D1012'],
+  ['descendants of an object that shares its parts', `$count(${doubled('{"a": $, "b": $}')}.**)`, 'D1012'],
+  ['a range of a thousand million', '[1..1000000000]', 'D2014'],
+  ['a range above the bound', '[1..1000000]', 'D2015'],
+  ['nested loops', '$sum([1..99999].($x := $; [1..99999].($x * $)))', 'D1012'],
+  ['nested map', '$map([1..9999], function($x) { $map([1..9999], function($y) { $x }) })', 'D1012'],
+  ['a product of distinct items', '$distinct([1..99999].{"a": $})', 'D1012'],
+  ['a number format of infinity', '$formatNumber(1/0, "0.0e0")', 'D1001'],
+  ['letters of infinity', '$formatInteger(1/0, "a")', 'D1001'],
+  ['padding without end', '$pad("x", 1000000000)', 'D1014'],
+  ['a text replaced by itself', '$reduce([1..40], function($t) { $replace($t, "x", "xx") }, "x")', 'D3050'],
+  ['a text that doubles', '$reduce([1..40], function($t, $i) { $replace($t, "x", "xx") }, "x")', 'D1012'],
+  ['a joined text that doubles', '$reduce([1..60], function($t, $i) { $join([$t, $t]) }, "xx")', 'D1014'],
+  ['a sort that never agrees', '$sort([1..99999], function($a, $b) { true ~> $not() ~> $not() })', 'D1012'],
+  ['a regular expression with nested repetition, ignoring case', '$match(t, /^(a+)+$/i)', 'S0303'],
+  ['a regular expression with counted nested repetition', '$match(t, /(.*a){20}/)', 'S0303'],
+  ['a regular expression with a back reference', '$match(t, /^(a+)+\\1$/)', 'S0303'],
+  ['a regular expression with repetition in sequence', '$match(t, /a*a*a*a*a*a*b/i)', 'D1015'],
+]
+
+function doubled(step: string): string {
+  return `$reduce([1..40], function($x, $i) { $x.(${step}) }, {"c": 1})`
+}
+
+test.each(hostile)('%s is bounded', (_, text, code) => {
+  const found = failure(text, { t: `${'a'.repeat(50_000)}!` })
+  expect(found).toMatchObject({ code })
+  expect(found.message).not.toBe('')
+  expect(found.ms).toBeLessThan(3_000)
+})
+
+test('a regular expression with nested repetition runs in time linear in the text', () => {
+  const start = performance.now()
+  const mapping = readMapping('[$contains(t, /^(a+)+$/), $contains(t, /(a|a)*b/), $contains(t, /.*a.*a.*a.*a!/)]')
+  expect(mapping.run({ t: `${'a'.repeat(20_000)}!` })).toEqual([false, false, true])
+  expect(performance.now() - start).toBeLessThan(2_000)
+})
+
+test('a text nested too deeply is refused, or runs', () => {
+  for (const depth of [100, 1_000, 10_000, 100_000]) {
+    for (const [open, close] of [
+      ['(', ')'],
+      ['[', ']'],
+      ['{"a":', '}'],
+      ['$not(', ')'],
+      ['function(){', '}'],
+    ] as const) {
+      const text = `${open.repeat(depth)}1${close.repeat(depth)}`
+      try {
+        readMapping(text).run({})
+      } catch (error) {
+        expect(error).toBeInstanceOf(MappingError)
+      }
+    }
+  }
+})
+
+test('input nested too deeply is refused, or read', () => {
+  let input: unknown = 1
+  for (let depth = 0; depth < 100_000; depth++) input = { a: [input] }
+  for (const text of [
+    '**',
+    '$string($)',
+    '{"a": $, "b": a.a.a}',
+    '$ = $$.a',
+    '$ ~> |a|{"b":1}|',
+    '$spread($)',
+    '*.*',
+  ]) {
+    try {
+      readMapping(text).run(input)
+    } catch (error) {
+      expect(error).toBeInstanceOf(MappingError)
+    }
+  }
+})
+
+const inherited = ['__proto__', 'constructor', 'toString', 'hasOwnProperty', 'valueOf', '__defineGetter__', 'length']
+
+test.each(inherited)('the inherited name %s is just missing', (name) => {
+  for (const text of [`\`${name}\``, `a.\`${name}\``, `a.\`${name}\`.x`, `$lookup(a, "${name}")`, `a[\`${name}\`]`]) {
+    expect(readMapping(text).run({ a: { b: 1 } })).toBeUndefined()
+    expect(readMapping(text).run({ a: [1, 'x'] })).toBeUndefined()
+    expect(readMapping(text).run({ a: 'x' })).toBeUndefined()
+  }
+  expect(readMapping(`$${name}`).run({})).toBeUndefined()
+})
+
+test.each(inherited)('the name %s is an own member like any other where it is given', (name) => {
+  const input = JSON.parse(`{"${name}": {"x": 1}}`)
+  expect(readMapping(`\`${name}\`.x`).run(input)).toBe(1)
+  for (const text of [
+    `{"${name}": \`${name}\`}`,
+    `{"a": 1, "${name}": \`${name}\`, "b": 2}`,
+    `{$string("${name}"): \`${name}\`}`,
+    `$merge([{"${name}": 1}, {"a": 1}])`,
+    `$sift($, function($v, $k) { true })`,
+    `$ ~> |$|{"${name}": 2}|`,
+    `$spread($)`,
+  ]) {
+    const result = readMapping(text).run(input) as object
+    expect(Object.hasOwn(result, name)).toBe(true)
+    expect(Object.getPrototypeOf(result)).toBe(Object.prototype)
+  }
+  expect(({} as Record<string, unknown>).x).toBeUndefined()
+})
+
+test('names and literals of a text cannot become code', () => {
+  const marks = [
+    '"]; throw 1; ["',
+    "'); throw 1; ('",
+    '\u2028throw 1',
+    '\\"; throw 1; \\"',
+    '\u0024{throw 1}',
+    '*/ throw 1 /*',
+  ]
+  for (const mark of marks) {
+    const quoted = JSON.stringify(mark)
+    for (const text of [
+      `\`${mark}\``,
+      `a.\`${mark}\`.b`,
+      `{${quoted}: \`${mark}\`}`,
+      `${quoted} & a`,
+      `a[b = ${quoted}]`,
+    ]) {
+      const mapping = readMapping(text)
+      expect(mapping.compiled).toBe(true)
+      mapping.run({ [mark]: 1, a: { b: mark } })
+    }
+  }
+  expect(readMapping('($x"y\u2028\'z := 2; $x"y\u2028\'z + 1)').run({})).toBe(3)
+})
+
+test('a hostile run leaves nothing behind for the next one', () => {
+  failure('($f := function() { $f() }; $f())')
+  failure('($f := function($n) { 1 + $f($n) }; $f(1))')
+  expect(readMapping('$sum([1..1000].($ * 2))').run({})).toBe(1_001_000)
+})
+
+test('what the library interprets is bounded as well', async () => {
+  const mapping = readMapping('$eval("($f := function() { $f() }; $f())")')
+  expect(mapping.compiled).toBe(false)
+  expect(mapping.fallback).toBe('$eval')
+  await expect(mapping.run({})).rejects.toBeInstanceOf(MappingError)
+  const formatting = readMapping('$eval("$formatInteger(1/0, \'a\')")')
+  await expect(formatting.run({})).rejects.toBeInstanceOf(MappingError)
+})
