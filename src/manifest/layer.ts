@@ -128,7 +128,7 @@ function readChat(desk: Desk, chat: ChatFile): PartialChat {
 }
 
 /** Stands where a manifest says that an event means nothing. */
-const ignored: Mapping = { text: '', reads: new Set(), run: () => undefined }
+const ignored: Mapping = { text: '', reads: new Set(), compiled: true, run: () => undefined, explain: () => '' }
 
 function streamOf({ path, format, event_field, done }: NonNullable<ChatFile['stream']>): Partial<StreamForm> {
   return {
