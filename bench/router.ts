@@ -8,6 +8,7 @@ import { announce } from './measured.ts'
 
 const upstream = process.env.BENCH_UPSTREAM ?? ''
 const folder = mkdtempSync(join(tmpdir(), 'bench-router-'))
+const logs = mkdtempSync(join(tmpdir(), 'bench-router-log-'))
 const manifest = (slug: string, dialect: string, url: string) => `slug: ${slug}
 name: Bench
 base_url: ${url}
@@ -28,6 +29,6 @@ writeFileSync(join(folder, 'config.yaml'), 'server: { port: 0 }\nstore: { url: "
 const router = await startRouter({
   configPath: join(folder, 'config.yaml'),
   env: { ...process.env, INFERENCE_ROUTER_ADMIN_KEY: process.env.BENCH_KEY },
-  log: pino({ level: 'info' }, pino.destination({ dest: join(folder, 'log'), sync: true })),
+  log: pino({ level: 'info' }, pino.destination({ dest: join(logs, 'log'), sync: true })),
 })
 announce(router.url)
