@@ -101,7 +101,7 @@ function configOf(path: string, file: ConfigFile): Config {
       catalog: resolve(folder, catalog),
       plugins: resolve(folder, plugins),
     },
-    providers: Object.fromEntries(settings),
+    providers: Object.assign(Object.create(null), Object.fromEntries(settings)),
   }
 }
 

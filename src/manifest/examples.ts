@@ -1,3 +1,4 @@
+import { setImmediate } from 'node:timers/promises'
 import type { ProviderEvent } from '../core/events.ts'
 import { Fold, type FoldFacts } from '../core/fold.ts'
 import { isObject, type JsonObject } from '../core/json.ts'
@@ -17,6 +18,8 @@ export async function proveExamples(provider: Provider, layers: readonly Layer[]
   if (!layer) return []
   const problems: Problem[] = []
   for (const [index, example] of layer.examples.entries()) {
+    // Running streams get their turn between two examples.
+    await setImmediate()
     problems.push(...(await proveExample({ provider, layers, layer, example, at: ['examples', index] })))
   }
   return problems

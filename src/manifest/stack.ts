@@ -16,7 +16,8 @@ export const defaultTimeouts: Timeouts = {
 export function stack(layers: readonly Layer[]): Pick<Provider, 'errors' | 'traits'> & { headers: Layer['headers'] } {
   return {
     headers: Object.assign({}, ...layers.map(({ headers }) => headers)),
-    errors: Object.assign({}, ...layers.map(({ errors }) => errors)),
+    // Codes come from providers: a name that every object has must not be found in the table.
+    errors: Object.assign(Object.create(null), ...layers.map(({ errors }) => errors)),
     traits: layers.flatMap(({ traits }) => traits),
   }
 }

@@ -196,3 +196,7 @@ describe('a dialect', () => {
     expect(told(found)).toEqual(['5:10 the dialect `plain` has errors of its own'])
   })
 })
+
+test('a code that is a name of every object is not taken for an error of the table', () => {
+  expect(provider(`${acme}errors: { busy: rate_limited }\n`).errors.constructor).toBeUndefined()
+})
