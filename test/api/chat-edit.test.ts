@@ -215,6 +215,30 @@ describe('chunks of a provider of the same format', () => {
     ])
   })
 
+  it('have arguments for every call in the end, so that clients can read them', () => {
+    const call = (tool_calls: JsonObject[], finish_reason: string | null = null): JsonObject => {
+      return { ...shared, choices: [{ index: 0, delta: { tool_calls }, finish_reason }] }
+    }
+    const opened = (index: number, args?: string): JsonObject => {
+      return { index, id: `${index}`, function: { name: 'f', ...(args !== undefined && { arguments: args }) } }
+    }
+    const filled = (index: number): JsonObject => ({ index, function: { arguments: '{}' } })
+    const said = (chunks: JsonObject[]) => edited(chunks).map((chunk) => (chunk.choices as JsonObject[])[0]?.delta)
+    const done = { ...shared, choices: [{ index: 0, delta: {}, finish_reason: 'tool_calls' }] }
+    const [, second, , last] = said([
+      call([opened(0, ''), opened(1)]),
+      call([{ index: 0, function: { arguments: '' } }]),
+      call([{ index: 1, function: { arguments: '{"a":1}' } }]),
+      done,
+    ])
+    expect(second).toEqual({ tool_calls: [{ index: 0, function: { arguments: '' } }] })
+    expect(last).toEqual({ tool_calls: [filled(0)] })
+    expect(said([call([opened(0)], 'tool_calls')])).toEqual([{ tool_calls: [opened(0), filled(0)] }])
+    expect(said([call([opened(0, '{}')]), done]).at(-1)).toEqual({})
+    const cut = { ...shared, choices: [{ index: 0, delta: {}, finish_reason: 'length' }] }
+    expect(said([call([opened(0)]), cut]).at(-1)).toEqual({})
+  })
+
   it('are left as they are for everyone else', () => {
     const before = structuredClone(said)
     stream(true).frame(said)
@@ -255,11 +279,21 @@ describe('a reply of a provider of the same format', () => {
           role: 'assistant',
           content: null,
           refusal: null,
-          tool_calls: [{ id: '1', type: 'function', function: { name: 'f', arguments: '' } }],
+          tool_calls: [{ id: '1', type: 'function', function: { name: 'f', arguments: '{}' } }],
         },
         logprobs: null,
         finish_reason: 'tool_calls',
       },
+    ])
+  })
+
+  it('keeps arguments that were cut off before their first letter', () => {
+    const called = (args: JsonObject) => [{ id: '1', type: 'function', function: { name: 'f', ...args } }]
+    const cut = (args: JsonObject) => ({ message: { tool_calls: called(args) }, finish_reason: 'length' })
+    const choices = [cut({ arguments: '' }), cut({})]
+    expect(chat.editReply({ ...body, choices }, facts).choices).toMatchObject([
+      { message: { tool_calls: called({ arguments: '' }) } },
+      { message: { tool_calls: called({ arguments: '' }) } },
     ])
   })
 })

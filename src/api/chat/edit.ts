@@ -125,11 +125,16 @@ function completeChoice(choice: Json, index: number): Json {
   const said = isObject(choice.message) ? choice.message : {}
   const message: JsonObject = { role: 'assistant', content: null, refusal: null, ...said }
   for (const name of ['tool_calls', 'function_call', 'annotations']) if (message[name] === null) delete message[name]
-  if (Array.isArray(message.tool_calls)) message.tool_calls = message.tool_calls.map(completeCall)
+  if (Array.isArray(message.tool_calls)) {
+    const none = choice.finish_reason === 'length' ? '' : '{}'
+    message.tool_calls = message.tool_calls.map((call) => completeCall(call, none))
+  }
   return { index, logprobs: null, ...choice, message }
 }
 
-function completeCall(call: Json): Json {
+/** Clients read arguments as JSON: where none were said there are none. */
+function completeCall(call: Json, none: string): Json {
   if (!isObject(call) || !isObject(call.function)) return call
-  return { ...call, type: call.type ?? 'function', function: { arguments: '{}', ...call.function } }
+  const called = { ...call.function, arguments: call.function.arguments || none }
+  return { ...call, type: call.type ?? 'function', function: called }
 }

@@ -8,6 +8,8 @@ export class Frames {
   last: JsonObject | undefined
   readonly #model: string
   readonly #includeUsage: boolean
+  /** Whether each tool call has said an argument, by choice and call. */
+  readonly #calls = new Map<Json, Map<Json, boolean>>()
 
   constructor({ model, includeUsage }: { model: string; includeUsage: boolean }) {
     this.#model = model
@@ -30,9 +32,35 @@ export class Frames {
     chunk.object ||= chunkObject
     // The API leaves it away when there is none.
     if (chunk.system_fingerprint === null) chunk.system_fingerprint = undefined
-    chunk.choices = choices.every(isComplete) ? choices : choices.map(completeChoice)
+    const complete = choices.every(isComplete) ? choices : choices.map(completeChoice)
+    for (const choice of complete) this.#follow(choice)
+    chunk.choices = this.#calls.size > 0 ? complete.map((choice) => this.#withArguments(choice)) : complete
     if (this.#includeUsage) chunk.usage = null
     return `data: ${JSON.stringify(chunk)}\n\n`
+  }
+
+  #follow(choice: Json): void {
+    if (!isObject(choice) || !isObject(choice.delta) || !Array.isArray(choice.delta.tool_calls)) return
+    const { index = 0 } = choice
+    const calls = this.#calls.get(index) ?? new Map<Json, boolean>()
+    for (const [position, call] of choice.delta.tool_calls.entries()) {
+      if (!isObject(call) || !isObject(call.function)) continue
+      const at = call.index ?? position
+      calls.set(at, calls.get(at) || Boolean(call.function.arguments))
+    }
+    this.#calls.set(index, calls)
+  }
+
+  /** The end of a choice says what its calls never said: clients read arguments as JSON. Those cut off stay cut off. */
+  #withArguments(choice: Json): Json {
+    if (!isObject(choice) || !choice.finish_reason) return choice
+    const { index = 0, finish_reason, delta } = choice
+    const silent = [...(this.#calls.get(index) ?? [])].filter(([, spoken]) => !spoken)
+    this.#calls.delete(index)
+    if (silent.length === 0 || finish_reason === 'length' || !isObject(delta)) return choice
+    const said = Array.isArray(delta.tool_calls) ? delta.tool_calls : []
+    const none = silent.map(([at]) => ({ index: at, function: { arguments: '{}' } }))
+    return { ...choice, delta: { ...delta, tool_calls: [...said, ...none] } }
   }
 }
 
