@@ -17,7 +17,7 @@ export function readPlainYaml(text: string): unknown {
   }
 }
 
-/** A line that says something; a line that ends with `|` carries the block below it. */
+/** A line that says something; a line that ends with `|` or `|-` carries the block below it. */
 type Line = { indent: number; text: string; block?: string }
 type Reader = { lines: Line[]; next: number }
 
@@ -33,10 +33,12 @@ function significantLines(text: string): Line[] {
     if (content === '' || content.startsWith('#')) continue
     const line: Line = { indent: indentOf(raw), text: content }
     lines.push(line)
-    if (!content.endsWith(': |')) continue
+    const [, ending] = /: \|(-?)$/.exec(content) ?? []
+    if (ending === undefined) continue
     const start = next
     while (next < all.length && (isBlank(all[next]) || indentOf(all[next] as string) > line.indent)) next++
-    line.block = literal(all.slice(start, next))
+    const said = literal(all.slice(start, next))
+    line.block = ending === '-' ? said.slice(0, -1) : said
   }
   return lines
 }
@@ -102,7 +104,7 @@ function readMap(reader: Reader, indent: number): { [name: string]: unknown } {
     if (name === undefined || wordsWithMeaning.test(name) || Object.hasOwn(map, name)) throw notPlain
     reader.next++
     if (line.block !== undefined) {
-      if (rest !== '|') throw notPlain
+      if (rest !== '|' && rest !== '|-') throw notPlain
       map[name] = line.block
     } else if (rest === '' || rest.startsWith('#')) {
       map[name] = readNested(reader, indent)
@@ -134,7 +136,9 @@ function refuseContinuation({ lines, next }: Reader, indent: number): void {
 }
 
 const numberForm = /^(?:-?[1-9]\d*(?:\.\d+)?|-?0\.\d+|0)(?:[eE][-+]?\d+)?$/
-const wordForm = /^[A-Za-z_/$(^](?:[\w .,;/()@+%$=!?<>*&|'"^`[\]{}~-]|:(?=[^\s,[\]{}]))*$/
+/** Numbers in forms that are not usual: the whole parser knows what they mean. */
+const otherNumber = /^(?:0o[0-7]+|0x[\dA-Fa-f]+|\d+(?:\.\d*)?(?:[eE][-+]?\d+)?)$/
+const wordForm = /^[\w/$(^](?:[\w .,;/()@+%$=!?<>*&|'"^`[\]{}~-]|:(?=[^\s,[\]{}]))*$/
 const meanings: { [word: string]: unknown } = { true: true, false: false, null: null }
 
 function readScalar(written: string): unknown {
@@ -157,7 +161,7 @@ function unescaped(quoted: string): string {
 function readWord(word: string, form: RegExp): unknown {
   if (numberForm.test(word)) return Number(word)
   if (Object.hasOwn(meanings, word)) return meanings[word]
-  if (wordsWithMeaning.test(word) || !form.test(word)) throw notPlain
+  if (wordsWithMeaning.test(word) || otherNumber.test(word) || !form.test(word)) throw notPlain
   return word
 }
 
@@ -172,7 +176,7 @@ function readFlow(text: string): unknown {
 
 const flowQuoted = /(?:("(?:[^"\\]|\\.)*")|'([^']*)')(?= *[,\]}])/y
 const flowWord = /[^\s,[\]{}"':#&*!|>%@`?][^,[\]{}":#]*/y
-const flowWordForm = /^[A-Za-z_/$(^][\w ./()@+%$=;<>*&|^~?!'-]*$/
+const flowWordForm = /^[\w/$(^][\w ./()@+%$=;<>*&|^~?!'-]*$/
 const flowName = /(?:("(?:[^"\\]|\\.)*")|'([^']*)'|([A-Za-z_][\w./-]*)): */y
 
 function flowValue(flow: Flow): unknown {
