@@ -1,7 +1,7 @@
 import type OpenAI from 'openai'
 
-/** What a model says in one answer. Thoughts are sealed by providers that seal. */
-export type Said = { thought?: string; text?: string; calls?: SaidCall[] }
+/** What a model says in one answer. Thoughts are sealed by providers that seal; `ended` is why it was cut. */
+export type Said = { thought?: string; text?: string; calls?: SaidCall[]; ended?: 'length' | 'filter' }
 
 /** A call; `id` is completed by each provider in its own manner, and left out by those that may, where it says so. */
 export type SaidCall = { id: string; nameless?: true; name: string; arguments: object }

@@ -37,7 +37,8 @@ function blocks({ thought, text, calls = [] }: Said): Block[] {
   ]
 }
 
-const stopOf = ({ calls }: Said) => (calls ? 'tool_use' : 'end_turn')
+const stops = { length: 'max_tokens', filter: 'refusal' }
+const stopOf = ({ calls, ended }: Said) => (ended ? stops[ended] : calls ? 'tool_use' : 'end_turn')
 
 function frames(said: Said): string[] {
   const start = { ...message, content: [], stop_reason: null, usage: { ...input, output_tokens: 1 } }

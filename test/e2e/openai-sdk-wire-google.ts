@@ -15,6 +15,10 @@ const facts = { modelVersion: 'gemini-3.5-flash', responseId: 'mFNKaZ6UNKyMvdIP'
 
 const sealOf = (id: string) => Buffer.from(`seal of ${id}`).toString('base64')
 
+/** Tool calls have no reason of their own. */
+const reasons = { length: 'MAX_TOKENS', filter: 'SAFETY' }
+const reasonOf = ({ ended }: Said) => (ended ? reasons[ended] : 'STOP')
+
 /** Of parallel calls only the first is sealed. Ids are told or not. */
 const callParts = ({ calls = [] }: Said) =>
   calls.map(({ id, nameless, name, arguments: args }, index) => ({
@@ -36,7 +40,9 @@ function frames(said: Said): string[] {
     ...pieces(said.text ?? '').map((text) => frame(chunk([{ text }]))),
     ...callParts(said).map((part) => frame(chunk([part]))),
     // The last chunk of a text holds nothing but a seal.
-    frame(chunk([{ text: '', ...(said.text && { thoughtSignature: sealOf('text') }) }], { finishReason: 'STOP' })),
+    frame(
+      chunk([{ text: '', ...(said.text && { thoughtSignature: sealOf('text') }) }], { finishReason: reasonOf(said) }),
+    ),
   ]
 }
 
@@ -133,7 +139,7 @@ export const googleWire: Wire = {
   }),
   whole: (said) => {
     const text = said.text === undefined ? [] : [{ text: said.text, thoughtSignature: sealOf('text') }]
-    return chunk([...thoughtParts(said), ...text, ...callParts(said)], { finishReason: 'STOP' })
+    return chunk([...thoughtParts(said), ...text, ...callParts(said)], { finishReason: reasonOf(said) })
   },
   frames,
   failure: frame({ error: { code: 503, message: 'The model is overloaded.', status: 'UNAVAILABLE' } }),

@@ -35,7 +35,8 @@ const messageOf = (said: Said) => ({
   annotations: [],
 })
 
-const finishOf = ({ calls }: Said) => (calls ? 'tool_calls' : 'stop')
+const finishes = { length: 'length', filter: 'content_filter' }
+const finishOf = ({ calls, ended }: Said) => (ended ? finishes[ended] : calls ? 'tool_calls' : 'stop')
 
 const chunk = (choices: object[], used: object | null = null) =>
   frame({ ...named, object: 'chat.completion.chunk', model: 'gpt-4o-mini-2024-07-18', choices, usage: used })

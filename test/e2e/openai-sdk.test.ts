@@ -1,4 +1,5 @@
 import OpenAI, { type APIError } from 'openai'
+import { ContentFilterFinishReasonError, LengthFinishReasonError } from 'openai/core/error'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import { type LoopbackProvider, pause, within } from '../helpers/provider.ts'
 import { type TestRouter, testRouter } from '../helpers/router.ts'
@@ -58,8 +59,11 @@ const pending: Record<string, string> = {
 
 const results = new Map<string, Map<string, string>>()
 
+/** One cell; it answers '-' where a way has no such thing. */
+type Cell = (way: Way) => Promise<unknown>
+
 /** A row of the table: one feature, every way. After a talk the provider must have been asked exactly what it expects. */
-function feature(name: string, talk: Talk | undefined, run: (way: Way) => Promise<void>, options = {}): void {
+function feature(name: string, talk: Talk | undefined, run: Cell, options = {}): void {
   describe(name, options, () => {
     for (const column of ways) {
       const failing = pending[`${name}, ${column}`] !== undefined
@@ -69,16 +73,16 @@ function feature(name: string, talk: Talk | undefined, run: (way: Way) => Promis
         results.set(name, row.set(column, failing ? 'pending' : 'FAILED'))
         const way = wayTo(column)
         if (talk) way.provider?.play(talk)
-        await within(5_000, `${name} by ${column}`, run(way))
+        const result = await within(5_000, `${name} by ${column}`, run(way))
         way.provider?.check()
-        row.set(column, 'ok')
+        row.set(column, result === '-' ? '-' : 'ok')
       })
     }
   })
 }
 
 /** A row whose cells wait: all ways at the same time. */
-function atOnce(name: string, talk: Talk | undefined, run: (way: Way) => Promise<void>): void {
+function atOnce(name: string, talk: Talk | undefined, run: Cell): void {
   feature(name, talk, run, { concurrent: true })
 }
 
@@ -191,6 +195,26 @@ feature('.parse() with a JSON schema', 'schema', async (way) => {
 feature('.stream() with a JSON schema', 'schema streamed', async (way) => {
   const stream = client.chat.completions.stream({ ...place(way), stream_options: { include_usage: true } })
   expect(await stream.finalMessage()).toHaveProperty('parsed', { city: 'Paris', sunny: true })
+})
+
+feature('an answer cut by its limit: LengthFinishReasonError', undefined, async (way) => {
+  way.provider?.answer(
+    { body: way.wire?.whole({ text: '{"city":"Pa', ended: 'length' }) ?? {} },
+    { frames: way.wire?.frames({ text: '{"city":"Pa', ended: 'length' }) ?? [] },
+  )
+  const body = { ...place(way), max_completion_tokens: 2 }
+  await expect(client.chat.completions.parse(body)).rejects.toBeInstanceOf(LengthFinishReasonError)
+  const stream = client.chat.completions.stream(body)
+  await expect(stream.finalChatCompletion()).rejects.toBeInstanceOf(LengthFinishReasonError)
+})
+
+feature('an answer that was blocked: ContentFilterFinishReasonError', undefined, async (way) => {
+  // The simulator blocks nothing.
+  if (!way.wire) return '-'
+  way.provider?.answer({ body: way.wire.whole({ ended: 'filter' }) }, { frames: way.wire.frames({ ended: 'filter' }) })
+  await expect(client.chat.completions.parse(place(way))).rejects.toBeInstanceOf(ContentFilterFinishReasonError)
+  const stream = client.chat.completions.stream(place(way))
+  await expect(stream.finalChatCompletion()).rejects.toBeInstanceOf(ContentFilterFinishReasonError)
 })
 
 type Turn = (body: OpenAI.ChatCompletionCreateParamsNonStreaming) => Promise<OpenAI.ChatCompletion.Choice>
@@ -439,6 +463,15 @@ async function arrival({ provider }: Way): Promise<void> {
   if (!provider) return await pause(100)
   while (provider.received.length === 0) await pause(5)
 }
+
+atOnce('timeout of the SDK: APIConnectionTimeoutError', undefined, async (way) => {
+  way.provider?.answer('nothing')
+  const body = { model: way.trouble, messages: [user('please stall')] }
+  const error = await failureOf(client.chat.completions.create(body, { timeout: 200 }))
+  expect(error).toBeInstanceOf(OpenAI.APIConnectionTimeoutError)
+  await within(1_000, 'leaving the provider', way.provider?.received[0]?.left ?? Promise.resolve())
+  await expectNextCallWorks(way)
+})
 
 feature('abort in a stream: APIUserAbortError', undefined, async (way) => {
   way.provider?.answer(beginning(way, 'stay'))
