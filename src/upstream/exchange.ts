@@ -37,7 +37,7 @@ export async function exchange(
       ...provider.headers,
       ...credentialHeaders(provider),
     },
-    body: JSON.stringify(outgoing.body),
+    body: wellFormed(JSON.stringify(outgoing.body)),
     timeouts: provider.timeouts,
     signal: outgoing.signal,
     provider: provider.slug,
@@ -46,6 +46,13 @@ export async function exchange(
     throw refusal(provider, { status: incoming.status, headers: incoming.headers, text: await textOf(incoming) })
   }
   return stream ? await readStream(provider, incoming) : await readWhole(provider, incoming, outgoing.fold)
+}
+
+/** A text that was cut in the middle of a character: strict parsers refuse its half, so the sign for unknown stands in. */
+function wellFormed(json: string): string {
+  if (!json.includes('\\ud')) return json
+  // Escapes are taken one by one, so that an escaped backslash before the letters `ud` is not mistaken for one.
+  return json.replace(/\\(ud[89a-f][\da-f]{2}|.)/g, (whole, code) => (code.length > 1 ? '\\ufffd' : whole))
 }
 
 async function readWhole(provider: Provider, incoming: Incoming, fold: FoldFacts): Promise<Answer> {

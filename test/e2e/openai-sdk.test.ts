@@ -178,6 +178,15 @@ feature('.stream() and its events', 'helper', async (way) => {
   expectUsage(completion.usage, way)
 })
 
+feature('half a character, which providers refuse as broken JSON', undefined, async (way) => {
+  way.provider?.answer(...(way.provider ? [way.provider.greeting.whole] : []))
+  const cut = 'back\\ud83d slash, half a smile \ud83d'
+  const choice = onlyChoice(await client.chat.completions.create({ model: way.plain, messages: [user(cut)] }))
+  const arrived = way.provider ? JSON.stringify(way.provider.received[0]?.body) : (choice.message.content ?? '')
+  expect(arrived).toContain('half a smile \ufffd')
+  expect(JSON.stringify(arrived)).toContain('ud83d slash')
+})
+
 const place = (way: Way) => ({
   model: way.plain,
   messages: [user('Where?')],
