@@ -12,7 +12,7 @@ export type Facts = {
   seals: string[]
   citations: Citation[]
   searches: string[]
-  media: unknown[]
+  media: { data: string | undefined; media_type: string }[]
   opaque: unknown[]
   finish: string
   raw: string | undefined
@@ -25,14 +25,17 @@ export type Facts = {
 // biome-ignore lint/suspicious/noExplicitAny: recorded bodies have the shape of whoever sent them.
 export type Chunk = any
 
+/** Whether the recording is a stream: server-sent events, or an array of them. */
 export function isStream({ response }: Recording): boolean {
   return response.sse !== undefined || Array.isArray(response.body)
 }
 
+/** The events of a stream, or the whole answer as the only one. */
 export function chunksOf(recording: Recording): Chunk[] {
   return isStream(recording) ? recordedEvents(recording).map(({ data }) => JSON.parse(data)) : [recording.response.body]
 }
 
+/** What the events of an answer say together. */
 export function readIndependently(chunks: Chunk[]): Facts {
   const candidates = chunks.flatMap((chunk) => chunk.candidates?.[0] ?? [])
   const parts: Chunk[] = candidates.flatMap((candidate) => candidate.content?.parts ?? [])
@@ -113,6 +116,7 @@ function usageOf({ usageMetadata: counts = {}, modelVersion }: Chunk, grounding:
   return nonZero(usage)
 }
 
+/** Counts without those that are zero. */
 export function nonZero(usage: object): Facts['usage'] {
   return Object.fromEntries(Object.entries(usage).filter(([, count]) => count !== 0))
 }

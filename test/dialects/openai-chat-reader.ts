@@ -35,16 +35,19 @@ export type Facts = {
   usage: { [name: string]: number }
 }
 
+/** Whether the recording is a stream. */
 export function isStream({ response }: Recording): boolean {
   return response.sse !== undefined
 }
 
+/** The chunks of a recorded stream. */
 export function chunksOf(recording: Recording): Body[] {
   return recordedEvents(recording)
     .filter(({ data }) => data !== '[DONE]')
     .map(({ data }) => JSON.parse(data))
 }
 
+/** What a recorded answer says, whole or streamed; of several choices, the first. */
 export function readIndependently(recording: Recording): Facts {
   const chunks = isStream(recording) ? chunksOf(recording) : [recording.response.body]
   const choices: Body[] = chunks.flatMap(({ choices = [] }) => choices.filter(({ index }: Body) => !index))
@@ -131,6 +134,7 @@ function usageOf(counts: Body, { case: name }: Recording): Facts['usage'] {
   return nonZero(usage)
 }
 
+/** Counts without those that are zero. */
 export function nonZero(usage: object): Facts['usage'] {
   return Object.fromEntries(Object.entries(usage).filter(([, count]) => count !== 0))
 }

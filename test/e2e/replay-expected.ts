@@ -1,0 +1,165 @@
+import * as messages from '../dialects/anthropic-messages-reader.ts'
+import * as gemini from '../dialects/gemini-reader.ts'
+import * as chat from '../dialects/openai-chat-reader.ts'
+import { type Recording, recordedEvents } from '../helpers/recordings.ts'
+import { type Answer, type Body, isStreamed, streamOf, wholeOf } from './replay.ts'
+import type { Said } from './replay-client.ts'
+
+/** What a client must be told of a recording; `usage` by neutral class, `total` in the recording's own words. */
+export type Expected = {
+  said: Said
+  id: string | undefined
+  /** The provider's own word for how it ended, where ours is another. */
+  raw: string | undefined
+  stop: string | undefined
+  usage: { [name: string]: number }
+  /** All tokens as the provider sums them up; undefined when it does not. */
+  total: number | undefined
+  /** The same answer the other way: whole where the recording is a stream, streamed where it is whole. */
+  otherWay: Answer
+}
+
+/** Reads a recording with the reader of its format. */
+export function expectedOf(recording: Recording): Expected {
+  if (recording.dialect === 'anthropic-messages') return fromMessages(recording)
+  return recording.dialect === 'gemini' ? fromGemini(recording) : fromChat(recording)
+}
+
+/** What Chat Completions cannot say, or says as nothing. */
+const silent: Said = {
+  text: '',
+  reasoning: '',
+  refusal: '',
+  calls: [],
+  seals: [],
+  citations: [],
+  searches: [],
+  opaque: [],
+  media: [],
+  logprobs: 0,
+  finish: '',
+}
+
+function fromChat(recording: Recording): Expected {
+  const facts = chat.readIndependently(recording)
+  const { text, reasoning, refusal, calls, seals, citations, audio, logprobs, raw, usage, id } = facts
+  const counted = lastUsage(recording)
+  return {
+    said: {
+      ...silent,
+      text,
+      reasoning,
+      refusal,
+      calls,
+      seals: seals.toSorted(),
+      citations,
+      media: audio,
+      logprobs,
+      finish: raw,
+    },
+    id,
+    raw: undefined,
+    stop: undefined,
+    usage,
+    total: counted?.total_tokens,
+    otherWay: isStreamed(recording)
+      ? wholeOf(asWhole(chat.chunksOf(recording)))
+      : streamOf([{ data: asChunk(recording.response.body) }], 'data: [DONE]\n\n'),
+  }
+}
+
+/** The usage a provider of Chat Completions told last; Groq has a place of its own for it. */
+export function lastUsage(recording: Recording): Body {
+  const bodies = isStreamed(recording) ? chat.chunksOf(recording) : [recording.response.body]
+  return bodies.map(({ usage, x_groq }) => usage ?? x_groq?.usage).findLast(Boolean)
+}
+
+function asWhole(chunks: Body[]): Body {
+  const { created = 0 } = chunks[0]
+  const whole = chat.joined(chunks)
+  for (const { logprobs } of whole.choices) if (logprobs) logprobs.refusal ??= null
+  return { created, ...whole, object: 'chat.completion' }
+}
+
+function asChunk({ choices, ...facts }: Body): Body {
+  return {
+    ...facts,
+    object: 'chat.completion.chunk',
+    choices: choices.map(({ message, ...choice }: Body) => {
+      const calls = message.tool_calls?.map((call: Body, index: number) => ({ index, ...call }))
+      return { ...choice, delta: { ...message, tool_calls: calls } }
+    }),
+  }
+}
+
+const finishes: { [finish: string]: string } = { refusal: 'content_filter', pause: 'stop' }
+
+function fromMessages(recording: Recording): Expected {
+  const message = messages.assembled(recording)
+  const facts = messages.readMessage(message)
+  const { usage } = message
+  const compacted = (usage.iterations ?? []).filter(({ type }: Body) => type === 'compaction')
+  return {
+    said: {
+      ...silent,
+      text: facts.text.map(({ text }) => text).join(''),
+      reasoning: facts.reasoning.flatMap(({ text }) => text ?? []).join('\n\n'),
+      refusal: facts.refusal.join(''),
+      calls: facts.calls.map(({ id, name, input }) => ({ id, name, arguments: input })),
+      seals: facts.reasoning.flatMap(({ signature, encrypted }) => signature || encrypted || []).sort(),
+      citations: placed(facts.text),
+      searches: facts.searches.map(({ query, results }) => ({ query, results })),
+      opaque: facts.opaque,
+      finish: finishes[facts.finish] ?? facts.finish,
+    },
+    id: facts.id,
+    raw: facts.raw,
+    stop: facts.stop,
+    usage: facts.usage,
+    total: [usage, ...compacted].reduce((sum, one) => sum + tokensOf(one), 0),
+    otherWay: isStreamed(recording) ? wholeOf(message) : streamOf(messages.framesOf(message)),
+  }
+}
+
+function tokensOf(usage: Body): number {
+  const { input_tokens, cache_read_input_tokens, cache_creation_input_tokens, output_tokens } = usage
+  return input_tokens + (cache_read_input_tokens ?? 0) + (cache_creation_input_tokens ?? 0) + output_tokens
+}
+
+/** A citation of this format speaks of its whole block. */
+function placed(blocks: { text: string; citations: { url?: string; title?: string }[] }[]): Said['citations'] {
+  let offset = 0
+  return blocks.flatMap(({ text, citations }) => {
+    const start = offset
+    offset += [...text].length
+    return citations.flatMap(({ url, title = url }) => (url ? { url, title: title as string, start, end: offset } : []))
+  })
+}
+
+function fromGemini(recording: Recording): Expected {
+  const chunks = gemini.chunksOf(recording)
+  const facts = gemini.readIndependently(chunks)
+  return {
+    said: {
+      ...silent,
+      text: facts.text,
+      reasoning: facts.reasoning,
+      calls: facts.calls.map(({ name, arguments: args, id }) => ({ id: id ?? 'made up', name, arguments: args })),
+      seals: facts.seals.toSorted(),
+      citations: facts.citations.map(({ url = '', title = url, start = 0, end = 0 }) => ({ url, title, start, end })),
+      searches: facts.searches.map((query) => ({ query, results: undefined })),
+      opaque: facts.opaque,
+      media: facts.media.flatMap(({ data }) => data ?? []),
+      logprobs: facts.logprobs.length,
+      finish: facts.finish,
+    },
+    id: facts.id,
+    raw: facts.raw,
+    stop: undefined,
+    usage: facts.usage,
+    total: chunks.at(-1).usageMetadata?.totalTokenCount,
+    otherWay: isStreamed(recording)
+      ? wholeOf(gemini.joined(chunks))
+      : streamOf(recordedEvents({ ...recording, response: { ...recording.response, body: chunks } })),
+  }
+}
