@@ -452,6 +452,24 @@ describe('a streamed reply', () => {
     })
   })
 
+  it('tells calls in turns, the silent and the cut off as the whole reply does', () => {
+    const calls = (finish: 'tool_calls' | 'length'): ProviderEvent[] => [
+      { at: 0, tool: { id: 'a', name: 'f' } },
+      { at: 1, tool: { id: 'b', name: 'g' } },
+      { at: 0, tool: { arguments: '{"a":1}' } },
+      { finish },
+    ]
+    for (const finish of ['tool_calls', 'length'] as const) {
+      const none = finish === 'length' ? '' : '{}'
+      const told = gathered(dataOf(streamText(calls(finish), writerFor())).chunks)
+      expect(told).toMatchObject({
+        message: { tool_calls: [{ function: { arguments: '{"a":1}' } }, { function: { arguments: none } }] },
+      })
+      const whole = chat.writeReply(fold(calls(finish), foldFacts), facts)
+      expect(choiceOf(whole)).toMatchObject({ message: { tool_calls: [{}, { function: { arguments: none } }] } })
+    }
+  })
+
   it('sends log probabilities with their text', () => {
     const logprobs = { content: [{ token: 'Hi', logprob: 0 }] }
     const { chunks } = dataOf(streamText([{ text: 'Hi', logprobs }, { finish: 'stop' }], writerFor()))

@@ -14,8 +14,8 @@ export class Chunks {
   readonly base = { id: '', object: 'chat.completion.chunk', created: 0 }
   readonly #facts: ChunkFacts
   readonly #closed: Part[] = []
-  /** Tool calls by their part's index: their own number, and whether any argument was written. */
-  readonly #calls = new Map<number, { number: number; filled: boolean; custom: boolean }>()
+  /** Tool calls by their part's index: their own number, and their kind. */
+  readonly #calls = new Map<number, { number: number; custom: boolean }>()
   readonly #end: string
   #head = ''
   /** The reasoning told last, and whether its text was. */
@@ -75,7 +75,7 @@ export class Chunks {
     if (part.type !== 'tool_call') return ''
     const { id, name } = part
     const custom = part.kind === 'custom'
-    this.#calls.set(index, { number: this.#calls.size, filled: false, custom })
+    this.#calls.set(index, { number: this.#calls.size, custom })
     if (this.#facts.former) return this.#call(index, { name, arguments: '' })
     const called: JsonObject = custom
       ? { id, type: 'custom', custom: { name, input: '' } }
@@ -86,7 +86,6 @@ export class Chunks {
   #arguments(index: number, fragment: string): string {
     const call = this.#calls.get(index)
     if (!call) return ''
-    call.filled = true
     if (this.#facts.former) return this.#call(index, { arguments: fragment })
     return this.#call(index, call.custom ? { custom: { input: fragment } } : { function: { arguments: fragment } })
   }
@@ -105,12 +104,10 @@ export class Chunks {
     return ''
   }
 
-  /** Arguments that never came are no arguments: clients parse them as JSON. The seal is told once: clients join texts. */
+  /** The seal is told once: clients join texts. Arguments may still come, those that never do are told by the fold. */
   #closeCall(index: number, part: ToolCallPart): string {
-    const call = this.#calls.get(index)
-    const empty = call && !call.filled && !call.custom ? this.#arguments(index, '{}') : ''
     const seal = writeSeal(part)
-    return this.#facts.former || Object.keys(seal).length === 0 ? empty : empty + this.#call(index, seal)
+    return this.#facts.former || Object.keys(seal).length === 0 ? '' : this.#call(index, seal)
   }
 
   #finish(event: Told<'finish'>): string {
