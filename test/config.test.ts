@@ -84,11 +84,6 @@ test.each([
     '1:23 `server.body_limit` must be a size: a number of bytes, or one with a unit',
   ],
   [
-    'a secret',
-    'providers: { a: { secret: sk-1 } }\n',
-    '1:27 `providers.a.secret` must be a reference to the environment',
-  ],
-  [
     'another database',
     'store: { url: "postgres://x" }\n',
     '1:15 `store.url` must be the address of a database: sqlite:',
