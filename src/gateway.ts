@@ -4,11 +4,13 @@ import type { Face, ReplyFacts } from './api/face.ts'
 import { asRouterError, RouterError } from './core/errors.ts'
 import { Fold, type FoldFacts } from './core/fold.ts'
 import type { JsonObject } from './core/json.ts'
+import type { Reply } from './core/reply.ts'
 import type { NeutralRequest } from './core/request.ts'
 import { patchRequest, usedLosses, writeRequest } from './manifest/exchange.ts'
 import { type Target, targetId } from './manifest/target.ts'
 import { attempt } from './routing/attempts.ts'
 import { type Directory, resolve } from './routing/resolve.ts'
+import type { Seals } from './routing/seals.ts'
 import { type Ledger, type Settled, Settlement } from './settlement.ts'
 import type { Door } from './upstream/door.ts'
 import { type Answer, exchange } from './upstream/exchange.ts'
@@ -30,6 +32,7 @@ export type Rooms = {
   directory: Directory
   door: Door
   ledger: Ledger
+  seals: Seals
 }
 
 /** What goes back to the client: a JSON text, or texts of server-sent events as they come. */
@@ -38,7 +41,7 @@ export type Outgoing = { headers: Record<string, string>; body: string | AsyncGe
 /** One call, from endpoint to reply. Every other file is a room on this line. */
 export async function handle(call: Call, rooms: Rooms): Promise<Outgoing> {
   const key = rooms.authenticate(call.secret)
-  const request = call.face.read(await call.readBody())
+  const request = rooms.seals.restore(key.organization, call.face.read(await call.readBody()))
   const targets = resolve(request.model, rooms.directory)
   const settlement = openSettlement(call, key, request, rooms.ledger)
   try {
@@ -46,9 +49,10 @@ export async function handle(call: Call, rooms: Rooms): Promise<Outgoing> {
       Object.assign(settlement, { target, attempts })
       return ask(target, request, call, settlement, rooms.door)
     })
+    const keep = (reply: Reply) => rooms.seals.keep(key.organization, reply)
     return answer.kind === 'whole'
-      ? { headers: replyHeaders(settlement), body: await wholeReply(answer, request, call, settlement) }
-      : { headers: replyHeaders(settlement), body: streamedReply(answer, request, call, settlement) }
+      ? { headers: replyHeaders(settlement), body: await wholeReply(answer, request, call, settlement, keep) }
+      : { headers: replyHeaders(settlement), body: streamedReply(answer, request, call, settlement, keep) }
   } catch (thrown) {
     const error = asRouterError(thrown)
     await settlement.fail(error)
@@ -102,7 +106,9 @@ async function wholeReply(
   request: NeutralRequest,
   call: Call,
   settlement: Settlement,
+  keep: (reply: Reply) => void,
 ): Promise<string> {
+  keep(answer.reply)
   const facts = replyFacts(request, settlement, await settlement.complete(answer.reply))
   const same = speaksSameFormat(settlement.target as Target, call.face)
   return JSON.stringify(same ? call.face.editReply(answer.body, facts) : call.face.writeReply(answer.reply, facts))
@@ -114,6 +120,7 @@ async function* streamedReply(
   request: NeutralRequest,
   call: Call,
   settlement: Settlement,
+  keep: (reply: Reply) => void,
 ): AsyncGenerator<string, void> {
   const target = settlement.target as Target
   const same = speaksSameFormat(target, call.face)
@@ -134,7 +141,9 @@ async function* streamedReply(
     }
     if (!fold.complete) throw cutStream(target)
     const last = same ? '' : writer.events(fold.end())
-    const settled = await settlement.complete(fold.reply())
+    const reply = fold.reply()
+    keep(reply)
+    const settled = await settlement.complete(reply)
     yield last + writer.end(replyFacts(request, settlement, settled))
   } catch (thrown) {
     const error = asRouterError(thrown)

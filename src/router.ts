@@ -8,6 +8,7 @@ import { formatProblem, type Problem } from './manifest/problem.ts'
 import { openLedger } from './money/ledger.ts'
 import type { Log } from './observe/log.ts'
 import { type Watch, type WatchListeners, watchSnapshot } from './reload.ts'
+import { openSeals } from './routing/seals.ts'
 import { createApp } from './server.ts'
 import type { Ledger } from './settlement.ts'
 import { startSimulator } from './simulator/server.ts'
@@ -45,6 +46,7 @@ export async function startRouter({ configPath, port, env, log }: RouterOptions)
   })
   const settling = logged(ledger, log)
   const door = openDoor()
+  const seals = openSeals()
   const deadline = new AbortController()
   const running = new Set<Promise<void>>()
   let stopping = false
@@ -56,6 +58,7 @@ export async function startRouter({ configPath, port, env, log }: RouterOptions)
       directory: { providers, findModel: catalog.find },
       door,
       ledger: settling,
+      seals,
     }
   }
   const app = createApp(

@@ -113,10 +113,10 @@ const again = (...parts: object[]) => {
   return [1, 3].map((passed) => ({ systemInstruction, contents: turns.slice(0, passed), generationConfig: {} }))
 }
 
-/** The runner of the SDK forgets what it does not know: a documented stand-in takes the place of the seal. */
+/** The runner of the SDK forgets what it does not know: the router remembers the seal. */
 const runTurns = [
   user({ text: 'Weather, please' }),
-  model({ ...call('fc-w1', 'get_weather'), thoughtSignature: 'skip_thought_signature_validator' }),
+  model({ ...call('fc-w1', 'get_weather'), thoughtSignature: 'c2VhbCBvZiB3MQ==' }),
   user(result('fc-w1', 'get_weather', 'sunny')),
 ]
 const run = [1, 3].map((passed) => ({
