@@ -3,6 +3,7 @@ import type { JsonObject } from '../core/json.ts'
 import type { HistoryRules } from '../core/repair.ts'
 import type { Api, NeutralRequest, TargetFacts } from '../core/request.ts'
 import { type Mapping, MappingError, readMapping } from '../mapping/mapping.ts'
+import type { StreamFormat } from '../wire/frames.ts'
 import { unknownLoss } from './fields.ts'
 import type { Path } from './place.ts'
 import type { Problem } from './problem.ts'
@@ -20,7 +21,12 @@ export type Layer = {
   examples: Example[]
   /** Where each mapping stands in the file. */
   places: Map<Mapping, Path>
+  /** What a manifest says about models that are served differently, in its order. */
+  variants: VariantLayers[]
 }
+
+/** The models of a variant, and the layers it is made of, its own the last. */
+export type VariantLayers = { match: RegExp; layers: Layer[] }
 
 /** An endpoint as far as one file describes it. */
 export type PartialChat = Partial<Pick<ChatEndpoint, 'path' | 'request' | 'reply'>> &
@@ -49,7 +55,7 @@ export type LayerFile = {
 
 type ChatFile = {
   path?: string
-  stream?: { path?: string; format?: 'sse'; event_field?: string; done?: string }
+  stream?: { path?: string; format?: StreamFormat; event_field?: string; done?: string }
   request?: string
   reply?: string
   events?: { [name: string]: string }
@@ -72,10 +78,29 @@ export function readLayer(source: Source): { layer: Layer; problems: Problem[] }
     traits: readTraits(desk, file.traits ?? []),
     examples: file.examples ?? [],
     places,
+    variants: [],
     ...(file.same_as !== undefined && { sameAs: file.same_as }),
     ...(chat && { chat: readChat(desk, chat) }),
   }
   return { layer, problems }
+}
+
+/** The facts about models that another provider's manifest declares; what is wrong with them is told in that file. */
+export function sharedTraits(source: Source): Layer {
+  const desk: Desk = { source, problems: [], places: new Map() }
+  const traits = readTraits(desk, [(source.value as LayerFile).traits ?? []].flat())
+  return { source, headers: {}, errors: {}, traits, examples: [], places: desk.places, variants: [] }
+}
+
+/** The files that layers come from, those of variants included. */
+export function filesOf(layers: readonly Layer[]): Source[] {
+  return layers.flatMap(({ source, variants }) => [source, ...variants.flatMap((variant) => filesOf(variant.layers))])
+}
+
+/** How many examples stand in a file. */
+export function countExamples({ examples, variants }: Layer): number {
+  const own = variants.map(({ layers }) => layers.at(-1)?.examples.length ?? 0)
+  return own.reduce((sum, count) => sum + count, examples.length)
 }
 
 /** The file that is being read, and what came of it so far. */

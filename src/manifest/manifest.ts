@@ -1,11 +1,12 @@
 import { basename } from 'node:path'
+import { authProblems } from './auth.ts'
 import { completenessProblems } from './completeness.ts'
 import type { Dialects } from './dialect.ts'
 import { durationMs } from './duration.ts'
 import { type Layer, readLayer } from './layer.ts'
 import { didYouMean } from './nearest.ts'
 import { hasErrors, type Problem } from './problem.ts'
-import type { Auth, Provider, Timeouts } from './provider.ts'
+import type { Provider, Timeouts } from './provider.ts'
 import { type ManifestFile, resolveReferences, type Surroundings, type TimeoutsFile } from './references.ts'
 import { checkSchema } from './schema.ts'
 import type { Source } from './source.ts'
@@ -59,27 +60,6 @@ function slugProblems(source: Source, slug: string): Problem[] {
     source.problem(
       ['slug'],
       `the slug \`${slug}\` must be the name of the file: rename one, to \`${file}\` or ${slug}.yaml`,
-    ),
-  ]
-}
-
-/** What each scheme needs; anything else would be ignored. */
-const authMembers = {
-  none: [],
-  bearer: ['secret'],
-  header: ['header', 'secret'],
-  query: ['parameter', 'secret'],
-} as const satisfies Record<Auth['scheme'], readonly string[]>
-
-function authProblems(source: Source, auth: ManifestFile['auth']): Problem[] {
-  const needed: readonly string[] = authMembers[auth.scheme]
-  const given = Object.keys(auth).filter((name) => name !== 'scheme')
-  const absent = needed.filter((name) => !given.includes(name))
-  const idle = given.filter((name) => !needed.includes(name))
-  return [
-    ...absent.map((name) => source.problem(['auth'], `\`auth\` with the scheme ${auth.scheme} needs \`${name}\``)),
-    ...idle.map((name) =>
-      source.problem(['auth', name], `\`auth\` with the scheme ${auth.scheme} has no use for \`${name}\``, 'name'),
     ),
   ]
 }

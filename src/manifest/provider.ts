@@ -4,6 +4,7 @@ import type { ModelEntry } from '../core/model.ts'
 import type { HistoryRules } from '../core/repair.ts'
 import type { Api } from '../core/request.ts'
 import type { Mapping } from '../mapping/mapping.ts'
+import type { StreamFormat } from '../wire/frames.ts'
 
 /** A manifest made ready to serve: dialect merged in, secrets resolved, mappings read. */
 export type Provider = {
@@ -23,6 +24,10 @@ export type Provider = {
   traits: Trait[]
   unknownModels: 'refuse' | 'pass'
   models: Record<string, ModelEntry>
+  /** Whose catalog entries it offers besides its own. */
+  modelsOf?: string
+  /** Models that are served by another format or address under the same slug; the first match wins. */
+  variants: Variant[]
   /** Environment variables that are named but not set: the provider is unconfigured. */
   missing: string[]
   /** The dialect it builds on, and the manifest it was read from. */
@@ -30,12 +35,41 @@ export type Provider = {
   file?: string
 }
 
+/** The provider as it is for the models whose id matches: complete in itself, without variants of its own. */
+export type Variant = { match: RegExp; provider: Provider }
+
 /** How we authenticate to a provider. */
 export type Auth =
   | { scheme: 'none' }
   | { scheme: 'bearer'; secret: string }
   | { scheme: 'header'; header: string; secret: string }
   | { scheme: 'query'; parameter: string; secret: string }
+  | AwsSigV4
+  | GoogleServiceAccount
+  | OAuthClientCredentials
+
+/** Signed requests; `bearer`, when it is there, is sent instead of a signature. */
+export type AwsSigV4 = {
+  scheme: 'aws-sigv4'
+  service: string
+  region: string
+  accessKey: string
+  secretKey: string
+  sessionToken?: string
+  bearer?: string
+}
+
+/** Tokens for a service account; `credentials` is its key file's JSON text, or the path of that file. */
+export type GoogleServiceAccount = { scheme: 'google-service-account'; credentials: string; scope?: string }
+
+/** Tokens for a client id and its secret (RFC 6749, section 4.4). */
+export type OAuthClientCredentials = {
+  scheme: 'oauth-client-credentials'
+  tokenUrl: string
+  clientId: string
+  clientSecret: string
+  scope?: string
+}
 
 /** Limits of one attempt, in milliseconds. */
 export type Timeouts = { connectMs: number; firstEventMs: number; betweenEventsMs: number; totalMs: number }
@@ -57,7 +91,7 @@ export type ChatEndpoint = {
 }
 
 /** How streamed answers look on the wire: `eventField` names an event by a member of its JSON, `done` is the last frame's text. */
-export type StreamForm = { path: string; format: 'sse'; eventField?: string; done?: string }
+export type StreamForm = { path: string; format: StreamFormat; eventField?: string; done?: string }
 
 /** A neutral field this provider cannot take, always or `when` the mapping over the request says true. */
 export type Loss = {

@@ -1,10 +1,12 @@
 import type { ModelEntry } from '../core/model.ts'
+import { type AuthFile, resolveAuth, secretMember } from './auth.ts'
+import { wrongAddress, wrongHeader } from './checks.ts'
 import type { Dialects } from './dialect.ts'
 import { brokenReference, type Environment, resolveText } from './environment.ts'
 import type { Layer } from './layer.ts'
 import type { Path } from './place.ts'
 import type { Problem } from './problem.ts'
-import type { Auth, Provider } from './provider.ts'
+import type { Provider } from './provider.ts'
 import type { Source } from './source.ts'
 import { stack } from './stack.ts'
 
@@ -27,7 +29,7 @@ export type ManifestFile = Omit<ProviderSettings, 'enabled' | 'secret'> & {
   slug: string
   name: string
   base_url: string
-  auth: { scheme: Auth['scheme']; header?: string; parameter?: string; secret?: string }
+  auth: AuthFile
   dialect?: string
   maker?: string
 }
@@ -55,45 +57,41 @@ export function resolveReferences(
   const blameFile = (path: Path, message: string) => source.problem(path, message)
   const blamer = (isOver: boolean) => (isOver && blameSettings ? blameSettings : blameFile)
 
-  const read = (written: string, path: Path, isOver: boolean, wrong?: (text: string) => string | undefined): string => {
+  const resolve = (written: string, path: Path, isOver: boolean, wrong?: (text: string) => string | undefined) => {
     const { text, missing: unset } = resolveText(written, around.env)
-    for (const name of unset) missing.add(name)
     const broken = brokenReference(written)
     const message =
       broken === undefined
         ? unset.length === 0 && wrong?.(text.trim())
         : `\`${broken}\` is no reference: write \${NAME} or \${NAME:-default}`
     if (message) problems.push(blamer(isOver)(path, message))
-    return text.trim()
+    return { text: text.trim(), missing: unset }
+  }
+  const read = (...given: Parameters<typeof resolve>): string => {
+    const { text, missing: unset } = resolve(...given)
+    for (const name of unset) missing.add(name)
+    return text
   }
 
-  const baseUrl = read(over.base_url ?? file.base_url, ['base_url'], over.base_url !== undefined, wrongAddress)
-  const auth = { ...file.auth }
-  const { secret = auth.secret } = over
-  if (over.secret !== undefined && auth.secret === undefined) {
+  const wrongBase = (text: string) => wrongAddress('base_url', text)
+  const baseUrl = read(over.base_url ?? file.base_url, ['base_url'], over.base_url !== undefined, wrongBase)
+  const replaced = over.secret === undefined ? undefined : secretMember(file.auth.scheme)
+  if (over.secret !== undefined && replaced === undefined) {
     problems.push(
-      blamer(true)(['secret'], `${file.slug} takes no secret: the scheme of its \`auth\` is ${auth.scheme}`),
+      blamer(true)(['secret'], `${file.slug} takes no secret: the scheme of its \`auth\` is ${file.auth.scheme}`),
     )
-  } else if (secret !== undefined) {
-    const isOver = over.secret !== undefined
-    auth.secret = read(secret, isOver ? ['secret'] : ['auth', 'secret'], isOver, (text) => wrongHeader('x', text))
   }
+  const written = replaced === undefined ? file.auth : { ...file.auth, [replaced]: over.secret as string }
+  const { auth, missing: unset } = resolveAuth(written, (member, wrong) => {
+    const isOver = member === replaced
+    return resolve(written[member] as string, isOver ? ['secret'] : ['auth', member], isOver, wrong)
+  })
+  for (const name of unset) missing.add(name)
   const headers: Provider['headers'] = {}
   for (const [name, value] of Object.entries({ ...stack(layers).headers, ...over.headers })) {
     const isOver = over.headers?.[name] !== undefined
     headers[name] = read(value, ['headers', name], isOver, (text) => wrongHeader(name, text))
   }
-  const values = { baseUrl: baseUrl.replace(/\/+$/, ''), auth: auth as Auth, headers, missing: [...missing] }
+  const values = { baseUrl: baseUrl.replace(/\/+$/, ''), auth, headers, missing: [...missing] }
   return { values, problems }
-}
-
-function wrongAddress(text: string): string | undefined {
-  const isHttp = URL.canParse(text) && /^https?:$/.test(new URL(text).protocol)
-  return isHttp ? undefined : `\`base_url\` must be an http or https address, not "${text}"`
-}
-
-/** RFC 9110: a name is a token, a value has no control characters. What a value says is not told: it may be a secret. */
-function wrongHeader(name: string, text: string): string | undefined {
-  if (!/^[\w!#$%&'*+.^`|~-]+$/.test(name)) return `\`${name}\` cannot be the name of a header`
-  return /^[\t\x20-\x7E\x80-\xFF]*$/.test(text) ? undefined : 'the value has characters that a header cannot have'
 }

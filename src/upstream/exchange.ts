@@ -5,7 +5,8 @@ import type { Reply } from '../core/reply.ts'
 import { type ReadFrame, readFrame, readReply } from '../manifest/exchange.ts'
 import type { ChatEndpoint, Provider } from '../manifest/provider.ts'
 import type { Target } from '../manifest/target.ts'
-import { type Frame, sseFrames } from '../wire/sse.ts'
+import { type Frame, FrameError } from '../wire/frame.ts'
+import { framesOf, type StreamFormat, streamFormats } from '../wire/frames.ts'
 import { addressOf, credentialHeaders } from './credentials.ts'
 import type { Door, Incoming } from './door.ts'
 import { refusal, reportedFailure } from './failure.ts'
@@ -31,7 +32,7 @@ export async function exchange(
     url: addressOf(provider, stream ? endpoint.stream.path : endpoint.path, model),
     headers: {
       'content-type': 'application/json',
-      accept: stream ? 'text/event-stream' : 'application/json',
+      accept: stream ? streamFormats[endpoint.stream.format].mediaType : 'application/json',
       'accept-encoding': 'identity',
       'user-agent': 'inference-router',
       ...provider.headers,
@@ -64,11 +65,16 @@ async function readWhole(provider: Provider, incoming: Incoming, fold: FoldFacts
   return { kind: 'whole', body, reply }
 }
 
+/** Formats that may well be sent as `application/json`; a failure inside is an event like others. */
+const streamsAsJson: ReadonlySet<StreamFormat> = new Set(['ndjson', 'json-array'])
+
 async function readStream(provider: Provider, incoming: Incoming): Promise<Answer> {
+  const { format } = (provider.chat as ChatEndpoint).stream
   const type = String(incoming.headers['content-type'] ?? '')
-  if (type.startsWith('application/json')) {
+  if (!streamsAsJson.has(format) && type.startsWith('application/json')) {
     const text = await textOf(incoming)
-    if (/"error"/.test(text)) throw refusal(provider, { status: 502, headers: incoming.headers, text })
+    if (/"error"|^\s*\{\s*"message"/.test(text))
+      throw refusal(provider, { status: 502, headers: incoming.headers, text })
     throw unreadable(provider, 'answered a request for a stream with a JSON document')
   }
   const batches = readBatches(provider, incoming)
@@ -89,28 +95,33 @@ async function* startingWith<T>(first: T, rest: AsyncGenerator<T, void>): AsyncG
 /** Frames with their meaning; a failure in the middle comes after everything that was said before it. */
 async function* readBatches(provider: Provider, incoming: Incoming): AsyncGenerator<ReadFrame[], void> {
   const { stream } = provider.chat as ChatEndpoint
-  const frames = sseFrames(incoming.bytes)
-  for await (const read of frames) {
-    const batch: ReadFrame[] = []
-    let failure: RouterError | undefined
-    let done = false
-    for (const frame of read) {
-      if (stream.done !== undefined && frame.data === stream.done) {
-        done = true
-        break
-      }
-      const meaning = meaningOf(provider, frame)
-      const streamed = meaning instanceof Promise ? await meaning : meaning
-      if (streamed instanceof RouterError) {
-        failure = streamed
-        break
-      }
-      batch.push(streamed)
+  const frames = framesOf(stream.format, incoming.bytes)
+  try {
+    for await (const read of frames) {
+      const { batch, failure, done } = await readBatch(provider, read, stream.done)
+      if (batch.length > 0) yield batch
+      if (failure) throw failure
+      if (done) return await farewell(frames, incoming)
     }
-    if (batch.length > 0) yield batch
-    if (failure) throw failure
-    if (done) return await farewell(frames, incoming)
+  } catch (error) {
+    if (!(error instanceof FrameError)) throw error
+    if (error.kind === 'cut') throw cut(provider, `broke off: ${error.message}`)
+    throw unreadable(provider, `sent a stream that is not ${stream.format}: ${error.message}`)
   }
+}
+
+type Batch = { batch: ReadFrame[]; failure?: RouterError; done: boolean }
+
+async function readBatch(provider: Provider, frames: Frame[], end: string | undefined): Promise<Batch> {
+  const batch: ReadFrame[] = []
+  for (const frame of frames) {
+    if (end !== undefined && frame.data === end) return { batch, done: true }
+    const meaning = meaningOf(provider, frame)
+    const streamed = meaning instanceof Promise ? await meaning : meaning
+    if (streamed instanceof RouterError) return { batch, failure: streamed, done: false }
+    batch.push(streamed)
+  }
+  return { batch, done: false }
 }
 
 /** Reads on to the end of the connection, so that it can serve the next call; a provider that lingers is cut off. */

@@ -1,29 +1,33 @@
 import { createParser } from 'eventsource-parser'
-
-/** One server-sent event as it stood on the wire. */
-export type Frame = { event?: string; data: string }
-
-/** A frame longer than this is not a provider's event: it would only fill the memory. Characters. */
-const frameLimit = 64 * 1024 * 1024
+import { type Frame, FrameError, frameLimit } from './frame.ts'
 
 /**
  * The frames of a byte stream of server-sent events, as many at a time as one read brought (WHATWG HTML, section 9.2).
- * Comments are skipped; a last frame without its blank line is still delivered. Throws when a frame passes 64 MiB.
+ * Comments are skipped; a last frame without its blank line is still delivered. Throws FrameError when a frame passes
+ * 64 MiB.
  */
 export async function* sseFrames(bytes: AsyncIterable<Uint8Array>): AsyncGenerator<Frame[], void> {
   let batch: Frame[] = []
+  let overflow: FrameError | undefined
   const parser = createParser({
     onEvent: ({ event, data }) => batch.push(event === undefined ? { data } : { event, data }),
+    onError: ({ type, message }) => {
+      // All other mistakes are lines to be skipped, by the standard.
+      if (type === 'max-buffer-size-exceeded') overflow = new FrameError('unreadable', message)
+    },
     maxBufferSize: frameLimit,
   })
   const decoder = new TextDecoder()
   for await (const chunk of bytes) {
     parser.feed(decoder.decode(chunk, { stream: true }))
-    if (batch.length === 0) continue
-    const read = batch
-    batch = []
-    yield read
+    if (batch.length > 0) {
+      const read = batch
+      batch = []
+      yield read
+    }
+    if (overflow) throw overflow
   }
   parser.feed(`${decoder.decode()}\n\n`)
   if (batch.length > 0) yield batch
+  if (overflow) throw overflow
 }

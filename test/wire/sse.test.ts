@@ -1,6 +1,7 @@
 import fc from 'fast-check'
 import { expect, test } from 'vitest'
-import { type Frame, sseFrames } from '../../src/wire/sse.ts'
+import type { Frame } from '../../src/wire/frame.ts'
+import { sseFrames } from '../../src/wire/sse.ts'
 
 async function framesOf(chunks: Uint8Array[]): Promise<Frame[]> {
   const frames: Frame[] = []

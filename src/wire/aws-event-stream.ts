@@ -1,0 +1,92 @@
+import { crc32 } from 'node:zlib'
+import { type Frame, FrameError, frameLimit } from './frame.ts'
+
+/**
+ * The frames of AWS's binary event stream, as many at a time as one read brought, both checksums of each checked. A
+ * frame's name is its `:event-type`, of exceptions and errors inside the stream their `:exception-type` or
+ * `:error-code`. Throws FrameError for wrong checksums or lengths and when the bytes end inside a frame.
+ */
+export async function* awsEventStreamFrames(bytes: AsyncIterable<Uint8Array>): AsyncGenerator<Frame[], void> {
+  const decode = await loadDecoder()
+  let rest: Uint8Array = new Uint8Array()
+  let wanted = prelude
+  // A frame that comes in many pieces is joined once it is whole, not at every piece.
+  let pieces: Uint8Array[] = []
+  let length = 0
+  for await (const chunk of bytes) {
+    pieces.push(chunk)
+    length += chunk.length
+    if (length < wanted) continue
+    rest = pieces.length === 1 ? chunk : Buffer.concat(pieces)
+    const batch: Frame[] = []
+    let failure: unknown
+    try {
+      for (wanted = lengthOf(rest); rest.length >= wanted; wanted = lengthOf(rest)) {
+        batch.push(frameOf(decode(rest.subarray(0, wanted))))
+        rest = rest.subarray(wanted)
+      }
+    } catch (error) {
+      failure = error
+    }
+    if (batch.length > 0) yield batch
+    if (failure) throw failure
+    pieces = rest.length > 0 ? [rest] : []
+    length = rest.length
+  }
+  if (length > 0) throw new FrameError('cut', 'the stream ended in the middle of a frame')
+}
+
+/** Total length, length of the headers, checksum of both: four bytes each. */
+const prelude = 12
+/** A frame without headers and payload: the prelude and the checksum of all. */
+const shortest = 16
+
+/** How many bytes the next frame has; the prelude's as long as it is not there. */
+function lengthOf(bytes: Uint8Array): number {
+  if (bytes.length < prelude) return prelude
+  const view = new DataView(bytes.buffer, bytes.byteOffset)
+  const length = view.getUint32(0)
+  if (length < shortest || length > frameLimit) {
+    throw new FrameError('unreadable', `a frame of ${length} bytes cannot be: this is no AWS event stream`)
+  }
+  // The whole frame is checked when it is there; a wrong length must not be waited for.
+  if (crc32(bytes.subarray(0, 8)) === view.getUint32(8)) return length
+  throw new FrameError('unreadable', 'the checksum of a frame is wrong')
+}
+
+type Message = { headers: { [name: string]: { type: string; value: unknown } }; body: Uint8Array }
+
+function frameOf({ headers, body }: Message): Frame {
+  const said = (name: string) => {
+    const value = headers[name]?.value
+    return typeof value === 'string' ? value : undefined
+  }
+  const payload = Buffer.from(body.buffer, body.byteOffset, body.length).toString('utf8')
+  // An error may have no payload, only headers: its message becomes the JSON that exceptions have.
+  const data = payload === '' ? JSON.stringify({ message: said(':error-message') }) : payload
+  const event = said(':exception-type') ?? said(':error-code') ?? said(':event-type')
+  return event === undefined ? { data } : { event, data }
+}
+
+/** Loaded when the first such stream begins: most routers never see one. */
+async function loadDecoder(): Promise<(frame: Uint8Array) => Message> {
+  let codec: typeof import('@smithy/eventstream-codec')
+  try {
+    codec = await import('@smithy/eventstream-codec')
+  } catch (error) {
+    throw new Error('AWS event streams need the optional package @smithy/eventstream-codec: npm install it.', {
+      cause: error,
+    })
+  }
+  const messages = new codec.EventStreamCodec(
+    (bytes) => (typeof bytes === 'string' ? bytes : Buffer.from(bytes).toString('utf8')),
+    (text) => Buffer.from(text, 'utf8'),
+  )
+  return (frame) => {
+    try {
+      return messages.decode(frame)
+    } catch (error) {
+      throw new FrameError('unreadable', (error as Error).message, error)
+    }
+  }
+}

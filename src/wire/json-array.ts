@@ -1,0 +1,124 @@
+import { type Frame, FrameError, frameLimit } from './frame.ts'
+
+/**
+ * The items of one JSON array that grows while it is read, each as soon as it is whole, unparsed. A document that is
+ * one object is one frame. Throws FrameError for anything else, when the bytes end inside an item, and when an item
+ * passes 64 MiB. What stands inside an item is not checked: that is up to who parses it.
+ */
+export async function* jsonArrayFrames(bytes: AsyncIterable<Uint8Array>): AsyncGenerator<Frame[], void> {
+  const decoder = new TextDecoder()
+  const items = new Items()
+  for await (const chunk of bytes) {
+    const batch = items.take(decoder.decode(chunk, { stream: true }))
+    if (batch.length > 0) yield batch
+  }
+  items.take(decoder.decode())
+  items.end()
+}
+
+/** What may come next outside of items: the array's beginning, an item, what follows one, or nothing any more. */
+type Expected = 'array' | 'item' | 'comma' | 'nothing'
+
+/** Counts brackets to find where items end; strings, with their escapes, are stepped over. */
+class Items {
+  #expected: Expected = 'array'
+  #listed = false
+  #depth = 0
+  #inString = false
+  #escaped = false
+  #pieces: string[] = []
+  #length = 0
+
+  /** The items that this piece of text completes. */
+  take(text: string): Frame[] {
+    const batch: Frame[] = []
+    let start = 0
+    for (let at = 0; at < text.length; at++) {
+      const code = text.charCodeAt(at)
+      if (this.#depth === 0) {
+        if (this.#between(code)) start = at
+      } else if (this.#inString) {
+        at = this.#stepOver(text, at)
+      } else if (code === quote) {
+        this.#inString = true
+      } else if (code === openBrace || code === openBracket) {
+        this.#depth++
+      } else if ((code === closeBrace || code === closeBracket) && --this.#depth === 0) {
+        batch.push({ data: this.#finish(text.slice(start, at + 1)) })
+      }
+    }
+    if (this.#depth > 0) this.#keep(text.slice(start))
+    return batch
+  }
+
+  /** Tells of an item that was not finished. An array that was not closed is whole all the same, item by item. */
+  end(): void {
+    if (this.#depth > 0) throw new FrameError('cut', 'the stream ended in the middle of an item')
+  }
+
+  /** Reads a character outside of items; says whether an item begins with it. */
+  #between(code: number): boolean {
+    if (code === space || code === newline || code === carriageReturn || code === tab || code === byteOrderMark) {
+      return false
+    }
+    if (this.#expected === 'array' && code === openBracket) {
+      this.#listed = true
+      this.#expected = 'item'
+    } else if ((this.#expected === 'array' || this.#expected === 'item') && code === openBrace) {
+      this.#depth = 1
+      return true
+    } else if (this.#expected === 'comma' && code === comma) {
+      this.#expected = 'item'
+    } else if ((this.#expected === 'comma' || this.#expected === 'item') && code === closeBracket) {
+      this.#expected = 'nothing'
+    } else {
+      const found = JSON.stringify(String.fromCharCode(code))
+      throw new FrameError('unreadable', `${found} stands where an array of objects ${says[this.#expected]}`)
+    }
+    return false
+  }
+
+  /** Where the string goes on that `at` stands in: its end, or the end of the text. */
+  #stepOver(text: string, at: number): number {
+    for (let here = at; here < text.length; here++) {
+      if (this.#escaped) {
+        this.#escaped = false
+        continue
+      }
+      const code = text.charCodeAt(here)
+      if (code === backslash) this.#escaped = true
+      else if (code === quote) {
+        this.#inString = false
+        return here
+      }
+    }
+    return text.length
+  }
+
+  #keep(piece: string): void {
+    this.#pieces.push(piece)
+    this.#length += piece.length
+    if (this.#length > frameLimit) {
+      throw new FrameError('unreadable', `an item is longer than ${frameLimit} characters`)
+    }
+  }
+
+  #finish(piece: string): string {
+    const item = this.#pieces.length > 0 ? [...this.#pieces, piece].join('') : piece
+    this.#pieces = []
+    this.#length = 0
+    this.#expected = this.#listed ? 'comma' : 'nothing'
+    return item
+  }
+}
+
+const says: { [Is in Expected]: string } = {
+  array: 'must begin',
+  item: 'must have its next object',
+  comma: 'must go on or end',
+  nothing: 'has ended',
+}
+
+const [tab, newline, carriageReturn, space, quote, comma] = [9, 10, 13, 32, 34, 44]
+const [openBracket, backslash, closeBracket, openBrace, closeBrace] = [91, 92, 93, 123, 125]
+const byteOrderMark = 0xfeff
