@@ -1,6 +1,6 @@
 import { isObject, type Json, type JsonObject } from '../../core/json.ts'
 import type { Part, ReasoningPart, ToolCallPart } from '../../core/parts.ts'
-import { defined, list, optional, text } from './check.ts'
+import { defined, list, optional, text } from '../check.ts'
 
 /**
  * What a message of this API has no place for, written so that a client that echoes the message gives it back whole:

@@ -1,8 +1,8 @@
 import type { Json, JsonObject } from '../../core/json.ts'
 import type { Part, ToolCallPart, ToolResultPart } from '../../core/parts.ts'
 import type { Message, NeutralRequest } from '../../core/request.ts'
+import { defined, filledText, list, object, oneOf, optional, refuse, required, text } from '../check.ts'
 import { readAssistant } from './assistant.ts'
-import { defined, filledText, list, object, oneOf, optional, refuse, required, text } from './check.ts'
 import { cacheHint, readContent } from './parts.ts'
 
 const role = oneOf(['system', 'developer', 'user', 'assistant', 'tool', 'function'])

@@ -1,7 +1,7 @@
 import { Buffer } from 'node:buffer'
 import { isObject, type Json, type JsonObject } from '../../core/json.ts'
 import type { CacheHint, MediaPart, Part, TextPart } from '../../core/parts.ts'
-import { defined, filledText, list, object, optional, refuse, required, text } from './check.ts'
+import { defined, filledText, list, object, optional, refuse, required, text } from '../check.ts'
 
 /** Who may say what: parts by the role of their message. */
 const partsOf = {

@@ -16,7 +16,7 @@ import {
   optional,
   required,
   text,
-} from './check.ts'
+} from '../check.ts'
 import { knownNames } from './fields.ts'
 import { readMessages } from './messages.ts'
 import { readTools } from './tools.ts'

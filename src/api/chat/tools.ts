@@ -1,6 +1,18 @@
 import { isObject, type Json, type JsonObject } from '../../core/json.ts'
 import type { NeutralRequest, Tool, ToolChoice, WebSearch } from '../../core/request.ts'
-import { defined, filledText, flag, integer, listOf, object, oneOf, optional, refuse, required, text } from './check.ts'
+import {
+  defined,
+  filledText,
+  flag,
+  integer,
+  listOf,
+  object,
+  oneOf,
+  optional,
+  refuse,
+  required,
+  text,
+} from '../check.ts'
 import { cacheHint } from './parts.ts'
 
 /** What a request says about tools; `extensions` holds tools and choices that only one provider knows. */

@@ -1,6 +1,6 @@
 import type { JsonObject } from '../../core/json.ts'
 import { completionTokens, promptTokens, type Usage } from '../../core/usage.ts'
-import { defined } from './check.ts'
+import { defined } from '../check.ts'
 
 /** Usage in this API's totals, put together from the disjoint classes; `cost` in USD when it is known. */
 export function writeUsage(usage: Usage, costUsd: number | undefined): JsonObject {

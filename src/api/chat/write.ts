@@ -2,9 +2,9 @@ import { isObject, type Json, type JsonObject } from '../../core/json.ts'
 import type { Citation, MediaPart, Part, ReasoningPart, ToolCallPart } from '../../core/parts.ts'
 import type { Finish, Reply } from '../../core/reply.ts'
 import type { NeutralRequest } from '../../core/request.ts'
+import { defined } from '../check.ts'
 import type { ReplyFacts } from '../face.ts'
 import { carriedOf, codePoints } from './carried.ts'
-import { defined } from './check.ts'
 import { writeUsage } from './usage.ts'
 
 /** A reply as a chat completion with one choice. */

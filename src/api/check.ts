@@ -1,5 +1,5 @@
-import { RouterError } from '../../core/errors.ts'
-import { isObject, type Json, type JsonObject } from '../../core/json.ts'
+import { RouterError } from '../core/errors.ts'
+import { isObject, type Json, type JsonObject } from '../core/json.ts'
 
 /** Takes one value of the client's JSON in the type it must have, or throws RouterError 400 that names the field. */
 export type Check<T> = (value: Json, path: string) => T
