@@ -1,5 +1,5 @@
 import { createHash } from 'node:crypto'
-import type { Part, ToolCallPart, ToolResultPart } from './parts.ts'
+import type { MediaPart, Part, ToolCallPart, ToolResultPart } from './parts.ts'
 import type { Message, NeutralRequest } from './request.ts'
 
 /** What a dialect demands of a conversation's history. Everything is off unless declared. */
@@ -20,8 +20,8 @@ export type HistoryRules = {
   no_empty_text?: boolean
   /** No more than this many cache hints: the last ones stay. */
   max_cache_hints?: number
-  /** Media that must be inlined instead of given as URL. */
-  inline_media?: boolean
+  /** Media that must be inlined instead of given as URL: all, or these kinds, `except` URLs that the pattern finds. */
+  inline_media?: boolean | { kinds?: MediaPart['type'][]; except?: string }
 }
 
 /** The request with a history that the rules accept; the client's own object is never changed. */

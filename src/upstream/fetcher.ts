@@ -1,0 +1,213 @@
+import type { LookupAddress } from 'node:dns'
+import { lookup } from 'node:dns/promises'
+import { isIP, isIPv6 } from 'node:net'
+import { Agent, type Dispatcher, request } from 'undici'
+import { RouterError } from '../core/errors.ts'
+import { isPublicAddress } from './addresses.ts'
+import { mediaTypeOf } from './media-type.ts'
+
+/** What the operator lets us fetch for clients. */
+export type MediaSettings = {
+  /** `https`, `http`. */
+  schemes: readonly string[]
+  /** Of one file, and of all files of one call. */
+  maxBytes: number
+  maxTotalBytes: number
+  /** How many files one call may have fetched. */
+  maxFiles: number
+  /** For one file in all: names, redirects, the last byte. Milliseconds. */
+  timeoutMs: number
+  /** Hosts, or `host:port`, that may have any address; every other one must be public. */
+  allowHosts: readonly string[]
+}
+
+/** A file in base64; `application/octet-stream` when nothing tells its type. */
+export type Fetched = { data: string; media_type: string }
+
+/**
+ * Fetches one file. `spend` is told of bytes as they come and may throw. Whatever goes wrong is a RouterError 400
+ * `invalid_request`, the host's failures as well: the URL is the client's, and no other provider would help.
+ */
+export type FetchMedia = (url: string, signal: AbortSignal, spend?: (bytes: number) => void) => Promise<Fetched>
+
+/** Finds all addresses of a host name. */
+export type ResolveName = (name: string) => Promise<LookupAddress[]>
+
+/**
+ * The only way out for URLs that clients name. Each hop of a redirect is checked as a whole: scheme, credentials, and all
+ * addresses of its host, which is resolved once; the connection goes to an address that was checked and to no other.
+ */
+export function openFetcher(settings: MediaSettings, resolveName: ResolveName = systemNames): FetchMedia {
+  const rules: Rules = { ...settings, allowed: new Set(settings.allowHosts.map(asInUrl)), resolveName }
+  return async (url, signal, spend = () => {}) => {
+    const late = AbortSignal.timeout(settings.timeoutMs)
+    try {
+      return await follow(url, rules, AbortSignal.any([signal, late]), spend)
+    } catch (thrown) {
+      if (signal.aborted && signal.reason instanceof RouterError) throw signal.reason
+      if (thrown instanceof RouterError) throw thrown
+      throw refusal(url, late.aborted ? `it did not arrive within ${settings.timeoutMs} ms` : failureOf(thrown), thrown)
+    }
+  }
+}
+
+type Rules = MediaSettings & { allowed: ReadonlySet<string>; resolveName: ResolveName }
+
+/** As browsers count: enough for shorteners and signed downloads. */
+const maxRedirects = 5
+
+async function follow(
+  first: string,
+  rules: Rules,
+  signal: AbortSignal,
+  spend: (bytes: number) => void,
+): Promise<Fetched> {
+  let address = URL.parse(first)
+  for (let hops = 0; hops <= maxRedirects; hops++) {
+    const refuse = (what: string) => refusal(first, hops > 0 ? `after a redirect, ${what}` : what)
+    const url = addressRead(address, rules, refuse)
+    const agent = agentFor(await checkedAddresses(url, rules, signal, refuse), rules)
+    try {
+      const answer = await request(url, { dispatcher: agent, signal, headers: asking })
+      // Letting go of an unread body is reported as its error: nobody is to be surprised by that.
+      answer.body.on('error', () => {})
+      if (!redirects.has(answer.statusCode)) return await readFile(answer, url, rules, spend, refuse)
+      address = URL.parse(String(answer.headers.location ?? ''), url.href)
+    } finally {
+      await agent.destroy()
+    }
+  }
+  throw refusal(first, `it redirects more than ${maxRedirects} times`)
+}
+
+const redirects: ReadonlySet<number> = new Set([301, 302, 303, 307, 308])
+
+/** Nothing compressed: a limit of bytes must mean bytes. */
+const asking = { accept: '*/*', 'accept-encoding': 'identity', 'user-agent': 'inference-router' }
+
+type Refuse = (what: string) => RouterError
+
+function addressRead(url: URL | null, { schemes }: Rules, refuse: Refuse): URL {
+  if (!url) throw refuse('its address is not a valid URL')
+  const scheme = url.protocol.slice(0, -1)
+  const allowed = schemes.join(' or ')
+  if (!schemes.includes(scheme) || !transports.has(scheme)) throw refuse(`only ${allowed} is fetched, not ${scheme}`)
+  if (url.username || url.password) throw refuse('its address holds a user name or a password')
+  return url
+}
+
+/** What we can speak, whatever the settings say. */
+const transports: ReadonlySet<string> = new Set(['https', 'http'])
+
+/** All addresses of the host, each of them public, unless the operator vouches for the host. */
+async function checkedAddresses(
+  { hostname, protocol, port }: URL,
+  { allowed, resolveName }: Rules,
+  signal: AbortSignal,
+  refuse: Refuse,
+): Promise<LookupAddress[]> {
+  const host = hostname.replace(/^\[|\]$/g, '')
+  const family = isIP(host)
+  const found = family
+    ? [{ address: host, family }]
+    : await unlessAborted(
+        resolveName(host).catch(() => []),
+        signal,
+      )
+  if (found.length === 0) throw refuse('its host name cannot be resolved')
+  const withPort = `${hostname}:${port || (protocol === 'https:' ? 443 : 80)}`
+  if (allowed.has(hostname) || allowed.has(withPort)) return found
+  // One closed address among public ones is how a name is made to lead inside: all must be public.
+  if (!found.every(({ address }) => isPublicAddress(address))) throw refuse('the address of its host is not public')
+  return found
+}
+
+/** A connection pool for one hop that knows no other addresses than these. */
+function agentFor(addresses: LookupAddress[], { timeoutMs }: Rules): Agent {
+  const [first] = addresses as [LookupAddress]
+  return new Agent({
+    allowH2: false,
+    // Time is limited as a whole.
+    headersTimeout: 0,
+    bodyTimeout: 0,
+    connect: {
+      timeout: timeoutMs,
+      lookup: (_name, options, done) => {
+        if (options.all) done(null, addresses)
+        else done(null, first.address, first.family)
+      },
+    },
+  })
+}
+
+async function readFile(
+  { statusCode, headers, body }: Dispatcher.ResponseData,
+  url: URL,
+  { maxBytes }: Rules,
+  spend: (bytes: number) => void,
+  refuse: Refuse,
+): Promise<Fetched> {
+  const tooLarge = `it is larger than ${maxBytes} bytes, the media.max_bytes of this router`
+  if (statusCode !== 200) throw refuse(`its server answered with status ${statusCode}`)
+  if (Number(headers['content-length'] ?? 0) > maxBytes) throw refuse(tooLarge)
+  const encoding = String(headers['content-encoding'] ?? 'identity').toLowerCase()
+  if (encoding !== 'identity') throw refuse('its server sends it compressed, though asked not to')
+  // One buffer that grows: a body that comes in single bytes must not cost an object for each.
+  let held = Buffer.allocUnsafe(Math.min(maxBytes, 65_536))
+  let size = 0
+  for await (const chunk of body as AsyncIterable<Buffer>) {
+    const end = size + chunk.length
+    if (end > maxBytes) throw refuse(tooLarge)
+    spend(chunk.length)
+    if (end > held.length) held = Buffer.concat([held], Math.min(maxBytes, Math.max(end, held.length * 2)))
+    chunk.copy(held, size)
+    size = end
+  }
+  if (size === 0) throw refuse('it is empty')
+  const bytes = held.subarray(0, size)
+  const type = mediaTypeOf(bytes, headers['content-type']?.toString(), url.pathname)
+  return { data: bytes.toString('base64'), media_type: type ?? 'application/octet-stream' }
+}
+
+/** The same names as every other program on this machine finds, the hosts file included. */
+const systemNames: ResolveName = (name) => lookup(name, { all: true, order: 'verbatim' })
+
+/** A host as URLs write it: IPv6 in brackets, lower case. */
+function asInUrl(host: string): string {
+  return isIPv6(host) ? `[${host.toLowerCase()}]` : host.toLowerCase()
+}
+
+async function unlessAborted<T>(work: Promise<T>, signal: AbortSignal): Promise<T> {
+  signal.throwIfAborted()
+  const { promise, reject } = Promise.withResolvers<never>()
+  const leave = () => reject(signal.reason)
+  signal.addEventListener('abort', leave, { once: true })
+  try {
+    return await Promise.race([work, promise])
+  } finally {
+    signal.removeEventListener('abort', leave)
+  }
+}
+
+/** Codes only: messages of the system hold addresses. */
+function failureOf(thrown: unknown): string {
+  const { code } = thrown as { code?: unknown }
+  return `the connection to its host failed${typeof code === 'string' ? ` (${code})` : ''}`
+}
+
+function refusal(url: string, what: string, cause?: unknown): RouterError {
+  const message = `The file at ${shown(url)} cannot be fetched: ${what}.`
+  return new RouterError('invalid_request', message, cause === undefined ? {} : { cause })
+}
+
+/** How much of a URL is shown. Characters. */
+const excerpt = 200
+
+/** A URL as far as it holds no secrets: neither credentials nor a signed query. */
+export function shown(text: string): string {
+  const url = URL.parse(text)
+  const plain = url
+    ? `${url.protocol}//${url.host}${url.pathname}`
+    : text.replace(/[?#].*$/s, '').replace(/\/\/[^/]*@/, '//')
+  return plain.length > excerpt ? `${plain.slice(0, excerpt)}…` : plain
+}

@@ -1,0 +1,107 @@
+import { RouterError } from '../core/errors.ts'
+import type { MediaPart, Part } from '../core/parts.ts'
+import type { HistoryRules } from '../core/repair.ts'
+import type { NeutralRequest } from '../core/request.ts'
+import { type Fetched, type FetchMedia, type MediaSettings, shown } from './fetcher.ts'
+
+/** How files are fetched for calls. */
+export type MediaRoom = { fetchMedia: FetchMedia; settings: Pick<MediaSettings, 'maxFiles' | 'maxTotalBytes'> }
+
+/** The files of one call: each URL is fetched once, however many targets are tried. Throws RouterError 400. */
+export type CallMedia = { fetchAll(urls: Iterable<string>): Promise<ReadonlyMap<string, Fetched>>; param: string }
+
+/** How many files of one call are fetched at a time. */
+const atOnce = 4
+
+/** Opens the files of one call; errors name `param`, the client's field that holds the messages. */
+export function openCallMedia(room: MediaRoom, { param, signal }: { param: string; signal: AbortSignal }): CallMedia {
+  const { maxFiles, maxTotalBytes } = room.settings
+  const refuse = (message: string) => new RouterError('invalid_request', message, { param })
+  const known = new Map<string, Fetched>()
+  let bytes = 0
+  const spend = (more: number) => {
+    bytes += more
+    if (bytes <= maxTotalBytes) return
+    throw refuse(`The files of this request hold more than ${maxTotalBytes} bytes, the media.max_total_bytes here.`)
+  }
+  const fetchAll = async (urls: Iterable<string>) => {
+    const missing = [...new Set(urls)].filter((url) => !known.has(url))
+    if (known.size + missing.length > maxFiles) {
+      throw refuse(`This request has more than ${maxFiles} URLs of files to fetch, the media.max_files here.`)
+    }
+    const others = new AbortController()
+    const either = AbortSignal.any([signal, others.signal])
+    const queue = missing.values()
+    const work = async () => {
+      for (const url of queue) known.set(url, await room.fetchMedia(url, either, spend))
+    }
+    try {
+      await Promise.all(Array.from({ length: Math.min(atOnce, missing.length) }, work))
+    } catch (thrown) {
+      others.abort(thrown)
+      throw thrown instanceof RouterError && thrown.code === 'invalid_request' ? refuse(thrown.message) : thrown
+    }
+    return known
+  }
+  return { fetchAll, param }
+}
+
+/**
+ * The request with its media as data where the rule wants them so: in instructions, messages and tool results. The
+ * client's own object is never changed. Throws RouterError 400 when a file cannot be had, or is no medium of its kind.
+ */
+export async function inlineMedia(
+  request: NeutralRequest,
+  rule: HistoryRules['inline_media'],
+  media: CallMedia,
+): Promise<NeutralRequest> {
+  const isWanted = wantedBy(rule)
+  const parts = [...(request.system ?? []), ...request.messages.flatMap((message) => message.parts)]
+  const urls = urlsIn(parts, isWanted)
+  if (urls.length === 0) return request
+  const files = await media.fetchAll(urls)
+  const inlined = (part: Part): Part => {
+    if (part.type === 'tool_result') return { ...part, parts: part.parts.map(inlined) }
+    if (!isMedia(part) || !isWanted(part)) return part
+    const { url = '', ...rest } = part
+    return { ...rest, ...fileFor(part, url, files.get(url) as Fetched, media.param) }
+  }
+  const messages = request.messages.map((message) => ({ ...message, parts: message.parts.map(inlined) }))
+  return { ...request, messages, ...(request.system && { system: request.system.map(inlined) }) }
+}
+
+type Wanted = (part: MediaPart) => boolean
+
+function wantedBy(rule: HistoryRules['inline_media']): Wanted {
+  if (!rule) return () => false
+  const { kinds, except } = rule === true ? {} : rule
+  const spared = except === undefined ? undefined : new RegExp(except, 'i')
+  return ({ type, url }) => url !== undefined && (!kinds || kinds.includes(type)) && !spared?.test(url)
+}
+
+function urlsIn(parts: readonly Part[], isWanted: Wanted): string[] {
+  return parts.flatMap((part) => {
+    if (part.type === 'tool_result') return urlsIn(part.parts, isWanted)
+    return isMedia(part) && part.url !== undefined && isWanted(part) ? [part.url] : []
+  })
+}
+
+function isMedia(part: Part): part is MediaPart {
+  return kindNames[part.type as MediaPart['type']] !== undefined
+}
+
+const kindNames = {
+  image: 'an image',
+  audio: 'audio',
+  video: 'a video',
+  file: 'a file',
+} as const satisfies { [kind in MediaPart['type']]: string }
+
+/** A page that says "not found" or "sign in" with status 200 must not pass for a picture. */
+function fileFor({ type, media_type }: MediaPart, url: string, { data, media_type: found }: Fetched, param: string) {
+  const told = found === 'application/octet-stream' ? (media_type ?? found) : found
+  const isText = told.startsWith('text/') || /[/+](?:json|xml|javascript)$/.test(told.replace('svg+xml', 'svg'))
+  if (type === 'file' || !(isText || told === 'application/octet-stream')) return { data, media_type: told }
+  const message = `The file at ${shown(url)} is ${told}, not ${kindNames[type]}.`
+  throw new RouterError('invalid_request', message, { param })
+}
