@@ -2,12 +2,14 @@ import { existsSync } from 'node:fs'
 import { readFile } from 'node:fs/promises'
 import { dirname, join, resolve } from 'node:path'
 import { isObject, type JsonObject } from './core/json.ts'
+import { durationMs } from './manifest/duration.ts'
 import { brokenReference, type Environment, resolveText } from './manifest/environment.ts'
 import type { Path } from './manifest/place.ts'
 import type { Problem } from './manifest/problem.ts'
 import type { ProviderSettings } from './manifest/references.ts'
 import { checkSchema, readSchema } from './manifest/schema.ts'
 import { readSource, type Source } from './manifest/source.ts'
+import type { MediaSettings } from './upstream/fetcher.ts'
 
 /** The operator's settings with all defaults filled in; folders and the store's path are absolute. */
 export type Config = {
@@ -19,6 +21,8 @@ export type Config = {
   /** `sqlite:` and an absolute path, or `sqlite::memory:`. */
   store: { url: string }
   folders: { providers: string; catalog: string; plugins: string }
+  /** What may be fetched for clients that name files by URL. */
+  media: MediaSettings
   /** By slug, in the words of manifests; their references are resolved together with the manifest. */
   providers: { [slug: string]: ProviderSettings }
 }
@@ -29,6 +33,14 @@ type ConfigFile = {
   manage?: { port?: number | null } | null
   store?: { url?: string } | null
   folders?: Partial<Config['folders']> | null
+  media?: {
+    schemes?: string[]
+    max_bytes?: string | number
+    max_total_bytes?: string | number
+    max_files?: number
+    timeout?: string
+    allow_hosts?: string[]
+  } | null
   providers?: { [slug: string]: ProviderSettings | null } | null
 }
 
@@ -101,14 +113,27 @@ function configOf(path: string, file: ConfigFile): Config {
       catalog: resolve(folder, catalog),
       plugins: resolve(folder, plugins),
     },
+    media: mediaOf(file.media ?? {}),
     providers: Object.assign(Object.create(null), Object.fromEntries(settings)),
+  }
+}
+
+function mediaOf(file: NonNullable<ConfigFile['media']>): MediaSettings {
+  const { max_bytes = '20mb', max_total_bytes = '50mb', timeout = '10s' } = file
+  return {
+    schemes: file.schemes ?? ['https'],
+    maxBytes: bytesOf(max_bytes),
+    maxTotalBytes: bytesOf(max_total_bytes),
+    maxFiles: file.max_files ?? 20,
+    timeoutMs: durationMs(timeout) as number,
+    allowHosts: file.allow_hosts ?? [],
   }
 }
 
 const sizes: { [unit: string]: number } = { b: 1, kb: 1024, mb: 1024 ** 2, gb: 1024 ** 3 }
 
 function bytesOf(size: string | number): number {
-  const [, count, unit = 'b'] = /^([\d.]+)(\w+)$/.exec(String(size)) ?? []
+  const [, count, unit = 'b'] = /^([\d.]+)([a-z]+)$/.exec(String(size)) ?? []
   return count === undefined ? Number(size) : Math.floor(Number(count) * (sizes[unit] ?? 1))
 }
 

@@ -23,6 +23,14 @@ test('everything has a default; paths are relative to the file', async () => {
       catalog: join(folder, 'catalog'),
       plugins: join(folder, 'plugins'),
     },
+    media: {
+      schemes: ['https'],
+      maxBytes: 20 * 1024 * 1024,
+      maxTotalBytes: 50 * 1024 * 1024,
+      maxFiles: 20,
+      timeoutMs: 10_000,
+      allowHosts: [],
+    },
     providers: {},
   })
 })
@@ -34,12 +42,14 @@ test('the file of this project says the defaults', async () => {
   expect(problems).toEqual([])
   expect(config?.server).toEqual(defaults?.server)
   expect(config?.manage).toEqual(defaults?.manage)
+  expect(config?.media).toEqual(defaults?.media)
   expect(config?.store.url).toBe(`sqlite:${resolve(import.meta.dirname, '../data/router.sqlite')}`)
   expect(Object.keys(parse(readFileSync(file, 'utf8')))).toEqual([
     'server',
     'manage',
     'store',
     'folders',
+    'media',
     'providers',
     'policies',
     'plugins',
@@ -61,6 +71,27 @@ providers:
     store: { url: 'sqlite::memory:' },
     folders: { providers: join(folder, 'p') },
     providers: { acme: { secret: '${ACME_KEY}', base_url: 'http://${ACME_HOST}' }, other: {} },
+  })
+})
+
+test('what may be fetched is said in sizes and times, from the environment as well', async () => {
+  const text = `media:
+  schemes: [https, http]
+  max_bytes: "\${MAX}"
+  max_total_bytes: 1kb
+  max_files: "\${FILES}"
+  timeout: 500ms
+  allow_hosts: ["\${HOST}", files.internal, "10.0.0.7:9000", "[::1]:80"]
+`
+  const { config, problems } = await load(text, { MAX: '512', FILES: '0', HOST: '127.0.0.1' })
+  expect(problems).toEqual([])
+  expect(config?.media).toEqual({
+    schemes: ['https', 'http'],
+    maxBytes: 512,
+    maxTotalBytes: 1024,
+    maxFiles: 0,
+    timeoutMs: 500,
+    allowHosts: ['127.0.0.1', 'files.internal', '10.0.0.7:9000', '[::1]:80'],
   })
 })
 
@@ -88,6 +119,9 @@ test.each([
     'store: { url: "postgres://x" }\n',
     '1:15 `store.url` must be the address of a database: sqlite:',
   ],
+  ['a scheme nobody speaks', 'media: { schemes: [ftp] }\n', '1:20 `media.schemes[0]` must be one of'],
+  ['a host with a path', 'media: { allow_hosts: [a/b] }\n', '1:24 `media.allow_hosts[0]` must be the name or address'],
+  ['a time without a unit', 'media: { timeout: "10" }\n', '1:19 `media.timeout` must be a duration'],
   ['what this version does not have', 'plugins: [{ name: x }]\n', '1:10 `plugins` must be empty: this version'],
 ])('%s is told with its place', async (_, text, expected) => {
   const { config, problems } = await load(text)
