@@ -39,16 +39,20 @@ export async function readFiles({ config, source, env, known, everything = false
   ])
   const problems = [shippedFiles, dialectFiles, manifestFiles, catalogFiles].flatMap((folder) => folder.problems)
   const dialects = readDialects([...shippedFiles.sources, ...dialectFiles.sources], problems)
-  const slugs = new Set(manifestFiles.sources.map(nameOf))
+  const manifests = new Map(manifestFiles.sources.map((one) => [nameOf(one), one]))
+  const slugs = new Set(manifests.keys())
   problems.push(...settingsProblems(config, source, slugs))
   const used = manifestFiles.sources.filter((one) => everything || config.providers[nameOf(one)]?.enabled !== false)
   const providers = used.flatMap((one) => {
-    const { loaded, problems: found } = loadManifest(one, surroundings(one, config, source, dialects, env))
+    const { loaded, problems: found } = loadManifest(one, {
+      ...surroundings(one, config, source, dialects, env),
+      manifests,
+    })
     problems.push(...found)
     return loaded ?? []
   })
   const lists = catalogFiles.sources.flatMap((one) => readCatalogFile(one, slugs, problems))
-  const catalog = joinCatalog(lists, providers, config, source, problems)
+  const catalog = joinCatalog(sharedLists(lists, providers, manifests, config), providers, config, source, problems)
   const all = [...shippedFiles.sources, ...dialectFiles.sources, ...manifestFiles.sources, ...catalogFiles.sources]
   return {
     dialects: [...dialects.values()].filter((one) => one !== 'unusable'),
@@ -141,6 +145,23 @@ export function loadCatalog(source: Source): CatalogRead {
   const list = { provider, models: Object.fromEntries(filled) }
   problems.push(...findingsIn(list.models).map(({ path, message }) => source.problem(['models', ...path], message)))
   return problems.length > 0 ? { problems } : { list, problems }
+}
+
+/** Lists for providers that offer another one's models: its catalog, its manifest and the settings for it, as it has them. */
+function sharedLists(
+  lists: readonly ModelList[],
+  providers: readonly LoadedProvider[],
+  manifests: ReadonlyMap<string, Source>,
+  config: Config,
+): ModelList[] {
+  const shared = providers.flatMap(({ provider: { slug, modelsOf } }) => {
+    if (modelsOf === undefined) return []
+    const written = manifests.get(modelsOf)?.value as { models?: ModelList['models'] } | undefined
+    const listed = lists.filter(({ provider }) => provider === modelsOf).map(({ models }) => models)
+    const all = [...listed, written?.models ?? {}, config.providers[modelsOf]?.models ?? {}]
+    return all.map((models) => ({ provider: slug, models }))
+  })
+  return [...shared, ...lists]
 }
 
 /** Catalog files, then manifests, then the operator's settings: the later ones win. */

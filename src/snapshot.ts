@@ -5,6 +5,7 @@ import { bareProvider } from './manifest/dialect.ts'
 import type { Environment } from './manifest/environment.ts'
 import { proveExamples } from './manifest/examples.ts'
 import type { KnownSources } from './manifest/folder.ts'
+import { filesOf } from './manifest/layer.ts'
 import { hasErrors, type Problem } from './manifest/problem.ts'
 import type { Provider } from './manifest/provider.ts'
 
@@ -63,7 +64,7 @@ export async function proveFiles({ dialects, providers }: Files, known: KnownSou
     }
   }
   for (const { provider, layers } of providers) {
-    const isKnown = layers.every(({ source }) => known.get(source.file) === source)
+    const isKnown = filesOf(layers).every(({ file, text }) => known.get(file)?.text === text)
     if (!isKnown) problems.push(...(await proveExamples(provider, layers)))
   }
   return problems

@@ -8,6 +8,7 @@ import { loadCatalog, shippedDialects } from '../files.ts'
 import { bareProvider, type Dialect, loadDialect } from '../manifest/dialect.ts'
 import type { Environment } from '../manifest/environment.ts'
 import { readFolder, readSourceFile } from '../manifest/folder.ts'
+import { dialectsIn } from '../manifest/foundation.ts'
 import { type LoadedProvider, loadManifest } from '../manifest/manifest.ts'
 import type { Problem } from '../manifest/problem.ts'
 import type { Provider } from '../manifest/provider.ts'
@@ -32,9 +33,10 @@ export async function putOnBench(source: Source, config: Config, env: Environmen
     return { problems, ...(dialect && { loaded: { provider: bareProvider(dialect), layers: [dialect.layer] } }) }
   }
   const { dialects, problems } = await dialectsFor(source, config)
+  const manifests = await manifestsFor(source, config)
   const value = config.providers[basename(source.file, '.yaml')]
   const blame: Source['problem'] = (_, message) => source.problem([], `in ${config.path}: ${message}`)
-  const read = loadManifest(source, { dialects, env, ...(value && { settings: { value, blame } }) })
+  const read = loadManifest(source, { dialects, env, manifests, ...(value && { settings: { value, blame } }) })
   return { ...read, problems: [...problems, ...read.problems] }
 }
 
@@ -44,9 +46,15 @@ export function isDialect({ file, value }: Source): boolean {
   return isObject(value) && value.dialect !== undefined && value.slug === undefined && value.base_url === undefined
 }
 
-/** The dialects of the project, of the configuration and beside a manifest; only the one it names is read. */
+/** The manifests of the configuration and those beside the one on the bench, by slug. */
+async function manifestsFor({ file }: Source, { folders }: Config): Promise<Map<string, Source>> {
+  const read = await Promise.all([...new Set([folders.providers, dirname(file)])].map((folder) => readFolder(folder)))
+  return new Map(read.flatMap(({ sources }) => sources).map((one) => [basename(one.file, '.yaml'), one]))
+}
+
+/** The dialects of the project, of the configuration and beside a manifest; only those it names are read. */
 async function dialectsFor(manifest: Source, { folders }: Config) {
-  const named = isObject(manifest.value) ? manifest.value.dialect : undefined
+  const named = dialectsIn(manifest.value)
   const beside = [shippedDialects, join(folders.providers, 'dialects'), join(dirname(manifest.file), 'dialects')]
   const dialects = new Map<string, Dialect | 'unusable'>()
   const problems: Problem[] = []
@@ -54,7 +62,7 @@ async function dialectsFor(manifest: Source, { folders }: Config) {
     const { sources } = await readFolder(folder)
     for (const source of sources) {
       const name = basename(source.file, '.yaml')
-      const read = name === named ? loadDialect(source) : undefined
+      const read = named.has(name) ? loadDialect(source) : undefined
       problems.push(...(read?.problems ?? []))
       dialects.set(name, read?.dialect ?? 'unusable')
     }
@@ -64,16 +72,26 @@ async function dialectsFor(manifest: Source, { folders }: Config) {
 
 /** What the catalog, the manifest and the settings know of a model. */
 export async function entryOf(
-  { slug, models }: Provider,
+  { slug, models, modelsOf }: Provider,
   model: string,
   config: Config,
 ): Promise<ModelEntry | undefined> {
-  const { source } = await readSourceFile(join(config.folders.catalog, `${slug}.yaml`))
-  const { list } = source ? loadCatalog(source) : {}
-  const lists = [...(list ? [list] : []), { provider: slug, models }]
-  const settings = config.providers[slug]?.models
-  return createCatalog(settings ? [...lists, { provider: slug, models: settings }] : lists).find(slug, model)
+  const shared = modelsOf === undefined ? [] : await modelsIn(modelsOf, config)
+  const own = await modelsIn(slug, config, models)
+  const lists = [...shared, ...own].map((known) => ({ provider: slug, models: known }))
+  return createCatalog(lists).find(slug, model)
 }
+
+/** What catalog, manifest and settings list under a slug, in this order. */
+async function modelsIn(slug: string, { folders, providers }: Config, written?: Models): Promise<Models[]> {
+  const { source } = await readSourceFile(join(folders.catalog, `${slug}.yaml`))
+  const { list } = source ? loadCatalog(source) : {}
+  const manifest = written ? undefined : (await readSourceFile(join(folders.providers, `${slug}.yaml`))).source
+  const inManifest = written ?? (manifest?.value as { models?: Models } | undefined)?.models
+  return [list?.models, inManifest, providers[slug]?.models].filter((models) => models !== undefined)
+}
+
+type Models = { readonly [model: string]: ModelEntry }
 
 /** Reads one YAML or JSON file. Throws an Error that says which and why. */
 export async function readInput(file: string): Promise<Source> {

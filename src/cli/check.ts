@@ -6,6 +6,7 @@ import { isObject } from '../core/json.ts'
 import { loadCatalog, readFiles } from '../files.ts'
 import type { Environment } from '../manifest/environment.ts'
 import { proveExamples } from '../manifest/examples.ts'
+import { countExamples } from '../manifest/layer.ts'
 import { hasErrors, type Problem } from '../manifest/problem.ts'
 import type { Source } from '../manifest/source.ts'
 import { proveFiles } from '../snapshot.ts'
@@ -60,7 +61,7 @@ async function checkConfig(path: string, env: Environment): Promise<Checked> {
     providers: files.providers.length,
     dialects: files.dialects.length,
     models: files.catalog.list().length,
-    examples: layers.reduce((count, layer) => count + (layer?.examples.length ?? 0), 0),
+    examples: layers.reduce((count, layer) => count + (layer ? countExamples(layer) : 0), 0),
   }
   return { counts, problems: [...files.problems, ...(await proveFiles(files))] }
 }
@@ -99,7 +100,8 @@ async function checkOne(source: Source, config: Config, env: Environment) {
   const kind = isDialect(source) ? 'dialects' : 'providers'
   if (!loaded) return { counts: { [kind]: 1 }, problems }
   const { provider, layers } = loaded
-  const counts = { [kind]: 1, examples: layers.at(-1)?.examples.length ?? 0 }
+  const layer = layers.at(-1)
+  const counts = { [kind]: 1, examples: layer ? countExamples(layer) : 0 }
   return { counts, problems: [...problems, ...(await proveExamples(provider, layers))] }
 }
 

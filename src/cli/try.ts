@@ -10,6 +10,7 @@ import { patchRequest, readReply, usedLosses, writeRequest } from '../manifest/e
 import type { Layer } from '../manifest/layer.ts'
 import { hasErrors } from '../manifest/problem.ts'
 import type { Provider } from '../manifest/provider.ts'
+import { servedBy } from '../manifest/target.ts'
 import { sseFrames } from '../wire/sse.ts'
 import { entryOf, fileMeant, putOnBench, readInput } from './bench.ts'
 import { sideBySide } from './side-by-side.ts'
@@ -70,34 +71,41 @@ async function trialsOf(
 ): Promise<Trial[]> {
   const trials: Trial[] = []
   if (request !== undefined) trials.push(await tryRequest(provider, await objectIn(request), model, config))
-  if (reply !== undefined) trials.push(await tryReply(provider, await objectIn(reply)))
-  if (stream !== undefined) trials.push(await tryStream(provider, await framesIn(stream)))
+  const served = servedBy(provider, model ?? '')
+  if (reply !== undefined) trials.push(await tryReply(served, await objectIn(reply)))
+  if (stream !== undefined) trials.push(await tryStream(served, await framesIn(stream)))
   if (trials.length > 0) return trials
-  const examples = layers.flatMap((layer) => layer.examples)
+  const examples = layers.flatMap((layer) => layer.examples.map((example) => ({ example, provider })))
+  for (const [index, variant] of (layers.at(-1)?.variants ?? []).entries()) {
+    const served = provider.variants?.[index]?.provider ?? provider
+    examples.push(...(variant.layers.at(-1)?.examples ?? []).map((example) => ({ example, provider: served })))
+  }
   if (examples.length === 0)
     throw new Error('There are no examples to try: name an input with --request, --reply or --stream.')
-  for (const example of examples) {
+  for (const { example, provider: given } of examples) {
     const tried: Trial[] = []
-    if (example.request) tried.push(await tryRequest(provider, example.request as JsonObject, model, config))
-    if (example.answers) tried.push(await tryReply(provider, example.answers))
-    if (example.events) tried.push(await tryStream(provider, example.events))
+    const served = servedBy(given, model ?? example.request?.model ?? '')
+    if (example.request) tried.push(await tryRequest(served, example.request as JsonObject, model, config))
+    if (example.answers) tried.push(await tryReply(served, example.answers))
+    if (example.events) tried.push(await tryStream(served, example.events))
     trials.push(...tried.map((trial) => ({ ...trial, name: `${example.name}: ${trial.name}` })))
   }
   return trials
 }
 
 async function tryRequest(
-  provider: Provider,
+  named: Provider,
   input: JsonObject,
-  named: string | undefined,
+  said: string | undefined,
   config: Config,
 ): Promise<Trial> {
   const isChat = [input.messages].flat().some((message) => isObject(message) && message.content !== undefined)
   const read = isChat
-    ? chat.read({ model: named ?? 'model', ...input })
+    ? chat.read({ model: said ?? 'model', ...input })
     : ({ model: 'model', messages: [], ...input, origin: { api: 'chat', body: {} } } as unknown as NeutralRequest)
-  const prefix = `${provider.slug}/`
-  const model = named ?? (read.model.startsWith(prefix) ? read.model.slice(prefix.length) : read.model)
+  const prefix = `${named.slug}/`
+  const model = said ?? (read.model.startsWith(prefix) ? read.model.slice(prefix.length) : read.model)
+  const provider = servedBy(named, model)
   const entry = await entryOf(provider, model, config)
   const target = { model, ...(entry && { entry }) }
   // As the router does it: a body of the provider's own format is edited, any other is rebuilt.

@@ -20,9 +20,25 @@ export async function proveExamples(provider: Provider, layers: readonly Layer[]
   for (const [index, example] of layer.examples.entries()) {
     // Running streams get their turn between two examples.
     await setImmediate()
-    problems.push(...(await proveExample({ provider, layers, layer, example, at: ['examples', index] })))
+    const chosen = variantFor(provider, layers, example)
+    problems.push(...(await proveExample({ ...chosen, layer, example, at: ['examples', index] })))
+  }
+  for (const [index, variant] of layer.variants.entries()) {
+    const served = provider.variants?.[index]?.provider
+    if (served) problems.push(...(await proveExamples(served, variant.layers)))
   }
   return problems
+}
+
+/** An example about a model of a variant is about that variant. */
+function variantFor(
+  provider: Provider,
+  layers: readonly Layer[],
+  { request }: Example,
+): Pick<Run, 'provider' | 'layers'> {
+  const index = provider.variants?.findIndex(({ match }) => match.test(request?.model ?? '')) ?? -1
+  const variant = provider.variants?.[index]
+  return { provider: variant?.provider ?? provider, layers: layers.at(-1)?.variants[index]?.layers ?? layers }
 }
 
 /** A streamed answer put together: what it means, whether it came whole, and the failure the provider reported. */

@@ -8,6 +8,7 @@ import { unknownLoss } from './fields.ts'
 import type { Path } from './place.ts'
 import type { Problem } from './problem.ts'
 import type { ChatEndpoint, Loss, StreamForm, Trait } from './provider.ts'
+import { checkSchema } from './schema.ts'
 import type { Source } from './source.ts'
 
 /** What one file, a dialect or a manifest, says about its provider: checked and with its mappings ready to run. */
@@ -88,7 +89,8 @@ export function readLayer(source: Source): { layer: Layer; problems: Problem[] }
 /** The facts about models that another provider's manifest declares; what is wrong with them is told in that file. */
 export function sharedTraits(source: Source): Layer {
   const desk: Desk = { source, problems: [], places: new Map() }
-  const traits = readTraits(desk, [(source.value as LayerFile).traits ?? []].flat())
+  const file = checkSchema(source, 'provider').length === 0 ? (source.value as LayerFile) : {}
+  const traits = readTraits(desk, file.traits ?? [])
   return { source, headers: {}, errors: {}, traits, examples: [], places: desk.places, variants: [] }
 }
 
@@ -113,7 +115,12 @@ function readTraits(desk: Desk, traits: NonNullable<LayerFile['traits']>): Trait
   })
 }
 
-function readPattern({ source, problems }: Desk, path: Path, pattern: string): RegExp | undefined {
+/** A regular expression of a file; undefined, with a problem, when it is none. */
+export function readPattern(
+  { source, problems }: Pick<Desk, 'source' | 'problems'>,
+  path: Path,
+  pattern: string,
+): RegExp | undefined {
   try {
     return new RegExp(pattern)
   } catch (error) {

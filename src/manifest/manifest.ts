@@ -1,16 +1,16 @@
 import { basename } from 'node:path'
 import { authProblems } from './auth.ts'
 import { completenessProblems } from './completeness.ts'
-import type { Dialects } from './dialect.ts'
 import { durationMs } from './duration.ts'
+import { foundation, modelsOfProblems } from './foundation.ts'
 import { type Layer, readLayer } from './layer.ts'
-import { didYouMean } from './nearest.ts'
 import { hasErrors, type Problem } from './problem.ts'
 import type { Provider, Timeouts } from './provider.ts'
 import { type ManifestFile, resolveReferences, type Surroundings, type TimeoutsFile } from './references.ts'
 import { checkSchema } from './schema.ts'
 import type { Source } from './source.ts'
 import { chatOf, defaultTimeouts, stack } from './stack.ts'
+import { loadVariants } from './variants.ts'
 
 /** A manifest's provider, and the layers it is made of, the dialect first. */
 export type LoadedProvider = { provider: Provider; layers: Layer[] }
@@ -23,8 +23,8 @@ export function loadManifest(source: Source, around: Surroundings): { loaded?: L
   const file = source.value as ManifestFile
   const { layer, problems } = readLayer(source)
   problems.push(...slugProblems(source, file.slug), ...authProblems(source, file.auth))
-  const below = dialectOf(source, file, around.dialects)
-  problems.push(...below.problems)
+  const below = foundation(source, file, around)
+  problems.push(...below.problems, ...modelsOfProblems(source, file, around))
   if (below.problems.length > 0) return { problems }
   const layers = [...below.layers, layer]
   const { chat, problems: gaps } = chatOf(layers, source)
@@ -47,10 +47,17 @@ export function loadManifest(source: Source, around: Surroundings): { loaded?: L
     traits,
     unknownModels: around.settings?.value.unknown_models ?? file.unknown_models ?? 'refuse',
     models: file.models ?? {},
+    ...(file.models_of !== undefined && { modelsOf: file.models_of }),
     ...(file.dialect !== undefined && { dialect: file.dialect }),
     file: source.file,
   }
-  return { loaded: { provider, layers }, problems }
+  const variants = loadVariants({ source, file, around, provider, layers })
+  problems.push(
+    ...variants.problems.filter(({ message }) => !resolved.problems.some((known) => known.message === message)),
+  )
+  if (hasErrors(problems)) return { problems }
+  layer.variants = variants.layers
+  return { loaded: { provider: { ...provider, variants: variants.variants }, layers }, problems }
 }
 
 function slugProblems(source: Source, slug: string): Problem[] {
@@ -62,17 +69,6 @@ function slugProblems(source: Source, slug: string): Problem[] {
       `the slug \`${slug}\` must be the name of the file: rename one, to \`${file}\` or ${slug}.yaml`,
     ),
   ]
-}
-
-function dialectOf(source: Source, file: ManifestFile, dialects: Dialects): { layers: Layer[]; problems: Problem[] } {
-  if (file.dialect === undefined) return { layers: [], problems: [] }
-  const dialect = dialects.get(file.dialect)
-  const say = (message: string) => ({ layers: [], problems: [source.problem(['dialect'], message)] })
-  if (dialect === 'unusable') return say(`the dialect \`${file.dialect}\` has errors of its own`)
-  if (dialect) return { layers: [dialect.layer], problems: [] }
-  const known = [...dialects.keys()]
-  const choice = didYouMean(file.dialect, known) || (known.length > 0 ? `; there are ${known.join(', ')}` : '')
-  return say(`there is no dialect \`${file.dialect}\`${choice}`)
 }
 
 function timeoutsOf(...files: (TimeoutsFile | undefined)[]): Timeouts {

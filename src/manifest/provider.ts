@@ -27,7 +27,7 @@ export type Provider = {
   /** Whose catalog entries it offers besides its own. */
   modelsOf?: string
   /** Models that are served by another format or address under the same slug; the first match wins. */
-  variants: Variant[]
+  variants?: Variant[]
   /** Environment variables that are named but not set: the provider is unconfigured. */
   missing: string[]
   /** The dialect it builds on, and the manifest it was read from. */

@@ -32,12 +32,20 @@ export type ManifestFile = Omit<ProviderSettings, 'enabled' | 'secret'> & {
   auth: AuthFile
   dialect?: string
   maker?: string
+  models_of?: string
+  traits_of?: string
+  variants?: VariantFile[]
 }
+
+/** What a manifest says about models whose id matches; with a dialect of its own it takes no endpoints and traits over. */
+export type VariantFile = { match: string; dialect?: string; base_url?: string; maker?: string; traits_of?: string }
 
 /** What a manifest is read against; `blame` tells a problem of the settings at its place in their own file. */
 export type Surroundings = {
   dialects: Dialects
   env: Environment
+  /** All manifests by slug, for those that share models or traits; without it what they share is not known. */
+  manifests?: ReadonlyMap<string, Source>
   settings?: { value: ProviderSettings; blame(path: Path, message: string): Problem }
 }
 

@@ -39,6 +39,22 @@ export function readSource(file: string, text: string): Source {
   }
 }
 
+/** A member of a file as if it stood alone: what is said about it is told at its place in the whole file. */
+export function memberOf(source: Source, path: Path): Source {
+  const value = path.reduce<unknown>(
+    (inner, step) => (inner as { [step: string]: unknown } | undefined)?.[step],
+    source.value,
+  )
+  const whole = (inner: Path): Path => [...path, ...inner]
+  return {
+    ...source,
+    value,
+    at: (inner, what) => source.at(whole(inner), what),
+    inText: (inner, offset) => source.inText(whole(inner), offset),
+    problem: (inner, message, what) => source.problem(whole(inner), message, what),
+  }
+}
+
 function parseNodes(text: string): Parsed {
   const lines = new LineCounter()
   return { document: parseDocument(text, { lineCounter: lines, prettyErrors: false }), lines }

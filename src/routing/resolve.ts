@@ -1,7 +1,7 @@
 import { RouterError } from '../core/errors.ts'
 import type { ModelEntry } from '../core/model.ts'
 import type { Provider } from '../manifest/provider.ts'
-import type { Target } from '../manifest/target.ts'
+import { servedBy, type Target } from '../manifest/target.ts'
 
 /** What names are resolved against: the providers and models of one snapshot. */
 export type Directory = {
@@ -19,8 +19,9 @@ export function resolve(model: string, directory: Directory): Target[] {
   }
   const slug = model.slice(0, slash)
   const name = model.slice(slash + 1)
-  const provider = directory.providers.get(slug)
-  if (!provider) throw notFound(`The provider '${slug}' of the model '${model}' does not exist.`)
+  const named = directory.providers.get(slug)
+  if (!named) throw notFound(`The provider '${slug}' of the model '${model}' does not exist.`)
+  const provider = servedBy(named, name)
   if (provider.missing.length > 0) {
     const variables = provider.missing.join(', ')
     throw notFound(`The provider '${slug}' is not configured: set ${variables} in the environment of the router.`)

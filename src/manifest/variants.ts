@@ -1,0 +1,83 @@
+import { completenessProblems } from './completeness.ts'
+import { foundation } from './foundation.ts'
+import { type Layer, readLayer, readPattern, type VariantLayers } from './layer.ts'
+import { hasErrors, type Problem } from './problem.ts'
+import type { Provider, Variant } from './provider.ts'
+import { type ManifestFile, resolveReferences, type Surroundings, type VariantFile } from './references.ts'
+import { memberOf, type Source } from './source.ts'
+import { chatOf, stack } from './stack.ts'
+
+/** A manifest that has been read but for its variants. */
+export type Manifest = {
+  source: Source
+  file: ManifestFile
+  around: Surroundings
+  provider: Provider
+  layers: readonly Layer[]
+}
+
+/** Builds the variants of a manifest, each as a provider of its own, with the layers it is made of. */
+export function loadVariants(manifest: Manifest): {
+  variants: Variant[]
+  layers: VariantLayers[]
+  problems: Problem[]
+} {
+  const built = (manifest.file.variants ?? []).map((variant, index) =>
+    loadVariant(manifest, variant, memberOf(manifest.source, ['variants', index])),
+  )
+  return {
+    variants: built.flatMap(({ variant }) => variant ?? []),
+    layers: built.flatMap(({ layers }) => layers ?? []),
+    problems: built.flatMap(({ problems }) => problems),
+  }
+}
+
+function loadVariant(manifest: Manifest, said: VariantFile, source: Source) {
+  const { provider: base, around, file } = manifest
+  const { layer, problems } = readLayer(source)
+  const match = readPattern({ source, problems }, ['match'], said.match)
+  const below = foundation(source, said, around)
+  problems.push(...below.problems)
+  const layers = [...under(said, manifest.layers, below.layers), layer]
+  const { chat, problems: gaps } = below.problems.length > 0 ? { problems: [] } : chatOf(layers, source)
+  problems.push(...gaps)
+  if (chat && layer.chat?.request && problems.length === 0) problems.push(...completenessProblems(source, chat))
+  const resolved = resolveReferences(source, { ...file, ...addressOf(said) }, layers, around)
+  problems.push(...resolved.problems)
+  if (hasErrors(problems) || !match || !chat) return { problems }
+  const sameAs = layers.findLast((one) => one.sameAs)?.sameAs
+  const { sameAs: _sameAs, ...rest } = base
+  const provider: Provider = {
+    ...rest,
+    ...resolved.values,
+    // One and the same credential: what is known of it by identity, such as a token, is shared.
+    auth: base.auth,
+    maker: said.maker ?? base.maker,
+    ...stackOf(layers),
+    ...(sameAs && { sameAs }),
+    chat,
+    ...(said.dialect !== undefined && { dialect: said.dialect }),
+  }
+  return { variant: { match, provider }, layers: { match, layers }, problems }
+}
+
+/** What lies under a variant: all that the manifest is, or another dialect with what does not depend on the format. */
+function under({ dialect }: VariantFile, inherited: readonly Layer[], below: readonly Layer[]): Layer[] {
+  const alone = inherited.map((layer) => ({ ...layer, variants: [] }))
+  if (dialect === undefined) return [...alone, ...below]
+  return [...below, ...alone.slice(-1).map(withoutFormat)]
+}
+
+/** What a manifest says about its own format means nothing in another one. */
+function withoutFormat({ chat: _chat, sameAs: _sameAs, ...layer }: Layer): Layer {
+  return { ...layer, traits: [] }
+}
+
+function addressOf({ base_url }: VariantFile): Pick<VariantFile, 'base_url'> {
+  return base_url === undefined ? {} : { base_url }
+}
+
+function stackOf(layers: readonly Layer[]): Pick<Provider, 'errors' | 'traits'> {
+  const { errors, traits } = stack(layers)
+  return { errors, traits }
+}

@@ -1,0 +1,164 @@
+import { describe, expect, test } from 'vitest'
+import { proveExamples } from '../../src/manifest/examples.ts'
+import { writeRequest } from '../../src/manifest/exchange.ts'
+import { countExamples, filesOf } from '../../src/manifest/layer.ts'
+import { loadManifest } from '../../src/manifest/manifest.ts'
+import type { Provider } from '../../src/manifest/provider.ts'
+import { readSource } from '../../src/manifest/source.ts'
+import { servedBy } from '../../src/manifest/target.ts'
+import { resolve } from '../../src/routing/resolve.ts'
+import { acme, allLosses, loadedDialect, plainDialect, told } from './files.ts'
+
+const other = plainDialect
+  .replace('dialect: plain', 'dialect: other\nsame_as: messages\nheaders: { x-format: other }')
+  .replace('"model": model,', '"engine": model,')
+const dialects = new Map([
+  ['plain', loadedDialect()],
+  ['other', loadedDialectNamed('other')],
+])
+
+function loadedDialectNamed(name: string) {
+  return { ...loadedDialect(other.replace('dialect: other', 'dialect: plain')), name }
+}
+
+const variants = `headers: { x-all: "1" }
+errors: { 418: rate_limited }
+traits: [{ match: '', facts: { base: true } }]
+endpoints: { chat: { patch: { request: '$merge([$, {"patched": true}])' } } }
+variants:
+  - match: ^claude-
+    dialect: other
+    maker: claudia
+    base_url: http://127.0.0.1:8/other
+    headers: { x-all: "2" }
+    traits: [{ match: '', facts: { mine: true } }]
+    endpoints: { chat: { path: /other } }
+  - match: ^(claude|big)-
+    endpoints: { chat: { path: /big } }
+`
+
+function load(text: string, env: { [name: string]: string } = {}, settings: object = {}) {
+  const blame = () => ({ file: 'c', line: 1, column: 1, message: '', severity: 'error' as const })
+  return loadManifest(readSource('providers/acme.yaml', text), { dialects, env, settings: { value: settings, blame } })
+}
+
+function loaded(text = acme + variants, settings: object = {}): Provider {
+  const { loaded: found, problems } = load(text, {}, settings)
+  expect(told(problems)).toEqual([])
+  return found?.provider as Provider
+}
+
+const request = { model: 'm', messages: [], origin: { api: 'chat' as const, body: {} } }
+const sent = async (provider: Provider) => (await writeRequest(provider, request, { model: 'm' })).body
+
+describe('a variant', () => {
+  test('with a dialect of its own takes over who and where the provider is, but not its endpoints and traits', async () => {
+    const provider = loaded()
+    const served = servedBy(provider, 'claude-1')
+    expect(served).toMatchObject({
+      slug: 'acme',
+      maker: 'claudia',
+      dialect: 'other',
+      sameAs: 'messages',
+      baseUrl: 'http://127.0.0.1:8/other',
+      headers: { 'x-format': 'other', 'x-all': '2' },
+      errors: { 418: 'rate_limited' },
+      chat: { path: '/other' },
+    })
+    expect(served.traits.map(({ facts }) => facts)).toEqual([{ mine: true }])
+    expect(served.auth).toBe(provider.auth)
+    expect(await sent(served)).toEqual({ engine: 'm', lines: [] })
+  })
+
+  test('without one changes what it says and nothing else', async () => {
+    const provider = loaded()
+    const served = servedBy(provider, 'big-1')
+    const { chat, variants: _, ...others } = provider
+    expect(served).toEqual({ ...others, chat: { ...chat, path: '/big', stream: { ...chat?.stream, path: '/big' } } })
+    expect(await sent(served)).toEqual({ model: 'm', lines: [], patched: true })
+  })
+
+  test('is chosen by the first match; other models are the provider’s own', () => {
+    const provider = loaded(`${acme}unknown_models: pass\n${variants}`)
+    expect(servedBy(provider, 'claude-1').chat?.path).toBe('/other')
+    expect(servedBy(provider, 'small')).toBe(provider)
+    const directory = { providers: new Map([['acme', provider]]) }
+    const targetOf = (model: string) => resolve(model, { ...directory, findModel: () => undefined })[0]
+    expect(targetOf('acme/big-1')).toMatchObject({ model: 'big-1', provider: { slug: 'acme', chat: { path: '/big' } } })
+    expect(targetOf('acme/small')?.provider.chat?.path).toBe('/generate')
+  })
+
+  test('goes where the settings say, like the provider itself', () => {
+    const provider = loaded(acme + variants, { base_url: 'http://127.0.0.1:7' })
+    expect(servedBy(provider, 'claude-1').baseUrl).toBe('http://127.0.0.1:7')
+  })
+
+  test('alone misses a variable that only it needs', () => {
+    const provider = loaded(acme + variants.replace('127.0.0.1:8', '${CLAUDE_HOST}'))
+    expect([provider.missing, servedBy(provider, 'claude-1').missing]).toEqual([[], ['CLAUDE_HOST']])
+  })
+
+  test('has its problems told at their places, once', () => {
+    const problems = (text: string) => told(load(text).problems)
+    const wrong = variants
+      .replace('^claude-', '"("')
+      .replace('dialect: other', 'dialect: othr')
+      .replace('path: /big', 'losses: [sed], reply: "{ ("')
+    expect(problems(acme + wrong)).toEqual([
+      expect.stringMatching(/^11:12 not a regular expression: /),
+      '12:14 there is no dialect `othr`; did you mean `other`?',
+      expect.stringMatching(/^19:\d+ not JSONata: /),
+      expect.stringMatching(/^19:35 `sed` is no field of the neutral request; did you mean `seed`\?/),
+    ])
+    expect(problems(`${acme}variants: [{ match: a, dialetc: b }]\n`)).toEqual([
+      expect.stringContaining('unknown field `dialetc`; did you mean `dialect`?'),
+    ])
+    expect(problems(`${acme.replace('9/v1', '9/${1}')}variants: [{ match: a }]\n`)).toHaveLength(1)
+  })
+
+  test('that writes its own requests must map every field or declare it', () => {
+    const own = `${acme}variants:
+  - match: a
+    endpoints: { chat: { request: '{ "m": model, "x": [messages, system, max_output_tokens], "t": "text" }' } }
+`
+    // The losses of the dialect still hold: its reply mapping is not the one that knows them.
+    expect(told(load(own).problems)).toEqual([])
+    const less = own.replace('max_output_tokens', 'stop')
+    expect(told(load(less).problems)).toEqual([
+      expect.stringMatching(/^8:18 the field `max_output_tokens` is neither mapped nor declared under `losses`$/),
+    ])
+    expect(allLosses).not.toContain('max_output_tokens')
+  })
+})
+
+describe('examples of a manifest with variants', () => {
+  const prove = async (text: string) => {
+    const { loaded: found, problems } = load(text)
+    return found ? told(await proveExamples(found.provider, found.layers)) : told(problems)
+  }
+  const asks = (model: string, sends: string) =>
+    `{ name: e, request: { model: ${model}, messages: [] }, sends: ${sends} }`
+
+  test('are about the variant of their model', async () => {
+    const text = `${acme}${variants}examples: [${asks('claude-1', '{ engine: claude-1, lines: [] }')}]\n`
+    expect(await prove(text)).toEqual([])
+    expect(await prove(text.replace('engine: claude', 'engine: laude'))).toEqual([
+      expect.stringMatching(/^20:\d+ example 'e': sends differs at engine: expected "laude-1", got "claude-1"$/),
+    ])
+  })
+
+  test('inside a variant are about it, whatever their model', async () => {
+    const text = `${acme}${variants}    examples: [{ name: v, answers: { error: no }, means: { error: { message: no } } }]\n`
+    expect(await prove(text)).toEqual([])
+    expect(await prove(text.replace('message: no', 'message: yes'))).toEqual([
+      expect.stringMatching(/^20:\d+ example 'v': means \(from answers\) differs at error\.message/),
+    ])
+    const [, layer] = load(text).loaded?.layers ?? []
+    expect(layer && countExamples(layer)).toBe(1)
+  })
+
+  test('are run again when the dialect of a variant has changed', () => {
+    const { layers = [] } = load(acme + variants).loaded ?? {}
+    expect(filesOf(layers).map(({ text }) => text)).toContain(dialects.get('other')?.layer.source.text)
+  })
+})
