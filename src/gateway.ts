@@ -14,6 +14,7 @@ import type { Seals } from './routing/seals.ts'
 import { type Ledger, type Settled, Settlement } from './settlement.ts'
 import type { Door } from './upstream/door.ts'
 import { type Answer, exchange } from './upstream/exchange.ts'
+import { type CallMedia, inlineMedia, type MediaRoom, openCallMedia } from './upstream/inline.ts'
 
 /** One client request. `signal` is aborted when the client leaves or the process stops. */
 export type Call = {
@@ -31,6 +32,7 @@ export type Rooms = {
   authenticate(secret: string | undefined): Key
   directory: Directory
   door: Door
+  media: MediaRoom
   ledger: Ledger
   seals: Seals
 }
@@ -44,10 +46,12 @@ export async function handle(call: Call, rooms: Rooms): Promise<Outgoing> {
   const request = rooms.seals.restore(key.organization, call.face.read(await call.readBody()))
   const targets = resolve(request.model, rooms.directory)
   const settlement = openSettlement(call, key, request, rooms.ledger)
+  const { door } = rooms
+  const media = openCallMedia(rooms.media, { param: call.face.wireNames('messages')[0] ?? '', signal: call.signal })
   try {
     const { answer } = await attempt(targets, (target, attempts) => {
       Object.assign(settlement, { target, attempts })
-      return ask(target, request, call, settlement, rooms.door)
+      return ask(target, request, call, settlement, { door, media })
     })
     const keep = (reply: Reply) => rooms.seals.keep(key.organization, reply)
     return answer.kind === 'whole'
@@ -82,7 +86,13 @@ function openSettlement(call: Call, key: Key, request: NeutralRequest, ledger: L
 }
 
 /** Writes the request in the target's words and sends it; what the target cannot take is reported or refused. */
-async function ask(target: Target, request: NeutralRequest, call: Call, settlement: Settlement, door: Door) {
+async function ask(
+  target: Target,
+  request: NeutralRequest,
+  call: Call,
+  settlement: Settlement,
+  { door, media }: { door: Door; media: CallMedia },
+) {
   const { face, signal } = call
   const { provider, model } = target
   const stream = request.stream === true
@@ -93,7 +103,8 @@ async function ask(target: Target, request: NeutralRequest, call: Call, settleme
     settlement.dropped = named(losses)
     body = await patchRequest(provider, face.editRequest(request.origin.body, { model, stream, dropped: losses }))
   } else {
-    const written = await writeRequest(provider, request, target)
+    const inlined = await inlineMedia(request, provider.chat?.history.inline_media, media)
+    const written = await writeRequest(provider, inlined, target)
     settlement.dropped = named(written.dropped)
     body = written.body
   }

@@ -15,6 +15,7 @@ import { startSimulator } from './simulator/server.ts'
 import { buildSnapshot, type Snapshot } from './snapshot.ts'
 import { openStore } from './store/open.ts'
 import { openDoor } from './upstream/door.ts'
+import { openFetcher } from './upstream/fetcher.ts'
 
 /** How the process is started; `port` goes before the configured one. */
 export type RouterOptions = { configPath: string | undefined; port?: number; env: NodeJS.ProcessEnv; log: Log }
@@ -52,11 +53,12 @@ export async function startRouter({ configPath, port, env, log }: RouterOptions)
   let stopping = false
 
   const rooms = (): Rooms => {
-    const { providers, catalog } = watch.current()
+    const { providers, catalog, config } = watch.current()
     return {
       authenticate: access.authenticate,
       directory: { providers, findModel: catalog.find },
       door,
+      media: { fetchMedia: openFetcher(config.media), settings: config.media },
       ledger: settling,
       seals,
     }
