@@ -7,7 +7,7 @@ import type { ChatEndpoint, Provider } from '../manifest/provider.ts'
 import type { Target } from '../manifest/target.ts'
 import { type Frame, FrameError } from '../wire/frame.ts'
 import { framesOf, type StreamFormat, streamFormats } from '../wire/frames.ts'
-import { addressOf, credentialHeaders } from './credentials.ts'
+import { addressOf, authorize } from './credentials.ts'
 import type { Door, Incoming } from './door.ts'
 import { refusal, reportedFailure } from './failure.ts'
 
@@ -28,25 +28,31 @@ export async function exchange(
   const { provider, model } = target
   const endpoint = provider.chat as ChatEndpoint
   const { stream } = outgoing
-  const incoming = await door.send({
+  const { signal } = outgoing
+  const anonymous = {
     url: addressOf(provider, stream ? endpoint.stream.path : endpoint.path, model),
     headers: {
       'content-type': 'application/json',
       accept: stream ? streamFormats[endpoint.stream.format].mediaType : 'application/json',
       'accept-encoding': 'identity',
       'user-agent': 'inference-router',
-      ...provider.headers,
-      ...credentialHeaders(provider),
+      ...lowerCased(provider.headers),
     },
     body: wellFormed(JSON.stringify(outgoing.body)),
-    timeouts: provider.timeouts,
-    signal: outgoing.signal,
-    provider: provider.slug,
-  })
+  }
+  const { url, headers, refused } = await authorize(provider, anonymous, { door, signal })
+  const { timeouts, slug } = provider
+  const incoming = await door.send({ url, headers, body: anonymous.body, timeouts, signal, provider: slug })
   if (incoming.status < 200 || incoming.status >= 300) {
+    if (incoming.status === 401) refused?.()
     throw refusal(provider, { status: incoming.status, headers: incoming.headers, text: await textOf(incoming) })
   }
   return stream ? await readStream(provider, incoming) : await readWhole(provider, incoming, outgoing.fold)
+}
+
+/** One name, one header: however a manifest writes it, it stands over ours. */
+function lowerCased(headers: Record<string, string>): Record<string, string> {
+  return Object.fromEntries(Object.entries(headers).map(([name, value]) => [name.toLowerCase(), value]))
 }
 
 /** A text that was cut in the middle of a character: strict parsers refuse its half, so the sign for unknown stands in. */

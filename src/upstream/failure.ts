@@ -2,6 +2,7 @@ import { type ErrorCode, RouterError } from '../core/errors.ts'
 import type { ProviderFailure } from '../core/events.ts'
 import { isObject, type Json, type JsonObject } from '../core/json.ts'
 import type { Provider } from '../manifest/provider.ts'
+import { redact } from './secrets.ts'
 
 /** How much of an unreadable error body is shown to the caller. Characters. */
 const excerpt = 2_000
@@ -28,7 +29,7 @@ export function reportedFailure(provider: Provider, reported: ProviderFailure): 
 
 function failure(provider: Provider, code: ErrorCode, text: string, providerCode?: string, retryAfterMs?: number) {
   const { auth, slug } = provider
-  const message = 'secret' in auth && auth.secret ? text.replaceAll(auth.secret, '[secret]') : text
+  const message = redact(auth, text)
   const prefix = code === 'provider_refused' ? 'The provider refused the credential of this router: ' : ''
   return new RouterError(code, `${prefix}${message}`, {
     provider: slug,

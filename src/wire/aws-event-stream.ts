@@ -1,4 +1,5 @@
 import { crc32 } from 'node:zlib'
+import { RouterError } from '../core/errors.ts'
 import { type Frame, FrameError, frameLimit } from './frame.ts'
 
 /**
@@ -73,10 +74,10 @@ async function loadDecoder(): Promise<(frame: Uint8Array) => Message> {
   let codec: typeof import('@smithy/eventstream-codec')
   try {
     codec = await import('@smithy/eventstream-codec')
-  } catch (error) {
-    throw new Error('AWS event streams need the optional package @smithy/eventstream-codec: npm install it.', {
-      cause: error,
-    })
+  } catch (cause) {
+    const message =
+      'AWS event streams need the optional package @smithy/eventstream-codec: install it beside the router.'
+    throw new RouterError('provider_unreadable', message, { cause })
   }
   const messages = new codec.EventStreamCodec(
     (bytes) => (typeof bytes === 'string' ? bytes : Buffer.from(bytes).toString('utf8')),

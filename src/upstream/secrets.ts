@@ -1,0 +1,35 @@
+import type { Auth } from '../manifest/provider.ts'
+
+/** A text in which nothing of what we authenticate with is left, whoever wrote it there. */
+export function redact(auth: Auth, text: string): string {
+  const secrets = [...secretsOf(auth), ...(issued.get(auth) ?? [])]
+  const written = secrets.filter(Boolean).flatMap((secret) => [secret, encodeURIComponent(secret)])
+  // The longest first: one may be a part of another.
+  written.sort((a, b) => b.length - a.length)
+  return written.reduce((left, secret) => left.replaceAll(secret, '[secret]'), text)
+}
+
+/** Remembers a token that was handed out for a credential: it is a secret as well. */
+export function rememberIssued(auth: Auth, token: string): void {
+  const known = issued.get(auth) ?? []
+  if (known.at(-1) !== token) issued.set(auth, [...known.slice(-2), token])
+}
+
+const issued = new WeakMap<Auth, readonly string[]>()
+
+function secretsOf(auth: Auth): string[] {
+  switch (auth.scheme) {
+    case 'none':
+      return []
+    case 'bearer':
+    case 'header':
+    case 'query':
+      return [auth.secret]
+    case 'aws-sigv4':
+      return [auth.accessKey, auth.secretKey, auth.sessionToken ?? '', auth.bearer ?? '']
+    case 'google-service-account':
+      return [auth.credentials]
+    case 'oauth-client-credentials':
+      return [auth.clientSecret]
+  }
+}
