@@ -1,12 +1,16 @@
 import { secretOf } from './access/credentials.ts'
 import type { Access } from './access/keys.ts'
 import { chat } from './api/chat/face.ts'
+import { messages } from './api/messages/face.ts'
 import { type ListForm, modelList, type NamedModel } from './api/models/list.ts'
 import type { JsonObject } from './core/json.ts'
 import type { CallRoute, JsonRoute } from './server.ts'
 
 /** The client APIs and where they listen. */
-export const callRoutes: readonly CallRoute[] = [{ path: '/v1/chat/completions', face: chat }]
+export const callRoutes: readonly CallRoute[] = [
+  { path: '/v1/chat/completions', face: chat },
+  { path: '/v1/messages', face: messages },
+]
 
 /** What the model lists show, asked anew for every request: the same array as long as nothing has changed. */
 export type ModelSource = { models(): readonly NamedModel[]; managedPolicies(): readonly NamedModel[]; access: Access }

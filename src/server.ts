@@ -37,6 +37,10 @@ export function createApp(
   app.disable('etag')
   app.use(nameRequest)
   for (const { path, face } of calls) {
+    app.use(path, (_request, response, next) => {
+      response.locals.face = face
+      next()
+    })
     app.post(path, async (request, response) => {
       if (server.stopping()) throw new RouterError('stopping', 'The router is stopping; send the call again elsewhere.')
       const running = serveCall(request, response, face, server)
@@ -172,6 +176,7 @@ function failWith(log: Log): ErrorRequestHandler {
     if (error.retryAfterMs !== undefined)
       response.setHeader('retry-after', String(Math.ceil(error.retryAfterMs / 1_000)))
     else if (error.status === 429) response.setHeader('retry-after', '1')
-    response.status(catalogue[error.code].status).json(errorBody(error))
+    const face: Face | undefined = response.locals.face
+    response.status(catalogue[error.code].status).json(face ? face.writeError(error) : errorBody(error))
   }
 }

@@ -18,6 +18,8 @@ export type Face = {
   /** The reply of a provider of the same format with the model that served and the cost; the rest is untouched. */
   editReply(body: JsonObject, facts: ReplyFacts): JsonObject
   openStream(request: NeutralRequest, facts: { model: string }): StreamWriter
+  /** The body of an HTTP error. */
+  writeError(error: RouterError): JsonObject
 }
 
 /**

@@ -1,3 +1,4 @@
+import { errorBody } from '../../core/errors.ts'
 import type { Face } from '../face.ts'
 import { editReply, editRequest } from './edit.ts'
 import { wireNames } from './fields.ts'
@@ -14,4 +15,5 @@ export const chat: Face = {
   writeReply,
   editReply,
   openStream,
+  writeError: errorBody,
 }

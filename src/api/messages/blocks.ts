@@ -1,0 +1,173 @@
+import { isObject, type Json, type JsonObject } from '../../core/json.ts'
+import type { CacheHint, Citation, MediaPart, Part, TextPart, ToolResultPart } from '../../core/parts.ts'
+import { defined, filledText, flag, list, object, optional, refuse, required, text } from '../check.ts'
+import { readSeal, type Sealed } from './seal.ts'
+
+/** The content of a message or tool result: a text, or blocks. Throws RouterError 400 that names the block. */
+export function readContent(content: Json | undefined, path: string, names: ReadonlyMap<string, string>): Part[] {
+  const given = required(content, path, 'a string or an array of content blocks', (value) => value)
+  if (typeof given === 'string') return [{ type: 'text', text: given }]
+  if (!Array.isArray(given)) refuse(path, 'a string or an array of content blocks', given)
+  const parts: Part[] = []
+  const seals: Sealed[] = []
+  for (const [index, block] of given.entries()) {
+    const read = readBlock(object(block, `${path}[${index}]`), `${path}[${index}]`, names)
+    for (const part of read) {
+      if ('seal' in part) seals.push(part.seal)
+      else if (part.type === 'search') joinSearch(parts, part)
+      else parts.push(part)
+    }
+  }
+  return seals.length > 0 ? withSeals(parts, seals) : parts
+}
+
+type Read = (Part | { seal: Sealed })[]
+type Reader = (block: JsonObject, path: string, names: ReadonlyMap<string, string>) => Read
+
+const readers: { readonly [type: string]: Reader } = {
+  text: (block, path) => [readText(block, path)],
+  image: (block, path) => [{ ...readSource('image', block.source, `${path}.source`), ...cacheOf(block) }],
+  document: readDocument,
+  search_result: (block, path) => readSearchResult(block, path),
+  tool_use: (block, path) => [
+    {
+      type: 'tool_call',
+      id: required(block.id, `${path}.id`, 'the id of the call', filledText),
+      name: required(block.name, `${path}.name`, 'the name of a tool', filledText),
+      arguments: JSON.stringify(required(block.input ?? {}, `${path}.input`, 'an object', object)),
+      ...cacheOf(block),
+    },
+  ],
+  tool_result: (block, path, names) => [readToolResult(block, path, names)],
+  thinking: (block, path) => readThinking(block, path),
+  redacted_thinking: (block) => readRedacted(block),
+  server_tool_use: (block) => readServerTool(block),
+  web_search_tool_result: (block) => [
+    { type: 'search', ...ids(block.tool_use_id), results: block.content ?? [], status: 'completed' },
+  ],
+}
+
+function readBlock(block: JsonObject, path: string, names: ReadonlyMap<string, string>): Read {
+  const type = required(block.type, `${path}.type`, 'the type of a content block', filledText)
+  const reader = Object.hasOwn(readers, type) ? readers[type] : undefined
+  return reader ? reader(block, path, names) : [{ type: 'opaque', body: block }]
+}
+
+function readText(block: JsonObject, path: string): TextPart {
+  const citations = optional(block.citations, `${path}.citations`, (value) => (Array.isArray(value) ? value : []))
+  const cited = (citations ?? []).flatMap((citation) => (isObject(citation) ? [readCitation(citation)] : []))
+  return {
+    type: 'text',
+    text: required(block.text, `${path}.text`, 'a string', text),
+    ...(cited.length > 0 && { citations: cited }),
+    ...cacheOf(block),
+  }
+}
+
+function readCitation({ url, title, cited_text, document_title }: JsonObject): Citation {
+  const word = (value: Json | undefined) => (typeof value === 'string' ? value : undefined)
+  return defined({ url: word(url), title: word(title) ?? word(document_title), cited_text: word(cited_text) })
+}
+
+function readSource(type: MediaPart['type'], source: Json | undefined, path: string): MediaPart {
+  const given = required(source, path, 'an object with a type', object)
+  const kind = required(given.type, `${path}.type`, "'base64', 'url' or 'file'", filledText)
+  if (kind === 'url') return { type, url: required(given.url, `${path}.url`, 'an address', filledText) }
+  if (kind === 'file')
+    return { type, file_id: required(given.file_id, `${path}.file_id`, 'the id of a file', filledText) }
+  if (kind !== 'base64') refuse(`${path}.type`, "'base64', 'url' or 'file'", kind)
+  return {
+    type,
+    data: required(given.data, `${path}.data`, 'base64 text', text),
+    media_type: required(given.media_type, `${path}.media_type`, 'a media type', filledText),
+  }
+}
+
+function readDocument(block: JsonObject, path: string, names: ReadonlyMap<string, string>): Read {
+  const source = required(block.source, `${path}.source`, 'an object with a type', object)
+  const title = optional(block.title, `${path}.title`, text)
+  const named = { ...(title !== undefined && { filename: title }), ...cacheOf(block) }
+  if (source.type === 'text') {
+    const data = Buffer.from(required(source.data, `${path}.source.data`, 'a string', text)).toString('base64')
+    return [{ type: 'file', data, media_type: 'text/plain', ...named }]
+  }
+  if (source.type === 'content') return readContent(source.content, `${path}.source.content`, names)
+  return [{ ...readSource('file', source, `${path}.source`), ...named }]
+}
+
+/** A search result that the client brings is text with its source. */
+function readSearchResult(block: JsonObject, path: string): Part[] {
+  const heading = [block.title, block.source].filter((word) => typeof word === 'string' && word !== '').join(' — ')
+  const content = optional(block.content, `${path}.content`, list) ?? []
+  const said = content.flatMap((item) => (isObject(item) && typeof item.text === 'string' ? [item.text] : []))
+  return [{ type: 'text', text: [heading, ...said].filter(Boolean).join('\n'), ...cacheOf(block) }]
+}
+
+function readToolResult(block: JsonObject, path: string, names: ReadonlyMap<string, string>): ToolResultPart {
+  const id = required(block.tool_use_id, `${path}.tool_use_id`, 'the id of a call', filledText)
+  const name = names.get(id)
+  const isError = optional(block.is_error, `${path}.is_error`, flag)
+  const empty = block.content === undefined || block.content === null
+  return {
+    type: 'tool_result',
+    id,
+    ...(name !== undefined && { name }),
+    parts: empty ? [] : readContent(block.content, `${path}.content`, names),
+    ...(isError && { is_error: true }),
+    ...cacheOf(block),
+  }
+}
+
+function readThinking(block: JsonObject, path: string): Read {
+  const words = required(block.thinking, `${path}.thinking`, 'a string', text)
+  const sealed = readSeal(block.signature)
+  if (sealed) {
+    const { call: _call, text: _text, body: _body, ...seals } = sealed
+    return [{ type: 'reasoning', ...(words && { text: words }), ...seals }]
+  }
+  const signature = typeof block.signature === 'string' && block.signature !== '' ? block.signature : undefined
+  return [{ type: 'reasoning', text: words, ...(signature !== undefined && { signature }) }]
+}
+
+function readRedacted({ data }: JsonObject): Read {
+  const sealed = readSeal(data)
+  if (!sealed) return [{ type: 'reasoning', encrypted: typeof data === 'string' ? data : '' }]
+  const { call, text: of, body, ...seals } = sealed
+  if (body !== undefined) return [{ type: 'opaque', body, ...(seals.by !== undefined && { by: seals.by }) }]
+  return call !== undefined || of !== undefined ? [{ seal: sealed }] : [{ type: 'reasoning', ...seals }]
+}
+
+function readServerTool(block: JsonObject): Read {
+  if (block.name !== 'web_search') return [{ type: 'opaque', body: block }]
+  const query = isObject(block.input) && typeof block.input.query === 'string' ? block.input.query : undefined
+  return [{ type: 'search', ...ids(block.id), ...(query !== undefined && { query }) }]
+}
+
+function ids(id: Json | undefined): { id?: string } {
+  return typeof id === 'string' ? { id } : {}
+}
+
+/** The search and its results are two blocks and one part. */
+function joinSearch(parts: Part[], part: Part & { type: 'search' }): void {
+  const same = parts.find((one) => one.type === 'search' && one.id !== undefined && one.id === part.id)
+  if (same) Object.assign(same, part)
+  else parts.push(part)
+}
+
+/** Seals that travelled in blocks of their own, put back on the calls and texts they belong to. */
+function withSeals(parts: Part[], seals: readonly Sealed[]): Part[] {
+  const texts = parts.filter((part) => part.type === 'text')
+  return parts.map((part) => {
+    const found = seals.find(({ call, text: of }) => {
+      return part.type === 'tool_call' ? call === part.id : part.type === 'text' && of === texts.indexOf(part)
+    })
+    if (!found) return part
+    return { ...part, ...defined({ signature: found.signature, by: found.by }) } as Part
+  })
+}
+
+function cacheOf({ cache_control: control }: JsonObject): { cache?: CacheHint } {
+  if (!isObject(control)) return {}
+  const { ttl } = control
+  return { cache: ttl === '1h' || ttl === '5m' ? { ttl } : {} }
+}

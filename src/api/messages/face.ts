@@ -1,0 +1,18 @@
+import type { Face } from '../face.ts'
+import { editReply, editRequest } from './edit.ts'
+import { wireNames } from './fields.ts'
+import { readRequest } from './read.ts'
+import { openStream, writeError } from './stream.ts'
+import { writeReply } from './write.ts'
+
+/** The Messages API. */
+export const messages: Face = {
+  api: 'messages',
+  read: readRequest,
+  wireNames,
+  editRequest,
+  writeReply,
+  editReply,
+  openStream,
+  writeError,
+}

@@ -1,0 +1,49 @@
+/** Where each field of the neutral request stands in this API; the first name is the one to report when none was used. */
+export const wireFields: { readonly [field: string]: readonly string[] } = {
+  model: ['model'],
+  system: ['system'],
+  messages: ['messages'],
+  tools: ['tools'],
+  web_search: ['tools.web_search'],
+  tool_choice: ['tool_choice'],
+  parallel_tool_calls: ['tool_choice.disable_parallel_tool_use'],
+  max_output_tokens: ['max_tokens'],
+  temperature: ['temperature'],
+  top_p: ['top_p'],
+  top_k: ['top_k'],
+  stop: ['stop_sequences'],
+  response_format: ['output_config', 'output_format'],
+  reasoning: ['thinking', 'output_config'],
+  cache: ['cache_control'],
+  service_tier: ['service_tier'],
+  user: ['metadata'],
+  stream: ['stream'],
+}
+
+const nestedNames: { readonly [field: string]: string } = {
+  'parts.cache': 'messages.cache_control',
+  'parts.citations': 'messages.citations',
+  'parts.reasoning': 'messages.thinking',
+  'parts.filename': 'messages.document.title',
+  'parts.file': 'messages.document',
+  'parts.image': 'messages.image',
+  'parts.opaque': 'messages.content',
+  'parts.search': 'messages.server_tool_use',
+  'tools.cache': 'tools.cache_control',
+  'tools.strict': 'tools.strict',
+  'reasoning.budget': 'thinking.budget_tokens',
+  'reasoning.effort': 'output_config.effort',
+  'reasoning.summary': 'thinking.display',
+  'web_search.max_uses': 'tools.web_search.max_uses',
+  'web_search.allowed_domains': 'tools.web_search.allowed_domains',
+  'web_search.blocked_domains': 'tools.web_search.blocked_domains',
+  'web_search.user_location': 'tools.web_search.user_location',
+}
+
+/** Top-level names that `read` understands; all others are extensions. */
+export const knownNames: ReadonlySet<string> = new Set(Object.values(wireFields).flat())
+
+/** The names of a neutral field in this API; a field nobody here knows already has its wire name. */
+export function wireNames(field: string): readonly string[] {
+  return wireFields[field] ?? [nestedNames[field] ?? field]
+}

@@ -1,0 +1,123 @@
+import { RouterError } from '../../core/errors.ts'
+import { isObject, type Json, type JsonObject } from '../../core/json.ts'
+import type { Part } from '../../core/parts.ts'
+import type { Effort, Message, NeutralRequest } from '../../core/request.ts'
+import {
+  defined,
+  filledText,
+  flag,
+  integer,
+  list,
+  listOf,
+  number,
+  object,
+  oneOf,
+  optional,
+  required,
+  text,
+} from '../check.ts'
+import { readContent } from './blocks.ts'
+import { knownNames } from './fields.ts'
+import { readTools } from './tools.ts'
+
+/** A Messages body as a neutral request. Throws RouterError 400 that names the field. */
+export function readRequest(body: unknown): NeutralRequest {
+  if (!isObject(body)) {
+    throw new RouterError('invalid_request', 'The body must be a JSON object with model, max_tokens and messages.')
+  }
+  const tools = readTools(body)
+  const format = readFormat(body)
+  const unknown = { ...unknownFields(body), ...tools.extensions, ...format.extensions }
+  const limit = required(body.max_tokens, 'max_tokens', 'a whole number', integer(0))
+  const system = readSystem(body.system)
+  return {
+    model: required(body.model, 'model', 'the name of a model', filledText),
+    ...(system.length > 0 && { system }),
+    messages: readMessages(body.messages),
+    ...defined({
+      ...tools.request,
+      max_output_tokens: limit > 0 ? limit : undefined,
+      temperature: optional(body.temperature, 'temperature', number(0, 1)),
+      top_p: optional(body.top_p, 'top_p', number(0, 1)),
+      top_k: optional(body.top_k, 'top_k', integer(0)),
+      stop: readStop(body.stop_sequences),
+      response_format: format.request,
+      reasoning: readReasoning(body),
+      cache: isObject(body.cache_control) ? { options: body.cache_control } : undefined,
+      service_tier: optional(body.service_tier, 'service_tier', text),
+      user: readUser(body.metadata),
+      stream: optional(body.stream, 'stream', flag),
+      extensions: Object.keys(unknown).length > 0 ? unknown : undefined,
+    }),
+    origin: { api: 'messages', body },
+  }
+}
+
+function readSystem(value: Json | undefined): Part[] {
+  if (value === undefined || value === null || value === '') return []
+  return readContent(value, 'system', new Map())
+}
+
+function readMessages(value: Json | undefined): Message[] {
+  const given = required(value, 'messages', 'an array of messages', list)
+  if (given.length === 0)
+    throw new RouterError('invalid_request', "'messages' must not be empty.", { param: 'messages' })
+  const names = new Map<string, string>()
+  return given.map((item, index) => {
+    const path = `messages[${index}]`
+    const message = object(item, path)
+    const role = required(
+      message.role,
+      `${path}.role`,
+      "'user' or 'assistant'",
+      oneOf(['user', 'assistant', 'system'] as const),
+    )
+    const parts = readContent(message.content, `${path}.content`, names)
+    for (const part of parts) if (part.type === 'tool_call') names.set(part.id, part.name)
+    return { role, parts }
+  })
+}
+
+function readStop(value: Json | undefined): string[] | undefined {
+  const stop = optional(value, 'stop_sequences', listOf(text))
+  return stop?.length === 0 ? undefined : stop
+}
+
+function readUser(value: Json | undefined): string | undefined {
+  const metadata = optional(value, 'metadata', object)
+  return metadata && optional(metadata.user_id, 'metadata.user_id', text)
+}
+
+const efforts: readonly Effort[] = ['none', 'minimal', 'low', 'medium', 'high', 'xhigh', 'max']
+
+/** `thinking` says whether and with what budget, `output_config.effort` how hard. */
+function readReasoning(body: JsonObject): NeutralRequest['reasoning'] {
+  const thinking = optional(body.thinking, 'thinking', object)
+  const output = optional(body.output_config, 'output_config', object)
+  const effort = output && optional(output.effort, 'output_config.effort', oneOf(efforts))
+  if (!thinking) return effort && { effort }
+  const type = required(thinking.type, 'thinking.type', "'enabled', 'adaptive' or 'disabled'", filledText)
+  if (type === 'disabled') return { effort: 'none' }
+  const budget = optional(thinking.budget_tokens, 'thinking.budget_tokens', integer(1))
+  const summary = thinking.display === 'summarized' ? 'auto' : undefined
+  return { ...defined({ effort: effort ?? (budget === undefined ? 'medium' : undefined), budget, summary }) }
+}
+
+function readFormat(body: JsonObject): { request?: NeutralRequest['response_format']; extensions?: JsonObject } {
+  const output = optional(body.output_config, 'output_config', object) ?? {}
+  const format = optional(output.format ?? body.output_format, 'output_config.format', object)
+  const { effort: _effort, format: _format, ...others } = output
+  const extensions = Object.keys(others).length > 0 ? { extensions: { output_config: others } } : {}
+  if (!format) return extensions
+  const at = 'output_config.format'
+  required(format.type, `${at}.type`, "'json_schema'", oneOf(['json_schema']))
+  const schema = required(format.schema, `${at}.schema`, 'a JSON schema', object)
+  return { request: { type: 'json_schema', name: 'output', schema, strict: true }, ...extensions }
+}
+
+function unknownFields(body: JsonObject): JsonObject {
+  const unknown = Object.entries(body).filter(([name, value]) => {
+    return !knownNames.has(name) && value !== undefined && value !== null
+  })
+  return Object.fromEntries(unknown)
+}

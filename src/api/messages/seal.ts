@@ -1,0 +1,53 @@
+import { isObject, type Json, type JsonObject } from '../../core/json.ts'
+import type { ReasoningPart } from '../../core/parts.ts'
+
+/**
+ * What another maker sealed, in the places where this API keeps its own seals: a text with a prefix of ours before
+ * base64url JSON. `signature` and `encrypted` are the seals, `call` the tool call or `text` the text they belong to,
+ * `body` a block only its maker understands.
+ */
+export type Sealed = {
+  by?: string
+  signature?: string
+  encrypted?: string
+  summary?: string
+  id?: string
+  call?: string
+  text?: number
+  body?: Json
+}
+
+const prefix = 'router1.'
+
+/** Writes a seal; undefined when there is nothing to keep. */
+export function writeSeal(sealed: Sealed): string | undefined {
+  const members = Object.entries(sealed).filter(([, value]) => value !== undefined)
+  if (members.length === 0) return undefined
+  return prefix + Buffer.from(JSON.stringify(Object.fromEntries(members))).toString('base64url')
+}
+
+/** Reads a seal of our writing; undefined for any other text. */
+export function readSeal(text: Json | undefined): Sealed | undefined {
+  if (!isSealed(text)) return undefined
+  try {
+    const read: unknown = JSON.parse(Buffer.from(text.slice(prefix.length), 'base64url').toString('utf8'))
+    return isObject(read) ? (read as Sealed) : undefined
+  } catch {
+    return undefined
+  }
+}
+
+/** Whether a signature or sealed text is of our writing, so that no provider may see it. */
+export function isSealed(text: Json | undefined): text is string {
+  return typeof text === 'string' && text.startsWith(prefix)
+}
+
+/** Reasoning as a block of this API: readable text with a signature, or a sealed block when there is nothing to read. */
+export function reasoningBlock(part: ReasoningPart): JsonObject {
+  const { text, summary, by, signature, encrypted, id } = part
+  const words = text ?? summary ?? ''
+  const kept = writeSeal({ by, signature, encrypted, id, ...(text !== undefined && { summary }) } as Sealed) ?? ''
+  return words === '' && signature === undefined
+    ? { type: 'redacted_thinking', data: kept }
+    : { type: 'thinking', thinking: words, signature: kept }
+}

@@ -1,0 +1,37 @@
+import { errorBody, type RouterError } from '../../core/errors.ts'
+import { isObject, type JsonObject } from '../../core/json.ts'
+import type { NeutralRequest } from '../../core/request.ts'
+import type { StreamWriter } from '../face.ts'
+import { Blocks, named } from './stream-blocks.ts'
+import { writeUsage } from './write.ts'
+
+/** Writes one streamed message: named events in this API's order, one block open at a time. */
+export function openStream(_request: NeutralRequest, { model }: { model: string }): StreamWriter {
+  const blocks = new Blocks(model)
+  let lastDelta: JsonObject | undefined
+  return {
+    events: (events) => blocks.write(events),
+    frame(payload) {
+      // The last counts wait for the cost, and the terminator for both.
+      if (payload.type === 'message_delta') lastDelta = payload
+      if (payload.type === 'message_delta' || payload.type === 'message_stop') return ''
+      if (payload.type !== 'message_start' || !isObject(payload.message)) return named(payload)
+      return named({ ...payload, message: { ...payload.message, model } })
+    },
+    end({ usage, costUsd }) {
+      const cost = costUsd === undefined ? {} : { cost: costUsd }
+      if (lastDelta) {
+        const counted = isObject(lastDelta.usage) ? lastDelta.usage : writeUsage(usage, undefined)
+        return named({ ...lastDelta, usage: { ...counted, ...cost } }) + named({ type: 'message_stop' })
+      }
+      const delta = { type: 'message_delta', delta: blocks.ending, usage: writeUsage(usage, costUsd) }
+      return named(delta) + named({ type: 'message_stop' })
+    },
+    fail: (error) => named(writeError(error)),
+  }
+}
+
+/** An error in this API's shape, with what every error of this router says beside it. */
+export function writeError(error: RouterError): JsonObject {
+  return { type: 'error', ...errorBody(error) }
+}

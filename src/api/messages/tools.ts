@@ -1,0 +1,66 @@
+import { isObject, type Json, type JsonObject } from '../../core/json.ts'
+import type { NeutralRequest, Tool, ToolChoice, WebSearch } from '../../core/request.ts'
+import { defined, filledText, flag, integer, list, listOf, object, optional, refuse, required, text } from '../check.ts'
+
+/** What a body says about tools; the provider's own tools other than web search travel as extensions. */
+export function readTools(body: JsonObject): { request: Partial<NeutralRequest>; extensions?: JsonObject } {
+  const given = optional(body.tools, 'tools', list) ?? []
+  const tools: Tool[] = []
+  const others: Json[] = []
+  let search: WebSearch | undefined
+  for (const [index, item] of given.entries()) {
+    const path = `tools[${index}]`
+    const tool = object(item, path)
+    const type = optional(tool.type, `${path}.type`, text) ?? 'custom'
+    if (type === 'custom') tools.push(readTool(tool, path))
+    else if (type.startsWith('web_search')) search = readWebSearch(tool, path)
+    else others.push(tool)
+  }
+  const choice = readChoice(body.tool_choice)
+  const request = defined({
+    tools: tools.length > 0 ? tools : undefined,
+    web_search: search,
+    ...choice,
+  }) as Partial<NeutralRequest>
+  return { request, ...(others.length > 0 && { extensions: { tools: others } }) }
+}
+
+function readTool(tool: JsonObject, path: string): Tool {
+  const cache = isObject(tool.cache_control) ? tool.cache_control.ttl : undefined
+  return {
+    kind: 'function',
+    name: required(tool.name, `${path}.name`, 'the name of a tool', filledText),
+    ...defined({
+      description: optional(tool.description, `${path}.description`, text),
+      parameters: optional(tool.input_schema, `${path}.input_schema`, object),
+      strict: optional(tool.strict, `${path}.strict`, flag),
+    }),
+    ...(isObject(tool.cache_control) && { cache: cache === '1h' || cache === '5m' ? { ttl: cache } : {} }),
+  }
+}
+
+function readWebSearch(tool: JsonObject, path: string): WebSearch {
+  const location = optional(tool.user_location, `${path}.user_location`, object)
+  const { type: _type, ...place } = location ?? {}
+  return defined({
+    max_uses: optional(tool.max_uses, `${path}.max_uses`, integer(1)),
+    allowed_domains: optional(tool.allowed_domains, `${path}.allowed_domains`, listOf(text)),
+    blocked_domains: optional(tool.blocked_domains, `${path}.blocked_domains`, listOf(text)),
+    user_location: location ? (place as WebSearch['user_location']) : undefined,
+  }) as WebSearch
+}
+
+function readChoice(value: Json | undefined): Pick<NeutralRequest, 'tool_choice' | 'parallel_tool_calls'> {
+  const choice = optional(value, 'tool_choice', object)
+  if (!choice) return {}
+  const type = required(choice.type, 'tool_choice.type', "'auto', 'any', 'tool' or 'none'", filledText)
+  const alone = optional(choice.disable_parallel_tool_use, 'tool_choice.disable_parallel_tool_use', flag)
+  return { tool_choice: choiceOf(type, choice), ...(alone && { parallel_tool_calls: false }) }
+}
+
+function choiceOf(type: string, choice: JsonObject): ToolChoice {
+  if (type === 'auto' || type === 'none') return type
+  if (type === 'any') return 'required'
+  if (type === 'tool') return { name: required(choice.name, 'tool_choice.name', 'the name of a tool', filledText) }
+  return refuse('tool_choice.type', "'auto', 'any', 'tool' or 'none'", type)
+}
