@@ -1,0 +1,109 @@
+import { expect, test } from 'vitest'
+import { openTokens, type Token } from '../../src/upstream/tokens.ts'
+
+const minute = 60_000
+const patient = new AbortController().signal
+
+/** A store whose clock stands at `clock.now`, and an issuer that counts what was asked of it. */
+function bench() {
+  const clock = { now: 0 }
+  const issuer = { asked: 0, refuses: false, answer: Promise.resolve() }
+  const tokens = openTokens(() => clock.now)
+  const fetchToken = async (): Promise<Token> => {
+    const number = ++issuer.asked
+    await issuer.answer
+    if (issuer.refuses) throw new Error('refused')
+    return { text: `t${number}`, refreshAt: clock.now + 50 * minute, expiresAt: clock.now + 60 * minute }
+  }
+  const get = (signal = patient) => tokens.get('credential', fetchToken, signal)
+  return { clock, issuer, tokens, fetchToken, get }
+}
+
+/** Everything that is only waiting for a promise. */
+const settled = () => new Promise((resolve) => setImmediate(resolve))
+
+test('fifty calls at once ask for one token', async () => {
+  const { issuer, get } = bench()
+  const texts = await Promise.all(Array.from({ length: 50 }, () => get()))
+  expect(new Set(texts)).toEqual(new Set(['t1']))
+  expect(await get()).toBe('t1')
+  expect(issuer.asked).toBe(1)
+})
+
+test('before a token expires the next one is fetched, once, and nobody waits for it', async () => {
+  const { clock, issuer, get } = bench()
+  await get()
+  clock.now = 49 * minute
+  expect(await get()).toBe('t1')
+  expect(issuer.asked).toBe(1)
+  clock.now = 51 * minute
+  let answer = () => {}
+  issuer.answer = new Promise((resolve) => {
+    answer = resolve
+  })
+  expect(await Promise.all(Array.from({ length: 50 }, () => get()))).toEqual(Array(50).fill('t1'))
+  expect(issuer.asked).toBe(2)
+  answer()
+  await settled()
+  expect(await get()).toBe('t2')
+})
+
+test('an expired token is not used: all wait for the next', async () => {
+  const { clock, issuer, get } = bench()
+  await get()
+  clock.now = 60 * minute - 1_000
+  expect(await Promise.all([get(), get()])).toEqual(['t2', 't2'])
+  expect(issuer.asked).toBe(2)
+})
+
+test('a failure rejects those who waited and is not remembered', async () => {
+  const { issuer, get } = bench()
+  issuer.refuses = true
+  const outcomes = await Promise.allSettled([get(), get()])
+  expect(outcomes.map(({ status }) => status)).toEqual(['rejected', 'rejected'])
+  expect(issuer.asked).toBe(1)
+  issuer.refuses = false
+  expect(await get()).toBe('t2')
+})
+
+test('when the refresh ahead of time fails the old token is used on, and the issuer has ten seconds of rest', async () => {
+  const { clock, issuer, get } = bench()
+  await get()
+  clock.now = 51 * minute
+  issuer.refuses = true
+  for (let call = 0; call < 5; call++) {
+    expect(await get()).toBe('t1')
+    await settled()
+  }
+  expect(issuer.asked).toBe(2)
+  clock.now += 11_000
+  issuer.refuses = false
+  expect(await get()).toBe('t1')
+  await settled()
+  expect(await get()).toBe('t3')
+})
+
+test('a caller that leaves does not end what others wait for', async () => {
+  const { issuer, get } = bench()
+  let answer = () => {}
+  issuer.answer = new Promise((resolve) => {
+    answer = resolve
+  })
+  const leaving = new AbortController()
+  const left = get(leaving.signal)
+  const stayed = get()
+  leaving.abort(new Error('left'))
+  await expect(left).rejects.toThrow('left')
+  answer()
+  expect(await stayed).toBe('t1')
+  expect(issuer.asked).toBe(1)
+})
+
+test('a token that was refused is not given out again; one that has been replaced since stays', async () => {
+  const { tokens, get } = bench()
+  await get()
+  tokens.forget('credential', 't1')
+  expect(await get()).toBe('t2')
+  tokens.forget('credential', 't1')
+  expect(await get()).toBe('t2')
+})
