@@ -145,8 +145,10 @@ function readChat(desk: Desk, chat: ChatFile): PartialChat {
     const mapping = read(['patch', name], chat.patch?.[name])
     if (mapping) patch[name] = mapping
   }
-  const { tool_id } = chat.history ?? {}
+  const { tool_id, inline_media } = chat.history ?? {}
   if (tool_id) readPattern(desk, [...at, 'history', 'tool_id', 'pattern'], tool_id.pattern)
+  const except = typeof inline_media === 'object' ? inline_media.except : undefined
+  if (except !== undefined) readPattern(desk, [...at, 'history', 'inline_media', 'except'], except)
   return {
     ...(chat.path !== undefined && { path: chat.path }),
     ...(request && { request }),
