@@ -16,19 +16,7 @@ const folder = join(import.meta.dirname, '../../providers')
 const dialect = loadDialect(source('dialects/openai-chat.yaml')).dialect as Dialect
 const dialects: Dialects = new Map([['openai-chat', dialect]])
 
-const slugs = [
-  'openai',
-  'groq',
-  'deepseek',
-  'mistral',
-  'openrouter',
-  'xai',
-  'together',
-  'fireworks',
-  'ollama',
-  'vllm',
-  'demo',
-]
+const slugs = ['openai', 'groq', 'deepseek', 'mistral', 'openrouter', 'xai', 'together', 'fireworks', 'vllm', 'demo']
 const manifests = new Map(slugs.map((slug) => [slug, load(slug)]))
 
 function source(name: string) {
@@ -63,12 +51,10 @@ test('the examples of the dialect hold', async () => {
 })
 
 test('servers of one’s own need no key and take any model; the others name the variable that is missing', () => {
-  for (const slug of ['ollama', 'vllm']) {
-    expect(provider(slug)).toMatchObject({ unknownModels: 'pass', missing: [], auth: { secret: '' } })
-  }
+  expect(provider('vllm')).toMatchObject({ unknownModels: 'pass', missing: [], auth: { secret: '' } })
   expect(provider('demo').missing).toEqual([])
   expect(provider('mistral').missing).toEqual(['MISTRAL_API_KEY'])
-  expect(provider('ollama').baseUrl).toBe('http://127.0.0.1:11434/v1')
+  expect(provider('vllm').baseUrl).toBe('http://127.0.0.1:8000/v1')
 })
 
 const user: Message = { role: 'user', parts: [{ type: 'text', text: 'Hi' }] }
@@ -97,15 +83,12 @@ describe('a body that is edited', () => {
     },
   )
 
-  test.each(['deepseek', 'mistral', 'together', 'fireworks', 'ollama'])(
-    '%s gets the limit by its former name',
-    async (slug) => {
-      const { max_tokens, max_completion_tokens } = await edited(slug, { max_completion_tokens: 5 })
-      expect([max_tokens, max_completion_tokens]).toEqual([5, undefined])
-      expect(await edited(slug, { max_tokens: 6 })).toMatchObject({ max_tokens: 6 })
-      expect(await edited(slug, {})).not.toHaveProperty('max_tokens')
-    },
-  )
+  test.each(['deepseek', 'mistral', 'together', 'fireworks'])('%s gets the limit by its former name', async (slug) => {
+    const { max_tokens, max_completion_tokens } = await edited(slug, { max_completion_tokens: 5 })
+    expect([max_tokens, max_completion_tokens]).toEqual([5, undefined])
+    expect(await edited(slug, { max_tokens: 6 })).toMatchObject({ max_tokens: 6 })
+    expect(await edited(slug, {})).not.toHaveProperty('max_tokens')
+  })
 
   test('of openai gets the limit by its new name', async () => {
     const { max_tokens, ...body } = await edited('openai', { max_tokens: 5 })
@@ -186,12 +169,6 @@ describe('a body that is edited', () => {
     expect(plugins).toEqual([{ id: 'x' }, { id: 'web', user_location: { type: 'approximate', city: 'Berlin' } }])
   })
 
-  test('of ollama leaves tools away that must not be called', async () => {
-    const tools = [{ type: 'function', function: { name: 'f' } }]
-    expect(await edited('ollama', { tools, tool_choice: 'none' })).not.toHaveProperty('tools')
-    expect(await edited('ollama', { tools, tool_choice: 'auto' })).toMatchObject({ tools })
-  })
-
   test('has an effort that the provider knows', async () => {
     const effort = async (slug: string, word: string, model = 'm') => {
       const { reasoning_effort, reasoning } = await edited(slug, { model, reasoning_effort: word })
@@ -204,7 +181,6 @@ describe('a body that is edited', () => {
     expect(await effort('together', 'max')).toBe('high')
     expect(await effort('together', 'none')).toEqual({ enabled: false })
     expect(await effort('fireworks', 'medium')).toBe('medium')
-    expect(await effort('ollama', 'minimal')).toBe('low')
   })
 })
 
@@ -239,7 +215,7 @@ describe('what a provider cannot take', () => {
     const messages: Message[] = [user, { role: 'assistant', parts: [{ type: 'reasoning', text: 'Hm.' }] }, user]
     for (const slug of ['openai', 'groq', 'xai', 'together'])
       expect(await losses(slug, 'm', { messages })).toEqual(['parts.reasoning'])
-    for (const slug of ['deepseek', 'mistral', 'openrouter', 'fireworks', 'ollama'])
+    for (const slug of ['deepseek', 'mistral', 'openrouter', 'fireworks'])
       expect(await losses(slug, 'm', { messages })).toEqual([])
   })
 
@@ -250,17 +226,10 @@ describe('what a provider cannot take', () => {
   })
 
   test('is more than one answer, but not one', async () => {
-    for (const slug of ['groq', 'deepseek', 'openrouter', 'ollama']) {
+    for (const slug of ['groq', 'deepseek', 'openrouter']) {
       expect(await losses(slug, 'm', { n: 2 })).toEqual(['n'])
       expect(await losses(slug, 'm', { n: 1 })).toEqual([])
     }
-  })
-
-  test('is a forced tool on ollama, whose tools are always free', async () => {
-    const tools: NeutralRequest['tools'] = [{ kind: 'function', name: 'f' }]
-    expect(await losses('ollama', 'm', { tools, tool_choice: 'required' })).toEqual(['tool_choice'])
-    expect(await losses('ollama', 'm', { tools, tool_choice: { name: 'f' } })).toEqual(['tool_choice'])
-    expect(await losses('ollama', 'm', { tools, tool_choice: 'none' })).toEqual([])
   })
 })
 
