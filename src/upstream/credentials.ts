@@ -34,8 +34,9 @@ type Scheme<Of extends Auth> = (auth: Of, request: Anonymous, around: Around) =>
 
 /** Every scheme there is. */
 const schemes: { [Name in Auth['scheme']]: Scheme<Extract<Auth, { scheme: Name }>> } = {
-  none: (_, request) => request,
-  bearer: ({ secret }, request) => (secret ? withBearer(request, secret) : request),
+  none: (_, request) => withHeaders(request, {}),
+  // Local servers often want no key: then there is no header at all.
+  bearer: ({ secret }, request) => (secret ? withBearer(request, secret) : withHeaders(request, {})),
   header: ({ header, secret }, request) => withHeaders(request, { [header.toLowerCase()]: secret }),
   query: ({ parameter, secret }, { url, headers }) => {
     const joint = url.includes('?') ? '&' : '?'

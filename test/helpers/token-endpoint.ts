@@ -1,0 +1,41 @@
+import { createServer } from 'node:http'
+import type { AddressInfo } from 'node:net'
+
+/** What a token endpoint answers; every member has a usual value. */
+export type TokenAnswer = { status?: number; body?: unknown; delayMs?: number }
+
+/** A token endpoint on loopback; `asked` holds the forms it got, `answer` may be changed at any time. */
+export type TokenEndpoint = {
+  url: string
+  asked: { [field: string]: string }[]
+  answer: TokenAnswer
+  close(): Promise<void>
+}
+
+/** Starts an endpoint that gives the tokens `token-1`, `token-2` … for an hour each. */
+export async function tokenEndpoint(): Promise<TokenEndpoint> {
+  const server = createServer(async (request, response) => {
+    const chunks: Buffer[] = []
+    for await (const chunk of request) chunks.push(chunk)
+    endpoint.asked.push(Object.fromEntries(new URLSearchParams(Buffer.concat(chunks).toString('utf8'))))
+    const usual = { access_token: `token-${endpoint.asked.length}`, expires_in: 3_600, token_type: 'Bearer' }
+    const { status = 200, body = usual, delayMs = 0 } = endpoint.answer
+    setTimeout(() => {
+      response.writeHead(status, { 'content-type': 'application/json' })
+      response.end(typeof body === 'string' ? body : JSON.stringify(body))
+    }, delayMs)
+  })
+  await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve))
+  const { port } = server.address() as AddressInfo
+  const endpoint: TokenEndpoint = {
+    url: `http://127.0.0.1:${port}/token`,
+    asked: [],
+    answer: {},
+    close: () =>
+      new Promise((resolve) => {
+        server.close(() => resolve())
+        server.closeAllConnections()
+      }),
+  }
+  return endpoint
+}
