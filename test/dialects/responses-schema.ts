@@ -1,0 +1,78 @@
+import { existsSync, readFileSync } from 'node:fs'
+import { join, resolve } from 'node:path'
+import { Ajv2020 } from 'ajv/dist/2020.js'
+import { parse } from 'yaml'
+import { isObject, type Json, type JsonObject } from '../../src/core/json.ts'
+
+const file = resolve(process.env.SPECS ?? join(import.meta.dirname, '../../../shared/specs'), 'openai.openapi.yaml')
+
+/** Why the published description of Responses cannot be read here; undefined when it can. */
+export const responsesSchemaMissing = existsSync(file) ? undefined : `no ${file} (set SPECS)`
+if (responsesSchemaMissing) console.warn(`skipped: ${responsesSchemaMissing}`)
+
+const schemas = responsesSchemaMissing ? {} : (parse(readFileSync(file, 'utf8')).components.schemas as JsonObject)
+const ajv = new Ajv2020({ strict: false, validateFormats: false, allErrors: true })
+if (!responsesSchemaMissing) ajv.addSchema({ $id: 'published', components: { schemas: described() } } as object)
+
+/** What is wrong with a request for Responses by its published schema, fields unknown to it included. */
+export function responsesViolations(body: JsonObject): string[] {
+  const validate = ajv.getSchema('published#/components/schemas/CreateResponse')
+  if (!validate) throw new Error('the published description has no schema CreateResponse')
+  validate(body)
+  return (validate.errors ?? []).map(({ instancePath, message, params }) =>
+    [instancePath, message, params.unevaluatedProperty].filter(Boolean).join(' '),
+  )
+}
+
+/** The names of all events of a stream, as the description names them. */
+export function publishedEvents(): string[] {
+  const { anyOf } = schemas.ResponseStreamEvent as { anyOf: { $ref: string }[] }
+  return anyOf.map(({ $ref }) => {
+    const event = schemas[$ref.split('/').at(-1) ?? ''] as { properties: { type: { enum: string[] } } }
+    return event.properties.type.enum[0] as string
+  })
+}
+
+/** Names of all fields of a published schema, gathered through `allOf` and references. */
+export function publishedFields(name: string): string[] {
+  const fieldsIn = (schema: Json | undefined): string[] => {
+    if (!isObject(schema)) return []
+    const referred = typeof schema.$ref === 'string' ? publishedFields(schema.$ref.split('/').at(-1) ?? '') : []
+    const own = isObject(schema.properties) ? Object.keys(schema.properties) : []
+    return [...referred, ...own, ...(Array.isArray(schema.allOf) ? schema.allOf.flatMap(fieldsIn) : [])]
+  }
+  return [...new Set(fieldsIn(schemas[name]))]
+}
+
+/** The schemas as a validator can use them, closed: a field that none of them names is wrong. */
+function described(): JsonObject {
+  const parents = new Set(
+    JSON.stringify(schemas)
+      .match(/"allOf":\[[^\]]*\]/g)
+      ?.flatMap(namesIn),
+  )
+  return Object.fromEntries(
+    Object.entries(schemas).map(([name, schema]) => {
+      const plain = usable(schema)
+      const open = parents.has(name) || !isObject(plain) || !(plain.properties ?? plain.allOf)
+      return [name, open ? plain : { ...plain, unevaluatedProperties: false }]
+    }),
+  )
+}
+
+function namesIn(text: string): string[] {
+  return [...text.matchAll(/schemas\/(\w+)/g)].map(([, name]) => name as string)
+}
+
+/**
+ * The items of a conversation are told as exclusive choices, although a message in one form often has the other form
+ * too: they become plain choices. `nullable` says nothing to a validator and becomes a choice as well.
+ */
+function usable(schema: Json | undefined): Json {
+  if (Array.isArray(schema)) return schema.map(usable)
+  if (!isObject(schema)) return schema ?? null
+  const { nullable, oneOf, ...rest } = schema
+  const plain: JsonObject = Object.fromEntries(Object.entries(rest).map(([name, member]) => [name, usable(member)]))
+  if (oneOf !== undefined) plain.anyOf = usable(oneOf)
+  return nullable === true ? { anyOf: [plain, { type: 'null' }] } : plain
+}
