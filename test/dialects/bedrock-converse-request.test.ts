@@ -1,0 +1,684 @@
+import { readFileSync } from 'node:fs'
+import { join } from 'node:path'
+import { describe, expect, test } from 'vitest'
+import { chat } from '../../src/api/chat/face.ts'
+import type { JsonObject } from '../../src/core/json.ts'
+import type { Part } from '../../src/core/parts.ts'
+import type { Message, NeutralRequest, Tool, ToolChoice } from '../../src/core/request.ts'
+import { loadDialect } from '../../src/manifest/dialect.ts'
+import { writeRequest } from '../../src/manifest/exchange.ts'
+import { loadManifest } from '../../src/manifest/manifest.ts'
+import type { ChatEndpoint, Provider } from '../../src/manifest/provider.ts'
+import { readSource } from '../../src/manifest/source.ts'
+import { recordings, recordingsMissing } from '../helpers/recordings.ts'
+import { framesOf } from './bedrock-converse-reader.ts'
+import { serviceModelMissing, violations } from './converse-model.ts'
+import { benchDialect, type Example, traitsOf } from './replay.ts'
+
+const converse = benchDialect('bedrock-converse')
+const provider = loadedProvider()
+const endpoint = provider.chat as ChatEndpoint
+
+const budgeted = 'anthropic.claude-haiku-4-5-20251001-v1:0'
+const adaptive = 'us.anthropic.claude-opus-4-6-v1'
+const newest = 'us.anthropic.claude-sonnet-5'
+const nova = 'us.amazon.nova-2-lite-v1:0'
+const open = 'openai.gpt-oss-120b-1:0'
+const mistral = 'mistral.mistral-large-3-675b-instruct'
+const llama = 'meta.llama3-3-70b-instruct-v1:0'
+
+// biome-ignore lint/suspicious/noExplicitAny: bodies and schemas have the shape of whoever made them.
+type Body = any
+type Asked = Partial<NeutralRequest>
+
+describe('turns', () => {
+  test('that hold nothing for this provider are gone, and their neighbours are one', async () => {
+    const { messages } = await sent({
+      messages: [
+        user('Hi'),
+        { role: 'assistant', parts: [{ type: 'reasoning', text: 'Hm', signature: 's', by: 'another' }] },
+        user('Still there?'),
+        { role: 'assistant', parts: [{ type: 'text', text: 'Yes.' }] },
+        user('Good.'),
+      ],
+    })
+    expect(messages).toEqual([
+      { role: 'user', content: [{ text: 'Hi' }, { text: 'Still there?' }] },
+      { role: 'assistant', content: [{ text: 'Yes.' }] },
+      { role: 'user', content: [{ text: 'Good.' }] },
+    ])
+  })
+
+  test('begin with the user, even when all the user said is gone', async () => {
+    const { messages } = await sent({
+      messages: [
+        { role: 'user', parts: [{ type: 'image', file_id: 'file-1' }] },
+        { role: 'assistant', parts: [{ type: 'text', text: 'Nice.' }] },
+      ],
+    })
+    expect(messages.map(({ role }: Body) => role)).toEqual(['user', 'assistant'])
+  })
+
+  test('of a begun answer end without blanks; where none may be begun the user asks to go on', async () => {
+    const begun = [
+      user('Count.'),
+      { role: 'assistant' as const, parts: [{ type: 'text' as const, text: 'One,\n two \n' }] },
+    ]
+    expect((await sent({ messages: begun }, budgeted)).messages.at(-1).content).toEqual([{ text: 'One,\n two' }])
+    expect((await sent({ messages: begun }, newest)).messages.at(-1)).toEqual({
+      role: 'user',
+      content: [{ text: 'Continue.' }],
+    })
+  })
+
+  test('carry instructions from the middle as notes, and as the first words where a family has no place for them', async () => {
+    const asked: Asked = { system: [{ type: 'text', text: 'Be brief.' }], messages: [user('Hi')] }
+    expect((await sent(asked)).system).toEqual([{ text: 'Be brief.' }])
+    const titan = await sent(asked, 'amazon.titan-text-express-v1')
+    expect(titan.system).toBeUndefined()
+    expect(titan.messages[0].content).toEqual([{ text: 'Be brief.' }, { text: 'Hi' }])
+  })
+})
+
+describe('media', () => {
+  test.each<[Part, object | undefined]>([
+    [
+      { type: 'image', data: 'aGk=', media_type: 'image/jpg' },
+      { image: { format: 'jpeg', source: { bytes: 'aGk=' } } },
+    ],
+    [
+      { type: 'file', data: 'aGk=', media_type: 'image/webp' },
+      { image: { format: 'webp', source: { bytes: 'aGk=' } } },
+    ],
+    [
+      { type: 'image', file_id: 's3://bucket/a.png' },
+      { image: { format: 'png', source: { s3Location: { uri: 's3://bucket/a.png' } } } },
+    ],
+    [
+      { type: 'video', data: 'aGk=', media_type: 'video/3gpp' },
+      { video: { format: 'three_gp', source: { bytes: 'aGk=' } } },
+    ],
+    [
+      { type: 'audio', data: 'aGk=', media_type: 'audio/mpeg' },
+      { audio: { format: 'mp3', source: { bytes: 'aGk=' } } },
+    ],
+    [
+      { type: 'file', data: 'aGk=', media_type: 'application/json', filename: 'a.json' },
+      { document: { format: 'txt', name: 'a', source: { bytes: 'aGk=' } } },
+    ],
+    [
+      { type: 'file', data: 'aGk=', media_type: 'text/plain; charset=utf-8' },
+      { document: { format: 'txt', name: 'document', source: { bytes: 'aGk=' } } },
+    ],
+    [
+      { type: 'file', data: 'aGk=', filename: 'ü.docx' },
+      { document: { format: 'docx', name: 'document', source: { bytes: 'aGk=' } } },
+    ],
+    [{ type: 'image', data: 'aGk=', media_type: 'image/bmp' }, undefined],
+    [{ type: 'file', data: 'aGk=', media_type: 'application/zip', filename: 'a.zip' }, undefined],
+    [{ type: 'image', url: 'https://example.com/a.png' }, undefined],
+    [{ type: 'file', data: 'aGk=', media_type: 'application/zip' }, undefined],
+    [{ type: 'file', data: 'aGk=' }, { document: { format: 'pdf', name: 'document', source: { bytes: 'aGk=' } } }],
+    [{ type: 'file', file_id: 'file-1' }, undefined],
+  ])('%j is %j, or reported', async (part, block) => {
+    const asked: Asked = { messages: [{ role: 'user', parts: [{ type: 'text', text: 'See.' }, part] }] }
+    const { body, dropped } = await written(asked, budgeted)
+    expectValid(body)
+    expect(body.messages[0].content).toEqual([{ text: 'See.' }, ...(block ? [block] : [])])
+    expect(dropped.length > 0, dropped.join()).toBe(block === undefined)
+  })
+
+  test('of a tool result stay in it, but sounds follow it', async () => {
+    const parts: Part[] = [
+      { type: 'text', text: 'done' },
+      { type: 'image', data: 'aGk=', media_type: 'image/png' },
+      { type: 'file', data: 'aGk=', media_type: 'application/pdf', filename: 'a.pdf' },
+      { type: 'audio', data: 'aGk=', media_type: 'audio/wav' },
+    ]
+    const { messages } = await sent({
+      messages: [user('Go'), calls('c'), { role: 'user', parts: [{ type: 'tool_result', id: 'c', parts }] }],
+    })
+    const [result, ...others] = messages[2].content
+    expect(result.toolResult.content.map((told: Body) => Object.keys(told)[0])).toEqual(['text', 'image', 'document'])
+    expect(others).toEqual([{ audio: { format: 'wav', source: { bytes: 'aGk=' } } }])
+  })
+
+  test('of the same name have names of their own, wherever they stand', async () => {
+    const pdf: Part = { type: 'file', data: 'aGk=', media_type: 'application/pdf', filename: 'Report.pdf' }
+    const { messages } = await sent({
+      messages: [
+        { role: 'user', parts: [{ type: 'text', text: 'Compare.' }, pdf, { ...pdf, filename: 'report.pdf' }] },
+        calls('c'),
+        { role: 'user', parts: [{ type: 'tool_result', id: 'c', parts: [pdf, pdf] }, pdf] },
+      ],
+    })
+    const [compare, , results] = messages
+    expect(compare.content.flatMap(({ document }: Body) => document?.name ?? [])).toEqual(['Report', 'report [2]'])
+    expect(results.content[0].toolResult.content.map(({ document }: Body) => document.name)).toEqual([
+      'Report [3]',
+      'Report [4]',
+    ])
+    expect(results.content[1].document.name).toBe('Report [5]')
+  })
+})
+
+describe('cache points', () => {
+  const hinted: Asked = {
+    system: [{ type: 'text', text: 'Be brief.', cache: { ttl: '1h' } }],
+    messages: [
+      {
+        role: 'user',
+        parts: [
+          { type: 'text', text: 'Hi', cache: {} },
+          { type: 'text', text: 'there' },
+        ],
+      },
+    ],
+    tools: [{ kind: 'function', name: 'f', cache: {} }],
+  }
+  const point = { cachePoint: { type: 'default' } }
+
+  test('stand behind what they mark, where the family takes them', async () => {
+    const claude = await sent(hinted, budgeted)
+    expect(claude.system).toEqual([{ text: 'Be brief.' }, { cachePoint: { type: 'default', ttl: '1h' } }])
+    expect(claude.messages[0].content).toEqual([{ text: 'Hi' }, point, { text: 'there' }])
+    expect(claude.toolConfig.tools[1]).toEqual(point)
+    const amazon = await sent(hinted, nova)
+    expect(amazon.system[1]).toEqual(point)
+    expect(amazon.toolConfig.tools).toHaveLength(1)
+    expect(await losses(hinted, nova)).toEqual(['tools.cache'])
+    expect(JSON.stringify(await sent(hinted, llama))).not.toContain('cachePoint')
+    expect(await losses(hinted, llama)).toEqual(['tools.cache', 'parts.cache'])
+  })
+
+  test('stand before documents, and nowhere when nothing stands before them', async () => {
+    const pdf: Part = { type: 'file', data: 'aGk=', media_type: 'text/csv', cache: {} }
+    const behind = await sent({ messages: [{ role: 'user', parts: [{ type: 'text', text: 'Read.' }, pdf] }] }, budgeted)
+    expect(behind.messages[0].content.map((block: Body) => Object.keys(block)[0])).toEqual([
+      'text',
+      'cachePoint',
+      'document',
+    ])
+    const first = await sent({ messages: [{ role: 'user', parts: [pdf] }] }, budgeted)
+    expect(first.messages[0].content.map((block: Body) => Object.keys(block)[0])).toEqual(['document', 'text'])
+  })
+
+  test('inside a tool result stand behind it', async () => {
+    const parts: Part[] = [{ type: 'text', text: 'done', cache: {} }]
+    const asked: Asked = {
+      messages: [user('Go'), calls('c'), { role: 'user', parts: [{ type: 'tool_result', id: 'c', parts }] }],
+    }
+    expect((await sent(asked, budgeted)).messages[2].content[1]).toEqual(point)
+  })
+})
+
+describe('tools', () => {
+  const f: Tool = { kind: 'function', name: 'f', description: 'Does it.' }
+  const g: Tool = { kind: 'function', name: 'g' }
+  const loop = [user('Go'), calls('c'), results('c')]
+
+  test.each<[ToolChoice | undefined, string, object | undefined, string[]]>([
+    [undefined, budgeted, undefined, []],
+    ['auto', budgeted, undefined, []],
+    ['required', budgeted, { any: {} }, []],
+    [{ name: 'g' }, nova, { tool: { name: 'g' } }, []],
+    [{ name: 'g' }, mistral, { any: {} }, []],
+    [{ allowed: ['g'], mode: 'required' }, budgeted, { any: {} }, []],
+    ['required', llama, undefined, ['tool_choice']],
+    ['required', newest, { any: {} }, []],
+    ['required', 'us.anthropic.claude-fable-5', undefined, ['tool_choice']],
+  ])('the choice %j for %s is %j', async (tool_choice, model, toolChoice, lost) => {
+    const asked: Asked = { tools: [f, g], ...(tool_choice && { tool_choice }) }
+    const { toolConfig, system, additionalModelRequestFields: more } = await sent(asked, model)
+    expect(toolConfig.toolChoice).toEqual(toolChoice)
+    expect(await losses(asked, model)).toEqual(lost)
+    expect(system?.at(-1).text ?? '').toContain(lost.length > 0 ? 'Answer with a call' : '')
+    if (model === newest) expect(more.thinking).toEqual({ type: 'disabled' })
+  })
+
+  test('are narrowed to the allowed, and to the one demanded where a family knows no names', async () => {
+    const names = ({ toolConfig }: Body) => toolConfig.tools.map(({ toolSpec }: Body) => toolSpec.name)
+    expect(names(await sent({ tools: [f, g], tool_choice: { allowed: ['g'], mode: 'auto' } }))).toEqual(['g'])
+    expect(names(await sent({ tools: [f, g], tool_choice: { name: 'g' } }, mistral))).toEqual(['g'])
+  })
+
+  test('that must not be called are left out, unless the history has calls', async () => {
+    expect((await sent({ tools: [f], tool_choice: 'none' })).toolConfig).toBeUndefined()
+    const kept = await sent({ tools: [f], tool_choice: 'none', messages: loop })
+    expect(kept.toolConfig.tools[0].toolSpec.name).toBe('f')
+    expect(kept.system.at(-1).text).toBe('Do not call any tool.')
+    expect(await losses({ tools: [f], tool_choice: 'none', messages: loop })).toEqual(['tool_choice'])
+  })
+
+  test('of the history alone have stand-ins', async () => {
+    const { toolConfig } = await sent({ messages: loop })
+    expect(toolConfig.tools.map(({ toolSpec }: Body) => toolSpec.name)).toEqual(['f'])
+  })
+
+  test('are called one by one by the switch of Claude, with the choice told once', async () => {
+    const one: Asked = { tools: [f], parallel_tool_calls: false }
+    const auto = await sent(one, adaptive)
+    expect(auto.additionalModelRequestFields.tool_choice).toEqual({ type: 'auto', disable_parallel_tool_use: true })
+    const forced = await sent({ ...one, tool_choice: 'required' }, adaptive)
+    expect(forced.toolConfig.toolChoice).toEqual({ any: {} })
+    expect(forced.additionalModelRequestFields.tool_choice).toEqual({ disable_parallel_tool_use: true })
+    expect(await losses(one, nova)).toEqual(['parallel_tool_calls'])
+    expect((await sent({ parallel_tool_calls: false }, adaptive)).additionalModelRequestFields).toBeUndefined()
+  })
+
+  test('are strict where schemas bind', async () => {
+    const strict: Tool = {
+      ...f,
+      strict: true,
+      parameters: { type: 'object', properties: { n: { type: 'integer', minimum: 1 } } },
+    }
+    const { toolSpec } = (await sent({ tools: [strict] }, budgeted)).toolConfig.tools[0]
+    expect(toolSpec).toMatchObject({ strict: true, inputSchema: { json: { additionalProperties: false } } })
+    expect((await sent({ tools: [strict] }, newest)).toolConfig.tools[0].toolSpec.strict).toBeUndefined()
+    expect(await losses({ tools: [strict] }, newest)).toEqual(['tools.strict'])
+  })
+
+  test('have ids of nine letters and digits for Mistral, the same for call and result', async () => {
+    const { messages } = await sent({ messages: [user('Go'), calls('tooluse_abc'), results('tooluse_abc')] }, mistral)
+    const id = messages[1].content[0].toolUse.toolUseId
+    expect(id).toMatch(/^[a-zA-Z0-9]{9}$/)
+    expect(messages[2].content[0].toolResult.toolUseId).toBe(id)
+  })
+
+  test('that failed say so, by status or in words', async () => {
+    const failed: Message = { role: 'user', parts: [{ type: 'tool_result', id: 'c', parts: [], is_error: true }] }
+    const told = async (model: string) =>
+      (await sent({ messages: [user('Go'), calls('c'), failed] }, model)).messages[2].content[0].toolResult
+    expect(await told(nova)).toMatchObject({ status: 'error', content: [{ text: '(no output)' }] })
+    expect(await told(llama)).toEqual({ toolUseId: 'c', content: [{ text: 'The tool failed.' }] })
+  })
+
+  test('of free text and broken JSON are called with an object', async () => {
+    for (const [text, input] of [
+      ['', {}],
+      ['{"a":', { input: '{"a":' }],
+      ['[1]', { input: '[1]' }],
+      ['{"a":1}', { a: 1 }],
+    ] as const) {
+      const call: Part = { type: 'tool_call', id: 'c', name: 'f', arguments: text }
+      const { messages } = await sent({ messages: [user('Go'), { role: 'assistant', parts: [call] }, results('c')] })
+      expect(messages[1].content[0].toolUse.input).toEqual(input)
+    }
+  })
+})
+
+describe('reasoning', () => {
+  test.each<[string, Asked, object | undefined]>([
+    [
+      budgeted,
+      { reasoning: { effort: 'medium' }, max_output_tokens: 4000 },
+      { thinking: { type: 'enabled', budget_tokens: 2000 } },
+    ],
+    [
+      budgeted,
+      { reasoning: { budget: 5000 }, max_output_tokens: 4000 },
+      { thinking: { type: 'enabled', budget_tokens: 5000 } },
+    ],
+    [budgeted, { reasoning: { effort: 'none' } }, undefined],
+    [
+      adaptive,
+      { reasoning: { effort: 'xhigh' } },
+      { thinking: { type: 'adaptive' }, output_config: { effort: 'high' } },
+    ],
+    [
+      adaptive,
+      { reasoning: { budget: 2000, summary: 'auto' } },
+      { thinking: { type: 'adaptive', display: 'summarized' }, output_config: { effort: 'medium' } },
+    ],
+    [newest, { reasoning: { effort: 'none' } }, { thinking: { type: 'disabled' } }],
+    ['us.anthropic.claude-fable-5', { reasoning: { effort: 'none' } }, { output_config: { effort: 'low' } }],
+    [nova, { reasoning: { effort: 'minimal' } }, { reasoningConfig: { type: 'enabled', maxReasoningEffort: 'low' } }],
+    [nova, { reasoning: { effort: 'max' } }, { reasoningConfig: { type: 'enabled', maxReasoningEffort: 'high' } }],
+    [nova, { reasoning: { effort: 'none' } }, { reasoningConfig: { type: 'disabled' } }],
+    [open, { reasoning: { effort: 'minimal' } }, { reasoning_effort: 'low' }],
+    [open, { reasoning: { effort: 'xhigh' } }, { reasoning_effort: 'high' }],
+  ])('%s is asked %j by %j', async (model, asked, fields) => {
+    expect((await sent(asked, model)).additionalModelRequestFields).toEqual(fields)
+    expect(await losses(asked, model)).not.toContain('reasoning')
+  })
+
+  test('is a loss where it cannot be asked for, or a call is demanded', async () => {
+    expect(await losses({ reasoning: { effort: 'high' } }, llama)).toEqual(['reasoning'])
+    const forced: Asked = {
+      reasoning: { effort: 'high' },
+      tools: [{ kind: 'function', name: 'f' }],
+      tool_choice: 'required',
+    }
+    for (const model of [budgeted, adaptive]) {
+      expect((await sent(forced, model)).additionalModelRequestFields?.thinking?.type).not.toBe('enabled')
+      expect((await sent(forced, model)).additionalModelRequestFields?.thinking?.type).not.toBe('adaptive')
+      expect(await losses(forced, model)).toEqual(['reasoning'])
+    }
+  })
+
+  test('goes back sealed to its maker, as text to those that read it, and to no one else', async () => {
+    const thought = async (part: Part, model: string) => {
+      const said = await sent(
+        { messages: [user('Hi'), { role: 'assistant', parts: [part, { type: 'text', text: 'Yes.' }] }, user('Go')] },
+        model,
+      )
+      return said.messages[1].content[0].reasoningContent
+    }
+    const sealed: Part = { type: 'reasoning', text: 'Hm', signature: 'c2VhbA==', by: 'bedrock' }
+    const redacted: Part = { type: 'reasoning', encrypted: 'aGk=', by: 'bedrock' }
+    const bare: Part = { type: 'reasoning', text: 'Hm', by: 'bedrock' }
+    expect(await thought(sealed, budgeted)).toEqual({ reasoningText: { text: 'Hm', signature: 'c2VhbA==' } })
+    expect(await thought(redacted, budgeted)).toEqual({ redactedContent: 'aGk=' })
+    expect(await thought(bare, budgeted)).toBeUndefined()
+    expect(await thought({ ...sealed, by: 'another' }, budgeted)).toBeUndefined()
+    expect(await thought({ type: 'reasoning', text: 'Hm', signature: 's' }, budgeted)).toBeUndefined()
+    expect(await thought(bare, 'moonshot.kimi-k2-thinking')).toEqual({ reasoningText: { text: 'Hm' } })
+    expect(await thought(sealed, llama)).toBeUndefined()
+  })
+
+  test('at the highest level of Nova leaves length and sampling to it, and says so', async () => {
+    const asked: Asked = {
+      reasoning: { effort: 'high' },
+      max_output_tokens: 100,
+      temperature: 0.5,
+      top_p: 0.5,
+      top_k: 5,
+    }
+    expect((await sent(asked, nova)).inferenceConfig).toBeUndefined()
+    expect(await losses(asked, nova)).toEqual(['max_output_tokens', 'temperature', 'top_p', 'top_k'])
+  })
+})
+
+describe('the rest of a request', () => {
+  test('samples as each family allows', async () => {
+    const asked: Asked = { temperature: 0.5, top_p: 0.6, top_k: 7, max_output_tokens: 10 }
+    expect(await sent(asked, budgeted)).toMatchObject({
+      inferenceConfig: { maxTokens: 10, temperature: 0.5 },
+      additionalModelRequestFields: { top_k: 7 },
+    })
+    expect(await losses(asked, budgeted)).toEqual(['top_p'])
+    expect(await losses(asked, newest)).toEqual(['temperature', 'top_p', 'top_k'])
+    expect((await sent(asked, nova)).additionalModelRequestFields).toEqual({ inferenceConfig: { topK: 7 } })
+    expect((await sent(asked, llama)).inferenceConfig).toEqual({ maxTokens: 10, temperature: 0.5, topP: 0.6 })
+    expect(await losses(asked, llama)).toEqual(['top_k'])
+  })
+
+  test('asks for JSON by schema, or in words', async () => {
+    const schema = { type: 'object', properties: { n: { type: 'integer' } } }
+    const asked: Asked = { response_format: { type: 'json_schema', name: 'n', schema } }
+    const formal = await sent(asked, open)
+    expect(JSON.parse(formal.outputConfig.textFormat.structure.jsonSchema.schema)).toEqual({
+      ...schema,
+      additionalProperties: false,
+    })
+    expect(formal.system).toBeUndefined()
+    const told = await sent(asked, newest)
+    expect(told.outputConfig).toBeUndefined()
+    expect(told.system[0].text).toContain(JSON.stringify(schema))
+    expect((await sent({ response_format: { type: 'json' } }, open)).system[0].text).toContain('JSON')
+  })
+
+  test('searches where the family can', async () => {
+    const asked: Asked = { web_search: { max_uses: 2 }, tools: [{ kind: 'function', name: 'f' }] }
+    const { toolConfig } = await sent(asked, nova)
+    expect(toolConfig.tools.map((tool: Body) => Object.keys(tool)[0])).toEqual(['toolSpec', 'systemTool'])
+    expect(await losses(asked, nova)).toEqual(['web_search.max_uses'])
+    for (const model of [budgeted, 'eu.amazon.nova-2-lite-v1:0'])
+      expect(await losses(asked, model)).toContain('web_search')
+  })
+
+  test('carries what only this provider knows, by its own name', async () => {
+    const extensions = {
+      guardrailConfig: { guardrailIdentifier: 'abc', guardrailVersion: 'DRAFT', trace: 'enabled' },
+      performanceConfig: { latency: 'optimized' },
+      additionalModelRequestFields: { anthropic_beta: ['x'] },
+      additionalModelResponseFieldPaths: ['/stop_sequence'],
+      something: 1,
+    }
+    const { something, ...known } = extensions
+    expect(await sent({ extensions }, budgeted)).toMatchObject(known)
+    expect(await losses({ extensions }, budgeted)).toEqual(['something'])
+  })
+
+  test('asks which stop sequence ends it, and tells the metadata that may be told', async () => {
+    const body = await sent(
+      { stop: ['END', '\n'], metadata: { team: 'blue', odd: 'ünï' }, service_tier: 'priority' },
+      budgeted,
+    )
+    expect(body.additionalModelResponseFieldPaths).toEqual(['/stop_sequence', '/delta/stop_sequence'])
+    expect(body.inferenceConfig.stopSequences).toEqual(['END'])
+    expect(body.requestMetadata).toEqual({ team: 'blue' })
+    expect(body.serviceTier).toEqual({ type: 'priority' })
+    expect(await losses({ metadata: { odd: 'ünï' } })).toEqual(['metadata'])
+  })
+
+  test('reports what it cannot carry, and only when it was asked for', async () => {
+    const asked: Asked = {
+      messages: [
+        {
+          role: 'user',
+          name: 'Ada',
+          parts: [
+            { type: 'text', text: 'Hi' },
+            { type: 'search', query: 'x' },
+          ],
+        },
+      ],
+      seed: 1,
+      frequency_penalty: 0,
+      presence_penalty: 0,
+      logit_bias: {},
+      logprobs: {},
+      verbosity: 'low',
+      audio: {},
+      prediction: {},
+      cache: {},
+      user: 'u',
+      safety_identifier: 's',
+      moderation: {},
+      n: 2,
+      store: true,
+      modalities: ['text', 'audio'],
+      service_tier: 'scale',
+      tools: [{ kind: 'custom', name: 'c' }],
+    }
+    expect((await losses(asked)).toSorted()).toEqual(
+      [
+        'seed',
+        'frequency_penalty',
+        'presence_penalty',
+        'logit_bias',
+        'logprobs',
+        'verbosity',
+        'audio',
+        'prediction',
+        'cache',
+        'user',
+        'safety_identifier',
+        'moderation',
+        'n',
+        'store',
+        'modalities',
+        'service_tier',
+        'tools.custom',
+        'messages.name',
+        'parts.search',
+      ].toSorted(),
+    )
+    expect(
+      await losses({ n: 1, store: false, modalities: ['text'], service_tier: 'auto', temperature: 1, top_p: 1 }),
+    ).toEqual([])
+  })
+
+  test('has every field of the neutral form mapped, reported, or handled before it', () => {
+    const lost = new Set(endpoint.losses.map(({ field }) => field))
+    for (const [field, where] of Object.entries(fields)) {
+      if (where === 'mapped') expect(endpoint.request.reads, field).toContain(field)
+      if (where === 'lost') expect(lost, field).toContain(field)
+    }
+  })
+})
+
+/** Where each field goes; `kernel` stands for the path, the choice between path and stream path, and the client's body. */
+const fields = {
+  model: 'kernel',
+  stream: 'kernel',
+  origin: 'kernel',
+  system: 'mapped',
+  messages: 'mapped',
+  tools: 'mapped',
+  tool_choice: 'mapped',
+  parallel_tool_calls: 'mapped',
+  web_search: 'mapped',
+  max_output_tokens: 'mapped',
+  temperature: 'mapped',
+  top_p: 'mapped',
+  top_k: 'mapped',
+  seed: 'lost',
+  stop: 'mapped',
+  frequency_penalty: 'lost',
+  presence_penalty: 'lost',
+  logit_bias: 'lost',
+  logprobs: 'lost',
+  n: 'lost',
+  response_format: 'mapped',
+  reasoning: 'mapped',
+  modalities: 'lost',
+  audio: 'lost',
+  prediction: 'lost',
+  service_tier: 'mapped',
+  verbosity: 'lost',
+  cache: 'lost',
+  user: 'lost',
+  safety_identifier: 'lost',
+  metadata: 'mapped',
+  store: 'lost',
+  moderation: 'lost',
+  extensions: 'mapped',
+} as const satisfies { [field in keyof Required<NeutralRequest>]: 'mapped' | 'lost' | 'kernel' }
+
+describe('every example of the files', () => {
+  for (const example of [...converse.examples, ...(sourceOf('bedrock').value as { examples: Example[] }).examples]) {
+    test(example.name, async () => {
+      const { request, sends, answers, events, means } = example
+      if (request) {
+        const traits = converse.examples.includes(example) ? {} : traitsOf('bedrock', request.model)
+        const body = await converse.body(whole(request, request.model), { traits, ...example.target })
+        expect(body).toEqual(sends)
+        expectValid(body)
+      }
+      if (!means) return
+      const frames = events as unknown as { event: string; data: JsonObject }[] | undefined
+      const { reply } = frames ? await converse.stream(frames) : await converse.reply(answers)
+      expect(reply).toMatchObject(means)
+      if (means.usage) expect(reply.usage).toEqual(means.usage)
+      if (answers) expect(violations(answers, 'ConverseResponse').filter((one) => !one.includes('metrics'))).toEqual([])
+    })
+  }
+})
+
+describe.skipIf(recordingsMissing)('every recorded request of the OpenAI format', () => {
+  for (const { case: name, request } of recordings('openai-chat')) {
+    test.skipIf(!request?.body)(`${name} becomes a valid body`, async () => {
+      const neutral = chat.read(request?.body)
+      for (const model of [budgeted, adaptive, newest, nova, open, mistral, llama]) {
+        const { messages, toolConfig } = await sent(neutral, model)
+        expect(messages[0].role).toBe('user')
+        for (const [index, { role }] of messages.entries()) expect(role).not.toBe(messages[index + 1]?.role)
+        const blocks = messages.flatMap(({ content }: Body) => content)
+        if (blocks.some(({ toolUse }: Body) => toolUse)) expect(toolConfig).toBeDefined()
+        expectAnswered(messages)
+      }
+    })
+  }
+})
+
+test.skipIf(recordingsMissing || serviceModelMissing)(
+  'the reading of the published model accepts what was sent and answered',
+  () => {
+    for (const recording of recordings('bedrock-converse')) {
+      expect(violations(recording.request?.body, 'ConverseRequest'), recording.case).toEqual([])
+      for (const { event, data } of framesOf(recording) ?? []) {
+        const { p, ...payload } = data as JsonObject
+        const found = violations({ [event ?? '']: payload }, 'ConverseStreamOutput')
+        expect(
+          found.filter((one) => !/serverToolUsage|TokenCount|trace|tool_use is none/.test(one)),
+          recording.case,
+        ).toEqual([])
+      }
+    }
+  },
+)
+
+test.skipIf(serviceModelMissing)('the reading of the published model refuses what the provider refuses', () => {
+  const refused = (content: object) =>
+    violations({ messages: [{ role: 'user', content: [content] }] } as unknown as JsonObject, 'ConverseRequest')
+      .length > 0
+  expect(refused({ text: 'Hi' })).toBe(false)
+  expect(refused({ text: 'Hi', cachePoint: { type: 'default' } })).toBe(true)
+  expect(refused({ image: { format: 'bmp', source: { bytes: 'aGk=' } } })).toBe(true)
+  expect(refused({ toolResult: { toolUseId: 'a/b', content: [] } })).toBe(true)
+  expect(refused({ unknown: 1 })).toBe(true)
+  expect(violations({ toolConfig: { tools: [] } }, 'ConverseRequest')).toHaveLength(1)
+})
+
+/** Every turn with calls is followed by one with as many results, by the same ids in the same order. */
+function expectAnswered(messages: Body[]): void {
+  const ids = (message: Body, member: string): string[] =>
+    (message?.content ?? []).flatMap((block: Body) => (block[member] ? [block[member].toolUseId] : []))
+  for (const [index, message] of messages.entries()) {
+    expect(ids(messages[index + 1], 'toolResult')).toEqual(ids(message, 'toolUse'))
+  }
+}
+
+function loadedProvider(): Provider {
+  const { dialect } = loadDialect(sourceOf('dialects/bedrock-converse'))
+  const dialects = new Map(dialect && [['bedrock-converse', dialect]])
+  const env = { AWS_ACCESS_KEY_ID: 'id', AWS_SECRET_ACCESS_KEY: 'secret' }
+  const { loaded, problems } = loadManifest(sourceOf('bedrock'), { dialects, env })
+  if (!loaded) throw new Error(problems.map(({ message }) => message).join('; '))
+  return loaded.provider
+}
+
+function sourceOf(name: string) {
+  const file = join(import.meta.dirname, `../../providers/${name}.yaml`)
+  return readSource(file, readFileSync(file, 'utf8'))
+}
+
+function user(text: string): Message {
+  return { role: 'user', parts: [{ type: 'text', text }] }
+}
+
+function calls(...ids: string[]): Message {
+  return { role: 'assistant', parts: ids.map((id) => ({ type: 'tool_call', id, name: 'f', arguments: '{"x":1}' })) }
+}
+
+function results(...ids: string[]): Message {
+  return {
+    role: 'user',
+    parts: ids.map((id) => ({ type: 'tool_result', id, parts: [{ type: 'text', text: `result of ${id}` }] })),
+  }
+}
+
+function whole(request: Asked, model: string): NeutralRequest {
+  return { model, messages: [user('Hi')], origin: { api: 'chat', body: {} }, ...request }
+}
+
+async function written(asked: Asked, model: string): Promise<{ body: Body; dropped: string[] }> {
+  return await writeRequest(provider, whole(asked, model), { model, entry: { api: 'chat', max_output_tokens: 64_000 } })
+}
+
+/** The body for a model of the manifest; every one is held against the published model. */
+async function sent(asked: Asked, model = llama): Promise<Body> {
+  const { body } = await written(asked, model)
+  expectValid(body)
+  return body
+}
+
+async function losses(asked: Asked, model = llama): Promise<string[]> {
+  return (await written(asked, model)).dropped
+}
+
+function expectValid(body: JsonObject): void {
+  expect(violations(body, 'ConverseRequest')).toEqual([])
+}
