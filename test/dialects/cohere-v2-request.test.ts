@@ -148,6 +148,8 @@ describe('a request', () => {
   })
 
   test.each<[ToolChoice, string[] | undefined, string | undefined]>([
+    [{ name: 'gone' }, ['f', 'g'], undefined],
+    [{ allowed: ['gone'], mode: 'auto' }, ['f', 'g'], undefined],
     ['auto', ['f', 'g'], undefined],
     ['none', ['f', 'g'], 'NONE'],
     ['required', ['f', 'g'], 'REQUIRED'],
@@ -159,11 +161,12 @@ describe('a request', () => {
     const body = await sent(asked)
     expect(body.tools?.map((tool: Body) => tool.function.name)).toEqual(names)
     expect(body.tool_choice).toBe(word)
-    expect(await losses(asked)).toEqual([])
+    const isGone = JSON.stringify(tool_choice).includes('gone')
+    expect(await losses(asked)).toEqual(isGone ? ['tool_choice'] : [])
     const before = await sent(asked, older)
     expect(before.tool_choice).toBeUndefined()
     expect(before.tools === undefined).toBe(tool_choice === 'none')
-    expect(await losses(asked, older)).toEqual(word === 'REQUIRED' ? ['tool_choice'] : [])
+    expect(await losses(asked, older)).toEqual(word === 'REQUIRED' || isGone ? ['tool_choice'] : [])
   })
 
   test('is strict where every tool is and requires something', async () => {

@@ -97,6 +97,8 @@ describe('a request', () => {
   })
 
   test.each<[ToolChoice, string[] | undefined, string[]]>([
+    [{ name: 'gone' }, ['f', 'g'], ['tool_choice']],
+    [{ allowed: ['gone'], mode: 'auto' }, ['f', 'g'], ['tool_choice']],
     ['auto', ['f', 'g'], []],
     ['none', undefined, []],
     ['required', ['f', 'g'], ['tool_choice']],
@@ -191,6 +193,7 @@ describe('a request', () => {
           name: 'Ada',
           parts: [
             { type: 'image', data: 'aGk=', media_type: 'image/png', detail: 'high', cache: {} },
+            { type: 'image', url: 'https://example.com/a.png' },
             { type: 'file', file_id: 'file_1' },
             { type: 'video', url: 'https://example.com/a.mp4' },
           ],
