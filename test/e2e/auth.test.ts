@@ -58,6 +58,7 @@ beforeAll(async () => {
     bench.asked.push(asked)
     const problem = asked.target.startsWith('/signed/') ? signatureProblem(asked) : tokenProblem(asked)
     if (problem !== undefined) return refuse(response, problem)
+    if (asked.body.includes('"revoked"')) return answerJson(response, 401, { message: 'revoked' })
     if (!asked.target.endsWith('-stream')) return answerJson(response, 200, { said: 'fine', in: 3, out: 1 })
     const [said = ''] = (JSON.parse(asked.body) as { lines: string[] }).lines
     if (said === 'refused whole') return answerJson(response, 200, { message: `no, ${secretKey}` })
@@ -199,6 +200,16 @@ describe('every way to authenticate and to stream, through the whole router', ()
       'urn:ietf:params:oauth:grant-type:jwt-bearer',
     ])
   })
+})
+
+test('a token that the provider refuses is replaced by a new one with the next call', async () => {
+  const before = bench.asked.length
+  expect((await ask('client', 'revoked')).status).toBe(502)
+  expect((await ask('client', 'well')).status).toBe(200)
+  const [first, second] = bench.asked.slice(before).map(({ headers }) => headers.authorization)
+  expect(first).toMatch(/^Bearer token-/)
+  expect(second).toMatch(/^Bearer token-/)
+  expect(second).not.toBe(first)
 })
 
 describe('an AWS stream that fails', () => {
