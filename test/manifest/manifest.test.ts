@@ -160,11 +160,12 @@ test('traits, losses and tool ids are checked', () => {
 endpoints:
   chat:
     losses: [sed, parts.vidio, parts.cache, tools.custom]
-    history: { tool_id: { pattern: "[" } }
+    history: { tool_id: { pattern: "[" }, inline_media: { except: "(" } }
 `
   expect(problems(text)).toEqual([
     expect.stringMatching(/^6:19 not a regular expression: /),
     expect.stringMatching(/^10:36 not a regular expression: /),
+    expect.stringMatching(/^10:67 not a regular expression: /),
     '9:14 `sed` is no field of the neutral request; did you mean `seed`?',
     '9:19 parts have no `vidio`; did you mean `video`?',
   ])
