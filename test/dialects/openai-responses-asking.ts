@@ -1,0 +1,58 @@
+import type { JsonObject } from '../../src/core/json.ts'
+import type { Part } from '../../src/core/parts.ts'
+import type { Message, NeutralRequest, TargetFacts } from '../../src/core/request.ts'
+import { declaredLosses, lostExtensions } from '../../src/manifest/losses.ts'
+import type { ChatEndpoint } from '../../src/manifest/provider.ts'
+import { benchDialect, traitsOf } from './replay.ts'
+
+// Requests for Responses, as the tests of its dialect write them.
+
+/** The dialect under test. */
+export const bench = benchDialect('openai-responses')
+
+/** One model of each family, with the facts that its manifest declares. */
+export function modelFacts(model: string): Partial<TargetFacts> {
+  return { maker: 'openai', traits: traitsOf('openai-responses', model) }
+}
+
+function asking(more: Partial<NeutralRequest> = {}): NeutralRequest {
+  const messages: Message[] = [{ role: 'user', parts: [{ type: 'text', text: 'Hi' }] }]
+  return { model: 'm', messages, origin: { api: 'chat', body: {} }, ...more }
+}
+
+/** The body that a request becomes. */
+export const sent = (more: Partial<NeutralRequest>, model = 'gpt-5.4') => bench.body(asking(more), modelFacts(model))
+
+/** Fields that are reported as lost for this request, in the names of the neutral form. */
+export const lost = (more: Partial<NeutralRequest>, model = 'gpt-5.4') => lostOf(asking(more), model)
+
+export async function lostOf(request: NeutralRequest, model: string): Promise<string[]> {
+  const chat = bench as unknown as ChatEndpoint
+  const met = await declaredLosses(chat, request, (when) => when.run({ ...request, target: modelFacts(model) }))
+  return [...met.filter((field) => field !== 'extensions'), ...lostExtensions(chat, met, request)]
+}
+
+/** The input for a conversation. */
+export async function input(messages: Message[], model?: string): Promise<JsonObject[]> {
+  return (await sent({ messages }, model)).input as JsonObject[]
+}
+
+/** Turns and parts of conversations, in few words. */
+export const user = (...parts: Part[]): Message => ({ role: 'user', parts })
+export const assistant = (...parts: Part[]): Message => ({ role: 'assistant', parts })
+export const said = (text: string): Part => ({ type: 'text', text })
+export const sealed = (id: string, by = 'openai'): Part => ({
+  type: 'reasoning',
+  id,
+  summary: 'S',
+  encrypted: `${id} enc`,
+  by,
+})
+export const called = (id: string, more: object = {}): Part => ({
+  type: 'tool_call',
+  id,
+  name: 'f',
+  arguments: '{}',
+  ...more,
+})
+export const answered = (id: string, ...parts: Part[]): Part => ({ type: 'tool_result', id, parts })
