@@ -26,6 +26,7 @@ export const sent = (more: Partial<NeutralRequest>, model = 'gpt-5.4') => bench.
 /** Fields that are reported as lost for this request, in the names of the neutral form. */
 export const lost = (more: Partial<NeutralRequest>, model = 'gpt-5.4') => lostOf(asking(more), model)
 
+/** As `lost`, of a whole request. */
 export async function lostOf(request: NeutralRequest, model: string): Promise<string[]> {
   const chat = bench as unknown as ChatEndpoint
   const met = await declaredLosses(chat, request, (when) => when.run({ ...request, target: modelFacts(model) }))
