@@ -3,6 +3,7 @@ import type { Access } from './access/keys.ts'
 import { chat } from './api/chat/face.ts'
 import { messages } from './api/messages/face.ts'
 import { type ListForm, modelList, type NamedModel } from './api/models/list.ts'
+import { responses } from './api/responses/face.ts'
 import type { JsonObject } from './core/json.ts'
 import type { CallRoute, JsonRoute } from './server.ts'
 
@@ -10,6 +11,7 @@ import type { CallRoute, JsonRoute } from './server.ts'
 export const callRoutes: readonly CallRoute[] = [
   { path: '/v1/chat/completions', face: chat },
   { path: '/v1/messages', face: messages },
+  { path: '/v1/responses', face: responses },
 ]
 
 /** What the model lists show, asked anew for every request: the same array as long as nothing has changed. */

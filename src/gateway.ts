@@ -120,7 +120,7 @@ async function wholeReply(
   keep: (reply: Reply) => void,
 ): Promise<string> {
   keep(answer.reply)
-  const facts = replyFacts(request, settlement, await settlement.complete(answer.reply))
+  const facts = replyFacts(request, call, settlement, await settlement.complete(answer.reply))
   const same = speaksSameFormat(settlement.target as Target, call.face)
   return JSON.stringify(same ? call.face.editReply(answer.body, facts) : call.face.writeReply(answer.reply, facts))
 }
@@ -135,7 +135,7 @@ async function* streamedReply(
 ): AsyncGenerator<string, void> {
   const target = settlement.target as Target
   const same = speaksSameFormat(target, call.face)
-  const writer = call.face.openStream(request, { model: targetId(target) })
+  const writer = call.face.openStream(request, { model: targetId(target), id: call.id })
   const fold = new Fold(foldFacts(target))
   try {
     for await (const batch of answer.batches) {
@@ -155,7 +155,7 @@ async function* streamedReply(
     const reply = fold.reply()
     keep(reply)
     const settled = await settlement.complete(reply)
-    yield last + writer.end(replyFacts(request, settlement, settled))
+    yield last + writer.end(replyFacts(request, call, settlement, settled))
   } catch (thrown) {
     const error = asRouterError(thrown)
     // A ledger that fails as well keeps the row for later: the client must still hear of the break.
@@ -175,9 +175,9 @@ function foldFacts({ provider }: Target): FoldFacts {
   return { maker: provider.maker, newId: randomUUID, now: () => Math.floor(Date.now() / 1_000) }
 }
 
-function replyFacts(request: NeutralRequest, settlement: Settlement, { usage, cost }: Settled): ReplyFacts {
+function replyFacts(request: NeutralRequest, call: Call, settlement: Settlement, { usage, cost }: Settled): ReplyFacts {
   const model = targetId(settlement.target as Target)
-  return { model, usage, request, ...(!cost.unpriced && { costUsd: cost.nanoUsd / 1e9 }) }
+  return { model, usage, request, id: call.id, ...(!cost.unpriced && { costUsd: cost.nanoUsd / 1e9 }) }
 }
 
 function replyHeaders(settlement: Settlement): Record<string, string> {

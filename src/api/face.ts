@@ -17,16 +17,16 @@ export type Face = {
   writeReply(reply: Reply, facts: ReplyFacts): JsonObject
   /** The reply of a provider of the same format with the model that served and the cost; the rest is untouched. */
   editReply(body: JsonObject, facts: ReplyFacts): JsonObject
-  openStream(request: NeutralRequest, facts: { model: string }): StreamWriter
+  openStream(request: NeutralRequest, facts: { model: string; id: string }): StreamWriter
   /** The body of an HTTP error. */
   writeError(error: RouterError): JsonObject
 }
 
 /**
  * `model` is the `provider/model` that served; `costUsd` is missing when no price is known. `request` is the one that is
- * answered, for the few replies whose shape depends on how the client asked.
+ * answered, for the few replies whose shape depends on how the client asked, and `id` that of the call.
  */
-export type ReplyFacts = { model: string; costUsd?: number; usage: Usage; request?: NeutralRequest }
+export type ReplyFacts = { model: string; costUsd?: number; usage: Usage; request?: NeutralRequest; id?: string }
 
 /** Writes one streamed reply as the text of server-sent events. */
 export type StreamWriter = {
@@ -38,4 +38,6 @@ export type StreamWriter = {
   end(facts: ReplyFacts): string
   /** The last words of a reply that broke: an error, and no sign of success. */
   fail(error: RouterError): string
+  /** The whole reply as it was streamed, where the API keeps replies. */
+  reply?(facts: ReplyFacts): JsonObject
 }

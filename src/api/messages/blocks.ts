@@ -1,7 +1,7 @@
 import { isObject, type Json, type JsonObject } from '../../core/json.ts'
 import type { CacheHint, Citation, MediaPart, Part, TextPart, ToolResultPart } from '../../core/parts.ts'
 import { defined, filledText, flag, list, object, optional, refuse, required, text } from '../check.ts'
-import { readSeal, type Sealed } from './seal.ts'
+import { readSeal, type Sealed } from '../seal.ts'
 
 /** The content of a message or tool result: a text, or blocks. Throws RouterError 400 that names the block. */
 export function readContent(content: Json | undefined, path: string, names: ReadonlyMap<string, string>): Part[] {

@@ -1,7 +1,7 @@
 import { isObject, type Json, type JsonObject } from '../../core/json.ts'
 import type { Face, ReplyFacts } from '../face.ts'
+import { isSealed } from '../seal.ts'
 import { wireNames } from './fields.ts'
-import { isSealed } from './seal.ts'
 
 /**
  * The client's body for a provider of this format: its model id, without dropped fields, and without what this router

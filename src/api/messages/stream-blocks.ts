@@ -1,7 +1,7 @@
 import type { StreamEvent } from '../../core/events.ts'
 import type { JsonObject } from '../../core/json.ts'
 import type { ReasoningPart, ToolCallPart } from '../../core/parts.ts'
-import { reasoningBlock } from './seal.ts'
+import { reasoningBlock } from './reasoning.ts'
 import { blocksOf, callSeal, citationOf, messageId, stopOf, textSeal, writeUsage } from './write.ts'
 
 type Told<Type extends StreamEvent['type']> = StreamEvent & { type: Type }

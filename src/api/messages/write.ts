@@ -4,7 +4,8 @@ import type { Finish, Reply } from '../../core/reply.ts'
 import { completionTokens, promptTokens, type Usage } from '../../core/usage.ts'
 import { defined } from '../check.ts'
 import type { ReplyFacts } from '../face.ts'
-import { reasoningBlock, writeSeal } from './seal.ts'
+import { writeSeal } from '../seal.ts'
+import { reasoningBlock } from './reasoning.ts'
 
 /** A neutral reply as a message of this API, with `usage.cost` in USD when it is known. */
 export function writeReply(reply: Reply, { model, usage, costUsd }: ReplyFacts): JsonObject {

@@ -1,8 +1,7 @@
-import { isObject, type Json, type JsonObject } from '../../core/json.ts'
-import type { ReasoningPart } from '../../core/parts.ts'
+import { isObject, type Json } from '../core/json.ts'
 
 /**
- * What another maker sealed, in the places where this API keeps its own seals: a text with a prefix of ours before
+ * What another maker sealed, in the places where an API keeps seals of its own: a text with a prefix of ours before
  * base64url JSON. `signature` and `encrypted` are the seals, `call` the tool call or `text` the text they belong to,
  * `body` a block only its maker understands.
  */
@@ -40,14 +39,4 @@ export function readSeal(text: Json | undefined): Sealed | undefined {
 /** Whether a signature or sealed text is of our writing, so that no provider may see it. */
 export function isSealed(text: Json | undefined): text is string {
   return typeof text === 'string' && text.startsWith(prefix)
-}
-
-/** Reasoning as a block of this API: readable text with a signature, or a sealed block when there is nothing to read. */
-export function reasoningBlock(part: ReasoningPart): JsonObject {
-  const { text, summary, by, signature, encrypted, id } = part
-  const words = text ?? summary ?? ''
-  const kept = writeSeal({ by, signature, encrypted, id, ...(text !== undefined && { summary }) } as Sealed) ?? ''
-  return words === '' && signature === undefined
-    ? { type: 'redacted_thinking', data: kept }
-    : { type: 'thinking', thinking: words, signature: kept }
 }

@@ -1,0 +1,13 @@
+import type { JsonObject } from '../../core/json.ts'
+import type { ReasoningPart } from '../../core/parts.ts'
+import { type Sealed, writeSeal } from '../seal.ts'
+
+/** Reasoning as a block of this API: readable text with a signature, or a sealed block when there is nothing to read. */
+export function reasoningBlock(part: ReasoningPart): JsonObject {
+  const { text, summary, by, signature, encrypted, id } = part
+  const words = text ?? summary ?? ''
+  const kept = writeSeal({ by, signature, encrypted, id, ...(text !== undefined && { summary }) } as Sealed) ?? ''
+  return words === '' && signature === undefined
+    ? { type: 'redacted_thinking', data: kept }
+    : { type: 'thinking', thinking: words, signature: kept }
+}

@@ -1,0 +1,19 @@
+import { errorBody } from '../../core/errors.ts'
+import type { Face } from '../face.ts'
+import { editRequest } from './edit.ts'
+import { wireNames } from './fields.ts'
+import { readRequest } from './read.ts'
+import { openStream } from './stream.ts'
+import { editReply, writeReply } from './write.ts'
+
+/** The Responses API. */
+export const responses: Face = {
+  api: 'responses',
+  read: readRequest,
+  wireNames,
+  editRequest,
+  writeReply,
+  editReply,
+  openStream,
+  writeError: errorBody,
+}

@@ -1,0 +1,227 @@
+import { isObject, type Json, type JsonObject } from '../../core/json.ts'
+import type { Citation, MediaPart, Part, ReasoningPart, ToolCallPart } from '../../core/parts.ts'
+import type { Message } from '../../core/request.ts'
+import { defined, filledText, list, object, oneOf, optional, refuse, required, text } from '../check.ts'
+import { readSeal, type Sealed } from '../seal.ts'
+
+/** What an input says: messages in order, and the instructions that stand before them. */
+export type ReadInput = { system: Part[]; messages: Message[] }
+
+/** An input, a text or items, as messages. What an assistant said and did in a row is one turn. Throws RouterError 400. */
+export function readInput(input: Json | undefined): ReadInput {
+  const given = required(input, 'input', 'a string or an array of input items', (value) => value)
+  if (typeof given === 'string')
+    return { system: [], messages: [{ role: 'user', parts: [{ type: 'text', text: given }] }] }
+  if (!Array.isArray(given)) refuse('input', 'a string or an array of input items', given)
+  const turns = new Turns()
+  for (const [index, item] of given.entries()) readItem(object(item, `input[${index}]`), `input[${index}]`, turns)
+  return turns.end()
+}
+
+/** Gathers items into turns. */
+class Turns {
+  readonly #system: Part[] = []
+  readonly #messages: Message[] = []
+  readonly #names = new Map<string, string>()
+  #seals: Sealed[] = []
+
+  assistant(...parts: Part[]): void {
+    for (const part of parts) if (part.type === 'tool_call') this.#names.set(part.id, part.name)
+    this.#join('assistant', parts)
+  }
+
+  /** Results of calls stand together, apart from what the user says. */
+  result(id: string, parts: Part[]): void {
+    const name = this.#names.get(id)
+    const result: Part = { type: 'tool_result', id, ...(name !== undefined && { name }), parts }
+    // Right after its call, whatever the client put between them.
+    const called = this.#messages.findLastIndex((message) => {
+      return message.parts.some((part) => part.type === 'tool_call' && part.id === id)
+    })
+    const at = called < 0 ? this.#messages.length : called + 1
+    const next = this.#messages[at]
+    if (next?.parts[0]?.type === 'tool_result') next.parts.push(result)
+    else this.#messages.splice(at, 0, { role: 'user', parts: [result] })
+  }
+
+  say(role: 'user' | 'system', parts: Part[]): void {
+    if (role === 'system' && this.#messages.length === 0) this.#system.push(...parts)
+    else this.#messages.push({ role, parts })
+  }
+
+  seal(sealed: Sealed): void {
+    this.#seals.push(sealed)
+  }
+
+  end(): ReadInput {
+    for (const { parts } of this.#messages) {
+      for (const part of parts) {
+        const found = part.type === 'tool_call' && this.#seals.find(({ call }) => call === part.id)
+        if (found) Object.assign(part, defined({ signature: found.signature, by: found.by }))
+      }
+    }
+    return { system: this.#system, messages: this.#messages }
+  }
+
+  #join(role: Message['role'], parts: Part[]): void {
+    const last = this.#messages.at(-1)
+    if (last?.role === role) last.parts.push(...parts)
+    else this.#messages.push({ role, parts: [...parts] })
+  }
+}
+
+type ItemReader = (item: JsonObject, path: string, turns: Turns) => void
+
+const readers: { readonly [type: string]: ItemReader } = {
+  message: readMessage,
+  function_call: (item, path, turns) => turns.assistant(readCall(item, path, 'function')),
+  custom_tool_call: (item, path, turns) => turns.assistant(readCall(item, path, 'custom')),
+  function_call_output: readOutput,
+  custom_tool_call_output: readOutput,
+  reasoning: readReasoning,
+  web_search_call: (item, _path, turns) => turns.assistant(readSearch(item)),
+}
+
+function readItem(item: JsonObject, path: string, turns: Turns): void {
+  const type = optional(item.type, `${path}.type`, text) ?? 'message'
+  if (type === 'item_reference') {
+    refuse(`${path}.type`, 'an item itself: this router keeps whole responses, name one as previous_response_id', type)
+  }
+  const reader = Object.hasOwn(readers, type) ? readers[type] : undefined
+  if (reader) reader(item, path, turns)
+  else turns.assistant({ type: 'opaque', body: item })
+}
+
+function readMessage(item: JsonObject, path: string, turns: Turns): void {
+  const roles = ['user', 'assistant', 'system', 'developer'] as const
+  const role = required(item.role, `${path}.role`, "'user', 'assistant', 'system' or 'developer'", oneOf(roles))
+  const parts = readContent(item.content, `${path}.content`)
+  if (role === 'assistant') turns.assistant(...parts)
+  else turns.say(role === 'user' ? 'user' : 'system', parts)
+}
+
+function readContent(content: Json | undefined, path: string): Part[] {
+  const given = required(content, path, 'a string or an array of content parts', (value) => value)
+  if (typeof given === 'string') return [{ type: 'text', text: given }]
+  return list(given, path).map((part, index) => readPart(object(part, `${path}[${index}]`), `${path}[${index}]`))
+}
+
+function readPart(part: JsonObject, path: string): Part {
+  const type = required(part.type, `${path}.type`, 'the type of a content part', filledText)
+  switch (type) {
+    case 'input_text':
+    case 'text':
+    case 'summary_text':
+      return { type: 'text', text: required(part.text, `${path}.text`, 'a string', text) }
+    case 'output_text':
+      return { type: 'text', text: required(part.text, `${path}.text`, 'a string', text), ...citationsOf(part) }
+    case 'refusal':
+    case 'output_refusal':
+      return { type: 'refusal', text: required(part.refusal ?? part.text, `${path}.refusal`, 'a string', text) }
+    case 'input_image':
+      return readImage(part, path)
+    case 'input_file':
+      return readFile(part, path)
+    case 'input_audio':
+      return readAudio(part, path)
+    default:
+      return { type: 'opaque', body: part }
+  }
+}
+
+function citationsOf({ annotations }: JsonObject): { citations?: Citation[] } {
+  const found = (Array.isArray(annotations) ? annotations : []).flatMap((annotation) => {
+    if (!isObject(annotation) || annotation.type !== 'url_citation') return []
+    const { url, title, start_index, end_index } = annotation as { [name: string]: never }
+    return [defined({ url, title, start: start_index, end: end_index }) as Citation]
+  })
+  return found.length > 0 ? { citations: found } : {}
+}
+
+function readImage(part: JsonObject, path: string): MediaPart {
+  const detail = optional(part.detail, `${path}.detail`, text)
+  const from = { ...(detail !== undefined && { detail }) }
+  const fileId = optional(part.file_id, `${path}.file_id`, filledText)
+  if (fileId !== undefined) return { type: 'image', file_id: fileId, ...from }
+  const url = required(part.image_url, `${path}.image_url`, 'an address or a data URL', filledText)
+  return { type: 'image', ...addressed(url), ...from }
+}
+
+function readFile(part: JsonObject, path: string): MediaPart {
+  const filename = optional(part.filename, `${path}.filename`, text)
+  const named = { ...(filename !== undefined && { filename }) }
+  const data = optional(part.file_data, `${path}.file_data`, filledText)
+  if (data !== undefined) {
+    const inside = addressed(data)
+    return 'data' in inside
+      ? { type: 'file', ...inside, ...named }
+      : { type: 'file', data, media_type: 'application/pdf', ...named }
+  }
+  const url = optional(part.file_url, `${path}.file_url`, filledText)
+  if (url !== undefined) return { type: 'file', url, ...named }
+  const fileId = required(part.file_id, path, 'a file by file_data, file_url or file_id', filledText)
+  return { type: 'file', file_id: fileId, ...named }
+}
+
+function readAudio(part: JsonObject, path: string): MediaPart {
+  const audio = required(part.input_audio, `${path}.input_audio`, 'an object with data and format', object)
+  const data = required(audio.data, `${path}.input_audio.data`, 'base64 text', filledText)
+  const format = required(audio.format, `${path}.input_audio.format`, 'the name of an audio format', filledText)
+  return { type: 'audio', data, media_type: `audio/${format}` }
+}
+
+function addressed(url: string): { url: string } | { data: string; media_type: string } {
+  const match = /^data:([^;,]*)(?:;[^;,]*)*;base64,/i.exec(url)
+  return match ? { data: url.slice(match[0].length), media_type: match[1] || 'application/octet-stream' } : { url }
+}
+
+function readCall(item: JsonObject, path: string, kind: 'function' | 'custom'): ToolCallPart {
+  const input = kind === 'custom' ? item.input : item.arguments
+  return {
+    type: 'tool_call',
+    id: required(item.call_id, `${path}.call_id`, 'the id of the call', filledText),
+    name: required(item.name, `${path}.name`, 'the name of a tool', filledText),
+    arguments: required(input, `${path}.${kind === 'custom' ? 'input' : 'arguments'}`, 'a string', text),
+    ...(kind === 'custom' && { kind }),
+  }
+}
+
+function readOutput(item: JsonObject, path: string, turns: Turns): void {
+  const id = required(item.call_id, `${path}.call_id`, 'the id of a call', filledText)
+  turns.result(id, readContent(item.output ?? '', `${path}.output`))
+}
+
+function readReasoning(item: JsonObject, _path: string, turns: Turns): void {
+  const sealed = readSeal(item.encrypted_content)
+  const { call, text: _text, body, ...seals } = sealed ?? {}
+  if (sealed && call !== undefined) turns.seal(sealed)
+  else if (body !== undefined) turns.assistant({ type: 'opaque', body, ...defined({ by: seals.by }) })
+  else {
+    const own = typeof item.encrypted_content === 'string' && !sealed ? { encrypted: item.encrypted_content } : {}
+    const id = !sealed && typeof item.id === 'string' ? { id: item.id } : {}
+    const words = told(wordsOf(item.content), wordsOf(item.summary), sealed)
+    turns.assistant({ type: 'reasoning', ...words, ...own, ...id, ...seals } as ReasoningPart)
+  }
+}
+
+function wordsOf(value: Json | undefined): string {
+  const parts = Array.isArray(value) ? value : []
+  return parts.flatMap((part) => (isObject(part) && typeof part.text === 'string' ? [part.text] : [])).join('\n\n')
+}
+
+/** Where another maker's own words stood is part of its seal. */
+function told(content: string, summary: string, sealed: Sealed | undefined): Partial<ReasoningPart> {
+  if (content) return { text: content, ...(summary && { summary }) }
+  if (!summary) return {}
+  return sealed && sealed.summary === undefined ? { text: summary } : { summary }
+}
+
+function readSearch(item: JsonObject): Part {
+  const action = isObject(item.action) ? item.action : {}
+  return {
+    type: 'search',
+    ...(typeof item.id === 'string' && { id: item.id }),
+    ...(typeof action.query === 'string' && { query: action.query }),
+    ...(typeof item.status === 'string' && { status: item.status }),
+  }
+}

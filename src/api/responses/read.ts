@@ -1,0 +1,133 @@
+import { RouterError } from '../../core/errors.ts'
+import { isObject, type Json, type JsonObject } from '../../core/json.ts'
+import type { Effort, NeutralRequest, ResponseFormat } from '../../core/request.ts'
+import {
+  type Check,
+  defined,
+  filledText,
+  flag,
+  integer,
+  listOf,
+  mapOf,
+  number,
+  object,
+  oneOf,
+  optional,
+  refuse,
+  required,
+  text,
+} from '../check.ts'
+import { knownNames } from './fields.ts'
+import { readInput } from './items.ts'
+import { readTools } from './tools.ts'
+
+/** A Responses body as a neutral request. Throws RouterError 400 that names the field. */
+export function readRequest(body: unknown): NeutralRequest {
+  if (!isObject(body)) {
+    throw new RouterError('invalid_request', 'The body must be a JSON object with the fields model and input.')
+  }
+  if (optional(body.background, 'background', flag))
+    refuse('background', 'false: responses are made while you wait', true)
+  const { system, messages } = readInput(body.input)
+  if (messages.length === 0 && system.length === 0) refuse('input', 'an input that is not empty', body.input)
+  const instructions = optional(body.instructions, 'instructions', text)
+  const heading = [...(instructions ? [{ type: 'text' as const, text: instructions }] : []), ...system]
+  const tools = readTools(body)
+  const wanted = readText(body.text)
+  const unknown = { ...unknownFields(body), ...tools.extensions }
+  return {
+    model: required(body.model, 'model', 'the name of a model', filledText),
+    ...(heading.length > 0 && { system: heading }),
+    messages,
+    ...readPlain(body),
+    ...defined({
+      ...tools.request,
+      ...wanted,
+      logprobs: readLogprobs(body),
+      reasoning: readReasoning(body.reasoning),
+      cache: readCache(body),
+      extensions: Object.keys(unknown).length > 0 ? unknown : undefined,
+    }),
+    origin: { api: 'responses', body },
+  }
+}
+
+/** Fields with the same name and the same form on both sides. */
+const plain = {
+  max_output_tokens: integer(1),
+  temperature: number(0, 2),
+  top_p: number(0, 1),
+  service_tier: text,
+  user: text,
+  safety_identifier: text,
+  metadata: mapOf(text),
+  store: flag,
+  stream: flag,
+} satisfies { [name in keyof NeutralRequest]?: Check<NeutralRequest[name]> }
+
+function readPlain(body: JsonObject): Partial<NeutralRequest> {
+  const read = Object.entries<Check<unknown>>(plain).map(([name, check]) => [name, optional(body[name], name, check)])
+  return defined(Object.fromEntries(read))
+}
+
+function readText(value: Json | undefined): Pick<NeutralRequest, 'response_format' | 'verbosity'> {
+  const said = optional(value, 'text', object)
+  if (!said) return {}
+  const format = optional(said.format, 'text.format', object)
+  return defined({
+    response_format: format && readFormat(format),
+    verbosity: optional(said.verbosity, 'text.verbosity', text),
+  }) as Pick<NeutralRequest, 'response_format' | 'verbosity'>
+}
+
+function readFormat(format: JsonObject): ResponseFormat {
+  const path = 'text.format'
+  const types = ['text', 'json_object', 'json_schema'] as const
+  const type = required(format.type, `${path}.type`, "'text', 'json_object' or 'json_schema'", oneOf(types))
+  if (type === 'text') return { type }
+  if (type === 'json_object') return { type: 'json' }
+  const rest = {
+    description: optional(format.description, `${path}.description`, text),
+    schema: required(format.schema, `${path}.schema`, 'a JSON schema', object),
+    strict: optional(format.strict, `${path}.strict`, flag),
+  }
+  return { type, name: required(format.name, `${path}.name`, 'a name for the format', filledText), ...defined(rest) }
+}
+
+const efforts: readonly Effort[] = ['none', 'minimal', 'low', 'medium', 'high', 'xhigh', 'max']
+
+function readReasoning(value: Json | undefined): NeutralRequest['reasoning'] {
+  const reasoning = optional(value, 'reasoning', object)
+  if (!reasoning) return undefined
+  const summary = reasoning.summary ?? reasoning.generate_summary
+  const read = defined({
+    effort: optional(reasoning.effort, 'reasoning.effort', oneOf(efforts)),
+    summary: optional(summary, 'reasoning.summary', text),
+  })
+  return Object.keys(read).length > 0 ? read : undefined
+}
+
+function readLogprobs(body: JsonObject): { top?: number } | undefined {
+  const include = optional(body.include, 'include', listOf(text)) ?? []
+  const top = optional(body.top_logprobs, 'top_logprobs', integer(0, 20))
+  const wanted = include.includes('message.output_text.logprobs') || (top ?? 0) > 0
+  return wanted ? defined({ top }) : undefined
+}
+
+function readCache(body: JsonObject): NeutralRequest['cache'] {
+  const cache = defined({
+    key: optional(body.prompt_cache_key, 'prompt_cache_key', text),
+    retention: optional(body.prompt_cache_retention, 'prompt_cache_retention', text),
+    options: optional(body.prompt_cache_options, 'prompt_cache_options', object),
+  })
+  return Object.keys(cache).length > 0 ? cache : undefined
+}
+
+function unknownFields(body: JsonObject): JsonObject {
+  const unknown = Object.entries(body).filter(([name, value]) => {
+    // The usual way of cutting a history is no wish.
+    const isUsual = name === 'truncation' && value === 'disabled'
+    return !knownNames.has(name) && !isUsual && value !== undefined && value !== null
+  })
+  return Object.fromEntries(unknown)
+}
