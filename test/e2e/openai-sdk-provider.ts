@@ -16,6 +16,8 @@ export type Wire = {
   /** What the greeting costs. USD. */
   cost: number
   reasoningTokens: number
+  /** Pictures elsewhere are fetched for this provider, and reach it as data. */
+  wantsData?: true
   /** Path and headers of a right request. */
   address(model: string, stream: boolean): { path: string; headers: Record<string, string> }
   whole(said: Said): object

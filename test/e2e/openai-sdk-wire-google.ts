@@ -1,6 +1,6 @@
 import { expect } from 'vitest'
 import { frame, type Wire } from './openai-sdk-provider.ts'
-import { citySchema, counted, offered, pictures, pieces, pixel, placeSchema, type Said } from './openai-sdk-talks.ts'
+import { citySchema, counted, offered, pieces, pixel, placeSchema, type Said } from './openai-sdk-talks.ts'
 
 const thoughts = 4
 const usageMetadata = {
@@ -133,6 +133,7 @@ export const googleWire: Wire = {
   models: { plain: 'gemini-3.5-flash', thinker: 'gemini-3.5-flash' },
   cost: (30 * 1.5 + 10 * 0.15 + 12 * 9) / 1e6,
   reasoningTokens: thoughts,
+  wantsData: true,
   address: (name, stream) => ({
     path: `/models/${name}:${stream ? 'streamGenerateContent?alt=sse' : 'generateContent'}`,
     headers: { 'x-goog-api-key': 'sk-played', 'content-type': 'application/json' },
@@ -169,6 +170,6 @@ export const googleWire: Wire = {
     run,
     'run streamed': run,
     'picture inside': [picture({ inlineData: { mimeType: 'image/png', data: pixel } })],
-    'picture elsewhere': [picture({ fileData: { mimeType: 'image/png', fileUri: pictures.elsewhere } })],
+    'picture elsewhere': [picture({ inlineData: { mimeType: 'image/png', data: pixel } })],
   },
 }

@@ -1,7 +1,7 @@
 import OpenAI, { type APIError } from 'openai'
 import { ContentFilterFinishReasonError, LengthFinishReasonError } from 'openai/core/error'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
-import { type LoopbackProvider, pause, within } from '../helpers/provider.ts'
+import { fileHost, type LoopbackProvider, pause, within } from '../helpers/provider.ts'
 import { type TestRouter, testRouter } from '../helpers/router.ts'
 import { type Answer, type Played, playProvider, type Wire } from './openai-sdk-provider.ts'
 import {
@@ -10,6 +10,7 @@ import {
   hello,
   offered,
   pictures,
+  pixel,
   placeSchema,
   type Talk,
   talks,
@@ -22,19 +23,22 @@ import { openaiWire } from './openai-sdk-wire-openai.ts'
 const wires = [openaiWire, anthropicWire, googleWire]
 const ways = ['demo', ...wires.map(({ slug }) => slug)]
 const played = new Map<string, Played>()
+let files: Awaited<ReturnType<typeof fileHost>>
 let router: TestRouter
 let client: OpenAI
 
 beforeAll(async () => {
   for (const wire of wires) played.set(wire.slug, await playProvider(wire))
   const overrides = [...played].map(([slug, { url }]) => [slug, { base_url: url, secret }])
-  router = await testRouter({ providers: Object.fromEntries(overrides), env: { PLAYED_KEY: 'sk-played' } })
+  files = await fileHost(pixel)
+  const { media } = files
+  router = await testRouter({ providers: Object.fromEntries(overrides), media, env: { PLAYED_KEY: 'sk-played' } })
   client = router.openai()
 })
 
 afterAll(async () => {
   await router.end()
-  await Promise.all([...played.values()].map((provider: LoopbackProvider) => provider.close()))
+  await Promise.all([files, ...played.values()].map((server: LoopbackProvider) => server.close()))
   console.info(grid())
 })
 
@@ -374,9 +378,10 @@ feature('.runTools({stream: true})', 'run streamed', async (way) => {
 
 for (const [where, url] of Object.entries(pictures)) {
   feature(`a picture ${where}`, `picture ${where}` as Talk, async (way) => {
+    const isFetched = where === 'elsewhere' && way.wire?.wantsData
     const content = [
       { type: 'text' as const, text: 'What is this?' },
-      { type: 'image_url' as const, image_url: { url } },
+      { type: 'image_url' as const, image_url: { url: isFetched ? `${files.url}/cat.png` : url } },
     ]
     const choice = onlyChoice(await client.chat.completions.create({ model: way.plain, messages: [user(content)] }))
     expect(choice.message.content).toMatch(/^You said: What is this\? I see an image /)

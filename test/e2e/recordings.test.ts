@@ -249,7 +249,9 @@ describe.skipIf(recordingsMissing || schemaMissing).each(formats)('requests to $
   test.each(named(asked))(
     '%s is valid there; a loss is reported, or refused when asked to be strict',
     async (_, recording) => {
-      const { body } = recording.request as { body: Body }
+      // What was recorded names a host that is not ours to ask.
+      const asked = JSON.stringify(recording.request?.body).replaceAll('https://example.com', stage.filesUrl)
+      const body: Body = JSON.parse(asked)
       for (const model of slug === 'openai' ? [body.model] : models) {
         const { status, text, received, headers } = await stage.send({ ...body, model: `${slug}/${model}` })
         expect([status, status === 200 ? '' : text]).toEqual([200, ''])

@@ -1,7 +1,7 @@
 import type { ServerResponse } from 'node:http'
 import { join } from 'node:path'
 import { openStore, type Store } from '../../src/store/open.ts'
-import { type LoopbackProvider, loopbackProvider, type Received } from '../helpers/provider.ts'
+import { fileHost, type LoopbackProvider, loopbackProvider, type Received } from '../helpers/provider.ts'
 import { type Recording, recordedEvents } from '../helpers/recordings.ts'
 import { type TestRouter, testRouter } from '../helpers/router.ts'
 
@@ -41,6 +41,8 @@ export type Stage = {
   /** Asks a provider, which answers this. */
   replay(asked: { slug: string; model: string | null; stream: boolean; answer: Answer }): Promise<Called>
   store: Store
+  /** Where files by URL are really there. */
+  filesUrl: string
   end(): Promise<void>
 }
 
@@ -57,7 +59,9 @@ export async function openStage(): Promise<Stage> {
     }
     providers.set(slug, await loopbackProvider(answer))
   }
+  const files = await fileHost('iVBORw0KGgo=')
   const router = await testRouter({
+    media: files.media,
     providers: Object.fromEntries(
       [...providers].map(([slug, { url }]) => [
         slug,
@@ -79,6 +83,7 @@ export async function openStage(): Promise<Stage> {
     router,
     store,
     send,
+    filesUrl: files.url,
     replay({ slug, model, stream, answer }) {
       const key = String(answers.size)
       answers.set(key, answer)
@@ -91,7 +96,7 @@ export async function openStage(): Promise<Stage> {
     async end() {
       store.close()
       await router.end()
-      for (const provider of providers.values()) await provider.close()
+      for (const server of [files, ...providers.values()]) await server.close()
     },
   }
 }

@@ -47,6 +47,14 @@ export async function loopbackProvider(
   }
 }
 
+/** A host of one picture, whatever the path, and the settings that let a router fetch from it. */
+export async function fileHost(picture: string): Promise<LoopbackProvider & { media: object }> {
+  const host = await loopbackProvider((_, response) => {
+    response.writeHead(200, { 'content-type': 'image/png' }).end(Buffer.from(picture, 'base64'))
+  })
+  return { ...host, media: { schemes: ['https', 'http'], allow_hosts: [new URL(host.url).host] } }
+}
+
 /** Answers with a JSON document. */
 export function answerJson(response: ServerResponse, body: unknown, status = 200, headers = {}): void {
   response.writeHead(status, { 'content-type': 'application/json', ...headers }).end(JSON.stringify(body))

@@ -22,7 +22,9 @@ export type TestRouter = Router & {
 }
 
 /** A fresh folder with a config file that keeps everything inside it. */
-export function routerFolder(options: { providers?: Record<string, object>; files?: Record<string, string> } = {}) {
+export function routerFolder(
+  options: { providers?: Record<string, object>; files?: Record<string, string>; media?: object } = {},
+) {
   const folder = mkdtempSync(join(tmpdir(), 'router-'))
   const put = (path: string, text: string) => {
     mkdirSync(join(folder, path, '..'), { recursive: true })
@@ -35,6 +37,7 @@ export function routerFolder(options: { providers?: Record<string, object>; file
       server: { host: '127.0.0.1', port: 0 },
       store: { url: 'sqlite:data/router.sqlite' },
       folders: own ? {} : { providers: join(root, 'providers'), catalog: join(root, 'catalog') },
+      media: options.media ?? {},
       providers: options.providers ?? {},
     }),
   )
@@ -42,9 +45,14 @@ export function routerFolder(options: { providers?: Record<string, object>; file
   return { folder, put, configPath: join(folder, 'config.yaml') }
 }
 
-/** Starts a router in this process. `providers` are the overrides of the config file. */
+/** Starts a router in this process. `providers` are the overrides of the config file, `media` what it may fetch. */
 export async function testRouter(
-  options: { providers?: Record<string, object>; files?: Record<string, string>; env?: NodeJS.ProcessEnv } = {},
+  options: {
+    providers?: Record<string, object>
+    files?: Record<string, string>
+    media?: object
+    env?: NodeJS.ProcessEnv
+  } = {},
 ): Promise<TestRouter> {
   const { folder, put, configPath } = routerFolder(options)
   const router = await startRouter({
