@@ -60,8 +60,8 @@ describe.each(sources)('$file', (source) => {
 
 test('all shipped models are there', () => {
   const count = sources.reduce((sum, { value }) => sum + Object.keys((value as File).models).length, 0)
-  expect(sources).toHaveLength(10)
-  expect(count).toBeGreaterThanOrEqual(568)
+  expect(sources).toHaveLength(16)
+  expect(count).toBeGreaterThanOrEqual(840)
 })
 
 test('long-context prices rise with the prompt', () => {

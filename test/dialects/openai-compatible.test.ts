@@ -16,7 +16,20 @@ const folder = join(import.meta.dirname, '../../providers')
 const dialect = loadDialect(source('dialects/openai-chat.yaml')).dialect as Dialect
 const dialects: Dialects = new Map([['openai-chat', dialect]])
 
-const slugs = ['openai', 'groq', 'deepseek', 'mistral', 'openrouter', 'xai', 'together', 'fireworks', 'vllm', 'demo']
+const slugs = [
+  'openai',
+  'groq',
+  'deepseek',
+  'mistral',
+  'openrouter',
+  'xai',
+  'together',
+  'fireworks',
+  'vllm',
+  'perplexity',
+  'cloudflare',
+  'demo',
+]
 const manifests = new Map(slugs.map((slug) => [slug, load(slug)]))
 
 function source(name: string) {
@@ -83,12 +96,15 @@ describe('a body that is edited', () => {
     },
   )
 
-  test.each(['deepseek', 'mistral', 'together', 'fireworks'])('%s gets the limit by its former name', async (slug) => {
-    const { max_tokens, max_completion_tokens } = await edited(slug, { max_completion_tokens: 5 })
-    expect([max_tokens, max_completion_tokens]).toEqual([5, undefined])
-    expect(await edited(slug, { max_tokens: 6 })).toMatchObject({ max_tokens: 6 })
-    expect(await edited(slug, {})).not.toHaveProperty('max_tokens')
-  })
+  test.each(['deepseek', 'mistral', 'together', 'fireworks', 'perplexity', 'cloudflare'])(
+    '%s gets the limit by its former name',
+    async (slug) => {
+      const { max_tokens, max_completion_tokens } = await edited(slug, { max_completion_tokens: 5 })
+      expect([max_tokens, max_completion_tokens]).toEqual([5, undefined])
+      expect(await edited(slug, { max_tokens: 6 })).toMatchObject({ max_tokens: 6 })
+      expect(await edited(slug, {})).not.toHaveProperty('max_tokens')
+    },
+  )
 
   test('of openai gets the limit by its new name', async () => {
     const { max_tokens, ...body } = await edited('openai', { max_tokens: 5 })
@@ -148,6 +164,7 @@ describe('a body that is edited', () => {
         },
         {
           role: 'assistant',
+          prefix: true,
           content: [
             { type: 'thinking', thinking: [{ type: 'text', text: 'Hm.' }] },
             { type: 'text', text: 'Yes.' },
