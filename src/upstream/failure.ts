@@ -14,7 +14,7 @@ export function refusal(
 ): RouterError {
   const body = parse(answer.text)
   const message = messageIn(body) ?? (answer.text.slice(0, excerpt) || `HTTP status ${answer.status}`)
-  const codes = codesIn(body)
+  const codes = [...codesIn(body), ...codeInHeaders(answer.headers)]
   const code = classify(provider, answer.status, codes, message)
   const retryAfterMs = code === 'rate_limited' ? retryAfter(answer.headers, body) : undefined
   return failure(provider, code, message, codes[0], retryAfterMs)
@@ -85,8 +85,15 @@ function codesIn(body: Json | undefined): string[] {
   const reasons = Array.isArray(error.details)
     ? error.details.map((detail) => (isObject(detail) ? detail.reason : undefined))
     : []
-  const names = [...reasons, error.code, error.status, error.type]
+  const shape = typeof error.__type === 'string' ? error.__type.replace(/^.*#/, '') : undefined
+  const names = [...reasons, error.code, error.status, error.type, shape]
   return names.filter((name) => typeof name === 'string' || typeof name === 'number').map(String)
+}
+
+/** AWS names an error in a header, before a colon and an address. */
+function codeInHeaders(headers: Record<string, string | string[] | undefined>): string[] {
+  const type = headers['x-amzn-errortype']
+  return typeof type === 'string' ? [type.replace(/:.*$/, '')] : []
 }
 
 /** How long to wait, from the headers or Google's RetryInfo. Milliseconds. */
