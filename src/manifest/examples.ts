@@ -3,6 +3,7 @@ import type { ProviderEvent } from '../core/events.ts'
 import { Fold, type FoldFacts } from '../core/fold.ts'
 import { isObject, type JsonObject } from '../core/json.ts'
 import type { NeutralRequest, TargetFacts } from '../core/request.ts'
+import { MappingError } from '../mapping/mapping.ts'
 import { type Difference, difference, partialDifference } from './difference.ts'
 import { failedMapping, readEvent, readReply, targetFacts, writeFor } from './exchange.ts'
 import { neutralFields } from './fields.ts'
@@ -12,11 +13,14 @@ import { named, type Path, type Place } from './place.ts'
 import type { Problem } from './problem.ts'
 import type { Provider } from './provider.ts'
 
-/** Runs the examples of a provider's last layer: each must send and mean what it says. Answers what differs. */
+/**
+ * Compiles the mappings and runs the examples of a provider's last layer: each must send and mean what it says. Answers
+ * what differs.
+ */
 export async function proveExamples(provider: Provider, layers: readonly Layer[]): Promise<Problem[]> {
   const layer = layers.at(-1)
   if (!layer) return []
-  const problems: Problem[] = []
+  const problems = uncompilable(layer)
   for (const [index, example] of layer.examples.entries()) {
     // Running streams get their turn between two examples.
     await setImmediate()
@@ -28,6 +32,20 @@ export async function proveExamples(provider: Provider, layers: readonly Layer[]
     if (served) problems.push(...(await proveExamples(served, variant.layers)))
   }
   return problems
+}
+
+/** Mappings that are JSONata, but that no run of them may have: each is compiled when it is first asked for. */
+function uncompilable({ source, places }: Layer): Problem[] {
+  return [...places].flatMap(([mapping, path]) => {
+    try {
+      mapping.explain()
+      return []
+    } catch (error) {
+      if (!(error instanceof MappingError)) throw error
+      const place = source.inText(path, Math.max(0, (error.position ?? 1) - 1))
+      return [{ file: source.file, ...place, message: `no mapping: ${error.message}`, severity: 'error' as const }]
+    }
+  })
 }
 
 /** An example about a model of a variant is about that variant. */

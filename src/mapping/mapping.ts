@@ -16,7 +16,7 @@ export type Mapping = {
   /** Whether the text became JavaScript: then `run` never gives a promise. */
   readonly compiled: boolean
   /** The construct that only the library can run, when not compiled. */
-  readonly fallback?: string
+  readonly fallback?: string | undefined
   /**
    * Plain JSON in, plain JSON out (undefined when nothing matched). The result may share parts with the input, so
    * neither is to be changed afterwards. Throws MappingError; when not compiled, the promise is rejected with it.
@@ -47,16 +47,40 @@ const guards = { timeout: 1_000, stack: 500, sequence: 100_000, RegexEngine: Bou
 
 const library = libraryWith(functions)
 
-/** Reads a JSONata text. Throws MappingError with a position when it is not JSONata. */
+/**
+ * Reads a JSONata text. Throws MappingError with a position when it is not JSONata. It is compiled when it is first
+ * asked for: a process reads many more mappings than it runs.
+ */
 export function readMapping(text: string, options: ReadOptions = {}): Mapping {
   const expression = parse(text)
-  const reads = topLevelNames(expression.ast())
+  let made: Made | undefined
+  const make = (): Made => {
+    made ??= compile(expression, options)
+    return made
+  }
+  return {
+    text,
+    reads: topLevelNames(expression.ast()),
+    get compiled() {
+      return make().fallback === undefined
+    },
+    get fallback() {
+      return make().fallback
+    },
+    run: (input) => (made ?? make()).run(input),
+    explain: () => make().explain(),
+  }
+}
+
+/** What a text has become: `fallback` names the construct that left it with the library. */
+type Made = Pick<Mapping, 'run' | 'explain'> & { fallback: string | undefined }
+
+function compile(expression: jsonata.Expression, options: ReadOptions): Made {
   try {
     const program = compileTree(expression.ast(), library, new Set(Object.keys(options.variables ?? {})))
-    return { text, reads, compiled: true, run: runner(program, options), explain: () => program.source }
+    return { fallback: undefined, run: runner(program, options), explain: () => program.source }
   } catch (error) {
-    if (!(error instanceof Uncompilable)) return fail(error)
-    return { text, reads, compiled: false, ...interpreted(expression, error.construct, options) }
+    return error instanceof Uncompilable ? interpreted(expression, error.construct, options) : fail(error)
   }
 }
 
@@ -82,7 +106,7 @@ function runner({ run, plain }: Program, options: ReadOptions): Mapping['run'] {
 }
 
 /** What stays with the library. */
-function interpreted(expression: jsonata.Expression, construct: string, options: ReadOptions) {
+function interpreted(expression: jsonata.Expression, construct: string, options: ReadOptions): Made {
   for (const [name, { run, signature }] of Object.entries(functions)) {
     expression.registerFunction(name, run as (...args: unknown[]) => unknown, signature)
   }
