@@ -135,7 +135,7 @@ describe('the client’s words for a field', () => {
 
 const stream = (include_usage?: boolean) => {
   const stream_options = include_usage === undefined ? {} : { stream_options: { include_usage } }
-  return chat.openStream(chat.read({ ...hello, stream: true, ...stream_options }), { model })
+  return chat.openStream(chat.read({ ...hello, stream: true, ...stream_options }), { model, id: 'call-1' })
 }
 
 /** What a client receives for these chunks of a provider. */

@@ -361,7 +361,7 @@ function grown(before: JsonObject, delta: JsonObject): JsonObject {
 }
 
 function writerFor(members: object = {}): StreamWriter {
-  return chat.openStream(chat.read({ model, messages: [question], stream: true, ...members }), { model })
+  return chat.openStream(chat.read({ model, messages: [question], stream: true, ...members }), { model, id: 'call-1' })
 }
 
 function streamText(events: readonly ProviderEvent[], writer: StreamWriter): string {
