@@ -13,7 +13,7 @@ const messages = [
   { role: 'user', content: 'And of Italy?' },
 ]
 
-type Way = { name: string; server: Measured; path: string; model: string }
+type Way = { name: string; server: Measured; path: string; model: string; body?: (streamed: boolean) => object }
 type Figures = { callsPerSecond: number; p50: number; p99: number; cpuUs: number; rssMb: number }
 
 const chunksPerStream = 203
@@ -31,6 +31,20 @@ const ways: Way[] = [
   { name: 'bare proxy', server: proxy, path: '/v1/chat/completions', model: 'bench' },
   { name: 'router, same format', server: router, path: '/v1/chat/completions', model: 'same/bench' },
   { name: 'router, mapped (Anthropic)', server: router, path: '/v1/chat/completions', model: 'mapped/bench' },
+  {
+    name: 'router, Messages API, mapped (OpenAI)',
+    server: router,
+    path: '/v1/messages',
+    model: 'same/bench',
+    body: messagesBody,
+  },
+  {
+    name: 'router, Responses API, mapped (OpenAI)',
+    server: router,
+    path: '/v1/responses',
+    model: 'same/bench',
+    body: responsesBody,
+  },
 ]
 
 for (const scenario of scenarios) {
@@ -60,13 +74,22 @@ for (const scenario of scenarios) {
 await Promise.all([router.stop(), proxy.stop(), upstream.stop()])
 process.exit(0)
 
+function chatBody(stream: boolean): object {
+  return { messages, ...(stream && { stream, stream_options: { include_usage: true } }) }
+}
+
+function messagesBody(stream: boolean): object {
+  const [{ content: system } = { content: '' }, ...turns] = messages
+  return { system, messages: turns, max_tokens: 1_000, stream }
+}
+
+function responsesBody(stream: boolean): object {
+  return { input: messages, store: false, stream }
+}
+
 async function measure(way: Way, scenario: (typeof scenarios)[number]): Promise<Figures> {
   const url = way.server.url + way.path
-  const body = {
-    model: way.model,
-    messages,
-    ...(scenario.stream && { stream: true, stream_options: { include_usage: true } }),
-  }
+  const body = { model: way.model, ...(way.body ?? chatBody)(scenario.stream) }
   await load(url, { calls: scenario.warm, concurrent: scenario.concurrent, body, headers })
   const before = await way.server.used()
   const { callsPerSecond, latenciesMs } = await load(url, { ...scenario, body, headers })
