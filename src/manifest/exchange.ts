@@ -37,11 +37,13 @@ export async function writeFor(
   facts: TargetFacts,
 ): Promise<Written> {
   const chat = chatOf(provider)
-  const input = mappingInput(request, model, facts)
+  // Conditions see what the mapping sees, or the two would not agree on what is lost.
+  const input = mappingInput(repairHistory(request, chat.history), model, facts)
   const met = await declaredLosses(chat, request, (when, field) => run(provider, `losses.${field}`, when, input))
   const declared = met.filter((field) => field !== 'extensions')
   const dropped = [...declared, ...foreignOpaque(request, facts.maker), ...lostExtensions(chat, met, request)]
-  const repaired = mappingInput(repairHistory(withoutUnmapped(chat, met, request), chat.history), model, facts)
+  const left = withoutUnmapped(chat, met, request)
+  const repaired = left === request ? input : mappingInput(repairHistory(left, chat.history), model, facts)
   const body = object(provider, 'request', await run(provider, 'request', chat.request, repaired))
   return { body: await patchRequest(provider, body), dropped: [...new Set(dropped)] }
 }
