@@ -278,6 +278,7 @@ describe('a request', () => {
         {
           role: 'assistant',
           parts: [
+            { type: 'reasoning', text: 'x', by: 'another' },
             { type: 'search', query: 'x', by: 'another' },
             { type: 'audio', id: 'audio_1' },
           ],
