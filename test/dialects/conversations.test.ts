@@ -1,0 +1,315 @@
+import { join } from 'node:path'
+import { isDeepStrictEqual } from 'node:util'
+import fc from 'fast-check'
+import { describe, expect, test } from 'vitest'
+import { loadConfig } from '../../src/config.ts'
+import { isObject, type Json, type JsonObject } from '../../src/core/json.ts'
+import type { Part } from '../../src/core/parts.ts'
+import type { Message, NeutralRequest } from '../../src/core/request.ts'
+import { readFiles } from '../../src/files.ts'
+import { bareProvider } from '../../src/manifest/dialect.ts'
+import { type ModelTarget, targetFacts, type Written, writeRequest } from '../../src/manifest/exchange.ts'
+import type { Provider } from '../../src/manifest/provider.ts'
+import { schemaMissing, violations } from '../api/chatSchema.ts'
+import { pairingFaults, type ReadCall, readers, roleFaults } from './conversation-readers.ts'
+import { type Conversation, conversations, foreignReasoning, type Maker } from './conversations.ts'
+import { violations as converseViolations, serviceModelMissing } from './converse-model.ts'
+import { generateSchemaMissing, generateViolations } from './generate-schema.ts'
+import { messagesSchemaMissing, messagesViolations } from './messages-schema.ts'
+import { responsesSchemaMissing, responsesViolations } from './responses-schema.ts'
+
+/** What a dialect is like, told apart from its file. */
+type Profile = Omit<Maker, 'name'> & {
+  /** Arguments of calls are JSON text, not values. */
+  textArguments?: boolean
+  /** The free text of a custom tool stands in an object. */
+  wrapsText?: boolean
+  rules?: { alternate?: boolean; first_user?: boolean }
+  violations?: (body: JsonObject) => string[]
+  /** Providers whose bodies the published schema describes. */
+  published?: string[]
+}
+
+const profiles: { [dialect: string]: Profile } = {
+  'openai-chat': {
+    seals: [],
+    textArguments: true,
+    published: ['openai'],
+    ...(!schemaMissing && { violations: (body) => violations('CreateChatCompletionRequest', body) }),
+  },
+  'anthropic-messages': {
+    seals: ['signature', 'encrypted'],
+    replaysSearches: true,
+    rules: { alternate: true, first_user: true },
+    opaque: (mark) => ({ type: 'container_upload', file_id: mark }),
+    published: ['anthropic'],
+    ...(!messagesSchemaMissing && { violations: messagesViolations }),
+  },
+  gemini: {
+    seals: ['signature', 'call', 'text'],
+    rules: { alternate: true, first_user: true },
+    opaque: (mark) => ({ executableCode: { language: 'PYTHON', code: mark } }),
+    published: ['google'],
+    ...(!generateSchemaMissing && { violations: generateViolations }),
+  },
+  'bedrock-converse': {
+    seals: ['signature', 'encrypted'],
+    rules: { alternate: true, first_user: true },
+    published: ['bedrock'],
+    ...(!serviceModelMissing && {
+      violations: (body) => converseViolations({ modelId: 'm', ...body }, 'ConverseRequest'),
+    }),
+  },
+  'cohere-v2': { seals: [], textArguments: true, wrapsText: true },
+  ollama: { seals: [] },
+  'openai-responses': {
+    seals: ['encrypted'],
+    textArguments: true,
+    published: ['openai-responses'],
+    ...(!responsesSchemaMissing && { violations: responsesViolations }),
+  },
+}
+
+const root = join(import.meta.dirname, '../..')
+const { config, source } = await loadConfig(join(root, 'config.yaml'), {})
+if (!config) throw new Error('config.yaml cannot be read')
+const files = await readFiles({ config, source, env: {}, everything: true })
+
+const numRuns = Number(process.env.RUNS ?? (process.env.CI ? 300 : 60))
+const options = { numRuns, seed: Number(process.env.SEED ?? 20_261_121), endOnFailure: true }
+
+describe.each(files.dialects.map(({ name }) => name))('any conversation in %s', (name) => {
+  const profile = profiles[name]
+  const targets = targetsOf(name)
+
+  test('reaches every provider whole: what is not sent is reported, and the rules of the format hold', async () => {
+    if (!profile) throw new Error(`the table of this test does not know the dialect ${name}`)
+    const arbitrary = fc.constantFrom(...targets).chain((target) => {
+      const { maker } = target.provider
+      const { reasoning_replay } = targetFacts(target.provider, target.target).traits
+      const seals = reasoning_replay === 'reasoning_details' ? (['signature', 'encrypted'] as const) : profile.seals
+      const talks = conversations({ ...profile, seals: [...seals], name: maker })
+      return fc.tuple(fc.constant(target), talks, fc.nat())
+    })
+    await fc.assert(
+      fc.asyncProperty(arbitrary, async ([{ provider, target }, talk, choice]) => {
+        const written = await writeRequest(provider, talk.request, target)
+        const faults = [
+          ...(await restless(provider, target, talk.request, written)),
+          ...lostMarks(talk, written, exceptions(provider, target)),
+          ...turnFaults(name, profile, talk, written),
+          ...(await idleField(provider, target, talk, written, choice)),
+          ...(profile.published?.includes(provider.slug) ? (profile.violations?.(written.body) ?? []) : []),
+        ]
+        expect(faults, JSON.stringify(written.body)).toEqual([])
+      }),
+      options,
+    )
+  })
+})
+
+describe('once found', () => {
+  const write = async (slug: string, model: string, messages: Message[], more: Partial<NeutralRequest> = {}) => {
+    const provider = files.providers.find((one) => one.provider.slug === slug)?.provider as Provider
+    return await writeRequest(provider, { model, messages, ...more, origin: { api: 'chat', body: {} } }, { model })
+  }
+  const said = (role: Message['role'], ...parts: Message['parts']): Message => ({ role, parts })
+  const hi = said('user', { type: 'text', text: 'Hi' })
+
+  test('a turn of which nothing can be shown keeps its place', async () => {
+    const video = said('user', { type: 'video', url: 'https://files.example/a.mp4' })
+    const { body, dropped } = await write('anthropic', 'claude-haiku-4-5', [video])
+    expect(body.messages).toEqual([
+      { role: 'user', content: [{ type: 'text', text: '(something that cannot be shown here)' }] },
+    ])
+    expect(dropped).toContain('parts.video')
+    const thought = said('assistant', { type: 'reasoning', text: 'Hm.', by: 'somebody-else' })
+    const { body: google } = await write('google', 'gemini-3.5-flash', [hi, thought, hi])
+    expect(google.contents).toEqual([
+      { role: 'user', parts: [{ text: 'Hi' }] },
+      { role: 'model', parts: [{ text: '(no answer)' }] },
+      { role: 'user', parts: [{ text: 'Hi' }] },
+    ])
+  })
+
+  test('thoughts and searches of others are reported, and one of two names of the user', async () => {
+    const other = said(
+      'assistant',
+      { type: 'reasoning', text: 'Hm.', signature: 's', by: 'somebody-else' },
+      { type: 'search', query: 'q', results: [], by: 'somebody-else' },
+      { type: 'text', text: 'So.' },
+    )
+    const two = { user: 'u', safety_identifier: 's' }
+    expect((await write('anthropic', 'claude-haiku-4-5', [hi, other, hi], two)).dropped.sort()).toEqual([
+      'parts.reasoning',
+      'parts.search',
+      'safety_identifier',
+    ])
+    expect((await write('google', 'gemini-3.5-flash', [hi, other, hi])).dropped.sort()).toEqual([
+      'parts.reasoning',
+      'parts.search',
+    ])
+    const same = { user: 'u', safety_identifier: 'u' }
+    expect((await write('anthropic', 'claude-haiku-4-5', [hi], same)).dropped).toEqual([])
+  })
+
+  test('a loss is told by the history that is sent: results and what was said after them are one turn', async () => {
+    const call = said('assistant', { type: 'tool_call', id: 'a', name: 'f', arguments: '{}' })
+    const result = said('user', { type: 'tool_result', id: 'a', parts: [{ type: 'text', text: 'done' }] })
+    const { body, dropped } = await write('anthropic', 'claude-haiku-4-5', [hi, call, result, hi], {
+      reasoning: { effort: 'high' },
+    })
+    expect(body.thinking).toBeUndefined()
+    expect(dropped).toEqual(['reasoning'])
+  })
+
+  test('instructions for Bedrock are one flat list', async () => {
+    const system: Part[] = ['One.', 'Two.'].map((text) => ({ type: 'text', text, cache: {} }))
+    const { body } = await write('bedrock', 'us.amazon.nova-pro-v1:0', [hi], { system })
+    const cachePoint = { type: 'default' }
+    expect(body.system).toEqual([{ text: 'One.' }, { cachePoint }, { text: 'Two.' }, { cachePoint }])
+  })
+
+  test('a file in a tool result that cannot be read is reported as well', async () => {
+    const call = said('assistant', { type: 'tool_call', id: 'a', name: 'f', arguments: '{}' })
+    const zip = { type: 'file', data: 'UEs=', media_type: 'application/zip' } as const
+    const result = said('user', { type: 'tool_result', id: 'a', parts: [zip] })
+    expect((await write('anthropic', 'claude-haiku-4-5', [hi, call, result])).dropped).toEqual(['parts.file'])
+  })
+})
+
+/** Where a request goes; in a counterexample its name says enough. */
+type Target = { provider: Provider; target: ModelTarget; [fc.toStringMethod]: () => string }
+
+/** The bare dialect, and every shipped provider that speaks it with some of its models. */
+function targetsOf(dialect: string): Target[] {
+  const bare = files.dialects.filter(({ name }) => name === dialect).map(bareProvider)
+  const shipped = files.providers.flatMap(({ provider }) => (provider.dialect === dialect ? provider : []))
+  return [...bare, ...shipped].flatMap((provider) => {
+    const listed = files.catalog.list().filter((one) => one.provider === provider.slug && one.entry.api === 'chat')
+    const some = listed.filter((_, index) => index % Math.ceil(listed.length / 12) === 0)
+    const known: ModelTarget[] = some.map(({ model, entry }) => ({ model, entry }))
+    return [{ model: 'unknown-model' }, ...known].map((target) => ({
+      provider,
+      target,
+      [fc.toStringMethod]: () => `${provider.slug}/${target.model}`,
+    }))
+  })
+}
+
+/** Writing changes nothing, and gives the same again: provider caches depend on it. */
+async function restless(provider: Provider, target: ModelTarget, request: NeutralRequest, written: Written) {
+  const before = structuredClone(request)
+  const again = await writeRequest(provider, request, target)
+  return [
+    ...(isDeepStrictEqual(request, before) ? [] : ['the request was changed']),
+    ...(JSON.stringify(written) === JSON.stringify(again) ? [] : ['the same request became two bodies']),
+  ]
+}
+
+/**
+ * What may be left out in silence. A reported loss takes all parts of that type out of a body that is edited, so it
+ * must not be reported for some of them: thoughts without a seal where sealed ones go back as `reasoning_details`, and
+ * pictures by assistants, which two patches leave out beside those of users that are taken.
+ */
+function exceptions(provider: Provider, target: ModelTarget): string[] {
+  const { reasoning_replay } = targetFacts(provider, target).traits
+  return [
+    ...(reasoning_replay === 'reasoning_details' ? [foreignReasoning] : []),
+    ...(['mistral', 'perplexity'].includes(provider.slug) ? ['assistant image/png data'] : []),
+  ]
+}
+
+/** Texts that neither reached the body nor are excused by a reported loss, and texts that must not be there. */
+function lostMarks({ marks, forbidden }: Conversation, { body, dropped }: Written, excepted: string[]): string[] {
+  const texts = textsIn(body).join('\n')
+  const lost = marks.filter(({ text, where, fields }) => {
+    const excused = dropped.some((name) => fields.some((field) => field === name || field.startsWith(`${name}.`)))
+    return !excused && !excepted.includes(where) && !texts.includes(text)
+  })
+  const leaked = forbidden.filter((text) => texts.includes(text))
+  return [
+    ...lost.map(({ where, text }) => `${where} (${text}) is lost; reported: ${dropped}`),
+    ...leaked.map((text) => `${text} must not be sent`),
+  ]
+}
+
+/** Every text of a body, member names too; base64 both as it stands and decoded. */
+function textsIn(value: Json | undefined): string[] {
+  if (typeof value === 'string')
+    return [value, Buffer.from(value.replace(/^data:.*;base64,/, ''), 'base64').toString('utf8')]
+  if (Array.isArray(value)) return value.flatMap(textsIn)
+  if (!isObject(value)) return []
+  return Object.entries(value).flatMap(([name, member]) => [name, ...textsIn(member)])
+}
+
+function turnFaults(dialect: string, profile: Profile, talk: Conversation, { body, dropped }: Written): string[] {
+  const read = readers[dialect]
+  if (!read) return [`no reader for ${dialect}`]
+  const turns = read(body)
+  const calls = turns.flatMap((turn) => turn.calls)
+  const asked = talk.request.messages.flatMap(({ parts }) => parts.filter((part) => part.type === 'tool_call'))
+  const expected = asked.map((call) => ({ name: call.name, input: inputOf(call.arguments, call.kind, profile) }))
+  const told = calls.map(({ name, input }: ReadCall) => ({ name, input }))
+  return [
+    ...pairingFaults(turns),
+    ...roleFaults(turns, profile.rules ?? {}),
+    ...(dropped.includes('parts.tool_call') || isDeepStrictEqual(told, expected)
+      ? []
+      : [`calls became ${JSON.stringify(told)} from ${JSON.stringify(asked)}`]),
+  ]
+}
+
+/** The arguments as the format has them: text stays as it is; a value is what the text means, wrapped when no object. */
+function inputOf(text: string, kind: string | undefined, { textArguments, wrapsText }: Profile): unknown {
+  if (textArguments) return kind && wrapsText ? JSON.stringify({ input: text }) : text || '{}'
+  if (kind) return { input: text }
+  return text ? JSON.parse(text) : {}
+}
+
+/** Fields whose value here is what would be done without them. */
+const idle: { [field: string]: (value: Json, request: NeutralRequest) => boolean } = {
+  n: (value) => value === 1,
+  store: (value) => value === false,
+  temperature: (value) => value === 1,
+  top_p: (value) => value === 1,
+  service_tier: (value) => value === 'auto' || value === 'default',
+  modalities: () => true,
+  response_format: (value) => isObject(value) && value.type === 'text',
+  reasoning: (value) => isObject(value) && (value.effort === 'none' || value.budget === 0),
+  tools: (_, { tool_choice }) => tool_choice === 'none',
+  tool_choice: (value, request) => value === 'auto' || !offersFunctions(request),
+  parallel_tool_calls: (value, request) =>
+    value === true || request.tool_choice === 'none' || !offersFunctions(request),
+  max_output_tokens: (_, { max_output_tokens = 0 }) => max_output_tokens > 4_000,
+  stream: () => true,
+  model: () => true,
+  messages: () => true,
+  origin: () => true,
+  system: () => true,
+}
+
+/** Tools of free text are lost in most formats, and a choice among nothing else goes with them. */
+function offersFunctions({ tools = [], tool_choice }: NeutralRequest): boolean {
+  const chosen =
+    typeof tool_choice === 'object' && ('allowed' in tool_choice ? tool_choice.allowed : [tool_choice.name])
+  return tools.some(({ kind, name }) => kind === 'function' && (!chosen || chosen.includes(name)))
+}
+
+/** One field of the request, taken out: the body must become another one, or the loss be reported. */
+async function idleField(
+  provider: Provider,
+  target: ModelTarget,
+  { request }: Conversation,
+  { body, dropped }: Written,
+  choice: number,
+): Promise<string[]> {
+  const fields = Object.entries(request).filter(([name, value]) => !idle[name]?.(value as Json, request))
+  const [name] = fields[choice % fields.length] ?? []
+  if (name === undefined || dropped.some((field) => field === name || field.startsWith(`${name}.`))) return []
+  const { [name as 'seed']: _, ...rest } = request
+  const without = await writeRequest(provider, rest, target)
+  if (!isDeepStrictEqual(without.body, body)) return []
+  if (name === 'extensions' && dropped.includes('strange_field')) return []
+  return [`${name} does nothing and is not reported`]
+}
