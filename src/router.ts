@@ -155,12 +155,12 @@ function callableModels({ providers, catalog }: Snapshot): NamedModel[] {
 /** The ledger, with a line in the log for every call that is settled. */
 function logged(ledger: Ledger, log: Log): Ledger {
   return {
-    settle(record) {
+    settle(record, response) {
       const { id, requested, provider, model, outcome, status, error, durationMs, cost } = record
       const facts = { id, requested, provider, model, outcome, status, error, ms: durationMs, usd: cost.nanoUsd / 1e9 }
       if (outcome === 'complete') log.info(facts, 'call')
       else log.warn(facts, 'call')
-      return ledger.settle(record)
+      return ledger.settle(record, response)
     },
   }
 }

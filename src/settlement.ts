@@ -6,6 +6,7 @@ import type { Usage } from './core/usage.ts'
 import type { Target } from './manifest/target.ts'
 import { measuredUsage } from './money/meter.ts'
 import { priceOf } from './money/price.ts'
+import type { StoredResponse } from './store/responses.ts'
 
 /** What is known of a call before anybody was asked. `at` and `begun` are milliseconds, `begun` on the monotonic clock. */
 export type Opening = Pick<
@@ -13,8 +14,8 @@ export type Opening = Pick<
   'id' | 'at' | 'organization' | 'key' | 'api' | 'operation' | 'requested' | 'stream' | 'user' | 'metadata'
 > & { begun: number; request: NeutralRequest }
 
-/** Where records go; resolves when the row is on disk. */
-export type Ledger = { settle(record: CallRecord): Promise<void> }
+/** Where records go, with the response that is kept of the call; resolves when both are on disk. */
+export type Ledger = { settle(record: CallRecord, response?: StoredResponse): Promise<void> }
 
 /** What a settled call used and cost. */
 export type Settled = { usage: Usage; cost: Cost }
@@ -39,10 +40,10 @@ export class Settlement {
     return Math.round(performance.now() - this.#opening.begun)
   }
 
-  /** The whole reply came. */
-  async complete(reply: Reply): Promise<Settled> {
+  /** The whole reply came. `keep` gives what is to be kept of it, once its price is known. */
+  async complete(reply: Reply, keep?: (settled: Settled) => StoredResponse | undefined): Promise<Settled> {
     const settled = this.#price(reply, true)
-    await this.#write('complete', 200, settled)
+    await this.#write('complete', 200, settled, undefined, keep?.(settled))
     return settled
   }
 
@@ -63,11 +64,17 @@ export class Settlement {
     return { usage, cost: estimated ? { ...cost, estimated } : cost }
   }
 
-  async #write(outcome: Outcome, status: number, settled: Settled, error?: RouterError): Promise<void> {
+  async #write(
+    outcome: Outcome,
+    status: number,
+    settled: Settled,
+    error?: RouterError,
+    response?: StoredResponse,
+  ): Promise<void> {
     if (this.#written) return
     this.#written = true
     const { begun, request, ...opening } = this.#opening
-    await this.#ledger.settle({
+    const record: CallRecord = {
       ...opening,
       provider: this.target?.provider.slug ?? '',
       model: this.target?.model ?? '',
@@ -79,6 +86,7 @@ export class Settlement {
       attempts: this.attempts,
       durationMs: this.elapsed(),
       ...(this.firstEventMs !== undefined && { firstEventMs: this.firstEventMs }),
-    })
+    }
+    await this.#ledger.settle(record, response)
   }
 }

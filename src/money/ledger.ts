@@ -1,14 +1,16 @@
 import type { CallRecord } from '../core/call.ts'
 import { RouterError } from '../core/errors.ts'
 import type { LedgerWriter } from '../store/ledger-thread.ts'
+import type { StoredResponse } from '../store/responses.ts'
 
 /** Where settled calls are written, each exactly once. */
 export type Ledger = {
   /**
    * Resolves when the row is on disk. Rejects with RouterError `internal` when it could not be written now; it is still
    * kept and tried again. A record whose id is in the ledger already changes nothing. The record must not change afterwards.
+   * `response` goes to disk in the same commit; it is tried once, as nobody was told of it when that failed.
    */
-  settle(record: CallRecord): Promise<void>
+  settle(record: CallRecord, response?: StoredResponse): Promise<void>
   /** How many settled calls are not on disk yet. */
   backlog(): number
   /** Writes what is left and ends the writer. Rejects when rows had to be given up; `onError` was told which. */
@@ -31,7 +33,7 @@ const largestBatch = 1_000
 /** After a failure the next try comes after the first of these, then twice as late each time, up to the last. */
 const [firstRetryMs, lastRetryMs] = [50, 1_000]
 
-type Row = { record: CallRecord; resolve(): void; reject(error: Error): void }
+type Row = { record: CallRecord; response: StoredResponse | undefined; resolve(): void; reject(error: Error): void }
 
 /** Rows gather while the writer waits for the disk and go to it as one batch: the slower the disk, the larger the commits. */
 class QueuedLedger implements Ledger {
@@ -51,10 +53,10 @@ class QueuedLedger implements Ledger {
     this.#patienceMs = patienceMs
   }
 
-  settle(record: CallRecord): Promise<void> {
+  settle(record: CallRecord, response?: StoredResponse): Promise<void> {
     if (this.#closed) return Promise.reject(unwritten(new Error('the ledger is closed')))
     return new Promise((resolve, reject) => {
-      this.#queued.push({ record, resolve, reject })
+      this.#queued.push({ record, response, resolve, reject })
       // Not at once: what else settles in this turn of the event loop shares the commit.
       if (this.#writing.length === 0) this.#wakeUp ??= setImmediate(() => this.#send())
     })
@@ -77,7 +79,10 @@ class QueuedLedger implements Ledger {
       this.#refuseWaiting(new Error(`the disk did not answer within ${this.#patienceMs} ms`))
     }, this.#patienceMs)
     this.#writer
-      .write(this.#writing.map(({ record }) => record))
+      .write(
+        this.#writing.map(({ record }) => record),
+        this.#writing.flatMap(({ response }) => response ?? []),
+      )
       .finally(() => clearInterval(impatience))
       .then(
         (refused) => this.#written(refused),
@@ -110,7 +115,10 @@ class QueuedLedger implements Ledger {
 
   /** Nobody waits any longer; the rows stay. Those not tried yet would have failed in the same way. */
   #refuseWaiting(error: Error): void {
-    for (const row of [...this.#writing, ...this.#queued]) row.reject(unwritten(error))
+    for (const row of [...this.#writing, ...this.#queued]) {
+      row.reject(unwritten(error))
+      row.response = undefined
+    }
     this.#onError(error, { backlog: this.backlog(), lost: [] })
   }
 

@@ -21,6 +21,8 @@ export function connect(path: string, options: { mustExist?: boolean } = {}): Co
     // FULL: a commit that was answered survives a power cut, not only a crash of the process.
     db.pragma('synchronous = FULL')
     db.pragma('foreign_keys = ON')
+    // What is deleted is overwritten: a conversation that somebody deleted must not stay in free pages.
+    db.pragma('secure_delete = ON')
     db.pragma(`journal_size_limit = ${logSizeLimit}`)
     return db
   } catch (thrown) {

@@ -2,13 +2,17 @@ import { Worker } from 'node:worker_threads'
 import type { CallRecord } from '../core/call.ts'
 import type { Connection } from './connection.ts'
 import { StoreError, storeError } from './failure.ts'
-import type { WorkerAnswer } from './ledger-worker.ts'
+import type { WorkerAnswer, WorkerBatch } from './ledger-worker.ts'
 import { ledgerWriter, type Refused } from './ledger-writer.ts'
+import type { StoredResponse } from './responses.ts'
 
 /** Writes batches of records to the ledger, one batch at a time. */
 export type LedgerWriter = {
-  /** Resolves when the batch is on disk, with the records that can never be written. Rejects with StoreError when nothing was written. */
-  write(records: readonly CallRecord[]): Promise<Refused[]>
+  /**
+   * Resolves when the batch and the responses that are kept with it are on disk, with the records that can never be
+   * written. Rejects with StoreError when nothing was written.
+   */
+  write(records: readonly CallRecord[], responses?: readonly StoredResponse[]): Promise<Refused[]>
   close(): Promise<void>
 }
 
@@ -40,12 +44,12 @@ export function ledgerThread(path: string, script = new URL('./ledger-worker.ts'
   }
 
   return {
-    async write(records) {
+    async write(records, responses = []) {
       worker ??= start()
       const { promise, resolve, reject } = Promise.withResolvers<Refused[]>()
       waiting = { resolve, reject }
       // One text for the whole batch: cheaper than to clone thousands of small objects.
-      worker.postMessage(JSON.stringify(records))
+      worker.postMessage({ records: JSON.stringify(records), responses } satisfies WorkerBatch)
       return await promise
     },
     async close() {
@@ -62,9 +66,9 @@ export function ledgerThread(path: string, script = new URL('./ledger-worker.ts'
 export function ledgerInThisThread(db: Connection): LedgerWriter {
   const write = ledgerWriter(db)
   return {
-    async write(records) {
+    async write(records, responses) {
       try {
-        return write(records)
+        return write(records, responses)
       } catch (thrown) {
         throw storeError(thrown, db.name)
       }

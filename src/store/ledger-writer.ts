@@ -2,21 +2,30 @@ import type { CallRecord } from '../core/call.ts'
 import type { Connection } from './connection.ts'
 import { isRowFault } from './failure.ts'
 import { costNano, ledgerColumns } from './ledger-row.ts'
+import { responseWriter, type StoredResponse } from './responses.ts'
 import { monthOf } from './spend.ts'
 
 /** A record that can never be written: its place in the batch, and why. */
 export type Refused = { index: number; reason: string }
 
+/** Writes records, and the responses that are kept of some of them. */
+export type WriteBatch = (records: readonly CallRecord[], responses?: readonly StoredResponse[]) => Refused[]
+
 /**
- * A function that writes records and adds up their spend in one transaction; a record whose id is there already is
- * left out. Returns the records that can never be written. Throws when nothing was written.
+ * A function that writes records, adds up their spend and keeps responses in one transaction; a record whose id is
+ * there already is left out. Returns the records that can never be written. Throws when nothing was written.
  */
-export function ledgerWriter(db: Connection): (records: readonly CallRecord[]) => Refused[] {
+export function ledgerWriter(db: Connection): WriteBatch {
   const writeOne = oneRecordWriter(db)
-  const writeAll = db.transaction((records: readonly CallRecord[]) => {
+  const keep = responseWriter(db)
+  const writeAll = db.transaction((records: readonly CallRecord[], responses: readonly StoredResponse[]) => {
     for (const record of records) writeOne(record)
+    for (const response of responses) keep(response)
   })
-  const writeEach = db.transaction((records: readonly CallRecord[]) => records.flatMap(writeOrRefuse))
+  const writeEach = db.transaction((records: readonly CallRecord[], responses: readonly StoredResponse[]) => {
+    for (const response of responses) keep(response)
+    return records.flatMap(writeOrRefuse)
+  })
   const savepoint = db.transaction(writeOne)
   const writeOrRefuse = (record: CallRecord, index: number): Refused[] => {
     try {
@@ -27,14 +36,14 @@ export function ledgerWriter(db: Connection): (records: readonly CallRecord[]) =
       return [{ index, reason: thrown instanceof Error ? thrown.message : String(thrown) }]
     }
   }
-  return (records) => {
+  return (records, responses = []) => {
     try {
-      writeAll.immediate(records)
+      writeAll.immediate(records, responses)
       return []
     } catch (thrown) {
       if (!isRowFault(thrown)) throw thrown
       // One bad record must not keep the others from being written.
-      return writeEach.immediate(records)
+      return writeEach.immediate(records, responses)
     }
   }
 }

@@ -99,4 +99,28 @@ export const migrations: readonly Migration[] = [
       ) STRICT, WITHOUT ROWID;
     `,
   },
+  {
+    name: 'responses that are kept',
+    sql: `
+      ALTER TABLE organizations ADD COLUMN keeps_responses INTEGER NOT NULL DEFAULT 1 CHECK (keeps_responses IN (0, 1));
+      ALTER TABLE organizations ADD COLUMN retention_days INTEGER NOT NULL DEFAULT 30
+        CHECK (retention_days BETWEEN 1 AND 3650);
+
+      -- Ids of responses that a provider made are the provider's: unique only within an organization.
+      CREATE TABLE responses (
+        organization TEXT NOT NULL,
+        id TEXT NOT NULL,
+        created_at INTEGER NOT NULL,
+        expires_at INTEGER NOT NULL,
+        previous TEXT,
+        model TEXT NOT NULL,
+        provider TEXT NOT NULL,
+        native INTEGER NOT NULL CHECK (native IN (0, 1)),
+        input TEXT NOT NULL,
+        response TEXT NOT NULL,
+        PRIMARY KEY (organization, id)
+      ) STRICT;
+      CREATE INDEX responses_by_expiry ON responses (expires_at);
+    `,
+  },
 ]

@@ -7,6 +7,7 @@ import { ledger } from './ledger.ts'
 import { migrate } from './migrate.ts'
 import { migrations } from './migrations.ts'
 import { organizations } from './organizations.ts'
+import { responses } from './responses.ts'
 import { spend } from './spend.ts'
 
 /** The open database, its functions grouped by table. They work at once and throw StoreError or the engine's error. */
@@ -22,6 +23,7 @@ export function openStore(url: string) {
     keys: keys(db),
     spend: spend(db),
     ledger: ledger(db),
+    responses: responses(db),
     /** Runs changes all or nothing; no other process writes meanwhile. */
     atomically: <Result>(change: () => Result): Result => db.transaction(change).immediate(),
     close: (): void => {

@@ -1,0 +1,74 @@
+import type { Connection } from './connection.ts'
+
+/**
+ * One response of a conversation that goes on by id. `input` is the JSON text of the items that were new in this turn,
+ * `response` that of the whole response object. `provider` made it; `native` when the provider keeps it too, under the
+ * same id. Times are Unix milliseconds.
+ */
+export type StoredResponse = {
+  id: string
+  organization: string
+  createdAt: number
+  expiresAt: number
+  previous: string | null
+  model: string
+  provider: string
+  native: boolean
+  input: string
+  response: string
+}
+
+type Row = {
+  id: string
+  organization: string
+  created_at: number
+  expires_at: number
+  previous: string | null
+  model: string
+  provider: string
+  native: number
+  input: string
+  response: string
+}
+
+/** The kept responses of a database; each belongs to one organization and ends at its time. */
+export type Responses = ReturnType<typeof responses>
+
+/** The functions on the table of responses. */
+export function responses(db: Connection) {
+  const byId = db.prepare<[string, string, number], Row>(
+    'SELECT * FROM responses WHERE organization = ? AND id = ? AND expires_at > ?',
+  )
+  const remove = db.prepare('DELETE FROM responses WHERE organization = ? AND id = ? AND expires_at > ?')
+  const purge = db.prepare(`
+    DELETE FROM responses WHERE rowid IN (SELECT rowid FROM responses WHERE expires_at <= ? ORDER BY expires_at LIMIT ?)`)
+  const write = responseWriter(db)
+  return {
+    /** A response of an organization; nothing when it is unknown, deleted, expired, or of another one. */
+    find(organization: string, id: string, now = Date.now()): StoredResponse | undefined {
+      const row = byId.get(organization, id, now)
+      return row && storedResponse(row)
+    },
+    /** Deletes a response for ever. Returns whether it was there. */
+    delete: (organization: string, id: string, now = Date.now()): boolean =>
+      remove.run(organization, id, now).changes === 1,
+    /** Deletes at most so many that have expired. Returns how many. */
+    purge: (most: number, now = Date.now()): number => purge.run(now, most).changes,
+    write,
+  }
+}
+
+/** A function that writes a response; one with the same id in the same organization is replaced. */
+export function responseWriter(db: Connection): (response: StoredResponse) => void {
+  const insert = db.prepare(`
+    INSERT OR REPLACE INTO responses
+      (organization, id, created_at, expires_at, previous, model, provider, native, input, response)
+    VALUES (@organization, @id, @createdAt, @expiresAt, @previous, @model, @provider, @native, @input, @response)`)
+  return (response) => {
+    insert.run({ ...response, native: response.native ? 1 : 0 })
+  }
+}
+
+function storedResponse({ created_at: createdAt, expires_at: expiresAt, native, ...row }: Row): StoredResponse {
+  return { ...row, createdAt, expiresAt, native: native === 1 }
+}
