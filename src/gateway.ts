@@ -12,6 +12,7 @@ import { attempt } from './routing/attempts.ts'
 import { type Directory, resolve } from './routing/resolve.ts'
 import type { Seals } from './routing/seals.ts'
 import { type Ledger, type Settled, Settlement } from './settlement.ts'
+import type { State, Turn } from './state.ts'
 import type { Door } from './upstream/door.ts'
 import { type Answer, exchange } from './upstream/exchange.ts'
 import { type CallMedia, inlineMedia, type MediaRoom, openCallMedia } from './upstream/inline.ts'
@@ -35,28 +36,34 @@ export type Rooms = {
   media: MediaRoom
   ledger: Ledger
   seals: Seals
+  state: State
 }
 
 /** What goes back to the client: a JSON text, or texts of server-sent events as they come. */
 export type Outgoing = { headers: Record<string, string>; body: string | AsyncGenerator<string, void> }
 
+/** What a call asks, and the row it will be. */
+type Asked = { call: Call; request: NeutralRequest; turn: Turn; settlement: Settlement }
+
 /** One call, from endpoint to reply. Every other file is a room on this line. */
 export async function handle(call: Call, rooms: Rooms): Promise<Outgoing> {
   const key = rooms.authenticate(call.secret)
-  const request = rooms.seals.restore(key.organization, call.face.read(await call.readBody()))
+  const turn = rooms.state.open(call.face, key.organization, await call.readBody())
+  const request = rooms.seals.restore(key.organization, turn.request)
   const targets = resolve(request.model, rooms.directory)
   const settlement = openSettlement(call, key, request, rooms.ledger)
+  const asked: Asked = { call, request, turn, settlement }
   const { door } = rooms
   const media = openCallMedia(rooms.media, { param: call.face.wireNames('messages')[0] ?? '', signal: call.signal })
   try {
     const { answer } = await attempt(targets, (target, attempts) => {
       Object.assign(settlement, { target, attempts })
-      return ask(target, request, call, settlement, { door, media })
+      return ask(target, asked, { door, media })
     })
-    const keep = (reply: Reply) => rooms.seals.keep(key.organization, reply)
+    const keepSeals = (reply: Reply) => rooms.seals.keep(key.organization, reply)
     return answer.kind === 'whole'
-      ? { headers: replyHeaders(settlement), body: await wholeReply(answer, request, call, settlement, keep) }
-      : { headers: replyHeaders(settlement), body: streamedReply(answer, request, call, settlement, keep) }
+      ? { headers: replyHeaders(settlement), body: await wholeReply(answer, asked, keepSeals) }
+      : { headers: replyHeaders(settlement), body: streamedReply(answer, asked, keepSeals) }
   } catch (thrown) {
     const error = asRouterError(thrown)
     await settlement.fail(error)
@@ -88,9 +95,7 @@ function openSettlement(call: Call, key: Key, request: NeutralRequest, ledger: L
 /** Writes the request in the target's words and sends it; what the target cannot take is reported or refused. */
 async function ask(
   target: Target,
-  request: NeutralRequest,
-  call: Call,
-  settlement: Settlement,
+  { call, request, turn, settlement }: Asked,
   { door, media }: { door: Door; media: CallMedia },
 ) {
   const { face, signal } = call
@@ -101,7 +106,7 @@ async function ask(
   if (speaksSameFormat(target, face)) {
     const losses = await usedLosses(provider, request, target)
     settlement.dropped = named(losses)
-    body = await patchRequest(provider, face.editRequest(request.origin.body, { model, stream, dropped: losses }))
+    body = await patchRequest(provider, face.editRequest(turn.bodyFor(provider), { model, stream, dropped: losses }))
   } else {
     const inlined = await inlineMedia(request, provider.chat?.history.inline_media, media)
     const written = await writeRequest(provider, inlined, target)
@@ -114,24 +119,28 @@ async function ask(
 
 async function wholeReply(
   answer: Answer & { kind: 'whole' },
-  request: NeutralRequest,
-  call: Call,
-  settlement: Settlement,
-  keep: (reply: Reply) => void,
+  { call, request, turn, settlement }: Asked,
+  keepSeals: (reply: Reply) => void,
 ): Promise<string> {
-  keep(answer.reply)
-  const facts = replyFacts(request, call, settlement, await settlement.complete(answer.reply))
-  const same = speaksSameFormat(settlement.target as Target, call.face)
-  return JSON.stringify(same ? call.face.editReply(answer.body, facts) : call.face.writeReply(answer.reply, facts))
+  const target = settlement.target as Target
+  keepSeals(answer.reply)
+  let text = ''
+  await settlement.complete(answer.reply, (settled) => {
+    const facts = replyFacts(request, call, settlement, settled)
+    const written = speaksSameFormat(target, call.face)
+      ? call.face.editReply(turn.named(answer.body), facts)
+      : call.face.writeReply(answer.reply, facts)
+    text = JSON.stringify(written)
+    return turn.keep(written, text, target)
+  })
+  return text
 }
 
 /** The row is on disk before the last words go out; a reply that breaks never gets the words of a whole one. */
 async function* streamedReply(
   answer: Answer & { kind: 'stream' },
-  request: NeutralRequest,
-  call: Call,
-  settlement: Settlement,
-  keep: (reply: Reply) => void,
+  { call, request, turn, settlement }: Asked,
+  keepSeals: (reply: Reply) => void,
 ): AsyncGenerator<string, void> {
   const target = settlement.target as Target
   const same = speaksSameFormat(target, call.face)
@@ -146,15 +155,18 @@ async function* streamedReply(
           const told = fold.take(event)
           if (!same) text += writer.events(told)
         }
-        if (same) text += writer.frame(payload)
+        if (same) text += writer.frame(turn.named(payload))
       }
       if (text) yield text
     }
     if (!fold.complete) throw cutStream(target)
     const last = same ? '' : writer.events(fold.end())
     const reply = fold.reply()
-    keep(reply)
-    const settled = await settlement.complete(reply)
+    keepSeals(reply)
+    const settled = await settlement.complete(reply, (known) => {
+      const whole = turn.keeps && writer.reply?.(replyFacts(request, call, settlement, known))
+      return whole ? turn.keep(whole, JSON.stringify(whole), target) : undefined
+    })
     yield last + writer.end(replyFacts(request, call, settlement, settled))
   } catch (thrown) {
     const error = asRouterError(thrown)

@@ -13,6 +13,7 @@ import { createApp } from './server.ts'
 import type { Ledger } from './settlement.ts'
 import { startSimulator } from './simulator/server.ts'
 import { buildSnapshot, type Snapshot } from './snapshot.ts'
+import { openState } from './state.ts'
 import { openStore } from './store/open.ts'
 import { openDoor } from './upstream/door.ts'
 import { openFetcher } from './upstream/fetcher.ts'
@@ -48,6 +49,7 @@ export async function startRouter({ configPath, port, env, log }: RouterOptions)
   const settling = logged(ledger, log)
   const door = openDoor()
   const seals = openSeals()
+  const state = openState(store)
   const deadline = new AbortController()
   const running = new Set<Promise<void>>()
   let stopping = false
@@ -61,6 +63,7 @@ export async function startRouter({ configPath, port, env, log }: RouterOptions)
       media: { fetchMedia: openFetcher(config.media), settings: config.media },
       ledger: settling,
       seals,
+      state,
     }
   }
   const app = createApp(

@@ -3,6 +3,7 @@ import type { JsonObject } from './json.ts'
 /** Everything that can go wrong with a call: HTTP status, the caller-facing type, and whether another try may help. */
 export const catalogue = {
   invalid_request: { status: 400, type: 'invalid_request_error', retryable: false },
+  previous_response_not_found: { status: 400, type: 'invalid_request_error', retryable: false },
   context_length: { status: 400, type: 'invalid_request_error', retryable: false },
   content_blocked: { status: 400, type: 'invalid_request_error', retryable: false },
   loss_refused: { status: 400, type: 'invalid_request_error', retryable: false },
