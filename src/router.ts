@@ -1,20 +1,22 @@
 import { createServer, type Server } from 'node:http'
 import type { AddressInfo } from 'node:net'
-import { ensureFirstKey, openAccess } from './access/keys.ts'
+import { type Access, ensureFirstKey, openAccess } from './access/keys.ts'
 import type { NamedModel } from './api/models/list.ts'
 import { callRoutes, healthRoutes, type ModelSource, modelRoutes, type Readiness } from './endpoints.ts'
 import type { Rooms } from './gateway.ts'
+import { keptResponseRoutes } from './kept-responses.ts'
 import { formatProblem, type Problem } from './manifest/problem.ts'
 import { openLedger } from './money/ledger.ts'
 import type { Log } from './observe/log.ts'
+import { startPurge } from './purge.ts'
 import { type Watch, type WatchListeners, watchSnapshot } from './reload.ts'
 import { openSeals } from './routing/seals.ts'
-import { createApp } from './server.ts'
+import { createApp, type JsonRoute } from './server.ts'
 import type { Ledger } from './settlement.ts'
 import { startSimulator } from './simulator/server.ts'
 import { buildSnapshot, type Snapshot } from './snapshot.ts'
 import { openState } from './state.ts'
-import { openStore } from './store/open.ts'
+import { openStore, type Store } from './store/open.ts'
 import { openDoor } from './upstream/door.ts'
 import { openFetcher } from './upstream/fetcher.ts'
 
@@ -50,6 +52,7 @@ export async function startRouter({ configPath, port, env, log }: RouterOptions)
   const door = openDoor()
   const seals = openSeals()
   const state = openState(store)
+  const purge = startPurge(store.responses, (err) => log.error({ err }, 'expired responses could not be deleted'))
   const deadline = new AbortController()
   const running = new Set<Promise<void>>()
   let stopping = false
@@ -76,7 +79,7 @@ export async function startRouter({ configPath, port, env, log }: RouterOptions)
       running,
     },
     callRoutes,
-    [...healthRoutes(() => readiness(watch, stopping)), ...modelRoutes({ ...modelSource(watch), access })],
+    jsonRoutes({ watch, store, access, stopping: () => stopping }),
   )
   const { host, port: configuredPort } = snapshot.config.server
   const server = await listen(createServer(app), host, port ?? configuredPort)
@@ -96,10 +99,21 @@ export async function startRouter({ configPath, port, env, log }: RouterOptions)
       server.closeAllConnections()
       await closed
       await Promise.all([watch.close(), door.close(), simulator.close()])
+      purge.stop()
       await ledger.close()
       store.close()
     },
   }
+}
+
+type RouteRooms = { watch: Watch; store: Store; access: Access; stopping(): boolean }
+
+function jsonRoutes({ watch, store, access, stopping }: RouteRooms): JsonRoute[] {
+  return [
+    ...healthRoutes(() => readiness(watch, stopping())),
+    ...modelRoutes({ ...modelSource(watch), access }),
+    ...keptResponseRoutes(store, access),
+  ]
 }
 
 /** The router does not start with mistakes in its files; each problem says where. */

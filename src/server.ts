@@ -20,8 +20,12 @@ export type ServerRooms = {
   running: Set<Promise<void>>
 }
 
-/** A route that answers with a JSON text, computed from the request's headers and query. */
-export type JsonRoute = { path: string; answer(request: Request): { status?: number; text: string } }
+/** A route that answers with a JSON text, computed from the request's headers, path and query. The method is `get` unless said. */
+export type JsonRoute = {
+  path: string
+  method?: 'get' | 'post' | 'delete'
+  answer(request: Request): { status?: number; text: string }
+}
 
 /** A client API and the path where it listens. */
 export type CallRoute = { path: string; face: Face }
@@ -53,12 +57,14 @@ export function createApp(
     })
     app.all(path, refuseMethod('POST'))
   }
-  for (const { path, answer } of reads) {
-    app.get(path, (request, response) => {
+  for (const { path, method = 'get', answer } of reads) {
+    app[method](path, (request, response) => {
       const { status = 200, text } = answer(request)
       response.status(status).type('json').end(text)
     })
-    app.all(path, refuseMethod('GET'))
+  }
+  for (const [path, routes] of Map.groupBy(reads, ({ path }) => path)) {
+    app.all(path, refuseMethod(routes.map(({ method = 'get' }) => method.toUpperCase()).join(', ')))
   }
   app.use((request) => {
     throw new RouterError('not_found', `There is no ${request.method} ${request.path} here.`)
