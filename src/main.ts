@@ -14,7 +14,7 @@ const commands: Record<string, { about: string; load: () => Promise<Command> }> 
     about: 'validates configuration, manifests, catalog; runs their examples',
     load: () => import('./cli/check.ts'),
   },
-  org: { about: 'organizations: create, list, credit', load: () => import('./cli/org.ts') },
+  org: { about: 'organizations: create, list, credit, store', load: () => import('./cli/org.ts') },
   key: { about: 'keys: create, list, revoke', load: () => import('./cli/key.ts') },
   models: {
     about: 'the models that can be called, with capabilities and prices',

@@ -1,22 +1,26 @@
 import type { Json } from '../core/json.ts'
 import { nanoOf, usdOf, usdText } from '../money/usd.ts'
 import type { Store } from '../store/open.ts'
-import type { Organization } from '../store/organizations.ts'
+import { longestRetentionDays, type Organization } from '../store/organizations.ts'
 import { type Action, CannotDo, type Out, runAction, type StoreUrl, table, WrongUsage } from './store-command.ts'
 
 /** What `inference-router org --help` says. */
-export const help = `Organizations and their credit.
+export const help = `Organizations, their credit, and what is kept of their responses.
 
   inference-router org create <name> [--credit USD]
   inference-router org list
   inference-router org credit <name or id> <USD> [--note TEXT]
+  inference-router org store <name or id> [on|off] [--retention-days N]
 
   --credit USD    credit to begin with
   --note TEXT     why the credit was given
+  --retention-days N
+                  how many days responses are kept, 1 to 3650; holds for those kept already as well
   --config FILE   the configuration (or INFERENCE_ROUTER_CONFIG; else ./config.yaml)
   --json          print JSON
 
 Credit is added; to take it back write a negative sum after two dashes: org credit acme -- -5
+Of an organization whose store is off no new response is kept; those kept before stay until they expire or are deleted.
 `
 
 /** Runs `inference-router org …` on the database of the configuration. Returns the exit code. */
@@ -90,6 +94,32 @@ const actions: { readonly [name: string]: Action } = {
       }
     },
   },
+  store: {
+    options: { 'retention-days': { type: 'string' } },
+    positionals: 2,
+    read({ positionals: [name, state], text }) {
+      if (!name) throw new WrongUsage('say whose: org store <name or id> [on|off] [--retention-days N]')
+      if (state !== undefined && state !== 'on' && state !== 'off')
+        throw new WrongUsage(`the store is 'on' or 'off', not '${state}'`)
+      const days = daysFrom(text('retention-days'))
+      const changes = { ...(state && { keeps: state === 'on' }), ...(days !== undefined && { days }) }
+      return (store) => {
+        const { id, name: called } = organizationOf(store, name)
+        const now = store.organizations.setRetention(id, changes)
+        return {
+          json: { id, name: called, store: now.keeps, retention_days: now.days },
+          text: `Organization ${called}: responses are ${now.keeps ? `kept for ${now.days} days` : 'not kept'}`,
+        }
+      }
+    },
+  },
+}
+
+function daysFrom(text: string | undefined): number | undefined {
+  if (text === undefined) return undefined
+  const days = /^\d{1,4}$/.test(text) ? Number(text) : 0
+  if (days >= 1 && days <= longestRetentionDays) return days
+  throw new WrongUsage(`--retention-days is '${text}'; write a whole number of days from 1 to ${longestRetentionDays}`)
 }
 
 function shown(one: Organization): Json {

@@ -41,6 +41,18 @@ describe('org', () => {
     expect((await say(org, 'credit', '--json', 'acme', '--', '-10')).json()).toMatchObject({ balance: 1e-9 })
   })
 
+  test('keeps responses for 30 days unless told otherwise, or not at all', async () => {
+    const { say } = administration()
+    await say(org, 'create', 'acme')
+    const told = async (...args: string[]) => (await say(org, 'store', 'acme', ...args, '--json')).json()
+    expect(await told()).toMatchObject({ name: 'acme', store: true, retention_days: 30 })
+    expect(await told('off')).toMatchObject({ store: false, retention_days: 30 })
+    expect(await told('--retention-days', '7')).toMatchObject({ store: false, retention_days: 7 })
+    expect(await told('on')).toMatchObject({ store: true, retention_days: 7 })
+    expect((await say(org, 'store', 'acme')).stdout).toBe('Organization acme: responses are kept for 7 days\n')
+    expect((await say(org, 'store', 'acme', 'off')).stdout).toBe('Organization acme: responses are not kept\n')
+  })
+
   test('says what cannot be done: exit code 1, no half of it', async () => {
     const { say } = administration()
     await say(org, 'create', 'acme')
@@ -57,8 +69,8 @@ describe('org', () => {
   })
 
   test.each([
-    [[], 'say what to do: create, list, credit'],
-    [['make'], "there is no 'make': create, list, credit"],
+    [[], 'say what to do: create, list, credit, store'],
+    [['make'], "there is no 'make': create, list, credit, store"],
     [['toString'], "there is no 'toString'"],
     [['create'], 'say how the organization is called'],
     [['create', ' '], 'say how the organization is called'],
@@ -67,6 +79,9 @@ describe('org', () => {
     [['create', 'a', '--credit', 'much'], "--credit is 'much'; write USD as 25 or 0.5"],
     [['credit', 'a'], 'say whom and how much'],
     [['credit', 'a', '1e3'], "the credit is '1e3'"],
+    [['store'], 'say whose: org store'],
+    [['store', 'a', 'maybe'], "the store is 'on' or 'off', not 'maybe'"],
+    [['store', 'a', '--retention-days', '0'], 'write a whole number of days from 1 to 3650'],
   ])('%j is wrong usage: exit code 2, the reason and the help', async (args, reason) => {
     const { say, url } = administration()
     const said = await say(org, ...args)

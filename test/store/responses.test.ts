@@ -1,0 +1,162 @@
+import { readFileSync } from 'node:fs'
+import { describe, expect, onTestFinished, test, vi } from 'vitest'
+import { openLedger } from '../../src/money/ledger.ts'
+import { startPurge } from '../../src/purge.ts'
+import { openStore } from '../../src/store/open.ts'
+import type { StoredResponse } from '../../src/store/responses.ts'
+import { plainRecord } from './plain-record.ts'
+import { temporaryFile } from './temporary.ts'
+
+const day = 24 * 60 * 60 * 1_000
+
+function response(changes: Partial<StoredResponse> = {}): StoredResponse {
+  const createdAt = Date.now()
+  return {
+    id: 'resp_1',
+    organization: 'acme',
+    createdAt,
+    expiresAt: createdAt + day,
+    previous: null,
+    model: 'p/m',
+    provider: 'p',
+    native: false,
+    input: '[]',
+    response: '{"id":"resp_1"}',
+    ...changes,
+  }
+}
+
+function memory() {
+  const store = openStore('sqlite::memory:')
+  onTestFinished(() => store.close())
+  return store
+}
+
+describe('a kept response', () => {
+  test('comes back as it was written', () => {
+    const { responses } = memory()
+    const kept = response({ previous: 'resp_0', native: true, input: '[{"role":"user","content":"ä\\u0000🙂"}]' })
+    responses.write(kept)
+    expect(responses.find('acme', 'resp_1')).toEqual(kept)
+  })
+
+  test('belongs to one organization, also when another one has the same id', () => {
+    const { responses } = memory()
+    responses.write(response())
+    expect(responses.find('other', 'resp_1')).toBeUndefined()
+    expect(responses.delete('other', 'resp_1')).toBe(false)
+    responses.write(response({ organization: 'other', response: '{}' }))
+    expect(responses.find('acme', 'resp_1')?.response).toBe('{"id":"resp_1"}')
+    expect(responses.find('other', 'resp_1')?.response).toBe('{}')
+  })
+
+  test('is gone once deleted, and can be deleted once', () => {
+    const { responses } = memory()
+    responses.write(response())
+    expect(responses.delete('acme', 'resp_1')).toBe(true)
+    expect(responses.find('acme', 'resp_1')).toBeUndefined()
+    expect(responses.delete('acme', 'resp_1')).toBe(false)
+  })
+
+  test('is gone when its time is over, purged or not', () => {
+    const { responses } = memory()
+    const kept = response()
+    responses.write(kept)
+    expect(responses.find('acme', 'resp_1', kept.expiresAt - 1)).toBeDefined()
+    expect(responses.find('acme', 'resp_1', kept.expiresAt)).toBeUndefined()
+    expect(responses.delete('acme', 'resp_1', kept.expiresAt)).toBe(false)
+  })
+
+  test('leaves no trace in the file when it is deleted', () => {
+    const path = temporaryFile('router.sqlite')
+    const store = openStore(`sqlite:${path}`)
+    store.responses.write(response({ response: '{"text":"the secret of the sphinx"}' }))
+    store.responses.delete('acme', 'resp_1')
+    store.close()
+    expect(readFileSync(path).includes('the secret of the sphinx')).toBe(false)
+  })
+})
+
+describe('retention', () => {
+  test('is 30 days unless set, and none for an unknown organization', () => {
+    const { organizations } = memory()
+    const { id } = organizations.create('acme')
+    expect(organizations.retention(id)).toEqual({ keeps: true, days: 30 })
+    expect(organizations.retention('nobody')).toEqual({ keeps: false, days: 0 })
+    expect(organizations.setRetention(id, { keeps: false })).toEqual({ keeps: false, days: 30 })
+    expect(organizations.setRetention(id, { days: 2 })).toEqual({ keeps: false, days: 2 })
+    expect(organizations.retention(id)).toEqual({ keeps: false, days: 2 })
+  })
+
+  test('holds for what is kept already, of that organization only', () => {
+    const { organizations, responses } = memory()
+    const { id } = organizations.create('acme')
+    const kept = response({ organization: id, expiresAt: Date.now() + 30 * day })
+    responses.write(kept)
+    responses.write({ ...kept, organization: 'other' })
+    organizations.setRetention(id, { days: 7 })
+    expect(responses.find(id, 'resp_1')?.expiresAt).toBe(kept.createdAt + 7 * day)
+    expect(responses.find('other', 'resp_1')?.expiresAt).toBe(kept.expiresAt)
+  })
+
+  test('purges only what has expired, in batches, now and again', async () => {
+    const { responses } = memory()
+    const past = Date.now() - 1
+    for (let index = 0; index < 250; index++) responses.write(response({ id: `old_${index}`, expiresAt: past }))
+    responses.write(response({ id: 'young' }))
+    const batches: number[] = []
+    const purge = vi.fn((most: number) => {
+      const deleted = responses.purge(most)
+      batches.push(deleted)
+      return deleted
+    })
+    const purging = startPurge({ purge }, () => {}, 10)
+    onTestFinished(() => purging.stop())
+    expect(batches).toEqual([100])
+    await vi.waitFor(() => expect(batches.slice(0, 4)).toEqual([100, 100, 50, 0]))
+    expect(responses.find('acme', 'young')).toBeDefined()
+  })
+
+  test('goes on after a failure, which is told', async () => {
+    const broken = new Error('the disk is gone')
+    const onError = vi.fn()
+    const purge = vi
+      .fn(() => 0)
+      .mockImplementationOnce(() => {
+        throw broken
+      })
+    const purging = startPurge({ purge }, onError, 5)
+    onTestFinished(() => purging.stop())
+    await vi.waitFor(() => expect(purge.mock.calls.length).toBeGreaterThan(1))
+    expect(onError.mock.calls).toEqual([[broken]])
+  })
+})
+
+describe('a response that is settled with its call', () => {
+  test('is on disk when the call is', async () => {
+    const store = openStore(`sqlite:${temporaryFile('router.sqlite')}`)
+    const ledger = openLedger(store.ledger.openWriter(), { onError: () => {} })
+    const record = plainRecord()
+    const kept = response()
+    await ledger.settle(record, kept)
+    expect(store.responses.find('acme', 'resp_1')).toEqual(kept)
+    expect(store.ledger.find(record.id)).toBeDefined()
+    await ledger.close()
+    store.close()
+  })
+
+  test('is not tried again when the commit failed, as the call is', async () => {
+    const write = vi.fn(async () => [] as { index: number; reason: string }[])
+    write.mockRejectedValueOnce(new Error('the disk is full'))
+    const ledger = openLedger({ write, close: async () => {} }, { onError: () => {} })
+    const record = plainRecord()
+    const kept = response()
+    await expect(ledger.settle(record, kept)).rejects.toThrow('could not write this call')
+    await vi.waitFor(() => expect(write).toHaveBeenCalledTimes(2))
+    expect(write.mock.calls).toEqual([
+      [[record], [kept]],
+      [[record], []],
+    ])
+    await ledger.close()
+  })
+})
