@@ -1,0 +1,32 @@
+import { afterAll, beforeAll } from 'vitest'
+import { type TestRouter, testRouter } from '../helpers/router.ts'
+import { printed, type Way, watchingFetch, wires } from './sdk-grid.ts'
+import { openaiRows } from './sdk-openai-cells.ts'
+import { playProvider } from './sdk-provider.ts'
+import type { Played, Wire } from './sdk-said.ts'
+
+const played = new Map<string, Played>()
+const lost: string[] = []
+let router: TestRouter
+
+beforeAll(async () => {
+  for (const wire of wires) played.set(wire.slug, await playProvider(wire))
+  const urls = [...played].map(([slug, { url }]) => [slug, { base_url: url }])
+  const chat = played.get('openai')?.url
+  router = await testRouter({
+    providers: { ...Object.fromEntries(urls), deepseek: { base_url: chat } },
+    env: Object.assign({}, ...wires.map(({ env }) => env)),
+  })
+})
+
+afterAll(async () => {
+  await router.end()
+  await Promise.all([...played.values()].map((server) => server.close()))
+  console.info(printed())
+})
+
+function wayTo(wire: Wire): Way {
+  return { wire, provider: played.get(wire.slug) as Played, router, fetch: watchingFetch(lost), lost }
+}
+
+openaiRows(wayTo)

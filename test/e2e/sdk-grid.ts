@@ -1,0 +1,96 @@
+import { describe, expect, test } from 'vitest'
+import { within } from '../helpers/provider.ts'
+import type { TestRouter } from '../helpers/router.ts'
+import type { Arrived, Lack, Played, Said, Wire } from './sdk-said.ts'
+import { chatWire, mistralWire } from './sdk-wires-chat.ts'
+import { cohereWire, converseWire, geminiWire, ollamaWire } from './sdk-wires-more.ts'
+import { messagesWire, responsesWire } from './sdk-wires-native.ts'
+
+/** The columns of the grid. */
+export const wires: readonly Wire[] = [
+  chatWire,
+  responsesWire,
+  messagesWire,
+  geminiWire,
+  converseWire,
+  cohereWire,
+  ollamaWire,
+  mistralWire,
+]
+
+/** One column at work: the router with its clients, and the provider that was told what to say. */
+export type Way = {
+  wire: Wire
+  provider: Played
+  router: TestRouter
+  /** A `fetch` for clients that remembers what the router said was lost. */
+  fetch: typeof fetch
+  lost: string[]
+}
+
+/** A cell: 'loss' with a field where the format cannot do it. */
+export type Cell = (way: Way) => Promise<unknown>
+
+const results = new Map<string, Map<string, string>>()
+
+/** A row of the grid: one feature of one client, behind every format. The provider says `said`, and is asked for all of it. */
+export function row(name: string, said: Said[], wayTo: (wire: Wire) => Way, cell: Cell): void {
+  describe(name, () => {
+    for (const wire of wires) {
+      test(wire.dialect, async () => {
+        const line = results.get(name) ?? new Map<string, string>()
+        results.set(name, line.set(wire.dialect, 'FAILED'))
+        const way = wayTo(wire)
+        way.provider.play(...said)
+        way.lost.length = 0
+        const result = await within(5_000, `${name} by ${wire.dialect}`, cell(way))
+        expect(way.provider.done(), 'the provider was asked for all of it').toBe(true)
+        line.set(wire.dialect, typeof result === 'string' ? result : 'ok')
+      })
+    }
+  })
+}
+
+/** A feature that a format has or whose loss was told: then the cell says so. */
+export function held(way: Way, lack: Lack, has: boolean, field: RegExp): string | undefined {
+  expect(has, `${lack} reaches ${way.wire.dialect}`).toBe(!way.wire.lacks[lack])
+  const told = way.lost.find((name) => field.test(name))
+  if (has) {
+    expect(told).toBeUndefined()
+    return undefined
+  }
+  expect(told, `the loss of ${lack} is told (${way.lost})`).toBeDefined()
+  return `loss ${told}`
+}
+
+/** A `fetch` that keeps the fields of `x-router-dropped`. */
+export function watchingFetch(lost: string[]): typeof fetch {
+  return async (input, init) => {
+    const response = await fetch(input, init)
+    lost.push(...(response.headers.get('x-router-dropped')?.split(',') ?? []))
+    return response
+  }
+}
+
+/** The calls of a turn and the results of the next belong together, by id and in number. */
+export function expectPaired(arrived: Arrived): void {
+  const waiting: string[] = []
+  for (const { role, calls, results } of arrived.turns) {
+    for (const { id } of results) {
+      expect(waiting, 'a result for a call that was made').toContain(String(id))
+      waiting.splice(waiting.indexOf(String(id)), 1)
+    }
+    if (role === 'user') expect(waiting, 'every call is answered').toEqual([])
+    waiting.push(...calls.map(({ id }) => String(id)))
+  }
+  expect(waiting).toEqual([])
+}
+
+/** The grid as text. */
+export function printed(): string {
+  const columns = wires.map(({ dialect }) => dialect)
+  const rows = [...results].map(([name, line]) => [name, ...columns.map((column) => line.get(column) ?? '-')])
+  const table = [['', ...columns], ...rows]
+  const widths = table[0]?.map((_, at) => Math.max(...table.map((cells) => cells[at]?.length ?? 0))) ?? []
+  return ['', ...table.map((cells) => cells.map((cell, at) => cell.padEnd(widths[at] ?? 0)).join('  ')), ''].join('\n')
+}

@@ -1,0 +1,126 @@
+import type { LoopbackProvider } from '../helpers/provider.ts'
+
+/** What a model says in one answer; a thought is sealed by providers that seal, and a search has a cited text after it. */
+export type Said = { thought?: string; search?: string; text?: string; calls?: SaidCall[]; cited?: boolean }
+
+export type SaidCall = { id: string; name: string; arguments: { [name: string]: unknown } }
+
+/** What a provider's format cannot carry: such a cell says by which field the loss was told. */
+export type Lack = 'search' | 'file' | 'citations' | 'thoughts' | 'thoughts back'
+
+/** A wire format as its maker documents it. */
+export type Wire = {
+  dialect: string
+  slug: string
+  /** Environment variables with the address of the played provider left out. */
+  env: { [name: string]: string }
+  models: { plain: string; thinker: string; searcher: string; seer?: string }
+  lacks: { [lack in Lack]?: true }
+  /** Whether the request is for a stream. */
+  isStream(path: string, body: Body): boolean
+  whole(said: Said): object
+  /** The bytes of a stream, frame by frame. */
+  frames(said: Said): (string | Buffer)[]
+  contentType: string
+  read(body: Body): Arrived
+  /** What a sealed thought looks like when it comes back, anywhere in the body. */
+  kept(thought: string): string
+}
+
+// biome-ignore lint/suspicious/noExplicitAny: bodies have the shape of whoever reads them.
+export type Body = any
+
+/** What reached a provider, in words that are the same for every format. Neighbouring turns of one speaker are one. */
+export type Arrived = {
+  system: string
+  tools: string[]
+  hasSchema: boolean
+  searches: boolean
+  turns: ArrivedTurn[]
+}
+
+export type ArrivedTurn = {
+  role: 'user' | 'assistant'
+  text: string
+  /** Base64 of pictures, or their addresses. */
+  images: string[]
+  files: number
+  calls: { id?: string; name: string; arguments: unknown }[]
+  results: { id?: string; text: string; images?: number }[]
+}
+
+/** The source that every cited text names. */
+export const source = { url: 'https://example.com/ruby', title: 'Ruby', quote: 'Ruby is at 4.0' }
+
+/** What every played provider counts. Tokens. */
+export const counted = { input: 40, output: 12 }
+
+/** The seal of a thought. */
+export function sealOf(thought: string): string {
+  return Buffer.from(`seal of ${thought}`).toString('base64')
+}
+
+/** A text in the pieces of a stream. */
+export function pieces(text: string): string[] {
+  const size = Math.max(1, Math.ceil(text.length / 3))
+  return [text.slice(0, size), text.slice(size, 2 * size), text.slice(2 * size)].filter(Boolean)
+}
+
+/** A frame of server-sent events. */
+export function frame(payload: object, event?: string): string {
+  return `${event === undefined ? '' : `event: ${event}\n`}data: ${JSON.stringify(payload)}\n\n`
+}
+
+/** Turns with those of one speaker in a row joined. */
+export function joined(turns: ArrivedTurn[]): ArrivedTurn[] {
+  const all: ArrivedTurn[] = []
+  for (const turn of turns) {
+    const last = all.at(-1)
+    if (last?.role !== turn.role) all.push(turn)
+    else
+      Object.assign(last, {
+        text: last.text + turn.text,
+        images: [...last.images, ...turn.images],
+        files: last.files + turn.files,
+        calls: [...last.calls, ...turn.calls],
+        results: [...last.results, ...turn.results],
+      })
+  }
+  return all
+}
+
+/** A turn with nothing in it but what is given. */
+export function turn(role: string, said: Partial<ArrivedTurn>): ArrivedTurn {
+  const speaker = role === 'assistant' || role === 'model' ? 'assistant' : 'user'
+  return { text: '', images: [], files: 0, calls: [], results: [], ...said, role: speaker }
+}
+
+/** All words of a text, of a block or of blocks. */
+export function wordsOf(content: Body): string {
+  if (typeof content === 'string') return content
+  if (Array.isArray(content)) return content.map(wordsOf).join('')
+  if (content === null || typeof content !== 'object') return ''
+  return wordsOf(content.text ?? content.content ?? content.output ?? content.data ?? '')
+}
+
+/** Text blocks only: what is thought, called and answered is told elsewhere. */
+export function spokenIn(content: Body): string {
+  if (typeof content === 'string') return content
+  const blocks: Body[] = Array.isArray(content) ? content : []
+  return blocks.map((block) => (typeof block.text === 'string' && !block.thought ? block.text : '')).join('')
+}
+
+/** The base64 of a data URL, or the address. */
+export function pictureIn(url: string): string {
+  return url.replace(/^data:[^,]*,/, '')
+}
+
+/** A provider that says what it is told to, and can be asked what reached it. */
+export type Played = LoopbackProvider & {
+  wire: Wire
+  /** Says these next; forgets what arrived before. `stay` leaves the stream open after its first frames. */
+  play(...said: (Said | 'stay')[]): void
+  arrived(index: number): Arrived
+  /** Nothing of what was to be said is left. */
+  done(): boolean
+}

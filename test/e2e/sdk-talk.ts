@@ -1,0 +1,96 @@
+import { expect } from 'vitest'
+import { expectPaired, type Way } from './sdk-grid.ts'
+import { type Said, source } from './sdk-said.ts'
+
+// What is said in the grid, and what must have reached the provider, whoever asked.
+
+export const greeting = 'You said: Hello there'
+
+const place = { type: 'string', enum: ['Paris', 'Rome'] }
+export const citySchema = {
+  type: 'object' as const,
+  properties: { city: place },
+  required: ['city'],
+  additionalProperties: false,
+}
+export const placeSchema = {
+  type: 'object' as const,
+  properties: { city: place, sunny: { type: 'boolean' } },
+  required: ['city', 'sunny'],
+  additionalProperties: false,
+}
+
+/** The tools that are offered everywhere, and what they answer. */
+export const offered = [
+  { name: 'get_weather', description: 'The weather of a city', result: 'sunny' },
+  { name: 'local_time', description: 'The time in a city', result: '12:00' },
+] as const
+export const resultOf = (name: string): string => offered.find((one) => one.name === name)?.result ?? 'no such tool'
+
+const weather = { id: 'w1', name: 'get_weather', arguments: { city: 'Paris' } }
+const time = { id: 't1', name: 'local_time', arguments: { city: 'Rome' } }
+
+const hello: Said[] = [{ text: greeting }]
+const loop: Said[] = [
+  { text: 'I look it up.', calls: [weather, time] },
+  { calls: [{ ...weather, id: 'w2', arguments: { city: 'Rome' } }] },
+  { text: 'Sunny at 12:00.' },
+]
+const thinking: Said[] = [
+  { thought: 'First the weather.', calls: [weather] },
+  { thought: 'That is enough.', text: 'It is sunny.' },
+  { text: 'You are welcome.' },
+]
+
+export const talks = {
+  hello,
+  loop,
+  thinking,
+  json: [{ text: '{"city":"Paris","sunny":true}' }] as Said[],
+  search: [{ search: 'ruby version', text: source.quote, cited: true }] as Said[],
+}
+
+/** One black pixel. */
+export const pixel = 'iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAAAAAA6fptVAAAACklEQVR4nGNgAAAAAgABSK+kcQAAAABJRU5ErkJggg=='
+/** A PDF with nothing in it. */
+export const pdf = Buffer.from('%PDF-1.4\n%%EOF\n').toString('base64')
+
+/** The greeting as it must have arrived. */
+export function expectGreeted({ provider }: Way): void {
+  const { system, turns } = provider.arrived(0)
+  expect(system).toContain('Be brief.')
+  expect(turns).toMatchObject([{ role: 'user', text: 'Hello there' }])
+}
+
+/** All three requests of the tools loop: tools, calls with their arguments, results in their places. */
+export function expectLooped({ provider }: Way): void {
+  for (const index of [0, 1, 2]) {
+    const arrived = provider.arrived(index)
+    expect(arrived.tools).toEqual(offered.map(({ name }) => name))
+    expectPaired(arrived)
+  }
+  const { turns } = provider.arrived(2)
+  expect(turns.map(({ role }) => role)).toEqual(['user', 'assistant', 'user', 'assistant', 'user'])
+  expect(turns[1]?.calls).toMatchObject([
+    { name: 'get_weather', arguments: { city: 'Paris' } },
+    { name: 'local_time', arguments: { city: 'Rome' } },
+  ])
+  expect(turns[1]?.text).toBe('I look it up.')
+  expect(turns[2]?.results.map(({ text }) => text)).toEqual([
+    expect.stringContaining('sunny'),
+    expect.stringContaining('12:00'),
+  ])
+  expect(turns[3]?.calls).toMatchObject([{ name: 'get_weather', arguments: { city: 'Rome' } }])
+  expect(turns[4]?.results).toMatchObject([{ text: expect.stringContaining('sunny') }])
+}
+
+/** The thought before a call went back to its maker as it came, and no seal of ours went anywhere. */
+export function expectThought({ wire, provider }: Way): void {
+  const [, second, third] = provider.received
+  for (const request of [second, third]) {
+    const text = JSON.stringify(request?.body)
+    expect(text).toContain(wire.kept('First the weather.'))
+    expect(text).not.toContain('router1.')
+  }
+  expectPaired(provider.arrived(2))
+}

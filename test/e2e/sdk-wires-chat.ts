@@ -1,0 +1,155 @@
+import {
+  type Body,
+  counted,
+  frame,
+  joined,
+  pictureIn,
+  pieces,
+  type Said,
+  source,
+  spokenIn,
+  turn,
+  type Wire,
+  wordsOf,
+} from './sdk-said.ts'
+
+// OpenAI's chat completions, as OpenAI, DeepSeek and Mistral speak them.
+
+const usage = {
+  prompt_tokens: counted.input,
+  completion_tokens: counted.output,
+  total_tokens: counted.input + counted.output,
+}
+const named = { id: 'chatcmpl-Br1', created: 1_795_219_200, model: 'played-model' }
+
+type Form = {
+  /** Ids of tools as this provider makes them. */
+  id(id: string): string
+  /** Thought and text as members of a message or delta. */
+  content(said: { thought?: string; text?: string }): object
+}
+
+const open: Form = {
+  id: (id) => `call_${id}`,
+  content: ({ thought, text }) => ({
+    ...(thought !== undefined && { reasoning_content: thought }),
+    ...(text !== undefined && { content: text }),
+  }),
+}
+
+const mistral: Form = {
+  id: (id) => `${id}000000000`.slice(0, 9),
+  content: ({ thought, text }) =>
+    thought === undefined
+      ? { ...(text !== undefined && { content: text }) }
+      : {
+          content: [
+            { type: 'thinking', thinking: [{ type: 'text', text: thought }], closed: true },
+            ...(text === undefined ? [] : [{ type: 'text', text }]),
+          ],
+        },
+}
+
+const callsOf = ({ calls = [] }: Said, form: Form) =>
+  calls.map(({ id, name, arguments: args }) => ({
+    id: form.id(id),
+    type: 'function',
+    function: { name, arguments: JSON.stringify(args) },
+  }))
+
+const citationsOf = ({ cited, text = '' }: Said) => {
+  const url_citation = { url: source.url, title: source.title, start_index: 0, end_index: text.length }
+  return cited ? { annotations: [{ type: 'url_citation', url_citation }] } : {}
+}
+
+function whole(said: Said, form: Form): object {
+  const calls = callsOf(said, form)
+  const message = {
+    role: 'assistant',
+    content: null,
+    ...form.content(said),
+    ...(calls.length > 0 && { tool_calls: calls }),
+    ...citationsOf(said),
+  }
+  const finish_reason = said.calls ? 'tool_calls' : 'stop'
+  return { ...named, object: 'chat.completion', choices: [{ index: 0, message, finish_reason }], usage }
+}
+
+function frames(said: Said, form: Form): string[] {
+  const chunk = (choices: object[], used: object | null = null) =>
+    frame({ ...named, object: 'chat.completion.chunk', choices, usage: used })
+  const delta = (words: object, finish_reason: string | null = null) =>
+    chunk([{ index: 0, delta: words, finish_reason }])
+  return [
+    delta({ role: 'assistant', content: '' }),
+    ...pieces(said.thought ?? '').map((thought) => delta(form.content({ thought }))),
+    ...pieces(said.text ?? '').map((text) => delta(form.content({ text }))),
+    ...(said.cited ? [delta(citationsOf(said))] : []),
+    ...callsOf(said, form).flatMap(({ function: { name, arguments: args }, ...call }, index) => [
+      delta({ tool_calls: [{ index, ...call, function: { name, arguments: '' } }] }),
+      ...pieces(args).map((piece) => delta({ tool_calls: [{ index, function: { arguments: piece } }] })),
+    ]),
+    delta({}, said.calls ? 'tool_calls' : 'stop'),
+    chunk([], usage),
+    'data: [DONE]\n\n',
+  ]
+}
+
+function readMessage({ role, content, tool_calls: calls = [], tool_call_id: id }: Body) {
+  const blocks: Body[] = Array.isArray(content) ? content : []
+  if (role === 'tool') return turn('user', { results: [{ id, text: wordsOf(content) }] })
+  return turn(role, {
+    text: spokenIn(content),
+    images: blocks.flatMap(({ image_url: image }) => (image ? pictureIn(image.url ?? image) : [])),
+    files: blocks.filter(({ type }) => type === 'file' || type === 'document_url').length,
+    calls: calls.map((call: Body) => ({
+      id: call.id,
+      name: call.function.name,
+      arguments: JSON.parse(call.function.arguments),
+    })),
+  })
+}
+
+const wire = {
+  isStream: (_path: string, { stream }: Body) => stream === true,
+  contentType: 'text/event-stream',
+  read: ({ messages, tools = [], response_format: format, web_search_options: search }: Body) => {
+    const isSystem = ({ role }: Body) => role === 'system' || role === 'developer'
+    return {
+      system: wordsOf(messages.filter(isSystem)),
+      tools: tools.map((tool: Body) => tool.function.name),
+      hasSchema: format?.type === 'json_schema',
+      searches: search !== undefined,
+      turns: joined(messages.filter((message: Body) => !isSystem(message)).map(readMessage)),
+    }
+  },
+  kept: (thought: string) => thought,
+}
+
+/** Chat completions of OpenAI; the model that thinks aloud is DeepSeek's. */
+export const chatWire: Wire = {
+  ...wire,
+  dialect: 'openai-chat',
+  slug: 'openai',
+  env: { OPENAI_API_KEY: 'sk-played', DEEPSEEK_API_KEY: 'sk-played' },
+  models: { plain: 'openai/gpt-4o-mini', thinker: 'deepseek/deepseek-v4-pro', searcher: 'openai/gpt-4o-mini' },
+  lacks: { search: true },
+  whole: (said) => whole(said, open),
+  frames: (said) => frames(said, open),
+}
+
+/** Mistral: thoughts are pieces of the content, and ids have nine characters. */
+export const mistralWire: Wire = {
+  ...wire,
+  dialect: 'mistral',
+  slug: 'mistral',
+  env: { MISTRAL_API_KEY: 'played' },
+  models: {
+    plain: 'mistral/mistral-medium-latest',
+    thinker: 'mistral/magistral-medium-latest',
+    searcher: 'mistral/mistral-medium-latest',
+  },
+  lacks: { search: true, citations: true },
+  whole: (said) => whole(said, mistral),
+  frames: (said) => frames(said, mistral),
+}

@@ -1,0 +1,361 @@
+import { awsEvent } from '../helpers/aws-frames.ts'
+import {
+  type Body,
+  counted,
+  frame,
+  joined,
+  pieces,
+  type Said,
+  sealOf,
+  source,
+  spokenIn,
+  turn,
+  type Wire,
+  wordsOf,
+} from './sdk-said.ts'
+
+// Gemini, Bedrock's Converse, Cohere and Ollama.
+
+const usageMetadata = {
+  promptTokenCount: counted.input,
+  candidatesTokenCount: counted.output,
+  totalTokenCount: counted.input + counted.output,
+}
+const chunk = (parts: object[], more: object = {}) => ({
+  candidates: [{ content: { parts, role: 'model' }, index: 0, ...more }],
+  usageMetadata,
+  modelVersion: 'gemini-3.5-flash',
+  responseId: 'mFNKaZ6UNKyMvdIP',
+})
+
+/** The seal of a thought stands on the first call, or on the text. */
+function partsOf({ thought, text, calls = [] }: Said): { [name: string]: unknown }[] {
+  const seal = thought === undefined ? {} : { thoughtSignature: sealOf(thought) }
+  return [
+    ...(thought === undefined ? [] : [{ text: thought, thought: true }]),
+    ...(text === undefined ? [] : [{ text, ...(calls.length === 0 && seal) }]),
+    ...calls.map(({ id, name, arguments: args }, index) => ({
+      functionCall: { id: `fc-${id}`, name, args },
+      ...(index === 0 && seal),
+    })),
+  ]
+}
+
+function grounding({ search, text = '', cited }: Said): object {
+  if (search === undefined) return {}
+  const segment = { startIndex: 0, endIndex: Buffer.byteLength(text), text }
+  return {
+    groundingMetadata: {
+      webSearchQueries: [search],
+      groundingChunks: [{ web: { uri: source.url, title: source.title } }],
+      groundingSupports: cited ? [{ segment, groundingChunkIndices: [0] }] : [],
+    },
+  }
+}
+
+/** Gemini API v1beta. */
+export const geminiWire: Wire = {
+  dialect: 'gemini',
+  slug: 'google',
+  env: { GEMINI_API_KEY: 'played' },
+  models: { plain: 'google/gemini-3.5-flash', thinker: 'google/gemini-3.5-flash', searcher: 'google/gemini-3.5-flash' },
+  lacks: {},
+  contentType: 'text/event-stream',
+  isStream: (path) => path.includes(':streamGenerateContent'),
+  whole: (said) => chunk(partsOf(said), { finishReason: 'STOP', ...grounding(said) }),
+  frames: (said) => [
+    ...partsOf(said).flatMap(({ text, ...part }) => {
+      if (typeof text !== 'string') return [frame(chunk([part]))]
+      const { thoughtSignature: _last, ...plain } = part
+      return pieces(text).map((piece) => frame(chunk([{ text: piece, ...plain }])))
+    }),
+    // The seal of a text comes after its last word.
+    frame(
+      chunk([{ text: '', ...(said.thought && !said.calls && { thoughtSignature: sealOf(said.thought) }) }], {
+        finishReason: 'STOP',
+        ...grounding(said),
+      }),
+    ),
+  ],
+  read: ({ systemInstruction, contents, tools = [], generationConfig: config }) => ({
+    system: wordsOf(systemInstruction?.parts ?? ''),
+    tools: tools.flatMap(({ functionDeclarations: declared = [] }: Body) => declared.map(({ name }: Body) => name)),
+    hasSchema: config?.responseJsonSchema !== undefined || config?.responseSchema !== undefined,
+    searches: tools.some(({ googleSearch }: Body) => googleSearch),
+    turns: joined(
+      contents.map(({ role, parts }: { role: string; parts: Body[] }) => {
+        const media = parts.flatMap(({ inlineData, fileData }) => inlineData ?? fileData ?? [])
+        return turn(role, {
+          text: spokenIn(parts),
+          images: media
+            .filter(({ mimeType }) => mimeType?.startsWith('image/'))
+            .map(({ data, fileUri }) => data ?? fileUri),
+          files: media.filter(({ mimeType }) => !mimeType?.startsWith('image/')).length,
+          calls: parts.flatMap(({ functionCall: call }) =>
+            call ? { id: call.id, name: call.name, arguments: call.args } : [],
+          ),
+          results: parts.flatMap(({ functionResponse: result }) =>
+            result ? { id: result.id, text: JSON.stringify(result.response) } : [],
+          ),
+        })
+      }),
+    ),
+  }),
+  kept: sealOf,
+}
+
+function converseBlocks({ thought, search, text, calls = [], cited }: Said): Body[] {
+  const found = { toolUseId: 's1', type: 'nova_grounding_result', status: 'success', content: [{ text: 'hidden' }] }
+  return [
+    ...(thought === undefined
+      ? []
+      : [{ reasoningContent: { reasoningText: { text: thought, signature: sealOf(thought) } } }]),
+    ...(search === undefined
+      ? []
+      : [
+          { toolUse: { toolUseId: 's1', name: 'nova_grounding', type: 'server_tool_use', input: { query: search } } },
+          { toolResult: found },
+        ]),
+    ...(text === undefined ? [] : [{ text }]),
+    ...(cited
+      ? [{ citationsContent: { citations: [{ location: { web: { url: source.url, domain: 'example.com' } } }] } }]
+      : []),
+    ...calls.map(({ id, name, arguments: input }) => ({ toolUse: { toolUseId: `tooluse_${id}`, name, input } })),
+  ]
+}
+
+const converseUsage = {
+  usage: { inputTokens: counted.input, outputTokens: counted.output, totalTokens: counted.input + counted.output },
+  metrics: { latencyMs: 900 },
+}
+
+/** The start of a block, where it has one, and its deltas. */
+function converseEvents(block: Body): { start?: object; deltas: object[] } {
+  if (block.text !== undefined) return { deltas: pieces(block.text).map((text) => ({ text })) }
+  if (block.reasoningContent) {
+    const { text, signature } = block.reasoningContent.reasoningText
+    const words = pieces(text).map((piece) => ({ reasoningContent: { text: piece } }))
+    return { deltas: [...words, { reasoningContent: { signature } }] }
+  }
+  if (block.toolUse) {
+    const { input, ...toolUse } = block.toolUse
+    return { start: { toolUse }, deltas: pieces(JSON.stringify(input)).map((piece) => ({ toolUse: { input: piece } })) }
+  }
+  if (block.toolResult) {
+    const { content, ...toolResult } = block.toolResult
+    return { start: { toolResult }, deltas: [{ toolResult: content }] }
+  }
+  return { deltas: block.citationsContent.citations.map((citation: object) => ({ citation })) }
+}
+
+/** Amazon Bedrock's Converse, in frames of the AWS event stream. */
+export const converseWire: Wire = {
+  dialect: 'bedrock-converse',
+  slug: 'bedrock',
+  env: { AWS_ACCESS_KEY_ID: 'AKIAPLAYED', AWS_SECRET_ACCESS_KEY: 'played', AWS_REGION: 'us-east-1' },
+  models: {
+    plain: 'bedrock/anthropic.claude-haiku-4-5-20251001-v1:0',
+    thinker: 'bedrock/anthropic.claude-opus-4-8',
+    searcher: 'bedrock/us.amazon.nova-2-lite-v1:0',
+  },
+  lacks: {},
+  contentType: 'application/vnd.amazon.eventstream',
+  isStream: (path) => path.endsWith('/converse-stream'),
+  whole: (said) => ({
+    output: { message: { role: 'assistant', content: converseBlocks(said) } },
+    stopReason: said.calls ? 'tool_use' : 'end_turn',
+    ...converseUsage,
+  }),
+  frames: (said) => [
+    awsEvent('messageStart', { role: 'assistant' }),
+    ...converseBlocks(said).flatMap((block, contentBlockIndex) => {
+      const { start, deltas } = converseEvents(block)
+      return [
+        ...(start ? [awsEvent('contentBlockStart', { contentBlockIndex, start })] : []),
+        ...deltas.map((delta) => awsEvent('contentBlockDelta', { contentBlockIndex, delta })),
+        awsEvent('contentBlockStop', { contentBlockIndex }),
+      ]
+    }),
+    awsEvent('messageStop', { stopReason: said.calls ? 'tool_use' : 'end_turn' }),
+    awsEvent('metadata', converseUsage),
+  ],
+  read: ({ system = [], messages, toolConfig, outputConfig }) => ({
+    system: wordsOf(system),
+    tools: (toolConfig?.tools ?? []).flatMap(({ toolSpec }: Body) => toolSpec?.name ?? []),
+    hasSchema: outputConfig?.textFormat?.type === 'json_schema',
+    searches: (toolConfig?.tools ?? []).some(({ systemTool }: Body) => systemTool),
+    turns: joined(
+      messages.map(({ role, content }: { role: string; content: Body[] }) =>
+        turn(role, {
+          text: spokenIn(content),
+          images: content.flatMap(({ image }) => image?.source.bytes ?? []),
+          files: content.filter(({ document }) => document).length,
+          calls: content.flatMap(({ toolUse: call }) =>
+            call ? { id: call.toolUseId, name: call.name, arguments: call.input } : [],
+          ),
+          results: content.flatMap(({ toolResult: result }) =>
+            result ? { id: result.toolUseId, text: wordsOf(result.content) } : [],
+          ),
+        }),
+      ),
+    ),
+  }),
+  kept: sealOf,
+}
+
+const cohereUsage = { billed_units: { input_tokens: counted.input, output_tokens: counted.output } }
+const cohereCalls = ({ calls = [] }: Said) =>
+  calls.map(({ id, name, arguments: args }) => ({
+    id: `${name}_${id}`,
+    type: 'function',
+    function: { name, arguments: JSON.stringify(args) },
+  }))
+const cohereCitations = ({ cited, thought, text = '' }: Said) => {
+  const document = { id: 'doc:0', title: source.title, url: source.url }
+  const content_index = thought === undefined ? 0 : 1
+  const sources = [{ type: 'document', id: 'doc:0', document }]
+  return cited ? [{ start: 0, end: text.length, text, sources, type: 'TEXT_CONTENT', content_index }] : []
+}
+const cohereContent = ({ thought, text }: Said): { type: 'thinking' | 'text'; words: string }[] => [
+  ...(thought === undefined ? [] : [{ type: 'thinking' as const, words: thought }]),
+  ...(text === undefined ? [] : [{ type: 'text' as const, words: text }]),
+]
+
+function cohereFrames(said: Said): string[] {
+  const told = (type: string, more: object) => frame({ type, ...more }, type)
+  const inMessage = (type: string, index: number, members: object) => told(type, { index, delta: { message: members } })
+  return [
+    told('message-start', { id: 'c14c80c3', delta: { message: { role: 'assistant', content: [], tool_calls: [] } } }),
+    ...cohereContent(said).flatMap(({ type, words }, index) => [
+      inMessage('content-start', index, { content: { type, [type]: '' } }),
+      ...pieces(words).map((piece) => inMessage('content-delta', index, { content: { [type]: piece } })),
+      inMessage('content-end', index, {}),
+    ]),
+    ...cohereCitations(said).flatMap((citations, index) => [
+      inMessage('citation-start', index, { citations }),
+      told('citation-end', { index }),
+    ]),
+    ...cohereCalls(said).flatMap(({ function: { name, arguments: args }, ...call }, index) => [
+      inMessage('tool-call-start', index, { tool_calls: { ...call, function: { name, arguments: '' } } }),
+      ...pieces(args).map((piece) =>
+        inMessage('tool-call-delta', index, { tool_calls: { function: { arguments: piece } } }),
+      ),
+      told('tool-call-end', { index }),
+    ]),
+    told('message-end', { delta: { finish_reason: said.calls ? 'TOOL_CALL' : 'COMPLETE', usage: cohereUsage } }),
+    'data: [DONE]\n\n',
+  ]
+}
+
+function readCohere({ role, content, tool_plan: plan, tool_calls: calls = [], tool_call_id: id }: Body) {
+  const blocks: Body[] = Array.isArray(content) ? content : []
+  if (role === 'tool') return turn('user', { results: [{ id, text: wordsOf(content?.[0]?.document ?? content) }] })
+  return turn(role, {
+    text: (plan ?? '') + spokenIn(content),
+    images: blocks.flatMap(({ image_url: image }) => (image ? image.url.replace(/^data:[^,]*,/, '') : [])),
+    calls: calls.map((call: Body) => ({
+      id: call.id,
+      name: call.function.name,
+      arguments: JSON.parse(call.function.arguments),
+    })),
+  })
+}
+
+/** Cohere's chat, version 2. */
+export const cohereWire: Wire = {
+  dialect: 'cohere-v2',
+  slug: 'cohere',
+  env: { COHERE_API_KEY: 'played' },
+  models: {
+    plain: 'cohere/command-a-03-2025',
+    thinker: 'cohere/command-a-reasoning-08-2025',
+    searcher: 'cohere/command-a-03-2025',
+    seer: 'cohere/command-a-vision-07-2025',
+  },
+  lacks: { search: true, file: true },
+  contentType: 'text/event-stream',
+  isStream: (_path, { stream }) => stream === true,
+  whole: (said) => {
+    const content = cohereContent(said).map(({ type, words }) => ({ type, [type]: words }))
+    const [calls, citations] = [cohereCalls(said), cohereCitations(said)]
+    return {
+      id: 'c14c80c3',
+      message: {
+        role: 'assistant',
+        ...(content.length > 0 && { content }),
+        ...(calls.length > 0 && { tool_calls: calls }),
+        ...(citations.length > 0 && { citations }),
+      },
+      finish_reason: said.calls ? 'TOOL_CALL' : 'COMPLETE',
+      usage: cohereUsage,
+    }
+  },
+  frames: cohereFrames,
+  read: ({ messages, tools = [], response_format: format }) => {
+    const isSystem = ({ role }: Body) => role === 'system'
+    return {
+      system: wordsOf(messages.filter(isSystem)),
+      tools: tools.map((tool: Body) => tool.function.name),
+      hasSchema: format?.json_schema !== undefined,
+      searches: false,
+      turns: joined(messages.filter((message: Body) => !isSystem(message)).map(readCohere)),
+    }
+  },
+  kept: (thought) => thought,
+}
+
+const ollamaLine = (message: object, more: object = { done: false }) => ({
+  model: 'qwen3',
+  created_at: '2026-11-21T10:00:00.000Z',
+  message: { role: 'assistant', content: '', ...message },
+  ...more,
+})
+const ollamaEnd = { done: true, done_reason: 'stop', prompt_eval_count: counted.input, eval_count: counted.output }
+const ollamaCalls = ({ calls = [] }: Said) =>
+  calls.map(({ id, name, arguments: args }) => ({ id: `call_${id}`, function: { name, arguments: args } }))
+
+/** Ollama's own API: a line of JSON for every piece. */
+export const ollamaWire: Wire = {
+  dialect: 'ollama',
+  slug: 'ollama',
+  env: {},
+  models: { plain: 'ollama/qwen3', thinker: 'ollama/qwen3', searcher: 'ollama/qwen3' },
+  lacks: { search: true, file: true, citations: true },
+  contentType: 'application/x-ndjson',
+  isStream: (_path, { stream }) => stream !== false,
+  whole: (said) => {
+    const calls = ollamaCalls(said)
+    const message = { thinking: said.thought, content: said.text ?? '', ...(calls.length > 0 && { tool_calls: calls }) }
+    return ollamaLine(message, ollamaEnd)
+  },
+  frames: (said) =>
+    [
+      ...pieces(said.thought ?? '').map((thinking) => ollamaLine({ thinking })),
+      ...pieces(said.text ?? '').map((content) => ollamaLine({ content })),
+      ...ollamaCalls(said).map((call) => ollamaLine({ tool_calls: [call] })),
+      ollamaLine({}, ollamaEnd),
+    ].map((line) => `${JSON.stringify(line)}\n`),
+  read: ({ messages, tools = [], format }) => {
+    const isSystem = ({ role }: Body) => role === 'system'
+    return {
+      system: wordsOf(messages.filter(isSystem)),
+      tools: tools.map((tool: Body) => tool.function.name),
+      hasSchema: typeof format === 'object',
+      searches: false,
+      turns: joined(
+        messages
+          .filter((message: Body) => !isSystem(message))
+          .map(({ role, content, images, tool_calls: calls = [], tool_call_id: id }: Body) =>
+            role === 'tool'
+              ? turn('user', { results: [{ id, text: content }] })
+              : turn(role, {
+                  text: content,
+                  images: images ?? [],
+                  calls: calls.map((call: Body) => ({ id: call.id, ...call.function })),
+                }),
+          ),
+      ),
+    }
+  },
+  kept: (thought) => thought,
+}

@@ -1,0 +1,325 @@
+import {
+  type Body,
+  counted,
+  frame,
+  joined,
+  pictureIn,
+  pieces,
+  type Said,
+  sealOf,
+  source,
+  spokenIn,
+  turn,
+  type Wire,
+  wordsOf,
+} from './sdk-said.ts'
+
+// Anthropic's Messages and OpenAI's Responses.
+
+type Block = { type: string; [member: string]: unknown }
+
+function blocksOf({ thought, search, text, calls = [], cited }: Said): Block[] {
+  const citation = {
+    type: 'web_search_result_location',
+    url: source.url,
+    title: source.title,
+    cited_text: source.quote,
+    encrypted_index: 'aW5kZXg=',
+  }
+  const page = {
+    type: 'web_search_result',
+    url: source.url,
+    title: source.title,
+    encrypted_content: 'cGFnZQ==',
+    page_age: null,
+  }
+  return [
+    ...(thought === undefined ? [] : [{ type: 'thinking', thinking: thought, signature: sealOf(thought) }]),
+    ...(search === undefined
+      ? []
+      : [
+          { type: 'server_tool_use', id: 'srvtoolu_1', name: 'web_search', input: { query: search } },
+          { type: 'web_search_tool_result', tool_use_id: 'srvtoolu_1', content: [page] },
+        ]),
+    ...(text === undefined ? [] : [{ type: 'text', text, ...(cited && { citations: [citation] }) }]),
+    ...calls.map(({ id, name, arguments: input }) => ({ type: 'tool_use', id: `toolu_${id}`, name, input })),
+  ]
+}
+
+const message = {
+  id: 'msg_01XFDUDYJgAACzvnptvVoYEL',
+  type: 'message',
+  role: 'assistant',
+  model: 'played-model',
+  stop_sequence: null,
+}
+const inputOnly = { input_tokens: counted.input, cache_creation_input_tokens: 0, cache_read_input_tokens: 0 }
+const stopOf = ({ calls }: Said) => (calls ? 'tool_use' : 'end_turn')
+
+const openings: { [type: string]: (block: Body) => [object, object[]] } = {
+  text: ({ text, citations = [] }) => [
+    { type: 'text', text: '' },
+    [
+      ...pieces(text).map((piece) => ({ type: 'text_delta', text: piece })),
+      ...citations.map((citation: object) => ({ type: 'citations_delta', citation })),
+    ],
+  ],
+  thinking: ({ thinking, signature }) => [
+    { type: 'thinking', thinking: '', signature: '' },
+    [
+      ...pieces(thinking).map((piece) => ({ type: 'thinking_delta', thinking: piece })),
+      { type: 'signature_delta', signature },
+    ],
+  ],
+  tool_use: ({ input, ...block }) => [
+    { ...block, input: {} },
+    ['', ...pieces(JSON.stringify(input))].map((partial_json) => ({ type: 'input_json_delta', partial_json })),
+  ],
+}
+
+function messageFrames(said: Said): string[] {
+  const told = (event: { type: string; [member: string]: unknown }) => frame(event, event.type)
+  return [
+    told({
+      type: 'message_start',
+      message: { ...message, content: [], stop_reason: null, usage: { ...inputOnly, output_tokens: 1 } },
+    }),
+    told({ type: 'ping' }),
+    ...blocksOf(said).flatMap((block, index) => {
+      const [content_block, deltas] = openings[block.type]?.(block) ?? [block, []]
+      return [
+        told({ type: 'content_block_start', index, content_block }),
+        ...deltas.map((delta) => told({ type: 'content_block_delta', index, delta })),
+        told({ type: 'content_block_stop', index }),
+      ]
+    }),
+    told({
+      type: 'message_delta',
+      delta: { stop_reason: stopOf(said), stop_sequence: null },
+      usage: { output_tokens: counted.output },
+    }),
+    told({ type: 'message_stop' }),
+  ]
+}
+
+/** Anthropic Messages, version 2023-06-01. */
+export const messagesWire: Wire = {
+  dialect: 'anthropic-messages',
+  slug: 'anthropic',
+  env: { ANTHROPIC_API_KEY: 'sk-played' },
+  models: {
+    plain: 'anthropic/claude-haiku-4-5',
+    thinker: 'anthropic/claude-opus-4-8',
+    searcher: 'anthropic/claude-haiku-4-5',
+  },
+  lacks: {},
+  contentType: 'text/event-stream',
+  isStream: (_path, { stream }) => stream === true,
+  whole: (said) => ({
+    ...message,
+    content: blocksOf(said),
+    stop_reason: stopOf(said),
+    usage: { ...inputOnly, output_tokens: counted.output },
+  }),
+  frames: messageFrames,
+  read: ({ system, messages, tools = [], output_config: output, output_format: format }) => ({
+    system: wordsOf(system ?? ''),
+    tools: tools.filter(({ input_schema: schema }: Body) => schema).map(({ name }: Body) => name),
+    hasSchema: (output?.format ?? format)?.type === 'json_schema',
+    searches: tools.some(({ type }: Body) => String(type).startsWith('web_search')),
+    turns: joined(
+      messages.map(({ role, content }: Body) => {
+        const blocks: Body[] = typeof content === 'string' ? [{ type: 'text', text: content }] : content
+        const of = (type: string) => blocks.filter((block) => block.type === type)
+        return turn(role, {
+          text: spokenIn(of('text')),
+          images: of('image').map(({ source: { data, url } }) => data ?? url),
+          files: of('document').length,
+          calls: of('tool_use').map(({ id, name, input }) => ({ id, name, arguments: input })),
+          results: of('tool_result').map((result) => ({ id: result.tool_use_id, text: wordsOf(result.content) })),
+        })
+      }),
+    ),
+  }),
+  kept: sealOf,
+}
+
+function itemsOf({ thought, search, text, calls = [], cited }: Said): Block[] {
+  const annotation = {
+    type: 'url_citation',
+    url: source.url,
+    title: source.title,
+    start_index: 0,
+    end_index: text?.length,
+  }
+  const content = [{ type: 'output_text', text, annotations: cited ? [annotation] : [], logprobs: [] }]
+  return [
+    ...(thought === undefined
+      ? []
+      : [
+          {
+            id: 'rs_1',
+            type: 'reasoning',
+            summary: [{ type: 'summary_text', text: thought }],
+            encrypted_content: sealOf(thought),
+          },
+        ]),
+    ...(search === undefined
+      ? []
+      : [
+          {
+            id: 'ws_1',
+            type: 'web_search_call',
+            status: 'completed',
+            action: { type: 'search', query: search, queries: [search] },
+          },
+        ]),
+    ...(text === undefined ? [] : [{ id: 'msg_1', type: 'message', status: 'completed', role: 'assistant', content }]),
+    ...calls.map(({ id, name, arguments: args }) => ({
+      id: `fc_${id}`,
+      type: 'function_call',
+      status: 'completed',
+      call_id: `call_${id}`,
+      name,
+      arguments: JSON.stringify(args),
+    })),
+  ]
+}
+
+const response = {
+  id: 'resp_0123456789abcdef',
+  object: 'response',
+  created_at: 1_795_219_200,
+  model: 'played-model',
+  error: null,
+  incomplete_details: null,
+  instructions: null,
+  metadata: {},
+  parallel_tool_calls: true,
+  tool_choice: 'auto',
+  tools: [],
+  temperature: 1,
+  top_p: 1,
+}
+const usage = {
+  input_tokens: counted.input,
+  input_tokens_details: { cached_tokens: 0 },
+  output_tokens: counted.output,
+  output_tokens_details: { reasoning_tokens: 0 },
+  total_tokens: counted.input + counted.output,
+}
+const responseOf = (said: Said) => ({ ...response, status: 'completed', output: itemsOf(said), usage })
+
+/** How an item begins, and the events that fill it. */
+const growing: { [type: string]: (item: Body, at: object) => [object, [string, object][]] } = {
+  message: (item, at) => {
+    const [part] = item.content
+    const place = { ...at, content_index: 0 }
+    return [
+      { ...item, status: 'in_progress', content: [] },
+      [
+        ['content_part.added', { ...place, part: { ...part, text: '', annotations: [] } }],
+        ...pieces(part.text).map((delta): [string, object] => ['output_text.delta', { ...place, delta, logprobs: [] }]),
+        ...part.annotations.map((annotation: object, annotation_index: number) => [
+          'output_text.annotation.added',
+          { ...place, annotation_index, annotation },
+        ]),
+        ['output_text.done', { ...place, text: part.text, logprobs: [] }],
+        ['content_part.done', { ...place, part }],
+      ],
+    ]
+  },
+  reasoning: (item, at) => {
+    const [part] = item.summary
+    const place = { ...at, summary_index: 0 }
+    return [
+      { ...item, summary: [], encrypted_content: '' },
+      [
+        ['reasoning_summary_part.added', { ...place, part: { type: 'summary_text', text: '' } }],
+        ...pieces(part.text).map((delta): [string, object] => ['reasoning_summary_text.delta', { ...place, delta }]),
+        ['reasoning_summary_text.done', { ...place, text: part.text }],
+        ['reasoning_summary_part.done', { ...place, part }],
+      ],
+    ]
+  },
+  function_call: (item, at) => [
+    { ...item, status: 'in_progress', arguments: '' },
+    [
+      ...pieces(item.arguments).map((delta): [string, object] => ['function_call_arguments.delta', { ...at, delta }]),
+      ['function_call_arguments.done', { ...at, name: item.name, arguments: item.arguments }],
+    ],
+  ],
+  web_search_call: ({ action: _unknown, ...item }, at) => [
+    { ...item, status: 'in_progress' },
+    [
+      ['web_search_call.in_progress', at],
+      ['web_search_call.searching', at],
+      ['web_search_call.completed', at],
+    ],
+  ],
+}
+
+function responseFrames(said: Said): string[] {
+  let sequence_number = 0
+  const told = (name: string, members: object) =>
+    frame({ type: `response.${name}`, sequence_number: sequence_number++, ...members }, `response.${name}`)
+  const begun = { ...response, status: 'in_progress', output: [], usage: null }
+  return [
+    told('created', { response: begun }),
+    told('in_progress', { response: begun }),
+    ...itemsOf(said).flatMap((item, output_index) => {
+      const [empty, events] = growing[item.type]?.(item, { item_id: item.id, output_index }) ?? [item, []]
+      return [
+        told('output_item.added', { output_index, item: empty }),
+        ...events.map(([name, members]) => told(name, members)),
+        told('output_item.done', { output_index, item }),
+      ]
+    }),
+    told('completed', { response: responseOf(said) }),
+  ]
+}
+
+function readItem(item: Body) {
+  if (item.type === 'function_call') {
+    return turn('assistant', { calls: [{ id: item.call_id, name: item.name, arguments: JSON.parse(item.arguments) }] })
+  }
+  if (item.type === 'function_call_output') {
+    return turn('user', { results: [{ id: item.call_id, text: wordsOf(item.output) }] })
+  }
+  if (item.role === undefined) return turn('assistant', {})
+  const blocks: Body[] = Array.isArray(item.content) ? item.content : []
+  return turn(item.role, {
+    text: spokenIn(item.content),
+    images: blocks.flatMap((block) => (block.type === 'input_image' ? pictureIn(block.image_url) : [])),
+    files: blocks.filter(({ type }) => type === 'input_file').length,
+  })
+}
+
+/** OpenAI's Responses API. */
+export const responsesWire: Wire = {
+  dialect: 'openai-responses',
+  slug: 'openai-responses',
+  env: { OPENAI_API_KEY: 'sk-played' },
+  models: {
+    plain: 'openai-responses/gpt-4.1',
+    thinker: 'openai-responses/gpt-5.2',
+    searcher: 'openai-responses/gpt-5.2',
+  },
+  lacks: {},
+  contentType: 'text/event-stream',
+  isStream: (_path, { stream }) => stream === true,
+  whole: responseOf,
+  frames: responseFrames,
+  read: ({ instructions, input, tools = [], text }) => {
+    const items: Body[] = typeof input === 'string' ? [{ role: 'user', content: input }] : input
+    const isSystem = ({ role }: Body) => role === 'system' || role === 'developer'
+    return {
+      system: wordsOf([instructions ?? '', ...items.filter(isSystem)]),
+      tools: tools.flatMap(({ type, name }: Body) => (type === 'function' ? name : [])),
+      hasSchema: text?.format?.type === 'json_schema',
+      searches: tools.some(({ type }: Body) => String(type).startsWith('web_search')),
+      turns: joined(items.filter((item) => !isSystem(item)).map(readItem)),
+    }
+  },
+  kept: sealOf,
+}
