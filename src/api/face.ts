@@ -18,8 +18,12 @@ export type Face = {
   /** The reply of a provider of the same format with the model that served and the cost; the rest is untouched. */
   editReply(body: JsonObject, facts: ReplyFacts): JsonObject
   openStream(request: NeutralRequest, facts: { model: string; id: string }): StreamWriter
-  /** The body of an HTTP error. */
-  writeError(error: RouterError): JsonObject
+  /** The body of an HTTP error; `id` is that of the request. */
+  writeError(error: RouterError, id?: string): JsonObject
+  /** Request headers for a provider of the same format: the client's value goes before a manifest's, or is joined to it. */
+  passHeaders?: { readonly [name: string]: 'before' | 'joined' }
+  /** What keeps a silent stream alive, once something has been said: a comment where this is missing. */
+  keepAlive?: string
 }
 
 /**

@@ -1,7 +1,9 @@
 import { isObject, type Json, type JsonObject } from '../../core/json.ts'
-import type { CacheHint, Citation, MediaPart, Part, TextPart, ToolResultPart } from '../../core/parts.ts'
+import type { CacheHint, Citation, MediaPart, Part, SearchPart, TextPart, ToolResultPart } from '../../core/parts.ts'
 import { defined, filledText, flag, list, object, optional, refuse, required, text } from '../check.ts'
 import { readSeal, type Sealed } from '../seal.ts'
+import { readCallId } from './call-id.ts'
+import { readAsking, readResults } from './searches.ts'
 
 /** The content of a message or tool result: a text, or blocks. Throws RouterError 400 that names the block. */
 export function readContent(content: Json | undefined, path: string, names: ReadonlyMap<string, string>): Part[] {
@@ -13,7 +15,8 @@ export function readContent(content: Json | undefined, path: string, names: Read
   for (const [index, block] of given.entries()) {
     const read = readBlock(object(block, `${path}[${index}]`), `${path}[${index}]`, names)
     for (const part of read) {
-      if ('seal' in part) seals.push(part.seal)
+      if ('seal' in part && part.seal.text === -1) parts.push(emptyText(part.seal))
+      else if ('seal' in part) seals.push(part.seal)
       else if (part.type === 'search') joinSearch(parts, part)
       else parts.push(part)
     }
@@ -32,7 +35,7 @@ const readers: { readonly [type: string]: Reader } = {
   tool_use: (block, path) => [
     {
       type: 'tool_call',
-      id: required(block.id, `${path}.id`, 'the id of the call', filledText),
+      id: readCallId(required(block.id, `${path}.id`, 'the id of the call', filledText)),
       name: required(block.name, `${path}.name`, 'the name of a tool', filledText),
       arguments: JSON.stringify(required(block.input ?? {}, `${path}.input`, 'an object', object)),
       ...cacheOf(block),
@@ -41,10 +44,9 @@ const readers: { readonly [type: string]: Reader } = {
   tool_result: (block, path, names) => [readToolResult(block, path, names)],
   thinking: (block, path) => readThinking(block, path),
   redacted_thinking: (block) => readRedacted(block),
-  server_tool_use: (block) => readServerTool(block),
-  web_search_tool_result: (block) => [
-    { type: 'search', ...ids(block.tool_use_id), results: block.content ?? [], status: 'completed' },
-  ],
+  server_tool_use: (block) =>
+    block.name === 'web_search' ? [readAsking(block.id, block.input)] : [{ type: 'opaque', body: block }],
+  web_search_tool_result: (block) => [readResults(block.tool_use_id, block.content)],
 }
 
 function readBlock(block: JsonObject, path: string, names: ReadonlyMap<string, string>): Read {
@@ -65,7 +67,7 @@ function readText(block: JsonObject, path: string): TextPart {
 }
 
 function readCitation({ url, title, cited_text, document_title }: JsonObject): Citation {
-  const word = (value: Json | undefined) => (typeof value === 'string' ? value : undefined)
+  const word = (value: Json | undefined) => (typeof value === 'string' && value !== '' ? value : undefined)
   return defined({ url: word(url), title: word(title) ?? word(document_title), cited_text: word(cited_text) })
 }
 
@@ -104,7 +106,7 @@ function readSearchResult(block: JsonObject, path: string): Part[] {
 }
 
 function readToolResult(block: JsonObject, path: string, names: ReadonlyMap<string, string>): ToolResultPart {
-  const id = required(block.tool_use_id, `${path}.tool_use_id`, 'the id of a call', filledText)
+  const id = readCallId(required(block.tool_use_id, `${path}.tool_use_id`, 'the id of a call', filledText))
   const name = names.get(id)
   const isError = optional(block.is_error, `${path}.is_error`, flag)
   const empty = block.content === undefined || block.content === null
@@ -123,6 +125,7 @@ function readThinking(block: JsonObject, path: string): Read {
   const sealed = readSeal(block.signature)
   if (sealed) {
     const { call: _call, text: _text, body: _body, ...seals } = sealed
+    if (seals.summary === '') return [{ type: 'reasoning', ...seals, summary: words }]
     return [{ type: 'reasoning', ...(words && { text: words }), ...seals }]
   }
   const signature = typeof block.signature === 'string' && block.signature !== '' ? block.signature : undefined
@@ -137,26 +140,17 @@ function readRedacted({ data }: JsonObject): Read {
   return call !== undefined || of !== undefined ? [{ seal: sealed }] : [{ type: 'reasoning', ...seals }]
 }
 
-function readServerTool(block: JsonObject): Read {
-  if (block.name !== 'web_search') return [{ type: 'opaque', body: block }]
-  const query = isObject(block.input) && typeof block.input.query === 'string' ? block.input.query : undefined
-  return [{ type: 'search', ...ids(block.id), ...(query !== undefined && { query }) }]
-}
-
-function ids(id: Json | undefined): { id?: string } {
-  return typeof id === 'string' ? { id } : {}
-}
-
-/** The search and its results are two blocks and one part. */
-function joinSearch(parts: Part[], part: Part & { type: 'search' }): void {
-  const same = parts.find((one) => one.type === 'search' && one.id !== undefined && one.id === part.id)
+/** The search and its results are two blocks and one part; some makers give no ids. */
+function joinSearch(parts: Part[], part: SearchPart): void {
+  const same = parts.find((one) => one.type === 'search' && one.status === undefined && one.id === part.id)
   if (same) Object.assign(same, part)
   else parts.push(part)
 }
 
 /** Seals that travelled in blocks of their own, put back on the calls and texts they belong to. */
 function withSeals(parts: Part[], seals: readonly Sealed[]): Part[] {
-  const texts = parts.filter((part) => part.type === 'text')
+  // A text without words has no block of its own to be counted.
+  const texts = parts.filter((part) => part.type === 'text' && (part.text !== '' || part.citations))
   return parts.map((part) => {
     const found = seals.find(({ call, text: of }) => {
       return part.type === 'tool_call' ? call === part.id : part.type === 'text' && of === texts.indexOf(part)
@@ -164,6 +158,11 @@ function withSeals(parts: Part[], seals: readonly Sealed[]): Part[] {
     if (!found) return part
     return { ...part, ...defined({ signature: found.signature, by: found.by }) } as Part
   })
+}
+
+/** A text that was nothing but its seal. */
+function emptyText({ signature, by }: Sealed): TextPart {
+  return { type: 'text', text: '', ...defined({ signature, by }) }
 }
 
 function cacheOf({ cache_control: control }: JsonObject): { cache?: CacheHint } {

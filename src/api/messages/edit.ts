@@ -2,6 +2,7 @@ import { isObject, type Json, type JsonObject } from '../../core/json.ts'
 import type { Face, ReplyFacts } from '../face.ts'
 import { isSealed } from '../seal.ts'
 import { wireNames } from './fields.ts'
+import { isSealedSearch } from './searches.ts'
 
 /**
  * The client's body for a provider of this format: its model id, without dropped fields, and without what this router
@@ -11,7 +12,7 @@ export const editRequest: Face['editRequest'] = (body, { model, stream, dropped 
   const edited: JsonObject = { ...body, model }
   if (stream) edited.stream = true
   for (const field of dropped) for (const name of wireNames(field)) delete edited[name]
-  if (Array.isArray(edited.messages)) edited.messages = edited.messages.map(withoutForeign)
+  if (Array.isArray(edited.messages)) edited.messages = edited.messages.flatMap(withoutForeign)
   return edited
 }
 
@@ -21,12 +22,16 @@ export function editReply(body: JsonObject, { model, costUsd }: ReplyFacts): Jso
   return { ...body, model, usage: costUsd === undefined ? usage : { ...usage, cost: costUsd } }
 }
 
-function withoutForeign(message: Json): Json {
-  if (!isObject(message) || !Array.isArray(message.content)) return message
-  if (!message.content.some(isForeign)) return message
-  return { ...message, content: message.content.filter((block) => !isForeign(block)) }
+/** What this router sealed for other makers means nothing to this one; a message of nothing else goes with it. */
+function withoutForeign(message: Json): Json[] {
+  if (!isObject(message) || !Array.isArray(message.content)) return [message]
+  const left = message.content.filter((block) => !isForeign(block))
+  if (left.length === message.content.length) return [message]
+  return left.length === 0 ? [] : [{ ...message, content: left }]
 }
 
 function isForeign(block: Json): boolean {
-  return isObject(block) && (isSealed(block.signature) || isSealed(block.data))
+  if (!isObject(block)) return false
+  if (isSealed(block.signature) || isSealed(block.data)) return true
+  return isSealedSearch(block.type === 'server_tool_use' ? block.id : block.tool_use_id)
 }

@@ -15,4 +15,6 @@ export const messages: Face = {
   editReply,
   openStream,
   writeError,
+  passHeaders: { 'anthropic-version': 'before', 'anthropic-beta': 'joined' },
+  keepAlive: 'event: ping\ndata: {"type":"ping"}\n\n',
 }

@@ -6,7 +6,9 @@ import { type Sealed, writeSeal } from '../seal.ts'
 export function reasoningBlock(part: ReasoningPart): JsonObject {
   const { text, summary, by, signature, encrypted, id } = part
   const words = text ?? summary ?? ''
-  const kept = writeSeal({ by, signature, encrypted, id, ...(text !== undefined && { summary }) } as Sealed) ?? ''
+  // Words that are the summary themselves are told apart from others by an empty one in the seal.
+  const told = text === undefined && words !== '' ? '' : summary
+  const kept = writeSeal({ by, signature, encrypted, id, summary: told } as Sealed) ?? ''
   return words === '' && signature === undefined
     ? { type: 'redacted_thinking', data: kept }
     : { type: 'thinking', thinking: words, signature: kept }

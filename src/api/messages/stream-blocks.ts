@@ -1,27 +1,29 @@
 import type { StreamEvent } from '../../core/events.ts'
 import type { JsonObject } from '../../core/json.ts'
-import type { ReasoningPart, ToolCallPart } from '../../core/parts.ts'
-import { reasoningBlock } from './reasoning.ts'
-import { blocksOf, callSeal, citationOf, messageId, stopOf, textSeal, writeUsage } from './write.ts'
+import type { Part } from '../../core/parts.ts'
+import { named } from './named.ts'
+import { OpenBlock } from './open-block.ts'
+import { messageId, sealsOf, stopOf, wholeBlocks, writeUsage } from './write.ts'
 
 type Told<Type extends StreamEvent['type']> = StreamEvent & { type: Type }
+type OfPart = Told<'open' | 'delta' | 'citation' | 'close'>
 
-/** One event of this API as the text of a server-sent event. */
-export function named(event: JsonObject): string {
-  return `event: ${event.type}\ndata: ${JSON.stringify(event)}\n\n`
-}
-
-/** Parts as blocks: numbered from 0, one open at a time; what comes for a later one waits until the open one ends. */
+/** Parts as blocks: numbered from 0, one open at a time; what comes for a later part waits until the open one ends. */
 export class Blocks {
-  /** Why the message ended: `{stop_reason, stop_sequence}`. */
-  ending: JsonObject = { stop_reason: 'end_turn', stop_sequence: null }
+  /** Why the message ended: `{stop_reason, stop_sequence, stop_details}`. */
+  ending: JsonObject = stopOf({ finish: 'stop', parts: [] })
   readonly #model: string
+  readonly #refusals: Part[] = []
+  /** The part that is being written. */
+  #live: OpenBlock | undefined
+  readonly #done = new Set<number>()
+  #held: OfPart[] = []
+  /** Whether parts have been told in turns. */
+  #inTurns = false
+  /** Parts that have been written without a seal: it may still come. */
+  readonly #unsealed: { part: Part; position: number }[] = []
   #next = 0
   #texts = 0
-  /** The part whose block is open, and the start of its deltas. */
-  #open: { index: number; head: string } | undefined
-  /** Calls that opened while another was still being written: told whole at the end. */
-  readonly #waiting = new Map<number, ToolCallPart>()
 
   constructor(model: string) {
     this.#model = model
@@ -31,12 +33,9 @@ export class Blocks {
   write(events: readonly StreamEvent[]): string {
     let text = ''
     for (const event of events) {
-      if (event.type === 'delta') text += this.#delta(event)
-      else if (event.type === 'start') text += this.#start(event)
-      else if (event.type === 'open') text += this.#begin(event)
-      else if (event.type === 'citation') text += this.#citation(event)
-      else if (event.type === 'close') text += this.#close(event)
+      if (event.type === 'start') text += this.#start(event)
       else if (event.type === 'finish') text += this.#finish(event)
+      else if (event.type !== 'usage' && event.type !== 'logprobs') text += this.#take(event)
     }
     return text
   }
@@ -48,123 +47,99 @@ export class Blocks {
       role: 'assistant',
       model: this.#model,
       content: [],
+      container: null,
+      diagnostics: null,
       stop_reason: null,
       stop_sequence: null,
+      stop_details: null,
       usage: writeUsage({}, undefined),
     }
     return `${named({ type: 'message_start', message })}event: ping\ndata: {"type":"ping"}\n\n`
   }
 
-  /** Blocks that grow are opened here; whole ones are written when they close. */
-  #begin({ index, part }: Told<'open'>): string {
-    if (part.type === 'text' || part.type === 'refusal') {
-      return this.#openBlock(index, { type: 'text', text: '', citations: null }, '"type":"text_delta","text":')
-    }
-    if (part.type !== 'tool_call') return ''
-    // A call that takes turns with the one before it waits: blocks must not interleave.
-    if (this.#open) {
-      this.#waiting.set(index, part)
+  #take(event: OfPart): string {
+    const { index } = event
+    if (this.#live && this.#live.index !== index) {
+      if (this.#live.mayEnd(event, this.#inTurns)) return this.#end(this.#live) + this.#release() + this.#take(event)
+      this.#held.push(event)
+      this.#inTurns = true
       return ''
     }
-    const block = { type: 'tool_use', id: part.id, name: part.name, input: {} }
-    return this.#openBlock(index, block, '"type":"input_json_delta","partial_json":')
-  }
-
-  #delta({ index, part, text, summary, arguments: fragment }: Told<'delta'>): string {
-    if (part === 'reasoning' && this.#open?.index !== index) {
-      const block = { type: 'thinking', thinking: '', signature: '' }
-      return this.#openBlock(index, block, '"type":"thinking_delta","thinking":') + this.#grow(text ?? summary ?? '')
+    if (!this.#live) {
+      const kind = kindOf(event)
+      // What comes late for a part that has ended: words go on in a new block, a call cannot.
+      const late = this.#done.has(index)
+      if (late && (kind === 'tool_call' || event.type === 'close')) return ''
+      this.#live = new OpenBlock(index, kind, late)
     }
-    if (this.#open?.index !== index) return ''
-    return this.#grow(text ?? summary ?? fragment ?? '')
-  }
-
-  #grow(words: string): string {
-    return `${this.#open?.head}${JSON.stringify(words)}}}\n\n`
-  }
-
-  #citation({ index, citation }: Told<'citation'>): string {
-    if (this.#open?.index !== index) return ''
-    return this.#inBlock({ type: 'citations_delta', citation: citationOf(citation) })
-  }
-
-  #close({ index, part }: Told<'close'>): string {
-    if (part.type === 'tool_call') return this.#closeCall(index, part)
-    const isOpen = this.#open?.index === index
-    if (part.type === 'text') {
-      const seal = textSeal(part, this.#texts++)
-      return (isOpen ? this.#stop() : '') + this.#wholes(seal)
+    const live = this.#live
+    if (event.type === 'open') {
+      return event.part.type === 'tool_call' ? this.#begun(live.begin(event.part, this.#next)) : ''
     }
-    if (part.type === 'refusal') return isOpen ? this.#stop() : ''
-    if (part.type === 'reasoning') return this.#closeReasoning(part, isOpen)
-    return this.#wholes(blocksOf(part, this.#texts))
+    if (event.type === 'close') live.close(event.part)
+    const text = event.type === 'close' ? '' : this.#begun(live.grow(event, this.#next))
+    return live.isWhole ? text + this.#end(live) + this.#release() : text
   }
 
-  /** Arguments that are not whole yet may go on after another call has opened: the block waits for the end. */
-  #closeCall(index: number, part: ToolCallPart): string {
-    if (this.#waiting.has(index)) {
-      this.#waiting.set(index, part)
-      return ''
-    }
-    if (this.#open?.index !== index || !isWhole(part)) return ''
-    return this.#stop() + this.#wholes(callSeal(part))
-  }
-
-  #closeReasoning(part: ReasoningPart, isOpen: boolean): string {
-    const block = reasoningBlock(part)
-    if (!isOpen) return this.#wholes([block])
-    const signature = block.type === 'thinking' ? block.signature : ''
-    return (signature ? this.#inBlock({ type: 'signature_delta', signature }) : '') + this.#stop()
-  }
-
-  #finish(event: Told<'finish'>): string {
-    this.ending = stopOf(event)
-    const waiting = [...this.#waiting.values()].flatMap((part) => blocksOf(part, this.#texts))
-    this.#waiting.clear()
-    return (this.#open ? this.#stop() : '') + this.#wholes(waiting)
-  }
-
-  #openBlock(index: number, block: JsonObject, delta: string): string {
-    const ended = this.#open ? this.#stop() : ''
-    const position = this.#next++
-    this.#open = {
-      index,
-      head: `event: content_block_delta\ndata: {"type":"content_block_delta","index":${position},"delta":{${delta}`,
-    }
-    return ended + named({ type: 'content_block_start', index: position, content_block: block })
-  }
-
-  #inBlock(delta: JsonObject): string {
-    return named({ type: 'content_block_delta', index: this.#next - 1, delta })
-  }
-
-  #stop(): string {
-    this.#open = undefined
-    return named({ type: 'content_block_stop', index: this.#next - 1 })
-  }
-
-  /** Blocks told at once: tool inputs as their one delta, everything else in the start. */
-  #wholes(blocks: readonly JsonObject[]): string {
-    let text = this.#open && blocks.length > 0 ? this.#stop() : ''
-    for (const block of blocks) {
-      const growing = block.type === 'tool_use'
-      text += named({
-        type: 'content_block_start',
-        index: this.#next++,
-        content_block: growing ? { ...block, input: {} } : block,
-      })
-      if (growing) text += this.#inBlock({ type: 'input_json_delta', partial_json: JSON.stringify(block.input) })
-      text += this.#stop()
-    }
+  /** A block whose start is in this text has taken the next number. */
+  #begun({ text, began }: { text: string; began: boolean }): string {
+    if (began) this.#next++
     return text
+  }
+
+  #end(live: OpenBlock): string {
+    this.#live = undefined
+    this.#done.add(live.index)
+    const { part } = live
+    if (part?.type === 'refusal') this.#refusals.push(part)
+    if (live.isBegun) {
+      const position = this.#texts
+      if (live.isText) this.#texts++
+      return live.stop() + (part ? this.#seal(part, position) : '')
+    }
+    if (!part) return ''
+    const blocks = wholeBlocks(part)
+    const position = blocks.some(({ type }) => type === 'text') ? this.#texts++ : -1
+    return blocks.map((block) => this.#whole(block)).join('') + this.#seal(part, position)
+  }
+
+  #seal(part: Part, position: number): string {
+    const seals = sealsOf(part, position)
+    if (seals.length === 0) this.#unsealed.push({ part, position })
+    return seals.map((block) => this.#whole(block)).join('')
+  }
+
+  /** What has waited, in the order in which it came. */
+  #release(): string {
+    const held = this.#held
+    this.#held = []
+    return held.map((event) => this.#take(event)).join('')
+  }
+
+  #finish({ finish, stop_sequence }: Told<'finish'>): string {
+    let text = ''
+    while (this.#live) text += this.#end(this.#live) + this.#release()
+    for (const { part, position } of this.#unsealed.splice(0)) text += this.#seal(part, position)
+    this.ending = stopOf({ finish, parts: this.#refusals, ...(stop_sequence !== undefined && { stop_sequence }) })
+    return text
+  }
+
+  /** A block told at once: the input of a tool as its one delta, everything else in the start. */
+  #whole(block: JsonObject): string {
+    const index = this.#next++
+    const { input } = block
+    const content_block = input === undefined ? block : { ...block, input: {} }
+    const partial_json = input === undefined ? '{}' : JSON.stringify(input)
+    const growth = { type: 'content_block_delta', index, delta: { type: 'input_json_delta', partial_json } }
+    return (
+      named({ type: 'content_block_start', index, content_block }) +
+      (partial_json === '{}' ? '' : named(growth)) +
+      named({ type: 'content_block_stop', index })
+    )
   }
 }
 
-function isWhole({ arguments: text }: ToolCallPart): boolean {
-  try {
-    JSON.parse(text)
-    return true
-  } catch {
-    return false
-  }
+function kindOf(event: OfPart): Part['type'] {
+  if (event.type === 'delta') return event.part
+  return event.type === 'citation' ? 'text' : event.part.type
 }

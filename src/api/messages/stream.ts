@@ -2,11 +2,12 @@ import { errorBody, type RouterError } from '../../core/errors.ts'
 import { isObject, type JsonObject } from '../../core/json.ts'
 import type { NeutralRequest } from '../../core/request.ts'
 import type { StreamWriter } from '../face.ts'
-import { Blocks, named } from './stream-blocks.ts'
-import { writeUsage } from './write.ts'
+import { named } from './named.ts'
+import { Blocks } from './stream-blocks.ts'
+import { deltaUsage } from './write.ts'
 
 /** Writes one streamed message: named events in this API's order, one block open at a time. */
-export function openStream(_request: NeutralRequest, { model }: { model: string }): StreamWriter {
+export function openStream(_request: NeutralRequest, { model, id }: { model: string; id: string }): StreamWriter {
   const blocks = new Blocks(model)
   let lastDelta: JsonObject | undefined
   return {
@@ -21,17 +22,21 @@ export function openStream(_request: NeutralRequest, { model }: { model: string 
     end({ usage, costUsd }) {
       const cost = costUsd === undefined ? {} : { cost: costUsd }
       if (lastDelta) {
-        const counted = isObject(lastDelta.usage) ? lastDelta.usage : writeUsage(usage, undefined)
+        const counted = isObject(lastDelta.usage) ? lastDelta.usage : deltaUsage(usage, undefined)
         return named({ ...lastDelta, usage: { ...counted, ...cost } }) + named({ type: 'message_stop' })
       }
-      const delta = { type: 'message_delta', delta: blocks.ending, usage: writeUsage(usage, costUsd) }
+      const delta = {
+        type: 'message_delta',
+        delta: { container: null, ...blocks.ending },
+        usage: deltaUsage(usage, costUsd),
+      }
       return named(delta) + named({ type: 'message_stop' })
     },
-    fail: (error) => named(writeError(error)),
+    fail: (error) => named(writeError(error, id)),
   }
 }
 
-/** An error in this API's shape, with what every error of this router says beside it. */
-export function writeError(error: RouterError): JsonObject {
-  return { type: 'error', ...errorBody(error) }
+/** An error in this API's shape, with what every error of this router says beside it; `id` names the request. */
+export function writeError(error: RouterError, id?: string): JsonObject {
+  return { type: 'error', ...errorBody(error), request_id: id ?? null }
 }

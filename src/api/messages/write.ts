@@ -1,45 +1,50 @@
 import type { JsonObject } from '../../core/json.ts'
-import type { Citation, MediaPart, Part, SearchPart, TextPart, ToolCallPart } from '../../core/parts.ts'
+import type { Citation, MediaPart, Part, ToolCallPart } from '../../core/parts.ts'
 import type { Finish, Reply } from '../../core/reply.ts'
 import { completionTokens, promptTokens, type Usage } from '../../core/usage.ts'
 import { defined } from '../check.ts'
 import type { ReplyFacts } from '../face.ts'
-import { writeSeal } from '../seal.ts'
+import { type Sealed, writeSeal } from '../seal.ts'
+import { writeCallId } from './call-id.ts'
 import { reasoningBlock } from './reasoning.ts'
+import { searchBlocks } from './searches.ts'
 
 /** A neutral reply as a message of this API, with `usage.cost` in USD when it is known. */
 export function writeReply(reply: Reply, { model, usage, costUsd }: ReplyFacts): JsonObject {
   let texts = 0
-  const content = reply.parts.flatMap((part) => blocksOf(part, part.type === 'text' ? texts++ : texts))
+  const content = reply.parts.flatMap((part) => {
+    const blocks = wholeBlocks(part)
+    const position = blocks.some(({ type }) => type === 'text') ? texts++ : -1
+    return [...blocks, ...sealsOf(part, position)]
+  })
   return {
     id: messageId(reply.id),
     type: 'message',
     role: 'assistant',
     model,
     content,
+    container: null,
+    diagnostics: null,
     ...stopOf(reply),
     usage: writeUsage(usage, costUsd),
   }
 }
 
-/** The blocks of one part; `position` counts the text parts before it. */
-export function blocksOf(part: Part, position: number): JsonObject[] {
+/** The blocks of one part, but for the seals on it. */
+export function wholeBlocks(part: Part): JsonObject[] {
   switch (part.type) {
     case 'text':
-      return [
-        ...textSeal(part, position),
-        { type: 'text', text: part.text, citations: part.citations?.map(citationOf) ?? null },
-      ]
+      return part.text === '' && !part.citations?.length ? [] : [textBlock(part.text, part.citations)]
     case 'refusal':
-      return [{ type: 'text', text: part.text, citations: null }]
+      return [textBlock(part.text)]
     case 'reasoning':
       return [reasoningBlock(part)]
     case 'tool_call':
-      return [...callSeal(part), { type: 'tool_use', id: part.id, name: part.name, input: inputOf(part) }]
+      return [callBlock(part)]
     case 'search':
       return searchBlocks(part)
     case 'opaque':
-      return [{ type: 'redacted_thinking', data: writeSeal({ ...defined({ by: part.by }), body: part.body }) ?? '' }]
+      return [sealed({ ...defined({ by: part.by }), body: part.body })]
     case 'tool_result':
       return []
     default:
@@ -47,8 +52,30 @@ export function blocksOf(part: Part, position: number): JsonObject[] {
   }
 }
 
+/**
+ * The seal on a call or text, in a block of its own after it: this API has no place for one. `position` counts the
+ * blocks of text before its own; -1 when it has none.
+ */
+export function sealsOf(part: Part, position: number): JsonObject[] {
+  if ((part.type !== 'tool_call' && part.type !== 'text') || part.signature === undefined) return []
+  const { signature, by } = part
+  const of = part.type === 'tool_call' ? { call: part.id } : { text: position }
+  return [sealed({ signature, ...of, ...defined({ by }) })]
+}
+
+/** A block of text. */
+export function textBlock(text: string, citations?: readonly Citation[]): JsonObject {
+  return { type: 'text', text, citations: citations?.length ? citations.map(citationOf) : null }
+}
+
+/** A call of a tool that the client runs. */
+export function callBlock(call: ToolCallPart): JsonObject {
+  const { id, name } = call
+  return { type: 'tool_use', id: writeCallId(id), name, input: inputOf(call), caller: { type: 'direct' } }
+}
+
 /** Arguments as the object this API demands; words that are no JSON object are kept under `input`. */
-export function inputOf({ arguments: text }: ToolCallPart): JsonObject {
+function inputOf({ arguments: text }: ToolCallPart): JsonObject {
   try {
     const value: unknown = JSON.parse(text || '{}')
     if (value !== null && typeof value === 'object' && !Array.isArray(value)) return value as JsonObject
@@ -56,18 +83,6 @@ export function inputOf({ arguments: text }: ToolCallPart): JsonObject {
     // Models do write broken JSON; the client sees what they wrote.
   }
   return { input: text }
-}
-
-/** A seal on a call travels before it in a block of its own: this API has no place for one. */
-export function callSeal({ id, signature, by }: ToolCallPart): JsonObject[] {
-  if (signature === undefined) return []
-  return [{ type: 'redacted_thinking', data: writeSeal({ signature, call: id, ...defined({ by }) }) ?? '' }]
-}
-
-/** A seal on a text, likewise. */
-export function textSeal({ signature, by }: TextPart, position: number): JsonObject[] {
-  if (signature === undefined) return []
-  return [{ type: 'redacted_thinking', data: writeSeal({ signature, text: position, ...defined({ by }) }) ?? '' }]
 }
 
 /** A source in the form of a web search citation. */
@@ -81,21 +96,20 @@ export function citationOf({ url, title, cited_text }: Citation): JsonObject {
   }
 }
 
-/** A search that the provider ran: the asking and the results. */
-export function searchBlocks({ id = 'srvtoolu_search', query, results }: SearchPart): JsonObject[] {
-  const input: JsonObject = query === undefined ? {} : { query }
-  const content = Array.isArray(results) ? results : []
-  return [
-    { type: 'server_tool_use', id, name: 'web_search', input },
-    { type: 'web_search_tool_result', tool_use_id: id, content },
-  ]
-}
-
 /** Why it ended, in this API's words. */
-export function stopOf(reply: Pick<Reply, 'finish' | 'stop_sequence'>): JsonObject {
-  const { finish, stop_sequence } = reply
-  if (finish === 'stop' && stop_sequence !== undefined) return { stop_reason: 'stop_sequence', stop_sequence }
-  return { stop_reason: stopReasons[finish], stop_sequence: null }
+export function stopOf({
+  finish,
+  stop_sequence,
+  parts,
+}: Pick<Reply, 'finish' | 'stop_sequence' | 'parts'>): JsonObject {
+  if (finish === 'stop' && stop_sequence !== undefined) {
+    return { stop_reason: 'stop_sequence', stop_sequence, stop_details: null }
+  }
+  const stop_reason = stopReasons[finish]
+  const told = parts.flatMap((part) => (part.type === 'refusal' ? [part.text] : []))
+  const explanation = told.length > 0 ? told.join('\n') : null
+  const stop_details = stop_reason === 'refusal' ? { type: 'refusal', category: null, explanation } : null
+  return { stop_reason, stop_sequence: null, stop_details }
 }
 
 const stopReasons: { readonly [name in Finish]: string } = {
@@ -110,23 +124,41 @@ const stopReasons: { readonly [name in Finish]: string } = {
 
 /** Usage in this API's counts: the input without what the cache gave or took; `cost` in USD when it is known. */
 export function writeUsage(usage: Usage, costUsd: number | undefined): JsonObject {
-  const { cache_read = 0, cache_write_5m = 0, cache_write_1h = 0, searches } = usage
+  const { cache_read = 0, cache_write_5m = 0, cache_write_1h = 0, reasoning, searches } = usage
   return {
     input_tokens: promptTokens(usage) - cache_read - cache_write_5m - cache_write_1h,
     cache_creation_input_tokens: cache_write_5m + cache_write_1h,
     cache_read_input_tokens: cache_read,
     cache_creation: { ephemeral_5m_input_tokens: cache_write_5m, ephemeral_1h_input_tokens: cache_write_1h },
     output_tokens: completionTokens(usage),
-    ...(usage.reasoning !== undefined && { output_tokens_details: { thinking_tokens: usage.reasoning } }),
+    output_tokens_details: reasoning === undefined ? null : { thinking_tokens: reasoning },
     server_tool_use: searches ? { web_search_requests: searches, web_fetch_requests: 0 } : null,
+    inference_geo: null,
     service_tier: null,
+    speed: null,
     ...defined({ cost: costUsd }),
   }
+}
+
+/** The counts that end a stream; how long cache writes live is told where there are any. */
+export function deltaUsage(usage: Usage, costUsd: number | undefined): JsonObject {
+  const {
+    inference_geo: _geo,
+    service_tier: _tier,
+    speed: _speed,
+    cache_creation,
+    ...counts
+  } = writeUsage(usage, costUsd)
+  return counts.cache_creation_input_tokens === 0 ? counts : { ...counts, cache_creation }
 }
 
 /** A message id of this API: the provider's own when it has this form. */
 export function messageId(id: string): string {
   return id.startsWith('msg_') ? id : `msg_${id.replace(/[^a-zA-Z0-9_-]/g, '')}`
+}
+
+function sealed(seal: Sealed): JsonObject {
+  return { type: 'redacted_thinking', data: writeSeal(seal) ?? '' }
 }
 
 function mediaBlocks(part: MediaPart): JsonObject[] {
@@ -135,5 +167,5 @@ function mediaBlocks(part: MediaPart): JsonObject[] {
     return [{ type: 'image', source: { type: 'base64', media_type: media_type ?? 'image/png', data } }]
   }
   if (part.type === 'image' && url !== undefined) return [{ type: 'image', source: { type: 'url', url } }]
-  return transcript === undefined ? [] : [{ type: 'text', text: transcript, citations: null }]
+  return transcript === undefined ? [] : [textBlock(transcript)]
 }

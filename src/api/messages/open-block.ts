@@ -1,0 +1,109 @@
+import type { StreamEvent } from '../../core/events.ts'
+import type { Part, ToolCallPart } from '../../core/parts.ts'
+import { named } from './named.ts'
+import { reasoningBlock } from './reasoning.ts'
+import { callBlock, citationOf, textBlock } from './write.ts'
+
+type Grown = StreamEvent & { type: 'delta' | 'citation' }
+/** What to write, and whether the block begins with it. */
+type Written = { text: string; began: boolean }
+
+/** The part that is being written: its block begins with its first words, parts without words are written at their end. */
+export class OpenBlock {
+  readonly index: number
+  readonly #kind: Part['type']
+  /** More words for a part that had ended: nobody will close it again. */
+  readonly #late: boolean
+  #position = -1
+  #head = ''
+  #arguments = ''
+  /** The part as it closed. */
+  part: Part | undefined
+
+  constructor(index: number, kind: Part['type'], late: boolean) {
+    this.index = index
+    this.#kind = kind
+    this.#late = late
+  }
+
+  /** Whether its block stands on the wire. */
+  get isBegun(): boolean {
+    return this.#position >= 0
+  }
+
+  /** Whether its block is one of text. */
+  get isText(): boolean {
+    return this.#kind === 'text' || this.#kind === 'refusal'
+  }
+
+  /** Whether nothing more can come. */
+  get isWhole(): boolean {
+    if (!this.part) return false
+    return this.part.type !== 'tool_call' || isJson(this.#arguments)
+  }
+
+  /** Whether an event of another part ends this one; a call told `inTurns` with others may still get its arguments. */
+  mayEnd(event: StreamEvent, inTurns: boolean): boolean {
+    if (this.#late) return true
+    if (inTurns) return false
+    const isOther = event.type === 'open' && event.part.type !== 'tool_call'
+    return this.part !== undefined && isOther && this.#arguments === ''
+  }
+
+  /** A call begins with its name. Free text is no JSON that could be told in pieces. */
+  begin(call: ToolCallPart, position: number): Written {
+    if (call.kind === 'custom') return { text: '', began: false }
+    const block = { ...callBlock(call), input: {} }
+    return { text: this.#start(block, '"type":"input_json_delta","partial_json":', position), began: true }
+  }
+
+  grow(event: Grown, position: number): Written {
+    const began = !this.isBegun && this.#kind !== 'tool_call'
+    const start = began ? this.#startWords(position) : ''
+    if (event.type === 'citation') {
+      const delta = { type: 'citations_delta', citation: citationOf(event.citation) }
+      return { text: start + named({ type: 'content_block_delta', index: this.#position, delta }), began }
+    }
+    this.#arguments += event.arguments ?? ''
+    const words = event.text ?? event.summary ?? event.arguments ?? ''
+    return { text: this.isBegun ? `${start}${this.#head}${JSON.stringify(words)}}}\n\n` : '', began }
+  }
+
+  close(part: Part): void {
+    this.part = part
+  }
+
+  /** The end of a block that has begun, with the seal of a thought. */
+  stop(): string {
+    const index = this.#position
+    const stopped = named({ type: 'content_block_stop', index })
+    if (this.part?.type !== 'reasoning') return stopped
+    const { signature } = reasoningBlock(this.part)
+    if (!signature) return stopped
+    return named({ type: 'content_block_delta', index, delta: { type: 'signature_delta', signature } }) + stopped
+  }
+
+  #startWords(position: number): string {
+    if (this.#kind !== 'reasoning') return this.#start(textBlock(''), '"type":"text_delta","text":', position)
+    const block = { type: 'thinking', thinking: '', signature: '' }
+    return this.#start(block, '"type":"thinking_delta","thinking":', position)
+  }
+
+  #start(block: ReturnType<typeof textBlock>, delta: string, position: number): string {
+    this.#position = position
+    this.#head = `event: content_block_delta\ndata: {"type":"content_block_delta","index":${position},"delta":{${delta}`
+    return named({ type: 'content_block_start', index: position, content_block: block })
+  }
+}
+
+/** Inputs are objects. */
+function isJson(text: string): boolean {
+  // Asked again with each fragment of calls that are told in turns: most are seen not to be whole without parsing.
+  if (!text.trimEnd().endsWith('}')) return false
+  try {
+    JSON.parse(text)
+    return true
+  } catch {
+    return false
+  }
+}
