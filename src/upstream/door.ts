@@ -82,8 +82,9 @@ async function send(outgoing: Outgoing, dispatcher: Agent): Promise<Incoming> {
 async function* watched(body: Dispatcher.ResponseData['body'], watch: Watch): AsyncGenerator<Uint8Array, void> {
   try {
     for await (const chunk of body) {
-      watch.progress()
+      watch.arrived()
       yield chunk
+      watch.waiting()
     }
   } catch (error) {
     throw watch.explain(error)
@@ -99,6 +100,7 @@ class Watch {
   readonly #total: NodeJS.Timeout
   #idle: NodeJS.Timeout
   #begun = false
+  #reading = false
   readonly #leave = () => this.#controller.abort(this.#outgoing.signal.reason)
 
   constructor(outgoing: Outgoing) {
@@ -114,15 +116,23 @@ class Watch {
     return this.#controller.signal
   }
 
-  progress(): void {
-    if (this.#begun) {
-      this.#idle.refresh()
-      return
-    }
+  /** Bytes came: until they are taken on it is the reader who is slow, not the provider. */
+  arrived(): void {
+    this.#reading = true
+    if (this.#begun) return
     this.#begun = true
     clearTimeout(this.#idle)
     const { betweenEventsMs } = this.#outgoing.timeouts
-    this.#idle = setTimeout(() => this.#expire(`fell silent for ${betweenEventsMs} ms`), betweenEventsMs)
+    this.#idle = setTimeout(() => {
+      if (this.#reading) this.#idle.refresh()
+      else this.#expire(`fell silent for ${betweenEventsMs} ms`)
+    }, betweenEventsMs)
+  }
+
+  /** The bytes are taken, the next ones are waited for. */
+  waiting(): void {
+    this.#reading = false
+    this.#idle.refresh()
   }
 
   stop(): void {

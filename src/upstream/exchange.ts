@@ -45,7 +45,11 @@ export async function exchange(
   const incoming = await door.send({ url, headers, body: anonymous.body, timeouts, signal, provider: slug })
   if (incoming.status < 200 || incoming.status >= 300) {
     if (incoming.status === 401) refused?.()
-    throw refusal(provider, { status: incoming.status, headers: incoming.headers, text: await textOf(incoming) })
+    throw refusal(provider, {
+      status: incoming.status,
+      headers: incoming.headers,
+      text: await textOf(provider, incoming),
+    })
   }
   return stream ? await readStream(provider, incoming) : await readWhole(provider, incoming, outgoing.fold)
 }
@@ -63,7 +67,7 @@ function wellFormed(json: string): string {
 }
 
 async function readWhole(provider: Provider, incoming: Incoming, fold: FoldFacts): Promise<Answer> {
-  const text = await textOf(incoming)
+  const text = await textOf(provider, incoming)
   const { body, reply, error } = await readReply(provider, parseObject(provider, text), fold)
   if (error) throw reportedFailure(provider, error)
   if (reply.finish === 'error')
@@ -78,7 +82,7 @@ async function readStream(provider: Provider, incoming: Incoming): Promise<Answe
   const { format } = (provider.chat as ChatEndpoint).stream
   const type = String(incoming.headers['content-type'] ?? '')
   if (!streamsAsJson.has(format) && type.startsWith('application/json')) {
-    const text = await textOf(incoming)
+    const text = await textOf(provider, incoming)
     if (/"error"|^\s*\{\s*"message"/.test(text))
       throw refusal(provider, { status: 502, headers: incoming.headers, text })
     throw unreadable(provider, 'answered a request for a stream with a JSON document')
@@ -171,10 +175,16 @@ function parseObject(provider: Provider, text: string): JsonObject {
   return value
 }
 
-async function textOf({ bytes }: Incoming): Promise<string> {
+/** An answer longer than this is none: it would only fill the memory. Characters. */
+const answerLimit = 128 * 1024 * 1024
+
+async function textOf(provider: Provider, { bytes }: Incoming): Promise<string> {
   const decoder = new TextDecoder()
   let text = ''
-  for await (const chunk of bytes) text += decoder.decode(chunk, { stream: true })
+  for await (const chunk of bytes) {
+    text += decoder.decode(chunk, { stream: true })
+    if (text.length > answerLimit) throw unreadable(provider, 'sent an answer without end')
+  }
   return text + decoder.decode()
 }
 
