@@ -66,7 +66,8 @@ export async function handle(call: Call, rooms: Rooms): Promise<Outgoing> {
       : { headers: replyHeaders(settlement), body: streamedReply(answer, asked, keepSeals) }
   } catch (thrown) {
     const error = asRouterError(thrown)
-    await settlement.fail(error)
+    // A ledger that fails as well keeps the row for later: the client must hear of the first failure.
+    await settlement.fail(error).catch(() => {})
     throw error
   }
 }

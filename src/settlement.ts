@@ -49,6 +49,7 @@ export class Settlement {
 
   /** It broke off after its first event: what has passed is paid. */
   async partial(reply: Reply, error: RouterError): Promise<void> {
+    if (this.#written) return
     await this.#write('partial', error.status, this.#price(reply, false), error)
   }
 

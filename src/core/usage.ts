@@ -25,16 +25,26 @@ export type Usage = { [name in UsageClass]?: number } & { reported_cost?: number
 /** Counts as a provider tells them: `cache_write` is a sum of writes whose lifetimes are not told. */
 export type ToldUsage = Usage & { cache_write?: number }
 
-/** Later counts replace earlier ones class by class; of a sum of cache writes, what is not known to live 1 h lives 5 min. */
+/**
+ * Later counts replace earlier ones class by class; of a sum of cache writes, what is not known to live 1 h lives 5 min.
+ * What cannot be a count is left out, so that the meter estimates it.
+ */
 export function mergeUsage(earlier: Usage, later: ToldUsage): Usage {
   const merged: Usage = { ...earlier }
   for (const name of [...usageClasses, 'reported_cost'] as const) {
     const count = later[name]
-    if (typeof count === 'number' && Number.isFinite(count)) merged[name] = Math.max(0, count)
+    if (isCount(count)) merged[name] = Math.max(0, count)
   }
   const { cache_write } = later
-  if (typeof cache_write === 'number') merged.cache_write_5m = Math.max(0, cache_write - (merged.cache_write_1h ?? 0))
+  if (isCount(cache_write)) merged.cache_write_5m = Math.max(0, cache_write - (merged.cache_write_1h ?? 0))
   return merged
+}
+
+/** No request is that large: such a number would only empty somebody's balance. */
+const impossibleCount = 1e10
+
+function isCount(count: unknown): count is number {
+  return typeof count === 'number' && Math.abs(count) < impossibleCount
 }
 
 /** Tokens of the prompt, cached or not. */
