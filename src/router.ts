@@ -1,12 +1,12 @@
 import { createServer, type Server } from 'node:http'
-import type { AddressInfo } from 'node:net'
+import { type AddressInfo, Server as NetServer } from 'node:net'
 import { type Access, ensureFirstKey, openAccess } from './access/keys.ts'
 import type { NamedModel } from './api/models/list.ts'
 import { callRoutes, healthRoutes, type ModelSource, modelRoutes, type Readiness } from './endpoints.ts'
 import type { Rooms } from './gateway.ts'
 import { keptResponseRoutes } from './kept-responses.ts'
 import { formatProblem, type Problem } from './manifest/problem.ts'
-import { openLedger } from './money/ledger.ts'
+import { type Ledger as OpenLedger, openLedger } from './money/ledger.ts'
 import type { Log } from './observe/log.ts'
 import { startPurge } from './purge.ts'
 import { type Watch, type WatchListeners, watchSnapshot } from './reload.ts'
@@ -20,8 +20,14 @@ import { openStore, type Store } from './store/open.ts'
 import { openDoor } from './upstream/door.ts'
 import { openFetcher } from './upstream/fetcher.ts'
 
-/** How the process is started; `port` goes before the configured one. */
-export type RouterOptions = { configPath: string | undefined; port?: number; env: NodeJS.ProcessEnv; log: Log }
+/** How the process is started; `port` goes before the configured one, `patienceMs` is for tests. */
+export type RouterOptions = {
+  configPath: string | undefined
+  port?: number
+  env: NodeJS.ProcessEnv
+  log: Log
+  patienceMs?: number
+}
 
 /** A running router. `firstKey` is there when this start made it. */
 export type Router = {
@@ -33,42 +39,44 @@ export type Router = {
 }
 
 /** Starts everything in the order of dependence; what was started is stopped again when a later step fails. */
-export async function startRouter({ configPath, port, env, log }: RouterOptions): Promise<Router> {
-  const simulator = await startSimulator()
+export async function startRouter(options: RouterOptions): Promise<Router> {
+  const started = new AsyncDisposableStack()
+  try {
+    return await start(options, started)
+  } catch (error) {
+    await started.disposeAsync()
+    throw error
+  }
+}
+
+async function start(
+  { configPath, port, env, log, patienceMs = clientPatienceMs }: RouterOptions,
+  started: AsyncDisposableStack,
+): Promise<Router> {
+  const simulator = started.adopt(await startSimulator(), (running) => running.close())
   const surroundings = { INFERENCE_ROUTER_DEMO_URL: simulator.url, ...env }
   const { snapshot, problems } = await buildSnapshot(configPath, surroundings)
-  if (!snapshot) {
-    await simulator.close()
-    throw new StartRefused(problems)
-  }
-  const watch = watchSnapshot(snapshot, surroundings, reloadLog(log))
-  const store = openStore(snapshot.config.store.url)
+  if (!snapshot) throw new StartRefused(problems)
+  const watch = started.adopt(watchSnapshot(snapshot, surroundings, reloadLog(log)), (watching) => watching.close())
+  const store = started.adopt(openStore(snapshot.config.store.url), (open) => open.close())
   const first = ensureFirstKey(store, env.INFERENCE_ROUTER_ADMIN_KEY)
   const access = openAccess(store)
-  const ledger = openLedger(store.ledger.openWriter(), {
-    onError: (err, { backlog, lost }) => log.error({ err, backlog, lost }, 'calls could not be written to the ledger'),
+  const ledger = started.adopt(openLoggingLedger(store, log), (open) => open.close())
+  const door = started.adopt(openDoor(), (open) => open.close())
+  const rooms = roomsOf(watch, {
+    authenticate: access.authenticate,
+    door,
+    seals: openSeals(),
+    ledger: logged(ledger, log),
+    state: openState(store),
   })
-  const settling = logged(ledger, log)
-  const door = openDoor()
-  const seals = openSeals()
-  const state = openState(store)
-  const purge = startPurge(store.responses, (err) => log.error({ err }, 'expired responses could not be deleted'))
+  started.adopt(
+    startPurge(store.responses, (err) => log.error({ err }, 'expired responses could not be deleted')),
+    (purging) => purging.stop(),
+  )
   const deadline = new AbortController()
   const running = new Set<Promise<void>>()
   let stopping = false
-
-  const rooms = (): Rooms => {
-    const { providers, catalog, config } = watch.current()
-    return {
-      authenticate: access.authenticate,
-      directory: { providers, findModel: catalog.find },
-      door,
-      media: { fetchMedia: openFetcher(config.media), settings: config.media },
-      ledger: settling,
-      seals,
-      state,
-    }
-  }
   const app = createApp(
     {
       rooms,
@@ -77,6 +85,7 @@ export async function startRouter({ configPath, port, env, log }: RouterOptions)
       stopping: () => stopping,
       deadline: deadline.signal,
       running,
+      patienceMs,
     },
     callRoutes,
     jsonRoutes({ watch, store, access, stopping: () => stopping }),
@@ -92,16 +101,12 @@ export async function startRouter({ configPath, port, env, log }: RouterOptions)
     snapshot: watch.current,
     async stop(deadlineMs) {
       stopping = true
-      const closed = new Promise((resolve) => server.close(resolve))
+      stopListening(server)
       const late = setTimeout(() => deadline.abort(), deadlineMs)
       while (running.size > 0) await Promise.allSettled(running)
       clearTimeout(late)
-      server.closeAllConnections()
-      await closed
-      await Promise.all([watch.close(), door.close(), simulator.close()])
-      purge.stop()
-      await ledger.close()
-      store.close()
+      server.close().closeAllConnections()
+      await started.disposeAsync()
     },
   }
 }
@@ -115,6 +120,24 @@ function jsonRoutes({ watch, store, access, stopping }: RouteRooms): JsonRoute[]
     ...keptResponseRoutes(store, access),
   ]
 }
+
+/** The rooms of the snapshot of the moment, and those that live as long as the process. */
+function roomsOf(
+  watch: Watch,
+  lasting: Pick<Rooms, 'authenticate' | 'door' | 'seals' | 'ledger' | 'state'>,
+): () => Rooms {
+  return () => {
+    const { providers, catalog, config } = watch.current()
+    return {
+      ...lasting,
+      directory: { providers, findModel: catalog.find },
+      media: { fetchMedia: openFetcher(config.media), settings: config.media },
+    }
+  }
+}
+
+/** As long as the usual servers and load balancers wait for a client that neither sends nor reads. */
+const clientPatienceMs = 60_000
 
 /** The router does not start with mistakes in its files; each problem says where. */
 export class StartRefused extends Error {
@@ -169,6 +192,12 @@ function callableModels({ providers, catalog }: Snapshot): NamedModel[] {
     .map(({ provider, model, entry }) => ({ id: `${provider}/${model}`, entry }))
 }
 
+function openLoggingLedger(store: Store, log: Log): OpenLedger {
+  return openLedger(store.ledger.openWriter(), {
+    onError: (err, { backlog, lost }) => log.error({ err, backlog, lost }, 'calls could not be written to the ledger'),
+  })
+}
+
 /** The ledger, with a line in the log for every call that is settled. */
 function logged(ledger: Ledger, log: Log): Ledger {
   return {
@@ -192,6 +221,11 @@ async function listen(server: Server, host: string, port: number): Promise<Serve
   // Uploads may take long; how long an answer may take is for the limits of the provider to say.
   server.requestTimeout = 0
   return server
+}
+
+/** An HTTP server that is closed would cut off answers that are ended and still on their way: this closes only its door. */
+function stopListening(server: Server): void {
+  NetServer.prototype.close.call(server)
 }
 
 function urlOf(server: Server, host: string): string {

@@ -3,8 +3,10 @@ import express, { type ErrorRequestHandler, type Request, type RequestHandler, t
 import { secretOf } from './access/credentials.ts'
 import type { Face } from './api/face.ts'
 import { asRouterError, catalogue, errorBody, RouterError } from './core/errors.ts'
-import { handle, type Outgoing, type Rooms } from './gateway.ts'
+import { deliver } from './deliver.ts'
+import { handle, type Rooms } from './gateway.ts'
 import type { Log } from './observe/log.ts'
+import { refuseDeep, tooLarge, type UploadLimits, watchUpload } from './receive.ts'
 
 /** What the HTTP server needs of the process; functions are asked anew for every request. */
 export type ServerRooms = {
@@ -18,6 +20,8 @@ export type ServerRooms = {
   deadline: AbortSignal
   /** The calls under way. */
   running: Set<Promise<void>>
+  /** How long a client may neither send nor read what it should. Milliseconds. */
+  patienceMs: number
 }
 
 /** A route that answers with a JSON text, computed from the request's headers, path and query. The method is `get` unless said. */
@@ -46,7 +50,10 @@ export function createApp(
       next()
     })
     app.post(path, async (request, response) => {
-      if (server.stopping()) throw new RouterError('stopping', 'The router is stopping; send the call again elsewhere.')
+      if (server.stopping()) {
+        response.setHeader('connection', 'close')
+        throw new RouterError('stopping', 'The router is stopping; send the call again elsewhere.')
+      }
       const running = serveCall(request, response, face, server)
       server.running.add(running)
       try {
@@ -58,6 +65,8 @@ export function createApp(
     app.all(path, refuseMethod('POST'))
   }
   for (const { path, method = 'get', answer } of reads) {
+    // Express would answer HEAD as it answers GET.
+    if (method === 'get') app.head(path, refuseMethod('GET'))
     app[method](path, (request, response) => {
       const { status = 200, text } = answer(request)
       response.status(status).type('json').end(text)
@@ -83,6 +92,7 @@ const nameRequest: RequestHandler = (request, response, next) => {
 
 async function serveCall(request: Request, response: Response, face: Face, server: ServerRooms): Promise<void> {
   const gone = new AbortController()
+  const { signal } = gone
   const leave = () => gone.abort(new RouterError('client_gone', 'The client left.'))
   const stop = () => gone.abort(new RouterError('stopping', 'The router is stopping.'))
   response.once('close', () => {
@@ -91,76 +101,56 @@ async function serveCall(request: Request, response: Response, face: Face, serve
   })
   server.deadline.addEventListener('abort', stop, { once: true })
   if (server.deadline.aborted) stop()
+  const idleMs = server.patienceMs
   const outgoing = await handle(
     {
       id: response.locals.id,
       face,
       secret: secretOf(request.headers),
-      readBody: () => readJson(request, response, server.bodyLimitBytes()),
+      readBody: () => readJson(request, response, { limitBytes: server.bodyLimitBytes(), signal, idleMs }),
       strict: request.get('x-router-strict') === 'true',
-      signal: gone.signal,
+      signal,
     },
     server.rooms(),
   )
-  for (const [name, value] of Object.entries(outgoing.headers)) response.setHeader(name, value)
-  await send(response, outgoing.body)
-}
-
-async function send(response: Response, body: Outgoing['body']): Promise<void> {
-  if (typeof body === 'string') {
-    response.setHeader('content-type', 'application/json; charset=utf-8')
-    response.end(body)
-    return
-  }
-  response.setHeader('content-type', 'text/event-stream; charset=utf-8')
-  response.setHeader('cache-control', 'no-cache')
-  response.setHeader('x-accel-buffering', 'no')
-  for await (const text of body) {
-    if (response.closed) break
-    if (!response.write(text)) await drained(response)
-  }
-  response.end()
-}
-
-/** Waits until the client has read on, or has left. */
-function drained(response: Response): Promise<void> {
-  return new Promise((resolve) => {
-    const done = () => {
-      response.off('drain', done)
-      response.off('close', done)
-      resolve()
-    }
-    response.on('drain', done)
-    response.on('close', done)
-  })
+  await deliver(response, outgoing, { signal, idleMs })
 }
 
 const parsers = new Map<number, RequestHandler>()
 
-/** The body as JSON, whatever its content type says. Throws RouterError 400, 413 or 415. */
-function readJson(request: Request, response: Response, limit: number): Promise<unknown> {
-  let parser = parsers.get(limit)
-  if (!parser) {
-    parser = express.json({ limit, strict: false, type: () => true })
-    parsers.set(limit, parser)
-  }
-  const parse = parser
-  return new Promise((resolve, reject) => {
-    parse(request, response, (error?: unknown) => (error ? reject(bodyError(error, limit)) : resolve(request.body)))
+/** The body as JSON, whatever its content type says. Throws RouterError 400, 413 or 415, or why the call is over. */
+async function readJson(request: Request, response: Response, limits: UploadLimits): Promise<unknown> {
+  const { limitBytes } = limits
+  const parse = parsers.get(limitBytes) ?? express.json({ limit: limitBytes, strict: false, type: () => true })
+  parsers.set(limitBytes, parse)
+  const parsed = new Promise<unknown>((resolve, reject) => {
+    parse(request, response, (error?: unknown) =>
+      error ? reject(bodyError(error, limitBytes)) : resolve(request.body),
+    )
   })
+  const watch = watchUpload(request, limits)
+  try {
+    const body = await Promise.race([parsed, watch.broken])
+    refuseDeep(body)
+    return body
+  } finally {
+    watch.stop()
+    // What still comes of a body that nobody reads must not hold the connection.
+    if (!request.complete) response.setHeader('connection', 'close')
+  }
 }
 
-function bodyError(error: unknown, limit: number): RouterError {
-  const { type = '', message = '' } = error as { type?: string; message?: string }
+function bodyError(error: unknown, limitBytes: number): RouterError {
+  const { type = '', message = '', code } = error as { type?: string; message?: string; code?: unknown }
   const facts = { cause: error }
-  if (type === 'entity.too.large') {
-    return new RouterError('too_large', `The body is larger than ${limit} bytes, the body_limit of this server.`, facts)
-  }
+  if (type === 'entity.too.large') return tooLarge(limitBytes, error)
   if (type === 'request.aborted') return new RouterError('client_gone', 'The client left.', facts)
   if (type === 'encoding.unsupported' || type === 'charset.unsupported') {
     return new RouterError('unsupported_media_type', `The body cannot be read: ${message}`, facts)
   }
-  return new RouterError('invalid_request', `The body is not valid JSON: ${message}`, facts)
+  // Decompressors name their failures by a code, parsers of JSON do not.
+  const what = code === undefined ? 'is not valid JSON' : 'cannot be decompressed'
+  return new RouterError('invalid_request', `The body ${what}: ${message}`, facts)
 }
 
 function refuseMethod(allowed: string): RequestHandler {

@@ -11,6 +11,8 @@ export type Directory = {
 
 /** The targets of a model string, in the order in which they are to be asked. Throws RouterError 404. */
 export function resolve(model: string, directory: Directory): Target[] {
+  if (model.length > longestModel) throw notFound(`No model has a name of more than ${longestModel} characters.`)
+  if (!model.isWellFormed()) throw notFound('No model has a name that is cut in the middle of a character.')
   const slash = model.indexOf('/')
   if (slash <= 0 || slash === model.length - 1) {
     throw notFound(
@@ -33,6 +35,9 @@ export function resolve(model: string, directory: Directory): Target[] {
   }
   return [{ provider, model: name, ...(entry && { entry }) }]
 }
+
+/** Where unknown models pass, names travel in headers, rows and addresses. Characters. */
+const longestModel = 256
 
 function notFound(message: string): RouterError {
   return new RouterError('model_not_found', message, { param: 'model' })

@@ -52,6 +52,7 @@ export async function testRouter(
     files?: Record<string, string>
     media?: object
     env?: NodeJS.ProcessEnv
+    patienceMs?: number
   } = {},
 ): Promise<TestRouter> {
   const { folder, put, configPath } = routerFolder(options)
@@ -59,6 +60,7 @@ export async function testRouter(
     configPath,
     env: { ...options.env, INFERENCE_ROUTER_ADMIN_KEY: testKey },
     log: pino({ level: 'silent' }),
+    ...(options.patienceMs !== undefined && { patienceMs: options.patienceMs }),
   })
   return {
     ...router,

@@ -1,0 +1,67 @@
+import type { ServerResponse } from 'node:http'
+import type { Outgoing } from './gateway.ts'
+
+/** When a client is not waited for any longer. */
+export type DeliveryLimits = {
+  /** Aborted when the call must end. */
+  signal: AbortSignal
+  /** How long a client may read nothing of what waits for it: then it is taken to be gone. Milliseconds. */
+  idleMs: number
+}
+
+/** Sends an answer as fast as the client reads it; resolves when all of it has left the process, or the client has. */
+export async function deliver(
+  response: ServerResponse,
+  { headers, body }: Outgoing,
+  limits: DeliveryLimits,
+): Promise<void> {
+  for (const [name, value] of Object.entries(headers)) response.setHeader(name, headerText(value))
+  if (typeof body === 'string') {
+    response.setHeader('content-type', 'application/json; charset=utf-8')
+    response.end(body)
+  } else {
+    response.setHeader('content-type', 'text/event-stream; charset=utf-8')
+    response.setHeader('cache-control', 'no-cache')
+    response.setHeader('x-accel-buffering', 'no')
+    for await (const text of body) {
+      if (response.closed) break
+      if (!response.write(text)) await read(response, 'drain', limits)
+    }
+    response.end()
+  }
+  if (!response.writableFinished) await read(response, 'finish', limits)
+  if (!response.writableFinished) response.destroy()
+}
+
+/** Longer than all that routers write; Node's own limit for all headers together is 16 KiB. Characters. */
+const longestHeader = 2_000
+
+/** A text as a header may carry it: names that clients choose can have any characters, and any length. */
+function headerText(text: string): string {
+  const sendable = text.toWellFormed().replace(/[^\x20-\x7e]/gu, encodeURIComponent)
+  return sendable.length > longestHeader ? `${sendable.slice(0, longestHeader)}...` : sendable
+}
+
+/** Until the client has read on; until it has left, or is taken to be gone; or a moment after the call must end. */
+function read(response: ServerResponse, event: 'drain' | 'finish', { signal, idleMs }: DeliveryLimits): Promise<void> {
+  if (response.closed) return Promise.resolve()
+  const { promise, resolve } = Promise.withResolvers<void>()
+  let last: NodeJS.Timeout | undefined
+  const hurry = () => {
+    last = setTimeout(resolve, lastMomentMs)
+  }
+  response.once(event, resolve).once('close', resolve)
+  // Node counts what the socket takes, so that a large reply to a slow client is not taken for a standstill.
+  response.setTimeout(idleMs, () => response.destroy())
+  if (signal.aborted) hurry()
+  else signal.addEventListener('abort', hurry, { once: true })
+  return promise.finally(() => {
+    clearTimeout(last)
+    signal.removeEventListener('abort', hurry)
+    response.removeAllListeners('timeout').setTimeout(0)
+    response.off(event, resolve).off('close', resolve)
+  })
+}
+
+/** For the last words of a call that must end. */
+const lastMomentMs = 1_000

@@ -1,0 +1,39 @@
+import { spawn } from 'node:child_process'
+import { once } from 'node:events'
+import { rmSync } from 'node:fs'
+import { createServer } from 'node:net'
+import { join } from 'node:path'
+import { expect, onTestFinished, test } from 'vitest'
+import { within } from './helpers/provider.ts'
+import { routerFolder } from './helpers/router.ts'
+
+/** A server that cannot start: its exit code and what it said. */
+async function failingStart(files: Record<string, string>, args: string[] = []) {
+  const { folder, configPath } = routerFolder({ files })
+  onTestFinished(() => rmSync(folder, { recursive: true, force: true }))
+  const main = join(import.meta.dirname, '../src/main.ts')
+  const router = spawn(process.execPath, [main, 'serve', '--config', configPath, ...args])
+  onTestFinished(() => void router.kill('SIGKILL'))
+  let said = ''
+  router.stderr.on('data', (text) => {
+    said += text
+  })
+  const [code] = await within(8_000, 'the exit', once(router, 'exit'))
+  return { code, said }
+}
+
+test('a start that fails ends the process and says why: a port that is taken', async () => {
+  const other = createServer().listen(0, '127.0.0.1')
+  onTestFinished(() => void other.close())
+  await once(other, 'listening')
+  const { port } = other.address() as { port: number }
+  const { code, said } = await failingStart({}, ['--port', `${port}`])
+  expect(code).toBe(1)
+  expect(said).toContain(`127.0.0.1:${port} is taken by another process`)
+}, 15_000)
+
+test('a start that fails ends the process and says why: a file that is no database', async () => {
+  const { code, said } = await failingStart({ 'data/router.sqlite': 'these are notes, not a database '.repeat(9) })
+  expect(code).toBe(1)
+  expect(said).toMatch(/data\/router\.sqlite: this file is not an SQLite database/)
+}, 15_000)
