@@ -80,6 +80,18 @@ export function readIndependently(recording: Recording): Facts {
   }
 }
 
+/** Which sources of Perplexity the text marks by number, and where, when every piece tells where it stands. */
+export function marksIn(recording: Recording, text: string): Facts['citations'] {
+  const chunks = isStream(recording) ? chunksOf(recording) : [recording.response.body]
+  const { citations: urls, search_results: results = [] } = chunks.at(-1)
+  return [...text.matchAll(/\[(\d+)\]/g)].map(({ 0: mark, 1: number, index }) => {
+    const position = Number(number) - 1
+    const start = [...text.slice(0, index)].length
+    const range = chunks.every(({ choices: [choice] }) => choice.message) ? { start, end: start + mark.length } : {}
+    return { url: urls[position], title: results[position]?.title ?? urls[position], start: 0, end: 0, ...range }
+  })
+}
+
 function joinedText(pieces: Body[]): string {
   return pieces.map(({ text }) => text).join('')
 }
@@ -127,7 +139,8 @@ function usageOf(counts: Body, { case: name }: Recording): Facts['usage'] {
     output: counts.completion_tokens - spoken - (reasoningBeside.test(name) ? 0 : thought),
     reasoning: thought,
     output_audio: spoken,
-    searches: counts.server_tool_use_details?.web_search_requests ?? 0,
+    // OpenAI's search models search once per call and do not say so.
+    searches: counts.server_tool_use_details?.web_search_requests ?? (/-search-(api|preview)/.test(name) ? 1 : 0),
     seconds: counts.prompt_audio_seconds ?? 0,
     reported_cost: counts.cost?.total_cost ?? counts.cost ?? (counts.cost_in_usd_ticks ?? 0) / 1e10,
   }
