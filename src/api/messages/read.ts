@@ -43,7 +43,7 @@ export function readRequest(body: unknown): NeutralRequest {
       stop: readStop(body.stop_sequences),
       response_format: format.request,
       reasoning: readReasoning(body),
-      cache: isObject(body.cache_control) ? { options: body.cache_control } : undefined,
+      cache: readCache(body.cache_control),
       service_tier: optional(body.service_tier, 'service_tier', text),
       user: readUser(body.metadata),
       stream: optional(body.stream, 'stream', flag),
@@ -83,6 +83,11 @@ function readStop(value: Json | undefined): string[] | undefined {
   return stop?.length === 0 ? undefined : stop
 }
 
+function readCache(value: Json | undefined): NeutralRequest['cache'] {
+  const options = optional(value, 'cache_control', object)
+  return options && { options }
+}
+
 function readUser(value: Json | undefined): string | undefined {
   const metadata = optional(value, 'metadata', object)
   return metadata && optional(metadata.user_id, 'metadata.user_id', text)
@@ -96,20 +101,24 @@ function readReasoning(body: JsonObject): NeutralRequest['reasoning'] {
   const output = optional(body.output_config, 'output_config', object)
   const effort = output && optional(output.effort, 'output_config.effort', oneOf(efforts))
   if (!thinking) return effort && { effort }
-  const type = required(thinking.type, 'thinking.type', "'enabled', 'adaptive' or 'disabled'", filledText)
-  if (type === 'disabled') return { effort: 'none' }
-  const budget = optional(thinking.budget_tokens, 'thinking.budget_tokens', integer(1))
+  const type = required(thinking.type, 'thinking.type', `one of ${thinkingTypes.join(', ')}`, oneOf(thinkingTypes))
+  if (type === 'disabled' || type === 'between_tools') return { effort: 'none' }
   const summary = thinking.display === 'summarized' ? 'auto' : undefined
-  return { ...defined({ effort: effort ?? (budget === undefined ? 'medium' : undefined), budget, summary }) }
+  if (type === 'adaptive') return { effort: effort ?? 'medium', ...defined({ summary }) }
+  // No upper bound: with thinking between calls a budget may exceed max_tokens.
+  const budget = required(thinking.budget_tokens, 'thinking.budget_tokens', 'a whole number', integer(1_024))
+  return { ...defined({ effort, budget, summary }) }
 }
+
+const thinkingTypes = ['enabled', 'adaptive', 'disabled', 'between_tools'] as const
 
 function readFormat(body: JsonObject): { request?: NeutralRequest['response_format']; extensions?: JsonObject } {
   const output = optional(body.output_config, 'output_config', object) ?? {}
-  const format = optional(output.format ?? body.output_format, 'output_config.format', object)
+  const at = output.format ? 'output_config.format' : 'output_format'
+  const format = optional(output.format ?? body.output_format, at, object)
   const { effort: _effort, format: _format, ...others } = output
   const extensions = Object.keys(others).length > 0 ? { extensions: { output_config: others } } : {}
   if (!format) return extensions
-  const at = 'output_config.format'
   required(format.type, `${at}.type`, "'json_schema'", oneOf(['json_schema']))
   const schema = required(format.schema, `${at}.schema`, 'a JSON schema', object)
   return { request: { type: 'json_schema', name: 'output', schema, strict: true }, ...extensions }

@@ -30,9 +30,9 @@ function readTool(tool: JsonObject, path: string): Tool {
   return {
     kind: 'function',
     name: required(tool.name, `${path}.name`, 'the name of a tool', filledText),
+    parameters: required(tool.input_schema, `${path}.input_schema`, 'a JSON schema', object),
     ...defined({
       description: optional(tool.description, `${path}.description`, text),
-      parameters: optional(tool.input_schema, `${path}.input_schema`, object),
       strict: optional(tool.strict, `${path}.strict`, flag),
     }),
     ...(isObject(tool.cache_control) && { cache: cache === '1h' || cache === '5m' ? { ttl: cache } : {} }),
