@@ -48,12 +48,18 @@ export async function writeFor(
   return { body: await patchRequest(provider, body), dropped: [...new Set(dropped)] }
 }
 
-/** The declared losses that a request meets when its body is edited instead of rebuilt; unknown fields survive that. */
+/**
+ * The declared losses that a request meets when its body is edited instead of rebuilt; unknown fields survive that. What
+ * a dialect's own mapping cannot say is in the client's body all the same; only Chat is spoken with many words that not
+ * every provider of the format knows, and the dialect names them.
+ */
 export async function usedLosses(provider: Provider, request: NeutralRequest, target?: ModelTarget): Promise<string[]> {
   const chosen = target ?? { model: request.model }
   const input = mappingInput(request, chosen.model, targetFacts(provider, chosen))
   const ask = (when: Mapping, field: string) => run(provider, `losses.${field}`, when, input)
-  const met = await declaredLosses(chatOf(provider), request, ask)
+  const chat = chatOf(provider)
+  const losses = provider.sameAs === 'chat' ? chat.losses : chat.losses.filter(({ unmapped }) => unmapped)
+  const met = await declaredLosses({ ...chat, losses }, request, ask)
   return met.filter((field) => field !== 'extensions')
 }
 
