@@ -1,9 +1,11 @@
 import { afterAll, beforeAll } from 'vitest'
 import { type TestRouter, testRouter } from '../helpers/router.ts'
+import { anthropicRows } from './sdk-anthropic-cells.ts'
 import { printed, type Way, watchingFetch, wires } from './sdk-grid.ts'
 import { openaiRows } from './sdk-openai-cells.ts'
 import { playProvider } from './sdk-provider.ts'
 import type { Played, Wire } from './sdk-said.ts'
+import { vercelRows } from './sdk-vercel-cells.ts'
 
 const played = new Map<string, Played>()
 const lost: string[] = []
@@ -30,3 +32,5 @@ function wayTo(wire: Wire): Way {
 }
 
 openaiRows(wayTo)
+anthropicRows(wayTo)
+vercelRows(wayTo)

@@ -9,7 +9,7 @@ export async function playProvider(wire: Wire): Promise<Played> {
     const said = waiting.shift()
     if (said === undefined) return answerJson(response, { error: { message: 'nobody expected this request' } }, 500)
     if (said === 'stay')
-      return await give(response, wire, wire.frames({ text: 'Once upon a time' }).slice(0, -1).slice(0, 4), false)
+      return await give(response, wire, wire.frames({ text: 'Once upon a time' }).slice(0, -1).slice(0, 5), false)
     if (!wire.isStream(path, body)) return answerJson(response, wire.whole(said))
     await give(response, wire, wire.frames(said), true)
   })

@@ -47,6 +47,7 @@ export const talks = {
   loop,
   thinking,
   json: [{ text: '{"city":"Paris","sunny":true}' }] as Said[],
+  jsonTool: [{ calls: [{ id: 'j1', name: 'json', arguments: { city: 'Paris', sunny: true } }] }] as Said[],
   search: [{ search: 'ruby version', text: source.quote, cited: true }] as Said[],
 }
 

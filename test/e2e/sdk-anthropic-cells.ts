@@ -1,0 +1,203 @@
+import Anthropic from '@anthropic-ai/sdk'
+import { expect } from 'vitest'
+import { pause, within } from '../helpers/provider.ts'
+import { testKey } from '../helpers/router.ts'
+import { held, row, type Way } from './sdk-grid.ts'
+import { counted, source, type Wire } from './sdk-said.ts'
+import {
+  citySchema,
+  expectGreeted,
+  expectLooped,
+  expectThought,
+  greeting,
+  offered,
+  pdf,
+  pixel,
+  placeSchema,
+  resultOf,
+  talks,
+} from './sdk-talk.ts'
+
+type Body = Omit<Anthropic.MessageCreateParamsNonStreaming, 'model'>
+
+const tools = offered.map(({ name, description }): Anthropic.Tool => ({ name, description, input_schema: citySchema }))
+const max_tokens = 2_000
+const hello: Body = { max_tokens, system: 'Be brief.', messages: [{ role: 'user', content: 'Hello there' }] }
+
+const clientOf = ({ router, fetch }: Way) =>
+  new Anthropic({ baseURL: router.url, apiKey: testKey, maxRetries: 0, fetch })
+const create = (way: Way, body: Body, model = way.wire.models.plain) =>
+  clientOf(way).messages.create({ model, ...body })
+const stream = (way: Way, body: Body, model = way.wire.models.plain) => {
+  const { stream: _whole, ...rest } = body
+  return clientOf(way)
+    .messages.stream({ model, ...rest })
+    .finalMessage()
+}
+
+/** `@anthropic-ai/sdk`, Messages. */
+export function anthropicRows(wayTo: (wire: Wire) => Way): void {
+  row('anthropic messages.create', talks.hello, wayTo, async (way) => {
+    const message = await create(way, hello)
+    expect(message).toMatchObject({ type: 'message', role: 'assistant', model: way.wire.models.plain })
+    expect(message).toMatchObject({ stop_reason: 'end_turn', content: [{ type: 'text', text: greeting }] })
+    expect(message.usage).toMatchObject({ input_tokens: counted.input, output_tokens: counted.output })
+    expectGreeted(way)
+  })
+
+  row('anthropic messages.stream and its events', talks.hello, wayTo, async (way) => {
+    const told: string[] = []
+    const costs: unknown[] = []
+    const running = clientOf(way).messages.stream({ model: way.wire.models.plain, ...hello })
+    running.on('text', (delta) => told.push(delta))
+    running.on('streamEvent', (event) => {
+      if (event.type === 'message_delta') costs.push((event.usage as { cost?: number }).cost)
+    })
+    const message = await running.finalMessage()
+    expect(told.length).toBeGreaterThanOrEqual(3)
+    expect(told.join('')).toBe(greeting)
+    // What runs at home has no price.
+    expect(costs).toEqual([way.wire.slug === 'ollama' ? undefined : expect.any(Number)])
+    expect(message).toMatchObject({ stop_reason: 'end_turn', content: [{ type: 'text', text: greeting }] })
+    expect(message.usage).toMatchObject({ input_tokens: counted.input, output_tokens: counted.output })
+    expectGreeted(way)
+  })
+
+  for (const [name, [said]] of Object.entries(talks)) {
+    if (!said) continue
+    row(`anthropic messages.stream = create: ${name}`, [said, said], wayTo, async (way) => {
+      const body = { max_tokens, messages: hello.messages, tools }
+      const [whole, streamed] = [await create(way, body), await stream(way, body)]
+      expect(steady(streamed)).toEqual(steady(whole))
+    })
+  }
+
+  row('anthropic messages: JSON schema', talks.json, wayTo, async (way) => {
+    const format = { type: 'json_schema' as const, schema: placeSchema }
+    const body = { max_tokens, messages: hello.messages, output_config: { format } }
+    const message = await clientOf(way).messages.parse({ model: way.wire.models.plain, ...body })
+    expect(message.content).toMatchObject([{ type: 'text', text: '{"city":"Paris","sunny":true}' }])
+    expect(way.provider.arrived(0).hasSchema).toBe(true)
+  })
+
+  for (const [how, ask] of Object.entries({ create, stream })) talkRows(how, ask, wayTo)
+  mediaRows(wayTo)
+
+  row('anthropic messages: abort', [], wayTo, async (way) => {
+    way.provider.play('stay')
+    const running = clientOf(way).messages.stream({ model: way.wire.models.plain, ...hello })
+    await running.emitted('text')
+    running.abort()
+    await expect(running.finalMessage()).rejects.toBeInstanceOf(Anthropic.APIUserAbortError)
+    await within(1_000, 'leaving the provider', way.provider.received[0]?.left ?? pause(0))
+  })
+}
+
+function talkRows(how: string, ask: typeof create | typeof stream, wayTo: (wire: Wire) => Way): void {
+  row(`anthropic messages.${how}: tools loop`, talks.loop, wayTo, async (way) => {
+    const messages: Anthropic.MessageParam[] = [{ role: 'user', content: 'Weather and time?' }]
+    const last = await loop(messages, () => ask(way, { max_tokens, messages, tools }))
+    expect(last.content).toMatchObject([{ type: 'text', text: 'Sunny at 12:00.' }])
+    expectLooped(way)
+  })
+
+  row(`anthropic messages.${how}: thinking goes back`, talks.thinking, wayTo, async (way) => {
+    const messages: Anthropic.MessageParam[] = [{ role: 'user', content: 'Weather?' }]
+    const thinking = { type: 'enabled' as const, budget_tokens: 1_024 }
+    const model = way.wire.models.thinker
+    const next = () => ask(way, { max_tokens, messages, tools, thinking }, model)
+    const last = await loop(messages, next)
+    const thoughts = last.content.flatMap((block) => (block.type === 'thinking' ? block.thinking : []))
+    expect(thoughts).toEqual(['That is enough.'])
+    messages.push({ role: 'assistant', content: last.content }, { role: 'user', content: 'Thanks' })
+    await next()
+    expectThought(way)
+  })
+
+  row(`anthropic messages.${how}: web search, citations`, talks.search, wayTo, async (way) => {
+    const search = { type: 'web_search_20250305' as const, name: 'web_search' as const }
+    const body = { max_tokens, messages: hello.messages, tools: [search] }
+    const { content } = await ask(way, body, way.wire.models.searcher)
+    const texts = content.flatMap((block) => (block.type === 'text' ? block : []))
+    expect(texts.map(({ text }) => text).join('')).toBe(source.quote)
+    const citations = texts.flatMap((text) => text.citations ?? [])
+    if (!way.wire.lacks.citations) {
+      expect(citations).toMatchObject([{ type: 'web_search_result_location', url: source.url }])
+    }
+    const searched = held(way, 'search', way.provider.arrived(0).searches, /web_search/)
+    if (!searched) expect(content.map(({ type }) => type)).toContain('web_search_tool_result')
+    return searched
+  })
+}
+
+function mediaRows(wayTo: (wire: Wire) => Way): void {
+  row('anthropic messages: images', talks.hello, wayTo, async (way) => {
+    const image = { type: 'base64' as const, media_type: 'image/png' as const, data: pixel }
+    const content: Anthropic.ContentBlockParam[] = [
+      { type: 'text', text: 'What is this?' },
+      { type: 'image', source: image },
+    ]
+    await create(way, { max_tokens, messages: [{ role: 'user', content }] }, way.wire.models.seer)
+    expect(way.provider.arrived(0).turns).toMatchObject([{ role: 'user', text: 'What is this?', images: [pixel] }])
+  })
+
+  row('anthropic messages: documents', talks.hello, wayTo, async (way) => {
+    const document = { type: 'base64' as const, media_type: 'application/pdf' as const, data: pdf }
+    const content: Anthropic.ContentBlockParam[] = [
+      { type: 'document', source: document },
+      { type: 'text', text: 'Sum it up.' },
+    ]
+    await create(way, { max_tokens, messages: [{ role: 'user', content }] })
+    const [asked] = way.provider.arrived(0).turns
+    expect(asked?.text).toContain('Sum it up.')
+    return held(way, 'file', asked?.files === 1, /document$/)
+  })
+
+  row('anthropic messages: an error of a tool', [{ text: greeting }], wayTo, async (way) => {
+    const messages: Anthropic.MessageParam[] = [
+      { role: 'user', content: 'Weather?' },
+      {
+        role: 'assistant',
+        content: [{ type: 'tool_use', id: 'toolu_abcdefg01', name: 'get_weather', input: { city: 'Paris' } }],
+      },
+      {
+        role: 'user',
+        content: [
+          { type: 'tool_result', tool_use_id: 'toolu_abcdefg01', content: 'no connection', is_error: true },
+          { type: 'text', text: 'Go on.' },
+        ],
+      },
+    ]
+    await create(way, { max_tokens, messages, tools })
+    const { turns } = way.provider.arrived(0)
+    expect(turns.flatMap(({ results }) => results)).toMatchObject([{ text: expect.stringContaining('no connection') }])
+    expect(turns.map(({ text }) => text).join('')).toContain('Go on.')
+  })
+}
+
+/** Runs the tools until the model has none to call; the messages grow by what was said. */
+async function loop(messages: Anthropic.MessageParam[], next: () => Promise<Anthropic.Message>) {
+  for (let turn = 0; turn < 5; turn++) {
+    const message = await next()
+    const calls = message.content.filter((block) => block.type === 'tool_use')
+    expect(message.stop_reason).toBe(calls.length > 0 ? 'tool_use' : 'end_turn')
+    if (calls.length === 0) return message
+    messages.push({ role: 'assistant', content: message.content })
+    const results = calls.map(({ id, name, input }): Anthropic.ToolResultBlockParam => {
+      expect(input).toHaveProperty('city')
+      return { type: 'tool_result', tool_use_id: id, content: resultOf(name) }
+    })
+    messages.push({ role: 'user', content: results })
+  }
+  throw new Error('the model never stopped calling')
+}
+
+/**
+ * A message without its id, which is new for each, without what the SDK puts there, and without the cost: of the last
+ * counts of a stream the SDK keeps only those it knows.
+ */
+function steady(message: Anthropic.Message): unknown {
+  const own = ['parsed_output', 'cost']
+  const text = JSON.stringify({ ...message, id: '' }, (name, value) => (own.includes(name) ? undefined : value))
+  return JSON.parse(text)
+}

@@ -1,0 +1,193 @@
+import { createAnthropic } from '@ai-sdk/anthropic'
+import { createOpenAI } from '@ai-sdk/openai'
+import {
+  generateObject,
+  generateText,
+  jsonSchema,
+  type LanguageModel,
+  type ModelMessage,
+  stepCountIs,
+  streamObject,
+  streamText,
+  tool,
+} from 'ai'
+import { expect } from 'vitest'
+import { testKey } from '../helpers/router.ts'
+import { row, type Way } from './sdk-grid.ts'
+import { counted, type Wire } from './sdk-said.ts'
+import {
+  citySchema,
+  expectGreeted,
+  expectLooped,
+  expectThought,
+  greeting,
+  offered,
+  pixel,
+  placeSchema,
+  resultOf,
+  talks,
+} from './sdk-talk.ts'
+
+type City = { city: string }
+
+const tools = Object.fromEntries(
+  offered.map(({ name, description }) => [
+    name,
+    tool({
+      description,
+      inputSchema: jsonSchema<City>(citySchema),
+      execute: async ({ city }: City) => {
+        expect(['Paris', 'Rome']).toContain(city)
+        return resultOf(name)
+      },
+    }),
+  ]),
+)
+
+const providers: { [name: string]: (way: Way, model: string) => LanguageModel } = {
+  '@ai-sdk/openai': ({ router, fetch }, model) =>
+    createOpenAI({ baseURL: `${router.url}/v1`, apiKey: testKey, fetch }).responses(model),
+  '@ai-sdk/anthropic': ({ router, fetch }, model) =>
+    createAnthropic({ baseURL: `${router.url}/v1`, apiKey: testKey, fetch })(model),
+}
+
+/** What makes each of them think, and keep its thoughts for the next turn. */
+const thinks = {
+  openai: {
+    store: false,
+    include: ['reasoning.encrypted_content' as const],
+    forceReasoning: true,
+    reasoningEffort: 'medium',
+    reasoningSummary: 'auto',
+  },
+  anthropic: { thinking: { type: 'enabled' as const, budgetTokens: 1_024 } },
+}
+/** Everything that was said goes along every time. */
+const stateless = { openai: { store: false } }
+
+/** Vercel's AI SDK: Responses through one of its providers, Messages through the other. */
+export function vercelRows(wayTo: (wire: Wire) => Way): void {
+  for (const [name, modelOf] of Object.entries(providers)) rowsOf(name, modelOf, wayTo)
+}
+
+function rowsOf(name: string, modelOf: (way: Way, model: string) => LanguageModel, wayTo: (wire: Wire) => Way): void {
+  const common = (way: Way, model = way.wire.models.plain) => ({
+    model: modelOf(way, model),
+    maxRetries: 0,
+    maxOutputTokens: 2_000,
+  })
+  const hello = { instructions: 'Be brief.', prompt: 'Hello there' }
+
+  row(`${name} generateText`, talks.hello, wayTo, async (way) => {
+    const { text, usage, finishReason } = await generateText({ ...common(way), ...hello })
+    expect({ text, finishReason }).toEqual({ text: greeting, finishReason: 'stop' })
+    expect(usage).toMatchObject({ inputTokens: counted.input, outputTokens: counted.output })
+    expectGreeted(way)
+  })
+
+  row(`${name} streamText`, talks.hello, wayTo, async (way) => {
+    const result = streamText({ ...common(way), ...hello, onError: () => undefined })
+    const words: string[] = []
+    for await (const word of result.textStream) words.push(word)
+    expect(words.length).toBeGreaterThanOrEqual(3)
+    expect(words.join('')).toBe(greeting)
+    expect(await result.usage).toMatchObject({ inputTokens: counted.input, outputTokens: counted.output })
+    expectGreeted(way)
+  })
+
+  const looped = (way: Way) => ({
+    ...common(way),
+    prompt: 'Weather and time?',
+    tools,
+    stopWhen: stepCountIs(5),
+    providerOptions: stateless,
+  })
+  row(`${name} generateText: tools`, talks.loop, wayTo, async (way) => {
+    const { text, steps } = await generateText(looped(way))
+    expect(text).toBe('Sunny at 12:00.')
+    expect(steps.map(({ finishReason }) => finishReason)).toEqual(['tool-calls', 'tool-calls', 'stop'])
+    expectLooped(way)
+  })
+
+  row(`${name} streamText: tools`, talks.loop, wayTo, async (way) => {
+    const result = streamText({ ...looped(way), onError: () => undefined })
+    expect((await result.steps).map(({ finishReason }) => finishReason)).toEqual(['tool-calls', 'tool-calls', 'stop'])
+    expect(await result.text).toBe('Sunny at 12:00.')
+    expectLooped(way)
+  })
+
+  const thinking = (way: Way, messages: ModelMessage[]) => ({
+    ...common(way, way.wire.models.thinker),
+    messages,
+    tools,
+    stopWhen: stepCountIs(5),
+    providerOptions: thinks,
+  })
+  row(`${name} generateText: reasoning goes back`, talks.thinking, wayTo, async (way) => {
+    const messages: ModelMessage[] = [{ role: 'user', content: 'Weather?' }]
+    const { text, reasoningText, responseMessages } = await generateText(thinking(way, messages))
+    expect({ text, reasoningText }).toEqual({ text: 'It is sunny.', reasoningText: 'That is enough.' })
+    messages.push(...responseMessages, { role: 'user', content: 'Thanks' })
+    await generateText(thinking(way, messages))
+    expectThought(way)
+  })
+
+  row(`${name} streamText: reasoning goes back`, talks.thinking, wayTo, async (way) => {
+    const messages: ModelMessage[] = [{ role: 'user', content: 'Weather?' }]
+    const result = streamText({ ...thinking(way, messages), onError: () => undefined })
+    expect(await result.text).toBe('It is sunny.')
+    expect(await result.reasoningText).toBe('That is enough.')
+    messages.push(...(await result.responseMessages), { role: 'user', content: 'Thanks' })
+    expect(await streamText({ ...thinking(way, messages), onError: () => undefined }).text).toBe('You are welcome.')
+    expectThought(way)
+  })
+
+  const place = (way: Way, structuredOutputMode: 'outputFormat' | 'jsonTool' = 'outputFormat') => ({
+    ...common(way),
+    prompt: 'Where?',
+    schema: jsonSchema<object>(placeSchema),
+    providerOptions: { anthropic: { structuredOutputMode } },
+  })
+  row(`${name} generateObject`, talks.json, wayTo, async (way) => {
+    const { object } = await generateObject(place(way))
+    expect(object).toEqual({ city: 'Paris', sunny: true })
+  })
+
+  if (name === '@ai-sdk/anthropic') {
+    // The way it takes by itself with models that it does not know: a tool that must be called.
+    row(
+      `${name} generateObject, streamObject by a tool`,
+      [...talks.jsonTool, ...talks.jsonTool],
+      wayTo,
+      async (way) => {
+        const { object } = await generateObject(place(way, 'jsonTool'))
+        const result = streamObject({ ...place(way, 'jsonTool'), onError: () => undefined })
+        const grown: unknown[] = []
+        for await (const partial of result.partialObjectStream) grown.push(partial)
+        expect([object, grown.at(-1)]).toEqual([
+          { city: 'Paris', sunny: true },
+          { city: 'Paris', sunny: true },
+        ])
+        expect(way.provider.arrived(1).tools).toEqual(['json'])
+      },
+    )
+  }
+
+  row(`${name} streamObject`, talks.json, wayTo, async (way) => {
+    const result = streamObject({ ...place(way), onError: () => undefined })
+    const grown: unknown[] = []
+    for await (const object of result.partialObjectStream) grown.push(object)
+    expect(grown.length).toBeGreaterThan(1)
+    expect(await result.object).toEqual({ city: 'Paris', sunny: true })
+  })
+
+  row(`${name} generateText: images`, talks.hello, wayTo, async (way) => {
+    const content = [
+      { type: 'text' as const, text: 'What is this?' },
+      { type: 'file' as const, data: pixel, mediaType: 'image/png' },
+    ]
+    const model = way.wire.models.seer ?? way.wire.models.plain
+    await generateText({ ...common(way, model), messages: [{ role: 'user', content }] })
+    expect(way.provider.arrived(0).turns).toMatchObject([{ role: 'user', text: 'What is this?', images: [pixel] }])
+  })
+}
