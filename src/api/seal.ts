@@ -3,7 +3,7 @@ import { isObject, type Json } from '../core/json.ts'
 /**
  * What another maker sealed, in the places where an API keeps seals of its own: a text with a prefix of ours before
  * base64url JSON. `signature` and `encrypted` are the seals, `call` the tool call or `text` the text they belong to,
- * `body` a block only its maker understands.
+ * `body` a block only its maker understands, or the results of `search`.
  */
 export type Sealed = {
   by?: string
@@ -13,6 +13,7 @@ export type Sealed = {
   id?: string
   call?: string
   text?: number
+  search?: string
   body?: Json
 }
 

@@ -42,3 +42,16 @@ function readable(schema: Json | undefined): Json {
   const plain = Object.fromEntries(Object.entries(rest).map(([name, member]) => [name, readable(member)]))
   return nullable === true ? { anyOf: [plain, { type: 'null' }] } : plain
 }
+
+/** The names of the schemas that a published choice refers to, by their `type`. */
+export function choicesOf(name: string): Map<string, string> {
+  const { schemas } = components as { schemas: { [name: string]: JsonObject } }
+  const choices = (schemas[name]?.anyOf ?? schemas[name]?.oneOf ?? []) as { $ref: string }[]
+  return new Map(
+    choices.map(({ $ref }) => {
+      const chosen = $ref.split('/').at(-1) ?? ''
+      const { properties } = schemas[chosen] as { properties: { type: { enum: string[] } } }
+      return [properties.type.enum[0] ?? '', chosen]
+    }),
+  )
+}

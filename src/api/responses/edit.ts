@@ -10,9 +10,29 @@ import { wireNames } from './fields.ts'
 export const editRequest: Face['editRequest'] = (body, { model, stream, dropped }) => {
   const edited: JsonObject = { ...body, model }
   if (stream) edited.stream = true
-  for (const field of dropped) for (const name of wireNames(field)) delete edited[name]
+  for (const field of dropped) {
+    if (field === 'web_search' && Array.isArray(body.tools)) edited.tools = body.tools.filter((tool) => !isSearch(tool))
+    else for (const name of wireNames(field)) remove(edited, name)
+  }
   if (Array.isArray(edited.input)) edited.input = edited.input.filter((item) => !isForeign(item))
   return edited
+}
+
+/** Takes out a member, or one of a member; the client's own body is not changed. */
+function remove(edited: JsonObject, name: string): void {
+  const [first = '', second] = name.split('.')
+  const inner = edited[first]
+  if (second === undefined) delete edited[first]
+  else if (isObject(inner)) edited[first] = without(inner, second)
+}
+
+function without(members: JsonObject, name: string): JsonObject {
+  const { [name]: _gone, ...rest } = members
+  return rest
+}
+
+function isSearch(tool: Json): boolean {
+  return isObject(tool) && typeof tool.type === 'string' && tool.type.startsWith('web_search')
 }
 
 function isForeign(item: Json): boolean {

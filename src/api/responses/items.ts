@@ -1,5 +1,5 @@
 import { isObject, type Json, type JsonObject } from '../../core/json.ts'
-import type { Citation, MediaPart, Part, ReasoningPart, ToolCallPart } from '../../core/parts.ts'
+import type { CacheHint, Citation, MediaPart, Part, ReasoningPart, ToolCallPart } from '../../core/parts.ts'
 import type { Message } from '../../core/request.ts'
 import { defined, filledText, list, object, oneOf, optional, refuse, required, text } from '../check.ts'
 import { readSeal, type Sealed } from '../seal.ts'
@@ -23,9 +23,13 @@ class Turns {
   readonly #system: Part[] = []
   readonly #messages: Message[] = []
   readonly #names = new Map<string, string>()
-  #seals: Sealed[] = []
+  readonly #seals: Sealed[] = []
+  /** Where in its turn the item that was said last begins. */
+  #said = 0
 
   assistant(...parts: Part[]): void {
+    const last = this.#messages.at(-1)
+    this.#said = last?.role === 'assistant' ? last.parts.length : 0
     for (const part of parts) if (part.type === 'tool_call') this.#names.set(part.id, part.name)
     this.#join('assistant', parts)
   }
@@ -49,8 +53,18 @@ class Turns {
     else this.#messages.push({ role, parts })
   }
 
+  /** A seal stands right after what it belongs to; that of a call also elsewhere. */
   seal(sealed: Sealed): void {
-    this.#seals.push(sealed)
+    if (sealed.call !== undefined) this.#seals.push(sealed)
+    const parts = this.#messages.at(-1)?.parts ?? []
+    const { by, signature, text: position } = sealed
+    if (position !== undefined) {
+      const part = parts.slice(this.#said)[position]
+      if (part?.type === 'text') Object.assign(part, defined({ signature, by }))
+    } else if (sealed.search !== undefined) {
+      const part = parts.findLast(({ type }) => type === 'search')
+      if (part) Object.assign(part, sealed.search && { id: sealed.search }, defined({ results: sealed.body, by }))
+    }
   }
 
   end(): ReadInput {
@@ -80,13 +94,11 @@ const readers: { readonly [type: string]: ItemReader } = {
   custom_tool_call_output: readOutput,
   reasoning: readReasoning,
   web_search_call: (item, _path, turns) => turns.assistant(readSearch(item)),
+  image_generation_call: (item, _path, turns) => turns.assistant(readMade(item)),
 }
 
 function readItem(item: JsonObject, path: string, turns: Turns): void {
   const type = optional(item.type, `${path}.type`, text) ?? 'message'
-  if (type === 'item_reference') {
-    refuse(`${path}.type`, 'an item itself: this router keeps whole responses, name one as previous_response_id', type)
-  }
   const reader = Object.hasOwn(readers, type) ? readers[type] : undefined
   if (reader) reader(item, path, turns)
   else turns.assistant({ type: 'opaque', body: item })
@@ -112,7 +124,8 @@ function readPart(part: JsonObject, path: string): Part {
     case 'input_text':
     case 'text':
     case 'summary_text':
-      return { type: 'text', text: required(part.text, `${path}.text`, 'a string', text) }
+    case 'reasoning_text':
+      return { type: 'text', text: required(part.text, `${path}.text`, 'a string', text), ...cacheOf(part, path) }
     case 'output_text':
       return { type: 'text', text: required(part.text, `${path}.text`, 'a string', text), ...citationsOf(part) }
     case 'refusal':
@@ -129,6 +142,10 @@ function readPart(part: JsonObject, path: string): Part {
   }
 }
 
+function cacheOf(part: JsonObject, path: string): { cache?: CacheHint } {
+  return optional(part.prompt_cache_breakpoint, `${path}.prompt_cache_breakpoint`, object) ? { cache: {} } : {}
+}
+
 function citationsOf({ annotations }: JsonObject): { citations?: Citation[] } {
   const found = (Array.isArray(annotations) ? annotations : []).flatMap((annotation) => {
     if (!isObject(annotation) || annotation.type !== 'url_citation') return []
@@ -140,7 +157,7 @@ function citationsOf({ annotations }: JsonObject): { citations?: Citation[] } {
 
 function readImage(part: JsonObject, path: string): MediaPart {
   const detail = optional(part.detail, `${path}.detail`, text)
-  const from = { ...(detail !== undefined && { detail }) }
+  const from = { ...(detail !== undefined && { detail }), ...cacheOf(part, path) }
   const fileId = optional(part.file_id, `${path}.file_id`, filledText)
   if (fileId !== undefined) return { type: 'image', file_id: fileId, ...from }
   const url = required(part.image_url, `${path}.image_url`, 'an address or a data URL', filledText)
@@ -149,7 +166,8 @@ function readImage(part: JsonObject, path: string): MediaPart {
 
 function readFile(part: JsonObject, path: string): MediaPart {
   const filename = optional(part.filename, `${path}.filename`, text)
-  const named = { ...(filename !== undefined && { filename }) }
+  const detail = optional(part.detail, `${path}.detail`, text)
+  const named = { ...defined({ filename, detail }), ...cacheOf(part, path) }
   const data = optional(part.file_data, `${path}.file_data`, filledText)
   if (data !== undefined) {
     const inside = addressed(data)
@@ -193,27 +211,34 @@ function readOutput(item: JsonObject, path: string, turns: Turns): void {
 
 function readReasoning(item: JsonObject, _path: string, turns: Turns): void {
   const sealed = readSeal(item.encrypted_content)
-  const { call, text: _text, body, ...seals } = sealed ?? {}
-  if (sealed && call !== undefined) turns.seal(sealed)
+  const { call, text: position, search, body, ...seals } = sealed ?? {}
+  if (sealed && (call ?? position ?? search) !== undefined) turns.seal(sealed)
   else if (body !== undefined) turns.assistant({ type: 'opaque', body, ...defined({ by: seals.by }) })
   else {
     const own = typeof item.encrypted_content === 'string' && !sealed ? { encrypted: item.encrypted_content } : {}
     const id = !sealed && typeof item.id === 'string' ? { id: item.id } : {}
-    const words = told(wordsOf(item.content), wordsOf(item.summary), sealed)
-    turns.assistant({ type: 'reasoning', ...words, ...own, ...id, ...seals } as ReasoningPart)
+    turns.assistant({ type: 'reasoning', ...told(item, sealed), ...own, ...id, ...seals } as ReasoningPart)
   }
 }
 
-function wordsOf(value: Json | undefined): string {
-  const parts = Array.isArray(value) ? value : []
-  return parts.flatMap((part) => (isObject(part) && typeof part.text === 'string' ? [part.text] : [])).join('\n\n')
+/** Of what this router wrote, the words that the seal repeats are a summary; of a provider's own item, all of them. */
+function told(item: JsonObject, sealed: Sealed | undefined): Partial<ReasoningPart> {
+  const shown = wordsOf(item.summary)
+  const own = sealed ? [...wordsOf(item.content), ...shown.filter((words) => words !== sealed.summary)] : undefined
+  const text = (own ?? wordsOf(item.content)).join('\n\n')
+  const summary = sealed ? (sealed.summary ?? '') : shown.join('\n\n')
+  return { ...(text && { text }), ...(summary && { summary }) }
 }
 
-/** Where another maker's own words stood is part of its seal. */
-function told(content: string, summary: string, sealed: Sealed | undefined): Partial<ReasoningPart> {
-  if (content) return { text: content, ...(summary && { summary }) }
-  if (!summary) return {}
-  return sealed && sealed.summary === undefined ? { text: summary } : { summary }
+function wordsOf(value: Json | undefined): string[] {
+  const parts = Array.isArray(value) ? value : []
+  return parts.flatMap((part) => (isObject(part) && typeof part.text === 'string' ? [part.text] : []))
+}
+
+function readMade(item: JsonObject): Part {
+  const { result: data, output_format: format } = item
+  if (typeof data !== 'string' || data === '') return { type: 'opaque', body: item }
+  return { type: 'image', data, media_type: `image/${typeof format === 'string' ? format : 'png'}` }
 }
 
 function readSearch(item: JsonObject): Part {

@@ -1,14 +1,20 @@
-import type { JsonObject } from '../../core/json.ts'
-import type { Citation, Part, ReasoningPart, SearchPart, TextPart, ToolCallPart } from '../../core/parts.ts'
+import { isObject, type Json, type JsonObject } from '../../core/json.ts'
+import type { Citation, MediaPart, Part, ReasoningPart, SearchPart, TextPart, ToolCallPart } from '../../core/parts.ts'
 import { completionTokens, promptTokens, type Usage } from '../../core/usage.ts'
 import { defined } from '../check.ts'
 import { type Sealed, writeSeal } from '../seal.ts'
 
-/** What an output item is made of: texts and refusals in a row are one message, every other part an item of its own. */
-export type OutputGroup = { kind: ItemKind; parts: Part[] }
+/**
+ * What an output item is made of: texts and refusals in a row are one message, every other part an item of its own, and
+ * so is a seal that has no place in the item before. `logprobs` are those of each text, by content index.
+ */
+export type OutputGroup = { kind: ItemKind; parts: Part[]; seal?: Sealed; logprobs?: JsonObject[][] }
 
 /** Kinds of items by the prefix of their ids. */
 export type ItemKind = 'msg' | 'rs' | 'fc' | 'ctc' | 'ws' | 'ig'
+
+/** How an item ends. */
+export type ItemStatus = 'in_progress' | 'completed' | 'incomplete'
 
 /** The kind of item a part belongs to; undefined when it has no place in an output. */
 export function kindOf(part: Part): ItemKind | undefined {
@@ -28,27 +34,50 @@ export function groupsOf(parts: readonly Part[]): OutputGroup[] {
     const last = groups.at(-1)
     if (kind === 'msg' && last?.kind === 'msg') last.parts.push(part)
     else groups.push({ kind, parts: [part] })
-    // A seal on a call has no place in its item: it travels in an item of reasoning after it.
-    if (part.type === 'tool_call' && part.signature !== undefined) groups.push({ kind: 'rs', parts: [part] })
   }
-  return groups
+  return groups.flatMap((group) => [group, ...sealGroups(group)])
 }
 
-/** A finished item. */
-export function writeItem({ kind, parts }: OutputGroup, id: string, status = 'completed'): JsonObject {
+/** Seals that have no place in their item travel in items of reasoning right after it. */
+export function sealGroups({ kind, parts }: OutputGroup): OutputGroup[] {
+  return parts.flatMap((part, index) => {
+    const seal = sealOf(part, index)
+    return kind === 'rs' || !seal ? [] : [{ kind: 'rs' as const, parts: [], seal }]
+  })
+}
+
+function sealOf(part: Part, text: number): Sealed | undefined {
+  if (part.type === 'search') {
+    const { id, by, results } = part
+    return results === undefined || actionOf(part) ? undefined : { ...defined({ by, search: id ?? '' }), body: results }
+  }
+  if (part.type !== 'tool_call' && part.type !== 'text') return undefined
+  const { signature, by } = part
+  if (signature === undefined) return undefined
+  const owner = part.type === 'tool_call' ? { call: part.id } : { text }
+  return { ...owner, ...(defined({ signature, by }) as Sealed) }
+}
+
+/** An item. `sources` tells whether the client asked for the addresses that a search found. */
+export function writeItem(group: OutputGroup, id: string, status: ItemStatus, sources: boolean): JsonObject {
+  const { kind, parts, seal, logprobs = [] } = group
   const [part] = parts
-  if (kind === 'msg') return { id, type: 'message', status, role: 'assistant', content: parts.map(contentPart) }
-  if (part?.type === 'search') return writeSearch(part, id, status)
-  if (part?.type === 'tool_call' && kind !== 'rs') return writeCall(part, id, status)
-  if (part?.type === 'image') return { id, type: 'image_generation_call', status, result: part.data ?? '' }
+  if (seal) return { id, type: 'reasoning', summary: [], encrypted_content: writeSeal(seal) ?? null }
+  if (kind === 'msg') {
+    const content = parts.map((one, index) => contentPart(one, logprobs[index]))
+    return { id, type: 'message', status, role: 'assistant', content }
+  }
+  if (part?.type === 'search') return writeSearch(part, id, status, sources)
+  if (part?.type === 'tool_call') return writeCall(part, id, status)
+  if (part?.type === 'image') return writeImage(part, id, status)
   return { id, type: 'reasoning', ...reasoningMembers(part as Part) }
 }
 
 /** A text or a refusal as a part of a message. */
-export function contentPart(part: Part): JsonObject {
+export function contentPart(part: Part, logprobs: JsonObject[] = []): JsonObject {
   if (part.type === 'refusal') return { type: 'refusal', refusal: part.text }
   const { text = '', citations = [] } = part as TextPart
-  return { type: 'output_text', text, annotations: citations.map((one) => annotationOf(one, text)), logprobs: [] }
+  return { type: 'output_text', text, annotations: citations.map((one) => annotationOf(one, text)), logprobs }
 }
 
 /** A source of a text; one without a place holds for the whole text. */
@@ -64,20 +93,16 @@ export function annotationOf({ url, title, start, end }: Citation, text: string)
 
 /** What a reasoning item says: readable words as its summary, seals as its encrypted content. */
 export function reasoningMembers(part: Part): JsonObject {
-  if (part.type === 'tool_call') {
-    const { id, signature, by } = part
-    return { summary: [], encrypted_content: writeSeal(defined({ call: id, signature, by }) as Sealed) ?? null }
-  }
   if (part.type === 'opaque') {
     return { summary: [], encrypted_content: writeSeal({ ...defined({ by: part.by }), body: part.body }) ?? null }
   }
   const { text, summary, by, signature, encrypted, id } = part as ReasoningPart
-  const words = text ?? summary
-  const both = text !== undefined && summary !== undefined
-  const kept = { by, signature, encrypted, id, summary: both || text === undefined ? summary : undefined }
+  // The words of a summary in the seal tell that they are one.
+  const sealed = writeSeal(defined({ by, signature, encrypted, id, summary: summary || undefined }) as Sealed)
+  const said = [text, summary].filter((words) => words)
   return {
-    summary: words ? [{ type: 'summary_text', text: words }] : [],
-    ...defined({ encrypted_content: writeSeal(defined(kept) as Sealed) }),
+    summary: said.map((words) => ({ type: 'summary_text', text: words as string })),
+    ...defined({ encrypted_content: sealed }),
   }
 }
 
@@ -87,8 +112,41 @@ function writeCall({ id: call_id, name, arguments: said, kind }: ToolCallPart, i
     : { id, type: 'function_call', status, call_id, name, arguments: said }
 }
 
-function writeSearch({ query }: SearchPart, id: string, status: string): JsonObject {
-  return { id, type: 'web_search_call', status, action: { type: 'search', query: query ?? '' } }
+function writeImage({ data, media_type }: MediaPart, id: string, status: ItemStatus): JsonObject {
+  const format = media_type?.startsWith('image/') ? media_type.slice('image/'.length) : undefined
+  const told = status === 'in_progress' ? null : (data ?? null)
+  return {
+    id,
+    type: 'image_generation_call',
+    status: status === 'incomplete' ? 'failed' : status,
+    ...defined({ output_format: format }),
+    result: told,
+  }
+}
+
+function writeSearch(part: SearchPart, id: string, status: ItemStatus, sources: boolean): JsonObject {
+  const { query = '', results } = part
+  const found = sources ? addressesIn(results) : []
+  const searched = { type: 'search', query, ...(found.length > 0 && { sources: found }) }
+  const ended = part.status === 'failed' || status === 'incomplete' ? 'failed' : 'completed'
+  return {
+    id,
+    type: 'web_search_call',
+    status: status === 'in_progress' ? status : ended,
+    action: actionOf(part) ?? searched,
+  }
+}
+
+const actions: ReadonlySet<Json | undefined> = new Set(['search', 'open_page', 'find_in_page'])
+
+/** What a search did, when its maker tells that in the words of this API. */
+function actionOf({ results }: SearchPart): JsonObject | undefined {
+  return isObject(results) && actions.has(results.type) ? results : undefined
+}
+
+function addressesIn(results: Json | undefined): JsonObject[] {
+  const listed = Array.isArray(results) ? results : []
+  return listed.flatMap((one) => (isObject(one) && typeof one.url === 'string' ? [{ type: 'url', url: one.url }] : []))
 }
 
 /** Usage in this API's totals; `cost` in USD when it is known. */

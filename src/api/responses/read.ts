@@ -28,8 +28,10 @@ export function readRequest(body: unknown): NeutralRequest {
   }
   if (optional(body.background, 'background', flag))
     refuse('background', 'false: responses are made while you wait', true)
+  checkOthers(body)
   const { system, messages } = readInput(body.input)
-  if (messages.length === 0 && system.length === 0) refuse('input', 'an input that is not empty', body.input)
+  if (body.input === '' || (messages.length === 0 && system.length === 0))
+    refuse('input', 'an input that is not empty', body.input)
   const instructions = optional(body.instructions, 'instructions', text)
   const heading = [...(instructions ? [{ type: 'text' as const, text: instructions }] : []), ...system]
   const tools = readTools(body)
@@ -61,6 +63,7 @@ const plain = {
   user: text,
   safety_identifier: text,
   metadata: mapOf(text),
+  moderation: object,
   store: flag,
   stream: flag,
 } satisfies { [name in keyof NeutralRequest]?: Check<NeutralRequest[name]> }
@@ -68,6 +71,26 @@ const plain = {
 function readPlain(body: JsonObject): Partial<NeutralRequest> {
   const read = Object.entries<Check<unknown>>(plain).map(([name, check]) => [name, optional(body[name], name, check)])
   return defined(Object.fromEntries(read))
+}
+
+/** Fields that are kept as they are: what they must be at least. */
+const others: { readonly [name: string]: Check<unknown> } = {
+  include: listOf(text),
+  max_tool_calls: integer(1),
+  truncation: oneOf(['auto', 'disabled'] as const),
+  stream_options: object,
+  prompt: object,
+  conversation: (value, path) => (typeof value === 'string' ? value : object(value, path)),
+  context_management: listOf(object),
+  previous_response_id: filledText,
+}
+
+function checkOthers(body: JsonObject): void {
+  for (const [name, check] of Object.entries(others)) optional(body[name], name, check)
+  if ((body.conversation ?? null) !== null && (body.previous_response_id ?? null) !== null) {
+    const message = "'conversation' and 'previous_response_id' both say what came before: give one of them."
+    throw new RouterError('invalid_request', message, { param: 'conversation' })
+  }
 }
 
 function readText(value: Json | undefined): Pick<NeutralRequest, 'response_format' | 'verbosity'> {

@@ -1,21 +1,13 @@
 import type { StreamEvent } from '../../core/events.ts'
-import type { JsonObject } from '../../core/json.ts'
-import type { Part, TextPart, ToolCallPart } from '../../core/parts.ts'
-import {
-  annotationOf,
-  contentPart,
-  type ItemKind,
-  kindOf,
-  type OutputGroup,
-  reasoningMembers,
-  writeItem,
-} from './output.ts'
-import { itemId } from './write.ts'
+import type { Json, JsonObject } from '../../core/json.ts'
+import type { Part, ReasoningPart } from '../../core/parts.ts'
+import type { Finish } from '../../core/reply.ts'
+import { tokensOf } from './logprobs.ts'
+import { type ItemKind, kindOf, type OutputGroup, sealGroups, writeItem } from './output.ts'
+import { type Emit, type Item, StreamedMessage } from './stream-message.ts'
+import { isWhole, itemId, statusOf } from './write.ts'
 
 type Told<Type extends StreamEvent['type']> = StreamEvent & { type: Type }
-type Emit = (type: string, members: JsonObject) => void
-/** An item that has been added and not yet told done; `heads` are the unchanging members of its deltas. */
-type OpenItem = OutputGroup & { id: string; position: number; indexes: number[] }
 
 /** Parts as output items: added, grown and done, each event in its place. */
 export class Items {
@@ -23,172 +15,199 @@ export class Items {
   readonly output: JsonObject[] = []
   readonly #responseId: string
   readonly #emit: Emit
-  readonly #open = new Map<number, OpenItem>()
-  #message: OpenItem | undefined
-  #next = 0
+  readonly #sources: boolean
+  readonly #open = new Map<number, Item>()
+  #message: StreamedMessage | undefined
+  readonly #messages: StreamedMessage[] = []
+  /** Thoughts and searches told done, whose makers may still seal them. */
+  readonly #done = new Map<Item, Part>()
+  readonly #finished = new Set<number>()
+  #tokens: JsonObject[] = []
 
-  constructor(responseId: string, emit: Emit) {
+  constructor(responseId: string, emit: Emit, sources: boolean) {
     this.#responseId = responseId
     this.#emit = emit
+    this.#sources = sources
   }
 
-  take(event: StreamEvent): void {
-    if (event.type === 'delta') this.#delta(event)
-    else if (event.type === 'open') this.#begin(event)
-    else if (event.type === 'citation') this.#citation(event)
-    else if (event.type === 'close') this.#close(event)
-    else if (event.type === 'finish') this.end()
+  /** The items told done, of a reply that breaks off. */
+  get finished(): JsonObject[] {
+    return this.output.filter((_, position) => this.#finished.has(position))
   }
 
-  /** Tells done what is still open. */
-  end(): void {
-    this.#endMessage()
-    for (const [index, item] of this.#open) this.#done(index, item)
+  /** Takes what one provider event changed. */
+  take(events: readonly StreamEvent[]): void {
+    // Probabilities are told after the words they belong to, and go out with them.
+    for (const event of events) if (event.type === 'logprobs') this.#tokens.push(...tokensOf(event.logprobs))
+    for (const event of events) {
+      if (event.type === 'delta') this.#delta(event)
+      else if (event.type === 'open') this.#begin(event.index, event.part)
+      else if (event.type === 'citation') this.#messageOf(event.index)?.cite(event.index, event.citation)
+      else if (event.type === 'close') this.#close(event)
+      else if (event.type === 'finish') this.#end(event.finish)
+    }
   }
 
-  #begin({ index, part }: Told<'open'>): void {
+  #begin(index: number, part: Part): void {
     const kind = kindOf(part)
     if (kind === 'msg') this.#beginContent(index, part)
     else if (kind) this.#beginItem(index, kind, part)
   }
 
-  #beginItem(index: number, kind: ItemKind, part: Part): void {
-    this.#endMessage()
-    const item = this.#add(kind, [part])
+  #beginItem(index: number, kind: ItemKind, part: Part): Item {
+    this.#endMessage('stop')
+    const item = this.#add({ kind, parts: [part] }, emptied(part))
     this.#open.set(index, item)
-    if (kind !== 'ws') return
-    for (const stage of ['in_progress', 'searching']) this.#emit(`response.web_search_call.${stage}`, at(item))
+    for (const stage of stages[kind] ?? []) this.#emit(stage, at(item))
+    return item
   }
 
   #beginContent(index: number, part: Part): void {
-    this.#message ??= this.#add('msg', [])
-    const item = this.#message
-    item.parts.push(part)
-    item.indexes.push(index)
-    this.#emit('response.content_part.added', {
-      ...at(item),
-      content_index: item.parts.length - 1,
-      part: emptyContent(part),
-    })
+    if (!this.#message) {
+      const item = this.#add({ kind: 'msg', parts: [] })
+      this.#message = new StreamedMessage(item, this.#emit)
+      this.#messages.push(this.#message)
+    }
+    this.#message.open(index, part)
   }
 
-  #add(kind: ItemKind, parts: Part[]): OpenItem {
-    const position = this.#next++
-    const id = itemId(this.#responseId, kind, position)
-    const empty = writeItem({ kind, parts: parts.map(emptied) }, id, 'in_progress')
+  #add(group: OutputGroup, ...shown: Part[]): Item {
+    const position = this.output.length
+    const id = itemId(this.#responseId, group.kind, position)
+    const empty = writeItem({ ...group, parts: shown }, id, 'in_progress', false)
+    // The place is taken until the finished item stands there.
+    this.output.push(empty)
     this.#emit('response.output_item.added', { output_index: position, item: empty })
-    return { kind, parts: [...parts], id, position, indexes: [] }
+    return { ...group, id, position, said: [] }
   }
 
   #delta({ index, part, text, summary, arguments: fragment }: Told<'delta'>): void {
-    const message = this.#message
-    if (message && (part === 'text' || part === 'refusal')) {
-      const content_index = message.indexes.indexOf(index)
-      const type = part === 'text' ? 'response.output_text.delta' : 'response.refusal.delta'
-      this.#emit(type, { ...at(message), content_index, delta: text ?? '', ...(part === 'text' && { logprobs: [] }) })
-      return
+    if (part === 'text' || part === 'refusal') {
+      // Words for a part that has been told done go on in a new one.
+      if (!this.#message?.isOpen(index)) this.#beginContent(index, { type: part, text: '' })
+      this.#message?.grow(index, text ?? '', part === 'text' ? this.#tokens.splice(0) : [])
+    } else if (part === 'reasoning') {
+      const item = this.#open.get(index) ?? this.#beginItem(index, 'rs', { type: 'reasoning' })
+      if (text) this.#think(item, 'text', text)
+      if (summary) this.#think(item, 'summary', summary)
+    } else {
+      const item = this.#open.get(index)
+      if (item) this.#emit(`response.${argumentsOf(item)}.delta`, { ...at(item), delta: fragment ?? '' })
     }
-    const item = this.#open.get(index)
-    if (!item) return
-    if (part === 'reasoning') this.#think(item, text ?? summary ?? '')
-    else if (item.kind === 'ctc')
-      this.#emit('response.custom_tool_call_input.delta', { ...at(item), delta: fragment ?? '' })
-    else this.#emit('response.function_call_arguments.delta', { ...at(item), delta: fragment ?? '' })
   }
 
-  #think(item: OpenItem, delta: string): void {
-    const place = { ...at(item), summary_index: 0 }
-    if (item.indexes.length === 0) {
-      item.indexes.push(0)
-      this.#emit('response.reasoning_summary_part.added', { ...place, part: { type: 'summary_text', text: '' } })
+  #think(item: Item, kind: 'text' | 'summary', delta: string): void {
+    let summary_index = item.said.findIndex((said) => said.kind === kind)
+    if (summary_index < 0) {
+      summary_index = item.said.push({ kind, text: '' }) - 1
+      const part = { type: 'summary_text', text: '' }
+      this.#emit('response.reasoning_summary_part.added', { ...at(item), summary_index, part })
     }
-    this.#emit('response.reasoning_summary_text.delta', { ...place, delta })
+    const said = item.said[summary_index] as { text: string }
+    said.text += delta
+    this.#emit('response.reasoning_summary_text.delta', { ...at(item), summary_index, delta })
   }
 
-  #citation({ index, citation }: Told<'citation'>): void {
-    const message = this.#message
-    const content_index = message?.indexes.indexOf(index) ?? -1
-    if (!message || content_index < 0) return
-    const part = message.parts[content_index] as TextPart
-    const annotation_index = this.#cited.get(index) ?? 0
-    this.#cited.set(index, annotation_index + 1)
-    const annotation = annotationOf(citation, part.text)
-    this.#emit('response.output_text.annotation.added', { ...at(message), content_index, annotation_index, annotation })
+  #messageOf(index: number): StreamedMessage | undefined {
+    return this.#messages.findLast((message) => message.has(index))
   }
-
-  readonly #cited = new Map<number, number>()
 
   #close({ index, part }: Told<'close'>): void {
-    if (part.type === 'text' || part.type === 'refusal') this.#closeContent(index, part)
+    this.#messageOf(index)?.close(index, part)
     const item = this.#open.get(index)
     if (!item) return
     item.parts = [part]
-    // Arguments that are not whole yet may go on after another call has begun.
-    if (part.type !== 'tool_call' || part.kind === 'custom' || isWhole(part)) this.#done(index, item)
+    // A call that is not whole yet may go on after another one has begun; free text never shows that it is.
+    if (part.type !== 'tool_call' || (part.kind !== 'custom' && isWhole(part))) this.#tellDone(index, item, 'stop')
   }
 
-  #closeContent(index: number, part: Part): void {
-    const message = this.#message
-    const content_index = message?.indexes.indexOf(index) ?? -1
-    if (!message || content_index < 0) return
-    message.parts[content_index] = part
-    const place = { ...at(message), content_index }
-    const content = contentPart(part)
-    if (part.type === 'refusal') this.#emit('response.refusal.done', { ...place, refusal: part.text })
-    else this.#emit('response.output_text.done', { ...place, text: (part as TextPart).text, logprobs: [] })
-    this.#emit('response.content_part.done', { ...place, part: content })
+  /** Tells done what is still open, in the order in which it began. */
+  #end(finish: Finish): void {
+    for (const [index, item] of this.#open) this.#tellDone(index, item, finish)
+    this.#endMessage(finish)
+    this.#amend()
   }
 
-  #endMessage(): void {
-    if (this.#message) this.#finish(this.#message)
+  #endMessage(finish: Finish): void {
+    if (!this.#message) return
+    const { item } = this.#message
+    this.#message.end(this.#tokens.splice(0))
     this.#message = undefined
+    this.#finish(item, finish, true)
   }
 
-  #done(index: number, item: OpenItem): void {
+  #tellDone(index: number, item: Item, finish: Finish): void {
     this.#open.delete(index)
     const [part] = item.parts as [Part]
-    if (part.type === 'reasoning' && item.indexes.length > 0) {
-      const place = { ...at(item), summary_index: 0 }
-      const [said] = reasoningMembers(part).summary as [JsonObject]
-      this.#emit('response.reasoning_summary_text.done', { ...place, text: said.text ?? '' })
-      this.#emit('response.reasoning_summary_part.done', { ...place, part: said })
-    } else if (part.type === 'tool_call') this.#saidAll(item, part)
-    else if (item.kind === 'ws') this.#emit('response.web_search_call.completed', at(item))
-    this.#finish(item)
-    if (part.type === 'tool_call' && part.signature !== undefined) this.#finish(this.#add('rs', [part]))
+    if (part.type === 'reasoning') item.parts = [this.#thought(item, part)]
+    else if (part.type === 'tool_call') {
+      const members = item.kind === 'ctc' ? { input: part.arguments } : { name: part.name, arguments: part.arguments }
+      this.#emit(`response.${argumentsOf(item)}.done`, { ...at(item), ...members })
+    } else if (item.kind === 'ig' || (part.type === 'search' && part.status !== 'failed')) {
+      this.#emit(item.kind === 'ig' ? 'response.image_generation_call.completed' : searchDone, at(item))
+    }
+    if (part.type === 'reasoning' || part.type === 'search') this.#done.set(item, part)
+    this.#finish(item, finish, false)
   }
 
-  #saidAll(item: OpenItem, { name, arguments: said }: ToolCallPart): void {
-    if (item.kind === 'ctc') this.#emit('response.custom_tool_call_input.done', { ...at(item), input: said })
-    else this.#emit('response.function_call_arguments.done', { ...at(item), name, arguments: said })
+  /** A thought with the words that were told of it, each kind told done. */
+  #thought(item: Item, part: ReasoningPart): ReasoningPart {
+    for (const [summary_index, { text }] of item.said.entries()) {
+      const place = { ...at(item), summary_index }
+      this.#emit('response.reasoning_summary_text.done', { ...place, text })
+      this.#emit('response.reasoning_summary_part.done', { ...place, part: { type: 'summary_text', text } })
+    }
+    const { text: _text, summary: _summary, ...seals } = part
+    return { ...seals, ...Object.fromEntries(item.said.map(({ kind, text }) => [kind, text])) }
   }
 
-  #finish(item: OpenItem): void {
-    const done = writeItem(item, item.id)
-    this.output[item.position] = done
+  #finish(item: Item, finish: Finish, last: boolean): void {
+    const done = this.#write(item, finish, last)
+    this.#finished.add(item.position)
     this.#emit('response.output_item.done', { output_index: item.position, item: done })
+    for (const group of sealGroups(item)) this.#finish(this.#add(group), finish, false)
+  }
+
+  #write(item: Item, finish: Finish, last: boolean): JsonObject {
+    const done = writeItem(item, item.id, statusOf(item, finish, last), this.#sources)
+    const [first, second] = item.said
+    // Words stand in the order in which they were told.
+    if (first?.kind === 'summary' && second) (done.summary as Json[]).reverse()
+    this.output[item.position] = done
+    return done
+  }
+
+  /** Sources and seals that came after their item was told done stand at least in the last event. */
+  #amend(): void {
+    for (const message of this.#messages) if (message.amended) this.#write(message.item, 'stop', false)
+    for (const [item, part] of this.#done) {
+      if (part.type === 'search') item.parts = [part]
+      else {
+        const { text: _text, summary: _summary, ...seals } = part as ReasoningPart
+        item.parts = [{ ...(item.parts[0] as ReasoningPart), ...seals }]
+      }
+      this.#write(item, 'stop', false)
+    }
   }
 }
 
-function at({ id, position }: OpenItem): JsonObject {
+const searchDone = 'response.web_search_call.completed'
+
+const stages: { readonly [kind in ItemKind]?: readonly string[] } = {
+  ws: ['response.web_search_call.in_progress', 'response.web_search_call.searching'],
+  ig: ['response.image_generation_call.in_progress', 'response.image_generation_call.generating'],
+}
+
+function at({ id, position }: Item): JsonObject {
   return { item_id: id, output_index: position }
+}
+
+function argumentsOf({ kind }: Item): string {
+  return kind === 'ctc' ? 'custom_tool_call_input' : 'function_call_arguments'
 }
 
 /** A part as it stands in the event that announces it: its name, but nothing said yet. */
 function emptied(part: Part): Part {
   if (part.type === 'tool_call') return { ...part, arguments: '' }
   return part.type === 'reasoning' ? { type: 'reasoning' } : part
-}
-
-function emptyContent(part: Part): JsonObject {
-  return part.type === 'refusal' ? { type: 'refusal', refusal: '' } : contentPart({ type: 'text', text: '' })
-}
-
-function isWhole({ arguments: text }: ToolCallPart): boolean {
-  try {
-    JSON.parse(text)
-    return true
-  } catch {
-    return false
-  }
 }

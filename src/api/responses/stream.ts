@@ -5,82 +5,120 @@ import type { NeutralRequest } from '../../core/request.ts'
 import type { ReplyFacts, StreamWriter } from '../face.ts'
 import { writeUsage } from './output.ts'
 import { Items } from './stream-items.ts'
-import { editReply, endingOf, responseIdOf, responseObject } from './write.ts'
+import { editReply, endingOf, responseIdOf, responseObject, wantsSources } from './write.ts'
 
 /** Writes one streamed response: numbered, named events in this API's order, the whole response in the last one. */
 export function openStream(request: NeutralRequest, { model, id }: { model: string; id: string }): StreamWriter {
+  const { body } = request.origin
   const responseId = responseIdOf(id)
   let sequence = 0
   let text = ''
   let finish: Finish = 'stop'
-  let response: JsonObject = {}
+  let response: JsonObject | undefined
   let native: JsonObject | undefined
   const emit = (type: string, members: JsonObject): void => {
-    text += `event: ${type}\ndata: ${JSON.stringify({ type, sequence_number: sequence++, ...members })}\n\n`
+    text += named({ type, sequence_number: sequence++, ...members })
   }
-  const items = new Items(responseId, emit)
+  const items = new Items(responseId, emit, wantsSources(body))
   const said = (): string => {
     const all = text
     text = ''
     return all
   }
+  const begin = (created: number): JsonObject => {
+    response = responseObject(body, { id: responseId, model, created })
+    for (const stage of ['created', 'in_progress']) emit(`response.${stage}`, { response })
+    return response
+  }
+  const whole = (facts: ReplyFacts): JsonObject => {
+    if (native) return editReply(native.response as JsonObject, facts)
+    const usage = writeUsage(facts.usage, facts.costUsd)
+    return { ...(response ?? begin(now())), ...endingOf(finish), output: items.output, usage }
+  }
   return {
     events(events) {
       for (const event of events) {
-        if (event.type === 'start') {
-          response = responseObject(request.origin.body, { id: responseId, model, created: event.created })
-          for (const stage of ['created', 'in_progress']) emit(`response.${stage}`, { response })
-        } else if (event.type === 'finish') finish = event.finish
-        items.take(event)
+        if (event.type === 'start') begin(event.created)
+        else if (event.type === 'finish') finish = event.finish
       }
+      items.take(events)
       return said()
     },
     frame(payload) {
-      sequence = typeof payload.sequence_number === 'number' ? payload.sequence_number + 1 : sequence
+      const number = typeof payload.sequence_number === 'number' ? payload.sequence_number : sequence
+      sequence = number + 1
+      const numbered = { ...payload, sequence_number: number }
+      if (!isObject(payload.response)) return named(numbered)
       if (isTerminal(payload)) {
-        native = payload
+        native = numbered
         return ''
       }
-      return named(isObject(payload.response) ? { ...payload, response: { ...payload.response, model } } : payload)
+      response = { ...payload.response, model }
+      return named({ ...numbered, response })
     },
     end(facts) {
-      if (native) return named({ ...native, response: editReply(native.response as JsonObject, facts) })
-      const ending = endingOf(finish)
-      const whole = { ...response, ...ending, output: items.output, usage: writeUsage(facts.usage, facts.costUsd) }
-      emit(`response.${ending.status}`, { response: whole })
+      const last = whole(facts)
+      if (native) return named({ ...native, response: last })
+      emit(`response.${last.status}`, { response: last })
       return said()
     },
     fail(error) {
-      emit('response.failed', { response: failed(response, items.output, responseId, model, error) })
+      const begun = response ?? begin(now())
+      emit('response.failed', { response: failed(begun, items.finished, error) })
       return said()
     },
-    reply: (facts) => writtenReply(native, response, finish, items.output, facts),
+    reply: whole,
   }
 }
 
-function isTerminal({ type, response }: JsonObject): boolean {
-  return (type === 'response.completed' || type === 'response.incomplete') && isObject(response)
+function isTerminal({ type }: JsonObject): boolean {
+  return type === 'response.completed' || type === 'response.incomplete'
 }
 
 function named(payload: JsonObject): string {
   return `event: ${payload.type}\ndata: ${JSON.stringify(payload)}\n\n`
 }
 
-function failed(response: JsonObject, output: JsonObject[], id: string, model: string, error: RouterError): JsonObject {
-  const known =
-    response.id === undefined ? responseObject({}, { id, model, created: Math.floor(Date.now() / 1_000) }) : response
-  const code = catalogue[error.code].status === 429 ? 'rate_limit_exceeded' : 'server_error'
-  return { ...known, status: 'failed', output: output.filter(Boolean), error: { code, message: error.message } }
+function now(): number {
+  return Math.floor(Date.now() / 1_000)
 }
 
-/** The response as the last event told it, for keeping. */
-function writtenReply(
-  native: JsonObject | undefined,
-  response: JsonObject,
-  finish: Finish,
-  output: JsonObject[],
-  facts: ReplyFacts,
-): JsonObject {
-  if (native) return editReply(native.response as JsonObject, facts)
-  return { ...response, ...endingOf(finish), output, usage: writeUsage(facts.usage, facts.costUsd) }
+function failed(response: JsonObject, output: JsonObject[], error: RouterError): JsonObject {
+  return { ...response, status: 'failed', output, error: { code: codeOf(error), message: error.message } }
 }
+
+/** Clients act on these codes: the provider's own word where it is one of this API, else what it comes to. */
+function codeOf({ code, providerCode }: RouterError): string {
+  if (providerCode !== undefined && codes.has(providerCode)) return providerCode
+  if (code === 'context_length') return 'context_length_exceeded'
+  if (code === 'quota_exhausted' || code === 'budget_exhausted') return 'insufficient_quota'
+  const { status } = catalogue[code]
+  if (status === 429) return 'rate_limit_exceeded'
+  return status === 400 ? 'invalid_prompt' : 'server_error'
+}
+
+/** The codes of failed responses: those that OpenAI publishes, and those that it sends. */
+const codes: ReadonlySet<string> = new Set([
+  'server_error',
+  'rate_limit_exceeded',
+  'insufficient_quota',
+  'context_length_exceeded',
+  'invalid_prompt',
+  'data_residency_mismatch',
+  'bio_policy',
+  'vector_store_timeout',
+  'invalid_image',
+  'invalid_image_format',
+  'invalid_base64_image',
+  'invalid_image_url',
+  'image_too_large',
+  'image_too_small',
+  'image_parse_error',
+  'image_content_policy_violation',
+  'invalid_image_mode',
+  'image_file_too_large',
+  'unsupported_image_media_type',
+  'empty_image_file',
+  'failed_to_download_image',
+  'image_file_not_found',
+])

@@ -1,16 +1,27 @@
-import { isObject, type JsonObject } from '../../core/json.ts'
+import { isObject, type Json, type JsonObject } from '../../core/json.ts'
+import type { ToolCallPart } from '../../core/parts.ts'
 import type { Finish, Reply } from '../../core/reply.ts'
 import type { ReplyFacts } from '../face.ts'
-import { groupsOf, writeItem, writeUsage } from './output.ts'
+import { shareTokens, tokensOf } from './logprobs.ts'
+import { groupsOf, type ItemStatus, type OutputGroup, writeItem, writeUsage } from './output.ts'
 
 /** A neutral reply as a response object, with `usage.cost` in USD when it is known. */
 export function writeReply(reply: Reply, { model, usage, costUsd, request, id }: ReplyFacts): JsonObject {
   const responseId = responseIdOf(id)
-  const output = groupsOf(reply.parts).map((group, index) => writeItem(group, itemId(responseId, group.kind, index)))
   const body = request?.origin.body ?? {}
+  const tokens = tokensOf(reply.logprobs)
+  const groups = groupsOf(reply.parts)
+  const last = groups.findLastIndex(({ seal }) => !seal)
+  const output = groups.map((group, index) => {
+    const logprobs = tokens.length > 0 && group.kind === 'msg' ? shareTokens(tokens, group.parts) : []
+    const status = statusOf(group, reply.finish, index === last)
+    return writeItem({ ...group, logprobs }, itemId(responseId, group.kind, index), status, wantsSources(body))
+  })
+  const tier = tiers.has(reply.extensions?.service_tier) ? { service_tier: reply.extensions?.service_tier as Json } : {}
   return {
     ...responseObject(body, { id: responseId, model, created: reply.created }),
     ...endingOf(reply.finish),
+    ...tier,
     output,
     usage: writeUsage(usage, costUsd),
   }
@@ -50,28 +61,71 @@ export function responseObject(
     incomplete_details: null,
     instructions: body.instructions ?? null,
     max_output_tokens: body.max_output_tokens ?? null,
+    max_tool_calls: body.max_tool_calls ?? null,
     model,
     output: [],
     parallel_tool_calls: body.parallel_tool_calls ?? true,
     previous_response_id: body.previous_response_id ?? null,
-    reasoning: { effort: reasoning.effort ?? null, summary: reasoning.summary ?? null },
+    prompt_cache_key: body.prompt_cache_key ?? null,
+    reasoning: { ...reasoning, effort: reasoning.effort ?? null, summary: reasoning.summary ?? null },
+    safety_identifier: body.safety_identifier ?? null,
+    service_tier: tiers.has(body.service_tier ?? undefined) ? (body.service_tier as string) : 'auto',
     store: body.store ?? true,
     temperature: body.temperature ?? 1,
     text: { ...text, format: text.format ?? { type: 'text' } },
     tool_choice: body.tool_choice ?? 'auto',
-    tools: body.tools ?? [],
+    tools: Array.isArray(body.tools) ? body.tools.map(shownTool) : [],
+    top_logprobs: body.top_logprobs ?? 0,
     top_p: body.top_p ?? 1,
     truncation: body.truncation ?? 'disabled',
-    user: body.user ?? null,
+    ...(typeof body.user === 'string' && { user: body.user }),
     metadata: body.metadata ?? {},
   }
+}
+
+/** Service tiers by their names in this API; providers have others. */
+const tiers: ReadonlySet<Json | undefined> = new Set([
+  'auto',
+  'default',
+  'flex',
+  'scale',
+  'priority',
+  'fast',
+  'ultrafast',
+])
+
+function shownTool(tool: Json): Json {
+  if (!isObject(tool) || tool.type !== 'function') return tool
+  return { ...tool, parameters: tool.parameters ?? null, strict: tool.strict ?? null }
+}
+
+/** Whether the client asked for the addresses that a search found. */
+export function wantsSources({ include }: JsonObject): boolean {
+  return Array.isArray(include) && include.includes('web_search_call.action.sources')
 }
 
 /** Status and reason of an end. */
 export function endingOf(finish: Finish): JsonObject {
   const reason = incomplete[finish]
-  if (!reason) return { status: 'completed' }
+  if (!reason) return { status: 'completed', completed_at: Math.floor(Date.now() / 1_000) }
   return { status: 'incomplete', incomplete_details: { reason } }
+}
+
+/** How an item ends: what was being said when the reply was cut short stays incomplete. */
+export function statusOf({ kind, parts: [part] }: OutputGroup, finish: Finish, last: boolean): ItemStatus {
+  if (!incomplete[finish]) return 'completed'
+  const cut = part?.type === 'tool_call' ? kind === 'fc' && !isWhole(part) : kind === 'msg' && last
+  return cut ? 'incomplete' : 'completed'
+}
+
+/** Whether the arguments of a call have come to their end. */
+export function isWhole({ arguments: text }: ToolCallPart): boolean {
+  try {
+    JSON.parse(text)
+    return true
+  } catch {
+    return false
+  }
 }
 
 const incomplete: { readonly [name in Finish]?: string } = {
