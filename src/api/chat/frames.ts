@@ -30,6 +30,8 @@ export class Frames {
     this.last ??= sharedMembers(chunk)
     chunk.model = this.#model
     chunk.object ||= chunkObject
+    chunk.id ??= this.last?.id ?? ''
+    chunk.created ??= this.last?.created ?? 0
     // The API leaves it away when there is none.
     if (chunk.system_fingerprint === null) chunk.system_fingerprint = undefined
     const complete = choices.every(isComplete) ? choices : choices.map(completeChoice)
