@@ -64,6 +64,58 @@ function finished({ citations, text, ...block }: Block): Block {
   return text === undefined ? block : { text }
 }
 
+/** A whole answer as a stream would tell it: texts in two pieces, usage last. */
+export function framesFrom({
+  output,
+  stopReason,
+  usage,
+  serviceTier,
+  trace,
+  additionalModelResponseFields: more,
+}: Block): Frame[] {
+  const content: Block[] = output.message.content
+  const frame = (event: string, data: object): Frame => ({ event, data: { ...data, p: 'abc' } as JsonObject })
+  const deltas = (index: number, ...list: object[]) =>
+    list.map((delta) => frame('contentBlockDelta', { contentBlockIndex: index, delta }))
+  const blocks = content.flatMap(
+    ({ text, toolUse, toolResult, reasoningContent: thought, citationsContent }, index) => {
+      const begins = (start: object) => frame('contentBlockStart', { contentBlockIndex: index, start })
+      if (text !== undefined) return deltas(index, { text: text.slice(0, 3) }, { text: text.slice(3) })
+      if (thought?.redactedContent) return deltas(index, { reasoningContent: thought })
+      if (thought) {
+        const { text: said, signature } = thought.reasoningText
+        const sealed = signature ? deltas(index, { reasoningContent: { signature } }) : []
+        return [...deltas(index, { reasoningContent: { text: said } }), ...sealed]
+      }
+      if (toolUse) {
+        const { input, ...start } = toolUse
+        const json = Object.keys(input).length > 0 ? JSON.stringify(input) : ''
+        return [
+          begins({ toolUse: start }),
+          ...deltas(index, { toolUse: { input: json.slice(0, 4) } }, { toolUse: { input: json.slice(4) } }),
+        ]
+      }
+      if (toolResult) {
+        const { content: told, ...start } = toolResult
+        return [begins({ toolResult: start }), ...deltas(index, { toolResult: told })]
+      }
+      const { content: said = [], citations } = citationsContent
+      return deltas(index, ...citations.map((citation: object) => ({ citation })), ...said)
+    },
+  )
+  return [
+    frame('messageStart', { role: 'assistant' }),
+    ...blocks,
+    frame('messageStop', { stopReason, ...(more !== undefined && { additionalModelResponseFields: more }) }),
+    frame('metadata', {
+      usage,
+      metrics: { latencyMs: 1 },
+      ...(serviceTier !== undefined && { serviceTier }),
+      ...(trace !== undefined && { trace }),
+    }),
+  ]
+}
+
 /** What a whole answer says. */
 export function readIndependently({ output, stopReason, usage }: Block): Facts {
   const content: Block[] = output.message.content

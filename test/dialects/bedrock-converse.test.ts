@@ -4,9 +4,9 @@ import type { Reply } from '../../src/core/reply.ts'
 import type { Provider } from '../../src/manifest/provider.ts'
 import { refusal, reportedFailure } from '../../src/upstream/failure.ts'
 import { recordings, recordingsMissing } from '../helpers/recordings.ts'
-import { type Facts, framesOf, joined, nonZero, readIndependently } from './bedrock-converse-reader.ts'
+import { type Facts, framesFrom, framesOf, joined, nonZero, readIndependently } from './bedrock-converse-reader.ts'
 import { violations } from './converse-model.ts'
-import { benchDialect, type Frame, type Replayed } from './replay.ts'
+import { benchDialect, type Replayed } from './replay.ts'
 
 const converse = benchDialect('bedrock-converse')
 const recorded = recordings('bedrock-converse')
@@ -226,59 +226,6 @@ function answer(content: object[], stopReason = 'end_turn'): JsonObject {
 
 async function bothWays(whole: JsonObject): Promise<Replayed[]> {
   return [await converse.reply(whole), await converse.stream(framesFrom(whole))]
-}
-
-/** A whole answer as a stream would tell it: texts in two pieces, usage last. */
-function framesFrom({
-  output,
-  stopReason,
-  usage,
-  serviceTier,
-  trace,
-  additionalModelResponseFields: more,
-}: JsonObject) {
-  // biome-ignore lint/suspicious/noExplicitAny: blocks have the shape of whoever made them.
-  const content = (output as any).message.content as any[]
-  const frame = (event: string, data: object): Frame => ({ event, data: { ...data, p: 'abc' } as JsonObject })
-  const deltas = (index: number, ...list: object[]) =>
-    list.map((delta) => frame('contentBlockDelta', { contentBlockIndex: index, delta }))
-  const blocks = content.flatMap(
-    ({ text, toolUse, toolResult, reasoningContent: thought, citationsContent }, index) => {
-      const begins = (start: object) => frame('contentBlockStart', { contentBlockIndex: index, start })
-      if (text !== undefined) return deltas(index, { text: text.slice(0, 3) }, { text: text.slice(3) })
-      if (thought?.redactedContent) return deltas(index, { reasoningContent: thought })
-      if (thought) {
-        const { text: said, signature } = thought.reasoningText
-        const sealed = signature ? deltas(index, { reasoningContent: { signature } }) : []
-        return [...deltas(index, { reasoningContent: { text: said } }), ...sealed]
-      }
-      if (toolUse) {
-        const { input, ...start } = toolUse
-        const json = Object.keys(input).length > 0 ? JSON.stringify(input) : ''
-        return [
-          begins({ toolUse: start }),
-          ...deltas(index, { toolUse: { input: json.slice(0, 4) } }, { toolUse: { input: json.slice(4) } }),
-        ]
-      }
-      if (toolResult) {
-        const { content: told, ...start } = toolResult
-        return [begins({ toolResult: start }), ...deltas(index, { toolResult: told })]
-      }
-      const { content: said = [], citations } = citationsContent
-      return deltas(index, ...citations.map((citation: object) => ({ citation })), ...said)
-    },
-  )
-  return [
-    frame('messageStart', { role: 'assistant' }),
-    ...blocks,
-    frame('messageStop', { stopReason, ...(more !== undefined && { additionalModelResponseFields: more }) }),
-    frame('metadata', {
-      usage,
-      metrics: { latencyMs: 1 },
-      ...(serviceTier !== undefined && { serviceTier }),
-      ...(trace !== undefined && { trace }),
-    }),
-  ]
 }
 
 /** The same facts out of a folded reply. */

@@ -88,7 +88,8 @@ describe.skipIf(recordingsMissing)('every recorded answer means through its mani
   test.each(answered)('$case', async ({ recording, slug }) => {
     const { reply, error, complete } = await replayed(serving(slug, recording.model ?? 'm'), recording)
     const { seals, audio, logprobs, refusal: _, ...said } = chat.readIndependently(recording)
-    const expected = slug === 'perplexity' ? { ...said, ...marked(recording, said) } : said
+    const marked = { citations: chat.marksIn(recording, said.text), usage: { ...said.usage, searches: 1 } }
+    const expected = slug === 'perplexity' ? { ...said, ...marked } : said
     expect([error, complete]).toEqual([undefined, true])
     expect(factsOf(reply)).toEqual(expected)
   })
@@ -328,17 +329,4 @@ function factsOf({ id, model, parts, finish, finish_raw, usage }: Reply) {
     raw: finish_raw,
     usage: chat.nonZero(usage),
   }
-}
-
-/** Which sources the text marks by number, and where, when the answer came whole; every call is a search. */
-function marked(recording: Recording, { text, usage }: { text: string; usage: chat.Facts['usage'] }) {
-  const chunks = chat.isStream(recording) ? chat.chunksOf(recording) : [recording.response.body]
-  const { citations: urls, search_results: results = [] } = chunks.at(-1)
-  const citations = [...text.matchAll(/\[(\d+)\]/g)].map(({ 0: mark, 1: number, index }) => {
-    const position = Number(number) - 1
-    const start = [...text.slice(0, index)].length
-    const range = chunks.every(({ choices: [choice] }) => choice.message) ? { start, end: start + mark.length } : {}
-    return { url: urls[position], title: results[position]?.title ?? urls[position], start: 0, end: 0, ...range }
-  })
-  return { citations, usage: { ...usage, searches: 1 } }
 }

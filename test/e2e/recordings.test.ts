@@ -1,24 +1,14 @@
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import type { CallRecord } from '../../src/core/call.ts'
 import { promptTokens } from '../../src/core/usage.ts'
-import { propertiesOf, schemaMissing, violations } from '../api/chatSchema.ts'
-import { generateViolations } from '../dialects/generate-schema.ts'
-import { messagesViolations } from '../dialects/messages-schema.ts'
-import { type Recording, recordings, recordingsMissing } from '../helpers/recordings.ts'
-import {
-  type Answer,
-  type Body,
-  type Called,
-  type Folder,
-  isStreamed,
-  openStage,
-  recordedAnswer,
-  type Stage,
-  speakers,
-} from './replay.ts'
+import { schemaMissing, violations } from '../api/chatSchema.ts'
+import { type Recording, recordingsMissing } from '../helpers/recordings.ts'
+import { type Called, type Folder, openStage, type Stage, sorted, speakerOf, speakers } from './replay.ts'
+import { type Answer, type Body, isStreamed, recordedAnswer } from './replay-answers.ts'
 import { chunksIn, countsIn, countsOf, gathered, saidIn, tokensIn } from './replay-client.ts'
-import { idleExceptions, unexplained } from './replay-exceptions.ts'
-import { type Expected, expectedOf, lastUsage } from './replay-expected.ts'
+import { idleExceptions, listed, unexplained } from './replay-exceptions.ts'
+import { asRecordedId, type Expected, expectedOf, lastUsage } from './replay-expected.ts'
+import { Grid } from './replay-grid.ts'
 
 let stage: Stage
 beforeAll(async () => {
@@ -29,19 +19,13 @@ afterAll(async () => {
 })
 
 const folders = Object.keys(speakers) as Folder[]
-
-/** Answers that say inside an HTTP success that they failed. */
-const failsInside = ({ case: name }: Recording) => /\/(error-mid-stream|stop-reason-unexpected-tool-call)__/.test(name)
+const grid = new Grid(folders)
 
 describe.skipIf(recordingsMissing).each(folders)('recordings of %s', (folder) => {
-  const all = recordings(folder)
-  const answered = all.filter(({ response }) => response.status === 200)
-  const good = answered.filter((recording) => !failsInside(recording))
-  const failing = answered.filter(failsInside)
-  const refused = all.filter(({ response }) => response.status !== 200)
+  const { all, good, failing, refused } = sorted(folder)
   const counts = { whole: 0, streamed: 0, chunks: 0, tokens: 0, failing: 0, refused: 0 }
 
-  test.each(named(good))('%s', async (_, recording) => {
+  test.each(named(good))('%s through chat', async (_, recording) => {
     const expected = expectedOf(recording)
     const asRecorded = isStreamed(recording)
     for (const stream of [asRecorded, !asRecorded]) {
@@ -49,15 +33,17 @@ describe.skipIf(recordingsMissing).each(folders)('recordings of %s', (folder) =>
       expect([called.status, called.status === 200 ? '' : called.text]).toEqual([200, ''])
       const row = rowOf(called)
       const reply = stream ? fromStream(called) : JSON.parse(called.text)
-      expectReply(reply, expected, recording)
+      const said = stream === asRecorded ? expected.said : (expected.saidOtherWay ?? expected.said)
+      expectReply(reply, { ...expected, said }, recording)
       expectFacts(called, reply, row, recording)
       const differences = [
         ...invalid(called, stream),
         ...usageDifferences(reply.usage, expected, recording),
         ...ledgerDifferences(row, expected),
       ]
-      expect(unexplained(recording, differences)).toEqual([])
+      expect(unexplained('chat', recording, differences)).toEqual([])
       counts[stream ? 'streamed' : 'whole']++
+      grid.count(recording)
       if (stream) counts.chunks += chunksIn(called.text).chunks.length
       else counts.tokens += tokensIn(countsOf(row.usage))
     }
@@ -69,9 +55,10 @@ describe.skipIf(recordingsMissing).each(folders)('recordings of %s', (folder) =>
       const error = isStreamed(recording) ? chunksIn(called.text).chunks.at(-1)?.error : JSON.parse(called.text).error
       expect(called.text).not.toContain('[DONE]')
       expect(called.text).not.toContain('"finish_reason":"stop"')
-      expect(error).toMatchObject({ origin: 'provider', provider: speakers[folder], message: expect.any(String) })
+      expect(error).toMatchObject({ origin: 'provider', provider: speakerOf(recording), message: expect.any(String) })
       expect(rowOf(called).outcome).toBe(isStreamed(recording) ? 'partial' : 'failed')
       counts.failing++
+      grid.count(recording)
     })
   }
 
@@ -81,6 +68,7 @@ describe.skipIf(recordingsMissing).each(folders)('recordings of %s', (folder) =>
         const called = await ask(recording, stream, recordedAnswer(recording))
         expectRefusal(called, recording)
         counts.refused++
+        grid.count(recording)
       }
     })
   }
@@ -97,15 +85,17 @@ describe.skipIf(recordingsMissing).each(folders)('recordings of %s', (folder) =>
 })
 
 test.skipIf(recordingsMissing ?? schemaMissing)('every exception is needed', () => {
-  expect(idleExceptions()).toEqual([])
+  console.info(grid.text('Replies as recorded, whole and streamed, through /v1/chat/completions'))
+  console.info(`Exceptions:\n${listed('chat')}`)
+  expect(idleExceptions('chat')).toEqual([])
 })
 
 function named(list: readonly Recording[]) {
   return list.map((recording) => [recording.case, recording] as const)
 }
 
-async function ask({ dialect, model }: Recording, stream: boolean, answer: Answer): Promise<Called> {
-  return await stage.replay({ slug: speakers[dialect as Folder], model, stream, answer })
+async function ask(recording: Recording, stream: boolean, answer: Answer): Promise<Called> {
+  return await stage.replay(recording, { api: 'chat', stream, answer })
 }
 
 function rowOf({ headers }: Called): CallRecord {
@@ -114,13 +104,15 @@ function rowOf({ headers }: Called): CallRecord {
   return row
 }
 
-function modelOf({ dialect, model }: Recording): string {
-  return `${speakers[dialect as Folder]}/${model ?? 'unnamed'}`
+function modelOf(recording: Recording): string {
+  return `${speakerOf(recording)}/${recording.model ?? 'unnamed'}`
 }
+
+const written = ['anthropic-messages', 'gemini', 'bedrock-converse', 'cohere-v2', 'ollama', 'openai-responses']
 
 /** Providers of the client's own format are edited, the others written. */
 function isEdited({ dialect }: Recording): boolean {
-  return dialect !== 'anthropic-messages' && dialect !== 'gemini'
+  return !written.includes(dialect)
 }
 
 function fromStream({ text }: Called): Body {
@@ -140,20 +132,11 @@ function invalid({ text }: Called, stream: boolean): string[] {
 
 function expectReply(reply: Body, expected: Expected, recording: Recording): void {
   const said = saidIn(reply, isEdited(recording))
-  expect({ ...said, calls: said.calls.map(asRecorded(expected)) }).toEqual(expected.said)
+  expect({ ...said, calls: said.calls.map(asRecordedId(expected)) }).toEqual(expected.said)
   const [choice] = reply.choices
   if (!isEdited(recording))
     expect([choice.native_finish_reason, choice.stop_reason]).toEqual([expected.raw, expected.stop])
   if (expected.id) expect(reply.id.replace(/^chatcmpl-/, '')).toBe(expected.id.replace(/^chatcmpl-/, ''))
-}
-
-/** Ids that the router made are not in the recording. */
-function asRecorded({ said }: Expected) {
-  return (call: Body, index: number) => {
-    if (said.calls[index]?.id !== 'made up') return call
-    expect(call.id).toMatch(/^call_\w{24}$|^made up$/)
-    return { ...call, id: 'made up' }
-  }
 }
 
 /** Who served, at what price, and that the ledger says the same. */
@@ -201,143 +184,33 @@ function differing(path: string, found: Body, told: Body): string[] {
 }
 
 /** The status that callers get for a provider's status. */
-function statusFor(status: number): number {
+function statusFor({ case: name, response: { status } }: Recording): number {
+  // Models are of one's own there: whoever names one that is not there hears so.
+  if (/^(ollama|azure-openai)\/error-404/.test(name)) return 404
   if (status === 429 || status === 413) return status
   return status === 401 || status === 403 || status >= 500 ? 502 : 400
 }
 
-function expectRefusal(called: Called, { dialect, case: name, response }: Recording): void {
-  // Google says 400 where it refuses our key.
-  const refusesKey = /^gemini\/error-400__google/.test(name)
-  const status = refusesKey ? 502 : statusFor(response.status)
+function expectRefusal(called: Called, recording: Recording): void {
+  const { case: name, response } = recording
+  // Google and xAI say 400 where they refuse our key.
+  const refusesKey = /^gemini\/error-400__google|^openai-responses\/error-400__xai/.test(name)
+  const status = refusesKey ? 502 : statusFor(recording)
   const { error } = JSON.parse(called.text)
   const types: { [status: number]: string } = {
     400: 'invalid_request_error',
+    404: 'not_found_error',
     429: 'rate_limit_error',
     502: 'api_error',
   }
   expect([called.status, error.type]).toEqual([status, types[status]])
-  expect(error).toMatchObject({ origin: 'provider', provider: speakers[dialect as Folder] })
+  expect(error).toMatchObject({ origin: 'provider', provider: speakerOf(recording) })
   const { body } = response
-  expect(error.message).toContain(body.error?.message ?? body.message ?? body.detail)
+  expect(error.message).toContain(body.error?.message ?? body.error ?? body.message ?? body.detail)
   expect(error.message.includes('credential of this router')).toBe(refusesKey || [401, 403].includes(response.status))
   if (status === 429) {
     const delay = /"retryDelay": ?"(\d+)s"/.exec(JSON.stringify(body))?.[1]
     expect(called.headers.get('retry-after')).toBe(response.headers['retry-after'] ?? delay ?? '1')
   }
   expect(rowOf(called)).toMatchObject({ outcome: 'failed', status, usage: {}, cost: { nanoUsd: 0 } })
-}
-
-// ---------------------------------------------------------------------------------------------------------------------
-// Requests
-
-/** Models of each format that want different things, and the published schema of its requests. */
-const formats = [
-  {
-    slug: 'openai',
-    models: ['gpt-4.1', 'gpt-5'],
-    wrong: (body: Body) => violations('CreateChatCompletionRequest', body),
-  },
-  { slug: 'anthropic', models: ['claude-haiku-4-5', 'claude-opus-5-5'], wrong: messagesViolations },
-  { slug: 'google', models: ['gemini-2.5-flash', 'gemini-3.5-flash'], wrong: generateViolations },
-]
-
-describe.skipIf(recordingsMissing || schemaMissing).each(formats)('requests to $slug', ({ slug, models, wrong }) => {
-  const asked = recordings('openai-chat').filter(({ request }) => request?.body)
-  const counts = { sent: 0, losses: 0 }
-
-  test.each(named(asked))(
-    '%s is valid there; a loss is reported, or refused when asked to be strict',
-    async (_, recording) => {
-      // What was recorded names a host that is not ours to ask.
-      const asked = JSON.stringify(recording.request?.body).replaceAll('https://example.com', stage.filesUrl)
-      const body: Body = JSON.parse(asked)
-      for (const model of slug === 'openai' ? [body.model] : models) {
-        const { status, text, received, headers } = await stage.send({ ...body, model: `${slug}/${model}` })
-        expect([status, status === 200 ? '' : text]).toEqual([200, ''])
-        expect(wrong(received?.body)).toEqual([])
-        const dropped = headers.get('x-router-dropped')?.split(',') ?? []
-        counts.sent++
-        counts.losses += dropped.length
-        await expectStrict({ ...body, model: `${slug}/${model}` }, dropped)
-      }
-    },
-  )
-
-  const fields = schemaMissing ? [] : propertiesOf('CreateChatCompletionRequest')
-  test.each(fields.filter((name) => name !== 'model'))('%s is mapped, passed or reported', async (name) => {
-    for (const model of models) {
-      const { value, beside = {} } = samples[name] ?? {}
-      const without = { messages: [{ role: 'user', content: 'Hi' }], ...beside, model: `${slug}/${model}` }
-      const [plain, given] = [await stage.send(without), await stage.send({ ...without, [name]: value })]
-      expect([given.status, given.status === 200 ? '' : given.text]).toEqual([200, ''])
-      expect(wrong(given.received?.body)).toEqual([])
-      const dropped = given.headers.get('x-router-dropped')?.split(',') ?? []
-      const reported = dropped.some((field) => field.split('.')[0] === name)
-      const sent = ({ received }: Called) => JSON.stringify([received?.path, received?.body])
-      if (name !== 'stream_options') expect(reported || sent(plain) !== sent(given)).toBe(true)
-      await expectStrict({ ...without, [name]: value }, dropped)
-    }
-  })
-
-  test('were all sent', () => {
-    console.info(`${slug}: ${counts.sent} recorded requests valid, ${counts.losses} losses reported`)
-    expect(counts.sent).toBe(asked.length * (slug === 'openai' ? 1 : models.length))
-  })
-})
-
-async function expectStrict(body: Body, dropped: readonly string[]): Promise<void> {
-  const { status, text, received } = await stage.send(body, { 'x-router-strict': 'true' })
-  if (dropped.length === 0) {
-    expect([status, status === 200 ? '' : text]).toEqual([200, ''])
-    return
-  }
-  const { error } = JSON.parse(text)
-  expect([status, received]).toEqual([400, undefined])
-  expect(error).toMatchObject({ origin: 'router', code: 'loss_refused', param: dropped[0] })
-  for (const field of dropped) expect(error.message).toContain(field)
-}
-
-const lookup = { name: 'lookup', description: 'Looks up.', parameters: { type: 'object', properties: {} } }
-const tools = [{ type: 'function', function: lookup }]
-
-/** One value for each field of the published schema, unlike its default, with what it needs beside it. */
-const samples: { [name: string]: { value: unknown; beside?: object } } = {
-  messages: { value: [{ role: 'user', content: 'Other' }] },
-  metadata: { value: { a: 'b' } },
-  temperature: { value: 0.5 },
-  top_p: { value: 0.5 },
-  top_logprobs: { value: 2, beside: { logprobs: true } },
-  logprobs: { value: true },
-  user: { value: 'u' },
-  safety_identifier: { value: 's' },
-  prompt_cache_key: { value: 'k' },
-  prompt_cache_retention: { value: '24h' },
-  prompt_cache_options: { value: { mode: 'explicit' } },
-  service_tier: { value: 'flex' },
-  modalities: { value: ['text', 'audio'], beside: { audio: { voice: 'alloy', format: 'wav' } } },
-  audio: { value: { voice: 'alloy', format: 'wav' }, beside: { modalities: ['text', 'audio'] } },
-  verbosity: { value: 'low' },
-  reasoning_effort: { value: 'high' },
-  max_completion_tokens: { value: 1234 },
-  max_tokens: { value: 1234 },
-  frequency_penalty: { value: 0.5 },
-  presence_penalty: { value: 0.5 },
-  web_search_options: { value: {} },
-  response_format: { value: { type: 'json_object' } },
-  store: { value: true },
-  moderation: { value: { model: 'omni-moderation-latest' } },
-  stream: { value: true },
-  // Whether the client sees counts is for us to do: providers always count.
-  stream_options: { value: { include_usage: true }, beside: { stream: true } },
-  stop: { value: ['END'] },
-  logit_bias: { value: { 5: -100 } },
-  n: { value: 2 },
-  prediction: { value: { type: 'content', content: 'Hi' } },
-  seed: { value: 7 },
-  tools: { value: tools },
-  tool_choice: { value: 'required', beside: { tools } },
-  parallel_tool_calls: { value: false, beside: { tools } },
-  functions: { value: [lookup] },
-  function_call: { value: 'none', beside: { functions: [lookup] } },
 }

@@ -1,4 +1,4 @@
-import type { Body } from './replay.ts'
+import type { Body } from './replay-answers.ts'
 
 /** What a reply says to a client of Chat Completions, in one form for all providers. */
 export type Said = {
@@ -16,6 +16,26 @@ export type Said = {
   /** Tokens whose probabilities are told. */
   logprobs: number
   finish: string
+}
+
+/** What a reply says that says nothing. */
+export const silent: Said = {
+  text: '',
+  reasoning: '',
+  refusal: '',
+  calls: [],
+  seals: [],
+  citations: [],
+  searches: [],
+  opaque: [],
+  media: [],
+  logprobs: 0,
+  finish: '',
+}
+
+/** How a client of Chat Completions is told why a reply ended. */
+export function finishInChat(finish: string): string {
+  return { refusal: 'content_filter', pause: 'stop' }[finish] ?? finish
 }
 
 /** Counts by disjoint class, none of them zero; `cache_write` is the sum of writes. */
@@ -61,10 +81,10 @@ export function saidIn({ choices }: Body, textual: boolean): Said {
     reasoning: message.reasoning_content || message.reasoning || detailed(details),
     refusal: message.refusal ?? '',
     calls: [
-      ...calls.map(({ id, function: called }) => ({
+      ...calls.map(({ id, function: called, custom }) => ({
         id,
-        name: called.name,
-        arguments: textual ? called.arguments : JSON.parse(called.arguments),
+        name: (called ?? custom).name,
+        arguments: custom?.input ?? (textual ? called.arguments : JSON.parse(called.arguments)),
       })),
       ...(message.function_call ? [{ id: 'made up', ...message.function_call }] : []),
     ],

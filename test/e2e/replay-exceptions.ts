@@ -1,7 +1,8 @@
 import type { Recording } from '../helpers/recordings.ts'
+import type { ClientApi } from './replay.ts'
 
 /** Where an answer may differ from its recording or from the published schema, and why. */
-const exceptions: { in: RegExp; what: RegExp; because: string }[] = [
+const exceptions: { api?: ClientApi; in: RegExp; what: RegExp; because: string }[] = [
   {
     in: /^groq\//,
     what: /^\/service_tier must/,
@@ -13,14 +14,14 @@ const exceptions: { in: RegExp; what: RegExp; because: string }[] = [
     because: 'annotations of files are given back to OpenRouter so that it need not read the file again',
   },
   {
-    in: /^openrouter\//,
+    in: /^(openrouter|perplexity)\//,
     what: /^usage\.cost\b/,
     because: 'the cost is that of the catalog: the provider’s own figure stands in the ledger beside it',
   },
   {
-    in: /^perplexity\/stream__/,
-    what: /^\/object must/,
-    because: 'the last chunk of Perplexity is a kind of its own (chat.completion.done)',
+    in: /^openai-responses\/custom-tool/,
+    what: /^\/choices\/0\/delta\/tool_calls\/0\/type must/,
+    because: 'the published schema of chunks has no custom tools, that of whole replies has',
   },
   {
     in: /^xai\//,
@@ -39,18 +40,29 @@ const exceptions: { in: RegExp; what: RegExp; because: string }[] = [
   },
 ]
 
-const used = new Set<RegExp>()
+const used = new Set<object>()
 
-/** The differences that no exception explains. */
-export function unexplained(recording: Recording, differences: readonly string[]): string[] {
+/** The differences that no exception explains. Exceptions are of Chat Completions unless they name another API. */
+export function unexplained(api: ClientApi, recording: Recording, differences: readonly string[]): string[] {
   return differences.filter((difference) => {
-    const known = exceptions.find(({ in: where, what }) => where.test(recording.case) && what.test(difference))
-    if (known) used.add(known.what)
+    const known = of(api).find(({ in: where, what }) => where.test(recording.case) && what.test(difference))
+    if (known) used.add(known)
     return !known
   })
 }
 
 /** Reasons of exceptions that explained nothing: they can go. */
-export function idleExceptions(): string[] {
-  return exceptions.filter(({ what }) => !used.has(what)).map(({ because }) => because)
+export function idleExceptions(...apis: ClientApi[]): string[] {
+  return apis.flatMap(of).flatMap((exception) => (used.has(exception) ? [] : exception.because))
+}
+
+/** The exceptions as lines of text. */
+export function listed(...apis: ClientApi[]): string {
+  return apis
+    .flatMap((api) => of(api).map(({ in: where, because }) => `- ${api}, ${where.source}: ${because}`))
+    .join('\n')
+}
+
+function of(wanted: ClientApi) {
+  return exceptions.filter(({ api = 'chat' }) => api === wanted)
 }

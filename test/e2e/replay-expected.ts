@@ -1,9 +1,11 @@
+import { expect } from 'vitest'
 import * as messages from '../dialects/anthropic-messages-reader.ts'
 import * as gemini from '../dialects/gemini-reader.ts'
 import * as chat from '../dialects/openai-chat-reader.ts'
 import { type Recording, recordedEvents } from '../helpers/recordings.ts'
-import { type Answer, type Body, isStreamed, streamOf, wholeOf } from './replay.ts'
-import type { Said } from './replay-client.ts'
+import { type Answer, type Body, isStreamed, streamOf, wholeOf } from './replay-answers.ts'
+import { finishInChat, type Said, silent } from './replay-client.ts'
+import { fromCohere, fromConverse, fromOllama, fromResponses, placed } from './replay-expected-others.ts'
 
 /** What a client must be told of a recording; `usage` by neutral class, `total` in the recording's own words. */
 export type Expected = {
@@ -17,27 +19,32 @@ export type Expected = {
   total: number | undefined
   /** The same answer the other way: whole where the recording is a stream, streamed where it is whole. */
   otherWay: Answer
+  /** What the other way says, where it says more. */
+  saidOtherWay?: Said
 }
 
 /** Reads a recording with the reader of its format. */
 export function expectedOf(recording: Recording): Expected {
-  if (recording.dialect === 'anthropic-messages') return fromMessages(recording)
-  return recording.dialect === 'gemini' ? fromGemini(recording) : fromChat(recording)
+  return (readers[recording.dialect] ?? fromChat)(recording)
 }
 
-/** What Chat Completions cannot say, or says as nothing. */
-const silent: Said = {
-  text: '',
-  reasoning: '',
-  refusal: '',
-  calls: [],
-  seals: [],
-  citations: [],
-  searches: [],
-  opaque: [],
-  media: [],
-  logprobs: 0,
-  finish: '',
+/** Ids that the router made are not in the recording. */
+export function asRecordedId({ said }: Expected) {
+  return <Call extends { id: string }>(call: Call, index: number): Call => {
+    if (said.calls[index]?.id !== 'made up') return call
+    expect(call.id).toMatch(/^call_\w{24}$|^made up$/)
+    return { ...call, id: 'made up' }
+  }
+}
+
+const readers: { [dialect: string]: (recording: Recording) => Expected } = {
+  'anthropic-messages': fromMessages,
+  gemini: fromGemini,
+  'bedrock-converse': fromConverse,
+  'cohere-v2': fromCohere,
+  ollama: fromOllama,
+  'openai-responses': fromResponses,
+  perplexity: fromPerplexity,
 }
 
 function fromChat(recording: Recording): Expected {
@@ -68,6 +75,32 @@ function fromChat(recording: Recording): Expected {
   }
 }
 
+/** Sources stand beside the answer, whose text marks them by number; every call is a search. */
+function fromPerplexity(recording: Recording): Expected {
+  const expected = fromChat(recording)
+  const { said, usage } = expected
+  return {
+    ...expected,
+    said: { ...said, citations: chat.marksIn(recording, said.text) },
+    usage: { ...usage, searches: 1 },
+    // A whole answer tells where its marks stand; not every stream does.
+    ...(!isStreamed(recording) && { otherWay: streamOf([{ data: withMessage(recording.response.body) }]) }),
+    ...(isStreamed(recording) && {
+      saidOtherWay: { ...said, citations: chat.marksIn(asWholeOf(recording), said.text) },
+    }),
+  }
+}
+
+/** A chunk that repeats what was said so far. */
+function withMessage(whole: Body): Body {
+  const { choices, ...facts } = asChunk(whole)
+  return { ...facts, choices: choices.map((choice: Body) => ({ ...choice, message: choice.delta })) }
+}
+
+function asWholeOf(recording: Recording): Recording {
+  return { ...recording, response: { status: 200, headers: {}, body: asWhole(chat.chunksOf(recording)) } }
+}
+
 /** The usage a provider of Chat Completions told last; Groq has a place of its own for it. */
 export function lastUsage(recording: Recording): Body {
   const bodies = isStreamed(recording) ? chat.chunksOf(recording) : [recording.response.body]
@@ -92,8 +125,6 @@ function asChunk({ choices, ...facts }: Body): Body {
   }
 }
 
-const finishes: { [finish: string]: string } = { refusal: 'content_filter', pause: 'stop' }
-
 function fromMessages(recording: Recording): Expected {
   const message = messages.assembled(recording)
   const facts = messages.readMessage(message)
@@ -110,7 +141,7 @@ function fromMessages(recording: Recording): Expected {
       citations: placed(facts.text),
       searches: facts.searches.map(({ query, results }) => ({ query, results })),
       opaque: facts.opaque,
-      finish: finishes[facts.finish] ?? facts.finish,
+      finish: finishInChat(facts.finish),
     },
     id: facts.id,
     raw: facts.raw,
@@ -124,16 +155,6 @@ function fromMessages(recording: Recording): Expected {
 function tokensOf(usage: Body): number {
   const { input_tokens, cache_read_input_tokens, cache_creation_input_tokens, output_tokens } = usage
   return input_tokens + (cache_read_input_tokens ?? 0) + (cache_creation_input_tokens ?? 0) + output_tokens
-}
-
-/** A citation of this format speaks of its whole block. */
-function placed(blocks: { text: string; citations: { url?: string; title?: string }[] }[]): Said['citations'] {
-  let offset = 0
-  return blocks.flatMap(({ text, citations }) => {
-    const start = offset
-    offset += [...text].length
-    return citations.flatMap(({ url, title = url }) => (url ? { url, title: title as string, start, end: offset } : []))
-  })
 }
 
 function fromGemini(recording: Recording): Expected {

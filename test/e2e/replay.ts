@@ -1,21 +1,24 @@
+import { generateKeyPairSync } from 'node:crypto'
 import type { ServerResponse } from 'node:http'
 import { join } from 'node:path'
 import { openStore, type Store } from '../../src/store/open.ts'
 import { fileHost, type LoopbackProvider, loopbackProvider, type Received } from '../helpers/provider.ts'
-import { type Recording, recordedEvents } from '../helpers/recordings.ts'
+import { type Recording, recordings } from '../helpers/recordings.ts'
 import { type TestRouter, testRouter } from '../helpers/router.ts'
+import { tokenEndpoint } from '../helpers/token-endpoint.ts'
+import { type Answer, type Body, plainAnswer } from './replay-answers.ts'
 
-// biome-ignore lint/suspicious/noExplicitAny: recorded bodies have the shape of whoever sent them.
-export type Body = any
+export type { Answer, Body } from './replay-answers.ts'
 
-/** What a loopback provider answers. */
-export type Answer = { status: number; headers: Record<string, string>; text: string }
-
-/** Who speaks for the recordings of a folder. */
+/** Who speaks for the recordings of a folder, unless they were made elsewhere. */
 export const speakers = {
   'openai-chat': 'openai',
+  'openai-responses': 'openai-responses',
   'anthropic-messages': 'anthropic',
   gemini: 'google',
+  'bedrock-converse': 'bedrock',
+  'cohere-v2': 'cohere',
+  ollama: 'ollama',
   groq: 'groq',
   deepseek: 'deepseek',
   mistral: 'mistral',
@@ -23,12 +26,41 @@ export const speakers = {
   xai: 'xai',
   together: 'together',
   'openai-compatible': 'vllm',
-  'azure-openai': 'vllm',
-  perplexity: 'vllm',
+  'azure-openai': 'azure',
+  perplexity: 'perplexity',
 } as const
 
 /** The name of a folder of recordings. */
 export type Folder = keyof typeof speakers
+
+/** The provider that answers with a recording. */
+export function speakerOf({ dialect, provider }: Recording): string {
+  return provider === 'vertex' ? 'vertex' : speakers[dialect as Folder]
+}
+
+/** The recordings of a folder: good answers, answers that say inside an HTTP success that they failed, and refusals. */
+export function sorted(folder: Folder): Record<'all' | 'good' | 'failing' | 'refused', Recording[]> {
+  const all = recordings(folder)
+  const answered = all.filter(({ response }) => response.status === 200)
+  const fails = ({ case: name }: Recording) =>
+    /\/(error-mid-stream|stop-reason-(unexpected-tool-call|error-stream))__/.test(name)
+  return {
+    all,
+    good: answered.filter((recording) => !fails(recording)),
+    failing: answered.filter(fails),
+    refused: all.filter(({ response }) => response.status !== 200),
+  }
+}
+
+/** The APIs that clients speak. */
+export const clientApis = {
+  chat: '/v1/chat/completions',
+  messages: '/v1/messages',
+  responses: '/v1/responses',
+} as const
+
+/** The name of a client API. */
+export type ClientApi = keyof typeof clientApis
 
 /** One call through the router: its answer, and what the provider received. */
 export type Called = { status: number; headers: Headers; text: string; received: Received | undefined }
@@ -38,18 +70,17 @@ export type Stage = {
   router: TestRouter
   /** Sends a chat request as it is; calls run one after the other. */
   send(body: Body, headers?: Record<string, string>): Promise<Called>
-  /** Asks a provider, which answers this. */
-  replay(asked: { slug: string; model: string | null; stream: boolean; answer: Answer }): Promise<Called>
+  /** Asks the provider of a recording through one of the client APIs; it answers this. */
+  replay(recording: Recording, asked: { api: ClientApi; stream: boolean; answer: Answer }): Promise<Called>
   store: Store
   /** Where files by URL are really there. */
   filesUrl: string
   end(): Promise<void>
 }
 
-/** Starts the router and its providers. */
-export async function openStage(): Promise<Stage> {
+/** Starts the router and these providers. */
+export async function openStage(slugs: readonly string[] = everybody): Promise<Stage> {
   const answers = new Map<string, Answer>()
-  const slugs = [...new Set(Object.values(speakers))]
   const providers = new Map<string, LoopbackProvider>()
   for (const slug of slugs) {
     const answer = (request: Received, response: ServerResponse) => {
@@ -60,93 +91,76 @@ export async function openStage(): Promise<Stage> {
     providers.set(slug, await loopbackProvider(answer))
   }
   const files = await fileHost('iVBORw0KGgo=')
+  const tokens = await tokenEndpoint()
   const router = await testRouter({
     media: files.media,
     providers: Object.fromEntries(
-      [...providers].map(([slug, { url }]) => [
-        slug,
-        { base_url: url, secret: '${UPSTREAM_KEY}', unknown_models: 'pass' },
-      ]),
+      [...providers].map(([slug, { url }]) => [slug, { base_url: url, unknown_models: 'pass', ...plainKey(slug) }]),
     ),
-    env: { UPSTREAM_KEY: 'sk-upstream' },
+    env: { ...environment, GOOGLE_APPLICATION_CREDENTIALS: serviceAccount(tokens.url) },
   })
   const store = openStore(`sqlite:${join(router.folder, 'data/router.sqlite')}`)
 
-  const send: Stage['send'] = async (body, headers) => {
+  const call = async (path: string, body: Body, headers?: Record<string, string>): Promise<Called> => {
     const received = providers.get(String(body.model).split('/')[0] ?? '')?.received ?? []
     const before = received.length
-    const response = await router.call('/v1/chat/completions', body, headers)
+    const response = await router.call(path, body, headers)
     const text = await response.text()
     return { status: response.status, headers: response.headers, text, received: received[before] }
   }
   return {
     router,
     store,
-    send,
+    send: (body, headers) => call(clientApis.chat, body, headers),
     filesUrl: files.url,
-    replay({ slug, model, stream, answer }) {
+    async replay(recording, { api, stream, answer }) {
       const key = String(answers.size)
       answers.set(key, answer)
-      return send({
-        model: `${slug}/${model ?? 'unnamed'}`,
-        messages: [{ role: 'user', content: `replay no. ${key}` }],
-        ...(stream && { stream, stream_options: { include_usage: true } }),
-      })
+      const model = `${speakerOf(recording)}/${recording.model ?? 'unnamed'}`
+      return await call(clientApis[api], { model, ...question(api, `replay no. ${key}`, stream) })
     },
     async end() {
       store.close()
       await router.end()
-      for (const server of [files, ...providers.values()]) await server.close()
+      for (const server of [files, tokens, ...providers.values()]) await server.close()
     },
   }
 }
 
-/** The recorded answer as it came; an array of events is framed as its provider frames streams for us. */
-export function recordedAnswer({ response }: Recording): Answer {
-  const { status, headers, body, sse, text } = response
-  if (sse !== undefined) return { status, headers: streamHeaders, text: sse }
-  if (Array.isArray(body) && status === 200) return streamOf(body.map((data) => ({ data })))
-  return { status, headers: { ...headers, 'content-type': jsonType }, text: text ?? JSON.stringify(body) }
+const everybody = [...new Set([...Object.values(speakers), 'vertex'])]
+
+/** Providers whose manifests have a scheme of their own keep it; the others take one key. */
+function plainKey(slug: string): object {
+  return ['bedrock', 'vertex', 'azure', 'perplexity', 'cohere', 'ollama'].includes(slug)
+    ? {}
+    : { secret: '${UPSTREAM_KEY}' }
 }
 
-/** A whole answer of our making. */
-export function wholeOf(body: Body): Answer {
-  return { status: 200, headers: { 'content-type': jsonType }, text: JSON.stringify(body) }
+const environment = {
+  UPSTREAM_KEY: 'sk-upstream',
+  AWS_ACCESS_KEY_ID: 'AKIDEXAMPLE',
+  AWS_SECRET_ACCESS_KEY: 'wJalrXUtnFEMI/K7MDENG+bPxRfiCYEXAMPLEKEY',
+  AWS_REGION: 'us-east-1',
+  AZURE_RESOURCE_NAME: 'resource',
+  AZURE_API_KEY: 'azure-key',
+  COHERE_API_KEY: 'cohere-key',
+  PERPLEXITY_API_KEY: 'perplexity-key',
+  GOOGLE_VERTEX_PROJECT: 'project',
 }
 
-/** A stream of our making. */
-export function streamOf(frames: readonly { event?: string; data: Body }[], terminator = ''): Answer {
-  const blocks = frames.map(({ event, data }) => {
-    const name = event ? `event: ${event}\n` : ''
-    return `${name}data: ${typeof data === 'string' ? data : JSON.stringify(data)}\n\n`
+function serviceAccount(token_uri: string): string {
+  const { privateKey } = generateKeyPairSync('rsa', { modulusLength: 2_048 })
+  return JSON.stringify({
+    type: 'service_account',
+    client_email: 'router@project.iam.gserviceaccount.com',
+    private_key: privateKey.export({ type: 'pkcs8', format: 'pem' }),
+    token_uri,
   })
-  return { status: 200, headers: streamHeaders, text: blocks.join('') + terminator }
 }
 
-/** Whether the recording is a stream. */
-export function isStreamed(recording: Recording): boolean {
-  return recording.response.sse !== undefined || recordedEvents(recording).length > 0
-}
-
-const jsonType = 'application/json'
-const streamHeaders = { 'content-type': 'text/event-stream' }
-
-/** The shortest good answer of each format, for requests that are not replays. */
-function plainAnswer(slug: string, { path, body }: Received): Answer {
-  if (slug === 'google') {
-    const said = { candidates: [{ content: { parts: [{ text: 'fine' }] }, finishReason: 'STOP' }] }
-    return path.includes('stream') ? streamOf([{ data: said }]) : wholeOf(said)
-  }
-  if (slug === 'anthropic') {
-    const message = { id: 'msg_1', type: 'message', role: 'assistant', model: 'm', content: [], usage: {} }
-    if (!body.stream) return wholeOf({ ...message, content: [{ type: 'text', text: 'fine' }], stop_reason: 'end_turn' })
-    const begin = { event: 'message_start', data: { type: 'message_start', message } }
-    const end = { type: 'message_delta', delta: { stop_reason: 'end_turn' }, usage: {} }
-    return streamOf([begin, { event: 'message_delta', data: end }])
-  }
-  const whole = { id: 'chatcmpl-1', created: 1, model: 'm' }
-  const choice = { index: 0, finish_reason: 'stop' }
-  if (!body.stream)
-    return wholeOf({ ...whole, choices: [{ ...choice, message: { role: 'assistant', content: 'fine' } }] })
-  return streamOf([{ data: { ...whole, choices: [{ ...choice, delta: { content: 'fine' } }] } }], 'data: [DONE]\n\n')
+function question(api: ClientApi, content: string, stream: boolean): Body {
+  if (api === 'responses') return { input: content, stream }
+  const messages = [{ role: 'user', content }]
+  if (api === 'messages') return { messages, max_tokens: 4_000, stream }
+  return { messages, ...(stream && { stream, stream_options: { include_usage: true } }) }
 }

@@ -13,8 +13,17 @@ export type Recording = {
   note?: string
   // biome-ignore lint/suspicious/noExplicitAny: recorded bodies have the shape of whoever sent them.
   request: { method: string; path: string; headers: Record<string, string>; body: any } | null
-  // biome-ignore lint/suspicious/noExplicitAny: see above
-  response: { status: number; headers: Record<string, string>; body?: any; sse?: string; text?: string }
+  response: {
+    status: number
+    headers: Record<string, string>
+    // biome-ignore lint/suspicious/noExplicitAny: see above
+    body?: any
+    sse?: string
+    ndjson?: string
+    /** The bytes of a binary stream. */
+    body_base64?: string
+    text?: string
+  }
 }
 
 const folder = resolve(process.env.RECORDINGS ?? join(import.meta.dirname, '../../../shared/recordings'))
