@@ -31,8 +31,8 @@ export type Turn = {
   keep(response: JsonObject, text: string, target: Target): StoredResponse | undefined
 }
 
-/** An earlier turn: what was said and answered, and by whom. */
-type Earlier = Pick<StoredResponse, 'provider' | 'native'> & { items: Json[] }
+/** Items of an input and who keeps them: those of an earlier turn, of one that is named, or what the client sent now. */
+type Stretch = { items: Json[]; from?: Pick<StoredResponse, 'provider' | 'native'> }
 
 /** More turns than any model remembers, and characters of them than any takes: a bound on what one request loads. */
 const mostTurns = 1_000
@@ -46,21 +46,23 @@ export function openState(store: Pick<Store, 'responses' | 'organizations'>): St
     open(face, organization, body) {
       if (face.api !== 'responses' || !isObject(body)) return singleTurn(face.read(body))
       const previous = optional(body.previous_response_id, 'previous_response_id', filledText)
-      const parent = previous === undefined ? undefined : findPrevious(store, organization, previous)
-      const earlier = parent ? turnsUpTo(store, parent) : []
+      const earlier = previous === undefined ? [] : turnsUpTo(store, organization, previous)
+      const now = resolved(store, organization, body.input)
       const { keeps, days } = store.organizations.retention(organization)
       const stored = keeps && body.store !== false
       // Who wants nothing kept does not want it kept elsewhere either.
       const origin = keeps ? body : { ...body, store: false }
       return {
-        request: withoutKeeping(readAfter(face, origin, earlier)),
-        bodyFor: (provider) => bodyFor(provider, face, origin, parent, earlier),
+        request: withoutKeeping(readAll(face, origin, [...earlier, ...now])),
+        bodyFor: (provider) => bodyFor(provider, face, origin, earlier, now),
         named: (payload) => (previous === undefined ? payload : named(payload, previous)),
         keeps: stored,
         keep(response, text, target) {
           const { id, status, store: keptThere } = response
           if (!stored || typeof id !== 'string' || (status !== 'completed' && status !== 'incomplete')) return undefined
           const createdAt = Date.now()
+          const { slug, sameAs } = target.provider
+          const isSame = sameAs === face.api
           return {
             id,
             organization,
@@ -68,22 +70,16 @@ export function openState(store: Pick<Store, 'responses' | 'organizations'>): St
             expiresAt: createdAt + days * dayMs,
             previous: previous ?? null,
             model: targetId(target),
-            provider: target.provider.slug,
-            native: target.provider.sameAs === face.api && keptThere === true,
-            input: JSON.stringify(itemsOf(body.input)),
+            provider: slug,
+            native: isSame && keptThere === true,
+            // What was left out because the provider could not read it, it cannot read later either.
+            input: JSON.stringify(now.flatMap((stretch) => (isSame ? readableBy(slug, stretch) : stretch.items))),
             response: text,
           }
         },
       }
     },
   }
-}
-
-/** The items of an input; a text is what the user says. */
-export function itemsOf(input: Json | undefined): Json[] {
-  if (Array.isArray(input)) return input
-  if (typeof input !== 'string') return []
-  return [{ type: 'message', role: 'user', content: [{ type: 'input_text', text: input }] }]
 }
 
 /** A call of an API without conversations by id. */
@@ -97,26 +93,28 @@ function singleTurn(request: NeutralRequest): Turn {
   }
 }
 
-function findPrevious(store: Pick<Store, 'responses'>, organization: string, id: string): StoredResponse {
-  const found = store.responses.find(organization, id)
-  if (found) return found
-  const message = `Previous response with id '${id}' not found: it was not stored, was deleted, has expired, or is not yours. Send the conversation as input.`
-  throw new RouterError('previous_response_not_found', message, { param: 'previous_response_id' })
-}
-
 /** The turns up to a response, the oldest first. */
-function turnsUpTo(store: Pick<Store, 'responses'>, last: StoredResponse): Earlier[] {
-  const turns: Earlier[] = []
+function turnsUpTo(store: Pick<Store, 'responses'>, organization: string, last: string): Stretch[] {
+  const turns: Stretch[] = []
   let characters = 0
-  for (let turn: StoredResponse | undefined = last; turn; ) {
+  for (let id: string | null = last; id !== null; ) {
+    const turn: StoredResponse = store.responses.find(organization, id) ?? missing(id)
     characters += turn.input.length + turn.response.length
     if (turns.length === mostTurns || characters > mostCharacters) throw tooLong()
-    const { provider, native } = turn
-    const { output } = JSON.parse(turn.response)
-    turns.push({ provider, native, items: [...JSON.parse(turn.input), ...(Array.isArray(output) ? output : [])] })
-    turn = turn.previous === null ? undefined : findPrevious(store, turn.organization, turn.previous)
+    turns.push({ from: turn, items: [...JSON.parse(turn.input), ...outputOf(turn)] })
+    id = turn.previous
   }
   return turns.reverse()
+}
+
+function outputOf({ response }: StoredResponse): Json[] {
+  const { output } = JSON.parse(response)
+  return Array.isArray(output) ? output : []
+}
+
+function missing(id: string): never {
+  const message = `Previous response with id '${id}' not found: it was not stored, was deleted, has expired, or is not yours. Send the conversation as input.`
+  throw new RouterError('previous_response_not_found', message, { param: 'previous_response_id' })
 }
 
 function tooLong(): RouterError {
@@ -124,12 +122,40 @@ function tooLong(): RouterError {
   return new RouterError('invalid_request', message, { param: 'previous_response_id' })
 }
 
-function readAfter(face: Face, body: JsonObject, earlier: readonly Earlier[]): NeutralRequest {
-  if (earlier.length === 0) return face.read(body)
-  const input = after(
-    earlier.flatMap(({ items }) => items),
-    body.input,
-  )
+/** An input with the items themselves where it only names them. */
+function resolved(store: Pick<Store, 'responses'>, organization: string, input: Json | undefined): Stretch[] {
+  const known = new Map<Json | undefined, Stretch>()
+  return itemsOf(input).map((item, index) => {
+    if (!isReference(item)) return { items: [item] }
+    const found = known.get(item.id)
+    if (found) return found
+    const from = typeof item.id === 'string' ? store.responses.findByItem(organization, item.id) : undefined
+    for (const kept of from ? outputOf(from) : [])
+      if (from && isObject(kept)) known.set(kept.id, { from, items: [kept] })
+    return known.get(item.id) ?? missingItem(item.id, index)
+  })
+}
+
+function isReference(item: Json): item is JsonObject {
+  if (!isObject(item)) return false
+  return item.type === 'item_reference' || (typeof item.id === 'string' && Object.keys(item).length === 1)
+}
+
+function missingItem(id: Json | undefined, index: number): never {
+  const message = `Item with id '${id}' not found: its response was not stored, was deleted, has expired, or is not yours. Send the item itself.`
+  throw new RouterError('invalid_request', message, { param: `input[${index}].id` })
+}
+
+/** The items of an input; a text is what the user says. */
+function itemsOf(input: Json | undefined): Json[] {
+  if (Array.isArray(input)) return input
+  if (typeof input !== 'string') return []
+  return [{ type: 'message', role: 'user', content: [{ type: 'input_text', text: input }] }]
+}
+
+function readAll(face: Face, body: JsonObject, stretches: readonly Stretch[]): NeutralRequest {
+  if (isPlain(body, stretches)) return face.read(body)
+  const input = stretches.flatMap(({ items }) => items)
   try {
     return { ...face.read({ ...body, input }), origin: { api: face.api, body } }
   } catch (thrown) {
@@ -139,10 +165,10 @@ function readAfter(face: Face, body: JsonObject, earlier: readonly Earlier[]): N
   }
 }
 
-/** An input after earlier items; one that is no input at all is left for the reader to refuse. */
-function after(items: readonly Json[], input: Json | undefined): Json {
-  if (typeof input === 'string' || Array.isArray(input)) return [...items, ...itemsOf(input)]
-  return input ?? [...items]
+/** Whether an input is all there; one that is no input at all is left for the reader to refuse. */
+function isPlain({ input }: JsonObject, stretches: readonly Stretch[]): boolean {
+  const readable = input === undefined || input === null || typeof input === 'string' || Array.isArray(input)
+  return !readable || stretches.every(({ from }) => !from)
 }
 
 /** What this router keeps need not be kept by providers of other formats. */
@@ -154,19 +180,22 @@ function bodyFor(
   { slug, sameAs }: Provider,
   face: Face,
   body: JsonObject,
-  parent: StoredResponse | undefined,
-  earlier: readonly Earlier[],
+  earlier: readonly Stretch[],
+  now: readonly Stretch[],
 ): JsonObject {
-  if (!parent || (sameAs === face.api && parent.native && parent.provider === slug)) return body
+  const has = ({ from }: Stretch) => !from || (sameAs === face.api && from.native && from.provider === slug)
+  if ([...earlier.slice(-1), ...now].every(has)) return body
   const { previous_response_id: _, ...rest } = body
-  const items = earlier.flatMap((turn) => turn.items.filter((item) => isReadableBy(slug, item, turn)))
-  return { ...rest, input: after(items, body.input) }
+  return { ...rest, input: [...earlier, ...now].flatMap((stretch) => readableBy(slug, stretch)) }
 }
 
 /** Reasoning is readable only where it was made, sealed or kept there. */
-function isReadableBy(slug: string, item: Json, { provider, native }: Earlier): boolean {
-  if (!isObject(item) || item.type !== 'reasoning') return true
-  return provider === slug && (native || typeof item.encrypted_content === 'string')
+function readableBy(slug: string, { items, from }: Stretch): Json[] {
+  if (!from) return items
+  return items.filter((item) => {
+    if (!isObject(item) || item.type !== 'reasoning') return true
+    return from.provider === slug && (from.native || typeof item.encrypted_content === 'string')
+  })
 }
 
 function named(payload: JsonObject, previous: string): JsonObject {

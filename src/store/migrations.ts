@@ -123,4 +123,19 @@ export const migrations: readonly Migration[] = [
       CREATE INDEX responses_by_expiry ON responses (expires_at);
     `,
   },
+  {
+    name: 'items of responses',
+    sql: `
+      CREATE TABLE response_items (
+        organization TEXT NOT NULL,
+        id TEXT NOT NULL,
+        response TEXT NOT NULL,
+        PRIMARY KEY (organization, id)
+      ) STRICT, WITHOUT ROWID;
+      CREATE INDEX response_items_by_response ON response_items (organization, response);
+      CREATE TRIGGER response_items_end AFTER DELETE ON responses BEGIN
+        DELETE FROM response_items WHERE organization = OLD.organization AND response = OLD.id;
+      END;
+    `,
+  },
 ]

@@ -1,3 +1,4 @@
+import { isObject } from '../core/json.ts'
 import type { Connection } from './connection.ts'
 
 /**
@@ -39,6 +40,10 @@ export function responses(db: Connection) {
   const byId = db.prepare<[string, string, number], Row>(
     'SELECT * FROM responses WHERE organization = ? AND id = ? AND expires_at > ?',
   )
+  const byItem = db.prepare<[string, string, number], Row>(`
+    SELECT responses.* FROM response_items AS items
+    JOIN responses ON responses.organization = items.organization AND responses.id = items.response
+    WHERE items.organization = ? AND items.id = ? AND responses.expires_at > ?`)
   const remove = db.prepare('DELETE FROM responses WHERE organization = ? AND id = ? AND expires_at > ?')
   const purge = db.prepare(`
     DELETE FROM responses WHERE rowid IN (SELECT rowid FROM responses WHERE expires_at <= ? ORDER BY expires_at LIMIT ?)`)
@@ -47,6 +52,11 @@ export function responses(db: Connection) {
     /** A response of an organization; nothing when it is unknown, deleted, expired, or of another one. */
     find(organization: string, id: string, now = Date.now()): StoredResponse | undefined {
       const row = byId.get(organization, id, now)
+      return row && storedResponse(row)
+    },
+    /** The response of an organization that has an item of this id in its output. */
+    findByItem(organization: string, item: string, now = Date.now()): StoredResponse | undefined {
+      const row = byItem.get(organization, item, now)
       return row && storedResponse(row)
     },
     /** Deletes a response for ever. Returns whether it was there. */
@@ -64,9 +74,17 @@ export function responseWriter(db: Connection): (response: StoredResponse) => vo
     INSERT OR REPLACE INTO responses
       (organization, id, created_at, expires_at, previous, model, provider, native, input, response)
     VALUES (@organization, @id, @createdAt, @expiresAt, @previous, @model, @provider, @native, @input, @response)`)
+  const insertItem = db.prepare('INSERT OR REPLACE INTO response_items (organization, id, response) VALUES (?, ?, ?)')
   return (response) => {
     insert.run({ ...response, native: response.native ? 1 : 0 })
+    for (const item of itemIds(response.response)) insertItem.run(response.organization, item, response.id)
   }
+}
+
+function itemIds(response: string): string[] {
+  const { output } = JSON.parse(response)
+  if (!Array.isArray(output)) return []
+  return output.flatMap((item: unknown) => (isObject(item) && typeof item.id === 'string' ? [item.id] : []))
 }
 
 function storedResponse({ created_at: createdAt, expires_at: expiresAt, native, ...row }: Row): StoredResponse {
