@@ -11,24 +11,27 @@ import { hasErrors, type Problem } from '../manifest/problem.ts'
 import type { Source } from '../manifest/source.ts'
 import { proveFiles } from '../snapshot.ts'
 import { isDialect, putOnBench, readInput } from './bench.ts'
-import { type Out, problemLine, readWords, wrongUsage } from './words.ts'
+import { interpretedWarnings, mappingsIn, type PlacedMapping, treatmentOf } from './mappings.ts'
+import { type Out, problemLine, readWords, seenFrom, wrongUsage } from './words.ts'
 
 /** What `inference-router check --help` says. */
 export const help = `Checks configuration, manifests, dialects and catalog, and runs their examples.
 
-  inference-router check [path…] [--config FILE] [--json]
+  inference-router check [path…] [--mappings] [--config FILE] [--json]
 
   path            a file or folder to check (default: the configuration and all it leads to)
+  --mappings      list every mapping: compiled, or interpreted and the construct that made it so
   --config FILE   the configuration (or INFERENCE_ROUTER_CONFIG; else ./config.yaml)
-  --json          print JSON: {checked, problems: [{file, line, column, message, severity}]}
+  --json          print JSON: {checked, mappings: [{file, line, column, name, compiled, construct?}],
+                  problems: [{file, line, column, message, severity}]}
 
 Each problem is one line, file:line:column: message. Exit code 1 when there is an error. Variables that are not set
-are no errors here: inference-router providers shows them.
+are no errors here: inference-router providers shows them. An interpreted mapping works, but slowly: a warning.
 `
 
 /** Runs `inference-router check`. Returns the exit code. */
 export async function run(args: string[], out: Out): Promise<number> {
-  const form = { positionals: Number.POSITIVE_INFINITY, options: ['config'], flags: ['json'] }
+  const form = { positionals: Number.POSITIVE_INFINITY, options: ['config'], flags: ['json', 'mappings'] }
   const words = readWords(args, form, help, out)
   if (typeof words === 'number') return words
   const absent = words.positionals.find((path) => !statSync(path, { throwIfNoEntry: false }))
@@ -38,45 +41,57 @@ export async function run(args: string[], out: Out): Promise<number> {
     words.positionals.length === 0
       ? await checkConfig(configPath, process.env)
       : await checkPaths(words.positionals, configPath, process.env)
-  const problems = inOrder(checked.problems)
+  const { mappings } = checked
+  const problems = inOrder([...checked.problems, ...interpretedWarnings(mappings)])
   if (words.flags.has('json')) {
-    out.stdout(`${JSON.stringify({ checked: checked.counts, problems }, null, 2)}\n`)
+    const told = mappings.map(({ mapping, ...placed }) => ({ ...placed, ...treatmentOf(mapping) }))
+    out.stdout(`${JSON.stringify({ checked: countsOf(checked), mappings: told, problems }, null, 2)}\n`)
   } else {
+    if (words.flags.has('mappings')) for (const placed of mappings) out.stdout(mappingLine(placed))
     for (const problem of problems) out.stdout(problemLine(problem))
-    out.stdout(summary(checked.counts, problems))
+    out.stdout(summary(checked, problems))
   }
   return hasErrors(problems) ? 1 : 0
 }
 
-/** What was looked at, by kind. */
-type Counts = { providers: number; dialects: number; models: number; examples: number }
-type Checked = { counts: Counts; problems: Problem[] }
+/** What was looked at: how many of each kind, and the mappings in them. */
+type Checked = { providers: number; dialects: number; models: number; examples: number } & {
+  mappings: PlacedMapping[]
+  problems: Problem[]
+}
+
+const nothing: Omit<Checked, 'problems'> = { providers: 0, dialects: 0, models: 0, examples: 0, mappings: [] }
 
 async function checkConfig(path: string, env: Environment): Promise<Checked> {
   const { config, source, problems } = await loadConfig(path, env)
-  if (!config) return { counts: { providers: 0, dialects: 0, models: 0, examples: 0 }, problems }
+  if (!config) return { ...nothing, problems }
   const files = await readFiles({ config, source, env, everything: true })
-  const layers = [...files.dialects.map(({ layer }) => layer), ...files.providers.map((one) => one.layers.at(-1))]
-  const counts = {
+  const layers = [
+    ...files.dialects.map(({ layer }) => layer),
+    ...files.providers.flatMap((one) => one.layers.slice(-1)),
+  ]
+  return {
     providers: files.providers.length,
     dialects: files.dialects.length,
     models: files.catalog.list().length,
-    examples: layers.reduce((count, layer) => count + (layer ? countExamples(layer) : 0), 0),
+    examples: layers.reduce((count, layer) => count + countExamples(layer), 0),
+    mappings: mappingsIn(layers),
+    problems: [...files.problems, ...(await proveFiles(files))],
   }
-  return { counts, problems: [...files.problems, ...(await proveFiles(files))] }
 }
 
 async function checkPaths(paths: readonly string[], configPath: string, env: Environment): Promise<Checked> {
   const { config, problems: unusable } = await loadConfig(configPath, env)
-  const total: Checked = { counts: { providers: 0, dialects: 0, models: 0, examples: 0 }, problems: [] }
+  const total: Checked = { ...nothing, mappings: [], problems: [] }
   for (const file of new Set((await Promise.all(paths.map(filesIn))).flat())) {
     const source = await readInput(file)
     const checked = isConfig(source)
       ? await checkConfig(source.file, env)
       : config
         ? await checkOne(source, config, env)
-        : { counts: {}, problems: unusable }
-    for (const [name, count] of Object.entries(checked.counts)) total.counts[name as keyof Counts] += count
+        : { ...nothing, problems: unusable }
+    for (const kind of ['providers', 'dialects', 'models', 'examples'] as const) total[kind] += checked[kind]
+    total.mappings.push(...checked.mappings)
     total.problems.push(...checked.problems)
   }
   return total
@@ -91,18 +106,23 @@ async function filesIn(path: string): Promise<string[]> {
     .map((name) => resolve(join(path, name)))
 }
 
-async function checkOne(source: Source, config: Config, env: Environment) {
+async function checkOne(source: Source, config: Config, env: Environment): Promise<Checked> {
   if (isCatalog(source)) {
     const { list, problems } = loadCatalog(source)
-    return { counts: { models: Object.keys(list?.models ?? {}).length }, problems }
+    return { ...nothing, models: Object.keys(list?.models ?? {}).length, problems }
   }
   const { loaded, problems } = await putOnBench(source, config, env)
   const kind = isDialect(source) ? 'dialects' : 'providers'
-  if (!loaded) return { counts: { [kind]: 1 }, problems }
+  if (!loaded) return { ...nothing, [kind]: 1, problems }
   const { provider, layers } = loaded
-  const layer = layers.at(-1)
-  const counts = { [kind]: 1, examples: layer ? countExamples(layer) : 0 }
-  return { counts, problems: [...problems, ...(await proveExamples(provider, layers))] }
+  const own = layers.slice(-1)
+  return {
+    ...nothing,
+    [kind]: 1,
+    examples: own.reduce((count, layer) => count + countExamples(layer), 0),
+    mappings: mappingsIn(own),
+    problems: [...problems, ...(await proveExamples(provider, layers))],
+  }
 }
 
 /** A file's kind: by its place, else by what it says. */
@@ -127,7 +147,18 @@ function inOrder(problems: readonly Problem[]): Problem[] {
   )
 }
 
-function summary({ providers, dialects, models, examples }: Counts, problems: readonly Problem[]): string {
+function mappingLine({ file, line, column, name, mapping }: PlacedMapping): string {
+  const { compiled, construct } = treatmentOf(mapping)
+  return `${seenFrom(file)}:${line}:${column}: ${name}: ${compiled ? 'compiled' : `interpreted (${construct})`}\n`
+}
+
+function countsOf({ problems, mappings, ...counts }: Checked) {
+  const interpreted = mappings.filter(({ mapping }) => !mapping.compiled).length
+  return { ...counts, mappings: mappings.length, interpreted }
+}
+
+function summary(checked: Checked, problems: readonly Problem[]): string {
+  const { providers, dialects, models, examples, mappings, interpreted } = countsOf(checked)
   const errors = problems.filter(({ severity }) => severity === 'error').length
   const count = (number: number, what: string) => `${number} ${what}${number === 1 ? '' : 's'}`
   const looked = [
@@ -135,6 +166,7 @@ function summary({ providers, dialects, models, examples }: Counts, problems: re
     count(dialects, 'dialect'),
     count(models, 'model'),
     count(examples, 'example'),
+    `${count(mappings, 'mapping')}${interpreted > 0 ? ` (${interpreted} interpreted)` : ''}`,
   ]
   const found = [count(errors, 'error'), count(problems.length - errors, 'warning')]
   return `${looked.join(', ')}: ${problems.length === 0 ? 'no problems' : found.join(', ')}\n`

@@ -1,4 +1,4 @@
-import { resolve } from 'node:path'
+import { basename, resolve } from 'node:path'
 import { chat } from '../api/chat/face.ts'
 import { type Config, findConfig, loadConfig } from '../config.ts'
 import { RouterError } from '../core/errors.ts'
@@ -13,6 +13,7 @@ import type { Provider } from '../manifest/provider.ts'
 import { servedBy } from '../manifest/target.ts'
 import { sseFrames } from '../wire/sse.ts'
 import { entryOf, fileMeant, putOnBench, readInput } from './bench.ts'
+import { mappingsIn, type PlacedMapping, treatmentOf } from './mappings.ts'
 import { sideBySide } from './side-by-side.ts'
 import { type Out, problemLine, readWords, wrongUsage } from './words.ts'
 
@@ -25,6 +26,7 @@ export const help = `Shows what a mapping makes of an input, side by side. Nothi
   --request FILE  a request, neutral or of the chat API: what the provider would be sent, and what would be dropped
   --reply FILE    a provider's whole answer: the neutral reply it means
   --stream FILE   a provider's stream (server-sent events, one JSON per line, or a list): what each event means
+  --explain       instead: the JavaScript that each mapping of the manifest and its dialect became
   --model NAME    the provider's model id, where the input does not say it
   --config FILE   the configuration (or INFERENCE_ROUTER_CONFIG; else ./config.yaml)
   --json          print JSON
@@ -32,7 +34,7 @@ export const help = `Shows what a mapping makes of an input, side by side. Nothi
 Without an input the examples of the manifest are tried. Files are JSON or YAML.
 `
 
-const form = { positionals: 1, options: ['request', 'reply', 'stream', 'model', 'config'], flags: ['json'] }
+const form = { positionals: 1, options: ['request', 'reply', 'stream', 'model', 'config'], flags: ['json', 'explain'] }
 
 /** Runs `inference-router try`. Returns the exit code. */
 export async function run(args: string[], out: Out): Promise<number> {
@@ -50,6 +52,11 @@ export async function run(args: string[], out: Out): Promise<number> {
     const { loaded, problems } = await putOnBench(await readInput(file), config, process.env)
     for (const problem of problems) out.stderr(problemLine(problem))
     if (!loaded || hasErrors(problems)) return 1
+    if (words.flags.has('explain')) {
+      const explained = mappingsIn(loaded.layers).map(explanation)
+      out.stdout(words.flags.has('json') ? `${JSON.stringify(explained, null, 2)}\n` : explained.map(told).join('\n'))
+      return 0
+    }
     const trials = await trialsOf(words.options, loaded, config)
     out.stdout(words.flags.has('json') ? `${JSON.stringify(trials, null, 2)}\n` : trials.map(shown).join('\n'))
     return 0
@@ -57,6 +64,16 @@ export async function run(args: string[], out: Out): Promise<number> {
     out.stderr(`${(error as Error).message}\n`)
     return 1
   }
+}
+
+type Explained = { file: string; line: number; name: string; compiled: boolean; construct?: string; code: string }
+
+function explanation({ file, line, name, mapping }: PlacedMapping): Explained {
+  return { file, line, name, ...treatmentOf(mapping), code: mapping.explain() }
+}
+
+function told({ file, line, name, code }: Explained): string {
+  return `── ${name} (${basename(file)}:${line})\n${code}\n`
 }
 
 /** One input and what came of it; `notes` are what else there is to say. */

@@ -48,8 +48,13 @@ export function wrongUsage(message: string, help: string, out: Out): 2 {
 
 /** A problem as one line; files below the working folder are named as seen from there. */
 export function problemLine(problem: Problem): string {
-  const seen = relative('', problem.file)
-  return `${formatProblem(seen.startsWith('..') || seen === '' ? problem : { ...problem, file: seen })}\n`
+  return `${formatProblem({ ...problem, file: seenFrom(problem.file) })}\n`
+}
+
+/** A file as seen from the working folder when it lies below it. */
+export function seenFrom(file: string): string {
+  const seen = relative('', file)
+  return seen.startsWith('..') || seen === '' ? file : seen
 }
 
 /** Rows of text in columns, the first row being the head. */

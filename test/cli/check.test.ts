@@ -21,14 +21,14 @@ test('files without problems give a summary and 0', async () => {
   // The dialects of the project are always among them.
   expect(await ran(run, '--config', config)).toEqual({
     code: 0,
-    stdout: expect.stringMatching(/^1 provider, \d+ dialects, 1 model, \d+ examples: no problems\n$/),
+    stdout: expect.stringMatching(/^1 provider, \d+ dialects, 1 model, \d+ examples, \d+ mappings: no problems\n$/),
     stderr: '',
   })
 })
 
 test('the files of this project have no problems', async () => {
   const { code, stdout } = await ran(run)
-  expect(stdout).toMatch(/^\d+ providers, \d+ dialects, \d+ models, \d+ examples: no problems\n$/)
+  expect(stdout).toMatch(/^\d+ providers, \d+ dialects, \d+ models, \d+ examples, \d+ mappings: no problems\n$/)
   expect(code).toBe(0)
 })
 
@@ -44,7 +44,7 @@ test('each problem is one line with its place, in order, and the exit code is 1'
     `${seen('catalog/later.yaml')}:1:11: warning: there is no provider \`later\`: these models are not used`,
     `${seen('providers/acme.yaml')}:6:62: example 'e': means (from answers) differs at finish: expected "length", got "stop"`,
     `${seen('providers/beta.yaml')}:6:1: unknown field \`modles\`; did you mean \`models\`?`,
-    expect.stringMatching(/^1 provider, \d+ dialects, 1 model, \d+ examples: 2 errors, 1 warning$/),
+    expect.stringMatching(/^1 provider, \d+ dialects, 1 model, \d+ examples, \d+ mappings: 2 errors, 1 warning$/),
     '',
   ])
   expect(code).toBe(1)
@@ -62,13 +62,17 @@ test('single files and folders are checked by what they are', async () => {
   const { config, at } = project({ 'catalog/acme.yaml': 'provider: acme\nmodels: { m: {} }\n' })
   const summary = async (...paths: string[]) =>
     (await ran(run, ...paths.map(at), '--config', config)).stdout.split('\n').at(-2)
-  expect(await summary('providers/acme.yaml')).toBe('1 provider, 0 dialects, 0 models, 1 example: no problems')
-  expect(await summary('providers/dialects/plain.yaml')).toBe(
-    '0 providers, 1 dialect, 0 models, 0 examples: no problems',
+  expect(await summary('providers/acme.yaml')).toBe(
+    '1 provider, 0 dialects, 0 models, 1 example, 0 mappings: no problems',
   )
-  expect(await summary('catalog')).toBe('0 providers, 0 dialects, 0 models, 0 examples: 1 error, 0 warnings')
+  expect(await summary('providers/dialects/plain.yaml')).toEqual(
+    expect.stringMatching(/^0 providers, 1 dialect, 0 models, 0 examples, \d+ mappings: no problems$/),
+  )
+  expect(await summary('catalog')).toBe(
+    '0 providers, 0 dialects, 0 models, 0 examples, 0 mappings: 1 error, 0 warnings',
+  )
   expect(await summary('providers', 'config.yaml')).toEqual(
-    expect.stringMatching(/^2 providers, \d+ dialects, 0 models, \d+ examples: 1 error, 0 warnings$/),
+    expect.stringMatching(/^2 providers, \d+ dialects, 0 models, \d+ examples, \d+ mappings: 1 error, 0 warnings$/),
   )
 })
 
@@ -76,6 +80,43 @@ test('a manifest anywhere is checked with the dialects of the configuration', as
   const { config } = project()
   const elsewhere = folderOf({ 'beta.yaml': acme.replaceAll('acme', 'beta') })
   expect(await ran(run, join(elsewhere, 'beta.yaml'), '--config', config)).toMatchObject({ code: 0 })
+})
+
+test('every mapping is compiled, or interpreted with the construct that made it so: a warning', async () => {
+  const patch = `patch: { reply: '$eval("$")' }`
+  const { config, at } = project({ 'providers/acme.yaml': `${acme}endpoints: { chat: { ${patch} } }\n` })
+  const { code, stdout } = await ran(run, at('providers'), '--mappings', '--config', config)
+  expect(code).toBe(0)
+  expect(stdout).toContain('providers/acme.yaml:6:38: endpoints.chat.patch.reply: interpreted ($eval)\n')
+  expect(stdout).toContain('providers/dialects/plain.yaml:6:14: endpoints.chat.request: compiled\n')
+  expect(stdout).toMatch(
+    /acme\.yaml:6:38: warning: the mapping `endpoints\.chat\.patch\.reply` is interpreted.*: \$eval is/,
+  )
+  expect(stdout).toMatch(/, \d+ mappings \(1 interpreted\): 0 errors, 1 warning\n$/)
+
+  const { stdout: quiet } = await ran(run, at('providers'), '--config', config)
+  expect(quiet.split('\n')).toHaveLength(3)
+  const { stdout: json } = await ran(run, at('providers'), '--json', '--config', config)
+  expect(JSON.parse(json)).toMatchObject({
+    checked: { interpreted: 1 },
+    mappings: expect.arrayContaining([
+      {
+        file: at('providers/acme.yaml'),
+        line: 6,
+        column: 38,
+        name: 'endpoints.chat.patch.reply',
+        compiled: false,
+        construct: '$eval',
+      },
+    ]),
+  })
+})
+
+test('the mappings of variants are among them', async () => {
+  const variant = `{ match: ^x, endpoints: { chat: { patch: { reply: '$eval("$")' } } } }`
+  const { config, at } = project({ 'providers/acme.yaml': `${acme}variants: [${variant}]\n` })
+  const { stdout } = await ran(run, at('providers/acme.yaml'), '--mappings', '--config', config)
+  expect(stdout).toMatch(/^\S+acme\.yaml:6:\d+: endpoints\.chat\.patch\.reply: interpreted \(\$eval\)\n/)
 })
 
 test('--json is for scripts', async () => {

@@ -73,6 +73,26 @@ test('without an input the examples are tried', async () => {
   expect((await trial('acme')).trials).toMatchObject([{ name: 'one: reply', steps: [{ input: { said: 'a' } }] }])
 })
 
+test('--explain shows what each mapping of the manifest and its dialect became', async () => {
+  const { folder, trial } = project({
+    'providers/acme.yaml': `${acme}endpoints: { chat: { patch: { reply: '$eval("$")' } } }\n`,
+  })
+  const { trials } = await trial('acme', '--explain')
+  expect(trials).toEqual(
+    expect.arrayContaining([
+      expect.objectContaining({
+        name: 'endpoints.chat.request',
+        compiled: true,
+        code: expect.stringContaining('return (input, bindings) => {'),
+      }),
+      expect.objectContaining({ name: 'endpoints.chat.patch.reply', compiled: false, construct: '$eval' }),
+    ]),
+  )
+  const { stdout } = await ran(run, 'acme', '--explain', '--config', join(folder, 'config.yaml'))
+  expect(stdout).toMatch(/^── endpoints\.chat\.request \(plain\.yaml:6\)\nconst /)
+  expect(stdout).toContain('── endpoints.chat.patch.reply (acme.yaml:6)\n// Interpreted: $eval is not compiled.\n')
+})
+
 test('the two sides stand beside each other', async () => {
   expect(sideBySide({ a: 1 }, 'b', 43)).toBe(
     '{                    │ b\n  "a": 1             │\n}                    │\n',
