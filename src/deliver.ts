@@ -7,7 +7,12 @@ export type DeliveryLimits = {
   signal: AbortSignal
   /** How long a client may read nothing of what waits for it: then it is taken to be gone. Milliseconds. */
   idleMs: number
+  /** What is said in the silence of a stream that has begun, and after how long. Milliseconds. */
+  keepAlive?: { ms: number; text: string }
 }
+
+/** A line that readers of events pass over. */
+export const comment = ': keep-alive\n\n'
 
 /** Sends an answer as fast as the client reads it; resolves when all of it has left the process, or the client has. */
 export async function deliver(
@@ -23,14 +28,30 @@ export async function deliver(
     response.setHeader('content-type', 'text/event-stream; charset=utf-8')
     response.setHeader('cache-control', 'no-cache')
     response.setHeader('x-accel-buffering', 'no')
-    for await (const text of body) {
-      if (response.closed) break
-      if (!response.write(text)) await read(response, 'drain', limits)
-    }
+    await stream(response, body, limits)
     response.end()
   }
   if (!response.writableFinished) await read(response, 'finish', limits)
   if (!response.writableFinished) response.destroy()
+}
+
+async function stream(response: ServerResponse, body: AsyncIterable<string>, limits: DeliveryLimits): Promise<void> {
+  const { keepAlive } = limits
+  const speak = () => {
+    // A client that does not read needs no more to read.
+    if (keepAlive && !response.closed && !response.writableNeedDrain) response.write(keepAlive.text)
+  }
+  let timer: NodeJS.Timeout | undefined
+  try {
+    for await (const text of body) {
+      if (response.closed) break
+      // Not before the first words: until then a failure still has a status of its own.
+      if (keepAlive) timer = timer?.refresh() ?? setInterval(speak, keepAlive.ms)
+      if (!response.write(text)) await read(response, 'drain', limits)
+    }
+  } finally {
+    clearInterval(timer)
+  }
 }
 
 /** Longer than all that routers write; Node's own limit for all headers together is 16 KiB. Characters. */

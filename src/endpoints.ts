@@ -5,12 +5,14 @@ import { messages } from './api/messages/face.ts'
 import { type ListForm, modelList, type NamedModel } from './api/models/list.ts'
 import { responses } from './api/responses/face.ts'
 import type { JsonObject } from './core/json.ts'
+import { countTokens } from './count.ts'
 import type { CallRoute, JsonRoute } from './server.ts'
 
 /** The client APIs and where they listen. */
 export const callRoutes: readonly CallRoute[] = [
   { path: '/v1/chat/completions', face: chat },
   { path: '/v1/messages', face: messages },
+  { path: '/v1/messages/count_tokens', face: messages, answer: countTokens },
   { path: '/v1/responses', face: responses },
 ]
 

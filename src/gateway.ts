@@ -16,6 +16,7 @@ import type { State, Turn } from './state.ts'
 import type { Door } from './upstream/door.ts'
 import { type Answer, exchange } from './upstream/exchange.ts'
 import { type CallMedia, inlineMedia, type MediaRoom, openCallMedia } from './upstream/inline.ts'
+import type { PassedHeader } from './upstream/post.ts'
 
 /** One client request. `signal` is aborted when the client leaves or the process stops. */
 export type Call = {
@@ -25,6 +26,8 @@ export type Call = {
   readBody(): Promise<unknown>
   /** A loss refuses the call instead of being reported. */
   strict: boolean
+  /** Headers for a provider of the same format. */
+  passed?: readonly PassedHeader[]
   signal: AbortSignal
 }
 
@@ -103,8 +106,9 @@ async function ask(
   const { provider, model } = target
   const stream = request.stream === true
   const named = (fields: readonly string[]) => wireNames(face, fields, request.origin.body)
+  const same = speaksSameFormat(target, face)
   let body: JsonObject
-  if (speaksSameFormat(target, face)) {
+  if (same) {
     const losses = await usedLosses(provider, request, target)
     settlement.dropped = named(losses)
     body = await patchRequest(provider, face.editRequest(turn.bodyFor(provider), { model, stream, dropped: losses }))
@@ -115,7 +119,8 @@ async function ask(
     body = written.body
   }
   if (call.strict && settlement.dropped.length > 0) throw lossRefused(settlement.dropped, target)
-  return await exchange(target, { body, stream, signal, fold: foldFacts(target) }, door)
+  const passed = same ? call.passed : undefined
+  return await exchange(target, { body, stream, signal, fold: foldFacts(target), ...(passed && { passed }) }, door)
 }
 
 async function wholeReply(

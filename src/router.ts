@@ -20,13 +20,14 @@ import { openStore, type Store } from './store/open.ts'
 import { openDoor } from './upstream/door.ts'
 import { openFetcher } from './upstream/fetcher.ts'
 
-/** How the process is started; `port` goes before the configured one, `patienceMs` is for tests. */
+/** How the process is started; `port` goes before the configured one, `patienceMs` and `keepAliveMs` are for tests. */
 export type RouterOptions = {
   configPath: string | undefined
   port?: number
   env: NodeJS.ProcessEnv
   log: Log
   patienceMs?: number
+  keepAliveMs?: number
 }
 
 /** A running router. `firstKey` is there when this start made it. */
@@ -50,7 +51,7 @@ export async function startRouter(options: RouterOptions): Promise<Router> {
 }
 
 async function start(
-  { configPath, port, env, log, patienceMs = clientPatienceMs }: RouterOptions,
+  { configPath, port, env, log, patienceMs = clientPatienceMs, keepAliveMs = silenceMs }: RouterOptions,
   started: AsyncDisposableStack,
 ): Promise<Router> {
   const simulator = started.adopt(await startSimulator(), (running) => running.close())
@@ -86,6 +87,7 @@ async function start(
       deadline: deadline.signal,
       running,
       patienceMs,
+      keepAliveMs,
     },
     callRoutes,
     jsonRoutes({ watch, store, access, stopping: () => stopping }),
@@ -138,6 +140,8 @@ function roomsOf(
 
 /** As long as the usual servers and load balancers wait for a client that neither sends nor reads. */
 const clientPatienceMs = 60_000
+/** Well below the half minute after which the most impatient proxies cut a silent answer. */
+const silenceMs = 15_000
 
 /** The router does not start with mistakes in its files; each problem says where. */
 export class StartRefused extends Error {

@@ -3,10 +3,12 @@ import express, { type ErrorRequestHandler, type Request, type RequestHandler, t
 import { secretOf } from './access/credentials.ts'
 import type { Face } from './api/face.ts'
 import { asRouterError, catalogue, errorBody, RouterError } from './core/errors.ts'
-import { deliver } from './deliver.ts'
-import { handle, type Rooms } from './gateway.ts'
+import type { JsonObject } from './core/json.ts'
+import { comment, deliver } from './deliver.ts'
+import { type Call, handle, type Rooms } from './gateway.ts'
 import type { Log } from './observe/log.ts'
 import { refuseDeep, tooLarge, type UploadLimits, watchUpload } from './receive.ts'
+import type { PassedHeader } from './upstream/post.ts'
 
 /** What the HTTP server needs of the process; functions are asked anew for every request. */
 export type ServerRooms = {
@@ -22,17 +24,27 @@ export type ServerRooms = {
   running: Set<Promise<void>>
   /** How long a client may neither send nor read what it should. Milliseconds. */
   patienceMs: number
+  /** How long a stream that has begun may be silent before the client hears that it lives. Milliseconds. */
+  keepAliveMs: number
 }
 
 /** A route that answers with a JSON text, computed from the request's headers, path and query. The method is `get` unless said. */
 export type JsonRoute = {
   path: string
   method?: 'get' | 'post' | 'delete'
-  answer(request: Request): { status?: number; text: string }
+  answer(request: Request): Answered
 }
 
+/** The status is 200 unless said. */
+export type Answered = { status?: number; text: string }
+
 /** A client API and the path where it listens. */
-export type CallRoute = { path: string; face: Face }
+export type CallRoute = {
+  path: string
+  face: Face
+  /** Answers in place of the line; such calls count as running ones all the same. */
+  answer?: (call: Call, rooms: Rooms) => Promise<JsonObject>
+}
 
 /** The HTTP face of the process: the call routes, the JSON routes, and errors in the caller's own shape. */
 export function createApp(
@@ -44,7 +56,7 @@ export function createApp(
   app.disable('x-powered-by')
   app.disable('etag')
   app.use(nameRequest)
-  for (const { path, face } of calls) {
+  for (const { path, face, answer } of calls) {
     app.use(path, (_request, response, next) => {
       response.locals.face = face
       next()
@@ -54,7 +66,7 @@ export function createApp(
         response.setHeader('connection', 'close')
         throw new RouterError('stopping', 'The router is stopping; send the call again elsewhere.')
       }
-      const running = serveCall(request, response, face, server)
+      const running = serveCall(request, response, { face, ...(answer && { answer }) }, server)
       server.running.add(running)
       try {
         await running
@@ -90,7 +102,12 @@ const nameRequest: RequestHandler = (request, response, next) => {
   next()
 }
 
-async function serveCall(request: Request, response: Response, face: Face, server: ServerRooms): Promise<void> {
+async function serveCall(
+  request: Request,
+  response: Response,
+  { face, answer }: Omit<CallRoute, 'path'>,
+  server: ServerRooms,
+): Promise<void> {
   const gone = new AbortController()
   const { signal } = gone
   const leave = () => gone.abort(new RouterError('client_gone', 'The client left.'))
@@ -102,18 +119,28 @@ async function serveCall(request: Request, response: Response, face: Face, serve
   server.deadline.addEventListener('abort', stop, { once: true })
   if (server.deadline.aborted) stop()
   const idleMs = server.patienceMs
-  const outgoing = await handle(
-    {
-      id: response.locals.id,
-      face,
-      secret: secretOf(request.headers),
-      readBody: () => readJson(request, response, { limitBytes: server.bodyLimitBytes(), signal, idleMs }),
-      strict: request.get('x-router-strict') === 'true',
-      signal,
-    },
-    server.rooms(),
-  )
-  await deliver(response, outgoing, { signal, idleMs })
+  const call: Call = {
+    id: response.locals.id,
+    face,
+    secret: secretOf(request.headers),
+    readBody: () => readJson(request, response, { limitBytes: server.bodyLimitBytes(), signal, idleMs }),
+    strict: request.get('x-router-strict') === 'true',
+    passed: passedHeaders(face, request),
+    signal,
+  }
+  const outgoing = answer
+    ? { headers: {}, body: JSON.stringify(await answer(call, server.rooms())) }
+    : await handle(call, server.rooms())
+  const keepAlive = { ms: server.keepAliveMs, text: face.keepAlive ?? comment }
+  await deliver(response, outgoing, { signal, idleMs, keepAlive })
+}
+
+/** What a face passes on to providers of its format, as far as the client sent it. */
+function passedHeaders({ passHeaders = {} }: Face, request: Request): PassedHeader[] {
+  return Object.entries(passHeaders).flatMap(([name, how]) => {
+    const value = request.get(name)?.trim()
+    return value ? [{ name, value, how }] : []
+  })
 }
 
 const parsers = new Map<number, RequestHandler>()
@@ -173,6 +200,8 @@ function failWith(log: Log): ErrorRequestHandler {
       response.setHeader('retry-after', String(Math.ceil(error.retryAfterMs / 1_000)))
     else if (error.status === 429) response.setHeader('retry-after', '1')
     const face: Face | undefined = response.locals.face
-    response.status(catalogue[error.code].status).json(face ? face.writeError(error) : errorBody(error))
+    response
+      .status(catalogue[error.code].status)
+      .json(face ? face.writeError(error, String(response.getHeader('x-request-id'))) : errorBody(error))
   }
 }

@@ -17,6 +17,7 @@ export type Layer = {
   sameAs?: Api
   headers: { [name: string]: string }
   chat?: PartialChat
+  count?: { path: string }
   errors: { [name: string]: ErrorCode }
   traits: Trait[]
   examples: Example[]
@@ -48,7 +49,7 @@ export type Example = {
 export type LayerFile = {
   same_as?: Api
   headers?: { [name: string]: string }
-  endpoints?: { chat?: ChatFile }
+  endpoints?: { chat?: ChatFile; count?: { path: string } }
   errors?: { [name: string]: ErrorCode }
   traits?: { match: string; facts: Trait['facts'] }[]
   examples?: Example[]
@@ -71,7 +72,7 @@ export function readLayer(source: Source): { layer: Layer; problems: Problem[] }
   const places: Layer['places'] = new Map()
   const file = source.value as LayerFile
   const desk: Desk = { source, problems, places }
-  const chat = file.endpoints?.chat
+  const { chat, count } = file.endpoints ?? {}
   const layer: Layer = {
     source,
     headers: file.headers ?? {},
@@ -82,6 +83,7 @@ export function readLayer(source: Source): { layer: Layer; problems: Problem[] }
     variants: [],
     ...(file.same_as !== undefined && { sameAs: file.same_as }),
     ...(chat && { chat: readChat(desk, chat) }),
+    ...(count && { count }),
   }
   return { layer, problems }
 }

@@ -35,6 +35,8 @@ export function loadManifest(source: Source, around: Surroundings): { loaded?: L
   if (hasErrors(problems)) return { problems }
   const { errors, traits } = stack(layers)
   const sameAs = layers.findLast((one) => one.sameAs)?.sameAs
+  const count = layers.findLast((one) => one.count)?.count
+  if (count && sameAs !== 'messages') return { problems: [...problems, countProblem(source)] }
   const provider: Provider = {
     slug: file.slug,
     name: file.name,
@@ -43,6 +45,7 @@ export function loadManifest(source: Source, around: Surroundings): { loaded?: L
     timeouts: timeoutsOf(file.timeouts, around.settings?.value.timeouts),
     ...(sameAs && { sameAs }),
     ...(chat && { chat }),
+    ...(count && { count }),
     errors,
     traits,
     unknownModels: around.settings?.value.unknown_models ?? file.unknown_models ?? 'refuse',
@@ -69,6 +72,11 @@ function slugProblems(source: Source, slug: string): Problem[] {
       `the slug \`${slug}\` must be the name of the file: rename one, to \`${file}\` or ${slug}.yaml`,
     ),
   ]
+}
+
+function countProblem(source: Source): Problem {
+  const message = '`endpoints.count` counts in the format of Messages: the dialect must be `same_as: messages`'
+  return source.problem(['endpoints', 'count'], message, 'name')
 }
 
 function timeoutsOf(...files: (TimeoutsFile | undefined)[]): Timeouts {

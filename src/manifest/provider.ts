@@ -19,6 +19,8 @@ export type Provider = {
   /** The client API this provider's chat format equals: then bodies are edited, not rebuilt. */
   sameAs?: Api
   chat?: ChatEndpoint
+  /** Where it counts the tokens of a request in the format of its chat, for a format that equals Messages. */
+  count?: { path: string }
   /** HTTP status, provider code or a piece of the message → our error. The most specific wins: code, message, status. */
   errors: Record<string, ErrorCode>
   traits: Trait[]

@@ -46,7 +46,8 @@ function loadVariant(manifest: Manifest, said: VariantFile, source: Source) {
   problems.push(...resolved.problems)
   if (hasErrors(problems) || !match || !chat) return { problems }
   const sameAs = layers.findLast((one) => one.sameAs)?.sameAs
-  const { sameAs: _sameAs, ...rest } = base
+  const count = layers.findLast((one) => one.count)?.count
+  const { sameAs: _sameAs, count: _count, ...rest } = base
   const provider: Provider = {
     ...rest,
     ...resolved.values,
@@ -55,6 +56,7 @@ function loadVariant(manifest: Manifest, said: VariantFile, source: Source) {
     maker: said.maker ?? base.maker,
     ...stackOf(layers),
     ...(sameAs && { sameAs }),
+    ...(count && { count }),
     chat,
     ...(said.dialect !== undefined && { dialect: said.dialect }),
   }
@@ -69,7 +71,7 @@ function under({ dialect }: VariantFile, inherited: readonly Layer[], below: rea
 }
 
 /** What a manifest says about its own format means nothing in another one. */
-function withoutFormat({ chat: _chat, sameAs: _sameAs, ...layer }: Layer): Layer {
+function withoutFormat({ chat: _chat, count: _count, sameAs: _sameAs, ...layer }: Layer): Layer {
   return { ...layer, traits: [] }
 }
 

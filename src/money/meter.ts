@@ -26,7 +26,8 @@ export function measuredUsage(
   return { usage: measured, estimated: !promptCounted || answerEstimated }
 }
 
-function promptEstimate({ system = [], messages, tools = [] }: NeutralRequest): number {
+/** Tokens of a request where nobody counted them. */
+export function promptEstimate({ system = [], messages, tools = [] }: NeutralRequest): number {
   const parts = [...system, ...messages.flatMap((message) => message.parts)]
   const characters = charactersIn(parts) + (tools.length > 0 ? JSON.stringify(tools).length : 0)
   const media = parts.filter(({ type }) => ['image', 'audio', 'file', 'video'].includes(type)).length

@@ -7,9 +7,9 @@ import type { ChatEndpoint, Provider } from '../manifest/provider.ts'
 import type { Target } from '../manifest/target.ts'
 import { type Frame, FrameError } from '../wire/frame.ts'
 import { framesOf, type StreamFormat, streamFormats } from '../wire/frames.ts'
-import { addressOf, authorize } from './credentials.ts'
 import type { Door, Incoming } from './door.ts'
 import { refusal, reportedFailure } from './failure.ts'
+import { type PassedHeader, post, textOf } from './post.ts'
 
 /** A provider's answer: a whole reply, or a stream whose first event has come. */
 export type Answer =
@@ -22,48 +22,32 @@ const farewellMs = 50
 /** Sends one body to a target and waits for the reply or its first event. Throws RouterError. */
 export async function exchange(
   target: Target,
-  outgoing: { body: JsonObject; stream: boolean; signal: AbortSignal; fold: FoldFacts },
+  outgoing: {
+    body: JsonObject
+    stream: boolean
+    signal: AbortSignal
+    fold: FoldFacts
+    passed?: readonly PassedHeader[]
+  },
   door: Door,
 ): Promise<Answer> {
-  const { provider, model } = target
+  const { provider } = target
   const endpoint = provider.chat as ChatEndpoint
-  const { stream } = outgoing
-  const { signal } = outgoing
-  const anonymous = {
-    url: addressOf(provider, stream ? endpoint.stream.path : endpoint.path, model),
-    headers: {
-      'content-type': 'application/json',
-      accept: stream ? streamFormats[endpoint.stream.format].mediaType : 'application/json',
-      'accept-encoding': 'identity',
-      'user-agent': 'inference-router',
-      ...lowerCased(provider.headers),
-    },
-    body: wellFormed(JSON.stringify(outgoing.body)),
-  }
-  const { url, headers, refused } = await authorize(provider, anonymous, { door, signal })
-  const { timeouts, slug } = provider
-  const incoming = await door.send({ url, headers, body: anonymous.body, timeouts, signal, provider: slug })
-  if (incoming.status < 200 || incoming.status >= 300) {
-    if (incoming.status === 401) refused?.()
-    throw refusal(provider, {
-      status: incoming.status,
-      headers: incoming.headers,
-      text: await textOf(provider, incoming),
-    })
-  }
-  return stream ? await readStream(provider, incoming) : await readWhole(provider, incoming, outgoing.fold)
+  const { stream, fold, ...rest } = outgoing
+  const path = stream ? endpoint.stream.path : endpoint.path
+  const accept = stream ? streamFormats[endpoint.stream.format].mediaType : 'application/json'
+  const incoming = await post(target, { ...rest, path, accept }, door)
+  return stream ? await readStream(provider, incoming) : await readWhole(provider, incoming, fold)
 }
 
-/** One name, one header: however a manifest writes it, it stands over ours. */
-function lowerCased(headers: Record<string, string>): Record<string, string> {
-  return Object.fromEntries(Object.entries(headers).map(([name, value]) => [name.toLowerCase(), value]))
-}
-
-/** A text that was cut in the middle of a character: strict parsers refuse its half, so the sign for unknown stands in. */
-function wellFormed(json: string): string {
-  if (!json.includes('\\ud')) return json
-  // Escapes are taken one by one, so that an escaped backslash before the letters `ud` is not mistaken for one.
-  return json.replace(/\\(ud[89a-f][\da-f]{2}|.)/g, (whole, code) => (code.length > 1 ? '\\ufffd' : whole))
+/** Sends one body to a path of a target and waits for its JSON. Throws RouterError. */
+export async function askJson(
+  target: Target,
+  outgoing: { path: string; body: JsonObject; signal: AbortSignal; passed?: readonly PassedHeader[] },
+  door: Door,
+): Promise<JsonObject> {
+  const incoming = await post(target, { ...outgoing, accept: 'application/json' }, door)
+  return parseObject(target.provider, await textOf(target.provider, incoming))
 }
 
 async function readWhole(provider: Provider, incoming: Incoming, fold: FoldFacts): Promise<Answer> {
@@ -173,19 +157,6 @@ function parseObject(provider: Provider, text: string): JsonObject {
   }
   if (!isObject(value)) throw unreadable(provider, `sent JSON that is not an object: ${text.slice(0, 200)}`)
   return value
-}
-
-/** An answer longer than this is none: it would only fill the memory. Characters. */
-const answerLimit = 128 * 1024 * 1024
-
-async function textOf(provider: Provider, { bytes }: Incoming): Promise<string> {
-  const decoder = new TextDecoder()
-  let text = ''
-  for await (const chunk of bytes) {
-    text += decoder.decode(chunk, { stream: true })
-    if (text.length > answerLimit) throw unreadable(provider, 'sent an answer without end')
-  }
-  return text + decoder.decode()
 }
 
 function unreadable(provider: Provider, what: string): RouterError {

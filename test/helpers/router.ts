@@ -53,6 +53,7 @@ export async function testRouter(
     media?: object
     env?: NodeJS.ProcessEnv
     patienceMs?: number
+    keepAliveMs?: number
   } = {},
 ): Promise<TestRouter> {
   const { folder, put, configPath } = routerFolder(options)
@@ -61,6 +62,7 @@ export async function testRouter(
     env: { ...options.env, INFERENCE_ROUTER_ADMIN_KEY: testKey },
     log: pino({ level: 'silent' }),
     ...(options.patienceMs !== undefined && { patienceMs: options.patienceMs }),
+    ...(options.keepAliveMs !== undefined && { keepAliveMs: options.keepAliveMs }),
   })
   return {
     ...router,

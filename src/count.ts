@@ -1,0 +1,37 @@
+import type { Face } from './api/face.ts'
+import { RouterError } from './core/errors.ts'
+import { isObject, type JsonObject } from './core/json.ts'
+import type { NeutralRequest } from './core/request.ts'
+import type { Call, Rooms } from './gateway.ts'
+import { patchRequest } from './manifest/exchange.ts'
+import type { Target } from './manifest/target.ts'
+import { promptEstimate } from './money/meter.ts'
+import { resolve } from './routing/resolve.ts'
+import { askJson } from './upstream/exchange.ts'
+
+/**
+ * How many tokens a request would take in: `{input_tokens}` as the provider counts them where it does, else our
+ * estimate with `estimated: true`. Nothing is generated, so nothing is paid and no row is written. Throws RouterError.
+ */
+export async function countTokens(call: Omit<Call, 'strict' | 'id'>, rooms: Rooms): Promise<JsonObject> {
+  const key = rooms.authenticate(call.secret)
+  const body = await call.readBody()
+  const request = rooms.seals.restore(key.organization, readCountable(call.face, body))
+  const target = resolve(request.model, rooms.directory)[0] as Target
+  const { provider, model } = target
+  if (!provider.count || provider.sameAs !== call.face.api) {
+    return { input_tokens: promptEstimate(request), estimated: true }
+  }
+  const edited = call.face.editRequest(body as JsonObject, { model, stream: false, dropped: [] })
+  const { signal, passed = [] } = call
+  const outgoing = { path: provider.count.path, body: await patchRequest(provider, edited), signal, passed }
+  const counted = await askJson(target, outgoing, rooms.door)
+  if (typeof counted.input_tokens === 'number') return counted
+  const message = 'The provider sent a count without `input_tokens`.'
+  throw new RouterError('provider_unreadable', message, { provider: provider.slug })
+}
+
+/** What is only counted needs no limit. */
+function readCountable(face: Face, body: unknown): NeutralRequest {
+  return face.read(isObject(body) ? { max_tokens: 0, ...body } : body)
+}
