@@ -1,0 +1,132 @@
+import { describe, expect, it } from 'vitest'
+import { responses } from '../../src/api/responses/face.ts'
+import { RouterError } from '../../src/core/errors.ts'
+import type { JsonObject } from '../../src/core/json.ts'
+import { isStream, eventsIn as recordedIn } from '../dialects/openai-responses-reader.ts'
+import { recordings, recordingsMissing } from '../helpers/recordings.ts'
+import { eventsIn } from './responses-order.ts'
+
+const model = 'maker/model'
+const id = '0198'
+const body: JsonObject = {
+  model: 'maker/model',
+  input: [{ role: 'user', content: 'Hello', phase: 'x' }],
+  tools: [{ type: 'function', name: 'f' }, { type: 'web_search', brand_new: 1 }, { type: 'brand_new' }],
+  text: { verbosity: 'low', format: { type: 'text' } },
+  reasoning: { effort: 'low', summary: 'auto' },
+  temperature: 1,
+  brand_new: { a: 1 },
+}
+const request = responses.read(body)
+const facts = { model, usage: { input: 1 }, costUsd: 0.25, request, id }
+const edit = (dropped: string[], stream = false) => responses.editRequest(body, { model: 'gpt', stream, dropped })
+
+describe('a body for a provider of this format', () => {
+  it('is the client’s, known fields or not, with the provider’s model id', () => {
+    const before = structuredClone(body)
+    expect(edit([])).toEqual({ ...body, model: 'gpt' })
+    expect(edit([], true)).toEqual({ ...body, model: 'gpt', stream: true })
+    expect(body).toEqual(before)
+  })
+
+  it('loses what the provider cannot take, whole fields and members', () => {
+    const before = structuredClone(body)
+    const dropped = ['temperature', 'verbosity', 'web_search', 'reasoning.summary', 'cache.options', 'parts.image']
+    const { temperature: _gone, ...rest } = body
+    expect(edit(dropped)).toEqual({
+      ...rest,
+      model: 'gpt',
+      tools: [{ type: 'function', name: 'f' }, { type: 'brand_new' }],
+      text: { format: { type: 'text' } },
+      reasoning: { effort: 'low' },
+    })
+    expect(body).toEqual(before)
+  })
+})
+
+describe('a reply of a provider of this format', () => {
+  it('goes on as it came, with the model that served and the cost', () => {
+    const reply = { id: 'resp_1', model: 'gpt', output: [{ type: 'brand_new' }], usage: { input_tokens: 1, more: {} } }
+    expect(responses.editReply(reply, facts)).toEqual({
+      ...reply,
+      model,
+      usage: { input_tokens: 1, more: {}, cost: 0.25 },
+    })
+    const { costUsd: _none, ...unpriced } = facts
+    expect(responses.editReply(reply, unpriced)).toEqual({ ...reply, model })
+  })
+
+  const streamed = recordings('openai-responses').filter(
+    (recording) => isStream(recording) && recording.response.status === 200 && !recording.case.includes('error-mid'),
+  )
+
+  it.skipIf(recordingsMissing).each(streamed)('$case: every event as it came, but for model and cost', (recording) => {
+    const frames = recordedIn(recording) as JsonObject[]
+    const writer = responses.openStream(request, { model, id })
+    const events = eventsIn(frames.map((frame) => writer.frame(frame)).join('') + writer.end(facts))
+    const expected = frames.map((recorded, index) => {
+      // One of them has no numbers.
+      const frame: JsonObject = { sequence_number: index, ...recorded }
+      const response = frame.response as JsonObject | undefined
+      if (!response) return frame
+      const usage = response.usage as JsonObject | null
+      const told = index === frames.length - 1 && usage ? { usage: { ...usage, cost: 0.25 } } : {}
+      return { ...frame, response: { ...response, model, ...told } }
+    })
+    expect(events).toEqual(expected)
+    expect(writer.reply?.(facts)).toEqual(events.at(-1).response)
+  })
+
+  it('that breaks off is told as failed, under its own id, with the number that follows', () => {
+    const writer = responses.openStream(request, { model, id })
+    const response = { id: 'resp_native', model: 'gpt', status: 'in_progress', output: [], created_at: 1 }
+    const begun =
+      writer.frame({ type: 'response.created', sequence_number: 0, response }) +
+      writer.frame({ type: 'response.in_progress', sequence_number: 1, response }) +
+      writer.frame({ type: 'response.brand_new', sequence_number: 2, what: 'ever' })
+    const error = new RouterError('quota_exhausted', 'You have no credit left.', {
+      provider: 'maker',
+      providerCode: 'insufficient_quota',
+    })
+    const events = eventsIn(begun + writer.fail(error))
+    expect(events.map(({ sequence_number }) => sequence_number)).toEqual([0, 1, 2, 3])
+    expect(events.at(-1)).toEqual({
+      type: 'response.failed',
+      sequence_number: 3,
+      response: {
+        ...response,
+        model,
+        status: 'failed',
+        error: { code: 'insufficient_quota', message: 'You have no credit left.' },
+      },
+    })
+  })
+
+  it('gets numbers where the provider sends none', () => {
+    const writer = responses.openStream(request, { model, id })
+    const response = { id: 'resp_1', status: 'completed', output: [], usage: { input_tokens: 1 } }
+    const text =
+      writer.frame({ type: 'response.created', response }) +
+      writer.frame({ type: 'response.output_text.delta', delta: 'a' }) +
+      writer.frame({ type: 'response.completed', response }) +
+      writer.end(facts)
+    expect(eventsIn(text).map(({ sequence_number }) => sequence_number)).toEqual([0, 1, 2])
+  })
+})
+
+describe('codes of failed responses', () => {
+  it.each([
+    ['rate_limited', undefined, 'rate_limit_exceeded'],
+    ['context_length', undefined, 'context_length_exceeded'],
+    ['content_blocked', undefined, 'invalid_prompt'],
+    ['provider_cut', undefined, 'server_error'],
+    ['provider_failed', 'overloaded_error', 'server_error'],
+    ['invalid_request', 'invalid_image_url', 'invalid_image_url'],
+  ] as const)('%s %s is %s', (code, providerCode, expected) => {
+    const writer = responses.openStream(request, { model, id })
+    const error = new RouterError(code, 'no', { ...(providerCode && { providerCode }) })
+    const events = eventsIn(writer.fail(error))
+    expect(events.map(({ type }) => type)).toEqual(['response.created', 'response.in_progress', 'response.failed'])
+    expect(events.at(-1).response.error).toEqual({ code: expected, message: 'no' })
+  })
+})
