@@ -1,0 +1,193 @@
+import { expect } from 'vitest'
+import { expectPaired } from './sdk-grid.ts'
+import { type Body, type Played, type Said, turn } from './sdk-said.ts'
+import { pixel } from './sdk-talk.ts'
+
+/** What a coding agent does with its API: it says, answers calls, asks, is interrupted and compacts its history. */
+export type Agent = {
+  say(text: string, picture?: string): void
+  answer(results: Result[]): void
+  /** Asks for the next turn, streamed, and remembers it. */
+  next(): Promise<{ text: string; calls: { id: string; name: string; arguments: unknown }[] }>
+  /** Asks, and leaves after the first words; remembers them as they stand, and answers them. */
+  interrupted(): Promise<string>
+  /** Forgets everything but a summary. */
+  compact(summary: string): void
+}
+
+export type Result = { id: string; text: string; picture?: string; isError?: true }
+
+/** Instructions of 20 kB. */
+export const system = Array.from({ length: 200 }, (_, line) => {
+  return `Rule ${line}: read a file before you change it, and run the tests after it — “é”, <tag attr="x">, \\n, {"a":1}.`.padEnd(
+    100,
+    '.',
+  )
+}).join('\n')
+
+/** Fifteen tools, with schemas as agents have them. */
+export const tools = ['read', 'write', 'edit', 'multi_edit', 'bash', 'bash_output', 'kill', 'glob', 'grep', 'ls']
+  .concat(['web_fetch', 'todo_write', 'notebook_edit', 'task', 'mcp__git__log'])
+  .map((name) => ({
+    name,
+    description: `The tool ${name}.\nUse it only when it is needed.`,
+    schema: {
+      type: 'object' as const,
+      properties: {
+        path: { type: 'string', description: 'An absolute path' },
+        edits: {
+          type: 'array',
+          items: {
+            type: 'object',
+            properties: { old: { type: 'string' }, new: { type: 'string' } },
+            required: ['old', 'new'],
+          },
+        },
+        mode: { type: 'string', enum: ['text', 'image'] },
+        limit: { type: 'integer', minimum: 1 },
+      },
+      required: ['path'],
+    },
+  }))
+
+const call = (at: number, nth: number, name: string, more = {}) => ({
+  id: `t${at}x${nth}`,
+  name,
+  arguments: { path: `/src/file-${at}-${nth}.ts`, ...more },
+})
+const odd = { edits: [{ old: 'a "b" \\ \n\t\u00e9 😀 </x>', new: '' }], limit: 1e6 }
+
+/** What the model says in its turns, by their position in a round of six. */
+const rounds: ((at: number) => Said)[] = [
+  (at) => ({
+    thought: `Thought ${at}.`,
+    text: `I look at three files (${at}).`,
+    calls: [call(at, 0, 'read'), call(at, 1, 'grep', { limit: 5 }), call(at, 2, 'mcp__git__log')],
+  }),
+  (at) => ({ thought: `Thought ${at}.`, calls: [call(at, 0, 'bash')] }),
+  (at) => ({ calls: [call(at, 0, 'read', { mode: 'image' }), call(at, 1, 'ls')] }),
+  (at) => ({ thought: `Thought ${at}.`, calls: [call(at, 0, 'multi_edit', odd)] }),
+  (at) => ({ text: `I delete it (${at}).`, calls: [call(at, 0, 'bash')] }),
+  (at) => ({ thought: `Thought ${at}.`, text: `Done with round ${at}.` }),
+]
+
+/** How the results of those calls look. */
+const outcomes: ((at: number, ids: string[]) => Result[])[] = [
+  (at, ids) => ids.map((id, nth) => ({ id, text: `result ${at}-${nth}` })),
+  (at, [id = '']) => [{ id, text: `exit code 1 (${at})\nError: no such file`, isError: true }],
+  (at, [drawn = '', id = '']) => [
+    { id: drawn, text: `a picture (${at})`, picture: pixel },
+    { id, text: '' },
+  ],
+  (at, [id = '']) => [{ id, text: `edited ${at} ${'x'.repeat(5_000)}` }],
+  (at, [id = '']) => [{ id, text: `The user refused this (${at}).`, isError: true }],
+  () => [],
+]
+
+const turns = 30
+const interruptedAt = 11
+const compactedAt = 17
+
+/** What must stand in a turn when it arrives. */
+type Known = { role: 'user' | 'assistant'; text: string[]; calls: object[]; results: string[] }
+
+/** Plays the session and looks at every request that arrives, also with the `rule` of its provider. Answers the turns. */
+export async function playSession(agent: Agent, provider: Played, rule: (body: Body) => void): Promise<number> {
+  let known: Known[] = []
+  let thoughts: string[] = []
+  let pictures = 0
+  const knows = (role: Known['role'], said: Partial<Known>) =>
+    known.push({ role, text: [], calls: [], results: [], ...said })
+  const say = (text: string, picture?: string) => {
+    agent.say(text, picture)
+    knows('user', { text: [text] })
+    if (picture) pictures++
+  }
+  say('Make the tests pass.', pixel)
+  for (let at = 0; at < turns; at++) {
+    const round = at % rounds.length
+    const said = (rounds[round] as (at: number) => Said)(at)
+    if (at === interruptedAt) {
+      provider.play('stay')
+      knows('assistant', { text: [await agent.interrupted()] })
+      expectHistory(provider, known.slice(0, -1), thoughts, pictures)
+      say('[Request interrupted by user]')
+      continue
+    }
+    provider.play(said)
+    const heard = await agent.next()
+    expectHistory(provider, known, thoughts, pictures)
+    rule(provider.received[0]?.body)
+    expect(heard.text).toBe(said.text ?? '')
+    expect(heard.calls).toMatchObject(
+      (said.calls ?? []).map(({ name, arguments: args }) => ({ name, arguments: args })),
+    )
+    knows('assistant', {
+      text: said.text ? [said.text] : [],
+      calls: (said.calls ?? []).map(({ id: _, ...one }) => one),
+    })
+    if (said.thought) thoughts.push(said.thought)
+    const results = (outcomes[round] as (at: number, ids: string[]) => Result[])(
+      at,
+      heard.calls.map(({ id }) => id),
+    )
+    if (results.length > 0) {
+      agent.answer(results)
+      knows('user', { results: results.map(({ text }) => text) })
+      pictures += results.filter(({ picture }) => picture).length
+    }
+    if (round === 4) say(`No, leave it (${at}).`)
+    if (round === 5) say(`And the next one (${at}).`, at > 20 ? pixel : undefined)
+    if (at === compactedAt) {
+      const summary = `This session goes on from another one. Summary: ${'we edited files. '.repeat(50)}`
+      agent.compact(summary)
+      known = [{ role: 'user', text: [summary], calls: [], results: [] }]
+      thoughts = []
+      pictures = 0
+    }
+  }
+  return turns
+}
+
+/** The request that arrived holds the whole history, in order, in the provider's own words, and nothing of ours. */
+function expectHistory(provider: Played, known: Known[], thoughts: string[], pictures: number): void {
+  expect(provider.received.length).toBe(1)
+  const body = JSON.stringify(provider.received[0]?.body)
+  const arrived = provider.arrived(0)
+  expect(arrived.system).toContain(system)
+  expect(arrived.tools).toEqual(tools.map(({ name }) => name))
+  expectPaired(arrived)
+  const expected = joinedKnown(known)
+  expect(arrived.turns.map(({ role }) => role)).toEqual(expected.map(({ role }) => role))
+  for (const [index, { text, calls, results }] of expected.entries()) {
+    const found = arrived.turns[index] ?? turn('user', {})
+    for (const words of text) expect(found.text).toContain(words)
+    expect(found.calls).toMatchObject(calls)
+    expect(found.results.map((result) => result.text)).toEqual(
+      results.map((words) => expect.stringContaining(inJson(words, found.results))),
+    )
+  }
+  for (const thought of thoughts) expect(body).toContain(provider.wire.kept(thought))
+  expect(body.split(pixel).length - 1, 'pictures').toBe(pictures)
+  expect(body).not.toContain('router1.')
+}
+
+/** Results that arrive as JSON have their line breaks escaped. */
+function inJson(words: string, results: { text: string }[]): string {
+  return results.some(({ text }) => text.startsWith('{')) ? JSON.stringify(words).slice(1, -1) : words
+}
+
+function joinedKnown(known: Known[]): Known[] {
+  const all: Known[] = []
+  for (const one of known) {
+    const last = all.at(-1)
+    if (last?.role !== one.role) all.push({ ...one })
+    else
+      Object.assign(last, {
+        text: [...last.text, ...one.text],
+        calls: [...last.calls, ...one.calls],
+        results: [...last.results, ...one.results],
+      })
+  }
+  return all
+}
