@@ -2,9 +2,11 @@ import { describe, expect, test } from 'vitest'
 import { within } from '../helpers/provider.ts'
 import type { TestRouter } from '../helpers/router.ts'
 import type { Arrived, Lack, Played, Said, Wire } from './sdk-said.ts'
+import { messagesWire } from './sdk-wire-messages.ts'
+import { responsesWire } from './sdk-wire-responses.ts'
 import { chatWire, mistralWire } from './sdk-wires-chat.ts'
-import { cohereWire, converseWire, geminiWire, ollamaWire } from './sdk-wires-more.ts'
-import { messagesWire, responsesWire } from './sdk-wires-native.ts'
+import { converseWire, geminiWire } from './sdk-wires-cloud.ts'
+import { cohereWire, ollamaWire } from './sdk-wires-open.ts'
 
 /** The columns of the grid. */
 export const wires: readonly Wire[] = [

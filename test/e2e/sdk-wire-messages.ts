@@ -1,0 +1,144 @@
+import {
+  type Body,
+  counted,
+  frame,
+  joined,
+  pieces,
+  type Said,
+  sealOf,
+  source,
+  spokenIn,
+  turn,
+  type Wire,
+  wordsOf,
+} from './sdk-said.ts'
+
+// Anthropic's Messages.
+
+type Block = { type: string; [member: string]: unknown }
+
+function blocksOf({ thought, search, text, calls = [], cited }: Said): Block[] {
+  const citation = {
+    type: 'web_search_result_location',
+    url: source.url,
+    title: source.title,
+    cited_text: source.quote,
+    encrypted_index: 'aW5kZXg=',
+  }
+  const page = {
+    type: 'web_search_result',
+    url: source.url,
+    title: source.title,
+    encrypted_content: 'cGFnZQ==',
+    page_age: null,
+  }
+  return [
+    ...(thought === undefined ? [] : [{ type: 'thinking', thinking: thought, signature: sealOf(thought) }]),
+    ...(search === undefined
+      ? []
+      : [
+          { type: 'server_tool_use', id: 'srvtoolu_1', name: 'web_search', input: { query: search } },
+          { type: 'web_search_tool_result', tool_use_id: 'srvtoolu_1', content: [page] },
+        ]),
+    ...(text === undefined ? [] : [{ type: 'text', text, ...(cited && { citations: [citation] }) }]),
+    ...calls.map(({ id, name, arguments: input }) => ({ type: 'tool_use', id: `toolu_${id}`, name, input })),
+  ]
+}
+
+const message = {
+  id: 'msg_01XFDUDYJgAACzvnptvVoYEL',
+  type: 'message',
+  role: 'assistant',
+  model: 'played-model',
+  stop_sequence: null,
+}
+const inputOnly = { input_tokens: counted.input, cache_creation_input_tokens: 0, cache_read_input_tokens: 0 }
+const stopOf = ({ calls }: Said) => (calls ? 'tool_use' : 'end_turn')
+
+const openings: { [type: string]: (block: Body) => [object, object[]] } = {
+  text: ({ text, citations = [] }) => [
+    { type: 'text', text: '' },
+    [
+      ...pieces(text).map((piece) => ({ type: 'text_delta', text: piece })),
+      ...citations.map((citation: object) => ({ type: 'citations_delta', citation })),
+    ],
+  ],
+  thinking: ({ thinking, signature }) => [
+    { type: 'thinking', thinking: '', signature: '' },
+    [
+      ...pieces(thinking).map((piece) => ({ type: 'thinking_delta', thinking: piece })),
+      { type: 'signature_delta', signature },
+    ],
+  ],
+  tool_use: ({ input, ...block }) => [
+    { ...block, input: {} },
+    ['', ...pieces(JSON.stringify(input))].map((partial_json) => ({ type: 'input_json_delta', partial_json })),
+  ],
+}
+
+function messageFrames(said: Said): string[] {
+  const told = (event: { type: string; [member: string]: unknown }) => frame(event, event.type)
+  return [
+    told({
+      type: 'message_start',
+      message: { ...message, content: [], stop_reason: null, usage: { ...inputOnly, output_tokens: 1 } },
+    }),
+    told({ type: 'ping' }),
+    ...blocksOf(said).flatMap((block, index) => {
+      const [content_block, deltas] = openings[block.type]?.(block) ?? [block, []]
+      return [
+        told({ type: 'content_block_start', index, content_block }),
+        ...deltas.map((delta) => told({ type: 'content_block_delta', index, delta })),
+        told({ type: 'content_block_stop', index }),
+      ]
+    }),
+    told({
+      type: 'message_delta',
+      delta: { stop_reason: stopOf(said), stop_sequence: null },
+      usage: { output_tokens: counted.output },
+    }),
+    told({ type: 'message_stop' }),
+  ]
+}
+
+/** Anthropic Messages, version 2023-06-01. */
+export const messagesWire: Wire = {
+  dialect: 'anthropic-messages',
+  slug: 'anthropic',
+  env: { ANTHROPIC_API_KEY: 'sk-played' },
+  models: {
+    plain: 'anthropic/claude-haiku-4-5',
+    thinker: 'anthropic/claude-opus-4-8',
+    searcher: 'anthropic/claude-haiku-4-5',
+  },
+  lacks: {},
+  contentType: 'text/event-stream',
+  isStream: (_path, { stream }) => stream === true,
+  whole: (said) => ({
+    ...message,
+    content: blocksOf(said),
+    stop_reason: stopOf(said),
+    usage: { ...inputOnly, output_tokens: counted.output },
+  }),
+  frames: messageFrames,
+  read: ({ system, messages, tools = [], output_config: output, output_format: format }) => ({
+    system: wordsOf(system ?? ''),
+    tools: tools.filter(({ input_schema: schema }: Body) => schema).map(({ name }: Body) => name),
+    hasSchema: (output?.format ?? format)?.type === 'json_schema',
+    searches: tools.some(({ type }: Body) => String(type).startsWith('web_search')),
+    turns: joined(
+      messages.map(({ role, content }: Body) => {
+        const blocks: Body[] = typeof content === 'string' ? [{ type: 'text', text: content }] : content
+        const of = (type: string) => blocks.filter((block) => block.type === type)
+        return turn(role, {
+          text: spokenIn(of('text')),
+          images: of('image').map(({ source: { data, url } }) => data ?? url),
+          files: of('document').length,
+          calls: of('tool_use').map(({ id, name, input }) => ({ id, name, arguments: input })),
+          results: of('tool_result').map((result) => ({ id: result.tool_use_id, text: wordsOf(result.content) })),
+        })
+      }),
+    ),
+  }),
+  kept: sealOf,
+}
