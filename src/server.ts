@@ -32,6 +32,8 @@ export type ServerRooms = {
 export type JsonRoute = {
   path: string
   method?: 'get' | 'post' | 'delete'
+  /** Whose shape errors have for this request; without it that of the path. */
+  faceOf?: (request: Request) => Face | undefined
   answer(request: Request): Answered
 }
 
@@ -76,10 +78,11 @@ export function createApp(
     })
     app.all(path, refuseMethod('POST'))
   }
-  for (const { path, method = 'get', answer } of reads) {
+  for (const { path, method = 'get', faceOf, answer } of reads) {
     // Express would answer HEAD as it answers GET.
     if (method === 'get') app.head(path, refuseMethod('GET'))
     app[method](path, (request, response) => {
+      response.locals.face = faceOf?.(request) ?? response.locals.face
       const { status = 200, text } = answer(request)
       response.status(status).type('json').end(text)
     })
