@@ -80,6 +80,13 @@ export function readIndependently(recording: Recording): Facts {
   }
 }
 
+/** The words of the audio in an answer. */
+export function transcriptOf(recording: Recording): string {
+  const chunks = isStream(recording) ? chunksOf(recording) : [recording.response.body]
+  const said: Body[] = chunks.flatMap(({ choices = [] }) => choices.map(({ delta, message }: Body) => delta ?? message))
+  return said.map((message) => message?.audio?.transcript ?? '').join('')
+}
+
 /** Which sources of Perplexity the text marks by number, and where, when every piece tells where it stands. */
 export function marksIn(recording: Recording, text: string): Facts['citations'] {
   const chunks = isStream(recording) ? chunksOf(recording) : [recording.response.body]

@@ -12,7 +12,10 @@ if (responsesSchemaMissing) console.warn(`skipped: ${responsesSchemaMissing}`)
 
 const schemas = responsesSchemaMissing ? {} : (parse(readFileSync(file, 'utf8')).components.schemas as JsonObject)
 const ajv = new Ajv2020({ strict: false, validateFormats: false, allErrors: true })
-if (!responsesSchemaMissing) ajv.addSchema({ $id: 'published', components: { schemas: described() } } as object)
+if (!responsesSchemaMissing) {
+  ajv.addSchema({ $id: 'published', components: { schemas: described() } } as object)
+  ajv.addSchema({ $id: 'open', components: { schemas: usable(schemas) } } as object)
+}
 
 /** What is wrong with a request for Responses by its published schema, fields unknown to it included. */
 export function responsesViolations(body: JsonObject): string[] {
@@ -24,13 +27,39 @@ export function responsesViolations(body: JsonObject): string[] {
   )
 }
 
+/** What is wrong with a response by its published schema; members that it does not name are fine. */
+export function responseViolations(response: JsonObject): string[] {
+  return openViolations('Response', response)
+}
+
+/** What is wrong with an event of a stream by the published schema of its type. */
+export function eventViolations(event: JsonObject): string[] {
+  const name = eventSchemas().get(String(event.type))
+  return name ? openViolations(name, event) : [`there is no event ${event.type}`]
+}
+
+function openViolations(name: string, value: JsonObject): string[] {
+  const validate = ajv.getSchema(`open#/components/schemas/${name}`)
+  if (!validate) throw new Error(`the published description has no schema ${name}`)
+  validate(value)
+  return (validate.errors ?? []).map(({ instancePath, message }) => `${instancePath} ${message}`)
+}
+
 /** The names of all events of a stream, as the description names them. */
 export function publishedEvents(): string[] {
+  return [...eventSchemas().keys()]
+}
+
+/** The name of the schema of each type of event. */
+function eventSchemas(): Map<string, string> {
   const { anyOf } = schemas.ResponseStreamEvent as { anyOf: { $ref: string }[] }
-  return anyOf.map(({ $ref }) => {
-    const event = schemas[$ref.split('/').at(-1) ?? ''] as { properties: { type: { enum: string[] } } }
-    return event.properties.type.enum[0] as string
-  })
+  return new Map(
+    anyOf.map(({ $ref }) => {
+      const name = $ref.split('/').at(-1) ?? ''
+      const event = schemas[name] as { properties: { type: { enum: string[] } } }
+      return [event.properties.type.enum[0] as string, name]
+    }),
+  )
 }
 
 /** Names of all fields of a published schema, gathered through `allOf` and references. */

@@ -19,6 +19,8 @@ export type Expected = {
   total: number | undefined
   /** The same answer the other way: whole where the recording is a stream, streamed where it is whole. */
   otherWay: Answer
+  /** The words of audio. */
+  transcript?: string
   /** What the other way says, where it says more. */
   saidOtherWay?: Said
 }
@@ -69,6 +71,7 @@ function fromChat(recording: Recording): Expected {
     stop: undefined,
     usage,
     total: counted?.total_tokens,
+    transcript: chat.transcriptOf(recording),
     otherWay: isStreamed(recording)
       ? wholeOf(asWhole(chat.chunksOf(recording)))
       : streamOf([{ data: asChunk(recording.response.body) }], 'data: [DONE]\n\n'),

@@ -11,7 +11,7 @@ export class Grid {
 
   /** One more answer of this recording was as it should be. */
   count({ dialect, feature }: Recording): void {
-    const name = feature.replace(/-stream$/, '').replaceAll('_', '-')
+    const name = feature.replace(/(?<!error-mid)-stream$/, '').replaceAll('_', '-')
     const row = this.#counts.get(name) ?? new Map<string, number>()
     this.#counts.set(name, row.set(dialect, (row.get(dialect) ?? 0) + 1))
   }

@@ -1,0 +1,155 @@
+import type { JsonObject } from '../../src/core/json.ts'
+import { violations } from '../api/messagesSchema.ts'
+import * as messages from '../dialects/anthropic-messages-reader.ts'
+import * as responses from '../dialects/openai-responses-reader.ts'
+import { eventViolations, responseViolations } from '../dialects/responses-schema.ts'
+import type { Recording } from '../helpers/recordings.ts'
+import type { Body } from './replay-answers.ts'
+import { finishInChat } from './replay-client.ts'
+import type { Expected } from './replay-expected.ts'
+
+/** What every client is told of a reply, whatever API it speaks. */
+export type Told = {
+  text: string
+  reasoning: string
+  calls: { id: string; name: string; arguments: unknown }[]
+  citations: string[]
+  finish: string
+  usage: { [name: string]: number }
+}
+
+/** How the answers of a client API are read and judged. */
+export type Face = {
+  told(text: string, stream: boolean): Told
+  /** What the recording says, as far as this API has words for it. */
+  expected(expected: Expected): Told
+  /** What is wrong with an answer by the published schema. */
+  wrong(text: string, stream: boolean): string[]
+}
+
+/** POST /v1/messages. */
+export const messagesFace: Face = {
+  told(body, stream) {
+    const facts = messages.readMessage(stream ? messages.assembled(heard(body)) : JSON.parse(body))
+    const text = facts.text.map(({ text }) => text).join('')
+    return {
+      // Why it was refused stands beside the reply, and in it where the model itself said so.
+      text: facts.refusal.reduce((said, why) => (said.includes(why) ? said : said + why), text),
+      reasoning: facts.reasoning.flatMap(({ text }) => text ?? []).join('\n\n'),
+      calls: facts.calls.map(({ id, name, input }) => ({ id, name, arguments: input })),
+      citations: facts.text.flatMap(({ citations }) => citations.flatMap(({ url }: Body) => url ?? [])),
+      finish: finishInChat(facts.finish),
+      usage: classes(facts.usage),
+    }
+  },
+  expected(expected) {
+    const meant = inCommon(expected)
+    const { transcript = '' } = expected
+    return {
+      ...meant,
+      text: meant.text + transcript,
+      calls: meant.calls.map((call) => ({ ...call, id: idHere(call.id) })),
+    }
+  },
+  wrong(text, stream) {
+    if (!stream) return violations('Message', withoutCost(JSON.parse(text)))
+    const events = responses.eventsIn(heard(text)).filter(({ type }) => type !== 'ping')
+    return distinct(events.flatMap((event) => violations(messageEvents[event.type] ?? '', withoutCost(event))))
+  },
+}
+
+const messageEvents: { [type: string]: string } = {
+  message_start: 'RawMessageStartEvent',
+  message_delta: 'RawMessageDeltaEvent',
+  message_stop: 'RawMessageStopEvent',
+  content_block_start: 'RawContentBlockStartEvent',
+  content_block_delta: 'RawContentBlockDeltaEvent',
+  content_block_stop: 'RawContentBlockStopEvent',
+}
+
+/** POST /v1/responses. */
+export const responsesFace: Face = {
+  told(text, stream) {
+    const facts = responses.readResponse(stream ? responses.streamedOf(heard(text)) : JSON.parse(text))
+    const deltas = stream ? responses.eventsIn(heard(text)).filter(({ type }) => saying.has(type)) : []
+    return {
+      text: stream
+        ? deltas.map(({ delta }) => delta).join('')
+        : [...facts.text.map(({ text }) => text), ...facts.refusal].join(''),
+      reasoning: facts.reasoning.flatMap(({ text, summary }) => text || summary || []).join('\n\n'),
+      calls: facts.calls.map(({ id, name, arguments: text }) => ({ id, name, arguments: objectOf(text) })),
+      citations: facts.text.flatMap(({ citations }) => citations.flatMap(({ url }: Body) => url || [])),
+      finish: facts.finish,
+      usage: classes(facts.usage),
+    }
+  },
+  expected(expected) {
+    const meant = inCommon(expected)
+    return { ...meant, finish: finishesHere[expected.raw ?? ''] ?? meant.finish }
+  },
+  wrong(text, stream) {
+    if (!stream) return responseViolations(JSON.parse(text))
+    return distinct(responses.eventsIn(heard(text)).flatMap(eventViolations))
+  },
+}
+
+const saying = new Set(['response.output_text.delta', 'response.refusal.delta'])
+
+/** Words of Messages that Responses has no finish for: what was refused is a reply, and what paused is not done. */
+const finishesHere: { [raw: string]: string } = { refusal: 'stop', pause_turn: 'length' }
+
+/** What a recording says to everybody. */
+function inCommon({ said, usage }: Expected): Told {
+  return {
+    text: said.text + said.refusal,
+    reasoning: said.reasoning,
+    calls: said.calls.map((call) => ({ ...call, arguments: objectOf(call.arguments) })),
+    citations: said.citations.map(({ url }) => url),
+    finish: said.finish === 'function_call' ? 'tool_calls' : said.finish,
+    usage: classes(usage),
+  }
+}
+
+/** Messages knows ids of letters, digits and two marks; others travel encoded. */
+function idHere(id: string): string {
+  return /^[\w-]+$|^made up$/.test(id) ? id : `toolu_router1_${Buffer.from(id).toString('base64url')}`
+}
+
+/** A stream as the readers of recordings take it. */
+function heard(sse: string): Recording {
+  return { response: { status: 200, headers: {}, sse } } as Recording
+}
+
+/** Arguments by value; words that are no JSON object are a member of one. */
+function objectOf(given: unknown): unknown {
+  if (typeof given !== 'string') return given
+  try {
+    const value: unknown = JSON.parse(given || '{}')
+    return value !== null && typeof value === 'object' && !Array.isArray(value) ? value : { input: given }
+  } catch {
+    return { input: given }
+  }
+}
+
+/** Tokens by the classes that all APIs tell apart; searches are told by one of them only. */
+function classes(usage: { [name: string]: number }): Told['usage'] {
+  const sum = (...names: string[]) => names.reduce((total, name) => total + (usage[name] ?? 0), 0)
+  return {
+    input: sum('input', 'input_audio', 'input_image'),
+    cache_read: sum('cache_read'),
+    cache_write: sum('cache_write_5m', 'cache_write_1h'),
+    output: sum('output', 'output_audio', 'output_image', 'reasoning'),
+  }
+}
+
+/** The cost is ours, and stands beside the counts of every API. */
+function withoutCost(value: Body): JsonObject {
+  const plain: Body = structuredClone(value)
+  for (const usage of [plain.usage, plain.message?.usage]) if (usage) delete usage.cost
+  if (plain.type === 'message_delta') delete plain.usage.cache_creation
+  return plain
+}
+
+function distinct(list: readonly string[]): string[] {
+  return [...new Set(list)]
+}
