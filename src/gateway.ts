@@ -61,7 +61,10 @@ export async function handle(call: Call, rooms: Rooms): Promise<Outgoing> {
   try {
     const { answer } = await attempt(targets, (target, attempts) => {
       Object.assign(settlement, { target, attempts })
-      return ask(target, asked, { door, media })
+      return ask(target, asked, { door, media }).catch((thrown) => {
+        if (!turn.forgot(thrown, target.provider)) throw thrown
+        return ask(target, asked, { door, media })
+      })
     })
     const keepSeals = (reply: Reply) => rooms.seals.keep(key.organization, reply)
     return answer.kind === 'whole'

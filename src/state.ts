@@ -23,6 +23,8 @@ export type Turn = {
   request: NeutralRequest
   /** The client's body for a provider of the same format: the earlier turns are in it unless that provider has them. */
   bodyFor(provider: Provider): JsonObject
+  /** Whether a provider failed because it lost what it kept: from now on its body has everything in it. Once for each. */
+  forgot(failure: unknown, provider: Provider): boolean
   /** A reply or event of a provider of the same format, naming the response that the client went on from. */
   named(payload: JsonObject): JsonObject
   /** Whether `keep` wants to see the whole response. */
@@ -49,12 +51,18 @@ export function openState(store: Pick<Store, 'responses' | 'organizations'>): St
       const earlier = previous === undefined ? [] : turnsUpTo(store, organization, previous)
       const now = resolved(store, organization, body.input)
       const { keeps, days } = store.organizations.retention(organization)
+      const forgetful = new Set<string>()
       const stored = keeps && body.store !== false
       // Who wants nothing kept does not want it kept elsewhere either.
       const origin = keeps ? body : { ...body, store: false }
       return {
         request: withoutKeeping(readAll(face, origin, [...earlier, ...now])),
-        bodyFor: (provider) => bodyFor(provider, face, origin, earlier, now),
+        bodyFor: (provider) => bodyFor(provider, face, origin, { earlier, now, forgetful }),
+        forgot(failure, { slug }) {
+          if (forgetful.has(slug) || !isLoss(failure)) return false
+          forgetful.add(slug)
+          return true
+        },
         named: (payload) => (previous === undefined ? payload : named(payload, previous)),
         keeps: stored,
         keep(response, text, target) {
@@ -87,6 +95,7 @@ function singleTurn(request: NeutralRequest): Turn {
   return {
     request,
     bodyFor: () => request.origin.body,
+    forgot: () => false,
     named: (payload) => payload,
     keeps: false,
     keep: () => undefined,
@@ -180,22 +189,28 @@ function bodyFor(
   { slug, sameAs }: Provider,
   face: Face,
   body: JsonObject,
-  earlier: readonly Stretch[],
-  now: readonly Stretch[],
+  { earlier, now, forgetful }: { earlier: readonly Stretch[]; now: readonly Stretch[]; forgetful: ReadonlySet<string> },
 ): JsonObject {
-  const has = ({ from }: Stretch) => !from || (sameAs === face.api && from.native && from.provider === slug)
+  const forgot = forgetful.has(slug)
+  const has = ({ from }: Stretch) => !from || (!forgot && sameAs === face.api && from.native && from.provider === slug)
   if ([...earlier.slice(-1), ...now].every(has)) return body
   const { previous_response_id: _, ...rest } = body
-  return { ...rest, input: [...earlier, ...now].flatMap((stretch) => readableBy(slug, stretch)) }
+  return { ...rest, input: [...earlier, ...now].flatMap((stretch) => readableBy(slug, stretch, forgot)) }
 }
 
 /** Reasoning is readable only where it was made, sealed or kept there. */
-function readableBy(slug: string, { items, from }: Stretch): Json[] {
+function readableBy(slug: string, { items, from }: Stretch, forgot = false): Json[] {
   if (!from) return items
   return items.filter((item) => {
     if (!isObject(item) || item.type !== 'reasoning') return true
-    return from.provider === slug && (from.native || typeof item.encrypted_content === 'string')
+    return from.provider === slug && ((from.native && !forgot) || typeof item.encrypted_content === 'string')
   })
+}
+
+/** Whether a provider says that it has no such response, which this router knows it had. */
+function isLoss(failure: unknown): boolean {
+  if (!(failure instanceof RouterError) || failure.provider === undefined) return false
+  return failure.providerCode === 'previous_response_not_found'
 }
 
 function named(payload: JsonObject, previous: string): JsonObject {

@@ -17,10 +17,16 @@ let upstream: LoopbackProvider
 let router: TestRouter
 let store: Store
 let openai: OpenAI
+/** A response that the provider has lost. */
+let forgotten: string | undefined
 
 beforeAll(async () => {
   anthropic = await loopbackProvider((_, response) => answerJson(response, thoughtfulCall))
   upstream = await loopbackProvider(({ body }, response) => {
+    if (forgotten !== undefined && body.previous_response_id === forgotten) {
+      const error = { message: 'Gone.', type: 'invalid_request_error', code: 'previous_response_not_found' }
+      return answerJson(response, { error }, 400)
+    }
     const made = nativeResponse(`resp_up${upstream.received.length}`, body)
     if (!body.stream) return answerJson(response, made)
     beginStream(response)
@@ -48,6 +54,7 @@ afterAll(async () => {
 beforeEach(() => {
   anthropic.received.length = 0
   upstream.received.length = 0
+  forgotten = undefined
 })
 
 const thoughtfulCall = {
@@ -202,6 +209,21 @@ describe('a provider that keeps responses itself', () => {
       ['Two.', 'resp_up1'],
       ['Three.', 'resp_up2'],
     ])
+  })
+
+  test('gets the whole conversation when it has lost the response', async () => {
+    const { id } = await openai.responses.create({ model: native, input: 'One.' })
+    forgotten = id
+    const second = await openai.responses.create({ model: native, input: 'Two.', previous_response_id: id })
+    expect(second.previous_response_id).toBe(id)
+    const asked = upstream.received.map(({ body }) => [body.previous_response_id, JSON.stringify(body.input)])
+    expect(asked).toEqual([
+      [undefined, '"One."'],
+      [id, '"Two."'],
+      [undefined, expect.stringMatching(/One\..*This is resp_up1\..*Two\./)],
+    ])
+    // Thoughts that only it could look up are lost with it.
+    expect(asked[2]?.[1]).not.toContain('reasoning')
   })
 
   test('gets what was said elsewhere as input, without thoughts that only others can read', async () => {
