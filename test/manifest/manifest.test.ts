@@ -65,6 +65,18 @@ endpoints:
     ])
   })
 
+  test('may say where tokens are counted, if its format is that of Messages', () => {
+    const counting = `${acme}endpoints: { count: { path: /count } }\n`
+    expect(problems(counting)).toEqual([
+      '6:14 `endpoints.count` counts in the format of Messages: the dialect must be `same_as: messages`',
+    ])
+    const dialects = new Map([['plain', loadedDialect(`${plainDialect}same_as: messages\n`)]])
+    const { loaded } = loadManifest(readSource('acme.yaml', counting), { dialects, env: {} })
+    expect(loaded?.provider.count).toEqual({ path: '/count' })
+    expect(provider(acme)).not.toHaveProperty('count')
+    expect(problems(`${acme}endpoints: { count: {} }\n`)[0]).toMatch(/path/)
+  })
+
   test('a slug that is not the name of the file is told', () => {
     expect(problems(acme.replace('slug: acme', 'slug: other'))[0]).toMatch(/^1:7 the slug `other` must be the name/)
   })
