@@ -193,11 +193,15 @@ async function loop(messages: Anthropic.MessageParam[], next: () => Promise<Anth
 }
 
 /**
- * A message without its id, which is new for each, without what the SDK puts there, and without the cost: of the last
- * counts of a stream the SDK keeps only those it knows.
+ * A message without its id and those of sealed items, which are new for each, without what the SDK puts there, and
+ * without the cost: of the last counts of a stream the SDK keeps only those it knows.
  */
 function steady(message: Anthropic.Message): unknown {
   const own = ['parsed_output', 'cost']
   const text = JSON.stringify({ ...message, id: '' }, (name, value) => (own.includes(name) ? undefined : value))
-  return JSON.parse(text)
+  const opened = text.replace(/router1\.([\w-]+)/g, (_, seal) => {
+    const words = Buffer.from(seal, 'base64url').toString()
+    return JSON.stringify(words.replace(/(rs|ws)_\d+/, '$1')).slice(1, -1)
+  })
+  return JSON.parse(opened)
 }

@@ -167,6 +167,8 @@ export function openaiRows(wayTo: (wire: Wire) => Way): void {
     ])
   })
 
+  stateRows(create, stream, wayTo)
+
   row('openai responses: abort', [], wayTo, async (way) => {
     way.provider.play('stay')
     const leaving = new AbortController()
@@ -174,6 +176,38 @@ export function openaiRows(wayTo: (wire: Wire) => Way): void {
     const events = await clientOf(way).responses.create(body, { signal: leaving.signal })
     for await (const event of events) if (event.type === 'response.created') leaving.abort()
     await within(1_000, 'leaving the provider', way.provider.received[0]?.left ?? pause(0))
+  })
+}
+
+type Ask = (way: Way, body: Omit<Body, 'model'>, model?: string) => Promise<OpenAI.Responses.Response>
+
+/** Conversations that go on by the id of a response, on models whose providers know nothing of it. */
+function stateRows(create: Ask, stream: Ask, wayTo: (wire: Wire) => Way): void {
+  row('openai responses: previous_response_id', talks.loop, wayTo, async (way) => {
+    let [last, next] = [await stream(way, { input: 'Weather and time?', tools }), create]
+    while (last.output.some(({ type }) => type === 'function_call')) {
+      const calls = last.output.filter((item) => item.type === 'function_call')
+      const input: Item[] = calls.map(({ call_id, name }) => {
+        return { type: 'function_call_output', call_id, output: resultOf(name) }
+      })
+      const previous_response_id = last.id
+      last = await next(way, { previous_response_id, input, tools })
+      expect(last.previous_response_id).toBe(previous_response_id)
+      next = stream
+    }
+    expect(last.output_text).toBe('Sunny at 12:00.')
+    expectLooped(way)
+  })
+
+  row('openai responses: thoughts by previous_response_id', talks.thinking, wayTo, async (way) => {
+    const model = way.wire.models.thinker
+    const body = { tools, reasoning: { effort: 'medium' as const, summary: 'auto' as const } }
+    const first = await stream(way, { ...body, input: 'Weather?' }, model)
+    const call = first.output.find((item) => item.type === 'function_call')
+    const result: Item = { type: 'function_call_output', call_id: call?.call_id ?? '', output: 'sunny' }
+    const second = await create(way, { ...body, previous_response_id: first.id, input: [result] }, model)
+    await create(way, { ...body, previous_response_id: second.id, input: 'Thanks' }, model)
+    expectThought(way)
   })
 }
 

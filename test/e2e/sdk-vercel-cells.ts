@@ -116,6 +116,17 @@ function rowsOf(name: string, modelOf: (way: Way, model: string) => LanguageMode
     expectLooped(way)
   })
 
+  row(`${name} generateText, streamText: tools, as it is`, [...talks.loop, ...talks.loop], wayTo, async (way) => {
+    // Left to itself the provider of Responses names what was said by ids, and expects it to be kept.
+    const { providerOptions: _none, ...body } = looped(way)
+    expect((await generateText(body)).text).toBe('Sunny at 12:00.')
+    expectLooped(way)
+    way.provider.received.splice(0, 3)
+    const streamed = streamText({ ...body, onError: () => undefined })
+    expect(await streamed.text).toBe('Sunny at 12:00.')
+    expectLooped(way)
+  })
+
   const thinking = (way: Way, messages: ModelMessage[]) => ({
     ...common(way, way.wire.models.thinker),
     messages,

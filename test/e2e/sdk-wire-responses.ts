@@ -18,7 +18,10 @@ import {
 
 type Block = { type: string; [member: string]: unknown }
 
-function itemsOf({ thought, search, text, calls = [], cited }: Said): Block[] {
+/** Responses and their items have ids of their own. */
+let answered = 0
+
+function itemsOf({ thought, search, text, calls = [], cited }: Said, own: number): Block[] {
   const annotation = {
     type: 'url_citation',
     url: source.url,
@@ -32,7 +35,7 @@ function itemsOf({ thought, search, text, calls = [], cited }: Said): Block[] {
       ? []
       : [
           {
-            id: 'rs_1',
+            id: `rs_${own}`,
             type: 'reasoning',
             summary: [{ type: 'summary_text', text: thought }],
             encrypted_content: sealOf(thought),
@@ -42,15 +45,17 @@ function itemsOf({ thought, search, text, calls = [], cited }: Said): Block[] {
       ? []
       : [
           {
-            id: 'ws_1',
+            id: `ws_${own}`,
             type: 'web_search_call',
             status: 'completed',
             action: { type: 'search', query: search, queries: [search] },
           },
         ]),
-    ...(text === undefined ? [] : [{ id: 'msg_1', type: 'message', status: 'completed', role: 'assistant', content }]),
+    ...(text === undefined
+      ? []
+      : [{ id: `msg_${own}`, type: 'message', status: 'completed', role: 'assistant', content }]),
     ...calls.map(({ id, name, arguments: args }) => ({
-      id: `fc_${id}`,
+      id: `fc_${own}${id}`,
       type: 'function_call',
       status: 'completed',
       call_id: `call_${id}`,
@@ -61,7 +66,6 @@ function itemsOf({ thought, search, text, calls = [], cited }: Said): Block[] {
 }
 
 const response = {
-  id: 'resp_0123456789abcdef',
   object: 'response',
   created_at: 1_795_219_200,
   model: 'played-model',
@@ -82,7 +86,10 @@ const usage = {
   output_tokens_details: { reasoning_tokens: 0 },
   total_tokens: counted.input + counted.output,
 }
-const responseOf = (said: Said) => ({ ...response, status: 'completed', output: itemsOf(said), usage })
+const idOf = (own: number) => `resp_${String(own).padStart(48, '0')}`
+const responseOf = (said: Said, own: number) => {
+  return { ...response, id: idOf(own), status: 'completed', output: itemsOf(said, own), usage }
+}
 
 /** How an item begins, and the events that fill it. */
 const growing: { [type: string]: (item: Body, at: object) => [object, [string, object][]] } = {
@@ -134,14 +141,15 @@ const growing: { [type: string]: (item: Body, at: object) => [object, [string, o
 }
 
 function responseFrames(said: Said): string[] {
+  const own = answered++
   let sequence_number = 0
   const told = (name: string, members: object) =>
     frame({ type: `response.${name}`, sequence_number: sequence_number++, ...members }, `response.${name}`)
-  const begun = { ...response, status: 'in_progress', output: [], usage: null }
+  const begun = { ...response, id: idOf(own), status: 'in_progress', output: [], usage: null }
   return [
     told('created', { response: begun }),
     told('in_progress', { response: begun }),
-    ...itemsOf(said).flatMap((item, output_index) => {
+    ...itemsOf(said, own).flatMap((item, output_index) => {
       const [empty, events] = growing[item.type]?.(item, { item_id: item.id, output_index }) ?? [item, []]
       return [
         told('output_item.added', { output_index, item: empty }),
@@ -149,7 +157,7 @@ function responseFrames(said: Said): string[] {
         told('output_item.done', { output_index, item }),
       ]
     }),
-    told('completed', { response: responseOf(said) }),
+    told('completed', { response: responseOf(said, own) }),
   ]
 }
 
@@ -182,7 +190,7 @@ export const responsesWire: Wire = {
   lacks: {},
   contentType: 'text/event-stream',
   isStream: (_path, { stream }) => stream === true,
-  whole: responseOf,
+  whole: (said) => responseOf(said, answered++),
   frames: responseFrames,
   read: ({ instructions, input, tools = [], text }) => {
     const items: Body[] = typeof input === 'string' ? [{ role: 'user', content: input }] : input
