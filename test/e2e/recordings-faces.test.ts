@@ -5,8 +5,9 @@ import { responsesSchemaMissing } from '../dialects/responses-schema.ts'
 import { recordingsMissing } from '../helpers/recordings.ts'
 import { type Folder, openStage, type Stage, sorted, speakers } from './replay.ts'
 import { type Answer, isStreamed, recordedAnswer } from './replay-answers.ts'
+import { countsOf } from './replay-client.ts'
 import { idleExceptions, listed, unexplained } from './replay-exceptions.ts'
-import { asRecordedId, expectedOf } from './replay-expected.ts'
+import { asRecordedId, expectedOf, refusalOf } from './replay-expected.ts'
 import { type Face, messagesFace, responsesFace } from './replay-faces.ts'
 import { Grid } from './replay-grid.ts'
 
@@ -21,7 +22,9 @@ afterAll(async () => {
 })
 
 const folders = Object.keys(speakers) as Folder[]
-const good = folders.flatMap((folder) => sorted(folder).good)
+const each = (kind: 'good' | 'failing' | 'refused') =>
+  folders.flatMap((folder) => sorted(folder)[kind]).map((recording) => [recording.case, recording] as const)
+const [good, failing, refused] = [each('good'), each('failing'), each('refused')]
 const schemasMissing = schemaMissing ?? responsesSchemaMissing
 
 /** The client APIs, and the recordings that are of their own format. */
@@ -31,7 +34,7 @@ const faces = [
 ] as const
 
 describe.skipIf(recordingsMissing).each(faces)('recordings through /v1/$api', ({ api, face, own, grid }) => {
-  test.each(good.map((recording) => [recording.case, recording] as const))('%s', async (_, recording) => {
+  test.each(good)('%s', async (_, recording) => {
     const expected = expectedOf(recording)
     const asRecorded = isStreamed(recording)
     for (const stream of [asRecorded, !asRecorded]) {
@@ -40,11 +43,39 @@ describe.skipIf(recordingsMissing).each(faces)('recordings through /v1/$api', ({
       expect([called.status, called.status === 200 ? '' : called.text]).toEqual([200, ''])
       const told = face.told(called.text, stream)
       // Where the provider told no usage, the router estimates it.
-      const counted = promptTokens(expected.usage) > 0 ? {} : { usage: told.usage }
+      const known = promptTokens(expected.usage) > 0
+      const counted = known ? {} : { usage: told.usage }
+      const row = stage.rowOf(called)
+      expect(row).toMatchObject({ api, stream, outcome: 'complete', attempts: 1, dropped: [] })
+      expect(known ? countsOf(row.usage) : row.cost.estimated).toEqual(known ? countsOf(expected.usage) : true)
       const calls = told.calls.map(asRecordedId(expected))
       expect({ ...told, calls }).toEqual({ ...face.expected(expected), ...counted })
       const wrong = wrongIn(face, { text: called.text, stream, own: recording.dialect === own && answer })
       expect(unexplained(api, recording, wrong)).toEqual([])
+      grid.count(recording)
+    }
+  })
+
+  test.each(failing)('%s fails', async (_, recording) => {
+    const stream = isStreamed(recording)
+    const called = await stage.replay(recording, { api, stream, answer: recordedAnswer(recording) })
+    const { message, done } = face.failure(called.text, stream)
+    expect([typeof message, done]).toEqual(['string', false])
+    expect(stage.rowOf(called).outcome).toBe(stream ? 'partial' : 'failed')
+    grid.count(recording)
+  })
+
+  test.each(refused)('%s is refused', async (_, recording) => {
+    const { status, type } = refusalOf(recording)
+    for (const stream of [false, true]) {
+      const called = await stage.replay(recording, { api, stream, answer: recordedAnswer(recording) })
+      const { body } = recording.response
+      expect(called.status).toBe(status)
+      const { error, ...beside } = JSON.parse(called.text)
+      expect(error.type).toBe(type)
+      expect(error.message).toContain(body.error?.message ?? body.error ?? body.message ?? body.detail)
+      if (api === 'messages') expect(beside.type).toBe('error')
+      expect(stage.rowOf(called)).toMatchObject({ api, outcome: 'failed', status, usage: {} })
       grid.count(recording)
     }
   })

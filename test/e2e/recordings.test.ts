@@ -7,7 +7,7 @@ import { type Called, type Folder, openStage, type Stage, sorted, speakerOf, spe
 import { type Answer, type Body, isStreamed, recordedAnswer } from './replay-answers.ts'
 import { chunksIn, countsIn, countsOf, gathered, saidIn, tokensIn } from './replay-client.ts'
 import { idleExceptions, listed, unexplained } from './replay-exceptions.ts'
-import { asRecordedId, type Expected, expectedOf, lastUsage } from './replay-expected.ts'
+import { asRecordedId, type Expected, expectedOf, lastUsage, refusalOf } from './replay-expected.ts'
 import { Grid } from './replay-grid.ts'
 
 let stage: Stage
@@ -31,7 +31,7 @@ describe.skipIf(recordingsMissing).each(folders)('recordings of %s', (folder) =>
     for (const stream of [asRecorded, !asRecorded]) {
       const called = await ask(recording, stream, stream === asRecorded ? recordedAnswer(recording) : expected.otherWay)
       expect([called.status, called.status === 200 ? '' : called.text]).toEqual([200, ''])
-      const row = rowOf(called)
+      const row = stage.rowOf(called)
       const reply = stream ? fromStream(called) : JSON.parse(called.text)
       const said = stream === asRecorded ? expected.said : (expected.saidOtherWay ?? expected.said)
       expectReply(reply, { ...expected, said }, recording)
@@ -56,7 +56,7 @@ describe.skipIf(recordingsMissing).each(folders)('recordings of %s', (folder) =>
       expect(called.text).not.toContain('[DONE]')
       expect(called.text).not.toContain('"finish_reason":"stop"')
       expect(error).toMatchObject({ origin: 'provider', provider: speakerOf(recording), message: expect.any(String) })
-      expect(rowOf(called).outcome).toBe(isStreamed(recording) ? 'partial' : 'failed')
+      expect(stage.rowOf(called).outcome).toBe(isStreamed(recording) ? 'partial' : 'failed')
       counts.failing++
       grid.count(recording)
     })
@@ -95,13 +95,26 @@ function named(list: readonly Recording[]) {
 }
 
 async function ask(recording: Recording, stream: boolean, answer: Answer): Promise<Called> {
-  return await stage.replay(recording, { api: 'chat', stream, answer })
+  const called = await stage.replay(recording, { api: 'chat', stream, answer })
+  expect(called.received?.headers).toMatchObject(credentialOf(speakerOf(recording)))
+  return called
 }
 
-function rowOf({ headers }: Called): CallRecord {
-  const row = stage.store.ledger.find(headers.get('x-request-id') ?? '')
-  if (!row) throw new Error('the call has no row in the ledger')
-  return row
+/** What proves to each provider who asks. */
+function credentialOf(slug: string): object {
+  const proofs: { [slug: string]: object } = {
+    bedrock: {
+      authorization: expect.stringMatching(/^AWS4-HMAC-SHA256 Credential=AKIDEXAMPLE\/\d{8}\/us-east-1\/bedrock/),
+    },
+    vertex: { authorization: 'Bearer token-1' },
+    azure: { 'api-key': 'azure-key' },
+    cohere: { authorization: 'Bearer cohere-key' },
+    perplexity: { authorization: 'Bearer perplexity-key' },
+    ollama: {},
+    anthropic: { 'x-api-key': 'sk-upstream' },
+    google: { 'x-goog-api-key': 'sk-upstream' },
+  }
+  return proofs[slug] ?? { authorization: 'Bearer sk-upstream' }
 }
 
 function modelOf(recording: Recording): string {
@@ -183,34 +196,18 @@ function differing(path: string, found: Body, told: Body): string[] {
   })
 }
 
-/** The status that callers get for a provider's status. */
-function statusFor({ case: name, response: { status } }: Recording): number {
-  // Models are of one's own there: whoever names one that is not there hears so.
-  if (/^(ollama|azure-openai)\/error-404/.test(name)) return 404
-  if (status === 429 || status === 413) return status
-  return status === 401 || status === 403 || status >= 500 ? 502 : 400
-}
-
 function expectRefusal(called: Called, recording: Recording): void {
-  const { case: name, response } = recording
-  // Google and xAI say 400 where they refuse our key.
-  const refusesKey = /^gemini\/error-400__google|^openai-responses\/error-400__xai/.test(name)
-  const status = refusesKey ? 502 : statusFor(recording)
+  const { response } = recording
+  const { status, type, refusesKey } = refusalOf(recording)
   const { error } = JSON.parse(called.text)
-  const types: { [status: number]: string } = {
-    400: 'invalid_request_error',
-    404: 'not_found_error',
-    429: 'rate_limit_error',
-    502: 'api_error',
-  }
-  expect([called.status, error.type]).toEqual([status, types[status]])
+  expect([called.status, error.type]).toEqual([status, type])
   expect(error).toMatchObject({ origin: 'provider', provider: speakerOf(recording) })
   const { body } = response
   expect(error.message).toContain(body.error?.message ?? body.error ?? body.message ?? body.detail)
-  expect(error.message.includes('credential of this router')).toBe(refusesKey || [401, 403].includes(response.status))
+  expect(error.message.includes('credential of this router')).toBe(refusesKey)
   if (status === 429) {
     const delay = /"retryDelay": ?"(\d+)s"/.exec(JSON.stringify(body))?.[1]
     expect(called.headers.get('retry-after')).toBe(response.headers['retry-after'] ?? delay ?? '1')
   }
-  expect(rowOf(called)).toMatchObject({ outcome: 'failed', status, usage: {}, cost: { nanoUsd: 0 } })
+  expect(stage.rowOf(called)).toMatchObject({ outcome: 'failed', status, usage: {}, cost: { nanoUsd: 0 } })
 }

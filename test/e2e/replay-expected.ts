@@ -39,6 +39,18 @@ export function asRecordedId({ said }: Expected) {
   }
 }
 
+/** How callers learn that a provider refused: the status, the type of the error, and whether our key was what it refused. */
+export function refusalOf({ case: name, response }: Recording): { status: number; type: string; refusesKey: boolean } {
+  // Google and xAI say 400 where they refuse our key.
+  const refusesKey =
+    [401, 403].includes(response.status) || /^gemini\/error-400__google|^openai-responses\/error-400__xai/.test(name)
+  if (refusesKey || response.status >= 500) return { status: 502, type: 'api_error', refusesKey }
+  if (response.status === 429) return { status: 429, type: 'rate_limit_error', refusesKey }
+  // Models are of one's own there: whoever names one that is not there hears so.
+  if (/^(ollama|azure-openai)\/error-404/.test(name)) return { status: 404, type: 'not_found_error', refusesKey }
+  return { status: 400, type: 'invalid_request_error', refusesKey }
+}
+
 const readers: { [dialect: string]: (recording: Recording) => Expected } = {
   'anthropic-messages': fromMessages,
   gemini: fromGemini,

@@ -23,6 +23,8 @@ export type Face = {
   told(text: string, stream: boolean): Told
   /** What the recording says, as far as this API has words for it. */
   expected(expected: Expected): Told
+  /** Why an answer failed, and whether it looks done all the same. */
+  failure(text: string, stream: boolean): { message: unknown; done: boolean }
   /** What is wrong with an answer by the published schema. */
   wrong(text: string, stream: boolean): string[]
 }
@@ -50,6 +52,10 @@ export const messagesFace: Face = {
       text: meant.text + transcript,
       calls: meant.calls.map((call) => ({ ...call, id: idHere(call.id) })),
     }
+  },
+  failure(text, stream) {
+    const last = stream ? responses.eventsIn(heard(text)).at(-1) : JSON.parse(text)
+    return { message: last.type === 'error' ? last.error.message : undefined, done: text.includes('message_stop') }
   },
   wrong(text, stream) {
     if (!stream) return violations('Message', withoutCost(JSON.parse(text)))
@@ -86,6 +92,11 @@ export const responsesFace: Face = {
   expected(expected) {
     const meant = inCommon(expected)
     return { ...meant, finish: finishesHere[expected.raw ?? ''] ?? meant.finish }
+  },
+  failure(text, stream) {
+    const last = stream ? responses.eventsIn(heard(text)).at(-1) : JSON.parse(text)
+    const failed = last.type === 'response.failed' ? last.response.error : stream ? undefined : last.error
+    return { message: failed?.message, done: text.includes('"type":"response.completed"') }
   },
   wrong(text, stream) {
     if (!stream) return responseViolations(JSON.parse(text))

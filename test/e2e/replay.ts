@@ -1,7 +1,8 @@
 import { generateKeyPairSync } from 'node:crypto'
 import type { ServerResponse } from 'node:http'
 import { join } from 'node:path'
-import { openStore, type Store } from '../../src/store/open.ts'
+import type { CallRecord } from '../../src/core/call.ts'
+import { openStore } from '../../src/store/open.ts'
 import { fileHost, type LoopbackProvider, loopbackProvider, type Received } from '../helpers/provider.ts'
 import { type Recording, recordings } from '../helpers/recordings.ts'
 import { type TestRouter, testRouter } from '../helpers/router.ts'
@@ -72,7 +73,8 @@ export type Stage = {
   send(body: Body, headers?: Record<string, string>): Promise<Called>
   /** Asks the provider of a recording through one of the client APIs; it answers this. */
   replay(recording: Recording, asked: { api: ClientApi; stream: boolean; answer: Answer }): Promise<Called>
-  store: Store
+  /** What the ledger says of a call. */
+  rowOf(called: Called): CallRecord
   /** Where files by URL are really there. */
   filesUrl: string
   end(): Promise<void>
@@ -110,7 +112,11 @@ export async function openStage(slugs: readonly string[] = everybody): Promise<S
   }
   return {
     router,
-    store,
+    rowOf({ headers }) {
+      const row = store.ledger.find(headers.get('x-request-id') ?? '')
+      if (!row) throw new Error('the call has no row in the ledger')
+      return row
+    },
     send: (body, headers) => call(clientApis.chat, body, headers),
     filesUrl: files.url,
     async replay(recording, { api, stream, answer }) {
