@@ -22,7 +22,9 @@ export class Items {
   /** Thoughts and searches told done, whose makers may still seal them. */
   readonly #done = new Map<Item, Part>()
   readonly #finished = new Set<number>()
+  /** Probabilities told now, and those that came without words before. */
   #tokens: JsonObject[] = []
+  #late: JsonObject[] = []
 
   constructor(responseId: string, emit: Emit, sources: boolean) {
     this.#responseId = responseId
@@ -46,6 +48,7 @@ export class Items {
       else if (event.type === 'close') this.#close(event)
       else if (event.type === 'finish') this.#end(event.finish)
     }
+    if (this.#tokens.length > 0) this.#late.push(...this.#tokens.splice(0))
   }
 
   #begin(index: number, part: Part): void {
@@ -85,7 +88,11 @@ export class Items {
     if (part === 'text' || part === 'refusal') {
       // Words for a part that has been told done go on in a new one.
       if (!this.#message?.isOpen(index)) this.#beginContent(index, { type: part, text: '' })
-      this.#message?.grow(index, text ?? '', part === 'text' ? this.#tokens.splice(0) : [])
+      this.#message?.grow(
+        index,
+        text ?? '',
+        part === 'text' ? [...this.#late.splice(0), ...this.#tokens.splice(0)] : [],
+      )
     } else if (part === 'reasoning') {
       const item = this.#open.get(index) ?? this.#beginItem(index, 'rs', { type: 'reasoning' })
       if (text) this.#think(item, 'text', text)
@@ -113,7 +120,11 @@ export class Items {
   }
 
   #close({ index, part }: Told<'close'>): void {
-    this.#messageOf(index)?.close(index, part)
+    if (this.#message?.isOpen(index)) {
+      // Probabilities that came without words belong to the last ones.
+      if (part.type === 'text' && this.#late.length > 0) this.#message.grow(index, '', this.#late.splice(0))
+      this.#message.close(index, part)
+    }
     const item = this.#open.get(index)
     if (!item) return
     item.parts = [part]
@@ -131,7 +142,7 @@ export class Items {
   #endMessage(finish: Finish): void {
     if (!this.#message) return
     const { item } = this.#message
-    this.#message.end(this.#tokens.splice(0))
+    this.#message.end()
     this.#message = undefined
     this.#finish(item, finish, true)
   }

@@ -34,7 +34,9 @@ export class StreamedMessage {
     return this.#contents[this.#byPart.get(index) ?? -1]?.open === true
   }
 
+  /** Begins a content part; the one before has come to its end. */
   open(index: number, { type }: Part): void {
+    this.#closeAll()
     const part = { type: type as 'text', text: '' }
     const content_index = this.#contents.push({ part, open: true, waiting: [], told: 0, tokens: [] }) - 1
     this.#byPart.set(index, content_index)
@@ -80,16 +82,19 @@ export class StreamedMessage {
     this.#emit('response.content_part.done', { ...place, part: contentPart(content.part, content.tokens) })
   }
 
-  /** Closes what is open; probabilities that nobody took belong to the last text. */
-  end(tokens: JsonObject[]): void {
-    this.#contents.findLast(({ part }) => part.type === 'text')?.tokens.push(...tokens)
+  /** Closes what is open: the item is whole. */
+  end(): void {
+    this.#closeAll()
+    this.item.parts = this.#contents.map(({ part }) => part)
+    this.item.logprobs = this.#contents.map((content) => content.tokens)
+    this.#ended = true
+  }
+
+  #closeAll(): void {
     for (const [index, content_index] of this.#byPart) {
       const content = this.#contents[content_index] as Content
       if (content.open) this.close(index, content.part)
     }
-    this.item.parts = this.#contents.map(({ part }) => part)
-    this.item.logprobs = this.#contents.map((content) => content.tokens)
-    this.#ended = true
   }
 
   #annotate(content_index: number, content: Content, citation: Citation): void {
