@@ -430,6 +430,16 @@ describe.skipIf(recordingsMissing || schemaMissing)('every recorded answer', () 
   })
 })
 
+it.each([
+  [new RouterError('provider_timeout', 'Late.'), 'timeout_error'],
+  [new RouterError('stopping', 'Bye.'), 'overloaded_error'],
+  [new RouterError('provider_failed', 'Busy.', { providerCode: 'overloaded_error' }), 'overloaded_error'],
+  [new RouterError('provider_refused', 'No.', { providerCode: 'authentication_error' }), 'api_error'],
+  [new RouterError('budget_exhausted', 'Empty.'), 'billing_error'],
+])('the error %s is called %s', (error, type) => {
+  expect(messages.writeError(error)).toMatchObject({ type: 'error', error: { type }, request_id: null })
+})
+
 describe.skipIf(schemaMissing)('by the published schema', () => {
   it('errors have their types', () => {
     for (const code of Object.keys(catalogue) as ErrorCode[]) {

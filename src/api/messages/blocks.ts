@@ -88,13 +88,16 @@ function readSource(type: MediaPart['type'], source: Json | undefined, path: str
 function readDocument(block: JsonObject, path: string, names: ReadonlyMap<string, string>): Read {
   const source = required(block.source, `${path}.source`, 'an object with a type', object)
   const title = optional(block.title, `${path}.title`, text)
+  const context = optional(block.context, `${path}.context`, text)
+  // What the client says about a document is for the model to read, like the document itself.
+  const about: Part[] = context ? [{ type: 'text', text: context }] : []
   const named = { ...(title !== undefined && { filename: title }), ...cacheOf(block) }
   if (source.type === 'text') {
     const data = Buffer.from(required(source.data, `${path}.source.data`, 'a string', text)).toString('base64')
-    return [{ type: 'file', data, media_type: 'text/plain', ...named }]
+    return [...about, { type: 'file', data, media_type: 'text/plain', ...named }]
   }
-  if (source.type === 'content') return readContent(source.content, `${path}.source.content`, names)
-  return [{ ...readSource('file', source, `${path}.source`), ...named }]
+  if (source.type === 'content') return [...about, ...readContent(source.content, `${path}.source.content`, names)]
+  return [...about, { ...readSource('file', source, `${path}.source`), ...named }]
 }
 
 /** A search result that the client brings is text with its source. */

@@ -1,4 +1,4 @@
-import { errorBody, type RouterError } from '../../core/errors.ts'
+import { type ErrorCode, errorBody, type RouterError } from '../../core/errors.ts'
 import { isObject, type JsonObject } from '../../core/json.ts'
 import type { NeutralRequest } from '../../core/request.ts'
 import type { StreamWriter } from '../face.ts'
@@ -38,5 +38,12 @@ export function openStream(_request: NeutralRequest, { model, id }: { model: str
 
 /** An error in this API's shape, with what every error of this router says beside it; `id` names the request. */
 export function writeError(error: RouterError, id?: string): JsonObject {
-  return { type: 'error', ...errorBody(error), request_id: id ?? null }
+  const body = errorBody(error)
+  const type = error.providerCode === overloaded ? overloaded : ownTypes[error.code]
+  if (type !== undefined) Object.assign(body.error as JsonObject, { type })
+  return { type: 'error', ...body, request_id: id ?? null }
 }
+
+const overloaded = 'overloaded_error'
+/** Types that only this API has. */
+const ownTypes: { readonly [code in ErrorCode]?: string } = { provider_timeout: 'timeout_error', stopping: overloaded }
