@@ -44,7 +44,22 @@ export function withoutUnmapped(
   request: NeutralRequest,
 ): NeutralRequest {
   const fields = losses.filter(({ field, unmapped }) => unmapped && met.includes(field)).map(({ field }) => field)
-  return fields.reduce(without, request)
+  const left = fields.reduce(without, request)
+  return fields.includes('tools.custom') ? withoutCustomTools(left) : left
+}
+
+/** Where there are no custom tools, what they were called with is the argument of a function; no tools need no choice. */
+function withoutCustomTools({ tools, tool_choice, parallel_tool_calls, ...request }: NeutralRequest): NeutralRequest {
+  const messages = request.messages.map((message) => ({ ...message, parts: message.parts.map(asFunction) }))
+  const choosing = tool_choice !== undefined && { tool_choice }
+  const many = parallel_tool_calls !== undefined && { parallel_tool_calls }
+  return { ...request, messages, ...(tools && tools.length > 0 && { tools, ...choosing, ...many }) }
+}
+
+function asFunction(part: Part): Part {
+  if (part.type !== 'tool_call' || part.kind !== 'custom') return part
+  const { kind: _custom, ...call } = part
+  return { ...call, arguments: JSON.stringify({ input: part.arguments }) }
 }
 
 function without(request: NeutralRequest, field: string): NeutralRequest {

@@ -46,3 +46,30 @@ test('what the mapping itself declares lost stays: it may clamp instead of leavi
   const endpoint = { losses: [{ field: 'seed' }] } as unknown as ChatEndpoint
   expect(withoutUnmapped(endpoint, ['seed'], request)).toBe(request)
 })
+
+test('without custom tools their calls are those of functions, and nothing is left to choose from', () => {
+  const endpoint = { losses: [{ field: 'tools.custom', unmapped: true }] } as unknown as ChatEndpoint
+  const asked: NeutralRequest = {
+    model: 'm',
+    tools: [{ kind: 'custom', name: 'c' }],
+    tool_choice: 'auto',
+    parallel_tool_calls: true,
+    messages: [
+      {
+        role: 'assistant',
+        parts: [{ type: 'tool_call', kind: 'custom', id: 'a', name: 'c', arguments: 'free "text"' }],
+      },
+    ],
+    origin: { api: 'responses', body: {} },
+  }
+  expect(withoutUnmapped(endpoint, ['tools.custom'], asked)).toEqual({
+    model: 'm',
+    messages: [
+      {
+        role: 'assistant',
+        parts: [{ type: 'tool_call', id: 'a', name: 'c', arguments: '{"input":"free \\"text\\""}' }],
+      },
+    ],
+    origin: { api: 'responses', body: {} },
+  })
+})
