@@ -83,6 +83,15 @@ export function anthropicRows(wayTo: (wire: Wire) => Way): void {
   for (const [how, ask] of Object.entries({ create, stream })) talkRows(how, ask, wayTo)
   mediaRows(wayTo)
 
+  row('anthropic messages.countTokens', [], wayTo, async (way) => {
+    const body = { model: way.wire.models.plain, system: 'Be brief.', messages: hello.messages, tools }
+    const count = await clientOf(way).messages.countTokens(body)
+    expect(count.input_tokens).toBeGreaterThan(10)
+    const asksNobody = way.provider.received.length === 0
+    expect('estimated' in count).toBe(asksNobody)
+    return asksNobody ? 'ok (estimate)' : 'ok'
+  })
+
   row('anthropic messages: abort', [], wayTo, async (way) => {
     way.provider.play('stay')
     const running = clientOf(way).messages.stream({ model: way.wire.models.plain, ...hello })

@@ -169,6 +169,26 @@ export function openaiRows(wayTo: (wire: Wire) => Way): void {
 
   stateRows(create, stream, wayTo)
 
+  row('openai responses: custom tool', talks.hello, wayTo, async (way) => {
+    const patch = {
+      type: 'custom' as const,
+      name: 'apply_patch',
+      description: 'Changes files',
+      format: { type: 'text' as const },
+    }
+    const said: Item[] = [
+      { role: 'user', content: 'Change it.' },
+      { type: 'custom_tool_call', call_id: 'call_abc123456', name: 'apply_patch', input: '*** Begin Patch' },
+      { type: 'custom_tool_call_output', call_id: 'call_abc123456', output: 'done' },
+    ]
+    await create(way, { input: said, tools: [patch] })
+    const body = JSON.stringify(way.provider.received[0]?.body)
+    expect(body).toContain('*** Begin Patch')
+    expect(body).toContain('done')
+    const has = /"type":"custom"/.test(body)
+    return held(way, 'custom tools', has, /^tools/)
+  })
+
   row('openai responses: abort', [], wayTo, async (way) => {
     way.provider.play('stay')
     const leaving = new AbortController()

@@ -6,6 +6,7 @@ import type { Arrived, Played, Said, Wire } from './sdk-said.ts'
 export async function playProvider(wire: Wire): Promise<Played> {
   let waiting: (Said | 'stay')[] = []
   const server = await loopbackProvider(async ({ path, body }, response) => {
+    if (path.endsWith('/count_tokens')) return answerJson(response, { input_tokens: 42 })
     const said = waiting.shift()
     if (said === undefined) return answerJson(response, { error: { message: 'nobody expected this request' } }, 500)
     if (said === 'stay')

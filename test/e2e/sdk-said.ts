@@ -6,7 +6,7 @@ export type Said = { thought?: string; search?: string; text?: string; calls?: S
 export type SaidCall = { id: string; name: string; arguments: { [name: string]: unknown } }
 
 /** What a provider's format cannot carry: such a cell says by which field the loss was told. */
-export type Lack = 'search' | 'file' | 'citations' | 'thoughts' | 'thoughts back'
+export type Lack = 'search' | 'file' | 'citations' | 'custom tools'
 
 /** A wire format as its maker documents it. */
 export type Wire = {

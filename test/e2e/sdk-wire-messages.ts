@@ -111,7 +111,7 @@ export const messagesWire: Wire = {
     thinker: 'anthropic/claude-opus-4-8',
     searcher: 'anthropic/claude-haiku-4-5',
   },
-  lacks: {},
+  lacks: { 'custom tools': true },
   contentType: 'text/event-stream',
   isStream: (_path, { stream }) => stream === true,
   whole: (said) => ({

@@ -149,7 +149,7 @@ export const mistralWire: Wire = {
     thinker: 'mistral/magistral-medium-latest',
     searcher: 'mistral/mistral-medium-latest',
   },
-  lacks: { search: true, citations: true },
+  lacks: { 'custom tools': true, search: true, citations: true },
   whole: (said) => whole(said, mistral),
   frames: (said) => frames(said, mistral),
 }

@@ -59,7 +59,7 @@ export const geminiWire: Wire = {
   slug: 'google',
   env: { GEMINI_API_KEY: 'played' },
   models: { plain: 'google/gemini-3.5-flash', thinker: 'google/gemini-3.5-flash', searcher: 'google/gemini-3.5-flash' },
-  lacks: {},
+  lacks: { 'custom tools': true },
   contentType: 'text/event-stream',
   isStream: (path) => path.includes(':streamGenerateContent'),
   whole: (said) => chunk(partsOf(said), { finishReason: 'STOP', ...grounding(said) }),
@@ -158,7 +158,7 @@ export const converseWire: Wire = {
     thinker: 'bedrock/anthropic.claude-opus-4-8',
     searcher: 'bedrock/us.amazon.nova-2-lite-v1:0',
   },
-  lacks: {},
+  lacks: { 'custom tools': true },
   contentType: 'application/vnd.amazon.eventstream',
   isStream: (path) => path.endsWith('/converse-stream'),
   whole: (said) => ({

@@ -83,7 +83,7 @@ export const cohereWire: Wire = {
     searcher: 'cohere/command-a-03-2025',
     seer: 'cohere/command-a-vision-07-2025',
   },
-  lacks: { search: true, file: true },
+  lacks: { 'custom tools': true, search: true, file: true },
   contentType: 'text/event-stream',
   isStream: (_path, { stream }) => stream === true,
   whole: (said) => {
@@ -131,7 +131,7 @@ export const ollamaWire: Wire = {
   slug: 'ollama',
   env: {},
   models: { plain: 'ollama/qwen3', thinker: 'ollama/qwen3', searcher: 'ollama/qwen3' },
-  lacks: { search: true, file: true, citations: true },
+  lacks: { 'custom tools': true, search: true, file: true, citations: true },
   contentType: 'application/x-ndjson',
   isStream: (_path, { stream }) => stream !== false,
   whole: (said) => {
