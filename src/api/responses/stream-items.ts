@@ -3,7 +3,7 @@ import type { Json, JsonObject } from '../../core/json.ts'
 import type { Part, ReasoningPart } from '../../core/parts.ts'
 import type { Finish } from '../../core/reply.ts'
 import { tokensOf } from './logprobs.ts'
-import { type ItemKind, kindOf, type OutputGroup, sealGroups, writeItem } from './output.ts'
+import { type ItemKind, inWords, kindOf, type OutputGroup, sealGroups, writeItem } from './output.ts'
 import { type Emit, type Item, StreamedMessage } from './stream-message.ts'
 import { isWhole, itemId, statusOf } from './write.ts'
 
@@ -52,6 +52,11 @@ export class Items {
   }
 
   #begin(index: number, part: Part): void {
+    if (part.type === 'audio') {
+      const words = inWords(part)
+      if (words.type === 'text') this.#delta({ type: 'delta', index, part: 'text', text: words.text })
+      return
+    }
     const kind = kindOf(part)
     if (kind === 'msg') this.#beginContent(index, part)
     else if (kind) this.#beginItem(index, kind, part)
@@ -84,23 +89,24 @@ export class Items {
     return { ...group, id, position, said: [] }
   }
 
-  #delta({ index, part, text, summary, arguments: fragment }: Told<'delta'>): void {
+  #delta({ index, part, text, summary, arguments: fragment = '' }: Told<'delta'>): void {
     if (part === 'text' || part === 'refusal') {
       // Words for a part that has been told done go on in a new one.
       if (!this.#message?.isOpen(index)) this.#beginContent(index, { type: part, text: '' })
-      this.#message?.grow(
-        index,
-        text ?? '',
-        part === 'text' ? [...this.#late.splice(0), ...this.#tokens.splice(0)] : [],
-      )
+      this.#message?.grow(index, text ?? '', part === 'text' ? this.#takeTokens() : none)
     } else if (part === 'reasoning') {
       const item = this.#open.get(index) ?? this.#beginItem(index, 'rs', { type: 'reasoning' })
       if (text) this.#think(item, 'text', text)
       if (summary) this.#think(item, 'summary', summary)
     } else {
       const item = this.#open.get(index)
-      if (item) this.#emit(`response.${argumentsOf(item)}.delta`, { ...at(item), delta: fragment ?? '' })
+      if (item) this.#emit(`response.${argumentsOf(item)}.delta`, `${headOf(item)},"delta":${JSON.stringify(fragment)}`)
     }
+  }
+
+  #takeTokens(): readonly JsonObject[] {
+    if (this.#tokens.length === 0 && this.#late.length === 0) return none
+    return [...this.#late.splice(0), ...this.#tokens.splice(0)]
   }
 
   #think(item: Item, kind: 'text' | 'summary', delta: string): void {
@@ -112,7 +118,8 @@ export class Items {
     }
     const said = item.said[summary_index] as { text: string }
     said.text += delta
-    this.#emit('response.reasoning_summary_text.delta', { ...at(item), summary_index, delta })
+    const place = `${headOf(item)},"summary_index":${summary_index}`
+    this.#emit('response.reasoning_summary_text.delta', `${place},"delta":${JSON.stringify(delta)}`)
   }
 
   #messageOf(index: number): StreamedMessage | undefined {
@@ -123,7 +130,7 @@ export class Items {
     if (this.#message?.isOpen(index)) {
       // Probabilities that came without words belong to the last ones.
       if (part.type === 'text' && this.#late.length > 0) this.#message.grow(index, '', this.#late.splice(0))
-      this.#message.close(index, part)
+      this.#message.close(index, inWords(part))
     }
     const item = this.#open.get(index)
     if (!item) return
@@ -202,6 +209,8 @@ export class Items {
   }
 }
 
+const none: readonly JsonObject[] = []
+
 const searchDone = 'response.web_search_call.completed'
 
 const stages: { readonly [kind in ItemKind]?: readonly string[] } = {
@@ -211,6 +220,11 @@ const stages: { readonly [kind in ItemKind]?: readonly string[] } = {
 
 function at({ id, position }: Item): JsonObject {
   return { item_id: id, output_index: position }
+}
+
+/** The members of an event that say where its item is: ids of our own need no escapes. */
+function headOf({ id, position }: Item): string {
+  return `"item_id":"${id}","output_index":${position}`
 }
 
 function argumentsOf({ kind }: Item): string {

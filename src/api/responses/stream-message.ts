@@ -2,12 +2,19 @@ import type { JsonObject } from '../../core/json.ts'
 import type { Citation, Part, TextPart } from '../../core/parts.ts'
 import { annotationOf, contentPart, type OutputGroup } from './output.ts'
 
-/** Tells one event of the stream. */
-export type Emit = (type: string, members: JsonObject) => void
+/** Tells one event of the stream: its members, or their JSON text without braces where there are many of its kind. */
+export type Emit = (type: string, members: JsonObject | string) => void
 /** An item that has been added. `said` has the words of a thought told so far, by kind. */
 export type Item = OutputGroup & { id: string; position: number; said: { kind: 'text' | 'summary'; text: string }[] }
 /** A content part that has been added: what was said of it, and the sources that wait for its whole text. */
-type Content = { part: Part & { text: string }; open: boolean; waiting: Citation[]; told: number; tokens: JsonObject[] }
+type Content = {
+  part: Part & { text: string }
+  open: boolean
+  waiting: Citation[]
+  told: number
+  tokens: JsonObject[]
+  head: string
+}
 
 /** A message item on its way: its contents are added, grown and told done one after the other. */
 export class StreamedMessage {
@@ -38,19 +45,22 @@ export class StreamedMessage {
   open(index: number, { type }: Part): void {
     this.#closeAll()
     const part = { type: type as 'text', text: '' }
-    const content_index = this.#contents.push({ part, open: true, waiting: [], told: 0, tokens: [] }) - 1
+    const content_index = this.#contents.length
+    const place = this.#at(content_index)
+    const head = `${JSON.stringify(place).slice(1, -1)},"delta":`
+    this.#contents.push({ part, open: true, waiting: [], told: 0, tokens: [], head })
     this.#byPart.set(index, content_index)
-    this.#emit('response.content_part.added', { ...this.#at(content_index), part: contentPart(part) })
+    this.#emit('response.content_part.added', { ...place, part: contentPart(part) })
   }
 
-  grow(index: number, delta: string, logprobs: JsonObject[]): void {
+  grow(index: number, delta: string, logprobs: readonly JsonObject[]): void {
     const content_index = this.#byPart.get(index) ?? 0
     const content = this.#contents[content_index] as Content
     content.part.text += delta
-    content.tokens.push(...logprobs)
-    const place = this.#at(content_index)
-    if (content.part.type === 'refusal') this.#emit('response.refusal.delta', { ...place, delta })
-    else this.#emit('response.output_text.delta', { ...place, delta, logprobs })
+    if (logprobs.length > 0) content.tokens.push(...logprobs)
+    const said = content.head + JSON.stringify(delta)
+    if (content.part.type === 'refusal') this.#emit('response.refusal.delta', said)
+    else this.#emit('response.output_text.delta', `${said},"logprobs":${JSON.stringify(logprobs)}`)
   }
 
   /** A source; one whose place is not told waits for the end of the text, and so do all after it. */

@@ -5,6 +5,7 @@ import type { NeutralRequest } from '../../core/request.ts'
 import type { ReplyFacts, StreamWriter } from '../face.ts'
 import { writeUsage } from './output.ts'
 import { Items } from './stream-items.ts'
+import type { Emit } from './stream-message.ts'
 import { editReply, endingOf, responseIdOf, responseObject, wantsSources } from './write.ts'
 
 /** Writes one streamed response: numbered, named events in this API's order, the whole response in the last one. */
@@ -16,8 +17,9 @@ export function openStream(request: NeutralRequest, { model, id }: { model: stri
   let finish: Finish = 'stop'
   let response: JsonObject | undefined
   let native: JsonObject | undefined
-  const emit = (type: string, members: JsonObject): void => {
-    text += named({ type, sequence_number: sequence++, ...members })
+  const emit: Emit = (type, members) => {
+    const rest = typeof members === 'string' ? members : JSON.stringify(members).slice(1, -1)
+    text += `event: ${type}\ndata: {"type":"${type}","sequence_number":${sequence++},${rest}}\n\n`
   }
   const items = new Items(responseId, emit, wantsSources(body))
   const said = (): string => {
