@@ -20,8 +20,10 @@ export function path(generator: Generator, node: Node, context: string): Code {
     index = code.taken
   }
   if (bindsAt !== -1) return tuplePath(generator, node, index, code.text)
-  // The library leaves a path whose first list is empty with that very list.
-  if (!grouped) return list === undefined ? code : any(`(${list}.length === 0 ? ${list} : ${code.text})`)
+  // The library leaves a path whose first list is empty, or has lost all its items, with what is there.
+  const ends = `${list} === undefined || ${list}.length === 0`
+  const left = keep ? `$.one(${list}, true)` : list
+  if (!grouped) return list === undefined ? code : any(`(${ends} ? ${left} : ${code.text})`)
   const items = code.taken === 0 ? context : code.text
   return any(groupBy(generator, node.group.lhs, items, node.group.position ?? 0), { kind: 'object', present: true })
 }
@@ -41,7 +43,8 @@ function firstStep(
     const list = fresh(generator, 'context')
     generator.lines.push(`const ${list} = $.asList(${context})`)
     const value = held(generator, generator.value(first, list), 'list')
-    return { ...value, taken: 1, list: value.text }
+    const walked = first.predicate ? `$.walked(${value.text})` : value.text
+    return { ...value, text: steps.length > 1 ? walked : value.text, taken: 1, list: value.text }
   }
   const final = steps.length === 1
   if (first.type === 'variable') {

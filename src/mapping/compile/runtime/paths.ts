@@ -19,6 +19,12 @@ export function start(context: unknown, step: Step): unknown {
   return Array.isArray(context) ? each(context, step) : items(step(context))
 }
 
+/** What is left of a list at the start of a path, as the library walks it: by its length, which one left item has not. */
+export function walked(left: unknown): unknown[] {
+  if (Array.isArray(left)) return left
+  return typeof left === 'string' ? left.split('') : []
+}
+
 /** A step between others. */
 export function each(input: unknown, step: Step): unknown {
   if (!Array.isArray(input)) return input === undefined ? undefined : items(step(input))

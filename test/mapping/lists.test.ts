@@ -1,0 +1,35 @@
+import jsonata from 'jsonata'
+import { expect, test } from 'vitest'
+import { readMapping } from '../../src/mapping/mapping.ts'
+
+/** Paths that begin with a list that is made there. */
+const texts = [
+  '[a, b][c].d',
+  '[a, b][c = 1].d',
+  '[a, b].d[]',
+  '[a][$ = 9].(d)',
+  '[a][$ = 9].{ "x": $ }',
+  '[a, b][0].d',
+  '[a, b][5].d.e',
+  '[][x].y',
+  '[].y',
+  '$exists([a, b][c].d)',
+  '[[a, b][c].d]',
+  '[a, b][c]{ "k": d }',
+  '[""][$ = ""].x',
+  '["xy"][0].$',
+  '[{ "length": 2 }][0].d',
+  '([a, b][0]).d',
+  '[a, b][0].d.e',
+]
+const inputs = [{}, { a: 1 }, { a: { c: 1, d: 2 }, b: [{ c: 1, d: [3] }, { c: 2 }] }, [], [{ a: { c: 1, d: 2 } }]]
+
+test.each(texts)('%s gives what the library gives', async (text) => {
+  const mapping = readMapping(text)
+  expect(mapping.compiled).toBe(true)
+  for (const input of inputs) {
+    const expected: unknown = await jsonata(text).evaluate(structuredClone(input))
+    const plain = expected === undefined ? undefined : JSON.parse(JSON.stringify(expected))
+    expect({ input, result: mapping.run(input) }).toEqual({ input, result: plain })
+  }
+})
