@@ -2,12 +2,13 @@ import Anthropic from '@anthropic-ai/sdk'
 import { expect } from 'vitest'
 import { pause, within } from '../helpers/provider.ts'
 import { testKey } from '../helpers/router.ts'
-import { held, row, type Way } from './sdk-grid.ts'
+import { elsewhere, held, row, type Way } from './sdk-grid.ts'
 import { counted, source, type Wire } from './sdk-said.ts'
 import {
   citySchema,
   expectGreeted,
   expectLooped,
+  expectTakenOver,
   expectThought,
   greeting,
   offered,
@@ -82,6 +83,19 @@ export function anthropicRows(wayTo: (wire: Wire) => Way): void {
 
   for (const [how, ask] of Object.entries({ create, stream })) talkRows(how, ask, wayTo)
   mediaRows(wayTo)
+
+  row('anthropic messages: begun with another maker', [{ text: greeting }], wayTo, async (way) => {
+    const first = wayTo(elsewhere(way.wire))
+    first.provider.play(...talks.thinking.slice(0, 1))
+    const thinking = { type: 'enabled' as const, budget_tokens: 1_024 }
+    const messages: Anthropic.MessageParam[] = [{ role: 'user', content: 'Weather?' }]
+    const { content } = await stream(first, { max_tokens, messages, tools, thinking }, first.wire.models.thinker)
+    const id = content.flatMap((block) => (block.type === 'tool_use' ? block.id : []))[0] ?? ''
+    const result = { type: 'tool_result' as const, tool_use_id: id, content: 'sunny' }
+    messages.push({ role: 'assistant', content }, { role: 'user', content: [result] })
+    await stream(way, { max_tokens, messages, tools, thinking }, way.wire.models.thinker)
+    expectTakenOver(way)
+  })
 
   row('anthropic messages.countTokens', [], wayTo, async (way) => {
     const body = { model: way.wire.models.plain, system: 'Be brief.', messages: hello.messages, tools }

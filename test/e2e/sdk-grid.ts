@@ -53,6 +53,12 @@ export function row(name: string, said: Said[], wayTo: (wire: Wire) => Way, cell
   })
 }
 
+/** A format of another maker, for conversations that move. */
+export function elsewhere(wire: Wire): Wire {
+  const at = wires.indexOf(wire)
+  return wires[(at + 3) % wires.length] as Wire
+}
+
 /** A feature that a format has or whose loss was told: then the cell says so. */
 export function held(way: Way, lack: Lack, has: boolean, field: RegExp): string | undefined {
   expect(has, `${lack} reaches ${way.wire.dialect}`).toBe(!way.wire.lacks[lack])

@@ -2,12 +2,13 @@ import OpenAI from 'openai'
 import { expect } from 'vitest'
 import { pause, within } from '../helpers/provider.ts'
 import { testKey } from '../helpers/router.ts'
-import { held, row, type Way } from './sdk-grid.ts'
+import { elsewhere, held, row, type Way } from './sdk-grid.ts'
 import { counted, source, type Wire } from './sdk-said.ts'
 import {
   citySchema,
   expectGreeted,
   expectLooped,
+  expectTakenOver,
   expectThought,
   greeting,
   offered,
@@ -168,6 +169,18 @@ export function openaiRows(wayTo: (wire: Wire) => Way): void {
   })
 
   stateRows(create, stream, wayTo)
+
+  row('openai responses: begun with another maker', [{ text: greeting }], wayTo, async (way) => {
+    const first = wayTo(elsewhere(way.wire))
+    first.provider.play(...talks.thinking.slice(0, 1))
+    const body = { tools, store: false, include: ['reasoning.encrypted_content' as const] }
+    const input: Item[] = [{ role: 'user', content: 'Weather?' }]
+    const { output } = await stream(first, { ...body, input }, first.wire.models.thinker)
+    const call = output.find((item) => item.type === 'function_call')
+    input.push(...(output as Item[]), { type: 'function_call_output', call_id: call?.call_id ?? '', output: 'sunny' })
+    await stream(way, { ...body, input }, way.wire.models.thinker)
+    expectTakenOver(way)
+  })
 
   row('openai responses: custom tool', talks.hello, wayTo, async (way) => {
     const patch = {

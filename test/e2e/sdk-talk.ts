@@ -1,6 +1,6 @@
 import { expect } from 'vitest'
 import { expectPaired, type Way } from './sdk-grid.ts'
-import { type Said, source } from './sdk-said.ts'
+import { type Said, sealOf, source } from './sdk-said.ts'
 
 // What is said in the grid, and what must have reached the provider, whoever asked.
 
@@ -94,4 +94,17 @@ export function expectThought({ wire, provider }: Way): void {
     expect(text).not.toContain('router1.')
   }
   expectPaired(provider.arrived(2))
+}
+
+/** What began with another maker arrives whole, without that maker's seals and without ours. */
+export function expectTakenOver({ provider }: Way): void {
+  const arrived = provider.arrived(0)
+  expectPaired(arrived)
+  expect(arrived.turns.flatMap(({ calls }) => calls)).toMatchObject([
+    { name: 'get_weather', arguments: { city: 'Paris' } },
+  ])
+  expect(arrived.turns.flatMap(({ results }) => results)).toMatchObject([{ text: expect.stringContaining('sunny') }])
+  const body = JSON.stringify(provider.received[0]?.body)
+  expect(body).not.toContain('router1.')
+  expect(body).not.toContain(sealOf('First the weather.'))
 }
