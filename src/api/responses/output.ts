@@ -28,7 +28,7 @@ export function kindOf(part: Part): ItemKind | undefined {
 /** The parts of a reply as they become items. */
 export function groupsOf(parts: readonly Part[]): OutputGroup[] {
   const groups: OutputGroup[] = []
-  for (const part of parts) {
+  for (const part of parts.map(inWords)) {
     const kind = kindOf(part)
     if (!kind) continue
     const last = groups.at(-1)
@@ -36,6 +36,11 @@ export function groupsOf(parts: readonly Part[]): OutputGroup[] {
     else groups.push({ kind, parts: [part] })
   }
   return groups.flatMap((group) => [group, ...sealGroups(group)])
+}
+
+/** Sound has no item in an output: its words are a text. */
+export function inWords(part: Part): Part {
+  return part.type === 'audio' && part.transcript ? { type: 'text', text: part.transcript } : part
 }
 
 /** Seals that have no place in their item travel in items of reasoning right after it. */
