@@ -12,6 +12,7 @@ import {
   tool,
 } from 'ai'
 import { expect } from 'vitest'
+import { pause, within } from '../helpers/provider.ts'
 import { testKey } from '../helpers/router.ts'
 import { row, type Way } from './sdk-grid.ts'
 import { counted, type Wire } from './sdk-said.ts'
@@ -162,6 +163,7 @@ function rowsOf(name: string, modelOf: (way: Way, model: string) => LanguageMode
   row(`${name} generateObject`, talks.json, wayTo, async (way) => {
     const { object } = await generateObject(place(way))
     expect(object).toEqual({ city: 'Paris', sunny: true })
+    expect(way.provider.arrived(0).hasSchema).toBe(true)
   })
 
   if (name === '@ai-sdk/anthropic') {
@@ -190,6 +192,19 @@ function rowsOf(name: string, modelOf: (way: Way, model: string) => LanguageMode
     for await (const object of result.partialObjectStream) grown.push(object)
     expect(grown.length).toBeGreaterThan(1)
     expect(await result.object).toEqual({ city: 'Paris', sunny: true })
+  })
+
+  row(`${name} streamText: abort`, [], wayTo, async (way) => {
+    way.provider.play('stay')
+    const leaving = new AbortController()
+    const result = streamText({ ...common(way), ...hello, abortSignal: leaving.signal, onError: () => undefined })
+    const parts: string[] = []
+    for await (const part of result.fullStream) {
+      parts.push(part.type)
+      if (part.type === 'text-delta') leaving.abort()
+    }
+    expect(parts.at(-1)).toBe('abort')
+    await within(1_000, 'leaving the provider', way.provider.received[0]?.left ?? pause(0))
   })
 
   row(`${name} generateText: images`, talks.hello, wayTo, async (way) => {
