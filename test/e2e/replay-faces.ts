@@ -46,10 +46,8 @@ export const messagesFace: Face = {
   },
   expected(expected) {
     const meant = inCommon(expected)
-    const { transcript = '' } = expected
     return {
       ...meant,
-      text: meant.text + transcript,
       calls: meant.calls.map((call) => ({ ...call, id: idHere(call.id) })),
     }
   },
@@ -110,9 +108,10 @@ const saying = new Set(['response.output_text.delta', 'response.refusal.delta'])
 const finishesHere: { [raw: string]: string } = { refusal: 'stop', pause_turn: 'length' }
 
 /** What a recording says to everybody. */
-function inCommon({ said, usage }: Expected): Told {
+function inCommon({ said, usage, transcript = '' }: Expected): Told {
   return {
-    text: said.text + said.refusal,
+    // Where sound cannot be given, its words are.
+    text: said.text + said.refusal + transcript,
     reasoning: said.reasoning,
     calls: said.calls.map((call) => ({ ...call, arguments: objectOf(call.arguments) })),
     citations: said.citations.map(({ url }) => url),
