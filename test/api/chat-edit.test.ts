@@ -339,3 +339,11 @@ describe.skipIf(recordingsMissing || schemaMissing)('recorded answers, edited', 
     expect(chunks.at(-1)).toMatchObject({ model, choices: [], usage: { cost: 0.25 } })
   })
 })
+
+it('a chunk without id and time has those of its stream, or empty ones', () => {
+  const writer = chat.openStream({ model, messages: [], origin: { api: 'chat', body: {} } }, { model, id: 'call-1' })
+  const read = (payload: JsonObject) => JSON.parse(writer.frame(payload).replace(/^data: /, ''))
+  expect(read({ choices: [], prompt_filter_results: [] })).toMatchObject({ id: '', created: 0 })
+  expect(read({ id: 'c1', created: 7, choices: [] })).toMatchObject({ id: 'c1', created: 7 })
+  expect(read({ choices: [] })).toMatchObject({ id: 'c1', created: 7 })
+})
