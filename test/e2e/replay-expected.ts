@@ -47,7 +47,6 @@ export function refusalOf({ case: name, response }: Recording): { status: number
   if (refusesKey || response.status >= 500) return { status: 502, type: 'api_error', refusesKey }
   if (response.status === 429) return { status: 429, type: 'rate_limit_error', refusesKey }
   // Models are of one's own there: whoever names one that is not there hears so.
-  if (/^(ollama|azure-openai)\/error-404/.test(name)) return { status: 404, type: 'not_found_error', refusesKey }
   return { status: 400, type: 'invalid_request_error', refusesKey }
 }
 
