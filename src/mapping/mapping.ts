@@ -3,7 +3,7 @@ import { compileTree, type Program } from './compile/compile.ts'
 import { Uncompilable } from './compile/generator.ts'
 import { Fault } from './compile/runtime/fault.ts'
 import { libraryWith } from './compile/runtime/library.ts'
-import { type Bounds, begin, defaultBounds } from './compile/runtime/limits.ts'
+import { type Bounds, begin, defaultBounds, weigh } from './compile/runtime/limits.ts'
 import { output } from './compile/runtime/output.ts'
 import { boundedPattern } from './compile/runtime/regex.ts'
 import { functions } from './functions.ts'
@@ -107,11 +107,8 @@ function runner({ run, plain }: Program, options: ReadOptions): Mapping['run'] {
 
 /** What stays with the library. */
 function interpreted(expression: jsonata.Expression, construct: string, options: ReadOptions): Made {
-  for (const [name, { run, signature }] of Object.entries(functions)) {
-    expression.registerFunction(name, run as (...args: unknown[]) => unknown, signature)
-  }
   // One call of these may take without end, and the library only looks at the clock between calls.
-  for (const name of ['formatNumber', 'formatInteger', 'pad', 'toMillis']) {
+  for (const name of [...Object.keys(functions), 'formatNumber', 'formatInteger', 'pad', 'toMillis']) {
     const native = library[name]?.native
     if (!native) continue
     const bounded = (...args: unknown[]): unknown => {
@@ -123,13 +120,19 @@ function interpreted(expression: jsonata.Expression, construct: string, options:
   return {
     fallback: construct,
     // A bindings object gives every run an environment of its own.
-    run: (input: unknown) => expression.evaluate(input, { ...options.variables }).then(plainJson, fail),
+    run: (input: unknown) =>
+      expression
+        .evaluate(input, { ...options.variables })
+        .then(plainJson)
+        .catch(fail),
     explain: () => `// Interpreted: ${construct} is not compiled.`,
   }
 }
 
 /** Results of the library carry null prototypes and enumerable bookkeeping on arrays: JSON text drops both. */
 function plainJson(result: unknown): unknown {
+  begin(defaultBounds)
+  weigh(result)
   const text = JSON.stringify(result)
   return text === undefined ? undefined : JSON.parse(text)
 }

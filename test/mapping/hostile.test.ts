@@ -25,6 +25,10 @@ const hostile: [what: string, text: string, code: string, input?: unknown][] = [
   ['an object that shares its parts', doubled('{"a": $, "b": $}'), 'D1012'],
   ['text of an object that shares its parts', `$string(${doubled('{"a": $, "b": $}')})`, 'D1012'],
   ['descendants of an object that shares its parts', `$count(${doubled('{"a": $, "b": $}')}.**)`, 'D1012'],
+  ['JSON of an object that shares its parts', `$toJson(${doubled('{"a": $, "b": $}')})`, 'D1012'],
+  ['an object that shares its parts, without nulls', `$withoutNulls(${doubled('{"a": $, "b": $}')})`, 'D1012'],
+  ['a large text in capitals many times', '[1..99999].$uppercase($$.t)', 'D1012'],
+  ['a large list that gets one more item many times', '[1..99999].$append($$.l, 1)', 'D1012'],
   ['a range of a thousand million', '[1..1000000000]', 'D2014'],
   ['a range above the bound', '[1..1000000]', 'D2015'],
   ['nested loops', '$sum([1..99999].($x := $; [1..99999].($x * $)))', 'D1012'],
@@ -48,7 +52,7 @@ function doubled(step: string): string {
 }
 
 test.each(hostile)('%s is bounded', (_, text, code) => {
-  const found = failure(text, { t: `${'a'.repeat(50_000)}!` })
+  const found = failure(text, { t: `${'a'.repeat(50_000)}!`, l: Array.from({ length: 50_000 }, () => 1) })
   expect(found).toMatchObject({ code })
   expect(found.message).not.toBe('')
   expect(found.ms).toBeLessThan(3_000)

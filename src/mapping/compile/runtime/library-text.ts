@@ -10,8 +10,8 @@ export const textFunctions: Readonly<Record<string, Callable>> = {
   substring: native(substring, '<s-nn?:s>'),
   substringBefore: native(substringBefore, '<s-s:s>'),
   substringAfter: native(substringAfter, '<s-s:s>'),
-  lowercase: native((text?: string) => text?.toLowerCase(), '<s-:s>'),
-  uppercase: native((text?: string) => text?.toUpperCase(), '<s-:s>'),
+  lowercase: native((text?: string) => weighed(text)?.toLowerCase(), '<s-:s>'),
+  uppercase: native((text?: string) => weighed(text)?.toUpperCase(), '<s-:s>'),
   length: native(length, '<s-:n>'),
   pad: native(pad, '<s-ns?:s>'),
   join: native(join, '<a<s>s?:s>'),
@@ -29,6 +29,11 @@ function characters(text: string): string | string[] {
   if (!/[\ud800-\udfff]/.test(text)) return text
   spend(text.length >> 4)
   return Array.from(text)
+}
+
+function weighed(text: string | undefined): string | undefined {
+  spend((text?.length ?? 0) >> 8)
+  return text
 }
 
 function substring(text?: string, first?: number, count?: number): string | undefined {

@@ -3,6 +3,7 @@ import { borrowed, guarded } from './library-borrowed.ts'
 import { higherOrderFunctions } from './library-functions.ts'
 import { textFunctions } from './library-text.ts'
 import { valueFunctions } from './library-values.ts'
+import { weigh } from './limits.ts'
 
 /** The functions that mappings may name. */
 export type Library = Readonly<Record<string, Callable>>
@@ -11,7 +12,7 @@ export type Library = Readonly<Record<string, Callable>>
 export function libraryWith(
   functions: Readonly<Record<string, { signature: string; run: (...args: never[]) => unknown }>>,
 ): Library {
-  const own = Object.entries(functions).map(([name, { run, signature }]) => [name, native(run, signature)])
+  const own = Object.entries(functions).map(([name, { run, signature }]) => [name, native(weighed(run), signature)])
   return Object.assign(
     Object.create(null),
     borrowed,
@@ -21,4 +22,12 @@ export function libraryWith(
     higherOrderFunctions,
     Object.fromEntries(own),
   )
+}
+
+/** The kernel's functions work in one go: what they are given is counted before. */
+function weighed(run: (...args: never[]) => unknown): (...args: unknown[]) => unknown {
+  return (...args) => {
+    for (const argument of args) weigh(argument)
+    return run(...(args as never[]))
+  }
 }

@@ -33,6 +33,16 @@ export function spend(steps: number): void {
   if (budget.steps < 0) throw new Fault('D1012')
 }
 
+/** Counts a value for work that visits all of it: a part that stands in many places counts at each of them. */
+export function weigh(value: unknown): void {
+  if (typeof value === 'string') spend(1 + (value.length >> 8))
+  else if (typeof value === 'object' && value !== null) {
+    spend(1)
+    for (const member of Object.values(value))
+      if (typeof member === 'object' || typeof member === 'string') weigh(member)
+  }
+}
+
 /** Refuses a list that would be longer than the bound. Throws D2015. */
 export function boundedSize(size: number): number {
   if (size > budget.sequence) throw new Fault('D2015', undefined, { value: budget.sequence })

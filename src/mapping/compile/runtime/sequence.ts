@@ -123,6 +123,7 @@ export function append(left: unknown, right: unknown): unknown {
   if (left === undefined) return right
   if (right === undefined) return left
   const joined = Array.isArray(left) ? left.slice() : [left]
+  spend(joined.length >> 3)
   return extend(joined, right)
 }
 
