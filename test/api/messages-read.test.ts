@@ -79,7 +79,7 @@ describe('a Messages body read as a neutral request', () => {
       output_config: { task_budget: { total: 1 } },
     })
     const tools = [{ type: 'bash_20250124', name: 'bash' }]
-    expect(read({ tools }).extensions).toEqual({ tools })
+    expect(read({ tools }).extensions).toEqual({ 'tools.bash_20250124': tools[0] })
   })
 
   it('reads the system text as blocks or words', () => {

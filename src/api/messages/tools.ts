@@ -6,7 +6,7 @@ import { defined, filledText, flag, integer, list, listOf, object, optional, ref
 export function readTools(body: JsonObject): { request: Partial<NeutralRequest>; extensions?: JsonObject } {
   const given = optional(body.tools, 'tools', list) ?? []
   const tools: Tool[] = []
-  const others: Json[] = []
+  const others: JsonObject = {}
   let search: WebSearch | undefined
   for (const [index, item] of given.entries()) {
     const path = `tools[${index}]`
@@ -14,7 +14,8 @@ export function readTools(body: JsonObject): { request: Partial<NeutralRequest>;
     const type = optional(tool.type, `${path}.type`, text) ?? 'custom'
     if (type === 'custom') tools.push(readTool(tool, path))
     else if (type.startsWith('web_search')) search = readWebSearch(tool, path)
-    else others.push(tool)
+    // Named for what it is: a provider of another format has tools of its own by other names.
+    else others[`tools.${type}`] = tool
   }
   const choice = readChoice(body.tool_choice)
   const request = defined({
@@ -22,7 +23,7 @@ export function readTools(body: JsonObject): { request: Partial<NeutralRequest>;
     web_search: search,
     ...choice,
   }) as Partial<NeutralRequest>
-  return { request, ...(others.length > 0 && { extensions: { tools: others } }) }
+  return { request, ...(Object.keys(others).length > 0 && { extensions: others }) }
 }
 
 function readTool(tool: JsonObject, path: string): Tool {

@@ -35,9 +35,16 @@ function readTool(tool: JsonObject, kind: Tool['kind'], path: string): Tool {
       description: optional(tool.description, `${path}.description`, text),
       parameters: optional(tool.parameters, `${path}.parameters`, object),
       strict: optional(tool.strict, `${path}.strict`, flag),
-      format: optional(tool.format, `${path}.format`, object),
+      format: readFormat(optional(tool.format, `${path}.format`, object)),
     }),
   }
+}
+
+/** A grammar stands in an object of its own, as in the other API of the same maker. */
+function readFormat(format: JsonObject | undefined): JsonObject | undefined {
+  if (format?.type !== 'grammar') return format
+  const { type, ...grammar } = format
+  return { type, grammar }
 }
 
 function readWebSearch(tool: JsonObject, path: string): WebSearch {
