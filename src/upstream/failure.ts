@@ -16,7 +16,8 @@ export function refusal(
   const message = messageIn(body) ?? (answer.text.slice(0, excerpt) || `HTTP status ${answer.status}`)
   const codes = [...codesIn(body), ...codeInHeaders(answer.headers)]
   const code = classify(provider, answer.status, codes, message)
-  const retryAfterMs = code === 'rate_limited' ? retryAfter(answer.headers, body) : undefined
+  const wait = code === 'rate_limited' ? retryAfter(answer.headers, body) : undefined
+  const retryAfterMs = wait === undefined ? undefined : Math.min(wait, longestWaitMs)
   return failure(provider, code, message, codes[0], retryAfterMs)
 }
 
@@ -95,6 +96,9 @@ function codeInHeaders(headers: Record<string, string | string[] | undefined>): 
   const type = headers['x-amzn-errortype']
   return typeof type === 'string' ? [type.replace(/:.*$/, '')] : []
 }
+
+/** Whoever is told to wait longer might as well not be told. */
+const longestWaitMs = 24 * 60 * 60 * 1_000
 
 /** How long to wait, from the headers or Google's RetryInfo. Milliseconds. */
 function retryAfter(

@@ -40,3 +40,14 @@ test('a wait is read from headers or from the body', () => {
   expect(refused(429, {}, { 'retry-after': '7' }).retryAfterMs).toBe(7_000)
   expect(refused(429, { error: { details: [{ retryDelay: '34.4s' }] } }).retryAfterMs).toBe(34_400)
 })
+
+test.each([
+  [{ 'retry-after': '7' }, 7_000],
+  [{ 'retry-after-ms': '1500' }, 1_500],
+  [{ 'retry-after-ms': 'Infinity' }, 86_400_000],
+  [{ 'retry-after': '1e300' }, 86_400_000],
+  [{ 'retry-after': '-5' }, undefined],
+  [{ 'retry-after': 'soon' }, undefined],
+])('%o says how long to wait, a day at most', (headers, ms) => {
+  expect(refused(429, {}, headers as unknown as Record<string, string>).retryAfterMs).toBe(ms)
+})
