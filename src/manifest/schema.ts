@@ -30,7 +30,7 @@ function validator(kind: FileKind) {
   if (!ajv) {
     // The schemas are our own, and a test holds them against the meta-schema: no need to do so at every start.
     ajv = new Ajv2020({ allErrors: true, verbose: true, allowUnionTypes: true, meta: false, validateSchema: false })
-    ajv.addVocabulary(['patternErrorMessage', 'x-restart'])
+    ajv.addVocabulary(['patternErrorMessage', 'x-restart', 'x-secret'])
     for (const name of ['catalog', 'provider', 'dialect', 'config'] as const) ajv.addSchema(readSchema(name))
   }
   const compiled = ajv.getSchema(`${kind}.schema.json`)
@@ -59,7 +59,7 @@ const sayings: { [keyword: string]: (name: string, error: ErrorObject) => Saying
   required: (name, { params }) => ({ message: `${name} needs \`${params.missingProperty}\`` }),
   type: (name, { params, parentSchema, data }) => {
     const expected = parentSchema?.patternErrorMessage ?? types(params.type)
-    return { message: `${name} must be ${expected}, not ${shown(data)}` }
+    return { message: `${name} must be ${expected}${butIs(data, parentSchema)}` }
   },
   enum: (name, { params, data }) => {
     const allowed = (params.allowedValues as unknown[]).map(String)
@@ -68,7 +68,7 @@ const sayings: { [keyword: string]: (name: string, error: ErrorObject) => Saying
   },
   pattern: (name, { parentSchema, params, data }) => {
     const expected = parentSchema?.patternErrorMessage ?? `a text that matches ${params.pattern}`
-    return { message: `${name} must be ${expected}, not ${shown(data)}` }
+    return { message: `${name} must be ${expected}${butIs(data, parentSchema)}` }
   },
   minimum: (name, { params, data }) => ({ message: `${name} must be at least ${params.limit}, not ${shown(data)}` }),
   maximum: (name, { params, data }) => ({ message: `${name} must be at most ${params.limit}, not ${shown(data)}` }),
@@ -92,6 +92,11 @@ function types(type: string | string[]): string {
     .flat()
     .map((name) => typeNames[name] ?? name)
     .join(' or ')
+}
+
+/** What stands there instead, unless it may be a secret: problems go to logs and to `/ready`. */
+function butIs(data: unknown, schema: ErrorObject['parentSchema']): string {
+  return schema?.['x-secret'] ? '' : `, not ${shown(data)}`
 }
 
 function shown(data: unknown): string {

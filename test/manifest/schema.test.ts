@@ -10,7 +10,7 @@ const kinds = ['catalog', 'provider', 'dialect', 'config'] as const
 
 test('the published schemas are JSON schemas', () => {
   const ajv = new Ajv2020({ allowUnionTypes: true, strict: true })
-  ajv.addVocabulary(['patternErrorMessage', 'x-restart'])
+  ajv.addVocabulary(['patternErrorMessage', 'x-restart', 'x-secret'])
   for (const kind of kinds) ajv.addSchema(readSchema(kind))
   for (const kind of kinds) expect(ajv.getSchema(`${kind}.schema.json`)).toBeTypeOf('function')
 })
@@ -34,6 +34,14 @@ test('every object of a schema refuses unknown members, so that a typo never pas
 
 describe('a manifest with mistakes', () => {
   const problems = (text: string) => told(checkSchema(readSource('acme.yaml', text), 'provider'))
+
+  test('what may be a secret is not repeated: problems go to logs', () => {
+    for (const secret of ['sk-live-123', '123']) {
+      const said = problems(acme.replace(/auth: .*/, `auth: { scheme: bearer, secret: ${secret} }`))
+      expect(said).toEqual([expect.stringMatching(/secrets do not stand in files$/)])
+      expect(said.join()).not.toContain(secret)
+    }
+  })
 
   test.each([
     ['an unknown field', `${acme}endpoint: {}\n`, '6:1 unknown field `endpoint`; did you mean `endpoints`?'],
