@@ -2,9 +2,10 @@ import type { ErrorCode } from '../core/errors.ts'
 import type { JsonObject } from '../core/json.ts'
 import type { HistoryRules } from '../core/repair.ts'
 import type { Api, NeutralRequest, TargetFacts } from '../core/request.ts'
-import { type Mapping, MappingError, readMapping } from '../mapping/mapping.ts'
+import { functionNames, type Mapping, MappingError, readMapping } from '../mapping/mapping.ts'
 import type { StreamFormat } from '../wire/frames.ts'
 import { unknownLoss } from './fields.ts'
+import { didYouMean } from './nearest.ts'
 import type { Path } from './place.ts'
 import type { Problem } from './problem.ts'
 import type { ChatEndpoint, Loss, StreamForm, Trait } from './provider.ts'
@@ -164,7 +165,14 @@ function readChat(desk: Desk, chat: ChatFile): PartialChat {
 }
 
 /** Stands where a manifest says that an event means nothing. */
-const ignored: Mapping = { text: '', reads: new Set(), compiled: true, run: () => undefined, explain: () => '' }
+const ignored: Mapping = {
+  text: '',
+  reads: new Set(),
+  unbound: [],
+  compiled: true,
+  run: () => undefined,
+  explain: () => '',
+}
 
 function streamOf({ path, format, event_field, done }: NonNullable<ChatFile['stream']>): Partial<StreamForm> {
   return {
@@ -189,6 +197,11 @@ function readLosses(desk: Desk, path: Path, losses: NonNullable<ChatFile['losses
 function compile({ source, problems, places }: Desk, path: Path, text: string): Mapping | undefined {
   try {
     const mapping = readMapping(text)
+    for (const { name, position } of mapping.unbound) {
+      const hint = didYouMean(name, functionNames).replace('`', '`$')
+      const message = `there is no variable or function \`$${name}\`${hint}`
+      problems.push({ file: source.file, ...source.inText(path, position), message, severity: 'error' })
+    }
     places.set(mapping, path)
     return mapping
   } catch (error) {

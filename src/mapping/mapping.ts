@@ -7,12 +7,15 @@ import { type Bounds, begin, defaultBounds, weigh } from './compile/runtime/limi
 import { output } from './compile/runtime/output.ts'
 import { boundedPattern } from './compile/runtime/regex.ts'
 import { functions } from './functions.ts'
+import { type Use, unboundUses } from './variables.ts'
 
 /** A JSONata text made ready to run. */
 export type Mapping = {
   readonly text: string
   /** Names of the input's own members that the text reads from the top level: what it can possibly take over. */
   readonly reads: ReadonlySet<string>
+  /** Uses of variables and functions that nothing binds: mistakes, although JSONata only notices a call of them. */
+  readonly unbound: readonly Use[]
   /** Whether the text became JavaScript: then `run` never gives a promise. */
   readonly compiled: boolean
   /** The construct that only the library can run, when not compiled. */
@@ -47,6 +50,9 @@ const guards = { timeout: 1_000, stack: 500, sequence: 100_000, RegexEngine: Bou
 
 const library = libraryWith(functions)
 
+/** All that a mapping may call. */
+export const functionNames: readonly string[] = [...Object.keys(library), 'eval']
+
 /**
  * Reads a JSONata text. Throws MappingError with a position when it is not JSONata. It is compiled when it is first
  * asked for: a process reads many more mappings than it runs.
@@ -61,6 +67,7 @@ export function readMapping(text: string, options: ReadOptions = {}): Mapping {
   return {
     text,
     reads: topLevelNames(expression.ast()),
+    unbound: unboundUses(expression.ast(), new Set([...functionNames, ...Object.keys(options.variables ?? {})])),
     get compiled() {
       return make().fallback === undefined
     },

@@ -152,6 +152,26 @@ describe('secrets and addresses', () => {
   })
 })
 
+describe('a mapping with names that nothing binds', () => {
+  const patched = (reply: string) => problems(`${acme}endpoints:\n  chat:\n    patch:\n      reply: '${reply}'\n`)
+
+  test('is told, with the nearest name, at its place', () => {
+    expect(patched('{ "a": $uppercas(x) }')).toEqual([
+      '9:22 there is no variable or function `$uppercas`; did you mean `$uppercase`?',
+    ])
+    expect(patched('($count := 1; $ ~> |$|{ "a": $cuont }|; $sum($n))')).toEqual([
+      '9:44 there is no variable or function `$cuont`; did you mean `$count`?',
+      '9:60 there is no variable or function `$n`',
+    ])
+  })
+
+  test('is fine when they are bound in any way', () => {
+    const reply =
+      '($f := function($x) { $x + $y }; $y := 1; a@$b#$i.{ "k": $b, "i": $i, "e": $eval("1"), "j": $toJson($$) })'
+    expect(patched(reply)).toEqual([])
+  })
+})
+
 describe('a mapping that is not JSONata', () => {
   test('is told at its line and column inside the block', () => {
     const text = `${acme}endpoints:\n  chat:\n    request: |\n      {\n        "model": model,\n        "x": ] }\n`
