@@ -203,6 +203,7 @@ function failWith(log: Log): ErrorRequestHandler {
     if (error.retryAfterMs !== undefined)
       response.setHeader('retry-after', String(Math.ceil(error.retryAfterMs / 1_000)))
     else if (error.status === 429) response.setHeader('retry-after', '1')
+    response.set(error.headers)
     const face: Face | undefined = response.locals.face
     response
       .status(catalogue[error.code].status)

@@ -25,6 +25,8 @@ export type CallRecord = {
   at: number
   organization: string
   key: string
+  /** The group of the key when the call was made. */
+  group?: string
   api: Api
   operation: 'chat'
   /** The model string the client sent. */

@@ -26,14 +26,16 @@ export const catalogue = {
   provider_timeout: { status: 502, type: 'api_error', retryable: true },
   provider_unreadable: { status: 502, type: 'api_error', retryable: true },
   provider_cut: { status: 502, type: 'api_error', retryable: true },
+  unavailable: { status: 503, type: 'api_error', retryable: false },
   stopping: { status: 503, type: 'api_error', retryable: true },
 } as const satisfies Record<string, { status: number; type: string; retryable: boolean }>
 
 /** The name of an entry of the catalogue. */
 export type ErrorCode = keyof typeof catalogue
 
-/** Facts that go with an error: `param` names the field, `retryAfterMs` becomes `Retry-After`. */
+/** Facts that go with an error: `param` names the field, `retryAfterMs` becomes `Retry-After`, `headers` go with it. */
 export type ErrorFacts = {
+  headers?: Readonly<Record<string, string>>
   param?: string
   provider?: string
   providerCode?: string
@@ -48,6 +50,7 @@ export class RouterError extends Error {
   readonly provider: string | undefined
   readonly providerCode: string | undefined
   readonly retryAfterMs: number | undefined
+  readonly headers: Readonly<Record<string, string>>
 
   constructor(code: ErrorCode, message: string, facts: ErrorFacts = {}) {
     super(message, facts.cause === undefined ? undefined : { cause: facts.cause })
@@ -57,6 +60,7 @@ export class RouterError extends Error {
     this.provider = facts.provider
     this.providerCode = facts.providerCode
     this.retryAfterMs = facts.retryAfterMs
+    this.headers = facts.headers ?? {}
   }
 
   /** The HTTP status of this error. */

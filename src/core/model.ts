@@ -17,6 +17,12 @@ export type ModelEntry = {
   context_window?: number
   max_output_tokens?: number
   pricing?: PricingTier[]
+  /** Whether a tier's prices hold for the whole request (the default) or for its prompt tokens beyond the threshold. */
+  tier_billing?: 'whole' | 'marginal'
+  /** Whether a prompt must exceed the threshold of a tier (the default) or only reach it. */
+  tier_from?: 'above' | 'at'
+  /** By how much each way of serving multiplies what tokens cost: `{flex: 0.5, priority: 2, us: 1.1}`. */
+  multipliers?: { [mode: string]: number }
   /** Prices of other units in USD, by name: `web_search_per_call`, `input_audio_token`, `reasoning_token` … */
   other_prices?: { [name: string]: number }
   description?: string

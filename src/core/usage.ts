@@ -19,8 +19,11 @@ export const usageClasses = [
 /** The name of one class: tokens, except searches, images, seconds and characters. */
 export type UsageClass = (typeof usageClasses)[number]
 
-/** Counts by class; a class that is missing was not counted. `reported_cost` is the provider's own figure in USD. */
-export type Usage = { [name in UsageClass]?: number } & { reported_cost?: number }
+/**
+ * Counts by class; a class that is missing was not counted. `reported_cost` is the provider's own figure in USD, `modes`
+ * are the ways of serving that it says it billed: a service tier, a speed, a region (`priority`, `fast`, `us`).
+ */
+export type Usage = { [name in UsageClass]?: number } & { reported_cost?: number; modes?: string[] }
 
 /** Counts as a provider tells them: `cache_write` is a sum of writes whose lifetimes are not told. */
 export type ToldUsage = Usage & { cache_write?: number }

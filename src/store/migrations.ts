@@ -138,4 +138,113 @@ export const migrations: readonly Migration[] = [
       END;
     `,
   },
+  {
+    name: 'limits, groups, aliases, policies, audit, usage',
+    sql: `
+      -- A limit that is NULL does not hold. Model lists and rules are JSON; NULL models are all models.
+      ALTER TABLE organizations ADD COLUMN enforces_balance INTEGER NOT NULL DEFAULT 0 CHECK (enforces_balance IN (0, 1));
+      UPDATE organizations SET enforces_balance = 1 WHERE id IN (SELECT organization FROM credits);
+      ALTER TABLE organizations ADD COLUMN requests_per_minute INTEGER CHECK (requests_per_minute > 0);
+      ALTER TABLE organizations ADD COLUMN tokens_per_minute INTEGER CHECK (tokens_per_minute > 0);
+      ALTER TABLE organizations ADD COLUMN concurrent_calls INTEGER CHECK (concurrent_calls > 0);
+      ALTER TABLE organizations ADD COLUMN approved_models TEXT CHECK (json_type(approved_models) = 'array');
+      ALTER TABLE organizations ADD COLUMN data_rules TEXT NOT NULL DEFAULT '{}' CHECK (json_type(data_rules) = 'object');
+
+      ALTER TABLE api_keys ADD COLUMN group_id TEXT;
+      ALTER TABLE api_keys ADD COLUMN requests_per_minute INTEGER CHECK (requests_per_minute > 0);
+      ALTER TABLE api_keys ADD COLUMN tokens_per_minute INTEGER CHECK (tokens_per_minute > 0);
+      ALTER TABLE api_keys ADD COLUMN concurrent_calls INTEGER CHECK (concurrent_calls > 0);
+      ALTER TABLE api_keys ADD COLUMN access_list TEXT CHECK (json_type(access_list) = 'array');
+      ALTER TABLE api_keys ADD COLUMN deleted_at INTEGER;
+      CREATE INDEX api_keys_listed ON api_keys (organization, id) WHERE deleted_at IS NULL;
+      CREATE INDEX api_keys_by_group ON api_keys (group_id) WHERE group_id IS NOT NULL;
+
+      CREATE TABLE groups (
+        id TEXT PRIMARY KEY,
+        organization TEXT NOT NULL REFERENCES organizations (id),
+        name TEXT NOT NULL,
+        monthly_limit_nano INTEGER CHECK (monthly_limit_nano > 0),
+        created_at INTEGER NOT NULL,
+        UNIQUE (organization, name)
+      ) STRICT;
+
+      CREATE TABLE group_spend (
+        group_id TEXT NOT NULL,
+        month TEXT NOT NULL,
+        nano INTEGER NOT NULL,
+        PRIMARY KEY (group_id, month)
+      ) STRICT, WITHOUT ROWID;
+
+      CREATE TABLE aliases (
+        organization TEXT NOT NULL REFERENCES organizations (id),
+        name TEXT NOT NULL,
+        target TEXT NOT NULL,
+        created_at INTEGER NOT NULL,
+        PRIMARY KEY (organization, name)
+      ) STRICT, WITHOUT ROWID;
+
+      CREATE TABLE policies (
+        organization TEXT NOT NULL REFERENCES organizations (id),
+        id TEXT NOT NULL,
+        description TEXT NOT NULL,
+        targets TEXT NOT NULL CHECK (json_type(targets) = 'array'),
+        created_at INTEGER NOT NULL,
+        PRIMARY KEY (organization, id)
+      ) STRICT, WITHOUT ROWID;
+
+      -- Every change and who made it; before and after are JSON, never with a secret.
+      CREATE TABLE audit (
+        id TEXT PRIMARY KEY,
+        at INTEGER NOT NULL,
+        organization TEXT NOT NULL,
+        actor TEXT NOT NULL,
+        action TEXT NOT NULL,
+        subject TEXT NOT NULL,
+        before TEXT,
+        after TEXT
+      ) STRICT;
+      CREATE INDEX audit_by_organization ON audit (organization, id);
+
+      ALTER TABLE ledger ADD COLUMN group_id TEXT;
+      ALTER TABLE ledger ADD COLUMN modes TEXT;
+
+      -- Sums by hour (Unix hours): of organizations, and of keys. What they lack is summed over the ledger itself.
+      CREATE TABLE organization_usage (
+        organization TEXT NOT NULL,
+        hour INTEGER NOT NULL,
+        operation TEXT NOT NULL,
+        provider TEXT NOT NULL,
+        model TEXT NOT NULL,
+        requests INTEGER NOT NULL,
+        nano INTEGER NOT NULL,
+        input_tokens INTEGER NOT NULL,
+        output_tokens INTEGER NOT NULL,
+        PRIMARY KEY (organization, hour, operation, provider, model)
+      ) STRICT, WITHOUT ROWID;
+
+      CREATE TABLE key_usage (
+        organization TEXT NOT NULL,
+        key TEXT NOT NULL,
+        hour INTEGER NOT NULL,
+        operation TEXT NOT NULL,
+        provider TEXT NOT NULL,
+        model TEXT NOT NULL,
+        requests INTEGER NOT NULL,
+        nano INTEGER NOT NULL,
+        input_tokens INTEGER NOT NULL,
+        output_tokens INTEGER NOT NULL,
+        PRIMARY KEY (organization, key, hour, operation, provider, model)
+      ) STRICT, WITHOUT ROWID;
+
+      INSERT INTO key_usage
+        SELECT organization, key, at / 3600000, operation, provider, model, count(*), sum(cost_nano),
+          sum(coalesce(input, 0) + coalesce(cache_read, 0) + coalesce(cache_write_5m, 0) + coalesce(cache_write_1h, 0)
+            + coalesce(input_audio, 0) + coalesce(input_image, 0)),
+          sum(coalesce(output, 0) + coalesce(reasoning, 0) + coalesce(output_audio, 0) + coalesce(output_image, 0))
+        FROM ledger GROUP BY 1, 2, 3, 4, 5, 6;
+      INSERT INTO organization_usage
+        SELECT organization, hour, operation, provider, model, sum(requests), sum(nano), sum(input_tokens), sum(output_tokens)
+        FROM key_usage GROUP BY 1, 2, 3, 4, 5;
+    `,
+  },
 ]
