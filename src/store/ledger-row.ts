@@ -35,6 +35,8 @@ export const ledgerColumns: readonly [name: string, of: (record: CallRecord) => 
   ['dropped', ({ dropped }) => JSON.stringify(dropped)],
   ['user', ({ user }) => user?.slice(0, longestName) ?? null],
   ['metadata', ({ metadata }) => (metadata === undefined ? null : JSON.stringify(metadata))],
+  ['group_id', ({ group }) => group ?? null],
+  ['modes', ({ usage }) => (usage.modes === undefined ? null : JSON.stringify(usage.modes))],
 ]
 
 /** The record that a row was made from. */
@@ -52,6 +54,7 @@ export function callRecord(row: LedgerRow): CallRecord {
     at: number('at'),
     organization: text('organization'),
     key: text('key'),
+    ...(has('group_id') && { group: text('group_id') }),
     api: text('api') as CallRecord['api'],
     operation: text('operation') as CallRecord['operation'],
     requested: text('requested'),
@@ -84,6 +87,7 @@ function usageOf(row: LedgerRow): Usage {
   const usage: Usage = {}
   for (const name of usageClasses) if (row[name] !== null) usage[name] = Number(row[name])
   if (row.reported_nano !== null) usage.reported_cost = Number(row.reported_nano) / 1e9
+  if (row.modes !== null) usage.modes = JSON.parse(row.modes as string)
   return usage
 }
 
