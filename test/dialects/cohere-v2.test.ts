@@ -193,6 +193,7 @@ async function bothWays(answer: Body): Promise<Replayed[]> {
 /** The same facts out of a folded reply. */
 function factsOf(reply: Reply): Facts {
   const { parts } = reply
+  const { modes, ...counts } = reply.usage
   const content = (reply.logprobs as { content?: { token: string; logprob: number }[] } | undefined)?.content ?? []
   return {
     text: parts.flatMap((part) => (part.type === 'text' ? part.text : [])).join(''),
@@ -203,7 +204,7 @@ function factsOf(reply: Reply): Facts {
     citations: citedTexts(reply).map(({ citation }) => citation),
     finish: reply.finish,
     raw: reply.finish_raw ?? '',
-    usage: Object.fromEntries(Object.entries(reply.usage).filter(([, count]) => count !== 0)),
+    usage: Object.fromEntries(Object.entries(counts).filter(([, count]) => count !== 0)),
     logprobs: content.map(({ token, logprob }) => [token, logprob]),
     id: reply.id,
   }

@@ -131,7 +131,14 @@ async function bothWays(answer: Body): Promise<Replayed[]> {
 }
 
 /** The same facts out of a folded reply. */
-function factsOf({ parts, finish, finish_raw: raw = '', usage, model = '', created }: Reply): Facts {
+function factsOf({
+  parts,
+  finish,
+  finish_raw: raw = '',
+  usage: { modes, ...usage },
+  model = '',
+  created,
+}: Reply): Facts {
   return {
     text: parts.flatMap((part) => (part.type === 'text' ? part.text : [])).join(''),
     reasoning: parts.flatMap((part) => (part.type === 'reasoning' ? (part.text ?? '') : [])).join(''),

@@ -1,3 +1,4 @@
+import type { Usage } from '../../src/core/usage.ts'
 import type { Body } from './replay-answers.ts'
 
 /** What a reply says to a client of Chat Completions, in one form for all providers. */
@@ -128,9 +129,9 @@ export function countsIn(usage: Body): Counts {
   })
 }
 
-/** Neutral classes with the writes summed up, without those that are zero. */
-export function countsOf(usage: { [name: string]: number }): Counts {
-  const { cache_write_5m = 0, cache_write_1h = 0, reported_cost, ...others } = usage
+/** Neutral classes with the writes summed up, without those that are zero, nor how the call was served. */
+export function countsOf({ modes, ...usage }: { [name: string]: number } | Usage): Counts {
+  const { cache_write_5m = 0, cache_write_1h = 0, reported_cost, ...others } = usage as Counts
   return nonZero({ ...others, cache_write: cache_write_5m + cache_write_1h })
 }
 
