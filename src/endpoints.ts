@@ -8,7 +8,7 @@ import { responses } from './api/responses/face.ts'
 import { RouterError } from './core/errors.ts'
 import type { JsonObject } from './core/json.ts'
 import { countTokens } from './count.ts'
-import type { CallRoute, JsonRoute } from './server.ts'
+import type { CallRoute, JsonRequest, JsonRoute } from './server.ts'
 
 /** The client APIs and where they listen. */
 export const callRoutes: readonly CallRoute[] = [
@@ -57,7 +57,7 @@ export function modelRoutes({ models, managedPolicies, access }: ModelSource): J
 }
 
 /** Clients of the Messages API say its version with every request. */
-function speaksMessages({ headers }: Parameters<JsonRoute['answer']>[0]): boolean {
+function speaksMessages({ headers }: Pick<JsonRequest, 'headers'>): boolean {
   return headers['anthropic-version'] !== undefined
 }
 

@@ -2,21 +2,19 @@ import { secretOf } from './access/credentials.ts'
 import { type Access, requirePermission } from './access/keys.ts'
 import { inputList } from './api/responses/input-list.ts'
 import { RouterError } from './core/errors.ts'
-import type { JsonRoute } from './server.ts'
+import type { JsonRequest, JsonRoute } from './server.ts'
 import type { Level } from './store/keys.ts'
 import type { Store } from './store/open.ts'
 import type { StoredResponse } from './store/responses.ts'
 
-type Asked = Parameters<JsonRoute['answer']>[0]
-
 /** What may be done with a response that is kept. Those of other organizations are not there: 404. */
 export function keptResponseRoutes({ responses }: Pick<Store, 'responses'>, access: Access): JsonRoute[] {
-  const organizationOf = ({ headers }: Asked, level: Level): string => {
+  const organizationOf = ({ headers }: JsonRequest, level: Level): string => {
     const key = access.identify(secretOf(headers))
     requirePermission(key, 'completions', level)
     return key.organization
   }
-  const found = (request: Asked, level: Level): StoredResponse => {
+  const found = (request: JsonRequest, level: Level): StoredResponse => {
     const id = idOf(request)
     return responses.find(organizationOf(request, level), id) ?? missing(id)
   }
@@ -60,7 +58,7 @@ const noStream = 'stream replays a response made in the background; this one is 
 const notInBackground =
   'This response has ended and cannot be cancelled. Only one made with background: true can, and none is made so here; to stop one under way close its connection.'
 
-function idOf({ params }: Asked): string {
+function idOf({ params }: JsonRequest): string {
   return String(params.id)
 }
 
@@ -69,7 +67,7 @@ function missing(id: string): never {
 }
 
 /** The parameters that are given once; of a repeated one the last holds. */
-function plainQuery(query: Asked['query']): { [name: string]: string } {
+function plainQuery(query: JsonRequest['query']): { [name: string]: string } {
   const texts = Object.entries(query).map(([name, value]) => [name, Array.isArray(value) ? value.at(-1) : value])
   return Object.fromEntries(texts.filter(([, value]) => typeof value === 'string'))
 }

@@ -1,17 +1,14 @@
-import { createServer, type Server } from 'node:http'
-import { type AddressInfo, Server as NetServer } from 'node:net'
-import { type Access, ensureFirstKey, openAccess } from './access/keys.ts'
-import type { NamedModel } from './api/models/list.ts'
-import { callRoutes, healthRoutes, type ModelSource, modelRoutes, type Readiness } from './endpoints.ts'
+import { ensureFirstKey, openAccess } from './access/keys.ts'
+import { type Endpoint, openAddresses } from './addresses.ts'
 import type { Rooms } from './gateway.ts'
-import { keptResponseRoutes } from './kept-responses.ts'
 import { formatProblem, type Problem } from './manifest/problem.ts'
 import { type Ledger as OpenLedger, openLedger } from './money/ledger.ts'
 import type { Log } from './observe/log.ts'
 import { startPurge } from './purge.ts'
 import { type Watch, type WatchListeners, watchSnapshot } from './reload.ts'
+import { jsonRoutes } from './routes.ts'
 import { openSeals } from './routing/seals.ts'
-import { createApp, type JsonRoute } from './server.ts'
+import type { ServerRooms } from './server.ts'
 import type { Ledger } from './settlement.ts'
 import { startSimulator } from './simulator/server.ts'
 import { buildSnapshot, type Snapshot } from './snapshot.ts'
@@ -33,7 +30,11 @@ export type RouterOptions = {
 /** A running router. `firstKey` is there when this start made it. */
 export type Router = {
   url: string
+  /** Where the management API listens: `url`, unless it has a port of its own. */
+  manageUrl: string
   firstKey?: string
+  /** All that it answers to. */
+  endpoints: readonly Endpoint[]
   snapshot(): Snapshot
   /** Refuses new calls, waits for running ones as long as this, then ends them; settles all. Milliseconds. */
   stop(deadlineMs: number): Promise<void>
@@ -78,49 +79,36 @@ async function start(
   const deadline = new AbortController()
   const running = new Set<Promise<void>>()
   let stopping = false
-  const app = createApp(
-    {
-      rooms,
-      bodyLimitBytes: () => watch.current().config.server.bodyLimitBytes,
-      log,
-      stopping: () => stopping,
-      deadline: deadline.signal,
-      running,
-      patienceMs,
-      keepAliveMs,
-    },
-    callRoutes,
-    jsonRoutes({ watch, store, access, stopping: () => stopping }),
-  )
-  const { host, port: configuredPort } = snapshot.config.server
-  const server = await listen(createServer(app), host, port ?? configuredPort)
-  const url = urlOf(server, host)
-  log.info({ url, generation: snapshot.generation }, 'serving')
+  const serverRooms: ServerRooms = {
+    rooms,
+    bodyLimitBytes: () => watch.current().config.server.bodyLimitBytes,
+    log,
+    stopping: () => stopping,
+    deadline: deadline.signal,
+    running,
+    patienceMs,
+    keepAliveMs,
+  }
+  const routes = jsonRoutes({ watch, store, access, stopping: () => stopping })
+  const { server, manage } = snapshot.config
+  const where = { host: server.host, port: port ?? server.port, managePort: manage.port }
+  const { closeDoors, ...addresses } = await openAddresses(serverRooms, routes, where, started)
+  const { url, manageUrl } = addresses
+  log.info({ url, manageUrl, generation: snapshot.generation }, 'serving')
 
   return {
-    url,
+    ...addresses,
     ...(first.created && { firstKey: first.secret }),
     snapshot: watch.current,
     async stop(deadlineMs) {
       stopping = true
-      stopListening(server)
+      closeDoors()
       const late = setTimeout(() => deadline.abort(), deadlineMs)
       while (running.size > 0) await Promise.allSettled(running)
       clearTimeout(late)
-      server.close().closeAllConnections()
       await started.disposeAsync()
     },
   }
-}
-
-type RouteRooms = { watch: Watch; store: Store; access: Access; stopping(): boolean }
-
-function jsonRoutes({ watch, store, access, stopping }: RouteRooms): JsonRoute[] {
-  return [
-    ...healthRoutes(() => readiness(watch, stopping())),
-    ...modelRoutes({ ...modelSource(watch), access }),
-    ...keptResponseRoutes(store, access),
-  ]
 }
 
 /** The rooms of the snapshot of the moment, and those that live as long as the process. */
@@ -164,38 +152,6 @@ function reloadLog(log: Log): WatchListeners {
   }
 }
 
-function readiness(watch: Watch, stopping: boolean): Readiness {
-  return {
-    ready: !stopping,
-    generation: watch.current().generation,
-    reasons: stopping ? ['The router is stopping.'] : [],
-    problems: watch.problems().map(formatProblem),
-  }
-}
-
-function modelSource(watch: Watch): Pick<ModelSource, 'models' | 'managedPolicies'> {
-  return {
-    models() {
-      const snapshot = watch.current()
-      const known = listed.get(snapshot) ?? callableModels(snapshot)
-      listed.set(snapshot, known)
-      return known
-    },
-    managedPolicies: () => noModels,
-  }
-}
-
-const listed = new WeakMap<Snapshot, readonly NamedModel[]>()
-const noModels: readonly NamedModel[] = []
-
-/** Models of providers that are configured: what is listed can be called. */
-function callableModels({ providers, catalog }: Snapshot): NamedModel[] {
-  return catalog
-    .list()
-    .filter(({ provider }) => providers.get(provider)?.missing.length === 0)
-    .map(({ provider, model, entry }) => ({ id: `${provider}/${model}`, entry }))
-}
-
 function openLoggingLedger(store: Store, log: Log): OpenLedger {
   return openLedger(store.ledger.openWriter(), {
     onError: (err, { backlog, lost }) => log.error({ err, backlog, lost }, 'calls could not be written to the ledger'),
@@ -213,27 +169,4 @@ function logged(ledger: Ledger, log: Log): Ledger {
       return ledger.settle(record, response)
     },
   }
-}
-
-async function listen(server: Server, host: string, port: number): Promise<Server> {
-  await new Promise<void>((resolve, reject) => {
-    server.once('error', reject)
-    server.listen(port, host, resolve)
-  })
-  // Longer than the minute after which load balancers reuse a connection, so that none is closed under a request.
-  server.keepAliveTimeout = 65_000
-  // Uploads may take long; how long an answer may take is for the limits of the provider to say.
-  server.requestTimeout = 0
-  return server
-}
-
-/** An HTTP server that is closed would cut off answers that are ended and still on their way: this closes only its door. */
-function stopListening(server: Server): void {
-  NetServer.prototype.close.call(server)
-}
-
-function urlOf(server: Server, host: string): string {
-  const { port } = server.address() as AddressInfo
-  const name = host === '0.0.0.0' || host === '::' ? '127.0.0.1' : host
-  return `http://${name.includes(':') ? `[${name}]` : name}:${port}`
 }

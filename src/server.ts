@@ -1,4 +1,5 @@
 import { randomUUIDv7 } from 'node:crypto'
+import type { IncomingHttpHeaders } from 'node:http'
 import express, { type ErrorRequestHandler, type Request, type RequestHandler, type Response } from 'express'
 import { secretOf } from './access/credentials.ts'
 import type { Face } from './api/face.ts'
@@ -29,17 +30,26 @@ export type ServerRooms = {
   keepAliveMs: number
 }
 
-/** A route that answers with a JSON text, computed from the request's headers, path and query. The method is `get` unless said. */
-export type JsonRoute = {
-  path: string
-  method?: 'get' | 'post' | 'delete'
-  /** Whose shape errors have for this request; without it that of the path. */
-  faceOf?: (request: Request) => Face | undefined
-  answer(request: Request): Answered
+/** A request to a route that answers with JSON. `params` come from its path. */
+export type JsonRequest = {
+  headers: IncomingHttpHeaders
+  params: { readonly [name: string]: string | readonly string[] | undefined }
+  query: { readonly [name: string]: string | string[] | undefined }
+  /** The body as JSON, undefined when there is none. Throws RouterError 400, 413, 415. */
+  readBody(): Promise<unknown>
 }
 
-/** The status is 200 unless said. */
-export type Answered = { status?: number; text: string }
+/** A route that answers with a JSON text. The method is `get` unless said. */
+export type JsonRoute = {
+  path: string
+  method?: 'get' | 'post' | 'put' | 'patch' | 'delete'
+  /** Whose shape errors have for this request; without it that of the path. */
+  faceOf?: (request: Pick<JsonRequest, 'headers'>) => Face | undefined
+  answer(request: JsonRequest): Answered | Promise<Answered>
+}
+
+/** The status is 200 unless said; without a text there is no body, as 204 wants it. */
+export type Answered = { status?: number; text?: string }
 
 /** A client API and the path where it listens. */
 export type CallRoute = {
@@ -69,27 +79,16 @@ export function createApp(
         response.setHeader('connection', 'close')
         throw new RouterError('stopping', 'The router is stopping; send the call again elsewhere.')
       }
-      const running = serveCall(request, response, { face, ...(answer && { answer }) }, server)
-      server.running.add(running)
-      try {
-        await running
-      } finally {
-        server.running.delete(running)
-      }
+      await tracked(server, serveCall(request, response, { face, ...(answer && { answer }) }, server))
     })
     app.all(path, refuseMethod('POST'))
   }
-  for (const { path, method = 'get', faceOf, answer } of reads) {
-    // Express would answer HEAD as it answers GET.
-    if (method === 'get') app.head(path, refuseMethod('GET'))
-    app[method](path, (request, response) => {
-      response.locals.face = faceOf?.(request) ?? response.locals.face
-      const { status = 200, text } = answer(request)
-      response.status(status).type('json').end(text)
-    })
-  }
   for (const [path, routes] of Map.groupBy(reads, ({ path }) => path)) {
-    app.all(path, refuseMethod(routes.map(({ method = 'get' }) => method.toUpperCase()).join(', ')))
+    const refuse = refuseMethod(routes.map(({ method = 'get' }) => method.toUpperCase()).join(', '))
+    // Express would answer HEAD as it answers GET.
+    app.head(path, refuse)
+    for (const route of routes) app[route.method ?? 'get'](path, answerJson(route, server))
+    app.all(path, refuse)
   }
   app.use((request) => {
     throw new RouterError('not_found', `There is no ${request.method} ${request.path} here.`)
@@ -106,22 +105,41 @@ const nameRequest: RequestHandler = (request, response, next) => {
   next()
 }
 
+/** A stop waits for this. */
+async function tracked(server: ServerRooms, running: Promise<void>): Promise<void> {
+  server.running.add(running)
+  try {
+    await running
+  } finally {
+    server.running.delete(running)
+  }
+}
+
+function answerJson({ faceOf, answer }: JsonRoute, server: ServerRooms): RequestHandler {
+  return (request, response) => {
+    response.locals.face = faceOf?.(request) ?? response.locals.face
+    const send = ({ status = 200, text }: Answered) => {
+      response.status(status)
+      if (text === undefined) response.end()
+      else response.type('json').end(text)
+    }
+    const { headers, params, query } = request
+    const readBody = () => {
+      const limits = { limitBytes: server.bodyLimitBytes(), signal: endOf(response, server), idleMs: server.patienceMs }
+      return readJson(request, response, limits)
+    }
+    const answered = answer({ headers, params, query: query as JsonRequest['query'], readBody })
+    return answered instanceof Promise ? tracked(server, answered.then(send)) : send(answered)
+  }
+}
+
 async function serveCall(
   request: Request,
   response: Response,
   { face, answer }: Omit<CallRoute, 'path'>,
   server: ServerRooms,
 ): Promise<void> {
-  const gone = new AbortController()
-  const { signal } = gone
-  const leave = () => gone.abort(new RouterError('client_gone', 'The client left.'))
-  const stop = () => gone.abort(new RouterError('stopping', 'The router is stopping.'))
-  response.once('close', () => {
-    server.deadline.removeEventListener('abort', stop)
-    if (!response.writableFinished) leave()
-  })
-  server.deadline.addEventListener('abort', stop, { once: true })
-  if (server.deadline.aborted) stop()
+  const signal = endOf(response, server)
   const idleMs = server.patienceMs
   const call: Call = {
     id: response.locals.id,
@@ -137,6 +155,20 @@ async function serveCall(
     : await handle(call, server.rooms())
   const keepAlive = { ms: server.keepAliveMs, text: face.keepAlive ?? comment }
   await deliver(response, outgoing, { signal, idleMs, keepAlive })
+}
+
+/** Aborted, with the reason, when nobody waits for this response any longer or the process must end. */
+function endOf(response: Response, { deadline }: ServerRooms): AbortSignal {
+  const over = new AbortController()
+  const leave = () => over.abort(new RouterError('client_gone', 'The client left.'))
+  const stop = () => over.abort(new RouterError('stopping', 'The router is stopping.'))
+  response.once('close', () => {
+    deadline.removeEventListener('abort', stop)
+    if (!response.writableFinished) leave()
+  })
+  deadline.addEventListener('abort', stop, { once: true })
+  if (deadline.aborted) stop()
+  return over.signal
 }
 
 /** What a face passes on to providers of its format, as far as the client sent it. */

@@ -1,0 +1,16 @@
+import { secretOf } from '../access/credentials.ts'
+import type { Access } from '../access/keys.ts'
+import type { JsonRoute } from '../server.ts'
+
+/** `GET /v1/auth/check`: 200 with the id and the permissions of the key for every active key, whatever it may do. */
+export function authCheckRoutes(access: Access): JsonRoute[] {
+  return [
+    {
+      path: '/v1/auth/check',
+      answer({ headers }) {
+        const { id, permissions } = access.identify(secretOf(headers))
+        return { text: JSON.stringify({ key_id: id, permissions }) }
+      },
+    },
+  ]
+}
