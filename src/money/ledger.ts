@@ -1,31 +1,47 @@
 import type { CallRecord } from '../core/call.ts'
 import { RouterError } from '../core/errors.ts'
+import { StoreError } from '../store/failure.ts'
 import type { LedgerWriter } from '../store/ledger-thread.ts'
 import type { StoredResponse } from '../store/responses.ts'
 
 /** Where settled calls are written, each exactly once. */
 export type Ledger = {
   /**
-   * Resolves when the row is on disk. Rejects with RouterError `internal` when it could not be written now; it is still
-   * kept and tried again. A record whose id is in the ledger already changes nothing. The record must not change afterwards.
-   * `response` goes to disk in the same commit; it is tried once, as nobody was told of it when that failed.
+   * Resolves when the row is on disk, `response` in the same commit. While the database fails it resolves as well: the
+   * provider has answered and is paid, so the client gets what it pays for; the row is kept and tried again. Rejects with
+   * RouterError `internal` when the row can never be written. A record whose id is in the ledger already changes nothing.
+   * The record must not change afterwards.
    */
   settle(record: CallRecord, response?: StoredResponse): Promise<void>
+  /**
+   * What keeps rows from being written, in words fit for callers; undefined as soon as all are. Whoever asks before each
+   * new call keeps the rows that wait in memory to those of the calls that were running.
+   */
+  trouble(): string | undefined
   /** How many settled calls are not on disk yet. */
   backlog(): number
   /** Writes what is left and ends the writer. Rejects when rows had to be given up; `onError` was told which. */
   close(): Promise<void>
 }
 
-/** Told of every failure; `lost` are the records that will not be tried again, `backlog` those that will. */
+/** Told of a failure; `lost` are the records that will not be tried again, `backlog` those that will. */
 export type LedgerErrorListener = (error: Error, facts: { backlog: number; lost: readonly CallRecord[] }) => void
 
-/** Times in milliseconds. `patienceMs` is how long a settle waits for the disk, and how long close waits for the rest. */
-export type LedgerOptions = { onError: LedgerErrorListener; patienceMs?: number }
+/**
+ * `onError` is told when trouble begins, when it becomes another, once a minute while it lasts, and of every record that
+ * is lost; `onRecovery` when all is written again. `patienceMs` is how long a settle waits for the disk, `closingMs` how
+ * long close waits for the rest.
+ */
+export type LedgerOptions = {
+  onError: LedgerErrorListener
+  onRecovery?: () => void
+  patienceMs?: number
+  closingMs?: number
+}
 
 /** Opens the ledger on a writer, which it then owns: `openLedger(store.ledger.openWriter(), { onError })`. */
-export function openLedger(writer: LedgerWriter, { onError, patienceMs = 10_000 }: LedgerOptions): Ledger {
-  return new QueuedLedger(writer, onError, patienceMs)
+export function openLedger(writer: LedgerWriter, options: LedgerOptions): Ledger {
+  return new QueuedLedger(writer, options)
 }
 
 /** A transaction of this many rows takes some 20 ms: a bound on what one commit holds up. */
@@ -33,13 +49,21 @@ const largestBatch = 1_000
 /** After a failure the next try comes after the first of these, then twice as late each time, up to the last. */
 const [firstRetryMs, lastRetryMs] = [50, 1_000]
 
+/** A short lock of another process delays calls; what lasts longer must not hold up more and more of them. */
+const defaultPatienceMs = 2_000
+const defaultClosingMs = 10_000
+/** How often trouble that lasts is told. */
+const reminderMs = 60_000
+
 type Row = { record: CallRecord; response: StoredResponse | undefined; resolve(): void; reject(error: Error): void }
 
 /** Rows gather while the writer waits for the disk and go to it as one batch: the slower the disk, the larger the commits. */
 class QueuedLedger implements Ledger {
   readonly #writer: LedgerWriter
-  readonly #onError: LedgerErrorListener
+  readonly #options: LedgerOptions
   readonly #patienceMs: number
+  readonly #closingMs: number
+  #trouble: { text: string; toldAt: number } | undefined
   #queued: Row[] = []
   #writing: Row[] = []
   #wakeUp: NodeJS.Immediate | NodeJS.Timeout | undefined
@@ -47,10 +71,11 @@ class QueuedLedger implements Ledger {
   #closed: Promise<void> | undefined
   #drained = () => {}
 
-  constructor(writer: LedgerWriter, onError: LedgerErrorListener, patienceMs: number) {
+  constructor(writer: LedgerWriter, options: LedgerOptions) {
     this.#writer = writer
-    this.#onError = onError
-    this.#patienceMs = patienceMs
+    this.#options = options
+    this.#patienceMs = options.patienceMs ?? defaultPatienceMs
+    this.#closingMs = options.closingMs ?? defaultClosingMs
   }
 
   settle(record: CallRecord, response?: StoredResponse): Promise<void> {
@@ -66,6 +91,10 @@ class QueuedLedger implements Ledger {
     return this.#queued.length + this.#writing.length
   }
 
+  trouble(): string | undefined {
+    return this.#trouble?.text
+  }
+
   close(): Promise<void> {
     this.#closed ??= this.#close()
     return this.#closed
@@ -76,7 +105,7 @@ class QueuedLedger implements Ledger {
     this.#writing = this.#queued
     this.#queued = this.#writing.splice(largestBatch)
     const impatience = setInterval(() => {
-      this.#refuseWaiting(new Error(`the disk did not answer within ${this.#patienceMs} ms`))
+      this.#letGo(new StoreError(`the disk did not answer within ${this.#patienceMs} ms`, undefined, noAnswer))
     }, this.#patienceMs)
     this.#writer
       .write(
@@ -98,11 +127,18 @@ class QueuedLedger implements Ledger {
       const row = rows[index] as Row
       const error = new Error(`a call cannot be written to the ledger: ${reason}`)
       row.reject(unwritten(error))
-      this.#onError(error, { backlog: this.backlog(), lost: [row.record] })
+      this.#options.onError(error, { backlog: this.backlog(), lost: [row.record] })
     }
     for (const row of rows) row.resolve()
     if (this.#queued.length > 0) this.#send()
-    else this.#drained()
+    else this.#emptied()
+  }
+
+  #emptied(): void {
+    this.#drained()
+    if (!this.#trouble) return
+    this.#trouble = undefined
+    this.#options.onRecovery?.()
   }
 
   #failed(error: Error): void {
@@ -110,16 +146,19 @@ class QueuedLedger implements Ledger {
     this.#writing = []
     this.#wakeUp = setTimeout(() => this.#send(), this.#retryMs)
     this.#retryMs = Math.min(this.#retryMs * 2, lastRetryMs)
-    this.#refuseWaiting(error)
+    this.#letGo(error)
   }
 
   /** Nobody waits any longer; the rows stay. Those not tried yet would have failed in the same way. */
-  #refuseWaiting(error: Error): void {
-    for (const row of [...this.#writing, ...this.#queued]) {
-      row.reject(unwritten(error))
-      row.response = undefined
-    }
-    this.#onError(error, { backlog: this.backlog(), lost: [] })
+  #letGo(error: Error): void {
+    for (const row of [...this.#writing, ...this.#queued]) row.resolve()
+    const reason = (error instanceof StoreError && error.reason) || 'the database cannot be used'
+    const text = `The router cannot write its ledger: ${reason}.`
+    const now = performance.now()
+    const known = this.#trouble
+    const isTold = known?.text === text && now - known.toldAt < reminderMs
+    this.#trouble = { text, toldAt: isTold ? known.toldAt : now }
+    if (!isTold) this.#options.onError(error, { backlog: this.backlog(), lost: [] })
   }
 
   async #close(): Promise<void> {
@@ -127,18 +166,20 @@ class QueuedLedger implements Ledger {
       this.#drained = resolve
       if (this.backlog() === 0) resolve()
     })
-    const inTime = await settledWithin(this.#patienceMs, drained)
+    const inTime = await settledWithin(this.#closingMs, drained)
     clearTimeout(this.#wakeUp as NodeJS.Timeout)
     const lost = [...this.#writing, ...this.#queued].map(({ record }) => record)
-    await settledWithin(this.#patienceMs, this.#writer.close())
+    await settledWithin(this.#closingMs, this.#writer.close())
     if (inTime) return
     const error = new Error(
       `${lost.length} settled calls could not be written to the ledger before the process stopped`,
     )
-    this.#onError(error, { backlog: 0, lost })
+    this.#options.onError(error, { backlog: 0, lost })
     throw error
   }
 }
+
+const noAnswer = 'the disk does not answer'
 
 /** For the caller: without the path of the database, which stays in the cause. */
 function unwritten(cause: Error): RouterError {

@@ -1,20 +1,38 @@
 import Database from 'better-sqlite3'
+import { RouterError } from '../core/errors.ts'
 
-/** Something is wrong with the database, said so that an operator can act on it. `cause` is the engine's own error. */
+/**
+ * Something is wrong with the database, said so that an operator can act on it. `cause` is the engine's own error.
+ * `reason` is there when the database itself fails, rather than what was asked of it: a few words without its path.
+ */
 export class StoreError extends Error {
-  constructor(message: string, cause?: unknown) {
+  readonly reason: string | undefined
+
+  constructor(message: string, cause?: unknown, reason?: string) {
     super(message, cause === undefined ? undefined : { cause })
     this.name = 'StoreError'
+    this.reason = reason
   }
 }
 
 /** Any thrown value as a StoreError that names the database file and what to do. */
 export function storeError(thrown: unknown, path: string): StoreError {
   if (thrown instanceof StoreError) return thrown
-  const code = codeOf(thrown)
-  const known = remedies.find(([prefix]) => code.startsWith(prefix))
+  const fault = faultOf(thrown)
   const said = thrown instanceof Error ? thrown.message : String(thrown)
-  return new StoreError(`${path}: ${known ? known[1] : 'the database cannot be used'} (${said})`, thrown)
+  const what = fault ? `${fault.reason}; ${fault.remedy}` : 'the database cannot be used'
+  return new StoreError(`${path}: ${what} (${said})`, thrown, fault?.reason)
+}
+
+/**
+ * A failure of the database itself as the caller learns it: `unavailable`, in words without a path. Undefined for
+ * everything else, also for a change that the database refuses and for mistakes in the program.
+ */
+export function unavailable(thrown: unknown): RouterError | undefined {
+  const reason = thrown instanceof StoreError ? thrown.reason : faultOf(thrown)?.reason
+  if (reason === undefined) return undefined
+  const message = `The router cannot use its database now: ${reason}. Try again later.`
+  return new RouterError('unavailable', message, { cause: thrown, retryAfterMs: 1_000 })
 }
 
 /** Whether the database engine threw this, rather than a mistake in the program. */
@@ -33,15 +51,40 @@ export function isDuplicate(thrown: unknown): boolean {
   return codeOf(thrown) === 'SQLITE_CONSTRAINT_UNIQUE'
 }
 
-const remedies: readonly [prefix: string, text: string][] = [
-  ['SQLITE_NOTADB', 'this file is not an SQLite database; name another file in store.url'],
-  ['SQLITE_CORRUPT', 'the database file is damaged; restore it from a backup'],
-  ['SQLITE_CANTOPEN', 'the database file cannot be opened; check that its folder exists and may be written'],
-  ['SQLITE_READONLY', 'the database file or its folder is read-only; make it writable for the user of the router'],
-  ['SQLITE_BUSY', 'the database is locked by another process; end that process'],
-  ['SQLITE_FULL', 'the disk is full; free some space'],
-  ['SQLITE_IOERR', 'the disk failed while the database was used; check the disk and its free space'],
+/** What may be wrong with a database that was asked nothing wrong: for everybody, and for who can do something. */
+type Fault = { prefix: string; reason: string; remedy: string }
+
+const faults: readonly Fault[] = [
+  {
+    prefix: 'SQLITE_NOTADB',
+    reason: 'this file is not an SQLite database',
+    remedy: 'name another file in store.url',
+  },
+  { prefix: 'SQLITE_CORRUPT', reason: 'the database file is damaged', remedy: 'restore it from a backup' },
+  {
+    prefix: 'SQLITE_CANTOPEN',
+    reason: 'the database file cannot be opened',
+    remedy: 'check that its folder exists and may be written',
+  },
+  {
+    prefix: 'SQLITE_READONLY',
+    reason: 'the database file or its folder is read-only',
+    remedy: 'make it writable for the user of the router',
+  },
+  { prefix: 'SQLITE_BUSY', reason: 'the database is locked by another process', remedy: 'end that process' },
+  { prefix: 'SQLITE_PROTOCOL', reason: 'the database is locked by another process', remedy: 'end that process' },
+  { prefix: 'SQLITE_FULL', reason: 'the disk is full', remedy: 'free some space' },
+  {
+    prefix: 'SQLITE_IOERR',
+    reason: 'the disk failed while the database was used',
+    remedy: 'check the disk and its free space',
+  },
 ]
+
+function faultOf(thrown: unknown): Fault | undefined {
+  const code = codeOf(thrown)
+  return faults.find(({ prefix }) => code.startsWith(prefix))
+}
 
 function codeOf(thrown: unknown): string {
   return thrown instanceof Database.SqliteError ? thrown.code : ''

@@ -29,7 +29,7 @@ export function ledgerThread(path: string, script = new URL('./ledger-worker.ts'
     let reason = 'it ended'
     started.on('message', (answer: WorkerAnswer) => {
       if ('refused' in answer) waiting?.resolve(answer.refused)
-      else waiting?.reject(new StoreError(answer.failure))
+      else waiting?.reject(new StoreError(answer.failure, undefined, answer.reason))
       waiting = undefined
     })
     started.on('error', (error: unknown) => {

@@ -5,8 +5,8 @@ import { storeError } from './failure.ts'
 import { ledgerWriter, type Refused } from './ledger-writer.ts'
 import type { StoredResponse } from './responses.ts'
 
-/** What the thread answers to each batch. */
-export type WorkerAnswer = { refused: Refused[] } | { failure: string }
+/** What the thread answers to each batch; `failure` and `reason` are the message and the reason of a StoreError. */
+export type WorkerAnswer = { refused: Refused[] } | { failure: string; reason: string | undefined }
 
 /** What the thread takes: records as one JSON text, and responses to keep. */
 export type WorkerBatch = { records: string; responses: readonly StoredResponse[] }
@@ -30,7 +30,8 @@ function written({ records: text, responses }: WorkerBatch): WorkerAnswer {
   } catch (thrown) {
     // A new connection for the next try: this one may be what is broken.
     close()
-    return { failure: storeError(thrown, path).message }
+    const { message: failure, reason } = storeError(thrown, path)
+    return { failure, reason }
   }
 }
 
