@@ -89,7 +89,7 @@ async function start(
     patienceMs,
     keepAliveMs,
   }
-  const routes = jsonRoutes({ watch, store, access, stopping: () => stopping })
+  const routes = jsonRoutes({ watch, store, access, stopping: () => stopping, trouble: () => ledger.trouble() })
   const { server, manage } = snapshot.config
   const where = { host: server.host, port: port ?? server.port, managePort: manage.port }
   const { closeDoors, ...addresses } = await openAddresses(serverRooms, routes, where, started)
@@ -155,6 +155,7 @@ function reloadLog(log: Log): WatchListeners {
 function openLoggingLedger(store: Store, log: Log): OpenLedger {
   return openLedger(store.ledger.openWriter(), {
     onError: (err, { backlog, lost }) => log.error({ err, backlog, lost }, 'calls could not be written to the ledger'),
+    onRecovery: () => log.info('all calls are written to the ledger again'),
   })
 }
 

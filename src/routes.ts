@@ -10,13 +10,21 @@ import type { Watch } from './reload.ts'
 import type { Snapshot } from './snapshot.ts'
 import type { Store } from './store/open.ts'
 
-/** What the routes besides the calls are made of. */
-export type RouteRooms = { watch: Watch; store: Store; access: Access; stopping(): boolean }
+/** What the routes besides the calls are made of; `trouble` says what keeps the ledger from being written. */
+export type RouteRooms = {
+  watch: Watch
+  store: Store
+  access: Access
+  stopping(): boolean
+  trouble(): string | undefined
+}
 
 /** The routes of the service besides the calls. */
-export function jsonRoutes({ watch, store, access, stopping }: RouteRooms): Routes {
+export function jsonRoutes({ watch, store, access, stopping, trouble }: RouteRooms): Routes {
   return {
-    health: healthRoutes(() => readiness(watch, stopping())),
+    health: healthRoutes(() =>
+      readiness(watch, [...(stopping() ? ['The router is stopping.'] : []), ...[trouble() ?? []].flat()]),
+    ),
     open: [
       ...modelRoutes({ ...modelSource(watch), access }),
       ...keptResponseRoutes(store, access),
@@ -26,11 +34,11 @@ export function jsonRoutes({ watch, store, access, stopping }: RouteRooms): Rout
   }
 }
 
-function readiness(watch: Watch, stopping: boolean): Readiness {
+function readiness(watch: Watch, reasons: string[]): Readiness {
   return {
-    ready: !stopping,
+    ready: reasons.length === 0,
     generation: watch.current().generation,
-    reasons: stopping ? ['The router is stopping.'] : [],
+    reasons,
     problems: watch.problems().map(formatProblem),
   }
 }
