@@ -6,8 +6,8 @@ import type { Usage, UsageClass } from './usage.ts'
 /** What a call cost, in integer nano-USD; `parts` adds up to `nanoUsd` before the one rounding. */
 export type Cost = {
   nanoUsd: number
-  /** Nano-USD by usage class, fractions kept. */
-  parts: { [name in UsageClass]?: number }
+  /** Nano-USD by usage class, and for the request as such; fractions kept. */
+  parts: { [name in UsageClass | 'request']?: number }
   /** Which prices were used: a digest of the tier. */
   priceVersion: string
   /** No price is known for this model. */

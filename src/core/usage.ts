@@ -14,9 +14,15 @@ export const usageClasses = [
   'images',
   'seconds',
   'characters',
+  'cache_read_audio',
+  'citations',
+  'file_searches',
 ] as const
 
-/** The name of one class: tokens, except searches, images, seconds and characters. */
+/**
+ * The name of one class: tokens, except searches, file searches, images, seconds and characters. `citations` are tokens
+ * of sources that stand neither in the prompt nor in the answer.
+ */
 export type UsageClass = (typeof usageClasses)[number]
 
 /**
@@ -29,8 +35,8 @@ export type Usage = { [name in UsageClass]?: number } & { reported_cost?: number
 export type ToldUsage = Usage & { cache_write?: number }
 
 /**
- * Later counts replace earlier ones class by class; of a sum of cache writes, what is not known to live 1 h lives 5 min.
- * What cannot be a count is left out, so that the meter estimates it.
+ * Later counts replace earlier ones class by class, ways of serving add up; of a sum of cache writes, what is not known
+ * to live 1 h lives 5 min. What cannot be a count is left out, so that the meter estimates it.
  */
 export function mergeUsage(earlier: Usage, later: ToldUsage): Usage {
   const merged: Usage = { ...earlier }
@@ -38,8 +44,10 @@ export function mergeUsage(earlier: Usage, later: ToldUsage): Usage {
     const count = later[name]
     if (isCount(count)) merged[name] = Math.max(0, count)
   }
-  const { cache_write } = later
+  const { cache_write, modes } = later
   if (isCount(cache_write)) merged.cache_write_5m = Math.max(0, cache_write - (merged.cache_write_1h ?? 0))
+  const told = Array.isArray(modes) ? modes.filter(isMode) : []
+  if (told.length > 0) merged.modes = [...new Set([...(earlier.modes ?? []), ...told])].slice(0, mostModes)
   return merged
 }
 
@@ -50,9 +58,22 @@ function isCount(count: unknown): count is number {
   return typeof count === 'number' && Math.abs(count) < impossibleCount
 }
 
+/** A call is served in one tier, at one speed, in one region; the rest is room. Their names are words. */
+const mostModes = 8
+const longestMode = 64
+
+function isMode(mode: unknown): mode is string {
+  return typeof mode === 'string' && mode.length > 0 && mode.length <= longestMode
+}
+
 /** Tokens of the prompt, cached or not. */
 export function promptTokens(usage: Usage): number {
-  return sum(usage, ['input', 'cache_read', 'cache_write_5m', 'cache_write_1h', 'input_audio', 'input_image'])
+  return sum(usage, promptClasses)
+}
+
+/** Tokens of the prompt that were read from a cache. */
+export function cachedTokens(usage: Usage): number {
+  return sum(usage, ['cache_read', 'cache_read_audio'])
 }
 
 /** Tokens of the answer, visible or not. */
@@ -60,6 +81,17 @@ export function completionTokens(usage: Usage): number {
   return sum(usage, ['output', 'reasoning', 'output_audio', 'output_image'])
 }
 
-function sum(usage: Usage, names: UsageClass[]): number {
+/** The classes of the tokens of a prompt, in the order in which it is laid out: a cache holds its beginning. */
+export const promptClasses = [
+  'cache_read',
+  'cache_read_audio',
+  'cache_write_1h',
+  'cache_write_5m',
+  'input',
+  'input_audio',
+  'input_image',
+] as const satisfies readonly UsageClass[]
+
+function sum(usage: Usage, names: readonly UsageClass[]): number {
   return names.reduce((total, name) => total + (usage[name] ?? 0), 0)
 }

@@ -1,92 +1,105 @@
-import { createHash } from 'node:crypto'
 import type { Cost } from '../core/call.ts'
 import type { ModelEntry } from '../core/model.ts'
-import { ascending, type BilledTier, billedTier, type Tier } from '../core/tier.ts'
-import { promptTokens, type Usage, type UsageClass, usageClasses } from '../core/usage.ts'
+import { promptClasses, promptTokens, type Usage, usageClasses } from '../core/usage.ts'
+import {
+  type Priced,
+  pricedModes,
+  type Rates,
+  reachedTier,
+  type Tariff,
+  tariffOf,
+  tokenClasses,
+  versionOf,
+} from './rates.ts'
 
 /**
- * What a usage costs by a model's prices: the whole request at the tier its prompt exceeds, each part exact, the sum
- * rounded once (half up) to nano-USD. A model without prices costs 0 and is marked unpriced.
+ * What a usage costs by a model's prices: tokens at the tier that its prompt reaches, multiplied by how the call was
+ * served; each part exact, the sum rounded once (half up) to nano-USD. A model without prices costs 0 and is marked
+ * unpriced.
  */
 export function priceOf(usage: Usage, entry: ModelEntry | undefined): Cost {
-  const rates = entry && tierFor(promptTokens(usage), entry)
-  if (!rates) return { nanoUsd: 0, parts: {}, priceVersion: '', unpriced: true }
-  const parts: Cost['parts'] = {}
-  let total = 0n
-  for (const name of usageClasses) {
-    const count = usage[name]
-    if (count === undefined || !(count > 0)) continue
-    const part = microCount(count) * rates.pico[name]
-    if (part === 0n) continue
-    parts[name] = Number(part) / Number(microPicoPerNano)
-    total += part
-  }
-  const nanoUsd = Number((total + microPicoPerNano / 2n) / microPicoPerNano)
-  return { nanoUsd, parts, priceVersion: rates.version }
+  const tariff = entry && tariffOf(entry)
+  if (!tariff) return { nanoUsd: 0, parts: {}, priceVersion: '', unpriced: true }
+  const reached = reachedTier(tariff, promptTokens(usage))
+  const modes = pricedModes(tariff, usage.modes)
+  const { total, scale, parts } = sumOf(usage, { tariff, reached, modes })
+  return { nanoUsd: Number(rounded(total, scale)), parts, priceVersion: versionOf(tariff, reached, modes) }
 }
 
-/** Prices of one tier in integer pico-USD, and their digest. */
-type Rates = { above: number; pico: Record<UsageClass, bigint>; version: string }
+/** What a usage costs as if its prompt reached a certain tier, in nano-USD. */
+export function costAt(usage: Usage, tariff: Tariff, reached: number): bigint {
+  const { total, scale } = sumOf(usage, { tariff, reached, modes: pricedModes(tariff, usage.modes) })
+  return rounded(total, scale)
+}
 
 /** A cost is summed in millionths of a pico-USD, since counts (seconds) may have fractions down to a millionth. */
 const microPicoPerNano = 1_000_000_000n
+const millionths = 1_000_000n
 
-/** Catalog entries do not change, a reload makes new ones: each is converted once. */
-const converted = new WeakMap<ModelEntry, Rates[]>()
+type Bill = { tariff: Tariff; reached: number; modes: readonly string[] }
 
-function tierFor(prompt: number, entry: ModelEntry): Rates | undefined {
-  let rates = converted.get(entry)
-  if (!rates) {
-    rates = ratesOf(entry)
-    converted.set(entry, rates)
+/** The sum and its parts; `scale` is how many units of the sum are a nano-USD. */
+function sumOf(usage: Usage, bill: Bill): { total: bigint; scale: bigint; parts: Cost['parts'] } {
+  const { tariff, reached, modes } = bill
+  const { pico, byMode } = tariff.tiers[reached] as Rates
+  let multiplier = 1n
+  let unit = 1n
+  for (const mode of modes) {
+    const by = tariff.multipliers.get(mode)
+    if (by === undefined) continue
+    multiplier *= by
+    unit *= millionths
   }
-  return rates.findLast(({ above }) => above < prompt) ?? rates[0]
-}
-
-function ratesOf({ pricing, other_prices = {} }: ModelEntry): Rates[] {
-  const tiers = ascending(pricing)
-  if (tiers.length === 0 && unitPrices.some((name) => other_prices[name] !== undefined)) tiers.push(notByToken)
-  return tiers.map((tier) => {
-    const usd = classPrices(billedTier(tier), other_prices)
-    const pico = Object.fromEntries(usageClasses.map((name) => [name, picoUsd(usd[name])])) as Rates['pico']
-    const above = tier.prompt_tokens_threshold
-    return { above, pico, version: digest([above, ...Object.values(pico)].join()) }
-  })
-}
-
-/** A model with one of these is priced even when its tokens are not. */
-const unitPrices = ['per_image', 'per_second', 'per_character'] as const
-const notByToken: Tier = { prompt_tokens_threshold: 0 }
-
-/** USD per unit of each class; audio, image and reasoning tokens without a price of their own cost what text costs. */
-function classPrices(tier: BilledTier, other: { [name: string]: number }): Record<UsageClass, number> {
-  return {
-    input: tier.input_price,
-    cache_read: tier.cached_price,
-    cache_write_5m: tier.caching_5m_price,
-    cache_write_1h: tier.caching_1h_price,
-    output: tier.output_price,
-    reasoning: other.reasoning_token ?? tier.output_price,
-    input_audio: other.input_audio_token ?? tier.input_price,
-    output_audio: other.output_audio_token ?? tier.output_price,
-    input_image: other.input_image_token ?? tier.input_price,
-    output_image: other.output_image_token ?? tier.output_price,
-    searches: other.web_search_per_call ?? 0,
-    images: other.per_image ?? 0,
-    seconds: other.per_second ?? 0,
-    characters: other.per_character ?? 0,
+  const scale = microPicoPerNano * unit
+  const parts: Cost['parts'] = {}
+  let total = 0n
+  const add = (name: Priced, microPico: bigint) => {
+    if (microPico === 0n) return
+    const part = microPico * (tokenClasses.has(name) ? multiplier : unit)
+    parts[name] = Number(part) / Number(scale)
+    total += part
   }
+  const slices = tariff.marginal && reached > 0 ? slicedPrompt(usage, bill) : undefined
+  const priceFor = (name: Priced) => modes.reduce((price, mode) => byMode.get(mode)?.[name] ?? price, pico[name])
+  for (const name of usageClasses) {
+    const count = usage[name]
+    if (count === undefined || !(count > 0)) continue
+    add(name, slices?.[name] ?? microCount(count) * (modes.length > 0 ? priceFor(name) : pico[name]))
+  }
+  add('request', millionths * priceFor('request'))
+  return { total, scale, parts }
 }
 
-/** Published prices have at most twelve decimals; what a float adds beyond them is rounded away. */
-function picoUsd(usd: number): bigint {
-  return BigInt(Math.round(usd * 1e12))
+/** What each class of a prompt costs when every slice of it costs what its own tier says. */
+function slicedPrompt(usage: Usage, { tariff, reached }: Bill): { [name in Priced]?: bigint } {
+  const cost: { [name in Priced]?: bigint } = {}
+  let begin = 0n
+  for (const name of promptClasses) {
+    const end = begin + microCount(Math.max(usage[name] ?? 0, 0))
+    for (let place = 0; place <= reached; place++) {
+      const { threshold, pico } = tariff.tiers[place] as Rates
+      const next = place < reached ? tariff.tiers[place + 1] : undefined
+      const from = larger(begin, microCount(threshold))
+      const to = next ? smaller(end, microCount(next.threshold)) : end
+      if (to > from) cost[name] = (cost[name] ?? 0n) + (to - from) * pico[name]
+    }
+    begin = end
+  }
+  return cost
+}
+
+function rounded(total: bigint, scale: bigint): bigint {
+  return (total + scale / 2n) / scale
+}
+
+function larger(one: bigint, other: bigint): bigint {
+  return one > other ? one : other
+}
+
+function smaller(one: bigint, other: bigint): bigint {
+  return one < other ? one : other
 }
 
 function microCount(count: number): bigint {
-  return Number.isInteger(count) ? BigInt(count) * 1_000_000n : BigInt(Math.round(count * 1e6))
-}
-
-function digest(text: string): string {
-  return createHash('sha256').update(text).digest('hex').slice(0, 12)
+  return Number.isInteger(count) ? BigInt(count) * millionths : BigInt(Math.round(count * 1e6))
 }

@@ -1,0 +1,165 @@
+import { createHash } from 'node:crypto'
+import type { ModelEntry } from '../core/model.ts'
+import { ascending, type BilledTier, billedTier, type Tier } from '../core/tier.ts'
+import { promptClasses, type UsageClass, usageClasses } from '../core/usage.ts'
+
+/** What can cost something: a counted class, or the request as such. */
+export type Priced = UsageClass | 'request'
+
+/** What everything costs at one tier, in integer pico-USD. */
+export type Rates = {
+  /** The tier is reached by a prompt of more tokens than this; of at least this many where the entry says so. */
+  threshold: number
+  pico: { readonly [name in Priced]: bigint }
+  /** Prices of what depends on how the call was served, by way of serving: `search_low`. */
+  byMode: ReadonlyMap<string, { readonly [name in Priced]?: bigint }>
+}
+
+/** The prices of a model in the form in which they are multiplied. */
+export type Tariff = {
+  /** Ascending; the first one holds for every prompt. */
+  tiers: readonly Rates[]
+  /** Each slice of the prompt costs what its own tier says, instead of all what the reached one says. */
+  marginal: boolean
+  /** A prompt reaches a tier at its threshold, not only above it. */
+  inclusive: boolean
+  /** Millionths by way of serving. */
+  multipliers: ReadonlyMap<string, bigint>
+  /** Digests of what priced a call, by tier and ways of serving. */
+  versions: Map<string, string>
+}
+
+/** The prices of an entry; undefined when it has none. Entries do not change, a reload makes new ones: each is read once. */
+export function tariffOf(entry: ModelEntry): Tariff | undefined {
+  let tariff = read.get(entry)
+  if (tariff === undefined) {
+    tariff = readTariff(entry)
+    read.set(entry, tariff)
+  }
+  return tariff ?? undefined
+}
+
+/** The tier that a prompt of this many tokens reaches, by its place. */
+export function reachedTier({ tiers, inclusive }: Tariff, prompt: number): number {
+  const place = tiers.findLastIndex(({ threshold }) => (inclusive ? threshold <= prompt : threshold < prompt))
+  return Math.max(place, 0)
+}
+
+/** A digest of all that priced a call which reached this tier, served in these ways. */
+export function versionOf(tariff: Tariff, reached: number, modes: readonly string[]): string {
+  const key = modes.length === 0 ? String(reached) : `${reached} ${modes.join(' ')}`
+  let version = tariff.versions.get(key)
+  if (version === undefined) {
+    const { tiers, marginal, inclusive, multipliers } = tariff
+    const used = marginal ? tiers.slice(0, reached + 1) : tiers.slice(reached, reached + 1)
+    const facts = [
+      marginal,
+      inclusive,
+      used.map(({ threshold, pico, byMode }) => [
+        threshold,
+        ...Object.values(pico).map(String),
+        ...modes.flatMap((mode) =>
+          Object.entries(byMode.get(mode) ?? {}).map(([name, price]) => `${mode} ${name} ${price}`),
+        ),
+      ]),
+      modes.map((mode) => `${mode} ${multipliers.get(mode)}`),
+    ]
+    version = createHash('sha256').update(JSON.stringify(facts)).digest('hex').slice(0, 12)
+    tariff.versions.set(key, version)
+  }
+  return version
+}
+
+/** The ways of serving that change what something costs, each once, in one order. */
+export function pricedModes({ multipliers, tiers }: Tariff, modes: readonly string[] | undefined): readonly string[] {
+  if (!modes || modes.length === 0) return none
+  const priced = modes.filter((mode) => multipliers.has(mode) || tiers[0]?.byMode.has(mode))
+  return priced.length > 1 ? [...new Set(priced)].sort() : priced
+}
+
+/** Classes that count tokens: what is multiplied by the way of serving. */
+export const tokenClasses: ReadonlySet<Priced> = new Set<Priced>([
+  ...promptClasses,
+  'output',
+  'reasoning',
+  'output_audio',
+  'output_image',
+  'citations',
+])
+
+const none: readonly string[] = []
+const read = new WeakMap<ModelEntry, Tariff | null>()
+
+function readTariff({ pricing, other_prices = {}, multipliers = {}, ...entry }: ModelEntry): Tariff | null {
+  const tiers = ascending(pricing)
+  if (tiers.length === 0 && unitPrices.some((name) => other_prices[name] !== undefined)) tiers.push(notByToken)
+  if (tiers.length === 0) return null
+  const byMode = pricesByMode(other_prices)
+  return {
+    tiers: tiers.map((tier) => ({
+      threshold: tier.prompt_tokens_threshold,
+      pico: inPico(classPrices(billedTier(tier), other_prices)),
+      byMode,
+    })),
+    marginal: entry.tier_billing === 'marginal',
+    inclusive: entry.tier_from === 'at',
+    multipliers: new Map(Object.entries(multipliers).map(([mode, by]) => [mode, BigInt(Math.round(by * 1e6))])),
+    versions: new Map(),
+  }
+}
+
+/** A model with one of these is priced even when its tokens are not. */
+const unitPrices = ['per_image', 'per_second', 'per_character', 'per_request'] as const
+const notByToken: Tier = { prompt_tokens_threshold: 0 }
+
+/** USD per unit of each class; audio, image and reasoning tokens without a price of their own cost what text costs. */
+function classPrices(tier: BilledTier, other: { [name: string]: number }): { [name in Priced]: number } {
+  return {
+    input: tier.input_price,
+    cache_read: tier.cached_price,
+    cache_write_5m: tier.caching_5m_price,
+    cache_write_1h: tier.caching_1h_price,
+    output: tier.output_price,
+    reasoning: other.reasoning_token ?? tier.output_price,
+    input_audio: other.input_audio_token ?? tier.input_price,
+    output_audio: other.output_audio_token ?? tier.output_price,
+    input_image: other.input_image_token ?? tier.input_price,
+    output_image: other.output_image_token ?? tier.output_price,
+    cache_read_audio: other.cached_audio_token ?? tier.cached_price,
+    citations: other.citation_token ?? 0,
+    searches: other.web_search_per_call ?? 0,
+    file_searches: other.file_search_per_call ?? 0,
+    images: other.per_image ?? 0,
+    seconds: other.per_second ?? 0,
+    characters: other.per_character ?? 0,
+    request: other.per_request ?? 0,
+  }
+}
+
+/** How much of the web a call saw decides what its search costs at some providers. */
+const searchSizes = ['low', 'medium', 'high'] as const
+
+function pricesByMode(other: { [name: string]: number }): Rates['byMode'] {
+  const found = searchSizes.flatMap((size) => {
+    const searches = other[`web_search_per_call_${size}`]
+    const request = other[`per_request_${size}`]
+    if (searches === undefined && request === undefined) return []
+    const prices = {
+      ...(searches !== undefined && { searches: picoUsd(searches) }),
+      ...(request !== undefined && { request: picoUsd(request) }),
+    }
+    return [[`search_${size}`, prices] as const]
+  })
+  return new Map(found)
+}
+
+function inPico(usd: { [name in Priced]: number }): { [name in Priced]: bigint } {
+  return Object.fromEntries(pricedNames.map((name) => [name, picoUsd(usd[name])])) as { [name in Priced]: bigint }
+}
+
+const pricedNames: readonly Priced[] = [...usageClasses, 'request']
+
+/** Published prices have at most twelve decimals; what a float adds beyond them is rounded away. */
+function picoUsd(usd: number): bigint {
+  return BigInt(Math.round(usd * 1e12))
+}

@@ -1,0 +1,118 @@
+import type { ModelEntry } from '../core/model.ts'
+import type { NeutralRequest } from '../core/request.ts'
+import type { Usage, UsageClass } from '../core/usage.ts'
+import { costAt } from './price.ts'
+import { type PromptSize, sizeUp } from './prompt.ts'
+import { reachedTier, type Tariff, tariffOf } from './rates.ts'
+
+/** What a call may cost at most, as far as that can be known before it. */
+export type Worst = {
+  /** Of the dearest target; 0 where no target has a price. */
+  nanoUsd: bigint
+  promptTokens: number
+  outputTokens: number
+  /** The request bounds its output itself. */
+  stated: boolean
+}
+
+/**
+ * What a request may cost at its dearest target: the estimated prompt, all of it in the dearest class that can apply,
+ * and as much output as the request allows, or `unstatedOutput` tokens where it says nothing.
+ */
+export function worstOf(
+  request: NeutralRequest,
+  targets: readonly PricedTarget[],
+  { unstatedOutput }: { unstatedOutput: number },
+): Worst {
+  const prompt = sizeUp(request)
+  const stated = request.max_output_tokens !== undefined
+  let nanoUsd = 0n
+  let outputTokens = 0
+  for (const target of targets) {
+    const output = outputBound(request, target, unstatedOutput)
+    outputTokens = Math.max(outputTokens, output)
+    const tariff = target.entry && tariffOf(target.entry)
+    if (!tariff) continue
+    const cost = worstCost({ request, prompt, output, entry: target.entry as ModelEntry, tariff })
+    if (cost > nanoUsd) nanoUsd = cost
+  }
+  return { nanoUsd, promptTokens: prompt.tokens, outputTokens, stated }
+}
+
+/** A target as far as its price goes. */
+export type PricedTarget = { entry?: ModelEntry; provider?: { sameAs?: string } }
+
+/** The least output that a request to the Responses API may ask for. Tokens. */
+const leastOfResponses = 16
+/** The least that providers let a model think when it thinks by budget; it is asked for beside a smaller limit. Tokens. */
+const leastThinking = 1_024
+
+function outputBound(request: NeutralRequest, { entry, provider }: PricedTarget, unstated: number): number {
+  const { max_output_tokens: stated, reasoning, n = 1 } = request
+  let bound = stated ?? unstated
+  if (provider?.sameAs === 'responses') bound = Math.max(bound, leastOfResponses)
+  const thinks = reasoning && reasoning.effort !== 'none' && reasoning.budget !== 0
+  if (stated !== undefined && thinks) {
+    const thinking = Math.max(reasoning.budget ?? 0, leastThinking)
+    if (bound <= thinking) bound += thinking
+  }
+  return Math.min(bound, entry?.max_output_tokens ?? Infinity) * Math.max(n, 1)
+}
+
+type Question = { request: NeutralRequest; prompt: PromptSize; output: number; entry: ModelEntry; tariff: Tariff }
+
+/** A prompt that counts less than estimated may stay in a lower tier: the dearest of all that it can reach. */
+function worstCost(question: Question): bigint {
+  const { prompt, tariff } = question
+  let most = 0n
+  for (let place = reachedTier(tariff, prompt.tokens); place >= 0; place--) {
+    const cost = costAt(worstUsage(question, place), tariff, place)
+    if (cost > most) most = cost
+  }
+  return most
+}
+
+function worstUsage({ request, prompt, output, entry, tariff }: Question, place: number): Usage {
+  const pico = tariff.tiers[place]?.pico as Tariff['tiers'][number]['pico']
+  const dearest = (names: UsageClass[]) => names.reduce((one, other) => (pico[other] > pico[one] ? other : one))
+  const { web_search: search } = request
+  const modes = worstModes(request, tariff)
+  return {
+    [dearest(inputClasses(request, prompt, entry))]: prompt.tokens,
+    [dearest(outputClasses(request, entry))]: output,
+    ...(search && { searches: Math.max(search.max_uses ?? 1, 1) }),
+    ...(modes.length > 0 && { modes }),
+  }
+}
+
+function inputClasses({ modalities }: NeutralRequest, { audio, images, caches }: PromptSize, entry: ModelEntry) {
+  const names: UsageClass[] = ['input', 'cache_read']
+  if (audio || modalities?.includes('audio')) names.push('input_audio', 'cache_read_audio')
+  if (images) names.push('input_image')
+  if (caches || writesUnasked(entry)) names.push('cache_write_5m')
+  if (caches === '1h') names.push('cache_write_1h')
+  return names
+}
+
+/** Where writes have one price whatever their lifetime, the provider writes unasked. */
+function writesUnasked({ pricing = [] }: ModelEntry): boolean {
+  return pricing.some(({ caching_price, caching_5m_price }) => isPrice(caching_price) && !isPrice(caching_5m_price))
+}
+
+function isPrice(price: number | null | undefined): boolean {
+  return price !== null && price !== undefined
+}
+
+function outputClasses({ modalities, audio }: NeutralRequest, entry: ModelEntry): UsageClass[] {
+  const names: UsageClass[] = ['output', 'reasoning']
+  if (audio || modalities?.includes('audio')) names.push('output_audio')
+  if (modalities?.includes('image') || (!modalities && entry.supports_image_generation)) names.push('output_image')
+  return names
+}
+
+/** What was asked for at a higher price; at a lower one it may be served all the same without it. */
+function worstModes({ service_tier: tier, extensions, web_search: search }: NeutralRequest, { multipliers }: Tariff) {
+  const asked = [tier, extensions?.speed, extensions?.inference_geo].filter((mode) => typeof mode === 'string')
+  const dearer = [...new Set(asked)].filter((mode) => (multipliers.get(mode) ?? 0n) > 1_000_000n)
+  return search?.context_size ? [...dearer, `search_${search.context_size}`] : dearer
+}
