@@ -167,6 +167,7 @@ export const migrations: readonly Migration[] = [
         created_at INTEGER NOT NULL,
         UNIQUE (organization, name)
       ) STRICT;
+      CREATE INDEX groups_by_organization ON groups (organization, id);
 
       CREATE TABLE group_spend (
         group_id TEXT NOT NULL,
@@ -203,10 +204,14 @@ export const migrations: readonly Migration[] = [
         before TEXT,
         after TEXT
       ) STRICT;
-      CREATE INDEX audit_by_organization ON audit (organization, id);
+      -- With the rowid at its end: the order in which changes were made.
+      CREATE INDEX audit_by_organization ON audit (organization);
 
       ALTER TABLE ledger ADD COLUMN group_id TEXT;
       ALTER TABLE ledger ADD COLUMN modes TEXT;
+      ALTER TABLE ledger ADD COLUMN cache_read_audio INTEGER;
+      ALTER TABLE ledger ADD COLUMN citations INTEGER;
+      ALTER TABLE ledger ADD COLUMN file_searches INTEGER;
 
       -- Sums by hour (Unix hours): of organizations, and of keys. What they lack is summed over the ledger itself.
       CREATE TABLE organization_usage (
