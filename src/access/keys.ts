@@ -1,4 +1,5 @@
 import { hash, timingSafeEqual } from 'node:crypto'
+import { isDeepStrictEqual } from 'node:util'
 import { LRUCache } from 'lru-cache'
 import { RouterError } from '../core/errors.ts'
 import { type KeyRecord, keyState, type Level, levels, type Permissions } from '../store/keys.ts'
@@ -8,7 +9,18 @@ import { newSecret, storedSecret } from './secret.ts'
 /** A key whose secret was shown: who calls, and what that one may do. */
 export type Key = Pick<
   KeyRecord,
-  'id' | 'organization' | 'name' | 'prefix' | 'permissions' | 'labels' | 'monthlyLimitNano' | 'createdAt' | 'expiresAt'
+  | 'id'
+  | 'organization'
+  | 'name'
+  | 'prefix'
+  | 'permissions'
+  | 'labels'
+  | 'monthlyLimitNano'
+  | 'groupId'
+  | 'accessList'
+  | 'limits'
+  | 'createdAt'
+  | 'expiresAt'
 >
 
 /** Who may come in. */
@@ -25,7 +37,10 @@ export type FirstKey = { created: true; secret: string } | { created: false }
 /** Opens the door to the keys of a store. `now` gives Unix milliseconds. */
 export function openAccess(store: Pick<Store, 'keys'>, { now = Date.now, rereadMs = defaultRereadMs } = {}): Access {
   const known = new LRUCache<string, { key: KeyRecord; readAt: number }>({ max: mostKnown })
-  store.keys.onChange((changed) => known.delete(changed.toString('hex')))
+  store.keys.onChange((changed) => {
+    if (changed) known.delete(changed.toString('hex'))
+    else known.clear()
+  })
 
   const identify = (secret: string | undefined): Key => {
     if (!secret) throw new RouterError('missing_key', `No API key. ${howToSend}`)
@@ -34,7 +49,9 @@ export function openAccess(store: Pick<Store, 'keys'>, { now = Date.now, rereadM
     let entry = known.get(digest)
     // A clock that was set back must not make an entry look young.
     if (!entry || at - entry.readAt >= rereadMs || at < entry.readAt) {
-      entry = { key: read(digest), readAt: at }
+      const key = read(digest)
+      // What is worked out for a key is kept by its identity.
+      entry = { key: entry && isDeepStrictEqual(key, entry.key) ? entry.key : key, readAt: at }
       known.set(digest, entry)
     }
     const { key } = entry
@@ -79,17 +96,20 @@ export function ensureFirstKey(store: Store, chosen?: string): FirstKey {
     if (chosen && !/^[\x21-\x7e]+$/.test(chosen)) throw new Error(`INFERENCE_ROUTER_ADMIN_KEY ${unsendable}`)
     const organization = store.organizations.list()[0] ?? store.organizations.create('default')
     const secret = chosen || newSecret()
-    store.keys.create({
+    const { id, name, permissions } = store.keys.create({
       ...storedSecret(secret),
       organization: organization.id,
       name: 'first key',
       permissions: { manage: 'write', completions: 'write' },
-      createdBy: { id: 'first-start', email: '' },
+      createdBy: { id: actor, email: '' },
     })
+    const change = { actor, action: 'key.create', subject: id, after: { name, permissions } }
+    store.audit.append({ ...change, organization: organization.id })
     return { created: true, secret }
   })
 }
 
+const actor = 'first-start'
 /** A key that another process revokes works at most this much longer. */
 const defaultRereadMs = 2_000
 /** About 1 KB each. */

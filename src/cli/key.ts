@@ -69,7 +69,10 @@ const actions: { readonly [name: string]: Action } = {
     positionals: 0,
     read: (words) => (store) => {
       const org = words.text('org')
-      const records = store.keys.list(org === undefined ? undefined : organizationOf(store, org).id)
+      const records = store.keys.page({
+        ...(org !== undefined && { organization: organizationOf(store, org).id }),
+        limit: 1_000,
+      })
       const head = ['ID', 'PREFIX', 'NAME', 'STATE', 'MANAGE', 'COMPLETIONS', 'LIMIT USD', 'SPEND USD']
       return {
         json: { keys: records.map((record) => shown(store, record)) },

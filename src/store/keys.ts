@@ -1,4 +1,6 @@
 import { randomUUIDv7 } from 'node:crypto'
+import type { RateLimits } from '../core/limits.ts'
+import type { Changes } from './changes.ts'
 import type { Connection } from './connection.ts'
 
 /** What a permission may be, from least to most. */
@@ -21,15 +23,30 @@ export type KeyRecord = {
   labels: Record<string, string>
   /** Nano-USD; null means unlimited. */
   monthlyLimitNano: bigint | null
+  /** The group whose monthly limit it shares. */
+  groupId: string | null
+  /** Which models, aliases and policies it may call; null means all that its organization may. */
+  accessList: readonly string[] | null
+  limits: RateLimits
   createdBy: { id: string; email: string }
   createdAt: number
   expiresAt: number | null
   revokedAt: number | null
+  /** A deleted key is known only by its secret, as a revoked one. */
+  deletedAt: number | null
 }
+
+/** What may be changed of a key. */
+export type KeyChanges = Partial<
+  Pick<
+    KeyRecord,
+    'name' | 'permissions' | 'labels' | 'monthlyLimitNano' | 'groupId' | 'accessList' | 'limits' | 'expiresAt'
+  >
+>
 
 /** What a new key is made of; what is left out is empty, unlimited, for ever. */
 export type NewKey = Pick<KeyRecord, 'organization' | 'hash' | 'prefix' | 'name' | 'permissions' | 'createdBy'> &
-  Partial<Pick<KeyRecord, 'labels' | 'monthlyLimitNano' | 'expiresAt'>>
+  KeyChanges
 
 /** A key is one of these at a moment. */
 export type KeyState = 'active' | 'expired' | 'revoked'
@@ -38,6 +55,142 @@ export type KeyState = 'active' | 'expired' | 'revoked'
 export function keyState({ revokedAt, expiresAt }: Pick<KeyRecord, 'revokedAt' | 'expiresAt'>, now: number): KeyState {
   if (revokedAt !== null) return 'revoked'
   return expiresAt !== null && expiresAt <= now ? 'expired' : 'active'
+}
+
+/** Which keys a page has: of one organization or of all, those after an id. */
+export type KeyPage = { organization?: string; after?: string; limit: number }
+
+/** No limit at all. */
+export const noLimits: RateLimits = { requestsPerMinute: null, tokensPerMinute: null, concurrentCalls: null }
+
+/** The keys of a database. */
+export type Keys = ReturnType<typeof keys>
+
+/** The functions on the table of keys. */
+export function keys(db: Connection, changes: Changes) {
+  const insert = db.prepare(`
+    INSERT INTO api_keys (id, organization, hash, prefix, created_by_id, created_by_email, created_at, ${changeable})
+    VALUES (@id, @organization, @hash, @prefix, @createdById, @createdByEmail, @createdAt, ${boundChangeable})`)
+  const change = db.prepare(`
+    UPDATE api_keys SET (${changeable}) = (${boundChangeable}) WHERE id = @id AND deleted_at IS NULL`)
+  const revoke = db.prepare('UPDATE api_keys SET revoked_at = ? WHERE id = ? AND revoked_at IS NULL')
+  const remove = db.prepare('UPDATE api_keys SET deleted_at = ? WHERE id = ?')
+  const rotate = db.prepare('UPDATE api_keys SET hash = @hash, prefix = @prefix WHERE id = @id AND deleted_at IS NULL')
+  const reading = keyReader(db)
+  const { find } = reading
+  const told = (before: KeyRecord | undefined): void => {
+    if (before) changes.keys.tell(before.hash)
+  }
+
+  return {
+    ...reading,
+    /** A new, active key. The organization must exist, and the group must be one of it. */
+    create({ createdBy, ...key }: NewKey): KeyRecord {
+      const id = randomUUIDv7()
+      const { organization, hash, prefix } = key
+      const made = { id, organization, hash, prefix, createdAt: Date.now() }
+      insert.run({
+        ...made,
+        createdById: createdBy.id,
+        createdByEmail: createdBy.email,
+        ...columns({ ...unset, ...key }),
+      })
+      return find(id) as KeyRecord
+    },
+    /** Changes what is given; what is left out stays. Nothing for an unknown id. A new group must be of its organization. */
+    update: (id: string, changed: KeyChanges): KeyRecord | undefined =>
+      changes.atomically(() => {
+        const before = find(id)
+        if (before) change.run({ id, ...columns({ ...before, ...changed }) })
+        told(before)
+        return before && find(id)
+      }),
+    /** Gives a key another secret: the old one ends at once. Nothing for an unknown id. */
+    rotate: (id: string, secret: Pick<KeyRecord, 'hash' | 'prefix'>): KeyRecord | undefined =>
+      changes.atomically(() => {
+        const before = find(id)
+        rotate.run({ id, ...secret })
+        told(before)
+        return before && find(id)
+      }),
+    /** Revokes a key for ever; a key that was revoked before keeps its time. Nothing for an unknown id. */
+    revoke(id: string): KeyRecord | undefined {
+      const before = find(id)
+      if (before) revoke.run(Date.now(), id)
+      told(before)
+      return before && find(id)
+    },
+    /** Revokes a key and takes it off all lists. Returns it as it was, nothing for an unknown id. */
+    remove: (id: string): KeyRecord | undefined =>
+      changes.atomically(() => {
+        const before = find(id)
+        if (before) {
+          revoke.run(Date.now(), id)
+          remove.run(Date.now(), id)
+        }
+        told(before)
+        return before
+      }),
+    /** Calls the listener with the hash of each key that this process changes from now on, undefined when it were many. */
+    onChange: changes.keys.listen,
+  }
+}
+
+function keyReader(db: Connection) {
+  const read = <Bound extends unknown[]>(rest: string) =>
+    db.prepare<Bound, Row>(`SELECT * FROM api_keys WHERE ${rest}`).safeIntegers()
+  const byId = read<[string]>('id = ? AND deleted_at IS NULL')
+  const byHash = read<[Buffer]>('hash = ?')
+  const page = read<[string, number]>('id > ? AND deleted_at IS NULL ORDER BY id LIMIT ?')
+  const pageOf = read<[string, string, number]>(
+    'organization = ? AND id > ? AND deleted_at IS NULL ORDER BY id LIMIT ?',
+  )
+  const any = db.prepare('SELECT 1 FROM api_keys LIMIT 1')
+  return {
+    /** A key that is not deleted. */
+    find: (id: string) => keyRecord(byId.get(id)),
+    /** The key of a secret, deleted ones too. */
+    findByHash: (hash: Buffer) => keyRecord(byHash.get(hash)),
+    /** Keys that are not deleted, by id: the oldest first. */
+    page({ organization, after = '', limit }: KeyPage): KeyRecord[] {
+      const rows = organization === undefined ? page.all(after, limit) : pageOf.all(organization, after, limit)
+      return rows.map((row) => keyRecord(row) as KeyRecord)
+    },
+    /** Whether there is any key, in whatever state, deleted ones too. */
+    any: (): boolean => any.get() !== undefined,
+  }
+}
+
+/** The columns that changes are about. */
+const changeable =
+  'name, manage, completions, labels, monthly_limit_nano, group_id, access_list, requests_per_minute, ' +
+  'tokens_per_minute, concurrent_calls, expires_at'
+const boundChangeable = changeable.replace(/\w+/g, '@$&')
+
+const unset = {
+  labels: {},
+  monthlyLimitNano: null,
+  groupId: null,
+  accessList: null,
+  limits: noLimits,
+  expiresAt: null,
+}
+
+function columns(key: Required<KeyChanges>) {
+  const { limits, permissions, accessList } = key
+  return {
+    name: key.name,
+    manage: permissions.manage,
+    completions: permissions.completions,
+    labels: JSON.stringify(key.labels),
+    monthly_limit_nano: key.monthlyLimitNano,
+    group_id: key.groupId,
+    access_list: accessList === null ? null : JSON.stringify(accessList),
+    requests_per_minute: limits.requestsPerMinute,
+    tokens_per_minute: limits.tokensPerMinute,
+    concurrent_calls: limits.concurrentCalls,
+    expires_at: key.expiresAt,
+  }
 }
 
 type Row = {
@@ -50,73 +203,17 @@ type Row = {
   completions: Level
   labels: string
   monthly_limit_nano: bigint | null
+  group_id: string | null
+  access_list: string | null
+  requests_per_minute: bigint | null
+  tokens_per_minute: bigint | null
+  concurrent_calls: bigint | null
   created_by_id: string
   created_by_email: string
   created_at: bigint
   expires_at: bigint | null
   revoked_at: bigint | null
-}
-
-/** The keys of a database. */
-export type Keys = ReturnType<typeof keys>
-
-/** The functions on the table of keys. */
-export function keys(db: Connection) {
-  const listeners = new Set<(hash: Buffer) => void>()
-  const insert = db.prepare(`
-    INSERT INTO api_keys (id, organization, hash, prefix, name, manage, completions, labels, monthly_limit_nano,
-      created_by_id, created_by_email, created_at, expires_at)
-    VALUES (@id, @organization, @hash, @prefix, @name, @manage, @completions, @labels, @limit,
-      @createdById, @createdByEmail, @createdAt, @expiresAt)`)
-  const byId = db.prepare<[string], Row>('SELECT * FROM api_keys WHERE id = ?').safeIntegers()
-  const byHash = db.prepare<[Buffer], Row>('SELECT * FROM api_keys WHERE hash = ?').safeIntegers()
-  const all = db.prepare<[], Row>('SELECT * FROM api_keys ORDER BY created_at, rowid').safeIntegers()
-  const ofOrganization = db
-    .prepare<[string], Row>('SELECT * FROM api_keys WHERE organization = ? ORDER BY created_at, rowid')
-    .safeIntegers()
-  const any = db.prepare('SELECT 1 FROM api_keys LIMIT 1')
-  const revoke = db.prepare('UPDATE api_keys SET revoked_at = ? WHERE id = ? AND revoked_at IS NULL')
-  const find = (id: string) => keyRecord(byId.get(id))
-
-  return {
-    /** A new, active key. The organization must exist. */
-    create(key: NewKey): KeyRecord {
-      const id = randomUUIDv7()
-      const { labels = {}, monthlyLimitNano: limit = null, expiresAt = null, permissions, createdBy, ...named } = key
-      insert.run({
-        ...named,
-        ...permissions,
-        id,
-        labels: JSON.stringify(labels),
-        limit,
-        createdById: createdBy.id,
-        createdByEmail: createdBy.email,
-        createdAt: Date.now(),
-        expiresAt,
-      })
-      return find(id) as KeyRecord
-    },
-    find,
-    findByHash: (hash: Buffer) => keyRecord(byHash.get(hash)),
-    /** All keys, or those of one organization, the oldest first. */
-    list(organization?: string): KeyRecord[] {
-      const rows = organization === undefined ? all.all() : ofOrganization.all(organization)
-      return rows.map((row) => keyRecord(row) as KeyRecord)
-    },
-    /** Whether there is any key, in whatever state. */
-    any: (): boolean => any.get() !== undefined,
-    /** Revokes a key for ever; a key that was revoked before keeps its time. Nothing for an unknown id. */
-    revoke(id: string): KeyRecord | undefined {
-      revoke.run(Date.now(), id)
-      const record = find(id)
-      if (record) for (const listener of listeners) listener(record.hash)
-      return record
-    },
-    /** Calls the listener with the hash of each key that this process changes from now on. */
-    onChange(listener: (hash: Buffer) => void): void {
-      listeners.add(listener)
-    },
-  }
+  deleted_at: bigint | null
 }
 
 function keyRecord(row: Row | undefined): KeyRecord | undefined {
@@ -130,9 +227,29 @@ function keyRecord(row: Row | undefined): KeyRecord | undefined {
     permissions: { manage: row.manage, completions: row.completions },
     labels: JSON.parse(row.labels),
     monthlyLimitNano: row.monthly_limit_nano,
+    groupId: row.group_id,
+    accessList: row.access_list === null ? null : JSON.parse(row.access_list),
+    limits: rateLimits(row),
     createdBy: { id: row.created_by_id, email: row.created_by_email },
     createdAt: Number(row.created_at),
-    expiresAt: row.expires_at === null ? null : Number(row.expires_at),
-    revokedAt: row.revoked_at === null ? null : Number(row.revoked_at),
+    expiresAt: numberOrNull(row.expires_at),
+    revokedAt: numberOrNull(row.revoked_at),
+    deletedAt: numberOrNull(row.deleted_at),
   }
+}
+
+/** The columns of limits, which keys and organizations have alike. */
+export type LimitColumns = Pick<Row, 'requests_per_minute' | 'tokens_per_minute' | 'concurrent_calls'>
+
+/** The limits that stand in a row. */
+export function rateLimits(row: LimitColumns): RateLimits {
+  return {
+    requestsPerMinute: numberOrNull(row.requests_per_minute),
+    tokensPerMinute: numberOrNull(row.tokens_per_minute),
+    concurrentCalls: numberOrNull(row.concurrent_calls),
+  }
+}
+
+function numberOrNull(value: bigint | null): number | null {
+  return value === null ? null : Number(value)
 }

@@ -1,11 +1,15 @@
 import { mkdirSync } from 'node:fs'
 import { dirname } from 'node:path'
+import { audit } from './audit.ts'
+import { openChanges } from './changes.ts'
 import { connect, inMemory } from './connection.ts'
 import { StoreError, storeError } from './failure.ts'
+import { groups } from './groups.ts'
 import { keys } from './keys.ts'
 import { ledger } from './ledger.ts'
 import { migrate } from './migrate.ts'
 import { migrations } from './migrations.ts'
+import { names } from './names.ts'
 import { organizations } from './organizations.ts'
 import { responses } from './responses.ts'
 import { spend } from './spend.ts'
@@ -17,15 +21,19 @@ export type Store = ReturnType<typeof openStore>
 export function openStore(url: string) {
   const path = pathOf(url)
   const db = openMigrated(path)
+  const changes = openChanges(db)
   return {
     path,
-    organizations: organizations(db),
-    keys: keys(db),
+    organizations: organizations(db, changes),
+    keys: keys(db, changes),
+    groups: groups(db, changes),
+    names: names(db, changes),
+    audit: audit(db),
     spend: spend(db),
     ledger: ledger(db),
     responses: responses(db),
     /** Runs changes all or nothing; no other process writes meanwhile. */
-    atomically: <Result>(change: () => Result): Result => db.transaction(change).immediate(),
+    atomically: changes.atomically,
     close: (): void => {
       db.close()
     },

@@ -1,6 +1,12 @@
 import { randomUUIDv7 } from 'node:crypto'
+import type { RateLimits } from '../core/limits.ts'
+import type { DataRules } from '../core/names.ts'
+import type { Changes } from './changes.ts'
 import type { Connection } from './connection.ts'
-import { isDuplicate, StoreError } from './failure.ts'
+import { rulesReader } from './rules.ts'
+import { unlessTaken } from './taken.ts'
+
+export type { OrganizationRules } from './rules.ts'
 
 /** An organization with its books: all credit it was given and all it spent, in nano-USD. Times are Unix milliseconds. */
 export type Organization = { id: string; name: string; createdAt: number; creditNano: bigint; spendNano: bigint }
@@ -17,7 +23,7 @@ type Row = { id: string; name: string; created_at: bigint; credit_nano: bigint; 
 export type Organizations = ReturnType<typeof organizations>
 
 /** The functions on the table of organizations. */
-export function organizations(db: Connection) {
+export function organizations(db: Connection, changes: Changes) {
   const select = `
     SELECT id, name, created_at,
       (SELECT coalesce(sum(nano), 0) FROM credits WHERE organization = organizations.id) AS credit_nano,
@@ -39,39 +45,82 @@ export function organizations(db: Connection) {
     const row = retention.get(id)
     return { keeps: row?.keeps_responses === 1, days: row?.retention_days ?? 0 }
   }
-  const changeRetention = db.transaction((id: string, changes: Partial<Retention>): Retention => {
-    const before = retentionOf(id)
-    const { keeps, days } = { ...before, ...changes }
-    setRetention.run(keeps ? 1 : 0, days, id)
-    if (days !== before.days) moveExpiry.run(days * dayMs, id)
-    return { keeps, days }
-  })
+  const enforce = db.prepare(enforcing)
+  const wasCredited = db.prepare('SELECT 1 FROM credits WHERE organization = ? AND nano > 0 LIMIT 1')
   const find = (id: string) => organization(byId.get(id))
   return {
-    /** A new organization without credit. Throws StoreError when the name is taken. */
+    ...settings(db, changes),
+    /** A new organization without credit. Throws NameTaken. */
     create(name: string): Organization {
       const id = randomUUIDv7()
-      try {
-        insert.run(id, name, Date.now())
-      } catch (thrown) {
-        if (isDuplicate(thrown)) throw new StoreError(`There is already an organization named '${name}'.`, thrown)
-        throw thrown
-      }
+      unlessTaken(`There is already an organization named '${name}'.`, () => insert.run(id, name, Date.now()))
       return find(id) as Organization
     },
     find,
     findByName: (name: string) => organization(byName.get(name)),
     /** All organizations, the oldest first. */
     list: (): Organization[] => all.all().map((row) => organization(row) as Organization),
-    /** Adds credit, or takes it back when negative. The organization must exist. */
-    credit(id: string, nano: bigint, note = ''): Organization {
-      insertCredit.run(randomUUIDv7(), id, nano, note, Date.now())
-      return find(id) as Organization
-    },
+    /**
+     * Adds credit, or takes it back when negative. The first that is given makes the balance a limit from then on. The
+     * organization must exist.
+     */
+    credit: (id: string, nano: bigint, note = ''): Organization =>
+      changes.atomically(() => {
+        if (nano > 0n && wasCredited.get(id) === undefined) enforce.run(1, id)
+        insertCredit.run(randomUUIDv7(), id, nano, note, Date.now())
+        changes.organizations.tell(id)
+        return find(id) as Organization
+      }),
+    /** What holds for the calls of an organization. Nothing for an unknown id. */
+    rules: rulesReader(db),
+    /** Calls the listener with the id of each organization of which this process changes anything from now on. */
+    onChange: changes.organizations.listen,
     /** Whether an organization keeps its responses; an unknown one keeps none. */
     retention: retentionOf,
     /** Changes what is given. A new number of days holds for the responses that are kept already as well. */
-    setRetention: (id: string, changes: Partial<Retention>): Retention => changeRetention.immediate(id, changes),
+    setRetention: (id: string, changed: Partial<Retention>): Retention =>
+      changes.atomically(() => {
+        const before = retentionOf(id)
+        const { keeps, days } = { ...before, ...changed }
+        setRetention.run(keeps ? 1 : 0, days, id)
+        if (days !== before.days) moveExpiry.run(days * dayMs, id)
+        return { keeps, days }
+      }),
+  }
+}
+
+const enforcing = 'UPDATE organizations SET enforces_balance = ? WHERE id = ?'
+
+/** What an organization, or its operator, sets for its calls. */
+function settings(db: Connection, changes: Changes) {
+  const enforce = db.prepare(enforcing)
+  const setLimits = db.prepare(`
+    UPDATE organizations SET requests_per_minute = @requestsPerMinute, tokens_per_minute = @tokensPerMinute,
+      concurrent_calls = @concurrentCalls WHERE id = @id`)
+  const setModels = db.prepare('UPDATE organizations SET approved_models = ? WHERE id = ?')
+  const setRules = db.prepare('UPDATE organizations SET data_rules = ? WHERE id = ?')
+  const told = (id: string): void => changes.organizations.tell(id)
+  return {
+    /** Whether calls are refused when the balance is used up. */
+    enforceBalance(id: string, enforces: boolean): void {
+      enforce.run(enforces ? 1 : 0, id)
+      told(id)
+    },
+    /** How much all keys together may ask. */
+    setLimits(id: string, limits: RateLimits): void {
+      setLimits.run({ ...limits, id })
+      told(id)
+    },
+    /** Which models may be called, by id or as `<provider>/*`; null means all. */
+    approveModels(id: string, models: readonly string[] | null): void {
+      setModels.run(models === null ? null : JSON.stringify(models), id)
+      told(id)
+    },
+    /** What providers must promise of the data they get. */
+    setDataRules(id: string, rules: DataRules): void {
+      setRules.run(JSON.stringify(rules), id)
+      told(id)
+    },
   }
 }
 

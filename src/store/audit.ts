@@ -1,0 +1,57 @@
+import { randomUUIDv7 } from 'node:crypto'
+import type { JsonObject } from '../core/json.ts'
+import type { Connection } from './connection.ts'
+
+/**
+ * A change and who made it. `actor` is the id of a key, or `cli`; `action` is `<what>.<verb>`, as `key.create`; `subject`
+ * is the id of what was changed. `before` and `after` never hold a secret; null where there was or is nothing.
+ */
+export type AuditEntry = {
+  id: string
+  /** Unix milliseconds. */
+  at: number
+  organization: string
+  actor: string
+  action: string
+  subject: string
+  before: JsonObject | null
+  after: JsonObject | null
+}
+
+/** What is said of a change; what is left out is null. */
+export type NewAuditEntry = Pick<AuditEntry, 'organization' | 'actor' | 'action' | 'subject'> &
+  Partial<Pick<AuditEntry, 'before' | 'after'>>
+
+type Row = Omit<AuditEntry, 'before' | 'after'> & { before: string | null; after: string | null }
+
+/** The functions on the table of changes; entries are only ever added. */
+export function audit(db: Connection) {
+  const insert = db.prepare(`
+    INSERT INTO audit (id, at, organization, actor, action, subject, before, after)
+    VALUES (@id, @at, @organization, @actor, @action, @subject, @before, @after)`)
+  const select = 'SELECT id, at, organization, actor, action, subject, before, after FROM audit WHERE organization = ?'
+  const newest = db.prepare<[string, number], Row>(`${select} ORDER BY rowid DESC LIMIT ?`)
+  const older = db.prepare<[string, string, string, number], Row>(`
+    ${select} AND rowid < (SELECT rowid FROM audit WHERE organization = ? AND id = ?) ORDER BY rowid DESC LIMIT ?`)
+  return {
+    /** Notes a change; called in the transaction of the change itself, so that neither is without the other. */
+    append({ before = null, after = null, ...entry }: NewAuditEntry): AuditEntry {
+      const id = randomUUIDv7()
+      const at = Date.now()
+      const text = (value: JsonObject | null) => (value === null ? null : JSON.stringify(value))
+      insert.run({ ...entry, id, at, before: text(before), after: text(after) })
+      return { ...entry, id, at, before, after }
+    },
+    /** The newest entries of an organization, or those older than the one with the id `after`; none when it is unknown. */
+    page({ organization, after, limit }: { organization: string; after?: string; limit: number }): AuditEntry[] {
+      const rows =
+        after === undefined ? newest.all(organization, limit) : older.all(organization, organization, after, limit)
+      return rows.map(auditEntry)
+    },
+  }
+}
+
+function auditEntry({ before, after, ...row }: Row): AuditEntry {
+  const value = (text: string | null) => (text === null ? null : JSON.parse(text))
+  return { ...row, before: value(before), after: value(after) }
+}

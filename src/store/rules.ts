@@ -1,0 +1,73 @@
+import type { RateLimits } from '../core/limits.ts'
+import type { DataRules, Policy } from '../core/names.ts'
+import type { Connection } from './connection.ts'
+import { type LimitColumns, rateLimits } from './keys.ts'
+
+/** What holds for every call of an organization; a call needs nothing else of it. Money in nano-USD. */
+export type OrganizationRules = {
+  id: string
+  name: string
+  limits: RateLimits
+  /** All credit it was given. */
+  creditNano: bigint
+  /** Whether calls are refused when the balance, credit less spend, is used up. */
+  enforcesBalance: boolean
+  /** Ids of models, or `<provider>/*`; null means all. */
+  approvedModels: readonly string[] | null
+  dataRules: DataRules
+  /** Targets by name. */
+  aliases: ReadonlyMap<string, string>
+  /** By id. */
+  policies: ReadonlyMap<string, Policy>
+  /** Monthly limits by the id of the group; groups without a limit are not in it. */
+  groupLimits: ReadonlyMap<string, bigint>
+}
+
+type Row = LimitColumns & {
+  id: string
+  name: string
+  enforces_balance: bigint
+  approved_models: string | null
+  data_rules: string
+  credit_nano: bigint
+}
+
+/** A function that reads the rules of an organization; nothing for an unknown id. */
+export function rulesReader(db: Connection): (id: string) => OrganizationRules | undefined {
+  const byId = db
+    .prepare<[string], Row>(`
+      SELECT id, name, enforces_balance, approved_models, data_rules, requests_per_minute, tokens_per_minute,
+        concurrent_calls, (SELECT coalesce(sum(nano), 0) FROM credits WHERE organization = organizations.id) AS credit_nano
+      FROM organizations WHERE id = ?`)
+    .safeIntegers()
+  const aliases = db
+    .prepare<[string], [string, string]>('SELECT name, target FROM aliases WHERE organization = ?')
+    .raw()
+  const policies = db.prepare<[string], Omit<Policy, 'targets'> & { targets: string }>(
+    'SELECT id, description, targets FROM policies WHERE organization = ?',
+  )
+  const groupLimits = db
+    .prepare<[string], [string, bigint]>(
+      'SELECT id, monthly_limit_nano FROM groups WHERE organization = ? AND monthly_limit_nano IS NOT NULL',
+    )
+    .raw()
+    .safeIntegers()
+  return (id) => {
+    const row = byId.get(id)
+    if (!row) return undefined
+    return {
+      id: row.id,
+      name: row.name,
+      limits: rateLimits(row),
+      creditNano: row.credit_nano,
+      enforcesBalance: row.enforces_balance === 1n,
+      approvedModels: row.approved_models === null ? null : JSON.parse(row.approved_models),
+      dataRules: JSON.parse(row.data_rules),
+      aliases: new Map(aliases.all(id)),
+      policies: new Map(
+        policies.all(id).map(({ targets, ...named }) => [named.id, { ...named, targets: JSON.parse(targets) }]),
+      ),
+      groupLimits: new Map(groupLimits.all(id)),
+    }
+  }
+}
