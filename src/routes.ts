@@ -6,6 +6,7 @@ import { keptResponseRoutes } from './kept-responses.ts'
 import { authCheckRoutes } from './management/auth-check.ts'
 import { managementRoutes } from './management/routes.ts'
 import { formatProblem } from './manifest/problem.ts'
+import { openapiRoutes } from './openapi.ts'
 import type { Watch } from './reload.ts'
 import type { Snapshot } from './snapshot.ts'
 import type { Store } from './store/open.ts'
@@ -22,9 +23,12 @@ export type RouteRooms = {
 /** The routes of the service besides the calls. */
 export function jsonRoutes({ watch, store, access, stopping, trouble }: RouteRooms): Routes {
   return {
-    health: healthRoutes(() =>
-      readiness(watch, [...(stopping() ? ['The router is stopping.'] : []), ...[trouble() ?? []].flat()]),
-    ),
+    health: [
+      ...healthRoutes(() =>
+        readiness(watch, [...(stopping() ? ['The router is stopping.'] : []), ...[trouble() ?? []].flat()]),
+      ),
+      ...openapiRoutes(),
+    ],
     open: [
       ...modelRoutes({ ...modelSource(watch), access }),
       ...keptResponseRoutes(store, access),
