@@ -10,6 +10,7 @@ import { comment, deliver } from './deliver.ts'
 import { handle, type Rooms } from './gateway.ts'
 import type { Log } from './observe/log.ts'
 import { refuseDeep, tooLarge, type UploadLimits, watchUpload } from './receive.ts'
+import { unavailable } from './store/failure.ts'
 import type { PassedHeader } from './upstream/post.ts'
 
 /** What the HTTP server needs of the process; functions are asked anew for every request. */
@@ -226,8 +227,10 @@ function refuseMethod(allowed: string): RequestHandler {
 /** Every error leaves through here; a stream that has begun is only ended. */
 function failWith(log: Log): ErrorRequestHandler {
   return (thrown, _request, response, _next) => {
-    const error = asRouterError(thrown)
-    if (error.code === 'internal') log.error({ err: thrown }, 'a call failed for an unforeseen reason')
+    const databaseFault = unavailable(thrown)
+    const error = databaseFault ?? asRouterError(thrown)
+    if (databaseFault) log.warn({ err: thrown }, 'the database could not be used')
+    else if (error.code === 'internal') log.error({ err: thrown }, 'a call failed for an unforeseen reason')
     if (response.headersSent) {
       response.destroy()
       return
