@@ -61,7 +61,7 @@ async function start(
   if (!snapshot) throw new StartRefused(problems)
   const watch = started.adopt(watchSnapshot(snapshot, surroundings, reloadLog(log)), (watching) => watching.close())
   const store = started.adopt(openStore(snapshot.config.store.url), (open) => open.close())
-  const first = ensureFirstKey(store, env.INFERENCE_ROUTER_ADMIN_KEY)
+  store.proveWritable()
   const access = openAccess(store)
   const ledger = started.adopt(openLoggingLedger(store, log), (open) => open.close())
   const door = started.adopt(openDoor(), (open) => open.close())
@@ -94,6 +94,9 @@ async function start(
   const where = { host: server.host, port: port ?? server.port, managePort: manage.port }
   const { closeDoors, ...addresses } = await openAddresses(serverRooms, routes, where, started)
   const { url, manageUrl } = addresses
+  // Last: a key that is made by a start that fails afterwards would never be shown.
+  const first = ensureFirstKey(store, env.INFERENCE_ROUTER_ADMIN_KEY)
+  store.waitAtMost(lockPatienceMs)
   log.info({ url, manageUrl, generation: snapshot.generation }, 'serving')
 
   return {
@@ -126,6 +129,8 @@ function roomsOf(
   }
 }
 
+/** The event loop stands still while it waits for another process that writes. */
+const lockPatienceMs = 250
 /** As long as the usual servers and load balancers wait for a client that neither sends nor reads. */
 const clientPatienceMs = 60_000
 /** Well below the half minute after which the most impatient proxies cut a silent answer. */

@@ -1,4 +1,5 @@
 import type { Connection } from './connection.ts'
+import { fileAt, requireSameFile } from './file-guard.ts'
 
 /** Those who want to know that something of one kind has changed. */
 export type Topic<Subject> = {
@@ -19,6 +20,7 @@ export type Changes = {
 
 /** Opens the changes of one connection. */
 export function openChanges(db: Connection): Changes {
+  const file = fileAt(db.name)
   let waiting: (() => void)[] = []
   const topic = <Subject>(): Topic<Subject> => {
     const listeners = new Set<(subject: Subject) => void>()
@@ -40,6 +42,7 @@ export function openChanges(db: Connection): Changes {
     organizations: topic(),
     atomically(change) {
       const isOutermost = !db.inTransaction
+      requireSameFile(db.name, file)
       try {
         return db.transaction(change).immediate()
       } finally {

@@ -14,8 +14,9 @@ const logSizeLimit = 64 * 1024 * 1024
 
 /** Opens a connection with the settings that all connections share. Throws StoreError. */
 export function connect(path: string, options: { mustExist?: boolean } = {}): Connection {
+  let db: Connection | undefined
   try {
-    const db = new Database(path, { timeout: busyTimeoutMs, fileMustExist: options.mustExist ?? false })
+    db = new Database(path, { timeout: busyTimeoutMs, fileMustExist: options.mustExist ?? false })
     const mode = db.pragma('journal_mode = WAL', { simple: true })
     if (path !== inMemory && mode !== 'wal') throw new Error(`journal mode is ${mode} where wal is needed`)
     // FULL: a commit that was answered survives a power cut, not only a crash of the process.
@@ -26,6 +27,27 @@ export function connect(path: string, options: { mustExist?: boolean } = {}): Co
     db.pragma(`journal_size_limit = ${logSizeLimit}`)
     return db
   } catch (thrown) {
+    db?.close()
     throw storeError(thrown, path)
+  }
+}
+
+/** From now on a connection gives up so soon: for a thread that must not stand still. Milliseconds. */
+export function waitAtMost(db: Connection, ms: number): void {
+  db.pragma(`busy_timeout = ${ms}`)
+}
+
+/**
+ * Writes something that means nothing, to the disk and not only to memory: a database that is full, locked or read-only
+ * is found before anybody relies on it. Throws StoreError.
+ */
+export function proveWritable(db: Connection): void {
+  try {
+    db.transaction(() => {
+      const starts = db.pragma('user_version', { simple: true }) as number
+      db.pragma(`user_version = ${(starts + 1) % 2 ** 31}`)
+    }).immediate()
+  } catch (thrown) {
+    throw storeError(thrown, db.name)
   }
 }

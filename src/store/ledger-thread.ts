@@ -2,7 +2,8 @@ import { Worker } from 'node:worker_threads'
 import type { CallRecord } from '../core/call.ts'
 import type { Connection } from './connection.ts'
 import { StoreError, storeError } from './failure.ts'
-import type { WorkerAnswer, WorkerBatch } from './ledger-worker.ts'
+import { fileAt } from './file-guard.ts'
+import type { WorkerAnswer, WorkerBatch, WorkerFile } from './ledger-worker.ts'
 import { ledgerWriter, type Refused } from './ledger-writer.ts'
 import type { StoredResponse } from './responses.ts'
 
@@ -21,11 +22,12 @@ export type LedgerWriter = {
  * ended is started again with the next batch.
  */
 export function ledgerThread(path: string, script = new URL('./ledger-worker.ts', import.meta.url)): LedgerWriter {
+  const file = fileAt(path)
   let worker: Worker | undefined
   let waiting: { resolve(refused: Refused[]): void; reject(error: StoreError): void } | undefined
 
   const start = (): Worker => {
-    const started = new Worker(script, { workerData: { path } })
+    const started = new Worker(script, { workerData: { path, file } satisfies WorkerFile })
     let reason = 'it ended'
     started.on('message', (answer: WorkerAnswer) => {
       if ('refused' in answer) waiting?.resolve(answer.refused)

@@ -2,6 +2,7 @@ import { parentPort, workerData } from 'node:worker_threads'
 import type { CallRecord } from '../core/call.ts'
 import { type Connection, connect } from './connection.ts'
 import { storeError } from './failure.ts'
+import { requireSameFile } from './file-guard.ts'
 import { ledgerWriter, type Refused } from './ledger-writer.ts'
 import type { StoredResponse } from './responses.ts'
 
@@ -11,8 +12,11 @@ export type WorkerAnswer = { refused: Refused[] } | { failure: string; reason: s
 /** What the thread takes: records as one JSON text, and responses to keep. */
 export type WorkerBatch = { records: string; responses: readonly StoredResponse[] }
 
+/** The database, and which file it was when the router opened it. */
+export type WorkerFile = { path: string; file: string | undefined }
+
 /** The thread that waits for the disk: takes batches, an empty text ends it. */
-const path: string = workerData.path
+const { path, file }: WorkerFile = workerData
 let open: { db: Connection; write: ReturnType<typeof ledgerWriter> } | undefined
 
 parentPort?.on('message', (batch: WorkerBatch | '') => {
@@ -26,7 +30,10 @@ function written({ records: text, responses }: WorkerBatch): WorkerAnswer {
   try {
     const records: CallRecord[] = JSON.parse(text)
     open ??= openWriter()
-    return { refused: open.write(records, responses) }
+    const refused = open.write(records, responses)
+    // Afterwards: what was written into a file that is gone is written again, what is there already is left out.
+    requireSameFile(path, file)
+    return { refused }
   } catch (thrown) {
     // A new connection for the next try: this one may be what is broken.
     close()
@@ -36,6 +43,7 @@ function written({ records: text, responses }: WorkerBatch): WorkerAnswer {
 }
 
 function openWriter() {
+  requireSameFile(path, file)
   const db = connect(path, { mustExist: true })
   return { db, write: ledgerWriter(db) }
 }

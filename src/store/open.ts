@@ -2,7 +2,7 @@ import { mkdirSync } from 'node:fs'
 import { dirname } from 'node:path'
 import { audit } from './audit.ts'
 import { openChanges } from './changes.ts'
-import { connect, inMemory } from './connection.ts'
+import { connect, inMemory, proveWritable, waitAtMost } from './connection.ts'
 import { StoreError, storeError } from './failure.ts'
 import { groups } from './groups.ts'
 import { keys } from './keys.ts'
@@ -34,6 +34,10 @@ export function openStore(url: string) {
     responses: responses(db),
     /** Runs changes all or nothing; no other process writes meanwhile. */
     atomically: changes.atomically,
+    /** Writes to the disk. Throws StoreError when the database is full, locked or read-only. */
+    proveWritable: () => proveWritable(db),
+    /** From now on no function waits longer for another process that writes: those of the event loop. Milliseconds. */
+    waitAtMost: (ms: number) => waitAtMost(db, ms),
     close: (): void => {
       db.close()
     },
