@@ -39,6 +39,12 @@ export function resolved(value: Json | undefined): Json | undefined {
   return resolved(found)
 }
 
+/** The bodies of an answer by media type: null when it has none, undefined when the status is not described. */
+export function bodyOf({ body }: Operation, status: number): JsonObject | null | undefined {
+  const response = resolved((body.responses as JsonObject)[status])
+  return isObject(response) ? ((response.content as JsonObject | undefined) ?? null) : undefined
+}
+
 /** A component's schema by its name. */
 export function schemaOf(name: string): JsonObject {
   return resolved({ $ref: `#/components/schemas/${name}` }) as JsonObject

@@ -1,0 +1,204 @@
+import { afterAll, beforeAll, describe, expect, test } from 'vitest'
+import type { Json, JsonObject } from '../src/core/json.ts'
+import { bodyOf, type Operation, operations, resolved, validator } from './helpers/openapi.ts'
+import { answerJson, type LoopbackProvider, loopbackProvider } from './helpers/provider.ts'
+import { type TestRouter, testKey, testRouter } from './helpers/router.ts'
+
+let provider: LoopbackProvider
+let router: TestRouter
+beforeAll(async () => {
+  provider = await loopbackProvider(({ body }, response) => {
+    const status = Number(/\d{3}/.exec(body.messages[0].content)?.[0] ?? 200)
+    answerJson(response, { error: { message: 'Not today.', type: 'busy' } }, status)
+  })
+  router = await testRouter({ providers: { vllm: { base_url: provider.url, unknown_models: 'pass' } } })
+})
+afterAll(async () => {
+  await router.end()
+  await provider.close()
+})
+
+/** What came: the status, the body as JSON (the events of a stream), and the headers. */
+// biome-ignore lint/suspicious/noExplicitAny: a test knows what it asked for.
+type Came = { status: number; body: any; headers: Headers }
+
+/** Operations and statuses that were seen. */
+const seen = new Set<string>()
+
+const model = 'demo/echo'
+const messages = [{ role: 'user', content: 'Hello' }]
+
+/** Asks the router, and holds the question and the answer against the description. */
+async function ask(
+  method: string,
+  path: string,
+  { body, headers = {}, key = testKey }: { body?: unknown; headers?: Record<string, string>; key?: string | null } = {},
+): Promise<Came> {
+  const operation = operationOf(method, path)
+  const response = await fetch(router.url + path, {
+    method,
+    headers: { ...(key !== null && { authorization: `Bearer ${key}` }), ...headers },
+    ...(body !== undefined && { body: typeof body === 'string' ? body : JSON.stringify(body) }),
+  })
+  const { status } = response
+  const text = await response.text()
+  seen.add(`${operation.body.operationId} ${status}`)
+  const described = bodyOf(operation, status)
+  expect(described, `${method} ${path} answers ${status}, which is not described: ${text}`).toBeDefined()
+  expect(response.headers.get('x-request-id')).toBeTruthy()
+  if (status < 300 && operation.body.requestBody) expectBody(operation, body)
+  const type = response.headers.get('content-type')?.split(';')[0]
+  if (described === null) {
+    expect([text, type]).toEqual(['', undefined])
+    return { status, body: undefined, headers: response.headers }
+  }
+  const media = described?.[type ?? ''] as JsonObject | undefined
+  expect(media, `${method} ${path} answers ${type}, which is not described`).toBeDefined()
+  const values = type === 'text/event-stream' ? eventsIn(text) : [JSON.parse(text)]
+  // Members of a provider may pass through calls; everything else is the router's own.
+  const accepts = validator(media?.schema as Json, {
+    closed: !openTags.has(String((operation.body.tags as string[])[0])),
+  })
+  for (const value of values) expect([accepts(value), accepts.errors, value]).toEqual([true, null, value])
+  return { status, body: type === 'text/event-stream' ? values : values[0], headers: response.headers }
+}
+
+const openTags: ReadonlySet<string> = new Set(['Calls', 'Responses'])
+
+function expectBody({ body }: Operation, sent: unknown): void {
+  const { content } = resolved(body.requestBody) as { content: { 'application/json': { schema: Json } } }
+  const accepts = validator(content['application/json'].schema)
+  expect([accepts(sent), accepts.errors]).toEqual([true, null])
+}
+
+/** The operation of a path: the one with the fewest variables that fits. */
+function operationOf(method: string, path: string): Operation {
+  const [plain = ''] = path.split('?')
+  const fits = operations.filter((one) => {
+    const form = one.path.replace(/\{id\}$/, one.path.startsWith('/v1/models/') ? '.+' : '[^/]+')
+    return one.method === method && new RegExp(`^${form.replace(/\{\w+\}/g, '[^/]+')}$`).test(plain)
+  })
+  const [found] = fits.sort((one, other) => one.parameters.length - other.parameters.length)
+  const exact = fits.find((one) => one.path === plain) ?? found
+  if (!exact) throw new Error(`${method} ${path} is not described`)
+  return exact
+}
+
+function eventsIn(text: string): Json[] {
+  const lines = text.split('\n').filter((line) => line.startsWith('data: ') && line !== 'data: [DONE]')
+  return lines.map((line) => JSON.parse(line.slice('data: '.length)))
+}
+
+describe.each([
+  ['Chat Completions', '/v1/chat/completions', { model, messages }],
+  ['Responses', '/v1/responses', { model, input: 'Hello' }],
+  ['Messages', '/v1/messages', { model, messages, max_tokens: 100 }],
+])('%s', (_, path, body) => {
+  test('answers whole as described, and says who served', async () => {
+    const { status, headers } = await ask('POST', path, { body, headers: { 'x-router-tags': 'team=search' } })
+    expect(status).toBe(200)
+    expect([headers.get('x-router-model'), headers.get('x-router-attempts')]).toEqual([model, '1'])
+  })
+
+  test('streams events as described', async () => {
+    const streamed = {
+      ...body,
+      stream: true,
+      ...(path.includes('chat') && { stream_options: { include_usage: true } }),
+    }
+    const { status, body: events } = await ask('POST', path, { body: streamed })
+    expect([status, events.length > 3]).toEqual([200, true])
+  })
+
+  test('refuses as described', async () => {
+    const statuses = [
+      await ask('POST', path, { body: {} }),
+      await ask('POST', path, { body: '{' }),
+      await ask('POST', path, { body, key: null }),
+      await ask('POST', path, { body, key: 'no-key' }),
+      await ask('POST', path, { body: { ...body, model: 'demo/nobody' } }),
+      await ask('POST', path, { body: { ...body, model: 'nobody/nothing' } }),
+      await ask('POST', path, { body, headers: { 'content-encoding': 'rot13' } }),
+    ].map(({ status }) => status)
+    expect(statuses).toEqual([400, 400, 401, 403, 404, 404, 415])
+  })
+
+  test('passes on trouble of a provider as described', async () => {
+    const say = (content: string) => ({
+      ...body,
+      model: 'vllm/m',
+      ...('input' in body ? { input: content } : { messages: [{ role: 'user', content }] }),
+    })
+    const busy = await ask('POST', path, { body: say('429') })
+    expect([busy.status, Number(busy.headers.get('retry-after')) > 0]).toEqual([429, true])
+    expect((await ask('POST', path, { body: say('500') })).status).toBe(502)
+    expect((await ask('POST', path, { body: say('422') })).body.error).toMatchObject({ origin: 'provider' })
+  })
+})
+
+test('a count of tokens is as described', async () => {
+  expect((await ask('POST', '/v1/messages/count_tokens', { body: { model, messages } })).status).toBe(200)
+  expect((await ask('POST', '/v1/messages/count_tokens', { body: {} })).status).toBe(400)
+  expect((await ask('POST', '/v1/messages/count_tokens', { body: { model, messages }, key: 'no-key' })).status).toBe(
+    403,
+  )
+})
+
+test('what can be done with a kept response is as described', async () => {
+  const { body: made } = await ask('POST', '/v1/responses', { body: { model, input: 'Hello' } })
+  const path = `/v1/responses/${made.id}`
+  expect((await ask('GET', path)).body).toEqual(made)
+  expect((await ask('GET', `${path}?stream=true`)).status).toBe(400)
+  expect((await ask('GET', `${path}/input_items?limit=1&order=asc`)).body.data).toHaveLength(1)
+  expect((await ask('GET', `${path}/input_items?limit=0`)).status).toBe(400)
+  expect((await ask('POST', `${path}/cancel`)).status).toBe(400)
+  expect((await ask('DELETE', path)).status).toBe(200)
+  expect((await ask('DELETE', path)).status).toBe(404)
+  for (const [method, at] of [
+    ['GET', ''],
+    ['GET', '/input_items'],
+    ['POST', '/cancel'],
+  ] as const) {
+    expect((await ask(method, path + at)).status).toBe(404)
+    expect((await ask(method, path + at, { key: null })).status).toBe(401)
+    expect((await ask(method, path + at, { key: 'no-key' })).status).toBe(403)
+  }
+})
+
+test('model lists and models are as described', async () => {
+  const anthropic = { 'anthropic-version': '2023-06-01' }
+  for (const path of ['/v1/models', '/v1/models/chat', '/v1/models/all', '/v1/models/managed', `/v1/models/${model}`]) {
+    expect((await ask('GET', path, { key: null })).status).toBe(200)
+    expect((await ask('GET', path)).status).toBe(200)
+    if (path !== '/v1/models/managed') expect((await ask('GET', path, { key: 'no-key' })).status).toBe(403)
+  }
+  expect((await ask('GET', '/v1/models', { headers: anthropic })).body).toHaveProperty('has_more')
+  expect((await ask('GET', '/v1/models?limit=0', { headers: anthropic })).status).toBe(400)
+  expect((await ask('GET', `/v1/models/${model}`, { headers: anthropic })).body).toHaveProperty('display_name')
+  expect((await ask('GET', '/v1/models/no/body', { headers: anthropic })).body).toMatchObject({ type: 'error' })
+  expect((await ask('GET', '/v1/models/no/body')).status).toBe(404)
+})
+
+test('the process says how it is as described', async () => {
+  for (const path of ['/health', '/ready', '/openapi.json']) {
+    expect((await ask('GET', path, { key: null })).status).toBe(200)
+  }
+})
+
+test('a check of a key is as described', async () => {
+  expect((await ask('GET', '/v1/auth/check')).body.permissions).toEqual({ manage: 'write', completions: 'write' })
+  expect((await ask('GET', '/v1/auth/check', { key: null })).status).toBe(401)
+  expect((await ask('GET', '/v1/auth/check', { key: 'no-key' })).status).toBe(403)
+})
+
+test('the organization is as described', async () => {
+  expect((await ask('GET', '/v1/manage/org')).body).toMatchObject({ name: 'default' })
+})
+
+test('every success that is described was seen', () => {
+  const described = operations.flatMap(({ body }) => {
+    const successes = Object.keys(body.responses as JsonObject).filter((status) => status.startsWith('2'))
+    return successes.map((status) => `${body.operationId} ${status}`)
+  })
+  expect(described.filter((one) => !seen.has(one))).toEqual([])
+})
