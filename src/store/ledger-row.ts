@@ -1,5 +1,5 @@
 import type { CallRecord } from '../core/call.ts'
-import { type Usage, type UsageClass, usageClasses } from '../core/usage.ts'
+import { promptClasses, type Usage, type UsageClass, usageClasses } from '../core/usage.ts'
 
 /** A value as SQLite takes it. */
 export type SqlValue = string | number | bigint | null
@@ -78,6 +78,15 @@ export function callRecord(row: LedgerRow): CallRecord {
 /** A cost in nano-USD, as bigint: sums of money must stay integers beyond 2^53, and SQLite adds a bound number as a float. */
 export function costNano({ cost }: CallRecord): bigint {
   return BigInt(whole(cost.nanoUsd) ?? 0)
+}
+
+/** The columns whose sum is the tokens of the answer; those of the prompt are `promptClasses`. */
+export const answerColumns = ['output', 'reasoning', 'output_audio', 'output_image'] as const
+
+/** Tokens of the prompt and of the answer, as the columns of a row count them. */
+export function tokensOf({ usage }: CallRecord): { input: number; output: number } {
+  const sum = (names: readonly UsageClass[]) => names.reduce((total, name) => total + (whole(usage[name]) ?? 0), 0)
+  return { input: sum(promptClasses), output: sum(answerColumns) }
 }
 
 /** Names that clients choose may be of any length: what is longer than this helps nobody. Characters. */

@@ -71,6 +71,25 @@ describe.each(['memory', 'file'] as const)('a ledger (%s)', (where) => {
     expect(store.ledger.ofKey('key-1', at + 1)).toHaveLength(1)
   })
 
+  test('adds up by group while a key is in it, and of all time by organization', async () => {
+    const { store, writer } = open(where)
+    const december = Date.UTC(2026, 11, 1)
+    await writer.write([
+      plainRecord({ at, group: 'group-1' }),
+      plainRecord({ at, group: 'group-1', key: 'key-2' }),
+      plainRecord({ at: december, group: 'group-1' }),
+      plainRecord({ at, group: 'group-2' }),
+      plainRecord({ at }),
+    ])
+    expect(store.spend.ofGroup('group-1', at)).toBe(2_000n)
+    expect(store.spend.ofGroup('group-1', december)).toBe(1_000n)
+    expect(store.spend.ofGroup('group-2', at)).toBe(1_000n)
+    expect(store.spend.ofGroup('group-3', at)).toBe(0n)
+    expect(store.spend.ofKey('key-1', at)).toBe(3_000n)
+    expect(store.spend.totalOfOrganization('org-1')).toBe(5_000n)
+    expect(store.spend.totalOfOrganization('nobody')).toBe(0n)
+  })
+
   test('takes counts that are no counts for missing, and rounds fractions', async () => {
     const { store, writer } = open(where)
     const record = plainRecord({
@@ -90,6 +109,19 @@ describe.each(['memory', 'file'] as const)('a ledger (%s)', (where) => {
     expect(refused).toEqual([{ index: 1, reason: expect.stringContaining('ledger.provider') }])
     expect(store.ledger.ofKey('key-1')).toHaveLength(2)
     expect(store.spend.ofKey('key-1', at)).toBe(2_000n)
+  })
+
+  test('refuses a record whose sums would be too large for the database, and its row with it', async () => {
+    const { store, writer } = open(where)
+    const nanoUsd = Number.MAX_SAFE_INTEGER
+    const cost = { nanoUsd, parts: {}, priceVersion: '' }
+    // The largest integer of the database is 1,024 times the largest of a row.
+    for (const records of [1_000, 23]) await writer.write(Array.from({ length: records }, () => plainRecord({ cost })))
+    const refused = await writer.write([plainRecord({ cost }), plainRecord({ cost }), plainRecord({ key: 'key-2' })])
+    expect(refused.map(({ index }) => index)).toEqual([1])
+    expect(store.ledger.ofKey('key-1')).toHaveLength(1_024)
+    expect(store.spend.ofKey('key-1', at)).toBe(1_024n * BigInt(nanoUsd))
+    expect(store.spend.totalOfOrganization('org-1')).toBe(1_024n * BigInt(nanoUsd) + 1_000n)
   })
 })
 

@@ -1,0 +1,103 @@
+import type { CallRecord } from '../core/call.ts'
+import type { Connection } from './connection.ts'
+import { costNano, tokensOf } from './ledger-row.ts'
+import { monthOf } from './spend.ts'
+
+/** What rows of the ledger add to the sums beside it: gathered in memory, written once per sum. */
+export type Sums = { add(record: CallRecord): void; write(): void }
+
+/** An hour in milliseconds: the unit of the sums of usage, counted from 1970. */
+export const hourMs = 3_600_000
+
+/**
+ * A function that begins to gather sums; `write` belongs into the transaction of their rows. A thousand rows of one key
+ * and model become five writes instead of five thousand.
+ */
+export function usageSums(db: Connection): () => Sums {
+  const write = sumWriter(db)
+  return () => {
+    const sums = new Map<string, Sum>()
+    return {
+      add(record) {
+        const { organization, key, group, operation, provider, model } = record
+        const counts = { requests: 1, nano: costNano(record), ...tokensOf(record) }
+        const hour = Math.floor(Math.round(record.at) / hourMs)
+        // Only the model, which is last, may have a line feed in its name.
+        const name = `${organization}\n${key}\n${group ?? ''}\n${hour}\n${operation}\n${provider}\n${model}`
+        const sum = sums.get(name)
+        if (sum) addTo(sum, counts)
+        else sums.set(name, { organization, key, group, hour, what: [operation, provider, model], ...counts })
+      },
+      write: () => write([...sums.values()]),
+    }
+  }
+}
+
+type Counts = { requests: number; nano: bigint; input: number; output: number }
+type Sum = Counts &
+  Pick<CallRecord, 'organization' | 'key'> & { group: string | undefined; hour: number; what: readonly string[] }
+
+/** The words that a sum is kept under; undefined where there is none. */
+type By = (sum: Sum) => (string | number)[] | undefined
+
+function sumWriter(db: Connection): (sums: readonly Sum[]) => void {
+  const month = ({ hour }: Sum) => monthOf(hour * hourMs)
+  const spend: readonly [ReturnType<typeof spendStatement>, By][] = [
+    [spendStatement(db, 'key_spend', 'key'), (sum) => [sum.key, month(sum)]],
+    [
+      spendStatement(db, 'group_spend', 'group_id'),
+      (sum) => (sum.group === undefined ? undefined : [sum.group, month(sum)]),
+    ],
+    [spendStatement(db, 'organization_spend', 'organization'), (sum) => [sum.organization, month(sum)]],
+  ]
+  const usage: typeof spend = [
+    [usageStatement(db, 'key_usage', 'organization, key'), (sum) => [sum.organization, sum.key, sum.hour, ...sum.what]],
+    [usageStatement(db, 'organization_usage', 'organization'), (sum) => [sum.organization, sum.hour, ...sum.what]],
+  ]
+  return (sums) => {
+    const paid = sums.filter(({ nano }) => nano !== 0n)
+    for (const [add, by] of spend) for (const [words, { nano }] of folded(paid, by)) add.run(...words, nano)
+    for (const [add, by] of usage) {
+      // As bigint throughout: SQLite adds a bound number as a float.
+      for (const [words, { requests, nano, input, output }] of folded(sums, by))
+        add.run(...words, BigInt(requests), nano, BigInt(input), BigInt(output))
+    }
+  }
+}
+
+/** Sums added up by fewer words. */
+function folded(sums: readonly Sum[], by: By): Iterable<[words: (string | number)[], Counts]> {
+  const found = new Map<string, [words: (string | number)[], Counts]>()
+  for (const sum of sums) {
+    const words = by(sum)
+    if (!words) continue
+    const name = words.join('\n')
+    const { requests, nano, input, output } = sum
+    const [, counts] = found.get(name) ?? []
+    if (counts) addTo(counts, sum)
+    else found.set(name, [words, { requests, nano, input, output }])
+  }
+  return found.values()
+}
+
+function addTo(counts: Counts, { requests, nano, input, output }: Counts): void {
+  counts.requests += requests
+  counts.nano += nano
+  counts.input += input
+  counts.output += output
+}
+
+function spendStatement(db: Connection, table: string, id: string) {
+  return db.prepare(`
+    INSERT INTO ${table} (${id}, month, nano) VALUES (?, ?, ?)
+    ON CONFLICT (${id}, month) DO UPDATE SET nano = nano + excluded.nano`)
+}
+
+function usageStatement(db: Connection, table: string, owner: string) {
+  const of = `${owner}, hour, operation, provider, model`
+  const marks = `${of}, requests, nano, input_tokens, output_tokens`.split(',').map(() => '?')
+  return db.prepare(`
+    INSERT INTO ${table} (${of}, requests, nano, input_tokens, output_tokens) VALUES (${marks})
+    ON CONFLICT (${of}) DO UPDATE SET requests = requests + excluded.requests, nano = nano + excluded.nano,
+      input_tokens = input_tokens + excluded.input_tokens, output_tokens = output_tokens + excluded.output_tokens`)
+}
