@@ -1,0 +1,200 @@
+import { readFileSync, renameSync, rmSync, writeFileSync } from 'node:fs'
+import { dirname } from 'node:path'
+import Database from 'better-sqlite3'
+import { expect, onTestFinished, test, vi } from 'vitest'
+import type { CallRecord } from '../../src/core/call.ts'
+import { type Ledger, type LedgerErrorListener, openLedger } from '../../src/money/ledger.ts'
+import { startPurge } from '../../src/purge.ts'
+import { connect, proveWritable, waitAtMost } from '../../src/store/connection.ts'
+import { unavailable } from '../../src/store/failure.ts'
+import { ledgerThread } from '../../src/store/ledger-thread.ts'
+import { openStore } from '../../src/store/open.ts'
+import { within } from '../helpers/provider.ts'
+import { plainRecord } from './plain-record.ts'
+import { temporaryFile } from './temporary.ts'
+
+const patienceMs = 100
+
+/** A store and its ledger, written by a thread whose database the test can break. */
+function open() {
+  const path = temporaryFile('books/router.sqlite')
+  const store = openStore(`sqlite:${path}`)
+  const onError = vi.fn<LedgerErrorListener>()
+  const writer = ledgerThread(path, new URL('./faulty-worker.ts', import.meta.url))
+  const ledger = openLedger(writer, { onError, patienceMs })
+  onTestFinished(async () => {
+    await ledger.close().catch(() => {})
+    store.close()
+  })
+  return { path, store, ledger, onError }
+}
+
+/** Too large for what is left of the pages that a new database has. */
+const large = (): CallRecord => plainRecord({ metadata: { note: 'x'.repeat(60_000) } })
+
+/** The thread of the first batch must be started, and rows are tried again once a second. */
+async function noTrouble(ledger: Ledger): Promise<void> {
+  await vi.waitFor(() => expect(ledger.trouble()).toBeUndefined(), { timeout: 4_000 })
+}
+
+type Fault = { reason: string; begin(path: string): () => void }
+
+const faults: { [name: string]: Fault } = {
+  'a disk that is full': { reason: 'the disk is full', begin: told('full') },
+  'a file that is read-only': { reason: 'the database file or its folder is read-only', begin: told('read-only') },
+  'another process that keeps the lock': {
+    reason: 'the disk does not answer',
+    begin(path) {
+      const other = new Database(path)
+      other.exec('BEGIN IMMEDIATE')
+      return () => other.close()
+    },
+  },
+  'a file that was moved away': {
+    reason: 'the database file was deleted or moved away',
+    begin: (path) => moved(path, `${path}.away`),
+  },
+  'a folder that is gone': {
+    reason: 'the database file was deleted or moved away',
+    begin: (path) => moved(dirname(path), `${dirname(path)}.away`),
+  },
+}
+
+function told(fault: string) {
+  return (path: string) => {
+    writeFileSync(`${path}.fault`, fault)
+    return () => rmSync(`${path}.fault`)
+  }
+}
+
+function moved(from: string, to: string) {
+  renameSync(from, to)
+  return () => renameSync(to, from)
+}
+
+test.each(Object.entries(faults))(
+  '%s: nobody waits for long, nothing is lost, all is written once it is over',
+  async (_, { reason, begin }) => {
+    const { path, store, ledger, onError } = open()
+    const rows = [large(), large(), large(), large()]
+    const [before, ...after] = rows as [CallRecord, ...CallRecord[]]
+    await ledger.settle(before)
+    await noTrouble(ledger)
+    const end = begin(path)
+    await within(1_500, 'the settling', Promise.all(after.map((record) => ledger.settle(record))))
+    expect(ledger.trouble()).toBe(`The router cannot write its ledger: ${reason}.`)
+    expect(onError).toHaveBeenCalledWith(expect.any(Error), { backlog: 3, lost: [] })
+    // What can be read still is.
+    expect(store.ledger.find(before.id)).toEqual(before)
+    end()
+    await noTrouble(ledger)
+    expect(ledger.backlog()).toBe(0)
+    expect(new Set(store.ledger.ofKey('key-1'))).toEqual(new Set(rows))
+    expect(store.spend.ofKey('key-1', before.at)).toBe(4_000n)
+    expect(store.spend.ofOrganization('org-1', before.at)).toBe(4_000n)
+  },
+)
+
+test('a file that was replaced is left alone: nothing is mixed into it', async () => {
+  const { path, store, ledger } = open()
+  await ledger.settle(plainRecord())
+  await noTrouble(ledger)
+  const back = moved(path, `${path}.away`)
+  writeFileSync(path, 'the database of somebody else')
+  await ledger.settle(plainRecord())
+  expect(ledger.trouble()).toContain('was replaced while the router was running')
+  expect(() => store.atomically(() => {})).toThrow(/replaced while the router was running; stop the router/)
+  expect(readFileSync(path, 'utf8')).toBe('the database of somebody else')
+  back()
+  await noTrouble(ledger)
+  expect(store.ledger.ofKey('key-1')).toHaveLength(2)
+})
+
+test('a change that meets a lock gives up as soon as it was told to', () => {
+  const { path, store } = open()
+  store.waitAtMost(50)
+  const other = new Database(path)
+  onTestFinished(() => void other.close())
+  other.exec('BEGIN IMMEDIATE')
+  const before = performance.now()
+  const changing = caught(() => store.organizations.create('acme'))
+  expect(performance.now() - before).toBeLessThan(1_000)
+  const message = 'The router cannot use its database now: the database is locked by another process. Try again later.'
+  expect(unavailable(changing)).toMatchObject({ code: 'unavailable', status: 503, message })
+  expect(store.organizations.list()).toEqual([])
+})
+
+test('only a database that fails is unavailable, not a change it refuses nor a mistake', () => {
+  const { store } = open()
+  store.organizations.create('acme')
+  expect(unavailable(caught(() => store.organizations.create('acme')))).toBeUndefined()
+  expect(unavailable(caught(() => store.organizations.credit('nobody', 1n)))).toBeUndefined()
+  expect(unavailable(new TypeError('oops'))).toBeUndefined()
+})
+
+test('purging goes on after a lock', async () => {
+  const { path, store } = open()
+  store.waitAtMost(20)
+  const other = new Database(path)
+  onTestFinished(() => void other.close())
+  other.exec('BEGIN IMMEDIATE')
+  const onError = vi.fn()
+  const purge = vi.fn(store.responses.purge)
+  const purging = startPurge({ purge }, onError, 20)
+  onTestFinished(() => purging.stop())
+  expect(onError).toHaveBeenCalledOnce()
+  expect(unavailable(onError.mock.calls[0]?.[0])).toMatchObject({ code: 'unavailable' })
+  other.exec('ROLLBACK')
+  await vi.waitFor(() => expect(purge.mock.results.at(-1)).toEqual({ type: 'return', value: 0 }))
+})
+
+test('that a database can be written is proved, and what stands in the way is named with its remedy', () => {
+  const path = temporaryFile('router.sqlite')
+  const db = connect(path)
+  onTestFinished(() => void db.close())
+  proveWritable(db)
+  const other = new Database(path)
+  onTestFinished(() => void other.close())
+  const written = () => other.pragma('user_version', { simple: true })
+  expect(written()).toBe(1)
+  db.pragma('query_only = ON')
+  expect(() => proveWritable(db)).toThrow(
+    /router\.sqlite: the database file or its folder is read-only; make it writable/,
+  )
+  db.pragma('query_only = OFF')
+  waitAtMost(db, 20)
+  other.exec('BEGIN IMMEDIATE')
+  expect(() => proveWritable(db)).toThrow(/router\.sqlite: the database is locked by another process; end that process/)
+  other.exec('ROLLBACK')
+  proveWritable(db)
+  expect(written()).toBe(2)
+})
+
+test('a start on a full disk leaves nothing half-made', () => {
+  const path = temporaryFile('router.sqlite')
+  const db = connect(path)
+  db.pragma('max_page_count = 3')
+  db.close()
+  const { transaction } = Database.prototype
+  onTestFinished(() => {
+    Database.prototype.transaction = transaction
+  })
+  Database.prototype.transaction = function (this: Database.Database, change: (...args: never[]) => unknown) {
+    this.pragma('max_page_count = 3')
+    return transaction.call(this, change)
+  } as typeof transaction
+  expect(() => openStore(`sqlite:${path}`)).toThrow(/router\.sqlite: the disk is full; free some space/)
+  Database.prototype.transaction = transaction
+  const store = openStore(`sqlite:${path}`)
+  expect(store.keys.any()).toBe(false)
+  store.close()
+})
+
+function caught(run: () => unknown): unknown {
+  try {
+    run()
+  } catch (thrown) {
+    return thrown
+  }
+  throw new Error('nothing was thrown')
+}
