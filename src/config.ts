@@ -2,6 +2,7 @@ import { existsSync } from 'node:fs'
 import { readFile } from 'node:fs/promises'
 import { dirname, join, resolve } from 'node:path'
 import { isObject, type JsonObject } from './core/json.ts'
+import type { Policy } from './core/names.ts'
 import { durationMs } from './manifest/duration.ts'
 import { brokenReference, type Environment, resolveText } from './manifest/environment.ts'
 import type { Path } from './manifest/place.ts'
@@ -23,8 +24,12 @@ export type Config = {
   folders: { providers: string; catalog: string; plugins: string }
   /** What may be fetched for clients that name files by URL. */
   media: MediaSettings
+  /** What is reserved before a call. */
+  budget: { defaultOutputTokens: number }
   /** By slug, in the words of manifests; their references are resolved together with the manifest. */
   providers: { [slug: string]: ProviderSettings }
+  /** Managed policies, by id. */
+  policies: ReadonlyMap<string, Policy>
 }
 
 /** The file as it may be written. */
@@ -41,7 +46,9 @@ type ConfigFile = {
     timeout?: string
     allow_hosts?: string[]
   } | null
+  budget?: { default_output_tokens?: number } | null
   providers?: { [slug: string]: ProviderSettings | null } | null
+  policies?: { [id: string]: { description?: string; targets: string[] } } | null
 }
 
 const projectFolder = resolve(import.meta.dirname, '..')
@@ -114,8 +121,15 @@ function configOf(path: string, file: ConfigFile): Config {
       plugins: resolve(folder, plugins),
     },
     media: mediaOf(file.media ?? {}),
+    budget: { defaultOutputTokens: file.budget?.default_output_tokens ?? 4_096 },
     providers: Object.assign(Object.create(null), Object.fromEntries(settings)),
+    policies: policiesOf(file.policies ?? {}),
   }
+}
+
+function policiesOf(file: NonNullable<ConfigFile['policies']>): Map<string, Policy> {
+  const policies = Object.entries(file).map(([id, { description = '', targets }]) => ({ id, description, targets }))
+  return new Map(policies.map((policy) => [policy.id, policy]))
 }
 
 function mediaOf(file: NonNullable<ConfigFile['media']>): MediaSettings {

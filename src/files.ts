@@ -13,6 +13,7 @@ import type { Problem } from './manifest/problem.ts'
 import type { Surroundings } from './manifest/references.ts'
 import { checkSchema } from './manifest/schema.ts'
 import type { Source } from './manifest/source.ts'
+import { policyProblems } from './policies.ts'
 
 /** All dialects, manifests and catalog files of a configuration, as far as they can be used. */
 export type Files = {
@@ -53,6 +54,12 @@ export async function readFiles({ config, source, env, known, everything = false
   })
   const lists = catalogFiles.sources.flatMap((one) => readCatalogFile(one, slugs, problems))
   const catalog = joinCatalog(sharedLists(lists, providers, manifests, config), providers, config, source, problems)
+  const served = new Map(
+    providers.flatMap(({ provider }) =>
+      config.providers[provider.slug]?.enabled === false ? [] : [[provider.slug, provider] as const],
+    ),
+  )
+  problems.push(...policyProblems(config, source, { providers: served, slugs, catalog }))
   const all = [...shippedFiles.sources, ...dialectFiles.sources, ...manifestFiles.sources, ...catalogFiles.sources]
   return {
     dialects: [...dialects.values()].filter((one) => one !== 'unusable'),

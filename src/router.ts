@@ -123,7 +123,7 @@ function roomsOf(
     const { providers, catalog, config } = watch.current()
     return {
       ...lasting,
-      directory: { providers, findModel: catalog.find },
+      directory: { providers, findModel: catalog.find, managed: config.policies },
       media: { fetchMedia: openFetcher(config.media), settings: config.media },
     }
   }

@@ -31,7 +31,9 @@ test('everything has a default; paths are relative to the file', async () => {
       timeoutMs: 10_000,
       allowHosts: [],
     },
+    budget: { defaultOutputTokens: 4_096 },
     providers: {},
+    policies: new Map(),
   })
 })
 
@@ -50,6 +52,7 @@ test('the file of this project says the defaults', async () => {
     'store',
     'folders',
     'media',
+    'budget',
     'providers',
     'policies',
     'plugins',
@@ -122,6 +125,12 @@ test.each([
   ['a scheme nobody speaks', 'media: { schemes: [ftp] }\n', '1:20 `media.schemes[0]` must be one of'],
   ['a host with a path', 'media: { allow_hosts: [a/b] }\n', '1:24 `media.allow_hosts[0]` must be the name or address'],
   ['a time without a unit', 'media: { timeout: "10" }\n', '1:19 `media.timeout` must be a duration'],
+  ['a policy without targets', 'policies: { best: {} }\n', '1:19 `policies.best` needs `targets`'],
+  [
+    'a target that is no model',
+    'policies: { best: { targets: [gpt] } }\n',
+    '1:31 `policies.best.targets[0]` must be a model',
+  ],
   ['what this version does not have', 'plugins: [{ name: x }]\n', '1:10 `plugins` must be empty: this version'],
 ])('%s is told with its place', async (_, text, expected) => {
   const { config, problems } = await load(text)

@@ -10,3 +10,66 @@ export type DataRules = {
   /** false: only models whose provider trains on nothing. */
   data_used_for_training?: false
 }
+
+/** Before an alias or a policy; both are also known without it. */
+export const policyPrefix = 'policy/'
+
+/** Where unknown models pass, names travel in headers, rows and addresses. Characters. */
+export const longestName = 256
+
+/** The name of an alias or a policy, without the prefix that it may have. */
+export function bareName(name: string): string {
+  return name.startsWith(policyPrefix) ? name.slice(policyPrefix.length) : name
+}
+
+/** Why a text cannot be the name of an alias, said after its name; undefined when it can. A slash is allowed: an alias may stand before a model. */
+export function aliasNameProblem(name: string): string | undefined {
+  if (name.startsWith(policyPrefix))
+    return `must not begin with \`${policyPrefix}\`: every alias is known with it as well`
+  if (name.length <= longestName && /^[\x21-\x7e]+$/.test(name)) return undefined
+  return `must have 1 to ${longestName} letters, digits and punctuation, without spaces`
+}
+
+/** Why a text cannot be the id of a policy, said after its name; undefined when it can. */
+export function policyIdProblem(id: string): string | undefined {
+  if (id.length <= longestName && /^[A-Za-z0-9][\w.:@+-]*$/.test(id)) return undefined
+  return `must have at most ${longestName} letters, digits and . _ : @ + -, begin with a letter or digit, and be without \`${policyPrefix}\``
+}
+
+/** Whether a name promises that only targets in the EU serve it. */
+export function isEuropean(name: string): boolean {
+  return name.endsWith('@eu')
+}
+
+/** The provider and the provider's own name of a model; undefined for a text that is no `<provider>/<model>`. */
+export function splitModel(id: string): { provider: string; model: string } | undefined {
+  // Only at the first slash: the names of some providers' models have slashes of their own.
+  const slash = id.indexOf('/')
+  if (slash <= 0 || slash === id.length - 1) return undefined
+  return { provider: id.slice(0, slash), model: id.slice(slash + 1) }
+}
+
+/** Whether a list of ids and `<provider>/*` has a model. */
+export function hasModel(list: readonly string[], id: string): boolean {
+  const { names, providers } = patternsOf(list)
+  return names.has(id) || providers.has(id.slice(0, id.indexOf('/')))
+}
+
+/** Whether a list has this very name, without patterns. */
+export function hasName(list: readonly string[], name: string): boolean {
+  return patternsOf(list).names.has(name)
+}
+
+type Patterns = { names: ReadonlySet<string>; providers: ReadonlySet<string> }
+
+/** A list is asked for every call and never changed. */
+const known = new WeakMap<readonly string[], Patterns>()
+
+function patternsOf(list: readonly string[]): Patterns {
+  const before = known.get(list)
+  if (before) return before
+  const wide = list.filter((name) => name.endsWith('/*'))
+  const patterns = { names: new Set(list), providers: new Set(wide.map((name) => name.slice(0, -2))) }
+  known.set(list, patterns)
+  return patterns
+}

@@ -157,6 +157,7 @@ export const migrations: readonly Migration[] = [
       ALTER TABLE api_keys ADD COLUMN access_list TEXT CHECK (json_type(access_list) = 'array');
       ALTER TABLE api_keys ADD COLUMN deleted_at INTEGER;
       CREATE INDEX api_keys_listed ON api_keys (organization, id) WHERE deleted_at IS NULL;
+      CREATE INDEX api_keys_managing ON api_keys (organization) WHERE manage = 'write';
       CREATE INDEX api_keys_by_group ON api_keys (group_id) WHERE group_id IS NOT NULL;
 
       CREATE TABLE groups (
