@@ -26,7 +26,7 @@ export function ledgerWriter(db: Connection): WriteBatch {
     for (const response of responses) keep(response)
   })
   const writeEach = db.transaction((records: readonly CallRecord[], responses: readonly StoredResponse[]) => {
-    for (const response of responses) keep(response)
+    for (const response of responses) keepOrLeave(response)
     return records.flatMap(writeOrRefuse)
   })
   const savepoint = db.transaction((record: CallRecord) => {
@@ -34,6 +34,15 @@ export function ledgerWriter(db: Connection): WriteBatch {
     if (isNew(record)) sums.add(record)
     sums.write()
   })
+  const keepOne = db.transaction(keep)
+  const keepOrLeave = (response: StoredResponse) => {
+    try {
+      keepOne(response)
+    } catch (thrown) {
+      // The row of its call counts, and is tried until it is written: a response that never can be must not keep it.
+      if (!isRowFault(thrown)) throw thrown
+    }
+  }
   const writeOrRefuse = (record: CallRecord, index: number): Refused[] => {
     try {
       savepoint(record)

@@ -159,4 +159,16 @@ describe('a response that is settled with its call', () => {
     ])
     await ledger.close()
   })
+
+  test('that can never be written does not keep its call from being written', async () => {
+    const store = openStore(`sqlite:${temporaryFile('router.sqlite')}`)
+    const onError = vi.fn()
+    const ledger = openLedger(store.ledger.openWriter(), { onError })
+    const record = plainRecord()
+    await ledger.settle(record, { ...response(), model: null as never })
+    expect(store.ledger.find(record.id)).toBeDefined()
+    expect(store.responses.find('acme', 'resp_1')).toBeUndefined()
+    await ledger.close()
+    store.close()
+  })
 })
