@@ -80,6 +80,7 @@ function replyFacts({ request, call, settlement }: Asked, { usage, cost }: Settl
 /** What is said of a call before its reply. */
 export function replyHeaders(settlement: Settlement): Record<string, string> {
   const headers: Record<string, string> = {
+    ...settlement.limitHeaders,
     'x-router-model': targetId(settlement.target as Target),
     'x-router-attempts': String(settlement.attempts),
   }

@@ -23,6 +23,8 @@ export type Call = {
   strict: boolean
   /** Headers for a provider of the same format. */
   passed?: readonly PassedHeader[]
+  /** The header that tags its row. */
+  tags?: string | undefined
   signal: AbortSignal
 }
 

@@ -1,3 +1,4 @@
+import { admitUnpaid } from './admission.ts'
 import type { Face } from './api/face.ts'
 import type { Call } from './ask.ts'
 import { RouterError } from './core/errors.ts'
@@ -8,25 +9,42 @@ import { patchRequest } from './manifest/exchange.ts'
 import type { Target } from './manifest/target.ts'
 import { promptEstimate } from './money/meter.ts'
 import { resolve } from './routing/resolve.ts'
+import type { Door } from './upstream/door.ts'
 import { askJson } from './upstream/exchange.ts'
+
+type CountCall = Omit<Call, 'strict' | 'id'>
 
 /**
  * How many tokens a request would take in: `{input_tokens}` as the provider counts them where it does, else our
- * estimate with `estimated: true`. Nothing is generated, so nothing is paid and no row is written. Throws RouterError.
+ * estimate with `estimated: true`. Nothing is generated, so nothing is paid and no row is written,
+ * but it is a request to the limits. Throws RouterError.
  */
-export async function countTokens(call: Omit<Call, 'strict' | 'id'>, rooms: Rooms): Promise<JsonObject> {
+export async function countTokens(call: CountCall, rooms: Rooms): Promise<JsonObject> {
   const key = rooms.authenticate(call.secret)
   const body = await call.readBody()
+  const rules = rooms.rulesOf(key.organization)
   const request = rooms.seals.restore(key.organization, readCountable(call.face, body))
-  const target = resolve(request.model, rooms.directory)[0] as Target
+  const scope = { rules, accessList: key.accessList }
+  const target = resolve(request.model, rooms.directory, scope)[0] as Target
+  const taken = admitUnpaid({ key, rules }, rooms.admission)
+  try {
+    return await countAt(target, { call, request, body: body as JsonObject, door: rooms.door })
+  } finally {
+    taken.settle(0)
+  }
+}
+
+type Countable = { call: CountCall; request: NeutralRequest; body: JsonObject; door: Door }
+
+async function countAt(target: Target, { call, request, body, door }: Countable): Promise<JsonObject> {
   const { provider, model } = target
   if (!provider.count || provider.sameAs !== call.face.api) {
     return { input_tokens: promptEstimate(request), estimated: true }
   }
-  const edited = call.face.editRequest(body as JsonObject, { model, stream: false, dropped: [] })
+  const edited = call.face.editRequest(body, { model, stream: false, dropped: [] })
   const { signal, passed = [] } = call
   const outgoing = { path: provider.count.path, body: await patchRequest(provider, edited), signal, passed }
-  const counted = await askJson(target, outgoing, rooms.door)
+  const counted = await askJson(target, outgoing, door)
   if (typeof counted.input_tokens === 'number') return counted
   const message = 'The provider sent a count without `input_tokens`.'
   throw new RouterError('provider_unreadable', message, { provider: provider.slug })

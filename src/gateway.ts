@@ -1,4 +1,5 @@
 import type { Key } from './access/keys.ts'
+import { type AdmissionRooms, admit } from './admission.ts'
 import { replyHeaders, streamedReply, wholeReply } from './answer.ts'
 import { type Asked, ask, type Call } from './ask.ts'
 import { asRouterError } from './core/errors.ts'
@@ -7,15 +8,19 @@ import type { NeutralRequest } from './core/request.ts'
 import { attempt } from './routing/attempts.ts'
 import { type Directory, resolve } from './routing/resolve.ts'
 import type { Seals } from './routing/seals.ts'
-import { type Ledger, Settlement } from './settlement.ts'
+import { type Ledger, type Opening, Settlement } from './settlement.ts'
 import type { State } from './state.ts'
+import type { OrganizationRules } from './store/rules.ts'
+import { taggedMetadata } from './tags.ts'
 import type { Door } from './upstream/door.ts'
 import { type MediaRoom, openCallMedia } from './upstream/inline.ts'
 
 /** What the call passes through. */
 export type Rooms = {
   authenticate(secret: string | undefined): Key
+  rulesOf(organization: string): OrganizationRules
   directory: Directory
+  admission: AdmissionRooms
   door: Door
   media: MediaRoom
   ledger: Ledger
@@ -30,13 +35,16 @@ export type Outgoing = { headers: Record<string, string>; body: string | AsyncGe
 export async function handle(call: Call, rooms: Rooms): Promise<Outgoing> {
   const key = rooms.authenticate(call.secret)
   const turn = rooms.state.open(call.face, key.organization, await call.readBody())
+  const rules = rooms.rulesOf(key.organization)
   const request = rooms.seals.restore(key.organization, turn.request)
-  const targets = resolve(request.model, rooms.directory)
-  const settlement = openSettlement(call, key, request, rooms.ledger)
-  const asked: Asked = { call, request, turn, settlement }
-  const { door } = rooms
-  const media = openCallMedia(rooms.media, { param: call.face.wireNames('messages')[0] ?? '', signal: call.signal })
+  const targets = resolve(request.model, rooms.directory, { rules, accessList: key.accessList })
+  const opening = openingOf(call, key, request)
+  const admission = admit({ key, rules, request, targets, at: opening.at }, rooms.admission)
+  const settlement = new Settlement(opening, { ledger: rooms.ledger, admission })
   try {
+    const asked: Asked = { call, request, turn, settlement }
+    const { door } = rooms
+    const media = openCallMedia(rooms.media, { param: call.face.wireNames('messages')[0] ?? '', signal: call.signal })
     const { answer } = await attempt(targets, (target, attempts) => {
       Object.assign(settlement, { target, attempts })
       return ask(target, asked, { door, media }).catch((thrown) => {
@@ -56,23 +64,22 @@ export async function handle(call: Call, rooms: Rooms): Promise<Outgoing> {
   }
 }
 
-function openSettlement(call: Call, key: Key, request: NeutralRequest, ledger: Ledger): Settlement {
-  const { user, metadata } = request
-  return new Settlement(
-    {
-      id: call.id,
-      at: Date.now(),
-      begun: performance.now(),
-      organization: key.organization,
-      key: key.id,
-      api: call.face.api,
-      operation: 'chat',
-      requested: request.model,
-      stream: request.stream === true,
-      request,
-      ...(user !== undefined && { user }),
-      ...(metadata && { metadata }),
-    },
-    ledger,
-  )
+function openingOf(call: Call, key: Key, request: NeutralRequest): Opening {
+  const { user } = request
+  const metadata = taggedMetadata(request.metadata, call.tags)
+  return {
+    id: call.id,
+    at: Date.now(),
+    begun: performance.now(),
+    organization: key.organization,
+    key: key.id,
+    ...(key.groupId !== null && { group: key.groupId }),
+    api: call.face.api,
+    operation: 'chat',
+    requested: request.model,
+    stream: request.stream === true,
+    request,
+    ...(user !== undefined && { user }),
+    ...(metadata && { metadata }),
+  }
 }

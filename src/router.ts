@@ -1,7 +1,11 @@
 import { ensureFirstKey, openAccess } from './access/keys.ts'
+import { openLimits } from './access/limits.ts'
+import { openOrganizations } from './access/organizations.ts'
 import { type Endpoint, openAddresses } from './addresses.ts'
+import type { AdmissionRooms } from './admission.ts'
 import type { Rooms } from './gateway.ts'
 import { formatProblem, type Problem } from './manifest/problem.ts'
+import { openBudget } from './money/budget.ts'
 import { type Ledger as OpenLedger, openLedger } from './money/ledger.ts'
 import type { Log } from './observe/log.ts'
 import { startPurge } from './purge.ts'
@@ -71,6 +75,8 @@ async function start(
     seals: openSeals(),
     ledger: logged(ledger, log),
     state: openState(store),
+    rulesOf: openOrganizations(store).rulesOf,
+    admission: { budget: openBudget(store.spend), limits: openLimits(), trouble: ledger.trouble.bind(ledger) },
   })
   started.adopt(
     startPurge(store.responses, (err) => log.error({ err }, 'expired responses could not be deleted')),
@@ -117,13 +123,14 @@ async function start(
 /** The rooms of the snapshot of the moment, and those that live as long as the process. */
 function roomsOf(
   watch: Watch,
-  lasting: Pick<Rooms, 'authenticate' | 'door' | 'seals' | 'ledger' | 'state'>,
+  lasting: Omit<Rooms, 'directory' | 'admission' | 'media'> & { admission: Omit<AdmissionRooms, 'unstatedOutput'> },
 ): () => Rooms {
   return () => {
     const { providers, catalog, config } = watch.current()
     return {
       ...lasting,
       directory: { providers, findModel: catalog.find, managed: config.policies },
+      admission: { ...lasting.admission, unstatedOutput: config.budget.defaultOutputTokens },
       media: { fetchMedia: openFetcher(config.media), settings: config.media },
     }
   }

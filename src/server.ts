@@ -149,6 +149,7 @@ async function serveCall(
     readBody: () => readJson(request, response, { limitBytes: server.bodyLimitBytes(), signal, idleMs }),
     strict: request.get('x-router-strict') === 'true',
     passed: passedHeaders(face, request),
+    tags: request.get('x-router-tags'),
     signal,
   }
   const outgoing = answer

@@ -1,17 +1,19 @@
+import type { Admission } from './admission.ts'
 import type { CallRecord, Cost, Outcome } from './core/call.ts'
 import type { RouterError } from './core/errors.ts'
 import type { Reply } from './core/reply.ts'
 import type { NeutralRequest } from './core/request.ts'
-import type { Usage } from './core/usage.ts'
+import { completionTokens, promptTokens, type Usage } from './core/usage.ts'
 import type { Target } from './manifest/target.ts'
 import { measuredUsage } from './money/meter.ts'
 import { priceOf } from './money/price.ts'
+import { costNano } from './store/ledger-row.ts'
 import type { StoredResponse } from './store/responses.ts'
 
 /** What is known of a call before anybody was asked. `at` and `begun` are milliseconds, `begun` on the monotonic clock. */
 export type Opening = Pick<
   CallRecord,
-  'id' | 'at' | 'organization' | 'key' | 'api' | 'operation' | 'requested' | 'stream' | 'user' | 'metadata'
+  'id' | 'at' | 'organization' | 'key' | 'group' | 'api' | 'operation' | 'requested' | 'stream' | 'user' | 'metadata'
 > & { begun: number; request: NeutralRequest }
 
 /** Where records go, with the response that is kept of the call; resolves when both are on disk. */
@@ -20,19 +22,26 @@ export type Ledger = { settle(record: CallRecord, response?: StoredResponse): Pr
 /** What a settled call used and cost. */
 export type Settled = { usage: Usage; cost: Cost }
 
-/** The one row of one call: whatever happens to the call, it is written exactly once. */
+/** The one row of one call: whatever happens to the call, it is written and the admission closed exactly once. */
 export class Settlement {
   readonly #opening: Opening
   readonly #ledger: Ledger
+  readonly #admission: Admission
   #written = false
   target: Target | undefined
   attempts = 0
   dropped: string[] = []
   firstEventMs: number | undefined
 
-  constructor(opening: Opening, ledger: Ledger) {
+  constructor(opening: Opening, { ledger, admission }: { ledger: Ledger; admission: Admission }) {
     this.#opening = opening
     this.#ledger = ledger
+    this.#admission = admission
+  }
+
+  /** What is left of the caller's limits, for the headers of the reply. */
+  get limitHeaders(): Admission['headers'] {
+    return this.#admission.headers
   }
 
   /** Milliseconds since the call arrived. */
@@ -88,6 +97,9 @@ export class Settlement {
       durationMs: this.elapsed(),
       ...(this.firstEventMs !== undefined && { firstEventMs: this.firstEventMs }),
     }
+    const { usage } = settled
+    this.#admission.settle(costNano(record), promptTokens(usage) + completionTokens(usage))
     await this.#ledger.settle(record, response)
+    this.#admission.written()
   }
 }

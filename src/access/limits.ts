@@ -118,7 +118,7 @@ function refusals({ scope, limits, window }: Asked, wanted: WantedTokens, at: nu
     found.push({ waitMs, message })
   }
   const needed = neededTokens(wanted)
-  if (tokensPerMinute !== null && window.tokens > 0 && window.tokens + needed > tokensPerMinute) {
+  if (tokensPerMinute !== null && needed > 0 && window.tokens > 0 && window.tokens + needed > tokensPerMinute) {
     const waitMs = waitFor(window, 'tokens', window.tokens + needed - tokensPerMinute) - at
     const left = Math.max(tokensPerMinute - window.tokens, 0)
     const message = `The limit of ${whose} is ${tokensPerMinute} tokens per minute: ${left} are left, and this call may need ${needed}. Try again in ${inWords(waitMs)}.`
@@ -137,9 +137,9 @@ function waitFor(window: Window, what: 'requests' | 'tokens', missing: number): 
   return window.slots.at(-1)?.endsAt ?? 0
 }
 
-/** Below this a call does not pass. */
+/** Below this a call does not pass; what has no output needs none. */
 function neededTokens({ prompt, output, stated }: WantedTokens): number {
-  return Math.max(stated ? prompt + output : prompt, 1)
+  return stated ? prompt + output : Math.max(prompt, 1)
 }
 
 type TakenPart = { window: Window; slot: Slot; tokens: number }

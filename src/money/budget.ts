@@ -10,6 +10,8 @@ export type Wanted = {
   group?: { id: string; limitNano: bigint | null }
   organization: { id: string; creditNano: bigint; enforcesBalance: boolean }
   nanoUsd: bigint
+  /** How many tokens of output that assumes, where the call does not bound them itself. */
+  assumedTokens?: number
 }
 
 /** What a running call holds of the limits. */
@@ -64,23 +66,21 @@ export function openBudget(tables: SpendTables, { mostIdle = 10_000 } = {}): Bud
   }
 
   return {
-    hold({ at, key, group, organization, nanoUsd }) {
+    hold({ at, key, group, organization, nanoUsd, assumedTokens }) {
       if (accounts.size >= sweepAt) sweep()
       if (at < month.from || at >= month.until) month = monthAround(at)
       const ofKey = account(`key ${key.id} ${month.name}`, () => tables.ofKey(key.id, at))
       const ofGroup = group && account(`group ${group.id} ${month.name}`, () => tables.ofGroup(group.id, at))
       const ofAll = account(`all ${organization.id}`, () => tables.totalOfOrganization(organization.id))
-      if (nanoUsd > 0n) {
-        if (key.monthlyLimitNano !== null && lacks(ofKey, key.monthlyLimitNano, nanoUsd)) {
-          throw limitReached('this API key', key.monthlyLimitNano, { ...ofKey, nanoUsd, resetAt: month.until })
-        }
-        if (group && ofGroup && group.limitNano !== null && lacks(ofGroup, group.limitNano, nanoUsd)) {
-          const facts = { ...ofGroup, nanoUsd, resetAt: month.until }
-          throw limitReached(`the group '${group.id}' of this API key`, group.limitNano, facts)
-        }
-        if (organization.enforcesBalance && lacks(ofAll, organization.creditNano, nanoUsd)) {
-          throw balanceUsed(organization.creditNano, { ...ofAll, nanoUsd })
-        }
+      const facts = { nanoUsd, resetAt: month.until, assumedTokens }
+      if (isTooMuch(nanoUsd, ofKey, key.monthlyLimitNano)) {
+        throw limitReached('this API key', key.monthlyLimitNano, { ...ofKey, ...facts })
+      }
+      if (group && ofGroup && isTooMuch(nanoUsd, ofGroup, group.limitNano)) {
+        throw limitReached(`the group '${group.id}' of this API key`, group.limitNano, { ...ofGroup, ...facts })
+      }
+      if (isTooMuch(nanoUsd, ofAll, organization.enforcesBalance ? organization.creditNano : null)) {
+        throw balanceUsed(organization.creditNano, { ...ofAll, ...facts })
       }
       return holdOf(ofGroup ? [ofKey, ofGroup, ofAll] : [ofKey, ofAll], nanoUsd)
     },
@@ -94,7 +94,7 @@ export function openBudget(tables: SpendTables, { mostIdle = 10_000 } = {}): Bud
 /** Nano-USD. `open` counts the calls that run or whose cost is not on disk yet, those that hold nothing as well. */
 type Account = { spent: bigint; held: bigint; open: number; used: boolean }
 
-type Facts = { spent: bigint; held: bigint; nanoUsd: bigint }
+type Facts = Pick<Account, 'spent' | 'held'> & { nanoUsd: bigint; resetAt: number; assumedTokens: number | undefined }
 
 function monthAround(at: number): { from: number; until: number; name: string } {
   const day = new Date(at)
@@ -102,8 +102,8 @@ function monthAround(at: number): { from: number; until: number; name: string } 
   return { from: Date.UTC(year, index), until: Date.UTC(year, index + 1), name: monthOf(at) }
 }
 
-function lacks({ spent, held }: Account, limitNano: bigint, wantedNano: bigint): boolean {
-  return spent + held + wantedNano > limitNano
+function isTooMuch(wantedNano: bigint, { spent, held }: Account, limitNano: bigint | null): boolean {
+  return limitNano !== null && wantedNano > 0n && spent + held + wantedNano > limitNano
 }
 
 function holdOf(accounts: readonly Account[], nanoUsd: bigint): Hold {
@@ -132,9 +132,9 @@ function holdOf(accounts: readonly Account[], nanoUsd: bigint): Hold {
   }
 }
 
-function limitReached(whose: string, limitNano: bigint, facts: Facts & { resetAt: number }): RouterError {
+function limitReached(whose: string, limitNano: bigint | null, facts: Facts): RouterError {
   const reset = new Date(facts.resetAt).toISOString().replace('.000Z', 'Z')
-  const message = `The monthly limit of ${whose} is ${usd(limitNano)}: ${standing(facts)} It resets at ${reset}.`
+  const message = `The monthly limit of ${whose} is ${usd(limitNano ?? 0n)}: ${standing(facts)} It resets at ${reset}.`
   return new RouterError('budget_exhausted', message)
 }
 
@@ -144,8 +144,10 @@ function balanceUsed(creditNano: bigint, facts: Facts): RouterError {
   return new RouterError('budget_exhausted', message)
 }
 
-function standing({ spent, held, nanoUsd }: Facts): string {
-  return `${usd(spent)} are spent, ${usd(held)} are held by running calls, and this call could cost up to ${usd(nanoUsd)}.`
+function standing({ spent, held, nanoUsd, assumedTokens }: Facts): string {
+  const why =
+    assumedTokens === undefined ? '' : ` (it does not bound its output, so ${assumedTokens} tokens are assumed)`
+  return `${usd(spent)} are spent, ${usd(held)} are held by running calls, and this call could cost up to ${usd(nanoUsd)}${why}.`
 }
 
 function usd(nano: bigint): string {
