@@ -4,6 +4,7 @@ import type { NamedModel } from './api/models/list.ts'
 import { healthRoutes, type ModelSource, modelRoutes, type Readiness } from './endpoints.ts'
 import { keptResponseRoutes } from './kept-responses.ts'
 import { authCheckRoutes } from './management/auth-check.ts'
+import type { Directory } from './management/names.ts'
 import { managementRoutes } from './management/routes.ts'
 import { formatProblem } from './manifest/problem.ts'
 import { openapiRoutes } from './openapi.ts'
@@ -34,8 +35,13 @@ export function jsonRoutes({ watch, store, access, stopping, trouble }: RouteRoo
       ...keptResponseRoutes(store, access),
       ...authCheckRoutes(access),
     ],
-    manage: managementRoutes({ store, access }),
+    manage: managementRoutes({ store, access, directory: () => directoryOf(watch.current()) }),
   }
+}
+
+function directoryOf({ providers, catalog }: Snapshot): Directory {
+  const modelIds = () => catalog.list().map(({ provider, model }) => `${provider}/${model}`)
+  return { providers, findModel: catalog.find, managed: new Map(), modelIds }
 }
 
 function readiness(watch: Watch, reasons: string[]): Readiness {

@@ -1,9 +1,31 @@
 import type { JsonRoute } from '../server.ts'
+import { aliasRoutes } from './aliases.ts'
+import { auditRoutes } from './audit.ts'
+import { groupRoutes } from './groups.ts'
+import { keyChangeRoutes } from './key-changes.ts'
+import { keyRoutes } from './keys.ts'
+import { limitRoutes } from './limits.ts'
 import { type ManagementRooms, manageRoute } from './manage.ts'
+import { approvedModelRoutes } from './models.ts'
 import { organizationRoutes } from './organization.ts'
+import { policyRoutes } from './policies.ts'
+import { dataRuleRoutes } from './rules.ts'
 
 /** The management API: everything under `/v1/manage`. */
 export function managementRoutes(rooms: ManagementRooms): JsonRoute[] {
-  const routes = [...organizationRoutes(rooms)]
+  const routes = resources.flatMap((routesOf) => routesOf(rooms))
   return routes.map((route) => manageRoute(route, rooms.access))
 }
+
+const resources = [
+  organizationRoutes,
+  approvedModelRoutes,
+  dataRuleRoutes,
+  limitRoutes,
+  keyRoutes,
+  keyChangeRoutes,
+  groupRoutes,
+  aliasRoutes,
+  policyRoutes,
+  auditRoutes,
+]

@@ -146,6 +146,9 @@ function keyReader(db: Connection) {
     'organization = ? AND id > ? AND deleted_at IS NULL ORDER BY id LIMIT ?',
   )
   const any = db.prepare('SELECT 1 FROM api_keys LIMIT 1')
+  const anotherManages = db.prepare(`
+    SELECT 1 FROM api_keys WHERE organization = ? AND id <> ? AND manage = 'write' AND revoked_at IS NULL
+      AND deleted_at IS NULL AND (expires_at IS NULL OR expires_at > ?) LIMIT 1`)
   return {
     /** A key that is not deleted. */
     find: (id: string) => keyRecord(byId.get(id)),
@@ -158,6 +161,9 @@ function keyReader(db: Connection) {
     },
     /** Whether there is any key, in whatever state, deleted ones too. */
     any: (): boolean => any.get() !== undefined,
+    /** Whether another key of its organization is active at a moment (Unix milliseconds) and may change things there. */
+    anotherManages: ({ organization, id }: Pick<KeyRecord, 'organization' | 'id'>, at: number): boolean =>
+      anotherManages.get(organization, id, at) !== undefined,
   }
 }
 

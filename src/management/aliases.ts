@@ -1,0 +1,58 @@
+import { filledText, required } from '../api/check.ts'
+import type { Alias } from '../store/names.ts'
+import { done, json, type ManagementRooms, type ManageRoute, missing, noted, pathPart, rulesOf } from './manage.ts'
+import { checkTarget } from './names.ts'
+import { pageOf } from './page.ts'
+import { invalid, membersOf, ownName } from './read.ts'
+
+/** `/v1/manage/alias`: the organization's other names for models and policies. */
+export function aliasRoutes({ store, directory }: ManagementRooms): ManageRoute[] {
+  const { names } = store
+  const entry = ({ name, target }: Alias) => ({ name, target })
+  return [
+    {
+      path: '/v1/manage/alias',
+      answer: (asked) => json(pageOf(asked, { name: 'aliases', read: names.aliases, idOf: ({ name }) => name, entry })),
+    },
+    {
+      path: '/v1/manage/alias',
+      method: 'post',
+      answer: (asked) => {
+        const { organization } = asked
+        const body = membersOf(asked.body, ['name', 'target'])
+        const name = required(body.name, 'name', 'what a model is to be called', ownName)
+        const target = required(body.target, 'target', 'the id of a model or a policy', filledText)
+        const known = noted(store, asked, () => {
+          const rules = rulesOf(store, organization)
+          if (name === target) throw invalid("'target' is the alias itself; name a model or a policy.", 'target')
+          checkTarget(target, 'target', directory(), rules)
+          const before = names.alias(organization, name)
+          const after = entry(names.setAlias(organization, { name, target }))
+          const action = before ? 'alias.change' : 'alias.create'
+          return { result: before, action, subject: name, after, ...(before && { before: entry(before) }) }
+        })
+        return json({ name, target }, known ? 200 : 201)
+      },
+    },
+    {
+      path: '/v1/manage/alias/:name',
+      answer: (asked) => {
+        const name = pathPart(asked, 'name')
+        return json(entry(names.alias(asked.organization, name) ?? missing('alias', name)))
+      },
+    },
+    {
+      path: '/v1/manage/alias/:name',
+      method: 'delete',
+      answer: (asked) => {
+        const name = pathPart(asked, 'name')
+        noted(store, asked, () => {
+          const before = names.alias(asked.organization, name) ?? missing('alias', name)
+          names.removeAlias(asked.organization, name)
+          return { result: undefined, action: 'alias.delete', subject: name, before: entry(before) }
+        })
+        return done
+      },
+    },
+  ]
+}

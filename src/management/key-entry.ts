@@ -1,0 +1,50 @@
+import type { JsonObject } from '../core/json.ts'
+import type { RateLimits } from '../core/limits.ts'
+import { usdOf } from '../money/usd.ts'
+import { type KeyRecord, keyState } from '../store/keys.ts'
+import type { Store } from '../store/open.ts'
+
+/** A key as lists show it; `monthly_limit` 0 is unlimited, sums are USD. */
+export function keyEntry(key: KeyRecord, { spend }: Pick<Store, 'spend'>): JsonObject {
+  return {
+    id: key.id,
+    name: key.name,
+    monthly_limit: limitUsd(key.monthlyLimitNano),
+    monthly_spend: usdOf(spend.ofKey(key.id, Date.now())),
+    permissions: { ...key.permissions },
+    labels: { ...key.labels },
+    created_by: { ...key.createdBy },
+  }
+}
+
+/** A key with all that is known of it, except what has to do with its secret. */
+export function wholeKeyEntry(key: KeyRecord, store: Pick<Store, 'spend'>): JsonObject {
+  return {
+    ...keyEntry(key, store),
+    expires_at: timeText(key.expiresAt),
+    state: keyState(key, Date.now()),
+    group: key.groupId,
+    models: key.accessList === null ? null : [...key.accessList],
+    limits: limitsEntry(key.limits),
+    created_at: timeText(key.createdAt),
+  }
+}
+
+/** Limits per minute and at once, as the API shows them; null does not limit. */
+export function limitsEntry({ requestsPerMinute, tokensPerMinute, concurrentCalls }: RateLimits): JsonObject {
+  return {
+    requests_per_minute: requestsPerMinute,
+    tokens_per_minute: tokensPerMinute,
+    concurrent_calls: concurrentCalls,
+  }
+}
+
+/** A monthly limit in USD; 0 is unlimited. */
+export function limitUsd(nano: bigint | null): number {
+  return usdOf(nano ?? 0n)
+}
+
+/** Unix milliseconds as an RFC 3339 time. */
+export function timeText(at: number | null): string | null {
+  return at === null ? null : new Date(at).toISOString()
+}

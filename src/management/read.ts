@@ -1,0 +1,124 @@
+import { type Check, filledText, integer, list, listOf, mapOf, refuse, text } from '../api/check.ts'
+import { RouterError } from '../core/errors.ts'
+import { isObject, type Json, type JsonObject } from '../core/json.ts'
+import { longestName } from '../core/names.ts'
+import { didYouMean } from '../manifest/nearest.ts'
+
+/** The members of a body that may have no others than these. Throws RouterError 400. */
+export function membersOf(body: unknown, known: readonly string[]): JsonObject {
+  if (!isObject(body)) throw invalid(`The body must be a JSON object with: ${known.join(', ')}.`)
+  refuseUnknown(Object.keys(body), known, 'field')
+  return body
+}
+
+/** The parameters of a query that may have no others than these, each given once. Throws RouterError 400. */
+export function parametersOf<Name extends string>(
+  query: { readonly [name: string]: string | string[] | undefined },
+  known: readonly Name[],
+): { [name in Name]?: string } {
+  refuseUnknown(Object.keys(query), known, 'parameter')
+  for (const [name, value] of Object.entries(query)) {
+    if (Array.isArray(value)) throw invalid(`'${name}' is given ${value.length} times; give it once.`, name)
+  }
+  return query as { [name in Name]?: string }
+}
+
+/** A 400 for what the caller wrote; `param` names the field. */
+export function invalid(message: string, param?: string): RouterError {
+  return new RouterError('invalid_request', message, param === undefined ? {} : { param })
+}
+
+/** A sum of USD as a JSON number, in nano-USD. */
+export const usd: Check<bigint> = (value, path) => {
+  const fits = typeof value === 'number' && Math.abs(value) <= largestUsd
+  if (!fits) refuse(path, `a number of USD, at most ${largestUsd}`, value)
+  const nano = Math.round(value * 1e9)
+  if (nano === 0 && value !== 0) refuse(path, 'a number of USD with at most nine decimals', value)
+  return BigInt(nano)
+}
+
+/** A limit in USD, in nano-USD; 0 is unlimited: null. */
+export const usdLimit: Check<bigint | null> = (value, path) => {
+  const nano = usd(value, path)
+  if (nano < 0n) refuse(path, 'a number of USD of at least 0, where 0 means unlimited', value)
+  return nano === 0n ? null : nano
+}
+
+/** A limit by count; 0 is unlimited: null. */
+export const countLimit: Check<number | null> = (value, path) => integer(0, largestCount)(value, path) || null
+
+/** What something is called: some text on one line, without space around it. */
+export const title: Check<string> = (value, path) => {
+  const name = filledText(value, path).trim()
+  const fits = name !== '' && name.length <= longestTitle && !/\p{Cc}/u.test(name) && name.isWellFormed()
+  return fits ? name : refuse(path, `some text on one line of at most ${longestTitle} characters`, value)
+}
+
+/** Text of any kind that fits into a row. */
+export const remark: Check<string> = (value, path) => {
+  const said = text(value, path)
+  const fits = said.length <= longestRemark && said.isWellFormed()
+  return fits ? said : refuse(path, `text of at most ${longestRemark} characters`, value)
+}
+
+/** Labels: names and texts. */
+export const labels: Check<Record<string, string>> = (value, path) => {
+  const members = mapOf(remark)(value, path)
+  const names = Object.keys(members)
+  if (names.length > mostLabels) throw invalid(`'${path}' has ${names.length} labels; ${mostLabels} may be.`, path)
+  for (const name of names) title(name, `${path}: the name of a label`)
+  return members as Record<string, string>
+}
+
+/** An RFC 3339 time to come, in Unix milliseconds. */
+export const momentToCome: Check<number> = (value, path) => {
+  const moment = typeof value === 'string' ? momentOf(value) : Number.NaN
+  if (Number.isNaN(moment)) refuse(path, 'an RFC 3339 time such as 2027-01-31T00:00:00Z, or null for none', value)
+  if (moment <= Date.now()) throw invalid(`'${path}' is ${value}, which has passed; write a time to come.`, path)
+  return moment
+}
+
+/** What an alias or a policy may be called: without a slash, as the ids of models have one. */
+export const ownName: Check<string> = (value, path) => {
+  const fits = typeof value === 'string' && value.length <= longestName && /^[A-Za-z0-9][\w.:@+-]*$/.test(value)
+  if (fits) return value
+  return refuse(path, `1 to ${longestName} letters, digits and . _ : @ + - that begin with a letter or digit`, value)
+}
+
+/** Names of models, each once. */
+export const namesOfModels: Check<string[]> = (value, path) => {
+  if (list(value, path).length > mostNames) throw invalid(`'${path}' has more than ${mostNames} names.`, path)
+  return [...new Set(listOf(filledText)(value, path))]
+}
+
+/** A field that may be null, which then says so. */
+export function orNull<T>(check: Check<T>): (value: Json | undefined, path: string) => T | null {
+  return (value, path) => (value === undefined || value === null ? null : check(value, path))
+}
+
+/** The number of milliseconds of an RFC 3339 time, NaN when it is none. */
+export function momentOf(time: string): number {
+  const parts = /^(\d{4}-\d\d-\d\d)[Tt ](\d\d:\d\d:\d\d(?:\.\d+)?)([Zz]|[+-]\d\d:\d\d)$/.exec(time)
+  if (!parts) return Number.NaN
+  const [, date = '', clock, zone = ''] = parts
+  // A day that its month does not have would become one of the next month.
+  const day = new Date(`${date}T00:00:00Z`)
+  const exists = !Number.isNaN(day.getTime()) && day.toISOString().startsWith(date)
+  return exists ? Date.parse(`${date}T${clock}${zone.toUpperCase()}`) : Number.NaN
+}
+
+function refuseUnknown(names: readonly string[], known: readonly string[], what: string): void {
+  const unknown = names.find((name) => !known.includes(name))
+  if (unknown === undefined) return
+  const name = unknown.slice(0, 60)
+  const hint = didYouMean(name, known) || `; there is: ${known.join(', ') || 'none'}.`
+  throw invalid(`There is no ${what} '${name}' here${hint}`, name)
+}
+
+/** Up to here a JSON number of USD is exact to the nano-dollar. */
+const largestUsd = 9_000_000
+const largestCount = 1_000_000_000_000
+const longestTitle = 200
+const longestRemark = 1_000
+const mostLabels = 64
+const mostNames = 10_000
