@@ -35,8 +35,9 @@ export type Usage = { [name in UsageClass]?: number } & { reported_cost?: number
 export type ToldUsage = Usage & { cache_write?: number }
 
 /**
- * Later counts replace earlier ones class by class, ways of serving add up; of a sum of cache writes, what is not known
- * to live 1 h lives 5 min. What cannot be a count is left out, so that the meter estimates it.
+ * Later counts replace earlier ones class by class, and so do the ways of serving, of which only those that are not the
+ * ordinary one are kept; of a sum of cache writes, what is not known to live 1 h lives 5 min. What cannot be a count is
+ * left out, so that the meter estimates it.
  */
 export function mergeUsage(earlier: Usage, later: ToldUsage): Usage {
   const merged: Usage = { ...earlier }
@@ -46,8 +47,11 @@ export function mergeUsage(earlier: Usage, later: ToldUsage): Usage {
   }
   const { cache_write, modes } = later
   if (isCount(cache_write)) merged.cache_write_5m = Math.max(0, cache_write - (merged.cache_write_1h ?? 0))
-  const told = Array.isArray(modes) ? modes.filter(isMode) : []
-  if (told.length > 0) merged.modes = [...new Set([...(earlier.modes ?? []), ...told])].slice(0, mostModes)
+  if (Array.isArray(modes) && modes.length > 0) {
+    const special = new Set(modes.filter((mode) => isWord(mode) && !plainModes.has(mode)))
+    if (special.size > 0) merged.modes = [...special].slice(0, mostModes)
+    else delete merged.modes
+  }
   return merged
 }
 
@@ -58,11 +62,21 @@ function isCount(count: unknown): count is number {
   return typeof count === 'number' && Math.abs(count) < impossibleCount
 }
 
+/** What providers call the ordinary way of serving, which costs what the price list says. */
+const plainModes: ReadonlySet<unknown> = new Set([
+  'default',
+  'standard',
+  'auto',
+  'on_demand',
+  'global',
+  'not_available',
+])
+
 /** A call is served in one tier, at one speed, in one region; the rest is room. Their names are words. */
 const mostModes = 8
 const longestMode = 64
 
-function isMode(mode: unknown): mode is string {
+function isWord(mode: unknown): mode is string {
   return typeof mode === 'string' && mode.length > 0 && mode.length <= longestMode
 }
 

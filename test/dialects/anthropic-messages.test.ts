@@ -133,7 +133,7 @@ function viewOf({ parts, usage, ...facts }: Reply) {
     searches: of('search').map(({ id, query, status, results }) => ({ id, query, status, results })),
     opaque: of('opaque').map(({ body }) => body),
     refusal: of('refusal').map(({ text }) => text),
-    usage: Object.fromEntries(Object.entries(usage).filter(([, count]) => count !== 0)),
+    usage: Object.fromEntries(Object.entries(usage).filter(([name, count]) => name !== 'modes' && count !== 0)),
   }
 }
 

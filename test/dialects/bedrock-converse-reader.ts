@@ -168,7 +168,7 @@ function countsOf(usage: Block, searches: number): Facts['usage'] {
   return nonZero({ ...counts, searches })
 }
 
-/** Counts without those that are zero. */
+/** Counts without those that are zero and without how the call was served. */
 export function nonZero(usage: object): Facts['usage'] {
-  return Object.fromEntries(Object.entries(usage).filter(([, count]) => count !== 0))
+  return Object.fromEntries(Object.entries(usage).filter(([name, count]) => name !== 'modes' && count !== 0))
 }

@@ -97,14 +97,16 @@ function citationsOf(grounding: Chunk, text: string): Citation[] {
 function usageOf({ usageMetadata: counts = {}, modelVersion }: Chunk, grounding: Chunk): Facts['usage'] {
   const count = (side: string, modality: string): number =>
     counts[`${side}TokensDetails`]?.find((one: Chunk) => one.modality === modality)?.tokenCount ?? 0
-  const heard = count('prompt', 'AUDIO') - count('cache', 'AUDIO')
+  const known = count('cache', 'AUDIO')
+  const heard = count('prompt', 'AUDIO') - known
   const [spoken, drawn] = [count('candidates', 'AUDIO'), count('candidates', 'IMAGE')]
   const { promptTokenCount: prompt, cachedContentTokenCount: cached = 0, toolUsePromptTokenCount: tools = 0 } = counts
   const queries = grounding?.webSearchQueries?.length ?? 0
   const usage = {
     input: (prompt ?? 0) + tools - cached - heard,
     input_audio: heard,
-    cache_read: cached,
+    cache_read: cached - known,
+    cache_read_audio: known,
     output: (counts.candidatesTokenCount ?? 0) - spoken - drawn,
     output_audio: spoken,
     output_image: drawn,
@@ -116,9 +118,9 @@ function usageOf({ usageMetadata: counts = {}, modelVersion }: Chunk, grounding:
   return nonZero(usage)
 }
 
-/** Counts without those that are zero. */
+/** Counts without those that are zero and without how the call was served. */
 export function nonZero(usage: object): Facts['usage'] {
-  return Object.fromEntries(Object.entries(usage).filter(([, count]) => count !== 0))
+  return Object.fromEntries(Object.entries(usage).filter(([name, count]) => name !== 'modes' && count !== 0))
 }
 
 /** The whole answer that the chunks of a stream add up to: neighbouring texts are one. */

@@ -138,7 +138,7 @@ describe('an answer', () => {
       cacheTokensDetails: [{ modality: 'AUDIO', tokenCount: 20 }],
     }
     for (const { reply } of await bothWays({ ...said([{ text: 'Hi' }]), usageMetadata })) {
-      expect(reply.usage).toEqual({ input: 10, cache_read: 60, input_audio: 30 })
+      expect(reply.usage).toEqual({ input: 10, cache_read: 40, cache_read_audio: 20, input_audio: 30 })
     }
     const early = await gemini.stream([{ data: { usageMetadata: { trafficType: 'ON_DEMAND' } } }])
     expect(early.reply.usage).toEqual({})

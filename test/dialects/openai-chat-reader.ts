@@ -154,9 +154,9 @@ function usageOf(counts: Body, { case: name }: Recording): Facts['usage'] {
   return nonZero(usage)
 }
 
-/** Counts without those that are zero. */
+/** Counts without those that are zero and without how the call was served. */
 export function nonZero(usage: object): Facts['usage'] {
-  return Object.fromEntries(Object.entries(usage).filter(([, count]) => count !== 0))
+  return Object.fromEntries(Object.entries(usage).filter(([name, count]) => name !== 'modes' && count !== 0))
 }
 
 /** The chunks of a stream as the whole answer they amount to. */

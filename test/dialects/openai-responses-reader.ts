@@ -114,6 +114,7 @@ function usageOf({ usage, output }: Loose) {
     output: usage.output_tokens - thought,
     reasoning: thought,
     searches: output.filter(({ type, action }: Loose) => type === 'web_search_call' && action.type === 'search').length,
+    file_searches: output.filter(({ type }: Loose) => type === 'file_search_call').length,
     reported_cost: usage.cost ?? (usage.cost_in_usd_ticks ?? 0) / 1e10,
   }
   return Object.fromEntries(Object.entries(counts).filter(([, count]) => count !== 0))

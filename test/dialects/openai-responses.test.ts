@@ -232,7 +232,7 @@ function factsOf({ parts, usage, logprobs, ...reply }: Reply): Facts {
     images: of('image').map(({ id, data, media_type }) => ({ id, data, type: media_type as string })),
     opaque: of('opaque').map(({ body }) => body),
     logprobs: probabilities.map(({ token }) => token),
-    usage: Object.fromEntries(Object.entries(usage).filter(([, count]) => count !== 0)),
+    usage: Object.fromEntries(Object.entries(usage).filter(([name, count]) => name !== 'modes' && count !== 0)),
     order: parts.map(({ type }) => type),
   }
 }

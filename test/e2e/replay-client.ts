@@ -136,7 +136,7 @@ export function countsOf({ modes, ...usage }: { [name: string]: number } | Usage
 }
 
 /** The sum of all classes that count tokens. */
-export function tokensIn({ searches, seconds, ...tokens }: Counts): number {
+export function tokensIn({ searches, file_searches, seconds, ...tokens }: Counts): number {
   return Object.values(tokens).reduce((sum, count) => sum + count, 0)
 }
 

@@ -1,5 +1,5 @@
 import type { JsonObject } from '../../core/json.ts'
-import { completionTokens, promptTokens, type Usage } from '../../core/usage.ts'
+import { cachedTokens, completionTokens, promptTokens, type Usage } from '../../core/usage.ts'
 import { defined } from '../check.ts'
 
 /** Usage in this API's totals, put together from the disjoint classes; `cost` in USD when it is known. */
@@ -12,9 +12,9 @@ export function writeUsage(usage: Usage, costUsd: number | undefined): JsonObjec
     completion_tokens: completion,
     total_tokens: prompt + completion,
     prompt_tokens_details: {
-      cached_tokens: usage.cache_read ?? 0,
+      cached_tokens: cachedTokens(usage),
       cache_write_tokens: writes,
-      audio_tokens: usage.input_audio ?? 0,
+      audio_tokens: (usage.input_audio ?? 0) + (usage.cache_read_audio ?? 0),
       ...defined({ image_tokens: usage.input_image }),
     },
     completion_tokens_details: {

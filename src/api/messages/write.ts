@@ -1,7 +1,7 @@
 import type { JsonObject } from '../../core/json.ts'
 import type { Citation, MediaPart, Part, ToolCallPart } from '../../core/parts.ts'
 import type { Finish, Reply } from '../../core/reply.ts'
-import { completionTokens, promptTokens, type Usage } from '../../core/usage.ts'
+import { cachedTokens, completionTokens, promptTokens, type Usage } from '../../core/usage.ts'
 import { defined } from '../check.ts'
 import type { ReplyFacts } from '../face.ts'
 import { type Sealed, writeSeal } from '../seal.ts'
@@ -124,11 +124,12 @@ const stopReasons: { readonly [name in Finish]: string } = {
 
 /** Usage in this API's counts: the input without what the cache gave or took; `cost` in USD when it is known. */
 export function writeUsage(usage: Usage, costUsd: number | undefined): JsonObject {
-  const { cache_read = 0, cache_write_5m = 0, cache_write_1h = 0, reasoning, searches } = usage
+  const cached = cachedTokens(usage)
+  const { cache_write_5m = 0, cache_write_1h = 0, reasoning, searches } = usage
   return {
-    input_tokens: promptTokens(usage) - cache_read - cache_write_5m - cache_write_1h,
+    input_tokens: promptTokens(usage) - cached - cache_write_5m - cache_write_1h,
     cache_creation_input_tokens: cache_write_5m + cache_write_1h,
-    cache_read_input_tokens: cache_read,
+    cache_read_input_tokens: cached,
     cache_creation: { ephemeral_5m_input_tokens: cache_write_5m, ephemeral_1h_input_tokens: cache_write_1h },
     output_tokens: completionTokens(usage),
     output_tokens_details: reasoning === undefined ? null : { thinking_tokens: reasoning },

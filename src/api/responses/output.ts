@@ -1,6 +1,6 @@
 import { isObject, type Json, type JsonObject } from '../../core/json.ts'
 import type { Citation, MediaPart, Part, ReasoningPart, SearchPart, TextPart, ToolCallPart } from '../../core/parts.ts'
-import { completionTokens, promptTokens, type Usage } from '../../core/usage.ts'
+import { cachedTokens, completionTokens, promptTokens, type Usage } from '../../core/usage.ts'
 import { defined } from '../check.ts'
 import { type Sealed, writeSeal } from '../seal.ts'
 
@@ -161,7 +161,7 @@ export function writeUsage(usage: Usage, costUsd: number | undefined): JsonObjec
   return {
     input_tokens: input,
     input_tokens_details: {
-      cached_tokens: usage.cache_read ?? 0,
+      cached_tokens: cachedTokens(usage),
       cache_write_tokens: (usage.cache_write_5m ?? 0) + (usage.cache_write_1h ?? 0),
     },
     output_tokens: output,
