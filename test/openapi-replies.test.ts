@@ -191,8 +191,135 @@ test('a check of a key is as described', async () => {
   expect((await ask('GET', '/v1/auth/check', { key: 'no-key' })).status).toBe(403)
 })
 
-test('the organization is as described', async () => {
-  expect((await ask('GET', '/v1/manage/org')).body).toMatchObject({ name: 'default' })
+describe('management', () => {
+  const self = '/v1/manage/apikey/self'
+  const made = async (body: object) => {
+    const { status, body: created } = await ask('POST', '/v1/manage/apikey', { body })
+    expect(status).toBe(201)
+    return { path: `/v1/manage/apikey/${created.api_key_id}`, secret: created.api_key as string }
+  }
+
+  test('the organization is as described', async () => {
+    expect((await ask('GET', '/v1/manage/org')).body).toEqual({ name: 'default', balance: expect.any(Number) })
+    for (const amount of [25.5, -0.5]) {
+      const { status } = await ask('POST', '/v1/manage/org/credit', { body: { amount, note: 'invoice 7' } })
+      expect(status).toBe(200)
+    }
+    for (const [path, body] of [
+      ['/v1/manage/org/models', { approved_models: ['demo/*', 'vllm/*'] }],
+      ['/v1/manage/org/models', { approved_models: null }],
+      ['/v1/manage/org/rules', { geolocation: ['eu'], data_retention: false, data_used_for_training: false }],
+      ['/v1/manage/org/rules', {}],
+      ['/v1/manage/org/limits', { requests_per_minute: 600, tokens_per_minute: 0, concurrent_calls: null }],
+      ['/v1/manage/org/limits', {}],
+    ] as const) {
+      const { status, body: after } = await ask('PUT', path, { body })
+      expect([status, (await ask('GET', path)).body]).toEqual([200, after])
+    }
+  })
+
+  test('keys are as described', async () => {
+    const { path, secret } = await made({ name: 'plain' })
+    expect((await ask('GET', '/v1/auth/check', { key: secret })).status).toBe(200)
+    const ofAll = await made({
+      ...{ name: 'of all', monthly_limit: 2.5, permissions: { manage: 'read' }, labels: { team: 'search' } },
+      ...{ group_id: null, expires_at: '2036-01-31T00:00:00Z' },
+    })
+    expect((await ask('GET', ofAll.path)).body).toMatchObject({ monthly_limit: 2.5, state: 'active' })
+    expect((await ask('GET', self)).body).toMatchObject({ name: 'first key', group: null })
+    const { body: page } = await ask('GET', '/v1/manage/apikey?limit=2')
+    expect([page.keys.length, (await ask('GET', `/v1/manage/apikey?cursor=${page.next_cursor}`)).status]).toEqual([
+      2, 200,
+    ])
+    for (const [what, body] of [
+      ['limit', { monthly_limit: 0 }],
+      ['expiry', { expires_at: null }],
+      ['limits', { requests_per_minute: 60, concurrent_calls: 4 }],
+      ['access', { models: ['demo/echo', 'vllm/*'] }],
+      ['access', { models: null }],
+      ['group', { group_id: null }],
+    ] as const) {
+      expect((await ask('POST', `${path}/${what}`, { body })).status).toBe(200)
+    }
+    expect((await ask('POST', `${path}/label`, { body: { labels: {} } })).status).toBe(204)
+    const { body: rotated } = await ask('POST', `${path}/rotate`)
+    expect(rotated.api_key).not.toBe(secret)
+    expect((await ask('GET', '/v1/auth/check', { key: secret })).status).toBe(403)
+    expect((await ask('DELETE', path)).status).toBe(204)
+    expect((await ask('DELETE', self)).status).toBe(400)
+  })
+
+  test('groups are as described', async () => {
+    const { status, body } = await ask('POST', '/v1/manage/group', { body: { name: 'research', monthly_limit: 5 } })
+    const path = `/v1/manage/group/${body.group_id}`
+    expect([status, (await ask('GET', path)).body.monthly_limit]).toEqual([201, 5])
+    expect((await ask('POST', `${path}/limit`, { body: { monthly_limit: null } })).body.monthly_limit).toBe(0)
+    expect((await ask('GET', '/v1/manage/group')).body.groups).toHaveLength(1)
+    expect((await ask('DELETE', path)).status).toBe(204)
+  })
+
+  test('aliases and policies are as described', async () => {
+    const policy = { id: 'careful', targets: [model] }
+    expect((await ask('POST', '/v1/manage/policy', { body: policy })).status).toBe(201)
+    expect((await ask('POST', '/v1/manage/policy', { body: policy })).status).toBe(400)
+    expect((await ask('PUT', '/v1/manage/policy/careful', { body: { targets: [model] } })).status).toBe(200)
+    expect((await ask('PUT', '/v1/manage/policy/other', { body: policy })).status).toBe(400)
+    expect((await ask('PUT', '/v1/manage/policy/other', { body: { targets: [model], description: 'O' } })).status).toBe(
+      201,
+    )
+    expect((await ask('GET', '/v1/manage/policy')).body.policies).toHaveLength(2)
+    expect((await ask('GET', '/v1/manage/policy/careful')).body).toEqual({ ...policy, description: '' })
+    const alias = { name: 'fast', target: 'careful' }
+    expect((await ask('POST', '/v1/manage/alias', { body: alias })).status).toBe(201)
+    expect((await ask('DELETE', '/v1/manage/policy/careful')).status).toBe(400)
+    expect((await ask('POST', '/v1/manage/alias', { body: { ...alias, target: model } })).status).toBe(200)
+    expect((await ask('GET', '/v1/manage/alias')).body.aliases).toEqual([{ name: 'fast', target: model }])
+    expect((await ask('GET', '/v1/manage/alias/fast')).status).toBe(200)
+    expect((await ask('DELETE', '/v1/manage/alias/fast')).status).toBe(204)
+    expect((await ask('DELETE', '/v1/manage/policy/careful')).status).toBe(204)
+  })
+
+  test('changes are as described', async () => {
+    const { body } = await ask('GET', '/v1/manage/audit?limit=3')
+    expect([body.entries.length, typeof body.next_cursor]).toEqual([3, 'string'])
+  })
+
+  test('the examples are what it takes', async () => {
+    await ask('POST', '/v1/manage/apikey', { body: { name: 'taken for openai' } })
+    for (const { method, path, body } of operations.filter(
+      (one) => one.path.startsWith('/v1/manage') && one.body.requestBody,
+    )) {
+      const { content } = body.requestBody as { content: { 'application/json': { example: Json } } }
+      const { body: group } = await ask('POST', '/v1/manage/group', { body: { name: `of ${body.operationId}` } })
+      const { path: key } = await made({ name: `of ${body.operationId}` })
+      const id = path.includes('/apikey/') ? key.split('/').at(-1) : path.includes('/group/') ? group.group_id : 'named'
+      const { status } = await ask(method, path.replace('{id}', id), { body: content['application/json'].example })
+      expect([path, status]).toEqual([path, status < 300 ? status : 'a success'])
+    }
+    await ask('PUT', '/v1/manage/org/models', { body: { approved_models: null } })
+    await ask('PUT', '/v1/manage/org/rules', { body: {} })
+  })
+
+  test.each(
+    operations
+      .filter(({ path }) => path.startsWith('/v1/manage'))
+      .map((one) => [`${one.method} ${one.path}`, one] as const),
+  )('%s refuses as described', async (_, { method, path, body, parameters }) => {
+    const at = path.replace(/\{\w+\}/, 'nobody')
+    const { secret } = await made({ name: 'without', permissions: { manage: 'none' } })
+    expect((await ask(method, at, { key: null })).status).toBe(401)
+    expect((await ask(method, at, { key: 'no-key' })).status).toBe(403)
+    expect((await ask(method, at, { key: secret })).body.error.code).toBe('forbidden')
+    if (body.requestBody) {
+      for (const wrong of ['{', [], { nothing: 1 }])
+        expect((await ask(method, at, { body: wrong })).status).not.toBe(200)
+    } else if (at !== path) expect((await ask(method, at)).status).toBe(404)
+    if (parameters.some(({ name }) => name === 'cursor')) {
+      for (const query of ['limit=0', 'limit=x', 'cursor=', 'page=2']) {
+        expect((await ask(method, `${at}?${query}`)).status).toBe(400)
+      }
+    }
+  })
 })
 
 test('every success that is described was seen', () => {

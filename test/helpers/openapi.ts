@@ -55,7 +55,7 @@ export function validator(schema: Json, { closed = false } = {}): ValidateFuncti
   const schemas = (openapi.components as JsonObject).schemas as JsonObject
   const inner = { $defs: schemas, ...(isObject(schema) ? schema : {}) }
   const whole = JSON.parse(JSON.stringify(inner).replaceAll('"#/components/schemas/', '"#/$defs/'))
-  if (closed) close(whole)
+  if (closed) close(whole, whole.$defs)
   return new Ajv2020({
     allErrors: true,
     strict: true,
@@ -68,11 +68,23 @@ export function validator(schema: Json, { closed = false } = {}): ValidateFuncti
 }
 
 /** Closes every object whose members are described and that does not say what others may be. */
-function close(value: Json | undefined): void {
-  for (const member of Array.isArray(value) ? value : []) close(member)
+function close(value: Json | undefined, components: JsonObject): void {
+  for (const member of Array.isArray(value) ? value : []) close(member, components)
   if (!isObject(value)) return
+  if (Array.isArray(value.allOf)) merge(value, value.allOf, components)
   if (isObject(value.properties) && value.additionalProperties === undefined) value.additionalProperties = false
-  for (const member of Object.values(value)) close(member)
+  for (const member of Object.values(value)) close(member, components)
+}
+
+/** Schemas that hold together become one, so that it can be closed. */
+function merge(schema: JsonObject, members: readonly Json[], components: JsonObject): void {
+  const all = members.map((member) => {
+    const { $ref } = member as JsonObject
+    return ($ref === undefined ? member : components[String($ref).replace('#/$defs/', '')]) as JsonObject
+  })
+  delete schema.allOf
+  schema.properties = Object.assign({}, ...all.map(({ properties }) => properties))
+  schema.required = all.flatMap(({ required }) => (required ?? []) as Json[])
 }
 
 const formats = {
