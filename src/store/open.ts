@@ -13,6 +13,7 @@ import { names } from './names.ts'
 import { organizations } from './organizations.ts'
 import { responses } from './responses.ts'
 import { spend } from './spend.ts'
+import { usage } from './usage.ts'
 
 /** The open database, its functions grouped by table. They work at once and throw StoreError or the engine's error. */
 export type Store = ReturnType<typeof openStore>
@@ -22,6 +23,7 @@ export function openStore(url: string) {
   const path = pathOf(url)
   const db = openMigrated(path)
   const changes = openChanges(db)
+  const counted = usage(db)
   return {
     path,
     organizations: organizations(db, changes),
@@ -30,6 +32,7 @@ export function openStore(url: string) {
     names: names(db, changes),
     audit: audit(db),
     spend: spend(db),
+    usage: counted,
     ledger: ledger(db),
     responses: responses(db),
     /** Runs changes all or nothing; no other process writes meanwhile. */
@@ -39,6 +42,7 @@ export function openStore(url: string) {
     /** From now on no function waits longer for another process that writes: those of the event loop. Milliseconds. */
     waitAtMost: (ms: number) => waitAtMost(db, ms),
     close: (): void => {
+      counted.close()
       db.close()
     },
   }

@@ -1,0 +1,275 @@
+import { randomBytes } from 'node:crypto'
+import { describe, expect, onTestFinished, test } from 'vitest'
+import type { CallRecord } from '../../src/core/call.ts'
+import { openStore } from '../../src/store/open.ts'
+import { isUsageGroup, mostUsageRows, type UsageQuestion, type UsageRow } from '../../src/store/usage-query.ts'
+import { plainRecord } from './plain-record.ts'
+import { temporaryFile } from './temporary.ts'
+
+const hour = 3_600_000
+const november = Date.UTC(2026, 10, 1)
+const december = Date.UTC(2026, 11, 1)
+
+/** A store with records, in memory or in a file where a thread counts. */
+async function filled(where: 'memory' | 'file', records: readonly CallRecord[] = []) {
+  const store = openStore(`sqlite:${where === 'memory' ? ':memory:' : temporaryFile('router.sqlite')}`)
+  onTestFinished(() => store.close())
+  const writer = store.ledger.openWriter()
+  await writer.write(records)
+  await writer.close()
+  const ask = (changes: Partial<UsageQuestion> = {}) =>
+    store.usage.query({
+      organization: 'org-1',
+      from: november,
+      to: december,
+      resolution: 'day',
+      groupBy: [],
+      ...changes,
+    })
+  return { store, ask }
+}
+
+describe.each(['memory', 'file'] as const)('usage (%s)', (where) => {
+  test('is counted by hours, days and months of UTC', async () => {
+    const at = [0, hour - 1, hour, 24 * hour - 1, 24 * hour].map((after) => november + after)
+    const records = [...at, december - 1, december].map((at) => plainRecord({ at }))
+    const { ask } = await filled(where, records)
+    const requests = async (changes: Partial<UsageQuestion>) =>
+      (await ask(changes)).map(({ start, requests }) => [new Date(start).toISOString(), requests])
+    expect(await requests({ resolution: 'hour', to: november + 24 * hour })).toEqual([
+      ['2026-11-01T00:00:00.000Z', 2],
+      ['2026-11-01T01:00:00.000Z', 1],
+      ['2026-11-01T23:00:00.000Z', 1],
+    ])
+    expect(await requests({})).toEqual([
+      ['2026-11-01T00:00:00.000Z', 4],
+      ['2026-11-02T00:00:00.000Z', 1],
+      ['2026-11-30T00:00:00.000Z', 1],
+    ])
+    expect(await requests({ resolution: 'month', to: december + hour, groupBy: [] })).toEqual([
+      ['2026-11-01T00:00:00.000Z', 6],
+      ['2026-12-01T00:00:00.000Z', 1],
+    ])
+    expect(await requests({ resolution: 'month', to: december + hour, groupBy: ['user'] })).toEqual([
+      ['2026-11-01T00:00:00.000Z', 6],
+      ['2026-12-01T00:00:00.000Z', 1],
+    ])
+  })
+
+  test('counts whole hours: those in which the question begins and ends', async () => {
+    const { ask } = await filled(
+      where,
+      [0, 1.5, 2.9, 3].map((hours) => plainRecord({ at: november + hours * hour })),
+    )
+    const asked = { from: november + 1.7 * hour, to: november + 2.1 * hour }
+    for (const groupBy of [[], ['key'], ['user']]) {
+      expect((await ask({ ...asked, groupBy })).map(({ requests }) => requests)).toEqual([2])
+    }
+  })
+
+  test('is money exactly, tokens of prompt and answer, and calls by operation', async () => {
+    const usage = {
+      input: 1,
+      cache_read: 2,
+      cache_write_5m: 4,
+      input_audio: 8,
+      output: 16,
+      reasoning: 32,
+      searches: 64,
+    }
+    const cost = { nanoUsd: Number.MAX_SAFE_INTEGER, parts: {}, priceVersion: '' }
+    const records = [
+      plainRecord({ usage, cost }),
+      plainRecord({ usage, cost }),
+      plainRecord({ usage: {}, cost: { ...cost, nanoUsd: 2 } }),
+    ]
+    const { ask } = await filled(where, records)
+    for (const groupBy of [[], ['key'], ['user']]) {
+      expect(await ask({ groupBy })).toEqual([
+        {
+          start: Date.UTC(2026, 10, 21),
+          values: groupBy.map((word) => (word === 'key' ? 'key-1' : null)),
+          requests: 3,
+          byOperation: { chat: 3 },
+          nano: 2n ** 54n,
+          inputTokens: 30,
+          outputTokens: 96,
+        },
+      ])
+    }
+  })
+
+  test('is that of one organization, or of one key', async () => {
+    const { ask } = await filled(where, [
+      plainRecord(),
+      plainRecord({ key: 'key-2' }),
+      plainRecord({ organization: 'org-2', key: 'key-3' }),
+    ])
+    const requests = async (changes: Partial<UsageQuestion>) => (await ask(changes)).map((row) => row.requests)
+    expect(await requests({})).toEqual([2])
+    expect(await requests({ key: 'key-2' })).toEqual([1])
+    expect(await requests({ key: 'key-3' })).toEqual([])
+    expect(await requests({ organization: 'org-2' })).toEqual([1])
+    expect(await requests({ key: 'key-2', groupBy: ['user'] })).toEqual([1])
+  })
+
+  test('is grouped by what a call was and by what its key is', async () => {
+    const { store, ask } = await filled(where)
+    const { id: organization } = store.organizations.create('acme')
+    const key = (labels: Record<string, string>) =>
+      store.keys.create({
+        organization,
+        hash: randomBytes(32),
+        prefix: 'ir-abcde',
+        name: 'laptop',
+        permissions: { manage: 'none', completions: 'write' },
+        createdBy: { id: 'someone', email: '' },
+        labels,
+      }).id
+    const keys = [key({ team: 'a', 'cost "center"': '7' }), key({ 'cost "center"': '7', team: 'a' }), key({})] as const
+    const writer = store.ledger.openWriter()
+    await writer.write([
+      plainRecord({ organization, key: keys[0], user: 'ü', metadata: { task: 'x', "it's": 1, deep: { a: [true] } } }),
+      plainRecord({ organization, key: keys[1], user: 'ü', metadata: { task: 'x', 'a.b': true } }),
+      plainRecord({ organization, key: keys[2], model: 'm2', metadata: { task: null } }),
+      plainRecord({ organization, key: 'gone', provider: '', model: '', outcome: 'failed', status: 429 }),
+    ])
+    await writer.close()
+    const groups = async (...groupBy: string[]) =>
+      (await ask({ organization, groupBy })).map(({ values, requests }) => [...values, requests]).sort()
+    expect(await groups('model')).toEqual(
+      [
+        [null, 1],
+        ['maker/m1', 2],
+        ['maker/m2', 1],
+      ].sort(),
+    )
+    expect(await groups('provider')).toEqual(
+      [
+        [null, 1],
+        ['maker', 3],
+      ].sort(),
+    )
+    expect(await groups('key')).toEqual([...keys, 'gone'].map((id) => [id, 1]).sort())
+    expect(await groups('label')).toEqual(
+      [
+        ['{"cost \\"center\\"":"7","team":"a"}', 2],
+        ['{}', 2],
+      ].sort(),
+    )
+    expect(await groups('label.team')).toEqual(
+      [
+        [null, 2],
+        ['a', 2],
+      ].sort(),
+    )
+    expect(await groups('label.__proto__')).toEqual([[null, 4]])
+    expect(await groups('user')).toEqual(
+      [
+        [null, 2],
+        ['ü', 2],
+      ].sort(),
+    )
+    expect(await groups('extra.task')).toEqual(
+      [
+        [null, 2],
+        ['x', 2],
+      ].sort(),
+    )
+    expect(await groups("extra.it's")).toEqual(
+      [
+        [null, 3],
+        ['1', 1],
+      ].sort(),
+    )
+    expect(await groups('extra.a.b')).toEqual(
+      [
+        [null, 3],
+        ['true', 1],
+      ].sort(),
+    )
+    expect(await groups('extra.deep')).toEqual(
+      [
+        [null, 3],
+        ['{"a":[true]}', 1],
+      ].sort(),
+    )
+    expect(await groups('label.team', 'extra.task', 'model')).toEqual(
+      [
+        ['a', 'x', 'maker/m1', 2],
+        [null, null, 'maker/m2', 1],
+        [null, null, null, 1],
+      ].sort(),
+    )
+  })
+
+  test('adds up to the same by every way of grouping, whatever the calls were', async () => {
+    let seed = 7
+    const pick = (most: number) => {
+      seed = (seed * 48_271) % 2_147_483_647
+      return seed % most
+    }
+    const records = Array.from({ length: 2_000 }, () =>
+      plainRecord({
+        at: november + pick(70 * 24) * hour + pick(hour),
+        key: `key-${pick(7)}`,
+        model: `m${pick(3)}`,
+        usage: { input: pick(1_000), output: pick(100) },
+        cost: { nanoUsd: pick(1_000_000), parts: {}, priceVersion: '' },
+        ...(pick(2) === 1 && { user: `user-${pick(4)}` }),
+      }),
+    )
+    const { ask } = await filled(where, records)
+    const [from, to] = [november + 5 * hour, november + 40 * 24 * hour + 9 * hour]
+    const counted = records.filter(({ at }) => at >= from && at < to)
+    const total = (rows: readonly UsageRow[]) => [
+      rows.reduce((sum, row) => sum + row.requests, 0),
+      rows.reduce((sum, row) => sum + row.nano, 0n),
+      rows.reduce((sum, row) => sum + row.inputTokens * 1e9 + row.outputTokens, 0),
+    ]
+    const expected = [
+      counted.length,
+      counted.reduce((sum, { cost }) => sum + BigInt(cost.nanoUsd), 0n),
+      counted.reduce((sum, { usage: { input = 0, output = 0 } }) => sum + input * 1e9 + output, 0),
+    ]
+    for (const resolution of ['hour', 'day', 'month'] as const) {
+      for (const groupBy of [[], ['model'], ['key'], ['label'], ['user'], ['extra.x', 'key']]) {
+        expect(total(await ask({ from, to, resolution, groupBy }))).toEqual(expected)
+      }
+    }
+  })
+})
+
+test('has a bound', async () => {
+  const { store, ask } = await filled('memory')
+  const writer = store.ledger.openWriter()
+  const row = plainRecord()
+  await writer.write(
+    Array.from({ length: mostUsageRows + 1 }, (_, index) => ({ ...row, id: `${index}`, user: `u${index}` })),
+  )
+  await writer.close()
+  await expect(ask({ groupBy: ['user'] })).rejects.toThrow(/more than 100000 rows: ask for fewer days/)
+  expect((await ask({ groupBy: ['key'] })).map(({ requests }) => requests)).toEqual([mostUsageRows + 1])
+})
+
+test('the thread that counts answers in order, and says what is wrong with the database', async () => {
+  const { store, ask } = await filled('file', [plainRecord()])
+  const answers = await Promise.all([ask(), ask({ groupBy: ['model'] }), ask({ organization: 'nobody' })])
+  expect(answers.map((rows) => rows.map(({ values }) => values))).toEqual([[[]], [['maker/m1']], []])
+  await expect(ask({ groupBy: ['user"'], resolution: 'decade' as never })).rejects.toThrow(/router\.sqlite: /)
+  expect(await ask()).toHaveLength(1)
+  store.close()
+})
+
+test.each([
+  ['model', true],
+  ['label', true],
+  ['label.team', true],
+  ['extra.a b.c', true],
+  ['extra.', false],
+  ['extra."', false],
+  ['colour', false],
+  ['constructor', false],
+])('%j is a word to group by: %j', (word, is) => {
+  expect(isUsageGroup(word)).toBe(is)
+})
