@@ -37,11 +37,17 @@ export async function run(args: string[], out: Out): Promise<number> {
     out.stderr(`${explain(error)}\n`)
     return 1
   }
+  const told = toldToStop()
   out.stdout(welcome(router))
-  await toldToStop()
+  await told
   out.stderr('Stopping: no new calls; running ones may finish.\n')
-  await router.stop(drainMs)
-  return 0
+  try {
+    await router.stop(drainMs)
+    return 0
+  } catch (error) {
+    out.stderr(`${(error as Error).message}\n`)
+    return 1
+  }
 }
 
 function readOptions(args: string[]): { configPath: string | undefined; port?: number } | string {

@@ -51,7 +51,8 @@ const [firstRetryMs, lastRetryMs] = [50, 1_000]
 
 /** A short lock of another process delays calls; what lasts longer must not hold up more and more of them. */
 const defaultPatienceMs = 2_000
-const defaultClosingMs = 10_000
+/** Well below the ten seconds after which containers are killed: what is lost must be told before. */
+const defaultClosingMs = 5_000
 /** How often trouble that lasts is told. */
 const reminderMs = 60_000
 

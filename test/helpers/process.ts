@@ -1,0 +1,77 @@
+import { type ChildProcess, spawn } from 'node:child_process'
+import { once } from 'node:events'
+import { join } from 'node:path'
+import { onTestFinished } from 'vitest'
+import { within } from './provider.ts'
+import { testKey } from './router.ts'
+
+const main = join(import.meta.dirname, '../../src/main.ts')
+const faulty = new URL('faulty-sqlite.ts', import.meta.url).href
+
+/** A server that runs as a process of its own. */
+export type RouterProcess = {
+  url: string
+  /** All that it has printed: standard output and standard error. */
+  said(): string
+  /** Calls an endpoint with the test key, or whatever the headers say. */
+  call(path: string, body?: unknown, headers?: Record<string, string>): Promise<Response>
+  /** Ends it; resolves to its exit code. */
+  end(signal: NodeJS.Signals): Promise<number | null>
+}
+
+/** How it is started: `uid` names another user, `env` is added to this process's environment. */
+export type ProcessOptions = { env?: NodeJS.ProcessEnv; uid?: number; args?: string[] }
+
+/** Starts the server as a process whose database a test can break; it is killed after the test at the latest. */
+export async function routerProcess(configPath: string, options: ProcessOptions = {}): Promise<RouterProcess> {
+  const { child, said, exited } = spawned(configPath, options)
+  const url = new Promise<string>((resolve, reject) => {
+    child.stdout?.on('data', () => {
+      const found = /serves at (http:\S+)\/v1/.exec(said())?.[1]
+      if (found) resolve(found)
+    })
+    exited.then((code) => reject(new Error(`the server ended with ${code}: ${said()}`)))
+  })
+  const running = await within(10_000, 'the start', url)
+  return {
+    url: running,
+    said,
+    call: (path, body, headers = {}) =>
+      fetch(running + path, {
+        method: body === undefined ? 'GET' : 'POST',
+        headers: { authorization: `Bearer ${testKey}`, 'content-type': 'application/json', ...headers },
+        ...(body !== undefined && { body: JSON.stringify(body) }),
+      }),
+    async end(signal) {
+      child.kill(signal)
+      return await within(25_000, 'the end', exited)
+    },
+  }
+}
+
+/** A server that must not start: its exit code and what it said. */
+export async function refusedStart(configPath: string, options: ProcessOptions = {}) {
+  const { said, exited } = spawned(configPath, options)
+  return { code: await within(12_000, 'the exit', exited), said: said() }
+}
+
+function spawned(configPath: string, { env = {}, uid, args = [] }: ProcessOptions) {
+  const child: ChildProcess = spawn(
+    process.execPath,
+    ['--import', faulty, main, 'serve', '--config', configPath, ...args],
+    {
+      env: { ...process.env, INFERENCE_ROUTER_ADMIN_KEY: testKey, LOG_LEVEL: 'warn', ...env },
+      stdio: ['ignore', 'pipe', 'pipe'],
+      ...(uid !== undefined && { uid, gid: uid }),
+    },
+  )
+  onTestFinished(() => void child.kill('SIGKILL'))
+  let printed = ''
+  for (const output of [child.stdout, child.stderr]) {
+    output?.setEncoding('utf8').on('data', (text: string) => {
+      printed += text
+    })
+  }
+  const exited = once(child, 'close').then(([code]) => code as number | null)
+  return { child, said: () => printed, exited }
+}
