@@ -67,11 +67,19 @@ test('all shipped models are there', () => {
 test('long-context prices rise with the prompt', () => {
   const file = sources.find(({ file }) => file.endsWith('openai.yaml'))?.value as File | undefined
   expect(file?.models['gpt-6.2-sol']?.pricing).toEqual([
-    { prompt_tokens_threshold: 0, input_price: 2e-6, caching_price: 2.5e-6, cached_price: 1e-7, output_price: 1e-5 },
+    {
+      prompt_tokens_threshold: 0,
+      input_price: 2e-6,
+      caching_price: 2.5e-6,
+      caching_1h_price: 5e-6,
+      cached_price: 1e-7,
+      output_price: 1e-5,
+    },
     {
       prompt_tokens_threshold: 272_000,
       input_price: 4e-6,
       caching_price: 5e-6,
+      caching_1h_price: 1e-5,
       cached_price: 2e-7,
       output_price: 1.5e-5,
     },

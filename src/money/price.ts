@@ -2,6 +2,7 @@ import type { Cost } from '../core/call.ts'
 import type { ModelEntry } from '../core/model.ts'
 import { promptClasses, promptTokens, type Usage, usageClasses } from '../core/usage.ts'
 import {
+  multiplierUnit,
   type Priced,
   pricedModes,
   type Rates,
@@ -48,7 +49,7 @@ function sumOf(usage: Usage, bill: Bill): { total: bigint; scale: bigint; parts:
     const by = tariff.multipliers.get(mode)
     if (by === undefined) continue
     multiplier *= by
-    unit *= millionths
+    unit *= multiplierUnit
   }
   const scale = microPicoPerNano * unit
   const parts: Cost['parts'] = {}

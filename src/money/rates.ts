@@ -23,7 +23,7 @@ export type Tariff = {
   marginal: boolean
   /** A prompt reaches a tier at its threshold, not only above it. */
   inclusive: boolean
-  /** Millionths by way of serving. */
+  /** By way of serving, in units of which `multiplierUnit` are 1. */
   multipliers: ReadonlyMap<string, bigint>
   /** Digests of what priced a call, by tier and ways of serving. */
   versions: Map<string, string>
@@ -103,7 +103,7 @@ function readTariff({ pricing, other_prices = {}, multipliers = {}, ...entry }: 
     })),
     marginal: entry.tier_billing === 'marginal',
     inclusive: entry.tier_from === 'at',
-    multipliers: new Map(Object.entries(multipliers).map(([mode, by]) => [mode, BigInt(Math.round(by * 1e6))])),
+    multipliers: new Map(Object.entries(multipliers).map(([mode, by]) => [mode, multiple(by)])),
     versions: new Map(),
   }
 }
@@ -158,6 +158,13 @@ function inPico(usd: { [name in Priced]: number }): { [name in Priced]: bigint }
 }
 
 const pricedNames: readonly Priced[] = [...usageClasses, 'request']
+
+/** Multipliers are exact to twelve decimals. */
+export const multiplierUnit = 1_000_000_000_000n
+
+function multiple(by: number): bigint {
+  return BigInt(Math.round(by * 1e12))
+}
 
 /** Published prices have at most twelve decimals; what a float adds beyond them is rounded away. */
 function picoUsd(usd: number): bigint {

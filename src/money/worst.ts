@@ -3,7 +3,7 @@ import type { NeutralRequest } from '../core/request.ts'
 import type { Usage, UsageClass } from '../core/usage.ts'
 import { costAt } from './price.ts'
 import { type PromptSize, sizeUp } from './prompt.ts'
-import { reachedTier, type Tariff, tariffOf } from './rates.ts'
+import { multiplierUnit, reachedTier, type Tariff, tariffOf } from './rates.ts'
 
 /** What a call may cost at most, as far as that can be known before it. */
 export type Worst = {
@@ -113,6 +113,6 @@ function outputClasses({ modalities, audio }: NeutralRequest, entry: ModelEntry)
 /** What was asked for at a higher price; at a lower one it may be served all the same without it. */
 function worstModes({ service_tier: tier, extensions, web_search: search }: NeutralRequest, { multipliers }: Tariff) {
   const asked = [tier, extensions?.speed, extensions?.inference_geo].filter((mode) => typeof mode === 'string')
-  const dearer = [...new Set(asked)].filter((mode) => (multipliers.get(mode) ?? 0n) > 1_000_000n)
+  const dearer = [...new Set(asked)].filter((mode) => (multipliers.get(mode) ?? 0n) > multiplierUnit)
   return search?.context_size ? [...dearer, `search_${search.context_size}`] : dearer
 }
