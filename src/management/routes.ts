@@ -10,6 +10,7 @@ import { approvedModelRoutes } from './models.ts'
 import { organizationRoutes } from './organization.ts'
 import { policyRoutes } from './policies.ts'
 import { dataRuleRoutes } from './rules.ts'
+import { usageRoutes } from './usage.ts'
 
 /** The management API: everything under `/v1/manage`. */
 export function managementRoutes(rooms: ManagementRooms): JsonRoute[] {
@@ -28,4 +29,5 @@ const resources = [
   aliasRoutes,
   policyRoutes,
   auditRoutes,
+  usageRoutes,
 ]
