@@ -67,7 +67,9 @@ async function start(
   const store = started.adopt(openStore(snapshot.config.store.url), (open) => open.close())
   store.proveWritable()
   const access = openAccess(store)
+  const { rulesOf } = openOrganizations(store)
   const ledger = started.adopt(openLoggingLedger(store, log), (open) => open.close())
+  const trouble = () => ledger.trouble()
   const door = started.adopt(openDoor(), (open) => open.close())
   const rooms = roomsOf(watch, {
     authenticate: access.authenticate,
@@ -75,8 +77,8 @@ async function start(
     seals: openSeals(),
     ledger: logged(ledger, log),
     state: openState(store),
-    rulesOf: openOrganizations(store).rulesOf,
-    admission: { budget: openBudget(store.spend), limits: openLimits(), trouble: ledger.trouble.bind(ledger) },
+    rulesOf,
+    admission: { budget: openBudget(store.spend), limits: openLimits(), trouble },
   })
   started.adopt(
     startPurge(store.responses, (err) => log.error({ err }, 'expired responses could not be deleted')),
@@ -95,7 +97,7 @@ async function start(
     patienceMs,
     keepAliveMs,
   }
-  const routes = jsonRoutes({ watch, store, access, stopping: () => stopping, trouble: () => ledger.trouble() })
+  const routes = jsonRoutes({ watch, store, access, rulesOf, stopping: () => stopping, trouble })
   const { server, manage } = snapshot.config
   const where = { host: server.host, port: port ?? server.port, managePort: manage.port }
   const { closeDoors, ...addresses } = await openAddresses(serverRooms, routes, where, started)

@@ -1,28 +1,32 @@
 import type { Access } from './access/keys.ts'
 import type { Routes } from './addresses.ts'
-import type { NamedModel } from './api/models/list.ts'
-import { healthRoutes, type ModelSource, modelRoutes, type Readiness } from './endpoints.ts'
+import { healthRoutes, type Readiness } from './endpoints.ts'
 import { keptResponseRoutes } from './kept-responses.ts'
 import { authCheckRoutes } from './management/auth-check.ts'
 import type { Directory } from './management/names.ts'
 import { managementRoutes } from './management/routes.ts'
 import { formatProblem } from './manifest/problem.ts'
+import { modelRoutes } from './model-lists.ts'
 import { openapiRoutes } from './openapi.ts'
 import type { Watch } from './reload.ts'
+import type { Listable } from './routing/listed.ts'
 import type { Snapshot } from './snapshot.ts'
 import type { Store } from './store/open.ts'
+import type { OrganizationRules } from './store/rules.ts'
 
 /** What the routes besides the calls are made of; `trouble` says what keeps the ledger from being written. */
 export type RouteRooms = {
   watch: Watch
   store: Store
   access: Access
+  rulesOf(organization: string): OrganizationRules
   stopping(): boolean
   trouble(): string | undefined
 }
 
 /** The routes of the service besides the calls. */
-export function jsonRoutes({ watch, store, access, stopping, trouble }: RouteRooms): Routes {
+export function jsonRoutes({ watch, store, access, rulesOf, stopping, trouble }: RouteRooms): Routes {
+  const directory = () => directoryOf(watch.current())
   return {
     health: [
       ...healthRoutes(() =>
@@ -31,18 +35,25 @@ export function jsonRoutes({ watch, store, access, stopping, trouble }: RouteRoo
       ...openapiRoutes(),
     ],
     open: [
-      ...modelRoutes({ ...modelSource(watch), access }),
+      ...modelRoutes({ access, directory, rulesOf }),
       ...keptResponseRoutes(store, access),
       ...authCheckRoutes(access),
     ],
-    manage: managementRoutes({ store, access, directory: () => directoryOf(watch.current()) }),
+    manage: managementRoutes({ store, access, directory }),
   }
 }
 
-function directoryOf({ providers, catalog }: Snapshot): Directory {
+/** The directory of a snapshot, the same object for as long as it is the current one. */
+function directoryOf(snapshot: Snapshot): Directory & Listable {
+  const { providers, catalog, config } = snapshot
   const modelIds = () => catalog.list().map(({ provider, model }) => `${provider}/${model}`)
-  return { providers, findModel: catalog.find, managed: new Map(), modelIds }
+  const names = { providers, findModel: catalog.find, managed: config.policies }
+  const known = directories.get(snapshot) ?? { ...names, modelIds, models: catalog.list }
+  directories.set(snapshot, known)
+  return known
 }
+
+const directories = new WeakMap<Snapshot, Directory & Listable>()
 
 function readiness(watch: Watch, reasons: string[]): Readiness {
   return {
@@ -51,27 +62,4 @@ function readiness(watch: Watch, reasons: string[]): Readiness {
     reasons,
     problems: watch.problems().map(formatProblem),
   }
-}
-
-function modelSource(watch: Watch): Pick<ModelSource, 'models' | 'managedPolicies'> {
-  return {
-    models() {
-      const snapshot = watch.current()
-      const known = listed.get(snapshot) ?? callableModels(snapshot)
-      listed.set(snapshot, known)
-      return known
-    },
-    managedPolicies: () => noModels,
-  }
-}
-
-const listed = new WeakMap<Snapshot, readonly NamedModel[]>()
-const noModels: readonly NamedModel[] = []
-
-/** Models of providers that are configured: what is listed can be called. */
-function callableModels({ providers, catalog }: Snapshot): NamedModel[] {
-  return catalog
-    .list()
-    .filter(({ provider }) => providers.get(provider)?.missing.length === 0)
-    .map(({ provider, model, entry }) => ({ id: `${provider}/${model}`, entry }))
 }

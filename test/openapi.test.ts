@@ -95,7 +95,8 @@ describe('what the specification says', () => {
     })
     const paths = (kind: 'open' | 'optional') => told.get(kind)?.map(({ path }) => path)
     expect(paths('open')).toEqual(['/v1/models/managed', '/health', '/ready', '/openapi.json'])
-    expect(paths('optional')).toEqual(['/v1/models', '/v1/models/chat', '/v1/models/all', '/v1/models/{id}'])
+    const lists = ['chat', 'all', 'decision', 'embedding', 'image', 'transcription', 'speech', '{id}']
+    expect(paths('optional')).toEqual(['/v1/models', ...lists.map((name) => `/v1/models/${name}`)])
     const schemes = (openapi.components as JsonObject).securitySchemes
     expect(schemes).toMatchObject({
       bearer: { type: 'http', scheme: 'bearer' },

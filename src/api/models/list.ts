@@ -6,16 +6,22 @@ export type ModelFacts = { api: string; created?: number; updated?: number; pric
   [name in (typeof shownFacts)[number]]?: Json
 }
 
-/** A model by the id that clients send. */
-export type NamedModel = { id: string; entry: ModelFacts }
+/** A model by the id that clients send; `isName` when that is an alias or a policy. */
+export type NamedModel = { id: string; entry: ModelFacts; isName?: boolean }
 
-/** Which models a list holds (all modalities when `api` is missing), and whether prices also stand flat in each entry. */
-export type ListForm = { api?: string; flatPrices?: boolean }
+/**
+ * Which models a list holds (all modalities when `api` is missing), whether aliases and policies are among them (unless
+ * said, they are), and whether prices also stand flat in each entry.
+ */
+export type ListForm = { api?: string; names?: boolean; flatPrices?: boolean }
 
 /** The body of a model list, sorted by id: `{object: 'list', data: [model entry]}`. */
-export function modelList(models: Iterable<NamedModel>, { api, flatPrices = false }: ListForm = {}): JsonObject {
+export function modelList(
+  models: Iterable<NamedModel>,
+  { api, names = true, flatPrices = false }: ListForm = {},
+): JsonObject {
   const data = [...models]
-    .filter(({ entry }) => api === undefined || entry.api === api)
+    .filter(({ entry, isName }) => (api === undefined || entry.api === api) && (names || !isName))
     .sort((one, other) => (one.id < other.id ? -1 : 1))
     .map(({ id, entry }) => modelEntry(id, entry, flatPrices))
   return { object: 'list', data }

@@ -1,0 +1,125 @@
+import { LRUCache } from 'lru-cache'
+import { secretOf } from './access/credentials.ts'
+import type { Access } from './access/keys.ts'
+import { messages } from './api/messages/face.ts'
+import { type ListForm, modelEntry, modelList } from './api/models/list.ts'
+import { modelPage, pagedModel } from './api/models/page.ts'
+import { RouterError } from './core/errors.ts'
+import { type Listable, type Listed, listedModels, listedPolicies } from './routing/listed.ts'
+import type { Scope } from './routing/scope.ts'
+import type { JsonRequest, JsonRoute } from './server.ts'
+import type { OrganizationRules } from './store/rules.ts'
+
+/** What the model lists are made of; the directory is asked anew for every request and is another one after a reload. */
+export type ModelRooms = {
+  access: Access
+  directory(): Listable
+  rulesOf(organization: string): OrganizationRules
+}
+
+/** The model lists and single models: open to everybody, but a key that is shown must be good, and sees what it may call. */
+export function modelRoutes({ access, directory, rulesOf }: ModelRooms): JsonRoute[] {
+  const lists = openLists(directory)
+  const scopeOf = ({ headers }: JsonRequest): Scope | undefined => {
+    const secret = secretOf(headers)
+    if (secret === undefined) return undefined
+    const { organization, accessList } = access.identify(secret)
+    return { rules: rulesOf(organization), accessList }
+  }
+  const list = (path: string, form: ListForm): JsonRoute => ({
+    path,
+    faceOf,
+    answer: (request) => ({ text: lists.text(path, scopeOf(request), form) }),
+  })
+  return [
+    {
+      path: '/v1/models',
+      faceOf,
+      answer: (request) => {
+        const scope = scopeOf(request)
+        if (!speaksMessages(request)) return { text: lists.text('/v1/models', scope, { api: 'chat' }) }
+        return { text: JSON.stringify(modelPage(lists.models(scope), request.query)) }
+      },
+    },
+    list('/v1/models/chat', { api: 'chat' }),
+    list('/v1/models/all', { flatPrices: true }),
+    list('/v1/models/decision', { api: 'decision', names: false }),
+    ...['embedding', 'image', 'transcription', 'speech'].map((api) => list(`/v1/models/${api}`, { api })),
+    { path: '/v1/models/managed', answer: () => ({ text: lists.managed() }) },
+    {
+      path: '/v1/models/*id',
+      faceOf,
+      answer: (request) => {
+        const id = [request.params.id].flat().join('/')
+        const found = lists.models(scopeOf(request)).find((model) => model.id === id)
+        if (!found) throw new RouterError('model_not_found', `There is no model '${id}'. GET /v1/models lists them.`)
+        const write = speaksMessages(request) ? pagedModel : modelEntry
+        return { text: JSON.stringify(write(id, found.entry)) }
+      },
+    },
+  ]
+}
+
+/** Lists and their texts, made once for each directory, rules and access list, as long as they are asked for. */
+function openLists(directory: () => Listable) {
+  const known = new LRUCache<string, readonly Listed[]>({ max: mostLists })
+  const texts = new LRUCache<string, string>({ maxSize: mostText, sizeCalculation: (text) => text.length + 1 })
+  const numbered = numbering()
+  const keyOf = (scope: Scope | undefined) =>
+    scope
+      ? `${numbered(directory())} ${numbered(scope.rules)} ${accessText(scope.accessList)}`
+      : `${numbered(directory())}`
+  const models = (scope: Scope | undefined): readonly Listed[] => {
+    const key = keyOf(scope)
+    const listed = known.get(key) ?? listedModels(directory(), scope)
+    known.set(key, listed)
+    return listed
+  }
+  const remembered = (key: string, make: () => readonly Listed[], form: ListForm): string => {
+    const text = texts.get(key) ?? JSON.stringify(modelList(make(), form))
+    texts.set(key, text)
+    return text
+  }
+  return {
+    models,
+    text: (path: string, scope: Scope | undefined, form: ListForm): string =>
+      remembered(`${path} ${keyOf(scope)}`, () => models(scope), form),
+    managed: (): string =>
+      remembered(`managed ${numbered(directory())}`, () => listedPolicies(directory()), { flatPrices: true }),
+  }
+}
+
+/** Gives each object a number of its own: rules and snapshots are replaced, never changed. */
+function numbering(): (thing: object) => number {
+  const numbers = new WeakMap<object, number>()
+  let next = 0
+  return (thing) => {
+    const number = numbers.get(thing) ?? next++
+    numbers.set(thing, number)
+    return number
+  }
+}
+
+/** Keys with the same list see the same models. */
+function accessText(list: readonly string[] | null): string {
+  if (list === null) return ''
+  const text = accessTexts.get(list) ?? JSON.stringify(list)
+  accessTexts.set(list, text)
+  return text
+}
+
+const accessTexts = new WeakMap<readonly string[], string>()
+
+/** Each is an array of references to the entries of the catalog. */
+const mostLists = 500
+/** Characters of all texts together. */
+const mostText = 64 * 1024 * 1024
+
+function faceOf(request: Pick<JsonRequest, 'headers'>): typeof messages | undefined {
+  return speaksMessages(request) ? messages : undefined
+}
+
+/** Clients of the Messages API say its version with every request. */
+function speaksMessages({ headers }: Pick<JsonRequest, 'headers'>): boolean {
+  return headers['anthropic-version'] !== undefined
+}
