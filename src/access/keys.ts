@@ -103,7 +103,7 @@ export function ensureFirstKey(store: Store, chosen?: string): FirstKey {
       permissions: { manage: 'write', completions: 'write' },
       createdBy: { id: actor, email: '' },
     })
-    const change = { actor, action: 'key.create', subject: id, after: { name, permissions } }
+    const change = { actor, action: 'apikey.create', subject: id, after: { name, permissions } }
     store.audit.append({ ...change, organization: organization.id })
     return { created: true, secret }
   })
