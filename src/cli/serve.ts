@@ -64,10 +64,11 @@ function readOptions(args: string[]): { configPath: string | undefined; port?: n
   }
 }
 
-function welcome({ url, firstKey }: Router): string {
-  if (firstKey === undefined) return `inference-router serves at ${url}/v1\n`
-  return `inference-router serves at ${url}/v1
-
+function welcome({ url, manageUrl, firstKey }: Router): string {
+  const manages = manageUrl === url ? '' : `The management API is at ${manageUrl}/v1/manage\n`
+  const serves = `inference-router serves at ${url}/v1\n${manages}`
+  if (firstKey === undefined) return serves
+  return `${serves}
 Your first key, shown only now:
 
   ${firstKey}

@@ -48,10 +48,13 @@ function check(name: string, path: string, directory: Directory, also: Also): vo
   if (named.includes(bareName(name))) return
   if (wildcards && name.endsWith('/*') && directory.providers.has(name.slice(0, -2))) return
   if (isModel(name, directory)) return
-  const kinds = ['model', wildcards && 'provider', also.aliases && 'alias', also.policies && 'policy'].filter(Boolean)
+  const others = [wildcards && 'provider', also.aliases && 'alias', also.policies && 'policy'].filter(Boolean)
   const patterns = wildcards ? [...directory.providers.keys()].map((slug) => `${slug}/*`) : []
   const hint = didYouMean(name, [...named, ...patterns, ...directory.modelIds()]) || '.'
-  throw invalid(`'${path}' names no ${kinds.join(', ')} that is here: '${name.slice(0, 100)}'${hint}`, path)
+  throw invalid(
+    `'${path}' names no ${['model', ...others].join(' or ')} that is here: '${name.slice(0, 100)}'${hint}`,
+    path,
+  )
 }
 
 function isModel(name: string, { providers, findModel }: Directory): boolean {

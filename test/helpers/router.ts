@@ -23,7 +23,12 @@ export type TestRouter = Router & {
 
 /** A fresh folder with a config file that keeps everything inside it. */
 export function routerFolder(
-  options: { providers?: Record<string, object>; files?: Record<string, string>; media?: object } = {},
+  options: {
+    providers?: Record<string, object>
+    files?: Record<string, string>
+    media?: object
+    settings?: object
+  } = {},
 ) {
   const folder = mkdtempSync(join(tmpdir(), 'router-'))
   const put = (path: string, text: string) => {
@@ -39,18 +44,20 @@ export function routerFolder(
       folders: own ? {} : { providers: join(root, 'providers'), catalog: join(root, 'catalog') },
       media: options.media ?? {},
       providers: options.providers ?? {},
+      ...options.settings,
     }),
   )
   for (const [path, text] of Object.entries(options.files ?? {})) put(path, text)
   return { folder, put, configPath: join(folder, 'config.yaml') }
 }
 
-/** Starts a router in this process. `providers` are the overrides of the config file, `media` what it may fetch. */
+/** Starts a router in this process. `providers` are the overrides of the config file, `media` what it may fetch, `settings` the rest. */
 export async function testRouter(
   options: {
     providers?: Record<string, object>
     files?: Record<string, string>
     media?: object
+    settings?: object
     env?: NodeJS.ProcessEnv
     patienceMs?: number
     keepAliveMs?: number

@@ -1,0 +1,320 @@
+import { afterAll, beforeAll, describe, expect, test } from 'vitest'
+import { newSecret, storedSecret } from '../../src/access/secret.ts'
+import { openStore } from '../../src/store/open.ts'
+import { type TestRouter, testKey, testRouter } from '../helpers/router.ts'
+import { administration, type Said } from './administration.ts'
+
+let router: TestRouter
+let manage: ReturnType<typeof administration>
+/** A key that may do all in another organization. */
+let stranger: string
+
+beforeAll(async () => {
+  router = await testRouter()
+  manage = administration(router)
+  stranger = strangerIn(router)
+})
+afterAll(() => router.end())
+
+function strangerIn({ folder }: TestRouter): string {
+  const store = openStore(`sqlite:${folder}/data/router.sqlite`)
+  const secret = newSecret()
+  const { id } = store.organizations.create('elsewhere')
+  store.keys.create({
+    ...storedSecret(secret),
+    organization: id,
+    name: 'stranger',
+    permissions: { manage: 'write', completions: 'write' },
+    createdBy: { id: 'test', email: '' },
+  })
+  store.close()
+  return secret
+}
+
+const messageOf = ({ body }: Said) => (body.error as { message: string }).message
+const ask = { model: 'demo/echo', messages: [{ role: 'user', content: 'Hello' }] }
+
+describe('the organization', () => {
+  test('is its name and its balance', async () => {
+    const { status, body } = await manage.get('/org', stranger)
+    expect({ status, body }).toEqual({ status: 200, body: { name: 'elsewhere', balance: 0 } })
+  })
+
+  test('credit is added and taken back, exact to the nano-dollar', async () => {
+    const credited = await manage.post('/org/credit', { amount: 10.000000001, note: 'invoice 7' }, stranger)
+    expect({ status: credited.status, body: credited.body }).toEqual({
+      status: 200,
+      body: { name: 'elsewhere', balance: 10.000000001 },
+    })
+    expect((await manage.post('/org/credit', { amount: -0.000000001 }, stranger)).body.balance).toBe(10)
+    expect((await manage.get('/org')).body.balance).toBe(0)
+  })
+
+  test.each<[unknown, RegExp]>([
+    [{}, /'amount' is missing/],
+    [{ amount: 0 }, /'amount' must not be 0/],
+    [{ amount: '5' }, /'amount' must be a number of USD/],
+    [{ amount: 1e300 }, /at most 9000000/],
+    [{ amount: 1, memo: 'x' }, /no field 'memo'/],
+    [{ amount: 1, note: 7 }, /'note' must be a string/],
+  ])('credit %j → 400', async (body, said) => {
+    const answer = await manage.post('/org/credit', body)
+    expect(messageOf(answer)).toMatch(said)
+    expect(answer.status).toBe(400)
+  })
+
+  test('approves models; null are all', async () => {
+    expect((await manage.get('/org/models', stranger)).body).toEqual({ approved_models: null })
+    const approved = { approved_models: ['demo/echo', 'demo/*'] }
+    expect((await manage.put('/org/models', approved, stranger)).body).toEqual(approved)
+    expect((await manage.get('/org/models', stranger)).body).toEqual(approved)
+    expect((await manage.get('/org/models')).body).toEqual({ approved_models: null })
+    await manage.put('/org/models', { approved_models: null }, stranger)
+    expect((await manage.get('/org/models', stranger)).body).toEqual({ approved_models: null })
+  })
+
+  test('sets rules for its data; what is left out is not asked', async () => {
+    const none = { geolocation: null, data_retention: null, data_used_for_training: null }
+    expect((await manage.get('/org/rules', stranger)).body).toEqual(none)
+    const rules = { geolocation: ['eu', 'us'], data_retention: false }
+    const { status, body } = await manage.put('/org/rules', rules, stranger)
+    expect({ status, body }).toEqual({ status: 200, body: { ...none, ...rules } })
+    expect((await manage.put('/org/rules', {}, stranger)).body).toEqual(none)
+  })
+
+  test('sets limits; null and 0 do not limit', async () => {
+    const limits = { requests_per_minute: 100, tokens_per_minute: null, concurrent_calls: null }
+    expect((await manage.put('/org/limits', { requests_per_minute: 100, concurrent_calls: 0 }, stranger)).body).toEqual(
+      limits,
+    )
+    expect((await manage.get('/org/limits', stranger)).body).toEqual(limits)
+  })
+
+  test.each<[string, unknown, RegExp]>([
+    ['models', {}, /'approved_models' is missing/],
+    ['models', { approved_models: 'demo/echo' }, /'approved_models' must be an array/],
+    ['models', { approved_models: ['demo/*', 'demo/ehco'] }, /'approved_models\[1\]'.*`demo\/echo`/],
+    ['models', { approved_models: ['openay/*'] }, /`openai\/\*`/],
+    ['models', { approved: null }, /no field 'approved'/],
+    ['rules', { geolocation: 'eu' }, /'geolocation' must be an array/],
+    ['rules', { geolocation: [] }, /'geolocation' is empty/],
+    ['rules', { data_retention: true }, /'data_retention' must be false, or null/],
+    ['rules', { data_retentoin: false }, /`data_retention`/],
+    ['limits', { requests_per_minute: -1 }, /'requests_per_minute' must be a whole number/],
+    ['limits', { requests: 1 }, /no field 'requests'/],
+  ])('PUT %s %j → 400', async (what, body, said) => {
+    const answer = await manage.put(`/org/${what}`, body)
+    expect(messageOf(answer)).toMatch(said)
+    expect(answer.status).toBe(400)
+  })
+})
+
+describe('groups', () => {
+  test('are made, read, listed, limited and deleted; their keys stay', async () => {
+    const { status, body } = await manage.post('/group', { name: 'search', monthly_limit: 50 })
+    expect({ status, body }).toEqual({ status: 201, body: { group_id: expect.any(String) } })
+    const id = String(body.group_id)
+    const record = { id, name: 'search', monthly_limit: 50, monthly_spend: 0, created_at: expect.any(String) }
+    expect((await manage.get(`/group/${id}`)).body).toEqual(record)
+    expect((await manage.get('/group')).body).toEqual({ groups: [record] })
+    expect((await manage.post(`/group/${id}/limit`, { monthly_limit: 0 })).body).toEqual({
+      ...record,
+      monthly_limit: 0,
+    })
+    const key = await manage.newKey({ group_id: id })
+    expect((await manage.delete(`/group/${id}`)).status).toBe(204)
+    expect((await manage.get(`/group/${id}`)).status).toBe(404)
+    expect((await manage.get(`/apikey/${key.id}`)).body.group).toBeNull()
+  })
+
+  test('a name is taken once, in one organization', async () => {
+    await manage.post('/group', { name: 'twice' })
+    const again = await manage.post('/group', { name: 'twice' })
+    expect(messageOf(again)).toMatch(/already a group named 'twice'/)
+    expect(again).toMatchObject({ status: 400, body: { error: { param: 'name' } } })
+    expect((await manage.post('/group', { name: 'twice' }, stranger)).status).toBe(201)
+  })
+})
+
+describe('aliases and policies', () => {
+  test('a policy is made, changed, listed and deleted', async () => {
+    const made = { id: 'fast', description: 'what is quick', targets: ['demo/echo'] }
+    const { status, body } = await manage.post('/policy', made)
+    expect({ status, body }).toEqual({ status: 201, body: made })
+    expect((await manage.get('/policy/fast')).body).toEqual(made)
+    const changed = { id: 'fast', description: '', targets: ['demo/echo'] }
+    const put = await manage.put('/policy/fast', { targets: ['demo/echo'] })
+    expect({ status: put.status, body: put.body }).toEqual({ status: 200, body: changed })
+    expect((await manage.put('/policy/new', { targets: ['demo/echo'] })).status).toBe(201)
+    expect((await manage.get('/policy')).body).toEqual({ policies: [changed, { ...changed, id: 'new' }] })
+    expect((await manage.delete('/policy/new')).status).toBe(204)
+    expect((await manage.get('/policy/new')).status).toBe(404)
+    expect(messageOf(await manage.post('/policy', made))).toMatch(/already a policy 'fast'; PUT/)
+  })
+
+  test('an alias is made, changed, called, listed and deleted', async () => {
+    await manage.put('/policy/led-to', { targets: ['demo/echo'] })
+    expect((await manage.post('/alias', { name: 'chatty', target: 'demo/echo' })).status).toBe(201)
+    const { status, body } = await manage.post('/alias', { name: 'chatty', target: 'led-to' })
+    expect({ status, body }).toEqual({ status: 200, body: { name: 'chatty', target: 'led-to' } })
+    expect((await manage.get('/alias/chatty')).body).toEqual({ name: 'chatty', target: 'led-to' })
+    expect((await manage.get('/alias')).body).toEqual({ aliases: [{ name: 'chatty', target: 'led-to' }] })
+    expect(messageOf(await manage.delete('/policy/led-to'))).toMatch(/alias 'chatty' leads to this policy/)
+    expect((await manage.delete('/alias/chatty')).status).toBe(204)
+    expect((await manage.delete('/alias/chatty')).status).toBe(404)
+    expect((await manage.delete('/policy/led-to')).status).toBe(204)
+  })
+
+  test.each<[string, unknown, RegExp]>([
+    ['alias', { name: 'x' }, /'target' is missing/],
+    ['alias', { name: 'a/b', target: 'demo/echo' }, /'name' must be/],
+    ['alias', { name: 'x', target: 'demo/ecko' }, /'target' names no model.*`demo\/echo`/],
+    ['alias', { name: 'x', target: 'nowhere' }, /'target' names no model or policy/],
+    ['alias', { name: 'x', target: 'x' }, /alias itself/],
+    ['alias', { name: 'x', targett: 'demo/echo' }, /`target`/],
+    ['policy', { id: 'x', targets: [] }, /'targets' has 0 models/],
+    ['policy', { id: 'x', targets: ['demo/echo', 'demo/echo'] }, /twice/],
+    ['policy', { id: 'x', targets: ['demo/none'] }, /'targets\[0\]' names no model/],
+    ['policy', { id: 'x/y', targets: ['demo/echo'] }, /'id' must be/],
+    ['policy', { targets: ['demo/echo'] }, /'id' is missing/],
+  ])('POST %s %j → 400', async (what, body, said) => {
+    const answer = await manage.post(`/${what}`, body)
+    expect(messageOf(answer)).toMatch(said)
+    expect(answer.status).toBe(400)
+  })
+
+  test('a policy keeps its id', async () => {
+    expect(messageOf(await manage.put('/policy/one', { id: 'two', targets: ['demo/echo'] }))).toMatch(/keeps its id/)
+  })
+})
+
+describe('what is another organization’s', () => {
+  test('is not there: 404', async () => {
+    const { id } = await manage.newKey()
+    const { body: group } = await manage.post('/group', { name: 'ours' })
+    await manage.put('/policy/ours', { targets: ['demo/echo'] })
+    await manage.post('/alias', { name: 'ours', target: 'demo/echo' })
+    const paths = [`/apikey/${id}`, `/group/${group.group_id}`, '/policy/ours', '/alias/ours']
+    for (const path of paths) {
+      expect((await manage.get(path, stranger)).status, path).toBe(404)
+      expect((await manage.delete(path, stranger)).status, path).toBe(404)
+      expect((await manage.get(path)).status, path).toBe(200)
+    }
+    for (const what of ['limit', 'label', 'expiry', 'rotate', 'limits', 'access', 'group']) {
+      expect((await manage.post(`/apikey/${id}/${what}`, {}, stranger)).status, what).toBe(404)
+    }
+    const foreign = await manage.post('/apikey', { name: 'x', group_id: group.group_id }, stranger)
+    expect(messageOf(foreign)).toMatch(/no group/)
+    expect((await manage.get('/apikey', stranger)).text).not.toContain(id)
+    expect((await manage.get('/audit', stranger)).text).not.toContain(id)
+  })
+})
+
+describe('the log of changes', () => {
+  test('has who, what, before and after of every change, the newest first, and no secret', async () => {
+    const self = (await manage.get('/apikey/self')).body.id
+    const { id, secret } = await manage.newKey({ name: 'logged', monthly_limit: 1 })
+    await manage.post(`/apikey/${id}/limit`, { monthly_limit: 2 })
+    const rotated = String((await manage.post(`/apikey/${id}/rotate`)).body.api_key)
+    await manage.post(`/apikey/${id}/limit`, { monthly_limit: -2 })
+    await manage.delete(`/apikey/${id}`)
+    const { status, text, body } = await manage.get('/audit?limit=4')
+    const entry = { id: expect.any(String), at: expect.stringMatching(/Z$/), actor: self, subject: id }
+    expect(status).toBe(200)
+    expect(body.entries).toEqual([
+      { ...entry, action: 'apikey.delete', before: expect.objectContaining({ monthly_limit: 2 }), after: null },
+      { ...entry, action: 'apikey.rotate', before: null, after: null },
+      { ...entry, action: 'apikey.limit', before: { monthly_limit: 1 }, after: { monthly_limit: 2 } },
+      { ...entry, action: 'apikey.create', before: null, after: expect.objectContaining({ name: 'logged' }) },
+    ])
+    for (const hidden of [secret, rotated, secret.slice(0, 8), testKey]) expect(text).not.toContain(hidden)
+    const next = await manage.get(`/audit?limit=1&cursor=${body.next_cursor}`)
+    expect(next.status).toBe(200)
+    expect(text).not.toContain((next.body.entries as { id: string }[])[0]?.id)
+  })
+
+  test('every kind of change is in it', async () => {
+    const actions = new Set(
+      ((await manage.get('/audit')).body.entries as { action: string }[]).map((one) => one.action),
+    )
+    const theirs = (await manage.get('/audit', stranger)).body.entries as { action: string }[]
+    expect(
+      theirs
+        .map(({ action }) => action)
+        .reverse()
+        .slice(0, 8),
+    ).toEqual([
+      'organization.credit',
+      'organization.credit',
+      'organization.models',
+      'organization.models',
+      'organization.rules',
+      'organization.rules',
+      'organization.limits',
+      'group.create',
+    ])
+    expect([...actions].sort()).toEqual([
+      'alias.change',
+      'alias.create',
+      'alias.delete',
+      'apikey.create',
+      'apikey.delete',
+      'apikey.limit',
+      'apikey.rotate',
+      'group.create',
+      'group.delete',
+      'group.limit',
+      'policy.change',
+      'policy.create',
+      'policy.delete',
+    ])
+  })
+})
+
+test('a method that a path does not take → 405 that says which it takes; HEAD too', async () => {
+  for (const [method, path, allowed] of [
+    ['PUT', '/apikey', 'GET, POST'],
+    ['HEAD', '/apikey', 'GET, POST'],
+    ['PATCH', '/apikey/self', 'GET, DELETE'],
+    ['GET', '/apikey/self/rotate', 'POST'],
+    ['POST', '/org', 'GET'],
+  ] as const) {
+    const response = await fetch(`${router.url}/v1/manage${path}`, { method, headers: { 'x-api-key': testKey } })
+    expect({ status: response.status, allow: response.headers.get('allow') }).toEqual({ status: 405, allow: allowed })
+  }
+})
+
+test('a path that there is not → 404', async () => {
+  expect((await manage.get('/nothing')).body).toMatchObject({ error: { code: 'not_found', origin: 'router' } })
+})
+
+test('a database that another process locks → 503, nothing is changed, and it ends by itself', async () => {
+  const { default: Database } = await import('better-sqlite3')
+  const other = new Database(`${router.folder}/data/router.sqlite`)
+  other.exec('BEGIN IMMEDIATE')
+  const locked = await manage.post('/group', { name: 'while locked' })
+  other.exec('ROLLBACK')
+  other.close()
+  expect(locked).toMatchObject({ status: 503, body: { error: { code: 'unavailable', origin: 'router' } } })
+  expect((await manage.get('/group')).text).not.toContain('while locked')
+  expect((await manage.post('/group', { name: 'while locked' })).status).toBe(201)
+})
+
+describe('a management API with a port of its own', () => {
+  test('is there and not at the other port; calls are not there; both are closed', async () => {
+    const own = await testRouter({ settings: { manage: { port: 0 } } })
+    const at = administration(own)
+    const headers = { 'x-api-key': testKey }
+    expect(own.manageUrl).not.toBe(own.url)
+    expect((await at.get('/org')).body).toEqual({ name: 'default', balance: 0 })
+    expect((await fetch(`${own.manageUrl}/health`)).status).toBe(200)
+    expect((await fetch(`${own.manageUrl}/ready`)).status).toBe(200)
+    expect((await fetch(`${own.url}/v1/manage/org`, { headers })).status).toBe(404)
+    expect((await fetch(`${own.url}/v1/auth/check`, { headers })).status).toBe(200)
+    expect((await fetch(`${own.manageUrl}/v1/models`, { headers })).status).toBe(404)
+    expect((await own.call('/v1/chat/completions', ask)).status).toBe(200)
+    await own.end()
+    await expect(fetch(`${own.url}/health`)).rejects.toThrow()
+    await expect(fetch(`${own.manageUrl}/health`)).rejects.toThrow()
+  })
+})
