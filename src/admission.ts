@@ -52,10 +52,8 @@ export function admit(applicant: Applicant, { limits, budget, trouble, unstatedO
       hold.settle(nanoUsd)
       taken.settle(tokens)
     },
-    written() {
-      // While there is trouble the ledger takes rows that are not on disk yet.
-      if (trouble() === undefined) hold.written()
-    },
+    // A ledger in trouble takes rows that are not on disk yet: until they are, nothing is admitted that would miss them.
+    written: hold.written,
     headers: taken.headers,
   }
 }
