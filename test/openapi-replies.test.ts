@@ -11,7 +11,17 @@ beforeAll(async () => {
     const status = Number(/\d{3}/.exec(body.messages[0].content)?.[0] ?? 200)
     answerJson(response, { error: { message: 'Not today.', type: 'busy' } }, status)
   })
-  router = await testRouter({ providers: { vllm: { base_url: provider.url, unknown_models: 'pass' } } })
+  router = await testRouter({
+    providers: {
+      vllm: {
+        base_url: provider.url,
+        unknown_models: 'pass',
+        models: {
+          priced: { api: 'chat', pricing: [{ prompt_tokens_threshold: 0, input_price: 1e-6, output_price: 1e-6 }] },
+        },
+      },
+    },
+  })
 })
 afterAll(async () => {
   await router.end()
@@ -47,6 +57,7 @@ async function ask(
   expect(described, `${method} ${path} answers ${status}, which is not described: ${text}`).toBeDefined()
   expect(response.headers.get('x-request-id')).toBeTruthy()
   if (status < 300 && operation.body.requestBody) expectBody(operation, body)
+  expectHeaders(operation, response)
   const type = response.headers.get('content-type')?.split(';')[0]
   if (described === null) {
     expect([text, type]).toEqual(['', undefined])
@@ -64,6 +75,13 @@ async function ask(
 }
 
 const openTags: ReadonlySet<string> = new Set(['Calls', 'Responses'])
+
+/** Every header of limits and of the router is one that the answer describes. */
+function expectHeaders({ body }: Operation, { status, headers }: Response): void {
+  const { headers: described = {} } = resolved((body.responses as JsonObject)[status]) as JsonObject
+  const own = [...headers.keys()].filter((name) => name.startsWith('x-router-') || name.startsWith('x-ratelimit-'))
+  expect(own.filter((name) => !Object.hasOwn(described as JsonObject, name))).toEqual([])
+}
 
 function expectBody({ body }: Operation, sent: unknown): void {
   const { content } = resolved(body.requestBody) as { content: { 'application/json': { schema: Json } } }
@@ -136,6 +154,39 @@ describe.each([
   })
 })
 
+test.each([
+  ['/v1/chat/completions', { model: 'vllm/priced', messages, max_tokens: 10 }],
+  ['/v1/responses', { model: 'vllm/priced', input: 'Hello', max_output_tokens: 10 }],
+  ['/v1/messages', { model: 'vllm/priced', messages, max_tokens: 10 }],
+])('%s says what is left of limits, and when they are used up', async (path, body) => {
+  const { body: made } = await ask('POST', '/v1/manage/apikey', { body: { name: 'limited', monthly_limit: 1e-9 } })
+  const key = made.api_key
+  const { error } = (await ask('POST', path, { body, key })).body
+  expect(error.message).toMatch(/limit .* 0\.000000001 USD.* resets at \d{4}-\d\d-01T00:00:00Z/)
+  const limits = { requests_per_minute: 1, tokens_per_minute: 1000 }
+  await ask('POST', `/v1/manage/apikey/${made.api_key_id}/limits`, { body: limits })
+  await ask('POST', `/v1/manage/apikey/${made.api_key_id}/limit`, { body: { monthly_limit: 0 } })
+  const free = { ...body, model }
+  const { status, headers } = await ask('POST', path, { body: free, key })
+  expect([status, ...limitNames.map((name) => headers.get(`x-ratelimit-${name}`))]).toEqual([
+    ...[200, '1', '1000', '0', expect.stringMatching(/^\d+$/)],
+    ...[expect.stringMatching(/^\d+m?s$/), expect.stringMatching(/^\d+m?s$/)],
+  ])
+  const refused = await ask('POST', path, { body: free, key })
+  expect([refused.status, Number(refused.headers.get('retry-after')) > 0]).toEqual([429, true])
+  const tagged = await ask('POST', path, { body: free, headers: { 'x-router-tags': 'no value' } })
+  expect([tagged.status, tagged.body.error.param]).toEqual([400, 'x-router-tags'])
+})
+
+const limitNames = [
+  'limit-requests',
+  'limit-tokens',
+  'remaining-requests',
+  'remaining-tokens',
+  'reset-requests',
+  'reset-tokens',
+]
+
 test('a count of tokens is as described', async () => {
   expect((await ask('POST', '/v1/messages/count_tokens', { body: { model, messages } })).status).toBe(200)
   expect((await ask('POST', '/v1/messages/count_tokens', { body: {} })).status).toBe(400)
@@ -167,7 +218,8 @@ test('what can be done with a kept response is as described', async () => {
 
 test('model lists and models are as described', async () => {
   const anthropic = { 'anthropic-version': '2023-06-01' }
-  for (const path of ['/v1/models', '/v1/models/chat', '/v1/models/all', '/v1/models/managed', `/v1/models/${model}`]) {
+  const lists = ['', ...['chat', 'all', 'decision', 'embedding', 'image', 'transcription', 'speech', 'managed', model]]
+  for (const path of lists.map((list) => `/v1/models/${list}`.replace(/\/$/, ''))) {
     expect((await ask('GET', path, { key: null })).status).toBe(200)
     expect((await ask('GET', path)).status).toBe(200)
     if (path !== '/v1/models/managed') expect((await ask('GET', path, { key: 'no-key' })).status).toBe(403)
@@ -277,6 +329,25 @@ describe('management', () => {
     expect((await ask('GET', '/v1/manage/alias/fast')).status).toBe(200)
     expect((await ask('DELETE', '/v1/manage/alias/fast')).status).toBe(204)
     expect((await ask('DELETE', '/v1/manage/policy/careful')).status).toBe(204)
+  })
+
+  test('usage is as described', async () => {
+    const { path, secret } = await made({ name: 'user', labels: { team: 'search' } })
+    const tagged = { key: secret, headers: { 'x-router-tags': 'job=nightly' } }
+    await ask('POST', '/v1/chat/completions', { body: { model, messages, user: 'ada' }, ...tagged })
+    const groups = ['model', 'provider', 'key', 'user', 'extra.job'].map((group) => `group_by=${group}`).join('&')
+    for (const at of [`${path}/usage`, '/v1/manage/org/usage']) {
+      const { body: plain } = await ask('GET', at)
+      expect(Object.values(plain.usage)).toHaveLength(1)
+      const { body: grouped } = await ask('GET', `${at}?resolution=month&${groups}`)
+      const [month] = Object.values<{ grouped_data: JsonObject[] }>(grouped.usage)
+      expect(month?.grouped_data.map((one) => one.group_by_values)).toContainEqual({
+        ...{ model, provider: 'demo', key: path.split('/').at(-1), user: 'ada', 'extra.job': 'nightly' },
+      })
+      for (const query of ['resolution=year', 'group_by=x', 'start=x', 'start=2026-01-01&end=2026-06-01']) {
+        expect((await ask('GET', `${at}?${query}`)).status).toBe(400)
+      }
+    }
   })
 
   test('changes are as described', async () => {
