@@ -1,0 +1,79 @@
+import { RouterError } from '../../src/core/errors.ts'
+import type { ModelEntry } from '../../src/core/model.ts'
+import type { Policy } from '../../src/core/names.ts'
+import type { Provider } from '../../src/manifest/provider.ts'
+import { targetId } from '../../src/manifest/target.ts'
+import { resolve } from '../../src/routing/resolve.ts'
+import type { Scope } from '../../src/routing/scope.ts'
+
+/** Providers and models as rules see them; `away` is not configured, `any` passes on what nobody knows. */
+const models: { [id: string]: Partial<ModelEntry> } = {
+  'one/eu': { geolocation: 'eu', data_retention: false, data_used_for_training: false },
+  'one/us': { geolocation: 'us', data_retention: true, data_used_for_training: false, aliases: ['us-latest'] },
+  'two/keeps': { geolocation: 'eu', data_retention: true, data_used_for_training: true },
+  'two/silent': {},
+  'away/m': { geolocation: 'eu' },
+}
+
+const entries = new Map(Object.entries(models).map(([id, facts]) => [id, { api: 'chat', ...facts } as ModelEntry]))
+
+function provider(slug: string, facts: Partial<Provider> = {}): [string, Provider] {
+  return [slug, { slug, missing: [], chat: {}, unknownModels: 'refuse', ...facts } as unknown as Provider]
+}
+
+/** A directory of those, with managed policies by id. */
+export function directory(managed: { [id: string]: readonly string[] } = {}) {
+  const find = (slug: string, model: string) => {
+    const named = [...entries].find(([id, { aliases }]) => {
+      const [whose, name] = id.split('/')
+      return whose === slug && (name === model || aliases?.includes(model))
+    })
+    return named?.[1]
+  }
+  return {
+    providers: new Map([
+      provider('one'),
+      provider('two'),
+      provider('away', { missing: ['AWAY_KEY'] }),
+      provider('any', { unknownModels: 'pass' }),
+      provider('mute', { chat: undefined } as unknown as Partial<Provider>),
+    ]),
+    findModel: find,
+    managed: policies(managed),
+    models: () =>
+      [...entries].map(([id, entry]) => ({ provider: id.split('/')[0] ?? '', model: id.split('/')[1] ?? '', entry })),
+  }
+}
+
+/** What holds in a scope; what is left out does not limit. */
+export function scope(facts: {
+  aliases?: { [name: string]: string }
+  policies?: { [id: string]: readonly string[] }
+  approved?: readonly string[]
+  rules?: Scope['rules']['dataRules']
+  access?: readonly string[]
+}): Scope {
+  return {
+    rules: {
+      aliases: new Map(Object.entries(facts.aliases ?? {})),
+      policies: policies(facts.policies ?? {}),
+      approvedModels: facts.approved ?? null,
+      dataRules: facts.rules ?? {},
+    },
+    accessList: facts.access ?? null,
+  }
+}
+
+function policies(targets: { [id: string]: readonly string[] }): Map<string, Policy> {
+  return new Map(Object.entries(targets).map(([id, list]) => [id, { id, description: `about ${id}`, targets: list }]))
+}
+
+/** The ids of the targets of a name, or the status and the message of the refusal. */
+export function targets(name: string, within?: Scope, managed?: { [id: string]: readonly string[] }): unknown {
+  try {
+    return resolve(name, directory(managed), within).map(targetId)
+  } catch (thrown) {
+    if (!(thrown instanceof RouterError)) throw thrown
+    return [thrown.status, thrown.message]
+  }
+}
