@@ -1,0 +1,281 @@
+import { afterAll, beforeAll, describe, expect, test } from 'vitest'
+import { newSecret, storedSecret } from '../../src/access/secret.ts'
+import { type KeyRecord, type Level, levels, type Permissions } from '../../src/store/keys.ts'
+import { openStore } from '../../src/store/open.ts'
+import { type TestRouter, testKey, testRouter } from '../helpers/router.ts'
+import { administration } from './administration.ts'
+
+/** What an endpoint asks of the key: nothing, that it is good if there is one, that there is one, or a permission. */
+type Need = 'nothing' | 'no bad key' | 'any key' | `${keyof Permissions}: ${Exclude<Level, 'none'>}`
+
+/**
+ * An endpoint's row: what it needs; a request that would change or show something, for those that may not; and, where it
+ * must not be repeated, another one for those that may, with its status.
+ */
+type Row = { need: Need; path?: string; body?: unknown; allowed?: { path?: string; body?: unknown }; status?: number }
+
+const messages = [{ role: 'user', content: 'Hello' }]
+const call = { model: 'demo/echo', messages, max_tokens: 9 }
+const list: Row = { need: 'no bad key' }
+const read: Row = { need: 'manage: read' }
+const noKey = '/v1/manage/apikey/nobody'
+
+/** The whole service. Words in capitals are the ids of what the test made. */
+const table: { readonly [endpoint: string]: Row } = {
+  'POST /v1/chat/completions': { need: 'completions: write', body: call },
+  'POST /v1/messages': { need: 'completions: write', body: call },
+  'POST /v1/messages/count_tokens': { need: 'completions: write', body: call },
+  'POST /v1/responses': { need: 'completions: write', body: { model: 'demo/echo', input: 'Hello' } },
+  'GET /v1/responses/:id': { need: 'completions: read', path: '/v1/responses/RESPONSE' },
+  'GET /v1/responses/:id/input_items': { need: 'completions: read', path: '/v1/responses/RESPONSE/input_items' },
+  'POST /v1/responses/:id/cancel': { need: 'completions: write', path: '/v1/responses/RESPONSE/cancel', status: 400 },
+  'DELETE /v1/responses/:id': {
+    need: 'completions: write',
+    path: '/v1/responses/RESPONSE',
+    allowed: { path: '/v1/responses/none' },
+    status: 404,
+  },
+
+  'GET /health': { need: 'nothing' },
+  'GET /ready': { need: 'nothing' },
+  'GET /openapi.json': { need: 'nothing' },
+  'GET /v1/models/managed': { need: 'nothing' },
+  'GET /v1/models': list,
+  'GET /v1/models/chat': list,
+  'GET /v1/models/all': list,
+  'GET /v1/models/decision': list,
+  'GET /v1/models/embedding': list,
+  'GET /v1/models/image': list,
+  'GET /v1/models/transcription': list,
+  'GET /v1/models/speech': list,
+  'GET /v1/models/*id': { need: 'no bad key', path: '/v1/models/demo/echo' },
+
+  'GET /v1/auth/check': { need: 'any key' },
+
+  'GET /v1/manage/org': read,
+  'GET /v1/manage/org/models': read,
+  'GET /v1/manage/org/rules': read,
+  'GET /v1/manage/org/limits': read,
+  'GET /v1/manage/org/usage': read,
+  'GET /v1/manage/audit': read,
+  'POST /v1/manage/org/credit': { need: 'manage: write', body: { amount: 1 } },
+  'PUT /v1/manage/org/models': {
+    need: 'manage: write',
+    body: { approved_models: [] },
+    allowed: { body: { approved_models: null } },
+  },
+  'PUT /v1/manage/org/rules': { need: 'manage: write', body: { data_retention: false }, allowed: { body: {} } },
+  'PUT /v1/manage/org/limits': { need: 'manage: write', body: { requests_per_minute: 1 }, allowed: { body: {} } },
+
+  'GET /v1/manage/apikey': read,
+  'GET /v1/manage/apikey/:id': { need: 'manage: read', path: '/v1/manage/apikey/KEY' },
+  'GET /v1/manage/apikey/:id/usage': { need: 'manage: read', path: '/v1/manage/apikey/KEY/usage' },
+  'POST /v1/manage/apikey': { need: 'manage: write', body: { name: 'made' }, status: 201 },
+  'POST /v1/manage/apikey/:id/limit': keyChange('limit', { monthly_limit: 1 }),
+  'POST /v1/manage/apikey/:id/label': { ...keyChange('label', { labels: { a: 'b' } }), status: 204 },
+  'POST /v1/manage/apikey/:id/expiry': keyChange('expiry', { expires_at: null }),
+  'POST /v1/manage/apikey/:id/limits': keyChange('limits', { concurrent_calls: 1 }),
+  'POST /v1/manage/apikey/:id/access': keyChange('access', { models: [] }),
+  'POST /v1/manage/apikey/:id/group': keyChange('group', { group_id: null }),
+  'POST /v1/manage/apikey/:id/rotate': keyChange('rotate'),
+  'DELETE /v1/manage/apikey/:id': {
+    need: 'manage: write',
+    path: '/v1/manage/apikey/KEY',
+    allowed: { path: noKey },
+    status: 404,
+  },
+
+  'GET /v1/manage/group': read,
+  'GET /v1/manage/group/:id': { need: 'manage: read', path: '/v1/manage/group/GROUP' },
+  'POST /v1/manage/group': { need: 'manage: write', body: { name: 'made' }, allowed: { body: {} }, status: 400 },
+  'POST /v1/manage/group/:id/limit': {
+    need: 'manage: write',
+    path: '/v1/manage/group/GROUP/limit',
+    body: { monthly_limit: 1 },
+  },
+  'DELETE /v1/manage/group/:id': {
+    need: 'manage: write',
+    path: '/v1/manage/group/GROUP',
+    allowed: { path: '/v1/manage/group/none' },
+    status: 404,
+  },
+
+  'GET /v1/manage/alias': read,
+  'GET /v1/manage/alias/:name': { need: 'manage: read', path: '/v1/manage/alias/chatty' },
+  'POST /v1/manage/alias': { need: 'manage: write', body: { name: 'chatty', target: 'demo/echo' } },
+  'DELETE /v1/manage/alias/:name': {
+    need: 'manage: write',
+    path: '/v1/manage/alias/chatty',
+    allowed: { path: '/v1/manage/alias/none' },
+    status: 404,
+  },
+
+  'GET /v1/manage/policy': read,
+  'GET /v1/manage/policy/:id': { need: 'manage: read', path: '/v1/manage/policy/quick' },
+  'POST /v1/manage/policy': {
+    need: 'manage: write',
+    body: { id: 'made', targets: ['demo/echo'] },
+    allowed: { body: {} },
+    status: 400,
+  },
+  'PUT /v1/manage/policy/:id': {
+    need: 'manage: write',
+    path: '/v1/manage/policy/quick',
+    body: { targets: ['demo/echo'] },
+  },
+  'DELETE /v1/manage/policy/:id': {
+    need: 'manage: write',
+    path: '/v1/manage/policy/quick',
+    allowed: { path: '/v1/manage/policy/none' },
+    status: 404,
+  },
+}
+
+function keyChange(what: string, body?: object): Row {
+  return { need: 'manage: write', path: `/v1/manage/apikey/KEY/${what}`, ...(body && { body }) }
+}
+
+/** Who asks: nobody, a text that is no key, or a key in a state and with permissions. */
+type Asker = {
+  name: string
+  headers: Record<string, string>
+  state: 'missing' | 'bad' | 'active'
+  permissions?: Permissions
+}
+
+let router: TestRouter
+let manage: ReturnType<typeof administration>
+let askers: Asker[]
+const made: { [word: string]: string } = {}
+
+beforeAll(async () => {
+  router = await testRouter()
+  manage = administration(router)
+  askers = makeAskers(`sqlite:${router.folder}/data/router.sqlite`)
+  const kept = await router.call('/v1/responses', { model: 'demo/echo', input: 'Hello' })
+  made.RESPONSE = ((await kept.json()) as { id: string }).id
+  made.KEY = (await manage.newKey()).id
+  made.GROUP = String((await manage.post('/group', { name: 'a group' })).body.group_id)
+  await manage.post('/alias', { name: 'chatty', target: 'demo/echo' })
+  await manage.post('/policy', { id: 'quick', targets: ['demo/echo'] })
+})
+afterAll(() => router.end())
+
+function makeAskers(url: string): Asker[] {
+  const store = openStore(url)
+  const [organization] = store.organizations.list()
+  const key = (permissions: Permissions, facts: Partial<KeyRecord> = {}) => {
+    const secret = newSecret()
+    const createdBy = { id: 'test', email: '' }
+    const owned = { organization: organization?.id ?? '', name: 'asker', createdBy, permissions }
+    return { ...store.keys.create({ ...owned, ...storedSecret(secret), ...facts }), secret }
+  }
+  const all: Permissions = { manage: 'write', completions: 'write' }
+  const revoked = key(all)
+  store.keys.revoke(revoked.id)
+  const deleted = key(all)
+  store.keys.remove(deleted.id)
+  const rotated = key(all)
+  store.keys.rotate(rotated.id, storedSecret(newSecret()))
+  const bad = {
+    unknown: newSecret(),
+    'cut short': revoked.secret.slice(0, -1),
+    expired: key(all, { expiresAt: Date.now() - 1 }).secret,
+    revoked: revoked.secret,
+    deleted: deleted.secret,
+    'rotated away': rotated.secret,
+  }
+  const good = levels.flatMap((manages) =>
+    levels.map((completions) => {
+      const permissions: Permissions = { manage: manages, completions }
+      return { name: `manage ${manages}, completions ${completions}`, permissions, secret: key(permissions).secret }
+    }),
+  )
+  store.close()
+  const shown = [
+    ...Object.entries(bad).map(([name, secret]) => ({ name, secret, state: 'bad' as const })),
+    ...good.map((one) => ({ ...one, state: 'active' as const })),
+  ].flatMap(({ name, secret, ...facts }) => [
+    { name: `${name} (Authorization)`, headers: { authorization: `Bearer ${secret}` }, ...facts },
+    { name: `${name} (x-api-key)`, headers: { 'x-api-key': secret }, ...facts },
+  ])
+  return [
+    { name: 'missing', headers: {}, state: 'missing' },
+    { name: 'an empty Authorization', headers: { authorization: '' }, state: 'missing' },
+    { name: 'Bearer and nothing', headers: { authorization: 'Bearer ' }, state: 'missing' },
+    { name: 'another scheme', headers: { authorization: 'Basic dXNlcjpwYXNz' }, state: 'bad' },
+    { name: 'the id of a key', headers: { authorization: `Bearer ${revoked.id}` }, state: 'bad' },
+    ...shown,
+  ]
+}
+
+/** Why a request is refused: its status and what the message is about; undefined when it is not. */
+function refusal(need: Need, { state, permissions }: Asker): string | undefined {
+  if (need === 'nothing') return undefined
+  if (state === 'missing') return need === 'no bad key' ? undefined : '401 no key'
+  if (state === 'bad') return '403 bad key'
+  const [area, level] = need.split(': ') as [keyof Permissions, Level]
+  if (level === undefined) return undefined
+  const has = permissions?.[area] ?? 'none'
+  return levels.indexOf(has) >= levels.indexOf(level) ? undefined : `403 needs ${need}`
+}
+
+async function outcome(method: string, path: string, body: unknown, headers: Record<string, string>): Promise<string> {
+  const filled = path.replace(/[A-Z]{3,}/g, (word) => made[word] ?? word)
+  const response = await fetch(router.url + filled, {
+    method,
+    headers: { 'content-type': 'application/json', ...headers },
+    ...(body !== undefined && { body: JSON.stringify(body) }),
+  })
+  const text = await response.text()
+  if (response.status !== 401 && response.status !== 403) return String(response.status)
+  const { error } = JSON.parse(text) as { error: { origin: string; message: string } }
+  return error.origin === 'router' ? `${response.status} ${reasonIn(error.message)}` : text
+}
+
+function reasonIn(message: string): string {
+  if (message.startsWith('No API key.')) return 'no key'
+  if (/^This API key is (?:not known|expired|revoked)/.test(message)) return 'bad key'
+  return /needs \w+: \w+/.exec(message)?.[0] ?? message
+}
+
+const changes = async () => (await manage.get('/audit')).text
+
+test('every endpoint has a row in the table, and every row an endpoint', () => {
+  const endpoints = router.endpoints.map(({ method, path }) => `${method} ${path}`)
+  expect(Object.keys(table).sort()).toEqual([...new Set(endpoints)].sort())
+})
+
+describe.each(Object.entries(table))('%s', (endpoint, { need, path, body, allowed, status = 200 }) => {
+  const [method = '', ownPath = ''] = endpoint.split(' ')
+
+  test(`needs ${need}: those who have less are refused, whoever they are, and nothing changes`, async () => {
+    const before = await changes()
+    const refused = askers.filter((asker) => refusal(need, asker))
+    const outcomes: [string, string | undefined][] = []
+    for (const { name, headers } of refused)
+      outcomes.push([name, await outcome(method, path ?? ownPath, body, headers)])
+    expect(outcomes).toEqual(refused.map((asker) => [asker.name, refusal(need, asker)]))
+    expect(await changes()).toBe(before)
+  })
+
+  test(`needs ${need}: those who have it are not`, async () => {
+    const letIn = askers.filter((asker) => !refusal(need, asker))
+    const outcomes: [string, string][] = []
+    for (const { name, headers } of letIn) {
+      const asked = { path: path ?? ownPath, body, ...allowed }
+      outcomes.push([name, await outcome(method, asked.path, asked.body, headers)])
+    }
+    expect(outcomes).toEqual(letIn.map(({ name }) => [name, String(status)]))
+  })
+})
+
+test('what a key may do is what GET /v1/auth/check says', async () => {
+  for (const { headers, state, permissions } of askers) {
+    const response = await fetch(`${router.url}/v1/auth/check`, { headers })
+    if (state !== 'active') continue
+    expect(await response.json()).toEqual({ key_id: expect.any(String), permissions })
+  }
+  const first = await fetch(`${router.url}/v1/auth/check`, { headers: { 'x-api-key': testKey } })
+  expect(await first.json()).toMatchObject({ permissions: { manage: 'write', completions: 'write' } })
+})
