@@ -6,6 +6,7 @@ import type { Face } from './api/face.ts'
 import type { Call } from './ask.ts'
 import { asRouterError, catalogue, errorBody, RouterError } from './core/errors.ts'
 import type { JsonObject } from './core/json.ts'
+import { withoutSecrets } from './core/secrets.ts'
 import { comment, deliver } from './deliver.ts'
 import { handle, type Rooms } from './gateway.ts'
 import type { Log } from './observe/log.ts'
@@ -102,8 +103,13 @@ export function createApp(
 const nameRequest: RequestHandler = (request, response, next) => {
   const given = request.get('x-request-id')
   response.locals.id = randomUUIDv7()
-  response.setHeader('x-request-id', given && /^[\w.:/+=-]{1,128}$/.test(given) ? given : response.locals.id)
+  response.setHeader('x-request-id', given && isFit(given, request) ? given : response.locals.id)
   next()
+}
+
+/** An id goes into the answer: a key that was sent in its place must not. */
+function isFit(id: string, { headers }: Request): boolean {
+  return /^[\w.:/+=-]{1,128}$/.test(id) && withoutSecrets(id, secretOf(headers)) === id
 }
 
 /** A stop waits for this. */
@@ -225,11 +231,17 @@ function refuseMethod(allowed: string): RequestHandler {
   }
 }
 
+function undecodable(cause: URIError): RouterError {
+  const message = 'The path cannot be decoded: write % only before two hexadecimal digits, and UTF-8.'
+  return new RouterError('invalid_request', message, { cause })
+}
+
 /** Every error leaves through here; a stream that has begun is only ended. */
 function failWith(log: Log): ErrorRequestHandler {
-  return (thrown, _request, response, _next) => {
+  return (thrown, request, response, _next) => {
     const databaseFault = unavailable(thrown)
-    const error = databaseFault ?? asRouterError(thrown)
+    const error = databaseFault ?? (thrown instanceof URIError ? undecodable(thrown) : asRouterError(thrown))
+    error.message = withoutSecrets(error.message, secretOf(request.headers))
     if (databaseFault) log.warn({ err: thrown }, 'the database could not be used')
     else if (error.code === 'internal') log.error({ err: thrown }, 'a call failed for an unforeseen reason')
     if (response.headersSent) {

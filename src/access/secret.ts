@@ -1,8 +1,9 @@
 import { hash, randomBytes } from 'node:crypto'
+import { secretPrefix } from '../core/secrets.ts'
 
 /** A new secret: 256 random bits that are recognizable as a key of this router. */
 export function newSecret(): string {
-  return `ir-${randomBytes(32).toString('base64url')}`
+  return `${secretPrefix}${randomBytes(32).toString('base64url')}`
 }
 
 /** What is stored of a secret: its SHA-256 to find it by, and its first characters to recognize it by. */

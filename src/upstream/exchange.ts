@@ -10,6 +10,7 @@ import { framesOf, type StreamFormat, streamFormats } from '../wire/frames.ts'
 import type { Door, Incoming } from './door.ts'
 import { refusal, reportedFailure } from './failure.ts'
 import { type PassedHeader, post, textOf } from './post.ts'
+import { redact } from './secrets.ts'
 
 /** A provider's answer: a whole reply, or a stream whose first event has come. */
 export type Answer =
@@ -55,7 +56,7 @@ async function readWhole(provider: Provider, incoming: Incoming, fold: FoldFacts
   const { body, reply, error } = await readReply(provider, parseObject(provider, text), fold)
   if (error) throw reportedFailure(provider, error)
   if (reply.finish === 'error')
-    throw unreadable(provider, `sent a reply that does not say how it ended: ${text.slice(0, 200)}`)
+    throw unreadable(provider, `sent a reply that does not say how it ended: ${redact(provider, text).slice(0, 200)}`)
   return { kind: 'whole', body, reply }
 }
 
@@ -99,7 +100,7 @@ async function* readBatches(provider: Provider, incoming: Incoming): AsyncGenera
     }
   } catch (error) {
     if (!(error instanceof FrameError)) throw error
-    if (error.kind === 'cut') throw cut(provider, `broke off: ${error.message}`)
+    if (error.kind === 'cut') throw cut(provider, `broke off: ${redact(provider, error.message)}`)
     throw unreadable(provider, `sent a stream that is not ${stream.format}: ${error.message}`)
   }
 }
@@ -153,14 +154,15 @@ function parseObject(provider: Provider, text: string): JsonObject {
   try {
     value = JSON.parse(text)
   } catch {
-    throw unreadable(provider, `sent something that is not JSON: ${text.slice(0, 200)}`)
+    throw unreadable(provider, `sent something that is not JSON: ${redact(provider, text).slice(0, 200)}`)
   }
-  if (!isObject(value)) throw unreadable(provider, `sent JSON that is not an object: ${text.slice(0, 200)}`)
+  if (!isObject(value))
+    throw unreadable(provider, `sent JSON that is not an object: ${redact(provider, text).slice(0, 200)}`)
   return value
 }
 
 function unreadable(provider: Provider, what: string): RouterError {
-  return new RouterError('provider_unreadable', `The provider ${what}`, { provider: provider.slug })
+  return new RouterError('provider_unreadable', redact(provider, `The provider ${what}`), { provider: provider.slug })
 }
 
 function cut(provider: Provider, what: string): RouterError {

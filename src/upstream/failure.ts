@@ -13,7 +13,7 @@ export function refusal(
   answer: { status: number; headers: Record<string, string | string[] | undefined>; text: string },
 ): RouterError {
   const body = parse(answer.text)
-  const message = messageIn(body) ?? (answer.text.slice(0, excerpt) || `HTTP status ${answer.status}`)
+  const message = messageIn(body) ?? (redact(provider, answer.text).slice(0, excerpt) || `HTTP status ${answer.status}`)
   const codes = [...codesIn(body), ...codeInHeaders(answer.headers)]
   const code = classify(provider, answer.status, codes, message)
   const wait = code === 'rate_limited' ? retryAfter(answer.headers, body) : undefined
@@ -29,12 +29,12 @@ export function reportedFailure(provider: Provider, reported: ProviderFailure): 
 }
 
 function failure(provider: Provider, code: ErrorCode, text: string, providerCode?: string, retryAfterMs?: number) {
-  const { auth, slug } = provider
-  const message = redact(auth, text)
+  const { slug } = provider
+  const message = redact(provider, text)
   const prefix = code === 'provider_refused' ? 'The provider refused the credential of this router: ' : ''
   return new RouterError(code, `${prefix}${message}`, {
     provider: slug,
-    ...(providerCode !== undefined && { providerCode }),
+    ...(providerCode !== undefined && { providerCode: redact(provider, providerCode) }),
     ...(retryAfterMs !== undefined && { retryAfterMs }),
   })
 }

@@ -1,8 +1,9 @@
-import type { Auth } from '../manifest/provider.ts'
+import type { Auth, Provider } from '../manifest/provider.ts'
 
 /** A text in which nothing of what we authenticate with is left, whoever wrote it there. */
-export function redact(auth: Auth, text: string): string {
-  const secrets = [...secretsOf(auth), ...(issued.get(auth) ?? [])]
+export function redact({ auth, headers }: Pick<Provider, 'auth' | 'headers'>, text: string): string {
+  const inHeaders = Object.entries(headers).flatMap(([name, value]) => (holdsSecret.test(name) ? value : []))
+  const secrets = [...secretsOf(auth), ...(issued.get(auth) ?? []), ...inHeaders]
   const written = secrets.filter(Boolean).flatMap((secret) => [secret, encodeURIComponent(secret)])
   // The longest first: one may be a part of another.
   written.sort((a, b) => b.length - a.length)
@@ -14,6 +15,9 @@ export function rememberIssued(auth: Auth, token: string): void {
   const known = issued.get(auth) ?? []
   if (known.at(-1) !== token) issued.set(auth, [...known.slice(-2), token])
 }
+
+/** Names of headers in which services take secrets. */
+const holdsSecret = /auth|key|token|secret|password|credential|cookie/i
 
 const issued = new WeakMap<Auth, readonly string[]>()
 

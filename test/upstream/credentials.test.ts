@@ -32,7 +32,7 @@ const anonymous = {
   headers: { 'content-type': 'application/json', 'x-own': '1' },
   body: '{}',
 }
-const providerWith = (auth: Auth, slug = 'acme') => ({ slug, auth, errors: {} }) as unknown as Provider
+const providerWith = (auth: Auth, slug = 'acme') => ({ slug, auth, headers: {}, errors: {} }) as unknown as Provider
 const go = (auth: Auth, slug?: string) =>
   authorize(providerWith(auth, slug), anonymous, { door: bench.door, signal: patient })
 

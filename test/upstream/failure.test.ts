@@ -5,6 +5,7 @@ import { refusal } from '../../src/upstream/failure.ts'
 const provider = {
   slug: 'acme',
   auth: { scheme: 'bearer', secret: 'sk-1' },
+  headers: { 'x-api-key': 'hdr-secret-2', 'x-version': '2024-01-01' },
   errors: { ThrottlingException: 'rate_limited', 'too long': 'context_length', 418: 'content_blocked' },
 } as unknown as Provider
 
@@ -50,4 +51,12 @@ test.each([
   [{ 'retry-after': 'soon' }, undefined],
 ])('%o says how long to wait, a day at most', (headers, ms) => {
   expect(refused(429, {}, headers as unknown as Record<string, string>).retryAfterMs).toBe(ms)
+})
+
+test('no secret of ours is repeated, wherever a provider puts it: in words, in a code, at the cut of an excerpt', () => {
+  const error = refused(400, { error: { message: 'sk-1 hdr-secret-2 2024-01-01', code: 'for sk-1' } })
+  expect(error.message).toBe('[secret] [secret] 2024-01-01')
+  expect(error.providerCode).toBe('for [secret]')
+  const long = refusal(provider, { status: 500, headers: {}, text: `${'x'.repeat(1_995)}hdr-secret-2` })
+  expect(long.message).not.toContain('hdr-s')
 })

@@ -1,0 +1,18 @@
+/** How the secret of a key of this router begins: so that it is recognized wherever it turns up. */
+export const secretPrefix = 'ir-'
+
+/** 256 bits as base64url have 43 characters; what follows may be a part of the text around. */
+const looksSecret = new RegExp(`\\b${secretPrefix}[\\w-]{43}`, 'g')
+/** A shorter one, which only an operator can have chosen, would be found in ordinary words. */
+const shortest = 8
+
+/**
+ * A text in which no secret of a client is left, neither one that looks like a key of this router nor the one that came
+ * with the request: what people send in the wrong place must not come to logs, nor back in a message that they share.
+ */
+export function withoutSecrets(text: string, presented = ''): string {
+  const left = text.includes(secretPrefix) ? text.replace(looksSecret, hidden) : text
+  return presented.length < shortest ? left : left.replaceAll(presented, hidden)
+}
+
+const hidden = '[secret]'
