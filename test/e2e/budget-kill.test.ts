@@ -1,0 +1,88 @@
+import { type ChildProcess, spawn } from 'node:child_process'
+import { once } from 'node:events'
+import { rmSync } from 'node:fs'
+import { join } from 'node:path'
+import { afterEach, expect, test } from 'vitest'
+import { type LoopbackProvider, within } from '../helpers/provider.ts'
+import { routerFolder, testKey } from '../helpers/router.ts'
+import {
+  byStatus,
+  callNano,
+  callOnce,
+  type Ended,
+  newKey,
+  pricedManifest,
+  pricedProvider,
+  storeIn,
+  tenTokens,
+} from './budget-world.ts'
+
+// The server dies in the middle of a burst that is larger than what the key may spend.
+
+const main = join(import.meta.dirname, '../../src/main.ts')
+
+let provider: LoopbackProvider
+let router: ChildProcess | undefined
+let folder = ''
+
+afterEach(async () => {
+  router?.kill('SIGKILL')
+  await provider.close()
+  rmSync(folder, { recursive: true, force: true })
+})
+
+/** Starts the server as a process of its own; resolves to its address. */
+async function start(configPath: string): Promise<string> {
+  router = spawn(process.execPath, [main, 'serve', '--config', configPath], {
+    env: { ...process.env, INFERENCE_ROUTER_ADMIN_KEY: testKey, LOG_LEVEL: 'silent' },
+    stdio: ['ignore', 'pipe', 'inherit'],
+  })
+  let said = ''
+  for await (const text of router.stdout ?? []) {
+    said += text
+    const url = /serves at (http:\S+)\/v1/.exec(said)?.[1]
+    if (url) return url
+  }
+  throw new Error(`the server did not start: ${said}`)
+}
+
+test('after kill -9 in a burst the books agree, and exactly the rest of the limit can still be spent', async () => {
+  provider = await pricedProvider({ waitMs: (n) => 20 + (n % 9) * 25 })
+  const made = routerFolder({ files: { 'providers/priced.yaml': pricedManifest(provider.url) } })
+  folder = made.folder
+  const url = await within(10_000, 'the start', start(made.configPath))
+  const limitNano = 60n * callNano
+  const store = storeIn(folder)
+  const organization = store.organizations.list()[0]?.id ?? ''
+  const key = newKey(store, { monthlyLimitNano: limitNano })
+  const books = () => {
+    const rows = store.ledger.ofKey(key.id)
+    expect(store.spend.ofOrganization(organization, Date.now())).toBe(store.spend.ofKey(key.id, Date.now()))
+    expect(rows.reduce((sum, { cost }) => sum + BigInt(cost.nanoUsd), 0n)).toBe(store.spend.ofKey(key.id, Date.now()))
+    expect(store.spend.ofKey(key.id, Date.now())).toBeLessThanOrEqual(limitNano)
+    return {
+      spent: store.spend.ofKey(key.id, Date.now()),
+      complete: rows.filter(({ outcome }) => outcome === 'complete'),
+    }
+  }
+
+  const delivered: Ended[] = []
+  const burst = Array.from({ length: 200 }, async (_, n) => {
+    const ended = await callOnce(url, key.secret, n % 2 === 0 ? tenTokens : { ...tenTokens, stream: true })
+    if (ended.whole) delivered.push(ended)
+  })
+  await expect.poll(() => delivered.length, { interval: 5, timeout: 10_000 }).toBeGreaterThan(15)
+  router?.kill('SIGKILL')
+  await once(router as ChildProcess, 'exit')
+  await within(5_000, 'the callers', Promise.all(burst))
+
+  const again = await within(10_000, 'the restart', start(made.configPath))
+  const afterDeath = books()
+  expect(afterDeath.complete.length).toBeGreaterThanOrEqual(delivered.length)
+  expect(afterDeath.spent).toBeLessThan(limitNano)
+  const left = Number((limitNano - afterDeath.spent) / callNano)
+  const rest = await Promise.all(Array.from({ length: 100 }, () => callOnce(again, key.secret, tenTokens)))
+  expect(byStatus(rest)).toEqual({ 200: left, 402: 100 - left })
+  expect(books().spent).toBe(limitNano)
+  store.close()
+}, 40_000)

@@ -1,0 +1,166 @@
+import { randomUUIDv7 } from 'node:crypto'
+import { afterEach, expect, test } from 'vitest'
+import type { Store } from '../../src/store/open.ts'
+import type { LoopbackProvider } from '../helpers/provider.ts'
+import { type TestRouter, testRouter } from '../helpers/router.ts'
+import {
+  byStatus,
+  callNano,
+  callOnce,
+  errorIn,
+  newKey,
+  pricedManifest,
+  pricedProvider,
+  storeIn,
+  tenTokens,
+} from './budget-world.ts'
+
+// Limits that pay exactly so many calls, and many more calls at the same time.
+
+let provider: LoopbackProvider
+let router: TestRouter
+let store: Store
+
+async function begin(behaviour: Parameters<typeof pricedProvider>[0] = {}): Promise<void> {
+  provider = await pricedProvider(behaviour)
+  router = await testRouter({ files: { 'providers/priced.yaml': pricedManifest(provider.url) } })
+  store = storeIn(router.folder)
+}
+
+afterEach(async () => {
+  store.close()
+  await router.end()
+  await provider.close()
+})
+
+const now = Date.now()
+const organization = () => store.organizations.list()[0]?.id ?? ''
+
+/** The books after calls: what the rows say, and each sum. */
+function books(keyIds: string[]) {
+  const rows = keyIds.flatMap((id) => store.ledger.ofKey(id))
+  const of = (ids: string[]) => ids.reduce((sum, id) => sum + store.spend.ofKey(id, now), 0n)
+  return {
+    rows: rows.reduce((sum, { cost }) => sum + BigInt(cost.nanoUsd), 0n),
+    keys: of(keyIds),
+    organization: store.spend.ofOrganization(organization(), now),
+  }
+}
+
+const all = (nano: bigint) => ({ rows: nano, keys: nano, organization: nano })
+
+test.each([
+  ['whole', {}],
+  ['streamed', { stream: true }],
+])('of 200 calls at once, %s, a key that pays 20 makes exactly 20', async (_, how) => {
+  await begin()
+  const key = newKey(store, { monthlyLimitNano: 20n * callNano })
+  const ended = await Promise.all(
+    Array.from({ length: 200 }, () => callOnce(router.url, key.secret, { ...tenTokens, ...how })),
+  )
+  expect(byStatus(ended)).toEqual({ 200: 20, 402: 180 })
+  expect(ended.filter(({ whole }) => whole)).toHaveLength(20)
+  expect(provider.received).toHaveLength(20)
+  expect(books([key.id])).toEqual(all(20n * callNano))
+  const last = await callOnce(router.url, key.secret, tenTokens)
+  const reset = new Date(Date.UTC(new Date().getUTCFullYear(), new Date().getUTCMonth() + 1)).toISOString()
+  expect(JSON.parse(last.text).error).toEqual({
+    origin: 'router',
+    type: 'billing_error',
+    code: 'budget_exhausted',
+    message:
+      'The monthly limit of this API key is 0.02 USD: 0.02 USD are spent, 0.00 USD are held by running calls, and this ' +
+      `call could cost up to 0.001 USD. It resets at ${reset.replace('.000Z', 'Z')}.`,
+  })
+})
+
+test('the balance of an organization pays exactly so many calls of all its keys', async () => {
+  await begin()
+  store.organizations.credit(organization(), 20n * callNano)
+  const keys = [newKey(store), newKey(store), newKey(store, { monthlyLimitNano: 5n * callNano })]
+  const ended = await Promise.all(
+    Array.from({ length: 200 }, (_, n) => callOnce(router.url, keys[n % 3]?.secret ?? '', tenTokens)),
+  )
+  expect(byStatus(ended)).toEqual({ 200: 20, 402: 180 })
+  expect(books(keys.map(({ id }) => id))).toEqual(all(20n * callNano))
+  const { creditNano, spendNano } = store.organizations.list()[0] ?? {}
+  expect([creditNano, spendNano]).toEqual([20n * callNano, 20n * callNano])
+  expect(ended.find(({ text }) => text.includes('balance'))?.text).toContain('It does not reset: add credit.')
+})
+
+test('the keys of a group share its limit; its other keys go on', async () => {
+  await begin()
+  const group = store.groups.create({ organization: organization(), name: 'lab', monthlyLimitNano: 20n * callNano })
+  const keys = [newKey(store, { groupId: group.id }), newKey(store, { groupId: group.id })]
+  const outside = newKey(store)
+  const ended = await Promise.all(
+    Array.from({ length: 200 }, (_, n) => callOnce(router.url, keys[n % 2]?.secret ?? '', tenTokens)),
+  )
+  expect(byStatus(ended)).toEqual({ 200: 20, 402: 180 })
+  expect(books(keys.map(({ id }) => id))).toEqual(all(20n * callNano))
+  expect(store.spend.ofGroup(group.id, now)).toBe(20n * callNano)
+  expect((await callOnce(router.url, outside.secret, tenTokens)).status).toBe(200)
+})
+
+test('calls that fail give back what they held, and the rest is spent to the last', async () => {
+  await begin({ fails: (n) => n % 3 === 0 })
+  const key = newKey(store, { monthlyLimitNano: 7n * callNano })
+  const ended = []
+  for (let n = 0; n < 12; n++) ended.push(await callOnce(router.url, key.secret, tenTokens))
+  expect(byStatus(ended)).toEqual({ 200: 7, 402: 1, 502: 4 })
+  expect(books([key.id])).toEqual(all(7n * callNano))
+})
+
+test('a model that costs nothing is usable when the money is gone', async () => {
+  await begin()
+  const key = newKey(store, { monthlyLimitNano: callNano })
+  expect((await callOnce(router.url, key.secret, tenTokens)).status).toBe(200)
+  expect((await callOnce(router.url, key.secret, tenTokens)).status).toBe(402)
+  expect((await callOnce(router.url, key.secret, { ...tenTokens, model: 'priced/free' })).status).toBe(200)
+})
+
+test('of a call that does not bound its output the configured number of tokens is reserved', async () => {
+  await begin()
+  const key = newKey(store, { monthlyLimitNano: 40n * callNano })
+  const { max_tokens: _, ...unbounded } = tenTokens
+  const refused = await callOnce(router.url, key.secret, unbounded)
+  expect(refused.status).toBe(402)
+  expect(refused.text).toContain('(it does not bound its output, so 4096 tokens are assumed)')
+  const config = JSON.stringify({ server: { port: 0 }, budget: { default_output_tokens: 400 } })
+  const generation = router.snapshot().generation
+  router.put('config.yaml', config)
+  await expect.poll(() => router.snapshot().generation, { timeout: 5_000 }).toBeGreaterThan(generation)
+  expect((await callOnce(router.url, key.secret, unbounded)).status).toBe(200)
+  expect(books([key.id])).toEqual(all(callNano))
+})
+
+test('each API tells that the money is gone in its own words', async () => {
+  await begin()
+  const key = newKey(store, { monthlyLimitNano: 1n })
+  const headers = { authorization: `Bearer ${key.secret}` }
+  const messages = await router.call('/v1/messages', tenTokens, headers)
+  expect([messages.status, (await errorIn(messages)).type]).toEqual([402, 'billing_error'])
+  const responses = await router.call('/v1/responses', { model: 'priced/m1', input: 'x' }, headers)
+  expect([responses.status, (await errorIn(responses)).code]).toEqual([402, 'budget_exhausted'])
+})
+
+test('a row keeps the group of its key and the tags of its call, over the metadata of the body', async () => {
+  await begin()
+  const group = store.groups.create({ organization: organization(), name: randomUUIDv7() })
+  const key = newKey(store, { groupId: group.id })
+  const body = { ...tenTokens, metadata: { team: 'body', task: 'nightly' } }
+  const call = (tags: string) =>
+    router.call('/v1/chat/completions', body, { authorization: `Bearer ${key.secret}`, 'x-router-tags': tags })
+  expect((await call('team=search, cost-center=4711,')).status).toBe(200)
+  expect(store.ledger.ofKey(key.id)[0]).toMatchObject({
+    group: group.id,
+    metadata: { team: 'search', task: 'nightly', 'cost-center': '4711' },
+  })
+  expect(provider.received[0]?.body.metadata).toEqual({ team: 'body', task: 'nightly' })
+  const bad = await call('no tag')
+  expect(bad.status).toBe(400)
+  expect(await errorIn(bad)).toMatchObject({
+    param: 'x-router-tags',
+    message: "The header x-router-tags has the tag 'no tag'; write name=value, the name of letters, digits and _ . -.",
+  })
+})
