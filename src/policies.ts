@@ -6,16 +6,25 @@ import type { Problem } from './manifest/problem.ts'
 import type { Provider } from './manifest/provider.ts'
 import type { Source } from './manifest/source.ts'
 
-/** What the targets of policies are held against: the providers that are on, the slugs of all, the models. */
+/** What the targets of policies are held against: the providers that can be used, the slugs of all, the models. */
 export type Known = { providers: ReadonlyMap<string, Provider>; slugs: ReadonlySet<string>; catalog: Catalog }
 
 /** What is wrong with the managed policies of a configuration, at its place in the file. */
-export function policyProblems({ policies }: Config, source: Source, known: Known): Problem[] {
-  return [...policies.values()].flatMap((policy) => [
-    ...idProblems(policy, source),
-    ...policy.targets.flatMap((target, index) => targetProblems(policy, index, target, source, known)),
-    ...regionProblems(policy, source, known),
-  ])
+export function policyProblems({ policies, providers }: Config, source: Source, known: Known): Problem[] {
+  const isOff = (slug: string) => providers[slug]?.enabled === false
+  return [...policies.values()].flatMap((policy) => {
+    const { id, targets } = policy
+    const ofTargets = targets.flatMap((target, index): Problem[] => {
+      const at = ['policies', id, 'targets', index]
+      if (targets.indexOf(target) < index) return [source.problem(at, `\`${target}\` stands here twice`)]
+      const slug = splitModel(target)?.provider ?? ''
+      const message = `\`${target}\` is left out: the provider \`${slug}\` is switched off`
+      if (isOff(slug)) return [{ ...source.problem(at, message), severity: 'warning' }]
+      const problem = targetProblem(target, known)
+      return problem === undefined ? [] : [source.problem(at, `\`${target}\`: ${problem}`)]
+    })
+    return [...idProblems(policy, source), ...ofTargets, ...regionProblems(policy, source, known)]
+  })
 }
 
 function idProblems({ id }: Policy, source: Source): Problem[] {
@@ -23,47 +32,31 @@ function idProblems({ id }: Policy, source: Source): Problem[] {
   return problem === undefined ? [] : [source.problem(['policies', id], `the id of a policy ${problem}`, 'name')]
 }
 
-function targetProblems(
-  { id, targets }: Policy,
-  index: number,
-  target: string,
-  source: Source,
-  known: Known,
-): Problem[] {
-  const at = ['policies', id, 'targets', index]
+function targetProblem(target: string, { providers, slugs, catalog }: Known): string | undefined {
   const { provider: slug = '', model = '' } = splitModel(target) ?? {}
-  if (targets.indexOf(target) < index) return [source.problem(at, `\`${target}\` stands here twice`)]
-  if (!known.slugs.has(slug)) {
-    const meant = didYouMean(slug, known.slugs)
-    return [source.problem(at, `\`${target}\`: there is no provider \`${slug}\`${meant}`)]
-  }
-  const provider = known.providers.get(slug)
-  if (!provider) {
-    const message = `\`${target}\` is left out: the provider \`${slug}\` is switched off`
-    return [{ ...source.problem(at, message), severity: 'warning' }]
-  }
-  if (provider.unknownModels === 'pass' || known.catalog.find(slug, model)) return []
-  const models = known.catalog.list().filter((one) => one.provider === slug)
+  if (!slugs.has(slug)) return `there is no provider \`${slug}\`${didYouMean(slug, slugs)}`
+  const provider = providers.get(slug)
+  // What is wrong with a manifest is told at its own place.
+  if (!provider || provider.unknownModels === 'pass' || catalog.find(slug, model)) return undefined
+  const models = catalog.list().filter((one) => one.provider === slug)
   const names = models.flatMap(({ model: name, entry }) => [name, ...(entry.aliases ?? [])])
-  return [
-    source.problem(at, `\`${target}\`: the provider \`${slug}\` has no model \`${model}\`${didYouMean(model, names)}`),
-  ]
+  return `the provider \`${slug}\` has no model \`${model}\`${didYouMean(model, names)}`
 }
 
 /** Its name is a promise: without a target in the EU the policy could never answer. */
-function regionProblems({ id, targets }: Policy, source: Source, { catalog }: Known): Problem[] {
+function regionProblems({ id, targets }: Policy, source: Source, { providers, catalog }: Known): Problem[] {
   if (!isEuropean(id)) return []
-  const hosts = targets.map((target) => {
+  const elsewhere = targets.flatMap((target, index) => {
     const { provider = '', model = '' } = splitModel(target) ?? {}
-    return catalog.find(provider, model)?.geolocation
+    const where = catalog.find(provider, model)?.geolocation
+    return where === 'eu' || !providers.has(provider) ? [] : [{ index, target, where: where ?? 'not known' }]
   })
-  if (!hosts.includes('eu')) {
+  if (elsewhere.length === targets.length) {
     const message = `\`${id}\` promises the EU by its end \`@eu\`, and no target has geolocation eu`
     return [source.problem(['policies', id], message, 'name')]
   }
-  return hosts.flatMap((host, index): Problem[] => {
-    if (host === 'eu') return []
-    const message = `\`${targets[index]}\` is left out of \`${id}\`: its geolocation is ${host ?? 'not known'}, not eu`
-    return [{ ...source.problem(['policies', id, 'targets', index], message), severity: 'warning' }]
+  return elsewhere.map(({ index, target, where }) => {
+    const message = `\`${target}\` is left out of \`${id}\`: its geolocation is ${where}, not eu`
+    return { ...source.problem(['policies', id, 'targets', index], message), severity: 'warning' as const }
   })
 }

@@ -1,6 +1,6 @@
 import { rmSync } from 'node:fs'
 import { join, resolve } from 'node:path'
-import { expect, test } from 'vitest'
+import { describe, expect, test } from 'vitest'
 import { formatProblem } from '../src/manifest/problem.ts'
 import { buildSnapshot } from '../src/snapshot.ts'
 import { acme, folderOf, plainDialect, writeIn } from './manifest/files.ts'
@@ -102,6 +102,78 @@ test('all problems of all files are told, and there is no snapshot', async () =>
     'providers/beta.yaml:2:1: unknown field `nam`; did you mean `name`?',
     'providers/gamma.yml:1:1: this file is not read: its name must end in .yaml',
   ])
+})
+
+describe('managed policies', () => {
+  const catalog = (models: string) => `provider: acme\nmodels: { ${models} }\n`
+  const files = (
+    config: string,
+    models = 'big: { api: chat, geolocation: eu }, small: { api: chat, geolocation: us }',
+  ) => ({
+    ...dialects,
+    'config.yaml': config,
+    'providers/acme.yaml': acme,
+    'catalog/acme.yaml': catalog(models),
+  })
+
+  test('are in the snapshot by id, with their targets in order', async () => {
+    const { snapshot, problems } = await build(
+      files(
+        'policies:\n  best: { description: The best, targets: [acme/small, acme/big] }\n  x@eu: { targets: [acme/big] }\n',
+      ),
+    )
+    expect(problems).toEqual([])
+    expect([...(snapshot?.config.policies.values() ?? [])]).toEqual([
+      { id: 'best', description: 'The best', targets: ['acme/small', 'acme/big'] },
+      { id: 'x@eu', description: '', targets: ['acme/big'] },
+    ])
+  })
+
+  test('have bare ids and targets that exist, each once', async () => {
+    const text =
+      'policies:\n  policy/a: { targets: [acme/bog] }\n  b: { targets: [acne/big, acme/big, acme/big] }\n  best: { targets: [] }\n'
+    const { snapshot, problems } = await build(files(text.replace('  best: { targets: [] }\n', '')))
+    expect(snapshot).toBeUndefined()
+    expect(problems).toEqual([
+      expect.stringMatching(/^config.yaml:2:3: the id of a policy must .* without `policy\/`$/),
+      'config.yaml:2:25: `acme/bog`: the provider `acme` has no model `bog`; did you mean `big`?',
+      'config.yaml:3:18: `acne/big`: there is no provider `acne`; did you mean `acme`?',
+      'config.yaml:3:38: `acme/big` stands here twice',
+    ])
+    expect((await build(files(text))).problems).toEqual([
+      expect.stringMatching(/^config.yaml:4:20: `policies.best.targets` /),
+    ])
+  })
+
+  test('may name any model of a provider that passes on what nobody knows', async () => {
+    const { problems } = await build({
+      ...files('providers: { acme: { unknown_models: pass } }\npolicies: { a: { targets: [acme/other] } }\n'),
+    })
+    expect(problems).toEqual([])
+  })
+
+  test('that promise the EU have a target there; the others are left out and told', async () => {
+    const none = await build(files('policies:\n  a@eu: { targets: [acme/small] }\n'))
+    expect(none.snapshot).toBeUndefined()
+    expect(none.problems).toEqual([
+      'config.yaml:2:3: `a@eu` promises the EU by its end `@eu`, and no target has geolocation eu',
+    ])
+    const some = await build(files('policies:\n  a@eu: { targets: [acme/small, acme/big] }\n'))
+    expect(some.snapshot).toBeDefined()
+    expect(some.problems).toEqual([
+      'config.yaml:2:21: warning: `acme/small` is left out of `a@eu`: its geolocation is us, not eu',
+    ])
+  })
+
+  test('go on without a provider that is switched off', async () => {
+    const off = await build(
+      files('providers: { acme: { enabled: false } }\npolicies: { a@eu: { targets: [acme/big] } }\n'),
+    )
+    expect(off.snapshot).toBeDefined()
+    expect(off.problems).toEqual([
+      'config.yaml:2:31: warning: `acme/big` is left out: the provider `acme` is switched off',
+    ])
+  })
 })
 
 test('a catalog without its provider is a warning only', async () => {

@@ -213,7 +213,7 @@ describe('what is listed', () => {
       rules: { data_used_for_training: false },
     })
     const listed = ids(listedModels(directory(managed), within))
-    expect(listed).toEqual(['a', 'm', 'one/eu', 'one/us'])
+    expect(listed).toEqual(['a', 'm', 'one/eu'])
     for (const id of listed) expect(targets(id, within, managed), id).toEqual([expect.stringContaining('one/')])
     for (const id of ['two/keeps', 'two/silent', 'none'])
       expect(targets(id, within, managed), id).toEqual(refused(404, ''))

@@ -1,0 +1,295 @@
+import { randomBytes } from 'node:crypto'
+import { describe, expect, onTestFinished, test } from 'vitest'
+import { connect } from '../../src/store/connection.ts'
+import { keyState, type NewKey } from '../../src/store/keys.ts'
+import { openStore } from '../../src/store/open.ts'
+import { NameTaken } from '../../src/store/taken.ts'
+import { temporaryFile } from './temporary.ts'
+
+function open(url = 'sqlite::memory:') {
+  const store = openStore(url)
+  onTestFinished(() => store.close())
+  const acme = store.organizations.create('acme').id
+  const aKey = (facts: Partial<NewKey> = {}) =>
+    store.keys.create({
+      organization: acme,
+      hash: randomBytes(32),
+      prefix: 'ir-abcde',
+      name: 'laptop',
+      permissions: { manage: 'none', completions: 'write' },
+      createdBy: { id: 'someone', email: '' },
+      ...facts,
+    })
+  return { store, acme, aKey }
+}
+
+const limits = { requestsPerMinute: 60, tokensPerMinute: 1_000_000, concurrentCalls: 5 }
+const unlimited = { requestsPerMinute: null, tokensPerMinute: null, concurrentCalls: null }
+
+describe('a key', () => {
+  test('has limits, an access list and a group, or none of them', () => {
+    const { store, acme, aKey } = open()
+    const group = store.groups.create({ organization: acme, name: 'team' })
+    const facts = { limits, accessList: ['demo/*', 'best'], groupId: group.id }
+    expect(store.keys.find(aKey(facts).id)).toMatchObject(facts)
+    expect(aKey()).toMatchObject({ limits: unlimited, accessList: null, groupId: null, deletedAt: null })
+  })
+
+  test('changes in what is given and in nothing else', () => {
+    const { store, aKey } = open()
+    const made = aKey({ labels: { team: 'a' }, monthlyLimitNano: 5n })
+    expect(store.keys.update(made.id, { limits })).toEqual({ ...made, limits })
+    const expiresAt = Date.UTC(2030, 0)
+    const rest = { name: 'desk', labels: {}, monthlyLimitNano: null, accessList: [], expiresAt }
+    expect(store.keys.update(made.id, rest)).toEqual({ ...made, limits, ...rest })
+    expect(store.keys.update(made.id, {})).toEqual({ ...made, limits, ...rest })
+    expect(store.keys.update('nobody', { name: 'x' })).toBeUndefined()
+  })
+
+  test('that gets another secret is not known by the old one', () => {
+    const { store, aKey } = open()
+    const made = aKey()
+    const secret = { hash: randomBytes(32), prefix: 'ir-other' }
+    expect(store.keys.rotate(made.id, secret)).toEqual({ ...made, ...secret })
+    expect(store.keys.findByHash(made.hash)).toBeUndefined()
+    expect(store.keys.findByHash(secret.hash)?.id).toBe(made.id)
+    expect(store.keys.rotate('nobody', secret)).toBeUndefined()
+  })
+
+  test('that is removed is nowhere but behind its secret, where it is revoked', () => {
+    const { store, acme, aKey } = open()
+    const [kept, made] = [aKey(), aKey()]
+    expect(store.keys.remove(made.id)).toEqual(made)
+    expect(store.keys.find(made.id)).toBeUndefined()
+    expect(store.keys.page({ organization: acme, limit: 9 })).toEqual([kept])
+    expect(store.keys.page({ limit: 9 })).toEqual([kept])
+    const left = store.keys.findByHash(made.hash)
+    expect(left && keyState(left, Date.now())).toBe('revoked')
+    expect(store.keys.remove(made.id)).toBeUndefined()
+    expect(store.keys.update(made.id, { name: 'x' })).toBeUndefined()
+    expect(store.keys.rotate(made.id, { hash: randomBytes(32), prefix: '' })).toBeUndefined()
+    store.keys.remove(kept.id)
+    expect(store.keys.any()).toBe(true)
+  })
+
+  test('is told to the caches with its hash, but only once the change is committed', () => {
+    const { store, aKey } = open()
+    const made = aKey()
+    const told: (Buffer | undefined)[] = []
+    store.keys.onChange((hash) => told.push(hash))
+    store.keys.update(made.id, { name: 'x' })
+    expect(told).toEqual([made.hash])
+    store.atomically(() => {
+      store.keys.revoke(made.id)
+      store.atomically(() => store.keys.rotate(made.id, { hash: randomBytes(32), prefix: 'p' }))
+      expect(told).toHaveLength(1)
+    })
+    expect(told).toEqual([made.hash, made.hash, made.hash])
+    const failing = () =>
+      store.atomically(() => {
+        store.keys.update(made.id, { name: 'y' })
+        throw new Error('no')
+      })
+    expect(failing).toThrow('no')
+    expect(store.keys.find(made.id)?.name).toBe('x')
+    // What somebody read meanwhile was never true.
+    expect(told).toHaveLength(4)
+  })
+})
+
+describe('groups', () => {
+  test('have names of their own in an organization, and pages', () => {
+    const { store, acme } = open()
+    const { groups } = store
+    const other = store.organizations.create('other').id
+    const made = ['a', 'b', 'c'].map((name) => groups.create({ organization: acme, name, monthlyLimitNano: 7n }))
+    groups.create({ organization: other, name: 'a' })
+    expect(() => groups.create({ organization: acme, name: 'b' })).toThrow(NameTaken)
+    const all = groups.page({ organization: acme, limit: 9 })
+    expect(all.map(({ name }) => name).toSorted()).toEqual(['a', 'b', 'c'])
+    expect(groups.page({ organization: acme, after: all[0]?.id ?? '', limit: 1 })).toEqual([all[1]])
+    expect(groups.find(made[0]?.id ?? '')).toEqual(made[0])
+    expect(groups.findByName(acme, 'c')).toEqual(made[2])
+    expect(groups.findByName(other, 'c')).toBeUndefined()
+    expect(groups.setLimit(made[0]?.id ?? '', null)).toEqual({ ...made[0], monthlyLimitNano: null })
+    expect(groups.setLimit('nobody', null)).toBeUndefined()
+  })
+
+  test('leave their keys when they end', () => {
+    const { store, acme, aKey } = open()
+    const group = store.groups.create({ organization: acme, name: 'team' })
+    const key = aKey({ groupId: group.id })
+    const told: unknown[] = []
+    store.keys.onChange((hash) => told.push(hash))
+    expect(store.groups.remove(group.id)).toEqual(group)
+    expect(store.groups.remove(group.id)).toBeUndefined()
+    expect(store.groups.find(group.id)).toBeUndefined()
+    expect(store.keys.find(key.id)).toEqual({ ...key, groupId: null })
+    expect(told).toEqual([undefined])
+  })
+})
+
+describe('the rules of an organization', () => {
+  test('limit nothing at first', () => {
+    const { store, acme } = open()
+    expect(store.organizations.rules(acme)).toEqual({
+      id: acme,
+      name: 'acme',
+      limits: unlimited,
+      creditNano: 0n,
+      enforcesBalance: false,
+      approvedModels: null,
+      dataRules: {},
+      aliases: new Map(),
+      policies: new Map(),
+      groupLimits: new Map(),
+    })
+    expect(store.organizations.rules('nobody')).toBeUndefined()
+  })
+
+  test('are what was set, each change told to the caches', () => {
+    const { store, acme } = open()
+    const told: string[] = []
+    store.organizations.onChange((id) => told.push(id))
+    const policy = { id: 'best', description: 'd', targets: ['demo/echo', 'one/m'] }
+    const changes: (() => unknown)[] = [
+      () => store.organizations.setLimits(acme, limits),
+      () => store.organizations.approveModels(acme, ['demo/*']),
+      () => store.organizations.setDataRules(acme, { geolocation: ['eu'], data_retention: false }),
+      () => store.organizations.credit(acme, 5n),
+      () => store.names.setAlias(acme, { name: 'fast', target: 'demo/slow' }),
+      () => store.names.setAlias(acme, { name: 'fast', target: 'demo/echo' }),
+      () => store.names.setPolicy(acme, policy),
+    ]
+    for (const [index, change] of changes.entries()) {
+      change()
+      expect(told).toHaveLength(index + 1)
+    }
+    const group = store.groups.create({ organization: acme, name: 'g', monthlyLimitNano: 9n })
+    store.groups.create({ organization: acme, name: 'free' })
+    expect(store.organizations.rules(acme)).toEqual({
+      id: acme,
+      name: 'acme',
+      limits,
+      creditNano: 5n,
+      enforcesBalance: true,
+      approvedModels: ['demo/*'],
+      dataRules: { geolocation: ['eu'], data_retention: false },
+      aliases: new Map([['fast', 'demo/echo']]),
+      policies: new Map([['best', policy]]),
+      groupLimits: new Map([[group.id, 9n]]),
+    })
+    store.organizations.approveModels(acme, null)
+    store.names.removeAlias(acme, 'fast')
+    store.names.removePolicy(acme, 'best')
+    expect(store.organizations.rules(acme)).toMatchObject({
+      approvedModels: null,
+      aliases: new Map(),
+      policies: new Map(),
+    })
+    expect(new Set(told)).toEqual(new Set([acme]))
+  })
+
+  test('make the balance a limit with the first credit that is given, and never again by themselves', () => {
+    const { store, acme } = open()
+    const enforced = () => store.organizations.rules(acme)?.enforcesBalance
+    store.organizations.credit(acme, -1n)
+    expect(enforced()).toBe(false)
+    store.organizations.credit(acme, 1n)
+    expect(enforced()).toBe(true)
+    store.organizations.enforceBalance(acme, false)
+    store.organizations.credit(acme, 1n)
+    expect(enforced()).toBe(false)
+  })
+})
+
+describe('aliases and policies', () => {
+  test('are found, listed in pages by name, and belong to their organization', () => {
+    const { store, acme } = open()
+    const { names } = store
+    const other = store.organizations.create('other').id
+    for (const name of ['c', 'a', 'b']) {
+      names.setAlias(acme, { name, target: `demo/${name}` })
+      names.setPolicy(acme, { id: name, description: '', targets: [`demo/${name}`] })
+    }
+    expect(names.alias(acme, 'a')).toEqual({ name: 'a', target: 'demo/a' })
+    expect(names.alias(other, 'a')).toBeUndefined()
+    expect(names.aliases({ organization: acme, after: 'a', limit: 1 })).toEqual([{ name: 'b', target: 'demo/b' }])
+    expect(names.aliases({ organization: acme, limit: 9 }).map(({ name }) => name)).toEqual(['a', 'b', 'c'])
+    expect(names.policy(acme, 'b')).toEqual({ id: 'b', description: '', targets: ['demo/b'] })
+    expect(names.policies({ organization: acme, limit: 2 }).map(({ id }) => id)).toEqual(['a', 'b'])
+    expect(names.policies({ organization: other, limit: 2 })).toEqual([])
+    expect([names.removeAlias(other, 'a'), names.removeAlias(acme, 'a'), names.removeAlias(acme, 'a')]).toEqual([
+      false,
+      true,
+      false,
+    ])
+    expect([names.removePolicy(acme, 'b'), names.removePolicy(acme, 'b')]).toEqual([true, false])
+    expect(() => names.setAlias('nobody', { name: 'a', target: 'x/y' })).toThrow(/FOREIGN KEY/)
+  })
+})
+
+describe('the log of changes', () => {
+  test('has the newest first, in pages, each organization its own', () => {
+    const { store, acme } = open()
+    const other = store.organizations.create('other').id
+    const note = (subject: string, organization = acme) =>
+      store.audit.append({ organization, actor: 'cli', action: 'key.update', subject, before: { a: 1 } })
+    const made = Array.from({ length: 5 }, (_, index) => note(String(index)))
+    note('elsewhere', other)
+    const page = (after?: string) => store.audit.page({ organization: acme, limit: 2, ...(after && { after }) })
+    expect(page()).toEqual([made[4], made[3]])
+    expect(page(made[3]?.id)).toEqual([made[2], made[1]])
+    expect(page(made[1]?.id)).toEqual([made[0]])
+    expect(page(made[0]?.id)).toEqual([])
+    expect(store.audit.page({ organization: other, after: made[4]?.id ?? '', limit: 2 })).toEqual([])
+    expect(made[0]).toMatchObject({ before: { a: 1 }, after: null, at: expect.any(Number) })
+  })
+
+  test('has no entry of a change that was not made, and none is missing of one that was', () => {
+    const { store, acme, aKey } = open()
+    const key = aKey()
+    const change = (fails: boolean) =>
+      store.atomically(() => {
+        store.keys.update(key.id, { name: 'new' })
+        store.audit.append({ organization: acme, actor: 'cli', action: 'key.update', subject: key.id })
+        if (fails) throw new Error('no')
+      })
+    expect(() => change(true)).toThrow('no')
+    expect(store.audit.page({ organization: acme, limit: 9 })).toEqual([])
+    change(false)
+    expect(store.audit.page({ organization: acme, limit: 9 })).toHaveLength(1)
+  })
+})
+
+test('a million keys are found and listed by indexes, never by reading all', () => {
+  const file = temporaryFile('router.sqlite')
+  const { acme, aKey } = open(`sqlite:${file}`)
+  const { id } = aKey()
+  const db = connect(file)
+  onTestFinished(() => {
+    db.close()
+  })
+  const plans: string[] = []
+  const prepare = db.prepare.bind(db)
+  const plan = (sql: string, ...bound: unknown[]) =>
+    plans.push(
+      ...(prepare(`EXPLAIN QUERY PLAN ${sql}`).all(...bound) as { detail: string }[]).map(({ detail }) => detail),
+    )
+  plan('SELECT * FROM api_keys WHERE hash = ?', randomBytes(32))
+  plan('SELECT * FROM api_keys WHERE id = ? AND deleted_at IS NULL', id)
+  plan('SELECT * FROM api_keys WHERE id > ? AND deleted_at IS NULL ORDER BY id LIMIT ?', '', 10)
+  plan(
+    'SELECT * FROM api_keys WHERE organization = ? AND id > ? AND deleted_at IS NULL ORDER BY id LIMIT ?',
+    acme,
+    '',
+    10,
+  )
+  plan('UPDATE api_keys SET group_id = NULL WHERE group_id = ?', 'g')
+  plan("SELECT 1 FROM api_keys WHERE organization = ? AND id <> ? AND manage = 'write' LIMIT 1", acme, id)
+  plan('SELECT * FROM groups WHERE organization = ? AND id > ? ORDER BY id LIMIT ?', acme, '', 10)
+  plan('SELECT * FROM audit WHERE organization = ? AND rowid < ? ORDER BY rowid DESC LIMIT ?', acme, 1, 10)
+  plan('SELECT * FROM aliases WHERE organization = ? AND name > ? ORDER BY name LIMIT ?', acme, '', 10)
+  expect(plans).toHaveLength(9)
+  for (const detail of plans) expect(detail).toMatch(/^SEARCH .* USING (COVERING )?(INDEX|PRIMARY KEY)/)
+})
