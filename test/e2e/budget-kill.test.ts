@@ -3,7 +3,7 @@ import { once } from 'node:events'
 import { rmSync } from 'node:fs'
 import { join } from 'node:path'
 import { afterEach, expect, test } from 'vitest'
-import { type LoopbackProvider, within } from '../helpers/provider.ts'
+import { type LoopbackProvider, pause, within } from '../helpers/provider.ts'
 import { routerFolder, testKey } from '../helpers/router.ts'
 import {
   byStatus,
@@ -47,7 +47,9 @@ async function start(configPath: string): Promise<string> {
 }
 
 test('after kill -9 in a burst the books agree, and exactly the rest of the limit can still be spent', async () => {
-  provider = await pricedProvider({ waitMs: (n) => 20 + (n % 9) * 25 })
+  const death = Promise.withResolvers<void>()
+  // Half of the calls are still running at the death, however slow the machine.
+  provider = await pricedProvider({ wait: (n) => (n % 2 === 0 ? pause(20 + n) : death.promise) })
   const made = routerFolder({ files: { 'providers/priced.yaml': pricedManifest(provider.url) } })
   folder = made.folder
   const url = await within(10_000, 'the start', start(made.configPath))
@@ -75,6 +77,7 @@ test('after kill -9 in a burst the books agree, and exactly the rest of the limi
   router?.kill('SIGKILL')
   await once(router as ChildProcess, 'exit')
   await within(5_000, 'the callers', Promise.all(burst))
+  death.resolve()
 
   const again = await within(10_000, 'the restart', start(made.configPath))
   const afterDeath = books()

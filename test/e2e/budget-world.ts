@@ -27,18 +27,18 @@ models:
     pricing: [{ prompt_tokens_threshold: 0, input_price: 0, output_price: 0 }]
 `
 
-/** A provider that uses all the tokens it may, some milliseconds later; `fails` decides which calls it refuses. */
+/** A provider that uses all the tokens it may, after a wait; `fails` decides which calls it refuses. */
 export async function pricedProvider({
-  waitMs = () => 20,
+  wait = () => pause(20),
   fails = () => false,
 }: {
-  waitMs?: (n: number) => number
+  wait?: (n: number) => Promise<void>
   fails?: (n: number) => boolean
 } = {}): Promise<LoopbackProvider> {
   let calls = 0
   return await loopbackProvider(async ({ body }, response) => {
     const n = calls++
-    await pause(waitMs(n))
+    await wait(n)
     if (fails(n)) answerJson(response, { error: { message: 'The kitchen is on fire.' } }, 500)
     else answerWith(response, body.max_tokens ?? 10, body.stream === true)
   })
