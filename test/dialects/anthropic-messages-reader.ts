@@ -70,6 +70,7 @@ function readUsage(usage: Loose) {
     output: all('output_tokens') - thinking,
     reasoning: thinking,
     searches: usage.server_tool_use?.web_search_requests ?? 0,
+    reported_cost: usage.cost ?? 0,
   }
   return Object.fromEntries(Object.entries(counts).filter(([, count]) => count !== 0))
 }

@@ -1,0 +1,91 @@
+import { afterAll, beforeAll, describe, expect, test } from 'vitest'
+import type { CallRecord } from '../../src/core/call.ts'
+import { priceOf } from '../../src/money/price.ts'
+import { type Folder, openStage, type Stage, sorted, speakers } from '../e2e/replay.ts'
+import { type Body, isStreamed, recordedAnswer } from '../e2e/replay-answers.ts'
+import { type Recording, recordingsMissing } from '../helpers/recordings.ts'
+import { shippedEntry } from './catalog.ts'
+import { byHand } from './recorded-bills.ts'
+import { formOf, rawUsage } from './recorded-usage.ts'
+
+let stage: Stage
+beforeAll(async () => {
+  stage = await openStage()
+})
+afterAll(async () => {
+  await stage.end()
+})
+
+const good = (Object.keys(speakers) as Folder[]).flatMap((folder) => sorted(folder).good)
+const counted = good.filter((recording) => Object.keys(rawUsage(recording) ?? {}).length > 0)
+
+describe.skipIf(recordingsMissing)('a recorded usage costs what a hand works out, to the nano-dollar:', () => {
+  test.each(byHand)('%s at the prices of %s', async (name, model, nanoUsd) => {
+    const recording = good.find((one) => one.case.startsWith(name)) as Recording
+    const { usage, cost } = await rowOf(recording)
+    expect(priceOf(usage, shippedEntry(model)).nanoUsd).toBe(nanoUsd)
+    expect(cost.estimated).toBeUndefined()
+  })
+
+  test('every form of usage that was recorded is among them', () => {
+    const known = new Set(byHand.map(([name]) => formOf(good.find((one) => one.case.startsWith(name)) as Recording)))
+    const missing = counted.filter((recording) => !known.has(formOf(recording)) && !uncounted.test(recording.case))
+    expect(missing.map((recording) => `${recording.case} ${formOf(recording)}`)).toEqual([])
+    console.info(`${counted.length} recorded usages in ${known.size} forms`)
+  })
+})
+
+/** They do not say what the prompt was: the router estimates it. */
+const uncounted = /^ollama\/text__ollama\.llama3|^gemini\/stop-reason-block-model-armor/
+
+const reporting = counted.flatMap((recording) => {
+  const told = reportedNano(rawUsage(recording))
+  return told > 0 ? [[recording.case, recording, told] as const] : []
+})
+
+describe.skipIf(recordingsMissing)('what a provider says a call cost', () => {
+  let agreed = 0
+  test.each(reporting)('stands beside our own figure: %s', async (_, recording, told) => {
+    const { usage, cost } = await rowOf(recording)
+    expect(Math.round((usage.reported_cost ?? 0) * 1e9)).toBe(Math.round(told))
+    if (cost.unpriced) return
+    const [, beside = 0] = otherBills.find(([pattern]) => pattern.test(recording.case)) ?? []
+    // Perplexity rounds each of its parts to a hundredth of a thousandth of a dollar.
+    const rounded = recording.dialect === 'perplexity' ? 10_000 : 0.5
+    expect(Math.abs(cost.nanoUsd + beside - told)).toBeLessThanOrEqual(rounded)
+    if (beside === 0) agreed++
+  })
+
+  test('is ours in all that were recorded at the prices of the catalog', () => {
+    const silent = otherBills.filter(([pattern]) => !reporting.some(([name]) => pattern.test(name)))
+    expect(silent).toEqual([])
+    console.info(`${agreed} of ${reporting.length} provider's own figures are ours; ${otherBills.length} differ`)
+    expect(agreed).toBeGreaterThanOrEqual(15)
+  })
+})
+
+/** Where the provider's figure is another one: by how much it is more than ours, and why. */
+const otherBills: [case_: RegExp, nanoUsd: number, why: string][] = [
+  [/^openrouter\/annotations__openrouter.gpt-5.1-codex-mini/, 2_000_000, 'reading a file costs 0.002 there'],
+  [/^openrouter\/cache__openrouter.deepseek-v3.2/, 9_500 - 9_911, 'a market price that moved'],
+  [
+    /^openrouter\/web-search-stream__openrouter.deepseek-chat/,
+    7_000_000 - 137_693.1,
+    'a market price that moved, and a search at 0.007',
+  ],
+  [/^openrouter\/web-search__openrouter.sonar/, 4_997_000, 'the maker charges for the request, the list says nothing'],
+]
+
+/** The provider's own figure in nano-USD, in whatever words. */
+function reportedNano({ cost, cost_in_usd_ticks: ticks = 0, is_byok, cost_details }: Body): number {
+  if (ticks > 0) return ticks / 10
+  const charged = (cost?.total_cost ?? cost ?? 0) * 1e9
+  return charged + (is_byok ? (cost_details?.upstream_inference_cost ?? 0) * 1e9 : 0)
+}
+
+async function rowOf(recording: Recording): Promise<CallRecord> {
+  const asked = { api: 'chat', stream: isStreamed(recording), answer: recordedAnswer(recording) } as const
+  const called = await stage.replay(recording, asked)
+  expect([called.status, called.status === 200 ? '' : called.text]).toEqual([200, ''])
+  return stage.rowOf(called)
+}
