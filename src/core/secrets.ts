@@ -1,8 +1,8 @@
 /** How the secret of a key of this router begins: so that it is recognized wherever it turns up. */
 export const secretPrefix = 'ir-'
 
-/** 256 bits as base64url have 43 characters; what follows may be a part of the text around. */
-const looksSecret = new RegExp(`\\b${secretPrefix}[\\w-]{43}`, 'g')
+/** 256 bits as base64url have 43 characters; the end may be cut off. */
+const looksSecret = new RegExp(`\\b${secretPrefix}[\\w-]{24,}`, 'g')
 /** A shorter one, which only an operator can have chosen, would be found in ordinary words. */
 const shortest = 8
 

@@ -1,4 +1,5 @@
 import type { CallRecord } from '../core/call.ts'
+import { withoutSecrets } from '../core/secrets.ts'
 import { promptClasses, type Usage, type UsageClass, usageClasses } from '../core/usage.ts'
 
 /** A value as SQLite takes it. */
@@ -15,7 +16,7 @@ export const ledgerColumns: readonly [name: string, of: (record: CallRecord) => 
   ['key', ({ key }) => key],
   ['api', ({ api }) => api],
   ['operation', ({ operation }) => operation],
-  ['requested', ({ requested }) => requested.slice(0, longestName)],
+  ['requested', ({ requested }) => withoutSecrets(requested).slice(0, longestName)],
   ['provider', ({ provider }) => provider],
   ['model', ({ model }) => model],
   ['stream', ({ stream }) => (stream ? 1 : 0)],
@@ -33,8 +34,8 @@ export const ledgerColumns: readonly [name: string, of: (record: CallRecord) => 
   ['reported_nano', ({ usage }) => whole(usage.reported_cost === undefined ? undefined : usage.reported_cost * 1e9)],
   ...usageClasses.map((name): [string, (record: CallRecord) => SqlValue] => [name, ({ usage }) => count(name, usage)]),
   ['dropped', ({ dropped }) => JSON.stringify(dropped)],
-  ['user', ({ user }) => user?.slice(0, longestName) ?? null],
-  ['metadata', ({ metadata }) => (metadata === undefined ? null : JSON.stringify(metadata))],
+  ['user', ({ user }) => (user === undefined ? null : withoutSecrets(user).slice(0, longestName))],
+  ['metadata', ({ metadata }) => (metadata === undefined ? null : withoutSecrets(JSON.stringify(metadata)))],
   ['group_id', ({ group }) => group ?? null],
   ['modes', ({ usage }) => (usage.modes === undefined ? null : JSON.stringify(usage.modes))],
 ]
