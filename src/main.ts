@@ -20,6 +20,10 @@ const commands: Record<string, { about: string; load: () => Promise<Command> }> 
   },
   org: { about: 'organizations: create, list, credit, store', load: () => import('./cli/org.ts') },
   key: { about: 'keys: create, list, revoke', load: () => import('./cli/key.ts') },
+  ledger: {
+    about: 'settled calls: recount by prices, compare with bills',
+    load: () => import('./cli/ledger.ts'),
+  },
   models: {
     about: 'the models that can be called, with capabilities and prices',
     load: () => import('./cli/models.ts'),

@@ -2,9 +2,16 @@ import type { CallRecord } from '../core/call.ts'
 import { type Connection, inMemory } from './connection.ts'
 import { callRecord, type LedgerRow } from './ledger-row.ts'
 import { type LedgerWriter, ledgerInThisThread, ledgerThread } from './ledger-thread.ts'
+import { hourMs } from './usage-sums.ts'
 
 /** The rows of settled calls. */
 export type LedgerTable = ReturnType<typeof ledger>
+
+/** Rows from one moment up to another (Unix milliseconds, the second not included), of all or of some. */
+export type LedgerRange = { from: number; to: number; organization?: string; key?: string }
+
+/** What all calls of a day of UTC to one model of a provider cost; `day` is when it begins, in Unix milliseconds. */
+export type DayCost = { day: number; provider: string; model: string; requests: number; nano: bigint }
 
 /** The functions on the table of settled calls. */
 export function ledger(db: Connection) {
@@ -14,6 +21,11 @@ export function ledger(db: Connection) {
       'SELECT * FROM ledger WHERE key = ? AND at >= ? AND at < ? ORDER BY at, rowid',
     )
     .safeIntegers()
+  const byDay = db
+    .prepare<[bigint, bigint], { day: bigint; provider: string; model: string; requests: bigint; nano: bigint }>(`
+      SELECT hour / 24 AS day, provider, model, sum(requests) AS requests, sum(nano) AS nano FROM organization_usage
+      WHERE hour >= ? AND hour < ? AND provider <> '' GROUP BY 1, 2, 3 ORDER BY 1, 2, 3`)
+    .safeIntegers()
   return {
     find(id: string): CallRecord | undefined {
       const row = byId.get(id)
@@ -22,7 +34,56 @@ export function ledger(db: Connection) {
     /** The calls of a key from one moment up to another (Unix milliseconds, the second not included), in order. */
     ofKey: (key: string, from = 0, to = Number.MAX_SAFE_INTEGER): CallRecord[] =>
       ofKey.all(key, from, to).map(callRecord),
+    /** The calls of a range, those of an organization in order; never more than some are held in memory. */
+    each: (range: LedgerRange): Iterable<CallRecord> => eachOf(db, range),
+    /** What was spent by day and model, of all organizations; both moments are beginnings of days. */
+    byDay: (from: number, to: number): DayCost[] =>
+      byDay
+        .all(BigInt(Math.floor(from / hourMs)), BigInt(Math.ceil(to / hourMs)))
+        .map((row) => ({ ...row, day: Number(row.day) * 24 * hourMs, requests: Number(row.requests) })),
     /** A writer of rows; the caller closes it. */
     openWriter: (): LedgerWriter => (db.name === inMemory ? ledgerInThisThread(db) : ledgerThread(db.name)),
   }
+}
+
+/** So many rows are read at once: short reads, between which the database may tidy up behind a router that runs. */
+const rowsAtOnce = 1_000
+
+function* eachOf(db: Connection, { from, to, organization, key }: LedgerRange): Generator<CallRecord> {
+  if (organization === undefined && key === undefined) {
+    for (const each of organizationsOf(db)) yield* eachOf(db, { from, to, organization: each })
+    return
+  }
+  const whose = [
+    ...(key === undefined ? [] : ['key = @key']),
+    ...(organization === undefined ? [] : ['organization = @organization']),
+  ]
+  const page = db
+    .prepare<[Record<string, unknown>], LedgerRow>(`
+      SELECT rowid AS place, * FROM ledger WHERE ${whose.join(' AND ')} AND (at, rowid) > (@at, @place) AND at < @to
+      ORDER BY at, rowid LIMIT ${rowsAtOnce}`)
+    .safeIntegers()
+  let last: { at: unknown; place: unknown } = { at: from, place: -1 }
+  for (;;) {
+    const rows = page.all({
+      ...last,
+      to,
+      ...(key !== undefined && { key }),
+      ...(organization !== undefined && { organization }),
+    })
+    yield* rows.map(callRecord)
+    const end = rows.at(-1)
+    if (!end || rows.length < rowsAtOnce) return
+    last = { at: end.at, place: end.place }
+  }
+}
+
+/** All that ever called: from each one to the next, without a look at the rows between them. */
+function organizationsOf(db: Connection): string[] {
+  const next = db
+    .prepare<[string], string>('SELECT organization FROM ledger WHERE organization > ? ORDER BY organization LIMIT 1')
+    .pluck()
+  const found: string[] = []
+  for (let one = next.get(''); one !== undefined; one = next.get(one)) found.push(one)
+  return found
 }

@@ -1,0 +1,162 @@
+/** One line of a provider's bill: a day of UTC (when it begins, Unix milliseconds), a model as the bill calls it, nano-USD. */
+export type BillLine = { day: number; model: string; nano: bigint }
+
+/** What a bill says; `left` are lines without a day or a model, such as totals. */
+export type Bill = { lines: BillLine[]; left: { lines: number; nano: bigint } }
+
+/** Which columns of a bill hold what; those that are not named are looked for under the usual names. */
+export type BillColumns = { date?: string; model?: string; cost?: string }
+
+/** The bill cannot be read; the message names the file, and the line and column where there is one. */
+export class UnreadableBill extends Error {}
+
+/** Reads a bill in CSV, of any delimiter, quoted or not. `file` is its name for messages. Rejects with UnreadableBill. */
+export async function readBill(bytes: Uint8Array, file: string, columns: BillColumns = {}): Promise<Bill> {
+  const [head, ...records] = await recordsOf(decoded(bytes), file)
+  if (!head) throw new UnreadableBill(`${file} is empty; a bill begins with a line that names its columns`)
+  const places = placesOf(head.cells, columns, file)
+  const bill: Bill = { lines: [], left: { lines: 0, nano: 0n } }
+  for (const { cells, line } of records) {
+    const cell = (name: keyof BillColumns) => ({
+      text: (cells[places[name]] ?? '').trim(),
+      where: `${file}:${line}: ${head.cells[places[name]]}`,
+    })
+    const [date, model, cost] = [cell('date'), cell('model'), cell('cost')]
+    const nano = nanoOfCost(cost.text)
+    if (date.text !== '' && model.text !== '') {
+      if (nano === undefined)
+        throw new UnreadableBill(`${cost.where} is '${cost.text}'; write USD as 1.25 or $1,234.50`)
+      bill.lines.push({ day: dayOf(date), model: model.text, nano })
+    } else if (nano !== undefined) {
+      bill.left.lines++
+      bill.left.nano += nano
+    }
+  }
+  return bill
+}
+
+type Record = { cells: string[]; line: number }
+
+/** Where columns of bills are usually found, the best name first. */
+const usualNames: { readonly [name in keyof Required<BillColumns>]: readonly string[] } = {
+  date: [
+    'date',
+    'day',
+    'usage_date',
+    'date_utc',
+    'usage_date_utc',
+    'start_time',
+    'start_time_iso',
+    'timestamp',
+    'time',
+    'created_at',
+  ],
+  model: ['model', 'model_id', 'model_name', 'model_version', 'line_item', 'sku', 'product'],
+  cost: [
+    'cost',
+    'cost_usd',
+    'cost_in_usd',
+    'amount',
+    'amount_usd',
+    'amount_value',
+    'total_cost',
+    'spend',
+    'total',
+    'price',
+  ],
+}
+
+async function recordsOf(text: string, file: string): Promise<Record[]> {
+  const { parse } = await import('csv-parse/sync')
+  try {
+    const options = {
+      delimiter: delimiterOf(text),
+      relax_column_count: true,
+      skip_empty_lines: true,
+      trim: true,
+      info: true,
+    }
+    const parsed = parse(text, options) as unknown as { record: string[]; info: { lines: number } }[]
+    return parsed.map(({ record, info }) => ({ cells: record, line: info.lines }))
+  } catch (thrown) {
+    throw new UnreadableBill(`${file} is no CSV: ${thrown instanceof Error ? thrown.message : thrown}`)
+  }
+}
+
+/** UTF-16 where the file says so, as spreadsheets write it; the mark at the beginning goes away. */
+function decoded(bytes: Uint8Array): string {
+  return new TextDecoder(bytes[0] === 0xff && bytes[1] === 0xfe ? 'utf-16le' : 'utf-8').decode(bytes)
+}
+
+/** What parts the names of the columns. */
+function delimiterOf(text: string): string {
+  const head = text.slice(0, Math.max(0, text.search(/[\r\n]/)) || text.length)
+  const counts = [',', ';', '\t'].map((mark) => ({ mark, count: head.split(mark).length }))
+  return counts.reduce((best, one) => (one.count > best.count ? one : best)).mark
+}
+
+function placesOf(head: readonly string[], columns: BillColumns, file: string) {
+  const place = (name: keyof BillColumns): number => {
+    const wanted = columns[name]
+    const names = wanted === undefined ? usualNames[name] : [wanted]
+    const found = names
+      .map((each) => head.findIndex((title) => plainName(title) === plainName(each)))
+      .find((index) => index >= 0)
+    if (found !== undefined) return found
+    const what = wanted === undefined ? `no column for the ${name}` : `no column '${wanted}'`
+    throw new UnreadableBill(
+      `${file} has ${what}; it has: ${head.join(', ')}. Say which it is: --columns ${name}=<its name>`,
+    )
+  }
+  return { date: place('date'), model: place('model'), cost: place('cost') }
+}
+
+function plainName(title: string): string {
+  return title
+    .trim()
+    .toLowerCase()
+    .replace(/[^\p{L}\p{N}]+/gu, '_')
+    .replace(/^_|_$/g, '')
+}
+
+function dayOf({ text, where }: { text: string; where: string }): number {
+  const at = momentOf(text)
+  if (at === undefined)
+    throw new UnreadableBill(`${where} is '${text}'; write a day as 2026-11-30, or a time as 2026-11-30T12:00:00Z`)
+  return Math.floor(at / dayMs) * dayMs
+}
+
+const dayMs = 24 * 60 * 60 * 1_000
+
+/** Unix milliseconds of a day, a time (of UTC unless it says otherwise), or a number of seconds or milliseconds since 1970. */
+function momentOf(text: string): number | undefined {
+  if (/^\d{10}$/.test(text)) return Number(text) * 1_000
+  if (/^\d{13}$/.test(text)) return Number(text)
+  const match = /^(\d{4})-?(\d\d)-?(\d\d)(?:[T ](\d\d:\d\d(?::\d\d(?:\.\d+)?)?) ?(Z|UTC|[+-]\d\d:?\d\d)?)?$/i.exec(text)
+  if (!match) return undefined
+  const [, year, month, day, time = '00:00', zone = 'Z'] = match
+  const date = `${year}-${month}-${day}`
+  const exists = new Date(`${date}T00:00:00Z`)
+  if (Number.isNaN(exists.getTime()) || !exists.toISOString().startsWith(date)) return undefined
+  const offset = /^(?:z|utc)$/i.test(zone) ? 'Z' : zone.replace(/^(...)(\d\d)$/, '$1:$2')
+  const at = Date.parse(`${date}T${time}${offset}`)
+  return Number.isNaN(at) ? undefined : at
+}
+
+/** USD as bills write it, rounded to nano-USD: `0.0123`, `$1,234.50`, `-1.2e-5 USD`, `(3.00)` for what is given back. */
+function nanoOfCost(text: string): bigint | undefined {
+  const bare = text
+    .replace(/^\((.*)\)$/, '-$1')
+    .replace(/^(-?)\s*(?:US)?\$\s*/i, '$1')
+    .replace(/\s*USD$/i, '')
+    .replace(/^(-?)USD\s*/i, '$1')
+  const match = /^([+-]?)(\d+|\d{1,3}(?:,\d{3})+)?(?:\.(\d*))?(?:e([+-]?\d{1,2}))?$/i.exec(bare)
+  if (!match) return undefined
+  const [, sign, whole = '', fraction = '', exponent = '0'] = match
+  if (whole === '' && fraction === '') return undefined
+  const digits = BigInt(whole.replaceAll(',', '') + fraction)
+  const shift = 9 - fraction.length + Number(exponent)
+  const size =
+    shift >= 0 ? digits * 10n ** BigInt(shift) : (digits + 5n * 10n ** BigInt(-shift - 1)) / 10n ** BigInt(-shift)
+  return sign === '-' ? -size : size
+}

@@ -1,0 +1,58 @@
+import type { BillLine } from './bill.ts'
+
+/** How far a bill may be off, by day and model: nano-USD, or millionths of what the bill says. */
+export type Tolerance = { nano: bigint } | { millionths: bigint }
+
+/** What was spent on a model on a day, by our books. */
+export type Spent = { day: number; model: string; requests: number; nano: bigint }
+
+/** A day and a model on both sides; one that is missing on a side is undefined there. Nano-USD. */
+export type Compared = {
+  day: number
+  model: string
+  requests: number
+  ledger: bigint | undefined
+  bill: bigint | undefined
+  /** What the bill has more than the ledger. */
+  difference: bigint
+  exceeds: boolean
+}
+
+/** Both sides by day and model, in order of days and names. `nameOf` gives a model the one name it has on both. */
+export function compareBill(
+  lines: readonly BillLine[],
+  spent: readonly Spent[],
+  { tolerance, nameOf }: { tolerance: Tolerance; nameOf: (model: string) => string },
+): Compared[] {
+  const sides = new Map<string, Omit<Compared, 'difference' | 'exceeds'>>()
+  const side = (day: number, told: string) => {
+    const model = nameOf(told)
+    const name = `${day} ${model}`
+    const found = sides.get(name) ?? { day, model, requests: 0, ledger: undefined, bill: undefined }
+    sides.set(name, found)
+    return found
+  }
+  for (const { day, model, nano } of lines) {
+    const found = side(day, model)
+    found.bill = (found.bill ?? 0n) + nano
+  }
+  for (const { day, model, requests, nano } of spent) {
+    const found = side(day, model)
+    found.requests += requests
+    found.ledger = (found.ledger ?? 0n) + nano
+  }
+  return [...sides.values()]
+    .map((one) => {
+      const difference = (one.bill ?? 0n) - (one.ledger ?? 0n)
+      return { ...one, difference, exceeds: size(difference) > allowed(tolerance, one.bill ?? 0n) }
+    })
+    .sort((one, other) => one.day - other.day || (one.model < other.model ? -1 : 1))
+}
+
+function allowed(tolerance: Tolerance, bill: bigint): bigint {
+  return 'nano' in tolerance ? tolerance.nano : (size(bill) * tolerance.millionths) / 1_000_000n
+}
+
+function size(nano: bigint): bigint {
+  return nano < 0n ? -nano : nano
+}

@@ -1,0 +1,92 @@
+import type { CallRecord } from '../core/call.ts'
+import type { ModelEntry } from '../core/model.ts'
+import { priceOf } from './price.ts'
+
+/** What today's prices say about calls that were settled. Sums are nano-USD. */
+export type Recount = {
+  calls: number
+  /** Nothing was to be paid: the call failed before anything came. */
+  unbilled: number
+  /** Priced as today, and the same to the nano-dollar. */
+  agreeing: number
+  /** Priced as today, but not the same: something is wrong. At most `mostListed` of them are listed. */
+  wrong: { calls: number; difference: bigint; listed: WrongCall[] }
+  /** By model: priced by other prices than today's, also where there were none or are none now. */
+  repriced: Map<string, { calls: number; ledger: bigint; today: bigint }>
+  /** By model: what the provider itself said it costs, beside what we say. */
+  reported: Map<string, { calls: number; ledger: bigint; provider: bigint }>
+}
+
+/** A call whose cost does not follow from its usage and the prices that it names. */
+export type WrongCall = {
+  id: string
+  at: number
+  organization: string
+  key: string
+  model: string
+  ledger: bigint
+  today: bigint
+}
+
+/** Computes the cost of each call anew, one at a time. `entryOf` finds today's catalog entry of a model. */
+export function recount(
+  calls: Iterable<CallRecord>,
+  entryOf: (provider: string, model: string) => ModelEntry | undefined,
+): Recount {
+  const found: Recount = {
+    calls: 0,
+    unbilled: 0,
+    agreeing: 0,
+    wrong: { calls: 0, difference: 0n, listed: [] },
+    repriced: new Map(),
+    reported: new Map(),
+  }
+  for (const call of calls) {
+    found.calls++
+    const { cost, usage, provider, model } = call
+    const name = `${provider}/${model}`
+    const ledger = BigInt(cost.nanoUsd)
+    if (usage.reported_cost !== undefined) {
+      const said = entry(found.reported, name, () => ({ calls: 0, ledger: 0n, provider: 0n }))
+      said.calls++
+      said.ledger += ledger
+      said.provider += BigInt(Math.round(usage.reported_cost * 1e9))
+    }
+    if (isUnbilled(call)) {
+      found.unbilled++
+      continue
+    }
+    const again = priceOf(usage, entryOf(provider, model))
+    const today = BigInt(again.nanoUsd)
+    if (again.priceVersion !== cost.priceVersion) {
+      const other = entry(found.repriced, name, () => ({ calls: 0, ledger: 0n, today: 0n }))
+      other.calls++
+      other.ledger += ledger
+      other.today += today
+    } else if (ledger === today) found.agreeing++
+    else note(found.wrong, call, ledger, today)
+  }
+  return found
+}
+
+/** More would not be read by anybody. */
+export const mostListed = 100
+
+function note(wrong: Recount['wrong'], call: CallRecord, ledger: bigint, today: bigint): void {
+  wrong.calls++
+  wrong.difference += today - ledger
+  if (wrong.listed.length === mostListed) return
+  const { id, at, organization, key, provider, model } = call
+  wrong.listed.push({ id, at, organization, key, model: `${provider}/${model}`, ledger, today })
+}
+
+/** A call that failed names no prices and is not one whose prices are unknown. */
+function isUnbilled({ cost }: CallRecord): boolean {
+  return cost.priceVersion === '' && !cost.unpriced && cost.nanoUsd === 0
+}
+
+function entry<Value>(map: Map<string, Value>, name: string, empty: () => Value): Value {
+  const value = map.get(name) ?? empty()
+  map.set(name, value)
+  return value
+}

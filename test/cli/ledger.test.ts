@@ -1,0 +1,287 @@
+import { writeFileSync } from 'node:fs'
+import { join } from 'node:path'
+import { describe, expect, test } from 'vitest'
+import { help, run } from '../../src/cli/ledger.ts'
+import type { CallRecord } from '../../src/core/call.ts'
+import { priceOf } from '../../src/money/price.ts'
+import { mostListed } from '../../src/money/recount.ts'
+import { openStore } from '../../src/store/open.ts'
+import { acme, folderOf, plainDialect } from '../manifest/files.ts'
+import { plainRecord } from '../store/plain-record.ts'
+import { ran } from './running.ts'
+
+const pricing = [{ prompt_tokens_threshold: 0, input_price: 1e-6, output_price: 2e-6 }]
+const entry = { api: 'chat', pricing }
+
+/** A folder with prices and a database of these records. */
+async function books(records: readonly CallRecord[] = []) {
+  const folder = folderOf({
+    'config.yaml': 'store: { url: "sqlite:router.sqlite" }\n',
+    'providers/dialects/plain.yaml': plainDialect,
+    'providers/acme.yaml': `${acme}models:\n  m: { api: chat, aliases: [m-2026], pricing: ${JSON.stringify(pricing)} }\n`,
+  })
+  const store = openStore(`sqlite:${folder}/router.sqlite`)
+  const writer = store.ledger.openWriter()
+  await writer.write(records)
+  await writer.close()
+  store.close()
+  const put = (name: string, text: string) => {
+    writeFileSync(join(folder, name), text)
+    return join(folder, name)
+  }
+  const say = (...args: string[]) => ran(run, ...args, '--config', join(folder, 'config.yaml'))
+  const json = async (...args: string[]) => {
+    const { code, stdout, stderr } = await say(...args, '--json')
+    return { code, stderr, said: JSON.parse(stdout || 'null') }
+  }
+  return { folder, put, say, json }
+}
+
+const usage = { input: 10, output: 5 }
+const priced = (changes: Partial<CallRecord> = {}) =>
+  plainRecord({ provider: 'acme', model: 'm', usage, cost: priceOf(usage, entry), ...changes })
+const wrongCost = { ...priceOf(usage, entry), nanoUsd: 20_001 }
+const november = ['--from', '2026-11-01', '--to', '2026-11-30']
+
+describe('ledger recount', () => {
+  test('finds every call to cost what it should: exit code 0', async () => {
+    const failed = priced({
+      outcome: 'failed',
+      status: 502,
+      usage: {},
+      cost: { nanoUsd: 0, parts: {}, priceVersion: '' },
+    })
+    const { say, json } = await books([priced(), priced({ key: 'key-2' }), priced({ model: 'm-2026' }), failed])
+    const { code, stdout } = await say('recount', ...november)
+    expect({ code, stdout }).toEqual({
+      code: 0,
+      stdout:
+        "4 calls from 2026-11-01T00:00:00Z to 2026-12-01T00:00:00Z: 3 cost what they should, 0 do not, 0 have other prices than today's, 1 failed unpaid\n",
+    })
+    expect((await json('recount', ...november, '--key', 'key-2')).said).toMatchObject({ calls: 1, agreeing: 1 })
+    expect((await json('recount', '--from', '2026-11-22')).said).toMatchObject({ calls: 0 })
+  })
+
+  test('lists a call that costs a nano-dollar more than it should: exit code 1', async () => {
+    const wrong = priced({ cost: wrongCost })
+    const { say, json } = await books([priced(), wrong])
+    const { code, said } = await json('recount', ...november)
+    expect(code).toBe(1)
+    expect(said).toMatchObject({ calls: 2, agreeing: 1 })
+    expect(said.wrong).toEqual({
+      calls: 1,
+      difference: -1e-9,
+      listed: [
+        {
+          id: wrong.id,
+          at: '2026-11-21T12:00:00Z',
+          organization: 'org-1',
+          key: 'key-1',
+          model: 'acme/m',
+          ledger: 0.000020001,
+          today: 0.00002,
+        },
+      ],
+    })
+    expect((await say('recount', ...november)).stdout).toMatch(
+      new RegExp(`${wrong.id} +acme/m +0.000020001 +0.00002 +-0.000000001\n`),
+    )
+  })
+
+  test('reads all of many calls and lists some of many wrong ones', async () => {
+    const at = Date.UTC(2026, 10, 2)
+    const { json } = await books(
+      Array.from({ length: 2_500 }, (_, index) => priced({ at: at + (index % 3), cost: wrongCost })),
+    )
+    const { said } = await json('recount', ...november)
+    expect(said).toMatchObject({ calls: 2_500, wrong: { calls: 2_500, difference: -0.0000025 } })
+    expect(said.wrong.listed).toHaveLength(mostListed)
+  })
+
+  test('sums up what other prices would make of calls, and prices that came or went', async () => {
+    const old = { nanoUsd: 7, parts: {}, priceVersion: 'older' }
+    const { say, json } = await books([
+      priced({ cost: old }),
+      priced({ cost: old }),
+      priced({ cost: { nanoUsd: 0, parts: {}, priceVersion: '', unpriced: true } }),
+      priced({ model: 'gone', cost: old }),
+    ])
+    const { code, said } = await json('recount', ...november)
+    expect({ code, repriced: said.repriced }).toEqual({
+      code: 0,
+      repriced: [
+        { model: 'acme/gone', calls: 1, ledger: 7e-9, today: 0, difference: -7e-9 },
+        { model: 'acme/m', calls: 3, ledger: 14e-9, today: 0.00006, difference: 0.000059986 },
+      ],
+    })
+    expect((await say('recount', ...november)).stdout).toContain("Other prices than today's:\nMODEL ")
+  })
+
+  test('shows what providers themselves said beside what we say', async () => {
+    const told = (reported_cost: number) => priced({ usage: { ...usage, reported_cost } })
+    const { say, json } = await books([told(0.00002), told(0.000025), priced()])
+    const { code, said } = await json('recount', ...november)
+    expect({ code, reported: said.reported }).toEqual({
+      code: 0,
+      reported: [{ model: 'acme/m', calls: 2, ledger: 0.00004, provider: 0.000045, difference: 0.000005 }],
+    })
+    expect((await say('recount', ...november)).stdout).toMatch(
+      /Told by the provider:\n.*\nacme\/m +2 +0.00004 +0.000045 +0.000005\n/,
+    )
+  })
+
+  test('counts the organization that is named', async () => {
+    const { folder, say, json } = await books()
+    const store = openStore(`sqlite:${folder}/router.sqlite`)
+    const { id: organization } = store.organizations.create('one')
+    const writer = store.ledger.openWriter()
+    await writer.write([priced({ organization }), priced(), priced({ organization: 'two' })])
+    await writer.close()
+    store.close()
+    expect((await json('recount', ...november)).said).toMatchObject({ calls: 3, agreeing: 3 })
+    expect((await json('recount', ...november, '--org', 'one')).said).toMatchObject({ calls: 1 })
+    expect((await json('recount', ...november, '--org', organization, '--key', 'key-1')).said).toMatchObject({
+      calls: 1,
+    })
+    expect(await say('recount', ...november, '--org', 'nobody')).toMatchObject({
+      code: 1,
+      stderr: "There is no organization 'nobody'. There is: one\n",
+    })
+  })
+})
+
+describe('ledger compare', () => {
+  const records = [
+    priced(),
+    priced({ model: 'm-2026' }),
+    priced({ at: Date.UTC(2026, 10, 22) }),
+    priced({ provider: 'other', model: 'x' }),
+  ]
+
+  test('finds a bill that agrees: exit code 0', async () => {
+    const { put, say, json } = await books(records)
+    const bill = put(
+      'bill.csv',
+      '\ufeffDate,Model,"Cost (USD)"\n2026-11-21,m,$0.00003\n2026-11-21,acme/m-2026,0.00001\n2026-11-22,m,0.00002\n,,0.00006\n',
+    )
+    const { code, said } = await json(
+      'compare',
+      '--bill',
+      bill,
+      '--provider',
+      'acme',
+      '--tolerance',
+      '0',
+      '--columns',
+      'cost=cost (usd)',
+    )
+    expect(code).toBe(0)
+    expect(said).toEqual({
+      days: [
+        { day: '2026-11-21', model: 'm', calls: 2, ledger: 0.00004, bill: 0.00004, difference: 0, exceeds: false },
+        { day: '2026-11-22', model: 'm', calls: 1, ledger: 0.00002, bill: 0.00002, difference: 0, exceeds: false },
+      ],
+      ledger: 0.00006,
+      bill: 0.00006,
+      difference: 0,
+      exceeding: 0,
+      left_out: { lines: 1, cost: 0.00006 },
+    })
+    expect(
+      await say('compare', '--bill', bill, '--provider', 'acme', '--tolerance', '0', '--columns', 'cost=cost (usd)'),
+    ).toMatchObject({
+      code: 0,
+      stdout: expect.stringContaining(
+        'Left out: 1 lines of the bill without a day or a model, 0.00006 USD.\nLedger and bill agree.\n',
+      ),
+    })
+  })
+
+  test('shows what is on one side only, and what differs: exit code 1', async () => {
+    const { put, say, json } = await books(records)
+    const bill = put('bill.csv', 'date,model,cost\n2026-11-21,m,0.00005\n2026-11-21,mystery,1\n')
+    const { code, stdout } = await say('compare', '--bill', bill, '--tolerance', '0.000001')
+    expect(code).toBe(1)
+    expect(stdout.split('\n').map((line) => line.replace(/ {2,}/g, ' | '))).toEqual([
+      'DAY | MODEL | CALLS | LEDGER USD | BILL USD | DIFFERENCE',
+      '2026-11-21 | m | 2 | 0.00004 | 0.00005 | 0.00001 | differs',
+      '2026-11-21 | mystery | 0 | 1.00 | 1.00 | only in the bill',
+      '2026-11-21 | x | 1 | 0.00002 | -0.00002 | only in the ledger',
+      ' | together | 0.00006 | 1.00005 | 0.99999',
+      '',
+      'Ledger and bill differ in 3 of 3 lines.',
+      '',
+    ])
+    expect((await json('compare', '--bill', bill, '--tolerance', '25%', '--provider', 'acme')).said).toMatchObject({
+      exceeding: 1,
+    })
+    const longer = await json(
+      'compare',
+      '--bill',
+      bill,
+      '--from',
+      '2026-11-20',
+      '--to',
+      '2026-11-22',
+      '--provider',
+      'acme',
+    )
+    expect(longer.said.days.map(({ day }: { day: string }) => day)).toEqual(['2026-11-21', '2026-11-21', '2026-11-22'])
+  })
+
+  test('says what is wrong with a bill: exit code 1', async () => {
+    const { put, folder, say } = await books()
+    const bad = put('bad.csv', 'day,sku\n2026-11-21,m\n')
+    expect(await say('compare', '--bill', bad)).toMatchObject({
+      code: 1,
+      stdout: '',
+      stderr: expect.stringContaining('no column for the cost'),
+    })
+    expect(await say('compare', '--bill', join(folder, 'none.csv'))).toMatchObject({
+      code: 1,
+      stderr: expect.stringContaining('cannot be read'),
+    })
+    const empty = put('empty.csv', 'day,model,cost\n')
+    expect(await say('compare', '--bill', empty)).toMatchObject({
+      code: 1,
+      stderr: expect.stringContaining('has no line'),
+    })
+    expect(await say('compare', '--bill', bad, '--provider', 'acem')).toMatchObject({
+      code: 1,
+      stderr: "There is no provider 'acem'. There are: acme\n",
+    })
+  })
+})
+
+test.each([
+  [[], 'say what to do: recount, compare'],
+  [['audit'], "there is no 'audit': recount, compare"],
+  [['constructor'], "there is no 'constructor'"],
+  [['recount', '--from', 'monday'], "--from is 'monday'; write a day as 2026-11-30"],
+  [['recount', '--from', '2026-11-02', '--to', '2026-11-01'], '--to 2026-11-01 is before --from 2026-11-02'],
+  [['recount', 'all'], "'all' is one word too many"],
+  [['compare'], 'say which bill'],
+  [['compare', '--bill', 'x', '--tolerance', '-1'], '--tolerance'],
+  [['compare', '--bill', 'x', '--tolerance', 'some'], "--tolerance is 'some'"],
+  [['compare', '--bill', 'x', '--columns', 'price=net'], "--columns has 'price=net'; write date=<column>"],
+  [['compare', '--bill', 'x', '--from', '2026-11-01T12:00:00Z'], 'write --from and --to as days'],
+])('%j is wrong usage: exit code 2, the reason and the help', async (args, reason) => {
+  const said = await ran(run, ...args)
+  expect(said).toMatchObject({ code: 2, stdout: '' })
+  expect(said.stderr).toContain(reason)
+  expect(said.stderr).toContain(help)
+})
+
+test.each([['--help'], ['recount', '-h'], ['compare', '--help']])('%j %j helps', async (...args) => {
+  expect(await ran(run, ...args)).toEqual({ code: 0, stdout: help, stderr: '' })
+})
+
+test('a configuration that is wrong is said: exit code 1', async () => {
+  const { put, say } = await books()
+  put('config.yaml', 'stor: 1\n')
+  expect(await say('recount')).toMatchObject({
+    code: 1,
+    stdout: '',
+    stderr: expect.stringContaining('config.yaml:1:1'),
+  })
+})
