@@ -76,6 +76,9 @@ async function blabber(): Promise<string> {
   return `http://127.0.0.1:${(server.address() as AddressInfo).port}/v1`
 }
 
+/** Requests that nobody thought of. */
+const unforeseen: string[] = []
+
 type Headers = Record<string, string>
 
 /** Everything that could hold a secret, by a name that says where it came from. */
@@ -101,6 +104,7 @@ async function send(
 async function noted(...asked: Parameters<typeof send>): Promise<number> {
   const { status, text, head } = await send(...asked)
   const [, method, path] = asked
+  if (status === 500) unforeseen.push(`${method} ${path}: ${asked[3].body}: ${text}`)
   seen.push({ where: `the answer ${status} to ${method} ${path}`, text: `${head}\n${text}` })
   return status
 }
@@ -260,7 +264,10 @@ test('no secret of a client or a provider is in an answer, a log or the database
   seen.push({ where: 'what the second process said', text: again.said() })
   filesOf(folder)
 
+  expect(unforeseen).toEqual([])
   expect(seen.length).toBeGreaterThan(500)
+  // The provider did repeat all of it.
+  expect(seen.filter(({ text }) => text.includes('[secret]')).length).toBeGreaterThan(100)
   // Not the whole secret only: all of it after the first characters, by which people recognize it, and its beginning.
   const pieces = [
     ...secrets.map((secret) => secret.slice(8, 30)),
