@@ -1,0 +1,183 @@
+import { afterEach, expect, test, vi } from 'vitest'
+import { noLimits } from '../../src/store/keys.ts'
+import type { Store } from '../../src/store/open.ts'
+import { type LoopbackProvider, pause } from '../helpers/provider.ts'
+import { type TestRouter, testRouter } from '../helpers/router.ts'
+import {
+  byStatus,
+  callOnce,
+  errorIn,
+  newKey,
+  pricedManifest,
+  pricedProvider,
+  storeIn,
+  tenTokens,
+} from './budget-world.ts'
+
+// How much may be asked in a minute, and at once. The clock of the limits is moved forward by the tests.
+
+let provider: LoopbackProvider
+let router: TestRouter
+let store: Store
+
+async function begin(behaviour: Parameters<typeof pricedProvider>[0] = { wait: () => pause(1) }): Promise<void> {
+  provider = await pricedProvider(behaviour)
+  router = await testRouter({ files: { 'providers/priced.yaml': pricedManifest(provider.url) } })
+  store = storeIn(router.folder)
+}
+
+afterEach(async () => {
+  vi.restoreAllMocks()
+  store.close()
+  await router.end()
+  await provider.close()
+})
+
+const realNow = performance.now.bind(performance)
+
+/** Moves the clock that windows are measured by. */
+function later(seconds: number): void {
+  vi.spyOn(performance, 'now').mockImplementation(() => realNow() + seconds * 1_000)
+}
+
+async function ask(secret: string, body: object = tenTokens, path = '/v1/chat/completions') {
+  const response = await router.call(path, body, { authorization: `Bearer ${secret}` })
+  const left = (what: string) => {
+    const [limit, remaining, reset] = ['limit', 'remaining', 'reset'].map((name) =>
+      response.headers.get(`x-ratelimit-${name}-${what}`),
+    )
+    return { limit, remaining, reset }
+  }
+  const retryAfter = response.headers.get('retry-after')
+  const text = await response.clone().text()
+  return { response, status: response.status, text, requests: left('requests'), tokens: left('tokens'), retryAfter }
+}
+
+test('a key may make so many requests a minute; after Retry-After it may again', async () => {
+  await begin()
+  const key = newKey(store, { limits: { ...noLimits, requestsPerMinute: 3 } })
+  const told = []
+  for (let n = 0; n < 3; n++) {
+    const { status, requests, tokens } = await ask(key.secret, n === 1 ? { ...tenTokens, stream: true } : tenTokens)
+    expect([status, tokens.limit]).toEqual([200, null])
+    expect(requests.reset).toMatch(/^(60|61)s$/)
+    told.push([requests.limit, requests.remaining])
+  }
+  expect(told).toEqual([
+    ['3', '2'],
+    ['3', '1'],
+    ['3', '0'],
+  ])
+  const refused = await ask(key.secret)
+  expect([refused.status, refused.requests.remaining]).toEqual([429, '0'])
+  expect(await errorIn(refused.response)).toMatchObject({
+    type: 'rate_limit_error',
+    code: 'rate_limited',
+    message: expect.stringMatching(
+      /^The limit of this API key is 3 requests per minute, and it is used up\. Try again in \d\d s\.$/,
+    ),
+  })
+  const wait = Number(refused.retryAfter)
+  expect(wait).toBeGreaterThan(40)
+  later(wait - 20)
+  expect((await ask(key.secret)).status).toBe(429)
+  later(wait)
+  expect((await ask(key.secret)).status).toBe(200)
+  expect(provider.received).toHaveLength(4)
+  expect(store.ledger.ofKey(key.id)).toHaveLength(4)
+})
+
+test('the keys of an organization share its limits', async () => {
+  await begin()
+  const organization = store.organizations.list()[0]?.id ?? ''
+  store.organizations.setLimits(organization, { ...noLimits, requestsPerMinute: 10 })
+  const keys = [newKey(store, { limits: { ...noLimits, requestsPerMinute: 8 } }), newKey(store)]
+  const ended = await Promise.all(
+    Array.from({ length: 40 }, (_, n) => callOnce(router.url, keys[n % 2]?.secret ?? '', tenTokens)),
+  )
+  expect(byStatus(ended)).toEqual({ 200: 10, 429: 30 })
+  expect((await ask(keys[1]?.secret ?? '')).text).toContain('The limit of the organization is 10 requests per minute')
+})
+
+test('tokens are counted as they were used: what a call did not use, or failed with, is given back', async () => {
+  await begin({ wait: () => pause(1), fails: (n) => n === 1 })
+  const key = newKey(store, { limits: { ...noLimits, tokensPerMinute: 1_000 } })
+  const first = await ask(key.secret, { ...tenTokens, max_tokens: 900 })
+  expect(first.status).toBe(200)
+  expect(Number(first.tokens.remaining)).toBeLessThan(100)
+  // It used 909 of them.
+  const refused = await ask(key.secret, { ...tenTokens, max_tokens: 200 })
+  expect([refused.status, refused.tokens.remaining]).toEqual([429, '91'])
+  expect((await ask(key.secret, { ...tenTokens, max_tokens: 80 })).status).toBe(502)
+  expect((await ask(key.secret, { ...tenTokens, max_tokens: 80 })).status).toBe(200)
+  later(Number(refused.retryAfter))
+  expect((await ask(key.secret, { ...tenTokens, max_tokens: 200 })).status).toBe(200)
+})
+
+test('a call that does not bound its output is not refused for what it might use', async () => {
+  await begin()
+  const { max_tokens: _, ...unbounded } = tenTokens
+  const key = newKey(store, { limits: { ...noLimits, tokensPerMinute: 40 } })
+  const told = []
+  for (let n = 0; n < 3; n++) told.push((await ask(key.secret, unbounded)).status)
+  expect(told).toEqual([200, 200, 429])
+})
+
+test('so many calls run at once: streams until their end, and a client that leaves makes room', async () => {
+  const opened = Promise.withResolvers<void>()
+  await begin({ wait: () => opened.promise })
+  const key = newKey(store, { limits: { ...noLimits, concurrentCalls: 2 } })
+  const leaving = new AbortController()
+  const left = fetch(`${router.url}/v1/chat/completions`, {
+    method: 'POST',
+    headers: { authorization: `Bearer ${key.secret}` },
+    body: JSON.stringify(tenTokens),
+    signal: leaving.signal,
+  })
+  await expect.poll(() => provider.received.length).toBe(1)
+  const stays = ask(key.secret, { ...tenTokens, stream: true })
+  await expect.poll(() => provider.received.length).toBe(2)
+  const refused = await ask(key.secret)
+  expect([refused.status, refused.retryAfter]).toEqual([429, '1'])
+  expect(refused.text).toContain('2 calls at once')
+  leaving.abort()
+  await expect(left).rejects.toThrow()
+  await expect.poll(() => store.ledger.ofKey(key.id).length).toBe(1)
+  const next = ask(key.secret)
+  await expect.poll(() => provider.received.length).toBe(3)
+  expect((await ask(key.secret)).status).toBe(429)
+  opened.resolve()
+  expect((await Promise.all([stays, next])).map(({ status }) => status)).toEqual([200, 200])
+  expect((await ask(key.secret)).status).toBe(200)
+})
+
+test('a burst beyond the calls at once loses none that was taken', async () => {
+  await begin({ wait: () => pause(30) })
+  const key = newKey(store, { limits: { ...noLimits, concurrentCalls: 5 } })
+  const ended = await Promise.all(Array.from({ length: 60 }, () => callOnce(router.url, key.secret, tenTokens)))
+  const { 200: taken = 0, 429: refused = 0 } = byStatus(ended)
+  expect(taken + refused).toBe(60)
+  expect(taken).toBeGreaterThanOrEqual(5)
+  expect(store.ledger.ofKey(key.id)).toHaveLength(taken)
+  const again = await Promise.all(Array.from({ length: 5 }, () => callOnce(router.url, key.secret, tenTokens)))
+  expect(byStatus(again)).toEqual({ 200: 5 })
+})
+
+test('counting tokens is a request, and every API tells what is left', async () => {
+  await begin()
+  const key = newKey(store, { limits: { ...noLimits, requestsPerMinute: 3, tokensPerMinute: 1_000 } })
+  expect((await ask(key.secret, tenTokens, '/v1/messages/count_tokens')).status).toBe(200)
+  const messages = await ask(key.secret, tenTokens, '/v1/messages')
+  expect([messages.status, messages.requests.remaining, messages.tokens.limit]).toEqual([200, '1', '1000'])
+  const input = { model: 'priced/m1', input: 'x', max_output_tokens: 10 }
+  expect((await ask(key.secret, input, '/v1/responses')).requests.remaining).toBe('0')
+  const refused = await ask(key.secret, tenTokens, '/v1/messages')
+  expect(await errorIn(refused.response)).toMatchObject({ type: 'rate_limit_error' })
+  expect((await ask(key.secret, tenTokens, '/v1/messages/count_tokens')).status).toBe(429)
+})
+
+test('a key without limits is told of none', async () => {
+  await begin()
+  const { response } = await ask(newKey(store).secret)
+  expect([...response.headers.keys()].filter((name) => name.startsWith('x-ratelimit'))).toEqual([])
+})
