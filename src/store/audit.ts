@@ -3,7 +3,7 @@ import type { JsonObject } from '../core/json.ts'
 import type { Connection } from './connection.ts'
 
 /**
- * A change and who made it. `actor` is the id of a key, or `cli`; `action` is `<what>.<verb>`, as `key.create`; `subject`
+ * A change and who made it. `actor` is the id of a key, or `cli`; `action` is `<what>.<verb>`, as `apikey.create`; `subject`
  * is the id of what was changed. `before` and `after` never hold a secret; null where there was or is nothing.
  */
 export type AuditEntry = {

@@ -1,4 +1,4 @@
-import { afterAll, beforeAll, expect, test } from 'vitest'
+import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import { type TestRouter, testRouter } from '../helpers/router.ts'
 
 type Entry = { id: string; api: string; pricing: { prompt_tokens_threshold: number }[]; [field: string]: unknown }
@@ -63,4 +63,158 @@ test('a bad key is refused, not treated as nobody', async () => {
     const response = await fetch(router.url + path, { headers: { authorization: 'Bearer ir-wrong' } })
     expect([response.status, await response.json()]).toMatchObject([403, { error: { origin: 'router' } }])
   }
+})
+
+test('there is a list for each modality', async () => {
+  const all = await list('/v1/models/all')
+  for (const api of ['chat', 'embedding', 'image', 'transcription', 'speech', 'decision']) {
+    const { data } = await list(`/v1/models/${api}`)
+    expect(
+      data.map(({ id }) => id),
+      api,
+    ).toEqual(all.data.filter((entry) => entry.api === api).map(({ id }) => id))
+  }
+})
+
+describe('a key', () => {
+  const entry = (api: string, geolocation: string) =>
+    `{ api: ${api}, geolocation: ${geolocation}, pricing: [{ prompt_tokens_threshold: 0, input_price: 1, output_price: 2 }] }`
+  const files = {
+    'config.yaml': `
+server: { port: 0 }
+policies:
+  best: { description: The best, targets: [a/chat-us, a/chat-eu] }
+  best@eu: { targets: [a/chat-eu] }
+`,
+    'providers/a.yaml': `slug: a
+name: A
+base_url: http://127.0.0.1:9
+auth: { scheme: none }
+dialect: openai-chat
+models:
+  chat-us: ${entry('chat', 'us')}
+  chat-eu: ${entry('chat', 'eu')}
+  decides: ${entry('decision', 'eu')}
+  embeds: ${entry('embedding', 'eu')}
+`,
+  }
+  let own: TestRouter
+  let limited: { api_key_id: string; api_key: string }
+
+  const manage = async (method: string, path: string, body: object) => {
+    const headers = { authorization: 'Bearer ir-test-key', 'content-type': 'application/json' }
+    const response = await fetch(`${own.manageUrl}/v1/manage${path}`, { method, headers, body: JSON.stringify(body) })
+    expect([path, response.status < 300, await response.clone().text()]).toEqual([path, true, expect.anything()])
+    return response.json()
+  }
+  const ids = async (path: string, secret?: string): Promise<string[]> => {
+    const headers: Record<string, string> = secret === undefined ? {} : { 'x-api-key': secret }
+    const response = await fetch(own.url + path, { headers })
+    expect(response.status).toBe(200)
+    return ((await response.json()) as List).data.map(({ id }) => id)
+  }
+
+  beforeAll(async () => {
+    own = await testRouter({ files })
+    await manage('POST', '/alias', { name: 'quick', target: 'a/chat-us' })
+    await manage('POST', '/alias', { name: 'judge', target: 'a/decides' })
+    await manage('POST', '/policy', { id: 'mine', targets: ['a/chat-eu', 'a/chat-us'] })
+    limited = (await manage('POST', '/apikey', { name: 'limited' })) as typeof limited
+  })
+  afterAll(() => own.end())
+
+  test('sees the aliases and policies of its organization among the models, nobody sees them without', async () => {
+    expect(await ids('/v1/models')).toEqual(['a/chat-eu', 'a/chat-us'])
+    const chat = ['a/chat-eu', 'a/chat-us', 'best', 'best@eu', 'mine', 'quick']
+    expect(await ids('/v1/models', 'ir-test-key')).toEqual(chat)
+    expect(await ids('/v1/models/chat', 'ir-test-key')).toEqual(chat)
+    expect(await ids('/v1/models/all', 'ir-test-key')).toEqual([...chat, 'a/decides', 'a/embeds', 'judge'].toSorted())
+    expect(await ids('/v1/models/embedding', 'ir-test-key')).toEqual(['a/embeds'])
+  })
+
+  test('sees no alias and no policy among decision models', async () => {
+    expect(await ids('/v1/models/decision')).toEqual(['a/decides'])
+    expect(await ids('/v1/models/decision', 'ir-test-key')).toEqual(['a/decides'])
+  })
+
+  test('sees a single model, alias or policy as it is in the lists', async () => {
+    const one = async (id: string, secret?: string) => {
+      const response = await fetch(`${own.url}/v1/models/${id}`, { headers: secret ? { 'x-api-key': secret } : {} })
+      return { status: response.status, ...((await response.json()) as object) }
+    }
+    expect(await one('mine', 'ir-test-key')).toMatchObject({ status: 200, id: 'mine', geolocation: 'eu', api: 'chat' })
+    expect(await one('best', 'ir-test-key')).toMatchObject({ geolocation: 'us', description: 'The best' })
+    expect(await one('mine')).toMatchObject({ status: 404 })
+    expect(await one('a/chat-us')).toMatchObject({ status: 200, id: 'a/chat-us' })
+  })
+
+  test('with an access list sees what is on it', async () => {
+    await manage('POST', `/apikey/${limited.api_key_id}/access`, { models: ['quick', 'a/chat-eu'] })
+    const seen = ['a/chat-eu', 'best', 'best@eu', 'mine', 'quick']
+    expect(await ids('/v1/models', limited.api_key)).toEqual(seen)
+    expect(await ids('/v1/models/all', limited.api_key)).toEqual(seen)
+    expect(await ids('/v1/models/decision', limited.api_key)).toEqual([])
+    await manage('POST', `/apikey/${limited.api_key_id}/access`, { models: null })
+    expect(await ids('/v1/models', limited.api_key)).toContain('a/chat-us')
+  })
+
+  test('sees what its organization has approved, at once; everybody else sees all, managed policies as well', async () => {
+    await manage('PUT', '/org/models', { approved_models: ['a/chat-us'] })
+    expect(await ids('/v1/models', 'ir-test-key')).toEqual(['a/chat-us', 'best', 'mine', 'quick'])
+    expect(await ids('/v1/models')).toEqual(['a/chat-eu', 'a/chat-us'])
+    expect(await ids('/v1/models/managed', 'ir-test-key')).toEqual(['best', 'best@eu'])
+    expect(await ids('/v1/models/managed', 'wrong')).toEqual(['best', 'best@eu'])
+    await manage('PUT', '/org/models', { approved_models: null })
+    expect(await ids('/v1/models', 'ir-test-key')).toContain('a/chat-eu')
+  })
+
+  test('sees what the data rules of its organization allow', async () => {
+    await manage('PUT', '/org/rules', { geolocation: ['eu'] })
+    expect(await ids('/v1/models', 'ir-test-key')).toEqual(['a/chat-eu', 'best', 'best@eu', 'mine'])
+    await manage('PUT', '/org/rules', { geolocation: null })
+  })
+
+  test('in the form of the Messages API sees the same', async () => {
+    const headers = { 'x-api-key': 'ir-test-key', 'anthropic-version': '2023-06-01' }
+    const response = await fetch(`${own.url}/v1/models`, { headers })
+    const { data } = (await response.json()) as List
+    expect(data.map(({ id }) => id).toSorted()).toEqual(await ids('/v1/models', 'ir-test-key'))
+  })
+
+  test('that may not call the model hears 403, and 404 where it is not approved', async () => {
+    const call = async (model: string) => {
+      const headers = { 'x-api-key': limited.api_key, 'content-type': 'application/json' }
+      const body = JSON.stringify({ model, messages: [{ role: 'user', content: 'hi' }] })
+      const response = await fetch(`${own.url}/v1/chat/completions`, { method: 'POST', headers, body })
+      return [response.status, await response.json()]
+    }
+    await manage('POST', `/apikey/${limited.api_key_id}/access`, { models: ['a/chat-eu'] })
+    expect(await call('quick')).toMatchObject([403, { error: { code: 'forbidden', param: 'model' } }])
+    expect(await call('policy/best@eu')).toMatchObject([502, {}])
+    await manage('PUT', '/org/models', { approved_models: ['a/chat-eu'] })
+    expect(await call('quick')).toMatchObject([404, { error: { code: 'model_not_found' } }])
+    await manage('PUT', '/org/models', { approved_models: null })
+  })
+
+  test('that is revoked, has expired or was never one sees nothing: 403', async () => {
+    const other = (await manage('POST', '/apikey', { name: 'other' })) as typeof limited
+    const headers = { authorization: 'Bearer ir-test-key' }
+    await fetch(`${own.manageUrl}/v1/manage/apikey/${other.api_key_id}`, { method: 'DELETE', headers })
+    for (const name of [
+      '',
+      '/chat',
+      '/all',
+      '/decision',
+      '/embedding',
+      '/image',
+      '/transcription',
+      '/speech',
+      '/a/chat-eu',
+    ]) {
+      for (const secret of [other.api_key, 'ir-nobody']) {
+        const response = await fetch(`${own.url}/v1/models${name}`, { headers: { 'x-api-key': secret } })
+        expect([name, response.status]).toEqual([name, 403])
+      }
+    }
+  })
 })
