@@ -41,8 +41,7 @@ export type Admission = {
  * `rate_limited`, `budget_exhausted`.
  */
 export function admit(applicant: Applicant, { limits, budget, trouble, unstatedOutput }: AdmissionRooms): Admission {
-  const broken = trouble()
-  if (broken !== undefined) throw new RouterError('unavailable', `${broken} No call is taken until it can.`)
+  requireLedger({ trouble })
   const worst = worstOf(applicant.request, applicant.targets, { unstatedOutput })
   const { promptTokens: prompt, outputTokens: output, stated } = worst
   const taken = limits.take(limitedOf(applicant), { prompt, output, stated })
@@ -56,6 +55,13 @@ export function admit(applicant: Applicant, { limits, budget, trouble, unstatedO
     written: hold.written,
     headers: taken.headers,
   }
+}
+
+/** Throws RouterError `unavailable` while no call can be written down. */
+export function requireLedger({ trouble }: Pick<AdmissionRooms, 'trouble'>): void {
+  const broken = trouble()
+  if (broken === undefined) return
+  throw new RouterError('unavailable', `${broken} No call is taken until it can.`, { retryAfterMs: 1_000 })
 }
 
 /** Takes a request and a place among the running calls, for what uses no model. Throws RouterError `rate_limited`. */

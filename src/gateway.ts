@@ -1,5 +1,5 @@
 import type { Key } from './access/keys.ts'
-import { type AdmissionRooms, admit } from './admission.ts'
+import { type AdmissionRooms, admit, requireLedger } from './admission.ts'
 import { replyHeaders, streamedReply, wholeReply } from './answer.ts'
 import { type Asked, ask, type Call } from './ask.ts'
 import { asRouterError } from './core/errors.ts'
@@ -34,6 +34,8 @@ export type Outgoing = { headers: Record<string, string>; body: string | AsyncGe
 /** One call, from endpoint to reply. Every other file is a room on this line. */
 export async function handle(call: Call, rooms: Rooms): Promise<Outgoing> {
   const key = rooms.authenticate(call.secret)
+  // Before the body is read, and before a response that is not written yet is found missing.
+  requireLedger(rooms.admission)
   const turn = rooms.state.open(call.face, key.organization, await call.readBody())
   const rules = rooms.rulesOf(key.organization)
   const request = rooms.seals.restore(key.organization, turn.request)

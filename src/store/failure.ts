@@ -87,5 +87,7 @@ function faultOf(thrown: unknown): Fault | undefined {
 }
 
 function codeOf(thrown: unknown): string {
-  return thrown instanceof Database.SqliteError ? thrown.code : ''
+  if (thrown instanceof Database.SqliteError) return thrown.code
+  // The one failure that the driver finds before it asks the engine.
+  return thrown instanceof TypeError && thrown.message.includes('directory does not exist') ? 'SQLITE_CANTOPEN' : ''
 }

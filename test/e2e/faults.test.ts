@@ -152,6 +152,7 @@ describe.each(Object.entries(faults))('%s', (_, { reason, begin }) => {
     const refused = await within(1_000, 'the refusal', chat(router, 'during', 'now'))
     const message = expect.stringContaining(reason)
     expect(refused.status).toBe(503)
+    expect(refused.headers.get('retry-after')).toBe('1')
     expect(await refused.json()).toEqual({
       error: { origin: 'router', type: 'api_error', code: 'unavailable', message },
     })
@@ -162,6 +163,9 @@ describe.each(Object.entries(faults))('%s', (_, { reason, begin }) => {
     expect((await router.call('/v1/manage/apikey')).status).toBe(200)
     const stranger = await router.call('/v1/auth/check', undefined, { authorization: `Bearer ${another}` })
     expect(stranger.status).toBe(200)
+    const usage = await router.call('/v1/manage/org/usage')
+    expect(usage.status).toBe(/moved/.test(reason) ? 503 : 200)
+    expect(await usage.text()).not.toContain(folder)
     const change = await within(1_500, 'the change', router.call('/v1/manage/apikey', { name: note.slice(0, 200) }))
     if (reason !== 'the disk is full') expect(change.status).toBe(503)
     expect(await change.text()).not.toContain(folder)
