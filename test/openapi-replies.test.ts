@@ -280,6 +280,8 @@ describe('management', () => {
     expect((await ask('GET', ofAll.path)).body).toMatchObject({ monthly_limit: 2.5, state: 'active' })
     expect((await ask('GET', self)).body).toMatchObject({ name: 'first key', group: null })
     const { body: page } = await ask('GET', '/v1/manage/apikey?limit=2')
+    const named = ['id', 'name', 'monthly_limit', 'monthly_spend', 'permissions', 'labels', 'created_by']
+    expect(page.keys.map((key: object) => Object.keys(key))).toEqual([named, named])
     expect([page.keys.length, (await ask('GET', `/v1/manage/apikey?cursor=${page.next_cursor}`)).status]).toEqual([
       2, 200,
     ])

@@ -1,3 +1,5 @@
+import { readFileSync } from 'node:fs'
+import { join } from 'node:path'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import { isObject, type Json, type JsonObject } from '../src/core/json.ts'
 import { openapi, operations, resolved, schemaOf, validator } from './helpers/openapi.ts'
@@ -146,6 +148,7 @@ describe('what the specification says', () => {
       object: ['usage'],
     },
     ChatChoice: { integer: ['index'], string: ['finish_reason'], object: ['message'], 'null|object': ['logprobs'] },
+    Organization: { string: ['name'], number: ['balance'] },
     Usage: {
       integer: ['prompt_tokens', 'completion_tokens', 'total_tokens'],
       'null|object': ['prompt_tokens_details', 'completion_tokens_details'],
@@ -161,6 +164,36 @@ describe('what the specification says', () => {
     const expected = Object.entries(wanted).flatMap(([type, names]) => names.map((member) => [type, member]))
     expect(members.map((pair) => pair.join(' ')).sort()).toEqual(expected.map((pair) => pair.join(' ')).sort())
   })
+
+  test('a key has its members, and others that the service adds', () => {
+    const { permissions, created_by, ...members } = schemaOf('ApiKey').properties as JsonObject
+    expect(members).toMatchObject({
+      id: { type: 'string', format: 'uuid' },
+      name: { type: 'string' },
+      monthly_limit: { type: 'number' },
+      monthly_spend: { type: 'number' },
+      labels: { $ref: '#/components/schemas/LabelMap' },
+    })
+    expect(Object.keys(membersOf(permissions).properties as JsonObject)).toEqual(['manage', 'completions'])
+    expect(created_by).toMatchObject({ properties: { id: { type: 'string' }, email: { type: 'string' } } })
+  })
+
+  test('an error says whose it is, and what is wrong', () => {
+    const { error } = schemaOf('Error').properties as { error: JsonObject }
+    expect(error.properties).toMatchObject({ origin: { enum: ['router', 'provider'] }, message: { type: 'string' } })
+    expect(error.required).toEqual(['origin', 'message', 'type', 'code'])
+  })
+})
+
+test('docs/api.md names every route', () => {
+  const page = readFileSync(join(import.meta.dirname, '../docs/api.md'), 'utf8')
+  const isNamed = (path: string) => {
+    const endings = [...path.matchAll(/\//g)].map(({ index }) => `…${path.slice(index)}`)
+    return [path, ...endings].some((name) =>
+      [' ', '`'].some((before) => [' ', '`'].some((after) => page.includes(before + name + after))),
+    )
+  }
+  expect(operations.filter(({ path }) => !isNamed(path)).map(({ path }) => path)).toEqual([])
 })
 
 describe('a running router', () => {
