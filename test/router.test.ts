@@ -4,6 +4,7 @@ import { rmSync } from 'node:fs'
 import { createServer } from 'node:net'
 import { join } from 'node:path'
 import { expect, onTestFinished, test } from 'vitest'
+import { openStore } from '../src/store/open.ts'
 import { within } from './helpers/provider.ts'
 import { routerFolder } from './helpers/router.ts'
 
@@ -19,7 +20,7 @@ async function failingStart(files: Record<string, string>, args: string[] = []) 
     said += text
   })
   const [code] = await within(8_000, 'the exit', once(router, 'exit'))
-  return { code, said }
+  return { code, said, folder }
 }
 
 test('a start that fails ends the process and says why: a port that is taken', async () => {
@@ -27,9 +28,13 @@ test('a start that fails ends the process and says why: a port that is taken', a
   onTestFinished(() => void other.close())
   await once(other, 'listening')
   const { port } = other.address() as { port: number }
-  const { code, said } = await failingStart({}, ['--port', `${port}`])
+  const { code, said, folder } = await failingStart({}, ['--port', `${port}`])
   expect(code).toBe(1)
   expect(said).toContain(`127.0.0.1:${port} is taken by another process`)
+  // A first key that was made and not shown could never be used, nor made again.
+  const store = openStore(`sqlite:${join(folder, 'data/router.sqlite')}`)
+  expect(store.keys.any()).toBe(false)
+  store.close()
 }, 15_000)
 
 test('a start that fails ends the process and says why: a file that is no database', async () => {
