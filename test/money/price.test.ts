@@ -28,6 +28,36 @@ const media = model([tier(0, { input: 0.3, output: 2.5 })], { input_audio_token:
 const searcher = model([tier(0, { input: 1, output: 2 })], { web_search_per_call: 0.01 })
 const units = model([], { per_image: 0.04, per_second: 0.0001, per_character: 15e-6 })
 
+const reached: ModelEntry = { ...steps, tier_from: 'at' }
+const slices: ModelEntry = { ...threeSteps, tier_billing: 'marginal' }
+const slicedCache: ModelEntry = {
+  ...model([
+    tier(0, { input: 2, cached: 0.2, caching: 2.5, output: 8 }),
+    tier(100, { input: 4, cached: 0.4, caching: 5, output: 12 }),
+  ]),
+  tier_billing: 'marginal',
+}
+const served: ModelEntry = {
+  ...model([tier(0, { input: 2.5, output: 10, cached: 1.25 })], { web_search_per_call: 0.01, per_request: 0.001 }),
+  multipliers: { flex: 0.5, priority: 1.7, fast: 5 / 3, us: 1.1 },
+}
+const asker = model([tier(0, { input: 1, output: 1 })], {
+  per_request: 0.005,
+  per_request_medium: 0.008,
+  per_request_high: 0.012,
+  web_search_per_call: 0.025,
+  web_search_per_call_low: 0.01,
+})
+const researcher = model([tier(0, { input: 2, output: 8 })], {
+  reasoning_token: 3e-6,
+  citation_token: 2e-6,
+  web_search_per_call: 0.005,
+})
+const listener = model([tier(0, { input: 0.3, output: 2.5, cached: 0.03 })], {
+  input_audio_token: 1e-6,
+  cached_audio_token: 0.1e-6,
+})
+
 /** Worked out by hand: nano-USD. */
 const table: [fact: string, entry: ModelEntry, usage: Usage, nanoUsd: number][] = [
   ['input and output', full, { input: 1_000, output: 500 }, 3_000_000 + 7_500_000],
@@ -62,6 +92,49 @@ const table: [fact: string, entry: ModelEntry, usage: Usage, nanoUsd: number][] 
   ['images', units, { images: 2 }, 80_000_000],
   ['fractions of a second', units, { seconds: 12.5 }, 1_250_000],
   ['characters', units, { characters: 1_000 }, 15_000_000],
+  ['a tier that begins at its threshold', reached, { input: 272_000, output: 100 }, 680_000_000 + 1_500_000],
+  ['one token less stays below it', reached, { input: 271_999, output: 100 }, 339_998_750 + 1_000_000],
+  ['each slice of a prompt at its own tier', slices, { input: 130_000 }, 32_000_000 + 2 * 96_000_000 + 3 * 2_000_000],
+  ['a prompt inside the first slice', slices, { input: 32_000 }, 32_000_000],
+  [
+    'the cached beginning fills the first slice, the answer costs what the reached tier says',
+    slicedCache,
+    { cache_read: 60, cache_write_5m: 60, input: 10, output: 5 },
+    60 * 200 + 40 * 2_500 + 20 * 5_000 + 10 * 4_000 + 5 * 12_000,
+  ],
+  ['half the price of tokens', served, { input: 11, output: 3, modes: ['flex'] }, 13_750 + 15_000 + 1_000_000],
+  [
+    'more for tokens, not for fees',
+    served,
+    { input: 10, cache_read: 2, output: 3, searches: 2, modes: ['priority'] },
+    42_500 + 4_250 + 51_000 + 20_000_000 + 1_000_000,
+  ],
+  ['a tier and a region', served, { input: 100, output: 7, modes: ['priority', 'us'] }, 467_500 + 130_900 + 1_000_000],
+  ['no way of serving counts twice', served, { input: 100, modes: ['us', 'us'] }, 275_000 + 1_000_000],
+  ['thirds', served, { input: 3, output: 3, modes: ['fast'] }, 12_500 + 50_000 + 1_000_000],
+  ['a way of serving that has no price', served, { input: 100, modes: ['provisioned', 'toString'] }, 1_250_000],
+  ['a request', asker, { input: 7, output: 1 }, 8_000 + 5_000_000],
+  ['a request with a large search', asker, { input: 7, output: 1, modes: ['search_high'] }, 8_000 + 12_000_000],
+  ['a search by its size', asker, { searches: 3, modes: ['search_low'] }, 30_000_000 + 5_000_000],
+  ['a search of no known size', asker, { searches: 3, modes: ['search_medium'] }, 75_000_000 + 8_000_000],
+  [
+    'sources, thoughts and searches of a long research',
+    researcher,
+    { input: 33, output: 7_163, reasoning: 73_997, citations: 20_016, searches: 18 },
+    66_000 + 57_304_000 + 221_991_000 + 40_032_000 + 90_000_000,
+  ],
+  [
+    'audio from the cache',
+    listener,
+    { input: 10, cache_read: 40, cache_read_audio: 20, input_audio: 30 },
+    3_000 + 1_200 + 2_000 + 30_000,
+  ],
+  [
+    'searches in files',
+    model([tier(0, { input: 1 })], { file_search_per_call: 0.0025 }),
+    { input: 1, file_searches: 2 },
+    5_001_000,
+  ],
   ['nothing used', full, {}, 0],
   ['more tokens than anybody sends', full, { input: 1_000_000_000_001 }, 3_000_000_000_003_000],
 ]
@@ -99,4 +172,15 @@ test('the price version tells tiers and prices apart, and is the same for the sa
   expect(version(steps, { input: 1 })).not.toBe(version(steps, { input: 300_000 }))
   expect(version(structuredClone(steps), { input: 1 })).toBe(version(steps, { input: 1 }))
   expect(version(gaps, {})).not.toBe(version(oneWritePrice, {}))
+  expect(version(slices, { input: 5 })).not.toBe(version(threeSteps, { input: 5 }))
+  expect(version(reached, { input: 5 })).not.toBe(version(steps, { input: 5 }))
+})
+
+test('the price version covers how a call was served, and nothing that changes no price', () => {
+  const version = (modes: string[], entry = served) => priceOf({ input: 1, modes }, entry).priceVersion
+  expect(new Set([version([]), version(['flex']), version(['us']), version(['us', 'flex'])]).size).toBe(4)
+  expect(version(['us', 'flex'])).toBe(version(['flex', 'us', 'provisioned']))
+  expect(version(['flex'])).not.toBe(version(['flex'], { ...served, multipliers: { flex: 0.4 } }))
+  expect(version([])).toBe(version([], { ...served, multipliers: { flex: 0.4 } }))
+  expect(version(['search_high'], asker)).not.toBe(version([], asker))
 })
