@@ -27,19 +27,27 @@ models:
     pricing: [{ prompt_tokens_threshold: 0, input_price: 0, output_price: 0 }]
 `
 
-/** A provider that uses all the tokens it may, after a wait; `fails` decides which calls it refuses. */
+/** Ends a call in a way of its own. */
+export type OddEnd = (response: ServerResponse) => void
+
+/** A call that the provider refuses. */
+export const refused: OddEnd = (response) =>
+  answerJson(response, { error: { message: 'The kitchen is on fire.' } }, 500)
+
+/** A provider that uses all the tokens it may, after a wait; `oddly` gives the end of the calls that end otherwise. */
 export async function pricedProvider({
   wait = () => pause(20),
-  fails = () => false,
+  oddly = () => undefined,
 }: {
   wait?: (n: number) => Promise<void>
-  fails?: (n: number) => boolean
+  oddly?: (n: number) => OddEnd | undefined
 } = {}): Promise<LoopbackProvider> {
   let calls = 0
   return await loopbackProvider(async ({ body }, response) => {
     const n = calls++
     await wait(n)
-    if (fails(n)) answerJson(response, { error: { message: 'The kitchen is on fire.' } }, 500)
+    const odd = oddly(n)
+    if (odd) odd(response)
     else answerWith(response, body.max_tokens ?? 10, body.stream === true)
   })
 }

@@ -1,7 +1,7 @@
 import { randomUUIDv7 } from 'node:crypto'
 import { afterEach, expect, test } from 'vitest'
 import type { Store } from '../../src/store/open.ts'
-import type { LoopbackProvider } from '../helpers/provider.ts'
+import { answerJson, beginStream, type LoopbackProvider } from '../helpers/provider.ts'
 import { type TestRouter, testRouter } from '../helpers/router.ts'
 import {
   byStatus,
@@ -9,8 +9,10 @@ import {
   callOnce,
   errorIn,
   newKey,
+  type OddEnd,
   pricedManifest,
   pricedProvider,
+  refused,
   storeIn,
   tenTokens,
 } from './budget-world.ts'
@@ -103,12 +105,50 @@ test('the keys of a group share its limit; its other keys go on', async () => {
 })
 
 test('calls that fail give back what they held, and the rest is spent to the last', async () => {
-  await begin({ fails: (n) => n % 3 === 0 })
+  await begin({ oddly: (n) => (n % 3 === 0 ? refused : undefined) })
   const key = newKey(store, { monthlyLimitNano: 7n * callNano })
   const ended = []
   for (let n = 0; n < 12; n++) ended.push(await callOnce(router.url, key.secret, tenTokens))
   expect(byStatus(ended)).toEqual({ 200: 7, 402: 1, 502: 4 })
   expect(books([key.id])).toEqual(all(7n * callNano))
+})
+
+test('however a call ends, nothing stays held: a key that pays one call can still make it', async () => {
+  const ends: OddEnd[] = [
+    refused,
+    (response) => response.destroy(),
+    (response) => response.writeHead(200, { 'content-type': 'application/json' }).end('{"choices": ['),
+    (response) => answerJson(response, { error: { message: 'No such model.' } }, 404),
+    (response) => answerJson(response, { error: { message: 'Slowly.' } }, 429),
+    (response) => {
+      beginStream(response)
+      response.destroy()
+    },
+    (response) => {
+      beginStream(response)
+      response.end('data: {"error": {"message": "overloaded"}}\n\n')
+    },
+    // The client leaves before anything came.
+    () => {},
+  ]
+  await begin({ oddly: (n) => ends[n] })
+  const key = newKey(store, { monthlyLimitNano: callNano })
+  for (const [n] of ends.entries()) {
+    const signal = n === ends.length - 1 ? AbortSignal.timeout(100) : null
+    const body = JSON.stringify({ ...tenTokens, stream: n === 5 || n === 6 })
+    const headers = { authorization: `Bearer ${key.secret}` }
+    const asked = fetch(`${router.url}/v1/chat/completions`, { method: 'POST', headers, body, signal })
+    expect(
+      await asked.then(
+        ({ status }) => status,
+        () => 499,
+      ),
+    ).not.toBe(402)
+    await expect.poll(() => store.ledger.ofKey(key.id).length, { timeout: 2_000 }).toBe(n + 1)
+  }
+  expect(books([key.id])).toEqual(all(0n))
+  expect((await callOnce(router.url, key.secret, tenTokens)).status).toBe(200)
+  expect(books([key.id])).toEqual(all(callNano))
 })
 
 test('a model that costs nothing is usable when the money is gone', async () => {
@@ -123,9 +163,9 @@ test('of a call that does not bound its output the configured number of tokens i
   await begin()
   const key = newKey(store, { monthlyLimitNano: 40n * callNano })
   const { max_tokens: _, ...unbounded } = tenTokens
-  const refused = await callOnce(router.url, key.secret, unbounded)
-  expect(refused.status).toBe(402)
-  expect(refused.text).toContain('(it does not bound its output, so 4096 tokens are assumed)')
+  const rejected = await callOnce(router.url, key.secret, unbounded)
+  expect(rejected.status).toBe(402)
+  expect(rejected.text).toContain('(it does not bound its output, so 4096 tokens are assumed)')
   const config = JSON.stringify({ server: { port: 0 }, budget: { default_output_tokens: 400 } })
   const generation = router.snapshot().generation
   router.put('config.yaml', config)

@@ -10,6 +10,7 @@ import {
   newKey,
   pricedManifest,
   pricedProvider,
+  refused,
   storeIn,
   tenTokens,
 } from './budget-world.ts'
@@ -68,16 +69,16 @@ test('a key may make so many requests a minute; after Retry-After it may again',
     ['3', '1'],
     ['3', '0'],
   ])
-  const refused = await ask(key.secret)
-  expect([refused.status, refused.requests.remaining]).toEqual([429, '0'])
-  expect(await errorIn(refused.response)).toMatchObject({
+  const rejected = await ask(key.secret)
+  expect([rejected.status, rejected.requests.remaining]).toEqual([429, '0'])
+  expect(await errorIn(rejected.response)).toMatchObject({
     type: 'rate_limit_error',
     code: 'rate_limited',
     message: expect.stringMatching(
       /^The limit of this API key is 3 requests per minute, and it is used up\. Try again in \d\d s\.$/,
     ),
   })
-  const wait = Number(refused.retryAfter)
+  const wait = Number(rejected.retryAfter)
   expect(wait).toBeGreaterThan(40)
   later(wait - 20)
   expect((await ask(key.secret)).status).toBe(429)
@@ -100,17 +101,17 @@ test('the keys of an organization share its limits', async () => {
 })
 
 test('tokens are counted as they were used: what a call did not use, or failed with, is given back', async () => {
-  await begin({ wait: () => pause(1), fails: (n) => n === 1 })
+  await begin({ wait: () => pause(1), oddly: (n) => (n === 1 ? refused : undefined) })
   const key = newKey(store, { limits: { ...noLimits, tokensPerMinute: 1_000 } })
   const first = await ask(key.secret, { ...tenTokens, max_tokens: 900 })
   expect(first.status).toBe(200)
   expect(Number(first.tokens.remaining)).toBeLessThan(100)
   // It used 909 of them.
-  const refused = await ask(key.secret, { ...tenTokens, max_tokens: 200 })
-  expect([refused.status, refused.tokens.remaining]).toEqual([429, '91'])
+  const rejected = await ask(key.secret, { ...tenTokens, max_tokens: 200 })
+  expect([rejected.status, rejected.tokens.remaining]).toEqual([429, '91'])
   expect((await ask(key.secret, { ...tenTokens, max_tokens: 80 })).status).toBe(502)
   expect((await ask(key.secret, { ...tenTokens, max_tokens: 80 })).status).toBe(200)
-  later(Number(refused.retryAfter))
+  later(Number(rejected.retryAfter))
   expect((await ask(key.secret, { ...tenTokens, max_tokens: 200 })).status).toBe(200)
 })
 
@@ -137,9 +138,9 @@ test('so many calls run at once: streams until their end, and a client that leav
   await expect.poll(() => provider.received.length).toBe(1)
   const stays = ask(key.secret, { ...tenTokens, stream: true })
   await expect.poll(() => provider.received.length).toBe(2)
-  const refused = await ask(key.secret)
-  expect([refused.status, refused.retryAfter]).toEqual([429, '1'])
-  expect(refused.text).toContain('2 calls at once')
+  const rejected = await ask(key.secret)
+  expect([rejected.status, rejected.retryAfter]).toEqual([429, '1'])
+  expect(rejected.text).toContain('2 calls at once')
   leaving.abort()
   await expect(left).rejects.toThrow()
   await expect.poll(() => store.ledger.ofKey(key.id).length).toBe(1)
@@ -171,8 +172,8 @@ test('counting tokens is a request, and every API tells what is left', async () 
   expect([messages.status, messages.requests.remaining, messages.tokens.limit]).toEqual([200, '1', '1000'])
   const input = { model: 'priced/m1', input: 'x', max_output_tokens: 10 }
   expect((await ask(key.secret, input, '/v1/responses')).requests.remaining).toBe('0')
-  const refused = await ask(key.secret, tenTokens, '/v1/messages')
-  expect(await errorIn(refused.response)).toMatchObject({ type: 'rate_limit_error' })
+  const rejected = await ask(key.secret, tenTokens, '/v1/messages')
+  expect(await errorIn(rejected.response)).toMatchObject({ type: 'rate_limit_error' })
   expect((await ask(key.secret, tenTokens, '/v1/messages/count_tokens')).status).toBe(429)
 })
 
