@@ -1,9 +1,10 @@
 import { newSecret, storedSecret } from '../access/secret.ts'
-import type { Json, JsonObject } from '../core/json.ts'
-import { usdOf, usdText } from '../money/usd.ts'
-import { type KeyRecord, keyState, type Level, levels } from '../store/keys.ts'
+import type { JsonObject } from '../core/json.ts'
+import { timeText, wholeKeyEntry } from '../management/key-entry.ts'
+import { usdText } from '../money/usd.ts'
+import { type KeyRecord, keyState, type Level, levels, noLimits } from '../store/keys.ts'
 import type { Store } from '../store/open.ts'
-import { organizationOf, usdFrom } from './org.ts'
+import { actor, limitsSaid, modelsFrom, noted, organizationOf, usdFrom } from './administer.ts'
 import {
   type Action,
   CannotDo,
@@ -19,7 +20,7 @@ import {
 export const help = `Keys that clients authenticate with.
 
   inference-router key create <name> [--org NAME] [options]
-  inference-router key list [--org NAME]
+  inference-router key list [--org NAME] [--limit N] [--after ID]
   inference-router key revoke <id>
 
   --org NAME            the organization, by name or id; may be left out when there is only one
@@ -28,6 +29,12 @@ export const help = `Keys that clients authenticate with.
   --monthly-limit USD   what the key may spend in a calendar month (UTC); 0 is unlimited, the default
   --expires TIME        RFC 3339, as 2027-01-31T00:00:00Z
   --label NAME=VALUE    repeatable
+  --requests-per-minute N, --tokens-per-minute N, --concurrent N
+                        how much it may ask; 0 is unlimited, the default
+  --models NAME         what it may call and nothing else: a model, '<provider>/*', an alias or a policy; repeatable
+  --group NAME          the group whose monthly limit it shares, by name or id
+  --limit N             how many keys to list, 1 to 1000 (the default)
+  --after ID            list those that come after this one
   --config FILE         the configuration (or INFERENCE_ROUTER_CONFIG; else ./config.yaml)
   --json                print JSON
 
@@ -51,32 +58,49 @@ const actions: { readonly [name: string]: Action } = {
       'monthly-limit': text,
       expires: text,
       label: { type: 'string', multiple: true },
+      'requests-per-minute': text,
+      'tokens-per-minute': text,
+      concurrent: text,
+      models: { type: 'string', multiple: true },
+      group: text,
     },
     positionals: 1,
     read(words) {
       const facts = newKeyFacts(words)
       return (store) => {
         const { id: organization } = organizationOf(store, words.text('org') ?? onlyOrganization(store))
+        const groupId = groupOf(store, organization, words.text('group'))
         const secret = newSecret()
-        const record = store.keys.create({ ...facts, ...storedSecret(secret), organization, createdBy })
+        const record = noted(store, () => {
+          const result = store.keys.create({ ...facts, ...storedSecret(secret), groupId, organization, createdBy })
+          const after = wholeKeyEntry(result, store)
+          return { result, organization, action: 'apikey.create', subject: result.id, after }
+        })
         const shownOnce = `Key ${record.name} (${record.id}). Its secret, shown only now:\n\n  ${secret}\n`
         return { json: { api_key_id: record.id, api_key: secret, ...shown(store, record) }, text: shownOnce }
       }
     },
   },
   list: {
-    options: { org: text },
+    options: { org: text, limit: text, after: text },
     positionals: 0,
-    read: (words) => (store) => {
-      const org = words.text('org')
-      const records = store.keys.page({
-        ...(org !== undefined && { organization: organizationOf(store, org).id }),
-        limit: 1_000,
-      })
-      const head = ['ID', 'PREFIX', 'NAME', 'STATE', 'MANAGE', 'COMPLETIONS', 'LIMIT USD', 'SPEND USD']
-      return {
-        json: { keys: records.map((record) => shown(store, record)) },
-        text: table([head, ...records.map((record) => line(store, record))]),
+    read: (words) => {
+      const [org, after] = [words.text('org'), words.text('after')]
+      const limit = pageLimit(words.text('limit'))
+      return (store) => {
+        const organization = org === undefined ? undefined : organizationOf(store, org).id
+        const which = { ...(organization !== undefined && { organization }), ...(after !== undefined && { after }) }
+        const found = store.keys.page({ ...which, limit: limit + 1 })
+        const records = found.slice(0, limit)
+        const next = found.length > limit ? records.at(-1)?.id : undefined
+        const more = next === undefined ? '' : `\n\nThere are more: key list --after ${next}`
+        return {
+          json: {
+            keys: records.map((record) => shown(store, record)),
+            ...(next !== undefined && { next_cursor: next }),
+          },
+          text: `${table([head, ...records.map((record) => line(store, record))])}${more}`,
+        }
       }
     },
   },
@@ -86,17 +110,24 @@ const actions: { readonly [name: string]: Action } = {
     read({ positionals: [id] }) {
       if (!id) throw new WrongUsage('say which key: key revoke <id>; key list shows the ids')
       return (store) => {
-        const record = store.keys.revoke(id)
-        if (!record) throw new CannotDo(`There is no key with the id '${id}'. key list shows the ids.`)
+        const record = noted(store, () => {
+          const before = store.keys.find(id)
+          const result = store.keys.revoke(id)
+          if (!before || !result) throw new CannotDo(`There is no key with the id '${id}'. key list shows the ids.`)
+          const states = { before: stateOf(before), after: stateOf(result) }
+          return { result, organization: result.organization, action: 'apikey.revoke', subject: id, ...states }
+        })
         return { json: shown(store, record), text: `Key ${record.name} (${record.id}) is revoked.` }
       }
     },
   },
 }
 
-const createdBy = { id: 'cli', email: '' }
+const createdBy = { id: actor, email: '' }
 
-function newKeyFacts({ positionals, text, texts }: Words) {
+function newKeyFacts(words: Words) {
+  const { positionals, text } = words
+  const models = words.texts('models')
   const name = (positionals[0] ?? text('name'))?.trim()
   if (!name) throw new WrongUsage('say how the key is called: key create <name>')
   const limit = usdFrom(text('monthly-limit') ?? '0', '--monthly-limit')
@@ -107,7 +138,9 @@ function newKeyFacts({ positionals, text, texts }: Words) {
   return {
     name,
     permissions: { manage, completions },
-    labels: Object.fromEntries(texts('label').map(labelFrom)),
+    labels: Object.fromEntries(words.texts('label').map(labelFrom)),
+    accessList: models.length === 0 ? null : modelsFrom(models, '--models'),
+    limits: { ...noLimits, ...limitsSaid(words) },
     monthlyLimitNano: limit === 0n ? null : limit,
     expiresAt: expires === undefined ? null : momentFrom(expires),
   }
@@ -141,31 +174,62 @@ function onlyOrganization(store: Store): string {
   return first.id
 }
 
-/** A key as the management API shows it, and what else an operator wants to know. */
-function shown(store: Store, record: KeyRecord): JsonObject {
-  const now = Date.now()
-  const time = (at: number | null): Json => (at === null ? null : new Date(at).toISOString())
-  return {
-    id: record.id,
-    name: record.name,
-    monthly_limit: usdOf(record.monthlyLimitNano ?? 0n),
-    monthly_spend: usdOf(store.spend.ofKey(record.id, now)),
-    permissions: { ...record.permissions },
-    labels: { ...record.labels },
-    created_by: { ...record.createdBy },
-    organization: record.organization,
-    prefix: record.prefix,
-    state: keyState(record, now),
-    created_at: time(record.createdAt),
-    expires_at: time(record.expiresAt),
-    revoked_at: time(record.revokedAt),
-  }
+function groupOf(store: Store, organization: string, nameOrId: string | undefined): string | null {
+  if (nameOrId === undefined) return null
+  const found = store.groups.findByName(organization, nameOrId) ?? store.groups.find(nameOrId)
+  if (found?.organization === organization) return found.id
+  throw new CannotDo(`There is no group '${nameOrId}' in this organization; the management API makes groups.`)
 }
 
+function pageLimit(text = String(mostListed)): number {
+  const limit = /^\d{1,4}$/.test(text) ? Number(text) : 0
+  if (limit >= 1 && limit <= mostListed) return limit
+  throw new WrongUsage(`--limit is '${text}'; write a whole number from 1 to ${mostListed}`)
+}
+
+/** A database may have a million keys. */
+const mostListed = 1_000
+
+function stateOf(record: KeyRecord): JsonObject {
+  return { state: keyState(record, Date.now()), revoked_at: timeText(record.revokedAt) }
+}
+
+/** A key as the management API shows it, and what else an operator wants to know. */
+function shown(store: Store, record: KeyRecord): JsonObject {
+  const { organization, prefix, revokedAt } = record
+  return { ...wholeKeyEntry(record, store), organization, prefix, revoked_at: timeText(revokedAt) }
+}
+
+const head = [
+  'ID',
+  'PREFIX',
+  'NAME',
+  'STATE',
+  'MANAGE',
+  'COMPLETIONS',
+  'LIMIT USD',
+  'SPEND USD',
+  'PER MINUTE',
+  'MODELS',
+]
+
 function line(store: Store, record: KeyRecord): string[] {
-  const { id, prefix, name, permissions, monthlyLimitNano } = record
+  const { id, prefix, name, permissions, monthlyLimitNano, accessList } = record
   const now = Date.now()
   const limit = monthlyLimitNano === null ? 'unlimited' : usdText(monthlyLimitNano)
   const spend = usdText(store.spend.ofKey(id, now))
-  return [id, prefix, name, keyState(record, now), permissions.manage, permissions.completions, limit, spend]
+  const { manage, completions } = permissions
+  const models = accessList === null ? 'all' : accessList.join(' ') || 'none'
+  return [id, prefix, name, keyState(record, now), manage, completions, limit, spend, ratesText(record), models]
+}
+
+/** Limits in few words: `60 requests, 5 at once`. */
+function ratesText({ limits }: KeyRecord): string {
+  const { requestsPerMinute, tokensPerMinute, concurrentCalls } = limits
+  const said = [
+    ...(requestsPerMinute === null ? [] : [`${requestsPerMinute} requests`]),
+    ...(tokensPerMinute === null ? [] : [`${tokensPerMinute} tokens`]),
+    ...(concurrentCalls === null ? [] : [`${concurrentCalls} at once`]),
+  ]
+  return said.join(', ') || 'unlimited'
 }

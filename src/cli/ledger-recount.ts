@@ -1,8 +1,8 @@
 import { mostListed, type Recount, recount } from '../money/recount.ts'
 import { usdOf, usdText } from '../money/usd.ts'
+import { organizationOf } from './administer.ts'
 import type { Finding, LedgerRoom } from './ledger-action.ts'
 import { rangeIn, timeText } from './ledger-range.ts'
-import { organizationOf } from './org.ts'
 import { columns, type Words } from './words.ts'
 
 /** Options besides those of every action. */

@@ -1,49 +1,45 @@
-import type { Json } from '../core/json.ts'
-import { nanoOf, usdOf, usdText } from '../money/usd.ts'
-import type { Store } from '../store/open.ts'
+import type { JsonObject } from '../core/json.ts'
+import { usdOf, usdText } from '../money/usd.ts'
 import { longestRetentionDays, type Organization } from '../store/organizations.ts'
-import { type Action, CannotDo, type Out, runAction, type StoreUrl, table, WrongUsage } from './store-command.ts'
+import { noted, organizationOf, usdFrom } from './administer.ts'
+import { settingActions } from './org-settings.ts'
+import { type Action, type Out, runAction, type StoreUrl, table, WrongUsage } from './store-command.ts'
 
 /** What `inference-router org --help` says. */
-export const help = `Organizations, their credit, and what is kept of their responses.
+export const help = `Organizations, their credit, what holds for their calls, and what is kept of their responses.
 
   inference-router org create <name> [--credit USD]
   inference-router org list
   inference-router org credit <name or id> <USD> [--note TEXT]
   inference-router org store <name or id> [on|off] [--retention-days N]
+  inference-router org show <name or id>
+  inference-router org limits <name or id> [--requests-per-minute N] [--tokens-per-minute N] [--concurrent N]
+  inference-router org models <name or id> [all | MODEL…]
+  inference-router org rules <name or id> [--geolocation PLACE] [--retention WORD] [--training WORD]
+  inference-router org balance <name or id> [on|off]
 
   --credit USD    credit to begin with
   --note TEXT     why the credit was given
   --retention-days N
                   how many days responses are kept, 1 to 3650; holds for those kept already as well
+  --requests-per-minute N, --tokens-per-minute N, --concurrent N
+                  how much all keys together may ask; 0 is unlimited
+  MODEL           <provider>/<model> or '<provider>/*': what may be called and nothing else
+  --geolocation PLACE
+                  only models hosted there: eu, or eu,us; any for no rule
+  --retention WORD, --training WORD
+                  whether providers may keep what they are sent, and train on it: forbidden or allowed
   --config FILE   the configuration (or INFERENCE_ROUTER_CONFIG; else ./config.yaml)
   --json          print JSON
 
 Credit is added; to take it back write a negative sum after two dashes: org credit acme -- -5
+The first credit turns the balance on: from then on calls are refused when it is used up.
 Of an organization whose store is off no new response is kept; those kept before stay until they expire or are deleted.
 `
 
 /** Runs `inference-router org …` on the database of the configuration. Returns the exit code. */
 export function run(args: string[], out: Out, storeUrl?: StoreUrl): Promise<number> {
-  return runAction(args, actions, help, out, storeUrl)
-}
-
-/** The organization of a name or an id. Throws CannotDo. */
-export function organizationOf(store: Store, nameOrId: string): Organization {
-  const found = store.organizations.findByName(nameOrId) ?? store.organizations.find(nameOrId)
-  if (found) return found
-  const names = store.organizations.list().map(({ name }) => name)
-  throw new CannotDo(
-    `There is no organization '${nameOrId}'. There is: ${names.join(', ') || 'none; org create makes one'}`,
-  )
-}
-
-/** A sum of USD that a user wrote. Throws WrongUsage. */
-export function usdFrom(text: string, what: string): bigint {
-  const nano = nanoOf(text)
-  if (nano === undefined)
-    throw new WrongUsage(`${what} is '${text}'; write USD as 25 or 0.5, with at most nine decimals`)
-  return nano
+  return runAction(args, { ...actions, ...settingActions }, help, out, storeUrl)
 }
 
 const actions: { readonly [name: string]: Action } = {
@@ -55,9 +51,11 @@ const actions: { readonly [name: string]: Action } = {
       if (!name) throw new WrongUsage('say how the organization is called: org create <name>')
       const credit = usdFrom(text('credit') ?? '0', '--credit')
       return (store) => {
-        const made = store.atomically(() => {
-          const organization = store.organizations.create(name)
-          return credit === 0n ? organization : store.organizations.credit(organization.id, credit)
+        const made = noted(store, () => {
+          const { id } = store.organizations.create(name)
+          if (credit !== 0n) store.organizations.credit(id, credit)
+          const result = organizationOf(store, id)
+          return { result, organization: id, action: 'organization.create', subject: id, after: shown(result) }
         })
         return { json: shown(made), text: `Organization ${made.name} (${made.id}), balance ${balanceText(made)} USD` }
       }
@@ -88,8 +86,12 @@ const actions: { readonly [name: string]: Action } = {
       if (!name || !amount) throw new WrongUsage('say whom and how much: org credit <name or id> <USD>')
       const nano = usdFrom(amount, 'the credit')
       return (store) => {
-        const { id } = organizationOf(store, name)
-        const credited = store.organizations.credit(id, nano, text('note'))
+        const credited = noted(store, () => {
+          const { id, ...before } = organizationOf(store, name)
+          const result = store.organizations.credit(id, nano, text('note'))
+          const sums = { before: { credit: usdOf(before.creditNano) }, after: { credit: usdOf(result.creditNano) } }
+          return { result, organization: id, action: 'organization.credit', subject: id, ...sums }
+        })
         return { json: shown(credited), text: `Organization ${credited.name}: balance ${balanceText(credited)} USD` }
       }
     },
@@ -105,7 +107,14 @@ const actions: { readonly [name: string]: Action } = {
       const changes = { ...(state && { keeps: state === 'on' }), ...(days !== undefined && { days }) }
       return (store) => {
         const { id, name: called } = organizationOf(store, name)
-        const now = store.organizations.setRetention(id, changes)
+        const before = store.organizations.retention(id)
+        if (Object.keys(changes).length > 0) {
+          noted(store, () => {
+            const after = store.organizations.setRetention(id, changes)
+            return { result: after, organization: id, action: 'organization.store', subject: id, before, after }
+          })
+        }
+        const now = store.organizations.retention(id)
         return {
           json: { id, name: called, store: now.keeps, retention_days: now.days },
           text: `Organization ${called}: responses are ${now.keeps ? `kept for ${now.days} days` : 'not kept'}`,
@@ -122,7 +131,7 @@ function daysFrom(text: string | undefined): number | undefined {
   throw new WrongUsage(`--retention-days is '${text}'; write a whole number of days from 1 to ${longestRetentionDays}`)
 }
 
-function shown(one: Organization): Json {
+function shown(one: Organization): JsonObject {
   const { id, name, creditNano, spendNano, createdAt } = one
   const balance = usdOf(creditNano - spendNano)
   const created_at = new Date(createdAt).toISOString()

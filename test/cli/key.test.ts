@@ -1,3 +1,4 @@
+import { randomBytes } from 'node:crypto'
 import { readFileSync } from 'node:fs'
 import { describe, expect, test } from 'vitest'
 import { openAccess } from '../../src/access/keys.ts'
@@ -25,7 +26,7 @@ describe('key', () => {
   })
 
   test('takes everything a key may have', async () => {
-    const { say } = administration()
+    const { url, say } = administration()
     await say(org, 'create', 'acme')
     await say(org, 'create', 'other')
     const facts = [
@@ -39,7 +40,25 @@ describe('key', () => {
       '2999-01-31T00:00:00Z',
     ]
     const labels = ['--label', 'team=a', '--label', 'note=x=y']
-    const made = await say(key, 'create', '--name', 'ci', '--org', 'other', ...facts, ...labels, '--json')
+    const limits = ['--requests-per-minute', '60', '--tokens-per-minute', '0', '--concurrent', '5']
+    const store = openStore(url)
+    const other = store.organizations.findByName('other')?.id ?? ''
+    const group = store.groups.create({ organization: other, name: 'team' })
+    store.close()
+    const rest = ['--models', 'demo/*', '--models', 'best', '--group', 'team']
+    const made = await say(
+      key,
+      'create',
+      '--name',
+      'ci',
+      '--org',
+      'other',
+      ...facts,
+      ...labels,
+      ...limits,
+      ...rest,
+      '--json',
+    )
     const { api_key, ...record } = made.json() as Made
     expect(api_key).toMatch(/^ir-/)
     expect(record).toEqual({
@@ -50,6 +69,9 @@ describe('key', () => {
       monthly_spend: 0,
       permissions: { manage: 'read', completions: 'none' },
       labels: { team: 'a', note: 'x=y' },
+      limits: { requests_per_minute: 60, tokens_per_minute: null, concurrent_calls: 5 },
+      models: ['demo/*', 'best'],
+      group: group.id,
       created_by: { id: 'cli', email: '' },
       organization: expect.any(String),
       prefix: api_key.slice(0, 8),
@@ -77,7 +99,7 @@ describe('key', () => {
     ])
     const text = (await say(key, 'list', '--org', 'acme')).stdout
     expect(text).toMatch(/^ID +PREFIX +NAME +STATE/)
-    expect(text).toMatch(/ laptop +active +none +write +unlimited +0\.000001\n$/)
+    expect(text).toMatch(/ laptop +active +none +write +unlimited +0\.000001 +unlimited +all\n$/)
     expect(text).not.toContain('phone')
   })
 
@@ -90,6 +112,60 @@ describe('key', () => {
     const store = openStore(url)
     expect(() => openAccess(store).authenticate(made.api_key)).toThrow('revoked')
     store.close()
+  })
+
+  test('lists many keys in pages', async () => {
+    const { url, say } = administration()
+    await say(org, 'create', 'acme')
+    const store = openStore(url)
+    const organization = store.organizations.list()[0]?.id ?? ''
+    store.atomically(() => {
+      for (let index = 0; index < 1_001; index++) {
+        const permissions = { manage: 'none', completions: 'write' } as const
+        const secret = { hash: randomBytes(32), prefix: 'ir-' }
+        store.keys.create({
+          ...secret,
+          organization,
+          name: `k${index}`,
+          permissions,
+          createdBy: { id: 't', email: '' },
+        })
+      }
+    })
+    store.close()
+    type Page = { keys: { id: string }[]; next_cursor?: string }
+    const first = (await say(key, 'list', '--json')).json() as Page
+    expect([first.keys.length, first.next_cursor]).toEqual([1_000, first.keys.at(-1)?.id])
+    const second = (
+      await say(key, 'list', '--org', 'acme', '--after', first.next_cursor ?? '', '--json')
+    ).json() as Page
+    expect([second.keys.length, second.next_cursor]).toEqual([1, undefined])
+    const few = (await say(key, 'list', '--limit', '2')).stdout
+    expect(few).toMatch(/\n\nThere are more: key list --after [0-9a-f-]{36}\n$/)
+    expect(new Set([...first.keys, ...second.keys].map(({ id }) => id)).size).toBe(1_001)
+  })
+
+  test('is noted in the log of changes, without its secret', async () => {
+    const { url, say } = administration()
+    await say(org, 'create', 'acme')
+    const made = (await say(key, 'create', 'laptop', '--json')).json() as Made
+    await say(key, 'revoke', made.id)
+    await say(key, 'revoke', 'nobody')
+    const store = openStore(url)
+    const log = store.audit.page({ organization: made.organization, limit: 9 })
+    store.close()
+    expect(log).toMatchObject([
+      {
+        actor: 'cli',
+        action: 'apikey.revoke',
+        subject: made.id,
+        before: { state: 'active' },
+        after: { state: 'revoked' },
+      },
+      { actor: 'cli', action: 'apikey.create', subject: made.id, before: null, after: { name: 'laptop' } },
+      { actor: 'cli', action: 'organization.create' },
+    ])
+    expect(JSON.stringify(log)).not.toContain(made.api_key.slice(8))
   })
 
   test('says what cannot be done: exit code 1', async () => {

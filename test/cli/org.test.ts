@@ -53,6 +53,61 @@ describe('org', () => {
     expect((await say(org, 'store', 'acme', 'off')).stdout).toBe('Organization acme: responses are not kept\n')
   })
 
+  test('shows and changes what holds for the calls of an organization, each alone', async () => {
+    const { url, say } = administration()
+    const { id } = (await say(org, 'create', 'acme', '--json')).json() as { id: string }
+    const said = async (...args: string[]) => (await say(org, ...args, '--json')).json()
+    const unlimited = { requests_per_minute: null, tokens_per_minute: null, concurrent_calls: null }
+    const any = { geolocation: null, data_retention: null, data_used_for_training: null }
+    const begin = { id, name: 'acme', balance: 0, enforces_balance: false, limits: unlimited, approved_models: null }
+    expect(await said('show', 'acme')).toEqual({ ...begin, rules: any, aliases: {}, policies: {} })
+    await said('limits', 'acme', '--requests-per-minute', '60', '--concurrent', '5')
+    const limits = { requests_per_minute: 60, tokens_per_minute: 1_000, concurrent_calls: null }
+    expect(await said('limits', id, '--tokens-per-minute', '1000', '--concurrent', '0')).toMatchObject({ limits })
+    expect(await said('models', 'acme', 'demo/*', 'openai/gpt-5', 'demo/*')).toMatchObject({
+      limits,
+      approved_models: ['demo/*', 'openai/gpt-5'],
+    })
+    await said('rules', 'acme', '--geolocation', 'eu,us', '--retention', 'forbidden')
+    expect(await said('rules', 'acme', '--training', 'forbidden')).toMatchObject({
+      rules: { geolocation: ['eu', 'us'], data_retention: false, data_used_for_training: false },
+    })
+    expect(await said('rules', 'acme', '--geolocation', 'any', '--retention', 'allowed')).toMatchObject({
+      rules: { geolocation: null, data_retention: null, data_used_for_training: false },
+    })
+    expect(await said('models', 'acme', 'all')).toMatchObject({ approved_models: null })
+    expect(await said('balance', 'acme', 'on')).toMatchObject({ enforces_balance: true })
+    const text = (await say(org, 'show', 'acme')).stdout
+    for (const line of ['requests per minute  60', 'models               all', 'training             forbidden']) {
+      expect(text).toContain(`${line}\n`)
+    }
+    const store = openStore(url)
+    const log = store.audit.page({ organization: id, limit: 20 })
+    store.close()
+    expect(log.map(({ action }) => action.split('.')[1])).toEqual(
+      ['create', 'limits', 'limits', 'models', 'rules', 'rules', 'rules', 'models', 'balance'].toReversed(),
+    )
+    expect(log[0]).toMatchObject({
+      actor: 'cli',
+      subject: id,
+      before: { enforces_balance: false },
+      after: { enforces_balance: true },
+    })
+  })
+
+  test.each([
+    [['limits', 'acme', '--requests-per-minute', 'many'], '--requests-per-minute'],
+    [['models', 'acme', 'gpt'], "'gpt' is no model"],
+    [['models', 'acme', 'all', 'demo/echo'], 'either all or names'],
+    [['rules', 'acme', '--geolocation', 'eu,any'], '--geolocation'],
+    [['rules', 'acme', '--training', 'no'], 'forbidden or allowed'],
+    [['balance', 'acme', 'maybe'], "not 'maybe'"],
+    [['show'], 'say whose'],
+  ])('refuses %j: exit code 2', async (args, says) => {
+    const { say } = administration()
+    expect(await say(org, ...args)).toMatchObject({ code: 2, stderr: expect.stringContaining(says) })
+  })
+
   test('says what cannot be done: exit code 1, no half of it', async () => {
     const { say } = administration()
     await say(org, 'create', 'acme')
