@@ -129,7 +129,7 @@ function asText(compared: readonly Compared[], { ledger, bill, exceeding, left }
     usdText(difference),
     exceeds ? noteOf(ledger, bill) : '',
   ])
-  const totals = ['', 'together', '', usdText(ledger), usdText(bill), usdText(bill - ledger), '']
+  const totals = ['', 'in all', '', usdText(ledger), usdText(bill), usdText(bill - ledger), '']
   const verdict =
     exceeding === 0 ? 'Ledger and bill agree.' : `Ledger and bill differ in ${exceeding} of ${compared.length} lines.`
   const others =

@@ -207,7 +207,7 @@ describe('ledger compare', () => {
       '2026-11-21 | m | 2 | 0.00004 | 0.00005 | 0.00001 | differs',
       '2026-11-21 | mystery | 0 | 1.00 | 1.00 | only in the bill',
       '2026-11-21 | x | 1 | 0.00002 | -0.00002 | only in the ledger',
-      ' | together | 0.00006 | 1.00005 | 0.99999',
+      ' | in all | 0.00006 | 1.00005 | 0.99999',
       '',
       'Ledger and bill differ in 3 of 3 lines.',
       '',
