@@ -3,8 +3,17 @@ import Database from 'better-sqlite3'
 import { storeError } from './failure.ts'
 import { type UsageQuestion, type UsageRow, UsageTooLarge, usageAnswerer } from './usage-query.ts'
 
-/** What the thread answers to each question, in their order. */
-export type UsageAnswer = { rows: UsageRow[] } | { tooLarge: string } | { failure: string; reason: string | undefined }
+/** What the thread answers: rows, and whether there are more of the same question. */
+export type UsageAnswer =
+  | { rows: UsageRow[]; more: boolean }
+  | { tooLarge: string }
+  | { failure: string; reason: string | undefined }
+
+/** What the thread takes: a question, or the wish for more rows of the one before. */
+export type UsageWish = UsageQuestion | 'more'
+
+/** So many rows go over at once: who takes them in must not stand still. */
+const rowsAtOnce = 1_000
 
 /** A month of a large organization in the tables of sums. */
 const cacheKib = 16 * 1024
@@ -13,12 +22,17 @@ const cacheKib = 16 * 1024
 const path: string = workerData
 let open: { db: Database.Database; answer: ReturnType<typeof usageAnswerer> } | undefined
 
-parentPort?.on('message', (question: UsageQuestion) => parentPort?.postMessage(answered(question)))
+let left: UsageRow[] = []
 
-function answered(question: UsageQuestion): UsageAnswer {
+parentPort?.on('message', (wish: UsageWish) => parentPort?.postMessage(answered(wish)))
+
+function answered(wish: UsageWish): UsageAnswer {
   try {
     open ??= openToRead()
-    return { rows: open.answer(question) }
+    if (wish !== 'more') left = open.answer(wish)
+    const rows = left.slice(0, rowsAtOnce)
+    left = left.slice(rowsAtOnce)
+    return { rows, more: left.length > 0 }
   } catch (thrown) {
     if (thrown instanceof UsageTooLarge) return { tooLarge: thrown.message }
     // A new connection for the next question: this one may be what is broken.

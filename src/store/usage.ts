@@ -2,7 +2,7 @@ import { Worker } from 'node:worker_threads'
 import { type Connection, inMemory } from './connection.ts'
 import { StoreError, storeError } from './failure.ts'
 import { type UsageQuestion, type UsageRow, UsageTooLarge, usageAnswerer } from './usage-query.ts'
-import type { UsageAnswer } from './usage-worker.ts'
+import type { UsageAnswer, UsageWish } from './usage-worker.ts'
 
 /** What was used, counted on demand. */
 export type Usage = {
@@ -29,45 +29,66 @@ function usageInThisThread(db: Connection): Usage {
   }
 }
 
-type Waiting = { resolve(rows: UsageRow[]): void; reject(error: Error): void }
+type Waiting = {
+  question: UsageQuestion
+  rows: UsageRow[]
+  resolve(rows: UsageRow[]): void
+  reject(error: Error): void
+}
 
-/** The thread starts with the first question, and again after it ended; it answers in order and keeps no process alive. */
+/** The thread starts with the first question, and again after it ended; it has one question at a time and keeps no process alive. */
 function usageThread(path: string): Usage {
-  let running: { worker: Worker; waiting: Waiting[] } | undefined
+  const waiting: Waiting[] = []
+  let running: Worker | undefined
+  const askNext = () => {
+    const [next] = waiting
+    if (!next) {
+      running?.unref()
+      return
+    }
+    running ??= start()
+    running.ref()
+    running.postMessage(next.question satisfies UsageWish)
+  }
   const start = () => {
     const worker = new Worker(new URL('./usage-worker.ts', import.meta.url), { workerData: path })
-    const waiting: Waiting[] = []
     let reason = 'it ended'
     worker.on('message', (answer: UsageAnswer) => {
+      if ('rows' in answer) waiting[0]?.rows.push(...answer.rows)
+      if ('rows' in answer && answer.more) {
+        worker.postMessage('more' satisfies UsageWish)
+        return
+      }
       settle(waiting.shift(), answer)
-      if (waiting.length === 0) worker.unref()
+      askNext()
     })
     worker.on('error', (error: unknown) => {
       reason = error instanceof Error ? error.message : String(error)
     })
     worker.on('exit', () => {
-      if (running?.worker === worker) running = undefined
-      const failure = `${path}: the thread that counts usage failed (${reason})`
-      for (const each of waiting.splice(0)) each.reject(new StoreError(failure))
+      running = undefined
+      waiting.shift()?.reject(new StoreError(`${path}: the thread that counts usage failed (${reason})`))
+      askNext()
     })
-    return { worker, waiting }
+    return worker
   }
   return {
     query(question) {
-      running ??= start()
-      const { worker, waiting } = running
       const { promise, resolve, reject } = Promise.withResolvers<UsageRow[]>()
-      waiting.push({ resolve, reject })
-      worker.ref()
-      worker.postMessage(question)
+      waiting.push({ question, rows: [], resolve, reject })
+      if (waiting.length === 1) askNext()
       return promise
     },
-    close: () => void running?.worker.terminate(),
+    close() {
+      const failure = new StoreError(`${path}: the database was closed`)
+      for (const { reject } of waiting.splice(0)) reject(failure)
+      running?.terminate()
+    },
   }
 }
 
 function settle(waiting: Waiting | undefined, answer: UsageAnswer): void {
-  if ('rows' in answer) waiting?.resolve(answer.rows)
+  if ('rows' in answer) waiting?.resolve(waiting.rows)
   else if ('tooLarge' in answer) waiting?.reject(new UsageTooLarge(answer.tooLarge))
   else waiting?.reject(new StoreError(answer.failure, undefined, answer.reason))
 }

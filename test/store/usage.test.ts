@@ -252,6 +252,21 @@ test('has a bound', async () => {
   expect((await ask({ groupBy: ['key'] })).map(({ requests }) => requests)).toEqual([mostUsageRows + 1])
 })
 
+test('a long answer comes in parts, and whole', async () => {
+  const records = Array.from({ length: 2_500 }, (_, index) => plainRecord({ user: `u${index}` }))
+  const { ask } = await filled('file', records)
+  const [byUser, short] = await Promise.all([ask({ groupBy: ['user'] }), ask()])
+  expect(new Set(byUser.map(({ values }) => values[0])).size).toBe(2_500)
+  expect(short).toMatchObject([{ requests: 2_500 }])
+})
+
+test('a question that is left open when the database is closed is told so', async () => {
+  const { store, ask } = await filled('file', [plainRecord()])
+  const asked = Promise.allSettled([ask(), ask()])
+  store.close()
+  expect((await asked).map(({ status }) => status)).toEqual(['rejected', 'rejected'])
+})
+
 test('the thread that counts answers in order, and says what is wrong with the database', async () => {
   const { store, ask } = await filled('file', [plainRecord()])
   const answers = await Promise.all([ask(), ask({ groupBy: ['model'] }), ask({ organization: 'nobody' })])
