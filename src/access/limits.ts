@@ -186,27 +186,40 @@ function endsOf(parts: readonly TakenPart[]): Pick<Taken, 'settle' | 'undo'> {
 
 /** What is left of the tightest limit of each kind, and when all of it is there again. */
 function headersOf(asked: readonly Asked[], at: number): Record<string, string> {
-  return { ...headersFor('requests', asked, at), ...headersFor('tokens', asked, at) }
+  const headers: Record<string, string> = {}
+  for (const { what, limitOf, limitName, remainingName, resetName } of kinds) {
+    let tightest: { limit: number; left: number; window: Window } | undefined
+    for (const { limits, window } of asked) {
+      const limit = limits[limitOf]
+      if (limit === null) continue
+      const left = Math.max(limit - window[what], 0)
+      if (!tightest || left < tightest.left) tightest = { limit, left, window }
+    }
+    if (!tightest) continue
+    const { limit, left, window } = tightest
+    headers[limitName] = String(limit)
+    headers[remainingName] = String(left)
+    headers[resetName] = shortly(Math.max((window.slots.at(-1)?.endsAt ?? at) - at, 0))
+  }
+  return headers
 }
 
-const limitOf = { requests: 'requestsPerMinute', tokens: 'tokensPerMinute' } as const
-
-function headersFor(what: 'requests' | 'tokens', asked: readonly Asked[], at: number): Record<string, string> {
-  let tightest: { limit: number; left: number; resetMs: number } | undefined
-  for (const { limits, window } of asked) {
-    const limit = limits[limitOf[what]]
-    if (limit === null) continue
-    const left = Math.max(limit - window[what], 0)
-    const resetMs = Math.max((window.slots.at(-1)?.endsAt ?? at) - at, 0)
-    if (!tightest || left < tightest.left) tightest = { limit, left, resetMs }
-  }
-  if (!tightest) return {}
-  return {
-    [`x-ratelimit-limit-${what}`]: String(tightest.limit),
-    [`x-ratelimit-remaining-${what}`]: String(tightest.left),
-    [`x-ratelimit-reset-${what}`]: shortly(tightest.resetMs),
-  }
-}
+const kinds = [
+  {
+    what: 'requests',
+    limitOf: 'requestsPerMinute',
+    limitName: 'x-ratelimit-limit-requests',
+    remainingName: 'x-ratelimit-remaining-requests',
+    resetName: 'x-ratelimit-reset-requests',
+  },
+  {
+    what: 'tokens',
+    limitOf: 'tokensPerMinute',
+    limitName: 'x-ratelimit-limit-tokens',
+    remainingName: 'x-ratelimit-remaining-tokens',
+    resetName: 'x-ratelimit-reset-tokens',
+  },
+] as const
 
 /** `350ms`, `12s`. */
 function shortly(ms: number): string {
