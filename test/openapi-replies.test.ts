@@ -1,6 +1,6 @@
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import type { Json, JsonObject } from '../src/core/json.ts'
-import { bodyOf, type Operation, operations, resolved, validator } from './helpers/openapi.ts'
+import { bodyOf, type Operation, operations, resolved, schemaOf, validator } from './helpers/openapi.ts'
 import { answerJson, type LoopbackProvider, loopbackProvider } from './helpers/provider.ts'
 import { type TestRouter, testKey, testRouter } from './helpers/router.ts'
 
@@ -357,21 +357,63 @@ describe('management', () => {
     expect([body.entries.length, typeof body.next_cursor]).toEqual([3, 'string'])
   })
 
+  /** Operations that take a body, with its schema and example. */
+  const taking = operations
+    .filter(({ path, body }) => path.startsWith('/v1/manage') && body.requestBody)
+    .map((operation) => {
+      const { content } = operation.body.requestBody as { content: { 'application/json': Described } }
+      return { ...operation, ...content['application/json'] }
+    })
+  type Described = { schema: Json; example?: JsonObject }
+
+  /** Their paths, for things that are there. */
+  async function pathsOf(paths: readonly string[]): Promise<Map<string, string>> {
+    const { path: key } = await made({ name: 'changed' })
+    const { body: group } = await ask('POST', '/v1/manage/group', { body: { name: `changed ${key}` } })
+    await ask('PUT', '/v1/manage/policy/changed', { body: { targets: [model] } })
+    const ids = { apikey: key.split('/').at(-1), group: group.group_id, policy: 'changed' }
+    return new Map(paths.map((path) => [path, path.replace('{id}', ids[path.split('/')[3] as keyof typeof ids])]))
+  }
+
   test('the examples are what it takes', async () => {
-    await ask('POST', '/v1/manage/apikey', { body: { name: 'taken for openai' } })
-    for (const { method, path, body } of operations.filter(
-      (one) => one.path.startsWith('/v1/manage') && one.body.requestBody,
-    )) {
-      const { content } = body.requestBody as { content: { 'application/json': { example: Json } } }
-      const { body: group } = await ask('POST', '/v1/manage/group', { body: { name: `of ${body.operationId}` } })
-      const { path: key } = await made({ name: `of ${body.operationId}` })
-      const id = path.includes('/apikey/') ? key.split('/').at(-1) : path.includes('/group/') ? group.group_id : 'named'
-      const { status } = await ask(method, path.replace('{id}', id), { body: content['application/json'].example })
-      expect([path, status]).toEqual([path, status < 300 ? status : 'a success'])
+    const paths = await pathsOf(taking.map(({ path }) => path))
+    for (const { method, path, example } of taking) {
+      if (!example) continue
+      const { status, body } = await ask(method, paths.get(path) as string, { body: example })
+      expect([path, status, body]).toEqual([path, status < 300 ? status : 'a success', body])
     }
     await ask('PUT', '/v1/manage/org/models', { body: { approved_models: null } })
     await ask('PUT', '/v1/manage/org/rules', { body: {} })
+    await ask('PUT', '/v1/manage/org/limits', { body: {} })
   })
+
+  test('what the description refuses is refused, naming the field', async () => {
+    const paths = await pathsOf(taking.map(({ path }) => path))
+    const wrong: Json[] = [true, -1, 1.5, 1e13, 'x', '', 'x'.repeat(2_000), [], ['x', 1], {}, { strange: 1 }]
+    let refused = 0
+    for (const { method, path, schema, example = {} } of taking) {
+      const accepts = validator(schema, { closed: true })
+      const fields = [
+        ...Object.keys(
+          schemaOf(
+            String((schema as JsonObject).$ref)
+              .split('/')
+              .at(-1) as string,
+          ).properties as object,
+        ),
+        'other',
+      ]
+      for (const [field, value] of fields.flatMap((name) => wrong.map((one) => [name, one] as const))) {
+        const body = { ...example, [field]: value }
+        if (accepts(body)) continue
+        const came = await ask(method, paths.get(path) as string, { body })
+        expect([path, field, value, came.status]).toEqual([path, field, value, 400])
+        expect(`${came.body.error.param} ${came.body.error.message}`).toMatch(new RegExp(`${field}|strange`))
+        refused++
+      }
+    }
+    expect(refused).toBeGreaterThan(200)
+  }, 30_000)
 
   test.each(
     operations

@@ -54,9 +54,12 @@ export function schemaOf(name: string): JsonObject {
 export function validator(schema: Json, { closed = false } = {}): ValidateFunction {
   const schemas = (openapi.components as JsonObject).schemas as JsonObject
   const inner = { $defs: schemas, ...(isObject(schema) ? schema : {}) }
-  const whole = JSON.parse(JSON.stringify(inner).replaceAll('"#/components/schemas/', '"#/$defs/'))
+  const text = JSON.stringify(inner).replaceAll('"#/components/schemas/', '"#/$defs/')
+  const known = compiled.get(`${closed} ${text}`)
+  if (known) return known
+  const whole = JSON.parse(text)
   if (closed) close(whole, whole.$defs)
-  return new Ajv2020({
+  const made = new Ajv2020({
     allErrors: true,
     strict: true,
     strictTypes: false,
@@ -65,7 +68,12 @@ export function validator(schema: Json, { closed = false } = {}): ValidateFuncti
     formats,
     keywords: ['example'],
   }).compile(whole)
+  compiled.set(`${closed} ${text}`, made)
+  return made
 }
+
+/** To compile one takes as long as to ask a router. */
+const compiled = new Map<string, ValidateFunction>()
 
 /** Closes every object whose members are described and that does not say what others may be. */
 function close(value: Json | undefined, components: JsonObject): void {
