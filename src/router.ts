@@ -66,6 +66,8 @@ async function start(
   const watch = started.adopt(watchSnapshot(snapshot, surroundings, reloadLog(log)), (watching) => watching.close())
   const store = started.adopt(openStore(snapshot.config.store.url), (open) => open.close())
   store.proveWritable()
+  const recovered = store.ledger.recover()
+  if (recovered > 0) log.warn({ recovered }, 'calls that an earlier process could not write are in the ledger')
   const access = openAccess(store)
   const { rulesOf } = openOrganizations(store)
   const ledger = started.adopt(openLoggingLedger(store, log), (open) => open.close())

@@ -56,7 +56,18 @@ const defaultClosingMs = 5_000
 /** How often trouble that lasts is told. */
 const reminderMs = 60_000
 
-type Row = { record: CallRecord; response: StoredResponse | undefined; resolve(): void; reject(error: Error): void }
+/** How long a settle waits until its row is at least beside the database. */
+const rescueMs = 1_000
+
+/** `isLetGo`: nobody waits for it any longer. `isKept`: it outlives the process. */
+type Row = {
+  record: CallRecord
+  response: StoredResponse | undefined
+  isLetGo: boolean
+  isKept: boolean
+  resolve(): void
+  reject(error: Error): void
+}
 
 /** Rows gather while the writer waits for the disk and go to it as one batch: the slower the disk, the larger the commits. */
 class QueuedLedger implements Ledger {
@@ -82,7 +93,7 @@ class QueuedLedger implements Ledger {
   settle(record: CallRecord, response?: StoredResponse): Promise<void> {
     if (this.#closed) return Promise.reject(unwritten(new Error('the ledger is closed')))
     return new Promise((resolve, reject) => {
-      this.#queued.push({ record, response, resolve, reject })
+      this.#queued.push({ record, response, isLetGo: false, isKept: false, resolve, reject })
       // Not at once: what else settles in this turn of the event loop shares the commit.
       if (this.#writing.length === 0) this.#wakeUp ??= setImmediate(() => this.#send())
     })
@@ -139,6 +150,8 @@ class QueuedLedger implements Ledger {
     this.#drained()
     if (!this.#trouble) return
     this.#trouble = undefined
+    // Should that fail, the next start finds them again and writes none twice.
+    this.#writer.rescue?.forget().catch(() => {})
     this.#options.onRecovery?.()
   }
 
@@ -152,7 +165,7 @@ class QueuedLedger implements Ledger {
 
   /** Nobody waits any longer; the rows stay. Those not tried yet would have failed in the same way. */
   #letGo(error: Error): void {
-    for (const row of [...this.#writing, ...this.#queued]) row.resolve()
+    this.#rescue([...this.#writing, ...this.#queued].filter(({ isLetGo }) => !isLetGo))
     const reason = (error instanceof StoreError && error.reason) || 'the database cannot be used'
     const text = `The router cannot write its ledger: ${reason}.`
     const now = performance.now()
@@ -162,6 +175,22 @@ class QueuedLedger implements Ledger {
     if (!isTold) this.#options.onError(error, { backlog: this.backlog(), lost: [] })
   }
 
+  /** What a killed process would lose goes beside the database first, as far and as soon as the disk takes it. */
+  async #rescue(rows: Row[]): Promise<void> {
+    for (const row of rows) row.isLetGo = true
+    const { rescue } = this.#writer
+    if (rescue && rows.length > 0) {
+      const kept = rescue.keep(rows.map(({ record }) => record)).then(
+        () => {
+          for (const row of rows) row.isKept = true
+        },
+        () => {},
+      )
+      await settledWithin(rescueMs, kept)
+    }
+    for (const row of rows) row.resolve()
+  }
+
   async #close(): Promise<void> {
     const drained = new Promise<void>((resolve) => {
       this.#drained = resolve
@@ -169,9 +198,15 @@ class QueuedLedger implements Ledger {
     })
     const inTime = await settledWithin(this.#closingMs, drained)
     clearTimeout(this.#wakeUp as NodeJS.Timeout)
-    const lost = [...this.#writing, ...this.#queued].map(({ record }) => record)
+    const left = [...this.#writing, ...this.#queued]
     await settledWithin(this.#closingMs, this.#writer.close())
     if (inTime) return
+    const lost = left.filter(({ isKept }) => !isKept).map(({ record }) => record)
+    if (lost.length === 0) {
+      const error = new Error(`${left.length} settled calls wait beside the database for the next start to write them`)
+      this.#options.onError(error, { backlog: left.length, lost })
+      return
+    }
     const error = new Error(
       `${lost.length} settled calls could not be written to the ledger before the process stopped`,
     )

@@ -5,6 +5,7 @@ import { StoreError, storeError } from './failure.ts'
 import { fileAt } from './file-guard.ts'
 import type { WorkerAnswer, WorkerBatch, WorkerFile } from './ledger-worker.ts'
 import { ledgerWriter, type Refused } from './ledger-writer.ts'
+import { openRescue, type Rescue } from './rescue.ts'
 import type { StoredResponse } from './responses.ts'
 
 /** Writes batches of records to the ledger, one batch at a time. */
@@ -14,6 +15,8 @@ export type LedgerWriter = {
    * written. Rejects with StoreError when nothing was written.
    */
   write(records: readonly CallRecord[], responses?: readonly StoredResponse[]): Promise<Refused[]>
+  /** Where rows outlive the process while they cannot be written. */
+  rescue?: Rescue
   close(): Promise<void>
 }
 
@@ -23,6 +26,7 @@ export type LedgerWriter = {
  */
 export function ledgerThread(path: string, script = new URL('./ledger-worker.ts', import.meta.url)): LedgerWriter {
   const file = fileAt(path)
+  const rescue = openRescue(path)
   let worker: Worker | undefined
   let waiting: { resolve(refused: Refused[]): void; reject(error: StoreError): void } | undefined
 
@@ -54,12 +58,15 @@ export function ledgerThread(path: string, script = new URL('./ledger-worker.ts'
       worker.postMessage({ records: JSON.stringify(records), responses } satisfies WorkerBatch)
       return await promise
     },
+    rescue,
     async close() {
       const running = worker
-      if (!running) return
-      const ended = new Promise((resolve) => running.once('exit', resolve))
-      running.postMessage('')
-      await ended
+      if (running) {
+        const ended = new Promise((resolve) => running.once('exit', resolve))
+        running.postMessage('')
+        await ended
+      }
+      await rescue.close()
     },
   }
 }

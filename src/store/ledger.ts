@@ -2,6 +2,8 @@ import type { CallRecord } from '../core/call.ts'
 import { type Connection, inMemory } from './connection.ts'
 import { callRecord, type LedgerRow } from './ledger-row.ts'
 import { type LedgerWriter, ledgerInThisThread, ledgerThread } from './ledger-thread.ts'
+import { ledgerWriter } from './ledger-writer.ts'
+import { rescuedRecords, wipeRescued } from './rescue.ts'
 import { hourMs } from './usage-sums.ts'
 
 /** The rows of settled calls. */
@@ -41,6 +43,14 @@ export function ledger(db: Connection) {
       byDay
         .all(BigInt(Math.floor(from / hourMs)), BigInt(Math.ceil(to / hourMs)))
         .map((row) => ({ ...row, day: Number(row.day) * 24 * hourMs, requests: Number(row.requests) })),
+    /** Writes the rows that a process before this one was prevented from writing. Returns how many. Throws the engine's errors. */
+    recover(): number {
+      const rescued = db.name === inMemory ? [] : rescuedRecords(db.name)
+      if (rescued.length === 0) return 0
+      ledgerWriter(db)(rescued)
+      wipeRescued(db.name)
+      return rescued.length
+    },
     /** A writer of rows; the caller closes it. */
     openWriter: (): LedgerWriter => (db.name === inMemory ? ledgerInThisThread(db) : ledgerThread(db.name)),
   }
