@@ -85,7 +85,7 @@ Try it; the demo provider needs no account:
 function explain(error: unknown): string {
   const { code, message, port, address } = error as NodeJS.ErrnoException & { port?: number; address?: string }
   if (code === 'EADDRINUSE') {
-    return `${address}:${port} is taken by another process: stop that one, or choose another port with --port or server.port.`
+    return `${address}:${port} is taken by another process: stop that one, or choose another port with --port, server.port or manage.port.`
   }
   if (code === 'EACCES') return `Listening at ${address}:${port} is not allowed: choose a port above 1023.`
   return message

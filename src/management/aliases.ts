@@ -1,7 +1,7 @@
 import { filledText, required } from '../api/check.ts'
 import type { Alias } from '../store/names.ts'
 import { done, json, type ManagementRooms, type ManageRoute, missing, noted, pathPart, rulesOf } from './manage.ts'
-import { checkTarget } from './names.ts'
+import { targetCheck } from './names.ts'
 import { pageOf } from './page.ts'
 import { invalid, membersOf, ownName } from './read.ts'
 
@@ -23,9 +23,8 @@ export function aliasRoutes({ store, directory }: ManagementRooms): ManageRoute[
         const name = required(body.name, 'name', 'what a model is to be called', ownName)
         const target = required(body.target, 'target', 'the id of a model or a policy', filledText)
         const known = noted(store, asked, () => {
-          const rules = rulesOf(store, organization)
           if (name === target) throw invalid("'target' is the alias itself; name a model or a policy.", 'target')
-          checkTarget(target, 'target', directory(), rules)
+          targetCheck(directory(), rulesOf(store, organization))(target, 'target')
           const before = names.alias(organization, name)
           const after = entry(names.setAlias(organization, { name, target }))
           const action = before ? 'alias.change' : 'alias.create'

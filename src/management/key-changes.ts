@@ -6,7 +6,7 @@ import { limitsEntry, limitUsd, timeText, wholeKeyEntry } from './key-entry.ts'
 import { groupIn, keyOf } from './keys.ts'
 import { limitFields, limitsFrom } from './limits.ts'
 import { type Asked, done, json, type ManagementRooms, type ManageRoute, noted, rulesOf } from './manage.ts'
-import { checkGrant } from './names.ts'
+import { grantCheck } from './names.ts'
 import { invalid, labels, membersOf, momentToCome, namesOfModels, orNull, usdLimit } from './read.ts'
 
 /** What may be changed of a key: each at `POST /v1/manage/apikey/{id}/<what>`, answered with the record, labels with 204. */
@@ -70,9 +70,9 @@ const changes: { readonly [what: string]: KeyChange } = {
     read: ({ models }, { organization }, _asked, { directory, store }) => {
       if (models === undefined) throw leftOut('models', 'an array of names, or null for all')
       const accessList = orNull(namesOfModels)(models, 'models')
-      const rules = rulesOf(store, organization)
+      const checkName = grantCheck(directory(), rulesOf(store, organization))
       accessList?.forEach((name, index) => {
-        checkGrant(name, `models[${index}]`, directory(), rules)
+        checkName(name, `models[${index}]`)
       })
       return { accessList }
     },

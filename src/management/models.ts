@@ -1,5 +1,5 @@
 import { json, type ManagementRooms, type ManageRoute, noted, rulesOf } from './manage.ts'
-import { checkPattern } from './names.ts'
+import { patternCheck } from './names.ts'
 import { invalid, membersOf, namesOfModels, orNull } from './read.ts'
 
 /** `/v1/manage/org/models`: which models the organization may call, by id or as `<provider>/*`; null means all. */
@@ -22,8 +22,9 @@ export function approvedModelRoutes({ store, directory }: ManagementRooms): Mana
           throw invalid(message, 'approved_models')
         }
         const models = orNull(namesOfModels)(approved_models, 'approved_models')
+        const checkName = patternCheck(directory())
         models?.forEach((name, index) => {
-          checkPattern(name, `approved_models[${index}]`, directory())
+          checkName(name, `approved_models[${index}]`)
         })
         return json(
           noted(store, asked, () => {

@@ -1,5 +1,5 @@
 import type { ModelEntry } from '../core/model.ts'
-import { bareName, longestName, type Policy, splitModel } from '../core/names.ts'
+import { longestName, type Policy, policyPrefix, splitModel } from '../core/names.ts'
 import { didYouMean } from '../manifest/nearest.ts'
 import type { Provider } from '../manifest/provider.ts'
 import type { OrganizationRules } from '../store/rules.ts'
@@ -14,47 +14,50 @@ export type Directory = {
   modelIds(): readonly string[]
 }
 
-/** What a name may be besides the id of a model. */
-type Also = { policies?: readonly string[]; aliases?: readonly string[]; wildcards?: boolean }
+/** Throws RouterError 400, with the nearest name, for a name that leads nowhere; `path` is the field it stands in. */
+export type NameCheck = (name: string, path: string) => void
 
-/** Throws RouterError 400, with the nearest name, unless a model has this id now. */
-export function checkModel(name: string, path: string, directory: Directory): void {
-  check(name, path, directory, {})
+/** Takes the ids of models. */
+export function modelCheck(directory: Directory): NameCheck {
+  return check(directory, 'model')
 }
 
-/** As for models; the name of a policy will do as well. */
-export function checkTarget(name: string, path: string, directory: Directory, rules: OrganizationRules): void {
-  check(name, path, directory, { policies: policiesOf(directory, rules) })
+/** Takes the ids of models and the names of policies. */
+export function targetCheck(directory: Directory, rules: OrganizationRules): NameCheck {
+  return check(directory, 'model or policy', policiesOf(directory, rules))
 }
 
-/** As for models; `<provider>/*` will do as well. */
-export function checkPattern(name: string, path: string, directory: Directory): void {
-  check(name, path, directory, { wildcards: true })
+/** Takes the ids of models and `<provider>/*`. */
+export function patternCheck(directory: Directory): NameCheck {
+  return check(directory, 'model or provider', patternsOf(directory))
 }
 
-/** As for patterns; the names of aliases and policies will do as well. */
-export function checkGrant(name: string, path: string, directory: Directory, rules: OrganizationRules): void {
-  const aliases = [...rules.aliases.keys()]
-  check(name, path, directory, { wildcards: true, aliases, policies: policiesOf(directory, rules) })
+/** Takes the ids of models, `<provider>/*`, and the names of aliases and policies. */
+export function grantCheck(directory: Directory, rules: OrganizationRules): NameCheck {
+  const others = [...bothWays(rules.aliases.keys()), ...policiesOf(directory, rules), ...patternsOf(directory)]
+  return check(directory, 'model, provider, alias or policy', others)
 }
 
 function policiesOf({ managed }: Directory, { policies }: OrganizationRules): string[] {
-  return [...policies.keys(), ...managed.keys()]
+  return bothWays([...policies.keys(), ...managed.keys()])
 }
 
-function check(name: string, path: string, directory: Directory, also: Also): void {
-  const { policies = [], aliases = [], wildcards = false } = also
-  const named = [...aliases, ...policies]
-  if (named.includes(bareName(name))) return
-  if (wildcards && name.endsWith('/*') && directory.providers.has(name.slice(0, -2))) return
-  if (isModel(name, directory)) return
-  const others = [wildcards && 'provider', also.aliases && 'alias', also.policies && 'policy'].filter(Boolean)
-  const patterns = wildcards ? [...directory.providers.keys()].map((slug) => `${slug}/*`) : []
-  const hint = didYouMean(name, [...named, ...patterns, ...directory.modelIds()]) || '.'
-  throw invalid(
-    `'${path}' names no ${['model', ...others].join(' or ')} that is here: '${name.slice(0, 100)}'${hint}`,
-    path,
-  )
+function bothWays(names: Iterable<string>): string[] {
+  return [...names].flatMap((name) => [name, `${policyPrefix}${name}`])
+}
+
+function patternsOf({ providers }: Directory): string[] {
+  return [...providers.keys()].map((slug) => `${slug}/*`)
+}
+
+function check(directory: Directory, kinds: string, others: readonly string[] = []): NameCheck {
+  const known = new Set(others)
+  return (name, path) => {
+    if (known.has(name) || isModel(name, directory)) return
+    // Comparing takes as long as the name: none that long is meant.
+    const hint = name.length > longestName ? '' : didYouMean(name, [...known, ...directory.modelIds()])
+    throw invalid(`'${path}' names no ${kinds} that is here: '${name.slice(0, 100)}'${hint || '.'}`, path)
+  }
 }
 
 function isModel(name: string, { providers, findModel }: Directory): boolean {

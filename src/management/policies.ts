@@ -12,7 +12,7 @@ import {
   pathPart,
   rulesOf,
 } from './manage.ts'
-import { checkModel, type Directory } from './names.ts'
+import { type Directory, modelCheck } from './names.ts'
 import { pageOf } from './page.ts'
 import { invalid, membersOf, ownName, remark } from './read.ts'
 
@@ -97,8 +97,9 @@ function targetsFrom(value: Json, path: string, directory: Directory): string[] 
   if (count < 1 || count > mostTargets)
     throw invalid(`'${path}' has ${count} models; 1 to ${mostTargets} may be.`, path)
   const targets = listOf(filledText)(value, path)
+  const checkName = modelCheck(directory)
   targets.forEach((target, index) => {
-    checkModel(target, `${path}[${index}]`, directory)
+    checkName(target, `${path}[${index}]`)
     if (targets.indexOf(target) < index) throw invalid(`'${path}[${index}]' stands there twice: '${target}'.`, path)
   })
   return targets

@@ -183,6 +183,14 @@ describe('aliases and policies', () => {
     expect(answer.status).toBe(400)
   })
 
+  test('a name that is far too long is refused at once', async () => {
+    const begun = performance.now()
+    const answer = await manage.post('/alias', { name: 'x', target: `demo/${'a'.repeat(1_000_000)}` })
+    expect(messageOf(answer).length).toBeLessThan(300)
+    expect(answer.status).toBe(400)
+    expect(performance.now() - begun).toBeLessThan(2_000)
+  })
+
   test('a policy keeps its id', async () => {
     expect(messageOf(await manage.put('/policy/one', { id: 'two', targets: ['demo/echo'] }))).toMatch(/keeps its id/)
   })
@@ -282,6 +290,15 @@ test('a method that a path does not take → 405 that says which it takes; HEAD 
     const response = await fetch(`${router.url}/v1/manage${path}`, { method, headers: { 'x-api-key': testKey } })
     expect({ status: response.status, allow: response.headers.get('allow') }).toEqual({ status: 405, allow: allowed })
   }
+})
+
+test('a body that is too large → 413; whoever has no key is not read', async () => {
+  const small = await testRouter({ settings: { server: { host: '127.0.0.1', port: 0, body_limit: '1kb' } } })
+  const at = administration(small)
+  const large = { name: 'x'.repeat(2_000) }
+  expect((await at.post('/group', large)).status).toBe(413)
+  expect((await at.post('/group', large, '')).status).toBe(401)
+  await small.end()
 })
 
 test('a path that there is not → 404', async () => {
