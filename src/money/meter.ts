@@ -1,7 +1,7 @@
 import type { Reply } from '../core/reply.ts'
 import type { NeutralRequest } from '../core/request.ts'
 import { completionTokens, promptTokens, type Usage } from '../core/usage.ts'
-import { sizeUp, writtenTokens } from './prompt.ts'
+import { saidTokens, sizeUp } from './prompt.ts'
 
 /** What a call used: the provider's own counts where it gave them, else an estimate from what passed. */
 export function measuredUsage(
@@ -15,7 +15,7 @@ export function measuredUsage(
   // Counts of a stream that broke may be of its beginning: what has come since counts as well.
   const answerCounted = completionTokens(usage) > 0 || (passed.complete && promptCounted)
   const trusted = passed.complete && answerCounted
-  const estimate = trusted ? 0 : writtenTokens(reply.parts)
+  const estimate = trusted ? 0 : saidTokens(reply.parts)
   const answerEstimated = !trusted && (!answerCounted || completionTokens(usage) < estimate)
   if (answerEstimated) measured.output = Math.max(estimate - (usage.reasoning ?? 0), 0)
   return { usage: measured, estimated: !promptCounted || answerEstimated }

@@ -1,5 +1,5 @@
 import type { Json } from '../core/json.ts'
-import type { CacheHint, Part } from '../core/parts.ts'
+import type { CacheHint, MediaPart, Part } from '../core/parts.ts'
 import type { NeutralRequest } from '../core/request.ts'
 
 /** What a request is taken to count, and what in it has a price of its own. */
@@ -13,8 +13,8 @@ export type PromptSize = {
 
 /** Sizes up a request in one walk: about four ASCII characters are a token, and so is each other character. */
 export function sizeUp(request: NeutralRequest): PromptSize {
-  const { system, messages, tools, response_format: format, cache } = request
-  const size: Walk = { ascii: 0, other: 0, media: 0, audio: false, images: false, caches: undefined }
+  const { system, messages, tools, response_format: format, cache, extensions } = request
+  const size = emptyWalk()
   if (system) takeParts(size, system)
   for (const { parts } of messages) {
     size.ascii += charactersPerTurn
@@ -28,26 +28,38 @@ export function sizeUp(request: NeutralRequest): PromptSize {
     takeJson(size, tool.format)
   }
   if (format?.type === 'json_schema') takeJson(size, format.schema)
+  if (extensions) takeJson(size, extensions)
   if (cache?.options || cache?.retention) takeHint(size, lifetimeOf(cache))
-  const { ascii, other, media, audio, images, caches } = size
-  return { tokens: Math.ceil(ascii / charactersPerToken) + other + media * tokensPerMedium, audio, images, caches }
+  const { audio, images, caches } = size
+  return { tokens: tokensIn(size), audio, images, caches }
 }
 
-/** Tokens of what is written in these parts, visible or not. */
-export function writtenTokens(parts: readonly Part[]): number {
-  const size: Walk = { ascii: 0, other: 0, media: 0, audio: false, images: false, caches: undefined }
+/** Tokens of what is said in these parts, visible or not. */
+export function saidTokens(parts: readonly Part[]): number {
+  const size = emptyWalk()
   takeParts(size, parts)
-  return Math.ceil(size.ascii / charactersPerToken) + size.other
+  return tokensIn({ ...size, media: 0 })
 }
 
 /** A token is about four characters of English text or JSON: the usual estimate where nobody counted. */
 const charactersPerToken = 4
-/** What an image, a recording or a document is taken to count where nobody counted. Tokens. */
+/** What an image, a recording or a document is taken to count at least where nobody counted. Tokens. */
 const tokensPerMedium = 1_000
+/** Base64 of written text is a third longer than it; that of pages, sound and film holds far fewer tokens. Characters. */
+const base64PerToken = { text: 5, other: 64 }
 /** Who speaks and where a turn ends is told in tokens as well. Characters. */
 const charactersPerTurn = 16
 
+/** Characters, and the tokens of media. */
 type Walk = Omit<PromptSize, 'tokens'> & { ascii: number; other: number; media: number }
+
+function emptyWalk(): Walk {
+  return { ascii: 0, other: 0, media: 0, audio: false, images: false, caches: undefined }
+}
+
+function tokensIn({ ascii, other, media }: Walk): number {
+  return Math.ceil(ascii / charactersPerToken) + other + media
+}
 
 function takeParts(size: Walk, parts: readonly Part[]): void {
   for (const part of parts) {
@@ -67,37 +79,55 @@ function takeParts(size: Walk, parts: readonly Part[]): void {
       case 'tool_result':
         takeParts(size, part.parts)
         break
-      case 'image':
-      case 'audio':
-      case 'video':
-      case 'file':
-        size.media++
-        if (part.type === 'audio') size.audio = true
-        if (part.type === 'image') size.images = true
+      case 'search':
+        takeJson(size, part.results)
         break
+      case 'opaque':
+        takeJson(size, part.body)
+        break
+      default:
+        takeMedium(size, part)
     }
   }
 }
 
-/** The length in UTF-8 is counted many characters at a time, and tells text without any other character apart. */
+function takeMedium(size: Walk, { type, data, media_type: kind }: MediaPart): void {
+  if (type === 'audio') size.audio = true
+  if (type === 'image') size.images = true
+  const held = type === 'image' || !data ? 0 : data.length
+  const written = kind?.startsWith('text/') === true
+  size.media += Math.max(tokensPerMedium, Math.ceil(held / base64PerToken[written ? 'text' : 'other']))
+}
+
+/** The length in UTF-8 is counted many characters at a time, and tells plain ASCII apart. */
 function takeText(size: Walk, text: string | undefined): void {
   if (!text) return
-  const { length } = text
-  if (Buffer.byteLength(text) === length) {
-    size.ascii += length
-    return
-  }
-  let other = 0
-  for (let place = 0; place < length; place++) {
-    const unit = text.charCodeAt(place)
-    // The second half of a pair belongs to the character that was counted with the first.
-    if (unit > lastAscii && (unit & 0xfc00) !== 0xdc00) other++
-    else if (unit <= lastAscii) size.ascii++
-  }
+  const beyond = Buffer.byteLength(text) - text.length
+  const other = beyond === 0 ? 0 : Math.min(Math.ceil(beyond / bytesBeyond(text)), text.length)
+  size.ascii += text.length - other
   size.other += other
 }
 
+/** How many bytes more than one a character that is not ASCII takes here, from a sample: 1 (Cyrillic) to 2 (Chinese). */
+function bytesBeyond(text: string): number {
+  const step = Math.max(1, Math.floor(text.length / sampledCharacters))
+  let characters = 0
+  let bytes = 0
+  for (let place = 0; place < text.length; place += step) {
+    const unit = text.charCodeAt(place)
+    if (unit <= lastAscii) continue
+    characters++
+    // Two halves of a pair share four bytes.
+    bytes += unit > lastOfTwoBytes && (unit & surrogateMask) !== surrogate ? 2 : 1
+  }
+  return characters === 0 ? 1 : bytes / characters
+}
+
+const sampledCharacters = 512
 const lastAscii = 0x7f
+const lastOfTwoBytes = 0x7ff
+const surrogateMask = 0xf800
+const surrogate = 0xd800
 
 /** A schema counts about as its text does. */
 function takeJson(size: Walk, value: Json | undefined): void {

@@ -3,7 +3,7 @@ import type { NeutralRequest } from '../core/request.ts'
 import type { Usage, UsageClass } from '../core/usage.ts'
 import { costAt } from './price.ts'
 import { type PromptSize, sizeUp } from './prompt.ts'
-import { multiplierUnit, reachedTier, type Tariff, tariffOf } from './rates.ts'
+import { multiplierUnit, type Rates, reachedTier, type Tariff, tariffOf } from './rates.ts'
 
 /** What a call may cost at most, as far as that can be known before it. */
 export type Worst = {
@@ -63,23 +63,37 @@ type Question = { request: NeutralRequest; prompt: PromptSize; output: number; e
 
 /** A prompt that counts less than estimated may stay in a lower tier: the dearest of all that it can reach. */
 function worstCost(question: Question): bigint {
-  const { prompt, tariff } = question
+  const { prompt } = question
+  const tariff = question.tariff.marginal ? withDearestInput(question) : question.tariff
   let most = 0n
   for (let place = reachedTier(tariff, prompt.tokens); place >= 0; place--) {
-    const cost = costAt(worstUsage(question, place), tariff, place)
+    const cost = costAt(worstUsage({ ...question, tariff }, place), tariff, place)
     if (cost > most) most = cost
   }
   return most
 }
 
+/** In slices several tiers take part, and each may be filled with what is dearest there. */
+function withDearestInput({ request, prompt, entry, tariff }: Question): Tariff {
+  const names = inputClasses(request, prompt, entry)
+  const tiers = tariff.tiers.map((rates) => ({
+    ...rates,
+    pico: { ...rates.pico, input: rates.pico[dearestOf(names, rates)] },
+  }))
+  return { ...tariff, tiers }
+}
+
+function dearestOf(names: readonly UsageClass[], { pico }: Rates): UsageClass {
+  return names.reduce((one, other) => (pico[other] > pico[one] ? other : one))
+}
+
 function worstUsage({ request, prompt, output, entry, tariff }: Question, place: number): Usage {
-  const pico = tariff.tiers[place]?.pico as Tariff['tiers'][number]['pico']
-  const dearest = (names: UsageClass[]) => names.reduce((one, other) => (pico[other] > pico[one] ? other : one))
+  const rates = tariff.tiers[place] as Rates
   const { web_search: search } = request
   const modes = worstModes(request, tariff)
   return {
-    [dearest(inputClasses(request, prompt, entry))]: prompt.tokens,
-    [dearest(outputClasses(request, entry))]: output,
+    [dearestOf(inputClasses(request, prompt, entry), rates)]: prompt.tokens,
+    [dearestOf(outputClasses(request, entry), rates)]: output,
     ...(search && { searches: Math.max(search.max_uses ?? 1, 1) }),
     ...(modes.length > 0 && { modes }),
   }
