@@ -117,11 +117,17 @@ async function start(
       stopping = true
       closeDoors()
       const late = setTimeout(() => deadline.abort(), deadlineMs)
-      while (running.size > 0) await Promise.allSettled(running)
+      await endOf(running)
       clearTimeout(late)
       await started.disposeAsync()
     },
   }
+}
+
+/** When no call runs, and the clients of those that failed last have been told. */
+async function endOf(running: ReadonlySet<Promise<void>>): Promise<void> {
+  while (running.size > 0) await Promise.allSettled(running)
+  await new Promise(setImmediate)
 }
 
 /** The rooms of the snapshot of the moment, and those that live as long as the process. */
