@@ -5,6 +5,7 @@ import { messages } from './api/messages/face.ts'
 import { type ListForm, modelEntry, modelList } from './api/models/list.ts'
 import { modelPage, pagedModel } from './api/models/page.ts'
 import { RouterError } from './core/errors.ts'
+import { policyPrefix } from './core/names.ts'
 import { type Listable, type Listed, listedModels, listedPolicies } from './routing/listed.ts'
 import type { Scope } from './routing/scope.ts'
 import type { JsonRequest, JsonRoute } from './server.ts'
@@ -51,13 +52,18 @@ export function modelRoutes({ access, directory, rulesOf }: ModelRooms): JsonRou
       faceOf,
       answer: (request) => {
         const id = [request.params.id].flat().join('/')
-        const found = lists.models(scopeOf(request)).find((model) => model.id === id)
+        const found = lists.models(scopeOf(request)).find((model) => isCalled(model, id))
         if (!found) throw new RouterError('model_not_found', `There is no model '${id}'. GET /v1/models lists them.`)
         const write = speaksMessages(request) ? pagedModel : modelEntry
-        return { text: JSON.stringify(write(id, found.entry)) }
+        return { text: JSON.stringify(write(found.id, found.entry)) }
       },
     },
   ]
+}
+
+/** Aliases and policies are also known with their prefix. */
+function isCalled(model: Listed, id: string): boolean {
+  return model.id === id || (model.isName === true && id === policyPrefix + model.id)
 }
 
 /** Lists and their texts, made once for each directory, rules and access list, as long as they are asked for. */
@@ -111,7 +117,7 @@ function accessText(list: readonly string[] | null): string {
 const accessTexts = new WeakMap<readonly string[], string>()
 
 /** Each is an array of references to the entries of the catalog. */
-const mostLists = 500
+const mostLists = 200
 /** Characters of all texts together. */
 const mostText = 64 * 1024 * 1024
 

@@ -144,6 +144,8 @@ models:
     }
     expect(await one('mine', 'ir-test-key')).toMatchObject({ status: 200, id: 'mine', geolocation: 'eu', api: 'chat' })
     expect(await one('best', 'ir-test-key')).toMatchObject({ geolocation: 'us', description: 'The best' })
+    expect(await one('policy/quick', 'ir-test-key')).toMatchObject({ status: 200, id: 'quick' })
+    expect(await one('policy/a/chat-us', 'ir-test-key')).toMatchObject({ status: 404 })
     expect(await one('mine')).toMatchObject({ status: 404 })
     expect(await one('a/chat-us')).toMatchObject({ status: 200, id: 'a/chat-us' })
   })
@@ -216,5 +218,12 @@ models:
         expect([name, response.status]).toEqual([name, 403])
       }
     }
+  })
+
+  test('sees a managed policy as soon as the configuration has it', async () => {
+    expect(await ids('/v1/models/managed')).toEqual(['best', 'best@eu'])
+    own.put('config.yaml', files['config.yaml'].replace('  best@eu:', '  newest: { targets: [a/chat-eu] }\n  best@eu:'))
+    await expect.poll(() => ids('/v1/models/managed'), { timeout: 5_000 }).toContain('newest')
+    expect(await ids('/v1/models', 'ir-test-key')).toContain('newest')
   })
 })
