@@ -67,10 +67,17 @@ function worstCost(question: Question): bigint {
   const tariff = question.tariff.marginal ? withDearestInput(question) : question.tariff
   let most = 0n
   for (let place = reachedTier(tariff, prompt.tokens); place >= 0; place--) {
-    const cost = costAt(worstUsage({ ...question, tariff }, place), tariff, place)
+    const tokens = Math.min(prompt.tokens, mostInside(tariff, place))
+    const cost = costAt(worstUsage({ ...question, tariff, prompt: { ...prompt, tokens } }, place), tariff, place)
     if (cost > most) most = cost
   }
   return most
+}
+
+/** The longest prompt that reaches no higher tier. */
+function mostInside({ tiers, inclusive }: Tariff, place: number): number {
+  const next = tiers[place + 1]
+  return next ? next.threshold - (inclusive ? 1 : 0) : Infinity
 }
 
 /** In slices several tiers take part, and each may be filled with what is dearest there. */
