@@ -52,7 +52,7 @@ export function splitModel(id: string): { provider: string; model: string } | un
 /** Whether a list of ids and `<provider>/*` has a model. */
 export function hasModel(list: readonly string[], id: string): boolean {
   const { names, providers } = patternsOf(list)
-  return names.has(id) || providers.has(id.slice(0, id.indexOf('/')))
+  return names.has(id) || providers.has(splitModel(id)?.provider ?? '')
 }
 
 /** Whether a list has this very name, without patterns. */
@@ -68,7 +68,7 @@ const known = new WeakMap<readonly string[], Patterns>()
 function patternsOf(list: readonly string[]): Patterns {
   const before = known.get(list)
   if (before) return before
-  const wide = list.filter((name) => name.endsWith('/*'))
+  const wide = list.filter((name) => name.length > 2 && name.endsWith('/*'))
   const patterns = { names: new Set(list), providers: new Set(wide.map((name) => name.slice(0, -2))) }
   known.set(list, patterns)
   return patterns

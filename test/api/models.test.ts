@@ -130,3 +130,14 @@ describe('a model list', () => {
     expect(modelList([], { flatPrices: true })).toEqual({ object: 'list', data: [] })
   })
 })
+
+test('a list without names has no alias and no policy', () => {
+  const models = [
+    { id: 'maker/m1', entry: { ...chat, api: 'decision' } },
+    { id: 'judge', entry: { ...chat, api: 'decision' }, isName: true },
+  ]
+  const idsOf = (form: object) => (modelList(models, form).data as { id: string }[]).map(({ id }) => id)
+  expect(idsOf({ api: 'decision', names: false })).toEqual(['maker/m1'])
+  expect(idsOf({ api: 'decision' })).toEqual(['judge', 'maker/m1'])
+  expect(idsOf({ api: 'chat' })).toEqual([])
+})
