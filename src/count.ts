@@ -4,7 +4,7 @@ import type { Call } from './ask.ts'
 import { RouterError } from './core/errors.ts'
 import { isObject, type JsonObject } from './core/json.ts'
 import type { NeutralRequest } from './core/request.ts'
-import type { Rooms } from './gateway.ts'
+import type { Outgoing, Rooms } from './gateway.ts'
 import { patchRequest } from './manifest/exchange.ts'
 import type { Target } from './manifest/target.ts'
 import { promptEstimate } from './money/meter.ts'
@@ -19,7 +19,7 @@ type CountCall = Omit<Call, 'strict' | 'id'>
  * estimate with `estimated: true`. Nothing is generated, so nothing is paid and no row is written,
  * but it is a request to the limits. Throws RouterError.
  */
-export async function countTokens(call: CountCall, rooms: Rooms): Promise<JsonObject> {
+export async function countTokens(call: CountCall, rooms: Rooms): Promise<Outgoing> {
   const key = rooms.authenticate(call.secret)
   const body = await call.readBody()
   const rules = rooms.rulesOf(key.organization)
@@ -28,7 +28,8 @@ export async function countTokens(call: CountCall, rooms: Rooms): Promise<JsonOb
   const target = resolve(request.model, rooms.directory, scope)[0] as Target
   const taken = admitUnpaid({ key, rules }, rooms.admission)
   try {
-    return await countAt(target, { call, request, body: body as JsonObject, door: rooms.door })
+    const counted = await countAt(target, { call, request, body: body as JsonObject, door: rooms.door })
+    return { headers: taken.headers, body: JSON.stringify(counted) }
   } finally {
     taken.settle(0)
   }

@@ -29,7 +29,7 @@ export type Rooms = {
 }
 
 /** What goes back to the client: a JSON text, or texts of server-sent events as they come. */
-export type Outgoing = { headers: Record<string, string>; body: string | AsyncGenerator<string, void> }
+export type Outgoing = { headers: Readonly<Record<string, string>>; body: string | AsyncGenerator<string, void> }
 
 /** One call, from endpoint to reply. Every other file is a room on this line. */
 export async function handle(call: Call, rooms: Rooms): Promise<Outgoing> {

@@ -5,10 +5,9 @@ import { secretOf } from './access/credentials.ts'
 import type { Face } from './api/face.ts'
 import type { Call } from './ask.ts'
 import { asRouterError, catalogue, errorBody, RouterError } from './core/errors.ts'
-import type { JsonObject } from './core/json.ts'
 import { withoutSecrets } from './core/secrets.ts'
 import { comment, deliver } from './deliver.ts'
-import { handle, type Rooms } from './gateway.ts'
+import { handle, type Outgoing, type Rooms } from './gateway.ts'
 import type { Log } from './observe/log.ts'
 import { refuseDeep, tooLarge, type UploadLimits, watchUpload } from './receive.ts'
 import { unavailable } from './store/failure.ts'
@@ -58,7 +57,7 @@ export type CallRoute = {
   path: string
   face: Face
   /** Answers in place of the line; such calls count as running ones all the same. */
-  answer?: (call: Call, rooms: Rooms) => Promise<JsonObject>
+  answer?: (call: Call, rooms: Rooms) => Promise<Outgoing>
 }
 
 /** The HTTP face of the process: the call routes, the JSON routes, and errors in the caller's own shape. */
@@ -143,7 +142,7 @@ function answerJson({ faceOf, answer }: JsonRoute, server: ServerRooms): Request
 async function serveCall(
   request: Request,
   response: Response,
-  { face, answer }: Omit<CallRoute, 'path'>,
+  { face, answer = handle }: Omit<CallRoute, 'path'>,
   server: ServerRooms,
 ): Promise<void> {
   const signal = endOf(response, server)
@@ -158,9 +157,7 @@ async function serveCall(
     tags: request.get('x-router-tags'),
     signal,
   }
-  const outgoing = answer
-    ? { headers: {}, body: JSON.stringify(await answer(call, server.rooms())) }
-    : await handle(call, server.rooms())
+  const outgoing = await answer(call, server.rooms())
   const keepAlive = { ms: server.keepAliveMs, text: face.keepAlive ?? comment }
   await deliver(response, outgoing, { signal, idleMs, keepAlive })
 }

@@ -167,7 +167,8 @@ test('a burst beyond the calls at once loses none that was taken', async () => {
 test('counting tokens is a request, and every API tells what is left', async () => {
   await begin()
   const key = newKey(store, { limits: { ...noLimits, requestsPerMinute: 3, tokensPerMinute: 1_000 } })
-  expect((await ask(key.secret, tenTokens, '/v1/messages/count_tokens')).status).toBe(200)
+  const counted = await ask(key.secret, tenTokens, '/v1/messages/count_tokens')
+  expect([counted.status, counted.requests.remaining, counted.tokens.remaining]).toEqual([200, '2', '1000'])
   const messages = await ask(key.secret, tenTokens, '/v1/messages')
   expect([messages.status, messages.requests.remaining, messages.tokens.limit]).toEqual([200, '1', '1000'])
   const input = { model: 'priced/m1', input: 'x', max_output_tokens: 10 }
