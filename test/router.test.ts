@@ -42,3 +42,26 @@ test('a start that fails ends the process and says why: a file that is no databa
   expect(code).toBe(1)
   expect(said).toMatch(/data\/router\.sqlite: this file is not an SQLite database/)
 }, 15_000)
+
+test('a start with a port for the management API says both addresses, and a signal closes both', async () => {
+  const { folder, configPath } = routerFolder({ settings: { manage: { port: 0 } } })
+  onTestFinished(() => rmSync(folder, { recursive: true, force: true }))
+  const main = join(import.meta.dirname, '../src/main.ts')
+  const router = spawn(process.execPath, [main, 'serve', '--config', configPath], {
+    env: { ...process.env, LOG_LEVEL: 'silent' },
+  })
+  onTestFinished(() => void router.kill('SIGKILL'))
+  let said = ''
+  router.stdout.on('data', (text) => {
+    said += text
+  })
+  await expect
+    .poll(() => said, { timeout: 10_000 })
+    .toMatch(/serves at (\S+)\/v1\n[\s\S]*management API is at \S+\/v1\/manage\n/)
+  const [, manageUrl = ''] = /management API is at (\S+)\/v1\/manage/.exec(said) ?? []
+  expect(said).not.toContain(`serves at ${manageUrl}/v1`)
+  expect((await fetch(`${manageUrl}/v1/manage/org`)).status).toBe(401)
+  const exit = within(8_000, 'the exit', once(router, 'exit'))
+  router.kill('SIGTERM')
+  expect((await exit)[0]).toBe(0)
+}, 20_000)
