@@ -52,51 +52,62 @@ export function schemaOf(name: string): JsonObject {
 
 /** A compiled schema of the description. `closed`: members that are not described are mistakes. */
 export function validator(schema: Json, { closed = false } = {}): ValidateFunction {
-  const schemas = (openapi.components as JsonObject).schemas as JsonObject
-  const inner = { $defs: schemas, ...(isObject(schema) ? schema : {}) }
-  const text = JSON.stringify(inner).replaceAll('"#/components/schemas/', '"#/$defs/')
-  const known = compiled.get(`${closed} ${text}`)
-  if (known) return known
-  const whole = JSON.parse(text)
-  if (closed) close(whole, whole.$defs)
-  const made = new Ajv2020({
+  const { ajv, known } = closed ? strict : lenient
+  const text = JSON.stringify(schema)
+  const found = known.get(text) ?? ajv.compile(located(schema, closed))
+  known.set(text, found)
+  return found
+}
+
+type Schemas = { ajv: Ajv2020; known: Map<string, ValidateFunction> }
+
+const lenient = compiler(false)
+const strict = compiler(true)
+
+/** All components are compiled once, when they are first needed. */
+function compiler(closed: boolean): Schemas {
+  const ajv = new Ajv2020({
     allErrors: true,
     strict: true,
     strictTypes: false,
     strictRequired: false,
     allowUnionTypes: true,
-    formats,
+    formats: {
+      uuid: /^[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}$/,
+      'date-time': /^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(\.\d+)?(Z|[+-]\d\d:\d\d)$/,
+    },
     keywords: ['example'],
-  }).compile(whole)
-  compiled.set(`${closed} ${text}`, made)
-  return made
+  })
+  const components = located((openapi.components as JsonObject).schemas as Json, closed)
+  ajv.addSchema({ $id: 'components', $defs: components })
+  return { ajv, known: new Map() }
 }
 
-/** To compile one takes as long as to ask a router. */
-const compiled = new Map<string, ValidateFunction>()
+/** A copy whose references lead to the compiled components, closed where that is wished. */
+function located(schema: Json, closed: boolean): JsonObject {
+  const copy = JSON.parse(JSON.stringify(schema).replaceAll('"#/components/schemas/', '"components#/$defs/'))
+  if (closed) close(copy)
+  return copy
+}
 
 /** Closes every object whose members are described and that does not say what others may be. */
-function close(value: Json | undefined, components: JsonObject): void {
-  for (const member of Array.isArray(value) ? value : []) close(member, components)
+function close(value: Json | undefined): void {
+  for (const member of Array.isArray(value) ? value : []) close(member)
   if (!isObject(value)) return
-  if (Array.isArray(value.allOf)) merge(value, value.allOf, components)
+  if (Array.isArray(value.allOf)) merge(value, value.allOf)
   if (isObject(value.properties) && value.additionalProperties === undefined) value.additionalProperties = false
-  for (const member of Object.values(value)) close(member, components)
+  for (const member of Object.values(value)) close(member)
 }
 
 /** Schemas that hold together become one, so that it can be closed. */
-function merge(schema: JsonObject, members: readonly Json[], components: JsonObject): void {
+function merge(schema: JsonObject, members: readonly Json[]): void {
   const all = members.map((member) => {
     const { $ref } = member as JsonObject
-    return ($ref === undefined ? member : components[String($ref).replace('#/$defs/', '')]) as JsonObject
+    return $ref === undefined
+      ? (member as JsonObject)
+      : located(schemaOf(String($ref).split('/').at(-1) as string), false)
   })
   delete schema.allOf
   schema.properties = Object.assign({}, ...all.map(({ properties }) => properties))
   schema.required = all.flatMap(({ required }) => (required ?? []) as Json[])
-}
-
-const formats = {
-  uuid: /^[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}$/,
-  'date-time': /^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(\.\d+)?(Z|[+-]\d\d:\d\d)$/,
-  date: /^\d{4}-\d\d-\d\d$/,
 }
