@@ -15,8 +15,19 @@ async function settleForEver(): Promise<void> {
   for (;;) {
     const record = plainRecord()
     await ledger.settle(record)
-    // At once, without a buffer that would die with the process.
-    writeSync(1, `${record.id}\n`)
+    say(`${record.id}\n`)
+  }
+}
+
+/** At once, without a buffer that would die with the process; who listens may be slow. */
+function say(line: string): void {
+  for (;;) {
+    try {
+      writeSync(1, line)
+      return
+    } catch (thrown) {
+      if ((thrown as NodeJS.ErrnoException).code !== 'EAGAIN') throw thrown
+    }
   }
 }
 
