@@ -2,6 +2,8 @@ import { randomBytes } from 'node:crypto'
 import { describe, expect, onTestFinished, test } from 'vitest'
 import { connect } from '../../src/store/connection.ts'
 import { keyState, type NewKey } from '../../src/store/keys.ts'
+import { migrate } from '../../src/store/migrate.ts'
+import { migrations } from '../../src/store/migrations.ts'
 import { openStore } from '../../src/store/open.ts'
 import { NameTaken } from '../../src/store/taken.ts'
 import { temporaryFile } from './temporary.ts'
@@ -292,4 +294,34 @@ test('a million keys are found and listed by indexes, never by reading all', () 
   plan('SELECT * FROM aliases WHERE organization = ? AND name > ? ORDER BY name LIMIT ?', acme, '', 10)
   expect(plans).toHaveLength(9)
   for (const detail of plans) expect(detail).toMatch(/^SEARCH .* USING (COVERING )?(INDEX|PRIMARY KEY)/)
+})
+
+test('a database from before has everything that is new: balances that were credited hold, and usage is summed', () => {
+  const file = temporaryFile('router.sqlite')
+  const before = connect(file)
+  migrate(before, migrations.slice(0, 3))
+  before.exec(`
+    INSERT INTO organizations (id, name, created_at) VALUES ('o', 'acme', 1), ('p', 'poor', 1);
+    INSERT INTO credits VALUES ('c', 'o', 5, '', 1);
+    INSERT INTO api_keys (id, organization, hash, prefix, name, manage, completions, labels, created_by_id,
+      created_by_email, created_at) VALUES ('k', 'o', zeroblob(32), 'p', 'n', 'none', 'write', '{}', 'x', '', 1);
+    INSERT INTO ledger (id, at, organization, key, api, operation, requested, provider, model, stream, outcome, status,
+      attempts, duration_ms, cost_nano, cost_parts, price_version, unpriced, estimated, input, cache_read, output, dropped)
+    VALUES ('1', 3600001, 'o', 'k', 'chat', 'chat', 'a/m', 'a', 'm', 0, 'complete', 200, 1, 1, 7, '{}', '', 0, 0, 10, 2, 3, '[]'),
+      ('2', 7199999, 'o', 'k', 'chat', 'chat', 'a/m', 'a', 'm', 0, 'complete', 200, 1, 1, 8, '{}', '', 0, 0, 1, NULL, NULL, '[]')`)
+  before.close()
+  const store = openStore(`sqlite:${file}`)
+  onTestFinished(() => store.close())
+  expect(store.organizations.rules('o')).toMatchObject({ enforcesBalance: true, creditNano: 5n, approvedModels: null })
+  expect(store.organizations.rules('p')).toMatchObject({ enforcesBalance: false, dataRules: {} })
+  expect(store.keys.find('k')).toMatchObject({ groupId: null, accessList: null, limits: unlimited })
+  const db = connect(file)
+  onTestFinished(() => {
+    db.close()
+  })
+  for (const table of ['key_usage', 'organization_usage']) {
+    expect(db.prepare(`SELECT hour, requests, nano, input_tokens, output_tokens FROM ${table}`).all()).toEqual([
+      { hour: 1, requests: 2, nano: 15, input_tokens: 13, output_tokens: 3 },
+    ])
+  }
 })
