@@ -128,7 +128,8 @@ describe('POST /v1/messages/count_tokens', () => {
 
   test('estimates elsewhere, says so, and asks nobody', async () => {
     const answer = await count({ ...countable, model: other.model, system: 'x'.repeat(400) })
-    expect(await json(answer)).toEqual({ input_tokens: 102, estimated: true })
+    // Four characters are a token, and four tokens tell whose turn it is.
+    expect(await json(answer)).toEqual({ input_tokens: 106, estimated: true })
     expect(provider.received).toEqual([])
   })
 
