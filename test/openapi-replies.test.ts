@@ -190,6 +190,12 @@ const limitNames = [
 test('a count of tokens is as described', async () => {
   expect((await ask('POST', '/v1/messages/count_tokens', { body: { model, messages } })).status).toBe(200)
   expect((await ask('POST', '/v1/messages/count_tokens', { body: {} })).status).toBe(400)
+  const { body: made } = await ask('POST', '/v1/manage/apikey', { body: { name: 'counts' } })
+  await ask('POST', `/v1/manage/apikey/${made.api_key_id}/limits`, { body: { requests_per_minute: 1 } })
+  const limited = { body: { model, messages }, key: made.api_key }
+  const counted = await ask('POST', '/v1/messages/count_tokens', limited)
+  expect(counted.headers.get('x-ratelimit-remaining-requests')).toBe('0')
+  expect((await ask('POST', '/v1/messages/count_tokens', limited)).status).toBe(429)
   expect((await ask('POST', '/v1/messages/count_tokens', { body: { model, messages }, key: 'no-key' })).status).toBe(
     403,
   )
