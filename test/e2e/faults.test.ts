@@ -3,7 +3,7 @@ import { dirname, join } from 'node:path'
 import Database from 'better-sqlite3'
 import { afterEach, beforeEach, describe, expect, onTestFinished, test, vi } from 'vitest'
 import { type RouterProcess, refusedStart, routerProcess } from '../helpers/process.ts'
-import { answerJson, beginStream, type LoopbackProvider, loopbackProvider, within } from '../helpers/provider.ts'
+import { answerJson, beginStream, type LoopbackProvider, loopbackProvider, pause, within } from '../helpers/provider.ts'
 import { routerFolder } from '../helpers/router.ts'
 
 const manifest = (url: string) => `slug: slow
@@ -199,6 +199,49 @@ test('kill -9 while rows cannot be written loses none of them: the next start wr
   await routerProcess(configPath)
   expect(rows()).toEqual(['after', 'before', 'whole'])
 }, 20_000)
+
+test('under load, through faults that come and go and a kill -9 within one, each reply that was delivered has one row', async () => {
+  const router = await routerProcess(configPath, { env: { LOG_LEVEL: 'silent' } })
+  const delivered: string[] = []
+  const refused = new Set<number>()
+  let number = 0
+  let isOver = false
+  const caller = async () => {
+    while (!isOver) {
+      const user = `call ${++number}`
+      const stream = number % 2 === 0
+      try {
+        const response = await chat(router, user, 'now', { stream, metadata: { note: 'short' } })
+        const text = await response.text()
+        if (response.status !== 200) refused.add(response.status)
+        else if (!stream || text.includes('[DONE]')) delivered.push(user)
+      } catch {
+        // The router was killed under this call.
+      }
+    }
+  }
+  const callers = Promise.all(Array.from({ length: 20 }, caller))
+  for (const name of ['a file that is read-only', 'a lock of another process', 'a file that was moved away']) {
+    await vi.waitFor(() => expect(delivered.length).toBeGreaterThan(0))
+    const end = faults[name]?.begin()
+    await vi.waitFor(() => expect(refused.size).toBe(1), { timeout: 6_000 })
+    end?.()
+    await untilReady(router)
+    refused.clear()
+    await pause(100)
+  }
+  const end = told('read-only')()
+  await vi.waitFor(() => expect(refused.size).toBe(1), { timeout: 6_000 })
+  expect([...refused]).toEqual([503])
+  await router.end('SIGKILL')
+  isOver = true
+  await callers
+  end()
+  await routerProcess(configPath)
+  const written = rows()
+  expect(new Set(written).size).toBe(written.length)
+  expect(delivered.filter((user) => !written.includes(user))).toEqual([])
+}, 40_000)
 
 test('told to stop while rows cannot be written, the router leaves them to the next start', async () => {
   const router = await routerProcess(configPath)
