@@ -15,6 +15,11 @@ export type WorkerBatch = { records: string; responses: readonly StoredResponse[
 /** The database, and which file it was when the router opened it. */
 export type WorkerFile = { path: string; file: string | undefined }
 
+/** The upper levels of the tables of sums and of the indices of some ten million rows. */
+const cacheKib = 16 * 1024
+/** 16 MB of log: pages that many commits change go to the database once. */
+const pagesPerCheckpoint = 4_000
+
 /** The thread that waits for the disk: takes batches, an empty text ends it. */
 const { path, file }: WorkerFile = workerData
 let open: { db: Connection; write: ReturnType<typeof ledgerWriter> } | undefined
@@ -45,6 +50,8 @@ function written({ records: text, responses }: WorkerBatch): WorkerAnswer {
 function openWriter() {
   requireSameFile(path, file)
   const db = connect(path, { mustExist: true })
+  db.pragma(`cache_size = -${cacheKib}`)
+  db.pragma(`wal_autocheckpoint = ${pagesPerCheckpoint}`)
   return { db, write: ledgerWriter(db) }
 }
 

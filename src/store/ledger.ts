@@ -18,11 +18,6 @@ export type DayCost = { day: number; provider: string; model: string; requests: 
 /** The functions on the table of settled calls. */
 export function ledger(db: Connection) {
   const byId = db.prepare<[string], LedgerRow>('SELECT * FROM ledger WHERE id = ?').safeIntegers()
-  const ofKey = db
-    .prepare<[string, number, number], LedgerRow>(
-      'SELECT * FROM ledger WHERE key = ? AND at >= ? AND at < ? ORDER BY at, rowid',
-    )
-    .safeIntegers()
   const byDay = db
     .prepare<[bigint, bigint], { day: bigint; provider: string; model: string; requests: bigint; nano: bigint }>(`
       SELECT hour / 24 AS day, provider, model, sum(requests) AS requests, sum(nano) AS nano FROM organization_usage
@@ -34,8 +29,7 @@ export function ledger(db: Connection) {
       return row && callRecord(row)
     },
     /** The calls of a key from one moment up to another (Unix milliseconds, the second not included), in order. */
-    ofKey: (key: string, from = 0, to = Number.MAX_SAFE_INTEGER): CallRecord[] =>
-      ofKey.all(key, from, to).map(callRecord),
+    ofKey: (key: string, from = 0, to = Number.MAX_SAFE_INTEGER): CallRecord[] => [...eachOf(db, { from, to, key })],
     /** The calls of a range, those of an organization in order; never more than some are held in memory. */
     each: (range: LedgerRange): Iterable<CallRecord> => eachOf(db, range),
     /** What was spent by day and model, of all organizations; both moments are beginnings of days. */
@@ -60,31 +54,24 @@ export function ledger(db: Connection) {
 const rowsAtOnce = 1_000
 
 function* eachOf(db: Connection, { from, to, organization, key }: LedgerRange): Generator<CallRecord> {
-  if (organization === undefined && key === undefined) {
-    for (const each of organizationsOf(db)) yield* eachOf(db, { from, to, organization: each })
+  if (organization === undefined) {
+    for (const each of organizationsOf(db))
+      yield* eachOf(db, { from, to, organization: each, ...(key !== undefined && { key }) })
     return
   }
-  const whose = [
-    ...(key === undefined ? [] : ['key = @key']),
-    ...(organization === undefined ? [] : ['organization = @organization']),
-  ]
   const page = db
     .prepare<[Record<string, unknown>], LedgerRow>(`
-      SELECT rowid AS place, * FROM ledger WHERE ${whose.join(' AND ')} AND (at, rowid) > (@at, @place) AND at < @to
-      ORDER BY at, rowid LIMIT ${rowsAtOnce}`)
+      SELECT rowid AS place, * FROM ledger
+      WHERE organization = @organization AND (at, key, rowid) > (@at, @lastKey, @place) AND at < @to ${key === undefined ? '' : 'AND key = @key'}
+      ORDER BY at, key, rowid LIMIT ${rowsAtOnce}`)
     .safeIntegers()
-  let last: { at: unknown; place: unknown } = { at: from, place: -1 }
+  let last: { [name: string]: unknown } = { at: from, lastKey: '', place: -1 }
   for (;;) {
-    const rows = page.all({
-      ...last,
-      to,
-      ...(key !== undefined && { key }),
-      ...(organization !== undefined && { organization }),
-    })
+    const rows = page.all({ organization, ...last, to, ...(key !== undefined && { key }) })
     yield* rows.map(callRecord)
     const end = rows.at(-1)
     if (!end || rows.length < rowsAtOnce) return
-    last = { at: end.at, place: end.place }
+    last = { at: end.at, lastKey: end.key, place: end.place }
   }
 }
 

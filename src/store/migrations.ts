@@ -208,6 +208,12 @@ export const migrations: readonly Migration[] = [
       -- With the rowid at its end: the order in which changes were made.
       CREATE INDEX audit_by_organization ON audit (organization);
 
+      -- One index for organizations and keys: rows come in order of time, so that what is written of it stays in memory
+      -- however many keys there are. An index by key would touch another page of the disk with every row.
+      DROP INDEX ledger_by_key;
+      DROP INDEX ledger_by_organization;
+      CREATE INDEX ledger_by_organization ON ledger (organization, at, key);
+
       ALTER TABLE ledger ADD COLUMN group_id TEXT;
       ALTER TABLE ledger ADD COLUMN modes TEXT;
       ALTER TABLE ledger ADD COLUMN cache_read_audio INTEGER;
