@@ -47,9 +47,10 @@ export function mergeUsage(earlier: Usage, later: ToldUsage): Usage {
   }
   const { cache_write, modes } = later
   if (isCount(cache_write)) merged.cache_write_5m = Math.max(0, cache_write - (merged.cache_write_1h ?? 0))
-  if (Array.isArray(modes) && modes.length > 0) {
-    const special = new Set(modes.filter((mode) => isWord(mode) && !plainModes.has(mode)))
-    if (special.size > 0) merged.modes = [...special].slice(0, mostModes)
+  const told = Array.isArray(modes) ? modes.filter(isWord) : []
+  if (told.length > 0) {
+    const special = [...new Set(told)].filter((mode) => !plainModes.has(mode))
+    if (special.length > 0) merged.modes = special.slice(0, mostModes)
     else delete merged.modes
   }
   return merged
@@ -63,14 +64,7 @@ function isCount(count: unknown): count is number {
 }
 
 /** What providers call the ordinary way of serving, which costs what the price list says. */
-const plainModes: ReadonlySet<unknown> = new Set([
-  'default',
-  'standard',
-  'auto',
-  'on_demand',
-  'global',
-  'not_available',
-])
+const plainModes: ReadonlySet<string> = new Set(['default', 'standard', 'auto', 'on_demand', 'global', 'not_available'])
 
 /** A call is served in one tier, at one speed, in one region; the rest is room. Their names are words. */
 const mostModes = 8

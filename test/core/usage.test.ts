@@ -1,0 +1,43 @@
+import { describe, expect, test } from 'vitest'
+import { cachedTokens, completionTokens, mergeUsage, promptTokens, type ToldUsage } from '../../src/core/usage.ts'
+
+describe('counts of an answer', () => {
+  test('later ones replace earlier ones, class by class', () => {
+    const merged = mergeUsage({ input: 5, output: 1, searches: 1 }, { output: 9, reported_cost: 0.5 })
+    expect(merged).toEqual({ input: 5, output: 9, searches: 1, reported_cost: 0.5 })
+  })
+
+  test('writes of unknown lifetime live for five minutes, but for those that are known to live for an hour', () => {
+    expect(mergeUsage({ cache_write_1h: 40 }, { cache_write: 100 })).toEqual({ cache_write_1h: 40, cache_write_5m: 60 })
+  })
+
+  test('what cannot be a count is left out', () => {
+    const told = { input: Number.NaN, output: 1e300, searches: '3', images: -1 } as unknown as ToldUsage
+    expect(mergeUsage({}, told)).toEqual({ images: 0 })
+  })
+
+  test('of how a call was served, only what is not ordinary is kept, and later words replace earlier ones', () => {
+    const served = (...told: unknown[]) =>
+      told.reduce<ToldUsage>((usage, modes) => mergeUsage(usage, { modes } as ToldUsage), {}).modes
+    expect(served(['priority', 'us', 'priority', 'standard'])).toEqual(['priority', 'us'])
+    expect(served(['auto'], ['flex'])).toEqual(['flex'])
+    expect(served(['priority'], ['default'])).toBeUndefined()
+    expect(served(['priority'], [], [null], 'flex', [7, '', 'x'.repeat(65)])).toEqual(['priority'])
+    expect(served(Array.from({ length: 20 }, (_, count) => `mode ${count}`))).toHaveLength(8)
+  })
+
+  test('the prompt is all that was read, the answer all that was made', () => {
+    const usage = {
+      input: 1,
+      cache_read: 2,
+      cache_read_audio: 4,
+      cache_write_5m: 8,
+      cache_write_1h: 16,
+      input_audio: 32,
+    }
+    expect([promptTokens({ ...usage, input_image: 64, citations: 128, output: 256 }), cachedTokens(usage)]).toEqual([
+      127, 6,
+    ])
+    expect(completionTokens({ output: 1, reasoning: 2, output_audio: 4, output_image: 8, input: 16 })).toBe(15)
+  })
+})
