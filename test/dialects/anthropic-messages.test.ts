@@ -111,7 +111,7 @@ describe.skipIf(recordingsMissing)('recorded errors', () => {
   }
 
   test.each(refused.map((recording) => [recording.case, recording.response] as const))('%s', (_, { status, body }) => {
-    const provider = { slug: 'p', auth: { scheme: 'none' }, errors: bench.errors } as unknown as Provider
+    const provider = { slug: 'p', auth: { scheme: 'none' }, headers: {}, errors: bench.errors } as unknown as Provider
     const error = refusal(provider, { status, headers: {}, text: JSON.stringify(body) })
     const expected = Object.entries(meanings).find(([piece]) => error.message.includes(piece))
     expect([error.code, error.providerCode]).toEqual([expected?.[1], body.error.type])

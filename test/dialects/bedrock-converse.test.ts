@@ -59,7 +59,7 @@ describe.skipIf(recordingsMissing)('every recorded refusal has its error', () =>
   }
 })
 
-const provider = { slug: 'x', auth: { scheme: 'none' }, errors: converse.errors } as unknown as Provider
+const provider = { slug: 'x', auth: { scheme: 'none' }, headers: {}, errors: converse.errors } as unknown as Provider
 
 describe('an answer', () => {
   test('with a call without arguments has an empty object', async () => {

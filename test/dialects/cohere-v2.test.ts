@@ -16,7 +16,7 @@ const cohere = benchDialect('cohere-v2')
 const recorded = recordings('cohere-v2')
 const answered = recorded.filter(({ response }) => response.status === 200)
 const refused = recorded.filter(({ response }) => response.status !== 200)
-const provider = { slug: 'x', auth: { scheme: 'none' }, errors: cohere.errors } as unknown as Provider
+const provider = { slug: 'x', auth: { scheme: 'none' }, headers: {}, errors: cohere.errors } as unknown as Provider
 
 describe.skipIf(recordingsMissing)('every recorded answer', () => {
   for (const recording of answered) {

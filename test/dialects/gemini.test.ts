@@ -66,7 +66,7 @@ describe.skipIf(recordingsMissing)('every recorded refusal has its error', () =>
   }
 })
 
-const provider = { slug: 'x', auth: { scheme: 'none' }, errors: gemini.errors } as unknown as Provider
+const provider = { slug: 'x', auth: { scheme: 'none' }, headers: {}, errors: gemini.errors } as unknown as Provider
 
 describe('an answer', () => {
   test('with two calls of one function and no ids is two calls, without arguments an empty object', async () => {

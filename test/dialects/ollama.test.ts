@@ -10,7 +10,7 @@ const ollama = benchDialect('ollama')
 const recorded = recordings('ollama')
 const answered = recorded.filter(({ response }) => response.status === 200)
 const refused = recorded.filter(({ response }) => response.status !== 200)
-const provider = { slug: 'x', auth: { scheme: 'none' }, errors: ollama.errors } as unknown as Provider
+const provider = { slug: 'x', auth: { scheme: 'none' }, headers: {}, errors: ollama.errors } as unknown as Provider
 
 describe.skipIf(recordingsMissing)('every recorded answer', () => {
   for (const recording of answered) {

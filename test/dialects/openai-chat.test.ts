@@ -79,7 +79,7 @@ const refusals: { [start: string]: string } = {
 }
 
 describe.skipIf(recordingsMissing)('every recorded refusal has its error', () => {
-  const provider = { slug: 'x', auth: { scheme: 'none' }, errors: dialect.errors } as unknown as Provider
+  const provider = { slug: 'x', auth: { scheme: 'none' }, headers: {}, errors: dialect.errors } as unknown as Provider
   test.each(refused)('$case', ({ case: name, response: { status, headers, body } }) => {
     const start = Object.keys(refusals).find((known) => name.startsWith(known))
     const expected = status === 401 || status === 403 ? 'provider_refused' : refusals[start ?? '']

@@ -64,7 +64,7 @@ describe.skipIf(recordingsMissing)('a stream that breaks off says why', () => {
   })
 })
 
-const provider = { slug: 'p', auth: { scheme: 'none' }, errors: bench.errors } as unknown as Provider
+const provider = { slug: 'p', auth: { scheme: 'none' }, headers: {}, errors: bench.errors } as unknown as Provider
 
 describe.skipIf(recordingsMissing)('every recorded refusal has its error', () => {
   const meanings: { [piece: string]: ErrorCode } = {
