@@ -34,10 +34,13 @@ export function sizeUp(request: NeutralRequest): PromptSize {
   return { tokens: tokensIn(size), audio, images, caches }
 }
 
-/** Tokens of what is said in these parts, visible or not. */
+/** Tokens of what a model said in these parts, visible or not; what tools of the provider found is no output. */
 export function saidTokens(parts: readonly Part[]): number {
   const size = emptyWalk()
-  takeParts(size, parts)
+  takeParts(
+    size,
+    parts.filter(({ type }) => type !== 'search' && type !== 'opaque'),
+  )
   return tokensIn({ ...size, media: 0 })
 }
 
