@@ -103,11 +103,20 @@ function sourceOf(question: UsageQuestion): Source {
     return { sql: select('ledger', { name: 'at', unitMs: 1 }, counts, question), unitMs: 1, longest: 'day' }
   }
   const byKey = key !== undefined || groupBy.some((word) => word === 'key' || word.startsWith('label'))
-  const table = byKey ? 'key_usage' : 'organization_usage'
+  const table = byKey ? (key === undefined ? usageOfAllKeys : 'key_usage') : 'organization_usage'
   const counts = ['sum(requests)', 'sum(nano)', 'sum(input_tokens)', 'sum(output_tokens)']
   const sql = select(table, { name: 'hour', unitMs: hourMs }, counts, question)
   return { sql, unitMs: hourMs, longest: resolution === 'month' ? 'month' : 'all' }
 }
+
+/** From key to key, and of each only the hours in question: what keys used in years before is not read. */
+const usageOfAllKeys = `(
+  WITH RECURSIVE held (id) AS (
+    SELECT min(key) FROM key_usage WHERE organization = @organization
+    UNION ALL
+    SELECT (SELECT min(key) FROM key_usage WHERE organization = @organization AND key > held.id) FROM held
+    WHERE held.id IS NOT NULL)
+  SELECT id FROM held WHERE id IS NOT NULL) AS held CROSS JOIN key_usage ON key = held.id`
 
 function select(
   table: string,
@@ -126,7 +135,7 @@ function select(
     SELECT ${[start, 'operation', ...counts, ...groups]} FROM ${table}
     WHERE organization = @organization ${key === undefined ? '' : 'AND key = @key'}
       AND ${time.name} >= @from AND ${time.name} < @to
-    GROUP BY ${[1, 2, ...places]}`
+    GROUP BY ${[...places, 1, 2]}`
 }
 
 /** The fields of metadata are named by the client: they are bound, never written into the text. */
