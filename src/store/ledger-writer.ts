@@ -69,6 +69,8 @@ export function ledgerWriter(db: Connection): WriteBatch {
  * columns empty, and each value that is bound costs its time: every set of columns that occurs has its own statement.
  */
 function rowWriter(db: Connection): (record: CallRecord) => boolean {
+  if (ledgerColumns.length > mostColumns)
+    throw new RangeError(`a set of more than ${mostColumns} columns has no number`)
   const prepare = (names: readonly string[]) =>
     db.prepare(`INSERT INTO ledger (${names}) VALUES (${names.map(() => '?')}) ON CONFLICT (id) DO NOTHING`)
   const statements = new Map<number, ReturnType<typeof prepare>>()
@@ -91,5 +93,7 @@ function rowWriter(db: Connection): (record: CallRecord) => boolean {
   }
 }
 
+/** A set of columns is a whole number that is exact: a bit for each. */
+const mostColumns = 53
 /** Statements are some kilobytes each. */
 const mostShapes = 200

@@ -1,6 +1,9 @@
 import { randomBytes } from 'node:crypto'
 import { describe, expect, onTestFinished, test } from 'vitest'
 import type { CallRecord } from '../../src/core/call.ts'
+import { connect } from '../../src/store/connection.ts'
+import { migrate } from '../../src/store/migrate.ts'
+import { migrations } from '../../src/store/migrations.ts'
 import { openStore } from '../../src/store/open.ts'
 import { isUsageGroup, mostUsageRows, type UsageQuestion, type UsageRow } from '../../src/store/usage-query.ts'
 import { plainRecord } from './plain-record.ts'
@@ -250,6 +253,46 @@ test('has a bound', async () => {
   await writer.close()
   await expect(ask({ groupBy: ['user'] })).rejects.toThrow(/more than 100000 rows: ask for fewer days/)
   expect((await ask({ groupBy: ['key'] })).map(({ requests }) => requests)).toEqual([mostUsageRows + 1])
+})
+
+test('what was called before there were sums is in them', async () => {
+  const path = temporaryFile('router.sqlite')
+  const before = connect(path)
+  migrate(before, migrations.slice(0, 3))
+  const insert = before.prepare(`
+    INSERT INTO ledger (id, at, organization, key, api, operation, requested, provider, model, stream, outcome, status,
+      attempts, duration_ms, cost_nano, cost_parts, price_version, unpriced, estimated, input, cache_read, output, dropped)
+    VALUES (?, ?, 'org-1', ?, 'chat', 'chat', 'm', 'maker', ?, 0, 'complete', 200, 1, 1, 7, '{}', '', 0, 0, 10, NULL, 5, '[]')`)
+  const rows = [0, 1, hour, 25 * hour].entries()
+  for (const [index, after] of rows) insert.run(`${index}`, november + after, `key-${index % 2}`, `m${index % 3}`)
+  before.close()
+  const store = openStore(`sqlite:${path}`)
+  onTestFinished(() => store.close())
+  const question: UsageQuestion = {
+    organization: 'org-1',
+    from: november,
+    to: december,
+    resolution: 'day',
+    groupBy: [],
+  }
+  const counted = async (groupBy: string[]) =>
+    (await store.usage.query({ ...question, groupBy })).map(({ values, ...row }) => [
+      ...values,
+      row.requests,
+      row.nano,
+      row.inputTokens,
+      row.outputTokens,
+    ])
+  expect(await counted([])).toEqual([
+    [3, 21n, 30, 15],
+    [1, 7n, 10, 5],
+  ])
+  expect(await counted(['key'])).toEqual([
+    ['key-0', 2, 14n, 20, 10],
+    ['key-1', 1, 7n, 10, 5],
+    ['key-1', 1, 7n, 10, 5],
+  ])
+  expect(store.ledger.ofKey('key-1').map(({ id }) => id)).toEqual(['1', '3'])
 })
 
 test('a long answer comes in parts, and whole', async () => {
