@@ -26,7 +26,10 @@ export function usageSums(db: Connection): () => Sums {
         const name = `${organization}\n${key}\n${group ?? ''}\n${hour}\n${operation}\n${provider}\n${model}`
         const sum = sums.get(name)
         if (sum) addTo(sum, counts)
-        else sums.set(name, { organization, key, group, hour, what: [operation, provider, model], ...counts })
+        else {
+          const month = monthOf(hour * hourMs)
+          sums.set(name, { organization, key, group, hour, month, what: [operation, provider, model], ...counts })
+        }
       },
       write: () => write([...sums.values()]),
     }
@@ -35,20 +38,24 @@ export function usageSums(db: Connection): () => Sums {
 
 type Counts = { requests: number; nano: bigint; input: number; output: number }
 type Sum = Counts &
-  Pick<CallRecord, 'organization' | 'key'> & { group: string | undefined; hour: number; what: readonly string[] }
+  Pick<CallRecord, 'organization' | 'key'> & {
+    group: string | undefined
+    hour: number
+    month: string
+    what: readonly string[]
+  }
 
 /** The words that a sum is kept under; undefined where there is none. */
 type By = (sum: Sum) => (string | number)[] | undefined
 
 function sumWriter(db: Connection): (sums: readonly Sum[]) => void {
-  const month = ({ hour }: Sum) => monthOf(hour * hourMs)
   const spend: readonly [ReturnType<typeof spendStatement>, By][] = [
-    [spendStatement(db, 'key_spend', 'key'), (sum) => [sum.key, month(sum)]],
+    [spendStatement(db, 'key_spend', 'key'), (sum) => [sum.key, sum.month]],
     [
       spendStatement(db, 'group_spend', 'group_id'),
-      (sum) => (sum.group === undefined ? undefined : [sum.group, month(sum)]),
+      (sum) => (sum.group === undefined ? undefined : [sum.group, sum.month]),
     ],
-    [spendStatement(db, 'organization_spend', 'organization'), (sum) => [sum.organization, month(sum)]],
+    [spendStatement(db, 'organization_spend', 'organization'), (sum) => [sum.organization, sum.month]],
   ]
   const usage: typeof spend = [
     [usageStatement(db, 'key_usage', 'organization, key'), (sum) => [sum.organization, sum.key, sum.hour, ...sum.what]],
