@@ -93,7 +93,7 @@ function expectBody({ body }: Operation, sent: unknown): void {
 function operationOf(method: string, path: string): Operation {
   const [plain = ''] = path.split('?')
   const fits = operations.filter((one) => {
-    const form = one.path.replace(/\{id\}$/, one.path.startsWith('/v1/models/') ? '.+' : '[^/]+')
+    const form = one.path.replace(/^(\/v1\/models|\/v1\/manage\/alias)\/\{\w+\}$/, '$1/.+')
     return one.method === method && new RegExp(`^${form.replace(/\{\w+\}/g, '[^/]+')}$`).test(plain)
   })
   const [found] = fits.sort((one, other) => one.parameters.length - other.parameters.length)
@@ -336,6 +336,9 @@ describe('management', () => {
     expect((await ask('GET', '/v1/manage/alias')).body.aliases).toEqual([{ name: 'fast', target: model }])
     expect((await ask('GET', '/v1/manage/alias/fast')).status).toBe(200)
     expect((await ask('DELETE', '/v1/manage/alias/fast')).status).toBe(204)
+    const shadow = { name: 'openai/gpt', target: model }
+    expect((await ask('POST', '/v1/manage/alias', { body: shadow })).body).toEqual(shadow)
+    expect((await ask('DELETE', '/v1/manage/alias/openai/gpt')).status).toBe(204)
     expect((await ask('DELETE', '/v1/manage/policy/careful')).status).toBe(204)
   })
 

@@ -3,7 +3,7 @@ import type { Alias } from '../store/names.ts'
 import { done, json, type ManagementRooms, type ManageRoute, missing, noted, pathPart, rulesOf } from './manage.ts'
 import { targetCheck } from './names.ts'
 import { pageOf } from './page.ts'
-import { invalid, membersOf, ownName } from './read.ts'
+import { aliasName, invalid, membersOf } from './read.ts'
 
 /** `/v1/manage/alias`: the organization's other names for models and policies. */
 export function aliasRoutes({ store, directory }: ManagementRooms): ManageRoute[] {
@@ -20,7 +20,7 @@ export function aliasRoutes({ store, directory }: ManagementRooms): ManageRoute[
       answer: (asked) => {
         const { organization } = asked
         const body = membersOf(asked.body, ['name', 'target'])
-        const name = required(body.name, 'name', 'what a model is to be called', ownName)
+        const name = required(body.name, 'name', 'what a model is to be called', aliasName)
         const target = required(body.target, 'target', 'the id of a model or a policy', filledText)
         const known = noted(store, asked, () => {
           if (name === target) throw invalid("'target' is the alias itself; name a model or a policy.", 'target')
@@ -34,14 +34,14 @@ export function aliasRoutes({ store, directory }: ManagementRooms): ManageRoute[
       },
     },
     {
-      path: '/v1/manage/alias/:name',
+      path: '/v1/manage/alias/*name',
       answer: (asked) => {
         const name = pathPart(asked, 'name')
         return json(entry(names.alias(asked.organization, name) ?? missing('alias', name)))
       },
     },
     {
-      path: '/v1/manage/alias/:name',
+      path: '/v1/manage/alias/*name',
       method: 'delete',
       answer: (asked) => {
         const name = pathPart(asked, 'name')

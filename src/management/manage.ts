@@ -95,9 +95,9 @@ export function rulesOf(store: Store, organization: string): OrganizationRules {
   throw new RouterError('not_found', 'The organization of this key does not exist any more.')
 }
 
-/** The parameter of a path. */
+/** The parameter of a path; one that may have slashes comes in parts. */
 export function pathPart({ params }: Pick<Asked, 'params'>, name: string): string {
-  return String(params[name])
+  return [params[name] ?? ''].flat().join('/')
 }
 
 /** The 404 for what is not there, or is another organization's. */

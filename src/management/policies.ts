@@ -14,7 +14,7 @@ import {
 } from './manage.ts'
 import { type Directory, modelCheck } from './names.ts'
 import { pageOf } from './page.ts'
-import { invalid, membersOf, ownName, remark } from './read.ts'
+import { invalid, membersOf, policyId, remark } from './read.ts'
 
 /** `/v1/manage/policy`: the organization's named lists of targets, asked in their order. */
 export function policyRoutes({ store, directory }: ManagementRooms): ManageRoute[] {
@@ -79,7 +79,7 @@ function entry({ id, description, targets }: Policy) {
 /** The policy of a body; its id may be left out of it where the path names it. */
 function policyFrom(body: unknown, pathId: string | undefined, directory: Directory): Policy {
   const members = membersOf(body, ['id', 'description', 'targets'])
-  const id = required(members.id ?? pathId, 'id', 'what the policy is called', ownName)
+  const id = required(members.id ?? pathId, 'id', 'what the policy is called', policyId)
   if (pathId !== undefined && id !== pathId) {
     throw invalid(`'id' is '${id}', but the path names '${pathId}'; a policy keeps its id.`, 'id')
   }

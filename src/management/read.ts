@@ -1,7 +1,7 @@
 import { type Check, filledText, integer, list, listOf, mapOf, refuse, text } from '../api/check.ts'
 import { RouterError } from '../core/errors.ts'
 import { isObject, type Json, type JsonObject } from '../core/json.ts'
-import { longestName } from '../core/names.ts'
+import { aliasNameProblem, policyIdProblem } from '../core/names.ts'
 import { didYouMean } from '../manifest/nearest.ts'
 
 /** The members of a body that may have no others than these. Throws RouterError 400. */
@@ -78,12 +78,11 @@ export const momentToCome: Check<number> = (value, path) => {
   return moment
 }
 
-/** What an alias or a policy may be called: without a slash, as the ids of models have one. */
-export const ownName: Check<string> = (value, path) => {
-  const fits = typeof value === 'string' && value.length <= longestName && /^[A-Za-z0-9][\w.:@+-]*$/.test(value)
-  if (fits) return value
-  return refuse(path, `1 to ${longestName} letters, digits and . _ : @ + - that begin with a letter or digit`, value)
-}
+/** What an alias may be called. */
+export const aliasName: Check<string> = nameWithout(aliasNameProblem)
+
+/** What a policy may be called. */
+export const policyId: Check<string> = nameWithout(policyIdProblem)
 
 /** Names of models, each once. */
 export const namesOfModels: Check<string[]> = (value, path) => {
@@ -105,6 +104,15 @@ export function momentOf(time: string): number {
   const day = new Date(`${date}T00:00:00Z`)
   const exists = !Number.isNaN(day.getTime()) && day.toISOString().startsWith(date)
   return exists ? Date.parse(`${date}T${clock}${zone.toUpperCase()}`) : Number.NaN
+}
+
+function nameWithout(problemOf: (name: string) => string | undefined): Check<string> {
+  return (value, path) => {
+    const name = filledText(value, path)
+    const problem = problemOf(name)
+    if (problem === undefined) return name
+    throw invalid(`'${path}' ${problem}; it is '${name.slice(0, 60)}'.`, path)
+  }
 }
 
 function refuseUnknown(names: readonly string[], known: readonly string[], what: string): void {

@@ -6,7 +6,19 @@ describe('names', () => {
     for (const name of ['fast', 'openai/gpt', 'fast@eu', 'a:b_c.d-e', 'x'.repeat(256)]) {
       expect(aliasNameProblem(name), name).toBeUndefined()
     }
-    for (const name of ['', 'a b', 'policy/a', 'é', 'a\n', 'x'.repeat(257)]) {
+    for (const name of [
+      '',
+      'a b',
+      'policy/a',
+      'é',
+      'a\n',
+      'x'.repeat(257),
+      'openai/*',
+      '../a',
+      'a/',
+      '/a',
+      '__proto__',
+    ]) {
       expect(aliasNameProblem(name), name).toMatch(/^must /)
     }
   })

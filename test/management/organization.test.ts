@@ -165,9 +165,25 @@ describe('aliases and policies', () => {
     expect((await manage.delete('/policy/led-to')).status).toBe(204)
   })
 
+  test('an alias may stand before a model: the slash of its name is written plainly or encoded', async () => {
+    const alias = { name: 'demo/thinker', target: 'demo/echo' }
+    expect((await manage.post('/alias', alias)).body).toEqual(alias)
+    const served = await router.call('/v1/chat/completions', { ...ask, model: 'demo/thinker' })
+    expect(served.headers.get('x-router-model')).toBe('demo/echo')
+    expect((await manage.get('/alias/demo/thinker')).body).toEqual(alias)
+    expect((await manage.get('/alias/demo%2Fthinker')).body).toEqual(alias)
+    expect((await manage.delete('/alias/demo%2Fthinker')).status).toBe(204)
+    expect(messageOf(await manage.get('/alias/demo/thinker'))).toMatch(/no alias 'demo\/thinker'/)
+    const after = await router.call('/v1/chat/completions', { ...ask, model: 'demo/thinker' })
+    expect(after.headers.get('x-router-model')).toBe('demo/thinker')
+  })
+
   test.each<[string, unknown, RegExp]>([
     ['alias', { name: 'x' }, /'target' is missing/],
-    ['alias', { name: 'a/b', target: 'demo/echo' }, /'name' must be/],
+    ['alias', { name: 'a b', target: 'demo/echo' }, /'name' must have/],
+    ['alias', { name: 'policy/b', target: 'demo/echo' }, /'name' must not begin with `policy\/`/],
+    ['alias', { name: 'demo/*', target: 'demo/echo' }, /'name' must have/],
+    ['alias', { name: 7, target: 'demo/echo' }, /'name' must be a string/],
     ['alias', { name: 'x', target: 'demo/ecko' }, /'target' names no model.*`demo\/echo`/],
     ['alias', { name: 'x', target: 'nowhere' }, /'target' names no model or policy/],
     ['alias', { name: 'x', target: 'x' }, /alias itself/],
@@ -175,7 +191,7 @@ describe('aliases and policies', () => {
     ['policy', { id: 'x', targets: [] }, /'targets' has 0 models/],
     ['policy', { id: 'x', targets: ['demo/echo', 'demo/echo'] }, /twice/],
     ['policy', { id: 'x', targets: ['demo/none'] }, /'targets\[0\]' names no model/],
-    ['policy', { id: 'x/y', targets: ['demo/echo'] }, /'id' must be/],
+    ['policy', { id: 'x/y', targets: ['demo/echo'] }, /'id' must have.*'x\/y'/],
     ['policy', { targets: ['demo/echo'] }, /'id' is missing/],
   ])('POST %s %j → 400', async (what, body, said) => {
     const answer = await manage.post(`/${what}`, body)

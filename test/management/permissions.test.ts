@@ -101,9 +101,9 @@ const table: { readonly [endpoint: string]: Row } = {
   },
 
   'GET /v1/manage/alias': read,
-  'GET /v1/manage/alias/:name': { need: 'manage: read', path: '/v1/manage/alias/chatty' },
+  'GET /v1/manage/alias/*name': { need: 'manage: read', path: '/v1/manage/alias/chatty' },
   'POST /v1/manage/alias': { need: 'manage: write', body: { name: 'chatty', target: 'demo/echo' } },
-  'DELETE /v1/manage/alias/:name': {
+  'DELETE /v1/manage/alias/*name': {
     need: 'manage: write',
     path: '/v1/manage/alias/chatty',
     allowed: { path: '/v1/manage/alias/none' },
