@@ -64,7 +64,7 @@ async function start(
   const { snapshot, problems } = await buildSnapshot(configPath, surroundings)
   if (!snapshot) throw new StartRefused(problems)
   const watch = started.adopt(watchSnapshot(snapshot, surroundings, reloadLog(log)), (watching) => watching.close())
-  const store = started.adopt(openStore(snapshot.config.store.url), (open) => open.close())
+  const store = started.adopt(openStore(snapshot.config.store.url, { asRouter: true }), (open) => open.close())
   store.proveWritable()
   const recovered = store.ledger.recover()
   if (recovered > 0) log.warn({ recovered }, 'calls that an earlier process could not write are in the ledger')

@@ -10,8 +10,16 @@ import { routerFolder } from './helpers/router.ts'
 
 /** A server that cannot start: its exit code and what it said. */
 async function failingStart(files: Record<string, string>, args: string[] = []) {
-  const { folder, configPath } = routerFolder({ files })
-  onTestFinished(() => rmSync(folder, { recursive: true, force: true }))
+  return await failingStartIn(newFolder(files), args)
+}
+
+function newFolder(files: Record<string, string> = {}) {
+  const made = routerFolder({ files })
+  onTestFinished(() => rmSync(made.folder, { recursive: true, force: true }))
+  return made
+}
+
+async function failingStartIn({ folder, configPath }: { folder: string; configPath: string }, args: string[] = []) {
   const main = join(import.meta.dirname, '../src/main.ts')
   const router = spawn(process.execPath, [main, 'serve', '--config', configPath, ...args])
   onTestFinished(() => void router.kill('SIGKILL'))
@@ -41,6 +49,15 @@ test('a start that fails ends the process and says why: a file that is no databa
   const { code, said } = await failingStart({ 'data/router.sqlite': 'these are notes, not a database '.repeat(9) })
   expect(code).toBe(1)
   expect(said).toMatch(/data\/router\.sqlite: this file is not an SQLite database/)
+}, 15_000)
+
+test('a start that fails ends the process and says why: another router has the database', async () => {
+  const made = newFolder()
+  const first = openStore(`sqlite:${join(made.folder, 'data/router.sqlite')}`, { asRouter: true })
+  onTestFinished(() => first.close())
+  const { code, said } = await failingStartIn(made)
+  expect(code).toBe(1)
+  expect(said).toMatch(/data\/router\.sqlite: another router serves with this database/)
 }, 15_000)
 
 test('a start with a port for the management API says both addresses, and a signal closes both', async () => {

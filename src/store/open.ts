@@ -2,11 +2,12 @@ import { mkdirSync } from 'node:fs'
 import { dirname } from 'node:path'
 import { audit } from './audit.ts'
 import { openChanges } from './changes.ts'
-import { connect, inMemory, proveWritable, waitAtMost } from './connection.ts'
+import { type Connection, connect, inMemory, proveWritable, waitAtMost } from './connection.ts'
 import { StoreError, storeError } from './failure.ts'
 import { groups } from './groups.ts'
 import { keys } from './keys.ts'
 import { ledger } from './ledger.ts'
+import { type Claim, claim } from './lock.ts'
 import { migrate } from './migrate.ts'
 import { migrations } from './migrations.ts'
 import { names } from './names.ts'
@@ -18,10 +19,16 @@ import { usage } from './usage.ts'
 /** The open database, its functions grouped by table. They work at once and throw StoreError or the engine's error. */
 export type Store = ReturnType<typeof openStore>
 
-/** Opens `sqlite:<path>` or `sqlite::memory:`, made and brought up to date where needed. Throws StoreError. */
-export function openStore(url: string) {
+/**
+ * Opens `sqlite:<path>` or `sqlite::memory:`, made and brought up to date where needed. `asRouter` claims it: a second
+ * router is refused, commands are not. Throws StoreError.
+ */
+export function openStore(url: string, { asRouter = false } = {}) {
   const path = pathOf(url)
-  const db = openMigrated(path)
+  if (path !== inMemory) makeFolder(path)
+  // First: what another router serves with must not be changed.
+  const claimed = asRouter && path !== inMemory ? claim(path) : undefined
+  const db = openMigrated(path, claimed)
   const changes = openChanges(db)
   const counted = usage(db)
   return {
@@ -44,18 +51,20 @@ export function openStore(url: string) {
     close: (): void => {
       counted.close()
       db.close()
+      claimed?.release()
     },
   }
 }
 
-function openMigrated(path: string) {
-  if (path !== inMemory) makeFolder(path)
-  const db = connect(path)
+function openMigrated(path: string, claimed: Claim | undefined): Connection {
+  let db: Connection | undefined
   try {
+    db = connect(path)
     migrate(db, migrations)
     return db
   } catch (thrown) {
-    db.close()
+    db?.close()
+    claimed?.release()
     throw storeError(thrown, path)
   }
 }
