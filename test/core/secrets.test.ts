@@ -8,6 +8,11 @@ test.each([
   [`model '${secret}' not found`, "model '[secret]' not found"],
   [`${secret},${secret}`, '[secret],[secret]'],
   [`/v1/manage/apikey/${secret}/rotate`, '/v1/manage/apikey/[secret]/rotate'],
+  [
+    `${JSON.stringify({ said: `not known:\n${secret}\u001f${secret}` })}`,
+    '{"said":"not known:\\n[secret]\\u001f[secret]"}',
+  ],
+  [`KEY_${secret}`, 'KEY_[secret]'],
   [`cut off: ${secret.slice(0, 37)}…`, 'cut off: [secret]…'],
   ['their-own words, ir-, ir-test and pair-of-words-that-are-longer-than-a-secret', undefined],
 ])('%s: what looks like a key is hidden, words are not', (text, left) => {
