@@ -141,7 +141,7 @@ function select(
 /** The fields of metadata are named by the client: they are bound, never written into the text. */
 function boundWords({ organization, key, groupBy }: UsageQuestion): Record<string, string> {
   const paths = groupBy.flatMap((word, index) =>
-    word.startsWith('extra.') ? [[`path${index}`, `$."${word.slice('extra.'.length)}"`]] : [],
+    word.startsWith('extra.') ? [[`path${index}`, `$.${JSON.stringify(word.slice('extra.'.length))}`]] : [],
   )
   return { organization, ...(key !== undefined && { key }), ...Object.fromEntries(paths) }
 }

@@ -33,6 +33,19 @@ async function filled(where: 'memory' | 'file', records: readonly CallRecord[] =
 }
 
 describe.each(['memory', 'file'] as const)('usage (%s)', (where) => {
+  test.each(['C:\\', '\\', 'a\\u0062', "it's", 'a.b[0]', '$', '*', 'ü', '__proto__'])(
+    'is grouped by the field %j of metadata, whatever stands in its name',
+    async (field) => {
+      const metadata = JSON.parse(`{${JSON.stringify(field)}:"x"}`)
+      const { ask } = await filled(where, [
+        plainRecord({ at: november, metadata }),
+        plainRecord({ at: november, metadata: { ab: 1 } }),
+      ])
+      const values = (await ask({ groupBy: [`extra.${field}`] })).map((row) => row.values[0])
+      expect(values.sort()).toEqual([null, 'x'])
+    },
+  )
+
   test('is counted by hours, days and months of UTC', async () => {
     const at = [0, hour - 1, hour, 24 * hour - 1, 24 * hour].map((after) => november + after)
     const records = [...at, december - 1, december].map((at) => plainRecord({ at }))
