@@ -28,17 +28,14 @@ export type RouteRooms = {
 export function jsonRoutes({ watch, store, access, rulesOf, stopping, trouble }: RouteRooms): Routes {
   const directory = () => directoryOf(watch.current())
   return {
-    health: [
+    common: [
       ...healthRoutes(() =>
         readiness(watch, [...(stopping() ? ['The router is stopping.'] : []), ...[trouble() ?? []].flat()]),
       ),
       ...openapiRoutes(),
-    ],
-    open: [
-      ...modelRoutes({ access, directory, rulesOf }),
-      ...keptResponseRoutes(store, access),
       ...authCheckRoutes(access),
     ],
+    open: [...modelRoutes({ access, directory, rulesOf }), ...keptResponseRoutes(store, access)],
     manage: managementRoutes({ store, access, directory }),
   }
 }

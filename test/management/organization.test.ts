@@ -343,7 +343,9 @@ describe('a management API with a port of its own', () => {
     expect((await fetch(`${own.manageUrl}/health`)).status).toBe(200)
     expect((await fetch(`${own.manageUrl}/ready`)).status).toBe(200)
     expect((await fetch(`${own.url}/v1/manage/org`, { headers })).status).toBe(404)
-    expect((await fetch(`${own.url}/v1/auth/check`, { headers })).status).toBe(200)
+    for (const url of [own.url, own.manageUrl]) {
+      expect((await fetch(`${url}/v1/auth/check`, { headers })).status).toBe(200)
+    }
     expect((await fetch(`${own.manageUrl}/v1/models`, { headers })).status).toBe(404)
     expect((await own.call('/v1/chat/completions', ask)).status).toBe(200)
     await own.end()
