@@ -238,7 +238,9 @@ function failWith(log: Log): ErrorRequestHandler {
   return (thrown, request, response, _next) => {
     const databaseFault = unavailable(thrown)
     const error = databaseFault ?? (thrown instanceof URIError ? undecodable(thrown) : asRouterError(thrown))
-    error.message = withoutSecrets(error.message, secretOf(request.headers))
+    const presented = secretOf(request.headers)
+    error.message = withoutSecrets(error.message, presented)
+    if (error.param !== undefined) error.param = withoutSecrets(error.param, presented)
     if (databaseFault) log.warn({ err: thrown }, 'the database could not be used')
     else if (error.code === 'internal') log.error({ err: thrown }, 'a call failed for an unforeseen reason')
     if (response.headersSent) {

@@ -46,7 +46,7 @@ export type ErrorFacts = {
 /** The one error of the gateway: an entry of the catalogue with a message fit for the caller. */
 export class RouterError extends Error {
   readonly code: ErrorCode
-  readonly param: string | undefined
+  param: string | undefined
   readonly provider: string | undefined
   readonly providerCode: string | undefined
   readonly retryAfterMs: number | undefined

@@ -7,7 +7,7 @@ import { groupIn, keyOf } from './keys.ts'
 import { limitFields, limitsFrom } from './limits.ts'
 import { type Asked, done, json, type ManagementRooms, type ManageRoute, noted, rulesOf } from './manage.ts'
 import { grantCheck } from './names.ts'
-import { invalid, labels, membersOf, momentToCome, namesOfModels, orNull, usdLimit } from './read.ts'
+import { invalid, labels, membersOf, momentToCome, namesOfModels, nothingIn, orNull, usdLimit } from './read.ts'
 
 /** What may be changed of a key: each at `POST /v1/manage/apikey/{id}/<what>`, answered with the record, labels with 204. */
 export function keyChangeRoutes(rooms: ManagementRooms): ManageRoute[] {
@@ -105,7 +105,7 @@ function changeKey(asked: Asked, what: string, { fields, read, shown }: KeyChang
 }
 
 function rotateKey(asked: Asked, secret: string, { store }: ManagementRooms): KeyRecord {
-  if (asked.body !== undefined) membersOf(asked.body, [])
+  nothingIn(asked.body)
   return noted(store, asked, () => {
     const before = keyOf(asked, store)
     refuseEnded(before, 'A new secret would not work either: create a new key.')

@@ -6,7 +6,7 @@ import type { Store } from '../store/open.ts'
 import { keyEntry, wholeKeyEntry } from './key-entry.ts'
 import { type Asked, done, json, type ManagementRooms, type ManageRoute, missing, noted, pathPart } from './manage.ts'
 import { pageOf } from './page.ts'
-import { invalid, labels, membersOf, momentToCome, orNull, title, usdLimit } from './read.ts'
+import { invalid, labels, membersOf, momentToCome, onlyMembers, orNull, title, usdLimit } from './read.ts'
 
 /** `/v1/manage/apikey`: the keys of the organization. A secret is shown once, in the answer that makes it. */
 export function keyRoutes({ store }: ManagementRooms): ManageRoute[] {
@@ -82,7 +82,7 @@ function newKeyFacts(asked: Asked, store: Store): Omit<NewKey, 'hash' | 'prefix'
 }
 
 function permissionsFrom(value: Json | undefined): Permissions {
-  const said = membersOf(optional(value, 'permissions', object) ?? {}, ['manage', 'completions'])
+  const said = onlyMembers(optional(value, 'permissions', object) ?? {}, ['manage', 'completions'], 'permissions.')
   const level = oneOf(levels)
   return {
     manage: optional(said.manage, 'permissions.manage', level) ?? 'none',

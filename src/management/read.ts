@@ -7,8 +7,21 @@ import { didYouMean } from '../manifest/nearest.ts'
 /** The members of a body that may have no others than these. Throws RouterError 400. */
 export function membersOf(body: unknown, known: readonly string[]): JsonObject {
   if (!isObject(body)) throw invalid(`The body must be a JSON object with: ${known.join(', ')}.`)
-  refuseUnknown(Object.keys(body), known, 'field')
-  return body
+  return onlyMembers(body, known)
+}
+
+/** An object that may have no other members than these; `within` is the path to it. Throws RouterError 400. */
+export function onlyMembers(value: JsonObject, known: readonly string[], within = ''): JsonObject {
+  refuseUnknown(Object.keys(value), known, { kind: 'field', within })
+  return value
+}
+
+/** Refuses a body that says anything. Throws RouterError 400. */
+export function nothingIn(body: unknown): void {
+  if (body === undefined) return
+  const [name] = isObject(body) ? Object.keys(body) : []
+  if (name !== undefined) throw invalid(`There is no field '${name.slice(0, 60)}' here; the body must be empty.`, name)
+  if (!isObject(body)) throw invalid('The body must be empty.')
 }
 
 /** The parameters of a query that may have no others than these, each given once. Throws RouterError 400. */
@@ -16,7 +29,7 @@ export function parametersOf<Name extends string>(
   query: { readonly [name: string]: string | string[] | undefined },
   known: readonly Name[],
 ): { [name in Name]?: string } {
-  refuseUnknown(Object.keys(query), known, 'parameter')
+  refuseUnknown(Object.keys(query), known, { kind: 'parameter' })
   for (const [name, value] of Object.entries(query)) {
     if (Array.isArray(value)) throw invalid(`'${name}' is given ${value.length} times; give it once.`, name)
   }
@@ -115,12 +128,16 @@ function nameWithout(problemOf: (name: string) => string | undefined): Check<str
   }
 }
 
-function refuseUnknown(names: readonly string[], known: readonly string[], what: string): void {
+function refuseUnknown(
+  names: readonly string[],
+  known: readonly string[],
+  { kind, within = '' }: { kind: string; within?: string },
+): void {
   const unknown = names.find((name) => !known.includes(name))
   if (unknown === undefined) return
   const name = unknown.slice(0, 60)
-  const hint = didYouMean(name, known) || `; there is: ${known.join(', ') || 'none'}.`
-  throw invalid(`There is no ${what} '${name}' here${hint}`, name)
+  const hint = didYouMean(name, known) || `; there is: ${known.join(', ')}.`
+  throw invalid(`There is no ${kind} '${within}${name}' here${hint}`, within + name)
 }
 
 /** Up to here a JSON number of USD is exact to the nano-dollar. */

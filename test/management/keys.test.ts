@@ -1,4 +1,5 @@
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
+import { newSecret } from '../../src/access/secret.ts'
 import { type TestRouter, testKey, testRouter } from '../helpers/router.ts'
 import { administration } from './administration.ts'
 
@@ -81,15 +82,18 @@ describe('a new key', () => {
     ['a limit beyond what is exact', { name: 'x', monthly_limit: 1e7 }, /'monthly_limit' .* at most 9000000/],
     ['a limit of less than a nano-dollar', { name: 'x', monthly_limit: 1e-10 }, /at most nine decimals/],
     ['labels that are numbers', { name: 'x', labels: { a: 1 } }, /'labels.a' must be a string/],
+    ['labels that are the secret of a key', { name: 'x', labels: { [newSecret()]: 1 } }, /'labels.\[secret\]'/],
     ['labels that are a list', { name: 'x', labels: ['a'] }, /'labels' must be an object/],
     ['a group that there is not', { name: 'x', group_id: 'g' }, /'g'.*GET \/v1\/manage\/group/],
     ['a time without a zone', { name: 'x', expires_at: '2099-01-31T00:00:00' }, /RFC 3339/],
     ['a day that there is not', { name: 'x', expires_at: '2099-02-30T00:00:00Z' }, /RFC 3339/],
     ['a time that has passed', { name: 'x', expires_at: '2020-01-31T00:00:00Z' }, /has passed/],
     ['a number as time', { name: 'x', expires_at: 4_102_444_800 }, /RFC 3339/],
+    ['a permission that is no area', { name: 'x', permissions: { constructor: 'read' } }, /'permissions.constructor'/],
   ])('%s → 400', async (_what, body, said) => {
     const answer = await manage.post('/apikey', body)
     expect(answer.body).toMatchObject({ error: { origin: 'router', code: 'invalid_request' } })
+    expect(answer.text).not.toContain('ir-')
     expect((answer.body.error as { message: string }).message).toMatch(said)
     expect(answer.status).toBe(400)
   })
@@ -181,7 +185,8 @@ describe('a key that changes', () => {
     ['access', { models: ['dem/*'] }, /`demo\/\*`/],
     ['group', {}, /'group_id' is missing/],
     ['group', { group_id: 'nobody' }, /no group 'nobody'/],
-    ['rotate', { now: true }, /no field 'now'/],
+    ['rotate', { now: true }, /no field 'now' here; the body must be empty/],
+    ['rotate', [], /must be empty/],
   ])('%s with %j → 400 and nothing changes', async (what, body, said) => {
     const { id } = await manage.newKey({ monthly_limit: 3, labels: { a: 'b' } })
     const before = (await manage.get(`/apikey/${id}`)).body
