@@ -90,7 +90,8 @@ function isResolution(text: string): text is Resolution {
 /** A moment, in Unix milliseconds: a time as it is; of a date its beginning, or as the end of a report its last moment. */
 function timeIn(text: string, name: 'start' | 'end'): number {
   const isDate = /^\d{4}-\d\d-\d\d$/.test(text)
-  const moment = momentOf(isDate ? `${text}T00:00:00Z` : text)
+  // In a query that nobody encoded a plus sign has become a space.
+  const moment = momentOf(isDate ? `${text}T00:00:00Z` : text.replace(/ (?=\d\d:\d\d$)/, '+'))
   // What comes before 1970 has no hour in the books.
   if (moment >= 0) return isDate && name === 'end' ? moment + dayMs : moment
   throw invalid(
