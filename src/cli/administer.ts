@@ -1,4 +1,6 @@
-import type { JsonObject } from '../core/json.ts'
+import type { Check } from '../api/check.ts'
+import { RouterError } from '../core/errors.ts'
+import type { Json, JsonObject } from '../core/json.ts'
 import type { RateLimits } from '../core/limits.ts'
 import { nanoOf } from '../money/usd.ts'
 import type { Store } from '../store/open.ts'
@@ -13,6 +15,15 @@ export function organizationOf(store: Store, nameOrId: string): Organization {
   throw new CannotDo(
     `There is no organization '${nameOrId}'. There is: ${names.join(', ') || 'none; org create makes one'}`,
   )
+}
+
+/** What a user wrote, by the rule that the management API has for it; `what` names it. Throws WrongUsage. */
+export function checked<T>(check: Check<T>, value: Json, what: string): T {
+  try {
+    return check(value, what)
+  } catch (thrown) {
+    throw thrown instanceof RouterError ? new WrongUsage(thrown.message) : thrown
+  }
 }
 
 /** A sum of USD that a user wrote. Throws WrongUsage. */

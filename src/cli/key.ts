@@ -1,10 +1,11 @@
 import { newSecret, storedSecret } from '../access/secret.ts'
 import type { JsonObject } from '../core/json.ts'
 import { timeText, wholeKeyEntry } from '../management/key-entry.ts'
+import { labels, momentOf, title } from '../management/read.ts'
 import { usdText } from '../money/usd.ts'
 import { type KeyRecord, keyState, type Level, levels, noLimits } from '../store/keys.ts'
 import type { Store } from '../store/open.ts'
-import { actor, limitsSaid, modelsFrom, noted, organizationOf, usdFrom } from './administer.ts'
+import { actor, checked, limitsSaid, modelsFrom, noted, organizationOf, usdFrom } from './administer.ts'
 import {
   type Action,
   CannotDo,
@@ -136,9 +137,9 @@ function newKeyFacts(words: Words) {
   const completions = levelFrom(text('completions') ?? 'write', '--completions')
   const expires = text('expires')
   return {
-    name,
+    name: checked(title, name, 'name'),
     permissions: { manage, completions },
-    labels: Object.fromEntries(words.texts('label').map(labelFrom)),
+    labels: checked(labels, Object.fromEntries(words.texts('label').map(labelFrom)), '--label'),
     accessList: models.length === 0 ? null : modelsFrom(models, '--models'),
     limits: { ...noLimits, ...limitsSaid(words) },
     monthlyLimitNano: limit === 0n ? null : limit,
@@ -159,9 +160,7 @@ function labelFrom(text: string): [name: string, value: string] {
 }
 
 function momentFrom(text: string): number {
-  const moment = /^\d{4}-\d\d-\d\d[Tt ]\d\d:\d\d:\d\d(\.\d+)?([Zz]|[+-]\d\d:\d\d)$/.test(text)
-    ? Date.parse(text)
-    : Number.NaN
+  const moment = momentOf(text)
   if (Number.isNaN(moment)) throw new WrongUsage(`--expires is '${text}'; write a time as 2027-01-31T00:00:00Z`)
   if (moment <= Date.now()) throw new WrongUsage(`--expires is '${text}', which has passed; write a time to come`)
   return moment

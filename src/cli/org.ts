@@ -1,7 +1,8 @@
 import type { JsonObject } from '../core/json.ts'
+import { title } from '../management/read.ts'
 import { usdOf, usdText } from '../money/usd.ts'
 import { longestRetentionDays, type Organization } from '../store/organizations.ts'
-import { noted, organizationOf, usdFrom } from './administer.ts'
+import { checked, noted, organizationOf, usdFrom } from './administer.ts'
 import { settingActions } from './org-settings.ts'
 import { type Action, type Out, runAction, type StoreUrl, table, WrongUsage } from './store-command.ts'
 
@@ -49,6 +50,7 @@ const actions: { readonly [name: string]: Action } = {
     read({ positionals, text }) {
       const name = (positionals[0] ?? text('name'))?.trim()
       if (!name) throw new WrongUsage('say how the organization is called: org create <name>')
+      checked(title, name, 'name')
       const credit = usdFrom(text('credit') ?? '0', '--credit')
       return (store) => {
         const made = noted(store, () => {
@@ -89,7 +91,11 @@ const actions: { readonly [name: string]: Action } = {
         const credited = noted(store, () => {
           const { id, ...before } = organizationOf(store, name)
           const result = store.organizations.credit(id, nano, text('note'))
-          const sums = { before: { credit: usdOf(before.creditNano) }, after: { credit: usdOf(result.creditNano) } }
+          const given = { amount: usdOf(nano), note: text('note') ?? '' }
+          const sums = {
+            before: { credit: usdOf(before.creditNano) },
+            after: { credit: usdOf(result.creditNano), ...given },
+          }
           return { result, organization: id, action: 'organization.credit', subject: id, ...sums }
         })
         return { json: shown(credited), text: `Organization ${credited.name}: balance ${balanceText(credited)} USD` }

@@ -32,13 +32,18 @@ describe('org', () => {
   })
 
   test('gives credit and takes it back, by name or id', async () => {
-    const { say } = administration()
+    const { url, say } = administration()
     const { id } = (await say(org, 'create', 'acme', '--json')).json() as { id: string }
     expect((await say(org, 'credit', 'acme', '0.000000001', '--json')).json()).toMatchObject({ id, balance: 1e-9 })
     expect((await say(org, 'credit', id, '10', '--note', 'invoice 7', '--json')).json()).toMatchObject({
       balance: 10.000000001,
     })
     expect((await say(org, 'credit', '--json', 'acme', '--', '-10')).json()).toMatchObject({ balance: 1e-9 })
+    const store = openStore(url)
+    const [, log] = store.audit.page({ organization: id, limit: 2 })
+    store.close()
+    const sums = { before: { credit: 1e-9 }, after: { credit: 10.000000001, amount: 10, note: 'invoice 7' } }
+    expect(log).toMatchObject({ actor: 'cli', action: 'organization.credit', ...sums })
   })
 
   test('keeps responses for 30 days unless told otherwise, or not at all', async () => {
@@ -131,6 +136,7 @@ describe('org', () => {
     [['create', ' '], 'say how the organization is called'],
     [['create', 'a', 'b'], "'b' is one word too many"],
     [['create', 'a', '--credits', '5'], "Unknown option '--credits'"],
+    [['create', 'a\tb'], "'name' must be some text on one line"],
     [['create', 'a', '--credit', 'much'], "--credit is 'much'; write USD as 25 or 0.5"],
     [['credit', 'a'], 'say whom and how much'],
     [['credit', 'a', '1e3'], "the credit is '1e3'"],
