@@ -17,7 +17,7 @@ export type AdmissionRooms = {
   unstatedOutput: number
 }
 
-/** Who asks for what. `at` is when the call came, in Unix milliseconds: the month in which it is paid. */
+/** Who asks for what. `at` is when the call came, in Unix milliseconds: it decides about prices, and the month that pays. */
 export type Applicant = {
   key: Pick<Key, 'id' | 'groupId' | 'limits' | 'monthlyLimitNano'>
   rules: Pick<OrganizationRules, 'id' | 'limits' | 'groupLimits' | 'creditNano' | 'enforcesBalance'>
@@ -42,7 +42,7 @@ export type Admission = {
  */
 export function admit(applicant: Applicant, { limits, budget, trouble, unstatedOutput }: AdmissionRooms): Admission {
   requireLedger({ trouble })
-  const worst = worstOf(applicant.request, applicant.targets, { unstatedOutput })
+  const worst = worstOf(applicant.request, applicant.targets, { unstatedOutput, at: applicant.at })
   const { promptTokens: prompt, outputTokens: output, stated } = worst
   const taken = limits.take(limitedOf(applicant), { prompt, output, stated })
   const hold = holdOrUndo(applicant, worst, { budget, taken })

@@ -70,7 +70,7 @@ export class Settlement {
 
   #price(reply: Reply, complete: boolean): Settled {
     const { usage, estimated } = measuredUsage(reply, { request: this.#opening.request, complete })
-    const cost = priceOf(usage, this.target?.entry)
+    const cost = priceOf(usage, this.target?.entry, this.#opening.at)
     return { usage, cost: estimated ? { ...cost, estimated } : cost }
   }
 

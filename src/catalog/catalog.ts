@@ -32,9 +32,12 @@ export function createCatalog(lists: Iterable<ModelList>): Catalog {
   }
 }
 
-/** Facts of the later entry over those of the earlier one. */
+/** Facts of the later entry over those of the earlier one, whose price changes are not those of other prices. */
 export function mergeEntries(earlier: Partial<ModelEntry> | undefined, later: Partial<ModelEntry>): ModelEntry {
-  return (earlier ? { ...earlier, ...later } : later) as ModelEntry
+  if (!earlier) return later as ModelEntry
+  const { price_changes, ...facts } = earlier
+  const kept = price_changes && !later.pricing ? { price_changes } : {}
+  return { ...facts, ...kept, ...later } as ModelEntry
 }
 
 function aliasesOf(models: ReadonlyMap<string, ModelEntry>): Map<string, ModelEntry> {

@@ -1,20 +1,25 @@
-import type { ModelEntry } from '../core/model.ts'
+import type { ModelEntry, PriceChange } from '../core/model.ts'
+import { hoursOf, momentOf } from '../core/price-times.ts'
 
 /** Something that is wrong with a list of models although its form is right; `path` leads to it from the list. */
 export type Finding = { path: (string | number)[]; message: string }
 
-/** What the form cannot say: every model does something, tiers ascend from 0, a name belongs to one model only. */
+/**
+ * What the form cannot say: every model does something, tiers ascend from 0, a price change says what changes and when,
+ * a name belongs to one model only.
+ */
 export function findingsIn(models: { readonly [model: string]: Partial<ModelEntry> }): Finding[] {
   const findings = Object.entries(models).flatMap(([model, entry]) => [
     ...(entry.api === undefined ? [{ path: [model], message: `\`${model}\` needs \`api\`, such as chat` }] : []),
-    ...tierFindings(model, entry.pricing ?? []),
+    ...tierFindings([model, 'pricing'], entry.pricing ?? []),
+    ...(entry.price_changes ?? []).flatMap((change, index) => changeFindings([model, 'price_changes', index], change)),
   ])
   return [...findings, ...aliasFindings(models)]
 }
 
-function tierFindings(model: string, tiers: NonNullable<ModelEntry['pricing']>): Finding[] {
+function tierFindings(place: Finding['path'], tiers: NonNullable<ModelEntry['pricing']>): Finding[] {
   return tiers.flatMap(({ prompt_tokens_threshold: threshold }, index) => {
-    const path = [model, 'pricing', index, 'prompt_tokens_threshold']
+    const path = [...place, index, 'prompt_tokens_threshold']
     const before = tiers[index - 1]?.prompt_tokens_threshold
     if (before === undefined) {
       return threshold === 0 ? [] : [{ path, message: `the first tier must have threshold 0, not ${threshold}` }]
@@ -22,6 +27,28 @@ function tierFindings(model: string, tiers: NonNullable<ModelEntry['pricing']>):
     if (threshold > before) return []
     return [{ path, message: `tiers must ascend: the threshold ${threshold} follows ${before}` }]
   })
+}
+
+function changeFindings(path: Finding['path'], change: PriceChange): Finding[] {
+  const { from, until, weekly, pricing, other_prices, multipliers } = change
+  const findings = tierFindings([...path, 'pricing'], pricing ?? [])
+  const find = (member: (string | number)[], message: string) => findings.push({ path: [...path, ...member], message })
+  if (!pricing && !other_prices && !multipliers)
+    find([], 'a price change needs what it changes: `pricing`, `other_prices` or `multipliers`')
+  if (from === undefined && until === undefined && !weekly)
+    find([], 'a price change needs to say when it holds: `from`, `until` or `weekly`')
+  const [begins, ends] = [from, until].map((text) => text && momentOf(text))
+  if (from !== undefined && begins === undefined) find(['from'], `there is no such moment as ${from}`)
+  if (until !== undefined && ends === undefined) find(['until'], `there is no such moment as ${until}`)
+  if (begins && ends && ends <= begins) find(['until'], `\`until\` must be after \`from\`, ${from}`)
+  for (const [index, hours] of (weekly?.hours ?? []).entries()) {
+    if (!hoursOf(hours))
+      find(
+        ['weekly', 'hours', index],
+        `${hours} must end after it begins; write hours past midnight as those of two days`,
+      )
+  }
+  return findings
 }
 
 function aliasFindings(models: { readonly [model: string]: Partial<ModelEntry> }): Finding[] {

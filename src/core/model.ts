@@ -9,6 +9,18 @@ export type PricingTier = {
   output_price: number | null
 }
 
+export type WeekDay = 'mon' | 'tue' | 'wed' | 'thu' | 'fri' | 'sat' | 'sun'
+
+/** Other prices for some time: what a change says stands over what the entry says while it holds. */
+export type PriceChange = Pick<ModelEntry, 'pricing' | 'other_prices' | 'multipliers'> & {
+  /** The first moment, RFC 3339; without it the change has held for ever. */
+  from?: string
+  /** The first moment at which it holds no more, RFC 3339. */
+  until?: string
+  /** Only at these hours (`09:00-12:00`, without their end) of these days (all unless said), by a clock so far ahead of UTC. */
+  weekly?: { days?: readonly WeekDay[]; hours: readonly string[]; utc_offset?: string }
+}
+
 /** A catalog entry in the field names of the model lists. */
 export type ModelEntry = {
   api: string
@@ -25,6 +37,8 @@ export type ModelEntry = {
   multipliers?: { [mode: string]: number }
   /** Prices of other units in USD, by name: `web_search_per_call`, `input_audio_token`, `reasoning_token` … */
   other_prices?: { [name: string]: number }
+  /** Prices that depend on when a call comes; of several that hold the last one counts. */
+  price_changes?: PriceChange[]
   description?: string
   supports_caching?: boolean
   supports_vision?: boolean

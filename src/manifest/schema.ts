@@ -72,6 +72,7 @@ const sayings: { [keyword: string]: (name: string, error: ErrorObject) => Saying
   },
   minimum: (name, { params, data }) => ({ message: `${name} must be at least ${params.limit}, not ${shown(data)}` }),
   maximum: (name, { params, data }) => ({ message: `${name} must be at most ${params.limit}, not ${shown(data)}` }),
+  minItems: (name) => ({ message: `${name} must not be empty` }),
   minLength: (name) => ({ message: `${name} must not be empty` }),
   maxProperties: (name) => ({ message: `${name} must be empty: this version of the router does not have it yet` }),
   maxItems: (name) => ({ message: `${name} must be empty: this version of the router does not have it yet` }),

@@ -1,5 +1,6 @@
 import type { Cost } from '../core/call.ts'
 import type { ModelEntry } from '../core/model.ts'
+import { entryAt } from '../core/price-times.ts'
 import { promptClasses, promptTokens, type Usage, usageClasses } from '../core/usage.ts'
 import {
   multiplierUnit,
@@ -14,12 +15,12 @@ import {
 } from './rates.ts'
 
 /**
- * What a usage costs by a model's prices: tokens at the tier that its prompt reaches, multiplied by how the call was
- * served; each part exact, the sum rounded once (half up) to nano-USD. A model without prices costs 0 and is marked
- * unpriced.
+ * What a usage costs by the prices that a model has at the moment when the call came (`at`, Unix milliseconds): tokens
+ * at the tier that its prompt reaches, multiplied by how the call was served; each part exact, the sum rounded once
+ * (half up) to nano-USD. A model without prices costs 0 and is marked unpriced.
  */
-export function priceOf(usage: Usage, entry: ModelEntry | undefined): Cost {
-  const tariff = entry && tariffOf(entry)
+export function priceOf(usage: Usage, entry: ModelEntry | undefined, at: number): Cost {
+  const tariff = entry && tariffOf(entryAt(entry, at))
   if (!tariff) return { nanoUsd: 0, parts: {}, priceVersion: '', unpriced: true }
   const reached = reachedTier(tariff, promptTokens(usage))
   const modes = pricedModes(tariff, usage.modes)

@@ -28,7 +28,10 @@ export type WrongCall = {
   today: bigint
 }
 
-/** Computes the cost of each call anew, one at a time. `entryOf` finds today's catalog entry of a model. */
+/**
+ * Computes the cost of each call anew, one at a time. `entryOf` finds today's catalog entry of a model: of the prices in
+ * it those of the call's own moment are taken.
+ */
 export function recount(
   calls: Iterable<CallRecord>,
   entryOf: (provider: string, model: string) => ModelEntry | undefined,
@@ -43,7 +46,7 @@ export function recount(
   }
   for (const call of calls) {
     found.calls++
-    const { cost, usage, provider, model } = call
+    const { at, cost, usage, provider, model } = call
     const name = `${provider}/${model}`
     const ledger = BigInt(cost.nanoUsd)
     if (usage.reported_cost !== undefined) {
@@ -56,7 +59,7 @@ export function recount(
       found.unbilled++
       continue
     }
-    const again = priceOf(usage, entryOf(provider, model))
+    const again = priceOf(usage, entryOf(provider, model), at)
     const today = BigInt(again.nanoUsd)
     if (again.priceVersion !== cost.priceVersion) {
       const other = entry(found.repriced, name, () => ({ calls: 0, ledger: 0n, today: 0n }))

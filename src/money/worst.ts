@@ -1,4 +1,5 @@
 import type { ModelEntry } from '../core/model.ts'
+import { entryAt } from '../core/price-times.ts'
 import type { NeutralRequest } from '../core/request.ts'
 import type { Usage, UsageClass } from '../core/usage.ts'
 import { costAt } from './price.ts'
@@ -17,12 +18,13 @@ export type Worst = {
 
 /**
  * What a request may cost at its dearest target: the estimated prompt, all of it in the dearest class that can apply,
- * and as much output as the request allows, or `unstatedOutput` tokens where it says nothing.
+ * and as much output as the request allows, or `unstatedOutput` tokens where it says nothing; by the prices of the
+ * moment when it came, `at`, in Unix milliseconds.
  */
 export function worstOf(
   request: NeutralRequest,
   targets: readonly PricedTarget[],
-  { unstatedOutput }: { unstatedOutput: number },
+  { unstatedOutput, at }: { unstatedOutput: number; at: number },
 ): Worst {
   const prompt = sizeUp(request)
   const stated = request.max_output_tokens !== undefined
@@ -31,9 +33,10 @@ export function worstOf(
   for (const target of targets) {
     const output = outputBound(request, target, unstatedOutput)
     outputTokens = Math.max(outputTokens, output)
-    const tariff = target.entry && tariffOf(target.entry)
+    const entry = target.entry && entryAt(target.entry, at)
+    const tariff = entry && tariffOf(entry)
     if (!tariff) continue
-    const cost = worstCost({ request, prompt, output, entry: target.entry as ModelEntry, tariff })
+    const cost = worstCost({ request, prompt, output, entry, tariff })
     if (cost > nanoUsd) nanoUsd = cost
   }
   return { nanoUsd, promptTokens: prompt.tokens, outputTokens, stated }

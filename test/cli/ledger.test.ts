@@ -10,6 +10,9 @@ import { acme, folderOf, plainDialect } from '../manifest/files.ts'
 import { plainRecord } from '../store/plain-record.ts'
 import { ran } from './running.ts'
 
+/** When the calls came. */
+const at = Date.UTC(2026, 10, 21, 12)
+
 const pricing = [{ prompt_tokens_threshold: 0, input_price: 1e-6, output_price: 2e-6 }]
 const entry = { api: 'chat', pricing }
 
@@ -39,8 +42,8 @@ async function books(records: readonly CallRecord[] = []) {
 
 const usage = { input: 10, output: 5 }
 const priced = (changes: Partial<CallRecord> = {}) =>
-  plainRecord({ provider: 'acme', model: 'm', usage, cost: priceOf(usage, entry), ...changes })
-const wrongCost = { ...priceOf(usage, entry), nanoUsd: 20_001 }
+  plainRecord({ provider: 'acme', model: 'm', usage, cost: priceOf(usage, entry, at), ...changes })
+const wrongCost = { ...priceOf(usage, entry, at), nanoUsd: 20_001 }
 const november = ['--from', '2026-11-01', '--to', '2026-11-30']
 
 describe('ledger recount', () => {

@@ -12,6 +12,9 @@ import { recordedEvents, recordings, recordingsMissing } from '../helpers/record
 import { assembled, type Body, type Facts, framesOf, joined, readIndependently } from './cohere-v2-reader.ts'
 import { benchDialect, type Replayed } from './replay.ts'
 
+/** The prices of these tests do not depend on when a call comes. */
+const at = Date.UTC(2026, 10, 21, 12)
+
 const cohere = benchDialect('cohere-v2')
 const recorded = recordings('cohere-v2')
 const answered = recorded.filter(({ response }) => response.status === 200)
@@ -177,7 +180,7 @@ test.skipIf(recordingsMissing)(
     for (const { recording, model, billed_units: billed, tier } of bills) {
       const { usage } = (await cohere.reply(assembled(recording))).reply
       const usd = billed.input_tokens * (tier.input_price ?? 0) + billed.output_tokens * (tier.output_price ?? 0)
-      expect(priceOf(usage, model).nanoUsd).toBe(Math.round(usd * 1e9))
+      expect(priceOf(usage, model, at).nanoUsd).toBe(Math.round(usd * 1e9))
     }
   },
 )

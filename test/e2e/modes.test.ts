@@ -66,11 +66,11 @@ test.each(cases)('%s: through %s, %s', async (_, api, __, served, stream) => {
   const answer = stream ? served.stream : wholeOf(whole)
   const called = await stage.replay(recording, { api, stream, answer })
   expect([called.status, called.status === 200 ? '' : called.text]).toEqual([200, ''])
-  const { usage, cost } = stage.rowOf(called)
+  const { at, usage, cost } = stage.rowOf(called)
   expect(usage.modes).toEqual(modes)
   expect(cost).toMatchObject({ nanoUsd })
   const entry = shippedEntry(`${catalogs[dialect]}/${model}`)
-  expect(priceOf(usage, entry)).toEqual(cost)
+  expect(priceOf(usage, entry, at)).toEqual(cost)
 })
 
 test('a stream that is cut was served as its beginning says', async () => {

@@ -100,7 +100,7 @@ function compared(provider: Provider, id: string, entry: ModelEntry): string[] |
   const results = usages.map(([what, ours, theirs]) => {
     const other = calcPrice(theirs, id, { providerId: providers[provider], timestamp: day })
     if (!other) return undefined
-    const [mine, their] = [priceOf(ours, entry).nanoUsd, other.total_price * 1e9]
+    const [mine, their] = [priceOf(ours, entry, day.getTime()).nanoUsd, other.total_price * 1e9]
     // It sums floats and rounds nothing: what is left is our own rounding.
     return Math.abs(mine - their) <= 0.5 + their * 1e-12 ? '' : `${what} ${mine} instead of ${their}`
   })

@@ -4,6 +4,9 @@ import type { ModelEntry, PricingTier } from '../../src/core/model.ts'
 import { promptTokens, type Usage, type UsageClass, usageClasses } from '../../src/core/usage.ts'
 import { priceOf } from '../../src/money/price.ts'
 
+/** The prices of these tests do not depend on when a call comes. */
+const at = Date.UTC(2026, 10, 21, 12)
+
 /** Whole pico-USD, as price lists print them: at most twelve decimals. */
 const pico = fc.integer({ min: 0, max: 200_000_000 })
 const price = pico.map((count) => count / 1e12)
@@ -57,7 +60,7 @@ const runs = { numRuns: 1_000 }
 
 test('the one rounding moves a cost by at most half a nano-dollar from the sum of its parts', () => {
   const rounding = fc.property(entry, usage, modes, (model, counts, how) => {
-    const { nanoUsd, parts } = priceOf({ ...counts, modes: how }, model as ModelEntry)
+    const { nanoUsd, parts } = priceOf({ ...counts, modes: how }, model as ModelEntry, at)
     const sum = Object.values(parts).reduce((total, part) => total + part, 0)
     expect(Number.isInteger(nanoUsd)).toBe(true)
     expect(Math.abs(nanoUsd - sum)).toBeLessThanOrEqual(0.5 + sum * 1e-12)
@@ -73,7 +76,7 @@ test('more of anything that does not lift the tier never costs less', () => {
     fc.nat(5_000),
     (model, counts, name, add) => {
       const grown = { ...counts, [name]: (counts[name] ?? 0) + add }
-      const [less, most] = [priceOf(counts, model as ModelEntry), priceOf(grown, model as ModelEntry)]
+      const [less, most] = [priceOf(counts, model as ModelEntry, at), priceOf(grown, model as ModelEntry, at)]
       fc.pre(less.priceVersion === most.priceVersion)
       // In slices the classes behind one that grows move on to dearer or cheaper tiers.
       fc.pre(model.tier_billing !== 'marginal' || reached(model.pricing, promptTokens(grown), model.tier_from) === 0)
@@ -109,7 +112,7 @@ test('slices of a prompt cost what each of its tokens costs where it stands', ()
         picoUsd += Math.round((tier[`${kind}_price` as 'input_price'] ?? 0) * 1e12)
       }
       picoUsd += output * Math.round((pricing[reached(pricing, laid.length)]?.output_price ?? 0) * 1e12)
-      const { nanoUsd } = priceOf({ cache_read: read, cache_write_5m: written, input, output }, marginal)
+      const { nanoUsd } = priceOf({ cache_read: read, cache_write_5m: written, input, output }, marginal, at)
       expect(nanoUsd).toBe(Math.floor((picoUsd + 500) / 1_000))
     },
   )
@@ -120,7 +123,7 @@ test('a prompt inside the first tier costs the same whole and in slices', () => 
   const same = fc.property(entry, usage, (model, counts) => {
     fc.pre(reached(model.pricing, promptTokens(counts), model.tier_from) === 0)
     const [whole, marginal] = (['whole', 'marginal'] as const).map((tier_billing) =>
-      priceOf(counts, { ...model, tier_billing } as ModelEntry),
+      priceOf(counts, { ...model, tier_billing } as ModelEntry, at),
     )
     expect(marginal?.nanoUsd).toBe(whole?.nanoUsd)
   })
@@ -136,9 +139,9 @@ test('a multiplier multiplies the tokens before the rounding, in any order, and 
       other_prices: { web_search_per_call: fee },
     }
     const counts = { input, output, searches: 3 }
-    const { parts } = priceOf(counts, model)
-    const half = priceOf({ ...counts, modes: ['twice', 'tenth'] }, model)
-    const other = priceOf({ ...counts, modes: ['tenth', 'twice'] }, model)
+    const { parts } = priceOf(counts, model, at)
+    const half = priceOf({ ...counts, modes: ['twice', 'tenth'] }, model, at)
+    const other = priceOf({ ...counts, modes: ['tenth', 'twice'] }, model, at)
     expect(other).toEqual(half)
     expect(half.parts.searches ?? 0).toBeCloseTo(parts.searches ?? 0, 3)
     expect(half.parts.input ?? 0).toBeCloseTo((parts.input ?? 0) * 0.2, 3)

@@ -3,6 +3,9 @@ import type { ModelEntry } from '../../src/core/model.ts'
 import type { Usage } from '../../src/core/usage.ts'
 import { priceOf } from '../../src/money/price.ts'
 
+/** The prices of these tests do not depend on when a call comes. */
+const at = Date.UTC(2026, 10, 21, 12)
+
 /** Prices in USD per million tokens here, as price lists print them. */
 function tier(above: number, million: { [name: string]: number | null }) {
   const prices = Object.entries(million).map(([name, usd]) => [`${name}_price`, usd === null ? null : usd / 1e6])
@@ -141,13 +144,13 @@ const table: [fact: string, entry: ModelEntry, usage: Usage, nanoUsd: number][] 
 
 describe('a usage costs, to the nano-dollar:', () => {
   test.each(table)('%s', (_, entry, usage, nanoUsd) => {
-    expect(priceOf(usage, entry)).toMatchObject({ nanoUsd })
-    expect(priceOf(usage, entry).unpriced).toBeUndefined()
+    expect(priceOf(usage, entry, at)).toMatchObject({ nanoUsd })
+    expect(priceOf(usage, entry, at).unpriced).toBeUndefined()
   })
 })
 
 test('the parts of a cost keep their fractions and add up to it', () => {
-  const { parts, nanoUsd } = priceOf({ input: 1, output: 3, cache_read: 12 }, small)
+  const { parts, nanoUsd } = priceOf({ input: 1, output: 3, cache_read: 12 }, small, at)
   expect(parts).toEqual({ input: 37.5, output: 112.5, cache_read: 0.492 })
   expect(nanoUsd).toBe(150)
 })
@@ -158,7 +161,7 @@ test.each([
   ['a model without tiers', model([])],
   ['a model of which only the searches have a price', model([], { web_search_per_call: 0.01 })],
 ])('%s is unpriced and costs nothing', (_, entry) => {
-  expect(priceOf({ input: 100, output: 5, searches: 1 }, entry)).toEqual({
+  expect(priceOf({ input: 100, output: 5, searches: 1 }, entry, at)).toEqual({
     nanoUsd: 0,
     parts: {},
     priceVersion: '',
@@ -167,7 +170,7 @@ test.each([
 })
 
 test('the price version tells tiers and prices apart, and is the same for the same prices', () => {
-  const version = (entry: ModelEntry, usage: Usage) => priceOf(usage, entry).priceVersion
+  const version = (entry: ModelEntry, usage: Usage) => priceOf(usage, entry, at).priceVersion
   expect(version(steps, { input: 1 })).toMatch(/^[0-9a-f]{12}$/)
   expect(version(steps, { input: 1 })).not.toBe(version(steps, { input: 300_000 }))
   expect(version(structuredClone(steps), { input: 1 })).toBe(version(steps, { input: 1 }))
@@ -177,7 +180,7 @@ test('the price version tells tiers and prices apart, and is the same for the sa
 })
 
 test('the price version covers how a call was served, and nothing that changes no price', () => {
-  const version = (modes: string[], entry = served) => priceOf({ input: 1, modes }, entry).priceVersion
+  const version = (modes: string[], entry = served) => priceOf({ input: 1, modes }, entry, at).priceVersion
   expect(new Set([version([]), version(['flex']), version(['us']), version(['us', 'flex'])]).size).toBe(4)
   expect(version(['us', 'flex'])).toBe(version(['flex', 'us', 'provisioned']))
   expect(version(['flex'])).not.toBe(version(['flex'], { ...served, multipliers: { flex: 0.4 } }))

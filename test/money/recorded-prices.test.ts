@@ -8,6 +8,9 @@ import { shippedEntry } from './catalog.ts'
 import { byHand } from './recorded-bills.ts'
 import { formOf, rawUsage } from './recorded-usage.ts'
 
+/** No model has special prices then. */
+const at = Date.UTC(2026, 10, 21, 12)
+
 let stage: Stage
 beforeAll(async () => {
   stage = await openStage()
@@ -23,7 +26,7 @@ describe.skipIf(recordingsMissing)('a recorded usage costs what a hand works out
   test.each(byHand)('%s at the prices of %s', async (name, model, nanoUsd) => {
     const recording = good.find((one) => one.case.startsWith(name)) as Recording
     const { usage, cost } = await rowOf(recording)
-    expect(priceOf(usage, shippedEntry(model)).nanoUsd).toBe(nanoUsd)
+    expect(priceOf(usage, shippedEntry(model), at).nanoUsd).toBe(nanoUsd)
     expect(cost.estimated).toBeUndefined()
   })
 

@@ -7,6 +7,9 @@ import { priceOf } from '../../src/money/price.ts'
 import { sizeUp } from '../../src/money/prompt.ts'
 import { worstOf } from '../../src/money/worst.ts'
 
+/** The prices of these tests do not depend on when a call comes. */
+const at = Date.UTC(2026, 10, 21, 12)
+
 const million = (count: number) => count / 1e6
 
 function asking(text: string, more: Partial<NeutralRequest> = {}): NeutralRequest {
@@ -19,7 +22,7 @@ function model(pricing: Partial<PricingTier>, more: Partial<ModelEntry> = {}): M
   return { api: 'chat', max_output_tokens: 1_000, pricing: [tier], ...more }
 }
 
-const unstated = { unstatedOutput: 400 }
+const unstated = { unstatedOutput: 400, at }
 const nanoOf = (request: NeutralRequest, ...entries: (ModelEntry | undefined)[]) =>
   Number(
     worstOf(
@@ -35,7 +38,7 @@ describe('what a call may cost at most', () => {
   test('is what it costs when only the answer has a price and takes all it may', () => {
     const request = asking('Hi', { max_output_tokens: 123 })
     expect(nanoOf(request, answers)).toBe(123 * 4_000)
-    expect(nanoOf(request, answers)).toBe(priceOf({ input: 9, output: 123 }, answers).nanoUsd)
+    expect(nanoOf(request, answers)).toBe(priceOf({ input: 9, output: 123 }, answers, at).nanoUsd)
     expect(nanoOf(request, model({ output_price: 0.0375e-6 }))).toBe(4_613)
   })
 
@@ -132,7 +135,7 @@ describe('what a call may cost at most', () => {
       { prompt_tokens_threshold: 600, input_price: million(2), cached_price: 0, output_price: 0 },
     ]
     const sliced: ModelEntry = { api: 'chat', pricing, tier_billing: 'marginal' }
-    expect(priceOf({ cache_read: 600, input: 400 }, sliced).nanoUsd).toBe(3_800_000)
+    expect(priceOf({ cache_read: 600, input: 400 }, sliced, at).nanoUsd).toBe(3_800_000)
     expect(nanoOf(asking(text, { max_output_tokens: 1 }), sliced)).toBe(3_800_000)
   })
 
@@ -239,8 +242,8 @@ test('no call that its request allows costs more than its worst', () => {
         searches: given.searches,
         ...(given.serving && { modes: [given.serving] }),
       }
-      expect(Number(worst.nanoUsd)).toBeGreaterThanOrEqual(priceOf(usage, entry).nanoUsd)
-      expect(Number(worst.nanoUsd)).toBeGreaterThanOrEqual(priceOf({ ...usage, modes: [] }, entry).nanoUsd)
+      expect(Number(worst.nanoUsd)).toBeGreaterThanOrEqual(priceOf(usage, entry, at).nanoUsd)
+      expect(Number(worst.nanoUsd)).toBeGreaterThanOrEqual(priceOf({ ...usage, modes: [] }, entry, at).nanoUsd)
     },
   )
   fc.assert(property, { numRuns: 1_000 })
