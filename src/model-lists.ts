@@ -5,7 +5,7 @@ import { messages } from './api/messages/face.ts'
 import { type ListForm, modelEntry, modelList } from './api/models/list.ts'
 import { modelPage, pagedModel } from './api/models/page.ts'
 import { RouterError } from './core/errors.ts'
-import { policyPrefix } from './core/names.ts'
+import { policyPrefix, splitModel } from './core/names.ts'
 import { type Listable, type Listed, listedModels, listedPolicies } from './routing/listed.ts'
 import type { Scope } from './routing/scope.ts'
 import type { JsonRequest, JsonRoute } from './server.ts'
@@ -52,8 +52,9 @@ export function modelRoutes({ access, directory, rulesOf }: ModelRooms): JsonRou
       faceOf,
       answer: (request) => {
         const id = [request.params.id].flat().join('/')
-        const found = lists.models(scopeOf(request)).find((model) => isCalled(model, id))
-        if (!found) throw new RouterError('model_not_found', `There is no model '${id}'. GET /v1/models lists them.`)
+        const models = lists.models(scopeOf(request))
+        const found = models.find((model) => isCalled(model, id)) ?? otherwiseCalled(models, id, directory())
+        if (!found) throw noModel(id)
         const write = speaksMessages(request) ? pagedModel : modelEntry
         return { text: JSON.stringify(write(found.id, found.entry)) }
       },
@@ -64,6 +65,18 @@ export function modelRoutes({ access, directory, rulesOf }: ModelRooms): JsonRou
 /** Aliases and policies are also known with their prefix. */
 function isCalled(model: Listed, id: string): boolean {
   return model.id === id || (model.isName === true && id === policyPrefix + model.id)
+}
+
+/** The model of which the catalog has this id as another name. */
+function otherwiseCalled(models: readonly Listed[], id: string, { findModel }: Listable): Listed | undefined {
+  const { provider, model = '' } = splitModel(id) ?? {}
+  const entry = provider === undefined ? undefined : findModel(provider, model)
+  return models.find((one) => one.entry === entry && !one.isName && splitModel(one.id)?.provider === provider)
+}
+
+function noModel(id: string): RouterError {
+  const message = `There is no model '${id.slice(0, 100)}'. GET /v1/models lists them.`
+  return new RouterError('model_not_found', message, { param: 'id' })
 }
 
 /** Lists and their texts, made once for each directory, rules and access list, as long as they are asked for. */

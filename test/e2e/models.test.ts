@@ -92,7 +92,7 @@ base_url: http://127.0.0.1:9
 auth: { scheme: none }
 dialect: openai-chat
 models:
-  chat-us: ${entry('chat', 'us')}
+  chat-us: ${entry('chat', 'us').replace('{', '{ aliases: [chat-us-latest],')}
   chat-eu: ${entry('chat', 'eu')}
   decides: ${entry('decision', 'eu')}
   embeds: ${entry('embedding', 'eu')}
@@ -148,6 +148,36 @@ models:
     expect(await one('policy/a/chat-us', 'ir-test-key')).toMatchObject({ status: 404 })
     expect(await one('mine')).toMatchObject({ status: 404 })
     expect(await one('a/chat-us')).toMatchObject({ status: 200, id: 'a/chat-us' })
+    expect(await one('a/nothing')).toMatchObject({ status: 404, error: { param: 'id' } })
+  })
+
+  test('sees a single model by each name that it can be called by, if it may call it', async () => {
+    const one = async (secret: string) => {
+      const response = await fetch(`${own.url}/v1/models/a/chat-us-latest`, { headers: { 'x-api-key': secret } })
+      return { status: response.status, ...((await response.json()) as object) }
+    }
+    expect(await one('ir-test-key')).toMatchObject({ status: 200, id: 'a/chat-us' })
+    await manage('POST', `/apikey/${limited.api_key_id}/access`, { models: ['a/chat-eu'] })
+    expect(await one(limited.api_key)).toMatchObject({ status: 404 })
+    await manage('POST', `/apikey/${limited.api_key_id}/access`, { models: null })
+    await manage('POST', '/alias', { name: 'a/chat-us-latest', target: 'a/chat-eu' })
+    expect(await one('ir-test-key')).toMatchObject({ id: 'a/chat-us-latest', geolocation: 'eu' })
+    await fetch(`${own.manageUrl}/v1/manage/alias/a/chat-us-latest`, {
+      method: 'DELETE',
+      headers: { 'x-api-key': 'ir-test-key' },
+    })
+  })
+
+  test('sees an alias in the place of the model that it stands before', async () => {
+    await manage('POST', '/alias', { name: 'a/chat-us', target: 'a/chat-eu' })
+    const { data } = (await (
+      await fetch(`${own.url}/v1/models`, { headers: { 'x-api-key': 'ir-test-key' } })
+    ).json()) as List
+    expect(data.filter(({ id }) => id === 'a/chat-us')).toMatchObject([{ geolocation: 'eu' }])
+    await fetch(`${own.manageUrl}/v1/manage/alias/a/chat-us`, {
+      method: 'DELETE',
+      headers: { 'x-api-key': 'ir-test-key' },
+    })
   })
 
   test('with an access list sees what is on it', async () => {
