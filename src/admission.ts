@@ -86,7 +86,7 @@ function holdOrUndo(
       at,
       key,
       ...(key.groupId !== null && {
-        group: { id: key.groupId, limitNano: rules.groupLimits.get(key.groupId) ?? null },
+        group: { id: key.groupId, limitNano: null, ...rules.groupLimits.get(key.groupId) },
       }),
       organization: rules,
       nanoUsd,

@@ -75,7 +75,7 @@ function world({ keyLimit, groupLimit, credit }: { keyLimit: bigint; groupLimit:
   const rules: Applicant['rules'] = {
     id: `organization ${id}`,
     limits: noLimits,
-    groupLimits: new Map([[`group ${id}`, groupLimit]]),
+    groupLimits: new Map([[`group ${id}`, { name: 'lab', limitNano: groupLimit }]]),
     creditNano: credit,
     enforcesBalance: true,
   }

@@ -7,7 +7,7 @@ export type Wanted = {
   /** Unix milliseconds: it is booked in the month of this moment. */
   at: number
   key: { id: string; monthlyLimitNano: bigint | null }
-  group?: { id: string; limitNano: bigint | null }
+  group?: { id: string; name?: string; limitNano: bigint | null }
   organization: { id: string; creditNano: bigint; enforcesBalance: boolean }
   nanoUsd: bigint
   /** How many tokens of output that assumes, where the call does not bound them itself. */
@@ -77,7 +77,10 @@ export function openBudget(tables: SpendTables, { mostIdle = 10_000 } = {}): Bud
         throw limitReached('this API key', key.monthlyLimitNano, { ...ofKey, ...facts })
       }
       if (group && ofGroup && isTooMuch(nanoUsd, ofGroup, group.limitNano)) {
-        throw limitReached(`the group '${group.id}' of this API key`, group.limitNano, { ...ofGroup, ...facts })
+        throw limitReached(`the group '${group.name ?? group.id}' of this API key`, group.limitNano, {
+          ...ofGroup,
+          ...facts,
+        })
       }
       if (isTooMuch(nanoUsd, ofAll, organization.enforcesBalance ? organization.creditNano : null)) {
         throw balanceUsed(organization.creditNano, { ...ofAll, ...facts })

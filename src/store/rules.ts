@@ -19,9 +19,12 @@ export type OrganizationRules = {
   aliases: ReadonlyMap<string, string>
   /** By id. */
   policies: ReadonlyMap<string, Policy>
-  /** Monthly limits by the id of the group; groups without a limit are not in it. */
-  groupLimits: ReadonlyMap<string, bigint>
+  /** Groups that have a monthly limit, by id. */
+  groupLimits: ReadonlyMap<string, GroupLimit>
 }
+
+/** What a group is called, and what its keys may spend in a month, in nano-USD. */
+export type GroupLimit = { name: string; limitNano: bigint }
 
 type Row = LimitColumns & {
   id: string
@@ -47,8 +50,8 @@ export function rulesReader(db: Connection): (id: string) => OrganizationRules |
     'SELECT id, description, targets FROM policies WHERE organization = ?',
   )
   const groupLimits = db
-    .prepare<[string], [string, bigint]>(
-      'SELECT id, monthly_limit_nano FROM groups WHERE organization = ? AND monthly_limit_nano IS NOT NULL',
+    .prepare<[string], [id: string, name: string, limitNano: bigint]>(
+      'SELECT id, name, monthly_limit_nano FROM groups WHERE organization = ? AND monthly_limit_nano IS NOT NULL',
     )
     .raw()
     .safeIntegers()
@@ -67,7 +70,7 @@ export function rulesReader(db: Connection): (id: string) => OrganizationRules |
       policies: new Map(
         policies.all(id).map(({ targets, ...named }) => [named.id, { ...named, targets: JSON.parse(targets) }]),
       ),
-      groupLimits: new Map(groupLimits.all(id)),
+      groupLimits: new Map(groupLimits.all(id).map(([group, name, limitNano]) => [group, { name, limitNano }])),
     }
   }
 }

@@ -101,6 +101,9 @@ test('the keys of a group share its limit; its other keys go on', async () => {
   expect(byStatus(ended)).toEqual({ 200: 20, 402: 180 })
   expect(books(keys.map(({ id }) => id))).toEqual(all(20n * callNano))
   expect(store.spend.ofGroup(group.id, now)).toBe(20n * callNano)
+  expect(ended.find(({ status }) => status === 402)?.text).toContain(
+    "The monthly limit of the group 'lab' of this API key is 0.02 USD: ",
+  )
   expect((await callOnce(router.url, outside.secret, tenTokens)).status).toBe(200)
 })
 

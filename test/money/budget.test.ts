@@ -92,8 +92,8 @@ test('a call that costs nothing is admitted even when the limit is used up', () 
 test('a refused call holds nothing of any account', () => {
   const budget = openBudget(tables().spend)
   const organization = { id: 'o', creditNano: 20n, enforcesBalance: true }
-  const group = { id: 'g', limitNano: 50n }
-  expect(refusal(() => budget.hold(wanted(60n, { group })))).toContain("The monthly limit of the group 'g'")
+  const group = { id: 'g', name: 'lab', limitNano: 50n }
+  expect(refusal(() => budget.hold(wanted(60n, { group })))).toContain("The monthly limit of the group 'lab'")
   expect(refusal(() => budget.hold(wanted(30n, { group, organization })))).toBe(
     'The balance of the organization is 0.00000002 USD of 0.00000002 USD credit: 0.00 USD are spent, 0.00 USD are held by ' +
       'running calls, and this call could cost up to 0.00000003 USD. It does not reset: add credit.',
@@ -103,7 +103,7 @@ test('a refused call holds nothing of any account', () => {
 
 test('keys of a group share its limit, and all of an organization its balance', () => {
   const budget = openBudget(tables().spend)
-  const group = { id: 'g', limitNano: 50n }
+  const group = { id: 'g', name: 'lab', limitNano: 50n }
   const organization = { id: 'o', creditNano: 60n, enforcesBalance: true }
   const key = (id: string) => ({ id, monthlyLimitNano: null })
   budget.hold(wanted(50n, { key: key('a'), group, organization }))

@@ -179,7 +179,7 @@ describe('the rules of an organization', () => {
       dataRules: { geolocation: ['eu'], data_retention: false },
       aliases: new Map([['fast', 'demo/echo']]),
       policies: new Map([['best', policy]]),
-      groupLimits: new Map([[group.id, 9n]]),
+      groupLimits: new Map([[group.id, { name: 'g', limitNano: 9n }]]),
     })
     store.organizations.approveModels(acme, null)
     store.names.removeAlias(acme, 'fast')
