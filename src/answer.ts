@@ -77,15 +77,13 @@ function replyFacts({ request, call, settlement }: Asked, { usage, cost }: Settl
   return { model, usage, request, id: call.id, ...(!cost.unpriced && { costUsd: cost.nanoUsd / 1e9 }) }
 }
 
-/** What is said of a call before its reply. */
-export function replyHeaders(settlement: Settlement): Record<string, string> {
-  const headers: Record<string, string> = {
-    ...settlement.limitHeaders,
-    'x-router-model': targetId(settlement.target as Target),
-    'x-router-attempts': String(settlement.attempts),
+/** What is said of an admitted call before its reply, or its error: what is left, who was asked, what was left out. */
+export function replyHeaders({ limitHeaders, target, attempts, dropped }: Settlement): Record<string, string> {
+  return {
+    ...limitHeaders,
+    ...(target && { 'x-router-model': targetId(target), 'x-router-attempts': String(attempts) }),
+    ...(dropped.length > 0 && { 'x-router-dropped': dropped.join(',') }),
   }
-  if (settlement.dropped.length > 0) headers['x-router-dropped'] = settlement.dropped.join(',')
-  return headers
 }
 
 function cutStream({ provider }: Target): RouterError {

@@ -1,7 +1,7 @@
 import { admitUnpaid } from './admission.ts'
 import type { Face } from './api/face.ts'
 import type { Call } from './ask.ts'
-import { RouterError } from './core/errors.ts'
+import { asRouterError, RouterError } from './core/errors.ts'
 import { isObject, type JsonObject } from './core/json.ts'
 import type { NeutralRequest } from './core/request.ts'
 import type { Outgoing, Rooms } from './gateway.ts'
@@ -30,6 +30,8 @@ export async function countTokens(call: CountCall, rooms: Rooms): Promise<Outgoi
   try {
     const counted = await countAt(target, { call, request, body: body as JsonObject, door: rooms.door })
     return { headers: taken.headers, body: JSON.stringify(counted) }
+  } catch (thrown) {
+    throw asRouterError(thrown).withHeaders(taken.headers)
   } finally {
     taken.settle(0)
   }

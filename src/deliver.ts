@@ -20,7 +20,7 @@ export async function deliver(
   { headers, body }: Outgoing,
   limits: DeliveryLimits,
 ): Promise<void> {
-  for (const [name, value] of Object.entries(headers)) response.setHeader(name, headerText(value))
+  setHeaders(response, headers)
   if (typeof body === 'string') {
     response.setHeader('content-type', 'application/json; charset=utf-8')
     response.end(body)
@@ -33,6 +33,11 @@ export async function deliver(
   }
   if (!response.writableFinished) await read(response, 'finish', limits)
   if (!response.writableFinished) response.destroy()
+}
+
+/** Sets headers whatever their values: names that clients choose can have any characters, and any length. */
+export function setHeaders(response: ServerResponse, headers: Outgoing['headers']): void {
+  for (const [name, value] of Object.entries(headers)) response.setHeader(name, headerText(value))
 }
 
 async function stream(response: ServerResponse, body: AsyncIterable<string>, limits: DeliveryLimits): Promise<void> {
@@ -57,7 +62,6 @@ async function stream(response: ServerResponse, body: AsyncIterable<string>, lim
 /** Longer than all that routers write; Node's own limit for all headers together is 16 KiB. Characters. */
 const longestHeader = 2_000
 
-/** A text as a header may carry it: names that clients choose can have any characters, and any length. */
 function headerText(text: string): string {
   const sendable = text.toWellFormed().replace(/[^\x20-\x7e]/gu, encodeURIComponent)
   return sendable.length > longestHeader ? `${sendable.slice(0, longestHeader)}...` : sendable

@@ -62,7 +62,7 @@ export async function handle(call: Call, rooms: Rooms): Promise<Outgoing> {
     const error = asRouterError(thrown)
     // A ledger that fails as well keeps the row for later: the client must hear of the first failure.
     await settlement.fail(error).catch(() => {})
-    throw error
+    throw error.withHeaders(replyHeaders(settlement))
   }
 }
 

@@ -6,7 +6,7 @@ import type { Face } from './api/face.ts'
 import type { Call } from './ask.ts'
 import { asRouterError, catalogue, errorBody, RouterError } from './core/errors.ts'
 import { withoutSecrets } from './core/secrets.ts'
-import { comment, deliver } from './deliver.ts'
+import { comment, deliver, setHeaders } from './deliver.ts'
 import { handle, type Outgoing, type Rooms } from './gateway.ts'
 import type { Log } from './observe/log.ts'
 import { refuseDeep, tooLarge, type UploadLimits, watchUpload } from './receive.ts'
@@ -250,7 +250,7 @@ function failWith(log: Log): ErrorRequestHandler {
     if (error.retryAfterMs !== undefined)
       response.setHeader('retry-after', String(Math.ceil(error.retryAfterMs / 1_000)))
     else if (error.status === 429) response.setHeader('retry-after', '1')
-    response.set(error.headers)
+    setHeaders(response, error.headers)
     const face: Face | undefined = response.locals.face
     response
       .status(catalogue[error.code].status)

@@ -36,10 +36,10 @@ export type ErrorCode = keyof typeof catalogue
 /** Facts that go with an error: `param` names the field, `retryAfterMs` becomes `Retry-After`, `headers` go with it. */
 export type ErrorFacts = {
   headers?: Readonly<Record<string, string>>
-  param?: string
-  provider?: string
-  providerCode?: string
-  retryAfterMs?: number
+  param?: string | undefined
+  provider?: string | undefined
+  providerCode?: string | undefined
+  retryAfterMs?: number | undefined
   cause?: unknown
 }
 
@@ -61,6 +61,15 @@ export class RouterError extends Error {
     this.providerCode = facts.providerCode
     this.retryAfterMs = facts.retryAfterMs
     this.headers = facts.headers ?? {}
+  }
+
+  /** The same error with these headers; where it has them already, its own stay. */
+  withHeaders(headers: Readonly<Record<string, string>>): RouterError {
+    return new RouterError(this.code, this.message, {
+      ...this,
+      cause: this.cause,
+      headers: { ...headers, ...this.headers },
+    })
   }
 
   /** The HTTP status of this error. */

@@ -1,13 +1,14 @@
 import { afterEach, expect, test, vi } from 'vitest'
 import { noLimits } from '../../src/store/keys.ts'
 import type { Store } from '../../src/store/open.ts'
-import { type LoopbackProvider, pause } from '../helpers/provider.ts'
+import { answerJson, type LoopbackProvider, pause } from '../helpers/provider.ts'
 import { type TestRouter, testRouter } from '../helpers/router.ts'
 import {
   byStatus,
   callOnce,
   errorIn,
   newKey,
+  type OddEnd,
   pricedManifest,
   pricedProvider,
   refused,
@@ -86,6 +87,23 @@ test('a key may make so many requests a minute; after Retry-After it may again',
   expect((await ask(key.secret)).status).toBe(200)
   expect(provider.received).toHaveLength(4)
   expect(store.ledger.ofKey(key.id)).toHaveLength(4)
+})
+
+test('a call that fails after it was admitted says what is left as well, and who was asked', async () => {
+  const tooLong: OddEnd = (response) =>
+    answerJson(response, { error: { message: 'Too long.', code: 'context_length_exceeded' } }, 400)
+  await begin({ oddly: (n) => [refused, tooLong][n] })
+  const key = newKey(store, { limits: { ...noLimits, requestsPerMinute: 3 } })
+  const failed = []
+  for (let n = 0; n < 2; n++) {
+    const { status, requests, response } = await ask(key.secret)
+    const [model, attempts] = ['model', 'attempts'].map((name) => response.headers.get(`x-router-${name}`))
+    failed.push({ status, remaining: requests.remaining, model, attempts })
+  }
+  expect(failed).toEqual([
+    { status: 502, remaining: '2', model: 'priced/m1', attempts: '1' },
+    { status: 400, remaining: '1', model: 'priced/m1', attempts: '1' },
+  ])
 })
 
 test('the keys of an organization share its limits', async () => {
