@@ -15,17 +15,23 @@ export async function wholeReply(
 ): Promise<string> {
   const { call, turn, settlement } = asked
   const target = settlement.target as Target
-  keepSeals(answer.reply)
   let text = ''
-  await settlement.complete(answer.reply, (settled) => {
-    const facts = replyFacts(asked, settled)
-    const written = speaksSameFormat(target, call.face)
-      ? call.face.editReply(turn.named(answer.body), facts)
-      : call.face.writeReply(answer.reply, facts)
-    text = JSON.stringify(written)
-    return turn.keep(written, text, target)
-  })
-  return text
+  try {
+    keepSeals(answer.reply)
+    await settlement.complete(answer.reply, (settled) => {
+      const facts = replyFacts(asked, settled)
+      const written = speaksSameFormat(target, call.face)
+        ? call.face.editReply(turn.named(answer.body), facts)
+        : call.face.writeReply(answer.reply, facts)
+      text = JSON.stringify(written)
+      return turn.keep(written, text, target)
+    })
+    return text
+  } catch (thrown) {
+    // The provider has answered and is paid, whatever kept us from passing it on.
+    await settlement.partial(answer.reply, asRouterError(thrown))
+    throw thrown
+  }
 }
 
 /** The row is on disk before the last words go out; a reply that breaks never gets the words of a whole one. */
