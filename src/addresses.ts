@@ -11,7 +11,7 @@ export type Endpoint = { method: string; path: string }
 /** The open addresses of the service, and all that is taken there. */
 export type Addresses = { url: string; manageUrl: string; endpoints: readonly Endpoint[]; closeDoors(): void }
 
-/** Listens; the management API shares the address unless it has a port. All is closed with the stack. */
+/** Listens; the management API shares the address unless it has a port. All is closed with the stack. Throws the error of the system, or one that says what to write. */
 export async function openAddresses(
   server: ServerRooms,
   { common, open, manage }: Routes,
@@ -21,6 +21,9 @@ export async function openAddresses(
   const at = async (chosen: number, calls: typeof callRoutes, reads: readonly JsonRoute[]) =>
     started.adopt(await listen(createApp(server, calls, reads), host, chosen), (listening) => listening.close())
   const shared = managePort === null
+  if (managePort === port && port !== 0) {
+    throw new Error(`manage.port is ${port}, the port of the server itself: write null to share it, or another number.`)
+  }
   const main = await at(port, callRoutes, [...common, ...open, ...(shared ? manage : [])])
   const own = shared ? main : await at(managePort, [], [...common, ...manage])
   return {

@@ -334,6 +334,11 @@ test('a database that another process locks → 503, nothing is changed, and it 
 })
 
 describe('a management API with a port of its own', () => {
+  test('is not started at the port of the server: the message says what to write', async () => {
+    const settings = { server: { port: 8_765 }, manage: { port: 8_765 } }
+    await expect(testRouter({ settings })).rejects.toThrow(/manage\.port is 8765, .*write null/)
+  })
+
   test('is there and not at the other port; calls are not there; both are closed', async () => {
     const own = await testRouter({ settings: { manage: { port: 0 } } })
     const at = administration(own)
