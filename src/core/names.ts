@@ -27,8 +27,8 @@ export function aliasNameProblem(name: string): string | undefined {
   if (name.startsWith(policyPrefix))
     return `must not begin with \`${policyPrefix}\`: every alias is known with it as well`
   // What ends in a slash and a star means all models of a provider.
-  if (name.length <= longestName && /^[A-Za-z0-9][\w.:@+/-]*$/.test(name) && !name.endsWith('/')) return undefined
-  return `must have at most ${longestName} letters, digits and . _ : @ + - /, and begin with a letter or digit`
+  if (name.length <= longestName && /^[A-Za-z0-9][\w.:@+~/-]*$/.test(name) && !name.endsWith('/')) return undefined
+  return `must have at most ${longestName} letters, digits and . _ : @ + - ~ /, and begin with a letter or digit`
 }
 
 /** Why a text cannot be the id of a policy, said after its name; undefined when it can. */

@@ -3,7 +3,7 @@ import { aliasNameProblem, bareName, hasModel, hasName, policyIdProblem, splitMo
 
 describe('names', () => {
   test('of aliases may look like models, but have no spaces and no prefix', () => {
-    for (const name of ['fast', 'openai/gpt', 'fast@eu', 'a:b_c.d-e', 'x'.repeat(256)]) {
+    for (const name of ['fast', 'openai/gpt', 'fast@eu', 'a:b_c.d-e', 'openrouter/~x/a-latest', 'x'.repeat(256)]) {
       expect(aliasNameProblem(name), name).toBeUndefined()
     }
     for (const name of [
