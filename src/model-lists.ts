@@ -6,6 +6,7 @@ import { type ListForm, modelEntry, modelList } from './api/models/list.ts'
 import { modelPage, pagedModel } from './api/models/page.ts'
 import { RouterError } from './core/errors.ts'
 import { policyPrefix, splitModel } from './core/names.ts'
+import { entryAt, type Period, pricePeriod } from './core/price-times.ts'
 import { type Listable, type Listed, listedModels, listedPolicies } from './routing/listed.ts'
 import type { Scope } from './routing/scope.ts'
 import type { JsonRequest, JsonRoute } from './server.ts'
@@ -16,11 +17,13 @@ export type ModelRooms = {
   access: Access
   directory(): Listable
   rulesOf(organization: string): OrganizationRules
+  /** Unix milliseconds: prices are shown as they are now. */
+  now?(): number
 }
 
 /** The model lists and single models: open to everybody, but a key that is shown must be good, and sees what it may call. */
-export function modelRoutes({ access, directory, rulesOf }: ModelRooms): JsonRoute[] {
-  const lists = openLists(directory)
+export function modelRoutes({ access, directory, rulesOf, now = Date.now }: ModelRooms): JsonRoute[] {
+  const lists = openLists(directory, now)
   const scopeOf = ({ headers }: JsonRequest): Scope | undefined => {
     const secret = secretOf(headers)
     if (secret === undefined) return undefined
@@ -56,7 +59,7 @@ export function modelRoutes({ access, directory, rulesOf }: ModelRooms): JsonRou
         const found = models.find((model) => isCalled(model, id)) ?? otherwiseCalled(models, id, directory())
         if (!found) throw noModel(id)
         const write = speaksMessages(request) ? pagedModel : modelEntry
-        return { text: JSON.stringify(write(found.id, found.entry)) }
+        return { text: JSON.stringify(write(found.id, entryAt(found.entry, now()))) }
       },
     },
   ]
@@ -79,10 +82,16 @@ function noModel(id: string): RouterError {
   return new RouterError('model_not_found', message, { param: 'id' })
 }
 
-/** Lists and their texts, made once for each directory, rules and access list, as long as they are asked for. */
-function openLists(directory: () => Listable) {
+/**
+ * Lists and their texts, made once for each directory, rules and access list, as long as they are asked for; texts anew
+ * when a price in them changes.
+ */
+function openLists(directory: () => Listable, now: () => number) {
   const known = new LRUCache<string, readonly Listed[]>({ max: mostLists })
-  const texts = new LRUCache<string, string>({ maxSize: mostText, sizeCalculation: (text) => text.length + 1 })
+  const texts = new LRUCache<string, Period & { text: string }>({
+    maxSize: mostText,
+    sizeCalculation: ({ text }) => text.length + 1,
+  })
   const numbered = numbering()
   const keyOf = (scope: Scope | undefined) =>
     scope
@@ -95,8 +104,14 @@ function openLists(directory: () => Listable) {
     return listed
   }
   const remembered = (key: string, make: () => readonly Listed[], form: ListForm): string => {
-    const text = texts.get(key) ?? JSON.stringify(modelList(make(), form))
-    texts.set(key, text)
+    const at = now()
+    const known = texts.get(key)
+    if (known && known.from <= at && at < known.until) return known.text
+    const models = make()
+    const priced = models.map((model) => ({ ...model, entry: entryAt(model.entry, at) }))
+    const text = JSON.stringify(modelList(priced, form))
+    const entries = models.map(({ entry }) => entry)
+    texts.set(key, { text, ...pricePeriod(entries, at) })
     return text
   }
   return {

@@ -2,7 +2,8 @@ import { readdirSync, readFileSync } from 'node:fs'
 import { basename, join } from 'node:path'
 import { describe, expect, test } from 'vitest'
 import { parse } from 'yaml'
-import type { ModelEntry } from '../src/core/model.ts'
+import { findingsIn } from '../src/catalog/findings.ts'
+import type { ModelEntry, PricingTier } from '../src/core/model.ts'
 import { checkSchema } from '../src/manifest/schema.ts'
 import { readSource } from '../src/manifest/source.ts'
 
@@ -44,20 +45,42 @@ describe.each(sources)('$file', (source) => {
       expect(entry.api, id).toBe('chat')
       expect(entry.model_canonical_name, id).toMatch(/\w/)
       if (entry.created !== undefined) expect(new Date(entry.created * 1_000).getFullYear(), id).toBeGreaterThan(2020)
-      const thresholds = (entry.pricing ?? []).map((tier) => tier.prompt_tokens_threshold)
-      expect(thresholds, id).toEqual(thresholds.toSorted((a, b) => a - b))
-      expect(thresholds[0], id).toBe(unpriced.has(id) ? undefined : 0)
-      for (const { prompt_tokens_threshold, ...prices } of entry.pricing ?? []) {
-        for (const price of Object.values(prices)) if (price !== null) expect(price, id).toBeLessThan(dearest)
-        const { input_price: input, cached_price: cached, output_price: output } = prices
-        // What slips by a unit shows here: no model sells its words for a tenth of what it takes to read.
-        expect((output ?? 0) * 10, id).toBeGreaterThanOrEqual(input ?? 0)
-        expect(cached ?? 0, id).toBeLessThanOrEqual(input ?? 0)
-        if (cached) expect(cached * 200, `${id}: cached`).toBeGreaterThanOrEqual(input ?? 0)
+      expectPrices(id, entry.pricing)
+      for (const { pricing } of entry.price_changes ?? []) if (pricing) expectPrices(id, pricing)
+    }
+    expect(findingsIn(Object.fromEntries(entries.map(({ id, entry }) => [id, entry])))).toEqual([])
+  })
+
+  // A price that was to change and is multiplied by itself, or by a thousand, shows here.
+  test('has price changes of at most the double', () => {
+    for (const { id, entry } of entries) {
+      for (const { pricing = [] } of entry.price_changes ?? []) {
+        expect(pricing.length, id).toBe(entry.pricing?.length)
+        for (const [place, now] of (entry.pricing ?? []).entries()) {
+          for (const name of ['input_price', 'cached_price', 'output_price'] as const) {
+            const times = (pricing[place]?.[name] ?? 0) / (now[name] ?? 0)
+            expect(times, `${id} ${name}`).toBeGreaterThanOrEqual(0.5)
+            expect(times, `${id} ${name}`).toBeLessThanOrEqual(2.000001)
+          }
+        }
       }
     }
   })
 })
+
+function expectPrices(id: string, pricing: PricingTier[] = []): void {
+  const thresholds = pricing.map((tier) => tier.prompt_tokens_threshold)
+  expect(thresholds, id).toEqual(thresholds.toSorted((a, b) => a - b))
+  expect(thresholds[0], id).toBe(unpriced.has(id) ? undefined : 0)
+  for (const { prompt_tokens_threshold, ...prices } of pricing) {
+    for (const price of Object.values(prices)) if (price !== null) expect(price, id).toBeLessThan(dearest)
+    const { input_price: input, cached_price: cached, output_price: output } = prices
+    // What slips by a unit shows here: no model sells its words for a tenth of what it takes to read.
+    expect((output ?? 0) * 10, id).toBeGreaterThanOrEqual(input ?? 0)
+    expect(cached ?? 0, id).toBeLessThanOrEqual(input ?? 0)
+    if (cached) expect(cached * 200, `${id}: cached`).toBeGreaterThanOrEqual(input ?? 0)
+  }
+}
 
 test('all shipped models are there', () => {
   const count = sources.reduce((sum, { value }) => sum + Object.keys((value as File).models).length, 0)

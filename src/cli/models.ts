@@ -1,5 +1,6 @@
 import type { CatalogedModel } from '../catalog/catalog.ts'
 import type { ModelEntry } from '../core/model.ts'
+import { entryAt } from '../core/price-times.ts'
 import { buildSnapshot, type Snapshot } from '../snapshot.ts'
 import { columns, type Out, problemLine, readWords } from './words.ts'
 
@@ -12,7 +13,8 @@ export const help = `The models that are loaded, with capabilities and prices.
   --config FILE     the configuration (or INFERENCE_ROUTER_CONFIG; else ./config.yaml)
   --json            print JSON: prices in USD per token, as in the catalog
 
-Prices in the table are USD per million tokens, of the lowest tier; + means that there are more tiers.
+Prices are those of this moment; price_changes in the JSON say when there are others. In the table they are USD per million
+tokens, of the lowest tier; + means that there are more tiers.
 SET names the environment variables without which a model cannot be called; clients do not see it until they are set.
 `
 
@@ -28,7 +30,9 @@ export async function run(args: string[], out: Out): Promise<number> {
     out.stderr(`There is no provider '${provider}'. There are: ${[...snapshot.providers.keys()].join(', ')}\n`)
     return 1
   }
-  const models = loadedModels(snapshot).filter((model) => provider === undefined || model.provider === provider)
+  const models = loadedModels(snapshot, Date.now()).filter(
+    (model) => provider === undefined || model.provider === provider,
+  )
   out.stdout(words.flags.has('json') ? `${JSON.stringify(models.map(asJson), null, 2)}\n` : asTable(models))
   return 0
 }
@@ -36,8 +40,12 @@ export async function run(args: string[], out: Out): Promise<number> {
 /** A model, and the variables that its provider misses. */
 type LoadedModel = CatalogedModel & { missing: readonly string[] }
 
-function loadedModels({ catalog, providers }: Snapshot): LoadedModel[] {
-  return catalog.list().map((model) => ({ ...model, missing: providers.get(model.provider)?.missing ?? [] }))
+function loadedModels({ catalog, providers }: Snapshot, at: number): LoadedModel[] {
+  return catalog.list().map(({ provider, model, entry }) => {
+    const { price_changes } = entry
+    const priced = { ...entryAt(entry, at), ...(price_changes && { price_changes }) }
+    return { provider, model, entry: priced, missing: providers.get(provider)?.missing ?? [] }
+  })
 }
 
 function asJson({ provider, model, entry, missing }: LoadedModel) {

@@ -11,9 +11,9 @@ export function entryAt(entry: ModelEntry, at: number): ModelEntry {
   return entry.price_changes ? heldAt(entry, at).entry : entry
 }
 
-/** The stretch around a moment in which a model's prices are surely the same; the next one may have others. */
-export function pricePeriod(entry: ModelEntry, at: number): Period {
-  return entry.price_changes ? heldAt(entry, at) : always
+/** The stretch around a moment in which the prices of all these models are surely the same. */
+export function pricePeriod(entries: readonly ModelEntry[], at: number): Period {
+  return common(entries.map((entry) => (entry.price_changes ? heldAt(entry, at) : always)))
 }
 
 /** Unix milliseconds of a moment as RFC 3339 writes it; undefined when there is none such. */
@@ -61,13 +61,15 @@ function heldAt(entry: ModelEntry, at: number): Period & { entry: ModelEntry } {
   if (last && last.from <= at && at < last.until) return last
   const holding = times.findLastIndex((one) => isHeld(one, at))
   const around = times.flatMap((one) => [edgesAround([one.from, one.until], at), weekAround(one, at)])
-  const found = {
-    entry: entries[holding + 1] as ModelEntry,
-    from: Math.max(...around.map(({ from }) => from), -Infinity),
-    until: Math.min(...around.map(({ until }) => until), Infinity),
+  schedule.last = { entry: entries[holding + 1] as ModelEntry, ...common(around) }
+  return schedule.last
+}
+
+function common(periods: readonly Period[]): Period {
+  return {
+    from: Math.max(-Infinity, ...periods.map(({ from }) => from)),
+    until: Math.min(Infinity, ...periods.map(({ until }) => until)),
   }
-  schedule.last = found
-  return found
 }
 
 function readSchedule({ price_changes: changes = [], ...own }: ModelEntry): Schedule {

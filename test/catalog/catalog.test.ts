@@ -1,7 +1,7 @@
 import { expect, test } from 'vitest'
 import { createCatalog } from '../../src/catalog/catalog.ts'
 import { findingsIn } from '../../src/catalog/findings.ts'
-import type { PricingTier } from '../../src/core/model.ts'
+import type { ModelEntry, PriceChange, PricingTier } from '../../src/core/model.ts'
 
 const chat = { api: 'chat' }
 const tier = (threshold: number): PricingTier => ({
@@ -39,6 +39,17 @@ test('of two entries of a model the later one wins, fact by fact, and the model 
   expect(list()).toEqual([{ provider: 'a', model: 'm', entry: find('a', 'm') }])
 })
 
+test('an entry with prices of its own is rid of the price changes of the one below it', () => {
+  const price_changes = [{ from: '2026-12-01T00:00:00Z', pricing: [tier(0)] }]
+  const below = { provider: 'a', models: { m: { ...chat, pricing: [tier(0)], price_changes } } }
+  const over = (own: Partial<ModelEntry>) =>
+    createCatalog([below, { provider: 'a', models: { m: { ...chat, ...own } } }]).find('a', 'm')?.price_changes
+  expect(over({ context_window: 5, multipliers: { flex: 1 } })).toEqual(price_changes)
+  expect(over({ pricing: [] })).toBeUndefined()
+  expect(over({ pricing: [], price_changes })).toEqual(price_changes)
+  expect(over({ price_changes: [] })).toEqual([])
+})
+
 test('names that every object has are no models', () => {
   const { find } = createCatalog([{ provider: 'a', models: {} }])
   expect(find('a', 'constructor')).toBeUndefined()
@@ -52,6 +63,35 @@ test('tiers begin at 0 and ascend', () => {
     { path: ['m', 'pricing', 0, 'prompt_tokens_threshold'], message: 'the first tier must have threshold 0, not 5' },
     { path: ['m', 'pricing', 1, 'prompt_tokens_threshold'], message: 'tiers must ascend: the threshold 5 follows 5' },
     { path: ['m', 'pricing', 2, 'prompt_tokens_threshold'], message: 'tiers must ascend: the threshold 1 follows 5' },
+  ])
+})
+
+test('a price change says what changes and when, in times that exist', () => {
+  const found = (change: PriceChange) =>
+    findingsIn({ m: { ...chat, price_changes: [change] } }).map(({ path, message }) => `${path.join('.')} ${message}`)
+  const at = 'm.price_changes.0'
+  const pricing = [tier(0)]
+  const [november, december] = ['2026-11-01T00:00:00Z', '2026-12-01T00:00:00Z']
+  expect(found({ from: november, until: december, pricing })).toEqual([])
+  expect(found({ weekly: { hours: ['09:00-12:00', '22:00-24:00'] }, other_prices: { per_image: 1 } })).toEqual([])
+  expect(found({ until: december, multipliers: {} })).toEqual([])
+  expect(found({ from: november })).toEqual([
+    `${at} a price change needs what it changes: \`pricing\`, \`other_prices\` or \`multipliers\``,
+  ])
+  expect(found({ pricing })).toEqual([
+    `${at} a price change needs to say when it holds: \`from\`, \`until\` or \`weekly\``,
+  ])
+  expect(found({ from: '2026-02-30T00:00:00Z', pricing })).toEqual([
+    `${at}.from there is no such moment as 2026-02-30T00:00:00Z`,
+  ])
+  expect(found({ from: december, until: november, pricing })).toEqual([
+    `${at}.until \`until\` must be after \`from\`, 2026-12-01T00:00:00Z`,
+  ])
+  expect(found({ weekly: { hours: ['09:00-12:00', '22:00-06:00'] }, pricing })).toEqual([
+    `${at}.weekly.hours.1 22:00-06:00 must end after it begins; write hours past midnight as those of two days`,
+  ])
+  expect(found({ from: november, pricing: [tier(3)] })).toEqual([
+    `${at}.pricing.0.prompt_tokens_threshold the first tier must have threshold 0, not 3`,
   ])
 })
 

@@ -44,6 +44,29 @@ test('--json has the entries of the catalog', async () => {
   ])
 })
 
+test('prices are those of this moment, and the JSON says when there are others', async () => {
+  const day = 86_400_000
+  const [yesterday, tomorrow] = [-day, day].map((away) => new Date(Date.now() + away).toISOString())
+  const folder = folderOf({
+    'config.yaml': '',
+    'providers/dialects/plain.yaml': plainDialect,
+    'providers/acme.yaml': `${acme}models:
+  m:
+    api: chat
+    pricing: [${tier(0, '0.000001')}]
+    price_changes:
+      - { from: ${yesterday}, pricing: [${tier(0, '0.000002')}] }
+      - { from: ${tomorrow}, pricing: [${tier(0, '0.000003')}] }
+`,
+  })
+  const path = join(folder, 'config.yaml')
+  const { stdout } = await ran(run, '--config', path)
+  expect(stdout.split('\n')[1]?.replace(/ {2,}/g, ' | ')).toBe('acme/m | chat | 2 | 0.4')
+  const [model] = JSON.parse((await ran(run, '--config', path, '--json')).stdout)
+  expect(model.pricing[0].input_price).toBe(2e-6)
+  expect(model.price_changes.map(({ from }: { from: string }) => from)).toEqual([yesterday, tomorrow])
+})
+
 test('an unknown provider gives 1 and the known ones, wrong usage gives 2', async () => {
   expect(await ran(run, '--config', config(), '--provider', 'x')).toMatchObject({
     code: 1,

@@ -33,6 +33,7 @@ test('every object of a schema refuses unknown members, so that a typo never pas
 })
 
 describe('a manifest with mistakes', () => {
+  const changing = (change: string) => `${acme}models:\n  m:\n    price_changes: [{ ${change} }]\n`
   const problems = (text: string) => told(checkSchema(readSource('acme.yaml', text), 'provider'))
 
   test('what may be a secret is not repeated: problems go to logs', () => {
@@ -76,6 +77,31 @@ describe('a manifest with mistakes', () => {
       'a negative price',
       `${acme}models:\n  m:\n    pricing: [{ prompt_tokens_threshold: 0, input_price: -1, output_price: 0 }]\n`,
       '8:58 `models.m.pricing[0].input_price` must be at least 0, not -1',
+    ],
+    [
+      'a date without a clock',
+      changing('from: 2026-12-01, pricing: []'),
+      '8:29 `models.m.price_changes[0].from` must be a moment such as 2026-12-01T00:00:00Z, not "2026-12-01"',
+    ],
+    [
+      'hours of no clock',
+      changing('weekly: { hours: ["9-12"] }'),
+      '8:41 `models.m.price_changes[0].weekly.hours[0]` must be hours such as "09:00-12:00", not "9-12"',
+    ],
+    [
+      'an unknown day',
+      changing('weekly: { hours: ["09:00-12:00"], days: [monday] }'),
+      '8:64 `models.m.price_changes[0].weekly.days[0]` must be one of mon, tue, wed, thu, fri, sat, sun, not be "monday"',
+    ],
+    [
+      'a clock by its name',
+      changing('weekly: { hours: ["09:00-12:00"], utc_offset: CST }'),
+      '8:69 `models.m.price_changes[0].weekly.utc_offset` must be an offset such as "+08:00", not "CST"',
+    ],
+    [
+      'hours that are none',
+      changing('weekly: { hours: [] }'),
+      '8:40 `models.m.price_changes[0].weekly.hours` must not be empty',
     ],
     ['a slug with capitals', acme.replace('slug: acme', 'slug: Acme'), '1:7 `slug` must be a slug: small letters'],
   ])('%s is told with its place and the fix', (_, text, expected) => {
