@@ -69,9 +69,18 @@ export class Settlement {
   }
 
   #price(reply: Reply, complete: boolean): Settled {
-    const { usage, estimated } = measuredUsage(reply, { request: this.#opening.request, complete })
+    const { usage, estimated } = this.#measured(reply, complete)
     const cost = priceOf(usage, this.target?.entry, this.#opening.at)
     return { usage, cost: estimated ? { ...cost, estimated } : cost }
+  }
+
+  #measured(reply: Reply, complete: boolean): { usage: Usage; estimated: boolean } {
+    try {
+      return measuredUsage(reply, { request: this.#opening.request, complete })
+    } catch {
+      // What a provider says may be anything: a call whose words cannot be counted must end all the same.
+      return { usage: reply.usage, estimated: true }
+    }
   }
 
   async #write(

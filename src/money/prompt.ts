@@ -103,8 +103,9 @@ function takeMedium(size: Walk, { type, data, media_type: kind }: MediaPart): vo
 }
 
 /** The length in UTF-8 is counted many characters at a time, and tells plain ASCII apart. */
-function takeText(size: Walk, text: string | undefined): void {
-  if (!text) return
+function takeText(size: Walk, text: unknown): void {
+  // What a provider says may be anything.
+  if (typeof text !== 'string' || text === '') return
   const beyond = Buffer.byteLength(text) - text.length
   const other = beyond === 0 ? 0 : Math.min(Math.ceil(beyond / bytesBeyond(text)), text.length)
   size.ascii += text.length - other

@@ -131,6 +131,11 @@ test('however a call ends, nothing stays held: a key that pays one call can stil
       beginStream(response)
       response.end('data: {"error": {"message": "overloaded"}}\n\n')
     },
+    (response) => {
+      beginStream(response)
+      const call = { index: 0, id: 'c', function: { name: 7, arguments: '' } }
+      response.end(`data: ${JSON.stringify({ choices: [{ index: 0, delta: { tool_calls: [call] } }] })}\n\n`)
+    },
     // The client leaves before anything came.
     () => {},
   ]
@@ -138,7 +143,7 @@ test('however a call ends, nothing stays held: a key that pays one call can stil
   const key = newKey(store, { monthlyLimitNano: callNano })
   for (const [n] of ends.entries()) {
     const signal = n === ends.length - 1 ? AbortSignal.timeout(100) : null
-    const body = JSON.stringify({ ...tenTokens, stream: n === 5 || n === 6 })
+    const body = JSON.stringify({ ...tenTokens, stream: n >= 5 && n <= 7 })
     const headers = { authorization: `Bearer ${key.secret}` }
     const asked = fetch(`${router.url}/v1/chat/completions`, { method: 'POST', headers, body, signal })
     expect(
@@ -146,6 +151,7 @@ test('however a call ends, nothing stays held: a key that pays one call can stil
         ({ status }) => status,
         () => 499,
       ),
+      `ending ${n}`,
     ).not.toBe(402)
     await expect.poll(() => store.ledger.ofKey(key.id).length, { timeout: 2_000 }).toBe(n + 1)
   }
