@@ -13,7 +13,7 @@ export function entryAt(entry: ModelEntry, at: number): ModelEntry {
 
 /** The stretch around a moment in which the prices of all these models are surely the same. */
 export function pricePeriod(entries: readonly ModelEntry[], at: number): Period {
-  return common(entries.map((entry) => (entry.price_changes ? heldAt(entry, at) : always)))
+  return common(entries.filter(({ price_changes }) => price_changes).map((entry) => heldAt(entry, at)))
 }
 
 /** Unix milliseconds of a moment as RFC 3339 writes it; undefined when there is none such. */
