@@ -207,7 +207,7 @@ function world({ keyLimit, groupLimit, credit }: { keyLimit: bigint; groupLimit:
       while (open.length > 0) this.end(0, 'complete', 1)
       await process.write(process.waiting())
       expect(process.budget.books().heldNano).toBe(0n)
-      const rows = keys.flatMap((one) => store.ledger.ofKey(one.id))
+      const rows = [...store.ledger.each({ organization: rules.id })]
       const sumOf = (kept: CallRecord[]) => kept.reduce((sum, { cost }) => sum + BigInt(cost.nanoUsd), 0n)
       expect(store.spend.totalOfOrganization(rules.id)).toBe(sumOf(rows))
       for (const [month, ofMonth] of Map.groupBy(rows, (row) => monthOf(row.at))) {

@@ -9,8 +9,8 @@ import { hourMs } from './usage-sums.ts'
 /** The rows of settled calls. */
 export type LedgerTable = ReturnType<typeof ledger>
 
-/** Rows from one moment up to another (Unix milliseconds, the second not included), of all or of some. */
-export type LedgerRange = { from: number; to: number; organization?: string; key?: string }
+/** Rows from one moment up to another (Unix milliseconds, the second not included), of all or of some; ever, unless said. */
+export type LedgerRange = { from?: number; to?: number; organization?: string; key?: string }
 
 /** What all calls of a day of UTC to one model of a provider cost; `day` is when it begins, in Unix milliseconds. */
 export type DayCost = { day: number; provider: string; model: string; requests: number; nano: bigint }
@@ -28,8 +28,6 @@ export function ledger(db: Connection) {
       const row = byId.get(id)
       return row && callRecord(row)
     },
-    /** The calls of a key from one moment up to another (Unix milliseconds, the second not included), in order. */
-    ofKey: (key: string, from = 0, to = Number.MAX_SAFE_INTEGER): CallRecord[] => [...eachOf(db, { from, to, key })],
     /** The calls of a range, those of an organization in order; never more than some are held in memory. */
     each: (range: LedgerRange): Iterable<CallRecord> => eachOf(db, range),
     /** What was spent by day and model, of all organizations; both moments are beginnings of days. */
@@ -53,10 +51,10 @@ export function ledger(db: Connection) {
 /** So many rows are read at once: short reads, between which the database may tidy up behind a router that runs. */
 const rowsAtOnce = 1_000
 
-function* eachOf(db: Connection, { from, to, organization, key }: LedgerRange): Generator<CallRecord> {
+function* eachOf(db: Connection, range: LedgerRange): Generator<CallRecord> {
+  const { from = 0, to = Number.MAX_SAFE_INTEGER, organization, key } = range
   if (organization === undefined) {
-    for (const each of organizationsOf(db))
-      yield* eachOf(db, { from, to, organization: each, ...(key !== undefined && { key }) })
+    for (const each of organizationsOf(db)) yield* eachOf(db, { ...range, organization: each })
     return
   }
   const page = db

@@ -58,7 +58,7 @@ test('after kill -9 in a burst the books agree, and exactly the rest of the limi
   const organization = store.organizations.list()[0]?.id ?? ''
   const key = newKey(store, { monthlyLimitNano: limitNano })
   const books = () => {
-    const rows = store.ledger.ofKey(key.id)
+    const rows = [...store.ledger.each({ key: key.id })]
     expect(store.spend.ofOrganization(organization, Date.now())).toBe(store.spend.ofKey(key.id, Date.now()))
     expect(rows.reduce((sum, { cost }) => sum + BigInt(cost.nanoUsd), 0n)).toBe(store.spend.ofKey(key.id, Date.now()))
     expect(store.spend.ofKey(key.id, Date.now())).toBeLessThanOrEqual(limitNano)

@@ -138,8 +138,8 @@ describe.each([
         'leaving the provider',
         provider.received[before]?.left ?? Promise.reject(new Error('no call')),
       )
-      await expect.poll(() => store.ledger.ofKey(key.id).length, { timeout: 1_000, interval: 10 }).toBe(1)
-      const [row] = store.ledger.ofKey(key.id) as [CallRecord]
+      await expect.poll(() => [...store.ledger.each({ key: key.id })].length, { timeout: 1_000, interval: 10 }).toBe(1)
+      const [row] = [...store.ledger.each({ key: key.id })] as [CallRecord]
       expect(row).toMatchObject({ outcome: 'partial', status: 499, error: 'client_gone', usage: { output: words } })
       expect(row.cost.nanoUsd).toBe(words * 100_000)
       // Some providers count the first token with their first event.

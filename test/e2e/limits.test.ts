@@ -86,7 +86,7 @@ test('a key may make so many requests a minute; after Retry-After it may again',
   later(wait)
   expect((await ask(key.secret)).status).toBe(200)
   expect(provider.received).toHaveLength(4)
-  expect(store.ledger.ofKey(key.id)).toHaveLength(4)
+  expect([...store.ledger.each({ key: key.id })]).toHaveLength(4)
 })
 
 test('a call that fails after it was admitted says what is left as well, and who was asked', async () => {
@@ -161,7 +161,7 @@ test('so many calls run at once: streams until their end, and a client that leav
   expect(rejected.text).toContain('2 calls at once')
   leaving.abort()
   await expect(left).rejects.toThrow()
-  await expect.poll(() => store.ledger.ofKey(key.id).length).toBe(1)
+  await expect.poll(() => [...store.ledger.each({ key: key.id })].length).toBe(1)
   const next = ask(key.secret)
   await expect.poll(() => provider.received.length).toBe(3)
   expect((await ask(key.secret)).status).toBe(429)
@@ -177,7 +177,7 @@ test('a burst beyond the calls at once loses none that was taken', async () => {
   const { 200: taken = 0, 429: refused = 0 } = byStatus(ended)
   expect(taken + refused).toBe(60)
   expect(taken).toBeGreaterThanOrEqual(5)
-  expect(store.ledger.ofKey(key.id)).toHaveLength(taken)
+  expect([...store.ledger.each({ key: key.id })]).toHaveLength(taken)
   const again = await Promise.all(Array.from({ length: 5 }, () => callOnce(router.url, key.secret, tenTokens)))
   expect(byStatus(again)).toEqual({ 200: 5 })
 })

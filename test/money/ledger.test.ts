@@ -252,7 +252,7 @@ describe('with a real thread', () => {
     const ledger = openLedger(store.ledger.openWriter(), { onError: vi.fn() })
     const rows = records(1_000)
     await Promise.all([...rows, ...rows].map((record) => ledger.settle(record)))
-    expect(store.ledger.ofKey('key-1')).toHaveLength(1_000)
+    expect([...store.ledger.each({ key: 'key-1' })]).toHaveLength(1_000)
     expect(store.spend.ofKey('key-1', rows[0]?.at ?? 0)).toBe(1_000_000n)
     await ledger.close()
     store.close()

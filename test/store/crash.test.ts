@@ -13,7 +13,7 @@ test.each([1, 2, 3])(
 
     const store = openStore(`sqlite:${path}`)
     try {
-      const rows = store.ledger.ofKey('key-1')
+      const rows = [...store.ledger.each({ key: 'key-1' })]
       const written = new Set(rows.map(({ id }) => id))
       expect(settled.filter((id) => !written.has(id))).toEqual([])
       expect(rows.length).toBe(written.size)

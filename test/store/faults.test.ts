@@ -89,7 +89,7 @@ test.each(Object.entries(faults))(
     end()
     await noTrouble(ledger)
     expect(ledger.backlog()).toBe(0)
-    expect(new Set(store.ledger.ofKey('key-1'))).toEqual(new Set(rows))
+    expect(new Set([...store.ledger.each({ key: 'key-1' })])).toEqual(new Set(rows))
     expect(store.spend.ofKey('key-1', before.at)).toBe(4_000n)
     expect(store.spend.ofOrganization('org-1', before.at)).toBe(4_000n)
   },
@@ -107,7 +107,7 @@ test('a file that was replaced is left alone: nothing is mixed into it', async (
   expect(readFileSync(path, 'utf8')).toBe('the database of somebody else')
   back()
   await noTrouble(ledger)
-  expect(store.ledger.ofKey('key-1')).toHaveLength(2)
+  expect([...store.ledger.each({ key: 'key-1' })]).toHaveLength(2)
 })
 
 test('a change that meets a lock gives up as soon as it was told to', () => {

@@ -53,7 +53,7 @@ describe.each(['memory', 'file'] as const)('a ledger (%s)', (where) => {
     const record = plainRecord({ at })
     await writer.write([record, record])
     await writer.write([{ ...record, cost: { ...record.cost, nanoUsd: 5 } }])
-    expect(store.ledger.ofKey('key-1')).toEqual([record])
+    expect([...store.ledger.each({ key: 'key-1' })]).toEqual([record])
     expect(store.spend.ofKey('key-1', at)).toBe(1_000n)
     expect(store.spend.ofOrganization('org-1', at)).toBe(1_000n)
   })
@@ -68,7 +68,7 @@ describe.each(['memory', 'file'] as const)('a ledger (%s)', (where) => {
     expect(store.spend.ofKey('key-2', at)).toBe(1_000n)
     expect(store.spend.ofKey('key-3', at)).toBe(0n)
     expect(store.spend.ofOrganization('org-1', at)).toBe(3_000n)
-    expect(store.ledger.ofKey('key-1', at + 1)).toHaveLength(1)
+    expect([...store.ledger.each({ key: 'key-1', from: at + 1 })]).toHaveLength(1)
   })
 
   test('adds up by group while a key is in it, and of all time by organization', async () => {
@@ -107,7 +107,7 @@ describe.each(['memory', 'file'] as const)('a ledger (%s)', (where) => {
     const good = [plainRecord(), plainRecord()] as const
     const refused = await writer.write([good[0], bad, good[1]])
     expect(refused).toEqual([{ index: 1, reason: expect.stringContaining('ledger.provider') }])
-    expect(store.ledger.ofKey('key-1')).toHaveLength(2)
+    expect([...store.ledger.each({ key: 'key-1' })]).toHaveLength(2)
     expect(store.spend.ofKey('key-1', at)).toBe(2_000n)
   })
 
@@ -119,7 +119,7 @@ describe.each(['memory', 'file'] as const)('a ledger (%s)', (where) => {
     for (const records of [1_000, 23]) await writer.write(Array.from({ length: records }, () => plainRecord({ cost })))
     const refused = await writer.write([plainRecord({ cost }), plainRecord({ cost }), plainRecord({ key: 'key-2' })])
     expect(refused.map(({ index }) => index)).toEqual([1])
-    expect(store.ledger.ofKey('key-1')).toHaveLength(1_024)
+    expect([...store.ledger.each({ key: 'key-1' })]).toHaveLength(1_024)
     expect(store.spend.ofKey('key-1', at)).toBe(1_024n * BigInt(nanoUsd))
     expect(store.spend.totalOfOrganization('org-1')).toBe(1_024n * BigInt(nanoUsd) + 1_000n)
   })
@@ -134,7 +134,7 @@ describe('the thread of a ledger', () => {
     blocker.exec('ALTER TABLE hidden RENAME TO ledger')
     blocker.close()
     expect(await writer.write([plainRecord()])).toEqual([])
-    expect(store.ledger.ofKey('key-1')).toHaveLength(1)
+    expect([...store.ledger.each({ key: 'key-1' })]).toHaveLength(1)
   })
 
   test('waits for another process that writes', async () => {
@@ -143,11 +143,11 @@ describe('the thread of a ledger', () => {
     blocker.exec('BEGIN IMMEDIATE')
     const written = writer.write([plainRecord()])
     await new Promise((resolve) => setTimeout(resolve, 200))
-    expect(store.ledger.ofKey('key-1')).toHaveLength(0)
+    expect([...store.ledger.each({ key: 'key-1' })]).toHaveLength(0)
     blocker.exec('COMMIT')
     blocker.close()
     await written
-    expect(store.ledger.ofKey('key-1')).toHaveLength(1)
+    expect([...store.ledger.each({ key: 'key-1' })]).toHaveLength(1)
   })
 
   test('says that a file is no database', async () => {
@@ -178,6 +178,6 @@ describe('the thread of a ledger', () => {
     await writer.close()
     await writer.close()
     await writer.write([plainRecord()])
-    expect(store.ledger.ofKey('key-1')).toHaveLength(2)
+    expect([...store.ledger.each({ key: 'key-1' })]).toHaveLength(2)
   })
 })

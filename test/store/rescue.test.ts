@@ -56,7 +56,7 @@ test('a start writes them into the ledger, each once', async () => {
   await rescue.keep(records)
   expect(store.ledger.recover()).toBe(2)
   expect(store.ledger.recover()).toBe(0)
-  expect(store.ledger.ofKey('key-1')).toEqual(records)
+  expect([...store.ledger.each({ key: 'key-1' })]).toEqual(records)
   expect(store.spend.ofKey('key-1', records[0].at)).toBe(2_000n)
 })
 

@@ -305,7 +305,7 @@ test('what was called before there were sums is in them', async () => {
     ['key-1', 1, 7n, 10, 5],
     ['key-1', 1, 7n, 10, 5],
   ])
-  expect(store.ledger.ofKey('key-1').map(({ id }) => id)).toEqual(['1', '3'])
+  expect([...store.ledger.each({ key: 'key-1' })].map(({ id }) => id)).toEqual(['1', '3'])
 })
 
 test('a long answer comes in parts, and whole', async () => {
