@@ -69,6 +69,8 @@ export function createApp(
   const app = express()
   app.disable('x-powered-by')
   app.disable('etag')
+  // A proxy that closes a path knows it in these letters only.
+  app.enable('case sensitive routing')
   app.use(nameRequest)
   for (const { path, face, answer } of calls) {
     app.use(path, (_request, response, next) => {

@@ -321,6 +321,12 @@ test('a path that there is not → 404', async () => {
   expect((await manage.get('/nothing')).body).toMatchObject({ error: { code: 'not_found', origin: 'router' } })
 })
 
+test('a path in other letters is another path: what a proxy closes by its path stays closed', async () => {
+  for (const path of ['/v1/Manage/org', '/V1/manage/org', '/v1/manage/ORG', '/v1/Models']) {
+    expect((await fetch(`${router.url}${path}`, { headers: { 'x-api-key': testKey } })).status, path).toBe(404)
+  }
+})
+
 test('a database that another process locks → 503, nothing is changed, and it ends by itself', async () => {
   const { default: Database } = await import('better-sqlite3')
   const other = new Database(`${router.folder}/data/router.sqlite`)
