@@ -43,10 +43,10 @@ export function mergeUsage(earlier: Usage, later: ToldUsage): Usage {
   const merged: Usage = { ...earlier }
   for (const name of [...usageClasses, 'reported_cost'] as const) {
     const count = later[name]
-    if (isCount(count)) merged[name] = Math.max(0, count)
+    if (isCount(count)) merged[name] = Math.max(0, fractional.has(name) ? count : Math.round(count))
   }
   const { cache_write, modes } = later
-  if (isCount(cache_write)) merged.cache_write_5m = Math.max(0, cache_write - (merged.cache_write_1h ?? 0))
+  if (isCount(cache_write)) merged.cache_write_5m = Math.max(0, Math.round(cache_write) - (merged.cache_write_1h ?? 0))
   const told = Array.isArray(modes) ? modes.filter(isWord) : []
   if (told.length > 0) {
     const special = [...new Set(told)].filter((mode) => !plainModes.has(mode))
@@ -55,6 +55,9 @@ export function mergeUsage(earlier: Usage, later: ToldUsage): Usage {
   }
   return merged
 }
+
+/** What may have a fraction; of all else rows keep whole counts, and those are paid. */
+const fractional: ReadonlySet<string> = new Set(['seconds', 'reported_cost'])
 
 /** No request is that large: such a number would only empty somebody's balance. */
 const impossibleCount = 1e10

@@ -16,6 +16,19 @@ describe('counts of an answer', () => {
     expect(mergeUsage({}, told)).toEqual({ images: 0 })
   })
 
+  test('only seconds have fractions: what is paid is what a row can keep', () => {
+    const told = {
+      input: 1.5,
+      output: 2.4,
+      cache_write: 10.6,
+      cache_write_1h: 0.4,
+      seconds: 1.25,
+      reported_cost: 0.125,
+    }
+    const counts = { input: 2, output: 2, cache_write_5m: 11, cache_write_1h: 0, seconds: 1.25, reported_cost: 0.125 }
+    expect(mergeUsage({}, told)).toEqual(counts)
+  })
+
   test('of how a call was served, only what is not ordinary is kept, and later words replace earlier ones', () => {
     const served = (...told: unknown[]) =>
       told.reduce<ToldUsage>((usage, modes) => mergeUsage(usage, { modes } as ToldUsage), {}).modes
