@@ -33,10 +33,13 @@ export type Outgoing = { headers: Readonly<Record<string, string>>; body: string
 
 /** One call, from endpoint to reply. Every other file is a room on this line. */
 export async function handle(call: Call, rooms: Rooms): Promise<Outgoing> {
-  const key = rooms.authenticate(call.secret)
+  rooms.authenticate(call.secret)
   // Before the body is read, and before a response that is not written yet is found missing.
   requireLedger(rooms.admission)
-  const turn = rooms.state.open(call.face, key.organization, await call.readBody())
+  const body = await call.readBody()
+  // A slow body must not outlive its key.
+  const key = rooms.authenticate(call.secret)
+  const turn = rooms.state.open(call.face, key.organization, body)
   const rules = rooms.rulesOf(key.organization)
   const request = rooms.seals.restore(key.organization, turn.request)
   const targets = resolve(request.model, rooms.directory, { rules, accessList: key.accessList })

@@ -1,8 +1,10 @@
+import { once } from 'node:events'
+import { type IncomingMessage, request } from 'node:http'
 import { afterEach, expect, test, vi } from 'vitest'
 import { noLimits } from '../../src/store/keys.ts'
 import type { Store } from '../../src/store/open.ts'
-import { answerJson, type LoopbackProvider, pause } from '../helpers/provider.ts'
-import { type TestRouter, testRouter } from '../helpers/router.ts'
+import { answerJson, type LoopbackProvider, pause, within } from '../helpers/provider.ts'
+import { type TestRouter, testKey, testRouter } from '../helpers/router.ts'
 import {
   byStatus,
   callOnce,
@@ -105,6 +107,27 @@ test('a call that fails after it was admitted says what is left as well, and who
     { status: 400, remaining: '1', model: 'priced/m1', attempts: '1' },
   ])
 })
+
+test.each(['/v1/chat/completions', '/v1/messages/count_tokens'])(
+  '%s: a key that is deleted while its body is on its way calls nothing',
+  async (path) => {
+    await begin()
+    const key = newKey(store)
+    const headers = { authorization: `Bearer ${key.secret}` }
+    const body = JSON.stringify(tenTokens)
+    const call = request(router.url + path, { method: 'POST', headers })
+    const answered = once(call, 'response')
+    call.write(body.slice(0, 10))
+    await pause(50)
+    const manager = { method: 'DELETE', headers: { authorization: `Bearer ${testKey}` } }
+    expect((await fetch(`${router.url}/v1/manage/apikey/${key.id}`, manager)).status).toBe(204)
+    call.end(body.slice(10))
+    const [response] = (await within(5_000, 'the answer', answered)) as [IncomingMessage]
+    response.resume()
+    expect(response.statusCode).toBe(403)
+    expect(provider.received).toEqual([])
+  },
+)
 
 test('the keys of an organization share its limits', async () => {
   await begin()
