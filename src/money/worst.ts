@@ -50,6 +50,9 @@ const leastOfResponses = 16
 /** The least that providers let a model think when it thinks by budget; it is asked for beside a smaller limit. Tokens. */
 const leastThinking = 1_024
 
+/** No model writes more: a bound beyond it is no number to count with. Tokens. */
+const mostOutput = 1_000_000_000
+
 function outputBound(request: NeutralRequest, { entry, provider }: PricedTarget, unstated: number): number {
   const { max_output_tokens: stated, reasoning, n = 1 } = request
   let bound = stated ?? unstated
@@ -59,7 +62,7 @@ function outputBound(request: NeutralRequest, { entry, provider }: PricedTarget,
     const thinking = Math.max(reasoning.budget ?? 0, leastThinking)
     if (bound <= thinking) bound += thinking
   }
-  return Math.min(bound, entry?.max_output_tokens ?? Infinity) * Math.max(n, 1)
+  return Math.min(bound, entry?.max_output_tokens ?? mostOutput) * Math.max(n, 1)
 }
 
 type Question = { request: NeutralRequest; prompt: PromptSize; output: number; entry: ModelEntry; tariff: Tariff }

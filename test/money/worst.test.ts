@@ -54,6 +54,17 @@ describe('what a call may cost at most', () => {
     expect(nanoOf(asking(''), model({ output_price: million(4) }, { max_output_tokens: 10 }))).toBe(10 * 4_000)
   })
 
+  test('is a number however absurd the bound is, where nobody knows what the model can give', () => {
+    const { max_output_tokens: _, ...boundless } = answers
+    const absurd = asking('', { max_output_tokens: 1e308, n: 128 })
+    expect(worstOf(absurd, [{ entry: boundless }], unstated)).toEqual({
+      nanoUsd: 128n * 1_000_000_000n * 4_000n,
+      promptTokens: 4,
+      outputTokens: 128e9,
+      stated: true,
+    })
+  })
+
   test('counts every answer that is asked for', () => {
     expect(nanoOf(asking('', { max_output_tokens: 10, n: 3 }), answers)).toBe(30 * 4_000)
   })
