@@ -4,6 +4,7 @@ import { buildSnapshot } from '../snapshot.ts'
 import { isEngineError, StoreError, storeError } from '../store/failure.ts'
 import { openStore } from '../store/open.ts'
 import type { LedgerAction } from './ledger-action.ts'
+import * as check from './ledger-check.ts'
 import * as compare from './ledger-compare.ts'
 import * as recount from './ledger-recount.ts'
 import { CannotDo, WrongUsage } from './store-command.ts'
@@ -12,9 +13,12 @@ import { type Form, type Out, problemLine, readWords, type Words, wrongUsage } f
 /** What `inference-router ledger --help` says. */
 export const help = `The rows of settled calls, held against prices and bills.
 
+  inference-router ledger check
   inference-router ledger recount [--from DAY] [--to DAY] [--org NAME] [--key ID]
   inference-router ledger compare --bill FILE.csv [--provider SLUG] [--tolerance 0.01]
                                   [--columns date=…,model=…,cost=…] [--from DAY] [--to DAY]
+
+check holds the sums of spend and usage against the rows of the ledger: exit code 1 when one is wrong.
 
 recount computes the cost of each call anew from what it used. A call whose prices are still those of the catalog
 must cost the same to the nano-dollar: exit code 1 when one does not. Calls priced by other prices are summed up by
@@ -35,7 +39,7 @@ they differ by more than the tolerance, which is USD or, with a %, a part of the
   --json            print JSON
 `
 
-const actions: { readonly [name: string]: LedgerAction } = { recount, compare }
+const actions: { readonly [name: string]: LedgerAction } = { check, recount, compare }
 
 /** Runs `inference-router ledger …`. Returns the exit code: 0 fine, 1 differences or cannot be done, 2 wrong usage. */
 export async function run([name, ...args]: string[], out: Out): Promise<number> {

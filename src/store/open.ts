@@ -1,6 +1,7 @@
 import { mkdirSync } from 'node:fs'
 import { dirname } from 'node:path'
 import { audit } from './audit.ts'
+import { books } from './books.ts'
 import { openChanges } from './changes.ts'
 import { type Connection, connect, inMemory, proveWritable, waitAtMost } from './connection.ts'
 import { StoreError, storeError } from './failure.ts'
@@ -41,6 +42,7 @@ export function openStore(url: string, { asRouter = false } = {}) {
     spend: spend(db),
     usage: counted,
     ledger: ledger(db),
+    books: books(db),
     responses: responses(db),
     /** Runs changes all or nothing; no other process writes meanwhile. */
     atomically: changes.atomically,

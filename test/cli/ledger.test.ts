@@ -1,5 +1,6 @@
 import { writeFileSync } from 'node:fs'
 import { join } from 'node:path'
+import Database from 'better-sqlite3'
 import { describe, expect, test } from 'vitest'
 import { help, run } from '../../src/cli/ledger.ts'
 import type { CallRecord } from '../../src/core/call.ts'
@@ -257,8 +258,8 @@ describe('ledger compare', () => {
 })
 
 test.each([
-  [[], 'say what to do: recount, compare'],
-  [['audit'], "there is no 'audit': recount, compare"],
+  [[], 'say what to do: check, recount, compare'],
+  [['audit'], "there is no 'audit': check, recount, compare"],
   [['constructor'], "there is no 'constructor'"],
   [['recount', '--from', 'monday'], "--from is 'monday'; write a day as 2026-11-30"],
   [['recount', '--from', '2026-11-02', '--to', '2026-11-01'], '--to 2026-11-01 is before --from 2026-11-02'],
@@ -286,5 +287,50 @@ test('a configuration that is wrong is said: exit code 1', async () => {
     code: 1,
     stdout: '',
     stderr: expect.stringContaining('config.yaml:1:1'),
+  })
+})
+
+describe('ledger check', () => {
+  test('finds every sum to be what its rows add up to: exit code 0', async () => {
+    const { say, json } = await books([
+      priced(),
+      priced({ key: 'key-2', group: 'lab' }),
+      priced({ at: at + 40 * 24 * 60 * 60 * 1_000, usage: { cache_read: 7, output_audio: 2 } }),
+      priced({ outcome: 'failed', usage: {}, cost: { nanoUsd: 0, parts: {}, priceVersion: '' } }),
+    ])
+    const { code, stdout } = await say('check')
+    expect(code).toBe(0)
+    expect(stdout).toMatch(/^\d+ sums are what the rows of the ledger add up to\n$/)
+    expect((await json('check')).said).toMatchObject({ wrong: 0, listed: [] })
+  })
+
+  test('says of an empty ledger that nothing is wrong', async () => {
+    const { json } = await books()
+    expect(await json('check')).toMatchObject({ code: 0, said: { checked: 0, wrong: 0 } })
+  })
+
+  test('lists a sum that lost a nano-dollar, one that is gone and one too many: exit code 1', async () => {
+    const { folder, json } = await books([priced(), priced({ key: 'key-2', group: 'lab' })])
+    const db = new Database(join(folder, 'router.sqlite'))
+    db.exec(`
+      UPDATE key_spend SET nano = nano - 1 WHERE key = 'key-2';
+      DELETE FROM group_spend;
+      INSERT INTO organization_spend VALUES ('nobody', '2026-01', 5);
+      UPDATE organization_usage SET requests = requests + 1;`)
+    db.close()
+    const { code, said } = await json('check')
+    expect(code).toBe(1)
+    expect(said.wrong).toBe(4)
+    expect(said.listed).toMatchObject([
+      { table: 'key_spend', owner: 'key-2', period: '2026-11', figure: 'spend', kept: 0.000019999, rows: 0.00002 },
+      { table: 'group_spend', owner: 'lab', period: '2026-11', figure: 'spend', kept: 0, rows: 0.00002 },
+      { table: 'organization_spend', owner: 'nobody', period: '2026-01', kept: 5e-9, rows: 0 },
+      { table: 'organization_usage', period: '2026-11-21T12:00:00Z', figure: 'requests', kept: 3, rows: 2 },
+    ])
+  })
+
+  test('takes no range: sums are of whole months and hours', async () => {
+    const { say } = await books()
+    expect(await say('check', '--from', '2026-11-01')).toMatchObject({ code: 2 })
   })
 })

@@ -1,0 +1,107 @@
+import { promptClasses } from '../core/usage.ts'
+import type { Connection } from './connection.ts'
+import { answerColumns } from './ledger-row.ts'
+import { hourMs } from './usage-sums.ts'
+
+/**
+ * A sum beside the ledger that is not what the rows add up to: whose it is, of which month or hour (as `2026-11` or
+ * RFC 3339), what it counts, and both figures; money in nano-USD.
+ */
+export type WrongSum = {
+  table: string
+  owner: string
+  period: string
+  figure: Figure
+  kept: bigint
+  rows: bigint
+}
+
+/** What was checked: how many sums, and those that are wrong, of which the first are listed. */
+export type CheckedSums = { checked: number; wrong: number; listed: WrongSum[] }
+
+/** What a sum may count. */
+export type Figure = 'nano' | 'requests' | 'input_tokens' | 'output_tokens'
+
+/** The functions on the books as a whole. */
+export function books(db: Connection) {
+  const checkAll = db.transaction((mostListed: number): CheckedSums => {
+    const checked: CheckedSums = { checked: 0, wrong: 0, listed: [] }
+    for (const table of tables) checkTable(db, { table, checked, mostListed })
+    return checked
+  })
+  return {
+    /** Holds every sum against the rows of the ledger, as of one moment: a router may go on writing. */
+    wrongSums: (mostListed: number): CheckedSums => checkAll.deferred(mostListed),
+  }
+}
+
+/** A table of sums: whose they are there and in the ledger, their periods there and in the ledger, and what they count. */
+type Table = { name: string; owner: string; ofRow: string; period: string; periodOfRow: string; figures: Figure[] }
+
+const byMonth = {
+  period: 'month',
+  periodOfRow: "strftime('%Y-%m', at / 1000, 'unixepoch')",
+  figures: ['nano'] as Figure[],
+}
+const byHour = {
+  period: 'hour',
+  periodOfRow: `at / ${hourMs}`,
+  figures: ['requests', 'nano', 'input_tokens', 'output_tokens'] as Figure[],
+}
+
+const tables: readonly Table[] = [
+  { name: 'key_spend', owner: 'key', ofRow: 'key', ...byMonth },
+  { name: 'group_spend', owner: 'group_id', ofRow: 'group_id', ...byMonth },
+  { name: 'organization_spend', owner: 'organization', ofRow: 'organization', ...byMonth },
+  { name: 'key_usage', owner: 'key', ofRow: 'key', ...byHour },
+  { name: 'organization_usage', owner: 'organization', ofRow: 'organization', ...byHour },
+]
+
+/** What each figure is in the ledger. */
+const inLedger: { readonly [figure in Figure]: string } = {
+  requests: 'count(*)',
+  nano: 'sum(cost_nano)',
+  input_tokens: `sum(${added(promptClasses)})`,
+  output_tokens: `sum(${added(answerColumns)})`,
+}
+
+type Joined = { owner: string; period: string | bigint } & { [figure: string]: bigint | string | null }
+
+function checkTable(
+  db: Connection,
+  { table, checked, mostListed }: { table: Table; checked: CheckedSums; mostListed: number },
+): void {
+  for (const row of db.prepare<[], Joined>(joined(table)).safeIntegers().iterate()) {
+    checked.checked++
+    for (const figure of table.figures) {
+      const [kept, rows] = [bigintOf(row[`kept_${figure}`]), bigintOf(row[`rows_${figure}`])]
+      if (kept === rows) continue
+      checked.wrong++
+      if (checked.listed.length === mostListed) continue
+      checked.listed.push({ table: table.name, owner: row.owner, period: periodText(row.period), figure, kept, rows })
+    }
+  }
+}
+
+/** Both sides by owner and period; a side that has nothing there is NULL. */
+function joined({ name, owner, ofRow, period, periodOfRow, figures }: Table): string {
+  const kept = figures.map((figure) => `sum(${figure}) AS kept_${figure}`)
+  const rows = figures.map((figure) => `${inLedger[figure]} AS rows_${figure}`)
+  return `
+    SELECT * FROM (SELECT ${owner} AS owner, ${period} AS period, ${kept} FROM ${name} GROUP BY 1, 2)
+    FULL JOIN (
+      SELECT ${ofRow} AS owner, ${periodOfRow} AS period, ${rows} FROM ledger WHERE ${ofRow} IS NOT NULL GROUP BY 1, 2
+    ) USING (owner, period)`
+}
+
+function added(columns: readonly string[]): string {
+  return columns.map((column) => `coalesce(${column}, 0)`).join(' + ')
+}
+
+function bigintOf(value: bigint | string | null | undefined): bigint {
+  return typeof value === 'bigint' ? value : 0n
+}
+
+function periodText(period: string | bigint): string {
+  return typeof period === 'string' ? period : new Date(Number(period) * hourMs).toISOString().replace('.000Z', 'Z')
+}
