@@ -44,7 +44,7 @@ test.each([
   expect(Date.now()).toBeGreaterThanOrEqual(change)
   expect(await call()).toBe(200)
   expect(await call()).toBe(402)
-  const rows = store.ledger.ofKey(key.id).toSorted((one, other) => one.at - other.at)
+  const rows = [...store.ledger.each({ key: key.id })].toSorted((one, other) => one.at - other.at)
   expect(rows.map(({ cost }) => BigInt(cost.nanoUsd))).toEqual([callNano, 2n * callNano])
   expect(rows[0]?.cost.priceVersion).not.toBe(rows[1]?.cost.priceVersion)
 })
