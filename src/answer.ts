@@ -3,6 +3,7 @@ import { type Asked, foldFacts, speaksSameFormat } from './ask.ts'
 import { asRouterError, RouterError } from './core/errors.ts'
 import { Fold } from './core/fold.ts'
 import type { Reply } from './core/reply.ts'
+import { withoutSecrets } from './core/secrets.ts'
 import { type Target, targetId } from './manifest/target.ts'
 import type { Settled, Settlement } from './settlement.ts'
 import type { Answer } from './upstream/exchange.ts'
@@ -87,7 +88,7 @@ function replyFacts({ request, call, settlement }: Asked, { usage, cost }: Settl
 export function replyHeaders({ limitHeaders, target, attempts, dropped }: Settlement): Record<string, string> {
   return {
     ...limitHeaders,
-    ...(target && { 'x-router-model': targetId(target), 'x-router-attempts': String(attempts) }),
+    ...(target && { 'x-router-model': withoutSecrets(targetId(target)), 'x-router-attempts': String(attempts) }),
     ...(dropped.length > 0 && { 'x-router-dropped': dropped.join(',') }),
   }
 }

@@ -3,6 +3,7 @@ import type { CallRecord, Cost, Outcome } from './core/call.ts'
 import type { RouterError } from './core/errors.ts'
 import type { Reply } from './core/reply.ts'
 import type { NeutralRequest } from './core/request.ts'
+import { withoutSecrets } from './core/secrets.ts'
 import { completionTokens, promptTokens, type Usage } from './core/usage.ts'
 import type { Target } from './manifest/target.ts'
 import { measuredUsage } from './money/meter.ts'
@@ -96,7 +97,8 @@ export class Settlement {
     const record: CallRecord = {
       ...opening,
       provider: this.target?.provider.slug ?? '',
-      model: this.target?.model ?? '',
+      // Where any model passes, its name is what the client wrote.
+      model: withoutSecrets(this.target?.model ?? ''),
       outcome,
       status,
       ...(error && { error: error.code }),

@@ -66,7 +66,8 @@ async function blabber(): Promise<string> {
     for await (const chunk of request) chunks.push(chunk)
     const body = Buffer.concat(chunks).toString('utf8')
     const echo = `${JSON.stringify(request.headers)} ${decodeURIComponent(request.url ?? '')} ${request.url}`
-    blabbing[JSON.parse(body).model]?.(response, echo)
+    const answer = blabbing[JSON.parse(body).model] ?? blabbing.refused
+    answer?.(response, echo)
   })
   await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve))
   onTestFinished(() => {
@@ -234,7 +235,7 @@ test('no secret of a client or a provider is in an answer, a log or the database
 
   // Providers that fail and repeat what they were sent.
   for (const provider of ['bearer', 'header', 'query', 'gone']) {
-    for (const model of Object.keys(blabbing)) {
+    for (const model of [...Object.keys(blabbing), first]) {
       for (const stream of [false, true]) {
         const messages = [{ role: 'user', content: 'hello' }]
         const metadata = { note: `my key is ${first}` }
