@@ -40,7 +40,7 @@ const organization = () => store.organizations.list()[0]?.id ?? ''
 
 /** The books after calls: what the rows say, and each sum. */
 function books(keyIds: string[]) {
-  const rows = keyIds.flatMap((id) => store.ledger.ofKey(id))
+  const rows = keyIds.flatMap((id) => [...store.ledger.each({ key: id })])
   const of = (ids: string[]) => ids.reduce((sum, id) => sum + store.spend.ofKey(id, now), 0n)
   return {
     rows: rows.reduce((sum, { cost }) => sum + BigInt(cost.nanoUsd), 0n),
@@ -153,7 +153,7 @@ test('however a call ends, nothing stays held: a key that pays one call can stil
       ),
       `ending ${n}`,
     ).not.toBe(402)
-    await expect.poll(() => store.ledger.ofKey(key.id).length, { timeout: 2_000 }).toBe(n + 1)
+    await expect.poll(() => [...store.ledger.each({ key: key.id })].length, { timeout: 2_000 }).toBe(n + 1)
   }
   expect(books([key.id])).toEqual(all(0n))
   expect((await callOnce(router.url, key.secret, tenTokens)).status).toBe(200)
@@ -201,7 +201,7 @@ test('a row keeps the group of its key and the tags of its call, over the metada
   const call = (tags: string) =>
     router.call('/v1/chat/completions', body, { authorization: `Bearer ${key.secret}`, 'x-router-tags': tags })
   expect((await call('team=search, cost-center=4711,')).status).toBe(200)
-  expect(store.ledger.ofKey(key.id)[0]).toMatchObject({
+  expect([...store.ledger.each({ key: key.id })][0]).toMatchObject({
     group: group.id,
     metadata: { team: 'search', task: 'nightly', 'cost-center': '4711' },
   })
