@@ -12,7 +12,9 @@ export class UnreadableBill extends Error {}
 
 /** Reads a bill in CSV, of any delimiter, quoted or not. `file` is its name for messages. Rejects with UnreadableBill. */
 export async function readBill(bytes: Uint8Array, file: string, columns: BillColumns = {}): Promise<Bill> {
-  const [head, ...records] = await recordsOf(decoded(bytes), file)
+  const text = decoded(bytes)
+  const delimiter = delimiterOf(text)
+  const [head, ...records] = await recordsOf(text, delimiter, file)
   if (!head) throw new UnreadableBill(`${file} is empty; a bill begins with a line that names its columns`)
   const places = placesOf(head.cells, columns, file)
   const bill: Bill = { lines: [], left: { lines: 0, nano: 0n } }
@@ -22,7 +24,7 @@ export async function readBill(bytes: Uint8Array, file: string, columns: BillCol
       where: `${file}:${line}: ${head.cells[places[name]]}`,
     })
     const [date, model, cost] = [cell('date'), cell('model'), cell('cost')]
-    const nano = nanoOfCost(cost.text)
+    const nano = isAmbiguous(cost.text, delimiter) ? undefined : nanoOfCost(cost.text)
     if (date.text !== '' && model.text !== '') {
       if (nano === undefined)
         throw new UnreadableBill(`${cost.where} is '${cost.text}'; write USD as 1.25 or $1,234.50`)
@@ -66,11 +68,11 @@ const usualNames: { readonly [name in keyof Required<BillColumns>]: readonly str
   ],
 }
 
-async function recordsOf(text: string, file: string): Promise<Record[]> {
+async function recordsOf(text: string, delimiter: string, file: string): Promise<Record[]> {
   const { parse } = await import('csv-parse/sync')
   try {
     const options = {
-      delimiter: delimiterOf(text),
+      delimiter,
       relax_column_count: true,
       skip_empty_lines: true,
       trim: true,
@@ -141,6 +143,11 @@ function momentOf(text: string): number | undefined {
   const offset = /^(?:z|utc)$/i.test(zone) ? 'Z' : zone.replace(/^(...)(\d\d)$/, '$1:$2')
   const at = Date.parse(`${date}T${time}${offset}`)
   return Number.isNaN(at) ? undefined : at
+}
+
+/** Where a comma does not part columns it may begin a fraction: alone it may mean either. */
+function isAmbiguous(cost: string, delimiter: string): boolean {
+  return delimiter === ';' && cost.includes(',') && !cost.includes('.')
 }
 
 /** USD as bills write it, rounded to nano-USD: `0.0123`, `$1,234.50`, `-1.2e-5 USD`, `(3.00)` for what is given back. */

@@ -83,6 +83,8 @@ describe('a bill', () => {
     ],
     ['date,model,cost\n11/01/2026,m,1\n', undefined, /^bill\.csv:2: date is '11\/01\/2026'/],
     ['date,model,cost\n2026-11-01,m,"1,25"\n', undefined, /^bill\.csv:2: cost is '1,25'; write USD as 1\.25/],
+    // Who parts columns by semicolons writes one and a half like this; a thousand and a half it is elsewhere.
+    ['date;model;cost\n2026-11-01;m;1,500\n', undefined, /^bill\.csv:2: cost is '1,500'; write USD as 1\.25/],
     ['date,model,cost\n2026-11-01,m,1 EUR\n', undefined, /cost is '1 EUR'/],
     ['date,model,cost\n2026-11-01,m\n', undefined, /^bill\.csv:2: cost is ''/],
     ['date,model,cost\n2026-11-01,"m,1\n', undefined, /^bill\.csv is no CSV: .*[Qq]uot/],
