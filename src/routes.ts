@@ -1,16 +1,14 @@
 import type { Access } from './access/keys.ts'
 import type { Routes } from './addresses.ts'
+import { directoryOf } from './directory.ts'
 import { healthRoutes, type Readiness } from './endpoints.ts'
 import { keptResponseRoutes } from './kept-responses.ts'
 import { authCheckRoutes } from './management/auth-check.ts'
-import type { Directory } from './management/names.ts'
 import { managementRoutes } from './management/routes.ts'
 import { formatProblem } from './manifest/problem.ts'
 import { modelRoutes } from './model-lists.ts'
 import { openapiRoutes } from './openapi.ts'
 import type { Watch } from './reload.ts'
-import type { Listable } from './routing/listed.ts'
-import type { Snapshot } from './snapshot.ts'
 import type { Store } from './store/open.ts'
 import type { OrganizationRules } from './store/rules.ts'
 
@@ -39,18 +37,6 @@ export function jsonRoutes({ watch, store, access, rulesOf, stopping, trouble }:
     manage: managementRoutes({ store, access, directory }),
   }
 }
-
-/** The directory of a snapshot, the same object for as long as it is the current one. */
-function directoryOf(snapshot: Snapshot): Directory & Listable {
-  const { providers, catalog, config } = snapshot
-  const modelIds = () => catalog.list().map(({ provider, model }) => `${provider}/${model}`)
-  const names = { providers, findModel: catalog.find, managed: config.policies }
-  const known = directories.get(snapshot) ?? { ...names, modelIds, models: catalog.list }
-  directories.set(snapshot, known)
-  return known
-}
-
-const directories = new WeakMap<Snapshot, Directory & Listable>()
 
 function readiness(watch: Watch, reasons: string[]): Readiness {
   return {

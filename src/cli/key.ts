@@ -1,10 +1,12 @@
 import { newSecret, storedSecret } from '../access/secret.ts'
 import type { JsonObject } from '../core/json.ts'
 import { timeText, wholeKeyEntry } from '../management/key-entry.ts'
+import { grantCheck } from '../management/names.ts'
 import { labels, momentOf, title } from '../management/read.ts'
 import { usdText } from '../money/usd.ts'
 import { type KeyRecord, keyState, type Level, levels, noLimits } from '../store/keys.ts'
 import type { Store } from '../store/open.ts'
+import type { OrganizationRules } from '../store/rules.ts'
 import { actor, checked, limitsSaid, modelsFrom, noted, organizationOf, usdFrom } from './administer.ts'
 import {
   type Action,
@@ -66,10 +68,15 @@ const actions: { readonly [name: string]: Action } = {
       group: text,
     },
     positionals: 1,
-    read(words) {
+    async read(words, known) {
       const facts = newKeyFacts(words)
+      const directory = facts.accessList && (await known())
       return (store) => {
         const { id: organization } = organizationOf(store, words.text('org') ?? onlyOrganization(store))
+        if (directory) {
+          const check = grantCheck(directory, store.organizations.rules(organization) as OrganizationRules)
+          for (const name of facts.accessList ?? []) checked(check, name, '--models')
+        }
         const groupId = groupOf(store, organization, words.text('group'))
         const secret = newSecret()
         const record = noted(store, () => {

@@ -1,11 +1,12 @@
 import type { JsonObject } from '../core/json.ts'
-import { type DataRules, splitModel } from '../core/names.ts'
+import type { DataRules } from '../core/names.ts'
 import { limitsEntry } from '../management/key-entry.ts'
+import { patternCheck } from '../management/names.ts'
 import { usdOf, usdText } from '../money/usd.ts'
 import type { Store } from '../store/open.ts'
 import type { OrganizationRules } from '../store/rules.ts'
-import { limitsSaid, modelsFrom, noted, organizationOf } from './administer.ts'
-import { type Action, type Answer, type Words, WrongUsage } from './store-command.ts'
+import { checked, limitsSaid, modelsFrom, noted, organizationOf } from './administer.ts'
+import { type Act, type Action, type Words, WrongUsage } from './store-command.ts'
 
 const text = { type: 'string' } as const
 
@@ -29,11 +30,13 @@ export const settingActions: { readonly [name: string]: Action } = {
   models: {
     options: {},
     positionals: Number.POSITIVE_INFINITY,
-    read: (words) => {
+    read: async (words, known) => {
       const [, ...models] = words.positionals
       const approved = modelsFrom(models, 'org models')
-      const odd = approved?.find((model) => !splitModel(model))
-      if (odd !== undefined) throw new WrongUsage(`'${odd}' is no model; write <provider>/<model>, or <provider>/*`)
+      if (approved?.length) {
+        const check = patternCheck(await known())
+        for (const model of approved) checked(check, model, 'org models')
+      }
       const change: Setting['change'] = (store, { id }) => store.organizations.approveModels(id, approved)
       return setting('models', words, models.length === 0 ? {} : { change })
     },
@@ -68,7 +71,7 @@ export const settingActions: { readonly [name: string]: Action } = {
 type Setting = { change?(store: Store, rules: OrganizationRules): void }
 
 /** Changes one setting, if it is to be changed, notes it, and shows all settings as they are then. */
-function setting(what: string, { positionals: [name] }: Words, { change }: Setting): (store: Store) => Answer {
+function setting(what: string, { positionals: [name] }: Words, { change }: Setting): Act {
   if (!name) throw new WrongUsage(`say whose: org ${what} <name or id>; org --help shows the rest`)
   return (store) => {
     const { id } = organizationOf(store, name)

@@ -1,7 +1,8 @@
 import { type ParseArgsConfig, parseArgs } from 'node:util'
 import { findConfig, loadConfig } from '../config.ts'
 import type { Json } from '../core/json.ts'
-import { formatProblem } from '../manifest/problem.ts'
+import type { Directory } from '../management/names.ts'
+import { formatProblem, type Problem } from '../manifest/problem.ts'
 import { isEngineError, StoreError, storeError } from '../store/failure.ts'
 import { openStore, type Store } from '../store/open.ts'
 
@@ -26,9 +27,15 @@ export type Action = {
   options: NonNullable<ParseArgsConfig['options']>
   /** How many words without a dash it takes at most. */
   positionals: number
-  /** Reads its words, before any database is opened, and gives what is to be done. Throws WrongUsage. */
-  read(words: Words): (store: Store) => Answer
+  /**
+   * Reads its words, before any database is opened, and gives what is to be done. `known` reads the files of the
+   * configuration, for words that are names of models. Throws WrongUsage, CannotDo.
+   */
+  read(words: Words, known: () => Promise<Directory>): Act | Promise<Act>
 }
+
+/** What is to be done with the database. */
+export type Act = (store: Store) => Answer
 
 /** The command was written wrongly: exit code 2. */
 export class WrongUsage extends Error {}
@@ -53,8 +60,9 @@ export async function runAction(
     if (!action)
       throw new WrongUsage(`${name ? `there is no '${name}'` : 'say what to do'}: ${Object.keys(actions).join(', ')}`)
     const { values, positionals } = parsed(words, action)
-    const act = action.read(wordsOf(values, positionals))
-    const answer = withStore(await storeUrl(values.config as string | undefined), act)
+    const configPath = values.config as string | undefined
+    const act = await action.read(wordsOf(values, positionals), () => configuredNames(configPath))
+    const answer = withStore(await storeUrl(configPath), act)
     out.stdout(values.json ? `${JSON.stringify(answer.json, null, 2)}\n` : `${answer.text}\n`)
     return 0
   } catch (thrown) {
@@ -103,7 +111,7 @@ function wordsOf(values: Values, positionals: string[]): Words {
   }
 }
 
-function withStore(url: string, act: (store: Store) => Answer): Answer {
+function withStore(url: string, act: Act): Answer {
   const store = openStore(url)
   try {
     return act(store)
@@ -116,6 +124,18 @@ function withStore(url: string, act: (store: Store) => Answer): Answer {
 
 async function configuredStoreUrl(configPath: string | undefined): Promise<string> {
   const { config, problems } = await loadConfig(findConfig(configPath, process.env), process.env)
-  if (!config) throw new CannotDo(problems.map(formatProblem).join('\n'))
+  if (!config) throw unreadable(problems)
   return config.store.url
+}
+
+async function configuredNames(configPath: string | undefined): Promise<Directory> {
+  // Most commands need none of the files.
+  const [{ buildSnapshot }, { directoryOf }] = await Promise.all([import('../snapshot.ts'), import('../directory.ts')])
+  const { snapshot, problems } = await buildSnapshot(configPath, process.env)
+  if (!snapshot) throw unreadable(problems)
+  return directoryOf(snapshot)
+}
+
+function unreadable(problems: readonly Problem[]): CannotDo {
+  return new CannotDo(problems.map(formatProblem).join('\n'))
 }

@@ -44,6 +44,7 @@ describe('key', () => {
     const store = openStore(url)
     const other = store.organizations.findByName('other')?.id ?? ''
     const group = store.groups.create({ organization: other, name: 'team' })
+    store.names.setAlias(other, { name: 'best', target: 'demo/echo' })
     store.close()
     const rest = ['--models', 'demo/*', '--models', 'best', '--group', 'team']
     const made = await say(
@@ -177,6 +178,25 @@ describe('key', () => {
       code: 1,
       stderr: "There is no key with the id 'nobody'. key list shows the ids.\n",
     })
+  })
+
+  test('may call what there is for its organization: models, all of a provider, aliases and policies', async () => {
+    const { url, say } = administration()
+    for (const name of ['acme', 'other']) await say(org, 'create', name)
+    const store = openStore(url)
+    const acme = store.organizations.findByName('acme')?.id ?? ''
+    store.names.setAlias(acme, { name: 'swift', target: 'demo/echo' })
+    store.names.setPolicy(acme, { id: 'sure', description: '', targets: ['demo/echo'] })
+    store.close()
+    const names = ['swift', 'policy/swift', 'sure', 'policy/sure', 'demo/*', 'demo/echo']
+    const create = ['create', 'a', '--json', ...names.flatMap((name) => ['--models', name])]
+    expect((await say(key, ...create, '--org', 'acme')).json()).toMatchObject({ models: names })
+    const refused = await say(key, ...create, '--org', 'other')
+    expect(refused).toMatchObject({ code: 2, stdout: '' })
+    expect(refused.stderr).toContain("'--models' names no model, provider, alias or policy that is here: 'swift'")
+    const near = await say(key, 'create', 'a', '--org', 'acme', '--models', 'swfit')
+    expect(near).toMatchObject({ code: 2, stderr: expect.stringContaining('did you mean `swift`?') })
+    expect((await say(key, 'list', '--json')).json()).toMatchObject({ keys: [{ models: names }] })
   })
 
   test.each([

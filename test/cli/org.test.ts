@@ -102,7 +102,9 @@ describe('org', () => {
 
   test.each([
     [['limits', 'acme', '--requests-per-minute', 'many'], '--requests-per-minute'],
-    [['models', 'acme', 'gpt'], "'gpt' is no model"],
+    [['models', 'acme', 'gpt'], "'org models' names no model or provider that is here: 'gpt'"],
+    [['models', 'acme', 'demo/*', 'demo/ehco'], 'did you mean `demo/echo`?'],
+    [['models', 'acme', 'opnai/*'], 'did you mean `openai/*`?'],
     [['models', 'acme', 'all', 'demo/echo'], 'either all or names'],
     [['rules', 'acme', '--geolocation', 'eu,any'], '--geolocation'],
     [['rules', 'acme', '--training', 'no'], 'forbidden or allowed'],

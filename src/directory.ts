@@ -1,0 +1,15 @@
+import type { Directory } from './management/names.ts'
+import type { Listable } from './routing/listed.ts'
+import type { Snapshot } from './snapshot.ts'
+
+/** The directory of a snapshot: what names may lead to. The same object for as long as the snapshot is the current one. */
+export function directoryOf(snapshot: Snapshot): Directory & Listable {
+  const { providers, catalog, config } = snapshot
+  const modelIds = () => catalog.list().map(({ provider, model }) => `${provider}/${model}`)
+  const names = { providers, findModel: catalog.find, managed: config.policies }
+  const known = directories.get(snapshot) ?? { ...names, modelIds, models: catalog.list }
+  directories.set(snapshot, known)
+  return known
+}
+
+const directories = new WeakMap<Snapshot, Directory & Listable>()
