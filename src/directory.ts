@@ -7,9 +7,13 @@ export function directoryOf(snapshot: Snapshot): Directory & Listable {
   const { providers, catalog, config } = snapshot
   const modelIds = () => catalog.list().map(({ provider, model }) => `${provider}/${model}`)
   const names = { providers, findModel: catalog.find, managed: config.policies }
-  const known = directories.get(snapshot) ?? { ...names, modelIds, models: catalog.list }
+  const places = () => new Set([...widelyKnown, ...catalog.list().flatMap(({ entry }) => entry.geolocation ?? [])])
+  const known = directories.get(snapshot) ?? { ...names, modelIds, places, models: catalog.list }
   directories.set(snapshot, known)
   return known
 }
+
+/** Places that may be asked for before a model is there. */
+const widelyKnown = ['global', 'us', 'eu']
 
 const directories = new WeakMap<Snapshot, Directory & Listable>()

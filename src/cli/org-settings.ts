@@ -1,7 +1,7 @@
 import type { JsonObject } from '../core/json.ts'
 import type { DataRules } from '../core/names.ts'
 import { limitsEntry } from '../management/key-entry.ts'
-import { patternCheck } from '../management/names.ts'
+import { patternCheck, placeCheck } from '../management/names.ts'
 import { usdOf, usdText } from '../money/usd.ts'
 import type { Store } from '../store/open.ts'
 import type { OrganizationRules } from '../store/rules.ts'
@@ -44,8 +44,13 @@ export const settingActions: { readonly [name: string]: Action } = {
   rules: {
     options: { geolocation: { type: 'string', multiple: true }, retention: text, training: text },
     positionals: 1,
-    read: (words) => {
-      const said = dataRulesSaid(words)
+    read: async (words, known) => {
+      const places = placesSaid(words)
+      if (places.length > 0 && places[0] !== 'any') {
+        const check = placeCheck(await known())
+        for (const place of places) checked(check, place, '--geolocation')
+      }
+      const said = dataRulesSaid(words, places)
       const change: Setting['change'] = (store, { id, dataRules }) =>
         store.organizations.setDataRules(
           id,
@@ -127,12 +132,17 @@ function told(rules: OrganizationRules, spendNano: bigint): string {
   return lines.map(([what = '', is = '']) => `${what.padEnd(21)}${is}`).join('\n')
 }
 
-/** The changes of rules that options ask for. */
-function dataRulesSaid(words: Words): ((rules: DataRules) => DataRules)[] {
+/** The places of a rule, each once; `any` stands alone. */
+function placesSaid(words: Words): string[] {
   const places = words.texts('geolocation').flatMap((said) => said.split(',').map((place) => place.trim()))
   if (places.some((place) => place === '' || (place === 'any' && places.length > 1))) {
     throw new WrongUsage(`--geolocation is '${places.join(',')}'; write places as eu or eu,us, or any`)
   }
+  return [...new Set(places)]
+}
+
+/** The changes of rules that options ask for. */
+function dataRulesSaid(words: Words, places: string[]): ((rules: DataRules) => DataRules)[] {
   const retention = isForbidden(words, 'retention')
   const training = isForbidden(words, 'training')
   return [

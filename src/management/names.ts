@@ -12,6 +12,8 @@ export type Directory = {
   managed: ReadonlyMap<string, Policy>
   /** The ids of all models: `<provider>/<model>`. */
   modelIds(): readonly string[]
+  /** Where models are hosted: the places that a rule may name. */
+  places(): ReadonlySet<string>
 }
 
 /** Throws RouterError 400, with the nearest name, for a name that leads nowhere; `path` is the field it stands in. */
@@ -36,6 +38,19 @@ export function patternCheck(directory: Directory): NameCheck {
 export function grantCheck(directory: Directory, rules: OrganizationRules): NameCheck {
   const others = [...bothWays(rules.aliases.keys()), ...policiesOf(directory, rules), ...patternsOf(directory)]
   return check(directory, 'model, provider, alias or policy', others)
+}
+
+/** Takes the places that models are hosted in: by any other nothing could be called. */
+export function placeCheck(directory: Directory): NameCheck {
+  const places = directory.places()
+  return (name, path) => {
+    if (places.has(name)) return
+    const known = [...places].sort().join(', ')
+    throw invalid(
+      `'${path}' names no place that models are hosted in: '${name.slice(0, 60)}'; there is: ${known}.`,
+      path,
+    )
+  }
 }
 
 function policiesOf({ managed }: Directory, { policies }: OrganizationRules): string[] {

@@ -2,10 +2,11 @@ import { type Check, filledText, listOf, optional, refuse } from '../api/check.t
 import type { JsonObject } from '../core/json.ts'
 import type { DataRules } from '../core/names.ts'
 import { json, type ManagementRooms, type ManageRoute, noted, rulesOf } from './manage.ts'
+import { type NameCheck, placeCheck } from './names.ts'
 import { invalid, membersOf } from './read.ts'
 
 /** `/v1/manage/org/rules`: what providers must promise of the organization's data; null is not asked. */
-export function dataRuleRoutes({ store }: ManagementRooms): ManageRoute[] {
+export function dataRuleRoutes({ store, directory }: ManagementRooms): ManageRoute[] {
   const path = '/v1/manage/org/rules'
   const shown = (organization: string) => entry(rulesOf(store, organization).dataRules)
   return [
@@ -15,7 +16,8 @@ export function dataRuleRoutes({ store }: ManagementRooms): ManageRoute[] {
       method: 'put',
       answer: (asked) => {
         const { organization } = asked
-        const rules = rulesFrom(membersOf(asked.body, ['geolocation', 'data_retention', 'data_used_for_training']))
+        const members = membersOf(asked.body, ['geolocation', 'data_retention', 'data_used_for_training'])
+        const rules = rulesFrom(members, placeCheck(directory()))
         return json(
           noted(store, asked, () => {
             const before = shown(organization)
@@ -37,9 +39,12 @@ function entry({ geolocation, data_retention, data_used_for_training }: DataRule
   }
 }
 
-function rulesFrom(body: JsonObject): DataRules {
+function rulesFrom(body: JsonObject, checkPlace: NameCheck): DataRules {
   const geolocation = optional(body.geolocation, 'geolocation', listOf(filledText))
   if (geolocation?.length === 0) throw invalid("'geolocation' is empty: name a place, or write null.", 'geolocation')
+  geolocation?.forEach((place, index) => {
+    checkPlace(place, `geolocation[${index}]`)
+  })
   const retention = optional(body.data_retention, 'data_retention', onlyFalse)
   const training = optional(body.data_used_for_training, 'data_used_for_training', onlyFalse)
   return {

@@ -107,6 +107,8 @@ describe('org', () => {
     [['models', 'acme', 'opnai/*'], 'did you mean `openai/*`?'],
     [['models', 'acme', 'all', 'demo/echo'], 'either all or names'],
     [['rules', 'acme', '--geolocation', 'eu,any'], '--geolocation'],
+    [['rules', 'acme', '--geolocation', 'eu,EU'], "hosted in: 'EU'; there is: "],
+    [['rules', 'acme', '--geolocation', 'europe'], ' eu, global, '],
     [['rules', 'acme', '--training', 'no'], 'forbidden or allowed'],
     [['balance', 'acme', 'maybe'], "not 'maybe'"],
     [['show'], 'say whose'],

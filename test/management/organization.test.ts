@@ -98,6 +98,11 @@ describe('the organization', () => {
     ['models', { approved: null }, /no field 'approved'/],
     ['rules', { geolocation: 'eu' }, /'geolocation' must be an array/],
     ['rules', { geolocation: [] }, /'geolocation' is empty/],
+    [
+      'rules',
+      { geolocation: ['us', 'EU'] },
+      /'geolocation\[1\]' names no place .*'EU'; there is: .*\beu, global,.* us/,
+    ],
     ['rules', { data_retention: true }, /'data_retention' must be false, or null/],
     ['rules', { data_retentoin: false }, /`data_retention`/],
     ['limits', { requests_per_minute: -1 }, /'requests_per_minute' must be a whole number/],
