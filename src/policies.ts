@@ -1,6 +1,6 @@
 import type { Catalog } from './catalog/catalog.ts'
 import type { Config } from './config.ts'
-import { isEuropean, type Policy, policyIdProblem, splitModel } from './core/names.ts'
+import { isEuropean, outsideEurope, type Policy, policyIdProblem, splitModel } from './core/names.ts'
 import { didYouMean } from './manifest/nearest.ts'
 import type { Problem } from './manifest/problem.ts'
 import type { Provider } from './manifest/provider.ts'
@@ -46,11 +46,8 @@ function targetProblem(target: string, { providers, slugs, catalog }: Known): st
 /** Its name is a promise: without a target in the EU the policy could never answer. */
 function regionProblems({ id, targets }: Policy, source: Source, { providers, catalog }: Known): Problem[] {
   if (!isEuropean(id)) return []
-  const elsewhere = targets.flatMap((target, index) => {
-    const { provider = '', model = '' } = splitModel(target) ?? {}
-    const where = catalog.find(provider, model)?.geolocation
-    return where === 'eu' || !providers.has(provider) ? [] : [{ index, target, where: where ?? 'not known' }]
-  })
+  const isHere = (target: string) => providers.has(splitModel(target)?.provider ?? '')
+  const elsewhere = outsideEurope(targets, catalog.find).filter(({ target }) => isHere(target))
   if (elsewhere.length === targets.length) {
     const message = `\`${id}\` promises the EU by its end \`@eu\`, and no target has geolocation eu`
     return [source.problem(['policies', id], message, 'name')]

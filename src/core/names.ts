@@ -1,3 +1,5 @@
+import type { ModelEntry } from './model.ts'
+
 /** A named list of targets, asked in their order; a target is `<provider>/<model>`. */
 export type Policy = { id: string; description: string; targets: readonly string[] }
 
@@ -40,6 +42,18 @@ export function policyIdProblem(id: string): string | undefined {
 /** Whether a name promises that only targets in the EU serve it. */
 export function isEuropean(name: string): boolean {
   return name.endsWith('@eu')
+}
+
+/** The models of a list that are hosted outside the EU, or where is not known. */
+export function outsideEurope(
+  targets: readonly string[],
+  findModel: (provider: string, model: string) => ModelEntry | undefined,
+): { index: number; target: string; where: string }[] {
+  return targets.flatMap((target, index) => {
+    const { provider = '', model = '' } = splitModel(target) ?? {}
+    const where = findModel(provider, model)?.geolocation ?? 'not known'
+    return where === 'eu' ? [] : [{ index, target, where }]
+  })
 }
 
 /** The provider and the provider's own name of a model; undefined for a text that is no `<provider>/<model>`. */

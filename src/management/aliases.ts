@@ -1,7 +1,8 @@
 import { filledText, required } from '../api/check.ts'
 import type { Alias } from '../store/names.ts'
+import type { OrganizationRules } from '../store/rules.ts'
 import { done, json, type ManagementRooms, type ManageRoute, missing, noted, pathPart, rulesOf } from './manage.ts'
-import { targetCheck } from './names.ts'
+import { type Directory, modelsBehind, refuseOutsideEurope, targetCheck } from './names.ts'
 import { pageOf } from './page.ts'
 import { aliasName, invalid, membersOf } from './read.ts'
 
@@ -23,8 +24,7 @@ export function aliasRoutes({ store, directory }: ManagementRooms): ManageRoute[
         const name = required(body.name, 'name', 'what a model is to be called', aliasName)
         const target = required(body.target, 'target', 'the id of a model or a policy', filledText)
         const known = noted(store, asked, () => {
-          if (name === target) throw invalid("'target' is the alias itself; name a model or a policy.", 'target')
-          targetCheck(directory(), rulesOf(store, organization))(target, 'target')
+          refuseWrongTarget({ name, target }, directory(), rulesOf(store, organization))
           const before = names.alias(organization, name)
           const after = entry(names.setAlias(organization, { name, target }))
           const action = before ? 'alias.change' : 'alias.create'
@@ -54,4 +54,10 @@ export function aliasRoutes({ store, directory }: ManagementRooms): ManageRoute[
       },
     },
   ]
+}
+
+function refuseWrongTarget({ name, target }: Alias, directory: Directory, rules: OrganizationRules): void {
+  if (name === target) throw invalid("'target' is the alias itself; name a model or a policy.", 'target')
+  targetCheck(directory, rules)(target, 'target')
+  refuseOutsideEurope(name, modelsBehind(target, directory, rules), { path: 'target', directory })
 }

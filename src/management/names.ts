@@ -1,5 +1,13 @@
 import type { ModelEntry } from '../core/model.ts'
-import { longestName, type Policy, policyPrefix, splitModel } from '../core/names.ts'
+import {
+  bareName,
+  isEuropean,
+  longestName,
+  outsideEurope,
+  type Policy,
+  policyPrefix,
+  splitModel,
+} from '../core/names.ts'
 import { didYouMean } from '../manifest/nearest.ts'
 import type { Provider } from '../manifest/provider.ts'
 import type { OrganizationRules } from '../store/rules.ts'
@@ -38,6 +46,33 @@ export function patternCheck(directory: Directory): NameCheck {
 export function grantCheck(directory: Directory, rules: OrganizationRules): NameCheck {
   const others = [...bothWays(rules.aliases.keys()), ...policiesOf(directory, rules), ...patternsOf(directory)]
   return check(directory, 'model, provider, alias or policy', others)
+}
+
+/**
+ * Refuses a name that promises the EU by its end `@eu` and has no target there: it could never answer. `path` is the
+ * field of the targets. Throws RouterError 400.
+ */
+export function refuseOutsideEurope(
+  name: string,
+  targets: readonly string[],
+  { path, directory }: { path: string; directory: Directory },
+): void {
+  if (!isEuropean(name)) return
+  const elsewhere = outsideEurope(targets, directory.findModel)
+  if (elsewhere.length < targets.length) return
+  const told = elsewhere.slice(0, 5).map(({ target, where }) => `'${target}': ${where}`)
+  const message = `'${path}' has no model that is hosted in the EU, which the end '@eu' of '${name}' promises`
+  throw invalid(`${message} (${told.join(', ')}).`, path)
+}
+
+/** The models that the target of an alias stands for: itself, or the targets of the policy that it names. */
+export function modelsBehind(
+  target: string,
+  { managed }: Directory,
+  { policies }: OrganizationRules,
+): readonly string[] {
+  const name = bareName(target)
+  return (policies.get(name) ?? managed.get(name))?.targets ?? [target]
 }
 
 /** Takes the places that models are hosted in: by any other nothing could be called. */

@@ -12,7 +12,7 @@ import {
   pathPart,
   rulesOf,
 } from './manage.ts'
-import { type Directory, modelCheck } from './names.ts'
+import { type Directory, modelCheck, refuseOutsideEurope } from './names.ts'
 import { pageOf } from './page.ts'
 import { invalid, membersOf, policyId, remark } from './read.ts'
 
@@ -83,13 +83,12 @@ function policyFrom(body: unknown, pathId: string | undefined, directory: Direct
   if (pathId !== undefined && id !== pathId) {
     throw invalid(`'id' is '${id}', but the path names '${pathId}'; a policy keeps its id.`, 'id')
   }
-  return {
-    id,
-    description: optional(members.description, 'description', remark) ?? '',
-    targets: required(members.targets, 'targets', 'an array of models', (value, path) =>
-      targetsFrom(value, path, directory),
-    ),
-  }
+  const description = optional(members.description, 'description', remark) ?? ''
+  const targets = required(members.targets, 'targets', 'an array of models', (value, path) =>
+    targetsFrom(value, path, directory),
+  )
+  refuseOutsideEurope(id, targets, { path: 'targets', directory })
+  return { id, description, targets }
 }
 
 function targetsFrom(value: Json, path: string, directory: Directory): string[] {

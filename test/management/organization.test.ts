@@ -204,6 +204,25 @@ describe('aliases and policies', () => {
     expect(answer.status).toBe(400)
   })
 
+  test('what promises the EU by its end must have a target there, as in the configuration', async () => {
+    const [here, elsewhere] = ['mistral/mistral-large-2512', 'demo/echo']
+    const promise = { code: 'invalid_request', param: 'targets', message: expect.stringContaining("'@eu'") }
+    const made = await manage.post('/policy', { id: 'p@eu', targets: [elsewhere] })
+    expect(made).toMatchObject({ status: 400, body: { error: promise } })
+    expect((await manage.put('/policy/p@eu', { targets: [elsewhere] })).status).toBe(400)
+    expect((await manage.put('/policy/p@eu', { targets: [elsewhere, here] })).status).toBe(201)
+    expect((await manage.put('/policy/p@eu', { targets: [elsewhere] })).status).toBe(400)
+    expect((await manage.put('/policy/world', { targets: [elsewhere] })).status).toBe(201)
+    for (const target of [elsewhere, 'world', 'policy/world']) {
+      const refused = await manage.post('/alias', { name: 'a@eu', target })
+      expect(refused).toMatchObject({ status: 400, body: { error: { ...promise, param: 'target' } } })
+    }
+    for (const target of [here, 'p@eu'])
+      expect((await manage.post('/alias', { name: 'a@eu', target })).status).toBeLessThan(202)
+    for (const path of ['/alias/a@eu', '/policy/p@eu', '/policy/world'])
+      expect((await manage.delete(path)).status).toBe(204)
+  })
+
   test('a name that is far too long is refused at once', async () => {
     const begun = performance.now()
     const answer = await manage.post('/alias', { name: 'x', target: `demo/${'a'.repeat(1_000_000)}` })
