@@ -1,3 +1,4 @@
+import { isUtf8 } from 'node:buffer'
 import { RouterError } from './core/errors.ts'
 import type { JsonObject } from './core/json.ts'
 
@@ -7,7 +8,7 @@ import type { JsonObject } from './core/json.ts'
  */
 export function taggedMetadata(metadata: JsonObject | undefined, header: string | undefined): JsonObject | undefined {
   if (header === undefined) return metadata
-  const tags = header
+  const tags = textOf(header)
     .split(',')
     .map((tag) => tag.trim())
     .filter((tag) => tag !== '')
@@ -18,6 +19,12 @@ export function taggedMetadata(metadata: JsonObject | undefined, header: string 
 
 /** As much as the metadata of a body may hold where a client API bounds it. */
 const [mostTags, longestName, longestValue] = [16, 64, 512]
+
+/** Headers come byte by byte: what is UTF-8 is read as such, all else is Latin-1. */
+function textOf(header: string): string {
+  const bytes = Buffer.from(header, 'latin1')
+  return isUtf8(bytes) ? bytes.toString('utf8') : header
+}
 
 function readTag(tag: string): [name: string, value: string] {
   const [, name = '', value = ''] = /^([\w.-]+)\s*=\s*(.*)$/.exec(tag) ?? []

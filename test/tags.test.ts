@@ -18,6 +18,13 @@ test('tags stand over the metadata of the body', () => {
 })
 
 test.each([
+  ['UTF-8, as command lines send it', Buffer.from('team=münchen 東京').toString('latin1'), 'münchen 東京'],
+  ['Latin-1, as browsers send it', 'team=münchen', 'münchen'],
+])('the header may be %s', (_, header, value) => {
+  expect(taggedMetadata(undefined, header)).toEqual({ team: value })
+})
+
+test.each([
   ['no name', '=b', "the tag '=b'; write name=value"],
   ['no value', 'team', "the tag 'team'; write name=value"],
   ['a name with a space', 'my team=b', "the tag 'my team=b'; write name=value"],
