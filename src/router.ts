@@ -31,12 +31,15 @@ export type RouterOptions = {
   keepAliveMs?: number
 }
 
+/** The key that a first start made: its secret, or the variable that somebody chose it in. */
+export type FirstKey = { secret: string } | { variable: string }
+
 /** A running router. `firstKey` is there when this start made it. */
 export type Router = {
   url: string
   /** Where the management API listens: `url`, unless it has a port of its own. */
   manageUrl: string
-  firstKey?: string
+  firstKey?: FirstKey
   /** All that it answers to. */
   endpoints: readonly Endpoint[]
   snapshot(): Snapshot
@@ -105,13 +108,13 @@ async function start(
   const { closeDoors, ...addresses } = await openAddresses(serverRooms, routes, where, started)
   const { url, manageUrl } = addresses
   // Last: a key that is made by a start that fails afterwards would never be shown.
-  const first = ensureFirstKey(store, env.INFERENCE_ROUTER_ADMIN_KEY)
+  const firstKey = madeFirstKey(store, env)
   store.waitAtMost(lockPatienceMs)
   log.info({ url, manageUrl, generation: snapshot.generation }, 'serving')
 
   return {
     ...addresses,
-    ...(first.created && { firstKey: first.secret }),
+    ...(firstKey && { firstKey }),
     snapshot: watch.current,
     async stop(deadlineMs) {
       stopping = true
@@ -144,6 +147,14 @@ function roomsOf(
       media: { fetchMedia: openFetcher(config.media), settings: config.media },
     }
   }
+}
+
+/** A secret that somebody chose is known to them, and what a process prints ends in logs: it is not repeated. */
+function madeFirstKey(store: Store, env: NodeJS.ProcessEnv): FirstKey | undefined {
+  const variable = 'INFERENCE_ROUTER_ADMIN_KEY'
+  const first = ensureFirstKey(store, env[variable])
+  if (!first.created) return undefined
+  return env[variable] ? { variable } : { secret: first.secret }
 }
 
 /** The event loop stands still while it waits for another process that writes. */

@@ -1,10 +1,12 @@
-import { spawn } from 'node:child_process'
+import { execFile, spawn } from 'node:child_process'
 import { once } from 'node:events'
 import { rmSync } from 'node:fs'
 import { createServer } from 'node:net'
 import { join } from 'node:path'
+import { promisify } from 'node:util'
 import { expect, onTestFinished, test } from 'vitest'
 import { openStore } from '../src/store/open.ts'
+import { routerProcess } from './helpers/process.ts'
 import { within } from './helpers/provider.ts'
 import { routerFolder } from './helpers/router.ts'
 
@@ -59,6 +61,28 @@ test('a start that fails ends the process and says why: another router has the d
   expect(code).toBe(1)
   expect(said).toMatch(/data\/router\.sqlite: another router serves with this database/)
 }, 15_000)
+
+test('a first key that somebody chose is not printed, only where it is: logs are read by more people', async () => {
+  const { configPath } = newFolder()
+  const env = { INFERENCE_ROUTER_ADMIN_KEY: 'chosen-secret-0fa1b2', LOG_LEVEL: 'trace' }
+  const router = await routerProcess(configPath, { env })
+  await expect.poll(router.said).toContain('-d ')
+  expect(router.said()).toContain('Your first key is the one in INFERENCE_ROUTER_ADMIN_KEY.')
+  expect(router.said()).not.toContain('chosen')
+  const curl = /^ {2}(curl [\s\S]*?\}')$/m.exec(router.said())?.[1] ?? ''
+  expect(curl).toContain('"Authorization: Bearer $INFERENCE_ROUTER_ADMIN_KEY"')
+  // What a shell makes of the line, without the program.
+  const shell = `curl() { printf '%s\\n' "$@"; }\n${curl}`
+  const { stdout } = await promisify(execFile)('sh', ['-c', shell], { env: { ...process.env, ...env } })
+  const [url = '', , authorization, , contentType, , body] = stdout.split('\n')
+  const headers = [authorization, contentType].map((header = '') => header.split(': ') as [string, string])
+  const answer = await fetch(url, { method: 'POST', headers, body: body ?? '' })
+  expect([answer.status, headers[0]?.[1]]).toEqual([200, `Bearer ${env.INFERENCE_ROUTER_ADMIN_KEY}`])
+  await router.end('SIGTERM')
+  // It is the first key once.
+  const again = await routerProcess(configPath, { env })
+  expect(again.said()).not.toContain('INFERENCE_ROUTER_ADMIN_KEY')
+}, 20_000)
 
 test('a start with a port for the management API says both addresses, and a signal closes both', async () => {
   const { folder, configPath } = routerFolder({ settings: { manage: { port: 0 } } })

@@ -12,7 +12,8 @@ export const help = `The server.
   --config FILE   the configuration (or INFERENCE_ROUTER_CONFIG; else ./config.yaml)
   --port N        listen here instead of at server.port; 0 takes any free port
 
-The first start makes the database, an organization and a key with full permissions, and prints the key once.
+The first start makes the database, an organization and a key with full permissions, and prints the key once; with
+INFERENCE_ROUTER_ADMIN_KEY set that one is the key, and is not printed.
 SIGTERM and SIGINT refuse new calls, finish running ones for up to 30 seconds, settle all and exit; a second one exits at once.
 LOG_LEVEL names the level of the log on standard error: debug, info (the default), warn, error, silent.
 `
@@ -68,15 +69,17 @@ function welcome({ url, manageUrl, firstKey }: Router): string {
   const manages = manageUrl === url ? '' : `The management API is at ${manageUrl}/v1/manage\n`
   const serves = `inference-router serves at ${url}/v1\n${manages}`
   if (firstKey === undefined) return serves
+  const [told, inShell] =
+    'variable' in firstKey
+      ? [`Your first key is the one in ${firstKey.variable}.`, `$${firstKey.variable}`]
+      : [`Your first key, shown only now:\n\n  ${firstKey.secret}`, firstKey.secret]
   return `${serves}
-Your first key, shown only now:
-
-  ${firstKey}
+${told}
 
 Try it; the demo provider needs no account:
 
   curl ${url}/v1/chat/completions \\
-    -H "Authorization: Bearer ${firstKey}" -H "Content-Type: application/json" \\
+    -H "Authorization: Bearer ${inShell}" -H "Content-Type: application/json" \\
     -d '{"model": "demo/echo", "messages": [{"role": "user", "content": "Hello"}]}'
 
 `

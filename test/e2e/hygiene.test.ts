@@ -280,6 +280,19 @@ test('no secret of a client or a provider is in an answer, a log or the database
   expect(found).toEqual([])
 }, 120_000)
 
+test('a first key that somebody chose is in no log and not in the database', async () => {
+  const { folder, configPath } = routerFolder()
+  onTestFinished(() => rmSync(folder, { recursive: true, force: true }))
+  const secret = `chosen-${randomBytes(32).toString('base64url')}`
+  const env = { INFERENCE_ROUTER_ADMIN_KEY: secret, LOG_LEVEL: 'trace' }
+  const router = await routerProcess(configPath, { env })
+  expect((await router.call('/v1/manage/org', undefined, bearer(secret))).status).toBe(200)
+  const files = readdirSync(join(folder, 'data')).map((name) => readFileSync(join(folder, 'data', name), 'latin1'))
+  expect(await router.end('SIGTERM')).toBe(0)
+  expect(files.length).toBeGreaterThan(1)
+  for (const text of [router.said(), ...files]) expect(text).not.toContain(secret.slice(8, 30))
+})
+
 function around(text: string, piece: string): string {
   const at = text.indexOf(piece)
   return text.slice(Math.max(0, at - 80), at + piece.length + 20)
