@@ -96,6 +96,9 @@ const actions: { readonly [name: string]: Action } = {
       const [org, after] = [words.text('org'), words.text('after')]
       const limit = pageLimit(words.text('limit'))
       return (store) => {
+        if (after !== undefined && store.keys.ownerOf(after) === undefined) {
+          throw new WrongUsage(`--after is '${after}', which no key has as its id; key list shows the ids`)
+        }
         const organization = org === undefined ? undefined : organizationOf(store, org).id
         const which = { ...(organization !== undefined && { organization }), ...(after !== undefined && { after }) }
         const found = store.keys.page({ ...which, limit: limit + 1 })

@@ -1,4 +1,5 @@
 import { filledText, required } from '../api/check.ts'
+import { aliasNameProblem } from '../core/names.ts'
 import type { Alias } from '../store/names.ts'
 import type { OrganizationRules } from '../store/rules.ts'
 import { done, json, type ManagementRooms, type ManageRoute, missing, noted, pathPart, rulesOf } from './manage.ts'
@@ -13,7 +14,16 @@ export function aliasRoutes({ store, directory }: ManagementRooms): ManageRoute[
   return [
     {
       path: '/v1/manage/alias',
-      answer: (asked) => json(pageOf(asked, { name: 'aliases', read: names.aliases, idOf: ({ name }) => name, entry })),
+      answer: (asked) =>
+        json(
+          pageOf(asked, {
+            name: 'aliases',
+            read: names.aliases,
+            isCursor: (name) => aliasNameProblem(name) === undefined,
+            idOf: ({ name }) => name,
+            entry,
+          }),
+        ),
     },
     {
       path: '/v1/manage/alias',

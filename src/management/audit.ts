@@ -11,7 +11,16 @@ export function auditRoutes({ store }: ManagementRooms): ManageRoute[] {
   return [
     {
       path: '/v1/manage/audit',
-      answer: (asked) => json(pageOf(asked, { name: 'entries', read: store.audit.page, idOf: ({ id }) => id, entry })),
+      answer: (asked) =>
+        json(
+          pageOf(asked, {
+            name: 'entries',
+            read: store.audit.page,
+            isCursor: store.audit.has,
+            idOf: ({ id }) => id,
+            entry,
+          }),
+        ),
     },
   ]
 }

@@ -15,7 +15,7 @@ import {
   noted,
   pathPart,
 } from './manage.ts'
-import { pageOf } from './page.ts'
+import { isRecordId, pageOf } from './page.ts'
 import { invalid, membersOf, orNull, title, usdLimit } from './read.ts'
 
 /** `/v1/manage/group`: keys that share a monthly limit. */
@@ -24,7 +24,10 @@ export function groupRoutes({ store }: ManagementRooms): ManageRoute[] {
   return [
     {
       path: '/v1/manage/group',
-      answer: (asked) => json(pageOf(asked, { name: 'groups', read: store.groups.page, idOf: ({ id }) => id, entry })),
+      answer: (asked) =>
+        json(
+          pageOf(asked, { name: 'groups', read: store.groups.page, isCursor: isRecordId, idOf: ({ id }) => id, entry }),
+        ),
     },
     {
       path: '/v1/manage/group',

@@ -15,7 +15,9 @@ export function keyRoutes({ store }: ManagementRooms): ManageRoute[] {
       path: '/v1/manage/apikey',
       answer: (asked) => {
         const entry = (key: KeyRecord) => keyEntry(key, store)
-        return json(pageOf(asked, { name: 'keys', read: store.keys.page, idOf: ({ id }) => id, entry }))
+        // Rows of keys are kept for ever.
+        const isCursor = (id: string, organization: string) => store.keys.ownerOf(id) === organization
+        return json(pageOf(asked, { name: 'keys', read: store.keys.page, isCursor, idOf: ({ id }) => id, entry }))
       },
     },
     {

@@ -11,11 +11,15 @@ export type PageOf = { organization: string; after?: string; limit: number }
  */
 export function pageOf<Item>(
   { organization, query }: Pick<Asked, 'organization' | 'query'>,
-  { name, read, idOf, entry }: Listing<Item>,
+  { name, read, isCursor, idOf, entry }: Listing<Item>,
 ): JsonObject {
   const { limit: wanted, cursor } = parametersOf(query, ['limit', 'cursor'])
   const limit = limitFrom(wanted)
   if (cursor === '') throw invalid("'cursor' is empty; leave it out for the first page.", 'cursor')
+  if (cursor !== undefined && !isCursor(cursor, organization)) {
+    const message = `'cursor' must be the next_cursor of a page of this list, not '${cursor.slice(0, 60)}'.`
+    throw invalid(message, 'cursor')
+  }
   // One more than is shown tells whether there is another page.
   const found = read({ organization, limit: limit + 1, ...(cursor !== undefined && { after: cursor }) })
   const shown = found.slice(0, limit)
@@ -28,8 +32,15 @@ export function pageOf<Item>(
 export type Listing<Item> = {
   name: string
   read(page: PageOf): readonly Item[]
+  /** Whether a page of this list may have ended there: also true when the record has been deleted since. */
+  isCursor(cursor: string, organization: string): boolean
   idOf(item: Item): string
   entry(item: Item): JsonObject
+}
+
+/** Whether a text looks like the ids that records are given. */
+export function isRecordId(text: string): boolean {
+  return /^[\da-f]{8}(-[\da-f]{4}){3}-[\da-f]{12}$/.test(text)
 }
 
 const mostAtOnce = 1_000

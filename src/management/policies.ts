@@ -1,6 +1,6 @@
 import { filledText, list, listOf, optional, required } from '../api/check.ts'
 import type { Json } from '../core/json.ts'
-import type { Policy } from '../core/names.ts'
+import { type Policy, policyIdProblem } from '../core/names.ts'
 import {
   type Asked,
   done,
@@ -36,7 +36,16 @@ export function policyRoutes({ store, directory }: ManagementRooms): ManageRoute
   return [
     {
       path: '/v1/manage/policy',
-      answer: (asked) => json(pageOf(asked, { name: 'policies', read: names.policies, idOf: ({ id }) => id, entry })),
+      answer: (asked) =>
+        json(
+          pageOf(asked, {
+            name: 'policies',
+            read: names.policies,
+            isCursor: (id) => policyIdProblem(id) === undefined,
+            idOf: ({ id }) => id,
+            entry,
+          }),
+        ),
     },
     {
       path: '/v1/manage/policy',

@@ -33,7 +33,10 @@ export function audit(db: Connection) {
   const newest = db.prepare<[string, number], Row>(`${select} ORDER BY rowid DESC LIMIT ?`)
   const older = db.prepare<[string, string, string, number], Row>(`
     ${select} AND rowid < (SELECT rowid FROM audit WHERE organization = ? AND id = ?) ORDER BY rowid DESC LIMIT ?`)
+  const known = db.prepare<[string, string]>('SELECT 1 FROM audit WHERE id = ? AND organization = ?')
   return {
+    /** Whether there is an entry of this id in the log of an organization. */
+    has: (id: string, organization: string): boolean => known.get(id, organization) !== undefined,
     /** Notes a change; called in the transaction of the change itself, so that neither is without the other. */
     append({ before = null, after = null, ...entry }: NewAuditEntry): AuditEntry {
       const id = randomUUIDv7()

@@ -145,6 +145,7 @@ function keyReader(db: Connection) {
   const pageOf = read<[string, string, number]>(
     'organization = ? AND id > ? AND deleted_at IS NULL ORDER BY id LIMIT ?',
   )
+  const owner = db.prepare<[string], string>('SELECT organization FROM api_keys WHERE id = ?').pluck()
   const any = db.prepare('SELECT 1 FROM api_keys LIMIT 1')
   const anotherManages = db.prepare(`
     SELECT 1 FROM api_keys WHERE organization = ? AND id <> ? AND manage = 'write' AND revoked_at IS NULL
@@ -154,6 +155,8 @@ function keyReader(db: Connection) {
     find: (id: string) => keyRecord(byId.get(id)),
     /** The key of a secret, deleted ones too. */
     findByHash: (hash: Buffer) => keyRecord(byHash.get(hash)),
+    /** The organization of a key, of a deleted one too. */
+    ownerOf: (id: string): string | undefined => owner.get(id),
     /** Keys that are not deleted, by id: the oldest first. */
     page({ organization, after = '', limit }: KeyPage): KeyRecord[] {
       const rows = organization === undefined ? page.all(after, limit) : pageOf.all(organization, after, limit)

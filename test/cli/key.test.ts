@@ -214,6 +214,7 @@ describe('key', () => {
     [['create', 'a', '--label', 'team'], "--label is 'team'; write NAME=VALUE"],
     [['create', 'a'], 'there are several organizations; say which with --org NAME'],
     [['revoke'], 'say which key'],
+    [['list', '--after', 'nobody'], "--after is 'nobody', which no key has as its id"],
   ])('%j is wrong usage: exit code 2, the reason and the help', async (args, reason) => {
     const { say } = administration()
     for (const name of ['acme', 'other']) await say(org, 'create', name)

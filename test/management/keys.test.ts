@@ -1,3 +1,4 @@
+import { randomUUID } from 'node:crypto'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import { newSecret } from '../../src/access/secret.ts'
 import { type TestRouter, testKey, testRouter } from '../helpers/router.ts'
@@ -130,6 +131,30 @@ describe('the list of keys', () => {
       cursor = String(body.next_cursor ?? '')
     } while (cursor !== '')
     expect(seen).toEqual(whole)
+  })
+
+  test('a cursor is one that a page gave: it goes on when its key was deleted meanwhile, another one is 400', async () => {
+    for (let made = 0; made < 3; made++) await manage.newKey()
+    const ids = ((await manage.get('/apikey')).body.keys as { id: string }[]).map(({ id }) => id)
+    const [beforeLast = '', last = ''] = ids.slice(-2)
+    expect((await manage.delete(`/apikey/${beforeLast}`)).status).toBe(204)
+    const after = await manage.get(`/apikey?cursor=${beforeLast}`)
+    expect({ status: after.status, body: after.body }).toMatchObject({ status: 200, body: { keys: [{ id: last }] } })
+    expect((await manage.get(`/apikey?cursor=${last}`)).body).toEqual({ keys: [] })
+    for (const path of [
+      `/apikey?cursor=${randomUUID()}`,
+      `/audit?cursor=${last}`,
+      '/group?cursor=7',
+      '/alias?cursor=a%20b',
+      '/policy?cursor=a/b',
+    ]) {
+      const error = { param: 'cursor', message: expect.stringMatching(/'cursor' .*next_cursor/) }
+      expect(await manage.get(path), path).toMatchObject({ status: 400, body: { error } })
+    }
+    // Of these nothing is kept: what could have been there goes on.
+    for (const path of [`/group?cursor=${randomUUID()}`, '/alias?cursor=gone', '/policy?cursor=gone']) {
+      expect((await manage.get(path)).status, path).toBe(200)
+    }
   })
 
   test.each([
