@@ -67,10 +67,7 @@ async function start(
   const { snapshot, problems } = await buildSnapshot(configPath, surroundings)
   if (!snapshot) throw new StartRefused(problems)
   const watch = started.adopt(watchSnapshot(snapshot, surroundings, reloadLog(log)), (watching) => watching.close())
-  const store = started.adopt(openStore(snapshot.config.store.url, { asRouter: true }), (open) => open.close())
-  store.proveWritable()
-  const recovered = store.ledger.recover()
-  if (recovered > 0) log.warn({ recovered }, 'calls that an earlier process could not write are in the ledger')
+  const store = started.adopt(openBooks(snapshot.config.store.url, log), (open) => open.close())
   const access = openAccess(store)
   const { rulesOf } = openOrganizations(store)
   const ledger = started.adopt(openLoggingLedger(store, log), (open) => open.close())
@@ -124,6 +121,22 @@ async function start(
       clearTimeout(late)
       await started.disposeAsync()
     },
+  }
+}
+
+/** The database, for this router alone, with the rows that an earlier process kept beside it. */
+function openBooks(url: string, log: Log): Store {
+  const store = openStore(url, { asRouter: true })
+  try {
+    store.proveWritable()
+    const recovered = store.ledger.recover((lost, reason) =>
+      log.error({ lost, reason }, 'a call that an earlier process kept can never be written to the ledger'),
+    )
+    if (recovered > 0) log.warn({ recovered }, 'calls that an earlier process could not write are in the ledger')
+    return store
+  } catch (thrown) {
+    store.close()
+    throw thrown
   }
 }
 

@@ -35,13 +35,17 @@ export function ledger(db: Connection) {
       byDay
         .all(BigInt(Math.floor(from / hourMs)), BigInt(Math.ceil(to / hourMs)))
         .map((row) => ({ ...row, day: Number(row.day) * 24 * hourMs, requests: Number(row.requests) })),
-    /** Writes the rows that a process before this one was prevented from writing. Returns how many. Throws the engine's errors. */
-    recover(): number {
+    /**
+     * Writes the rows that a process before this one was prevented from writing. Returns how many; `onLost` is told of those
+     * that can never be written. Throws the engine's errors.
+     */
+    recover(onLost: (record: CallRecord, reason: string) => void = () => {}): number {
       const rescued = db.name === inMemory ? [] : rescuedRecords(db.name)
       if (rescued.length === 0) return 0
-      ledgerWriter(db)(rescued)
+      const refused = ledgerWriter(db)(rescued)
+      for (const { index, reason } of refused) onLost(rescued[index] as CallRecord, reason)
       wipeRescued(db.name)
-      return rescued.length
+      return rescued.length - refused.length
     },
     /** A writer of rows; the caller closes it. */
     openWriter: (): LedgerWriter => (db.name === inMemory ? ledgerInThisThread(db) : ledgerThread(db.name)),

@@ -1,6 +1,7 @@
 import { readFileSync, statSync, truncateSync, writeFileSync } from 'node:fs'
 import { expect, onTestFinished, test } from 'vitest'
 import { newSecret } from '../../src/access/secret.ts'
+import type { CallRecord } from '../../src/core/call.ts'
 import { openStore } from '../../src/store/open.ts'
 import { openRescue, rescuedRecords, wipeRescued } from '../../src/store/rescue.ts'
 import { plainRecord } from './plain-record.ts'
@@ -58,6 +59,18 @@ test('a start writes them into the ledger, each once', async () => {
   expect(store.ledger.recover()).toBe(0)
   expect([...store.ledger.each({ key: 'key-1' })]).toEqual(records)
   expect(store.spend.ofKey('key-1', records[0].at)).toBe(2_000n)
+})
+
+test('what can never be written is told, and does not keep the others from the ledger', async () => {
+  const { path, rescue } = open()
+  const store = openStore(`sqlite:${path}`)
+  onTestFinished(() => store.close())
+  const [good, bad] = [plainRecord(), { ...plainRecord(), organization: null }]
+  await rescue.keep([bad as unknown as CallRecord, good])
+  const lost: [unknown, string][] = []
+  expect(store.ledger.recover((record, reason) => lost.push([record, reason]))).toBe(1)
+  expect(lost).toEqual([[bad, expect.stringContaining('ledger.organization')]])
+  expect([...store.ledger.each({ key: 'key-1' })]).toEqual([good])
 })
 
 test('without a place to keep them, keeping fails and nothing else does', async () => {
