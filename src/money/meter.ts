@@ -12,12 +12,12 @@ export function measuredUsage(
   const measured: Usage = { ...usage }
   const promptCounted = promptTokens(usage) > 0
   if (!promptCounted) measured.input = promptEstimate(passed.request)
+  const counted = completionTokens(usage)
   // Counts of a stream that broke may be of its beginning: what has come since counts as well.
-  const answerCounted = completionTokens(usage) > 0 || (passed.complete && promptCounted)
-  const trusted = passed.complete && answerCounted
-  const estimate = trusted ? 0 : saidTokens(reply.parts)
-  const answerEstimated = !trusted && (!answerCounted || completionTokens(usage) < estimate)
-  if (answerEstimated) measured.output = Math.max(estimate - (usage.reasoning ?? 0), 0)
+  const said = passed.complete && counted > 0 ? 0 : saidTokens(reply.parts)
+  const isSilence = passed.complete && promptCounted && said === 0
+  const answerEstimated = counted === 0 ? !isSilence : counted < said
+  if (answerEstimated) measured.output = Math.max(said - (usage.reasoning ?? 0), 0)
   return { usage: measured, estimated: !promptCounted || answerEstimated }
 }
 

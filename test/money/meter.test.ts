@@ -37,6 +37,17 @@ describe('what a call used', () => {
     expect(measuredUsage(replied([call]), { request, complete: true }).usage.output).toBe(4)
   })
 
+  test('is estimated where a provider counted the prompt and no word of what it said', () => {
+    expect(measuredUsage(replied([words(25)], { input: 7 }), { request, complete: true })).toEqual({
+      usage: { input: 7, output: 25 },
+      estimated: true,
+    })
+    expect(measuredUsage(replied([words(25)], { input: 7, output: 0 }), { request, complete: true })).toEqual({
+      usage: { input: 7, output: 25 },
+      estimated: true,
+    })
+  })
+
   test('of a stream that broke is at least what came, and no less than the provider had counted', () => {
     const early = { input: 9, output: 1 }
     const broken = (tokens: number, usage: Usage) =>
