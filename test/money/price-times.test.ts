@@ -108,6 +108,7 @@ describe('the shipped models', () => {
     ['google/gemini-3.6-flash', '2027-01-01', 4_575_000],
     ['google/gemini-3.7-flash', '2027-01-01', 4_575_000],
     ['google/gemini-3.8-flash', '2027-01-01', 4_575_000],
+    ['google/gemini-flash-latest', '2027-01-01', 4_575_000],
     ['vertex/gemini-3.6-flash', '2027-01-01', 4_575_000],
     ['vertex/gemini-3.7-flash', '2027-01-01', 4_575_000],
     ['vertex/gemini-3.8-flash', '2027-01-01', 4_575_000],
