@@ -1,7 +1,8 @@
 import { mkdirSync, renameSync, rmSync, truncateSync, writeFileSync } from 'node:fs'
 import { dirname, join } from 'node:path'
 import Database from 'better-sqlite3'
-import { afterEach, beforeEach, describe, expect, onTestFinished, test, vi } from 'vitest'
+import { describe, expect, type TestContext, test, vi } from 'vitest'
+import { openStore } from '../../src/store/open.ts'
 import { type RouterProcess, refusedStart, routerProcess } from '../helpers/process.ts'
 import { answerJson, beginStream, type LoopbackProvider, loopbackProvider, pause, within } from '../helpers/provider.ts'
 import { routerFolder } from '../helpers/router.ts'
@@ -20,16 +21,22 @@ models:
 /** What each call costs in nano-USD: 10 tokens in, 5 out. */
 const costNano = 20_000
 
-let provider: LoopbackProvider
-let folder = ''
-let configPath = ''
-/** Lets the provider answer the calls it holds back. */
-let release = () => {}
+/** A router's folder of its own, and a provider that holds back its answers to what says `held` until they are released. */
+type World = {
+  provider: LoopbackProvider
+  folder: string
+  database: string
+  release(): void
+  /** Starts the router as a process. */
+  start(env?: NodeJS.ProcessEnv): Promise<RouterProcess>
+  /** Starts a router that must not start. */
+  refused(env?: NodeJS.ProcessEnv): ReturnType<typeof refusedStart>
+}
 
-beforeEach(async () => {
+/** Tests that wait for real time limits do so at once: all that they share is the processor. */
+async function newWorld({ onTestFinished: afterTest }: Pick<TestContext, 'onTestFinished'>): Promise<World> {
   const held = Promise.withResolvers<void>()
-  release = held.resolve
-  provider = await loopbackProvider(async ({ body }, response) => {
+  const provider = await loopbackProvider(async ({ body }, response) => {
     const isHeld = body.messages.at(-1).content.includes('held')
     const facts = { id: 'c', created: 1, model: 'm1' }
     const usage = { prompt_tokens: 10, completion_tokens: 5, total_tokens: 15 }
@@ -45,18 +52,21 @@ beforeEach(async () => {
     if (isHeld) await held.promise
     response.end(`${chunk([{ index: 0, delta: {}, finish_reason: 'stop' }])}${chunk([], { usage })}data: [DONE]\n\n`)
   })
-  const made = routerFolder({ files: { 'providers/slow.yaml': manifest(provider.url) } })
-  folder = made.folder
-  configPath = made.configPath
-})
-
-afterEach(async () => {
-  release()
-  await provider.close()
-  rmSync(folder, { recursive: true, force: true })
-})
-
-const database = () => join(folder, 'data/router.sqlite')
+  const { folder, configPath } = routerFolder({ files: { 'providers/slow.yaml': manifest(provider.url) } })
+  afterTest(async () => {
+    held.resolve()
+    await provider.close()
+    rmSync(folder, { recursive: true, force: true })
+  })
+  return {
+    provider,
+    folder,
+    database: join(folder, 'data/router.sqlite'),
+    release: held.resolve,
+    start: (env = {}) => routerProcess(configPath, { env, afterTest }),
+    refused: (env = {}) => refusedStart(configPath, { env, afterTest }),
+  }
+}
 
 /** More than the free pages of a small database hold. */
 const note = 'x'.repeat(60_000)
@@ -84,8 +94,8 @@ async function untilReady(router: RouterProcess): Promise<void> {
 }
 
 /** The users of the rows, in order; the sums beside the ledger must agree with it. */
-function rows(): string[] {
-  const db = new Database(database(), { readonly: true })
+function rows({ database }: World): string[] {
+  const db = new Database(database, { readonly: true })
   try {
     const sum = (table: string, column: string) => db.prepare(`SELECT sum(${column}) FROM ${table}`).pluck().get()
     const ledger = sum('ledger', 'cost_nano')
@@ -100,11 +110,22 @@ function rows(): string[] {
   }
 }
 
-type Fault = { reason: string; begin(): () => void }
+/** Does as the next start does: writes the rows that the last process could not write. How many they were. */
+function recovered({ database }: World): number {
+  const store = openStore(`sqlite:${database}`, { asRouter: true })
+  try {
+    return store.ledger.recover()
+  } finally {
+    store.close()
+  }
+}
 
-const told = (fault: string) => () => {
-  writeFileSync(`${database()}.fault`, fault)
-  return () => rmSync(`${database()}.fault`)
+/** `begin` breaks the database of this path, and gives what mends it. */
+type Fault = { reason: string; begin(database: string): () => void }
+
+const told = (fault: string) => (database: string) => {
+  writeFileSync(`${database}.fault`, fault)
+  return () => rmSync(`${database}.fault`)
 }
 
 function moved(from: string) {
@@ -112,8 +133,8 @@ function moved(from: string) {
   return () => renameSync(`${from}.away`, from)
 }
 
-function locked() {
-  const other = new Database(database())
+function locked(database: string) {
+  const other = new Database(database)
   other.exec('BEGIN IMMEDIATE')
   return () => void other.close()
 }
@@ -124,25 +145,77 @@ const faults: { [name: string]: Fault } = {
   'a lock of another process': { reason: 'the disk does not answer', begin: locked },
   'a file that was moved away': {
     reason: 'the database file was deleted or moved away',
-    begin: () => moved(database()),
+    begin: moved,
   },
   'a folder that is gone': {
     reason: 'the database file was deleted or moved away',
-    begin: () => moved(dirname(database())),
+    begin: (database) => moved(dirname(database)),
   },
 }
 
-describe.each(Object.entries(faults))('%s', (_, { reason, begin }) => {
-  test('running calls are answered and counted, new ones refused before a provider is asked, until it is over', async () => {
-    const router = await routerProcess(configPath)
+test.concurrent('told to stop while rows cannot be written, the router leaves them to the next start', async (context) => {
+  const world = await newWorld(context)
+  const router = await world.start()
+  const running = chat(router, 'whole', 'held')
+  await vi.waitFor(() => expect(world.provider.received).toHaveLength(1))
+  const end = told('read-only')(world.database)
+  world.release()
+  expect((await running).status).toBe(200)
+  expect(await router.end('SIGTERM')).toBe(0)
+  expect(router.said()).toContain('1 settled calls wait beside the database for the next start to write them')
+  end()
+  expect(recovered(world)).toBe(1)
+  expect(rows(world)).toEqual(['whole'])
+}, 20_000)
+
+describe.concurrent('a start', () => {
+  test('on a database that another process keeps locked is refused with what to do', async (context) => {
+    const world = await newWorld(context)
+    openStore(`sqlite:${world.database}`).close()
+    const unlock = locked(world.database)
+    context.onTestFinished(unlock)
+    const { code, said } = await world.refused()
+    expect(code).toBe(1)
+    expect(said).toMatch(/router\.sqlite: the database is locked by another process; end that process/)
+  }, 15_000)
+
+  test('on a full disk is refused with what to do; the next one makes everything, and shows the first key', async (context) => {
+    const world = await newWorld(context)
+    const env = { INFERENCE_ROUTER_ADMIN_KEY: '' }
+    mkdirSync(dirname(world.database))
+    const end = told('full')(world.database)
+    const { code, said } = await world.refused(env)
+    expect(code).toBe(1)
+    expect(said).toMatch(/router\.sqlite: the disk is full; free some space/)
+    end()
+    const router = await world.start(env)
+    await vi.waitFor(() => expect(router.said()).toMatch(/shown only now:\s+ir-/))
+  })
+
+  test('on a database that became read-only is refused with what to do', async (context) => {
+    const world = await newWorld(context)
+    openStore(`sqlite:${world.database}`).close()
+    const end = told('read-only')(world.database)
+    const { code, said } = await world.refused()
+    expect(code).toBe(1)
+    expect(said).toMatch(/router\.sqlite: the database file or its folder is read-only; make it writable/)
+    end()
+    await world.start()
+  })
+})
+
+describe.concurrent.each(Object.entries(faults))('%s', (_, { reason, begin }) => {
+  test('running calls are answered and counted, new ones refused before a provider is asked, until it is over', async (context) => {
+    const world = await newWorld(context)
+    const router = await world.start()
     const made = await router.call('/v1/manage/apikey', { name: 'another' })
     const { api_key: another } = (await made.json()) as { api_key: string }
     expect(made.status).toBe(201)
     expect((await chat(router, 'before', 'now')).status).toBe(200)
     const running = [chat(router, 'whole', 'held'), chat(router, 'streamed', 'held', { stream: true })]
-    await vi.waitFor(() => expect(provider.received).toHaveLength(3))
-    const end = begin()
-    release()
+    await vi.waitFor(() => expect(world.provider.received).toHaveLength(3))
+    const end = begin(world.database)
+    world.release()
 
     const texts = await within(5_000, 'the answers', Promise.all(running.map(async (call) => (await call).text())))
     expect(JSON.parse(texts[0] ?? '')).toMatchObject({ choices: [{ message: { content: 'whole' } }] })
@@ -156,7 +229,7 @@ describe.each(Object.entries(faults))('%s', (_, { reason, begin }) => {
     expect(await refused.json()).toEqual({
       error: { origin: 'router', type: 'api_error', code: 'unavailable', message },
     })
-    expect(provider.received).toHaveLength(3)
+    expect(world.provider.received).toHaveLength(3)
 
     // What only reads goes on, also for a key that was not seen before.
     expect((await router.call('/v1/models')).status).toBe(200)
@@ -165,43 +238,45 @@ describe.each(Object.entries(faults))('%s', (_, { reason, begin }) => {
     expect(stranger.status).toBe(200)
     const usage = await router.call('/v1/manage/org/usage')
     expect(usage.status).toBe(/moved/.test(reason) ? 503 : 200)
-    expect(await usage.text()).not.toContain(folder)
+    expect(await usage.text()).not.toContain(world.folder)
     const change = await within(1_500, 'the change', router.call('/v1/manage/apikey', { name: note.slice(0, 200) }))
     if (reason !== 'the disk is full') expect(change.status).toBe(503)
-    expect(await change.text()).not.toContain(folder)
+    expect(await change.text()).not.toContain(world.folder)
 
     end()
     await untilReady(router)
     expect((await chat(router, 'after', 'now')).status).toBe(200)
-    expect(rows()).toEqual(['after', 'before', 'streamed', 'whole'])
+    expect(rows(world)).toEqual(['after', 'before', 'streamed', 'whole'])
     expect((await router.call('/v1/manage/apikey', { name: 'later' })).status).toBe(201)
     expect(await router.end('SIGTERM')).toBe(0)
-    expect(rows()).toEqual(['after', 'before', 'streamed', 'whole'])
+    expect(rows(world)).toEqual(['after', 'before', 'streamed', 'whole'])
   }, 30_000)
 })
 
-test('kill -9 while rows cannot be written loses none of them: the next start writes them', async () => {
-  const router = await routerProcess(configPath)
+test.concurrent('kill -9 while rows cannot be written loses none of them: the next start writes them', async (context) => {
+  const world = await newWorld(context)
+  const router = await world.start()
   expect((await chat(router, 'before', 'now')).status).toBe(200)
   const running = chat(router, 'whole', 'held')
-  await vi.waitFor(() => expect(provider.received).toHaveLength(2))
-  const end = told('full')()
-  release()
+  await vi.waitFor(() => expect(world.provider.received).toHaveLength(2))
+  const end = told('full')(world.database)
+  world.release()
   expect((await running).status).toBe(200)
   await router.end('SIGKILL')
   end()
-  expect(rows()).toEqual(['before'])
-  const again = await routerProcess(configPath)
+  expect(rows(world)).toEqual(['before'])
+  const again = await world.start()
   expect(again.said()).toContain('"recovered":1')
   expect((await chat(again, 'after', 'now')).status).toBe(200)
-  expect(rows()).toEqual(['after', 'before', 'whole'])
+  expect(rows(world)).toEqual(['after', 'before', 'whole'])
   await again.end('SIGTERM')
-  await routerProcess(configPath)
-  expect(rows()).toEqual(['after', 'before', 'whole'])
+  expect(recovered(world)).toBe(0)
+  expect(rows(world)).toEqual(['after', 'before', 'whole'])
 }, 20_000)
 
-test('under load, through faults that come and go and a kill -9 within one, each reply that was delivered has one row', async () => {
-  const router = await routerProcess(configPath, { env: { LOG_LEVEL: 'silent' } })
+test.concurrent('under load, through faults that come and go and a kill -9 within one, each reply that was delivered has one row', async (context) => {
+  const world = await newWorld(context)
+  const router = await world.start({ LOG_LEVEL: 'silent' })
   const delivered: string[] = []
   const refused = new Set<number>()
   let number = 0
@@ -223,88 +298,40 @@ test('under load, through faults that come and go and a kill -9 within one, each
   const callers = Promise.all(Array.from({ length: 20 }, caller))
   for (const name of ['a file that is read-only', 'a lock of another process', 'a file that was moved away']) {
     await vi.waitFor(() => expect(delivered.length).toBeGreaterThan(0))
-    const end = faults[name]?.begin()
+    const end = faults[name]?.begin(world.database)
     await vi.waitFor(() => expect(refused.size).toBe(1), { timeout: 6_000 })
     end?.()
     await untilReady(router)
     refused.clear()
     await pause(100)
   }
-  const end = told('read-only')()
+  const end = told('read-only')(world.database)
   await vi.waitFor(() => expect(refused.size).toBe(1), { timeout: 6_000 })
   expect([...refused]).toEqual([503])
   await router.end('SIGKILL')
   isOver = true
   await callers
   end()
-  await routerProcess(configPath)
-  const written = rows()
+  recovered(world)
+  const written = rows(world)
   expect(new Set(written).size).toBe(written.length)
   expect(delivered.filter((user) => !written.includes(user))).toEqual([])
 }, 40_000)
 
-test('told to stop while rows cannot be written, the router leaves them to the next start', async () => {
-  const router = await routerProcess(configPath)
-  const running = chat(router, 'whole', 'held')
-  await vi.waitFor(() => expect(provider.received).toHaveLength(1))
-  const end = told('read-only')()
-  release()
-  expect((await running).status).toBe(200)
-  expect(await router.end('SIGTERM')).toBe(0)
-  expect(router.said()).toContain('1 settled calls wait beside the database for the next start to write them')
-  end()
-  await routerProcess(configPath)
-  expect(rows()).toEqual(['whole'])
-}, 20_000)
-
-test('a database that cannot be read is 503, not a key that is not known', async () => {
-  const router = await routerProcess(configPath)
+test.concurrent('a database that cannot be read is 503, not a key that is not known', async (context) => {
+  const world = await newWorld(context)
+  const router = await world.start()
   expect((await chat(router, 'before', 'now')).status).toBe(200)
-  const other = new Database(database())
+  const other = new Database(world.database)
   other.pragma('wal_checkpoint(TRUNCATE)')
   other.exec('CREATE TABLE later (a INTEGER)')
   other.pragma('wal_checkpoint(TRUNCATE)')
-  truncateSync(database(), 4_096)
+  truncateSync(world.database, 4_096)
   const refused = await router.call('/v1/auth/check', undefined, { authorization: 'Bearer ir-somebody-else' })
   expect(refused.status).toBe(503)
   const { error } = (await refused.json()) as { error: { code: string; message: string } }
   expect(error.code).toBe('unavailable')
-  expect(error.message).not.toContain(folder)
+  expect(error.message).not.toContain(world.folder)
   expect((await router.call('/health')).status).toBe(200)
   other.close()
-})
-
-describe('a start', () => {
-  test('on a full disk is refused with what to do; the next one makes everything, and shows the first key', async () => {
-    const env = { INFERENCE_ROUTER_ADMIN_KEY: '' }
-    mkdirSync(dirname(database()))
-    const end = told('full')()
-    const { code, said } = await refusedStart(configPath, { env })
-    expect(code).toBe(1)
-    expect(said).toMatch(/router\.sqlite: the disk is full; free some space/)
-    end()
-    const router = await routerProcess(configPath, { env })
-    await vi.waitFor(() => expect(router.said()).toMatch(/shown only now:\s+ir-/))
-  })
-
-  test('on a database that became read-only is refused with what to do', async () => {
-    const router = await routerProcess(configPath)
-    expect(await router.end('SIGTERM')).toBe(0)
-    const end = told('read-only')()
-    const { code, said } = await refusedStart(configPath)
-    expect(code).toBe(1)
-    expect(said).toMatch(/router\.sqlite: the database file or its folder is read-only; make it writable/)
-    end()
-    await routerProcess(configPath)
-  })
-
-  test('on a database that another process keeps locked is refused with what to do', async () => {
-    const router = await routerProcess(configPath)
-    await router.end('SIGTERM')
-    const unlock = locked()
-    onTestFinished(unlock)
-    const { code, said } = await refusedStart(configPath)
-    expect(code).toBe(1)
-    expect(said).toMatch(/router\.sqlite: the database is locked by another process; end that process/)
-  }, 15_000)
 })

@@ -19,8 +19,16 @@ export type RouterProcess = {
   end(signal: NodeJS.Signals): Promise<number | null>
 }
 
-/** How it is started: `uid` names another user, `env` is added to this process's environment. */
-export type ProcessOptions = { env?: NodeJS.ProcessEnv; uid?: number; args?: string[] }
+/**
+ * How it is started: `uid` names another user, `env` is added to this process's environment; `afterTest` runs something
+ * after the test, which of tests that run at once only their context can.
+ */
+export type ProcessOptions = {
+  env?: NodeJS.ProcessEnv
+  uid?: number
+  args?: string[]
+  afterTest?: (end: () => void) => void
+}
 
 /** Starts the server as a process whose database a test can break; it is killed after the test at the latest. */
 export async function routerProcess(configPath: string, options: ProcessOptions = {}): Promise<RouterProcess> {
@@ -55,7 +63,7 @@ export async function refusedStart(configPath: string, options: ProcessOptions =
   return { code: await within(12_000, 'the exit', exited), said: said() }
 }
 
-function spawned(configPath: string, { env = {}, uid, args = [] }: ProcessOptions) {
+function spawned(configPath: string, { env = {}, uid, args = [], afterTest = onTestFinished }: ProcessOptions) {
   const child: ChildProcess = spawn(
     process.execPath,
     ['--import', faulty, main, 'serve', '--config', configPath, ...args],
@@ -65,7 +73,7 @@ function spawned(configPath: string, { env = {}, uid, args = [] }: ProcessOption
       ...(uid !== undefined && { uid, gid: uid }),
     },
   )
-  onTestFinished(() => void child.kill('SIGKILL'))
+  afterTest(() => void child.kill('SIGKILL'))
   let printed = ''
   for (const output of [child.stdout, child.stderr]) {
     output?.setEncoding('utf8').on('data', (text: string) => {
