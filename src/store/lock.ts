@@ -9,9 +9,10 @@ export type Claim = { release(): void }
 /**
  * Claims a database for the router of this process. It is a lock of the kernel on a file beside the database, which ends
  * with the process however that ends; connections to the database itself do not notice it. The folder must be there.
+ * Waits `patienceMs` for another router that may be ending.
  * Throws StoreError when another router has it.
  */
-export function claim(path: string): Claim {
+export function claim(path: string, patienceMs = defaultPatienceMs): Claim {
   let lock: Database.Database | undefined
   try {
     lock = new Database(fileOf(path), { timeout: patienceMs })
@@ -26,7 +27,7 @@ export function claim(path: string): Claim {
 }
 
 /** A router that was killed a moment ago may need one to end. */
-const patienceMs = 1_000
+const defaultPatienceMs = 1_000
 
 /** One file for one database, by whatever link it is reached. */
 function fileOf(path: string): string {

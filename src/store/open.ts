@@ -22,13 +22,16 @@ export type Store = ReturnType<typeof openStore>
 
 /**
  * Opens `sqlite:<path>` or `sqlite::memory:`, made and brought up to date where needed. `asRouter` claims it: a second
- * router is refused, commands are not. Throws StoreError.
+ * router is refused, commands are not; `patienceMs` is how long it waits for one that may be ending. Throws StoreError.
  */
-export function openStore(url: string, { asRouter = false } = {}) {
+export function openStore(
+  url: string,
+  { asRouter = false, patienceMs }: { asRouter?: boolean; patienceMs?: number } = {},
+) {
   const path = pathOf(url)
   if (path !== inMemory) makeFolder(path)
   // First: what another router serves with must not be changed.
-  const claimed = asRouter && path !== inMemory ? claim(path) : undefined
+  const claimed = asRouter && path !== inMemory ? claim(path, patienceMs) : undefined
   const db = openMigrated(path, claimed)
   const changes = openChanges(db)
   const counted = usage(db)

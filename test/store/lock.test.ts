@@ -13,11 +13,11 @@ const refusal = /router\.sqlite: another router serves with this database.*stop 
 test('a second router is refused as long as the first one has the database, commands are not', () => {
   const url = `sqlite:${temporaryFile('router.sqlite')}`
   const first = openStore(url, { asRouter: true })
-  expect(() => openStore(url, { asRouter: true })).toThrow(refusal)
+  expect(() => openStore(url, { asRouter: true, patienceMs: 50 })).toThrow(refusal)
   const command = openStore(url)
   expect(command.organizations.create('acme').name).toBe('acme')
   command.close()
-  expect(() => openStore(url, { asRouter: true })).toThrow(refusal)
+  expect(() => openStore(url, { asRouter: true, patienceMs: 50 })).toThrow(refusal)
   first.close()
   openStore(url, { asRouter: true }).close()
 })
@@ -27,7 +27,7 @@ test('a router is refused as well when it reaches the database by another name',
   const link = temporaryFile('link-router.sqlite')
   const first = openStore(`sqlite:${path}`, { asRouter: true })
   symlinkSync(path, link)
-  expect(() => openStore(`sqlite:${link}`, { asRouter: true })).toThrow(refusal)
+  expect(() => openStore(`sqlite:${link}`, { asRouter: true, patienceMs: 50 })).toThrow(refusal)
   first.close()
 })
 
@@ -55,7 +55,7 @@ test('a router that is killed with -9 leaves nothing behind: the next one starts
   })
   try {
     await within(10_000, 'the claim', once(child.stdout, 'data'))
-    expect(() => openStore(url, { asRouter: true })).toThrow(refusal)
+    expect(() => openStore(url, { asRouter: true, patienceMs: 50 })).toThrow(refusal)
   } finally {
     child.kill('SIGKILL')
   }
