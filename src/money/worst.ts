@@ -1,3 +1,4 @@
+import { isObject } from '../core/json.ts'
 import type { ModelEntry } from '../core/model.ts'
 import { entryAt } from '../core/price-times.ts'
 import type { NeutralRequest } from '../core/request.ts'
@@ -102,13 +103,23 @@ function dearestOf(names: readonly UsageClass[], { pico }: Rates): UsageClass {
 
 function worstUsage({ request, prompt, output, entry, tariff }: Question, place: number): Usage {
   const rates = tariff.tiers[place] as Rates
-  const { web_search: search } = request
   const modes = worstModes(request, tariff)
   return {
     [dearestOf(inputClasses(request, prompt, entry), rates)]: prompt.tokens,
     [dearestOf(outputClasses(request, entry), rates)]: output,
-    ...(search && { searches: Math.max(search.max_uses ?? 1, 1) }),
+    ...worstSearches(request),
     ...(modes.length > 0 && { modes }),
+  }
+}
+
+/** As many searches as the request allows, one where it does not say. */
+function worstSearches({ web_search: search, extensions = {} }: NeutralRequest): Usage {
+  const { tools, max_tool_calls: most } = extensions
+  const allowed = typeof most === 'number' ? most : 1
+  const inFiles = Array.isArray(tools) && tools.some((tool) => isObject(tool) && tool.type === 'file_search')
+  return {
+    ...(search && { searches: Math.max(search.max_uses ?? allowed, 1) }),
+    ...(inFiles && { file_searches: Math.max(allowed, 1) }),
   }
 }
 
