@@ -20,10 +20,10 @@ type CountCall = Omit<Call, 'strict' | 'id'>
  * but it is a request to the limits. Throws RouterError.
  */
 export async function countTokens(call: CountCall, rooms: Rooms): Promise<Outgoing> {
-  rooms.authenticate(call.secret)
+  const shown = rooms.authenticate(call.secret)
   const body = await call.readBody()
   // A slow body must not outlive its key.
-  const key = rooms.authenticate(call.secret)
+  const key = rooms.again(shown)
   const rules = rooms.rulesOf(key.organization)
   const request = rooms.seals.restore(key.organization, readCountable(call.face, body))
   const scope = { rules, accessList: key.accessList }

@@ -18,6 +18,7 @@ import { type MediaRoom, openCallMedia } from './upstream/inline.ts'
 /** What the call passes through. */
 export type Rooms = {
   authenticate(secret: string | undefined): Key
+  again(key: Key): Key
   rulesOf(organization: string): OrganizationRules
   directory: Directory
   admission: AdmissionRooms
@@ -33,12 +34,12 @@ export type Outgoing = { headers: Readonly<Record<string, string>>; body: string
 
 /** One call, from endpoint to reply. Every other file is a room on this line. */
 export async function handle(call: Call, rooms: Rooms): Promise<Outgoing> {
-  rooms.authenticate(call.secret)
+  const shown = rooms.authenticate(call.secret)
   // Before the body is read, and before a response that is not written yet is found missing.
   requireLedger(rooms.admission)
   const body = await call.readBody()
   // A slow body must not outlive its key.
-  const key = rooms.authenticate(call.secret)
+  const key = rooms.again(shown)
   const turn = rooms.state.open(call.face, key.organization, body)
   const rules = rooms.rulesOf(key.organization)
   const request = rooms.seals.restore(key.organization, turn.request)

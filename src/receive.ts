@@ -41,22 +41,16 @@ export function tooLarge(limitBytes: number, cause?: unknown): RouterError {
 }
 
 /** Throws RouterError 400 when lists and objects stand in each other deeper than any reader could follow. */
-export function refuseDeep(body: unknown): void {
-  let level = [body].filter(isNest)
-  for (let depth = 0; level.length > 0; depth++) {
-    if (depth === deepest) throw refusal(`The body is nested deeper than ${deepest} levels.`)
-    level = level.flatMap((nest) => Object.values(nest).filter(isNest))
-  }
+export function refuseDeep(body: unknown, depth = 0): void {
+  if (typeof body !== 'object' || body === null) return
+  if (depth === deepest) throw refusal(`The body is nested deeper than ${deepest} levels.`)
+  for (const member of Array.isArray(body) ? body : Object.values(body)) refuseDeep(member, depth + 1)
 }
 
 /** How many times the limit is read before a client that sends on and on is cut off. */
 const patience = 4
 /** Real bodies stay below 50; what reads and writes them calls itself for each level. */
 const deepest = 200
-
-function isNest(value: unknown): value is object {
-  return typeof value === 'object' && value !== null
-}
 
 function refusal(message: string): RouterError {
   return new RouterError('invalid_request', message)

@@ -75,6 +75,7 @@ async function start(
   const door = started.adopt(openDoor(), (open) => open.close())
   const rooms = roomsOf(watch, {
     authenticate: access.authenticate,
+    again: access.again,
     door,
     seals: openSeals(),
     ledger: logged(ledger, log),

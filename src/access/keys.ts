@@ -29,6 +29,8 @@ export type Access = {
   authenticate(secret: string | undefined): Key
   /** The key of a secret, whatever it may do. Throws RouterError: missing_key, invalid_key. */
   identify(secret: string | undefined): Key
+  /** A key that was authenticated, as it is by now. Throws RouterError: invalid_key, forbidden. */
+  again(key: Key): Key
 }
 
 /** What the first start made: the secret is known only now. */
@@ -42,9 +44,14 @@ export function openAccess(store: Pick<Store, 'keys'>, { now = Date.now, rereadM
     else known.clear()
   })
 
+  const digests = new WeakMap<Key, string>()
+
   const identify = (secret: string | undefined): Key => {
     if (!secret) throw new RouterError('missing_key', `No API key. ${howToSend}`)
-    const digest = hash('sha256', secret, 'hex')
+    return keyOf(hash('sha256', secret, 'hex'))
+  }
+
+  const keyOf = (digest: string): Key => {
     const at = now()
     let entry = known.get(digest)
     // A clock that was set back must not make an entry look young.
@@ -53,6 +60,7 @@ export function openAccess(store: Pick<Store, 'keys'>, { now = Date.now, rereadM
       // What is worked out for a key is kept by its identity.
       entry = { key: entry && isDeepStrictEqual(key, entry.key) ? entry.key : key, readAt: at }
       known.set(digest, entry)
+      digests.set(entry.key, digest)
     }
     const { key } = entry
     const state = keyState(key, at)
@@ -67,13 +75,15 @@ export function openAccess(store: Pick<Store, 'keys'>, { now = Date.now, rereadM
     throw new RouterError('invalid_key', `This API key is not known here. ${howToSend}`)
   }
 
+  const allowed = (key: Key): Key => {
+    requirePermission(key, 'completions', 'write')
+    return key
+  }
+
   return {
     identify,
-    authenticate(secret) {
-      const key = identify(secret)
-      requirePermission(key, 'completions', 'write')
-      return key
-    },
+    authenticate: (secret) => allowed(identify(secret)),
+    again: (key) => allowed(keyOf(digests.get(key) ?? '')),
   }
 }
 

@@ -87,8 +87,12 @@ export function refuse(path: string, expected: string, value: Json | undefined):
 
 /** The members that have a value, so that optional fields stay away instead of being undefined. */
 export function defined<T extends object>(members: T): { [name in keyof T]?: Exclude<T[name], undefined> } {
-  const kept = Object.entries(members).filter(([, value]) => value !== undefined)
-  return Object.fromEntries(kept) as { [name in keyof T]?: Exclude<T[name], undefined> }
+  // Every part of every request passes here: a plain loop costs a third of entries that are filtered and put together.
+  const kept: Partial<T> = {}
+  for (const name of Object.keys(members) as (keyof T)[]) {
+    if (members[name] !== undefined) kept[name] = members[name]
+  }
+  return kept as { [name in keyof T]?: Exclude<T[name], undefined> }
 }
 
 function within(least: number, most: number): string {

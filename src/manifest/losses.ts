@@ -124,7 +124,25 @@ function holds(value: unknown, path: readonly string[]): boolean {
   return value.kind === step || value.type === step ? holds(value, rest) : holds(value[step], rest)
 }
 
-function partsOf({ system = [], messages }: NeutralRequest): Part[] {
-  const parts = [...system, ...messages.flatMap((message) => message.parts)]
-  return parts.flatMap((part) => (part.type === 'tool_result' ? [part, ...part.parts] : [part]))
+/** Half a dozen losses look at the parts of one request, which does not change meanwhile. */
+const gathered = new WeakMap<NeutralRequest, Part[]>()
+
+function partsOf(request: NeutralRequest): Part[] {
+  let parts = gathered.get(request)
+  if (!parts) {
+    parts = gather(request)
+    gathered.set(request, parts)
+  }
+  return parts
+}
+
+function gather({ system = [], messages }: NeutralRequest): Part[] {
+  const parts: Part[] = []
+  for (const list of [system, ...messages.map((message) => message.parts)]) {
+    for (const part of list) {
+      parts.push(part)
+      if (part.type === 'tool_result') for (const inner of part.parts) parts.push(inner)
+    }
+  }
+  return parts
 }
