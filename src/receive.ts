@@ -44,7 +44,8 @@ export function tooLarge(limitBytes: number, cause?: unknown): RouterError {
 export function refuseDeep(body: unknown, depth = 0): void {
   if (typeof body !== 'object' || body === null) return
   if (depth === deepest) throw refusal(`The body is nested deeper than ${deepest} levels.`)
-  for (const member of Array.isArray(body) ? body : Object.values(body)) refuseDeep(member, depth + 1)
+  if (Array.isArray(body)) for (const item of body) refuseDeep(item, depth + 1)
+  else for (const name in body) refuseDeep(body[name as keyof typeof body], depth + 1)
 }
 
 /** How many times the limit is read before a client that sends on and on is cut off. */
