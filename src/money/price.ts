@@ -24,14 +24,13 @@ export function priceOf(usage: Usage, entry: ModelEntry | undefined, at: number)
   if (!tariff) return { nanoUsd: 0, parts: {}, priceVersion: '', unpriced: true }
   const reached = reachedTier(tariff, promptTokens(usage))
   const modes = pricedModes(tariff, usage.modes)
-  const { total, scale, parts } = sumOf(usage, { tariff, reached, modes })
-  return { nanoUsd: Number(rounded(total, scale)), parts, priceVersion: versionOf(tariff, reached, modes) }
+  const { nano, parts } = costOf(usage, { tariff, reached, modes })
+  return { nanoUsd: Number(nano), parts, priceVersion: versionOf(tariff, reached, modes) }
 }
 
 /** What a usage costs as if its prompt reached a certain tier, in nano-USD. */
 export function costAt(usage: Usage, tariff: Tariff, reached: number): bigint {
-  const { total, scale } = sumOf(usage, { tariff, reached, modes: pricedModes(tariff, usage.modes) })
-  return rounded(total, scale)
+  return BigInt(costOf(usage, { tariff, reached, modes: pricedModes(tariff, usage.modes) }).nano)
 }
 
 /** A cost is summed in millionths of a pico-USD, since counts (seconds) may have fractions down to a millionth. */
@@ -39,6 +38,37 @@ const microPicoPerNano = 1_000_000_000n
 const millionths = 1_000_000n
 
 type Bill = { tariff: Tariff; reached: number; modes: readonly string[] }
+type Costs = { nano: bigint | number; parts: Cost['parts'] }
+
+function costOf(usage: Usage, bill: Bill): Costs {
+  const plain = plainCost(usage, bill)
+  if (plain) return plain
+  const { total, scale, parts } = sumOf(usage, bill)
+  return { nano: rounded(total, scale), parts }
+}
+
+/** Nearly all calls: whole counts at the prices of one tier, small enough for exact numbers. A third of the time. */
+function plainCost(usage: Usage, { tariff, reached, modes }: Bill): Costs | undefined {
+  if (modes.length > 0 || tariff.marginal) return undefined
+  const { plain } = tariff.tiers[reached] as Rates
+  const parts: Cost['parts'] = {}
+  let total = plain.request
+  if (total > 0) parts.request = total / picoPerNano
+  for (const name of usageClasses) {
+    const count = usage[name]
+    if (count === undefined || !(count > 0)) continue
+    const part = count * plain[name]
+    if (part === 0) continue
+    if (!Number.isInteger(count) || !(part <= mostPlain)) return undefined
+    parts[name] = part / picoPerNano
+    total += part
+  }
+  return total <= mostPlain ? { nano: Math.floor((total + picoPerNano / 2) / picoPerNano), parts } : undefined
+}
+
+const picoPerNano = 1_000
+/** Pico-USD: some thousand dollars, with room for the rounding. */
+const mostPlain = Number.MAX_SAFE_INTEGER - picoPerNano
 
 /** The sum and its parts; `scale` is how many units of the sum are a nano-USD. */
 function sumOf(usage: Usage, bill: Bill): { total: bigint; scale: bigint; parts: Cost['parts'] } {

@@ -11,6 +11,8 @@ export type Rates = {
   /** The tier is reached by a prompt of more tokens than this; of at least this many where the entry says so. */
   threshold: number
   pico: { readonly [name in Priced]: bigint }
+  /** The same as numbers, as long as they are exact; else NaN. */
+  plain: { readonly [name in Priced]: number }
   /** Prices of what depends on how the call was served, by way of serving: `search_low`. */
   byMode: ReadonlyMap<string, { readonly [name in Priced]?: bigint }>
 }
@@ -96,11 +98,10 @@ function readTariff({ pricing, other_prices = {}, multipliers = {}, ...entry }: 
   if (tiers.length === 0) return null
   const byMode = pricesByMode(other_prices)
   return {
-    tiers: tiers.map((tier) => ({
-      threshold: tier.prompt_tokens_threshold,
-      pico: inPico(classPrices(billedTier(tier), other_prices)),
-      byMode,
-    })),
+    tiers: tiers.map((tier) => {
+      const pico = inPico(classPrices(billedTier(tier), other_prices))
+      return { threshold: tier.prompt_tokens_threshold, pico, plain: asNumbers(pico), byMode }
+    }),
     marginal: entry.tier_billing === 'marginal',
     inclusive: entry.tier_from === 'at',
     multipliers: new Map(Object.entries(multipliers).map(([mode, by]) => [mode, multiple(by)])),
@@ -155,6 +156,11 @@ function pricesByMode(other: { [name: string]: number }): Rates['byMode'] {
 
 function inPico(usd: { [name in Priced]: number }): { [name in Priced]: bigint } {
   return Object.fromEntries(pricedNames.map((name) => [name, picoUsd(usd[name])])) as { [name in Priced]: bigint }
+}
+
+function asNumbers(pico: { [name in Priced]: bigint }): { [name in Priced]: number } {
+  const plain = (name: Priced) => (pico[name] <= Number.MAX_SAFE_INTEGER ? Number(pico[name]) : Number.NaN)
+  return Object.fromEntries(pricedNames.map((name) => [name, plain(name)])) as { [name in Priced]: number }
 }
 
 const pricedNames: readonly Priced[] = [...usageClasses, 'request']

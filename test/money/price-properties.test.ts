@@ -160,3 +160,18 @@ function reached(pricing: PricingTier[], prompt: number, from: ModelEntry['tier_
     0,
   )
 }
+
+test('small sums and large ones, which are added up in different ways, are the same sums', () => {
+  const huge = 9e9
+  const same = fc.property(entry, fc.constantFrom(...usageClasses), usage, (model, name, counts) => {
+    // A multiplier of 1 is the way of large sums.
+    const multiplied = { ...model, tier_billing: 'whole' as const, multipliers: { plain: 1 } }
+    for (const used of [counts, { ...counts, [name]: huge }]) {
+      const one = priceOf(used, multiplied, at)
+      const other = priceOf({ ...used, modes: ['plain'] }, multiplied, at)
+      expect(one.nanoUsd).toBe(other.nanoUsd)
+      expect(Object.keys(one.parts).sort()).toEqual(Object.keys(other.parts).sort())
+    }
+  })
+  fc.assert(same, runs)
+})
