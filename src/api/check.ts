@@ -95,6 +95,16 @@ export function defined<T extends object>(members: T): { [name in keyof T]?: Exc
   return kept as { [name in keyof T]?: Exclude<T[name], undefined> }
 }
 
+/** The optional fields of a body that it has, each checked; `checks` in the order in which they are to complain. */
+export function fieldsOf<T>(body: JsonObject, checks: readonly (readonly [name: string, check: Check<unknown>])[]): T {
+  const read: { [name: string]: unknown } = {}
+  for (const [name, check] of checks) {
+    const value = optional(body[name], name, check)
+    if (value !== undefined) read[name] = value
+  }
+  return read as T
+}
+
 function within(least: number, most: number): string {
   if (most === Number.POSITIVE_INFINITY) return least === Number.NEGATIVE_INFINITY ? '' : ` of at least ${least}`
   return ` from ${least} to ${most}`

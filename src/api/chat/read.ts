@@ -4,6 +4,7 @@ import type { Effort, NeutralRequest, ResponseFormat } from '../../core/request.
 import {
   type Check,
   defined,
+  fieldsOf,
   filledText,
   flag,
   integer,
@@ -74,11 +75,11 @@ const plain = {
   moderation: object,
   stream: flag,
 } satisfies { [name in keyof NeutralRequest]?: Check<NeutralRequest[name]> }
+const plainChecks = Object.entries<Check<unknown>>(plain)
 
 function readPlain(body: JsonObject): Partial<NeutralRequest> {
   optional(body.stream_options, 'stream_options', streamOptions)
-  const read = Object.entries<Check<unknown>>(plain).map(([name, check]) => [name, optional(body[name], name, check)])
-  return defined(Object.fromEntries(read))
+  return fieldsOf(body, plainChecks)
 }
 
 function audioOutput(value: Json, path: string): JsonObject {

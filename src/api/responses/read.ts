@@ -4,6 +4,7 @@ import type { Effort, NeutralRequest, ResponseFormat } from '../../core/request.
 import {
   type Check,
   defined,
+  fieldsOf,
   filledText,
   flag,
   integer,
@@ -67,10 +68,10 @@ const plain = {
   store: flag,
   stream: flag,
 } satisfies { [name in keyof NeutralRequest]?: Check<NeutralRequest[name]> }
+const plainChecks = Object.entries<Check<unknown>>(plain)
 
 function readPlain(body: JsonObject): Partial<NeutralRequest> {
-  const read = Object.entries<Check<unknown>>(plain).map(([name, check]) => [name, optional(body[name], name, check)])
-  return defined(Object.fromEntries(read))
+  return fieldsOf(body, plainChecks)
 }
 
 /** Fields that are kept as they are: what they must be at least. */
