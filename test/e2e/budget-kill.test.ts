@@ -1,10 +1,8 @@
-import { type ChildProcess, spawn } from 'node:child_process'
-import { once } from 'node:events'
 import { rmSync } from 'node:fs'
-import { join } from 'node:path'
 import { afterEach, expect, test } from 'vitest'
+import { routerProcess } from '../helpers/process.ts'
 import { type LoopbackProvider, pause, within } from '../helpers/provider.ts'
-import { routerFolder, testKey } from '../helpers/router.ts'
+import { routerFolder } from '../helpers/router.ts'
 import {
   byStatus,
   callNano,
@@ -19,32 +17,13 @@ import {
 
 // The server dies in the middle of a burst that is larger than what the key may spend.
 
-const main = join(import.meta.dirname, '../../src/main.ts')
-
 let provider: LoopbackProvider
-let router: ChildProcess | undefined
 let folder = ''
 
 afterEach(async () => {
-  router?.kill('SIGKILL')
   await provider.close()
   rmSync(folder, { recursive: true, force: true })
 })
-
-/** Starts the server as a process of its own; resolves to its address. */
-async function start(configPath: string): Promise<string> {
-  router = spawn(process.execPath, [main, 'serve', '--config', configPath], {
-    env: { ...process.env, INFERENCE_ROUTER_ADMIN_KEY: testKey, LOG_LEVEL: 'silent' },
-    stdio: ['ignore', 'pipe', 'inherit'],
-  })
-  let said = ''
-  for await (const text of router.stdout ?? []) {
-    said += text
-    const url = /serves at (http:\S+)\/v1/.exec(said)?.[1]
-    if (url) return url
-  }
-  throw new Error(`the server did not start: ${said}`)
-}
 
 test('after kill -9 in a burst the books agree, and exactly the rest of the limit can still be spent', async () => {
   const death = Promise.withResolvers<void>()
@@ -52,7 +31,8 @@ test('after kill -9 in a burst the books agree, and exactly the rest of the limi
   provider = await pricedProvider({ wait: (n) => (n % 2 === 0 ? pause(20 + n) : death.promise) })
   const made = routerFolder({ files: { 'providers/priced.yaml': pricedManifest(provider.url) } })
   folder = made.folder
-  const url = await within(10_000, 'the start', start(made.configPath))
+  const server = await routerProcess(made.configPath)
+  const { url } = server
   const limitNano = 60n * callNano
   const store = storeIn(folder)
   const organization = store.organizations.list()[0]?.id ?? ''
@@ -74,12 +54,11 @@ test('after kill -9 in a burst the books agree, and exactly the rest of the limi
     if (ended.whole) delivered.push(ended)
   })
   await expect.poll(() => delivered.length, { interval: 5, timeout: 10_000 }).toBeGreaterThan(15)
-  router?.kill('SIGKILL')
-  await once(router as ChildProcess, 'exit')
+  await server.end('SIGKILL')
   await within(5_000, 'the callers', Promise.all(burst))
   death.resolve()
 
-  const again = await within(10_000, 'the restart', start(made.configPath))
+  const { url: again } = await routerProcess(made.configPath)
   const afterDeath = books()
   expect(afterDeath.complete.length).toBeGreaterThanOrEqual(delivered.length)
   expect(afterDeath.spent).toBeLessThan(limitNano)

@@ -1,13 +1,11 @@
-import { type ChildProcess, spawn } from 'node:child_process'
-import { once } from 'node:events'
 import { rmSync } from 'node:fs'
 import { join } from 'node:path'
 import Database from 'better-sqlite3'
 import { afterEach, expect, test } from 'vitest'
+import { routerProcess } from '../helpers/process.ts'
 import { answerJson, beginStream, type LoopbackProvider, loopbackProvider, pause, within } from '../helpers/provider.ts'
 import { routerFolder, testKey } from '../helpers/router.ts'
 
-const main = join(import.meta.dirname, '../../src/main.ts')
 const manifest = (url: string) => `slug: slow
 name: Slow
 base_url: ${url}
@@ -20,29 +18,12 @@ models:
 `
 
 let provider: LoopbackProvider
-let router: ChildProcess | undefined
 let folder = ''
 
 afterEach(async () => {
-  router?.kill('SIGKILL')
   await provider.close()
   rmSync(folder, { recursive: true, force: true })
 })
-
-/** Starts the server as a process of its own; resolves to its address. */
-async function start(configPath: string): Promise<string> {
-  router = spawn(process.execPath, [main, 'serve', '--config', configPath], {
-    env: { ...process.env, INFERENCE_ROUTER_ADMIN_KEY: testKey, LOG_LEVEL: 'silent' },
-    stdio: ['ignore', 'pipe', 'inherit'],
-  })
-  let said = ''
-  for await (const text of router.stdout ?? []) {
-    said += text
-    const url = /serves at (http:\S+)\/v1/.exec(said)?.[1]
-    if (url) return url
-  }
-  throw new Error(`the server did not start: ${said}`)
-}
 
 /** A provider whose call number n uses n prompt tokens and 1 completion token. */
 async function countingProvider(): Promise<LoopbackProvider> {
@@ -69,7 +50,8 @@ test('after kill -9 under load every reply that was delivered whole has exactly 
   provider = await countingProvider()
   const made = routerFolder({ files: { 'providers/slow.yaml': manifest(provider.url) } })
   folder = made.folder
-  const url = await within(10_000, 'the start', start(made.configPath))
+  const server = await routerProcess(made.configPath)
+  const { url } = server
   const delivered: number[] = []
   let number = 0
   let dead = false
@@ -97,12 +79,12 @@ test('after kill -9 under load every reply that was delivered whole has exactly 
   }
   const callers = Promise.all(Array.from({ length: 100 }, caller))
   while (delivered.length < 600) await pause(10)
-  router?.kill('SIGKILL')
+  const death = server.end('SIGKILL')
   dead = true
-  await once(router as ChildProcess, 'exit')
+  await death
   await within(5_000, 'the callers', callers)
 
-  await within(10_000, 'the restart', start(made.configPath))
+  await routerProcess(made.configPath)
   const db = new Database(join(folder, 'data/router.sqlite'), { readonly: true })
   const rows = db.prepare('SELECT user, cost_nano AS cost, outcome FROM ledger').all() as {
     user: string
@@ -131,7 +113,8 @@ test('told to stop, the server finishes running calls, refuses new ones, settles
   })
   const made = routerFolder({ files: { 'providers/slow.yaml': manifest(provider.url) } })
   folder = made.folder
-  const url = await within(10_000, 'the start', start(made.configPath))
+  const server = await routerProcess(made.configPath)
+  const { url } = server
   const ask = () =>
     fetch(`${url}/v1/chat/completions`, {
       method: 'POST',
@@ -141,8 +124,7 @@ test('told to stop, the server finishes running calls, refuses new ones, settles
   const running = await ask()
   const reader = running.body?.pipeThrough(new TextDecoderStream()).getReader()
   await reader?.read()
-  const exited = once(router as ChildProcess, 'exit')
-  router?.kill('SIGTERM')
+  const exited = server.end('SIGTERM')
   await pause(200)
   const refused = await ask().then(
     ({ status }) => status,
@@ -153,7 +135,7 @@ test('told to stop, the server finishes running calls, refuses new ones, settles
   let rest = ''
   for (let read = await reader?.read(); read && !read.done; read = await reader?.read()) rest += read.value
   expect(rest).toContain('[DONE]')
-  expect((await within(5_000, 'the exit', exited))[0]).toBe(0)
+  expect(await within(5_000, 'the exit', exited)).toBe(0)
   const db = new Database(join(folder, 'data/router.sqlite'), { readonly: true })
   expect(db.prepare('SELECT outcome FROM ledger').all()).toEqual([{ outcome: 'complete' }])
   db.close()
