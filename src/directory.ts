@@ -1,6 +1,6 @@
 import type { Directory } from './management/names.ts'
 import type { Listable } from './routing/listed.ts'
-import type { Snapshot } from './snapshot.ts'
+import type { Snapshot } from './snapshot/snapshot.ts'
 
 /** The directory of a snapshot: what names may lead to. The same object for as long as the snapshot is the current one. */
 export function directoryOf(snapshot: Snapshot): Directory & Listable {

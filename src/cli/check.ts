@@ -1,18 +1,18 @@
 import { statSync } from 'node:fs'
 import { readdir } from 'node:fs/promises'
 import { basename, dirname, join, resolve } from 'node:path'
-import { type Config, findConfig, loadConfig } from '../config.ts'
 import { isObject } from '../core/json.ts'
-import { loadCatalog, readFiles } from '../files.ts'
 import type { Environment } from '../manifest/environment.ts'
 import { proveExamples } from '../manifest/examples.ts'
 import { countExamples } from '../manifest/layer.ts'
 import { hasErrors, type Problem } from '../manifest/problem.ts'
 import type { Source } from '../manifest/source.ts'
-import { proveFiles } from '../snapshot.ts'
-import { isDialect, putOnBench, readInput } from './bench.ts'
+import { type Config, findConfig, loadConfig } from '../snapshot/config.ts'
+import { loadCatalog, readFiles } from '../snapshot/load-files.ts'
+import { proveFiles } from '../snapshot/snapshot.ts'
+import { type Out, problemLine, readWords, seenFrom, wrongUsage } from './args.ts'
+import { isDialect, putOnBench, readInput } from './load-one.ts'
 import { interpretedWarnings, mappingsIn, type PlacedMapping, treatmentOf } from './mappings.ts'
-import { type Out, problemLine, readWords, seenFrom, wrongUsage } from './words.ts'
 
 /** What `inference-router check --help` says. */
 export const help = `Checks configuration, manifests, dialects and catalog, and runs their examples.

@@ -7,7 +7,7 @@ import { usdText } from '../money/usd.ts'
 import { type KeyRecord, keyState, type Level, levels, noLimits } from '../store/keys.ts'
 import type { Store } from '../store/open.ts'
 import type { OrganizationRules } from '../store/rules.ts'
-import { actor, checked, limitsSaid, modelsFrom, noted, organizationOf, usdFrom } from './administer.ts'
+import { actor, checked, limitsSaid, modelsFrom, noted, organizationOf, usdFrom } from './admin.ts'
 import {
   type Action,
   CannotDo,

@@ -1,6 +1,6 @@
-import type { Snapshot } from '../snapshot.ts'
+import type { Snapshot } from '../snapshot/snapshot.ts'
 import type { Store } from '../store/open.ts'
-import type { Words } from './words.ts'
+import type { Words } from './args.ts'
 
 /** What an action works with. */
 export type LedgerRoom = { store: Store; snapshot: Snapshot }

@@ -1,7 +1,7 @@
 import { usdOf, usdText } from '../money/usd.ts'
-import type { CheckedSums, WrongSum } from '../store/books.ts'
+import type { CheckedSums, WrongSum } from '../store/verify-sums.ts'
+import { columns } from './args.ts'
 import type { Finding, LedgerRoom } from './ledger-action.ts'
-import { columns } from './words.ts'
 
 /** Options besides those of every action. */
 export const options: readonly string[] = []

@@ -1,6 +1,6 @@
 import { momentOf } from '../management/read.ts'
+import type { Words } from './args.ts'
 import { WrongUsage } from './store-command.ts'
-import type { Words } from './words.ts'
 
 /** A day in milliseconds. */
 export const dayMs = 24 * 60 * 60 * 1_000

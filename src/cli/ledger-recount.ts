@@ -1,9 +1,9 @@
 import { mostListed, type Recount, recount } from '../money/recount.ts'
 import { usdOf, usdText } from '../money/usd.ts'
-import { organizationOf } from './administer.ts'
+import { organizationOf } from './admin.ts'
+import { columns, type Words } from './args.ts'
 import type { Finding, LedgerRoom } from './ledger-action.ts'
 import { rangeIn, timeText } from './ledger-range.ts'
-import { columns, type Words } from './words.ts'
 
 /** Options besides those of every action. */
 export const options = ['from', 'to', 'org', 'key']

@@ -1,14 +1,14 @@
 import { hasErrors } from '../manifest/problem.ts'
 import { UnreadableBill } from '../money/bill.ts'
-import { buildSnapshot } from '../snapshot.ts'
-import { isEngineError, StoreError, storeError } from '../store/failure.ts'
+import { buildSnapshot } from '../snapshot/snapshot.ts'
 import { openStore } from '../store/open.ts'
+import { isEngineError, StoreError, storeError } from '../store/store-error.ts'
+import { type Form, type Out, problemLine, readWords, type Words, wrongUsage } from './args.ts'
 import type { LedgerAction } from './ledger-action.ts'
 import * as check from './ledger-check.ts'
 import * as compare from './ledger-compare.ts'
 import * as recount from './ledger-recount.ts'
 import { CannotDo, WrongUsage } from './store-command.ts'
-import { type Form, type Out, problemLine, readWords, type Words, wrongUsage } from './words.ts'
 
 /** What `inference-router ledger --help` says. */
 export const help = `The rows of settled calls, held against prices and bills.

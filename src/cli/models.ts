@@ -1,8 +1,8 @@
 import type { CatalogedModel } from '../catalog/catalog.ts'
 import type { ModelEntry } from '../core/model.ts'
 import { entryAt } from '../core/price-times.ts'
-import { buildSnapshot, type Snapshot } from '../snapshot.ts'
-import { columns, type Out, problemLine, readWords } from './words.ts'
+import { buildSnapshot, type Snapshot } from '../snapshot/snapshot.ts'
+import { columns, type Out, problemLine, readWords } from './args.ts'
 
 /** What `inference-router models --help` says. */
 export const help = `The models that are loaded, with capabilities and prices.

@@ -5,7 +5,7 @@ import { patternCheck, placeCheck } from '../management/names.ts'
 import { usdOf, usdText } from '../money/usd.ts'
 import type { Store } from '../store/open.ts'
 import type { OrganizationRules } from '../store/rules.ts'
-import { checked, limitsSaid, modelsFrom, noted, organizationOf } from './administer.ts'
+import { checked, limitsSaid, modelsFrom, noted, organizationOf } from './admin.ts'
 import { type Act, type Action, type Words, WrongUsage } from './store-command.ts'
 
 const text = { type: 'string' } as const

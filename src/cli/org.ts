@@ -2,7 +2,7 @@ import type { JsonObject } from '../core/json.ts'
 import { title } from '../management/read.ts'
 import { usdOf, usdText } from '../money/usd.ts'
 import { longestRetentionDays, type Organization } from '../store/organizations.ts'
-import { checked, noted, organizationOf, usdFrom } from './administer.ts'
+import { checked, noted, organizationOf, usdFrom } from './admin.ts'
 import { settingActions } from './org-settings.ts'
 import { type Action, type Out, runAction, type StoreUrl, table, WrongUsage } from './store-command.ts'
 

@@ -1,6 +1,6 @@
 import type { Provider } from '../manifest/provider.ts'
-import { buildSnapshot, type Snapshot } from '../snapshot.ts'
-import { columns, type Out, problemLine, readWords } from './words.ts'
+import { buildSnapshot, type Snapshot } from '../snapshot/snapshot.ts'
+import { columns, type Out, problemLine, readWords } from './args.ts'
 
 /** What `inference-router providers --help` says. */
 export const help = `The providers that are loaded, and what each still needs.

@@ -1,10 +1,10 @@
 import { type ParseArgsConfig, parseArgs } from 'node:util'
-import { findConfig, loadConfig } from '../config.ts'
 import type { Json } from '../core/json.ts'
 import type { Directory } from '../management/names.ts'
 import { formatProblem, type Problem } from '../manifest/problem.ts'
-import { isEngineError, StoreError, storeError } from '../store/failure.ts'
+import { findConfig, loadConfig } from '../snapshot/config.ts'
 import { openStore, type Store } from '../store/open.ts'
+import { isEngineError, StoreError, storeError } from '../store/store-error.ts'
 
 /** Where a command prints. */
 export type Out = { stdout: (text: string) => void; stderr: (text: string) => void }
@@ -130,7 +130,10 @@ async function configuredStoreUrl(configPath: string | undefined): Promise<strin
 
 async function configuredNames(configPath: string | undefined): Promise<Directory> {
   // Most commands need none of the files.
-  const [{ buildSnapshot }, { directoryOf }] = await Promise.all([import('../snapshot.ts'), import('../directory.ts')])
+  const [{ buildSnapshot }, { directoryOf }] = await Promise.all([
+    import('../snapshot/snapshot.ts'),
+    import('../directory.ts'),
+  ])
   const { snapshot, problems } = await buildSnapshot(configPath, process.env)
   if (!snapshot) throw unreadable(problems)
   return directoryOf(snapshot)

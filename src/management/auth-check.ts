@@ -1,6 +1,6 @@
-import { secretOf } from '../access/credentials.ts'
+import { secretOf } from '../access/client-secret.ts'
 import type { Access } from '../access/keys.ts'
-import type { JsonRoute } from '../server.ts'
+import type { JsonRoute } from '../http/server.ts'
 
 /** `GET /v1/auth/check`: 200 with the id and the permissions of the key for every active key, whatever it may do. */
 export function authCheckRoutes(access: Access): JsonRoute[] {

@@ -1,12 +1,12 @@
-import { secretOf } from '../access/credentials.ts'
+import { secretOf } from '../access/client-secret.ts'
 import { type Access, type Key, requirePermission } from '../access/keys.ts'
 import { RouterError } from '../core/errors.ts'
 import type { JsonObject } from '../core/json.ts'
-import type { Answered, JsonRequest, JsonRoute } from '../server.ts'
+import type { Answered, JsonRequest, JsonRoute } from '../http/server.ts'
 import type { Level } from '../store/keys.ts'
+import { NameTaken } from '../store/name-taken.ts'
 import type { Store } from '../store/open.ts'
 import type { OrganizationRules } from '../store/rules.ts'
-import { NameTaken } from '../store/taken.ts'
 import type { Directory } from './names.ts'
 
 /** What the management API works with; the directory is that of the current snapshot. */

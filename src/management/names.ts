@@ -8,7 +8,7 @@ import {
   policyPrefix,
   splitModel,
 } from '../core/names.ts'
-import { didYouMean } from '../manifest/nearest.ts'
+import { didYouMean } from '../manifest/did-you-mean.ts'
 import type { Provider } from '../manifest/provider.ts'
 import type { OrganizationRules } from '../store/rules.ts'
 import { invalid } from './read.ts'

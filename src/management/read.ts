@@ -2,7 +2,7 @@ import { type Check, filledText, integer, list, listOf, mapOf, refuse, text } fr
 import { RouterError } from '../core/errors.ts'
 import { isObject, type Json, type JsonObject } from '../core/json.ts'
 import { aliasNameProblem, policyIdProblem } from '../core/names.ts'
-import { didYouMean } from '../manifest/nearest.ts'
+import { didYouMean } from '../manifest/did-you-mean.ts'
 
 /** The members of a body that may have no others than these. Throws RouterError 400. */
 export function membersOf(body: unknown, known: readonly string[]): JsonObject {

@@ -1,4 +1,4 @@
-import type { JsonRoute } from '../server.ts'
+import type { JsonRoute } from '../http/server.ts'
 import { aliasRoutes } from './aliases.ts'
 import { auditRoutes } from './audit.ts'
 import { groupRoutes } from './groups.ts'

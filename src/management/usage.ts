@@ -1,7 +1,7 @@
 import { setImmediate } from 'node:timers/promises'
 import type { JsonObject } from '../core/json.ts'
+import type { Answered } from '../http/server.ts'
 import { usdOf } from '../money/usd.ts'
-import type { Answered } from '../server.ts'
 import {
   isUsageGroup,
   type Resolution,

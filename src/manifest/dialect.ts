@@ -1,11 +1,11 @@
 import { basename } from 'node:path'
 import { completenessProblems } from './completeness.ts'
 import { type Layer, readLayer } from './layer.ts'
+import { chatOf, defaultTimeouts } from './merge.ts'
 import { hasErrors, type Problem } from './problem.ts'
 import type { Provider } from './provider.ts'
 import { checkSchema } from './schema.ts'
 import type { Source } from './source.ts'
-import { chatOf, defaultTimeouts } from './stack.ts'
 
 /** A wire format that manifests build on. */
 export type Dialect = { name: string; layer: Layer }

@@ -1,5 +1,5 @@
 import { isObject } from '../core/json.ts'
-import type { Path } from './place.ts'
+import type { Path } from './position.ts'
 
 /** The first place where a value is not what was expected, and what is wrong there. */
 export type Difference = { path: Path; message: string }

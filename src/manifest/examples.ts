@@ -4,14 +4,14 @@ import { Fold, type FoldFacts } from '../core/fold.ts'
 import { isObject, type JsonObject } from '../core/json.ts'
 import type { NeutralRequest, TargetFacts } from '../core/request.ts'
 import { MappingError } from '../mapping/mapping.ts'
+import { didYouMean } from './did-you-mean.ts'
 import { type Difference, difference, partialDifference } from './difference.ts'
-import { failedMapping, readEvent, readReply, targetFacts, writeFor } from './exchange.ts'
 import { neutralFields } from './fields.ts'
 import type { Example, Layer } from './layer.ts'
-import { didYouMean } from './nearest.ts'
-import { named, type Path, type Place } from './place.ts'
+import { named, type Path, type Place } from './position.ts'
 import type { Problem } from './problem.ts'
 import type { Provider } from './provider.ts'
+import { failedMapping, readEvent, readReply, targetFacts, writeFor } from './translate.ts'
 
 /**
  * Compiles the mappings and runs the examples of a provider's last layer: each must send and mean what it says. Answers

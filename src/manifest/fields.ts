@@ -1,6 +1,6 @@
 import type { Part } from '../core/parts.ts'
 import type { NeutralRequest } from '../core/request.ts'
-import { didYouMean } from './nearest.ts'
+import { didYouMean } from './did-you-mean.ts'
 
 /**
  * Every field of the neutral request. A dialect must map a `mapped` one or declare it as lost; a `free` one may be

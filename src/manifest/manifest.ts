@@ -1,15 +1,15 @@
 import { basename } from 'node:path'
 import { authProblems } from './auth.ts'
+import { foundation, modelsOfProblems } from './base-layers.ts'
 import { completenessProblems } from './completeness.ts'
 import { durationMs } from './duration.ts'
-import { foundation, modelsOfProblems } from './foundation.ts'
 import { type Layer, readLayer } from './layer.ts'
+import { chatOf, defaultTimeouts, stack } from './merge.ts'
 import { hasErrors, type Problem } from './problem.ts'
 import type { Provider, Timeouts } from './provider.ts'
 import { type ManifestFile, resolveReferences, type Surroundings, type TimeoutsFile } from './references.ts'
 import { checkSchema } from './schema.ts'
 import type { Source } from './source.ts'
-import { chatOf, defaultTimeouts, stack } from './stack.ts'
 import { loadVariants } from './variants.ts'
 
 /** A manifest's provider, and the layers it is made of, the dialect first. */

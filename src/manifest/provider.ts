@@ -1,7 +1,7 @@
 import type { ErrorCode } from '../core/errors.ts'
 import type { Json } from '../core/json.ts'
 import type { ModelEntry } from '../core/model.ts'
-import type { HistoryRules } from '../core/repair.ts'
+import type { HistoryRules } from '../core/repair-history.ts'
 import type { Api } from '../core/request.ts'
 import type { Mapping } from '../mapping/mapping.ts'
 import type { StreamFormat } from '../wire/frames.ts'

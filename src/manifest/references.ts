@@ -4,11 +4,11 @@ import { wrongAddress, wrongHeader } from './checks.ts'
 import type { Dialects } from './dialect.ts'
 import { brokenReference, type Environment, resolveText } from './environment.ts'
 import type { Layer } from './layer.ts'
-import type { Path } from './place.ts'
+import { stack } from './merge.ts'
+import type { Path } from './position.ts'
 import type { Problem } from './problem.ts'
 import type { Provider } from './provider.ts'
 import type { Source } from './source.ts'
-import { stack } from './stack.ts'
 
 /** What the operator's settings may say over a manifest, in the manifest's own words; `${NAME}` not yet resolved. */
 export type ProviderSettings = {

@@ -1,6 +1,6 @@
 import { LineCounter, parseDocument } from 'yaml'
-import { type Parsed, type Path, type Place, placeInText, placeOf } from './place.ts'
 import { readPlainYaml } from './plain-yaml.ts'
+import { type Parsed, type Path, type Place, placeInText, placeOf } from './position.ts'
 import type { Problem } from './problem.ts'
 
 /** One YAML file as it was read: its value, and the places of everything in it. */

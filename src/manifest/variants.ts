@@ -1,11 +1,11 @@
+import { foundation } from './base-layers.ts'
 import { completenessProblems } from './completeness.ts'
-import { foundation } from './foundation.ts'
 import { type Layer, readLayer, readPattern, type VariantLayers } from './layer.ts'
+import { chatOf, stack } from './merge.ts'
 import { hasErrors, type Problem } from './problem.ts'
 import type { Provider, Variant } from './provider.ts'
 import { type ManifestFile, resolveReferences, type Surroundings, type VariantFile } from './references.ts'
 import { memberOf, type Source } from './source.ts'
-import { chatOf, stack } from './stack.ts'
 
 /** A manifest that has been read but for its variants. */
 export type Manifest = {

@@ -1,8 +1,8 @@
 import type { CallRecord } from '../core/call.ts'
 import { RouterError } from '../core/errors.ts'
-import { StoreError } from '../store/failure.ts'
 import type { LedgerWriter } from '../store/ledger-thread.ts'
 import type { StoredResponse } from '../store/responses.ts'
+import { StoreError } from '../store/store-error.ts'
 
 /** Where settled calls are written, each exactly once. */
 export type Ledger = {

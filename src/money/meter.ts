@@ -1,7 +1,7 @@
 import type { Reply } from '../core/reply.ts'
 import type { NeutralRequest } from '../core/request.ts'
 import { completionTokens, promptTokens, type Usage } from '../core/usage.ts'
-import { saidTokens, sizeUp } from './prompt.ts'
+import { saidTokens, sizeUp } from './estimate-tokens.ts'
 
 /** What a call used: the provider's own counts where it gave them, else an estimate from what passed. */
 export function measuredUsage(

@@ -1,8 +1,8 @@
 import { createHash } from 'node:crypto'
+import { type Trouble, troubleIn } from './faults.ts'
 import { instanceOf } from './instance.ts'
 import type { SimulatedMessage, SimulatedRequest, SimulatedTool } from './request.ts'
 import { tokensOf } from './tokens.ts'
-import { type Trouble, troubleIn } from './trouble.ts'
 
 /** What the simulator says: either text or calls, token by token, and at what count. */
 export type Answer = {

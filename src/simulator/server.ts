@@ -1,8 +1,8 @@
 import { createServer, type IncomingMessage, type Server, type ServerResponse } from 'node:http'
 import type { AddressInfo } from 'node:net'
 import { answer } from './answer.ts'
+import { misbehave, type Trouble } from './faults.ts'
 import { modelNames, Refusal, readRequest } from './request.ts'
-import { misbehave, type Trouble } from './trouble.ts'
 import { chunksOf, completionOf, errorOf } from './write.ts'
 
 /** A running simulator; `url` ends in `/v1`. */

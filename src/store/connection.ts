@@ -1,5 +1,5 @@
 import Database from 'better-sqlite3'
-import { storeError } from './failure.ts'
+import { storeError } from './store-error.ts'
 
 /** An open SQLite connection. */
 export type Connection = Database.Database

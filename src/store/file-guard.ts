@@ -1,6 +1,6 @@
 import { statSync } from 'node:fs'
 import { inMemory } from './connection.ts'
-import { StoreError } from './failure.ts'
+import { StoreError } from './store-error.ts'
 
 /** Which file stands at a path, whatever its name; undefined when there is none. */
 export function fileAt(path: string): string | undefined {

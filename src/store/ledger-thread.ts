@@ -1,12 +1,12 @@
 import { Worker } from 'node:worker_threads'
 import type { CallRecord } from '../core/call.ts'
 import type { Connection } from './connection.ts'
-import { StoreError, storeError } from './failure.ts'
 import { fileAt } from './file-guard.ts'
 import type { WorkerAnswer, WorkerBatch, WorkerFile } from './ledger-worker.ts'
 import { ledgerWriter, type Refused } from './ledger-writer.ts'
-import { openRescue, type Rescue } from './rescue.ts'
 import type { StoredResponse } from './responses.ts'
+import { openRescue, type Rescue } from './spill-file.ts'
+import { StoreError, storeError } from './store-error.ts'
 
 /** Writes batches of records to the ledger, one batch at a time. */
 export type LedgerWriter = {

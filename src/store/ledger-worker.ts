@@ -1,10 +1,10 @@
 import { parentPort, workerData } from 'node:worker_threads'
 import type { CallRecord } from '../core/call.ts'
 import { type Connection, connect } from './connection.ts'
-import { storeError } from './failure.ts'
 import { requireSameFile } from './file-guard.ts'
 import { ledgerWriter, type Refused } from './ledger-writer.ts'
 import type { StoredResponse } from './responses.ts'
+import { storeError } from './store-error.ts'
 
 /** What the thread answers to each batch; `failure` and `reason` are the message and the reason of a StoreError. */
 export type WorkerAnswer = { refused: Refused[] } | { failure: string; reason: string | undefined }

@@ -1,8 +1,8 @@
 import type { CallRecord } from '../core/call.ts'
 import type { Connection } from './connection.ts'
-import { isRowFault } from './failure.ts'
 import { ledgerColumns, type SqlValue } from './ledger-row.ts'
 import { responseWriter, type StoredResponse } from './responses.ts'
+import { isRowFault } from './store-error.ts'
 import { usageSums } from './usage-sums.ts'
 
 /** A record that can never be written: its place in the batch, and why. */

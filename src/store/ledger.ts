@@ -3,7 +3,7 @@ import { type Connection, inMemory } from './connection.ts'
 import { callRecord, type LedgerRow } from './ledger-row.ts'
 import { type LedgerWriter, ledgerInThisThread, ledgerThread } from './ledger-thread.ts'
 import { ledgerWriter } from './ledger-writer.ts'
-import { rescuedRecords, wipeRescued } from './rescue.ts'
+import { rescuedRecords, wipeRescued } from './spill-file.ts'
 import { hourMs } from './usage-sums.ts'
 
 /** The rows of settled calls. */

@@ -1,7 +1,7 @@
 import { realpathSync } from 'node:fs'
 import { basename, dirname, join } from 'node:path'
 import Database from 'better-sqlite3'
-import { StoreError, storeError } from './failure.ts'
+import { StoreError, storeError } from './store-error.ts'
 
 /** A claim on a database: as long as it stands nobody else gets one. */
 export type Claim = { release(): void }

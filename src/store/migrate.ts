@@ -1,6 +1,6 @@
 import type { Connection } from './connection.ts'
-import { StoreError } from './failure.ts'
 import type { Migration } from './migrations.ts'
+import { StoreError } from './store-error.ts'
 
 /** Brings a database up to the newest step, all or nothing. Throws StoreError for a database of a newer router. */
 export function migrate(db: Connection, steps: readonly Migration[]): void {

@@ -1,10 +1,8 @@
 import { mkdirSync } from 'node:fs'
 import { dirname } from 'node:path'
 import { audit } from './audit.ts'
-import { books } from './books.ts'
 import { openChanges } from './changes.ts'
 import { type Connection, connect, inMemory, proveWritable, waitAtMost } from './connection.ts'
-import { StoreError, storeError } from './failure.ts'
 import { groups } from './groups.ts'
 import { keys } from './keys.ts'
 import { ledger } from './ledger.ts'
@@ -15,7 +13,9 @@ import { names } from './names.ts'
 import { organizations } from './organizations.ts'
 import { responses } from './responses.ts'
 import { spend } from './spend.ts'
+import { StoreError, storeError } from './store-error.ts'
 import { usage } from './usage.ts'
+import { books } from './verify-sums.ts'
 
 /** The open database, its functions grouped by table. They work at once and throw StoreError or the engine's error. */
 export type Store = ReturnType<typeof openStore>

@@ -3,8 +3,8 @@ import type { RateLimits } from '../core/limits.ts'
 import type { DataRules } from '../core/names.ts'
 import type { Changes } from './changes.ts'
 import type { Connection } from './connection.ts'
+import { unlessTaken } from './name-taken.ts'
 import { rulesReader } from './rules.ts'
-import { unlessTaken } from './taken.ts'
 
 export type { OrganizationRules } from './rules.ts'
 

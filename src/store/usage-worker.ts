@@ -1,6 +1,6 @@
 import { parentPort, workerData } from 'node:worker_threads'
 import Database from 'better-sqlite3'
-import { storeError } from './failure.ts'
+import { storeError } from './store-error.ts'
 import { type UsageQuestion, type UsageRow, UsageTooLarge, usageAnswerer } from './usage-query.ts'
 
 /** What the thread answers: rows, and whether there are more of the same question. */

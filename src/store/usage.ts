@@ -1,6 +1,6 @@
 import { Worker } from 'node:worker_threads'
 import { type Connection, inMemory } from './connection.ts'
-import { StoreError, storeError } from './failure.ts'
+import { StoreError, storeError } from './store-error.ts'
 import { type UsageQuestion, type UsageRow, UsageTooLarge, usageAnswerer } from './usage-query.ts'
 import type { UsageAnswer, UsageWish } from './usage-worker.ts'
 

@@ -3,8 +3,8 @@ import { lookup } from 'node:dns/promises'
 import { isIP, isIPv6 } from 'node:net'
 import { Agent, type Dispatcher, request } from 'undici'
 import { RouterError } from '../core/errors.ts'
-import { isPublicAddress } from './addresses.ts'
 import { mediaTypeOf } from './media-type.ts'
+import { isPublicAddress } from './public-address.ts'
 
 /** What the operator lets us fetch for clients. */
 export type MediaSettings = {

@@ -1,6 +1,6 @@
 import { RouterError } from '../core/errors.ts'
 import type { MediaPart, Part } from '../core/parts.ts'
-import type { HistoryRules } from '../core/repair.ts'
+import type { HistoryRules } from '../core/repair-history.ts'
 import type { NeutralRequest } from '../core/request.ts'
 import { type Fetched, type FetchMedia, type MediaSettings, shown } from './fetcher.ts'
 

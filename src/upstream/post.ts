@@ -2,9 +2,9 @@ import { RouterError } from '../core/errors.ts'
 import type { JsonObject } from '../core/json.ts'
 import type { Provider } from '../manifest/provider.ts'
 import type { Target } from '../manifest/target.ts'
-import { addressOf, authorize } from './credentials.ts'
-import type { Door, Incoming } from './door.ts'
-import { refusal } from './failure.ts'
+import { addressOf, authorize } from './authorize.ts'
+import type { Door, Incoming } from './http-client.ts'
+import { refusal } from './provider-error.ts'
 
 /** A header of the client for the provider: it stands before the manifest's own, or is joined to it as a list. */
 export type PassedHeader = { name: string; value: string; how: 'before' | 'joined' }

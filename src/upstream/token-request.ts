@@ -1,7 +1,7 @@
 import { type ErrorCode, RouterError } from '../core/errors.ts'
 import { isObject, type Json, type JsonObject } from '../core/json.ts'
 import type { Timeouts } from '../manifest/provider.ts'
-import type { Door, Incoming } from './door.ts'
+import type { Door, Incoming } from './http-client.ts'
 import type { Token } from './tokens.ts'
 
 /** What is asked of a token endpoint: its address, the form to send, and what of it must not be repeated. */

@@ -1,4 +1,4 @@
-import type { Door } from './door.ts'
+import type { Door } from './http-client.ts'
 
 /** An access token; times in milliseconds since 1970. From `refreshAt` on the next one is asked for. */
 export type Token = { text: string; refreshAt: number; expiresAt: number }

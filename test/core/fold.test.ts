@@ -4,7 +4,7 @@ import type { ProviderEvent, StreamEvent } from '../../src/core/events.ts'
 import { Fold, type FoldFacts, fold } from '../../src/core/fold.ts'
 import type { Part } from '../../src/core/parts.ts'
 import type { Reply } from '../../src/core/reply.ts'
-import { eventsOf } from '../../src/core/unfold.ts'
+import { eventsOf } from '../../src/core/reply-events.ts'
 
 const facts: FoldFacts = { maker: 'acme', newId: () => 'new-id-0123456789', now: () => 1_700_000_000 }
 

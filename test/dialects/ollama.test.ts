@@ -1,7 +1,7 @@
 import { describe, expect, test } from 'vitest'
 import type { Reply } from '../../src/core/reply.ts'
 import type { Provider } from '../../src/manifest/provider.ts'
-import { refusal, reportedFailure } from '../../src/upstream/failure.ts'
+import { refusal, reportedFailure } from '../../src/upstream/provider-error.ts'
 import { recordings, recordingsMissing } from '../helpers/recordings.ts'
 import { type Body, type Facts, joined, linesFor, linesOf, readIndependently } from './ollama-reader.ts'
 import { benchDialect, type Replayed } from './replay.ts'

@@ -4,10 +4,10 @@ import { parse } from 'yaml'
 import type { ProviderEvent, ProviderFailure, StreamEvent } from '../../src/core/events.ts'
 import { Fold, type FoldFacts } from '../../src/core/fold.ts'
 import type { JsonObject } from '../../src/core/json.ts'
-import { type HistoryRules, repairHistory } from '../../src/core/repair.ts'
+import { type HistoryRules, repairHistory } from '../../src/core/repair-history.ts'
 import type { Reply } from '../../src/core/reply.ts'
+import { eventsOf, type MappedReply } from '../../src/core/reply-events.ts'
 import type { NeutralRequest, TargetFacts } from '../../src/core/request.ts'
-import { eventsOf, type MappedReply } from '../../src/core/unfold.ts'
 import { type Mapping, readMapping } from '../../src/mapping/mapping.ts'
 
 /** An example as manifests and dialect files write it: neutral request → provider JSON → provider JSON → neutral reply. */

@@ -1,7 +1,7 @@
 import { expect, test } from 'vitest'
+import { nearest } from '../../src/manifest/did-you-mean.ts'
 import { durationMs } from '../../src/manifest/duration.ts'
 import { brokenReference, isReference, resolveText } from '../../src/manifest/environment.ts'
-import { nearest } from '../../src/manifest/nearest.ts'
 
 test('references take the value of the environment, else their default, else they are missing', () => {
   const env = { HOST: 'h', EMPTY: '' }

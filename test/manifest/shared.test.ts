@@ -1,10 +1,10 @@
 import { join } from 'node:path'
 import { expect, test } from 'vitest'
-import { entryOf, putOnBench, readInput } from '../../src/cli/bench.ts'
-import { loadConfig } from '../../src/config.ts'
-import { targetFacts } from '../../src/manifest/exchange.ts'
+import { entryOf, putOnBench, readInput } from '../../src/cli/load-one.ts'
 import { formatProblem } from '../../src/manifest/problem.ts'
-import { buildSnapshot } from '../../src/snapshot.ts'
+import { targetFacts } from '../../src/manifest/translate.ts'
+import { loadConfig } from '../../src/snapshot/config.ts'
+import { buildSnapshot } from '../../src/snapshot/snapshot.ts'
 import { acme, folderOf, plainDialect } from './files.ts'
 
 const beta = acme.replaceAll('acme', 'beta').replace('Acme', 'Beta')

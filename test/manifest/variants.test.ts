@@ -1,11 +1,11 @@
 import { describe, expect, test } from 'vitest'
 import { proveExamples } from '../../src/manifest/examples.ts'
-import { writeRequest } from '../../src/manifest/exchange.ts'
 import { countExamples, filesOf } from '../../src/manifest/layer.ts'
 import { loadManifest } from '../../src/manifest/manifest.ts'
 import type { Provider } from '../../src/manifest/provider.ts'
 import { readSource } from '../../src/manifest/source.ts'
 import { servedBy } from '../../src/manifest/target.ts'
+import { writeRequest } from '../../src/manifest/translate.ts'
 import { resolve } from '../../src/routing/resolve.ts'
 import { acme, allLosses, loadedDialect, plainDialect, told } from './files.ts'
 

@@ -3,10 +3,10 @@ import { dirname, join } from 'node:path'
 import Database from 'better-sqlite3'
 import { describe, expect, test } from 'vitest'
 import { connect } from '../../src/store/connection.ts'
-import { StoreError } from '../../src/store/failure.ts'
 import { migrate } from '../../src/store/migrate.ts'
 import { type Migration, migrations } from '../../src/store/migrations.ts'
 import { openStore } from '../../src/store/open.ts'
+import { StoreError } from '../../src/store/store-error.ts'
 import { temporaryFile } from './temporary.ts'
 
 const first: Migration = { name: 'first', sql: 'CREATE TABLE one (a INTEGER) STRICT; INSERT INTO one VALUES (1)' }

@@ -1,7 +1,7 @@
 import { describe, expect, test } from 'vitest'
 import { RouterError } from '../../src/core/errors.ts'
 import type { MediaPart, Part } from '../../src/core/parts.ts'
-import type { HistoryRules } from '../../src/core/repair.ts'
+import type { HistoryRules } from '../../src/core/repair-history.ts'
 import type { NeutralRequest } from '../../src/core/request.ts'
 import type { Fetched, FetchMedia } from '../../src/upstream/fetcher.ts'
 import { type CallMedia, inlineMedia, openCallMedia } from '../../src/upstream/inline.ts'

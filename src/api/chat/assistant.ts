@@ -1,7 +1,7 @@
 import { isObject, type Json, type JsonObject } from '../../core/json.ts'
 import type { MediaPart, Part, RefusalPart, ToolCallPart } from '../../core/parts.ts'
 import { defined, filledText, listOf, object, optional, required, text } from '../check.ts'
-import { withCarried } from './carried.ts'
+import { withCarried } from './foreign-parts.ts'
 import { cacheHint, readContent } from './parts.ts'
 
 /** What an assistant said, in the order in which it was said as far as the message still tells. Throws RouterError 400. */

@@ -1,7 +1,7 @@
 import { isObject, type Json, type JsonObject } from '../../core/json.ts'
-import type { ReplyFacts } from '../face.ts'
-import { isCarried } from './carried.ts'
+import type { ReplyFacts } from '../client-api.ts'
 import { type Nested, nestedFields, wireFields, wireNames } from './fields.ts'
+import { isCarried } from './foreign-parts.ts'
 import { isWebSearch } from './tools.ts'
 import { writeUsage } from './usage.ts'
 

@@ -1,5 +1,5 @@
 import { errorBody } from '../../core/errors.ts'
-import type { Face } from '../face.ts'
+import type { Face } from '../client-api.ts'
 import { editReply, editRequest } from './edit.ts'
 import { wireNames } from './fields.ts'
 import { readRequest } from './read.ts'

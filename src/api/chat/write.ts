@@ -3,8 +3,8 @@ import type { Citation, MediaPart, Part, ReasoningPart, ToolCallPart } from '../
 import type { Finish, Reply } from '../../core/reply.ts'
 import type { NeutralRequest } from '../../core/request.ts'
 import { defined } from '../check.ts'
-import type { ReplyFacts } from '../face.ts'
-import { carriedOf, codePoints } from './carried.ts'
+import type { ReplyFacts } from '../client-api.ts'
+import { carriedOf, codePoints } from './foreign-parts.ts'
 import { writeUsage } from './usage.ts'
 
 /** A reply as a chat completion with one choice. */

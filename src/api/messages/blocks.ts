@@ -1,7 +1,7 @@
 import { isObject, type Json, type JsonObject } from '../../core/json.ts'
 import type { CacheHint, Citation, MediaPart, Part, SearchPart, TextPart, ToolResultPart } from '../../core/parts.ts'
 import { defined, filledText, flag, list, object, optional, refuse, required, text } from '../check.ts'
-import { readSeal, type Sealed } from '../seal.ts'
+import { readSeal, type Sealed } from '../foreign-signature.ts'
 import { readCallId } from './call-id.ts'
 import { readAsking, readResults } from './searches.ts'
 

@@ -1,6 +1,6 @@
 import { isObject, type Json, type JsonObject } from '../../core/json.ts'
-import type { Face, ReplyFacts } from '../face.ts'
-import { isSealed } from '../seal.ts'
+import type { Face, ReplyFacts } from '../client-api.ts'
+import { isSealed } from '../foreign-signature.ts'
 import { wireNames } from './fields.ts'
 import { isSealedSearch } from './searches.ts'
 

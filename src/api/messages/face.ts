@@ -1,4 +1,4 @@
-import type { Face } from '../face.ts'
+import type { Face } from '../client-api.ts'
 import { editReply, editRequest } from './edit.ts'
 import { wireNames } from './fields.ts'
 import { readRequest } from './read.ts'

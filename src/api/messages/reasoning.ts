@@ -1,6 +1,6 @@
 import type { JsonObject } from '../../core/json.ts'
 import type { ReasoningPart } from '../../core/parts.ts'
-import { type Sealed, writeSeal } from '../seal.ts'
+import { type Sealed, writeSeal } from '../foreign-signature.ts'
 
 /** Reasoning as a block of this API: readable text with a signature, or a sealed block when there is nothing to read. */
 export function reasoningBlock(part: ReasoningPart): JsonObject {

@@ -1,7 +1,7 @@
 import { isObject, type Json, type JsonObject } from '../../core/json.ts'
 import type { SearchPart } from '../../core/parts.ts'
 import { defined } from '../check.ts'
-import { readSeal, writeSeal } from '../seal.ts'
+import { readSeal, writeSeal } from '../foreign-signature.ts'
 
 /** Before a sealed id in the ids of searches. */
 const prefix = 'srvtoolu_'

@@ -1,7 +1,7 @@
 import { type ErrorCode, errorBody, type RouterError } from '../../core/errors.ts'
 import { isObject, type JsonObject } from '../../core/json.ts'
 import type { NeutralRequest } from '../../core/request.ts'
-import type { StreamWriter } from '../face.ts'
+import type { StreamWriter } from '../client-api.ts'
 import { named } from './named.ts'
 import { Blocks } from './stream-blocks.ts'
 import { deltaUsage } from './write.ts'

@@ -2,7 +2,7 @@ import { isObject, type Json, type JsonObject } from '../../core/json.ts'
 import type { CacheHint, Citation, MediaPart, Part, ReasoningPart, ToolCallPart } from '../../core/parts.ts'
 import type { Message } from '../../core/request.ts'
 import { defined, filledText, list, object, oneOf, optional, refuse, required, text } from '../check.ts'
-import { readSeal, type Sealed } from '../seal.ts'
+import { readSeal, type Sealed } from '../foreign-signature.ts'
 
 /** What an input says: messages in order, and the instructions that stand before them. */
 export type ReadInput = { system: Part[]; messages: Message[] }

@@ -2,7 +2,7 @@ import { isObject, type Json, type JsonObject } from '../../core/json.ts'
 import type { Citation, MediaPart, Part, ReasoningPart, SearchPart, TextPart, ToolCallPart } from '../../core/parts.ts'
 import { cachedTokens, completionTokens, promptTokens, type Usage } from '../../core/usage.ts'
 import { defined } from '../check.ts'
-import { type Sealed, writeSeal } from '../seal.ts'
+import { type Sealed, writeSeal } from '../foreign-signature.ts'
 
 /**
  * What an output item is made of: texts and refusals in a row are one message, every other part an item of its own, and

@@ -1,7 +1,7 @@
 import { isObject, type Json, type JsonObject } from '../../core/json.ts'
 import type { ToolCallPart } from '../../core/parts.ts'
 import type { Finish, Reply } from '../../core/reply.ts'
-import type { ReplyFacts } from '../face.ts'
+import type { ReplyFacts } from '../client-api.ts'
 import { shareTokens, tokensOf } from './logprobs.ts'
 import { groupsOf, type ItemStatus, type OutputGroup, writeItem, writeUsage } from './output.ts'
 

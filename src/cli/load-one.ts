@@ -1,0 +1,102 @@
+import { existsSync } from 'node:fs'
+import { basename, dirname, join, resolve } from 'node:path'
+import { createCatalog } from '../catalog/catalog.ts'
+import { isObject } from '../core/json.ts'
+import type { ModelEntry } from '../core/model.ts'
+import { dialectsIn } from '../manifest/base-layers.ts'
+import { bareProvider, type Dialect, loadDialect } from '../manifest/dialect.ts'
+import type { Environment } from '../manifest/environment.ts'
+import { readFolder, readSourceFile } from '../manifest/folder.ts'
+import { type LoadedProvider, loadManifest } from '../manifest/manifest.ts'
+import type { Problem } from '../manifest/problem.ts'
+import type { Provider } from '../manifest/provider.ts'
+import type { Source } from '../manifest/source.ts'
+import type { Config } from '../snapshot/config.ts'
+import { loadCatalog, shippedDialects } from '../snapshot/load-files.ts'
+
+/** One manifest or dialect file, ready to be tried, with the problems of that file and of what it builds on. */
+export type OnBench = { loaded?: LoadedProvider; problems: Problem[] }
+
+/** The file that a word means: a path, the slug of a provider, or the name of a dialect. */
+export function fileMeant(word: string, { folders }: Config): string | undefined {
+  const places = [folders.providers, join(folders.providers, 'dialects'), shippedDialects]
+  const inFolders = places.map((folder) => join(folder, `${word}.yaml`))
+  return [resolve(word), ...(/[\\/]/.test(word) ? [] : inFolders)].find(
+    (path) => path.endsWith('.yaml') && existsSync(path),
+  )
+}
+
+/** Puts a manifest on the bench, or a dialect as the bare provider that is nothing else. */
+export async function putOnBench(source: Source, config: Config, env: Environment): Promise<OnBench> {
+  if (isDialect(source)) {
+    const { dialect, problems } = loadDialect(source)
+    return { problems, ...(dialect && { loaded: { provider: bareProvider(dialect), layers: [dialect.layer] } }) }
+  }
+  const { dialects, problems } = await dialectsFor(source, config)
+  const manifests = await manifestsFor(source, config)
+  const value = config.providers[basename(source.file, '.yaml')]
+  const blame: Source['problem'] = (_, message) => source.problem([], `in ${config.path}: ${message}`)
+  const read = loadManifest(source, { dialects, env, manifests, ...(value && { settings: { value, blame } }) })
+  return { ...read, problems: [...problems, ...read.problems] }
+}
+
+/** Whether a file is a dialect: by its place, else by what it says. */
+export function isDialect({ file, value }: Source): boolean {
+  if (basename(dirname(file)) === 'dialects') return true
+  return isObject(value) && value.dialect !== undefined && value.slug === undefined && value.base_url === undefined
+}
+
+/** The manifests of the configuration and those beside the one on the bench, by slug. */
+async function manifestsFor({ file }: Source, { folders }: Config): Promise<Map<string, Source>> {
+  const read = await Promise.all([...new Set([folders.providers, dirname(file)])].map((folder) => readFolder(folder)))
+  return new Map(read.flatMap(({ sources }) => sources).map((one) => [basename(one.file, '.yaml'), one]))
+}
+
+/** The dialects of the project, of the configuration and beside a manifest; only those it names are read. */
+async function dialectsFor(manifest: Source, { folders }: Config) {
+  const named = dialectsIn(manifest.value)
+  const beside = [shippedDialects, join(folders.providers, 'dialects'), join(dirname(manifest.file), 'dialects')]
+  const dialects = new Map<string, Dialect | 'unusable'>()
+  const problems: Problem[] = []
+  for (const folder of new Set(beside)) {
+    const { sources } = await readFolder(folder)
+    for (const source of sources) {
+      const name = basename(source.file, '.yaml')
+      const read = named.has(name) ? loadDialect(source) : undefined
+      problems.push(...(read?.problems ?? []))
+      dialects.set(name, read?.dialect ?? 'unusable')
+    }
+  }
+  return { dialects, problems }
+}
+
+/** What the catalog, the manifest and the settings know of a model. */
+export async function entryOf(
+  { slug, models, modelsOf }: Provider,
+  model: string,
+  config: Config,
+): Promise<ModelEntry | undefined> {
+  const shared = modelsOf === undefined ? [] : await modelsIn(modelsOf, config)
+  const own = await modelsIn(slug, config, models)
+  const lists = [...shared, ...own].map((known) => ({ provider: slug, models: known }))
+  return createCatalog(lists).find(slug, model)
+}
+
+/** What catalog, manifest and settings list under a slug, in this order. */
+async function modelsIn(slug: string, { folders, providers }: Config, written?: Models): Promise<Models[]> {
+  const { source } = await readSourceFile(join(folders.catalog, `${slug}.yaml`))
+  const { list } = source ? loadCatalog(source) : {}
+  const manifest = written ? undefined : (await readSourceFile(join(folders.providers, `${slug}.yaml`))).source
+  const inManifest = written ?? (manifest?.value as { models?: Models } | undefined)?.models
+  return [list?.models, inManifest, providers[slug]?.models].filter((models) => models !== undefined)
+}
+
+type Models = { readonly [model: string]: ModelEntry }
+
+/** Reads one YAML or JSON file. Throws an Error that says which and why. */
+export async function readInput(file: string): Promise<Source> {
+  const path = resolve(file)
+  const { source, problems } = await readSourceFile(path)
+  if (!source) throw new Error(problems[0] ? `${file} ${problems[0].message}` : `There is no file ${file}.`)
+  return source
+}

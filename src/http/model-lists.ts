@@ -1,0 +1,159 @@
+import { LRUCache } from 'lru-cache'
+import { secretOf } from '../access/client-secret.ts'
+import type { Access } from '../access/keys.ts'
+import { messages } from '../api/messages/face.ts'
+import { type ListForm, modelEntry, modelList } from '../api/models/list.ts'
+import { modelPage, pagedModel } from '../api/models/page.ts'
+import { RouterError } from '../core/errors.ts'
+import { policyPrefix, splitModel } from '../core/names.ts'
+import { entryAt, type Period, pricePeriod } from '../core/price-times.ts'
+import { type Listable, type Listed, listedModels, listedPolicies } from '../routing/listed.ts'
+import type { Scope } from '../routing/scope.ts'
+import type { OrganizationRules } from '../store/rules.ts'
+import type { JsonRequest, JsonRoute } from './server.ts'
+
+/** What the model lists are made of; the directory is asked anew for every request and is another one after a reload. */
+export type ModelRooms = {
+  access: Access
+  directory(): Listable
+  rulesOf(organization: string): OrganizationRules
+  /** Unix milliseconds: prices are shown as they are now. */
+  now?(): number
+}
+
+/** The model lists and single models: open to everybody, but a key that is shown must be good, and sees what it may call. */
+export function modelRoutes({ access, directory, rulesOf, now = Date.now }: ModelRooms): JsonRoute[] {
+  const lists = openLists(directory, now)
+  const scopeOf = ({ headers }: JsonRequest): Scope | undefined => {
+    const secret = secretOf(headers)
+    if (secret === undefined) return undefined
+    const { organization, accessList } = access.identify(secret)
+    return { rules: rulesOf(organization), accessList }
+  }
+  const list = (path: string, form: ListForm): JsonRoute => ({
+    path,
+    faceOf,
+    answer: (request) => ({ text: lists.text(path, scopeOf(request), form) }),
+  })
+  return [
+    {
+      path: '/v1/models',
+      faceOf,
+      answer: (request) => {
+        const scope = scopeOf(request)
+        if (!speaksMessages(request)) return { text: lists.text('/v1/models', scope, { api: 'chat' }) }
+        return { text: JSON.stringify(modelPage(lists.models(scope), request.query)) }
+      },
+    },
+    list('/v1/models/chat', { api: 'chat' }),
+    list('/v1/models/all', { flatPrices: true }),
+    list('/v1/models/decision', { api: 'decision', names: false }),
+    ...['embedding', 'image', 'transcription', 'speech'].map((api) => list(`/v1/models/${api}`, { api })),
+    { path: '/v1/models/managed', answer: () => ({ text: lists.managed() }) },
+    {
+      path: '/v1/models/*id',
+      faceOf,
+      answer: (request) => {
+        const id = [request.params.id].flat().join('/')
+        const models = lists.models(scopeOf(request))
+        const found = models.find((model) => isCalled(model, id)) ?? otherwiseCalled(models, id, directory())
+        if (!found) throw noModel(id)
+        const write = speaksMessages(request) ? pagedModel : modelEntry
+        return { text: JSON.stringify(write(found.id, entryAt(found.entry, now()))) }
+      },
+    },
+  ]
+}
+
+/** Aliases and policies are also known with their prefix. */
+function isCalled(model: Listed, id: string): boolean {
+  return model.id === id || (model.isName === true && id === policyPrefix + model.id)
+}
+
+/** The model of which the catalog has this id as another name. */
+function otherwiseCalled(models: readonly Listed[], id: string, { findModel }: Listable): Listed | undefined {
+  const { provider, model = '' } = splitModel(id) ?? {}
+  const entry = provider === undefined ? undefined : findModel(provider, model)
+  return models.find((one) => one.entry === entry && !one.isName && splitModel(one.id)?.provider === provider)
+}
+
+function noModel(id: string): RouterError {
+  const message = `There is no model '${id.slice(0, 100)}'. GET /v1/models lists them.`
+  return new RouterError('model_not_found', message, { param: 'id' })
+}
+
+/**
+ * Lists and their texts, made once for each directory, rules and access list, as long as they are asked for; texts anew
+ * when a price in them changes.
+ */
+function openLists(directory: () => Listable, now: () => number) {
+  const known = new LRUCache<string, readonly Listed[]>({ max: mostLists })
+  const texts = new LRUCache<string, Period & { text: string }>({
+    maxSize: mostText,
+    sizeCalculation: ({ text }) => text.length + 1,
+  })
+  const numbered = numbering()
+  const keyOf = (scope: Scope | undefined) =>
+    scope
+      ? `${numbered(directory())} ${numbered(scope.rules)} ${accessText(scope.accessList)}`
+      : `${numbered(directory())}`
+  const models = (scope: Scope | undefined): readonly Listed[] => {
+    const key = keyOf(scope)
+    const listed = known.get(key) ?? listedModels(directory(), scope)
+    known.set(key, listed)
+    return listed
+  }
+  const remembered = (key: string, make: () => readonly Listed[], form: ListForm): string => {
+    const at = now()
+    const known = texts.get(key)
+    if (known && known.from <= at && at < known.until) return known.text
+    const models = make()
+    const priced = models.map((model) => ({ ...model, entry: entryAt(model.entry, at) }))
+    const text = JSON.stringify(modelList(priced, form))
+    const entries = models.map(({ entry }) => entry)
+    texts.set(key, { text, ...pricePeriod(entries, at) })
+    return text
+  }
+  return {
+    models,
+    text: (path: string, scope: Scope | undefined, form: ListForm): string =>
+      remembered(`${path} ${keyOf(scope)}`, () => models(scope), form),
+    managed: (): string =>
+      remembered(`managed ${numbered(directory())}`, () => listedPolicies(directory()), { flatPrices: true }),
+  }
+}
+
+/** Gives each object a number of its own: rules and snapshots are replaced, never changed. */
+function numbering(): (thing: object) => number {
+  const numbers = new WeakMap<object, number>()
+  let next = 0
+  return (thing) => {
+    const number = numbers.get(thing) ?? next++
+    numbers.set(thing, number)
+    return number
+  }
+}
+
+/** Keys with the same list see the same models. */
+function accessText(list: readonly string[] | null): string {
+  if (list === null) return ''
+  const text = accessTexts.get(list) ?? JSON.stringify(list)
+  accessTexts.set(list, text)
+  return text
+}
+
+const accessTexts = new WeakMap<readonly string[], string>()
+
+/** Each is an array of references to the entries of the catalog. */
+const mostLists = 200
+/** Characters of all texts together. */
+const mostText = 64 * 1024 * 1024
+
+function faceOf(request: Pick<JsonRequest, 'headers'>): typeof messages | undefined {
+  return speaksMessages(request) ? messages : undefined
+}
+
+/** Clients of the Messages API say its version with every request. */
+function speaksMessages({ headers }: Pick<JsonRequest, 'headers'>): boolean {
+  return headers['anthropic-version'] !== undefined
+}

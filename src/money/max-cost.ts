@@ -1,0 +1,156 @@
+import { isObject } from '../core/json.ts'
+import type { ModelEntry } from '../core/model.ts'
+import { entryAt } from '../core/price-times.ts'
+import type { NeutralRequest } from '../core/request.ts'
+import type { Usage, UsageClass } from '../core/usage.ts'
+import { type PromptSize, sizeUp } from './estimate-tokens.ts'
+import { costAt } from './price.ts'
+import { multiplierUnit, type Rates, reachedTier, type Tariff, tariffOf } from './rates.ts'
+
+/** What a call may cost at most, as far as that can be known before it. */
+export type Worst = {
+  /** Of the dearest target; 0 where no target has a price. */
+  nanoUsd: bigint
+  promptTokens: number
+  outputTokens: number
+  /** The request bounds its output itself. */
+  stated: boolean
+}
+
+/**
+ * What a request may cost at its dearest target: the estimated prompt, all of it in the dearest class that can apply,
+ * and as much output as the request allows, or `unstatedOutput` tokens where it says nothing; by the prices of the
+ * moment when it came, `at`, in Unix milliseconds.
+ */
+export function worstOf(
+  request: NeutralRequest,
+  targets: readonly PricedTarget[],
+  { unstatedOutput, at }: { unstatedOutput: number; at: number },
+): Worst {
+  const prompt = sizeUp(request)
+  const stated = request.max_output_tokens !== undefined
+  let nanoUsd = 0n
+  let outputTokens = 0
+  for (const target of targets) {
+    const output = outputBound(request, target, unstatedOutput)
+    outputTokens = Math.max(outputTokens, output)
+    const entry = target.entry && entryAt(target.entry, at)
+    const tariff = entry && tariffOf(entry)
+    if (!tariff) continue
+    const cost = worstCost({ request, prompt, output, entry, tariff })
+    if (cost > nanoUsd) nanoUsd = cost
+  }
+  return { nanoUsd, promptTokens: prompt.tokens, outputTokens, stated }
+}
+
+/** A target as far as its price goes. */
+export type PricedTarget = { entry?: ModelEntry; provider?: { sameAs?: string } }
+
+/** The least output that a request to the Responses API may ask for. Tokens. */
+const leastOfResponses = 16
+/** The least that providers let a model think when it thinks by budget; it is asked for beside a smaller limit. Tokens. */
+const leastThinking = 1_024
+
+/** No model writes more: a bound beyond it is no number to count with. Tokens. */
+const mostOutput = 1_000_000_000
+
+function outputBound(request: NeutralRequest, { entry, provider }: PricedTarget, unstated: number): number {
+  const { max_output_tokens: stated, reasoning, n = 1 } = request
+  let bound = stated ?? unstated
+  if (provider?.sameAs === 'responses') bound = Math.max(bound, leastOfResponses)
+  const thinks = reasoning && reasoning.effort !== 'none' && reasoning.budget !== 0
+  if (stated !== undefined && thinks) {
+    const thinking = Math.max(reasoning.budget ?? 0, leastThinking)
+    if (bound <= thinking) bound += thinking
+  }
+  return Math.min(bound, entry?.max_output_tokens ?? mostOutput) * Math.max(n, 1)
+}
+
+type Question = { request: NeutralRequest; prompt: PromptSize; output: number; entry: ModelEntry; tariff: Tariff }
+
+/** A prompt that counts less than estimated may stay in a lower tier: the dearest of all that it can reach. */
+function worstCost(question: Question): bigint {
+  const { prompt } = question
+  const tariff = question.tariff.marginal ? withDearestInput(question) : question.tariff
+  let most = 0n
+  for (let place = reachedTier(tariff, prompt.tokens); place >= 0; place--) {
+    const tokens = Math.min(prompt.tokens, mostInside(tariff, place))
+    const cost = costAt(worstUsage({ ...question, tariff, prompt: { ...prompt, tokens } }, place), tariff, place)
+    if (cost > most) most = cost
+  }
+  return most
+}
+
+/** The longest prompt that reaches no higher tier. */
+function mostInside({ tiers, inclusive }: Tariff, place: number): number {
+  const next = tiers[place + 1]
+  return next ? next.threshold - (inclusive ? 1 : 0) : Infinity
+}
+
+/** In slices several tiers take part, and each may be filled with what is dearest there. */
+function withDearestInput({ request, prompt, entry, tariff }: Question): Tariff {
+  const names = inputClasses(request, prompt, entry)
+  const tiers = tariff.tiers.map((rates) => ({
+    ...rates,
+    pico: { ...rates.pico, input: rates.pico[dearestOf(names, rates)] },
+  }))
+  return { ...tariff, tiers }
+}
+
+function dearestOf(names: readonly UsageClass[], { pico }: Rates): UsageClass {
+  return names.reduce((one, other) => (pico[other] > pico[one] ? other : one))
+}
+
+function worstUsage({ request, prompt, output, entry, tariff }: Question, place: number): Usage {
+  const rates = tariff.tiers[place] as Rates
+  const modes = worstModes(request, tariff)
+  return {
+    [dearestOf(inputClasses(request, prompt, entry), rates)]: prompt.tokens,
+    [dearestOf(outputClasses(request, entry), rates)]: output,
+    ...worstSearches(request),
+    ...(modes.length > 0 && { modes }),
+  }
+}
+
+/** As many searches as the request allows, one where it does not say. */
+function worstSearches({ web_search: search, extensions = {} }: NeutralRequest): Usage {
+  const { tools, max_tool_calls: most } = extensions
+  const allowed = typeof most === 'number' ? most : 1
+  const inFiles = Array.isArray(tools) && tools.some((tool) => isObject(tool) && tool.type === 'file_search')
+  return {
+    ...(search && { searches: Math.max(search.max_uses ?? allowed, 1) }),
+    ...(inFiles && { file_searches: Math.max(allowed, 1) }),
+  }
+}
+
+function inputClasses({ modalities }: NeutralRequest, { audio, images, caches }: PromptSize, entry: ModelEntry) {
+  const names: UsageClass[] = ['input', 'cache_read']
+  if (audio || modalities?.includes('audio')) names.push('input_audio', 'cache_read_audio')
+  if (images) names.push('input_image')
+  if (caches || writesUnasked(entry)) names.push('cache_write_5m')
+  if (caches === '1h') names.push('cache_write_1h')
+  return names
+}
+
+/** Where writes have one price whatever their lifetime, the provider writes unasked. */
+function writesUnasked({ pricing = [] }: ModelEntry): boolean {
+  return pricing.some(({ caching_price, caching_5m_price }) => isPrice(caching_price) && !isPrice(caching_5m_price))
+}
+
+function isPrice(price: number | null | undefined): boolean {
+  return price !== null && price !== undefined
+}
+
+function outputClasses({ modalities, audio }: NeutralRequest, entry: ModelEntry): UsageClass[] {
+  const names: UsageClass[] = ['output', 'reasoning']
+  if (audio || modalities?.includes('audio')) names.push('output_audio')
+  if (modalities?.includes('image') || (!modalities && entry.supports_image_generation)) names.push('output_image')
+  return names
+}
+
+/** What was asked for at a higher price; at a lower one it may be served all the same without it. */
+function worstModes({ service_tier: tier, extensions, web_search: search }: NeutralRequest, { multipliers }: Tariff) {
+  const asked = [tier, extensions?.speed, extensions?.inference_geo].filter((mode) => typeof mode === 'string')
+  const dearer = [...new Set(asked)].filter((mode) => (multipliers.get(mode) ?? 0n) > multiplierUnit)
+  return search?.context_size ? [...dearer, `search_${search.context_size}`] : dearer
+}

@@ -1,0 +1,199 @@
+import { existsSync } from 'node:fs'
+import { readFile } from 'node:fs/promises'
+import { dirname, join, resolve } from 'node:path'
+import { isObject, type JsonObject } from '../core/json.ts'
+import type { Policy } from '../core/names.ts'
+import { durationMs } from '../manifest/duration.ts'
+import { brokenReference, type Environment, resolveText } from '../manifest/environment.ts'
+import type { Path } from '../manifest/position.ts'
+import type { Problem } from '../manifest/problem.ts'
+import type { ProviderSettings } from '../manifest/references.ts'
+import { checkSchema, readSchema } from '../manifest/schema.ts'
+import { readSource, type Source } from '../manifest/source.ts'
+import type { MediaSettings } from '../upstream/fetcher.ts'
+
+/** The operator's settings with all defaults filled in; folders and the store's path are absolute. */
+export type Config = {
+  /** The file they come from; it need not exist at the default place. */
+  path: string
+  server: { host: string; port: number; bodyLimitBytes: number }
+  /** null: the management API shares the server. */
+  manage: { port: number | null }
+  /** `sqlite:` and an absolute path, or `sqlite::memory:`. */
+  store: { url: string }
+  folders: { providers: string; catalog: string; plugins: string }
+  /** What may be fetched for clients that name files by URL. */
+  media: MediaSettings
+  /** What is reserved before a call. */
+  budget: { defaultOutputTokens: number }
+  /** By slug, in the words of manifests; their references are resolved together with the manifest. */
+  providers: { [slug: string]: ProviderSettings }
+  /** Managed policies, by id. */
+  policies: ReadonlyMap<string, Policy>
+}
+
+/** The file as it may be written. */
+type ConfigFile = {
+  server?: { host?: string; port?: number; body_limit?: string | number } | null
+  manage?: { port?: number | null } | null
+  store?: { url?: string } | null
+  folders?: Partial<Config['folders']> | null
+  media?: {
+    schemes?: string[]
+    max_bytes?: string | number
+    max_total_bytes?: string | number
+    max_files?: number
+    timeout?: string
+    allow_hosts?: string[]
+  } | null
+  budget?: { default_output_tokens?: number } | null
+  providers?: { [slug: string]: ProviderSettings | null } | null
+  policies?: { [id: string]: { description?: string; targets: string[] } } | null
+}
+
+const projectFolder = resolve(import.meta.dirname, '../..')
+
+/**
+ * The configuration file: the one that is named, else the one that `INFERENCE_ROUTER_CONFIG` names, else `config.yaml`
+ * of the working folder, else the project's own.
+ */
+export function findConfig(named: string | undefined, env: Environment): string {
+  const chosen = named ?? env.INFERENCE_ROUTER_CONFIG
+  if (chosen) return resolve(chosen)
+  const here = resolve('config.yaml')
+  return existsSync(here) ? here : join(projectFolder, 'config.yaml')
+}
+
+/**
+ * Reads a configuration file; a `known` source with the same text is not parsed again. Only the project's own file may
+ * be missing: then everything has its default.
+ */
+export async function loadConfig(
+  path: string,
+  env: Environment,
+  known?: Source,
+): Promise<{ config?: Config; source: Source; problems: Problem[] }> {
+  const { source, problems } = await readConfigFile(path, known)
+  if (problems.length > 0) return { source, problems }
+  const { value, problems: unresolved } = resolveReferences(source, env)
+  // What is not set would only be told a second time by the schema.
+  const wrong = unresolved.length > 0 ? unresolved : checkSchema(source, 'config', value)
+  if (wrong.length > 0) return { source, problems: wrong }
+  return { config: configOf(path, (value ?? {}) as ConfigFile), source, problems: [] }
+}
+
+/** Settings that differ between two generations but hold only from the next start, by name: `server.port`. */
+export function needRestart(before: Config, after: Config): string[] {
+  return restartPaths(readSchema('config'), []).flatMap((path) => {
+    const [one, other] = [valueAt(before, path), valueAt(after, path)]
+    return one === other ? [] : [path.join('.')]
+  })
+}
+
+async function readConfigFile(path: string, known?: Source): Promise<{ source: Source; problems: Problem[] }> {
+  try {
+    const text = await readFile(path, 'utf8')
+    const source = known?.text === text ? known : readSource(path, text)
+    return { source, problems: source.problems }
+  } catch (error) {
+    const { code, message } = error as NodeJS.ErrnoException
+    const source = known?.text === '' ? known : readSource(path, '')
+    const isOptional = code === 'ENOENT' && path === join(projectFolder, 'config.yaml')
+    if (isOptional) return { source, problems: [] }
+    const reason = code === 'ENOENT' ? 'there is no such file' : message
+    return { source, problems: [source.problem([], `the configuration cannot be read: ${reason}`)] }
+  }
+}
+
+function configOf(path: string, file: ConfigFile): Config {
+  const folder = dirname(path)
+  const { host = '127.0.0.1', port = 8787, body_limit = '50mb' } = file.server ?? {}
+  const { providers = './providers', catalog = './catalog', plugins = './plugins' } = file.folders ?? {}
+  const settings = Object.entries(file.providers ?? {}).map(([slug, said]) => [slug, said ?? {}] as const)
+  return {
+    path,
+    server: { host, port, bodyLimitBytes: bytesOf(body_limit) },
+    manage: { port: file.manage?.port ?? null },
+    store: { url: absoluteStore(file.store?.url ?? 'sqlite:data/router.sqlite', folder) },
+    folders: {
+      providers: resolve(folder, providers),
+      catalog: resolve(folder, catalog),
+      plugins: resolve(folder, plugins),
+    },
+    media: mediaOf(file.media ?? {}),
+    budget: { defaultOutputTokens: file.budget?.default_output_tokens ?? 4_096 },
+    providers: Object.assign(Object.create(null), Object.fromEntries(settings)),
+    policies: policiesOf(file.policies ?? {}),
+  }
+}
+
+function policiesOf(file: NonNullable<ConfigFile['policies']>): Map<string, Policy> {
+  const policies = Object.entries(file).map(([id, { description = '', targets }]) => ({ id, description, targets }))
+  return new Map(policies.map((policy) => [policy.id, policy]))
+}
+
+function mediaOf(file: NonNullable<ConfigFile['media']>): MediaSettings {
+  const { max_bytes = '20mb', max_total_bytes = '50mb', timeout = '10s' } = file
+  return {
+    schemes: file.schemes ?? ['https'],
+    maxBytes: bytesOf(max_bytes),
+    maxTotalBytes: bytesOf(max_total_bytes),
+    maxFiles: file.max_files ?? 20,
+    timeoutMs: durationMs(timeout) as number,
+    allowHosts: file.allow_hosts ?? [],
+  }
+}
+
+const sizes: { [unit: string]: number } = { b: 1, kb: 1024, mb: 1024 ** 2, gb: 1024 ** 3 }
+
+function bytesOf(size: string | number): number {
+  const [, count, unit = 'b'] = /^([\d.]+)([a-z]+)$/.exec(String(size)) ?? []
+  return count === undefined ? Number(size) : Math.floor(Number(count) * (sizes[unit] ?? 1))
+}
+
+function absoluteStore(url: string, folder: string): string {
+  const path = url.slice('sqlite:'.length)
+  return path === ':memory:' ? url : `sqlite:${resolve(folder, path)}`
+}
+
+/** A copy of the file's value with the environment's values in it; providers' settings keep their references. */
+function resolveReferences(source: Source, env: Environment): { value: unknown; problems: Problem[] } {
+  const problems: Problem[] = []
+  const schema = readSchema('config')
+  const visit = (value: unknown, path: Path): unknown => {
+    if (path[0] === 'providers') return value
+    if (Array.isArray(value)) return value.map((item, index) => visit(item, [...path, index]))
+    if (isObject(value)) {
+      return Object.fromEntries(Object.entries(value).map(([name, member]) => [name, visit(member, [...path, name])]))
+    }
+    if (typeof value !== 'string' || !value.includes('${')) return value
+    const broken = brokenReference(value)
+    if (broken !== undefined) problems.push(source.problem(path, `\`${broken}\` is no reference: write \${NAME}`))
+    const { text, missing } = resolveText(value, env)
+    for (const name of missing) {
+      problems.push(source.problem(path, `the variable ${name} is not set: set it, or write \${${name}:-a default}`))
+    }
+    return takesText(schema, path) ? text : plainValue(text)
+  }
+  return { value: visit(source.value, []), problems }
+}
+
+/** The environment holds texts only: where the schema wants something else, a text that looks like it becomes it. */
+function takesText(schema: JsonObject, path: Path): boolean {
+  const node = path.reduce<unknown>((at, step) => valueAt(at, ['properties', String(step)]), schema)
+  return [valueAt(node, ['type'])].flat().includes('string')
+}
+
+function plainValue(text: string): unknown {
+  return /^(?:-?\d+(?:\.\d+)?|true|false|null)$/.test(text) ? JSON.parse(text) : text
+}
+
+function restartPaths(schema: unknown, path: string[]): string[][] {
+  if (!isObject(schema)) return []
+  if (schema['x-restart'] === true) return [path]
+  return Object.entries(schema.properties ?? {}).flatMap(([name, member]) => restartPaths(member, [...path, name]))
+}
+
+function valueAt(value: unknown, path: readonly string[]): unknown {
+  return path.reduce<unknown>((at, step) => (isObject(at) ? at[step] : undefined), value)
+}

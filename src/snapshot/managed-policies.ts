@@ -1,0 +1,59 @@
+import type { Catalog } from '../catalog/catalog.ts'
+import { isEuropean, outsideEurope, type Policy, policyIdProblem, splitModel } from '../core/names.ts'
+import { didYouMean } from '../manifest/did-you-mean.ts'
+import type { Problem } from '../manifest/problem.ts'
+import type { Provider } from '../manifest/provider.ts'
+import type { Source } from '../manifest/source.ts'
+import type { Config } from './config.ts'
+
+/** What the targets of policies are held against: the providers that can be used, the slugs of all, the models. */
+export type Known = { providers: ReadonlyMap<string, Provider>; slugs: ReadonlySet<string>; catalog: Catalog }
+
+/** What is wrong with the managed policies of a configuration, at its place in the file. */
+export function policyProblems({ policies, providers }: Config, source: Source, known: Known): Problem[] {
+  const isOff = (slug: string) => providers[slug]?.enabled === false
+  return [...policies.values()].flatMap((policy) => {
+    const { id, targets } = policy
+    const ofTargets = targets.flatMap((target, index): Problem[] => {
+      const at = ['policies', id, 'targets', index]
+      if (targets.indexOf(target) < index) return [source.problem(at, `\`${target}\` stands here twice`)]
+      const slug = splitModel(target)?.provider ?? ''
+      const message = `\`${target}\` is left out: the provider \`${slug}\` is switched off`
+      if (isOff(slug)) return [{ ...source.problem(at, message), severity: 'warning' }]
+      const problem = targetProblem(target, known)
+      return problem === undefined ? [] : [source.problem(at, `\`${target}\`: ${problem}`)]
+    })
+    return [...idProblems(policy, source), ...ofTargets, ...regionProblems(policy, source, known)]
+  })
+}
+
+function idProblems({ id }: Policy, source: Source): Problem[] {
+  const problem = policyIdProblem(id)
+  return problem === undefined ? [] : [source.problem(['policies', id], `the id of a policy ${problem}`, 'name')]
+}
+
+function targetProblem(target: string, { providers, slugs, catalog }: Known): string | undefined {
+  const { provider: slug = '', model = '' } = splitModel(target) ?? {}
+  if (!slugs.has(slug)) return `there is no provider \`${slug}\`${didYouMean(slug, slugs)}`
+  const provider = providers.get(slug)
+  // What is wrong with a manifest is told at its own place.
+  if (!provider || provider.unknownModels === 'pass' || catalog.find(slug, model)) return undefined
+  const models = catalog.list().filter((one) => one.provider === slug)
+  const names = models.flatMap(({ model: name, entry }) => [name, ...(entry.aliases ?? [])])
+  return `the provider \`${slug}\` has no model \`${model}\`${didYouMean(model, names)}`
+}
+
+/** Its name is a promise: without a target in the EU the policy could never answer. */
+function regionProblems({ id, targets }: Policy, source: Source, { providers, catalog }: Known): Problem[] {
+  if (!isEuropean(id)) return []
+  const isHere = (target: string) => providers.has(splitModel(target)?.provider ?? '')
+  const elsewhere = outsideEurope(targets, catalog.find).filter(({ target }) => isHere(target))
+  if (elsewhere.length === targets.length) {
+    const message = `\`${id}\` promises the EU by its end \`@eu\`, and no target has geolocation eu`
+    return [source.problem(['policies', id], message, 'name')]
+  }
+  return elsewhere.map(({ index, target, where }) => {
+    const message = `\`${target}\` is left out of \`${id}\`: its geolocation is ${where}, not eu`
+    return { ...source.problem(['policies', id, 'targets', index], message), severity: 'warning' as const }
+  })
+}

@@ -1,0 +1,118 @@
+import { watch } from 'chokidar'
+import type { Environment } from '../manifest/environment.ts'
+import { formatProblem, type Problem } from '../manifest/problem.ts'
+import { type Config, needRestart } from './config.ts'
+import { shippedDialects } from './load-files.ts'
+import { buildSnapshot, type Snapshot } from './snapshot.ts'
+
+/** The snapshot of the moment, and what was refused since. */
+export type Watch = {
+  current(): Snapshot
+  /** Why the newest state of the files is not in use; empty when it is. */
+  problems(): readonly Problem[]
+  close(): Promise<void>
+}
+
+/** Who is told of changes; `notes` are warnings, and settings that hold only from the next start. */
+export type WatchListeners = {
+  onSwap?(snapshot: Snapshot, notes: string[]): void
+  onProblems?(problems: readonly Problem[]): void
+}
+
+/** Files are read when nothing has changed for this long: an editor or a copy writes in several steps. */
+const quietMs = 100
+
+/**
+ * Builds a new snapshot whenever the configuration, a manifest, a dialect, the catalog or a plugin changes. One that
+ * has an error changes nothing and is reported; one without replaces the old one at once and as a whole.
+ */
+export function watchSnapshot(initial: Snapshot, env: Environment, listeners: WatchListeners = {}): Watch {
+  let snapshot = initial
+  let problems: readonly Problem[] = []
+  let building: Promise<void> | undefined
+  let isStale = false
+  let isClosed = false
+  let quiet: NodeJS.Timeout | undefined
+  let watched = watchFiles(initial.config, notice)
+
+  function notice(): void {
+    clearTimeout(quiet)
+    if (!isClosed) quiet = setTimeout(rebuild, quietMs)
+  }
+
+  /** One build at a time; what changes meanwhile is read by the next one. */
+  function rebuild(): void {
+    isStale = building !== undefined
+    building ??= build().finally(() => {
+      building = undefined
+      if (isStale && !isClosed) rebuild()
+    })
+  }
+
+  async function build(): Promise<void> {
+    const built = await buildOrExplain(snapshot, env)
+    if (isClosed) return
+    if (!built.snapshot) refuse(built.problems)
+    else if (isSame(snapshot, built.snapshot)) problems = []
+    else await swap(built.snapshot, built.problems)
+  }
+
+  async function swap(next: Snapshot, warnings: readonly Problem[]): Promise<void> {
+    const before = snapshot.config
+    snapshot = next
+    problems = []
+    const waiting = needRestart(initial.config, next.config)
+    const notes = waiting.map((name) => `${name} has changed: restart the router to use it`)
+    listeners.onSwap?.(next, [...warnings.map(formatProblem), ...notes])
+    if (watchedPaths(before).join('\n') === watchedPaths(next.config).join('\n')) return
+    await watched.close()
+    if (!isClosed) watched = watchFiles(next.config, notice)
+  }
+
+  function refuse(found: readonly Problem[]): void {
+    problems = found
+    listeners.onProblems?.(found)
+  }
+
+  return {
+    current: () => snapshot,
+    problems: () => problems,
+    async close() {
+      isClosed = true
+      clearTimeout(quiet)
+      await building
+      await watched.close()
+    },
+  }
+}
+
+async function buildOrExplain(previous: Snapshot, env: Environment): ReturnType<typeof buildSnapshot> {
+  const { path } = previous.config
+  try {
+    return await buildSnapshot(path, env, previous)
+  } catch (error) {
+    // A file that breaks the reading itself must not take the running router down.
+    const message = `the files cannot be read: ${(error as Error).message}`
+    return { problems: [{ file: path, line: 1, column: 1, message, severity: 'error' }] }
+  }
+}
+
+/** Whether two snapshots were built from the same files with the same texts. */
+function isSame({ sources: before }: Snapshot, { sources: after }: Snapshot): boolean {
+  return before.size === after.size && [...after].every(([file, source]) => before.get(file) === source)
+}
+
+function watchedPaths({ path, folders }: Config): string[] {
+  return [path, folders.providers, folders.catalog, folders.plugins, shippedDialects]
+}
+
+/** Files and folders that do not exist yet are seen when they appear. */
+function watchFiles(config: Config, notice: () => void): ReturnType<typeof watch> {
+  const paths = watchedPaths(config)
+  const isHidden = (path: string) => /[\\/](?:\.[^\\/]+|node_modules)$/.test(path) && !paths.includes(path)
+  const files = watch(paths, { ignoreInitial: true, ignored: isHidden })
+  // What changed before the watcher knew all files is seen by looking once more.
+  files.on('all', notice).on('ready', notice)
+  // Without a watcher the router serves on with what it has; the next start reads everything.
+  return files.on('error', () => {})
+}

@@ -1,0 +1,71 @@
+import type { Catalog } from '../catalog/catalog.ts'
+import { bareProvider } from '../manifest/dialect.ts'
+import type { Environment } from '../manifest/environment.ts'
+import { proveExamples } from '../manifest/examples.ts'
+import type { KnownSources } from '../manifest/folder.ts'
+import { filesOf } from '../manifest/layer.ts'
+import { hasErrors, type Problem } from '../manifest/problem.ts'
+import type { Provider } from '../manifest/provider.ts'
+import { type Config, findConfig, loadConfig } from './config.ts'
+import { type Files, readFiles } from './load-files.ts'
+
+/** One immutable generation of settings, providers and catalog. Calls keep the one they began with. */
+export type Snapshot = {
+  /** 1 for the first of the process. */
+  generation: number
+  config: Config
+  /** By slug; switched-off ones are not there, unconfigured ones are, with what they miss. */
+  providers: ReadonlyMap<string, Provider>
+  catalog: Catalog
+  /** Unix milliseconds. */
+  builtAt: number
+  /** The files it was built from, so that the next build reads only what has changed. */
+  sources: KnownSources
+}
+
+/** A snapshot when no file has an error, and everything there is to say about the files. */
+export type Built = { snapshot?: Snapshot; problems: Problem[] }
+
+/**
+ * Builds a whole snapshot from a configuration file (`findConfig` says which, when none is named). After a `previous`
+ * one, what has changed since must also prove its examples; at the start of the process `check` has done that.
+ */
+export async function buildSnapshot(
+  configPath: string | undefined,
+  env: Environment,
+  previous?: Snapshot,
+): Promise<Built> {
+  const known: KnownSources = previous?.sources ?? new Map()
+  const path = findConfig(configPath, env)
+  const { config, source, problems } = await loadConfig(path, env, known.get(path))
+  if (!config) return { problems }
+  const files = await readFiles({ config, source, env, known })
+  const found = [...problems, ...files.problems]
+  if (previous && !hasErrors(found)) found.push(...(await proveFiles(files, known)))
+  if (hasErrors(found)) return { problems: found }
+  const snapshot: Snapshot = Object.freeze({
+    generation: (previous?.generation ?? 0) + 1,
+    config,
+    providers: new Map(files.providers.map(({ provider }) => [provider.slug, provider])),
+    catalog: files.catalog,
+    builtAt: Date.now(),
+    sources: new Map([...files.sources, [path, source]]),
+  })
+  return { snapshot, problems: found }
+}
+
+/** Runs the examples of all dialects and manifests but those whose files are among the `known` ones. */
+export async function proveFiles({ dialects, providers }: Files, known: KnownSources = new Map()): Promise<Problem[]> {
+  const problems: Problem[] = []
+  for (const dialect of dialects) {
+    const { layer } = dialect
+    if (known.get(layer.source.file) !== layer.source) {
+      problems.push(...(await proveExamples(bareProvider(dialect), [layer])))
+    }
+  }
+  for (const { provider, layers } of providers) {
+    const isKnown = filesOf(layers).every(({ file, text }) => known.get(file)?.text === text)
+    if (!isKnown) problems.push(...(await proveExamples(provider, layers)))
+  }
+  return problems
+}

@@ -1,0 +1,18 @@
+import { isDuplicate, StoreError } from './store-error.ts'
+
+/** There is something of this name already. */
+export class NameTaken extends StoreError {
+  constructor(message: string, cause: unknown) {
+    super(message, cause)
+    this.name = 'NameTaken'
+  }
+}
+
+/** Runs an insert. Throws NameTaken, with this message, when what must be unique was there before. */
+export function unlessTaken(message: string, insert: () => void): void {
+  try {
+    insert()
+  } catch (thrown) {
+    throw isDuplicate(thrown) ? new NameTaken(message, thrown) : thrown
+  }
+}

@@ -1,0 +1,455 @@
+import { afterAll, beforeAll, describe, expect, test } from 'vitest'
+import type { Json, JsonObject } from '../../src/core/json.ts'
+import { bodyOf, type Operation, operations, resolved, schemaOf, validator } from '../helpers/openapi.ts'
+import { answerJson, type LoopbackProvider, loopbackProvider } from '../helpers/provider.ts'
+import { type TestRouter, testKey, testRouter } from '../helpers/router.ts'
+
+let provider: LoopbackProvider
+let router: TestRouter
+beforeAll(async () => {
+  provider = await loopbackProvider(({ body }, response) => {
+    const status = Number(/\d{3}/.exec(body.messages[0].content)?.[0] ?? 200)
+    answerJson(response, { error: { message: 'Not today.', type: 'busy' } }, status)
+  })
+  router = await testRouter({
+    providers: {
+      vllm: {
+        base_url: provider.url,
+        unknown_models: 'pass',
+        models: {
+          priced: { api: 'chat', pricing: [{ prompt_tokens_threshold: 0, input_price: 1e-6, output_price: 1e-6 }] },
+        },
+      },
+    },
+  })
+})
+afterAll(async () => {
+  await router.end()
+  await provider.close()
+})
+
+/** What came: the status, the body as JSON (the events of a stream), and the headers. */
+// biome-ignore lint/suspicious/noExplicitAny: a test knows what it asked for.
+type Came = { status: number; body: any; headers: Headers }
+
+/** Operations and statuses that were seen. */
+const seen = new Set<string>()
+
+const model = 'demo/echo'
+const messages = [{ role: 'user', content: 'Hello' }]
+
+/** Asks the router, and holds the question and the answer against the description. */
+async function ask(
+  method: string,
+  path: string,
+  { body, headers = {}, key = testKey }: { body?: unknown; headers?: Record<string, string>; key?: string | null } = {},
+): Promise<Came> {
+  const operation = operationOf(method, path)
+  const response = await fetch(router.url + path, {
+    method,
+    headers: { ...(key !== null && { authorization: `Bearer ${key}` }), ...headers },
+    ...(body !== undefined && { body: typeof body === 'string' ? body : JSON.stringify(body) }),
+  })
+  const { status } = response
+  const text = await response.text()
+  seen.add(`${operation.body.operationId} ${status}`)
+  const described = bodyOf(operation, status)
+  expect(described, `${method} ${path} answers ${status}, which is not described: ${text}`).toBeDefined()
+  expect(response.headers.get('x-request-id')).toBeTruthy()
+  if (status < 300 && operation.body.requestBody) expectBody(operation, body)
+  expectHeaders(operation, response)
+  const type = response.headers.get('content-type')?.split(';')[0]
+  if (described === null) {
+    expect([text, type]).toEqual(['', undefined])
+    return { status, body: undefined, headers: response.headers }
+  }
+  const media = described?.[type ?? ''] as JsonObject | undefined
+  expect(media, `${method} ${path} answers ${type}, which is not described`).toBeDefined()
+  const values = type === 'text/event-stream' ? eventsIn(text) : [JSON.parse(text)]
+  // Members of a provider may pass through calls; everything else is the router's own.
+  const accepts = validator(media?.schema as Json, {
+    closed: !openTags.has(String((operation.body.tags as string[])[0])),
+  })
+  for (const value of values) expect([accepts(value), accepts.errors, value]).toEqual([true, null, value])
+  return { status, body: type === 'text/event-stream' ? values : values[0], headers: response.headers }
+}
+
+const openTags: ReadonlySet<string> = new Set(['Calls', 'Responses'])
+
+/** Every header of limits and of the router is one that the answer describes. */
+function expectHeaders({ body }: Operation, { status, headers }: Response): void {
+  const { headers: described = {} } = resolved((body.responses as JsonObject)[status]) as JsonObject
+  const own = [...headers.keys()].filter((name) => name.startsWith('x-router-') || name.startsWith('x-ratelimit-'))
+  expect(own.filter((name) => !Object.hasOwn(described as JsonObject, name))).toEqual([])
+}
+
+function expectBody({ body }: Operation, sent: unknown): void {
+  const { content } = resolved(body.requestBody) as { content: { 'application/json': { schema: Json } } }
+  const accepts = validator(content['application/json'].schema)
+  expect([accepts(sent), accepts.errors]).toEqual([true, null])
+}
+
+/** The operation of a path: the one with the fewest variables that fits. */
+function operationOf(method: string, path: string): Operation {
+  const [plain = ''] = path.split('?')
+  const fits = operations.filter((one) => {
+    const form = one.path.replace(/^(\/v1\/models|\/v1\/manage\/alias)\/\{\w+\}$/, '$1/.+')
+    return one.method === method && new RegExp(`^${form.replace(/\{\w+\}/g, '[^/]+')}$`).test(plain)
+  })
+  const [found] = fits.sort((one, other) => one.parameters.length - other.parameters.length)
+  const exact = fits.find((one) => one.path === plain) ?? found
+  if (!exact) throw new Error(`${method} ${path} is not described`)
+  return exact
+}
+
+function eventsIn(text: string): Json[] {
+  const lines = text.split('\n').filter((line) => line.startsWith('data: ') && line !== 'data: [DONE]')
+  return lines.map((line) => JSON.parse(line.slice('data: '.length)))
+}
+
+describe.each([
+  ['Chat Completions', '/v1/chat/completions', { model, messages }],
+  ['Responses', '/v1/responses', { model, input: 'Hello' }],
+  ['Messages', '/v1/messages', { model, messages, max_tokens: 100 }],
+])('%s', (_, path, body) => {
+  test('answers whole as described, and says who served', async () => {
+    const { status, headers } = await ask('POST', path, { body, headers: { 'x-router-tags': 'team=search' } })
+    expect(status).toBe(200)
+    expect([headers.get('x-router-model'), headers.get('x-router-attempts')]).toEqual([model, '1'])
+  })
+
+  test('streams events as described', async () => {
+    const streamed = {
+      ...body,
+      stream: true,
+      ...(path.includes('chat') && { stream_options: { include_usage: true } }),
+    }
+    const { status, body: events } = await ask('POST', path, { body: streamed })
+    expect([status, events.length > 3]).toEqual([200, true])
+  })
+
+  test('refuses as described', async () => {
+    const statuses = [
+      await ask('POST', path, { body: {} }),
+      await ask('POST', path, { body: '{' }),
+      await ask('POST', path, { body, key: null }),
+      await ask('POST', path, { body, key: 'no-key' }),
+      await ask('POST', path, { body: { ...body, model: 'demo/nobody' } }),
+      await ask('POST', path, { body: { ...body, model: 'nobody/nothing' } }),
+      await ask('POST', path, { body, headers: { 'content-encoding': 'rot13' } }),
+    ].map(({ status }) => status)
+    expect(statuses).toEqual([400, 400, 401, 403, 404, 404, 415])
+  })
+
+  test('passes on trouble of a provider as described', async () => {
+    const say = (content: string) => ({
+      ...body,
+      model: 'vllm/m',
+      ...('input' in body ? { input: content } : { messages: [{ role: 'user', content }] }),
+    })
+    const busy = await ask('POST', path, { body: say('429') })
+    expect([busy.status, Number(busy.headers.get('retry-after')) > 0]).toEqual([429, true])
+    expect((await ask('POST', path, { body: say('500') })).status).toBe(502)
+    expect((await ask('POST', path, { body: say('422') })).body.error).toMatchObject({ origin: 'provider' })
+  })
+})
+
+test.each([
+  ['/v1/chat/completions', { model: 'vllm/priced', messages, max_tokens: 10 }],
+  ['/v1/responses', { model: 'vllm/priced', input: 'Hello', max_output_tokens: 10 }],
+  ['/v1/messages', { model: 'vllm/priced', messages, max_tokens: 10 }],
+])('%s says what is left of limits, and when they are used up', async (path, body) => {
+  const { body: made } = await ask('POST', '/v1/manage/apikey', { body: { name: 'limited', monthly_limit: 1e-9 } })
+  const key = made.api_key
+  const { error } = (await ask('POST', path, { body, key })).body
+  expect(error.message).toMatch(/limit .* 0\.000000001 USD.* resets at \d{4}-\d\d-01T00:00:00Z/)
+  const limits = { requests_per_minute: 1, tokens_per_minute: 1000 }
+  await ask('POST', `/v1/manage/apikey/${made.api_key_id}/limits`, { body: limits })
+  await ask('POST', `/v1/manage/apikey/${made.api_key_id}/limit`, { body: { monthly_limit: 0 } })
+  const free = { ...body, model }
+  const { status, headers } = await ask('POST', path, { body: free, key })
+  expect([status, ...limitNames.map((name) => headers.get(`x-ratelimit-${name}`))]).toEqual([
+    ...[200, '1', '1000', '0', expect.stringMatching(/^\d+$/)],
+    ...[expect.stringMatching(/^\d+m?s$/), expect.stringMatching(/^\d+m?s$/)],
+  ])
+  const refused = await ask('POST', path, { body: free, key })
+  expect([refused.status, Number(refused.headers.get('retry-after')) > 0]).toEqual([429, true])
+  const tagged = await ask('POST', path, { body: free, headers: { 'x-router-tags': 'no value' } })
+  expect([tagged.status, tagged.body.error.param]).toEqual([400, 'x-router-tags'])
+})
+
+const limitNames = [
+  'limit-requests',
+  'limit-tokens',
+  'remaining-requests',
+  'remaining-tokens',
+  'reset-requests',
+  'reset-tokens',
+]
+
+test('a count of tokens is as described', async () => {
+  expect((await ask('POST', '/v1/messages/count_tokens', { body: { model, messages } })).status).toBe(200)
+  expect((await ask('POST', '/v1/messages/count_tokens', { body: {} })).status).toBe(400)
+  const { body: made } = await ask('POST', '/v1/manage/apikey', { body: { name: 'counts' } })
+  await ask('POST', `/v1/manage/apikey/${made.api_key_id}/limits`, { body: { requests_per_minute: 1 } })
+  const limited = { body: { model, messages }, key: made.api_key }
+  const counted = await ask('POST', '/v1/messages/count_tokens', limited)
+  expect(counted.headers.get('x-ratelimit-remaining-requests')).toBe('0')
+  expect((await ask('POST', '/v1/messages/count_tokens', limited)).status).toBe(429)
+  expect((await ask('POST', '/v1/messages/count_tokens', { body: { model, messages }, key: 'no-key' })).status).toBe(
+    403,
+  )
+})
+
+test('what can be done with a kept response is as described', async () => {
+  const { body: made } = await ask('POST', '/v1/responses', { body: { model, input: 'Hello' } })
+  const path = `/v1/responses/${made.id}`
+  expect((await ask('GET', path)).body).toEqual(made)
+  expect((await ask('GET', `${path}?stream=true`)).status).toBe(400)
+  expect((await ask('GET', `${path}/input_items?limit=1&order=asc`)).body.data).toHaveLength(1)
+  expect((await ask('GET', `${path}/input_items?limit=0`)).status).toBe(400)
+  expect((await ask('POST', `${path}/cancel`)).status).toBe(400)
+  expect((await ask('DELETE', path)).status).toBe(200)
+  expect((await ask('DELETE', path)).status).toBe(404)
+  for (const [method, at] of [
+    ['GET', ''],
+    ['GET', '/input_items'],
+    ['POST', '/cancel'],
+  ] as const) {
+    expect((await ask(method, path + at)).status).toBe(404)
+    expect((await ask(method, path + at, { key: null })).status).toBe(401)
+    expect((await ask(method, path + at, { key: 'no-key' })).status).toBe(403)
+  }
+})
+
+test('model lists and models are as described', async () => {
+  const anthropic = { 'anthropic-version': '2023-06-01' }
+  const lists = ['', ...['chat', 'all', 'decision', 'embedding', 'image', 'transcription', 'speech', 'managed', model]]
+  for (const path of lists.map((list) => `/v1/models/${list}`.replace(/\/$/, ''))) {
+    expect((await ask('GET', path, { key: null })).status).toBe(200)
+    expect((await ask('GET', path)).status).toBe(200)
+    if (path !== '/v1/models/managed') expect((await ask('GET', path, { key: 'no-key' })).status).toBe(403)
+  }
+  expect((await ask('GET', '/v1/models', { headers: anthropic })).body).toHaveProperty('has_more')
+  expect((await ask('GET', '/v1/models?limit=0', { headers: anthropic })).status).toBe(400)
+  expect((await ask('GET', `/v1/models/${model}`, { headers: anthropic })).body).toHaveProperty('display_name')
+  expect((await ask('GET', '/v1/models/no/body', { headers: anthropic })).body).toMatchObject({ type: 'error' })
+  expect((await ask('GET', '/v1/models/no/body')).status).toBe(404)
+})
+
+test('the process says how it is as described', async () => {
+  for (const path of ['/health', '/ready', '/openapi.json']) {
+    expect((await ask('GET', path, { key: null })).status).toBe(200)
+  }
+})
+
+test('a check of a key is as described', async () => {
+  expect((await ask('GET', '/v1/auth/check')).body.permissions).toEqual({ manage: 'write', completions: 'write' })
+  expect((await ask('GET', '/v1/auth/check', { key: null })).status).toBe(401)
+  expect((await ask('GET', '/v1/auth/check', { key: 'no-key' })).status).toBe(403)
+})
+
+describe('management', () => {
+  const self = '/v1/manage/apikey/self'
+  const made = async (body: object) => {
+    const { status, body: created } = await ask('POST', '/v1/manage/apikey', { body })
+    expect(status).toBe(201)
+    return { path: `/v1/manage/apikey/${created.api_key_id}`, secret: created.api_key as string }
+  }
+
+  test('the organization is as described', async () => {
+    expect((await ask('GET', '/v1/manage/org')).body).toEqual({ name: 'default', balance: expect.any(Number) })
+    for (const amount of [25.5, -0.5]) {
+      const { status } = await ask('POST', '/v1/manage/org/credit', { body: { amount, note: 'invoice 7' } })
+      expect(status).toBe(200)
+    }
+    for (const [path, body] of [
+      ['/v1/manage/org/models', { approved_models: ['demo/*', 'vllm/*'] }],
+      ['/v1/manage/org/models', { approved_models: null }],
+      ['/v1/manage/org/rules', { geolocation: ['eu'], data_retention: false, data_used_for_training: false }],
+      ['/v1/manage/org/rules', {}],
+      ['/v1/manage/org/limits', { requests_per_minute: 600, tokens_per_minute: 0, concurrent_calls: null }],
+      ['/v1/manage/org/limits', {}],
+    ] as const) {
+      const { status, body: after } = await ask('PUT', path, { body })
+      expect([status, (await ask('GET', path)).body]).toEqual([200, after])
+    }
+  })
+
+  test('keys are as described', async () => {
+    const { path, secret } = await made({ name: 'plain' })
+    expect((await ask('GET', '/v1/auth/check', { key: secret })).status).toBe(200)
+    const ofAll = await made({
+      ...{ name: 'of all', monthly_limit: 2.5, permissions: { manage: 'read' }, labels: { team: 'search' } },
+      ...{ group_id: null, expires_at: '2036-01-31T00:00:00Z' },
+    })
+    expect((await ask('GET', ofAll.path)).body).toMatchObject({ monthly_limit: 2.5, state: 'active' })
+    expect((await ask('GET', self)).body).toMatchObject({ name: 'first key', group: null })
+    const { body: page } = await ask('GET', '/v1/manage/apikey?limit=2')
+    const named = ['id', 'name', 'monthly_limit', 'monthly_spend', 'permissions', 'labels', 'created_by']
+    expect(page.keys.map((key: object) => Object.keys(key))).toEqual([named, named])
+    expect([page.keys.length, (await ask('GET', `/v1/manage/apikey?cursor=${page.next_cursor}`)).status]).toEqual([
+      2, 200,
+    ])
+    for (const [what, body] of [
+      ['limit', { monthly_limit: 0 }],
+      ['expiry', { expires_at: null }],
+      ['limits', { requests_per_minute: 60, concurrent_calls: 4 }],
+      ['access', { models: ['demo/echo', 'vllm/*'] }],
+      ['access', { models: null }],
+      ['group', { group_id: null }],
+    ] as const) {
+      expect((await ask('POST', `${path}/${what}`, { body })).status).toBe(200)
+    }
+    expect((await ask('POST', `${path}/label`, { body: { labels: {} } })).status).toBe(204)
+    const { body: rotated } = await ask('POST', `${path}/rotate`)
+    expect(rotated.api_key).not.toBe(secret)
+    expect((await ask('GET', '/v1/auth/check', { key: secret })).status).toBe(403)
+    expect((await ask('DELETE', path)).status).toBe(204)
+    expect((await ask('DELETE', self)).status).toBe(400)
+  })
+
+  test('groups are as described', async () => {
+    const { status, body } = await ask('POST', '/v1/manage/group', { body: { name: 'research', monthly_limit: 5 } })
+    const path = `/v1/manage/group/${body.group_id}`
+    expect([status, (await ask('GET', path)).body.monthly_limit]).toEqual([201, 5])
+    expect((await ask('POST', `${path}/limit`, { body: { monthly_limit: null } })).body.monthly_limit).toBe(0)
+    expect((await ask('GET', '/v1/manage/group')).body.groups).toHaveLength(1)
+    expect((await ask('DELETE', path)).status).toBe(204)
+  })
+
+  test('aliases and policies are as described', async () => {
+    const policy = { id: 'careful', targets: [model] }
+    expect((await ask('POST', '/v1/manage/policy', { body: policy })).status).toBe(201)
+    expect((await ask('POST', '/v1/manage/policy', { body: policy })).status).toBe(400)
+    expect((await ask('PUT', '/v1/manage/policy/careful', { body: { targets: [model] } })).status).toBe(200)
+    expect((await ask('PUT', '/v1/manage/policy/other', { body: policy })).status).toBe(400)
+    expect((await ask('PUT', '/v1/manage/policy/other', { body: { targets: [model], description: 'O' } })).status).toBe(
+      201,
+    )
+    expect((await ask('GET', '/v1/manage/policy')).body.policies).toHaveLength(2)
+    expect((await ask('GET', '/v1/manage/policy/careful')).body).toEqual({ ...policy, description: '' })
+    const alias = { name: 'fast', target: 'careful' }
+    expect((await ask('POST', '/v1/manage/alias', { body: alias })).status).toBe(201)
+    expect((await ask('DELETE', '/v1/manage/policy/careful')).status).toBe(400)
+    expect((await ask('POST', '/v1/manage/alias', { body: { ...alias, target: model } })).status).toBe(200)
+    expect((await ask('GET', '/v1/manage/alias')).body.aliases).toEqual([{ name: 'fast', target: model }])
+    expect((await ask('GET', '/v1/manage/alias/fast')).status).toBe(200)
+    expect((await ask('DELETE', '/v1/manage/alias/fast')).status).toBe(204)
+    const shadow = { name: 'openai/gpt', target: model }
+    expect((await ask('POST', '/v1/manage/alias', { body: shadow })).body).toEqual(shadow)
+    expect((await ask('DELETE', '/v1/manage/alias/openai/gpt')).status).toBe(204)
+    expect((await ask('DELETE', '/v1/manage/policy/careful')).status).toBe(204)
+  })
+
+  test('usage is as described', async () => {
+    const { path, secret } = await made({ name: 'user', labels: { team: 'search' } })
+    const tagged = { key: secret, headers: { 'x-router-tags': 'job=nightly' } }
+    await ask('POST', '/v1/chat/completions', { body: { model, messages, user: 'ada' }, ...tagged })
+    const groups = ['model', 'provider', 'key', 'user', 'extra.job'].map((group) => `group_by=${group}`).join('&')
+    for (const at of [`${path}/usage`, '/v1/manage/org/usage']) {
+      const { body: plain } = await ask('GET', at)
+      expect(Object.values(plain.usage)).toHaveLength(1)
+      const { body: grouped } = await ask('GET', `${at}?resolution=month&${groups}`)
+      const [month] = Object.values<{ grouped_data: JsonObject[] }>(grouped.usage)
+      expect(month?.grouped_data.map((one) => one.group_by_values)).toContainEqual({
+        ...{ model, provider: 'demo', key: path.split('/').at(-1), user: 'ada', 'extra.job': 'nightly' },
+      })
+      for (const query of ['resolution=year', 'group_by=x', 'start=x', 'start=2026-01-01&end=2026-06-01']) {
+        expect((await ask('GET', `${at}?${query}`)).status).toBe(400)
+      }
+    }
+  })
+
+  test('changes are as described', async () => {
+    const { body } = await ask('GET', '/v1/manage/audit?limit=3')
+    expect([body.entries.length, typeof body.next_cursor]).toEqual([3, 'string'])
+  })
+
+  /** Operations that take a body, with its schema and example. */
+  const taking = operations
+    .filter(({ path, body }) => path.startsWith('/v1/manage') && body.requestBody)
+    .map((operation) => {
+      const { content } = operation.body.requestBody as { content: { 'application/json': Described } }
+      return { ...operation, ...content['application/json'] }
+    })
+  type Described = { schema: Json; example?: JsonObject }
+
+  /** Their paths, for things that are there. */
+  async function pathsOf(paths: readonly string[]): Promise<Map<string, string>> {
+    const { path: key } = await made({ name: 'changed' })
+    const { body: group } = await ask('POST', '/v1/manage/group', { body: { name: `changed ${key}` } })
+    await ask('PUT', '/v1/manage/policy/changed', { body: { targets: [model] } })
+    const ids = { apikey: key.split('/').at(-1), group: group.group_id, policy: 'changed' }
+    return new Map(paths.map((path) => [path, path.replace('{id}', ids[path.split('/')[3] as keyof typeof ids])]))
+  }
+
+  test('the examples are what it takes', async () => {
+    const paths = await pathsOf(taking.map(({ path }) => path))
+    for (const { method, path, example } of taking) {
+      if (!example) continue
+      const { status, body } = await ask(method, paths.get(path) as string, { body: example })
+      expect([path, status, body]).toEqual([path, status < 300 ? status : 'a success', body])
+    }
+    await ask('PUT', '/v1/manage/org/models', { body: { approved_models: null } })
+    await ask('PUT', '/v1/manage/org/rules', { body: {} })
+    await ask('PUT', '/v1/manage/org/limits', { body: {} })
+  })
+
+  test('what the description refuses is refused, naming the field', async () => {
+    const paths = await pathsOf(taking.map(({ path }) => path))
+    const wrong: Json[] = [true, -1, 1.5, 1e13, 'x', '', 'x'.repeat(2_000), [], ['x', 1], {}, { strange: 1 }]
+    let refused = 0
+    for (const { method, path, schema, example = {} } of taking) {
+      const accepts = validator(schema, { closed: true })
+      const fields = [
+        ...Object.keys(
+          schemaOf(
+            String((schema as JsonObject).$ref)
+              .split('/')
+              .at(-1) as string,
+          ).properties as object,
+        ),
+        'other',
+      ]
+      for (const [field, value] of fields.flatMap((name) => wrong.map((one) => [name, one] as const))) {
+        const body = { ...example, [field]: value }
+        if (accepts(body)) continue
+        const came = await ask(method, paths.get(path) as string, { body })
+        expect([path, field, value, came.status]).toEqual([path, field, value, 400])
+        expect(`${came.body.error.param} ${came.body.error.message}`).toMatch(new RegExp(`${field}|strange`))
+        refused++
+      }
+    }
+    expect(refused).toBeGreaterThan(200)
+  }, 30_000)
+
+  test.each(
+    operations
+      .filter(({ path }) => path.startsWith('/v1/manage'))
+      .map((one) => [`${one.method} ${one.path}`, one] as const),
+  )('%s refuses as described', async (_, { method, path, body, parameters }) => {
+    const at = path.replace(/\{\w+\}/, 'nobody')
+    const { secret } = await made({ name: 'without', permissions: { manage: 'none' } })
+    expect((await ask(method, at, { key: null })).status).toBe(401)
+    expect((await ask(method, at, { key: 'no-key' })).status).toBe(403)
+    expect((await ask(method, at, { key: secret })).body.error.code).toBe('forbidden')
+    if (body.requestBody) {
+      for (const wrong of ['{', [], { nothing: 1 }])
+        expect((await ask(method, at, { body: wrong })).status).not.toBe(200)
+    } else if (at !== path) expect((await ask(method, at)).status).toBe(404)
+    if (parameters.some(({ name }) => name === 'cursor')) {
+      for (const query of ['limit=0', 'limit=x', 'cursor=', 'page=2']) {
+        expect((await ask(method, `${at}?${query}`)).status).toBe(400)
+      }
+    }
+  })
+})
+
+test('every success that is described was seen', () => {
+  const described = operations.flatMap(({ body }) => {
+    const successes = Object.keys(body.responses as JsonObject).filter((status) => status.startsWith('2'))
+    return successes.map((status) => `${body.operationId} ${status}`)
+  })
+  expect(described.filter((one) => !seen.has(one))).toEqual([])
+})

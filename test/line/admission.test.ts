@@ -1,0 +1,358 @@
+import { randomUUID } from 'node:crypto'
+import fc from 'fast-check'
+import { afterAll, describe, expect, test } from 'vitest'
+import { openLimits } from '../../src/access/limits.ts'
+import type { CallRecord } from '../../src/core/call.ts'
+import { RouterError } from '../../src/core/errors.ts'
+import type { ModelEntry } from '../../src/core/model.ts'
+import type { Reply } from '../../src/core/reply.ts'
+import type { NeutralRequest } from '../../src/core/request.ts'
+import { type AdmissionRooms, type Applicant, admit, admitUnpaid } from '../../src/line/admission.ts'
+import { type Ledger, Settlement } from '../../src/line/settlement.ts'
+import type { Provider } from '../../src/manifest/provider.ts'
+import { openBudget } from '../../src/money/budget.ts'
+import { noLimits } from '../../src/store/keys.ts'
+import { openStore } from '../../src/store/open.ts'
+import { monthOf } from '../../src/store/spend.ts'
+
+const store = openStore('sqlite::memory:')
+afterAll(() => store.close())
+
+/** A token of the answer costs one nano-USD, the prompt nothing: what a call costs at most is what it asks for. */
+const entry: ModelEntry = {
+  api: 'chat',
+  pricing: [{ prompt_tokens_threshold: 0, input_price: 0, output_price: 1e-9 }],
+}
+const target = { provider: { slug: 'maker' } as Provider, model: 'm1', entry }
+
+function requestOf(maxTokens: number | undefined): NeutralRequest {
+  const messages = [{ role: 'user' as const, parts: [{ type: 'text' as const, text: 'Hello' }] }]
+  const bound = maxTokens === undefined ? {} : { max_output_tokens: maxTokens }
+  return { model: 'maker/m1', messages, ...bound, origin: { api: 'chat', body: {} } }
+}
+
+function replyOf(output: number): Reply {
+  return { id: 'r', created: 1, parts: [], finish: 'stop', usage: { input: 5, output } }
+}
+
+/** A ledger that writes when it is told to, and may be cut off from its disk. */
+function controlledLedger() {
+  const writer = store.ledger.openWriter()
+  const waiting: { record: CallRecord; done(): void }[] = []
+  let broken = false
+  const ledger: Ledger = {
+    settle: (record) =>
+      new Promise((done) => {
+        waiting.push({ record, done })
+        if (broken) done()
+      }),
+  }
+  return {
+    ledger,
+    trouble: () => (broken ? 'The disk is gone.' : undefined),
+    breakDown() {
+      broken = true
+      for (const { done } of waiting) done()
+    },
+    /** Writes the oldest rows; `silently` they reach the disk, but nobody hears of it. */
+    async write(count: number, { silently = false } = {}) {
+      const batch = waiting.splice(0, count)
+      await writer.write(batch.map(({ record }) => record))
+      if (silently) return
+      if (waiting.length === 0) broken = false
+      for (const { done } of batch) done()
+      await new Promise(setImmediate)
+    },
+    waiting: () => waiting.length,
+  }
+}
+
+type Open = { settlement: Settlement; payers: string[]; worst: bigint }
+
+/** One process after another on the same tables, and beside it a model of what must be spent and held. */
+function world({ keyLimit, groupLimit, credit }: { keyLimit: bigint; groupLimit: bigint; credit: bigint }) {
+  const id = randomUUID()
+  const rules: Applicant['rules'] = {
+    id: `organization ${id}`,
+    limits: noLimits,
+    groupLimits: new Map([[`group ${id}`, { name: 'lab', limitNano: groupLimit }]]),
+    creditNano: credit,
+    enforcesBalance: true,
+  }
+  const key = (name: string, groupId: string | null, monthlyLimitNano: bigint | null): Applicant['key'] => ({
+    id: `${name} ${id}`,
+    groupId,
+    limits: noLimits,
+    monthlyLimitNano,
+  })
+  const keys = [
+    key('limited, in the group', `group ${id}`, keyLimit),
+    key('in the group', `group ${id}`, null),
+    key('limited', null, keyLimit),
+    key('unlimited', null, null),
+  ]
+  let at = Date.UTC(2026, 10, 21)
+  let process = start()
+  let open: Open[] = []
+
+  function start() {
+    const disk = controlledLedger()
+    const budget = openBudget(store.spend, { mostIdle: 2 })
+    const rooms: AdmissionRooms = { budget, limits: openLimits(), trouble: disk.trouble, unstatedOutput: 30 }
+    return { ...disk, budget, rooms, settled: new Map<string, bigint>() }
+  }
+
+  /** The accounts of a call by name, each with what it may spend. */
+  const payersOf = ({ id: keyId, groupId, monthlyLimitNano }: Applicant['key']): [string, bigint | null][] => [
+    [`key ${keyId} ${at}`, monthlyLimitNano],
+    ...(groupId === null ? [] : ([[`group ${at}`, groupLimit]] as [string, bigint][])),
+    ['organization', credit],
+  ]
+  const inTables = (name: string, { id: keyId, groupId }: Applicant['key']): bigint => {
+    if (name === 'organization') return store.spend.totalOfOrganization(rules.id)
+    return name.startsWith('group') ? store.spend.ofGroup(groupId as string, at) : store.spend.ofKey(keyId, at)
+  }
+  const spent = (name: string, of: Applicant['key']): bigint => {
+    const known = process.settled.get(name) ?? inTables(name, of)
+    process.settled.set(name, known)
+    return known
+  }
+  const heldBy = (name: string): bigint =>
+    open.reduce((sum, { payers, worst }) => sum + (payers.includes(name) ? worst : 0n), 0n)
+
+  return {
+    keys,
+    call(which: number, maxTokens: number | undefined) {
+      const chosen = keys[which] as Applicant['key']
+      const worst = BigInt(maxTokens ?? 30)
+      const payers = payersOf(chosen)
+      const fits =
+        worst === 0n ||
+        payers.every(([name, limit]) => limit === null || spent(name, chosen) + heldBy(name) + worst <= limit)
+      const expected = process.trouble() ? 'unavailable' : fits ? 'admitted' : 'budget_exhausted'
+      const request = requestOf(maxTokens)
+      let outcome = 'admitted'
+      try {
+        const admission = admit({ key: chosen, rules, request, targets: [target], at }, process.rooms)
+        const settlement = new Settlement(
+          {
+            id: randomUUID(),
+            at,
+            begun: 0,
+            organization: rules.id,
+            key: chosen.id,
+            ...(chosen.groupId !== null && { group: chosen.groupId }),
+            api: 'chat',
+            operation: 'chat',
+            requested: 'maker/m1',
+            stream: false,
+            request,
+          },
+          { ledger: process.ledger, admission },
+        )
+        settlement.target = target
+        open.push({ settlement, payers: payers.map(([name]) => name), worst })
+      } catch (thrown) {
+        if (!(thrown instanceof RouterError)) throw thrown
+        outcome = thrown.code
+      }
+      expect(outcome).toBe(expected)
+      return outcome
+    },
+    end(which: number, how: 'complete' | 'partial' | 'failed', share: number) {
+      const [ended] = open.splice(which % Math.max(open.length, 1), 1)
+      if (!ended) return
+      const { settlement, payers, worst } = ended
+      const used = Math.floor(Number(worst) * share)
+      const gone = new RouterError('client_gone', 'The client left.')
+      // What waits for the disk is waited for by the client of the call alone.
+      if (how === 'complete') void settlement.complete(replyOf(used))
+      else if (how === 'partial') void settlement.partial(replyOf(used), gone)
+      else void settlement.fail(gone)
+      const cost = how === 'failed' ? 0n : BigInt(used)
+      for (const name of payers) {
+        const known = process.settled.get(name)
+        if (known !== undefined) process.settled.set(name, known + cost)
+      }
+    },
+    write: (count: number) => process.write(count),
+    breakDown: () => process.breakDown(),
+    async crash(reached: number) {
+      await process.write(reached, { silently: true })
+      open = []
+      process = start()
+    },
+    /** So many others call that what is idle is forgotten. */
+    strangers() {
+      for (let n = 0; n < 40; n++) {
+        const stranger = { id: `stranger ${n} ${id}`, monthlyLimitNano: null }
+        const organization = { id: `strangers of ${id}`, creditNano: 0n, enforcesBalance: false }
+        process.budget.hold({ at, key: stranger, organization, nanoUsd: 1n }).settle(0n)
+      }
+    },
+    nextMonth() {
+      at = Date.UTC(2026, new Date(at).getUTCMonth() + 1, 2)
+    },
+    checkLimits() {
+      for (const [name, nano] of process.settled) {
+        if (name === 'organization') expect(nano).toBeLessThanOrEqual(credit)
+        if (name.startsWith('group')) expect(nano).toBeLessThanOrEqual(groupLimit)
+        if (name.startsWith('key limited')) expect(nano).toBeLessThanOrEqual(keyLimit)
+      }
+      const held = open.reduce((sum, { payers, worst }) => sum + BigInt(payers.length) * worst, 0n)
+      expect(process.budget.books().heldNano).toBe(held)
+    },
+    /** Ends all calls, and holds the books against the rows. */
+    async close() {
+      while (open.length > 0) this.end(0, 'complete', 1)
+      await process.write(process.waiting())
+      expect(process.budget.books().heldNano).toBe(0n)
+      const rows = [...store.ledger.each({ organization: rules.id })]
+      const sumOf = (kept: CallRecord[]) => kept.reduce((sum, { cost }) => sum + BigInt(cost.nanoUsd), 0n)
+      expect(store.spend.totalOfOrganization(rules.id)).toBe(sumOf(rows))
+      for (const [month, ofMonth] of Map.groupBy(rows, (row) => monthOf(row.at))) {
+        const moment = ofMonth[0]?.at ?? 0
+        expect(monthOf(moment)).toBe(month)
+        expect(store.spend.ofOrganization(rules.id, moment)).toBe(sumOf(ofMonth))
+        expect(store.spend.ofGroup(`group ${id}`, moment)).toBe(sumOf(ofMonth.filter(({ group }) => group)))
+        for (const one of keys) {
+          const own = sumOf(ofMonth.filter((row) => row.key === one.id))
+          expect(store.spend.ofKey(one.id, moment)).toBe(own)
+          if (one.monthlyLimitNano !== null) expect(own).toBeLessThanOrEqual(one.monthlyLimitNano)
+        }
+        expect(sumOf(ofMonth.filter(({ group }) => group))).toBeLessThanOrEqual(groupLimit)
+      }
+      expect(sumOf(rows)).toBeLessThanOrEqual(credit)
+    },
+    /** With nothing in flight, what is left may be spent to the last nano-USD, and not one more. */
+    checkRest(which: number) {
+      const chosen = keys[which] as Applicant['key']
+      const rests = payersOf(chosen).flatMap(([name, limit]) =>
+        limit === null ? [] : [limit - inTables(name, chosen)],
+      )
+      const rest = Number(rests.reduce((least, other) => (other < least ? other : least)))
+      expect(this.call(which, rest + 1)).toBe('budget_exhausted')
+      expect(this.call(which, rest)).toBe('admitted')
+    },
+  }
+}
+
+type World = ReturnType<typeof world>
+
+const step: fc.Arbitrary<(on: World) => unknown> = fc.oneof(
+  {
+    weight: 8,
+    arbitrary: fc.tuple(fc.nat({ max: 3 }), fc.option(fc.nat({ max: 60 }), { nil: undefined, freq: 5 })).map(
+      ([which, maxTokens]) =>
+        (on: World) =>
+          on.call(which, maxTokens),
+    ),
+  },
+  {
+    weight: 7,
+    arbitrary: fc
+      .tuple(fc.nat({ max: 20 }), fc.constantFrom('complete', 'complete', 'partial', 'failed'), fc.nat({ max: 4 }))
+      .map(
+        ([which, how, quarters]) =>
+          (on: World) =>
+            on.end(which, how, quarters / 4),
+      ),
+  },
+  { weight: 3, arbitrary: fc.nat({ max: 6 }).map((count) => (on: World) => on.write(count)) },
+  { weight: 1, arbitrary: fc.nat({ max: 3 }).map((reached) => (on: World) => on.crash(reached)) },
+  { weight: 2, arbitrary: fc.constant((on: World) => on.strangers()) },
+  { weight: 1, arbitrary: fc.constant((on: World) => on.nextMonth()) },
+  { weight: 1, arbitrary: fc.constant((on: World) => on.breakDown()) },
+)
+
+test('whatever calls, failures and crashes come: limits hold, rows and sums agree, nothing stays held, what fits is admitted', async () => {
+  const amounts = fc.record({
+    keyLimit: fc.bigInt({ min: 1n, max: 200n }),
+    groupLimit: fc.bigInt({ min: 1n, max: 300n }),
+    credit: fc.bigInt({ min: 1n, max: 600n }),
+  })
+  await fc.assert(
+    fc.asyncProperty(amounts, fc.array(step, { maxLength: 60 }), fc.nat({ max: 3 }), async (limits, steps, last) => {
+      const on = world(limits)
+      for (const take of steps) {
+        await take(on)
+        on.checkLimits()
+      }
+      await on.close()
+      on.checkRest(last)
+    }),
+    { numRuns: 1_000 },
+  )
+}, 120_000)
+
+describe('a call', () => {
+  const rooms = (changes: Partial<AdmissionRooms> = {}): AdmissionRooms => ({
+    budget: openBudget(store.spend),
+    limits: openLimits(),
+    trouble: () => undefined,
+    unstatedOutput: 4_096,
+    ...changes,
+  })
+  const applicant = (limits = noLimits, monthlyLimitNano: bigint | null = null, maxTokens?: number): Applicant => ({
+    key: { id: randomUUID(), groupId: null, limits, monthlyLimitNano },
+    rules: { id: randomUUID(), limits: noLimits, groupLimits: new Map(), creditNano: 0n, enforcesBalance: false },
+    request: requestOf(maxTokens),
+    targets: [target],
+    at: Date.now(),
+  })
+
+  test('is not taken while its row could not be written', () => {
+    const trouble = () => 'The router cannot write its ledger: the disk is full.'
+    expect(() => admit(applicant(), rooms({ trouble }))).toThrow(
+      'The router cannot write its ledger: the disk is full. No call is taken until it can.',
+    )
+  })
+
+  test('that the budget refuses has taken nothing of the limits', () => {
+    const here = rooms()
+    const poor = applicant({ requestsPerMinute: 1, tokensPerMinute: 5_000, concurrentCalls: 1 }, 10n, 11)
+    expect(() => admit(poor, here)).toThrow('monthly limit')
+    expect(() => admit({ ...poor, request: requestOf(10) }, here)).not.toThrow()
+  })
+
+  test('that the limits refuse hears of them before it hears of money', () => {
+    const here = rooms()
+    const busy = applicant({ ...noLimits, concurrentCalls: 1 }, 10n, 10)
+    admit(busy, here)
+    expect(() => admit(busy, here)).toThrow('calls at once')
+    expect(here.budget.books().heldNano).toBe(20n)
+  })
+
+  test('that does not bound its output is told what is assumed of it', () => {
+    expect(() => admit(applicant(noLimits, 10n), rooms())).toThrow(
+      'this call could cost up to 0.000004096 USD (it does not bound its output, so 4096 tokens are assumed).',
+    )
+  })
+
+  test('is refused as unavailable when what was spent cannot be read', () => {
+    const limits = openLimits()
+    const unreadable = () => {
+      throw new Error('SQLITE_IOERR at /secret/path')
+    }
+    const budget = openBudget({ ...store.spend, totalOfOrganization: unreadable })
+    const limited = applicant({ requestsPerMinute: 1, tokensPerMinute: null, concurrentCalls: null })
+    for (let n = 0; n < 2; n++) {
+      expect(() => admit(limited, rooms({ budget, limits }))).toThrow('The router cannot read what was spent.')
+    }
+  })
+
+  test('that failed gives back its tokens, not its request', () => {
+    const here = rooms()
+    const limited = applicant({ requestsPerMinute: 2, tokensPerMinute: 100, concurrentCalls: null }, null, 90)
+    admit(limited, here).settle(0n, 0)
+    expect(admit(limited, here).headers['x-ratelimit-remaining-requests']).toBe('0')
+  })
+
+  test('that only counts tokens is a request, and uses none', () => {
+    const here = rooms()
+    const limited = applicant({ requestsPerMinute: 2, tokensPerMinute: 100, concurrentCalls: 1 }, null, 80)
+    admitUnpaid(limited, here).settle(0)
+    admit(limited, here)
+    expect(() => admitUnpaid(limited, here)).toThrow('requests per minute')
+  })
+})

@@ -1,0 +1,212 @@
+import { describe, expect, test } from 'vitest'
+import { RouterError } from '../../src/core/errors.ts'
+import type { NeutralRequest } from '../../src/core/request.ts'
+import type { Provider } from '../../src/manifest/provider.ts'
+import {
+  patchRequest,
+  readEvent,
+  readFrame,
+  readReply,
+  targetFacts,
+  usedLosses,
+  writeRequest,
+} from '../../src/manifest/translate.ts'
+import { acme, loadAcme, told } from './files.ts'
+
+function provider(more = ''): Provider {
+  const { loaded, problems } = loadAcme(acme + more)
+  expect(told(problems)).toEqual([])
+  return loaded?.provider as Provider
+}
+
+const chat = (more: string) => provider(`endpoints:\n  chat:\n${more}`)
+
+const request = (more: Partial<NeutralRequest> = {}): NeutralRequest => ({
+  model: 'acme/m1',
+  messages: [{ role: 'user', parts: [{ type: 'text', text: 'hi' }] }],
+  ...more,
+  origin: { api: 'chat', body: {} },
+})
+
+const facts = { maker: 'acme', newId: () => 'id', now: () => 1 }
+const target = { model: 'm1' }
+
+describe('a request that is rebuilt', () => {
+  test('is mapped with the model of the target', async () => {
+    const { body, dropped } = await writeRequest(provider(), request({ max_output_tokens: 5 }), target)
+    expect(body).toEqual({ model: 'm1', lines: ['hi'], limit: 5 })
+    expect(dropped).toEqual([])
+  })
+
+  test('says which fields it loses, those that it uses only', async () => {
+    const { dropped } = await writeRequest(provider(), request({ seed: 1, top_p: 0.5, stop: [] }), target)
+    expect(dropped).toEqual(['top_p', 'seed'])
+  })
+
+  test('loses unknown fields by their wire name, unless the mapping reads them', async () => {
+    const unknown = request({ extensions: { frob: 1, nicate: 2 } })
+    expect((await writeRequest(provider(), unknown, target)).dropped).toEqual(['frob', 'nicate'])
+    const reading =
+      '    request: |\n      { "all": messages.parts[type = "text"], "limit": max_output_tokens, "s": system, "f": extensions.frob }\n    losses: [messages.name'
+    expect((await writeRequest(chat(`${reading}]\n`), unknown, target)).dropped).toEqual([])
+    expect((await writeRequest(chat(`${reading}, extensions]\n`), unknown, target)).dropped).toEqual(['nicate'])
+  })
+
+  test('loses parts, kinds and members at any depth', async () => {
+    const made = chat('    losses: [tools.custom, messages.name, parts.cache, response_format.json]\n')
+    const { dropped } = await writeRequest(
+      made,
+      request({
+        messages: [
+          {
+            role: 'user',
+            name: 'Ann',
+            parts: [{ type: 'tool_result', id: 'a', parts: [{ type: 'image', url: 'u', cache: {} }] }],
+          },
+        ],
+        tools: [{ kind: 'custom', name: 'x' }],
+        response_format: { type: 'json' },
+      }),
+      target,
+    )
+    expect(dropped.sort()).toEqual(
+      [
+        'messages.name',
+        'parts.cache',
+        'parts.image',
+        'parts.tool_result',
+        'response_format',
+        'response_format.json',
+        'tools',
+        'tools.custom',
+      ].sort(),
+    )
+  })
+
+  test('loses a field when its condition over request and target says so', async () => {
+    const made = provider(`traits: [{ match: ^big, facts: { penalties: true } }]
+endpoints:
+  chat:
+    losses: [{ field: max_output_tokens, when: '$not(target.traits.penalties = true) and max_output_tokens > 10' }]
+`)
+    const asked = request({ max_output_tokens: 20 })
+    expect((await writeRequest(made, asked, { model: 'small' })).dropped).toEqual(['max_output_tokens'])
+    expect((await writeRequest(made, asked, { model: 'big-1' })).dropped).toEqual([])
+    expect(await usedLosses(made, asked, { model: 'small' })).toEqual(['max_output_tokens'])
+  })
+
+  test('loses what only another maker understands', async () => {
+    const opaque = (by: string) =>
+      request({ messages: [{ role: 'assistant', parts: [{ type: 'opaque', by, body: 1 }] }] })
+    const made = provider('maker: makers\n')
+    const conditional = { ...made, chat: { ...made.chat, losses: [] } } as Provider
+    expect((await writeRequest(conditional, opaque('other'), target)).dropped).toEqual(['parts.opaque'])
+    expect((await writeRequest(conditional, opaque('makers'), target)).dropped).toEqual([])
+  })
+
+  test('has its history repaired first and its patch applied last', async () => {
+    const made = chat(`    history: { alternate: true, no_empty_text: true }
+    patch: { request: '$ ~> |$|{ "patched": $count(lines) }|' }
+`)
+    const user = (text: string) => ({ role: 'user' as const, parts: [{ type: 'text' as const, text }] })
+    const { body } = await writeRequest(made, request({ messages: [user('a'), user(''), user('b')] }), target)
+    expect(body).toMatchObject({ lines: ['a', 'b'], patched: 2 })
+    expect(await patchRequest(made, { lines: [1] })).toEqual({ lines: [1], patched: 1 })
+  })
+
+  test('never sees the client\u2019s own JSON', async () => {
+    const made = chat(
+      '    request: |\n      { "m": messages, "s": system, "l": max_output_tokens, "o": origin }\n    losses: [parts.text]\n',
+    )
+    expect((await writeRequest(made, request(), target)).body).not.toHaveProperty('o')
+  })
+})
+
+test('the facts of a target are its limits and the traits of its name, later ones winning', () => {
+  const made = provider(
+    'traits:\n  - { match: ., facts: { a: 1, b: 1 } }\n  - { match: ^x, facts: { b: 2 } }\n  - { match: ^y, facts: { b: 3 } }\n',
+  )
+  const entry = { api: 'chat', context_window: 9, max_output_tokens: 5 }
+  expect(targetFacts(made, { model: 'x1', entry })).toEqual({
+    maker: 'acme',
+    context_window: 9,
+    max_output_tokens: 5,
+    traits: { a: 1, b: 2 },
+  })
+  expect(targetFacts(made, { model: 'x1' }).traits).toBe(targetFacts(made, { model: 'x1' }).traits)
+})
+
+describe('a whole answer', () => {
+  test('becomes a reply; a single part need not be a list', async () => {
+    const { reply, error } = await readReply(provider(), { id: 'r', said: 'yes', in: 3, out: 1 }, facts)
+    expect(reply).toMatchObject({
+      id: 'r',
+      parts: [{ type: 'text', text: 'yes' }],
+      finish: 'stop',
+      usage: { input: 3, output: 1 },
+    })
+    expect(error).toBeUndefined()
+  })
+
+  test('may report a failure', async () => {
+    expect((await readReply(provider(), { error: 'busy' }, facts)).error).toEqual({ message: 'busy' })
+  })
+
+  test('is patched first', async () => {
+    const made = chat(`    patch: { reply: '{ "said": "patched " & said }' }\n`)
+    const { body, reply } = await readReply(made, { said: 'yes' }, facts)
+    expect(body).toEqual({ said: 'patched yes' })
+    expect(reply.parts).toEqual([{ type: 'text', text: 'patched yes' }])
+  })
+
+  test.each([
+    ['nothing', 'reply: nothing_here', 'gave nothing instead of an object'],
+    ['a list', 'reply: "[1, 2]"', 'gave [1,2] instead of an object'],
+    ['an error', 'reply: "$error(\'no\')"', 'failed: no'],
+  ])('of which a mapping makes %s is unreadable; the error names provider and mapping', async (_, mapping, what) => {
+    const failure = readReply(chat(`    ${mapping}\n`), { said: 'x' }, facts)
+    await expect(failure).rejects.toBeInstanceOf(RouterError)
+    await expect(failure).rejects.toMatchObject({
+      code: 'provider_unreadable',
+      provider: 'acme',
+      message: `The answer could not be read of acme: the mapping \`reply\` ${what}.`,
+    })
+  })
+})
+
+describe('an event of a stream', () => {
+  test('is read by the mapping of its name, none, one or several', async () => {
+    expect(await readEvent(provider(), 'piece', { said: 'a' })).toEqual([{ text: 'a' }])
+    expect(await readEvent(provider(), 'end', { out: 2 })).toEqual([{ finish: 'stop' }, { usage: { output: 2 } }])
+    expect(await readEvent(provider(), 'ping', {})).toEqual([])
+    expect(await readEvent(provider(), 'unheard', {})).toEqual([])
+    expect(await readEvent(provider(), undefined, {})).toEqual([])
+  })
+
+  test('without a mapping of its own is read by the star', async () => {
+    const made = chat(`    events: { "*": '{ "text": "any" }' }\n`)
+    expect(await readEvent(made, 'unheard', {})).toEqual([{ text: 'any' }])
+    expect(await readEvent(made, 'piece', { said: 'a' })).toEqual([{ text: 'a' }])
+    expect(await readEvent(made, 'ping', {})).toEqual([])
+  })
+
+  test('is patched first, and given back as patched', async () => {
+    const made = chat(`    patch: { event: '{ "said": "patched" }' }\n`)
+    expect(await readFrame(made, 'piece', { said: 'a' })).toEqual({
+      payload: { said: 'patched' },
+      events: [{ text: 'patched' }],
+    })
+  })
+
+  test('is read at once, without a promise, by a compiled mapping', () => {
+    expect(readEvent(provider(), 'piece', { said: 'a' })).toEqual([{ text: 'a' }])
+    expect(readEvent(provider(), 'ping', {})).toEqual([])
+  })
+
+  test('of which a mapping makes junk is unreadable', async () => {
+    const made = chat(`    events: { "*": '[1]' }\n`)
+    await expect(Promise.resolve().then(() => readEvent(made, 'x', {}))).rejects.toMatchObject({
+      message: 'The answer could not be read of acme: the mapping `events.x` gave 1 instead of an object.',
+    })
+  })
+})

@@ -1,0 +1,295 @@
+import fc from 'fast-check'
+import { describe, expect, test } from 'vitest'
+import type { ModelEntry, PricingTier } from '../../src/core/model.ts'
+import type { NeutralRequest } from '../../src/core/request.ts'
+import type { Usage } from '../../src/core/usage.ts'
+import { sizeUp } from '../../src/money/estimate-tokens.ts'
+import { worstOf } from '../../src/money/max-cost.ts'
+import { priceOf } from '../../src/money/price.ts'
+
+/** The prices of these tests do not depend on when a call comes. */
+const at = Date.UTC(2026, 10, 21, 12)
+
+const million = (count: number) => count / 1e6
+
+function asking(text: string, more: Partial<NeutralRequest> = {}): NeutralRequest {
+  const messages = [{ role: 'user' as const, parts: [{ type: 'text' as const, text }] }]
+  return { model: 'm', messages, ...more, origin: { api: 'chat', body: {} } }
+}
+
+function model(pricing: Partial<PricingTier>, more: Partial<ModelEntry> = {}): ModelEntry {
+  const tier = { prompt_tokens_threshold: 0, input_price: 0, output_price: 0, ...pricing }
+  return { api: 'chat', max_output_tokens: 1_000, pricing: [tier], ...more }
+}
+
+const unstated = { unstatedOutput: 400, at }
+const nanoOf = (request: NeutralRequest, ...entries: (ModelEntry | undefined)[]) =>
+  Number(
+    worstOf(
+      request,
+      entries.map((entry) => (entry ? { entry } : {})),
+      unstated,
+    ).nanoUsd,
+  )
+
+describe('what a call may cost at most', () => {
+  const answers = model({ output_price: million(4) })
+
+  test('is what it costs when only the answer has a price and takes all it may', () => {
+    const request = asking('Hi', { max_output_tokens: 123 })
+    expect(nanoOf(request, answers)).toBe(123 * 4_000)
+    expect(nanoOf(request, answers)).toBe(priceOf({ input: 9, output: 123 }, answers, at).nanoUsd)
+    expect(nanoOf(request, model({ output_price: 0.0375e-6 }))).toBe(4_613)
+  })
+
+  test('says what it is made of', () => {
+    const { promptTokens, outputTokens, stated } = worstOf(asking('12345678'), [{ entry: answers }], unstated)
+    expect([promptTokens, outputTokens, stated]).toEqual([6, 400, false])
+    const bounded = worstOf(asking('', { max_output_tokens: 7 }), [{ entry: answers }], unstated)
+    expect([bounded.outputTokens, bounded.stated]).toEqual([7, true])
+  })
+
+  test('counts no more output than the model can give', () => {
+    expect(nanoOf(asking('', { max_output_tokens: 5_000 }), answers)).toBe(1_000 * 4_000)
+    expect(nanoOf(asking(''), model({ output_price: million(4) }, { max_output_tokens: 10 }))).toBe(10 * 4_000)
+  })
+
+  test('is a number however absurd the bound is, where nobody knows what the model can give', () => {
+    const { max_output_tokens: _, ...boundless } = answers
+    const absurd = asking('', { max_output_tokens: 1e308, n: 128 })
+    expect(worstOf(absurd, [{ entry: boundless }], unstated)).toEqual({
+      nanoUsd: 128n * 1_000_000_000n * 4_000n,
+      promptTokens: 4,
+      outputTokens: 128e9,
+      stated: true,
+    })
+  })
+
+  test('counts every answer that is asked for', () => {
+    expect(nanoOf(asking('', { max_output_tokens: 10, n: 3 }), answers)).toBe(30 * 4_000)
+  })
+
+  test('makes room for thinking that is asked for beside a smaller limit', () => {
+    const thinking = { max_output_tokens: 600, reasoning: { effort: 'high' as const } }
+    const roomy = { ...answers, max_output_tokens: 9_000 }
+    expect(nanoOf(asking('', thinking), roomy)).toBe((600 + 1_024) * 4_000)
+    expect(nanoOf(asking('', { ...thinking, reasoning: { budget: 2_000 } }), roomy)).toBe(2_600 * 4_000)
+    expect(nanoOf(asking('', { ...thinking, reasoning: { effort: 'none' } }), roomy)).toBe(600 * 4_000)
+    expect(nanoOf(asking('', { ...thinking, max_output_tokens: 4_000 }), roomy)).toBe(4_000 * 4_000)
+  })
+
+  test('knows the least that an API lets one ask for', () => {
+    const target = { entry: answers, provider: { sameAs: 'responses' } }
+    expect(worstOf(asking('', { max_output_tokens: 1 }), [target], unstated).outputTokens).toBe(16)
+  })
+
+  test('is that of the dearest target, whatever the others cost', () => {
+    const request = asking('', { max_output_tokens: 10 })
+    expect(nanoOf(request, answers, undefined, model({ output_price: million(9) }), answers)).toBe(90_000)
+    expect(nanoOf(request, undefined)).toBe(0)
+    expect(nanoOf(request)).toBe(0)
+  })
+
+  test('takes thinking at its own price when that is the dearer one', () => {
+    const thinker = model({ output_price: million(2) }, { other_prices: { reasoning_token: million(3) } })
+    expect(nanoOf(asking('', { max_output_tokens: 10 }), thinker)).toBe(30_000)
+  })
+
+  test('takes audio at its price when audio is asked for', () => {
+    const speaker = model({ output_price: million(2) }, { other_prices: { output_audio_token: million(64) } })
+    expect(nanoOf(asking('', { max_output_tokens: 10 }), speaker)).toBe(20_000)
+    expect(nanoOf(asking('', { max_output_tokens: 10, modalities: ['text', 'audio'] }), speaker)).toBe(640_000)
+  })
+
+  const explicit = model({ input_price: million(1), caching_5m_price: million(1.25), caching_1h_price: million(2) })
+  const text = 'x'.repeat(4 * 996)
+  const hint = (cache: object) => [{ role: 'user' as const, parts: [{ type: 'text' as const, text, cache }] }]
+  test.each<[fact: string, entry: ModelEntry, more: Partial<NeutralRequest>, nanoUsd: number]>([
+    ['no cache', explicit, {}, 1_000_000],
+    ['a part to be cached', explicit, { messages: hint({}) }, 1_250_000],
+    ['a part to be cached for an hour', explicit, { messages: hint({ ttl: '1h' }) }, 2_000_000],
+    ['all to be cached', explicit, { cache: { options: { type: 'ephemeral' } } }, 1_250_000],
+    ['all to be cached for an hour', explicit, { cache: { options: { type: 'ephemeral', ttl: '1h' } } }, 2_000_000],
+    ['a key for the cache alone', explicit, { cache: { key: 'k' } }, 1_000_000],
+    ['a model that caches unasked', model({ input_price: million(1), caching_price: million(1.25) }), {}, 1_250_000],
+    [
+      'a model that keeps it for hours when asked',
+      model({ input_price: million(1), caching_price: million(1.25), caching_1h_price: million(2.5) }),
+      { cache: { retention: '12h' } },
+      2_500_000,
+    ],
+  ])('takes the prompt at the dearest price that can apply: %s', (_, entry, more, nanoUsd) => {
+    expect(nanoOf(asking(text, { max_output_tokens: 1, ...more }), entry)).toBe(nanoUsd)
+  })
+
+  test('takes what is heard and seen at its own price', () => {
+    const hearing = model({ input_price: million(1) }, { other_prices: { input_audio_token: million(40) } })
+    const parts = [{ type: 'audio' as const, data: 'aGk=', media_type: 'audio/wav' }]
+    expect(nanoOf(asking('', { messages: [{ role: 'user', parts }] }), hearing)).toBe(1_004 * 40_000)
+  })
+
+  test('takes the tier that the prompt reaches, and a lower one that is dearer', () => {
+    const pricing = [
+      { prompt_tokens_threshold: 0, input_price: million(1), output_price: 0 },
+      { prompt_tokens_threshold: 999, input_price: million(3), output_price: 0 },
+    ]
+    const limit = { max_output_tokens: 1 }
+    expect(nanoOf(asking(text, limit), { api: 'chat', pricing })).toBe(3_000_000)
+    expect(nanoOf(asking(text.slice(4), limit), { api: 'chat', pricing })).toBe(999_000)
+    const falling = pricing.map((tier, place) => ({ ...tier, input_price: million(3 - place * 2) }))
+    expect(nanoOf(asking(text, limit), { api: 'chat', pricing: falling })).toBe(999 * 3_000)
+  })
+
+  test('takes each slice of a prompt at what is dearest in it', () => {
+    const pricing = [
+      { prompt_tokens_threshold: 0, input_price: 0, cached_price: million(5), output_price: 0 },
+      { prompt_tokens_threshold: 600, input_price: million(2), cached_price: 0, output_price: 0 },
+    ]
+    const sliced: ModelEntry = { api: 'chat', pricing, tier_billing: 'marginal' }
+    expect(priceOf({ cache_read: 600, input: 400 }, sliced, at).nanoUsd).toBe(3_800_000)
+    expect(nanoOf(asking(text, { max_output_tokens: 1 }), sliced)).toBe(3_800_000)
+  })
+
+  test('counts on the dearer way of serving that is asked for, and on no cheaper one', () => {
+    const served = { ...answers, multipliers: { flex: 0.5, priority: 1.75, fast: 2, us: 1.1 } }
+    const bound = { max_output_tokens: 100 }
+    expect(nanoOf(asking('', { ...bound, service_tier: 'priority' }), served)).toBe(700_000)
+    expect(nanoOf(asking('', { ...bound, service_tier: 'flex' }), served)).toBe(400_000)
+    expect(nanoOf(asking('', { ...bound, extensions: { speed: 'fast', inference_geo: 'us' } }), served)).toBe(880_000)
+  })
+
+  test('counts the searches that are allowed, one when nothing is said, and what every request costs', () => {
+    const searcher = model(
+      {},
+      { other_prices: { web_search_per_call: 0.01, per_request: 0.005, per_request_high: 0.012 } },
+    )
+    expect(nanoOf(asking(''), searcher)).toBe(5_000_000)
+    expect(nanoOf(asking('', { web_search: {} }), searcher)).toBe(15_000_000)
+    expect(nanoOf(asking('', { web_search: { max_uses: 4, context_size: 'high' } }), searcher)).toBe(52_000_000)
+  })
+
+  test('counts searches in files as well, as many as the request allows', () => {
+    const searcher = model({}, { other_prices: { web_search_per_call: 0.01, file_search_per_call: 0.0025 } })
+    const files = { tools: [{ type: 'file_search', vector_store_ids: ['v'] }] }
+    expect(nanoOf(asking('', { extensions: files }), searcher)).toBe(2_500_000)
+    expect(nanoOf(asking('', { extensions: { ...files, max_tool_calls: 3 } }), searcher)).toBe(7_500_000)
+    expect(nanoOf(asking('', { web_search: {}, extensions: { max_tool_calls: 3 } }), searcher)).toBe(30_000_000)
+    expect(nanoOf(asking('', { extensions: { tools: [{ type: 'code_interpreter' }] } }), searcher)).toBe(0)
+  })
+})
+
+describe('a prompt is sized up', () => {
+  test.each([
+    ['English, four characters to the token', 'x'.repeat(400), 100],
+    ['Chinese, a token to the character', '漢'.repeat(1_000), 1_000],
+    ['Russian, a token to the character', 'ж'.repeat(1_000), 1_000],
+    ['pictures in the text, at most two tokens each', '🙂'.repeat(300), 600],
+    ['a little of both', `${'x'.repeat(4_000)}${'漢'.repeat(1_000)}`, 2_000],
+    ['one character among many', `${'x'.repeat(40_000)}é`, 10_001],
+    ['nothing', '', 0],
+  ])('%s', (_, text, tokens) => {
+    expect(Math.abs(sizeUp(asking(text)).tokens - 4 - tokens)).toBeLessThanOrEqual(tokens / 100)
+  })
+
+  test('with its tools, schemas, calls, results and media', () => {
+    const parameters = { type: 'object', properties: { city: { type: 'string', description: 'x'.repeat(400) } } }
+    const tools = [{ kind: 'function' as const, name: 'weather', parameters }]
+    const bare = sizeUp(asking('')).tokens
+    expect(sizeUp(asking('', { tools })).tokens - bare).toBeGreaterThan(100)
+    expect(sizeUp(asking('', { tools })).tokens - bare).toBeLessThan(150)
+    const parts = [
+      { type: 'tool_result' as const, id: 'a', parts: [{ type: 'text' as const, text: 'x'.repeat(400) }] },
+      { type: 'image' as const, url: 'https://example.com/a.png' },
+      { type: 'file' as const, data: 'x'.repeat(640_000), media_type: 'application/pdf' },
+    ]
+    expect(sizeUp(asking('', { messages: [{ role: 'user', parts }] })).tokens).toBe(4 + 100 + 1_000 + 10_000)
+  })
+})
+
+const price = fc.integer({ min: 0, max: 100_000_000 }).map((pico) => pico / 1e12)
+const tier = fc.record({
+  input_price: price,
+  cached_price: fc.option(price),
+  caching_price: fc.option(price),
+  caching_5m_price: fc.option(price),
+  caching_1h_price: fc.option(price),
+  output_price: price,
+})
+
+test('no call that its request allows costs more than its worst', () => {
+  const property = fc.property(
+    fc.record({
+      tiers: fc.tuple(tier, tier),
+      threshold: fc.integer({ min: 1, max: 2_000 }),
+      billing: fc.constantFrom('whole' as const, 'marginal' as const),
+      from: fc.constantFrom('above' as const, 'at' as const),
+      reasoningPrice: fc.option(price, { nil: undefined }),
+      searchPrice: price,
+      text: fc.string({ maxLength: 8_000, unit: fc.constantFrom('a', 'é', '漢') }),
+      cached: fc.constantFrom(undefined, '5m' as const, '1h' as const),
+      limit: fc.option(fc.integer({ min: 1, max: 2_000 }), { nil: undefined }),
+      n: fc.integer({ min: 1, max: 3 }),
+      searches: fc.integer({ min: 0, max: 4 }),
+      serving: fc.constantFrom(undefined, 'flex', 'priority'),
+      shares: fc.tuple(fc.double({ min: 0, max: 1, noNaN: true }), fc.double({ min: 0, max: 1, noNaN: true })),
+      fill: fc.double({ min: 0, max: 1, noNaN: true }),
+    }),
+    (given) => {
+      const entry = entryOf(given)
+      const request = asking(given.text, {
+        n: given.n,
+        ...(given.limit !== undefined && { max_output_tokens: given.limit }),
+        ...(given.cached && { cache: { options: { type: 'ephemeral', ttl: given.cached } } }),
+        ...(given.searches > 0 && { web_search: { max_uses: given.searches } }),
+        ...(given.serving && { service_tier: given.serving }),
+      })
+      const worst = worstOf(request, [{ entry }], unstated)
+      const prompt = Math.floor(worst.promptTokens * given.fill)
+      const read = Math.floor(prompt * given.shares[0])
+      const rest = prompt - read
+      // Only what was asked for is written, unless the provider writes unasked.
+      const writesUnasked = given.tiers.some((one) => one.caching_price !== null && one.caching_5m_price === null)
+      const written = given.cached || writesUnasked ? Math.floor(rest * given.shares[1]) : 0
+      const hour = given.cached === '1h' ? Math.floor(written / 2) : 0
+      const output = Math.floor(worst.outputTokens * given.shares[1])
+      const usage: Usage = {
+        input: rest - written,
+        cache_read: read,
+        cache_write_5m: written - hour,
+        cache_write_1h: hour,
+        output,
+        reasoning: worst.outputTokens - output,
+        searches: given.searches,
+        ...(given.serving && { modes: [given.serving] }),
+      }
+      expect(Number(worst.nanoUsd)).toBeGreaterThanOrEqual(priceOf(usage, entry, at).nanoUsd)
+      expect(Number(worst.nanoUsd)).toBeGreaterThanOrEqual(priceOf({ ...usage, modes: [] }, entry, at).nanoUsd)
+    },
+  )
+  fc.assert(property, { numRuns: 1_000 })
+})
+
+type Given = {
+  tiers: [Omit<PricingTier, 'prompt_tokens_threshold'>, Omit<PricingTier, 'prompt_tokens_threshold'>]
+  threshold: number
+  billing: 'whole' | 'marginal'
+  from: 'above' | 'at'
+  reasoningPrice: number | undefined
+  searchPrice: number
+}
+
+function entryOf({ tiers, threshold, billing, from, reasoningPrice, searchPrice }: Given): ModelEntry {
+  const pricing = tiers.map((prices, place) => ({ prompt_tokens_threshold: place * threshold, ...prices }))
+  return {
+    api: 'chat',
+    max_output_tokens: 1_000,
+    pricing,
+    tier_billing: billing,
+    tier_from: from,
+    multipliers: { flex: 0.5, priority: 2 },
+    other_prices: {
+      web_search_per_call: searchPrice,
+      ...(reasoningPrice !== undefined && { reasoning_token: reasoningPrice }),
+    },
+  }
+}

@@ -1,0 +1,160 @@
+import { readFileSync } from 'node:fs'
+import { join, resolve } from 'node:path'
+import { expect, test } from 'vitest'
+import { parse } from 'yaml'
+import { findConfig, loadConfig, needRestart } from '../../src/snapshot/config.ts'
+import { folderOf, told } from '../manifest/files.ts'
+
+async function load(text: string, env: { [name: string]: string } = {}) {
+  const folder = folderOf({ 'config.yaml': text })
+  const { config, problems } = await loadConfig(join(folder, 'config.yaml'), env)
+  return { folder, config, problems: told(problems) }
+}
+
+test('everything has a default; paths are relative to the file', async () => {
+  const { folder, config } = await load('')
+  expect(config).toEqual({
+    path: join(folder, 'config.yaml'),
+    server: { host: '127.0.0.1', port: 8787, bodyLimitBytes: 50 * 1024 * 1024 },
+    manage: { port: null },
+    store: { url: `sqlite:${join(folder, 'data/router.sqlite')}` },
+    folders: {
+      providers: join(folder, 'providers'),
+      catalog: join(folder, 'catalog'),
+      plugins: join(folder, 'plugins'),
+    },
+    media: {
+      schemes: ['https'],
+      maxBytes: 20 * 1024 * 1024,
+      maxTotalBytes: 50 * 1024 * 1024,
+      maxFiles: 20,
+      timeoutMs: 10_000,
+      allowHosts: [],
+    },
+    budget: { defaultOutputTokens: 4_096 },
+    providers: {},
+    policies: new Map(),
+  })
+})
+
+test('the file of this project says the defaults', async () => {
+  const file = resolve(import.meta.dirname, '../../config.yaml')
+  const { config, problems } = await loadConfig(file, {})
+  const { config: defaults } = await load('')
+  expect(problems).toEqual([])
+  expect(config?.server).toEqual(defaults?.server)
+  expect(config?.manage).toEqual(defaults?.manage)
+  expect(config?.media).toEqual(defaults?.media)
+  expect(config?.store.url).toBe(`sqlite:${resolve(import.meta.dirname, '../../data/router.sqlite')}`)
+  expect(Object.keys(parse(readFileSync(file, 'utf8')))).toEqual([
+    'server',
+    'manage',
+    'store',
+    'folders',
+    'media',
+    'budget',
+    'providers',
+    'policies',
+    'plugins',
+  ])
+})
+
+test('values come from the environment, numbers as well; providers keep their references for later', async () => {
+  const text = `server: { host: "\${HOST}", port: "\${PORT:-8080}", body_limit: 1.5kb }
+store: { url: "sqlite::memory:" }
+folders: { providers: "\${FOLDER:-p}" }
+providers:
+  acme: { secret: "\${ACME_KEY}", base_url: "http://\${ACME_HOST}" }
+  other:
+`
+  const { folder, config, problems } = await load(text, { HOST: '1' })
+  expect(problems).toEqual([])
+  expect(config).toMatchObject({
+    server: { host: '1', port: 8080, bodyLimitBytes: 1536 },
+    store: { url: 'sqlite::memory:' },
+    folders: { providers: join(folder, 'p') },
+    providers: { acme: { secret: '${ACME_KEY}', base_url: 'http://${ACME_HOST}' }, other: {} },
+  })
+})
+
+test('what may be fetched is said in sizes and times, from the environment as well', async () => {
+  const text = `media:
+  schemes: [https, http]
+  max_bytes: "\${MAX}"
+  max_total_bytes: 1kb
+  max_files: "\${FILES}"
+  timeout: 500ms
+  allow_hosts: ["\${HOST}", files.internal, "10.0.0.7:9000", "[::1]:80"]
+`
+  const { config, problems } = await load(text, { MAX: '512', FILES: '0', HOST: '127.0.0.1' })
+  expect(problems).toEqual([])
+  expect(config?.media).toEqual({
+    schemes: ['https', 'http'],
+    maxBytes: 512,
+    maxTotalBytes: 1024,
+    maxFiles: 0,
+    timeoutMs: 500,
+    allowHosts: ['127.0.0.1', 'files.internal', '10.0.0.7:9000', '[::1]:80'],
+  })
+})
+
+test('sections that hold comments only are empty', async () => {
+  const { problems } = await load('server:\n  # port: 1\nproviders:\npolicies:\nplugins:\n')
+  expect(problems).toEqual([])
+})
+
+test.each([
+  ['a typo', 'sever: {}\n', '1:1 unknown field `sever`; did you mean `server`?'],
+  ['a port that is none', 'server: { port: 99999 }\n', '1:17 `server.port` must be at most 65535, not 99999'],
+  ['a port of letters', 'server: { port: "${P:-x}" }\n', '1:17 `server.port` must be a whole number, not "x"'],
+  [
+    'a variable that is not set',
+    'server: { host: "${NO_SUCH}" }\n',
+    '1:17 the variable NO_SUCH is not set: set it, or write ${NO_SUCH:-a default}',
+  ],
+  [
+    'a size',
+    'server: { body_limit: much }\n',
+    '1:23 `server.body_limit` must be a size: a number of bytes, or one with a unit',
+  ],
+  [
+    'another database',
+    'store: { url: "postgres://x" }\n',
+    '1:15 `store.url` must be the address of a database: sqlite:',
+  ],
+  ['a scheme nobody speaks', 'media: { schemes: [ftp] }\n', '1:20 `media.schemes[0]` must be one of'],
+  ['a host with a path', 'media: { allow_hosts: [a/b] }\n', '1:24 `media.allow_hosts[0]` must be the name or address'],
+  ['a time without a unit', 'media: { timeout: "10" }\n', '1:19 `media.timeout` must be a duration'],
+  ['a policy without targets', 'policies: { best: {} }\n', '1:19 `policies.best` needs `targets`'],
+  [
+    'a target that is no model',
+    'policies: { best: { targets: [gpt] } }\n',
+    '1:31 `policies.best.targets[0]` must be a model',
+  ],
+  ['what this version does not have', 'plugins: [{ name: x }]\n', '1:10 `plugins` must be empty: this version'],
+])('%s is told with its place', async (_, text, expected) => {
+  const { config, problems } = await load(text)
+  expect(problems).toEqual([expect.stringContaining(expected)])
+  expect(config).toBeUndefined()
+})
+
+test('a file that is named must exist', async () => {
+  const { config, problems } = await loadConfig('/nowhere/config.yaml', {})
+  expect(config).toBeUndefined()
+  expect(told(problems)).toEqual(['1:1 the configuration cannot be read: there is no such file'])
+})
+
+test('the file is the one that is named, else that of the environment, else the usual one', () => {
+  expect(findConfig('a.yaml', { INFERENCE_ROUTER_CONFIG: 'b.yaml' })).toBe(resolve('a.yaml'))
+  expect(findConfig(undefined, { INFERENCE_ROUTER_CONFIG: 'b.yaml' })).toBe(resolve('b.yaml'))
+  expect(findConfig(undefined, {})).toBe(resolve('config.yaml'))
+})
+
+test('settings that hold from the next start are known by name', async () => {
+  const { config: before } = await load('')
+  const { config: after } = await load(
+    'server: { port: 1, body_limit: 1mb }\nmanage: { port: 2 }\nstore: { url: sqlite:x }\n',
+  )
+  expect(before && after && needRestart(before, after)).toEqual(['server.port', 'manage.port', 'store.url'])
+  expect(before && needRestart(before, before)).toEqual([])
+})

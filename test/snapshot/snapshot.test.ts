@@ -1,0 +1,209 @@
+import { rmSync } from 'node:fs'
+import { join, resolve } from 'node:path'
+import { describe, expect, test } from 'vitest'
+import { formatProblem } from '../../src/manifest/problem.ts'
+import { buildSnapshot } from '../../src/snapshot/snapshot.ts'
+import { acme, folderOf, plainDialect, writeIn } from '../manifest/files.ts'
+
+const dialects = { 'providers/dialects/plain.yaml': plainDialect }
+const prices = '[{ prompt_tokens_threshold: 0, input_price: 1, output_price: 2 }]'
+
+async function build(files: { [path: string]: string }, env = {}) {
+  const folder = folderOf({ 'config.yaml': '', ...files })
+  const { snapshot, problems } = await buildSnapshot(join(folder, 'config.yaml'), env)
+  return { folder, snapshot, problems: problems.map((problem) => formatProblem(problem).replace(`${folder}/`, '')) }
+}
+
+test('the files of this project have no problems and are read in a moment', async () => {
+  const config = resolve(import.meta.dirname, '../../config.yaml')
+  const begun = performance.now()
+  const { snapshot, problems } = await buildSnapshot(config, {})
+  const tookMs = performance.now() - begun
+  expect(problems).toEqual([])
+  expect(snapshot?.providers.size).toBeGreaterThan(10)
+  expect(snapshot?.catalog.list().length).toBeGreaterThan(400)
+  // Far above what it takes, so that a busy machine does not matter; a slow parser would.
+  expect(tookMs).toBeLessThan(3_000)
+  const again = await buildSnapshot(config, {}, snapshot)
+  expect(again.snapshot?.generation).toBe(2)
+  expect([...(again.snapshot?.sources ?? [])].every(([file, source]) => snapshot?.sources.get(file) === source)).toBe(
+    true,
+  )
+})
+
+test('folders need not exist', async () => {
+  const { snapshot, problems } = await build({})
+  expect(problems).toEqual([])
+  expect(snapshot).toMatchObject({ generation: 1, providers: new Map() })
+  expect(snapshot?.catalog.list()).toEqual([])
+})
+
+test('manifest, catalog and settings join, the settings on top', async () => {
+  const { snapshot } = await build({
+    ...dialects,
+    'config.yaml': `providers: { acme: { base_url: "http://x.test", models: { a: { context_window: 3 }, c: { api: chat } } } }\n`,
+    'providers/acme.yaml': `${acme}models: { a: { context_window: 2, max_output_tokens: 2 }, b: { api: chat } }\n`,
+    'catalog/acme.yaml': `provider: acme\ndefaults: { api: chat, open_weights: true }\nmodels:\n  a: { context_window: 1, pricing: ${prices} }\n  z: { aliases: [zz] }\n`,
+  })
+  expect(snapshot?.providers.get('acme')?.baseUrl).toBe('http://x.test')
+  expect(snapshot?.catalog.list().map(({ model }) => model)).toEqual(['a', 'z', 'b', 'c'])
+  expect(snapshot?.catalog.find('acme', 'a')).toMatchObject({
+    api: 'chat',
+    open_weights: true,
+    context_window: 3,
+    max_output_tokens: 2,
+    pricing: [{ input_price: 1 }],
+  })
+  expect(snapshot?.catalog.find('acme', 'zz')?.api).toBe('chat')
+})
+
+test('a provider without its secret is there, unconfigured; the others go on', async () => {
+  const { snapshot, problems } = await build({
+    ...dialects,
+    'providers/acme.yaml': acme.replace('none', 'bearer, secret: "${ACME_KEY}"'),
+    'providers/beta.yaml': acme.replaceAll('acme', 'beta'),
+  })
+  expect(problems).toEqual([])
+  expect(snapshot?.providers.get('acme')?.missing).toEqual(['ACME_KEY'])
+  expect(snapshot?.providers.get('beta')?.missing).toEqual([])
+})
+
+test('a switched-off provider is not there, nor are its models, even if its manifest is broken', async () => {
+  const { snapshot, problems } = await build({
+    ...dialects,
+    'config.yaml': 'providers: { acme: { enabled: false } }\n',
+    'providers/acme.yaml': 'slug: [\n',
+    'catalog/acme.yaml': 'provider: acme\nmodels: { a: { api: chat } }\n',
+  })
+  expect(problems).toEqual([])
+  expect(snapshot?.providers.size).toBe(0)
+  expect(snapshot?.catalog.list()).toEqual([])
+})
+
+test('all problems of all files are told, and there is no snapshot', async () => {
+  const { snapshot, problems } = await build({
+    ...dialects,
+    'config.yaml': 'providers: { acne: { enabled: true }, acme: { models: { m: { context_window: 1 } } } }\n',
+    'providers/acme.yaml': acme,
+    'providers/beta.yaml': 'slug: beta\nnam: x\n',
+    'providers/gamma.yml': '',
+    'catalog/acme.yaml': 'provider: acme\nmodels: { a: { api: chat, aliases: [b, b] } }\n',
+    'catalog/wrong.yaml': 'provider: acme\nmodels: {}\n',
+  })
+  expect(snapshot).toBeUndefined()
+  expect(problems.sort()).toEqual([
+    'catalog/acme.yaml:2:40: the alias `b` already names the model `a`',
+    'catalog/wrong.yaml:1:11: the models of `acme` must stand in acme.yaml, not wrong.yaml',
+    expect.stringMatching(/^config.yaml:1:14: there is no provider `acne` in .*; did you mean `acme`\?$/),
+    'config.yaml:1:60: `m` needs `api`, such as chat',
+    'providers/beta.yaml:1:1: the file needs `auth`',
+    'providers/beta.yaml:1:1: the file needs `base_url`',
+    'providers/beta.yaml:1:1: the file needs `name`',
+    'providers/beta.yaml:2:1: unknown field `nam`; did you mean `name`?',
+    'providers/gamma.yml:1:1: this file is not read: its name must end in .yaml',
+  ])
+})
+
+describe('managed policies', () => {
+  const catalog = (models: string) => `provider: acme\nmodels: { ${models} }\n`
+  const files = (
+    config: string,
+    models = 'big: { api: chat, geolocation: eu }, small: { api: chat, geolocation: us }',
+  ) => ({
+    ...dialects,
+    'config.yaml': config,
+    'providers/acme.yaml': acme,
+    'catalog/acme.yaml': catalog(models),
+  })
+
+  test('are in the snapshot by id, with their targets in order', async () => {
+    const { snapshot, problems } = await build(
+      files(
+        'policies:\n  best: { description: The best, targets: [acme/small, acme/big] }\n  x@eu: { targets: [acme/big] }\n',
+      ),
+    )
+    expect(problems).toEqual([])
+    expect([...(snapshot?.config.policies.values() ?? [])]).toEqual([
+      { id: 'best', description: 'The best', targets: ['acme/small', 'acme/big'] },
+      { id: 'x@eu', description: '', targets: ['acme/big'] },
+    ])
+  })
+
+  test('have bare ids and targets that exist, each once', async () => {
+    const text =
+      'policies:\n  policy/a: { targets: [acme/bog] }\n  b: { targets: [acne/big, acme/big, acme/big] }\n  best: { targets: [] }\n'
+    const { snapshot, problems } = await build(files(text.replace('  best: { targets: [] }\n', '')))
+    expect(snapshot).toBeUndefined()
+    expect(problems).toEqual([
+      expect.stringMatching(/^config.yaml:2:3: the id of a policy must .* without `policy\/`$/),
+      'config.yaml:2:25: `acme/bog`: the provider `acme` has no model `bog`; did you mean `big`?',
+      'config.yaml:3:18: `acne/big`: there is no provider `acne`; did you mean `acme`?',
+      'config.yaml:3:38: `acme/big` stands here twice',
+    ])
+    expect((await build(files(text))).problems).toEqual([
+      expect.stringMatching(/^config.yaml:4:20: `policies.best.targets` /),
+    ])
+  })
+
+  test('may name any model of a provider that passes on what nobody knows', async () => {
+    const { problems } = await build({
+      ...files('providers: { acme: { unknown_models: pass } }\npolicies: { a: { targets: [acme/other] } }\n'),
+    })
+    expect(problems).toEqual([])
+  })
+
+  test('that promise the EU have a target there; the others are left out and told', async () => {
+    const none = await build(files('policies:\n  a@eu: { targets: [acme/small] }\n'))
+    expect(none.snapshot).toBeUndefined()
+    expect(none.problems).toEqual([
+      'config.yaml:2:3: `a@eu` promises the EU by its end `@eu`, and no target has geolocation eu',
+    ])
+    const some = await build(files('policies:\n  a@eu: { targets: [acme/small, acme/big] }\n'))
+    expect(some.snapshot).toBeDefined()
+    expect(some.problems).toEqual([
+      'config.yaml:2:21: warning: `acme/small` is left out of `a@eu`: its geolocation is us, not eu',
+    ])
+  })
+
+  test('go on without a provider that is switched off', async () => {
+    const off = await build(
+      files('providers: { acme: { enabled: false } }\npolicies: { a@eu: { targets: [acme/big] } }\n'),
+    )
+    expect(off.snapshot).toBeDefined()
+    expect(off.problems).toEqual([
+      'config.yaml:2:31: warning: `acme/big` is left out: the provider `acme` is switched off',
+    ])
+  })
+})
+
+test('a catalog without its provider is a warning only', async () => {
+  const { snapshot, problems } = await build({
+    'catalog/later.yaml': 'provider: later\nmodels: { a: { api: chat } }\n',
+  })
+  expect(problems).toEqual([
+    'catalog/later.yaml:1:11: warning: there is no provider `later`: these models are not used',
+  ])
+  expect(snapshot?.catalog.list()).toEqual([])
+})
+
+test('after the first snapshot, what has changed must prove its examples', async () => {
+  const { folder, snapshot } = await build({ ...dialects, 'providers/acme.yaml': acme })
+  const config = join(folder, 'config.yaml')
+  writeIn(
+    folder,
+    'providers/beta.yaml',
+    `${acme.replaceAll('acme', 'beta')}examples: [{ name: e, answers: { said: a }, means: { finish: length } }]\n`,
+  )
+  const broken = await buildSnapshot(config, {}, snapshot)
+  expect(broken.snapshot).toBeUndefined()
+  expect(broken.problems).toMatchObject([
+    { line: 6, message: expect.stringContaining('expected "length", got "stop"') },
+  ])
+  rmSync(join(folder, 'providers/beta.yaml'))
+  expect((await buildSnapshot(config, {}, snapshot)).snapshot?.generation).toBe(2)
+})
+
+test('a snapshot does not change', async () => {
+  const { snapshot } = await build({})
+  expect(Object.isFrozen(snapshot)).toBe(true)
+})

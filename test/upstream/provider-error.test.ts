@@ -1,0 +1,62 @@
+import { expect, test } from 'vitest'
+import type { Provider } from '../../src/manifest/provider.ts'
+import { refusal } from '../../src/upstream/provider-error.ts'
+
+const provider = {
+  slug: 'acme',
+  auth: { scheme: 'bearer', secret: 'sk-1' },
+  headers: { 'x-api-key': 'hdr-secret-2', 'x-version': '2024-01-01' },
+  errors: { ThrottlingException: 'rate_limited', 'too long': 'context_length', 418: 'content_blocked' },
+} as unknown as Provider
+
+const refused = (status: number, body: unknown, headers: Record<string, string> = {}) =>
+  refusal(provider, { status, headers, text: typeof body === 'string' ? body : JSON.stringify(body) })
+
+test('an error is told apart by its code in the body or a header, by its words, by its status', () => {
+  expect(refused(400, { __type: 'com.amazon#ThrottlingException', message: 'Slow down' }).code).toBe('rate_limited')
+  expect(refused(400, { message: 'x' }, { 'x-amzn-errortype': 'ThrottlingException:http://aws/' }).code).toBe(
+    'rate_limited',
+  )
+  expect(refused(400, { error: { message: 'The prompt is too long.' } }).code).toBe('context_length')
+  expect(refused(418, { error: 'no' }).code).toBe('content_blocked')
+  expect(refused(422, { detail: [{ msg: 'bad' }] }).code).toBe('invalid_request')
+  expect(refused(529, 'overloaded').code).toBe('provider_failed')
+})
+
+test.each([
+  [{ error: { message: 'a' } }, 'a'],
+  [[{ error: { message: 'b' } }], 'b'],
+  [{ error: 'c' }, 'c'],
+  [{ message: 'd' }, 'd'],
+  [{ errors: [{ message: 'e' }] }, 'e'],
+  [{ base_resp: { status_msg: 'f' } }, 'f'],
+  ['<html>g</html>', '<html>g</html>'],
+  ['', 'HTTP status 500'],
+])('the message is found in %j', (body, message) => {
+  expect(refused(500, body).message).toBe(message)
+})
+
+test('a wait is read from headers or from the body', () => {
+  expect(refused(429, {}, { 'retry-after-ms': '1500' }).retryAfterMs).toBe(1_500)
+  expect(refused(429, {}, { 'retry-after': '7' }).retryAfterMs).toBe(7_000)
+  expect(refused(429, { error: { details: [{ retryDelay: '34.4s' }] } }).retryAfterMs).toBe(34_400)
+})
+
+test.each([
+  [{ 'retry-after': '7' }, 7_000],
+  [{ 'retry-after-ms': '1500' }, 1_500],
+  [{ 'retry-after-ms': 'Infinity' }, 86_400_000],
+  [{ 'retry-after': '1e300' }, 86_400_000],
+  [{ 'retry-after': '-5' }, undefined],
+  [{ 'retry-after': 'soon' }, undefined],
+])('%o says how long to wait, a day at most', (headers, ms) => {
+  expect(refused(429, {}, headers as unknown as Record<string, string>).retryAfterMs).toBe(ms)
+})
+
+test('no secret of ours is repeated, wherever a provider puts it: in words, in a code, at the cut of an excerpt', () => {
+  const error = refused(400, { error: { message: 'sk-1 hdr-secret-2 2024-01-01', code: 'for sk-1' } })
+  expect(error.message).toBe('[secret] [secret] 2024-01-01')
+  expect(error.providerCode).toBe('for [secret]')
+  const long = refusal(provider, { status: 500, headers: {}, text: `${'x'.repeat(1_995)}hdr-secret-2` })
+  expect(long.message).not.toContain('hdr-s')
+})
