@@ -3,7 +3,7 @@ import { asRouterError, RouterError } from '../core/errors.ts'
 import { isObject, type JsonObject } from '../core/json.ts'
 import type { NeutralRequest } from '../core/request.ts'
 import type { Target } from '../manifest/target.ts'
-import { patchRequest } from '../manifest/translate.ts'
+import { patchRequest, targetFacts } from '../manifest/translate.ts'
 import { promptEstimate } from '../money/meter.ts'
 import { resolve } from '../routing/resolve.ts'
 import { askJson } from '../upstream/call.ts'
@@ -48,7 +48,12 @@ async function countAt(target: Target, { call, request, body, door }: Countable)
   }
   const edited = call.face.editRequest(body, { model, stream: false, dropped: [] })
   const { signal, passed = [] } = call
-  const outgoing = { path: provider.count.path, body: await patchRequest(provider, edited), signal, passed }
+  const outgoing = {
+    path: provider.count.path,
+    body: await patchRequest(provider, edited, targetFacts(provider, target)),
+    signal,
+    passed,
+  }
   const counted = await askJson(target, outgoing, door)
   if (typeof counted.input_tokens === 'number') return counted
   const message = 'The provider sent a count without `input_tokens`.'

@@ -5,7 +5,7 @@ import type { FoldFacts } from '../core/fold.ts'
 import type { JsonObject } from '../core/json.ts'
 import type { NeutralRequest } from '../core/request.ts'
 import { type Target, targetId } from '../manifest/target.ts'
-import { patchRequest, usedLosses, writeRequest } from '../manifest/translate.ts'
+import { patchRequest, targetFacts, usedLosses, writeRequest } from '../manifest/translate.ts'
 import { type Answer, exchange } from '../upstream/call.ts'
 import type { Door } from '../upstream/http-client.ts'
 import { type CallMedia, inlineMedia } from '../upstream/inline.ts'
@@ -46,7 +46,11 @@ export async function ask(
   if (same) {
     const losses = await usedLosses(provider, request, target)
     settlement.dropped = named(losses)
-    body = await patchRequest(provider, face.editRequest(turn.bodyFor(provider), { model, stream, dropped: losses }))
+    body = await patchRequest(
+      provider,
+      face.editRequest(turn.bodyFor(provider), { model, stream, dropped: losses }),
+      targetFacts(provider, target),
+    )
   } else {
     const inlined = await inlineMedia(request, provider.chat?.history.inline_media, media)
     const written = await writeRequest(provider, inlined, target)

@@ -12,8 +12,8 @@ import { type Use, unboundUses } from './variables.ts'
 /** A JSONata text made ready to run. */
 export type Mapping = {
   readonly text: string
-  /** Names of the input's own members that the text reads from the top level: what it can possibly take over. */
-  readonly reads: ReadonlySet<string>
+  /** JSONata's syntax tree of the text, for questions about what it mentions (`mentions.ts`). */
+  readonly tree: unknown
   /** Uses of variables and functions that nothing binds: mistakes, although JSONata only notices a call of them. */
   readonly unbound: readonly Use[]
   /** Whether the text became JavaScript: then `run` never gives a promise. */
@@ -23,14 +23,18 @@ export type Mapping = {
   /**
    * Plain JSON in, plain JSON out (undefined when nothing matched). The result may share parts with the input, so
    * neither is to be changed afterwards. Throws MappingError; when not compiled, the promise is rejected with it.
+   * `variables` are the values of those that were declared when the text was read.
    */
-  run(input: unknown): unknown | Promise<unknown>
+  run(input: unknown, variables?: Variables): unknown | Promise<unknown>
   /** The JavaScript made from the text, or why there is none. */
   explain(): string
 }
 
-/** How a mapping is read: for tests that need other bounds than the defaults, or variables. */
-export type ReadOptions = { bounds?: Readonly<Bounds>; variables?: Readonly<Record<string, unknown>> }
+/** Values of variables by name, without the `$`. */
+export type Variables = Readonly<Record<string, unknown>>
+
+/** How a mapping is read: the names of the variables that each run gives it, and other bounds than the defaults. */
+export type ReadOptions = { bounds?: Readonly<Bounds>; variables?: readonly string[] }
 
 /** A mapping that cannot be read, or that failed on an input. `position` counts characters of the text from 0. */
 export class MappingError extends Error {
@@ -66,15 +70,15 @@ export function readMapping(text: string, options: ReadOptions = {}): Mapping {
   }
   return {
     text,
-    reads: topLevelNames(expression.ast()),
-    unbound: unboundUses(expression.ast(), new Set([...functionNames, ...Object.keys(options.variables ?? {})])),
+    tree: expression.ast(),
+    unbound: unboundUses(expression.ast(), new Set([...functionNames, ...(options.variables ?? [])])),
     get compiled() {
       return make().fallback === undefined
     },
     get fallback() {
       return make().fallback
     },
-    run: (input) => (made ?? make()).run(input),
+    run: (input, variables) => (made ?? make()).run(input, variables),
     explain: () => make().explain(),
   }
 }
@@ -84,10 +88,10 @@ type Made = Pick<Mapping, 'run' | 'explain'> & { fallback: string | undefined }
 
 function compile(expression: jsonata.Expression, options: ReadOptions): Made {
   try {
-    const program = compileTree(expression.ast(), library, new Set(Object.keys(options.variables ?? {})))
+    const program = compileTree(expression.ast(), library, new Set(options.variables))
     return { fallback: undefined, run: runner(program, options), explain: () => program.source }
   } catch (error) {
-    return error instanceof Uncompilable ? interpreted(expression, error.construct, options) : fail(error)
+    return error instanceof Uncompilable ? interpreted(expression, error.construct) : fail(error)
   }
 }
 
@@ -99,9 +103,8 @@ function parse(text: string): jsonata.Expression {
   }
 }
 
-function runner({ run, plain }: Program, options: ReadOptions): Mapping['run'] {
-  const { bounds = defaultBounds, variables } = options
-  return (input) => {
+function runner({ run, plain }: Program, { bounds = defaultBounds }: ReadOptions): Mapping['run'] {
+  return (input, variables) => {
     begin(bounds)
     try {
       const result = run(input, variables)
@@ -113,7 +116,7 @@ function runner({ run, plain }: Program, options: ReadOptions): Mapping['run'] {
 }
 
 /** What stays with the library. */
-function interpreted(expression: jsonata.Expression, construct: string, options: ReadOptions): Made {
+function interpreted(expression: jsonata.Expression, construct: string): Made {
   // One call of these may take without end, and the library only looks at the clock between calls.
   for (const name of [...Object.keys(functions), 'formatNumber', 'formatInteger', 'pad', 'toMillis']) {
     const native = library[name]?.native
@@ -127,9 +130,9 @@ function interpreted(expression: jsonata.Expression, construct: string, options:
   return {
     fallback: construct,
     // A bindings object gives every run an environment of its own.
-    run: (input: unknown) =>
+    run: (input, variables) =>
       expression
-        .evaluate(input, { ...options.variables })
+        .evaluate(input, { ...variables })
         .then(plainJson)
         .catch(fail),
     explain: () => `// Interpreted: ${construct} is not compiled.`,
@@ -156,15 +159,4 @@ function fail(error: unknown): never {
   }
   const { message, code, position } = error as { message?: string; code?: string; position?: number }
   throw new MappingError(message ?? String(error), code ?? 'mapping', position)
-}
-
-/** Every name that occurs in the syntax tree: a superset of what the text reads at the top level. */
-function topLevelNames(tree: unknown, found = new Set<string>()): Set<string> {
-  if (Array.isArray(tree)) for (const item of tree) topLevelNames(item, found)
-  else if (tree !== null && typeof tree === 'object') {
-    const node = tree as Record<string, unknown>
-    if (node.type === 'name' && typeof node.value === 'string') found.add(node.value)
-    for (const member of Object.values(node)) topLevelNames(member, found)
-  }
-  return found
 }

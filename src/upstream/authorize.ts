@@ -17,9 +17,19 @@ export type Authorized = { url: string; headers: Record<string, string>; refused
 /** What tokens are asked through, and for how long the caller waits for them. */
 export type Means = { door: Door; signal: AbortSignal; now?: () => number }
 
-/** The address of a provider's path for a model. */
+/**
+ * The address of a provider's path for a model: `{model}` is one segment, `{+model}` keeps its slashes. Throws
+ * RouterError for a model whose name would lead to another path.
+ */
 export function addressOf(provider: Provider, path: string, model: string): string {
-  return provider.baseUrl.replace(/\/+$/, '') + path.replace('{model}', encodeURIComponent(model))
+  const place = path.replaceAll(/\{(\+?)model\}/g, (_, slashes: string) => {
+    const segments = slashes ? model.split('/') : [model]
+    if (segments.some((segment) => /^\.{0,2}$/.test(segment))) {
+      throw new RouterError('model_not_found', `The model '${provider.slug}/${model}' cannot stand in an address.`)
+    }
+    return segments.map(encodeURIComponent).join('/')
+  })
+  return provider.baseUrl.replace(/\/+$/, '') + place
 }
 
 /** Adds what authenticates us to a provider. Throws RouterError when a token cannot be had. */

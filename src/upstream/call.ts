@@ -2,9 +2,10 @@ import { RouterError } from '../core/errors.ts'
 import type { FoldFacts } from '../core/fold.ts'
 import { isObject, type JsonObject } from '../core/json.ts'
 import type { Reply } from '../core/reply.ts'
+import type { TargetFacts } from '../core/request.ts'
 import type { ChatEndpoint, Provider } from '../manifest/provider.ts'
 import type { Target } from '../manifest/target.ts'
-import { type ReadFrame, readFrame, readReply } from '../manifest/translate.ts'
+import { type ReadFrame, readFrame, readReply, targetFacts } from '../manifest/translate.ts'
 import { type Frame, FrameError } from '../wire/frame.ts'
 import { framesOf, type StreamFormat, streamFormats } from '../wire/frames.ts'
 import type { Door, Incoming } from './http-client.ts'
@@ -38,7 +39,7 @@ export async function exchange(
   const path = stream ? endpoint.stream.path : endpoint.path
   const accept = stream ? streamFormats[endpoint.stream.format].mediaType : 'application/json'
   const incoming = await post(target, { ...rest, path, accept }, door)
-  return stream ? await readStream(provider, incoming) : await readWhole(provider, incoming, fold)
+  return stream ? await readStream(target, incoming) : await readWhole(target, incoming, fold)
 }
 
 /** Sends one body to a path of a target and waits for its JSON. Throws RouterError. */
@@ -51,9 +52,15 @@ export async function askJson(
   return parseObject(target.provider, await textOf(target.provider, incoming))
 }
 
-async function readWhole(provider: Provider, incoming: Incoming, fold: FoldFacts): Promise<Answer> {
+async function readWhole(target: Target, incoming: Incoming, fold: FoldFacts): Promise<Answer> {
+  const { provider } = target
   const text = await textOf(provider, incoming)
-  const { body, reply, error } = await readReply(provider, parseObject(provider, text), fold)
+  const { body, reply, error } = await readReply(
+    provider,
+    parseObject(provider, text),
+    fold,
+    targetFacts(provider, target),
+  )
   if (error) throw reportedFailure(provider, error)
   if (reply.finish === 'error')
     throw unreadable(provider, `sent a reply that does not say how it ended: ${redact(provider, text).slice(0, 200)}`)
@@ -63,7 +70,8 @@ async function readWhole(provider: Provider, incoming: Incoming, fold: FoldFacts
 /** Formats that may well be sent as `application/json`; a failure inside is an event like others. */
 const streamsAsJson: ReadonlySet<StreamFormat> = new Set(['ndjson', 'json-array'])
 
-async function readStream(provider: Provider, incoming: Incoming): Promise<Answer> {
+async function readStream(target: Target, incoming: Incoming): Promise<Answer> {
+  const { provider } = target
   const { format } = (provider.chat as ChatEndpoint).stream
   const type = String(incoming.headers['content-type'] ?? '')
   if (!streamsAsJson.has(format) && type.startsWith('application/json')) {
@@ -72,7 +80,7 @@ async function readStream(provider: Provider, incoming: Incoming): Promise<Answe
       throw refusal(provider, { status: 502, headers: incoming.headers, text })
     throw unreadable(provider, 'answered a request for a stream with a JSON document')
   }
-  const batches = readBatches(provider, incoming)
+  const batches = readBatches(provider, targetFacts(provider, target), incoming)
   const first = await batches.next()
   if (first.done) throw cut(provider, 'ended its stream before the first event')
   return { kind: 'stream', batches: startingWith(first.value, batches) }
@@ -88,12 +96,16 @@ async function* startingWith<T>(first: T, rest: AsyncGenerator<T, void>): AsyncG
 }
 
 /** Frames with their meaning; a failure in the middle comes after everything that was said before it. */
-async function* readBatches(provider: Provider, incoming: Incoming): AsyncGenerator<ReadFrame[], void> {
+async function* readBatches(
+  provider: Provider,
+  facts: TargetFacts,
+  incoming: Incoming,
+): AsyncGenerator<ReadFrame[], void> {
   const { stream } = provider.chat as ChatEndpoint
   const frames = framesOf(stream.format, incoming.bytes)
   try {
     for await (const read of frames) {
-      const { batch, failure, done } = await readBatch(provider, read, stream.done)
+      const { batch, failure, done } = await readBatch(provider, facts, read)
       if (batch.length > 0) yield batch
       if (failure) throw failure
       if (done) return await farewell(frames, incoming)
@@ -107,11 +119,12 @@ async function* readBatches(provider: Provider, incoming: Incoming): AsyncGenera
 
 type Batch = { batch: ReadFrame[]; failure?: RouterError; done: boolean }
 
-async function readBatch(provider: Provider, frames: Frame[], end: string | undefined): Promise<Batch> {
+async function readBatch(provider: Provider, facts: TargetFacts, frames: Frame[]): Promise<Batch> {
+  const end = provider.chat?.stream.done
   const batch: ReadFrame[] = []
   for (const frame of frames) {
     if (end !== undefined && frame.data === end) return { batch, done: true }
-    const meaning = meaningOf(provider, frame)
+    const meaning = meaningOf(provider, facts, frame)
     const streamed = meaning instanceof Promise ? await meaning : meaning
     if (streamed instanceof RouterError) return { batch, failure: streamed, done: false }
     batch.push(streamed)
@@ -131,16 +144,24 @@ async function farewell(frames: AsyncGenerator<Frame[], void>, incoming: Incomin
   }
 }
 
-function meaningOf(provider: Provider, frame: Frame): ReadFrame | RouterError | Promise<ReadFrame | RouterError> {
+function meaningOf(
+  provider: Provider,
+  facts: TargetFacts,
+  frame: Frame,
+): ReadFrame | RouterError | Promise<ReadFrame | RouterError> {
+  const { eventField, data } = (provider.chat as ChatEndpoint).stream
+  if (data === 'text') return checked(provider, readFrame(provider, frame.event, frame.data, facts))
   let payload: JsonObject
   try {
     payload = parseObject(provider, frame.data)
   } catch (error) {
     return error as RouterError
   }
-  const field = provider.chat?.stream.eventField
-  const named = field === undefined ? undefined : payload[field]
-  const read = readFrame(provider, typeof named === 'string' ? named : frame.event, payload)
+  const named = eventField === undefined ? undefined : payload[eventField]
+  return checked(provider, readFrame(provider, typeof named === 'string' ? named : frame.event, payload, facts))
+}
+
+function checked(provider: Provider, read: ReadFrame | Promise<ReadFrame>) {
   return read instanceof Promise ? read.then((known) => failureIn(provider, known)) : failureIn(provider, read)
 }
 
