@@ -1,7 +1,7 @@
 import type { RouterError } from '../core/errors.ts'
 import type { StreamEvent } from '../core/events.ts'
 import type { JsonObject } from '../core/json.ts'
-import type { Reply } from '../core/reply.ts'
+import type { Finish, Reply } from '../core/reply.ts'
 import type { Api, NeutralRequest } from '../core/request.ts'
 import type { Usage } from '../core/usage.ts'
 
@@ -17,7 +17,7 @@ export type Face = {
   writeReply(reply: Reply, facts: ReplyFacts): JsonObject
   /** The reply of a provider of the same format with the model that served and the cost; the rest is untouched. */
   editReply(body: JsonObject, facts: ReplyFacts): JsonObject
-  openStream(request: NeutralRequest, facts: { model: string; id: string }): StreamWriter
+  openStream(request: NeutralRequest, facts: StreamFacts): StreamWriter
   /** The body of an HTTP error; `id` is that of the request. */
   writeError(error: RouterError, id?: string): JsonObject
   /** Request headers for a provider of the same format: the client's value goes before a manifest's, or is joined to it. */
@@ -30,7 +30,20 @@ export type Face = {
  * `model` is the `provider/model` that served; `costUsd` is missing when no price is known. `request` is the one that is
  * answered, for the few replies whose shape depends on how the client asked, and `id` that of the call.
  */
-export type ReplyFacts = { model: string; costUsd?: number; usage: Usage; request?: NeutralRequest; id?: string }
+export type ReplyFacts = {
+  model: string
+  costUsd?: number
+  usage: Usage
+  request?: NeutralRequest
+  id?: string
+  finishOf?: FinishOf
+}
+
+/** `model` is the `provider/model` that serves, `id` that of the call. */
+export type StreamFacts = { model: string; id: string; finishOf?: FinishOf }
+
+/** The provider's word for why a reply ended, in neutral terms: edited replies need it where the API lacks that word. */
+export type FinishOf = (word: string) => Finish | undefined
 
 /** Writes one streamed reply as the text of server-sent events. */
 export type StreamWriter = {

@@ -389,7 +389,13 @@ describe('a stream of a provider of this format', () => {
   })
 
   it('as a whole message gets the same', () => {
-    const body = { id: 'msg_9', model: 'claude', novelty: true, usage: { input_tokens: 3, unheard: 1 } }
+    const body = {
+      id: 'msg_9',
+      model: 'claude',
+      novelty: true,
+      stop_reason: 'end_turn',
+      usage: { input_tokens: 3, unheard: 1 },
+    }
     expect(messages.editReply(body, facts)).toEqual({ ...body, model, usage: { ...body.usage, cost: 0.25 } })
   })
 })

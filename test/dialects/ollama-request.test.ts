@@ -3,7 +3,7 @@ import { join } from 'node:path'
 import { describe, expect, test } from 'vitest'
 import { chat } from '../../src/api/chat/face.ts'
 import type { Part } from '../../src/core/parts.ts'
-import type { Message, NeutralRequest, Tool, ToolChoice } from '../../src/core/request.ts'
+import type { ClientTool, Message, NeutralRequest, ToolChoice } from '../../src/core/request.ts'
 import { bareProvider, type Dialect, loadDialect } from '../../src/manifest/dialect.ts'
 import { proveExamples } from '../../src/manifest/examples.ts'
 import { neutralFields } from '../../src/manifest/fields.ts'
@@ -271,7 +271,7 @@ function expectAnswered(messages: Body[]): void {
 
 type Asked = Partial<NeutralRequest>
 
-const f: Tool = { kind: 'function', name: 'f' }
+const f: ClientTool = { kind: 'function', name: 'f' }
 
 function source(name: string) {
   const path = join(import.meta.dirname, `../../providers/${name}.yaml`)

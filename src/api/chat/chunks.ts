@@ -1,7 +1,8 @@
 import type { StreamEvent } from '../../core/events.ts'
 import type { Json, JsonObject } from '../../core/json.ts'
 import type { Part, ToolCallPart } from '../../core/parts.ts'
-import { endingOf, lateMembers, mediaOf, reasoningBreak, replyId, writeLogprobs, writeSeal } from './write.ts'
+import { endingOf } from './finish.ts'
+import { lateMembers, mediaOf, reasoningBreak, replyId, writeLogprobs, writeSeal } from './write.ts'
 
 /** What chunks depend on: the model that serves, whether usage will follow, and whether calls take their former shape. */
 export type ChunkFacts = { model: string; includeUsage: boolean; former: boolean }

@@ -1,6 +1,7 @@
 import { isObject, type Json, type JsonObject } from '../../core/json.ts'
-import type { ReplyFacts } from '../client-api.ts'
+import type { FinishOf, ReplyFacts } from '../client-api.ts'
 import { type Nested, nestedFields, wireFields, wireNames } from './fields.ts'
+import { editEnding } from './finish.ts'
 import { isCarried } from './foreign-parts.ts'
 import { isWebSearch } from './tools.ts'
 import { writeUsage } from './usage.ts'
@@ -30,13 +31,15 @@ export function editRequest(
 }
 
 /** The provider's own body with the model that served, the cost, and what the API promises and the provider left out. */
-export function editReply(body: JsonObject, { model, usage, costUsd }: ReplyFacts): JsonObject {
+export function editReply(body: JsonObject, { model, usage, costUsd, finishOf }: ReplyFacts): JsonObject {
   const counted = isObject(body.usage) ? body.usage : writeUsage(usage, undefined)
   return {
     object: 'chat.completion',
     ...without(body, body.system_fingerprint === null ? ['system_fingerprint'] : []),
     model,
-    ...(Array.isArray(body.choices) && { choices: body.choices.map(completeChoice) }),
+    ...(Array.isArray(body.choices) && {
+      choices: body.choices.map((choice, index) => completeChoice(choice, index, finishOf)),
+    }),
     usage: costUsd === undefined ? counted : { ...counted, cost: costUsd },
   }
 }
@@ -119,17 +122,28 @@ function without(members: JsonObject, names: readonly string[]): JsonObject {
   return Object.fromEntries(Object.entries(members).filter(([name]) => !names.includes(name)))
 }
 
-/** Members that the API promises are there; those that it leaves away when they say nothing are not null. */
-function completeChoice(choice: Json, index: number): Json {
+/** A choice with the members that the API promises, and without those that it omits rather than set to null. */
+function completeChoice(choice: Json, index: number, finishOf: FinishOf | undefined): Json {
   if (!isObject(choice)) return choice
-  const said = isObject(choice.message) ? choice.message : {}
-  const message: JsonObject = { role: 'assistant', content: null, refusal: null, ...said }
+  const given = isObject(choice.message) ? choice.message : {}
+  const message: JsonObject = { role: 'assistant', content: null, refusal: null, ...given }
   for (const name of ['tool_calls', 'function_call', 'annotations']) if (message[name] === null) delete message[name]
+  const called = isFilled(message.tool_calls) ? 'tool_calls' : message.function_call ? 'function_call' : undefined
+  const complete: JsonObject = {
+    index,
+    logprobs: null,
+    ...choice,
+    ...editEnding(choice.finish_reason, called, finishOf),
+  }
   if (Array.isArray(message.tool_calls)) {
-    const none = choice.finish_reason === 'length' ? '' : '{}'
+    const none = complete.finish_reason === 'length' ? '' : '{}'
     message.tool_calls = message.tool_calls.map((call) => completeCall(call, none))
   }
-  return { index, logprobs: null, ...choice, message }
+  return { ...complete, message }
+}
+
+function isFilled(value: Json | undefined): boolean {
+  return Array.isArray(value) && value.length > 0
 }
 
 /** Clients read arguments as JSON: where none were said there are none. */

@@ -1,5 +1,7 @@
-/** Where each field of the neutral request stands in this API; the first name is the one to report when none was used. */
-export const wireFields: { readonly [field: string]: readonly string[] } = {
+import { type WireFields, wireNamesOf } from '../wire-fields.ts'
+
+/** Where each field of the neutral request stands in this API. */
+export const wireFields: WireFields = {
   model: ['model'],
   system: ['messages'],
   messages: ['messages'],
@@ -95,10 +97,12 @@ export const nestedFields: { readonly [field: string]: Nested } = {
   'cache.options': { name: 'prompt_cache_options' },
 }
 
+const nestedNames = Object.fromEntries(Object.entries(nestedFields).map(([field, { name }]) => [field, name]))
+
 /** Top-level names that `read` understands; all others are extensions. */
 export const knownNames: ReadonlySet<string> = new Set(Object.values(wireFields).flat())
 
-/** The names of a neutral field in this API; a field nobody here knows already has its wire name. */
+/** The client's names of a neutral field. */
 export function wireNames(field: string): readonly string[] {
-  return wireFields[field] ?? [nestedFields[field]?.name ?? field]
+  return wireNamesOf(field, wireFields, nestedNames)
 }

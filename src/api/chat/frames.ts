@@ -1,4 +1,11 @@
 import { isObject, type Json, type JsonObject } from '../../core/json.ts'
+import type { FinishOf } from '../client-api.ts'
+import { type Called, editEnding, inferredReason } from './finish.ts'
+
+export type FrameFacts = { model: string; includeUsage: boolean; finishOf?: FinishOf | undefined }
+
+/** What a choice has called, whether each of its calls has arguments yet, and whether the choice has ended. */
+type Choice = { called: Called; calls: Map<Json, boolean>; ended: boolean }
 
 /** Edits the chunks of a provider that speaks this format: the model that served, usage only at the end, the rest as it came. */
 export class Frames {
@@ -8,12 +15,14 @@ export class Frames {
   last: JsonObject | undefined
   readonly #model: string
   readonly #includeUsage: boolean
-  /** Whether each tool call has said an argument, by choice and call. */
-  readonly #calls = new Map<Json, Map<Json, boolean>>()
+  readonly #finishOf: FinishOf | undefined
+  /** The choices that have begun, by their index. */
+  readonly #choices = new Map<Json, Choice>()
 
-  constructor({ model, includeUsage }: { model: string; includeUsage: boolean }) {
+  constructor({ model, includeUsage, finishOf }: FrameFacts) {
     this.#model = model
     this.#includeUsage = includeUsage
+    this.#finishOf = finishOf
   }
 
   /** One chunk as the text of a server-sent event; empty when the client does not get it. */
@@ -36,34 +45,64 @@ export class Frames {
     if (chunk.system_fingerprint === null) chunk.system_fingerprint = undefined
     const complete = choices.every(isComplete) ? choices : choices.map(completeChoice)
     for (const choice of complete) this.#follow(choice)
-    chunk.choices = this.#calls.size > 0 ? complete.map((choice) => this.#withArguments(choice)) : complete
+    chunk.choices = complete.some(isEnd) ? complete.map((choice) => this.#ended(choice)) : complete
     if (this.#includeUsage) chunk.usage = null
     return `data: ${JSON.stringify(chunk)}\n\n`
   }
 
-  #follow(choice: Json): void {
-    if (!isObject(choice) || !isObject(choice.delta) || !Array.isArray(choice.delta.tool_calls)) return
-    const { index = 0 } = choice
-    const calls = this.#calls.get(index) ?? new Map<Json, boolean>()
-    for (const [position, call] of choice.delta.tool_calls.entries()) {
-      if (!isObject(call) || !isObject(call.function)) continue
-      const at = call.index ?? position
-      calls.set(at, calls.get(at) || Boolean(call.function.arguments))
-    }
-    this.#calls.set(index, calls)
+  /** A last chunk for choices that have no `finish_reason` although the stream is whole; empty when there are none. */
+  end(): string {
+    const open = [...this.#choices].filter(([, { ended }]) => !ended)
+    if (open.length === 0) return ''
+    const choices = open.map(([index, { called }]) => {
+      return this.#ended({ index, delta: {}, finish_reason: inferredReason('stop', called) })
+    })
+    const shared = sharedMembers(this.last ?? {}) ?? { id: '', object: chunkObject, created: 0 }
+    const chunk = { ...shared, model: this.#model, choices, ...(this.#includeUsage && { usage: null }) }
+    return `data: ${JSON.stringify(chunk)}\n\n`
   }
 
-  /** The end of a choice says what its calls never said: clients read arguments as JSON. Those cut off stay cut off. */
-  #withArguments(choice: Json): Json {
-    if (!isObject(choice) || !choice.finish_reason) return choice
-    const { index = 0, finish_reason, delta } = choice
-    const silent = [...(this.#calls.get(index) ?? [])].filter(([, spoken]) => !spoken)
-    this.#calls.delete(index)
-    if (silent.length === 0 || finish_reason === 'length' || !isObject(delta)) return choice
-    const said = Array.isArray(delta.tool_calls) ? delta.tool_calls : []
-    const none = silent.map(([at]) => ({ index: at, function: { arguments: '{}' } }))
-    return { ...choice, delta: { ...delta, tool_calls: [...said, ...none] } }
+  /** Remembers what a choice has called so far, and which of the calls have arguments. */
+  #follow(choice: Json): void {
+    if (!isObject(choice) || !isObject(choice.delta)) return
+    const { index = 0, delta } = choice
+    const known = this.#choices.get(index) ?? { called: undefined, calls: new Map(), ended: false }
+    this.#choices.set(index, known)
+    if (delta.function_call) known.called = 'function_call'
+    if (!Array.isArray(delta.tool_calls)) return
+    for (const [position, call] of delta.tool_calls.entries()) {
+      known.called = 'tool_calls'
+      if (!isObject(call) || !isObject(call.function)) continue
+      const at = call.index ?? position
+      known.calls.set(at, known.calls.get(at) || Boolean(call.function.arguments))
+    }
   }
+
+  /** A choice that ends: in a word that the API defines, and with the arguments that its calls never had. */
+  #ended(choice: Json): Json {
+    if (!isEnd(choice)) return choice
+    const { index = 0 } = choice
+    const known = this.#choices.get(index)
+    if (!known) return choice
+    known.ended = true
+    const ending = { ...choice, ...editEnding(choice.finish_reason, known.called, this.#finishOf) }
+    const silent = [...known.calls].filter(([, hasArguments]) => !hasArguments).map(([at]) => at)
+    known.calls.clear()
+    return silent.length > 0 ? withArguments(ending, silent) : ending
+  }
+}
+
+/** Clients parse arguments as JSON, so a call without any has an empty object. Arguments that were cut off stay so. */
+function withArguments(choice: JsonObject, silent: readonly Json[]): JsonObject {
+  const { finish_reason, delta } = choice
+  if (finish_reason === 'length' || !isObject(delta)) return choice
+  const calls = Array.isArray(delta.tool_calls) ? delta.tool_calls : []
+  const none = silent.map((index) => ({ index, function: { arguments: '{}' } }))
+  return { ...choice, delta: { ...delta, tool_calls: [...calls, ...none] } }
+}
+
+function isEnd(choice: Json): choice is JsonObject {
+  return isObject(choice) && Boolean(choice.finish_reason)
 }
 
 const chunkObject = 'chat.completion.chunk'
@@ -78,10 +117,12 @@ function sharedMembers({ id, created, system_fingerprint, service_tier }: JsonOb
 }
 
 function isComplete(choice: Json): boolean {
-  return isObject(choice) && choice.finish_reason !== undefined && choice.index !== undefined && isObject(choice.delta)
+  if (!isObject(choice) || choice.finish_reason === undefined || choice.finish_reason === '') return false
+  return choice.index !== undefined && isObject(choice.delta)
 }
 
 /** Members that the API promises and the provider left out. */
 function completeChoice(choice: Json): Json {
-  return isObject(choice) ? { index: 0, delta: {}, finish_reason: null, ...choice } : choice
+  if (!isObject(choice)) return choice
+  return { index: 0, delta: {}, ...choice, finish_reason: choice.finish_reason || null }
 }

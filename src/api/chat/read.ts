@@ -18,6 +18,7 @@ import {
   required,
   text,
 } from '../check.ts'
+import { unknownFields } from '../wire-fields.ts'
 import { knownNames } from './fields.ts'
 import { readMessages } from './messages.ts'
 import { readTools } from './tools.ts'
@@ -28,15 +29,14 @@ export function readRequest(body: unknown): NeutralRequest {
     throw new RouterError('invalid_request', 'The body must be a JSON object with the fields model and messages.')
   }
   const { extensions, ...reasoning } = readReasoning(body)
-  const tools = readTools(body)
   const format = readResponseFormat(body)
-  const unknown = { ...unknownFields(body), ...extensions, ...tools.extensions, ...format.extensions }
+  const unknown = { ...unknownFields(body, knownNames), ...extensions, ...format.extensions }
   return {
     model: required(body.model, 'model', 'the name of a model', filledText),
     ...readMessages(body.messages),
     ...readPlain(body),
     ...defined({
-      ...tools.request,
+      ...readTools(body),
       max_output_tokens: optional(body.max_completion_tokens, 'max_completion_tokens', atLeastOne) ?? maxTokens(body),
       stop: readStop(body.stop),
       logprobs: readLogprobs(body),
@@ -193,11 +193,4 @@ function thinkingWanted(type: Json | undefined): boolean | undefined {
 function effortOf(wanted: boolean | undefined, said: boolean): Effort | undefined {
   if (wanted === false) return 'none'
   return wanted && !said ? 'medium' : undefined
-}
-
-function unknownFields(body: JsonObject): JsonObject {
-  const unknown = Object.entries(body).filter(([name, value]) => {
-    return !knownNames.has(name) && value !== undefined && value !== null
-  })
-  return Object.fromEntries(unknown)
 }

@@ -1,5 +1,5 @@
 import { isObject, type Json, type JsonObject } from '../../core/json.ts'
-import type { NeutralRequest, Tool, ToolChoice, WebSearch } from '../../core/request.ts'
+import type { ClientTool, NeutralRequest, Tool, ToolChoice, WebSearch } from '../../core/request.ts'
 import {
   defined,
   filledText,
@@ -15,32 +15,20 @@ import {
 } from '../check.ts'
 import { cacheHint } from './parts.ts'
 
-/** What a request says about tools; `extensions` holds tools and choices that only one provider knows. */
-export type ReadTools = {
-  request: Pick<NeutralRequest, 'tools' | 'tool_choice' | 'web_search'>
-  extensions: JsonObject
-}
-
 /** Tools, the choice among them and web search, in their present and their former form. Throws RouterError 400. */
-export function readTools(body: JsonObject): ReadTools {
+export function readTools(body: JsonObject): Pick<NeutralRequest, 'tools' | 'tool_choice' | 'web_search'> {
   const given = optional(body.tools, 'tools', listOf(toolEntry)) ?? []
   const former = optional(body.functions, 'functions', listOf(formerFunction)) ?? []
   const tools = [...given.flatMap(({ tool }) => tool ?? []), ...former]
   const search = given.findLast(({ search }) => search)?.search
   const options = optional(body.web_search_options, 'web_search_options', searchOptions)
-  const unknown = given.map((entry) => entry.unknown).filter((entry) => entry !== undefined)
   const choice = optional(body.tool_choice, 'tool_choice', toolChoice)
   const formerChoice = optional(body.function_call, 'function_call', functionChoice)
-  const request = defined({
+  return defined({
     tools: tools.length > 0 ? tools : undefined,
-    tool_choice: choice?.known ?? formerChoice,
+    tool_choice: choice ?? formerChoice,
     web_search: search || options ? { ...options, ...search } : undefined,
   })
-  const extensions: JsonObject = {
-    ...(unknown.length > 0 && { tools: unknown }),
-    ...(choice?.unknown !== undefined && { tool_choice: choice.unknown }),
-  }
-  return { request, extensions }
 }
 
 /** Whether a tool of this type is a web search: dated, previewed and prefixed names all mean the same. */
@@ -48,24 +36,28 @@ export function isWebSearch(type: Json | undefined): boolean {
   return typeof type === 'string' && /(^|:)web_search(_|$)/.test(type)
 }
 
-type ToolEntry = { tool?: Tool; search?: WebSearch; unknown?: JsonObject }
+type ToolEntry = { tool?: Tool; search?: WebSearch }
 
 function toolEntry(value: Json, path: string): ToolEntry {
   const entry = object(value, path)
   const implied = isObject(entry.function) ? 'function' : undefined
   const type = required(entry.type ?? implied, `${path}.type`, "'function', 'custom' or 'web_search'", filledText)
+  if (isWebSearch(type)) return { search: webSearch(entry, path) }
   const cache = cacheHint(entry, path)
-  if (type === 'function') return { tool: { ...functionTool(entry, path), ...(cache && { cache }) } }
-  if (type === 'custom') return { tool: { ...customTool(entry, path), ...(cache && { cache }) } }
-  return isWebSearch(type) ? { search: webSearch(entry, path) } : { unknown: entry }
+  return { tool: { ...toolOf(type, entry, path), ...(cache && { cache }) } }
 }
 
-function functionTool(entry: JsonObject, path: string): Tool {
+function toolOf(type: string, entry: JsonObject, path: string): Tool {
+  if (type === 'function') return functionTool(entry, path)
+  return type === 'custom' ? customTool(entry, path) : { kind: type, by: 'chat', definition: entry }
+}
+
+function functionTool(entry: JsonObject, path: string): ClientTool {
   const at = `${path}.function`
   return formerFunction(required(entry.function, at, 'an object with a name and parameters', object), at)
 }
 
-function formerFunction(value: Json, path: string): Tool {
+function formerFunction(value: Json, path: string): ClientTool {
   const { name, description, parameters, strict } = object(value, path)
   return {
     kind: 'function',
@@ -78,7 +70,7 @@ function formerFunction(value: Json, path: string): Tool {
   }
 }
 
-function customTool(entry: JsonObject, path: string): Tool {
+function customTool(entry: JsonObject, path: string): ClientTool {
   const at = `${path}.custom`
   const { name, description, format } = required(entry.custom, at, 'an object with a name', object)
   return {
@@ -136,12 +128,12 @@ const choices = new Map<Json, ToolChoice>([
   ['any', 'required'],
 ])
 
-function toolChoice(value: Json, path: string): { known?: ToolChoice; unknown?: Json } {
+function toolChoice(value: Json, path: string): ToolChoice {
   const expected = "'auto', 'none', 'required' or an object that names a tool"
-  if (!isObject(value)) return { known: choices.get(value) ?? refuse(path, expected, value) }
+  if (!isObject(value)) return choices.get(value) ?? refuse(path, expected, value)
   const type = required(value.type, `${path}.type`, "'function', 'custom' or 'allowed_tools'", filledText)
-  if (type === 'function' || type === 'custom') return { known: { name: toolName(value, path) } }
-  return type === 'allowed_tools' ? { known: allowedTools(value, path) } : { unknown: value }
+  if (type === 'function' || type === 'custom') return { name: toolName(value, path) }
+  return type === 'allowed_tools' ? allowedTools(value, path) : { kind: type, by: 'chat', definition: value }
 }
 
 function allowedTools(value: JsonObject, path: string): ToolChoice {

@@ -1,9 +1,10 @@
 import { isObject, type Json, type JsonObject } from '../../core/json.ts'
 import type { Citation, MediaPart, Part, ReasoningPart, ToolCallPart } from '../../core/parts.ts'
-import type { Finish, Reply } from '../../core/reply.ts'
+import type { Reply } from '../../core/reply.ts'
 import type { NeutralRequest } from '../../core/request.ts'
 import { defined } from '../check.ts'
 import type { ReplyFacts } from '../client-api.ts'
+import { endingOf } from './finish.ts'
 import { carriedOf, codePoints } from './foreign-parts.ts'
 import { writeUsage } from './usage.ts'
 
@@ -36,26 +37,6 @@ export function replyId(id: string): string {
 export function wantsFormerCall(request: NeutralRequest | undefined): boolean {
   const body = request?.origin.body
   return body !== undefined && Array.isArray(body.functions) && !Array.isArray(body.tools)
-}
-
-/** `error` never gets here as a whole reply; of the words there are, `length` says that something is missing. */
-const finishReasons: { readonly [finish in Finish]: string } = {
-  stop: 'stop',
-  length: 'length',
-  tool_calls: 'tool_calls',
-  content_filter: 'content_filter',
-  refusal: 'content_filter',
-  pause: 'stop',
-  error: 'length',
-}
-
-/** Why a reply ended, in this API's word, in the provider's own, and the stop sequence when one was met. */
-export function endingOf(
-  { finish, raw, stop_sequence }: { finish: Finish; raw?: string | undefined; stop_sequence?: string },
-  former: boolean,
-): JsonObject {
-  const finish_reason = former && finish === 'tool_calls' ? 'function_call' : finishReasons[finish]
-  return { finish_reason, ...defined({ native_finish_reason: raw, stop_reason: stop_sequence }) }
 }
 
 /** Log probabilities with every member that the API promises; null when there are none. */

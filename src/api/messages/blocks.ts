@@ -168,7 +168,8 @@ function emptyText({ signature, by }: Sealed): TextPart {
   return { type: 'text', text: '', ...defined({ signature, by }) }
 }
 
-function cacheOf({ cache_control: control }: JsonObject): { cache?: CacheHint } {
+/** The cache hint of a block or tool. */
+export function cacheOf({ cache_control: control }: JsonObject): { cache?: CacheHint } {
   if (!isObject(control)) return {}
   const { ttl } = control
   return { cache: ttl === '1h' || ttl === '5m' ? { ttl } : {} }

@@ -2,6 +2,7 @@ import { isObject, type Json, type JsonObject } from '../../core/json.ts'
 import type { Face, ReplyFacts } from '../client-api.ts'
 import { isSealed } from '../foreign-signature.ts'
 import { wireNames } from './fields.ts'
+import { editStop, isCall } from './finish.ts'
 import { isSealedSearch } from './searches.ts'
 
 /**
@@ -16,10 +17,16 @@ export const editRequest: Face['editRequest'] = (body, { model, stream, dropped 
   return edited
 }
 
-/** The provider's message with the model that served and the cost. */
-export function editReply(body: JsonObject, { model, costUsd }: ReplyFacts): JsonObject {
+/** The provider's message with the model that served, the cost, and a stop reason that the API defines. */
+export function editReply(body: JsonObject, { model, costUsd, finishOf }: ReplyFacts): JsonObject {
   const usage = isObject(body.usage) ? body.usage : {}
-  return { ...body, model, usage: costUsd === undefined ? usage : { ...usage, cost: costUsd } }
+  const called = Array.isArray(body.content) && body.content.some(isCall)
+  return {
+    ...body,
+    model,
+    ...editStop(body.stop_reason, called, finishOf),
+    usage: costUsd === undefined ? usage : { ...usage, cost: costUsd },
+  }
 }
 
 /** What this router sealed for other makers means nothing to this one; a message of nothing else goes with it. */

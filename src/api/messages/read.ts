@@ -16,6 +16,7 @@ import {
   required,
   text,
 } from '../check.ts'
+import { unknownFields } from '../wire-fields.ts'
 import { readContent } from './blocks.ts'
 import { knownNames } from './fields.ts'
 import { readTools } from './tools.ts'
@@ -25,9 +26,8 @@ export function readRequest(body: unknown): NeutralRequest {
   if (!isObject(body)) {
     throw new RouterError('invalid_request', 'The body must be a JSON object with model, max_tokens and messages.')
   }
-  const tools = readTools(body)
   const format = readFormat(body)
-  const unknown = { ...unknownFields(body), ...tools.extensions, ...format.extensions }
+  const unknown = { ...unknownFields(body, knownNames), ...format.extensions }
   const limit = required(body.max_tokens, 'max_tokens', 'a whole number', integer(0))
   const system = readSystem(body.system)
   return {
@@ -35,7 +35,7 @@ export function readRequest(body: unknown): NeutralRequest {
     ...(system.length > 0 && { system }),
     messages: readMessages(body.messages),
     ...defined({
-      ...tools.request,
+      ...readTools(body),
       max_output_tokens: limit > 0 ? limit : undefined,
       temperature: optional(body.temperature, 'temperature', number(0, 1)),
       top_p: optional(body.top_p, 'top_p', number(0, 1)),
@@ -122,11 +122,4 @@ function readFormat(body: JsonObject): { request?: NeutralRequest['response_form
   required(format.type, `${at}.type`, "'json_schema'", oneOf(['json_schema']))
   const schema = required(format.schema, `${at}.schema`, 'a JSON schema', object)
   return { request: { type: 'json_schema', name: 'output', schema, strict: true }, ...extensions }
-}
-
-function unknownFields(body: JsonObject): JsonObject {
-  const unknown = Object.entries(body).filter(([name, value]) => {
-    return !knownNames.has(name) && value !== undefined && value !== null
-  })
-  return Object.fromEntries(unknown)
 }

@@ -1,9 +1,10 @@
 import type { StreamEvent } from '../../core/events.ts'
 import type { JsonObject } from '../../core/json.ts'
 import type { Part } from '../../core/parts.ts'
+import { stopOf } from './finish.ts'
 import { named } from './named.ts'
 import { OpenBlock } from './open-block.ts'
-import { messageId, sealsOf, stopOf, wholeBlocks, writeUsage } from './write.ts'
+import { messageId, sealsOf, wholeBlocks, writeUsage } from './write.ts'
 
 type Told<Type extends StreamEvent['type']> = StreamEvent & { type: Type }
 type OfPart = Told<'open' | 'delta' | 'citation' | 'close'>

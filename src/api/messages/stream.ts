@@ -1,36 +1,41 @@
 import { type ErrorCode, errorBody, type RouterError } from '../../core/errors.ts'
 import { isObject, type JsonObject } from '../../core/json.ts'
 import type { NeutralRequest } from '../../core/request.ts'
-import type { StreamWriter } from '../client-api.ts'
+import type { StreamFacts, StreamWriter } from '../client-api.ts'
+import { editStop, isCall } from './finish.ts'
 import { named } from './named.ts'
 import { Blocks } from './stream-blocks.ts'
 import { deltaUsage } from './write.ts'
 
 /** Writes one streamed message: named events in this API's order, one block open at a time. */
-export function openStream(_request: NeutralRequest, { model, id }: { model: string; id: string }): StreamWriter {
+export function openStream(_request: NeutralRequest, { model, id, finishOf }: StreamFacts): StreamWriter {
   const blocks = new Blocks(model)
   let lastDelta: JsonObject | undefined
+  let native = false
+  let called = false
   return {
     events: (events) => blocks.write(events),
     frame(payload) {
+      native = true
       // The last counts wait for the cost, and the terminator for both.
       if (payload.type === 'message_delta') lastDelta = payload
+      if (payload.type === 'content_block_start') called ||= isCall(payload.content_block)
       if (payload.type === 'message_delta' || payload.type === 'message_stop') return ''
       if (payload.type !== 'message_start' || !isObject(payload.message)) return named(payload)
       return named({ ...payload, message: { ...payload.message, model } })
     },
     end({ usage, costUsd }) {
       const cost = costUsd === undefined ? {} : { cost: costUsd }
-      if (lastDelta) {
-        const counted = isObject(lastDelta.usage) ? lastDelta.usage : deltaUsage(usage, undefined)
-        return named({ ...lastDelta, usage: { ...counted, ...cost } }) + named({ type: 'message_stop' })
+      const { delta, ...given }: JsonObject = lastDelta ?? { type: 'message_delta' }
+      const translated = { container: null, ...blocks.ending }
+      const ending: JsonObject = native ? { stop_sequence: null, ...(isObject(delta) && delta) } : translated
+      const counted = isObject(given.usage) ? given.usage : deltaUsage(usage, undefined)
+      const last = {
+        ...given,
+        delta: { ...ending, ...editStop(ending.stop_reason, called, finishOf) },
+        usage: { ...counted, ...cost },
       }
-      const delta = {
-        type: 'message_delta',
-        delta: { container: null, ...blocks.ending },
-        usage: deltaUsage(usage, costUsd),
-      }
-      return named(delta) + named({ type: 'message_stop' })
+      return named(last) + named({ type: 'message_stop' })
     },
     fail: (error) => named(writeError(error, id)),
   }

@@ -1,12 +1,12 @@
-import { isObject, type Json, type JsonObject } from '../../core/json.ts'
-import type { NeutralRequest, Tool, ToolChoice, WebSearch } from '../../core/request.ts'
+import type { Json, JsonObject } from '../../core/json.ts'
+import type { ClientTool, NeutralRequest, Tool, ToolChoice, WebSearch } from '../../core/request.ts'
 import { defined, filledText, flag, integer, list, listOf, object, optional, refuse, required, text } from '../check.ts'
+import { cacheOf } from './blocks.ts'
 
-/** What a body says about tools; the provider's own tools other than web search travel as extensions. */
-export function readTools(body: JsonObject): { request: Partial<NeutralRequest>; extensions?: JsonObject } {
+/** Tools, the choice among them and web search. Throws RouterError 400. */
+export function readTools(body: JsonObject): Partial<NeutralRequest> {
   const given = optional(body.tools, 'tools', list) ?? []
   const tools: Tool[] = []
-  const others: JsonObject = {}
   let search: WebSearch | undefined
   for (const [index, item] of given.entries()) {
     const path = `tools[${index}]`
@@ -14,20 +14,16 @@ export function readTools(body: JsonObject): { request: Partial<NeutralRequest>;
     const type = optional(tool.type, `${path}.type`, text) ?? 'custom'
     if (type === 'custom') tools.push(readTool(tool, path))
     else if (type.startsWith('web_search')) search = readWebSearch(tool, path)
-    // Named for what it is: a provider of another format has tools of its own by other names.
-    else others[`tools.${type}`] = tool
+    else tools.push({ kind: type, by: 'messages', definition: tool, ...cacheOf(tool) })
   }
-  const choice = readChoice(body.tool_choice)
-  const request = defined({
+  return defined({
     tools: tools.length > 0 ? tools : undefined,
     web_search: search,
-    ...choice,
-  }) as Partial<NeutralRequest>
-  return { request, ...(Object.keys(others).length > 0 && { extensions: others }) }
+    ...readChoice(body.tool_choice),
+  })
 }
 
-function readTool(tool: JsonObject, path: string): Tool {
-  const cache = isObject(tool.cache_control) ? tool.cache_control.ttl : undefined
+function readTool(tool: JsonObject, path: string): ClientTool {
   return {
     kind: 'function',
     name: required(tool.name, `${path}.name`, 'the name of a tool', filledText),
@@ -36,7 +32,7 @@ function readTool(tool: JsonObject, path: string): Tool {
       description: optional(tool.description, `${path}.description`, text),
       strict: optional(tool.strict, `${path}.strict`, flag),
     }),
-    ...(isObject(tool.cache_control) && { cache: cache === '1h' || cache === '5m' ? { ttl: cache } : {} }),
+    ...cacheOf(tool),
   }
 }
 

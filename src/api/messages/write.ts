@@ -1,11 +1,12 @@
 import type { JsonObject } from '../../core/json.ts'
 import type { Citation, MediaPart, Part, ToolCallPart } from '../../core/parts.ts'
-import type { Finish, Reply } from '../../core/reply.ts'
+import type { Reply } from '../../core/reply.ts'
 import { cachedTokens, completionTokens, promptTokens, type Usage } from '../../core/usage.ts'
 import { defined } from '../check.ts'
 import type { ReplyFacts } from '../client-api.ts'
 import { type Sealed, writeSeal } from '../foreign-signature.ts'
 import { writeCallId } from './call-id.ts'
+import { stopOf } from './finish.ts'
 import { reasoningBlock } from './reasoning.ts'
 import { searchBlocks } from './searches.ts'
 
@@ -94,32 +95,6 @@ export function citationOf({ url, title, cited_text }: Citation): JsonObject {
     cited_text: cited_text ?? '',
     encrypted_index: '',
   }
-}
-
-/** Why it ended, in this API's words. */
-export function stopOf({
-  finish,
-  stop_sequence,
-  parts,
-}: Pick<Reply, 'finish' | 'stop_sequence' | 'parts'>): JsonObject {
-  if (finish === 'stop' && stop_sequence !== undefined) {
-    return { stop_reason: 'stop_sequence', stop_sequence, stop_details: null }
-  }
-  const stop_reason = stopReasons[finish]
-  const told = parts.flatMap((part) => (part.type === 'refusal' ? [part.text] : []))
-  const explanation = told.length > 0 ? told.join('\n') : null
-  const stop_details = stop_reason === 'refusal' ? { type: 'refusal', category: null, explanation } : null
-  return { stop_reason, stop_sequence: null, stop_details }
-}
-
-const stopReasons: { readonly [name in Finish]: string } = {
-  stop: 'end_turn',
-  length: 'max_tokens',
-  tool_calls: 'tool_use',
-  content_filter: 'refusal',
-  refusal: 'refusal',
-  pause: 'pause_turn',
-  error: 'end_turn',
 }
 
 /** Usage in this API's counts: the input without what the cache gave or took; `cost` in USD when it is known. */

@@ -1,7 +1,8 @@
 import { isObject, type Json, type JsonObject } from '../../core/json.ts'
-import type { Face } from '../client-api.ts'
+import type { Face, ReplyFacts } from '../client-api.ts'
 import { isSealed } from '../foreign-signature.ts'
 import { wireNames } from './fields.ts'
+import { editEnding } from './finish.ts'
 
 /**
  * The client's body for a provider of this format: its model id, without dropped fields, and without what this router
@@ -16,6 +17,12 @@ export const editRequest: Face['editRequest'] = (body, { model, stream, dropped 
   }
   if (Array.isArray(edited.input)) edited.input = edited.input.filter((item) => !isForeign(item))
   return edited
+}
+
+/** The provider's response with the model that served, the cost, and an ending that the API defines. */
+export function editReply(body: JsonObject, { model, costUsd, finishOf }: ReplyFacts): JsonObject {
+  const edited = { ...body, model, ...editEnding(body, finishOf) }
+  return isObject(body.usage) && costUsd !== undefined ? { ...edited, usage: { ...body.usage, cost: costUsd } } : edited
 }
 
 /** Takes out a member, or one of a member; the client's own body is not changed. */

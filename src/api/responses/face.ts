@@ -1,10 +1,10 @@
 import { errorBody } from '../../core/errors.ts'
 import type { Face } from '../client-api.ts'
-import { editRequest } from './edit.ts'
+import { editReply, editRequest } from './edit.ts'
 import { wireNames } from './fields.ts'
 import { readRequest } from './read.ts'
 import { openStream } from './stream.ts'
-import { editReply, writeReply } from './write.ts'
+import { writeReply } from './write.ts'
 
 /** The Responses API. */
 export const responses: Face = {

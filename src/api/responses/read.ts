@@ -18,6 +18,7 @@ import {
   required,
   text,
 } from '../check.ts'
+import { unknownFields } from '../wire-fields.ts'
 import { knownNames } from './fields.ts'
 import { readInput } from './items.ts'
 import { readTools } from './tools.ts'
@@ -35,16 +36,17 @@ export function readRequest(body: unknown): NeutralRequest {
     refuse('input', 'an input that is not empty', body.input)
   const instructions = optional(body.instructions, 'instructions', text)
   const heading = [...(instructions ? [{ type: 'text' as const, text: instructions }] : []), ...system]
-  const tools = readTools(body)
   const wanted = readText(body.text)
-  const unknown = { ...unknownFields(body), ...tools.extensions }
+  const unknown = unknownFields(body, knownNames)
+  // The default way of truncating asks for nothing.
+  if (unknown.truncation === 'disabled') delete unknown.truncation
   return {
     model: required(body.model, 'model', 'the name of a model', filledText),
     ...(heading.length > 0 && { system: heading }),
     messages,
     ...readPlain(body),
     ...defined({
-      ...tools.request,
+      ...readTools(body),
       ...wanted,
       logprobs: readLogprobs(body),
       reasoning: readReasoning(body.reasoning),
@@ -145,13 +147,4 @@ function readCache(body: JsonObject): NeutralRequest['cache'] {
     options: optional(body.prompt_cache_options, 'prompt_cache_options', object),
   })
   return Object.keys(cache).length > 0 ? cache : undefined
-}
-
-function unknownFields(body: JsonObject): JsonObject {
-  const unknown = Object.entries(body).filter(([name, value]) => {
-    // The usual way of cutting a history is no wish.
-    const isUsual = name === 'truncation' && value === 'disabled'
-    return !knownNames.has(name) && !isUsual && value !== undefined && value !== null
-  })
-  return Object.fromEntries(unknown)
 }

@@ -2,14 +2,16 @@ import { catalogue, type RouterError } from '../../core/errors.ts'
 import { isObject, type JsonObject } from '../../core/json.ts'
 import type { Finish } from '../../core/reply.ts'
 import type { NeutralRequest } from '../../core/request.ts'
-import type { ReplyFacts, StreamWriter } from '../client-api.ts'
+import type { ReplyFacts, StreamFacts, StreamWriter } from '../client-api.ts'
+import { editReply } from './edit.ts'
+import { endingOf } from './finish.ts'
 import { writeUsage } from './output.ts'
 import { Items } from './stream-items.ts'
 import type { Emit } from './stream-message.ts'
-import { editReply, endingOf, responseIdOf, responseObject, wantsSources } from './write.ts'
+import { responseIdOf, responseObject, wantsSources } from './write.ts'
 
 /** Writes one streamed response: numbered, named events in this API's order, the whole response in the last one. */
-export function openStream(request: NeutralRequest, { model, id }: { model: string; id: string }): StreamWriter {
+export function openStream(request: NeutralRequest, { model, id }: StreamFacts): StreamWriter {
   const { body } = request.origin
   const responseId = responseIdOf(id)
   let sequence = 0
@@ -17,6 +19,7 @@ export function openStream(request: NeutralRequest, { model, id }: { model: stri
   let finish: Finish = 'stop'
   let response: JsonObject | undefined
   let native: JsonObject | undefined
+  const nativeItems: JsonObject[] = []
   const emit: Emit = (type, members) => {
     const rest = typeof members === 'string' ? members : JSON.stringify(members).slice(1, -1)
     text += `event: ${type}\ndata: {"type":"${type}","sequence_number":${sequence++},${rest}}\n\n`
@@ -35,7 +38,7 @@ export function openStream(request: NeutralRequest, { model, id }: { model: stri
   const whole = (facts: ReplyFacts): JsonObject => {
     if (native) return editReply(native.response as JsonObject, facts)
     const usage = writeUsage(facts.usage, facts.costUsd)
-    return { ...(response ?? begin(now())), ...endingOf(finish), output: items.output, usage }
+    return { ...(response ?? begin(now())), ...endingOf(finish), output: [...nativeItems, ...items.output], usage }
   }
   return {
     events(events) {
@@ -50,6 +53,7 @@ export function openStream(request: NeutralRequest, { model, id }: { model: stri
       const number = typeof payload.sequence_number === 'number' ? payload.sequence_number : sequence
       sequence = number + 1
       const numbered = { ...payload, sequence_number: number }
+      if (payload.type === 'response.output_item.done' && isObject(payload.item)) nativeItems.push(payload.item)
       if (!isObject(payload.response)) return named(numbered)
       if (isTerminal(payload)) {
         native = numbered
@@ -60,13 +64,13 @@ export function openStream(request: NeutralRequest, { model, id }: { model: stri
     },
     end(facts) {
       const last = whole(facts)
-      if (native) return named({ ...native, response: last })
+      if (native) return named({ ...native, type: `response.${last.status}`, response: last })
       emit(`response.${last.status}`, { response: last })
       return said()
     },
     fail(error) {
       const begun = response ?? begin(now())
-      emit('response.failed', { response: failed(begun, items.finished, error) })
+      emit('response.failed', { response: failed(begun, [...nativeItems, ...items.finished], error) })
       return said()
     },
     reply: whole,
