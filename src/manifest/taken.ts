@@ -1,5 +1,5 @@
 import { isObject, type Json, type JsonObject } from '../core/json.ts'
-import type { NeutralRequest } from '../core/request.ts'
+import type { Api, NeutralRequest, Tool } from '../core/request.ts'
 import type { Mapping } from '../mapping/mapping.ts'
 import { type Mentions, membersOf, mentionsOf, type PathTree, whole } from '../mapping/mentions.ts'
 import { neutralFields, partTypes, undemanding } from './fields.ts'
@@ -10,7 +10,8 @@ export type Taken = {
   /** The members of an object that are taken; `whole` for all of them. */
   members(field: string): PathTree
   part(type: string): boolean
-  tool(kind: string): boolean
+  /** Kinds that are named; `*` takes all that the client API of the same format defines. */
+  tool(tool: { kind: string; by?: Api }): boolean
   /** Members of parts and tools, wherever they stand. */
   named(member: string): boolean
 }
@@ -25,9 +26,16 @@ export function takenBy({ tree }: Mapping): Taken {
     has: (field) => names.has(field),
     members: (field) => paths.get(field) ?? new Map<string, PathTree>(),
     part: kinds(mentions, 'type', names.has('parts') ? 'text' : ''),
-    tool: kinds(mentions, 'kind', names.has('tools') ? 'function' : ''),
+    tool: takesTool(mentions),
     named: (member) => names.has(member),
   }
+}
+
+/** A tool that only one client API defines means nothing to formats of others, unless they name it. */
+function takesTool(mentions: Mentions): Taken['tool'] {
+  const takes = kinds(mentions, 'kind', mentions.names.has('tools') ? 'function' : '')
+  const named = (kind: string) => mentions.compared.get('kind')?.has(kind) || mentions.compared.get('')?.has(kind)
+  return ({ kind, by }) => (by === undefined ? takes(kind) : named(kind) === true)
 }
 
 /** A mapping takes the kinds that it names, `*` for all; one that names none is only interested in `plain` items. */
@@ -39,14 +47,18 @@ function kinds({ compared }: Mentions, member: string, plain: string): (kind: st
   return (kind) => named.has(kind) || elsewhere.has(kind)
 }
 
-/** What is left of `taken` where these losses are declared: types of parts (`parts.audio`), kinds of tools (`tools.custom`). */
-export function takenExcept(taken: Taken, losses: readonly string[]): Taken {
-  if (losses.length === 0) return taken
+/**
+ * As `taken`, where these losses are declared: types of parts (`parts.audio`), kinds of tools (`tools.custom`). A format
+ * that equals the client API `sameAs` knows the tools of that API.
+ */
+export function takenFor(taken: Taken, losses: readonly string[], sameAs: Api | undefined): Taken {
   const lost = new Set(losses)
+  const all = taken.tool({ kind: '*' })
   return {
     ...taken,
     part: (type) => taken.part(type) && !lost.has(`parts.${type}`),
-    tool: (kind) => taken.tool(kind) && !lost.has(`tools.${kind}`),
+    tool: (tool) =>
+      ((all && tool.by !== undefined && tool.by === sameAs) || taken.tool(tool)) && !lost.has(`tools.${tool.kind}`),
   }
 }
 
@@ -62,7 +74,11 @@ export function neverTaken(taken: Taken): string[] {
     .filter(([field, how]) => how !== 'free' && how !== 'paths' && !taken.has(field))
     .map(([field]) => field)
   const types = Object.keys(partTypes).filter((type) => !taken.part(type))
-  return [...fields, ...types.map((type) => `parts.${type}`), ...(taken.tool('custom') ? [] : ['tools.custom'])]
+  return [
+    ...fields,
+    ...types.map((type) => `parts.${type}`),
+    ...(taken.tool({ kind: 'custom' }) ? [] : ['tools.custom']),
+  ]
 }
 
 function lostIn(field: string, value: Json | undefined, taken: Taken): string[] {
@@ -71,7 +87,7 @@ function lostIn(field: string, value: Json | undefined, taken: Taken): string[] 
     case 'parts':
       return (value as JsonObject[]).flatMap(({ parts }) => lostParts(parts as JsonObject[], taken))
     case 'kinds':
-      return lostTools(value as JsonObject[], taken)
+      return lostTools(value as unknown as Tool[], taken)
     case 'paths':
       return lostMembers('extensions', value as JsonObject, taken.members(field))
     case 'members':
@@ -102,11 +118,13 @@ function lostHints(part: JsonObject, taken: Taken): string[] {
   return lost
 }
 
-function lostTools(tools: readonly JsonObject[], taken: Taken): string[] {
-  return tools.flatMap(({ kind, strict, cache }) => {
+function lostTools(tools: readonly Tool[], taken: Taken): string[] {
+  return tools.flatMap((tool) => {
+    const { kind, cache } = tool
     if (!taken.has('tools')) return ['tools']
-    if (!taken.tool(kind as string)) return [`tools.${kind}`]
+    if (!taken.tool(tool)) return [`tools.${kind}`]
     const lost: string[] = []
+    const strict = 'strict' in tool && tool.strict
     if (strict === true && !taken.named('strict')) lost.push('tools.strict')
     if (cache !== undefined && !taken.named('cache')) lost.push('tools.cache')
     return lost
@@ -131,18 +149,18 @@ function lostMembers(path: string, value: JsonObject, tree: PathTree): string[] 
 export function onlyTaken(request: NeutralRequest, taken: Taken): NeutralRequest {
   const { messages, tools } = request
   const partsFit = messages.every(({ parts }) => parts.every((part) => fits(part, taken)))
-  const toolsFit = !tools || tools.every(({ kind }) => taken.tool(kind))
+  const toolsFit = (!tools || tools.every((tool) => taken.tool(tool))) && !choosesLostTool(request, taken)
   if (partsFit && toolsFit) return request
   const kept = partsFit ? messages : messages.map((message) => ({ ...message, parts: keep(message.parts, taken) }))
   const left = { ...request, messages: kept }
-  return toolsFit ? left : withTools(left, tools?.filter(({ kind }) => taken.tool(kind)) ?? [])
+  return toolsFit ? left : withTools(left, tools?.filter((tool) => taken.tool(tool)) ?? [], taken)
 }
 
 type Part = NeutralRequest['messages'][number]['parts'][number]
 
 function fits(part: Part, taken: Taken): boolean {
   if (!taken.part(part.type)) return false
-  if (part.type === 'tool_call') return part.kind !== 'custom' || taken.tool('custom')
+  if (part.type === 'tool_call') return part.kind !== 'custom' || taken.tool({ kind: 'custom' })
   return part.type !== 'tool_result' || part.parts.every((inner) => taken.part(inner.type))
 }
 
@@ -150,32 +168,34 @@ function keep(parts: readonly Part[], taken: Taken): Part[] {
   return parts.flatMap((part): Part[] => {
     if (!taken.part(part.type)) return []
     if (part.type === 'tool_result') return [{ ...part, parts: part.parts.filter(({ type }) => taken.part(type)) }]
-    if (part.type !== 'tool_call' || part.kind !== 'custom' || taken.tool('custom')) return [part]
+    if (part.type !== 'tool_call' || part.kind !== 'custom' || taken.tool({ kind: 'custom' })) return [part]
     const { kind: _custom, ...call } = part
     return [{ ...call, arguments: JSON.stringify({ input: part.arguments }) }]
   })
 }
 
-/** The request with fewer tools; a choice goes with the tool that it names, and without tools nothing is chosen. */
-function withTools(request: NeutralRequest, left: NonNullable<NeutralRequest['tools']>): NeutralRequest {
+/** The request with fewer tools; a choice goes with the tool that it involves, and without tools nothing is chosen. */
+function withTools(request: NeutralRequest, left: readonly Tool[], taken: Taken): NeutralRequest {
   const { tools: _tools, tool_choice: choice, parallel_tool_calls: parallel, ...rest } = request
   if (left.length === 0) return rest
-  const names = new Set(left.map(toolName))
-  const kept = typeof choice === 'object' && 'name' in choice && !names.has(choice.name) ? undefined : choice
+  const kept = choosesLostTool(request, taken) ? undefined : choice
   return {
     ...rest,
-    tools: left,
+    tools: [...left],
     ...(kept !== undefined && { tool_choice: kept }),
     ...(parallel !== undefined && { parallel_tool_calls: parallel }),
   }
 }
 
+/** Whether the choice names a tool that is lost, or is one that only another client API defines. */
 function choosesLostTool({ tool_choice: choice, tools = [] }: NeutralRequest, taken: Taken): boolean {
-  if (typeof choice !== 'object' || !('name' in choice)) return false
+  if (typeof choice !== 'object') return false
+  if ('definition' in choice) return taken.has('tool_choice') && !taken.tool(choice)
+  if (!('name' in choice)) return false
   const tool = tools.find((one) => toolName(one) === choice.name)
-  return tool !== undefined && !taken.tool(tool.kind)
+  return tool !== undefined && !taken.tool(tool)
 }
 
-function toolName(tool: NonNullable<NeutralRequest['tools']>[number]): string | undefined {
+function toolName(tool: Tool): string | undefined {
   return 'name' in tool ? tool.name : undefined
 }

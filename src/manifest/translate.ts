@@ -12,7 +12,7 @@ import type { ToldUsage } from '../core/usage.ts'
 import { type Mapping, MappingError, type Variables } from '../mapping/mapping.ts'
 import { declaredLosses, distinctNames, foreignOpaque, usedNames, withoutFields } from './losses.ts'
 import type { ChatEndpoint, Provider } from './provider.ts'
-import { notTaken, onlyTaken, takenExcept } from './taken.ts'
+import { notTaken, onlyTaken, takenFor } from './taken.ts'
 
 /** The model a request goes to; no entry means the catalog does not know it. */
 export type ModelTarget = { model: string; entry?: ModelEntry }
@@ -41,7 +41,7 @@ export async function writeFor(
   const chat = chatOf(provider)
   const { mapping, sections } = chat.request
   const declared = await declaredFor(provider, request, mappingInput(request, model, facts))
-  const taken = takenExcept(chat.request.taken, declared)
+  const taken = takenFor(chat.request.taken, declared, provider.sameAs)
   const left = withoutFields(onlyTaken(request, taken), declared)
   const input = mappingInput(repairHistory(left, chat.history), model, facts)
   const result = object(provider, 'request', await run(provider, 'request', mapping, input))
