@@ -1,6 +1,7 @@
 import type { HistoryRules } from '../core/repair-history.ts'
 import type { Mapping } from '../mapping/mapping.ts'
 import type { StreamFormat } from '../wire/frames.ts'
+import { didYouMean } from './did-you-mean.ts'
 import type { MappingReader } from './mapping-reader.ts'
 import { readPattern } from './pattern.ts'
 import type { Path } from './position.ts'
@@ -10,7 +11,12 @@ import { takenBy } from './taken.ts'
 
 /** `endpoints.chat` as far as one file describes it. */
 export type PartialChat = Partial<Pick<ChatEndpoint, 'path' | 'request' | 'reply'>> &
-  Pick<ChatEndpoint, 'events' | 'patch' | 'history'> & { stream: Partial<StreamForm>; losses: Loss[] }
+  Pick<ChatEndpoint, 'events' | 'patch' | 'history'> & {
+    stream: Partial<StreamForm>
+    losses: Loss[]
+    /** Mappings that the file has, but with problems. */
+    broken: readonly string[]
+  }
 
 /** `endpoints.chat` as files write it. */
 export type ChatFile = {
@@ -39,6 +45,7 @@ export function readChat(reader: MappingReader, chat: ChatFile): PartialChat {
     patch: readPatch(reader, chat.patch ?? {}),
     losses: readLosses(reader, chat.losses ?? []),
     history: chat.history ?? {},
+    broken: [...(chat.request && !request ? ['request'] : []), ...(chat.reply && !reply ? ['reply'] : [])],
   }
 }
 
@@ -46,6 +53,7 @@ export function readChat(reader: MappingReader, chat: ChatFile): PartialChat {
 function readRequest(reader: MappingReader, sections: { [name: string]: string }): RequestMapping | undefined {
   const path = [...at, 'request']
   const { let: shared, ...results } = sections
+  for (const name of Object.keys(results)) checkSection(reader, [...path, name], name)
   const members = Object.entries(results).flatMap(([name, text], index): Fragment[] => [
     `${index === 0 ? '{' : ','} ${JSON.stringify(name)}: (`,
     { source: reader.source, path: [...path, name], text },
@@ -54,6 +62,12 @@ function readRequest(reader: MappingReader, sections: { [name: string]: string }
   const own = shared === undefined ? undefined : { path: [...path, 'let'], text: shared }
   const mapping = reader.readBlock(path, own, [...members, '}'])
   return mapping && { mapping, sections: Object.keys(results).filter(isSection), taken: takenBy(mapping) }
+}
+
+/** Sections have any names, but one that looks like `dropped` would be sent. */
+function checkSection({ source, problems }: MappingReader, path: Path, name: string): void {
+  const hint = isSection(name) ? didYouMean(name, ['dropped']) : ''
+  if (hint) problems.push(source.problem(path, `the section \`${name}\` would be part of the body${hint}`, 'name'))
 }
 
 /** `dropped` stands among the sections, but it is no part of the body. */

@@ -16,7 +16,8 @@ export class MappingReader {
   /** A variant sees the definitions of the `outer` file that it stands in, and then its own. */
   constructor(source: Source, outer?: Source) {
     this.source = source
-    this.definitions = [...(outer ? this.define(outer, []) : []), ...this.define(source, this.problems)]
+    const given = outer ? define(outer, [], []) : []
+    this.definitions = [...given, ...define(source, given, this.problems)]
   }
 
   /** The mapping of one text; undefined when there is none, or when it has problems. */
@@ -39,13 +40,13 @@ export class MappingReader {
     if (mapping) this.places.set(mapping, path)
     return mapping
   }
+}
 
-  /** The definitions of a file; none, with a problem, when they are wrong: each mapping would repeat it. */
-  private define(source: Source, problems: Problem[]): Fragment[] {
-    const { define: text } = (source.value ?? {}) as { define?: string }
-    if (text === undefined) return []
-    const fragments = definitions({ source, path: ['define'], text })
-    const mapping = compose(['(', ...fragments, '0)'], { pieces: new Map(), problems })
-    return mapping ? fragments : []
-  }
+/** The definitions of a file; none, with a problem, when they are wrong: each mapping would repeat it. */
+function define(source: Source, given: readonly Fragment[], problems: Problem[]): Fragment[] {
+  const { define: text } = (source.value ?? {}) as { define?: string }
+  if (text === undefined) return []
+  const fragments = definitions({ source, path: ['define'], text })
+  const mapping = compose(['(', ...given, ...fragments, '0)'], { pieces: new Map(), problems })
+  return mapping ? fragments : []
 }

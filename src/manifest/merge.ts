@@ -34,7 +34,9 @@ export function chatOf(layers: readonly Layer[], source: Source): { chat?: ChatE
     .filter(([, declared]) => declared === undefined)
     .map(([name]) => name)
   if (path === undefined || !request || !reply || absent.length > 0) {
-    return { problems: absent.map((name) => missing(source, name, layers.length > 1)) }
+    const broken = new Set(parts.flatMap((part) => part.broken))
+    const gaps = absent.filter((name) => !broken.has(name)).map((name) => missing(source, name, layers.length > 1))
+    return { problems: [...gaps, ...lossProblems(layers)] }
   }
   const tables = layers.flatMap(({ finish }) => (finish ? [finish] : []))
   const usage = layers.findLast((layer) => layer.usage)?.usage

@@ -22,12 +22,15 @@ export function takenBy({ tree }: Mapping): Taken {
     [...membersOf(last)].filter(([name]) => name !== 'dropped').map(([, section]) => section),
   )
   const { names, paths } = mentions
+  const part = kinds(mentions, 'type', names.has('parts') ? 'text' : '')
+  // Parts that are taken whatever they are go as they are, with members that nobody names.
+  const copies = part('*')
   return {
     has: (field) => names.has(field),
     members: (field) => paths.get(field) ?? new Map<string, PathTree>(),
-    part: kinds(mentions, 'type', names.has('parts') ? 'text' : ''),
+    part,
     tool: takesTool(mentions),
-    named: (member) => names.has(member),
+    named: (member) => copies || names.has(member),
   }
 }
 
@@ -82,7 +85,7 @@ export function neverTaken(taken: Taken): string[] {
 }
 
 function lostIn(field: string, value: Json | undefined, taken: Taken): string[] {
-  if (value === undefined || value === null) return []
+  if (value === undefined || value === null || (Array.isArray(value) && value.length === 0)) return []
   switch (neutralFields[field as keyof typeof neutralFields]) {
     case 'parts':
       return (value as JsonObject[]).flatMap(({ parts }) => lostParts(parts as JsonObject[], taken))

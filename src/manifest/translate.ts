@@ -209,9 +209,14 @@ function translatedEvent(provider: Provider, event: JsonObject): ProviderEvent |
 }
 
 /** Why a reply ended, in our words and in the provider's. */
-function finishIn(provider: Provider, word: Json | undefined, raw: Json | undefined) {
+function finishIn(
+  provider: Provider,
+  word: Json | undefined,
+  raw: Json | undefined,
+): { finish?: Finish; finish_raw?: string } {
   if (!isPresent(word)) return {}
-  return { finish: finishOf(provider, String(word)), finish_raw: String(raw ?? word) }
+  const theirs = raw ?? (chatOf(provider).finish && word)
+  return { finish: finishOf(provider, String(word)), ...(isPresent(theirs) && { finish_raw: String(theirs) }) }
 }
 
 /** A provider's usage object in our classes; what is no object counts nothing. */
