@@ -28,7 +28,7 @@ export function openStream(_request: NeutralRequest, { model, id, finishOf }: St
       const cost = costUsd === undefined ? {} : { cost: costUsd }
       const { delta, ...given }: JsonObject = lastDelta ?? { type: 'message_delta' }
       const translated = { container: null, ...blocks.ending }
-      const ending: JsonObject = native ? { stop_sequence: null, ...(isObject(delta) && delta) } : translated
+      const ending: JsonObject = native ? { ...(isObject(delta) && delta) } : translated
       const counted = isObject(given.usage) ? given.usage : deltaUsage(usage, undefined)
       const last = {
         ...given,
