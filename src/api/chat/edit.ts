@@ -2,7 +2,7 @@ import { isObject, type Json, type JsonObject } from '../../core/json.ts'
 import type { FinishOf, ReplyFacts } from '../client-api.ts'
 import { type Nested, nestedFields, wireFields, wireNames } from './fields.ts'
 import { editEnding } from './finish.ts'
-import { isCarried } from './foreign-parts.ts'
+import { isForeignDetail } from './foreign-parts.ts'
 import { isWebSearch } from './tools.ts'
 import { writeUsage } from './usage.ts'
 
@@ -75,7 +75,7 @@ function withoutLoneChoice(edited: JsonObject, { tools }: JsonObject): JsonObjec
 /** A message without the unwanted members, and without what we once wrote into it for other makers. */
 function editMessage(message: Json, unwanted: readonly Nested[]): Json {
   if (!isObject(message)) return message
-  const own = withoutCarried(message)
+  const own = withoutForeignParts(message)
   if (unwanted.length === 0) return own
   // The name of a function's result says which call it answers.
   const names = unwanted.flatMap(({ messages = [] }) => messages)
@@ -92,10 +92,10 @@ function filled(parts: Json[]): Json {
 }
 
 /** This provider would take the seals of others for its own, or refuse fields it does not know. */
-function withoutCarried(message: JsonObject): JsonObject {
+function withoutForeignParts(message: JsonObject): JsonObject {
   const details = Array.isArray(message.reasoning_details) ? message.reasoning_details : []
-  if (message.replay_parts === undefined && !details.some(isCarried)) return message
-  const own = details.filter((detail) => !isCarried(detail))
+  if (message.replay_parts === undefined && !details.some(isForeignDetail)) return message
+  const own = details.filter((detail) => !isForeignDetail(detail))
   const others = without(message, ['replay_parts', 'reasoning_details'])
   return own.length > 0 ? { ...others, reasoning_details: own } : others
 }

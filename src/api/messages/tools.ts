@@ -1,7 +1,7 @@
 import type { Json, JsonObject } from '../../core/json.ts'
 import type { ClientTool, NeutralRequest, Tool, ToolChoice, WebSearch } from '../../core/request.ts'
 import { defined, filledText, flag, integer, list, listOf, object, optional, refuse, required, text } from '../check.ts'
-import { cacheOf } from './blocks.ts'
+import { cacheOf } from './parts.ts'
 
 /** Tools, the choice among them and web search. Throws RouterError 400. */
 export function readTools(body: JsonObject): Partial<NeutralRequest> {

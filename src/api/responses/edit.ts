@@ -1,6 +1,6 @@
 import { isObject, type Json, type JsonObject } from '../../core/json.ts'
-import type { Face, ReplyFacts } from '../client-api.ts'
-import { isSealed } from '../foreign-signature.ts'
+import type { ClientApi, ReplyFacts } from '../client-api.ts'
+import { isForeignSignature } from '../foreign-signature.ts'
 import { wireNames } from './fields.ts'
 import { editEnding } from './finish.ts'
 
@@ -8,7 +8,7 @@ import { editEnding } from './finish.ts'
  * The client's body for a provider of this format: its model id, without dropped fields, and without what this router
  * sealed for other makers. Everything else, known or not, stays as it came.
  */
-export const editRequest: Face['editRequest'] = (body, { model, stream, dropped }) => {
+export const editRequest: ClientApi['editRequest'] = (body, { model, stream, dropped }) => {
   const edited: JsonObject = { ...body, model }
   if (stream) edited.stream = true
   for (const field of dropped) {
@@ -43,5 +43,5 @@ function isSearch(tool: Json): boolean {
 }
 
 function isForeign(item: Json): boolean {
-  return isObject(item) && isSealed(item.encrypted_content)
+  return isObject(item) && isForeignSignature(item.encrypted_content)
 }
