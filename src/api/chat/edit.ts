@@ -1,9 +1,9 @@
 import { isObject, type Json, type JsonObject } from '../../core/json.ts'
 import type { FinishOf, ReplyFacts } from '../client-api.ts'
+import { withoutFields, withoutIdleChoice } from '../drop.ts'
 import { type Nested, nestedFields, wireFields, wireNames } from './fields.ts'
 import { editEnding } from './finish.ts'
 import { isForeignDetail } from './foreign-parts.ts'
-import { isWebSearch } from './tools.ts'
 import { writeUsage } from './usage.ts'
 
 /**
@@ -14,20 +14,17 @@ export function editRequest(
   body: JsonObject,
   { model, stream, dropped }: { model: string; stream: boolean; dropped: readonly string[] },
 ): JsonObject {
-  const edited: JsonObject = { ...body, model }
-  for (const name of dropped.flatMap(wireNames)) delete edited[name]
-  const unwanted = dropped.flatMap((field) => unwantedBy(field))
-  for (const { option: [at, member] = [] } of unwanted) {
-    const options = at && edited[at]
-    if (at && member && isObject(options)) edited[at] = without(options, [member])
+  const others = dropped.filter((field) => !Object.hasOwn(nestedFields, field))
+  const edited: JsonObject = { ...withoutFields(body, others, wireNames), model }
+  const unwanted = dropped.flatMap(unwantedBy)
+  for (const { name, option: [at = '', member = ''] = [] } of unwanted) {
+    delete edited[name]
+    const options = edited[at]
+    if (isObject(options)) edited[at] = without(options, [member])
   }
   if (Array.isArray(edited.messages)) edited.messages = edited.messages.map((item) => editMessage(item, unwanted))
-  if (Array.isArray(edited.tools) && dropped.length > 0) {
-    edited.tools = editParts(edited.tools, unwanted).filter(
-      (tool) => !dropped.includes('web_search') || !isSearch(tool),
-    )
-  }
-  return withStreaming(withoutLoneChoice(edited, body), stream)
+  if (Array.isArray(edited.tools) && dropped.length > 0) edited.tools = editParts(edited.tools, unwanted)
+  return withStreaming(withoutIdleChoice(edited, body), stream)
 }
 
 /** The provider's own body with the model that served, the cost, and what the API promises and the provider left out. */
@@ -60,16 +57,6 @@ function unwantedBy(field: string): Nested[] {
   const known = nestedFields[field] ?? (field === 'cache' ? nestedFields['parts.cache'] : undefined)
   if (known) return [known]
   return wireFields[field] ? [] : [{ name: field, messages: [field], parts: [field] }]
-}
-
-function isSearch(tool: Json): boolean {
-  return isObject(tool) && isWebSearch(tool.type)
-}
-
-/** A choice among tools that are all gone would be refused. */
-function withoutLoneChoice(edited: JsonObject, { tools }: JsonObject): JsonObject {
-  if (!Array.isArray(tools) || (Array.isArray(edited.tools) && edited.tools.length > 0)) return edited
-  return without(edited, ['tools', 'tool_choice', 'parallel_tool_calls'])
 }
 
 /** A message without the unwanted members, and without what we once wrote into it for other makers. */

@@ -1,5 +1,6 @@
 import { isObject, type Json, type JsonObject } from '../../core/json.ts'
 import type { ClientApi, ReplyFacts } from '../client-api.ts'
+import { withoutFields } from '../drop.ts'
 import { isForeignSignature } from '../foreign-signature.ts'
 import { wireNames } from './fields.ts'
 import { editStop, isCall } from './finish.ts'
@@ -10,9 +11,8 @@ import { isForeignSearch } from './searches.ts'
  * sealed for other makers. Everything else, known or not, stays as it came.
  */
 export const editRequest: ClientApi['editRequest'] = (body, { model, stream, dropped }) => {
-  const edited: JsonObject = { ...body, model }
+  const edited: JsonObject = { ...withoutFields(body, dropped, wireNames), model }
   if (stream) edited.stream = true
-  for (const field of dropped) for (const name of wireNames(field)) delete edited[name]
   if (Array.isArray(edited.messages)) edited.messages = edited.messages.flatMap(withoutForeign)
   return edited
 }
