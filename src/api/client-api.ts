@@ -6,7 +6,7 @@ import type { Api, NeutralRequest } from '../core/request.ts'
 import type { Usage } from '../core/usage.ts'
 
 /** A client API: pure translation between its wire format and the neutral form, or a light edit of the wire format. */
-export type Face = {
+export type ClientApi = {
   api: Api
   /** The client's JSON to the neutral request; `model` is still the client's model string. Throws RouterError 400. */
   read(body: unknown): NeutralRequest

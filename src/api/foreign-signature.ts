@@ -5,7 +5,7 @@ import { isObject, type Json } from '../core/json.ts'
  * base64url JSON. `signature` and `encrypted` are the seals, `call` the tool call or `text` the text they belong to,
  * `body` a block only its maker understands, or the results of `search`.
  */
-export type Sealed = {
+export type ForeignSignature = {
   by?: string
   signature?: string
   encrypted?: string
@@ -20,24 +20,24 @@ export type Sealed = {
 const prefix = 'router1.'
 
 /** Writes a seal; undefined when there is nothing to keep. */
-export function writeSeal(sealed: Sealed): string | undefined {
+export function writeForeignSignature(sealed: ForeignSignature): string | undefined {
   const members = Object.entries(sealed).filter(([, value]) => value !== undefined)
   if (members.length === 0) return undefined
   return prefix + Buffer.from(JSON.stringify(Object.fromEntries(members))).toString('base64url')
 }
 
 /** Reads a seal of our writing; undefined for any other text. */
-export function readSeal(text: Json | undefined): Sealed | undefined {
-  if (!isSealed(text)) return undefined
+export function readForeignSignature(text: Json | undefined): ForeignSignature | undefined {
+  if (!isForeignSignature(text)) return undefined
   try {
     const read: unknown = JSON.parse(Buffer.from(text.slice(prefix.length), 'base64url').toString('utf8'))
-    return isObject(read) ? (read as Sealed) : undefined
+    return isObject(read) ? (read as ForeignSignature) : undefined
   } catch {
     return undefined
   }
 }
 
 /** Whether a signature or sealed text is of our writing, so that no provider may see it. */
-export function isSealed(text: Json | undefined): text is string {
+export function isForeignSignature(text: Json | undefined): text is string {
   return typeof text === 'string' && text.startsWith(prefix)
 }

@@ -1,5 +1,5 @@
 import { basename, resolve } from 'node:path'
-import { chat } from '../api/chat/face.ts'
+import { chat } from '../api/chat/api.ts'
 import { RouterError } from '../core/errors.ts'
 import type { FoldFacts } from '../core/fold.ts'
 import { isObject, type Json, type JsonObject } from '../core/json.ts'

@@ -1,7 +1,7 @@
 import type { Json, JsonObject } from './json.ts'
 import type { CacheHint, Citation, MediaPart, Part } from './parts.ts'
 import type { Finish } from './reply.ts'
-import type { ToldUsage, Usage } from './usage.ts'
+import type { ReportedUsage, Usage } from './usage.ts'
 
 /**
  * What a stream mapping says about one provider event. `at` is the provider's own key for the part; without it the
@@ -36,7 +36,7 @@ export type ProviderEvent = {
   /** The provider's declared end mark: the stream was not cut off, even if nothing said why it ended. */
   done?: true
   stop_sequence?: string
-  usage?: ToldUsage
+  usage?: ReportedUsage
   error?: ProviderFailure
   extensions?: JsonObject
 }

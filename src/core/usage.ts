@@ -32,14 +32,14 @@ export type UsageClass = (typeof usageClasses)[number]
 export type Usage = { [name in UsageClass]?: number } & { reported_cost?: number; modes?: string[] }
 
 /** Counts as a provider tells them: `cache_write` is a sum of writes whose lifetimes are not told. */
-export type ToldUsage = Usage & { cache_write?: number }
+export type ReportedUsage = Usage & { cache_write?: number }
 
 /**
  * Later counts replace earlier ones class by class, and so do the ways of serving, of which only those that are not the
  * ordinary one are kept; of a sum of cache writes, what is not known to live 1 h lives 5 min. What cannot be a count is
  * left out, so that the meter estimates it.
  */
-export function mergeUsage(earlier: Usage, later: ToldUsage): Usage {
+export function mergeUsage(earlier: Usage, later: ReportedUsage): Usage {
   const merged: Usage = { ...earlier }
   for (const name of [...usageClasses, 'reported_cost'] as const) {
     const count = later[name]

@@ -2,7 +2,7 @@ import { randomUUIDv7 } from 'node:crypto'
 import type { IncomingHttpHeaders } from 'node:http'
 import express, { type ErrorRequestHandler, type Request, type RequestHandler, type Response } from 'express'
 import { secretOf } from '../access/client-secret.ts'
-import type { Face } from '../api/client-api.ts'
+import type { ClientApi } from '../api/client-api.ts'
 import { asRouterError, catalogue, errorBody, RouterError } from '../core/errors.ts'
 import { withoutSecrets } from '../core/secrets.ts'
 import { handle, type Outgoing, type Rooms } from '../line/gateway.ts'
@@ -45,7 +45,7 @@ export type JsonRoute = {
   path: string
   method?: 'get' | 'post' | 'put' | 'patch' | 'delete'
   /** Whose shape errors have for this request; without it that of the path. */
-  faceOf?: (request: Pick<JsonRequest, 'headers'>) => Face | undefined
+  faceOf?: (request: Pick<JsonRequest, 'headers'>) => ClientApi | undefined
   answer(request: JsonRequest): Answered | Promise<Answered>
 }
 
@@ -55,7 +55,7 @@ export type Answered = { status?: number; text?: string }
 /** A client API and the path where it listens. */
 export type CallRoute = {
   path: string
-  face: Face
+  face: ClientApi
   /** Answers in place of the line; such calls count as running ones all the same. */
   answer?: (call: Call, rooms: Rooms) => Promise<Outgoing>
 }
@@ -179,7 +179,7 @@ function endOf(response: Response, { deadline }: ServerRooms): AbortSignal {
 }
 
 /** What a face passes on to providers of its format, as far as the client sent it. */
-function passedHeaders({ passHeaders = {} }: Face, request: Request): PassedHeader[] {
+function passedHeaders({ passHeaders = {} }: ClientApi, request: Request): PassedHeader[] {
   return Object.entries(passHeaders).flatMap(([name, how]) => {
     const value = request.get(name)?.trim()
     return value ? [{ name, value, how }] : []
@@ -253,7 +253,7 @@ function failWith(log: Log): ErrorRequestHandler {
       response.setHeader('retry-after', String(Math.ceil(error.retryAfterMs / 1_000)))
     else if (error.status === 429) response.setHeader('retry-after', '1')
     setHeaders(response, error.headers)
-    const face: Face | undefined = response.locals.face
+    const face: ClientApi | undefined = response.locals.face
     response
       .status(catalogue[error.code].status)
       .json(face ? face.writeError(error, String(response.getHeader('x-request-id'))) : errorBody(error))

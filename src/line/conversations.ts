@@ -1,5 +1,5 @@
 import { filledText, optional } from '../api/check.ts'
-import type { Face } from '../api/client-api.ts'
+import type { ClientApi } from '../api/client-api.ts'
 import { RouterError } from '../core/errors.ts'
 import { isObject, type Json, type JsonObject } from '../core/json.ts'
 import type { NeutralRequest } from '../core/request.ts'
@@ -14,7 +14,7 @@ export type State = {
    * What a body asks, with all that was said before it. Throws RouterError 400: the body cannot be read, or the response
    * it goes on from is not there.
    */
-  open(face: Face, organization: string, body: unknown): Turn
+  open(face: ClientApi, organization: string, body: unknown): Turn
 }
 
 /** One turn of a conversation. */
@@ -162,7 +162,7 @@ function itemsOf(input: Json | undefined): Json[] {
   return [{ type: 'message', role: 'user', content: [{ type: 'input_text', text: input }] }]
 }
 
-function readAll(face: Face, body: JsonObject, stretches: readonly Stretch[]): NeutralRequest {
+function readAll(face: ClientApi, body: JsonObject, stretches: readonly Stretch[]): NeutralRequest {
   if (isPlain(body, stretches)) return face.read(body)
   const input = stretches.flatMap(({ items }) => items)
   try {
@@ -187,7 +187,7 @@ function withoutKeeping({ store, ...request }: NeutralRequest): NeutralRequest {
 
 function bodyFor(
   { slug, sameAs }: Provider,
-  face: Face,
+  face: ClientApi,
   body: JsonObject,
   { earlier, now, forgetful }: { earlier: readonly Stretch[]; now: readonly Stretch[]; forgetful: ReadonlySet<string> },
 ): JsonObject {

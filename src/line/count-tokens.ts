@@ -1,4 +1,4 @@
-import type { Face } from '../api/client-api.ts'
+import type { ClientApi } from '../api/client-api.ts'
 import { asRouterError, RouterError } from '../core/errors.ts'
 import { isObject, type JsonObject } from '../core/json.ts'
 import type { NeutralRequest } from '../core/request.ts'
@@ -61,6 +61,6 @@ async function countAt(target: Target, { call, request, body, door }: Countable)
 }
 
 /** What is only counted needs no limit. */
-function readCountable(face: Face, body: unknown): NeutralRequest {
+function readCountable(face: ClientApi, body: unknown): NeutralRequest {
   return face.read(isObject(body) ? { max_tokens: 0, ...body } : body)
 }

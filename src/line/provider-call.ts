@@ -1,5 +1,5 @@
 import { randomUUID } from 'node:crypto'
-import type { Face } from '../api/client-api.ts'
+import type { ClientApi } from '../api/client-api.ts'
 import { RouterError } from '../core/errors.ts'
 import type { FoldFacts } from '../core/fold.ts'
 import type { JsonObject } from '../core/json.ts'
@@ -16,7 +16,7 @@ import type { Settlement } from './settlement.ts'
 /** One client request. `signal` is aborted when the client leaves or the process stops. */
 export type Call = {
   id: string
-  face: Face
+  face: ClientApi
   secret: string | undefined
   readBody(): Promise<unknown>
   /** A loss refuses the call instead of being reported. */
@@ -63,7 +63,7 @@ export async function ask(
 }
 
 /** Whether a target speaks the client's own format: then bodies are edited, not rebuilt. */
-export function speaksSameFormat({ provider }: Target, face: Face): boolean {
+export function speaksSameFormat({ provider }: Target, face: ClientApi): boolean {
   return provider.sameAs === face.api
 }
 
@@ -73,7 +73,7 @@ export function foldFacts({ provider }: Target): FoldFacts {
 }
 
 /** Neutral field names in the client's words, as far as the client used them. */
-function wireNames(face: Face, fields: readonly string[], body: JsonObject): string[] {
+function wireNames(face: ClientApi, fields: readonly string[], body: JsonObject): string[] {
   const names = fields.flatMap((field) => {
     const known = face.wireNames(field)
     const used = known.filter((name) => body[name] !== undefined)

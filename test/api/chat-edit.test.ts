@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest'
-import { chat } from '../../src/api/chat/face.ts'
+import { chat } from '../../src/api/chat/api.ts'
 import type { JsonObject } from '../../src/core/json.ts'
 import type { Finish } from '../../src/core/reply.ts'
 import { type Recording, recordedEvents, recordings, recordingsMissing } from '../helpers/recordings.ts'

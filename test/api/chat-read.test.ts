@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest'
-import { chat } from '../../src/api/chat/face.ts'
+import { chat } from '../../src/api/chat/api.ts'
 import { knownNames } from '../../src/api/chat/fields.ts'
 import { RouterError } from '../../src/core/errors.ts'
 import type { JsonObject } from '../../src/core/json.ts'

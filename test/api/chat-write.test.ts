@@ -1,6 +1,6 @@
 import fc from 'fast-check'
 import { describe, expect, it } from 'vitest'
-import { chat } from '../../src/api/chat/face.ts'
+import { chat } from '../../src/api/chat/api.ts'
 import type { StreamWriter } from '../../src/api/client-api.ts'
 import { RouterError } from '../../src/core/errors.ts'
 import type { ProviderEvent } from '../../src/core/events.ts'

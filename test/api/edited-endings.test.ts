@@ -1,6 +1,6 @@
 import { describe, expect, it, test } from 'vitest'
-import { messages } from '../../src/api/messages/face.ts'
-import { responses } from '../../src/api/responses/face.ts'
+import { messages } from '../../src/api/messages/api.ts'
+import { responses } from '../../src/api/responses/api.ts'
 import type { JsonObject } from '../../src/core/json.ts'
 import type { Finish } from '../../src/core/reply.ts'
 

@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest'
-import { messages } from '../../src/api/messages/face.ts'
+import { messages } from '../../src/api/messages/api.ts'
 import { knownNames } from '../../src/api/messages/fields.ts'
 import { RouterError } from '../../src/core/errors.ts'
 import type { Json, JsonObject } from '../../src/core/json.ts'

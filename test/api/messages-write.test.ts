@@ -1,7 +1,7 @@
 import fc from 'fast-check'
 import { describe, expect, it } from 'vitest'
 import type { StreamWriter } from '../../src/api/client-api.ts'
-import { messages } from '../../src/api/messages/face.ts'
+import { messages } from '../../src/api/messages/api.ts'
 import { catalogue, type ErrorCode, RouterError } from '../../src/core/errors.ts'
 import type { ProviderEvent } from '../../src/core/events.ts'
 import { Fold, type FoldFacts, fold } from '../../src/core/fold.ts'

@@ -1,7 +1,7 @@
 import { describe, expect, it, test } from 'vitest'
-import { chat } from '../../src/api/chat/face.ts'
-import { messages } from '../../src/api/messages/face.ts'
-import { responses } from '../../src/api/responses/face.ts'
+import { chat } from '../../src/api/chat/api.ts'
+import { messages } from '../../src/api/messages/api.ts'
+import { responses } from '../../src/api/responses/api.ts'
 import type { JsonObject } from '../../src/core/json.ts'
 
 const hi = [{ role: 'user', content: 'hi' }]

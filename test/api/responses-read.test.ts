@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest'
-import { responses } from '../../src/api/responses/face.ts'
+import { responses } from '../../src/api/responses/api.ts'
 import type { RouterError } from '../../src/core/errors.ts'
 import type { Json, JsonObject } from '../../src/core/json.ts'
 import type { Part } from '../../src/core/parts.ts'

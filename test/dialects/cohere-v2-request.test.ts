@@ -1,7 +1,7 @@
 import { readFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { describe, expect, test } from 'vitest'
-import { chat } from '../../src/api/chat/face.ts'
+import { chat } from '../../src/api/chat/api.ts'
 import type { Part, ToolCallPart } from '../../src/core/parts.ts'
 import type { ClientTool, Message, NeutralRequest, ToolChoice } from '../../src/core/request.ts'
 import { bareProvider, type Dialect, loadDialect } from '../../src/manifest/dialect.ts'

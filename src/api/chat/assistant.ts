@@ -1,7 +1,7 @@
 import { isObject, type Json, type JsonObject } from '../../core/json.ts'
 import type { MediaPart, Part, RefusalPart, ToolCallPart } from '../../core/parts.ts'
 import { defined, filledText, listOf, object, optional, required, text } from '../check.ts'
-import { withCarried } from './foreign-parts.ts'
+import { withForeignParts } from './foreign-parts.ts'
 import { cacheHint, readContent } from './parts.ts'
 
 /** What an assistant said, in the order in which it was said as far as the message still tells. Throws RouterError 400. */
@@ -17,7 +17,7 @@ export function readAssistant(message: JsonObject, path: string, index: number):
     ...(optional(message.tool_calls, `${path}.tool_calls`, listOf(toolCall)) ?? []),
     ...formerCall(message, path, index),
   ]
-  const parts = withCarried({ said, calls }, message, path)
+  const parts = withForeignParts({ said, calls }, message, path)
   return parts.length > 0 ? parts : [{ type: 'text', text: '' }]
 }
 

@@ -1,9 +1,9 @@
 import { isObject, type Json, type JsonObject } from '../../core/json.ts'
 import type { FinishOf, ReplyFacts } from '../client-api.ts'
+import { withoutFields, withoutIdleChoice } from '../drop.ts'
 import { type Nested, nestedFields, wireFields, wireNames } from './fields.ts'
 import { editEnding } from './finish.ts'
-import { isCarried } from './foreign-parts.ts'
-import { isWebSearch } from './tools.ts'
+import { isForeignDetail } from './foreign-parts.ts'
 import { writeUsage } from './usage.ts'
 
 /**
@@ -14,20 +14,17 @@ export function editRequest(
   body: JsonObject,
   { model, stream, dropped }: { model: string; stream: boolean; dropped: readonly string[] },
 ): JsonObject {
-  const edited: JsonObject = { ...body, model }
-  for (const name of dropped.flatMap(wireNames)) delete edited[name]
-  const unwanted = dropped.flatMap((field) => unwantedBy(field))
-  for (const { option: [at, member] = [] } of unwanted) {
-    const options = at && edited[at]
-    if (at && member && isObject(options)) edited[at] = without(options, [member])
+  const others = dropped.filter((field) => !Object.hasOwn(nestedFields, field))
+  const edited: JsonObject = { ...withoutFields(body, others, wireNames), model }
+  const unwanted = dropped.flatMap(unwantedBy)
+  for (const { name, option: [at = '', member = ''] = [] } of unwanted) {
+    delete edited[name]
+    const options = edited[at]
+    if (isObject(options)) edited[at] = without(options, [member])
   }
   if (Array.isArray(edited.messages)) edited.messages = edited.messages.map((item) => editMessage(item, unwanted))
-  if (Array.isArray(edited.tools) && dropped.length > 0) {
-    edited.tools = editParts(edited.tools, unwanted).filter(
-      (tool) => !dropped.includes('web_search') || !isSearch(tool),
-    )
-  }
-  return withStreaming(withoutLoneChoice(edited, body), stream)
+  if (Array.isArray(edited.tools) && dropped.length > 0) edited.tools = editParts(edited.tools, unwanted)
+  return withStreaming(withoutIdleChoice(edited, body), stream)
 }
 
 /** The provider's own body with the model that served, the cost, and what the API promises and the provider left out. */
@@ -62,20 +59,10 @@ function unwantedBy(field: string): Nested[] {
   return wireFields[field] ? [] : [{ name: field, messages: [field], parts: [field] }]
 }
 
-function isSearch(tool: Json): boolean {
-  return isObject(tool) && isWebSearch(tool.type)
-}
-
-/** A choice among tools that are all gone would be refused. */
-function withoutLoneChoice(edited: JsonObject, { tools }: JsonObject): JsonObject {
-  if (!Array.isArray(tools) || (Array.isArray(edited.tools) && edited.tools.length > 0)) return edited
-  return without(edited, ['tools', 'tool_choice', 'parallel_tool_calls'])
-}
-
 /** A message without the unwanted members, and without what we once wrote into it for other makers. */
 function editMessage(message: Json, unwanted: readonly Nested[]): Json {
   if (!isObject(message)) return message
-  const own = withoutCarried(message)
+  const own = withoutForeignParts(message)
   if (unwanted.length === 0) return own
   // The name of a function's result says which call it answers.
   const names = unwanted.flatMap(({ messages = [] }) => messages)
@@ -92,10 +79,10 @@ function filled(parts: Json[]): Json {
 }
 
 /** This provider would take the seals of others for its own, or refuse fields it does not know. */
-function withoutCarried(message: JsonObject): JsonObject {
+function withoutForeignParts(message: JsonObject): JsonObject {
   const details = Array.isArray(message.reasoning_details) ? message.reasoning_details : []
-  if (message.replay_parts === undefined && !details.some(isCarried)) return message
-  const own = details.filter((detail) => !isCarried(detail))
+  if (message.replay_parts === undefined && !details.some(isForeignDetail)) return message
+  const own = details.filter((detail) => !isForeignDetail(detail))
   const others = without(message, ['replay_parts', 'reasoning_details'])
   return own.length > 0 ? { ...others, reasoning_details: own } : others
 }

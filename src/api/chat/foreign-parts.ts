@@ -10,7 +10,10 @@ import { defined, list, optional, text } from '../check.ts'
  * - `replay_parts`, ours: `{index, part}` with provider-run searches and blocks only their maker understands.
  * Both say in `after` what stood before them: code points of the content, and tool calls.
  */
-export function carriedOf(parts: readonly Part[]): { reasoning_details?: JsonObject[]; replay_parts?: JsonObject[] } {
+export function foreignPartsOf(parts: readonly Part[]): {
+  reasoning_details?: JsonObject[]
+  replay_parts?: JsonObject[]
+} {
   const details: JsonObject[] = []
   const replay: JsonObject[] = []
   const passed = { content: 0, tool_calls: 0 }
@@ -31,7 +34,7 @@ export function carriedOf(parts: readonly Part[]): { reasoning_details?: JsonObj
 }
 
 /** A message's parts with what it carries put back to its place. Throws RouterError 400. */
-export function withCarried(
+export function withForeignParts(
   { said, calls }: { said: readonly Part[]; calls: readonly ToolCallPart[] },
   message: JsonObject,
   path: string,
@@ -49,7 +52,7 @@ export function withCarried(
 }
 
 /** Whether a reasoning detail is of our writing: those of other hands have no `after`. */
-export function isCarried(detail: Json | undefined): boolean {
+export function isForeignDetail(detail: Json | undefined): boolean {
   return isObject(detail) && isObject(detail.after)
 }
 
@@ -90,7 +93,7 @@ function readDetail(detail: Json): Block | undefined {
   if (!isObject(detail)) return undefined
   const { type, format, seals } = detail
   const by = filled(format)
-  if (type === 'reasoning.encrypted' && isCarried(detail) && typeof seals === 'number') {
+  if (type === 'reasoning.encrypted' && isForeignDetail(detail) && typeof seals === 'number') {
     const seal = { length: seals, signature: filled(detail.data) ?? '', ...defined({ by }) }
     return { ...placeOf(detail), seal }
   }

@@ -3,8 +3,8 @@ import { isObject, type JsonObject } from '../../core/json.ts'
 import type { NeutralRequest } from '../../core/request.ts'
 import { defined } from '../check.ts'
 import type { ReplyFacts, StreamFacts, StreamWriter } from '../client-api.ts'
-import { Chunks } from './chunks.ts'
-import { Frames } from './frames.ts'
+import { ChunkEditor } from './stream-edit.ts'
+import { ChunkWriter } from './stream-write.ts'
 import { writeUsage } from './usage.ts'
 import { wantsFormerCall } from './write.ts'
 
@@ -12,8 +12,8 @@ import { wantsFormerCall } from './write.ts'
 export function openStream(request: NeutralRequest, { model, finishOf }: StreamFacts): StreamWriter {
   const options = request.origin.body.stream_options
   const includeUsage = isObject(options) && options.include_usage === true
-  const chunks = new Chunks({ model, includeUsage, former: wantsFormerCall(request) })
-  const frames = new Frames({ model, includeUsage, finishOf })
+  const chunks = new ChunkWriter({ model, includeUsage, former: wantsFormerCall(request) })
+  const frames = new ChunkEditor({ model, includeUsage, finishOf })
   return {
     events: (events) => chunks.write(events),
     frame: (payload) => frames.edit(payload),

@@ -1,5 +1,5 @@
 import { isObject, type Json, type JsonObject } from '../../core/json.ts'
-import type { ClientTool, NeutralRequest, Tool, ToolChoice, WebSearch } from '../../core/request.ts'
+import type { ClientTool, NeutralRequest, ToolChoice, WebSearch } from '../../core/request.ts'
 import {
   defined,
   filledText,
@@ -13,14 +13,14 @@ import {
   required,
   text,
 } from '../check.ts'
+import { readToolList, type ToolReader } from '../tools.ts'
 import { cacheHint } from './parts.ts'
 
 /** Tools, the choice among them and web search, in their present and their former form. Throws RouterError 400. */
 export function readTools(body: JsonObject): Pick<NeutralRequest, 'tools' | 'tool_choice' | 'web_search'> {
-  const given = optional(body.tools, 'tools', listOf(toolEntry)) ?? []
+  const { tools: present, web_search: search } = readToolList(body.tools, toolReader)
   const former = optional(body.functions, 'functions', listOf(formerFunction)) ?? []
-  const tools = [...given.flatMap(({ tool }) => tool ?? []), ...former]
-  const search = given.findLast(({ search }) => search)?.search
+  const tools = [...present, ...former]
   const options = optional(body.web_search_options, 'web_search_options', searchOptions)
   const choice = optional(body.tool_choice, 'tool_choice', toolChoice)
   const formerChoice = optional(body.function_call, 'function_call', functionChoice)
@@ -31,25 +31,18 @@ export function readTools(body: JsonObject): Pick<NeutralRequest, 'tools' | 'too
   })
 }
 
-/** Whether a tool of this type is a web search: dated, previewed and prefixed names all mean the same. */
-export function isWebSearch(type: Json | undefined): boolean {
-  return typeof type === 'string' && /(^|:)web_search(_|$)/.test(type)
-}
-
-type ToolEntry = { tool?: Tool; search?: WebSearch }
-
-function toolEntry(value: Json, path: string): ToolEntry {
-  const entry = object(value, path)
-  const implied = isObject(entry.function) ? 'function' : undefined
-  const type = required(entry.type ?? implied, `${path}.type`, "'function', 'custom' or 'web_search'", filledText)
-  if (isWebSearch(type)) return { search: webSearch(entry, path) }
-  const cache = cacheHint(entry, path)
-  return { tool: { ...toolOf(type, entry, path), ...(cache && { cache }) } }
-}
-
-function toolOf(type: string, entry: JsonObject, path: string): Tool {
-  if (type === 'function') return functionTool(entry, path)
-  return type === 'custom' ? customTool(entry, path) : { kind: type, by: 'chat', definition: entry }
+const toolReader: ToolReader = {
+  api: 'chat',
+  typeOf(tool, path) {
+    const implied = isObject(tool.function) ? 'function' : undefined
+    return required(tool.type ?? implied, `${path}.type`, "'function', 'custom' or 'web_search'", filledText)
+  },
+  clientTool(type, tool, path) {
+    if (type === 'function') return functionTool(tool, path)
+    return type === 'custom' ? customTool(tool, path) : undefined
+  },
+  webSearch,
+  cache: cacheHint,
 }
 
 function functionTool(entry: JsonObject, path: string): ClientTool {

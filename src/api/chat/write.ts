@@ -5,7 +5,7 @@ import type { NeutralRequest } from '../../core/request.ts'
 import { defined } from '../check.ts'
 import type { ReplyFacts } from '../client-api.ts'
 import { endingOf } from './finish.ts'
-import { carriedOf, codePoints } from './foreign-parts.ts'
+import { codePoints, foreignPartsOf } from './foreign-parts.ts'
 import { writeUsage } from './usage.ts'
 
 /** A reply as a chat completion with one choice. */
@@ -94,11 +94,11 @@ function writeCall(call: ToolCallPart, none: string): JsonObject {
     kind === 'custom'
       ? { id, type: 'custom', custom: { name, input: call.arguments } }
       : { id, type: 'function', function: { name, arguments: call.arguments || none } }
-  return { ...called, ...writeSeal(call) }
+  return { ...called, ...signatureMembers(call) }
 }
 
 /** A call's seal in the form its first maker gave it; without a maker nobody could ever take it back. */
-export function writeSeal({ signature, by }: ToolCallPart): JsonObject {
+export function signatureMembers({ signature, by }: ToolCallPart): JsonObject {
   return signature && by ? { extra_content: { [by]: { thought_signature: signature } } } : {}
 }
 
@@ -114,7 +114,7 @@ export const reasoningBreak = '\n\n'
 /** Members of a message that can only be written when all parts are known. */
 export function lateMembers(parts: readonly Part[]): JsonObject {
   const annotations = annotationsOf(parts)
-  return { ...(annotations.length > 0 && { annotations }), ...carriedOf(parts) }
+  return { ...(annotations.length > 0 && { annotations }), ...foreignPartsOf(parts) }
 }
 
 /** Citations with their place in the joined content; one without a place speaks of its whole part. */

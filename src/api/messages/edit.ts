@@ -1,18 +1,18 @@
 import { isObject, type Json, type JsonObject } from '../../core/json.ts'
-import type { Face, ReplyFacts } from '../client-api.ts'
-import { isSealed } from '../foreign-signature.ts'
+import type { ClientApi, ReplyFacts } from '../client-api.ts'
+import { withoutFields } from '../drop.ts'
+import { isForeignSignature } from '../foreign-signature.ts'
 import { wireNames } from './fields.ts'
 import { editStop, isCall } from './finish.ts'
-import { isSealedSearch } from './searches.ts'
+import { isForeignSearch } from './searches.ts'
 
 /**
  * The client's body for a provider of this format: its model id, without dropped fields, and without what this router
  * sealed for other makers. Everything else, known or not, stays as it came.
  */
-export const editRequest: Face['editRequest'] = (body, { model, stream, dropped }) => {
-  const edited: JsonObject = { ...body, model }
+export const editRequest: ClientApi['editRequest'] = (body, { model, stream, dropped }) => {
+  const edited: JsonObject = { ...withoutFields(body, dropped, wireNames), model }
   if (stream) edited.stream = true
-  for (const field of dropped) for (const name of wireNames(field)) delete edited[name]
   if (Array.isArray(edited.messages)) edited.messages = edited.messages.flatMap(withoutForeign)
   return edited
 }
@@ -39,6 +39,6 @@ function withoutForeign(message: Json): Json[] {
 
 function isForeign(block: Json): boolean {
   if (!isObject(block)) return false
-  if (isSealed(block.signature) || isSealed(block.data)) return true
-  return isSealedSearch(block.type === 'server_tool_use' ? block.id : block.tool_use_id)
+  if (isForeignSignature(block.signature) || isForeignSignature(block.data)) return true
+  return isForeignSearch(block.type === 'server_tool_use' ? block.id : block.tool_use_id)
 }

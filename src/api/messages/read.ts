@@ -17,8 +17,8 @@ import {
   text,
 } from '../check.ts'
 import { unknownFields } from '../wire-fields.ts'
-import { readContent } from './blocks.ts'
 import { knownNames } from './fields.ts'
+import { readContent } from './parts.ts'
 import { readTools } from './tools.ts'
 
 /** A Messages body as a neutral request. Throws RouterError 400 that names the field. */

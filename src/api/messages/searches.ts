@@ -1,7 +1,7 @@
 import { isObject, type Json, type JsonObject } from '../../core/json.ts'
 import type { SearchPart } from '../../core/parts.ts'
 import { defined } from '../check.ts'
-import { readSeal, writeSeal } from '../foreign-signature.ts'
+import { readForeignSignature, writeForeignSignature } from '../foreign-signature.ts'
 
 /** Before a sealed id in the ids of searches. */
 const prefix = 'srvtoolu_'
@@ -13,11 +13,11 @@ const prefix = 'srvtoolu_'
 export function searchBlocks({ id, by, query, status, results }: SearchPart): JsonObject[] {
   const found = (Array.isArray(results) ? results : []).flatMap(resultOf)
   const own = defined({ by, id, ...(results !== undefined && found.length === 0 && { body: results }) })
-  const called = prefix + (writeSeal(own) ?? 'search')
+  const called = prefix + (writeForeignSignature(own) ?? 'search')
   const [first, ...others] = found
   const sealed = first && {
     ...first,
-    encrypted_content: writeSeal({ ...defined({ by }), body: results ?? null }) ?? '',
+    encrypted_content: writeForeignSignature({ ...defined({ by }), body: results ?? null }) ?? '',
   }
   const failed = status === 'failed' && found.length === 0
   const input: JsonObject = query === undefined ? {} : { query }
@@ -45,21 +45,21 @@ export function readAsking(id: Json | undefined, input: Json | undefined): Searc
 /** The results of a search, in the form of their maker when this router wrote them. */
 export function readResults(id: Json | undefined, content: Json | undefined): SearchPart {
   const first = Array.isArray(content) ? content[0] : undefined
-  const seal = isObject(first) ? readSeal(first.encrypted_content) : undefined
+  const seal = isObject(first) ? readForeignSignature(first.encrypted_content) : undefined
   const failed = isObject(content)
-  const ofOthers = isSealedSearch(id)
+  const ofOthers = isForeignSearch(id)
   const results = seal?.body ?? (ofOthers ? undefined : (content ?? []))
   return { type: 'search', ...identity(id), ...defined({ results }), status: failed ? 'failed' : 'completed' }
 }
 
 /** Whether a search was written by this router for a client, so that no provider of this format knows it. */
-export function isSealedSearch(id: Json | undefined): boolean {
-  return typeof id === 'string' && id.startsWith(prefix) && readSeal(id.slice(prefix.length)) !== undefined
+export function isForeignSearch(id: Json | undefined): boolean {
+  return typeof id === 'string' && id.startsWith(prefix) && readForeignSignature(id.slice(prefix.length)) !== undefined
 }
 
 function identity(id: Json | undefined): Pick<SearchPart, 'id' | 'by' | 'results'> {
   if (typeof id !== 'string') return {}
-  const seal = id.startsWith(prefix) ? readSeal(id.slice(prefix.length)) : undefined
+  const seal = id.startsWith(prefix) ? readForeignSignature(id.slice(prefix.length)) : undefined
   return seal ? defined({ id: seal.id, by: seal.by, results: seal.body }) : { id }
 }
 

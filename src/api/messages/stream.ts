@@ -2,14 +2,14 @@ import { type ErrorCode, errorBody, type RouterError } from '../../core/errors.t
 import { isObject, type JsonObject } from '../../core/json.ts'
 import type { NeutralRequest } from '../../core/request.ts'
 import type { StreamFacts, StreamWriter } from '../client-api.ts'
+import { writeEvent } from '../sse.ts'
 import { editStop, isCall } from './finish.ts'
-import { named } from './named.ts'
-import { Blocks } from './stream-blocks.ts'
+import { BlockWriter } from './stream-write.ts'
 import { deltaUsage } from './write.ts'
 
 /** Writes one streamed message: named events in this API's order, one block open at a time. */
 export function openStream(_request: NeutralRequest, { model, id, finishOf }: StreamFacts): StreamWriter {
-  const blocks = new Blocks(model)
+  const blocks = new BlockWriter(model)
   let lastDelta: JsonObject | undefined
   let native = false
   let called = false
@@ -21,23 +21,23 @@ export function openStream(_request: NeutralRequest, { model, id, finishOf }: St
       if (payload.type === 'message_delta') lastDelta = payload
       if (payload.type === 'content_block_start') called ||= isCall(payload.content_block)
       if (payload.type === 'message_delta' || payload.type === 'message_stop') return ''
-      if (payload.type !== 'message_start' || !isObject(payload.message)) return named(payload)
-      return named({ ...payload, message: { ...payload.message, model } })
+      if (payload.type !== 'message_start' || !isObject(payload.message)) return writeEvent(payload)
+      return writeEvent({ ...payload, message: { ...payload.message, model } })
     },
     end({ usage, costUsd }) {
       const cost = costUsd === undefined ? {} : { cost: costUsd }
       const { delta, ...given }: JsonObject = lastDelta ?? { type: 'message_delta' }
       const translated = { container: null, ...blocks.ending }
-      const ending: JsonObject = native ? { stop_sequence: null, ...(isObject(delta) && delta) } : translated
+      const ending: JsonObject = native ? { ...(isObject(delta) && delta) } : translated
       const counted = isObject(given.usage) ? given.usage : deltaUsage(usage, undefined)
       const last = {
         ...given,
         delta: { ...ending, ...editStop(ending.stop_reason, called, finishOf) },
         usage: { ...counted, ...cost },
       }
-      return named(last) + named({ type: 'message_stop' })
+      return writeEvent(last) + writeEvent({ type: 'message_stop' })
     },
-    fail: (error) => named(writeError(error, id)),
+    fail: (error) => writeEvent(writeError(error, id)),
   }
 }
 

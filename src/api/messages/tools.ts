@@ -1,26 +1,21 @@
 import type { Json, JsonObject } from '../../core/json.ts'
-import type { ClientTool, NeutralRequest, Tool, ToolChoice, WebSearch } from '../../core/request.ts'
-import { defined, filledText, flag, integer, list, listOf, object, optional, refuse, required, text } from '../check.ts'
-import { cacheOf } from './blocks.ts'
+import type { ClientTool, NeutralRequest, ToolChoice, WebSearch } from '../../core/request.ts'
+import { defined, filledText, flag, integer, listOf, object, optional, refuse, required, text } from '../check.ts'
+import { readToolList, type ToolReader } from '../tools.ts'
+import { cacheOf } from './parts.ts'
 
 /** Tools, the choice among them and web search. Throws RouterError 400. */
 export function readTools(body: JsonObject): Partial<NeutralRequest> {
-  const given = optional(body.tools, 'tools', list) ?? []
-  const tools: Tool[] = []
-  let search: WebSearch | undefined
-  for (const [index, item] of given.entries()) {
-    const path = `tools[${index}]`
-    const tool = object(item, path)
-    const type = optional(tool.type, `${path}.type`, text) ?? 'custom'
-    if (type === 'custom') tools.push(readTool(tool, path))
-    else if (type.startsWith('web_search')) search = readWebSearch(tool, path)
-    else tools.push({ kind: type, by: 'messages', definition: tool, ...cacheOf(tool) })
-  }
-  return defined({
-    tools: tools.length > 0 ? tools : undefined,
-    web_search: search,
-    ...readChoice(body.tool_choice),
-  })
+  const { tools, web_search } = readToolList(body.tools, toolReader)
+  return { ...defined({ tools: tools.length > 0 ? tools : undefined, web_search }), ...readChoice(body.tool_choice) }
+}
+
+const toolReader: ToolReader = {
+  api: 'messages',
+  typeOf: (tool, path) => optional(tool.type, `${path}.type`, text) ?? 'custom',
+  clientTool: (type, tool, path) => (type === 'custom' ? readTool(tool, path) : undefined),
+  webSearch: readWebSearch,
+  cache: (tool) => cacheOf(tool).cache,
 }
 
 function readTool(tool: JsonObject, path: string): ClientTool {
@@ -32,7 +27,6 @@ function readTool(tool: JsonObject, path: string): ClientTool {
       description: optional(tool.description, `${path}.description`, text),
       strict: optional(tool.strict, `${path}.strict`, flag),
     }),
-    ...cacheOf(tool),
   }
 }
 

@@ -4,7 +4,7 @@ import type { Reply } from '../../core/reply.ts'
 import { cachedTokens, completionTokens, promptTokens, type Usage } from '../../core/usage.ts'
 import { defined } from '../check.ts'
 import type { ReplyFacts } from '../client-api.ts'
-import { type Sealed, writeSeal } from '../foreign-signature.ts'
+import { type ForeignSignature, writeForeignSignature } from '../foreign-signature.ts'
 import { writeCallId } from './call-id.ts'
 import { stopOf } from './finish.ts'
 import { reasoningBlock } from './reasoning.ts'
@@ -16,7 +16,7 @@ export function writeReply(reply: Reply, { model, usage, costUsd }: ReplyFacts):
   const content = reply.parts.flatMap((part) => {
     const blocks = wholeBlocks(part)
     const position = blocks.some(({ type }) => type === 'text') ? texts++ : -1
-    return [...blocks, ...sealsOf(part, position)]
+    return [...blocks, ...signatureBlocks(part, position)]
   })
   return {
     id: messageId(reply.id),
@@ -57,7 +57,7 @@ export function wholeBlocks(part: Part): JsonObject[] {
  * The seal on a call or text, in a block of its own after it: this API has no place for one. `position` counts the
  * blocks of text before its own; -1 when it has none.
  */
-export function sealsOf(part: Part, position: number): JsonObject[] {
+export function signatureBlocks(part: Part, position: number): JsonObject[] {
   if ((part.type !== 'tool_call' && part.type !== 'text') || part.signature === undefined) return []
   const { signature, by } = part
   const of = part.type === 'tool_call' ? { call: part.id } : { text: position }
@@ -133,8 +133,8 @@ export function messageId(id: string): string {
   return id.startsWith('msg_') ? id : `msg_${id.replace(/[^a-zA-Z0-9_-]/g, '')}`
 }
 
-function sealed(seal: Sealed): JsonObject {
-  return { type: 'redacted_thinking', data: writeSeal(seal) ?? '' }
+function sealed(seal: ForeignSignature): JsonObject {
+  return { type: 'redacted_thinking', data: writeForeignSignature(seal) ?? '' }
 }
 
 function mediaBlocks(part: MediaPart): JsonObject[] {

@@ -2,7 +2,7 @@ import { isObject, type Json, type JsonObject } from '../../core/json.ts'
 import type { CacheHint, Citation, MediaPart, Part, ReasoningPart, ToolCallPart } from '../../core/parts.ts'
 import type { Message } from '../../core/request.ts'
 import { defined, filledText, list, object, oneOf, optional, refuse, required, text } from '../check.ts'
-import { readSeal, type Sealed } from '../foreign-signature.ts'
+import { type ForeignSignature, readForeignSignature } from '../foreign-signature.ts'
 
 /** What an input says: messages in order, and the instructions that stand before them. */
 export type ReadInput = { system: Part[]; messages: Message[] }
@@ -23,7 +23,7 @@ class Turns {
   readonly #system: Part[] = []
   readonly #messages: Message[] = []
   readonly #names = new Map<string, string>()
-  readonly #seals: Sealed[] = []
+  readonly #seals: ForeignSignature[] = []
   /** Where in its turn the item that was said last begins. */
   #said = 0
 
@@ -54,7 +54,7 @@ class Turns {
   }
 
   /** A seal stands right after what it belongs to; that of a call also elsewhere. */
-  seal(sealed: Sealed): void {
+  seal(sealed: ForeignSignature): void {
     if (sealed.call !== undefined) this.#seals.push(sealed)
     const parts = this.#messages.at(-1)?.parts ?? []
     const { by, signature, text: position } = sealed
@@ -210,7 +210,7 @@ function readOutput(item: JsonObject, path: string, turns: Turns): void {
 }
 
 function readReasoning(item: JsonObject, _path: string, turns: Turns): void {
-  const sealed = readSeal(item.encrypted_content)
+  const sealed = readForeignSignature(item.encrypted_content)
   const { call, text: position, search, body, ...seals } = sealed ?? {}
   if (sealed && (call ?? position ?? search) !== undefined) turns.seal(sealed)
   else if (body !== undefined) turns.assistant({ type: 'opaque', body, ...defined({ by: seals.by }) })
@@ -222,7 +222,7 @@ function readReasoning(item: JsonObject, _path: string, turns: Turns): void {
 }
 
 /** Of what this router wrote, the words that the seal repeats are a summary; of a provider's own item, all of them. */
-function told(item: JsonObject, sealed: Sealed | undefined): Partial<ReasoningPart> {
+function told(item: JsonObject, sealed: ForeignSignature | undefined): Partial<ReasoningPart> {
   const shown = wordsOf(item.summary)
   const own = sealed ? [...wordsOf(item.content), ...shown.filter((words) => words !== sealed.summary)] : undefined
   const text = (own ?? wordsOf(item.content)).join('\n\n')

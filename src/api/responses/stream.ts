@@ -3,11 +3,12 @@ import { isObject, type JsonObject } from '../../core/json.ts'
 import type { Finish } from '../../core/reply.ts'
 import type { NeutralRequest } from '../../core/request.ts'
 import type { ReplyFacts, StreamFacts, StreamWriter } from '../client-api.ts'
+import { writeEvent } from '../sse.ts'
 import { editReply } from './edit.ts'
 import { endingOf } from './finish.ts'
 import { writeUsage } from './output.ts'
-import { Items } from './stream-items.ts'
 import type { Emit } from './stream-message.ts'
+import { ItemWriter } from './stream-write.ts'
 import { responseIdOf, responseObject, wantsSources } from './write.ts'
 
 /** Writes one streamed response: numbered, named events in this API's order, the whole response in the last one. */
@@ -24,7 +25,7 @@ export function openStream(request: NeutralRequest, { model, id }: StreamFacts):
     const rest = typeof members === 'string' ? members : JSON.stringify(members).slice(1, -1)
     text += `event: ${type}\ndata: {"type":"${type}","sequence_number":${sequence++},${rest}}\n\n`
   }
-  const items = new Items(responseId, emit, wantsSources(body))
+  const items = new ItemWriter(responseId, emit, wantsSources(body))
   const said = (): string => {
     const all = text
     text = ''
@@ -54,17 +55,17 @@ export function openStream(request: NeutralRequest, { model, id }: StreamFacts):
       sequence = number + 1
       const numbered = { ...payload, sequence_number: number }
       if (payload.type === 'response.output_item.done' && isObject(payload.item)) nativeItems.push(payload.item)
-      if (!isObject(payload.response)) return named(numbered)
+      if (!isObject(payload.response)) return writeEvent(numbered)
       if (isTerminal(payload)) {
         native = numbered
         return ''
       }
       response = { ...payload.response, model }
-      return named({ ...numbered, response })
+      return writeEvent({ ...numbered, response })
     },
     end(facts) {
       const last = whole(facts)
-      if (native) return named({ ...native, type: `response.${last.status}`, response: last })
+      if (native) return writeEvent({ ...native, type: `response.${last.status}`, response: last })
       emit(`response.${last.status}`, { response: last })
       return said()
     },
@@ -79,10 +80,6 @@ export function openStream(request: NeutralRequest, { model, id }: StreamFacts):
 
 function isTerminal({ type }: JsonObject): boolean {
   return type === 'response.completed' || type === 'response.incomplete'
-}
-
-function named(payload: JsonObject): string {
-  return `event: ${payload.type}\ndata: ${JSON.stringify(payload)}\n\n`
 }
 
 function now(): number {

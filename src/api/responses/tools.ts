@@ -1,26 +1,26 @@
 import { isObject, type Json, type JsonObject } from '../../core/json.ts'
-import type { ClientTool, NeutralRequest, Tool, ToolChoice, WebSearch } from '../../core/request.ts'
+import type { ClientTool, NeutralRequest, ToolChoice, WebSearch } from '../../core/request.ts'
 import { defined, filledText, flag, list, listOf, object, oneOf, optional, required, text } from '../check.ts'
+import { readToolList, type ToolReader } from '../tools.ts'
 
 /** Tools, the choice among them and web search. Throws RouterError 400. */
 export function readTools(body: JsonObject): Partial<NeutralRequest> {
-  const given = optional(body.tools, 'tools', list) ?? []
-  const tools: Tool[] = []
-  let search: WebSearch | undefined
-  for (const [index, item] of given.entries()) {
-    const path = `tools[${index}]`
-    const tool = object(item, path)
-    const type = required(tool.type, `${path}.type`, 'the type of a tool', filledText)
-    if (type === 'function' || type === 'custom') tools.push(readTool(tool, type, path))
-    else if (type.startsWith('web_search')) search = readWebSearch(tool, path)
-    else tools.push({ kind: type, by: 'responses', definition: tool })
-  }
+  const { tools, web_search } = readToolList(body.tools, toolReader)
   return defined({
     tools: tools.length > 0 ? tools : undefined,
-    web_search: search,
+    web_search,
     tool_choice: optional(body.tool_choice, 'tool_choice', readChoice),
     parallel_tool_calls: optional(body.parallel_tool_calls, 'parallel_tool_calls', flag),
   })
+}
+
+const toolReader: ToolReader = {
+  api: 'responses',
+  typeOf: (tool, path) => required(tool.type, `${path}.type`, 'the type of a tool', filledText),
+  clientTool(type, tool, path) {
+    return type === 'function' || type === 'custom' ? readTool(tool, type, path) : undefined
+  },
+  webSearch: readWebSearch,
 }
 
 function readTool(tool: JsonObject, kind: ClientTool['kind'], path: string): ClientTool {

@@ -2,7 +2,7 @@ import type { StreamEvent } from '../../core/events.ts'
 import type { Json, JsonObject } from '../../core/json.ts'
 import type { Part, ToolCallPart } from '../../core/parts.ts'
 import { endingOf } from './finish.ts'
-import { lateMembers, mediaOf, reasoningBreak, replyId, writeLogprobs, writeSeal } from './write.ts'
+import { lateMembers, mediaOf, reasoningBreak, replyId, signatureMembers, writeLogprobs } from './write.ts'
 
 /** What chunks depend on: the model that serves, whether usage will follow, and whether calls take their former shape. */
 export type ChunkFacts = { model: string; includeUsage: boolean; former: boolean }
@@ -10,7 +10,7 @@ export type ChunkFacts = { model: string; includeUsage: boolean; former: boolean
 type Told<Type extends StreamEvent['type']> = StreamEvent & { type: Type }
 
 /** Writes neutral events as chat completion chunks; what surrounds a delta is the same in all of them, written once. */
-export class Chunks {
+export class ChunkWriter {
   /** The members that all chunks share. */
   readonly base = { id: '', object: 'chat.completion.chunk', created: 0 }
   readonly #facts: ChunkFacts
@@ -107,7 +107,7 @@ export class Chunks {
 
   /** The seal is told once: clients join texts. Arguments may still come, those that never do are told by the fold. */
   #closeCall(index: number, part: ToolCallPart): string {
-    const seal = writeSeal(part)
+    const seal = signatureMembers(part)
     return this.#facts.former || Object.keys(seal).length === 0 ? '' : this.#call(index, seal)
   }
 

@@ -3,14 +3,14 @@ import type { Json, JsonObject } from '../../core/json.ts'
 import type { Part, ReasoningPart } from '../../core/parts.ts'
 import type { Finish } from '../../core/reply.ts'
 import { tokensOf } from './logprobs.ts'
-import { type ItemKind, inWords, kindOf, type OutputGroup, sealGroups, writeItem } from './output.ts'
+import { type ItemKind, inWords, kindOf, type OutputGroup, signatureGroups, writeItem } from './output.ts'
 import { type Emit, type Item, StreamedMessage } from './stream-message.ts'
 import { isWhole, itemId, statusOf } from './write.ts'
 
 type Told<Type extends StreamEvent['type']> = StreamEvent & { type: Type }
 
 /** Parts as output items: added, grown and done, each event in its place. */
-export class Items {
+export class ItemWriter {
   /** The finished items. */
   readonly output: JsonObject[] = []
   readonly #responseId: string
@@ -183,7 +183,7 @@ export class Items {
     const done = this.#write(item, finish, last)
     this.#finished.add(item.position)
     this.#emit('response.output_item.done', { output_index: item.position, item: done })
-    for (const group of sealGroups(item)) this.#finish(this.#add(group), finish, false)
+    for (const group of signatureGroups(item)) this.#finish(this.#add(group), finish, false)
   }
 
   #write(item: Item, finish: Finish, last: boolean): JsonObject {

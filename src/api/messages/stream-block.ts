@@ -1,6 +1,6 @@
 import type { StreamEvent } from '../../core/events.ts'
 import type { Part, ToolCallPart } from '../../core/parts.ts'
-import { named } from './named.ts'
+import { writeEvent } from '../sse.ts'
 import { reasoningBlock } from './reasoning.ts'
 import { callBlock, citationOf, textBlock } from './write.ts'
 
@@ -62,7 +62,7 @@ export class OpenBlock {
     const start = began ? this.#startWords(position) : ''
     if (event.type === 'citation') {
       const delta = { type: 'citations_delta', citation: citationOf(event.citation) }
-      return { text: start + named({ type: 'content_block_delta', index: this.#position, delta }), began }
+      return { text: start + writeEvent({ type: 'content_block_delta', index: this.#position, delta }), began }
     }
     this.#arguments += event.arguments ?? ''
     const words = event.text ?? event.summary ?? event.arguments ?? ''
@@ -76,11 +76,11 @@ export class OpenBlock {
   /** The end of a block that has begun, with the seal of a thought. */
   stop(): string {
     const index = this.#position
-    const stopped = named({ type: 'content_block_stop', index })
+    const stopped = writeEvent({ type: 'content_block_stop', index })
     if (this.part?.type !== 'reasoning') return stopped
     const { signature } = reasoningBlock(this.part)
     if (!signature) return stopped
-    return named({ type: 'content_block_delta', index, delta: { type: 'signature_delta', signature } }) + stopped
+    return writeEvent({ type: 'content_block_delta', index, delta: { type: 'signature_delta', signature } }) + stopped
   }
 
   #startWords(position: number): string {
@@ -92,7 +92,7 @@ export class OpenBlock {
   #start(block: ReturnType<typeof textBlock>, delta: string, position: number): string {
     this.#position = position
     this.#head = `event: content_block_delta\ndata: {"type":"content_block_delta","index":${position},"delta":{${delta}`
-    return named({ type: 'content_block_start', index: position, content_block: block })
+    return writeEvent({ type: 'content_block_start', index: position, content_block: block })
   }
 }
 

@@ -1,7 +1,7 @@
 import { isObject, type Json, type JsonObject } from '../../core/json.ts'
 import type { CacheHint, Citation, MediaPart, Part, SearchPart, TextPart, ToolResultPart } from '../../core/parts.ts'
 import { defined, filledText, flag, list, object, optional, refuse, required, text } from '../check.ts'
-import { readSeal, type Sealed } from '../foreign-signature.ts'
+import { type ForeignSignature, readForeignSignature } from '../foreign-signature.ts'
 import { readCallId } from './call-id.ts'
 import { readAsking, readResults } from './searches.ts'
 
@@ -11,7 +11,7 @@ export function readContent(content: Json | undefined, path: string, names: Read
   if (typeof given === 'string') return [{ type: 'text', text: given }]
   if (!Array.isArray(given)) refuse(path, 'a string or an array of content blocks', given)
   const parts: Part[] = []
-  const seals: Sealed[] = []
+  const seals: ForeignSignature[] = []
   for (const [index, block] of given.entries()) {
     const read = readBlock(object(block, `${path}[${index}]`), `${path}[${index}]`, names)
     for (const part of read) {
@@ -24,7 +24,7 @@ export function readContent(content: Json | undefined, path: string, names: Read
   return seals.length > 0 ? withSeals(parts, seals) : parts
 }
 
-type Read = (Part | { seal: Sealed })[]
+type Read = (Part | { seal: ForeignSignature })[]
 type Reader = (block: JsonObject, path: string, names: ReadonlyMap<string, string>) => Read
 
 const readers: { readonly [type: string]: Reader } = {
@@ -125,7 +125,7 @@ function readToolResult(block: JsonObject, path: string, names: ReadonlyMap<stri
 
 function readThinking(block: JsonObject, path: string): Read {
   const words = required(block.thinking, `${path}.thinking`, 'a string', text)
-  const sealed = readSeal(block.signature)
+  const sealed = readForeignSignature(block.signature)
   if (sealed) {
     const { call: _call, text: _text, body: _body, ...seals } = sealed
     if (seals.summary === '') return [{ type: 'reasoning', ...seals, summary: words }]
@@ -136,7 +136,7 @@ function readThinking(block: JsonObject, path: string): Read {
 }
 
 function readRedacted({ data }: JsonObject): Read {
-  const sealed = readSeal(data)
+  const sealed = readForeignSignature(data)
   if (!sealed) return [{ type: 'reasoning', encrypted: typeof data === 'string' ? data : '' }]
   const { call, text: of, body, ...seals } = sealed
   if (body !== undefined) return [{ type: 'opaque', body, ...(seals.by !== undefined && { by: seals.by }) }]
@@ -151,7 +151,7 @@ function joinSearch(parts: Part[], part: SearchPart): void {
 }
 
 /** Seals that travelled in blocks of their own, put back on the calls and texts they belong to. */
-function withSeals(parts: Part[], seals: readonly Sealed[]): Part[] {
+function withSeals(parts: Part[], seals: readonly ForeignSignature[]): Part[] {
   // A text without words has no block of its own to be counted.
   const texts = parts.filter((part) => part.type === 'text' && (part.text !== '' || part.citations))
   return parts.map((part) => {
@@ -164,7 +164,7 @@ function withSeals(parts: Part[], seals: readonly Sealed[]): Part[] {
 }
 
 /** A text that was nothing but its seal. */
-function emptyText({ signature, by }: Sealed): TextPart {
+function emptyText({ signature, by }: ForeignSignature): TextPart {
   return { type: 'text', text: '', ...defined({ signature, by }) }
 }
 

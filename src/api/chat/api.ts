@@ -1,5 +1,5 @@
 import { errorBody } from '../../core/errors.ts'
-import type { Face } from '../client-api.ts'
+import type { ClientApi } from '../client-api.ts'
 import { editReply, editRequest } from './edit.ts'
 import { wireNames } from './fields.ts'
 import { readRequest } from './read.ts'
@@ -7,7 +7,7 @@ import { openStream } from './stream.ts'
 import { writeReply } from './write.ts'
 
 /** The Chat Completions API. */
-export const chat: Face = {
+export const chat: ClientApi = {
   api: 'chat',
   read: readRequest,
   wireNames,

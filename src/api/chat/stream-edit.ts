@@ -2,13 +2,13 @@ import { isObject, type Json, type JsonObject } from '../../core/json.ts'
 import type { FinishOf } from '../client-api.ts'
 import { type Called, editEnding, inferredReason } from './finish.ts'
 
-export type FrameFacts = { model: string; includeUsage: boolean; finishOf?: FinishOf | undefined }
+export type ChunkEditorFacts = { model: string; includeUsage: boolean; finishOf?: FinishOf | undefined }
 
 /** What a choice has called, whether each of its calls has arguments yet, and whether the choice has ended. */
 type Choice = { called: Called; calls: Map<Json, boolean>; ended: boolean }
 
 /** Edits the chunks of a provider that speaks this format: the model that served, usage only at the end, the rest as it came. */
-export class Frames {
+export class ChunkEditor {
   /** The provider's last word on usage. */
   usage: JsonObject | undefined
   /** The provider's chunk that carried usage alone, or what chunks of this stream share; none before the first. */
@@ -19,7 +19,7 @@ export class Frames {
   /** The choices that have begun, by their index. */
   readonly #choices = new Map<Json, Choice>()
 
-  constructor({ model, includeUsage, finishOf }: FrameFacts) {
+  constructor({ model, includeUsage, finishOf }: ChunkEditorFacts) {
     this.#model = model
     this.#includeUsage = includeUsage
     this.#finishOf = finishOf

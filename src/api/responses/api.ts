@@ -1,5 +1,5 @@
 import { errorBody } from '../../core/errors.ts'
-import type { Face } from '../client-api.ts'
+import type { ClientApi } from '../client-api.ts'
 import { editReply, editRequest } from './edit.ts'
 import { wireNames } from './fields.ts'
 import { readRequest } from './read.ts'
@@ -7,7 +7,7 @@ import { openStream } from './stream.ts'
 import { writeReply } from './write.ts'
 
 /** The Responses API. */
-export const responses: Face = {
+export const responses: ClientApi = {
   api: 'responses',
   read: readRequest,
   wireNames,

@@ -1,16 +1,16 @@
 import type { StreamEvent } from '../../core/events.ts'
 import type { JsonObject } from '../../core/json.ts'
 import type { Part } from '../../core/parts.ts'
+import { writeEvent } from '../sse.ts'
 import { stopOf } from './finish.ts'
-import { named } from './named.ts'
-import { OpenBlock } from './open-block.ts'
-import { messageId, sealsOf, wholeBlocks, writeUsage } from './write.ts'
+import { OpenBlock } from './stream-block.ts'
+import { messageId, signatureBlocks, wholeBlocks, writeUsage } from './write.ts'
 
 type Told<Type extends StreamEvent['type']> = StreamEvent & { type: Type }
 type OfPart = Told<'open' | 'delta' | 'citation' | 'close'>
 
 /** Parts as blocks: numbered from 0, one open at a time; what comes for a later part waits until the open one ends. */
-export class Blocks {
+export class BlockWriter {
   /** Why the message ended: `{stop_reason, stop_sequence, stop_details}`. */
   ending: JsonObject = stopOf({ finish: 'stop', parts: [] })
   readonly #model: string
@@ -55,7 +55,7 @@ export class Blocks {
       stop_details: null,
       usage: writeUsage({}, undefined),
     }
-    return `${named({ type: 'message_start', message })}event: ping\ndata: {"type":"ping"}\n\n`
+    return `${writeEvent({ type: 'message_start', message })}event: ping\ndata: {"type":"ping"}\n\n`
   }
 
   #take(event: OfPart): string {
@@ -105,7 +105,7 @@ export class Blocks {
   }
 
   #seal(part: Part, position: number): string {
-    const seals = sealsOf(part, position)
+    const seals = signatureBlocks(part, position)
     if (seals.length === 0) this.#unsealed.push({ part, position })
     return seals.map((block) => this.#whole(block)).join('')
   }
@@ -133,9 +133,9 @@ export class Blocks {
     const partial_json = input === undefined ? '{}' : JSON.stringify(input)
     const growth = { type: 'content_block_delta', index, delta: { type: 'input_json_delta', partial_json } }
     return (
-      named({ type: 'content_block_start', index, content_block }) +
-      (partial_json === '{}' ? '' : named(growth)) +
-      named({ type: 'content_block_stop', index })
+      writeEvent({ type: 'content_block_start', index, content_block }) +
+      (partial_json === '{}' ? '' : writeEvent(growth)) +
+      writeEvent({ type: 'content_block_stop', index })
     )
   }
 }
