@@ -31,7 +31,10 @@ export type ProviderEvent = {
   opaque?: { body: Json }
   logprobs?: Json
   finish?: Finish
+  /** The provider's own word for `finish`. */
   raw?: string
+  /** The provider's declared end mark: the stream was not cut off, even if nothing said why it ended. */
+  done?: true
   stop_sequence?: string
   usage?: ToldUsage
   error?: ProviderFailure

@@ -33,7 +33,7 @@ export class Fold {
     this.#facts = facts
   }
 
-  /** Whether the provider said why the reply ended: without that the stream was cut. */
+  /** Whether the provider ended the reply, by a finish reason or an end mark: otherwise the stream was cut off. */
   get complete(): boolean {
     return this.#finish !== undefined
   }
@@ -60,6 +60,8 @@ export class Fold {
       this.#logprobs = joinLogprobs(this.#logprobs, event.logprobs)
       out.push({ type: 'logprobs', logprobs: event.logprobs })
     }
+    // Some providers never name a reason: their end mark after content is one.
+    if (event.done && this.#parts.length > 0) this.#finish ??= { finish: 'stop' }
     return this.#withStart(out)
   }
 
