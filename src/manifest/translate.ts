@@ -8,7 +8,7 @@ import { repairHistory } from '../core/repair-history.ts'
 import { type Finish, isFinish, type Reply } from '../core/reply.ts'
 import { eventsOf, type MappedReply } from '../core/reply-events.ts'
 import type { NeutralRequest, TargetFacts } from '../core/request.ts'
-import type { ToldUsage } from '../core/usage.ts'
+import type { ReportedUsage } from '../core/usage.ts'
 import { type Mapping, MappingError, type Variables } from '../mapping/mapping.ts'
 import { declaredLosses, distinctNames, foreignOpaque, usedNames, withoutFields } from './losses.ts'
 import type { ChatEndpoint, Provider } from './provider.ts'
@@ -220,10 +220,10 @@ function finishIn(
 }
 
 /** A provider's usage object in our classes; what is no object counts nothing. */
-function readUsage(provider: Provider, usage: Json): ToldUsage | Promise<ToldUsage> {
+function readUsage(provider: Provider, usage: Json): ReportedUsage | Promise<ReportedUsage> {
   const { usage: mapping } = chatOf(provider)
-  if (!mapping) return (isObject(usage) ? usage : {}) as ToldUsage
-  return after(run(provider, 'usage', mapping, usage), (counts) => (isObject(counts) ? counts : {}) as ToldUsage)
+  if (!mapping) return (isObject(usage) ? usage : {}) as ReportedUsage
+  return after(run(provider, 'usage', mapping, usage), (counts) => (isObject(counts) ? counts : {}) as ReportedUsage)
 }
 
 function isPresent(value: Json | undefined): value is Json {

@@ -12,13 +12,16 @@ export type Directory = {
   managed: ReadonlyMap<string, Policy>
 }
 
+/** At least one target, in the order in which they are to be tried. */
+export type Targets = readonly [Target, ...Target[]]
+
 /**
  * The targets of a model string, in the order in which they are to be asked. A name is an alias, else a policy of the
  * organization, else a managed policy, else `<provider>/<model>`; without a scope there are only the last two. Targets
  * that are not configured, not known or not allowed are left out. Throws RouterError 404, or 403 for the access list of
  * the key, when none is left.
  */
-export function resolve(model: string, directory: Directory, scope?: Scope): Target[] {
+export function resolve(model: string, directory: Directory, scope?: Scope): Targets {
   refuseOdd(model)
   const named = namedBy(model, directory, scope)
   const inEurope = named.through.some(isEuropean) || isEuropean(model)
@@ -35,8 +38,9 @@ export function resolve(model: string, directory: Directory, scope?: Scope): Tar
     if (refusal) refusals.push(refusal)
     else targets.push(found)
   }
-  if (targets.length === 0) throw noneLeft(model, named, refusals)
-  return targets
+  const [first, ...others] = targets
+  if (!first) throw noneLeft(model, named, refusals)
+  return [first, ...others]
 }
 
 /** The ids of the targets that a name stands for, and the names of the alias and the policy that led to them. */

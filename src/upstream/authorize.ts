@@ -2,7 +2,7 @@ import { createHash } from 'node:crypto'
 import { RouterError } from '../core/errors.ts'
 import type { Auth, OAuthClientCredentials, Provider } from '../manifest/provider.ts'
 import { signAws } from './aws-signature.ts'
-import type { Door } from './http-client.ts'
+import type { HttpClient } from './http-client.ts'
 import { rememberIssued } from './secrets.ts'
 import { serviceAccountToken } from './service-account.ts'
 import { requestToken } from './token-request.ts'
@@ -15,7 +15,7 @@ export type Anonymous = { url: string; headers: Record<string, string>; body: st
 export type Authorized = { url: string; headers: Record<string, string>; refused?(): void }
 
 /** What tokens are asked through, and for how long the caller waits for them. */
-export type Means = { door: Door; signal: AbortSignal; now?: () => number }
+export type Means = { httpClient: HttpClient; signal: AbortSignal; now?: () => number }
 
 /**
  * The address of a provider's path for a model: `{model}` is one segment, `{+model}` keeps its slashes. Throws
@@ -60,7 +60,7 @@ const schemes: { [Name in Auth['scheme']]: Scheme<Extract<Auth, { scheme: Name }
     return withHeaders(request, await signAws(auth, signable, now()))
   },
   'google-service-account': (auth, request, around) =>
-    withToken(auth, request, around, () => serviceAccountToken(auth, around.provider, around.door, around.now)),
+    withToken(auth, request, around, () => serviceAccountToken(auth, around.provider, around.httpClient, around.now)),
   'oauth-client-credentials': (auth, request, around) =>
     withToken(auth, request, around, () => clientToken(auth, around)),
 }
@@ -77,10 +77,10 @@ function withBearer(request: Anonymous, token: string): Authorized {
 async function withToken(
   auth: Auth,
   request: Anonymous,
-  { door, signal, provider }: Around,
+  { httpClient, signal, provider }: Around,
   fetchToken: () => Promise<Token>,
 ): Promise<Authorized> {
-  const tokens = tokensOf(door)
+  const tokens = tokensOf(httpClient)
   const credential = createHash('sha256')
     .update(JSON.stringify(Object.entries(auth).sort()))
     .digest('base64')
@@ -99,7 +99,7 @@ async function withToken(
 }
 
 /** RFC 6749, section 4.4; the secret goes in the body, which every provider takes. */
-async function clientToken(auth: OAuthClientCredentials, { door, provider, now }: Around): Promise<Token> {
+async function clientToken(auth: OAuthClientCredentials, { httpClient, provider, now }: Around): Promise<Token> {
   const { tokenUrl: url, clientId, clientSecret, scope } = auth
   const form = {
     grant_type: 'client_credentials',
@@ -107,5 +107,5 @@ async function clientToken(auth: OAuthClientCredentials, { door, provider, now }
     client_secret: clientSecret,
     ...(scope !== undefined && { scope }),
   }
-  return await requestToken({ url, form, secrets: [clientSecret], provider }, door, now)
+  return await requestToken({ url, form, secrets: [clientSecret], provider }, httpClient, now)
 }

@@ -3,6 +3,7 @@ import { lookup } from 'node:dns/promises'
 import { isIP, isIPv6 } from 'node:net'
 import { Agent, type Dispatcher, request } from 'undici'
 import { RouterError } from '../core/errors.ts'
+import { unlessAborted } from './abort.ts'
 import { mediaTypeOf } from './media-type.ts'
 import { isPublicAddress } from './public-address.ts'
 
@@ -175,18 +176,6 @@ const systemNames: ResolveName = (name) => lookup(name, { all: true, order: 'ver
 /** A host as URLs write it: IPv6 in brackets, lower case. */
 function asInUrl(host: string): string {
   return isIPv6(host) ? `[${host.toLowerCase()}]` : host.toLowerCase()
-}
-
-async function unlessAborted<T>(work: Promise<T>, signal: AbortSignal): Promise<T> {
-  signal.throwIfAborted()
-  const { promise, reject } = Promise.withResolvers<never>()
-  const leave = () => reject(signal.reason)
-  signal.addEventListener('abort', leave, { once: true })
-  try {
-    return await Promise.race([work, promise])
-  } finally {
-    signal.removeEventListener('abort', leave)
-  }
 }
 
 /** Codes only: messages of the system hold addresses. */

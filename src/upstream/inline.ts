@@ -4,8 +4,8 @@ import type { HistoryRules } from '../core/repair-history.ts'
 import type { NeutralRequest } from '../core/request.ts'
 import { type Fetched, type FetchMedia, type MediaSettings, shown } from './fetcher.ts'
 
-/** How files are fetched for calls. */
-export type MediaRoom = { fetchMedia: FetchMedia; settings: Pick<MediaSettings, 'maxFiles' | 'maxTotalBytes'> }
+/** Fetches files for calls, within these limits. */
+export type MediaServices = { fetchMedia: FetchMedia; settings: Pick<MediaSettings, 'maxFiles' | 'maxTotalBytes'> }
 
 /** The files of one call: each URL is fetched once, however many targets are tried. Throws RouterError 400. */
 export type CallMedia = { fetchAll(urls: Iterable<string>): Promise<ReadonlyMap<string, Fetched>>; param: string }
@@ -14,8 +14,11 @@ export type CallMedia = { fetchAll(urls: Iterable<string>): Promise<ReadonlyMap<
 const atOnce = 4
 
 /** Opens the files of one call; errors name `param`, the client's field that holds the messages. */
-export function openCallMedia(room: MediaRoom, { param, signal }: { param: string; signal: AbortSignal }): CallMedia {
-  const { maxFiles, maxTotalBytes } = room.settings
+export function openCallMedia(
+  { fetchMedia, settings }: MediaServices,
+  { param, signal }: { param: string; signal: AbortSignal },
+): CallMedia {
+  const { maxFiles, maxTotalBytes } = settings
   const refuse = (message: string) => new RouterError('invalid_request', message, { param })
   const known = new Map<string, Fetched>()
   let bytes = 0
@@ -33,7 +36,7 @@ export function openCallMedia(room: MediaRoom, { param, signal }: { param: strin
     const either = AbortSignal.any([signal, others.signal])
     const queue = missing.values()
     const work = async () => {
-      for (const url of queue) known.set(url, await room.fetchMedia(url, either, spend))
+      for (const url of queue) known.set(url, await fetchMedia(url, either, spend))
     }
     try {
       await Promise.all(Array.from({ length: Math.min(atOnce, missing.length) }, work))

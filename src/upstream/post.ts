@@ -3,7 +3,7 @@ import type { JsonObject } from '../core/json.ts'
 import type { Provider } from '../manifest/provider.ts'
 import type { Target } from '../manifest/target.ts'
 import { addressOf, authorize } from './authorize.ts'
-import type { Door, Incoming } from './http-client.ts'
+import type { HttpClient, HttpResponse } from './http-client.ts'
 import { refusal } from './provider-error.ts'
 
 /** A header of the client for the provider: it stands before the manifest's own, or is joined to it as a list. */
@@ -19,8 +19,8 @@ export async function post(
     signal: AbortSignal
     passed?: readonly PassedHeader[]
   },
-  door: Door,
-): Promise<Incoming> {
+  httpClient: HttpClient,
+): Promise<HttpResponse> {
   const { path, accept, signal, passed = [] } = outgoing
   const anonymous = {
     url: addressOf(provider, path, model),
@@ -36,17 +36,17 @@ export async function post(
     ),
     body: wellFormed(JSON.stringify(outgoing.body)),
   }
-  const { url, headers, refused } = await authorize(provider, anonymous, { door, signal })
+  const { url, headers, refused } = await authorize(provider, anonymous, { httpClient, signal })
   const { timeouts, slug } = provider
-  const incoming = await door.send({ url, headers, body: anonymous.body, timeouts, signal, provider: slug })
-  if (incoming.status >= 200 && incoming.status < 300) return incoming
-  if (incoming.status === 401) refused?.()
-  const text = await textOf(provider, incoming)
-  throw refusal(provider, { status: incoming.status, headers: incoming.headers, text })
+  const response = await httpClient.send({ url, headers, body: anonymous.body, timeouts, signal, provider: slug })
+  if (response.status >= 200 && response.status < 300) return response
+  if (response.status === 401) refused?.()
+  const text = await textOf(provider, response)
+  throw refusal(provider, { status: response.status, headers: response.headers, text })
 }
 
 /** The whole text of an answer. Throws RouterError. */
-export async function textOf(provider: Provider, { bytes }: Incoming): Promise<string> {
+export async function textOf(provider: Provider, { bytes }: HttpResponse): Promise<string> {
   const decoder = new TextDecoder()
   let text = ''
   for await (const chunk of bytes) {

@@ -3,7 +3,7 @@ import { readFile } from 'node:fs/promises'
 import { RouterError } from '../core/errors.ts'
 import { isObject, type Json } from '../core/json.ts'
 import type { GoogleServiceAccount } from '../manifest/provider.ts'
-import type { Door } from './http-client.ts'
+import type { HttpClient } from './http-client.ts'
 import { requestToken } from './token-request.ts'
 import type { Token } from './tokens.ts'
 
@@ -20,13 +20,13 @@ const assertionLifetime = 3_600
 export async function serviceAccountToken(
   { credentials, scope = usualScope }: GoogleServiceAccount,
   provider: string,
-  door: Door,
+  httpClient: HttpClient,
   now: () => number,
 ): Promise<Token> {
   const account = await readAccount(credentials, provider)
   const assertion = signAssertion(account, scope, Math.floor(now() / 1_000))
   const form = { grant_type: 'urn:ietf:params:oauth:grant-type:jwt-bearer', assertion }
-  return await requestToken({ url: account.tokenUrl, form, secrets: [assertion], provider }, door, now)
+  return await requestToken({ url: account.tokenUrl, form, secrets: [assertion], provider }, httpClient, now)
 }
 
 /** The JWT that a service account asks with, valid for an hour from `issuedAt`, in seconds since 1970. */

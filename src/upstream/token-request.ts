@@ -1,7 +1,7 @@
 import { type ErrorCode, RouterError } from '../core/errors.ts'
 import { isObject, type Json, type JsonObject } from '../core/json.ts'
 import type { Timeouts } from '../manifest/provider.ts'
-import type { Door, Incoming } from './http-client.ts'
+import type { HttpClient, HttpResponse } from './http-client.ts'
 import type { Token } from './tokens.ts'
 
 /** What is asked of a token endpoint: its address, the form to send, and what of it must not be repeated. */
@@ -23,12 +23,12 @@ const answerLimit = 1024 * 1024
  * Asks for a token (RFC 6749, section 5). Throws RouterError: `provider_refused` when the endpoint refuses the
  * credential, `provider_unreachable` or `provider_timeout` when it is not there, `provider_unreadable`.
  */
-export async function requestToken(request: TokenRequest, door: Door, now: () => number): Promise<Token> {
+export async function requestToken(request: TokenRequest, httpClient: HttpClient, now: () => number): Promise<Token> {
   const asked = now()
-  const incoming = await send(request, door)
-  const text = await textOf(request, incoming)
+  const response = await send(request, httpClient)
+  const text = await textOf(request, response)
   const body = parse(text)
-  if (incoming.status < 200 || incoming.status >= 300) throw refused(request, incoming.status, body)
+  if (response.status < 200 || response.status >= 300) throw refused(request, response.status, body)
   const { access_token: token, expires_in: lifetime } = body
   if (typeof token !== 'string' || token === '' || /[^\x20-\x7E]/.test(token)) {
     throw failure(request, 'provider_unreadable', 'answered without an `access_token`')
@@ -39,9 +39,9 @@ export async function requestToken(request: TokenRequest, door: Door, now: () =>
   return { text: token, expiresAt: asked + lifeMs, refreshAt: asked + lifeMs - Math.min(aheadMs, lifeMs / 5) }
 }
 
-async function send(request: TokenRequest, door: Door): Promise<Incoming> {
+async function send(request: TokenRequest, httpClient: HttpClient): Promise<HttpResponse> {
   try {
-    return await door.send({
+    return await httpClient.send({
       url: request.url,
       headers: {
         'content-type': 'application/x-www-form-urlencoded',
@@ -60,11 +60,11 @@ async function send(request: TokenRequest, door: Door): Promise<Incoming> {
   }
 }
 
-async function textOf(request: TokenRequest, incoming: Incoming): Promise<string> {
+async function textOf(request: TokenRequest, response: HttpResponse): Promise<string> {
   const chunks: Uint8Array[] = []
   let length = 0
   try {
-    for await (const chunk of incoming.bytes) {
+    for await (const chunk of response.bytes) {
       length += chunk.length
       if (length > answerLimit) break
       chunks.push(chunk)

@@ -1,4 +1,5 @@
-import type { Door } from './http-client.ts'
+import { unlessAborted } from './abort.ts'
+import type { HttpClient } from './http-client.ts'
 
 /** An access token; times in milliseconds since 1970. From `refreshAt` on the next one is asked for. */
 export type Token = { text: string; refreshAt: number; expiresAt: number }
@@ -14,14 +15,14 @@ export type Tokens = {
   forget(credential: string, token: string): void
 }
 
-/** The tokens that belong to the connections of a door: they live as long as it does, through every reload. */
-export function tokensOf(door: Door): Tokens {
-  const known = byDoor.get(door) ?? openTokens()
-  byDoor.set(door, known)
+/** The tokens of an HTTP client: they live as long as it does, through every reload. */
+export function tokensOf(httpClient: HttpClient): Tokens {
+  const known = byClient.get(httpClient) ?? openTokens()
+  byClient.set(httpClient, known)
   return known
 }
 
-const byDoor = new WeakMap<Door, Tokens>()
+const byClient = new WeakMap<HttpClient, Tokens>()
 
 /** How long the old token goes on being used after a refresh ahead of time has failed, before the next try. */
 const pauseMs = 10_000
@@ -76,22 +77,5 @@ export function openTokens(now: () => number = Date.now): Tokens {
 function dropExpired(entries: Map<string, Entry>, now: number): void {
   for (const [credential, { token, fetching }] of entries) {
     if (!fetching && (!token || token.expiresAt <= now)) entries.delete(credential)
-  }
-}
-
-async function unlessAborted<T>(promise: Promise<T>, signal: AbortSignal): Promise<T> {
-  let leave = () => {}
-  const left = new Promise<never>((_, reject) => {
-    leave = () => reject(signal.reason)
-  })
-  // Neither may be left without anyone who listens.
-  left.catch(() => {})
-  promise.catch(() => {})
-  if (signal.aborted) leave()
-  else signal.addEventListener('abort', leave, { once: true })
-  try {
-    return await Promise.race([left, promise])
-  } finally {
-    signal.removeEventListener('abort', leave)
   }
 }

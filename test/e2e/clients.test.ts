@@ -174,7 +174,7 @@ describe('a client that stands still', () => {
     socket.write(`${head('content-length: 1000')}{"model"`)
     const text = await within(2_000, 'the refusal', socket.whole)
     expect(text).toMatch(/^HTTP\/1.1 400 /)
-    expect(text).toMatch(/The body stopped coming/)
+    expect(text).toMatch(/The upload stalled/)
   })
 
   test('and reads nothing is taken to be gone: the provider is stopped, what was sent is paid', async () => {

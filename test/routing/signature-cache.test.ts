@@ -2,7 +2,7 @@ import { expect, test } from 'vitest'
 import type { Part, ToolCallPart } from '../../src/core/parts.ts'
 import type { Reply } from '../../src/core/reply.ts'
 import type { NeutralRequest } from '../../src/core/request.ts'
-import { openSeals } from '../../src/routing/signature-cache.ts'
+import { openSignatureCache } from '../../src/routing/signature-cache.ts'
 
 const thought: Part = { type: 'reasoning', text: 'Hm.', signature: 'seal', by: 'acme' }
 const call: ToolCallPart = { type: 'tool_call', id: 'a', name: 'f', arguments: '{}', signature: 'sig', by: 'acme' }
@@ -27,7 +27,7 @@ const request = (parts: Part[]): NeutralRequest => ({
 })
 
 test('calls that come back bare get the seals they came with, word for word', () => {
-  const seals = openSeals()
+  const seals = openSignatureCache()
   seals.keep('org', reply)
   const sent = request([bareCall, other])
   const { messages } = seals.restore('org', sent)
@@ -36,14 +36,14 @@ test('calls that come back bare get the seals they came with, word for word', ()
 })
 
 test('reasoning that came back without its seal is replaced, not told twice', () => {
-  const seals = openSeals()
+  const seals = openSignatureCache()
   seals.keep('org', reply)
   const { messages } = seals.restore('org', request([{ type: 'reasoning', text: 'Hm.' }, bareCall, other]))
   expect(messages[1]?.parts).toEqual([thought, call, other])
 })
 
 test('a client that sends its seals back, another organization, and an unknown call are left alone', () => {
-  const seals = openSeals()
+  const seals = openSignatureCache()
   seals.keep('org', reply)
   for (const [organization, sent] of [
     ['org', request([thought, call, other])],
@@ -55,7 +55,7 @@ test('a client that sends its seals back, another organization, and an unknown c
 })
 
 test('replies without seals are not kept', () => {
-  const seals = openSeals()
+  const seals = openSignatureCache()
   seals.keep('org', { ...reply, parts: [other] })
   const sent = request([other])
   expect(seals.restore('org', sent)).toBe(sent)

@@ -1,26 +1,26 @@
 import { afterEach, expect, test } from 'vitest'
 import { RouterError } from '../../src/core/errors.ts'
 import type { Timeouts } from '../../src/manifest/provider.ts'
-import { type Door, type Incoming, openDoor } from '../../src/upstream/http-client.ts'
+import { type HttpClient, type HttpResponse, openHttpClient } from '../../src/upstream/http-client.ts'
 import { beginStream, type LoopbackProvider, loopbackProvider, within } from '../helpers/provider.ts'
 
 const patient: Timeouts = { connectMs: 1_000, firstEventMs: 2_000, betweenEventsMs: 2_000, totalMs: 5_000 }
-const opened: { door?: Door; provider?: LoopbackProvider } = {}
+const opened: { httpClient?: HttpClient; provider?: LoopbackProvider } = {}
 
 afterEach(async () => {
   await opened.provider?.close()
-  await opened.door?.close()
+  await opened.httpClient?.close()
 })
 
 async function knock(
   answer: Parameters<typeof loopbackProvider>[0],
   timeouts: Partial<Timeouts> = {},
   signal: AbortSignal = new AbortController().signal,
-): Promise<Incoming> {
+): Promise<HttpResponse> {
   opened.provider = await loopbackProvider(answer)
-  opened.door = openDoor()
+  opened.httpClient = openHttpClient()
   const { url } = opened.provider
-  return await opened.door.send({
+  return await opened.httpClient.send({
     url,
     headers: { 'content-type': 'application/json' },
     body: '{}',
@@ -30,7 +30,7 @@ async function knock(
   })
 }
 
-async function readAll({ bytes }: Incoming): Promise<string> {
+async function readAll({ bytes }: HttpResponse): Promise<string> {
   let text = ''
   for await (const chunk of bytes) text += Buffer.from(chunk).toString('utf8')
   return text
@@ -77,7 +77,7 @@ test('a connection that breaks in the middle is a cut, one that cannot be made i
   })
   await expect(readAll(incoming)).rejects.toEqual(failure('provider_cut'))
   const url = 'http://127.0.0.1:1'
-  const refused = opened.door?.send({
+  const refused = opened.httpClient?.send({
     url,
     headers: {},
     body: '',
