@@ -66,7 +66,7 @@ class Collector implements Mentions {
     const { type, value } = node
     if (type === 'path') this.visitPath(node.steps as Node[], asked, node)
     else if (type === 'name') this.visitPath([node], asked)
-    else if (type === 'variable') this.visitDefinition(value as string)
+    else if (type === 'variable') this.visitVariable(node)
     else if (type === 'condition') this.visitCondition(node, asked)
     else this.visitOther(node)
   }
@@ -90,10 +90,13 @@ class Collector implements Mentions {
     }
   }
 
-  private visitDefinition(name: string): void {
+  /** The definition of the variable, and what its items are filtered by. */
+  private visitVariable(node: Node): void {
+    const name = node.value as string
     const definition = this.definitions.get(name)
     this.definitions.delete(name)
     if (definition) this.visit(definition)
+    for (const [member, inner] of Object.entries(node)) if (member !== 'value') this.visit(inner)
   }
 
   private visitPath(steps: readonly Node[], asked: boolean, path?: Node): void {
