@@ -70,7 +70,7 @@ export const undemanding: { readonly [field: string]: (value: unknown) => boolea
   tool_choice: (value) => value === 'auto',
   frequency_penalty: (value) => value === 0,
   presence_penalty: (value) => value === 0,
-  service_tier: (value) => value === 'auto' || value === 'default',
+  service_tier: (value) => ['auto', 'default', 'standard', 'standard_only'].includes(value as string),
   modalities: (value) => Array.isArray(value) && value.every((item) => item === 'text'),
   logit_bias: (value) => Object.keys(value as object).length === 0,
   response_format: (value) => (value as { type?: unknown }).type === 'text',

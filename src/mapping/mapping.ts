@@ -2,11 +2,10 @@ import jsonata from 'jsonata'
 import { compileTree, type Program } from './compile/compile.ts'
 import { Uncompilable } from './compile/generator.ts'
 import { Fault } from './compile/runtime/fault.ts'
-import { libraryWith } from './compile/runtime/library.ts'
-import { type Bounds, begin, defaultBounds, weigh } from './compile/runtime/limits.ts'
+import { type Bounds, begin, defaultBounds } from './compile/runtime/limits.ts'
 import { output } from './compile/runtime/output.ts'
-import { boundedPattern } from './compile/runtime/regex.ts'
-import { functions } from './functions.ts'
+import { interpreter, options as interpreterOptions } from './interpret.ts'
+import { library, libraryNames } from './library.ts'
 import { type Use, unboundUses } from './variables.ts'
 
 /** A JSONata text made ready to run. */
@@ -49,13 +48,8 @@ export class MappingError extends Error {
   }
 }
 
-/** Bounds of an interpreted run, as the library counts them. */
-const guards = { timeout: 1_000, stack: 500, sequence: 100_000, RegexEngine: BoundedRegExp }
-
-const library = libraryWith(functions)
-
 /** All that a mapping may call. */
-export const functionNames: readonly string[] = [...Object.keys(library), 'eval']
+export const functionNames: readonly string[] = libraryNames
 
 /**
  * Reads a JSONata text. Throws MappingError with a position when it is not JSONata. It is compiled when it is first
@@ -97,59 +91,30 @@ function compile(expression: jsonata.Expression, options: ReadOptions): Made {
 
 function parse(text: string): jsonata.Expression {
   try {
-    return jsonata(text, guards as unknown as jsonata.JsonataOptions)
+    return jsonata(text, interpreterOptions as unknown as jsonata.JsonataOptions)
   } catch (error) {
     return fail(error)
   }
 }
 
-function runner({ run, plain }: Program, { bounds = defaultBounds }: ReadOptions): Mapping['run'] {
-  return (input, variables) => {
-    begin(bounds)
-    try {
-      const result = run(input, variables)
-      return plain ? result : output(result)
-    } catch (error) {
-      return fail(error)
-    }
-  }
-}
-
-/** What stays with the library. */
 function interpreted(expression: jsonata.Expression, construct: string): Made {
-  // One call of these may take without end, and the library only looks at the clock between calls.
-  for (const name of [...Object.keys(functions), 'formatNumber', 'formatInteger', 'pad', 'toMillis']) {
-    const native = library[name]?.native
-    if (!native) continue
-    const bounded = (...args: unknown[]): unknown => {
-      begin(defaultBounds)
-      return native.run(...args)
-    }
-    expression.registerFunction(name, bounded, native.signature)
-  }
+  const run = interpreter(expression)
   return {
     fallback: construct,
-    // A bindings object gives every run an environment of its own.
-    run: (input, variables) =>
-      expression
-        .evaluate(input, { ...variables })
-        .then(plainJson)
-        .catch(fail),
+    run: (input, variables) => run(input, variables).catch(fail),
     explain: () => `// Interpreted: ${construct} is not compiled.`,
   }
 }
 
-/** Results of the library carry null prototypes and enumerable bookkeeping on arrays: JSON text drops both. */
-function plainJson(result: unknown): unknown {
-  begin(defaultBounds)
-  weigh(result)
-  const text = JSON.stringify(result)
-  return text === undefined ? undefined : JSON.parse(text)
-}
-
-/** The library makes its regular expressions by `new`. */
-function BoundedRegExp(pattern: RegExp): RegExp {
-  return boundedPattern(pattern)
+function runner({ run }: Program, { bounds = defaultBounds }: ReadOptions): Mapping['run'] {
+  return (input, variables) => {
+    begin(bounds)
+    try {
+      return output(run(input, variables))
+    } catch (error) {
+      return fail(error)
+    }
+  }
 }
 
 function fail(error: unknown): never {

@@ -63,7 +63,7 @@ class Collector implements Mentions {
   }
 
   private visitNode(node: Node, asked: boolean): void {
-    const { type, value } = node
+    const { type } = node
     if (type === 'path') this.visitPath(node.steps as Node[], asked, node)
     else if (type === 'name') this.visitPath([node], asked)
     else if (type === 'variable') this.visitVariable(node)
