@@ -54,3 +54,6 @@ export type StreamEvent =
   | { type: 'close'; index: number; part: Part }
   | { type: 'finish'; finish: Finish; raw?: string; stop_sequence?: string }
   | { type: 'usage'; usage: Usage }
+
+/** The events of one type. */
+export type StreamEventOf<Type extends StreamEvent['type']> = Extract<StreamEvent, { type: Type }>

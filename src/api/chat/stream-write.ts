@@ -1,4 +1,4 @@
-import type { StreamEvent } from '../../core/events.ts'
+import type { StreamEvent, StreamEventOf } from '../../core/events.ts'
 import type { Json, JsonObject } from '../../core/json.ts'
 import type { Part, ToolCallPart } from '../../core/parts.ts'
 import { endingOf } from './finish.ts'
@@ -6,8 +6,6 @@ import { lateMembers, mediaOf, reasoningBreak, replyId, signatureMembers, writeL
 
 /** What chunks depend on: the model that serves, whether usage will follow, and whether calls take their former shape. */
 export type ChunkFacts = { model: string; includeUsage: boolean; former: boolean }
-
-type Told<Type extends StreamEvent['type']> = StreamEvent & { type: Type }
 
 /** Writes neutral events as chat completion chunks; what surrounds a delta is the same in all of them, written once. */
 export class ChunkWriter {
@@ -46,7 +44,7 @@ export class ChunkWriter {
     return text
   }
 
-  #start({ id, created }: Told<'start'>, next: StreamEvent | undefined): string {
+  #start({ id, created }: StreamEventOf<'start'>, next: StreamEvent | undefined): string {
     Object.assign(this.base, { id: replyId(id), created })
     const opening = JSON.stringify({ ...this.base, model: this.#facts.model, choices: [] })
     this.#head = `data: ${opening.slice(0, -']}'.length)}{"index":0,"delta":`
@@ -54,7 +52,7 @@ export class ChunkWriter {
     return this.#members({ role: 'assistant', content: speaks ? '' : null, refusal: null })
   }
 
-  #delta(event: Told<'delta'>, logprobs?: Json): string {
+  #delta(event: StreamEventOf<'delta'>, logprobs?: Json): string {
     const { index, part, text = '', summary = '', arguments: fragment = '' } = event
     if (part === 'text') return this.#chunk(`{"content":${JSON.stringify(text)}}`, logprobs)
     if (part === 'refusal') return this.#chunk(`{"refusal":${JSON.stringify(text)}}`, logprobs)
@@ -72,7 +70,7 @@ export class ChunkWriter {
     return this.#chunk(`{"reasoning_content":${JSON.stringify(words)}}`)
   }
 
-  #open({ index, part }: Told<'open'>): string {
+  #open({ index, part }: StreamEventOf<'open'>): string {
     if (part.type !== 'tool_call') return ''
     const { id, name } = part
     const custom = part.kind === 'custom'
@@ -98,7 +96,7 @@ export class ChunkWriter {
     return this.#members({ tool_calls: [{ index: number, ...said }] })
   }
 
-  #close({ index, part }: Told<'close'>): string {
+  #close({ index, part }: StreamEventOf<'close'>): string {
     this.#closed[index] = part
     if (part.type === 'tool_call') return this.#closeCall(index, part)
     if (part.type === 'audio' || part.type === 'image') return this.#members(mediaOf([part], this.base.created))
@@ -111,7 +109,7 @@ export class ChunkWriter {
     return this.#facts.former || Object.keys(seal).length === 0 ? '' : this.#call(index, seal)
   }
 
-  #finish(event: Told<'finish'>): string {
+  #finish(event: StreamEventOf<'finish'>): string {
     const late = lateMembers(this.#closed.filter((part) => part !== undefined))
     const said = Object.keys(late).length > 0 ? this.#members(late) : ''
     const ending = JSON.stringify(endingOf(event, this.#facts.former)).slice(1, -1)

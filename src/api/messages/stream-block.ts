@@ -1,10 +1,10 @@
-import type { StreamEvent } from '../../core/events.ts'
+import type { StreamEvent, StreamEventOf } from '../../core/events.ts'
 import type { Part, ToolCallPart } from '../../core/parts.ts'
 import { writeEvent } from '../sse.ts'
 import { reasoningBlock } from './reasoning.ts'
 import { callBlock, citationOf, textBlock } from './write.ts'
 
-type Grown = StreamEvent & { type: 'delta' | 'citation' }
+type Growth = StreamEventOf<'delta' | 'citation'>
 /** What to write, and whether the block begins with it. */
 type Written = { text: string; began: boolean }
 
@@ -57,7 +57,7 @@ export class OpenBlock {
     return { text: this.#start(block, '"type":"input_json_delta","partial_json":', position), began: true }
   }
 
-  grow(event: Grown, position: number): Written {
+  grow(event: Growth, position: number): Written {
     const began = !this.isBegun && this.#kind !== 'tool_call'
     const start = began ? this.#startWords(position) : ''
     if (event.type === 'citation') {

@@ -1,18 +1,19 @@
-import type { StreamEvent } from '../../core/events.ts'
+import type { StreamEvent, StreamEventOf } from '../../core/events.ts'
 import type { JsonObject } from '../../core/json.ts'
 import type { Part } from '../../core/parts.ts'
+import type { ReplyFacts } from '../client-api.ts'
 import { writeEvent } from '../sse.ts'
 import { stopOf } from './finish.ts'
 import { OpenBlock } from './stream-block.ts'
-import { messageId, signatureBlocks, wholeBlocks, writeUsage } from './write.ts'
+import { deltaUsage, writeUsage } from './usage.ts'
+import { messageId, signatureBlocks, wholeBlocks } from './write.ts'
 
-type Told<Type extends StreamEvent['type']> = StreamEvent & { type: Type }
-type OfPart = Told<'open' | 'delta' | 'citation' | 'close'>
+type OfPart = StreamEventOf<'open' | 'delta' | 'citation' | 'close'>
 
 /** Parts as blocks: numbered from 0, one open at a time; what comes for a later part waits until the open one ends. */
 export class BlockWriter {
   /** Why the message ended: `{stop_reason, stop_sequence, stop_details}`. */
-  ending: JsonObject = stopOf({ finish: 'stop', parts: [] })
+  #ending: JsonObject = stopOf({ finish: 'stop', parts: [] })
   readonly #model: string
   readonly #refusals: Part[] = []
   /** The part that is being written. */
@@ -41,7 +42,13 @@ export class BlockWriter {
     return text
   }
 
-  #start({ id }: Told<'start'>): string {
+  /** The last `message_delta`: why the message ended, and its counts. */
+  end({ usage, costUsd }: ReplyFacts): string {
+    const delta = { container: null, ...this.#ending }
+    return writeEvent({ type: 'message_delta', delta, usage: deltaUsage(usage, costUsd) })
+  }
+
+  #start({ id }: StreamEventOf<'start'>): string {
     const message = {
       id: messageId(id),
       type: 'message',
@@ -117,11 +124,11 @@ export class BlockWriter {
     return held.map((event) => this.#take(event)).join('')
   }
 
-  #finish({ finish, stop_sequence }: Told<'finish'>): string {
+  #finish({ finish, stop_sequence }: StreamEventOf<'finish'>): string {
     let text = ''
     while (this.#live) text += this.#end(this.#live) + this.#release()
     for (const { part, position } of this.#unsealed.splice(0)) text += this.#seal(part, position)
-    this.ending = stopOf({ finish, parts: this.#refusals, ...(stop_sequence !== undefined && { stop_sequence }) })
+    this.#ending = stopOf({ finish, parts: this.#refusals, ...(stop_sequence !== undefined && { stop_sequence }) })
     return text
   }
 

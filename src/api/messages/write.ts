@@ -1,7 +1,6 @@
 import type { JsonObject } from '../../core/json.ts'
 import type { Citation, MediaPart, Part, ToolCallPart } from '../../core/parts.ts'
 import type { Reply } from '../../core/reply.ts'
-import { cachedTokens, completionTokens, promptTokens, type Usage } from '../../core/usage.ts'
 import { defined } from '../check.ts'
 import type { ReplyFacts } from '../client-api.ts'
 import { type ForeignSignature, writeForeignSignature } from '../foreign-signature.ts'
@@ -9,6 +8,7 @@ import { writeCallId } from './call-id.ts'
 import { stopOf } from './finish.ts'
 import { reasoningBlock } from './reasoning.ts'
 import { searchBlocks } from './searches.ts'
+import { writeUsage } from './usage.ts'
 
 /** A neutral reply as a message of this API, with `usage.cost` in USD when it is known. */
 export function writeReply(reply: Reply, { model, usage, costUsd }: ReplyFacts): JsonObject {
@@ -95,37 +95,6 @@ export function citationOf({ url, title, cited_text }: Citation): JsonObject {
     cited_text: cited_text ?? '',
     encrypted_index: '',
   }
-}
-
-/** Usage in this API's counts: the input without what the cache gave or took; `cost` in USD when it is known. */
-export function writeUsage(usage: Usage, costUsd: number | undefined): JsonObject {
-  const cached = cachedTokens(usage)
-  const { cache_write_5m = 0, cache_write_1h = 0, reasoning, searches } = usage
-  return {
-    input_tokens: promptTokens(usage) - cached - cache_write_5m - cache_write_1h,
-    cache_creation_input_tokens: cache_write_5m + cache_write_1h,
-    cache_read_input_tokens: cached,
-    cache_creation: { ephemeral_5m_input_tokens: cache_write_5m, ephemeral_1h_input_tokens: cache_write_1h },
-    output_tokens: completionTokens(usage),
-    output_tokens_details: reasoning === undefined ? null : { thinking_tokens: reasoning },
-    server_tool_use: searches ? { web_search_requests: searches, web_fetch_requests: 0 } : null,
-    inference_geo: null,
-    service_tier: null,
-    speed: null,
-    ...defined({ cost: costUsd }),
-  }
-}
-
-/** The counts that end a stream; how long cache writes live is told where there are any. */
-export function deltaUsage(usage: Usage, costUsd: number | undefined): JsonObject {
-  const {
-    inference_geo: _geo,
-    service_tier: _tier,
-    speed: _speed,
-    cache_creation,
-    ...counts
-  } = writeUsage(usage, costUsd)
-  return counts.cache_creation_input_tokens === 0 ? counts : { ...counts, cache_creation }
 }
 
 /** A message id of this API: the provider's own when it has this form. */

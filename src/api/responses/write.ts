@@ -4,7 +4,8 @@ import type { Finish, Reply } from '../../core/reply.ts'
 import type { ReplyFacts } from '../client-api.ts'
 import { endingOf, isCut } from './finish.ts'
 import { shareTokens, tokensOf } from './logprobs.ts'
-import { groupsOf, type ItemStatus, type OutputGroup, writeItem, writeUsage } from './output.ts'
+import { groupsOf, type ItemStatus, type OutputGroup, writeItem } from './output.ts'
+import { writeUsage } from './usage.ts'
 
 /** A neutral reply as a response object, with `usage.cost` in USD when it is known. */
 export function writeReply(reply: Reply, { model, usage, costUsd, request, id }: ReplyFacts): JsonObject {
