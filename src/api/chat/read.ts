@@ -1,6 +1,6 @@
 import { RouterError } from '../../core/errors.ts'
 import { isObject, type Json, type JsonObject } from '../../core/json.ts'
-import type { Effort, NeutralRequest, ResponseFormat } from '../../core/request.ts'
+import { type Effort, efforts, type NeutralRequest, type ResponseFormat } from '../../core/request.ts'
 import {
   type Check,
   defined,
@@ -18,6 +18,7 @@ import {
   required,
   text,
 } from '../check.ts'
+import { readPromptCache } from '../prompt-cache.ts'
 import { unknownFields } from '../wire-fields.ts'
 import { knownNames } from './fields.ts'
 import { readMessages } from './messages.ts'
@@ -42,7 +43,7 @@ export function readRequest(body: unknown): NeutralRequest {
       logprobs: readLogprobs(body),
       response_format: format.request,
       reasoning: reasoning.request,
-      cache: readCache(body),
+      cache: readPromptCache(body),
       extensions: Object.keys(unknown).length > 0 ? unknown : undefined,
     }),
     origin: { api: 'chat', body },
@@ -50,7 +51,6 @@ export function readRequest(body: unknown): NeutralRequest {
 }
 
 const atLeastOne = integer(1)
-const efforts: readonly Effort[] = ['none', 'minimal', 'low', 'medium', 'high', 'xhigh', 'max']
 
 /** Fields with the same name and the same form on both sides. */
 const plain = {
@@ -122,15 +122,6 @@ function readLogprobs(body: JsonObject): { top?: number } | undefined {
   const wanted = optional(body.logprobs, 'logprobs', flag)
   const top = optional(body.top_logprobs, 'top_logprobs', integer(0, 20))
   return wanted ? defined({ top }) : undefined
-}
-
-function readCache(body: JsonObject): NeutralRequest['cache'] {
-  const cache = defined({
-    key: optional(body.prompt_cache_key, 'prompt_cache_key', text),
-    retention: optional(body.prompt_cache_retention, 'prompt_cache_retention', text),
-    options: optional(body.prompt_cache_options, 'prompt_cache_options', object),
-  })
-  return Object.keys(cache).length > 0 ? cache : undefined
 }
 
 type Read<T> = { request?: T; extensions?: JsonObject }

@@ -1,7 +1,7 @@
 import { RouterError } from '../../core/errors.ts'
 import { isObject, type Json, type JsonObject } from '../../core/json.ts'
 import type { Part } from '../../core/parts.ts'
-import type { Effort, Message, NeutralRequest } from '../../core/request.ts'
+import { efforts, type Message, type NeutralRequest } from '../../core/request.ts'
 import {
   defined,
   filledText,
@@ -92,8 +92,6 @@ function readUser(value: Json | undefined): string | undefined {
   const metadata = optional(value, 'metadata', object)
   return metadata && optional(metadata.user_id, 'metadata.user_id', text)
 }
-
-const efforts: readonly Effort[] = ['none', 'minimal', 'low', 'medium', 'high', 'xhigh', 'max']
 
 /** `thinking` says whether and with what budget, `output_config.effort` how hard. */
 function readReasoning(body: JsonObject): NeutralRequest['reasoning'] {
