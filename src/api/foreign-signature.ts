@@ -1,4 +1,4 @@
-import { isObject, type Json } from '../core/json.ts'
+import { isObject, type Json, parseJson } from '../core/json.ts'
 
 /**
  * What another maker sealed, in the places where an API keeps seals of its own: a text with a prefix of ours before
@@ -29,12 +29,8 @@ export function writeForeignSignature(sealed: ForeignSignature): string | undefi
 /** Reads a seal of our writing; undefined for any other text. */
 export function readForeignSignature(text: Json | undefined): ForeignSignature | undefined {
   if (!isForeignSignature(text)) return undefined
-  try {
-    const read: unknown = JSON.parse(Buffer.from(text.slice(prefix.length), 'base64url').toString('utf8'))
-    return isObject(read) ? (read as ForeignSignature) : undefined
-  } catch {
-    return undefined
-  }
+  const read = parseJson(Buffer.from(text.slice(prefix.length), 'base64url').toString('utf8'))
+  return isObject(read) ? (read as ForeignSignature) : undefined
 }
 
 /** Whether a signature or sealed text is of our writing, so that no provider may see it. */

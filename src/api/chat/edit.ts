@@ -1,4 +1,5 @@
 import { isObject, type Json, type JsonObject } from '../../core/json.ts'
+import { finishedArguments } from '../../core/tool-arguments.ts'
 import type { FinishOf, ReplyFacts } from '../client-api.ts'
 import { withoutFields, withoutIdleChoice } from '../drop.ts'
 import { type Nested, nestedFields, wireFields, wireNames } from './fields.ts'
@@ -123,8 +124,8 @@ function completeChoice(choice: Json, index: number, finishOf: FinishOf | undefi
     ...editEnding(choice.finish_reason, called, finishOf),
   }
   if (Array.isArray(message.tool_calls)) {
-    const none = complete.finish_reason === 'length' ? '' : '{}'
-    message.tool_calls = message.tool_calls.map((call) => completeCall(call, none))
+    const isCut = complete.finish_reason === 'length'
+    message.tool_calls = message.tool_calls.map((call) => completeCall(call, isCut))
   }
   return { ...complete, message }
 }
@@ -133,9 +134,9 @@ function isFilled(value: Json | undefined): boolean {
   return Array.isArray(value) && value.length > 0
 }
 
-/** Clients read arguments as JSON: where none were said there are none. */
-function completeCall(call: Json, none: string): Json {
+function completeCall(call: Json, isCut: boolean): Json {
   if (!isObject(call) || !isObject(call.function)) return call
-  const called = { ...call.function, arguments: call.function.arguments || none }
-  return { ...call, type: call.type ?? 'function', function: called }
+  const { arguments: given } = call.function
+  const finished = given ? given : finishedArguments('', isCut)
+  return { ...call, type: call.type ?? 'function', function: { ...call.function, arguments: finished } }
 }

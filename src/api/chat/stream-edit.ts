@@ -1,4 +1,5 @@
 import { isObject, type Json, type JsonObject } from '../../core/json.ts'
+import { finishedArguments } from '../../core/tool-arguments.ts'
 import type { FinishOf } from '../client-api.ts'
 import { type Called, editEnding, inferredReason } from './finish.ts'
 
@@ -92,13 +93,14 @@ export class ChunkEditor {
   }
 }
 
-/** Clients parse arguments as JSON, so a call without any has an empty object. Arguments that were cut off stay so. */
+/** The end of a choice, with the arguments of calls that never had any. */
 function withArguments(choice: JsonObject, silent: readonly Json[]): JsonObject {
   const { finish_reason, delta } = choice
-  if (finish_reason === 'length' || !isObject(delta)) return choice
+  const finished = finishedArguments('', finish_reason === 'length')
+  if (finished === '' || !isObject(delta)) return choice
   const calls = Array.isArray(delta.tool_calls) ? delta.tool_calls : []
-  const none = silent.map((index) => ({ index, function: { arguments: '{}' } }))
-  return { ...choice, delta: { ...delta, tool_calls: [...calls, ...none] } }
+  const missing = silent.map((index) => ({ index, function: { arguments: finished } }))
+  return { ...choice, delta: { ...delta, tool_calls: [...calls, ...missing] } }
 }
 
 function isEnd(choice: Json): choice is JsonObject {

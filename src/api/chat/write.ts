@@ -13,7 +13,7 @@ export function writeReply(reply: Reply, { model, usage, costUsd, request }: Rep
   const former = wantsFormerCall(request)
   const choice = {
     index: 0,
-    message: messageOf(reply.parts, { created: reply.created, former, none: reply.finish === 'length' ? '' : '{}' }),
+    message: messageOf(reply.parts, { created: reply.created, former }),
     logprobs: writeLogprobs(reply.logprobs),
     ...endingOf({ ...reply, raw: reply.finish_raw }, former),
   }
@@ -64,8 +64,7 @@ export function knownExtensions(extensions: JsonObject = {}): JsonObject {
 
 const tiers: ReadonlySet<Json | undefined> = new Set(['auto', 'default', 'flex', 'scale', 'priority', 'fast'])
 
-/** `none`: what stands for the arguments of a call that said none; those cut off stay cut off. */
-function messageOf(parts: readonly Part[], facts: { created: number; former: boolean; none: string }): JsonObject {
+function messageOf(parts: readonly Part[], facts: { created: number; former: boolean }): JsonObject {
   const said = parts.filter((part) => part.type === 'text')
   const declined = parts.filter((part) => part.type === 'refusal')
   const calls = parts.filter((part) => part.type === 'tool_call')
@@ -74,26 +73,26 @@ function messageOf(parts: readonly Part[], facts: { created: number; former: boo
     role: 'assistant',
     content: said.length > 0 ? said.map(({ text }) => text).join('') : null,
     refusal: declined.length > 0 ? declined.map(({ text }) => text).join('') : null,
-    ...callsOf(calls, facts),
+    ...callsOf(calls, facts.former),
     ...defined({ reasoning_content: reasoningContent(reasoning) }),
     ...lateMembers(parts),
     ...mediaOf(parts, facts.created),
   }
 }
 
-function callsOf(calls: readonly ToolCallPart[], { former, none }: { former: boolean; none: string }): JsonObject {
+function callsOf(calls: readonly ToolCallPart[], former: boolean): JsonObject {
   const [first] = calls
   if (!first) return {}
-  if (former) return { function_call: { name: first.name, arguments: first.arguments || none } }
-  return { tool_calls: calls.map((call) => writeCall(call, none)) }
+  if (former) return { function_call: { name: first.name, arguments: first.arguments } }
+  return { tool_calls: calls.map(writeCall) }
 }
 
-function writeCall(call: ToolCallPart, none: string): JsonObject {
+function writeCall(call: ToolCallPart): JsonObject {
   const { id, name, kind } = call
   const called: JsonObject =
     kind === 'custom'
       ? { id, type: 'custom', custom: { name, input: call.arguments } }
-      : { id, type: 'function', function: { name, arguments: call.arguments || none } }
+      : { id, type: 'function', function: { name, arguments: call.arguments } }
   return { ...called, ...signatureMembers(call) }
 }
 

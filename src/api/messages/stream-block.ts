@@ -1,4 +1,5 @@
 import type { StreamEvent, StreamEventOf } from '../../core/events.ts'
+import { parseJson } from '../../core/json.ts'
 import type { Part, ToolCallPart } from '../../core/parts.ts'
 import { writeEvent } from '../sse.ts'
 import { reasoningBlock } from './reasoning.ts'
@@ -100,10 +101,5 @@ export class OpenBlock {
 function isJson(text: string): boolean {
   // Asked again with each fragment of calls that are told in turns: most are seen not to be whole without parsing.
   if (!text.trimEnd().endsWith('}')) return false
-  try {
-    JSON.parse(text)
-    return true
-  } catch {
-    return false
-  }
+  return parseJson(text) !== undefined
 }

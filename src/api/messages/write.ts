@@ -1,4 +1,4 @@
-import type { JsonObject } from '../../core/json.ts'
+import { isObject, type JsonObject, parseJson } from '../../core/json.ts'
 import type { Citation, MediaPart, Part, ToolCallPart } from '../../core/parts.ts'
 import type { Reply } from '../../core/reply.ts'
 import { defined } from '../check.ts'
@@ -75,15 +75,10 @@ export function callBlock(call: ToolCallPart): JsonObject {
   return { type: 'tool_use', id: writeCallId(id), name, input: inputOf(call), caller: { type: 'direct' } }
 }
 
-/** Arguments as the object this API demands; words that are no JSON object are kept under `input`. */
+/** Arguments as the object that this API requires. Models do write broken JSON: the client sees it as `input`. */
 function inputOf({ arguments: text }: ToolCallPart): JsonObject {
-  try {
-    const value: unknown = JSON.parse(text || '{}')
-    if (value !== null && typeof value === 'object' && !Array.isArray(value)) return value as JsonObject
-  } catch {
-    // Models do write broken JSON; the client sees what they wrote.
-  }
-  return { input: text }
+  const input = text === '' ? {} : parseJson(text)
+  return isObject(input) ? input : { input: text }
 }
 
 /** A source in the form of a web search citation. */

@@ -1,4 +1,4 @@
-import { isObject, type Json, type JsonObject } from '../../core/json.ts'
+import { isObject, type Json, type JsonObject, parseJson } from '../../core/json.ts'
 import type { ToolCallPart } from '../../core/parts.ts'
 import type { Finish, Reply } from '../../core/reply.ts'
 import type { ReplyFacts } from '../client-api.ts'
@@ -108,10 +108,5 @@ export function statusOf({ kind, parts: [part] }: OutputGroup, finish: Finish, l
 
 /** Whether the arguments of a call have come to their end. */
 export function isWhole({ arguments: text }: ToolCallPart): boolean {
-  try {
-    JSON.parse(text)
-    return true
-  } catch {
-    return false
-  }
+  return parseJson(text) !== undefined
 }
