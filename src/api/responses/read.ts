@@ -21,7 +21,7 @@ import {
 import { readPromptCache } from '../prompt-cache.ts'
 import { unknownFields } from '../wire-fields.ts'
 import { knownNames } from './fields.ts'
-import { readInput } from './items.ts'
+import { readInput } from './messages.ts'
 import { readTools } from './tools.ts'
 
 /** A Responses body as a neutral request. Throws RouterError 400 that names the field. */
