@@ -93,7 +93,7 @@ function readUser(value: Json | undefined): string | undefined {
   return metadata && optional(metadata.user_id, 'metadata.user_id', text)
 }
 
-/** `thinking` says whether and with what budget, `output_config.effort` how hard. */
+/** `thinking` switches reasoning on and sets its budget, `output_config.effort` sets the effort. */
 function readReasoning(body: JsonObject): NeutralRequest['reasoning'] {
   const thinking = optional(body.thinking, 'thinking', object)
   const output = optional(body.output_config, 'output_config', object)

@@ -9,7 +9,7 @@ export class EventEditor {
   readonly #facts: StreamFacts
   #lastDelta: JsonObject = { type: 'message_delta' }
   #called = false
-  /** Whether any event has come. */
+  /** Whether the provider has sent an event. */
   hasBegun = false
 
   constructor(facts: StreamFacts) {
@@ -19,7 +19,7 @@ export class EventEditor {
   /** One event as the text of a server-sent event; empty for those that are held back to the end. */
   edit(payload: JsonObject): string {
     this.hasBegun = true
-    // The last counts wait for the cost, and the terminator for both.
+    // The last counts wait for the cost, and the terminator follows them.
     if (payload.type === 'message_delta') this.#lastDelta = payload
     if (payload.type === 'content_block_start') this.#called ||= isCall(payload.content_block)
     if (payload.type === 'message_delta' || payload.type === 'message_stop') return ''

@@ -18,7 +18,7 @@ export function openStream(_request: NeutralRequest, facts: StreamFacts): Stream
   }
 }
 
-/** An error in this API's shape, with what every error of this router says beside it; `id` names the request. */
+/** An error in the form of this API, beside the members that every error of this router has; `id` is the request's. */
 export function writeError(error: RouterError, id?: string): JsonObject {
   const body = errorBody(error)
   const type = error.providerCode === overloaded ? overloaded : ownTypes[error.code]
@@ -27,5 +27,5 @@ export function writeError(error: RouterError, id?: string): JsonObject {
 }
 
 const overloaded = 'overloaded_error'
-/** Types that only this API has. */
+/** Error types that only this API has. */
 const ownTypes: { readonly [code in ErrorCode]?: string } = { provider_timeout: 'timeout_error', stopping: overloaded }

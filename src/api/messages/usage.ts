@@ -2,7 +2,7 @@ import type { JsonObject } from '../../core/json.ts'
 import { cachedTokens, completionTokens, promptTokens, type Usage } from '../../core/usage.ts'
 import { defined } from '../check.ts'
 
-/** Usage in this API's counts: the input without what the cache gave or took; `cost` in USD when it is known. */
+/** Usage in the counts of this API: input without cache reads and writes; `cost` in USD when it is known. */
 export function writeUsage(usage: Usage, costUsd: number | undefined): JsonObject {
   const cached = cachedTokens(usage)
   const { cache_write_5m = 0, cache_write_1h = 0, reasoning, searches } = usage
@@ -21,7 +21,7 @@ export function writeUsage(usage: Usage, costUsd: number | undefined): JsonObjec
   }
 }
 
-/** The counts that end a stream; how long cache writes live is told where there are any. */
+/** The counts at the end of a stream; the lifetimes of cache writes are given only where there are writes. */
 export function deltaUsage(usage: Usage, costUsd: number | undefined): JsonObject {
   const {
     inference_geo: _geo,

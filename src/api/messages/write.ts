@@ -31,7 +31,7 @@ export function writeReply(reply: Reply, { model, usage, costUsd }: ReplyFacts):
   }
 }
 
-/** The blocks of one part, but for the seals on it. */
+/** The blocks of one part, without its signature. */
 export function wholeBlocks(part: Part): JsonObject[] {
   switch (part.type) {
     case 'text':
@@ -45,7 +45,7 @@ export function wholeBlocks(part: Part): JsonObject[] {
     case 'search':
       return searchBlocks(part)
     case 'opaque':
-      return [sealed({ ...defined({ by: part.by }), body: part.body })]
+      return [foreignBlock({ ...defined({ by: part.by }), body: part.body })]
     case 'tool_result':
       return []
     default:
@@ -54,14 +54,14 @@ export function wholeBlocks(part: Part): JsonObject[] {
 }
 
 /**
- * The seal on a call or text, in a block of its own after it: this API has no place for one. `position` counts the
- * blocks of text before its own; -1 when it has none.
+ * The signature of a call or text, in a block of its own after it: this API has no field for it. `position` counts the
+ * blocks of text before the text's own; -1 when it has none.
  */
 export function signatureBlocks(part: Part, position: number): JsonObject[] {
   if ((part.type !== 'tool_call' && part.type !== 'text') || part.signature === undefined) return []
   const { signature, by } = part
-  const of = part.type === 'tool_call' ? { call: part.id } : { text: position }
-  return [sealed({ signature, ...of, ...defined({ by }) })]
+  const owner = part.type === 'tool_call' ? { call: part.id } : { text: position }
+  return [foreignBlock({ signature, ...owner, ...defined({ by }) })]
 }
 
 /** A block of text. */
@@ -97,8 +97,8 @@ export function messageId(id: string): string {
   return id.startsWith('msg_') ? id : `msg_${id.replace(/[^a-zA-Z0-9_-]/g, '')}`
 }
 
-function sealed(seal: ForeignSignature): JsonObject {
-  return { type: 'redacted_thinking', data: writeForeignSignature(seal) ?? '' }
+function foreignBlock(signature: ForeignSignature): JsonObject {
+  return { type: 'redacted_thinking', data: writeForeignSignature(signature) ?? '' }
 }
 
 function mediaBlocks(part: MediaPart): JsonObject[] {
