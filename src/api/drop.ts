@@ -2,7 +2,7 @@ import { isObject, type Json, type JsonObject } from '../core/json.ts'
 import { isWebSearch } from './tools.ts'
 
 /**
- * A client's body without these neutral fields. Parts of messages stay: removing them would take the message's meaning.
+ * A client's body without these neutral fields. Parts of messages stay: without them a message would mean something else.
  * The body itself is not changed.
  */
 export function withoutFields(
@@ -14,7 +14,7 @@ export function withoutFields(
   return names.reduce(withoutPath, body)
 }
 
-/** A choice among tools that are all gone would be refused: it goes with them. */
+/** Without tools there is no tool choice either: providers refuse a choice among no tools. */
 export function withoutIdleChoice(edited: JsonObject, { tools }: JsonObject): JsonObject {
   if (!Array.isArray(tools) || (Array.isArray(edited.tools) && edited.tools.length > 0)) return edited
   const { tools: _tools, tool_choice: _choice, parallel_tool_calls: _parallel, ...others } = edited

@@ -106,8 +106,11 @@ export type ResponseFormat =
   | { type: 'json' }
   | { type: 'json_schema'; name: string; description?: string; schema?: JsonObject; strict?: boolean }
 
-/** How much to reason, in words; a budget says it in tokens. */
-export type Effort = 'none' | 'minimal' | 'low' | 'medium' | 'high' | 'xhigh' | 'max'
+/** Reasoning efforts, from none to most. */
+export const efforts = ['none', 'minimal', 'low', 'medium', 'high', 'xhigh', 'max'] as const
+
+/** How much to reason, in words; a budget gives it in tokens. */
+export type Effort = (typeof efforts)[number]
 
 /** What is known of the model a request goes to; mappings read it as `target`. */
 export type TargetFacts = {

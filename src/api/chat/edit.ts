@@ -1,4 +1,5 @@
 import { isObject, type Json, type JsonObject } from '../../core/json.ts'
+import { finishedArguments } from '../../core/tool-arguments.ts'
 import type { FinishOf, ReplyFacts } from '../client-api.ts'
 import { withoutFields, withoutIdleChoice } from '../drop.ts'
 import { type Nested, nestedFields, wireFields, wireNames } from './fields.ts'
@@ -8,7 +9,7 @@ import { writeUsage } from './usage.ts'
 
 /**
  * The client's body for a provider of this format: its model id, usage in streams, and without the dropped fields.
- * A dropped name that is no neutral field is a wire name: it goes from the body, its messages, parts and tools.
+ * A dropped name that is no neutral field is a wire name: it is removed from the body, its messages, parts and tools.
  */
 export function editRequest(
   body: JsonObject,
@@ -27,7 +28,7 @@ export function editRequest(
   return withStreaming(withoutIdleChoice(edited, body), stream)
 }
 
-/** The provider's own body with the model that served, the cost, and what the API promises and the provider left out. */
+/** The provider's own body with the model that served, the cost, and the members that the API requires. */
 export function editReply(body: JsonObject, { model, usage, costUsd, finishOf }: ReplyFacts): JsonObject {
   const counted = isObject(body.usage) ? body.usage : writeUsage(usage, undefined)
   return {
@@ -41,7 +42,7 @@ export function editReply(body: JsonObject, { model, usage, costUsd, finishOf }:
   }
 }
 
-/** The provider must count a stream whether or not the client wants to see it. */
+/** The provider must report the usage of a stream whether or not the client asked for it. */
 function withStreaming(edited: JsonObject, stream: boolean): JsonObject {
   if (!stream) {
     delete edited.stream_options
@@ -52,19 +53,19 @@ function withStreaming(edited: JsonObject, stream: boolean): JsonObject {
   return { ...edited, stream: true, stream_options: { ...options, include_usage: true } }
 }
 
-/** What a dropped field takes out below the top level. */
+/** What to remove below the top level for a dropped field. */
 function unwantedBy(field: string): Nested[] {
   const known = nestedFields[field] ?? (field === 'cache' ? nestedFields['parts.cache'] : undefined)
   if (known) return [known]
   return wireFields[field] ? [] : [{ name: field, messages: [field], parts: [field] }]
 }
 
-/** A message without the unwanted members, and without what we once wrote into it for other makers. */
+/** A message without the unwanted members, and without parts that this router wrote into it for other makers. */
 function editMessage(message: Json, unwanted: readonly Nested[]): Json {
   if (!isObject(message)) return message
   const own = withoutForeignParts(message)
   if (unwanted.length === 0) return own
-  // The name of a function's result says which call it answers.
+  // The name of a function result identifies the call that it answers.
   const names = unwanted.flatMap(({ messages = [] }) => messages)
   const edited = without(own, own.role === 'function' ? names.filter((name) => name !== 'name') : names)
   const { content, tool_calls } = edited
@@ -73,12 +74,12 @@ function editMessage(message: Json, unwanted: readonly Nested[]): Json {
   return edited
 }
 
-/** A list of parts that lost all of them is the empty text: lists must not be empty. */
+/** Lists of parts must not be empty: one that has lost all its parts becomes an empty text. */
 function filled(parts: Json[]): Json {
   return parts.length > 0 ? parts : ''
 }
 
-/** This provider would take the seals of others for its own, or refuse fields it does not know. */
+/** The provider would take signatures of other makers for its own, or refuse fields that it does not know. */
 function withoutForeignParts(message: JsonObject): JsonObject {
   const details = Array.isArray(message.reasoning_details) ? message.reasoning_details : []
   if (message.replay_parts === undefined && !details.some(isForeignDetail)) return message
@@ -109,7 +110,7 @@ function without(members: JsonObject, names: readonly string[]): JsonObject {
   return Object.fromEntries(Object.entries(members).filter(([name]) => !names.includes(name)))
 }
 
-/** A choice with the members that the API promises, and without those that it omits rather than set to null. */
+/** A choice with the members that the API requires, and without those that it omits instead of setting them to null. */
 function completeChoice(choice: Json, index: number, finishOf: FinishOf | undefined): Json {
   if (!isObject(choice)) return choice
   const given = isObject(choice.message) ? choice.message : {}
@@ -123,8 +124,8 @@ function completeChoice(choice: Json, index: number, finishOf: FinishOf | undefi
     ...editEnding(choice.finish_reason, called, finishOf),
   }
   if (Array.isArray(message.tool_calls)) {
-    const none = complete.finish_reason === 'length' ? '' : '{}'
-    message.tool_calls = message.tool_calls.map((call) => completeCall(call, none))
+    const isCut = complete.finish_reason === 'length'
+    message.tool_calls = message.tool_calls.map((call) => completeCall(call, isCut))
   }
   return { ...complete, message }
 }
@@ -133,9 +134,9 @@ function isFilled(value: Json | undefined): boolean {
   return Array.isArray(value) && value.length > 0
 }
 
-/** Clients read arguments as JSON: where none were said there are none. */
-function completeCall(call: Json, none: string): Json {
+function completeCall(call: Json, isCut: boolean): Json {
   if (!isObject(call) || !isObject(call.function)) return call
-  const called = { ...call.function, arguments: call.function.arguments || none }
-  return { ...call, type: call.type ?? 'function', function: called }
+  const { arguments: given } = call.function
+  const finished = given ? given : finishedArguments('', isCut)
+  return { ...call, type: call.type ?? 'function', function: { ...call.function, arguments: finished } }
 }

@@ -8,7 +8,7 @@ export const wireFields: WireFields = {
   tools: ['tools', 'functions'],
   tool_choice: ['tool_choice', 'function_call'],
   parallel_tool_calls: ['parallel_tool_calls'],
-  // Among the tools it has no field of its own: reported by its place.
+  // Among the tools it has no field of its own: reported by its path.
   web_search: ['tools.web_search', 'web_search_options'],
   max_output_tokens: ['max_completion_tokens', 'max_tokens'],
   temperature: ['temperature'],
@@ -37,9 +37,9 @@ export const wireFields: WireFields = {
   stream: ['stream', 'stream_options'],
 }
 
-/** Where a member of messages, parts, tools or options stands, and what to take out of a body to drop it. */
+/** A neutral field below the top level: its name in this API, and what to remove from a body to drop it. */
 export type Nested = {
-  /** The client's word for it. */
+  /** The client's name. */
   name: string
   /** Members of messages. */
   messages?: readonly string[]
@@ -99,7 +99,7 @@ export const nestedFields: { readonly [field: string]: Nested } = {
 
 const nestedNames = Object.fromEntries(Object.entries(nestedFields).map(([field, { name }]) => [field, name]))
 
-/** Top-level names that `read` understands; all others are extensions. */
+/** Top-level names that `read` handles; all others are extensions. */
 export const knownNames: ReadonlySet<string> = new Set(Object.values(wireFields).flat())
 
 /** The client's names of a neutral field. */

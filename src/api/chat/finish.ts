@@ -3,10 +3,10 @@ import type { Finish } from '../../core/reply.ts'
 import { defined } from '../check.ts'
 import type { FinishOf } from '../client-api.ts'
 
-/** Which kind of call a choice made: it decides the word for a reply that ended with one. */
+/** How a choice calls tools, in their present or their deprecated form: its finish reason has that name. */
 export type Called = 'tool_calls' | 'function_call' | undefined
 
-/** Why a reply ended, in this API's word, in the provider's own, and the stop sequence when one was met. */
+/** Why a reply ended: this API's finish reason, the provider's own, and the stop sequence if one was met. */
 export function endingOf(
   { finish, raw, stop_sequence }: { finish: Finish; raw?: string | undefined; stop_sequence?: string },
   former: boolean,
@@ -17,16 +17,16 @@ export function endingOf(
 
 /**
  * The ending of a choice from a provider of this format. A `finish_reason` that the API does not define is translated by
- * the provider's table, and kept beside it as `native_finish_reason`.
+ * the provider's table, and stays available as `native_finish_reason`.
  */
-export function editEnding(word: Json | undefined, called: Called, finishOf: FinishOf | undefined): JsonObject {
-  if (typeof word !== 'string' || known.has(word)) return {}
-  const finish = finishOf?.(word)
+export function editEnding(reason: Json | undefined, called: Called, finishOf: FinishOf | undefined): JsonObject {
+  if (typeof reason !== 'string' || known.has(reason)) return {}
+  const finish = finishOf?.(reason)
   if (finish === undefined) return {}
-  return { finish_reason: inferredReason(finish, called), native_finish_reason: word }
+  return { finish_reason: inferredReason(finish, called), native_finish_reason: reason }
 }
 
-/** The ending of a choice whose provider never named a reason. */
+/** The finish reason of a choice; one that stopped after calling tools ended with the calls. */
 export function inferredReason(finish: Finish, called: Called): string {
   return finish === 'stop' && called ? called : finishReasonOf(finish, called)
 }
@@ -35,7 +35,7 @@ function finishReasonOf(finish: Finish, called: Called): string {
   return finish === 'tool_calls' && called ? called : finishReasons[finish]
 }
 
-/** `error` never gets here as a whole reply; of the words there are, `length` says that something is missing. */
+/** A whole reply never ends with `error`; in a stream, `length` is the reason that tells clients that something is missing. */
 const finishReasons: { readonly [finish in Finish]: string } = {
   stop: 'stop',
   length: 'length',

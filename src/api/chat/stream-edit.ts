@@ -1,17 +1,18 @@
 import { isObject, type Json, type JsonObject } from '../../core/json.ts'
+import { finishedArguments } from '../../core/tool-arguments.ts'
 import type { FinishOf } from '../client-api.ts'
 import { type Called, editEnding, inferredReason } from './finish.ts'
 
 export type ChunkEditorFacts = { model: string; includeUsage: boolean; finishOf?: FinishOf | undefined }
 
-/** What a choice has called, whether each of its calls has arguments yet, and whether the choice has ended. */
+/** How a choice calls tools, which of its calls have arguments so far, and whether it has ended. */
 type Choice = { called: Called; calls: Map<Json, boolean>; ended: boolean }
 
-/** Edits the chunks of a provider that speaks this format: the model that served, usage only at the end, the rest as it came. */
+/** Edits the chunks of a provider that speaks this format: the model that served, usage only at the end; the rest is untouched. */
 export class ChunkEditor {
-  /** The provider's last word on usage. */
+  /** The usage that the provider reported last. */
   usage: JsonObject | undefined
-  /** The provider's chunk that carried usage alone, or what chunks of this stream share; none before the first. */
+  /** The provider's chunk with usage alone, else the members that all chunks share; undefined before the first chunk. */
   last: JsonObject | undefined
   readonly #model: string
   readonly #includeUsage: boolean
@@ -41,7 +42,7 @@ export class ChunkEditor {
     chunk.object ||= chunkObject
     chunk.id ??= this.last?.id ?? ''
     chunk.created ??= this.last?.created ?? 0
-    // The API leaves it away when there is none.
+    // The API omits it when there is none.
     if (chunk.system_fingerprint === null) chunk.system_fingerprint = undefined
     const complete = choices.every(isComplete) ? choices : choices.map(completeChoice)
     for (const choice of complete) this.#follow(choice)
@@ -50,7 +51,7 @@ export class ChunkEditor {
     return `data: ${JSON.stringify(chunk)}\n\n`
   }
 
-  /** A last chunk for choices that have no `finish_reason` although the stream is whole; empty when there are none. */
+  /** A last chunk for choices that never got a `finish_reason`, although the stream is complete; empty without any. */
   end(): string {
     const open = [...this.#choices].filter(([, { ended }]) => !ended)
     if (open.length === 0) return ''
@@ -62,7 +63,7 @@ export class ChunkEditor {
     return `data: ${JSON.stringify(chunk)}\n\n`
   }
 
-  /** Remembers what a choice has called so far, and which of the calls have arguments. */
+  /** Records how a choice calls tools, and which of its calls have arguments. */
   #follow(choice: Json): void {
     if (!isObject(choice) || !isObject(choice.delta)) return
     const { index = 0, delta } = choice
@@ -78,7 +79,7 @@ export class ChunkEditor {
     }
   }
 
-  /** A choice that ends: in a word that the API defines, and with the arguments that its calls never had. */
+  /** The end of a choice: with a finish reason that the API defines, and arguments for calls that have none. */
   #ended(choice: Json): Json {
     if (!isEnd(choice)) return choice
     const { index = 0 } = choice
@@ -92,13 +93,14 @@ export class ChunkEditor {
   }
 }
 
-/** Clients parse arguments as JSON, so a call without any has an empty object. Arguments that were cut off stay so. */
+/** The end of a choice, with empty arguments for calls that have none. */
 function withArguments(choice: JsonObject, silent: readonly Json[]): JsonObject {
   const { finish_reason, delta } = choice
-  if (finish_reason === 'length' || !isObject(delta)) return choice
+  const finished = finishedArguments('', finish_reason === 'length')
+  if (finished === '' || !isObject(delta)) return choice
   const calls = Array.isArray(delta.tool_calls) ? delta.tool_calls : []
-  const none = silent.map((index) => ({ index, function: { arguments: '{}' } }))
-  return { ...choice, delta: { ...delta, tool_calls: [...calls, ...none] } }
+  const missing = silent.map((index) => ({ index, function: { arguments: finished } }))
+  return { ...choice, delta: { ...delta, tool_calls: [...calls, ...missing] } }
 }
 
 function isEnd(choice: Json): choice is JsonObject {
@@ -108,7 +110,7 @@ function isEnd(choice: Json): choice is JsonObject {
 const chunkObject = 'chat.completion.chunk'
 
 function sharedMembers({ id, created, system_fingerprint, service_tier }: JsonObject): JsonObject | undefined {
-  // Some providers begin with a chunk about the prompt that has no id yet.
+  // Some providers start with a chunk about the prompt, which has no id yet.
   if (!id) return undefined
   const shared: JsonObject = { id, object: chunkObject, created: created ?? 0 }
   if (system_fingerprint) shared.system_fingerprint = system_fingerprint
@@ -121,7 +123,7 @@ function isComplete(choice: Json): boolean {
   return choice.index !== undefined && isObject(choice.delta)
 }
 
-/** Members that the API promises and the provider left out. */
+/** A choice with the members that the API requires. */
 function completeChoice(choice: Json): Json {
   if (!isObject(choice)) return choice
   return { index: 0, delta: {}, ...choice, finish_reason: choice.finish_reason || null }

@@ -25,7 +25,7 @@ export function openStream(request: NeutralRequest, { model, finishOf }: StreamF
   }
 }
 
-/** The provider's own count where it gave one, else one from the classes. */
+/** The provider's own usage where it reported any, else usage computed from the counts. */
 function usageChunk(base: JsonObject, counted: JsonObject | undefined, { usage, costUsd, model }: ReplyFacts): string {
   const totals = counted ?? writeUsage(usage, undefined)
   const chunk = { ...base, model, choices: [], usage: { ...totals, ...defined({ cost: costUsd }) } }

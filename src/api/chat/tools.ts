@@ -16,7 +16,7 @@ import {
 import { readToolList, type ToolReader } from '../tools.ts'
 import { cacheHint } from './parts.ts'
 
-/** Tools, the choice among them and web search, in their present and their former form. Throws RouterError 400. */
+/** Tools, the tool choice and web search, in their present and their deprecated form. Throws RouterError 400. */
 export function readTools(body: JsonObject): Pick<NeutralRequest, 'tools' | 'tool_choice' | 'web_search'> {
   const { tools: present, web_search: search } = readToolList(body.tools, toolReader)
   const former = optional(body.functions, 'functions', listOf(formerFunction)) ?? []
@@ -76,7 +76,7 @@ function customTool(entry: JsonObject, path: string): ClientTool {
   }
 }
 
-/** Options stand flat, under `parameters` or under `filters`, depending on whose documentation the client follows. */
+/** Options are flat, under `parameters` or under `filters`, depending on whose documentation the client follows. */
 function webSearch(entry: JsonObject, path: string): WebSearch {
   const nested = optional(entry.parameters, `${path}.parameters`, object)
   const at = nested ? `${path}.parameters` : path
@@ -139,7 +139,7 @@ function allowedTools(value: JsonObject, path: string): ToolChoice {
   }
 }
 
-/** The name of a tool that is pointed at: `{type, function: {name}}`, `{type, custom: {name}}` or `{type, name}`. */
+/** The name of the tool that a choice refers to: `{type, function: {name}}`, `{type, custom: {name}}` or `{type, name}`. */
 function toolName(pointer: JsonObject, path: string): string {
   const kind = pointer.type === 'custom' ? 'custom' : 'function'
   const named = pointer[kind]

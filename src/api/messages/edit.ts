@@ -7,8 +7,8 @@ import { editStop, isCall } from './finish.ts'
 import { isForeignSearch } from './searches.ts'
 
 /**
- * The client's body for a provider of this format: its model id, without dropped fields, and without what this router
- * sealed for other makers. Everything else, known or not, stays as it came.
+ * The client's body for a provider of this format: its model id, without dropped fields, and without parts that this
+ * router wrote into it for other makers. Everything else, known or not, stays unchanged.
  */
 export const editRequest: ClientApi['editRequest'] = (body, { model, stream, dropped }) => {
   const edited: JsonObject = { ...withoutFields(body, dropped, wireNames), model }
@@ -29,7 +29,7 @@ export function editReply(body: JsonObject, { model, costUsd, finishOf }: ReplyF
   }
 }
 
-/** What this router sealed for other makers means nothing to this one; a message of nothing else goes with it. */
+/** A message without blocks that this router wrote for other makers; nothing when it has no other blocks. */
 function withoutForeign(message: Json): Json[] {
   if (!isObject(message) || !Array.isArray(message.content)) return [message]
   const left = message.content.filter((block) => !isForeign(block))

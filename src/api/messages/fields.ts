@@ -42,7 +42,7 @@ const nestedNames: { readonly [field: string]: string } = {
   'web_search.user_location': 'tools.web_search.user_location',
 }
 
-/** Top-level names that `read` understands; all others are extensions. */
+/** Top-level names that `read` handles; all others are extensions. */
 export const knownNames: ReadonlySet<string> = new Set(Object.values(wireFields).flat())
 
 /** The client's names of a neutral field. */

@@ -3,7 +3,7 @@ import type { Part } from '../../core/parts.ts'
 import type { Finish } from '../../core/reply.ts'
 import type { FinishOf } from '../client-api.ts'
 
-/** Why a message ended, in this API's words: `{stop_reason, stop_sequence, stop_details}`. */
+/** Why a message ended: `{stop_reason, stop_sequence, stop_details}`. */
 export function stopOf(reply: { finish: Finish; stop_sequence?: string; parts: readonly Part[] }): JsonObject {
   const { finish, stop_sequence, parts } = reply
   if (finish === 'stop' && stop_sequence !== undefined) {
@@ -20,9 +20,9 @@ export function stopOf(reply: { finish: Finish; stop_sequence?: string; parts: r
  * The stop reason of a provider of this format, where it has to be replaced: one that the API does not define is
  * translated by the provider's table, and one that is missing follows from whether tools were called.
  */
-export function editStop(word: Json | undefined, called: boolean, finishOf: FinishOf | undefined): JsonObject {
-  if (typeof word === 'string' && known.has(word)) return {}
-  const finish = typeof word === 'string' ? finishOf?.(word) : 'stop'
+export function editStop(reason: Json | undefined, called: boolean, finishOf: FinishOf | undefined): JsonObject {
+  if (typeof reason === 'string' && known.has(reason)) return {}
+  const finish = typeof reason === 'string' ? finishOf?.(reason) : 'stop'
   if (finish === undefined) return {}
   return { stop_reason: stopReasons[finish === 'stop' && called ? 'tool_calls' : finish] }
 }

@@ -1,7 +1,7 @@
 import { RouterError } from '../../core/errors.ts'
 import { isObject, type Json, type JsonObject } from '../../core/json.ts'
 import type { Part } from '../../core/parts.ts'
-import type { Effort, Message, NeutralRequest } from '../../core/request.ts'
+import { efforts, type Message, type NeutralRequest } from '../../core/request.ts'
 import {
   defined,
   filledText,
@@ -93,9 +93,7 @@ function readUser(value: Json | undefined): string | undefined {
   return metadata && optional(metadata.user_id, 'metadata.user_id', text)
 }
 
-const efforts: readonly Effort[] = ['none', 'minimal', 'low', 'medium', 'high', 'xhigh', 'max']
-
-/** `thinking` says whether and with what budget, `output_config.effort` how hard. */
+/** `thinking` switches reasoning on and sets its budget, `output_config.effort` sets the effort. */
 function readReasoning(body: JsonObject): NeutralRequest['reasoning'] {
   const thinking = optional(body.thinking, 'thinking', object)
   const output = optional(body.output_config, 'output_config', object)

@@ -4,7 +4,7 @@ import { defined, filledText, flag, integer, listOf, object, optional, refuse, r
 import { readToolList, type ToolReader } from '../tools.ts'
 import { cacheOf } from './parts.ts'
 
-/** Tools, the choice among them and web search. Throws RouterError 400. */
+/** Tools, the tool choice and web search. Throws RouterError 400. */
 export function readTools(body: JsonObject): Partial<NeutralRequest> {
   const { tools, web_search } = readToolList(body.tools, toolReader)
   return { ...defined({ tools: tools.length > 0 ? tools : undefined, web_search }), ...readChoice(body.tool_choice) }

@@ -1,238 +1,79 @@
 import type { StreamEvent } from '../../core/events.ts'
 import type { Json, JsonObject } from '../../core/json.ts'
-import type { Part, ReasoningPart } from '../../core/parts.ts'
 import type { Finish } from '../../core/reply.ts'
-import { tokensOf } from './logprobs.ts'
-import { type ItemKind, inWords, kindOf, type OutputGroup, signatureGroups, writeItem } from './output.ts'
-import { type Emit, type Item, StreamedMessage } from './stream-message.ts'
-import { isWhole, itemId, statusOf } from './write.ts'
+import type { ReplyFacts } from '../client-api.ts'
+import { endingOf } from './finish.ts'
+import { ItemWriter } from './stream-items.ts'
+import type { Emit } from './stream-message.ts'
+import { writeUsage } from './usage.ts'
+import { responseObject, wantsSources } from './write.ts'
 
-type Told<Type extends StreamEvent['type']> = StreamEvent & { type: Type }
+/** Writes neutral events as numbered, named events in this API's order, the whole response in the last one. */
+export class ResponseWriter {
+  readonly #request: JsonObject
+  readonly #facts: { model: string; id: string }
+  readonly #items: ItemWriter
+  #response: JsonObject | undefined
+  #finish: Finish = 'stop'
+  #sequence = 0
+  /** Events that are written but not yet handed out. */
+  #text = ''
 
-/** Parts as output items: added, grown and done, each event in its place. */
-export class ItemWriter {
-  /** The finished items. */
-  readonly output: JsonObject[] = []
-  readonly #responseId: string
-  readonly #emit: Emit
-  readonly #sources: boolean
-  readonly #open = new Map<number, Item>()
-  #message: StreamedMessage | undefined
-  readonly #messages: StreamedMessage[] = []
-  /** Thoughts and searches told done, whose makers may still seal them. */
-  readonly #done = new Map<Item, Part>()
-  readonly #finished = new Set<number>()
-  /** Probabilities told now, and those that came without words before. */
-  #tokens: JsonObject[] = []
-  #late: JsonObject[] = []
-
-  constructor(responseId: string, emit: Emit, sources: boolean) {
-    this.#responseId = responseId
-    this.#emit = emit
-    this.#sources = sources
+  constructor(request: JsonObject, facts: { model: string; id: string }) {
+    this.#request = request
+    this.#facts = facts
+    this.#items = new ItemWriter(facts.id, this.#emit, wantsSources(request))
   }
 
-  /** The items told done, of a reply that breaks off. */
-  get finished(): JsonObject[] {
-    return this.output.filter((_, position) => this.#finished.has(position))
-  }
-
-  /** Takes what one provider event changed. */
-  take(events: readonly StreamEvent[]): void {
-    // Probabilities are told after the words they belong to, and go out with them.
-    for (const event of events) if (event.type === 'logprobs') this.#tokens.push(...tokensOf(event.logprobs))
+  /** The text of some neutral events. */
+  write(events: readonly StreamEvent[]): string {
     for (const event of events) {
-      if (event.type === 'delta') this.#delta(event)
-      else if (event.type === 'open') this.#begin(event.index, event.part)
-      else if (event.type === 'citation') this.#messageOf(event.index)?.cite(event.index, event.citation)
-      else if (event.type === 'close') this.#close(event)
-      else if (event.type === 'finish') this.#end(event.finish)
+      if (event.type === 'start') this.#begin(event.created)
+      else if (event.type === 'finish') this.#finish = event.finish
     }
-    if (this.#tokens.length > 0) this.#late.push(...this.#tokens.splice(0))
+    this.#items.take(events)
+    return this.#written()
   }
 
-  #begin(index: number, part: Part): void {
-    if (part.type === 'audio') {
-      const words = inWords(part)
-      if (words.type === 'text') this.#delta({ type: 'delta', index, part: 'text', text: words.text })
-      return
-    }
-    const kind = kindOf(part)
-    if (kind === 'msg') this.#beginContent(index, part)
-    else if (kind) this.#beginItem(index, kind, part)
+  /** The whole response. */
+  whole({ usage, costUsd }: ReplyFacts): JsonObject {
+    const response = this.#response ?? this.#begin(now())
+    return { ...response, ...endingOf(this.#finish), output: this.#items.output, usage: writeUsage(usage, costUsd) }
   }
 
-  #beginItem(index: number, kind: ItemKind, part: Part): Item {
-    this.#endMessage('stop')
-    const item = this.#add({ kind, parts: [part] }, emptied(part))
-    this.#open.set(index, item)
-    for (const stage of stages[kind] ?? []) this.#emit(stage, at(item))
-    return item
+  /** The event that ends the stream. */
+  end(facts: ReplyFacts): string {
+    const response = this.whole(facts)
+    this.#emit(`response.${response.status}`, { response })
+    return this.#written()
   }
 
-  #beginContent(index: number, part: Part): void {
-    if (!this.#message) {
-      const item = this.#add({ kind: 'msg', parts: [] })
-      this.#message = new StreamedMessage(item, this.#emit)
-      this.#messages.push(this.#message)
-    }
-    this.#message.open(index, part)
+  /** The event that ends a stream that failed, with the items that were done by then. */
+  fail(error: Json): string {
+    const response = this.#response ?? this.#begin(now())
+    this.#emit('response.failed', { response: { ...response, status: 'failed', output: this.#items.finished, error } })
+    return this.#written()
   }
 
-  #add(group: OutputGroup, ...shown: Part[]): Item {
-    const position = this.output.length
-    const id = itemId(this.#responseId, group.kind, position)
-    const empty = writeItem({ ...group, parts: shown }, id, 'in_progress', false)
-    // The place is taken until the finished item stands there.
-    this.output.push(empty)
-    this.#emit('response.output_item.added', { output_index: position, item: empty })
-    return { ...group, id, position, said: [] }
+  #begin(created: number): JsonObject {
+    const response = responseObject(this.#request, { ...this.#facts, created })
+    for (const stage of ['created', 'in_progress']) this.#emit(`response.${stage}`, { response })
+    this.#response = response
+    return response
   }
 
-  #delta({ index, part, text, summary, arguments: fragment = '' }: Told<'delta'>): void {
-    if (part === 'text' || part === 'refusal') {
-      // Words for a part that has been told done go on in a new one.
-      if (!this.#message?.isOpen(index)) this.#beginContent(index, { type: part, text: '' })
-      this.#message?.grow(index, text ?? '', part === 'text' ? this.#takeTokens() : none)
-    } else if (part === 'reasoning') {
-      const item = this.#open.get(index) ?? this.#beginItem(index, 'rs', { type: 'reasoning' })
-      if (text) this.#think(item, 'text', text)
-      if (summary) this.#think(item, 'summary', summary)
-    } else {
-      const item = this.#open.get(index)
-      if (item) this.#emit(`response.${argumentsOf(item)}.delta`, `${headOf(item)},"delta":${JSON.stringify(fragment)}`)
-    }
+  readonly #emit: Emit = (type, members) => {
+    const rest = typeof members === 'string' ? members : JSON.stringify(members).slice(1, -1)
+    this.#text += `event: ${type}\ndata: {"type":"${type}","sequence_number":${this.#sequence++},${rest}}\n\n`
   }
 
-  #takeTokens(): readonly JsonObject[] {
-    if (this.#tokens.length === 0 && this.#late.length === 0) return none
-    return [...this.#late.splice(0), ...this.#tokens.splice(0)]
-  }
-
-  #think(item: Item, kind: 'text' | 'summary', delta: string): void {
-    let summary_index = item.said.findIndex((said) => said.kind === kind)
-    if (summary_index < 0) {
-      summary_index = item.said.push({ kind, text: '' }) - 1
-      const part = { type: 'summary_text', text: '' }
-      this.#emit('response.reasoning_summary_part.added', { ...at(item), summary_index, part })
-    }
-    const said = item.said[summary_index] as { text: string }
-    said.text += delta
-    const place = `${headOf(item)},"summary_index":${summary_index}`
-    this.#emit('response.reasoning_summary_text.delta', `${place},"delta":${JSON.stringify(delta)}`)
-  }
-
-  #messageOf(index: number): StreamedMessage | undefined {
-    return this.#messages.findLast((message) => message.has(index))
-  }
-
-  #close({ index, part }: Told<'close'>): void {
-    if (this.#message?.isOpen(index)) {
-      // Probabilities that came without words belong to the last ones.
-      if (part.type === 'text' && this.#late.length > 0) this.#message.grow(index, '', this.#late.splice(0))
-      this.#message.close(index, inWords(part))
-    }
-    const item = this.#open.get(index)
-    if (!item) return
-    item.parts = [part]
-    // A call that is not whole yet may go on after another one has begun; free text never shows that it is.
-    if (part.type !== 'tool_call' || (part.kind !== 'custom' && isWhole(part))) this.#tellDone(index, item, 'stop')
-  }
-
-  /** Tells done what is still open, in the order in which it began. */
-  #end(finish: Finish): void {
-    for (const [index, item] of this.#open) this.#tellDone(index, item, finish)
-    this.#endMessage(finish)
-    this.#amend()
-  }
-
-  #endMessage(finish: Finish): void {
-    if (!this.#message) return
-    const { item } = this.#message
-    this.#message.end()
-    this.#message = undefined
-    this.#finish(item, finish, true)
-  }
-
-  #tellDone(index: number, item: Item, finish: Finish): void {
-    this.#open.delete(index)
-    const [part] = item.parts as [Part]
-    if (part.type === 'reasoning') item.parts = [this.#thought(item, part)]
-    else if (part.type === 'tool_call') {
-      const members = item.kind === 'ctc' ? { input: part.arguments } : { name: part.name, arguments: part.arguments }
-      this.#emit(`response.${argumentsOf(item)}.done`, { ...at(item), ...members })
-    } else if (item.kind === 'ig' || (part.type === 'search' && part.status !== 'failed')) {
-      this.#emit(item.kind === 'ig' ? 'response.image_generation_call.completed' : searchDone, at(item))
-    }
-    if (part.type === 'reasoning' || part.type === 'search') this.#done.set(item, part)
-    this.#finish(item, finish, false)
-  }
-
-  /** A thought with the words that were told of it, each kind told done. */
-  #thought(item: Item, part: ReasoningPart): ReasoningPart {
-    for (const [summary_index, { text }] of item.said.entries()) {
-      const place = { ...at(item), summary_index }
-      this.#emit('response.reasoning_summary_text.done', { ...place, text })
-      this.#emit('response.reasoning_summary_part.done', { ...place, part: { type: 'summary_text', text } })
-    }
-    const { text: _text, summary: _summary, ...seals } = part
-    return { ...seals, ...Object.fromEntries(item.said.map(({ kind, text }) => [kind, text])) }
-  }
-
-  #finish(item: Item, finish: Finish, last: boolean): void {
-    const done = this.#write(item, finish, last)
-    this.#finished.add(item.position)
-    this.#emit('response.output_item.done', { output_index: item.position, item: done })
-    for (const group of signatureGroups(item)) this.#finish(this.#add(group), finish, false)
-  }
-
-  #write(item: Item, finish: Finish, last: boolean): JsonObject {
-    const done = writeItem(item, item.id, statusOf(item, finish, last), this.#sources)
-    const [first, second] = item.said
-    // Words stand in the order in which they were told.
-    if (first?.kind === 'summary' && second) (done.summary as Json[]).reverse()
-    this.output[item.position] = done
-    return done
-  }
-
-  /** Sources and seals that came after their item was told done stand at least in the last event. */
-  #amend(): void {
-    for (const message of this.#messages) if (message.amended) this.#write(message.item, 'stop', false)
-    for (const [item, part] of this.#done) {
-      if (part.type === 'search') item.parts = [part]
-      else {
-        const { text: _text, summary: _summary, ...seals } = part as ReasoningPart
-        item.parts = [{ ...(item.parts[0] as ReasoningPart), ...seals }]
-      }
-      this.#write(item, 'stop', false)
-    }
+  #written(): string {
+    const text = this.#text
+    this.#text = ''
+    return text
   }
 }
 
-const none: readonly JsonObject[] = []
-
-const searchDone = 'response.web_search_call.completed'
-
-const stages: { readonly [kind in ItemKind]?: readonly string[] } = {
-  ws: ['response.web_search_call.in_progress', 'response.web_search_call.searching'],
-  ig: ['response.image_generation_call.in_progress', 'response.image_generation_call.generating'],
-}
-
-function at({ id, position }: Item): JsonObject {
-  return { item_id: id, output_index: position }
-}
-
-/** The members of an event that say where its item is: ids of our own need no escapes. */
-function headOf({ id, position }: Item): string {
-  return `"item_id":"${id}","output_index":${position}`
-}
-
-function argumentsOf({ kind }: Item): string {
-  return kind === 'ctc' ? 'custom_tool_call_input' : 'function_call_arguments'
-}
-
-/** A part as it stands in the event that announces it: its name, but nothing said yet. */
-function emptied(part: Part): Part {
-  if (part.type === 'tool_call') return { ...part, arguments: '' }
-  return part.type === 'reasoning' ? { type: 'reasoning' } : part
+function now(): number {
+  return Math.floor(Date.now() / 1_000)
 }

@@ -1,10 +1,11 @@
-import { isObject, type Json, type JsonObject } from '../../core/json.ts'
+import { isObject, type Json, type JsonObject, parseJson } from '../../core/json.ts'
 import type { ToolCallPart } from '../../core/parts.ts'
 import type { Finish, Reply } from '../../core/reply.ts'
 import type { ReplyFacts } from '../client-api.ts'
 import { endingOf, isCut } from './finish.ts'
 import { shareTokens, tokensOf } from './logprobs.ts'
-import { groupsOf, type ItemStatus, type OutputGroup, writeItem, writeUsage } from './output.ts'
+import { groupsOf, type ItemStatus, type OutputGroup, writeItem } from './output.ts'
+import { writeUsage } from './usage.ts'
 
 /** A neutral reply as a response object, with `usage.cost` in USD when it is known. */
 export function writeReply(reply: Reply, { model, usage, costUsd, request, id }: ReplyFacts): JsonObject {
@@ -107,10 +108,5 @@ export function statusOf({ kind, parts: [part] }: OutputGroup, finish: Finish, l
 
 /** Whether the arguments of a call have come to their end. */
 export function isWhole({ arguments: text }: ToolCallPart): boolean {
-  try {
-    JSON.parse(text)
-    return true
-  } catch {
-    return false
-  }
+  return parseJson(text) !== undefined
 }
