@@ -15,6 +15,6 @@ export default defineConfig({
     // These bound what hangs; what must be fast says so itself.
     testTimeout: 120_000 * timeFactor,
     hookTimeout: 60_000 * timeFactor,
-    expect: { poll: { timeout: 5_000 * timeFactor } },
+    expect: { poll: { timeout: 15_000 * timeFactor } },
   },
 })

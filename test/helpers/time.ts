@@ -9,6 +9,14 @@ export function limit(ms: number): number {
 }
 
 /** Repeats an expectation until it holds. */
-export async function eventually<T>(expectation: () => T | Promise<T>, ms = 5_000): Promise<T> {
+export async function eventually<T>(expectation: () => T | Promise<T>, ms = 15_000): Promise<T> {
   return await vi.waitFor(expectation, { timeout: limit(ms), interval: 10 })
+}
+
+/** The processor time of this process while something ran, in milliseconds: what else the machine does is not in it. */
+export async function processorTime<T>(run: () => T | Promise<T>): Promise<{ result: T; ms: number }> {
+  const before = process.cpuUsage()
+  const result = await run()
+  const { user, system } = process.cpuUsage(before)
+  return { result, ms: (user + system) / 1_000 }
 }
