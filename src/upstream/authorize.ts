@@ -17,11 +17,6 @@ export type Authorized = { url: string; headers: Record<string, string>; refused
 /** The client that requests tokens, and how long the caller waits for them. */
 export type TokenOptions = { httpClient: HttpClient; signal: AbortSignal; now?: () => number }
 
-/** The address of a provider's path for a model. */
-export function addressOf(provider: Provider, path: string, model: string): string {
-  return provider.baseUrl.replace(/\/+$/, '') + path.replace('{model}', encodeURIComponent(model))
-}
-
 /** Adds the provider's authentication to a request. Throws RouterError when no token can be obtained. */
 export async function authorize(
   provider: Provider,

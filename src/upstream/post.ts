@@ -2,7 +2,7 @@ import { RouterError } from '../core/errors.ts'
 import type { JsonObject } from '../core/json.ts'
 import type { Provider } from '../manifest/provider.ts'
 import type { Target } from '../manifest/target.ts'
-import { addressOf, authorize } from './authorize.ts'
+import { authorize } from './authorize.ts'
 import type { HttpClient, HttpResponse } from './http-client.ts'
 import { refusal } from './provider-error.ts'
 
@@ -23,7 +23,7 @@ export async function post(
 ): Promise<HttpResponse> {
   const { path, accept, signal, passed = [] } = outgoing
   const request = {
-    url: addressOf(provider, path, model),
+    url: urlOf(provider, path, model),
     headers: withPassed(
       {
         'content-type': 'application/json',
@@ -43,6 +43,23 @@ export async function post(
   if (response.status === 401) refused?.()
   const text = await textOf(provider, response)
   throw refusal(provider, { status: response.status, headers: response.headers, text })
+}
+
+/**
+ * The URL of a provider's path for a model: `{model}` is one segment, `{+model}` keeps its slashes. Throws RouterError for a
+ * model that would lead to another path.
+ */
+export function urlOf({ slug, baseUrl }: Pick<Provider, 'slug' | 'baseUrl'>, path: string, model: string): string {
+  const segments = model.split('/')
+  const inserted = path.includes('{+model}') ? segments : path.includes('{model}') ? [model] : []
+  if (inserted.some((segment) => segment === '.' || segment === '..')) {
+    throw new RouterError('model_not_found', `The provider '${slug}' has no model '${model}'.`, { param: 'model' })
+  }
+  // A function, because a text would be searched for patterns like $&.
+  const expanded = path
+    .replace('{model}', () => encodeURIComponent(model))
+    .replace('{+model}', () => segments.map(encodeURIComponent).join('/'))
+  return baseUrl.replace(/\/+$/, '') + expanded
 }
 
 /** The whole text of a response. Throws RouterError. */
