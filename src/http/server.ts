@@ -9,7 +9,6 @@ import type { Call, CallResponse } from '../line/call.ts'
 import { handle, type Services } from '../line/gateway.ts'
 import type { Log } from '../observe/log.ts'
 import { unavailable } from '../store/store-error.ts'
-import type { PassedHeader } from '../upstream/post.ts'
 import { refuseDeep, tooLarge, type UploadLimits, watchUpload } from './request-body.ts'
 import { comment, deliver, setHeaders } from './response-body.ts'
 
@@ -180,7 +179,7 @@ function abortSignalOf(response: Response, { deadline }: ServerContext): AbortSi
 }
 
 /** The client's headers that its API passes on to providers of the same format. */
-function passedHeaders({ passHeaders = {} }: ClientApi, request: Request): PassedHeader[] {
+function passedHeaders({ passHeaders = {} }: ClientApi, request: Request): NonNullable<Call['passed']> {
   return Object.entries(passHeaders).flatMap(([name, how]) => {
     const value = request.get(name)?.trim()
     return value ? [{ name, value, how }] : []

@@ -64,7 +64,7 @@ async function send(outgoing: HttpRequest, dispatcher: Agent): Promise<HttpRespo
     })
   } catch (error) {
     deadlines.stop()
-    throw deadlines.explain(error)
+    throw deadlines.errorFor(error)
   }
   const { body } = answer
   return {
@@ -87,40 +87,40 @@ async function* timed(body: Dispatcher.ResponseData['body'], deadlines: Deadline
       deadlines.waiting()
     }
   } catch (error) {
-    throw deadlines.explain(error)
+    throw deadlines.errorFor(error)
   } finally {
     deadlines.stop()
   }
 }
 
-/** The limits of one attempt: until the first byte, between bytes, in total; and the client's patience. */
+/** The time limits of one request: to the first byte, between bytes, in total; and the caller's abort signal. */
 class Deadlines {
   readonly #outgoing: HttpRequest
   readonly #controller = new AbortController()
   readonly #total: NodeJS.Timeout
   #idle: NodeJS.Timeout
-  #begun = false
+  #hasBegun = false
   #reading = false
-  readonly #leave = () => this.#controller.abort(this.#outgoing.signal.reason)
+  readonly #abort = () => this.#controller.abort(this.#outgoing.signal.reason)
 
   constructor(outgoing: HttpRequest) {
     this.#outgoing = outgoing
     const { firstEventMs, totalMs } = outgoing.timeouts
     this.#total = setTimeout(() => this.#expire(`did not finish within ${totalMs} ms`), totalMs)
     this.#idle = setTimeout(() => this.#expire(`sent nothing within ${firstEventMs} ms`), firstEventMs)
-    if (outgoing.signal.aborted) this.#leave()
-    else outgoing.signal.addEventListener('abort', this.#leave, { once: true })
+    if (outgoing.signal.aborted) this.#abort()
+    else outgoing.signal.addEventListener('abort', this.#abort, { once: true })
   }
 
   get signal(): AbortSignal {
     return this.#controller.signal
   }
 
-  /** Bytes came: until they are taken on it is the reader who is slow, not the provider. */
+  /** Bytes came: until they are consumed it is the reader who is slow, not the provider. */
   arrived(): void {
     this.#reading = true
-    if (this.#begun) return
-    this.#begun = true
+    if (this.#hasBegun) return
+    this.#hasBegun = true
     clearTimeout(this.#idle)
     const { betweenEventsMs } = this.#outgoing.timeouts
     this.#idle = setTimeout(() => {
@@ -129,7 +129,7 @@ class Deadlines {
     }, betweenEventsMs)
   }
 
-  /** The bytes are taken, the next ones are waited for. */
+  /** The bytes are consumed, the next ones are awaited. */
   waiting(): void {
     this.#reading = false
     this.#idle.refresh()
@@ -138,11 +138,11 @@ class Deadlines {
   stop(): void {
     clearTimeout(this.#total)
     clearTimeout(this.#idle)
-    this.#outgoing.signal.removeEventListener('abort', this.#leave)
+    this.#outgoing.signal.removeEventListener('abort', this.#abort)
   }
 
-  /** What a failed request means: our limit, the client's leaving, or a connection that broke. */
-  explain(error: unknown): RouterError {
+  /** The error of a failed request: a time limit, an abort by the caller, or a broken connection. */
+  errorFor(error: unknown): RouterError {
     const { signal } = this.#controller
     if (signal.aborted && signal.reason instanceof RouterError) return signal.reason
     const { provider } = this.#outgoing
@@ -150,10 +150,10 @@ class Deadlines {
     if (code === 'UND_ERR_CONNECT_TIMEOUT') {
       return new RouterError('provider_timeout', `${provider} could not be connected in time: ${message}`, { provider })
     }
-    const what = this.#begun ? 'The connection to the provider broke' : 'The provider could not be reached'
+    const what = this.#hasBegun ? 'The connection to the provider broke' : 'The provider could not be reached'
     const reason = [code, message].filter(Boolean).join(' ')
     const facts = { provider, cause: error }
-    return new RouterError(this.#begun ? 'provider_cut' : 'provider_unreachable', `${what}: ${reason}`, facts)
+    return new RouterError(this.#hasBegun ? 'provider_cut' : 'provider_unreachable', `${what}: ${reason}`, facts)
   }
 
   #expire(what: string): void {

@@ -57,6 +57,11 @@ const behaviours: Record<string, (request: Received, response: ServerResponse) =
     beginStream(response)
     response.write(chunk({ content: 'half' }))
   },
+  'done without a reason': (_, response) => {
+    beginStream(response)
+    response.write(chunk({ content: 'all of it' }))
+    response.end('data: [DONE]\n\n')
+  },
   'error inside': (_, response) => {
     beginStream(response)
     response.write(chunk({ content: 'half' }))
@@ -166,6 +171,22 @@ describe('a stream that breaks ends with an error and without the sign of succes
     await (await ask('cut', { stream: true })).text()
     expect((await ask('fine')).status).toBe(200)
   })
+})
+
+test('a stream that ends with its end mark but without a finish reason is complete', async () => {
+  const body = {
+    model: 'openai/gpt-4o-mini',
+    max_tokens: 9,
+    stream: true,
+    messages: [{ role: 'user', content: 'done without a reason' }],
+  }
+  const translated = await (await router.call('/v1/messages', body)).text()
+  expect(translated).toContain('"stop_reason":"end_turn"')
+  expect(translated).toContain('event: message_stop')
+  const native = await (await router.call('/v1/chat/completions', body)).text()
+  expect(native).toContain('all of it')
+  expect(native).toContain('[DONE]')
+  expect(native).not.toContain('"error"')
 })
 
 test('a client that leaves stops the provider within a second', async () => {

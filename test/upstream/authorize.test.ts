@@ -217,8 +217,8 @@ describe('google-service-account', () => {
   test.each([
     ['/nowhere/key.json', 'names a file that cannot be read (ENOENT)'],
     ['{"client_email":"x"}', 'needs `client_email` and `private_key`'],
-    ['{"client_email":"x","private_key":"top secret"}', 'has a `private_key` that is no PEM key'],
-    ['{"client_email":"x","private_key":"y","token_uri":"z"}', 'has a `token_uri` that is none'],
+    ['{"client_email":"x","private_key":"top secret"}', 'has a `private_key` that is not a PEM key'],
+    ['{"client_email":"x","private_key":"y","token_uri":"z"}', 'has a `token_uri` that is not a URL'],
     ['{', 'is not JSON'],
   ])('credentials that cannot be used, %s, are told and not shown', async (credentials, said) => {
     const failed = go(auth(credentials))
