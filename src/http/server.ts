@@ -167,11 +167,11 @@ async function serveCall(
 /** Aborted, with a RouterError as reason, when the client leaves or the process must end. */
 function abortSignalOf(response: Response, { deadline }: ServerContext): AbortSignal {
   const controller = new AbortController()
-  const leave = () => controller.abort(new RouterError('client_gone', 'The client left.'))
+  const clientGone = () => controller.abort(new RouterError('client_gone', 'The client left.'))
   const stop = () => controller.abort(new RouterError('stopping', 'The router is stopping.'))
   response.once('close', () => {
     deadline.removeEventListener('abort', stop)
-    if (!response.writableFinished) leave()
+    if (!response.writableFinished) clientGone()
   })
   deadline.addEventListener('abort', stop, { once: true })
   if (deadline.aborted) stop()

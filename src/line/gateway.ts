@@ -47,7 +47,7 @@ export async function handle(call: Call, services: Services): Promise<CallRespon
   const admission = admit({ key, rules, request, targets, at: opening.at }, services.admission)
   const settlement = new Settlement(opening, { ledger, admission })
   const attempted = await attempt(targets, (target) => callProvider(target, prepared, services.httpClient))
-  const remember = (reply: Reply) => signatures.keep(key.organization, reply)
+  const remember = (reply: Reply) => signatures.remember(key.organization, reply)
   return await clientReply(attempted, { prepared, settlement, remember, limitHeaders: admission.headers })
 }
 

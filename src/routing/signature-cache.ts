@@ -9,7 +9,7 @@ import type { Message, NeutralRequest } from '../core/request.ts'
  */
 export type SignatureCache = {
   /** Remembers what the provider wants back with the calls of a reply. */
-  keep(organization: string, reply: Reply): void
+  remember(organization: string, reply: Reply): void
   /** The request with the signatures that the client left out. The client's own object is not changed. */
   restore(organization: string, request: NeutralRequest): NeutralRequest
 }
@@ -28,7 +28,7 @@ export function openSignatureCache(): SignatureCache {
   const known = new LRUCache<string, Entry>({ maxSize: rememberedSize, ttl: rememberedMs })
   const keyOf = (organization: string, call: string) => `${organization} ${call}`
   return {
-    keep(organization, { parts }) {
+    remember(organization, { parts }) {
       const first = parts.find(isCall)
       if (!first) return
       const key = keyOf(organization, first.id)

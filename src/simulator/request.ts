@@ -38,7 +38,7 @@ export class SimulatedError extends Error {
   }
 }
 
-/** Reads a request body. Throws SimulatedError with the status and the words of the real API. */
+/** Reads a request body. Throws SimulatedError with the status and message of the real API. */
 export function readRequest(body: unknown): SimulatedRequest {
   if (!isRecord(body)) throw new SimulatedError(400, 'The body must be a JSON object.')
   const { model, messages, stream_options: streamOptions } = body
@@ -117,7 +117,7 @@ function bytesOf(base64: string): number {
   return Buffer.from(base64, 'base64').length
 }
 
-/** The real API insists: every call is answered by a tool message right after, and only calls are. */
+/** As the real API: each call must be followed by a tool message, and each tool message must answer a call. */
 function checkToolResults(messages: unknown[]): void {
   let open = new Set<unknown>()
   for (const [index, message] of messages.entries()) {
@@ -172,7 +172,7 @@ function readFormat(format: unknown): SimulatedRequest['format'] {
   return { type: 'schema', schema: format.json_schema.schema }
 }
 
-/** What a model of the catalog can say at most. Tokens. */
+/** The models' `max_output_tokens`. */
 const outputLimit = 8_192
 
 function readLimit(body: Readonly<Record<string, unknown>>): number {

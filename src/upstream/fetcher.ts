@@ -41,13 +41,17 @@ export type ResolveName = (name: string) => Promise<LookupAddress[]>
 export function openFetcher(settings: MediaSettings, resolveName: ResolveName = systemNames): FetchMedia {
   const rules: Rules = { ...settings, allowed: new Set(settings.allowHosts.map(asInUrl)), resolveName }
   return async (url, signal, spend = () => {}) => {
-    const late = AbortSignal.timeout(settings.timeoutMs)
+    const timeout = AbortSignal.timeout(settings.timeoutMs)
     try {
-      return await follow(url, rules, AbortSignal.any([signal, late]), spend)
+      return await follow(url, rules, AbortSignal.any([signal, timeout]), spend)
     } catch (thrown) {
       if (signal.aborted && signal.reason instanceof RouterError) throw signal.reason
       if (thrown instanceof RouterError) throw thrown
-      throw refusal(url, late.aborted ? `it did not arrive within ${settings.timeoutMs} ms` : failureOf(thrown), thrown)
+      throw refusal(
+        url,
+        timeout.aborted ? `it did not arrive within ${settings.timeoutMs} ms` : failureOf(thrown),
+        thrown,
+      )
     }
   }
 }

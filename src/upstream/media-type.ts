@@ -2,13 +2,13 @@
  * The media type of a file: by its first bytes, else by its server's content type unless that means "anything", else by
  * the extension of its path; undefined when none of them is known.
  */
-export function mediaTypeOf(bytes: Uint8Array, said: string | undefined, path: string): string | undefined {
+export function mediaTypeOf(bytes: Uint8Array, contentType: string | undefined, path: string): string | undefined {
   const signature = signatures.find(({ at = 0, marks }) =>
     marks.some((mark) => asciiAt(bytes, at, mark.length) === mark),
   )
   const sure = typeof signature?.type === 'function' ? signature.type(bytes) : signature?.type
   if (sure) return sure
-  const type = said?.split(';')[0]?.trim().toLowerCase()
+  const type = contentType?.split(';')[0]?.trim().toLowerCase()
   if (type && /^[\w.+-]+\/[\w.+-]+$/.test(type) && !anything.has(type)) return spelled.get(type) ?? type
   return endings.get(/\.(\w+)$/.exec(path)?.[1]?.toLowerCase() ?? '')
 }

@@ -24,7 +24,7 @@ const maxResponseBytes = 1024 * 1024
  * `provider_unreachable` or `provider_timeout` when it cannot be reached, `provider_unreadable`.
  */
 export async function requestToken(request: TokenRequest, httpClient: HttpClient, now: () => number): Promise<Token> {
-  const asked = now()
+  const requestedAt = now()
   const response = await send(request, httpClient)
   const text = await textOf(request, response)
   const body = parse(text)
@@ -36,7 +36,11 @@ export async function requestToken(request: TokenRequest, httpClient: HttpClient
   // Some endpoints send the number as a string.
   const seconds = Number(lifetime ?? defaultLifetime)
   const lifeMs = (seconds > 0 ? seconds : defaultLifetime) * 1_000
-  return { text: token, expiresAt: asked + lifeMs, refreshAt: asked + lifeMs - Math.min(refreshAheadMs, lifeMs / 5) }
+  return {
+    text: token,
+    expiresAt: requestedAt + lifeMs,
+    refreshAt: requestedAt + lifeMs - Math.min(refreshAheadMs, lifeMs / 5),
+  }
 }
 
 async function send(request: TokenRequest, httpClient: HttpClient): Promise<HttpResponse> {
@@ -104,7 +108,7 @@ function failure(
   what: string,
   cause?: unknown,
 ): RouterError {
-  const told = secrets.filter(Boolean).reduce((text, secret) => text.replaceAll(secret, '[secret]'), what)
-  const message = `The router got no token for ${provider}: ${new URL(url).host} ${told.slice(0, 1_000)}`
+  const safe = secrets.filter(Boolean).reduce((text, secret) => text.replaceAll(secret, '[secret]'), what)
+  const message = `The router got no token for ${provider}: ${new URL(url).host} ${safe.slice(0, 1_000)}`
   return new RouterError(code, message, { provider, ...(cause !== undefined && { cause }) })
 }
