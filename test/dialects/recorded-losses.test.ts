@@ -4,12 +4,14 @@ import { chat } from '../../src/api/chat/api.ts'
 import type { ClientApi } from '../../src/api/client-api.ts'
 import { messages } from '../../src/api/messages/api.ts'
 import { responses } from '../../src/api/responses/api.ts'
+import type { JsonObject } from '../../src/core/json.ts'
 import type { Part } from '../../src/core/parts.ts'
 import type { NeutralRequest } from '../../src/core/request.ts'
 import { undemanding } from '../../src/manifest/fields.ts'
+import type { Provider } from '../../src/manifest/provider.ts'
 import { servedBy } from '../../src/manifest/target.ts'
-import { writeRequest } from '../../src/manifest/translate.ts'
-import { recordings, recordingsMissing } from '../helpers/recordings.ts'
+import { patchRequest, targetFacts, usedLosses, writeRequest } from '../../src/manifest/translate.ts'
+import { type Recording, recordings, recordingsMissing } from '../helpers/recordings.ts'
 import { shippedFiles } from '../helpers/shipped.ts'
 
 /** A model of each format, and of each way of thinking. */
@@ -108,7 +110,7 @@ describe.skipIf(recordingsMissing)('all of every recorded request reaches the pr
       const loaded = providers.find(({ provider }) => provider.slug === slug)
       if (!loaded) throw new Error(`there is no provider ${slug}`)
       const provider = servedBy(loaded.provider, model)
-      if (provider.sameAs === client.api) return
+      if (provider.sameAs === client.api) return await checkEdited(provider, { model, client, asked })
       const entry = catalog.find(slug, model)
       const target = { model, ...(entry && { entry }) }
       const wrong = new Map<string, string>()
@@ -136,6 +138,33 @@ function verdict(name: string, changed: boolean, dropped: readonly string[]): st
   if (!changed && !named) return 'lost in silence'
   // A message that held nothing else says so.
   return changed && dropped.includes(name) && !name.startsWith('parts.') ? 'sent, and named as lost' : undefined
+}
+
+/** The same of bodies that are edited, field by field: the client's names are the provider's. */
+async function checkEdited(
+  provider: Provider,
+  { model, client, asked }: { model: string; client: ClientApi; asked: readonly Recording[] },
+): Promise<void> {
+  const edit = async (given: JsonObject) => {
+    const request = client.read(given)
+    const dropped = await usedLosses(provider, request, { model })
+    const edited = client.editRequest(given, { model, stream: request.stream === true, dropped })
+    return { body: await patchRequest(provider, edited, targetFacts(provider, { model })), dropped }
+  }
+  const wrong = new Map<string, string>()
+  for (const { request, case: name } of asked) {
+    const given: JsonObject = { model, ...request?.body }
+    const whole = await edit(given)
+    const named = new Set(whole.dropped.flatMap((field) => client.wireNames(field)))
+    for (const field of Object.keys(given)) {
+      if (['model', 'messages', 'input', 'max_tokens', 'stream', 'stream_options'].includes(field)) continue
+      const { [field]: _, ...rest } = given
+      const changed = !isDeepStrictEqual(plain((await edit(rest)).body), plain(whole.body))
+      if (!changed && !named.has(field)) wrong.set(`${field} lost in silence`, name)
+      if (changed && named.has(field)) wrong.set(`${field} sent, and named as lost`, name)
+    }
+  }
+  expect([...wrong].map(([what, name]) => `${what}: ${name}`)).toEqual([])
 }
 
 const plain = (body: unknown): unknown => JSON.parse(JSON.stringify(body))
