@@ -58,33 +58,31 @@ const messagesUsage = fc
     }),
   }))
 
-/** Sound and pictures are shares of the prompt and of the answer, and cached sound is one of what is cached. */
+/** Details by modality are shares of the sums; what is cached is a share of the prompt. */
 const geminiUsage = fc
   .record({
-    counts: fc.record({
-      promptTokenCount: fc.integer({ min: 1_000, max: 100_000 }),
-      cachedContentTokenCount: some(fc.integer({ min: 100, max: 900 })),
-      candidatesTokenCount: some(fc.integer({ min: 1_000, max: 100_000 })),
-      thoughtsTokenCount: some(count),
-      toolUsePromptTokenCount: some(count),
-      trafficType: fc.constantFrom('ON_DEMAND', 'ON_DEMAND_PRIORITY', undefined),
-    }),
-    heard: some(fc.nat({ max: 1_000 })),
-    cachedAudio: some(fc.nat({ max: 100 })),
-    spoken: some(fc.nat({ max: 500 })),
-    drawn: some(fc.nat({ max: 500 })),
+    prompt: fc.record({ text: count, sound: some(count) }),
+    cached: some(fc.record({ text: count, sound: some(count) })),
+    answer: some(fc.record({ text: count, sound: some(count), images: some(count) })),
+    toolUsePromptTokenCount: some(count),
+    thoughtsTokenCount: some(count),
+    trafficType: fc.constantFrom('ON_DEMAND', 'ON_DEMAND_PRIORITY', undefined),
   })
-  .map(({ counts, heard, cachedAudio, spoken, drawn }) => ({
-    ...counts,
-    promptTokensDetails: details({ AUDIO: heard }),
-    ...(counts.cachedContentTokenCount !== undefined && { cacheTokensDetails: details({ AUDIO: cachedAudio }) }),
-    ...(counts.candidatesTokenCount !== undefined && {
-      candidatesTokensDetails: details({ AUDIO: spoken, IMAGE: drawn }),
+  .map(({ prompt, cached, answer, ...told }) => ({
+    ...told,
+    promptTokenCount: 1 + all(prompt) + all(cached ?? {}),
+    promptTokensDetails: details({ AUDIO: all({ sound: prompt.sound, cached: cached?.sound }) }),
+    ...(cached && { cachedContentTokenCount: all(cached), cacheTokensDetails: details({ AUDIO: cached.sound }) }),
+    ...(answer && {
+      candidatesTokenCount: all(answer),
+      candidatesTokensDetails: details({ AUDIO: answer.sound, IMAGE: answer.images }),
     }),
   }))
 
+const all = (shares: { [share: string]: number | undefined }) =>
+  Object.values(shares).reduce<number>((total, share) => total + (share ?? 0), 0)
 const details = (counts: { [modality: string]: number | undefined }) =>
-  Object.entries(counts).flatMap(([modality, tokenCount]) => (tokenCount === undefined ? [] : { modality, tokenCount }))
+  Object.entries(counts).flatMap(([modality, tokenCount]) => (tokenCount ? { modality, tokenCount } : []))
 
 const geminiAnswer = {
   candidates: [{ finishReason: 'STOP', groundingMetadata: { webSearchQueries: ['a', 'b'] } }],
@@ -168,7 +166,7 @@ describe.each(Object.entries(dialects))('%s', (name, { usage, whole, frames, tot
     await fc.assert(
       fc.asyncProperty(usage, async (told) => {
         const { modes, searches, ...tokens } = (await bench.reply(whole(told))).reply.usage
-        expect(Object.values(tokens).reduce((all, one) => all + one, 0)).toBe(total?.(told))
+        expect(all(tokens)).toBe(total?.(told))
         expect(Object.values(tokens).every((one) => one >= 0)).toBe(true)
       }),
       { numRuns: 200 },
