@@ -51,7 +51,7 @@ const nestedNames: { readonly [field: string]: string } = {
   'web_search.context_size': 'tools.web_search.search_context_size',
 }
 
-/** Top-level names that are read or kept by the router itself; all others are extensions. */
+/** Top-level names that `read` or the router itself handles; all others are extensions. */
 export const knownNames: ReadonlySet<string> = new Set([
   ...Object.values(wireFields).flat(),
   'include',

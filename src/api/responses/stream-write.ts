@@ -16,7 +16,7 @@ export class ResponseWriter {
   #response: JsonObject | undefined
   #finish: Finish = 'stop'
   #sequence = 0
-  /** Events that are written but not yet handed out. */
+  /** Events that are written but not yet returned. */
   #text = ''
 
   constructor(request: JsonObject, facts: { model: string; id: string }) {

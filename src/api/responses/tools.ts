@@ -3,7 +3,7 @@ import type { ClientTool, NeutralRequest, ToolChoice, WebSearch } from '../../co
 import { defined, filledText, flag, list, listOf, object, oneOf, optional, required, text } from '../check.ts'
 import { readToolList, type ToolReader } from '../tools.ts'
 
-/** Tools, the choice among them and web search. Throws RouterError 400. */
+/** Tools, the tool choice and web search. Throws RouterError 400. */
 export function readTools(body: JsonObject): Partial<NeutralRequest> {
   const { tools, web_search } = readToolList(body.tools, toolReader)
   return defined({
@@ -36,7 +36,7 @@ function readTool(tool: JsonObject, kind: ClientTool['kind'], path: string): Cli
   }
 }
 
-/** A grammar stands in an object of its own, as in the other API of the same maker. */
+/** A grammar is nested in an object of its own, as in the Chat Completions API. */
 function readFormat(format: JsonObject | undefined): JsonObject | undefined {
   if (format?.type !== 'grammar') return format
   const { type, ...grammar } = format
@@ -73,7 +73,7 @@ function readChoice(value: Json, path: string): ToolChoice {
   const mode = optional(choice.mode, `${path}.mode`, oneOf(['auto', 'required'] as const)) ?? 'auto'
   const tools = required(choice.tools, `${path}.tools`, 'an array of tools', list)
   const allowed = tools.flatMap((tool) => (isClientTool(tool) ? [tool.name] : []))
-  // Provider tools have no names: a choice that allows one of them cannot be put in names alone.
+  // Provider tools have no names: a choice that allows one of them cannot be expressed by names alone.
   return allowed.length === tools.length ? { allowed, mode } : other
 }
 
