@@ -5,7 +5,7 @@ import type { Usage } from './usage.ts'
 /** Why a reply ended. */
 export type Finish = 'stop' | 'length' | 'tool_calls' | 'content_filter' | 'refusal' | 'pause' | 'error'
 
-/** One whole reply. `finish_raw` is the provider's own word; `created` counts Unix seconds. */
+/** One whole reply. `finish_raw` is the provider's own finish reason; `created` is in Unix seconds. */
 export type Reply = {
   id: string
   model?: string
