@@ -2,7 +2,7 @@ import { secretOf } from '../access/client-secret.ts'
 import { type Access, type Key, requirePermission } from '../access/keys.ts'
 import { RouterError } from '../core/errors.ts'
 import type { JsonObject } from '../core/json.ts'
-import type { Answered, JsonRequest, JsonRoute } from '../http/server.ts'
+import type { JsonAnswer, JsonRequest, JsonRoute } from '../http/server.ts'
 import type { Level } from '../store/keys.ts'
 import { NameTaken } from '../store/name-taken.ts'
 import type { Store } from '../store/open.ts'
@@ -23,7 +23,9 @@ export type Asked = {
 }
 
 /** A route of the management API: GET needs the permission manage: read, every other method manage: write. */
-export type ManageRoute = Pick<JsonRoute, 'path' | 'method'> & { answer(asked: Asked): Answered | Promise<Answered> }
+export type ManageRoute = Pick<JsonRoute, 'path' | 'method'> & {
+  answer(asked: Asked): JsonAnswer | Promise<JsonAnswer>
+}
 
 /** The key that manages, and its organization. Throws RouterError: missing_key, invalid_key, forbidden. */
 export function requireManage(
@@ -55,12 +57,12 @@ export function manageRoute({ path, method = 'get', answer }: ManageRoute, acces
 }
 
 /** The answer of a JSON value. */
-export function json(value: JsonObject, status = 200): Answered {
+export function json(value: JsonObject, status = 200): JsonAnswer {
   return { status, text: JSON.stringify(value) }
 }
 
 /** The answer that says only that it is done. */
-export const done: Answered = { status: 204 }
+export const done: JsonAnswer = { status: 204 }
 
 /** What the log of changes says of one, besides who made it and when: never a secret. */
 export type Change = { action: string; subject: string; before?: JsonObject; after?: JsonObject }

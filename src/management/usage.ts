@@ -1,6 +1,6 @@
 import { setImmediate } from 'node:timers/promises'
 import type { JsonObject } from '../core/json.ts'
-import type { Answered } from '../http/server.ts'
+import type { JsonAnswer } from '../http/server.ts'
 import { usdOf } from '../money/usd.ts'
 import {
   isUsageGroup,
@@ -30,7 +30,7 @@ export function usageRoutes({ store }: Pick<ManagementRooms, 'store'>): ManageRo
   ]
 }
 
-async function usageAnswer({ usage }: ManagementRooms['store'], question: UsageQuestion): Promise<Answered> {
+async function usageAnswer({ usage }: ManagementRooms['store'], question: UsageQuestion): Promise<JsonAnswer> {
   try {
     return { text: await usageText(await usage.query(question), question.groupBy) }
   } catch (thrown) {

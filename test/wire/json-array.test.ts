@@ -53,8 +53,8 @@ test('what ends inside an object is cut, after the objects before it', async () 
 })
 
 test.each([
-  ['<html>', /"<" stands where an array of objects must begin/],
-  ['[1]', /"1" stands where an array of objects must have its next object/],
+  ['<html>', /found "<" where an array of objects must begin/],
+  ['[1]', /found "1" where an array of objects must have its next object/],
   ['[{}{}]', /must go on or end/],
   ['[{}] x', /has ended/],
   ['{} {}', /has ended/],
