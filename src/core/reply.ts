@@ -7,6 +7,7 @@ export type Finish = (typeof finishes)[number]
 
 const finishes = ['stop', 'length', 'tool_calls', 'content_filter', 'refusal', 'pause', 'error'] as const
 
+/** Whether a word is a neutral finish reason. */
 export function isFinish(word: string): word is Finish {
   return (finishes as readonly string[]).includes(word)
 }

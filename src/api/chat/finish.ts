@@ -35,7 +35,7 @@ function finishReasonOf(finish: Finish, called: Called): string {
   return finish === 'tool_calls' && called ? called : finishReasons[finish]
 }
 
-/** A whole reply never ends with `error`; in a stream, `length` is the reason that tells clients that something is missing. */
+/** A stream that ended with an error must not look complete: `length` tells clients that something is missing. */
 const finishReasons: { readonly [finish in Finish]: string } = {
   stop: 'stop',
   length: 'length',

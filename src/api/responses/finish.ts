@@ -27,10 +27,12 @@ export function editEnding({ status, incomplete_details }: JsonObject, finishOf:
   return finish === undefined ? {} : { incomplete_details: null, ...endingOf(finish) }
 }
 
+/** A stream that ended with an error must not look complete: `max_output_tokens` tells clients that something is missing. */
 const incompleteReasons: { readonly [name in Finish]?: string } = {
   length: 'max_output_tokens',
   content_filter: 'content_filter',
   pause: 'max_output_tokens',
+  error: 'max_output_tokens',
 }
 
 const statuses: ReadonlySet<string> = new Set([
