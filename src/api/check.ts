@@ -73,7 +73,7 @@ export function integer(least = Number.NEGATIVE_INFINITY, most = Number.POSITIVE
 }
 
 /** One of these strings. */
-export function oneOf<Value extends string>(values: readonly Value[]): Check<Value> {
+export function oneOf<const Value extends string>(values: readonly Value[]): Check<Value> {
   const expected = `one of ${values.map((value) => `'${value}'`).join(', ')}`
   return (value, path) => {
     return values.includes(value as Value) ? (value as Value) : refuse(path, expected, value)

@@ -8,7 +8,7 @@ export type ListQuery = { order?: Json; limit?: Json; after?: Json; before?: Jso
  * A page of the items of a response's input, the newest first by default. Items that came without an id get a stable one. Throws RouterError 400 that names the parameter.
  */
 export function inputList(items: readonly Json[], responseId: string, query: ListQuery): JsonObject {
-  const order = optional(query.order, 'order', oneOf(['asc', 'desc'] as const)) ?? 'desc'
+  const order = optional(query.order, 'order', oneOf(['asc', 'desc'])) ?? 'desc'
   const limit = optional(numeric(query.limit), 'limit', integer(1, 100)) ?? 20
   const all = items.map((item, index) => listed(item, responseId, index))
   if (order === 'desc') all.reverse()

@@ -81,7 +81,7 @@ function readPlain(body: JsonObject): Partial<NeutralRequest> {
 const others: { readonly [name: string]: Check<unknown> } = {
   include: listOf(text),
   max_tool_calls: integer(1),
-  truncation: oneOf(['auto', 'disabled'] as const),
+  truncation: oneOf(['auto', 'disabled']),
   stream_options: object,
   prompt: object,
   conversation: (value, path) => (typeof value === 'string' ? value : object(value, path)),

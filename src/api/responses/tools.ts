@@ -53,7 +53,7 @@ function readWebSearch(tool: JsonObject, path: string): WebSearch {
     allowed_domains: domains('allowed_domains'),
     blocked_domains: domains('blocked_domains'),
     user_location: location ? (withoutNulls(place) as WebSearch['user_location']) : undefined,
-    context_size: optional(tool.search_context_size, size, oneOf(['low', 'medium', 'high'] as const)),
+    context_size: optional(tool.search_context_size, size, oneOf(['low', 'medium', 'high'])),
   }) as WebSearch
 }
 
@@ -62,7 +62,7 @@ function withoutNulls(value: JsonObject): JsonObject {
 }
 
 function readChoice(value: Json, path: string): ToolChoice {
-  if (typeof value === 'string') return oneOf(['auto', 'none', 'required'] as const)(value, path)
+  if (typeof value === 'string') return oneOf(['auto', 'none', 'required'])(value, path)
   const choice = object(value, path)
   const type = required(choice.type, `${path}.type`, 'the type of a tool', filledText)
   if (type === 'function' || type === 'custom') {
@@ -70,7 +70,7 @@ function readChoice(value: Json, path: string): ToolChoice {
   }
   const other: ToolChoice = { kind: type, by: 'responses', definition: choice }
   if (type !== 'allowed_tools') return other
-  const mode = optional(choice.mode, `${path}.mode`, oneOf(['auto', 'required'] as const)) ?? 'auto'
+  const mode = optional(choice.mode, `${path}.mode`, oneOf(['auto', 'required'])) ?? 'auto'
   const tools = required(choice.tools, `${path}.tools`, 'an array of tools', list)
   const allowed = tools.flatMap((tool) => (isClientTool(tool) ? [tool.name] : []))
   // Provider tools have no names: a choice that allows one of them cannot be expressed by names alone.
