@@ -27,6 +27,16 @@ export const filledText: Check<string> = (value, path) => {
   return typeof value === 'string' && value !== '' ? value : refuse(path, 'a string that is not empty', value)
 }
 
+/** The value if it is a string, else undefined: for members that are ignored when they are wrong. */
+export function onlyString(value: Json | undefined): string | undefined {
+  return typeof value === 'string' ? value : undefined
+}
+
+/** The value if it is a number, else undefined: for members that are ignored when they are wrong. */
+export function onlyNumber(value: Json | undefined): number | undefined {
+  return typeof value === 'number' ? value : undefined
+}
+
 /** True or false. */
 export const flag: Check<boolean> = (value, path) => {
   return typeof value === 'boolean' ? value : refuse(path, 'true or false', value)

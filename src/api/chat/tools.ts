@@ -13,7 +13,7 @@ import {
   required,
   text,
 } from '../check.ts'
-import { readToolList, type ToolReader } from '../tools.ts'
+import { readToolList, type ToolReader, userLocation } from '../tools.ts'
 import { cacheHint } from './parts.ts'
 
 /** Tools, the tool choice and web search, in their present and their deprecated form. Throws RouterError 400. */
@@ -99,18 +99,6 @@ function searchOptions(value: Json, path: string): WebSearch {
   return defined({
     context_size: optional(search_context_size, `${path}.search_context_size`, oneOf(['low', 'medium', 'high'])),
     user_location: optional(user_location, `${path}.user_location`, userLocation),
-  })
-}
-
-function userLocation(value: Json, path: string): NonNullable<WebSearch['user_location']> {
-  const location = object(value, path)
-  const place = optional(location.approximate, `${path}.approximate`, object) ?? location
-  const at = location.approximate ? `${path}.approximate` : path
-  return defined({
-    city: optional(place.city, `${at}.city`, text),
-    region: optional(place.region, `${at}.region`, text),
-    country: optional(place.country, `${at}.country`, text),
-    timezone: optional(place.timezone, `${at}.timezone`, text),
   })
 }
 

@@ -1,7 +1,7 @@
 import { isObject, type Json, type JsonObject } from '../../core/json.ts'
 import type { ClientTool, NeutralRequest, ToolChoice, WebSearch } from '../../core/request.ts'
 import { defined, filledText, flag, list, listOf, object, oneOf, optional, required, text } from '../check.ts'
-import { readToolList, type ToolReader } from '../tools.ts'
+import { readToolList, type ToolReader, userLocation } from '../tools.ts'
 
 /** Tools, the tool choice and web search. Throws RouterError 400. */
 export function readTools(body: JsonObject): Partial<NeutralRequest> {
@@ -45,20 +45,14 @@ function readFormat(format: JsonObject | undefined): JsonObject | undefined {
 
 function readWebSearch(tool: JsonObject, path: string): WebSearch {
   const filters = optional(tool.filters, `${path}.filters`, object) ?? {}
-  const location = optional(tool.user_location, `${path}.user_location`, object)
-  const { type: _type, ...place } = location ?? {}
   const domains = (name: string) => optional(filters[name], `${path}.filters.${name}`, listOf(text))
   const size = `${path}.search_context_size`
   return defined({
     allowed_domains: domains('allowed_domains'),
     blocked_domains: domains('blocked_domains'),
-    user_location: location ? (withoutNulls(place) as WebSearch['user_location']) : undefined,
+    user_location: optional(tool.user_location, `${path}.user_location`, userLocation),
     context_size: optional(tool.search_context_size, size, oneOf(['low', 'medium', 'high'])),
-  }) as WebSearch
-}
-
-function withoutNulls(value: JsonObject): JsonObject {
-  return Object.fromEntries(Object.entries(value).filter(([, member]) => member !== null))
+  })
 }
 
 function readChoice(value: Json, path: string): ToolChoice {
