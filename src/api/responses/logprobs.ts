@@ -17,8 +17,9 @@ export function shareTokens(tokens: JsonObject[], parts: readonly Part[]): JsonO
     if (part.type !== 'text') return []
     if (index === last) return tokens.splice(0)
     const taken: JsonObject[] = []
-    for (let length = 0; length < part.text.length && tokens.length > 0; ) {
-      const token = tokens.shift() as JsonObject
+    for (let length = 0; length < part.text.length; ) {
+      const token = tokens.shift()
+      if (!token) break
       length += String(token.token).length
       taken.push(token)
     }

@@ -59,7 +59,7 @@ function signatureOf(part: Part, text: number): ForeignSignature | undefined {
   const { signature, by } = part
   if (signature === undefined) return undefined
   const owner = part.type === 'tool_call' ? { call: part.id } : { text }
-  return { ...owner, ...(defined({ signature, by }) as ForeignSignature) }
+  return { ...owner, ...defined({ signature, by }) }
 }
 
 /** An item. `sources`: whether the client asked for the URLs that a search found. */
@@ -107,9 +107,7 @@ export function reasoningMembers(part: Part): JsonObject {
   }
   const { text, summary, by, signature, encrypted, id } = part as ReasoningPart
   // Repeated in the signature, so that a summary can be told from the text when it comes back.
-  const foreign = writeForeignSignature(
-    defined({ by, signature, encrypted, id, summary: summary || undefined }) as ForeignSignature,
-  )
+  const foreign = writeForeignSignature(defined({ by, signature, encrypted, id, summary: summary || undefined }))
   const texts = [text, summary].filter((one) => one !== undefined && one !== '')
   return {
     summary: texts.map((one) => ({ type: 'summary_text', text: one })),

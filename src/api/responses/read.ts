@@ -104,7 +104,7 @@ function readText(value: Json | undefined): Pick<NeutralRequest, 'response_forma
   return defined({
     response_format: format && readFormat(format),
     verbosity: optional(settings.verbosity, 'text.verbosity', text),
-  }) as Pick<NeutralRequest, 'response_format' | 'verbosity'>
+  })
 }
 
 function readFormat(format: JsonObject): ResponseFormat {

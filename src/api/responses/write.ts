@@ -19,11 +19,11 @@ export function writeReply(reply: Reply, { model, usage, costUsd, request, id }:
     const status = statusOf(group, reply.finish, index === last)
     return writeItem({ ...group, logprobs }, itemId(responseId, group.kind, index), status, wantsSources(body))
   })
-  const tier = tiers.has(reply.extensions?.service_tier) ? { service_tier: reply.extensions?.service_tier as Json } : {}
+  const service_tier = reply.extensions?.service_tier
   return {
     ...responseObject(body, { id: responseId, model, created: reply.created }),
     ...endingOf(reply.finish),
-    ...tier,
+    ...(tiers.has(service_tier) && { service_tier }),
     output,
     usage: writeUsage(usage, costUsd),
   }
