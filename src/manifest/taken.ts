@@ -3,6 +3,8 @@ import type { Api, NeutralRequest, Tool } from '../core/request.ts'
 import type { Mapping } from '../mapping/mapping.ts'
 import { type Mentions, membersOf, mentionsOf, type PathTree, whole } from '../mapping/mentions.ts'
 import { neutralFields, partTypes, undemanding } from './fields.ts'
+import { distinctNames } from './losses.ts'
+import type { ChatEndpoint } from './provider.ts'
 
 /** What a request mapping can take over, told by what it mentions: all else is lost by itself. */
 export type Taken = {
@@ -71,7 +73,13 @@ export function notTaken(request: NeutralRequest, taken: Taken): string[] {
   return choosesLostTool(request, taken) ? [...lost, 'tool_choice'] : lost
 }
 
-/** What no request can bring to the provider: fields, types of parts, and members of objects. */
+/** What no request can bring to an endpoint: what its mapping does not take, and its unconditional losses. */
+export function neverSent({ request, losses }: ChatEndpoint): string[] {
+  const declared = losses.filter(({ when }) => !when).map(({ field }) => field)
+  return distinctNames([...neverTaken(request.taken), ...declared])
+}
+
+/** Fields, types of parts and kinds of tools that a mapping never takes. */
 export function neverTaken(taken: Taken): string[] {
   const fields = Object.entries(neutralFields)
     .filter(([field, how]) => how !== 'free' && how !== 'paths' && !taken.has(field))
@@ -154,12 +162,20 @@ export function onlyTaken(request: NeutralRequest, taken: Taken): NeutralRequest
   const partsFit = messages.every(({ parts }) => parts.every((part) => fits(part, taken)))
   const toolsFit = (!tools || tools.every((tool) => taken.tool(tool))) && !choosesLostTool(request, taken)
   if (partsFit && toolsFit) return request
-  const kept = partsFit ? messages : messages.map((message) => ({ ...message, parts: keep(message.parts, taken) }))
+  const kept = partsFit ? messages : messages.map((message) => withTakenParts(message, taken))
   const left = { ...request, messages: kept }
   return toolsFit ? left : withTools(left, tools?.filter((tool) => taken.tool(tool)) ?? [], taken)
 }
 
-type Part = NeutralRequest['messages'][number]['parts'][number]
+type Message = NeutralRequest['messages'][number]
+type Part = Message['parts'][number]
+
+/** What a user says with nothing but lost parts keeps its turn: without it the conversation would be another one. */
+function withTakenParts(message: Message, taken: Taken): Message {
+  const parts = keep(message.parts, taken)
+  const isGone = message.role === 'user' && parts.length === 0 && message.parts.length > 0
+  return { ...message, parts: isGone ? [{ type: 'text', text: '(something that cannot be shown here)' }] : parts }
+}
 
 function fits(part: Part, taken: Taken): boolean {
   if (!taken.part(part.type)) return false
@@ -190,11 +206,12 @@ function withTools(request: NeutralRequest, left: readonly Tool[], taken: Taken)
   }
 }
 
-/** Whether the choice names a tool that is lost, or is one that only another client API defines. */
+/** Whether the choice demands a tool that is lost, or is one that only another client API defines. */
 function choosesLostTool({ tool_choice: choice, tools = [] }: NeutralRequest, taken: Taken): boolean {
-  if (typeof choice !== 'object') return false
-  if ('definition' in choice) return taken.has('tool_choice') && !taken.tool(choice)
-  if (!('name' in choice)) return false
+  if (choice === undefined || choice === 'auto' || choice === 'none') return false
+  if (typeof choice === 'object' && 'definition' in choice) return taken.has('tool_choice') && !taken.tool(choice)
+  const noneLeft = tools.length > 0 && !tools.some((tool) => taken.tool(tool))
+  if (noneLeft || typeof choice !== 'object' || !('name' in choice)) return noneLeft
   const tool = tools.find((one) => toolName(one) === choice.name)
   return tool !== undefined && !taken.tool(tool)
 }

@@ -310,7 +310,7 @@ describe('a request', () => {
         ...['tools.mcp', 'tools.strict', 'top_k', 'user', 'verbosity', 'web_search'],
       ].toSorted(),
     )
-    expect(await losses({ reasoning: asked.reasoning }, reasoner)).toEqual(['reasoning.summary'])
+    expect(await losses({ reasoning: { effort: 'high', summary: 'auto' } }, reasoner)).toEqual(['reasoning.summary'])
     const modest: Asked = {
       n: 1,
       store: false,
