@@ -27,6 +27,16 @@ export const filledText: Check<string> = (value, path) => {
   return typeof value === 'string' && value !== '' ? value : refuse(path, 'a string that is not empty', value)
 }
 
+/** The value if it is a string, else undefined: for members that are ignored when they are wrong. */
+export function onlyString(value: Json | undefined): string | undefined {
+  return typeof value === 'string' ? value : undefined
+}
+
+/** The value if it is a number, else undefined: for members that are ignored when they are wrong. */
+export function onlyNumber(value: Json | undefined): number | undefined {
+  return typeof value === 'number' ? value : undefined
+}
+
 /** True or false. */
 export const flag: Check<boolean> = (value, path) => {
   return typeof value === 'boolean' ? value : refuse(path, 'true or false', value)
@@ -73,7 +83,7 @@ export function integer(least = Number.NEGATIVE_INFINITY, most = Number.POSITIVE
 }
 
 /** One of these strings. */
-export function oneOf<Value extends string>(values: readonly Value[]): Check<Value> {
+export function oneOf<const Value extends string>(values: readonly Value[]): Check<Value> {
   const expected = `one of ${values.map((value) => `'${value}'`).join(', ')}`
   return (value, path) => {
     return values.includes(value as Value) ? (value as Value) : refuse(path, expected, value)

@@ -1,4 +1,5 @@
-import { isObject, type Json, parseJson } from '../core/json.ts'
+import { isObject, type Json, type JsonObject, parseJson } from '../core/json.ts'
+import { defined, onlyNumber, onlyString } from './check.ts'
 
 /**
  * Signed or encrypted content of another maker, carried in the fields where a client API keeps its own signatures. It
@@ -30,7 +31,23 @@ export function writeForeignSignature(signature: ForeignSignature): string | und
 export function readForeignSignature(text: Json | undefined): ForeignSignature | undefined {
   if (!isForeignSignature(text)) return undefined
   const read = parseJson(Buffer.from(text.slice(prefix.length), 'base64url').toString('utf8'))
-  return isObject(read) ? (read as ForeignSignature) : undefined
+  return isObject(read) ? checked(read) : undefined
+}
+
+/** Clients can change a signature: members of the wrong type are ignored. */
+function checked(members: JsonObject): ForeignSignature {
+  const { by, signature, encrypted, summary, id, call, text, search, body } = members
+  return defined({
+    by: onlyString(by),
+    signature: onlyString(signature),
+    encrypted: onlyString(encrypted),
+    summary: onlyString(summary),
+    id: onlyString(id),
+    call: onlyString(call),
+    text: onlyNumber(text),
+    search: onlyString(search),
+    body,
+  })
 }
 
 /** Whether a text is a foreign signature: no provider may receive it as its own. */

@@ -1,7 +1,7 @@
 import type { Json, JsonObject } from '../core/json.ts'
 import type { CacheHint } from '../core/parts.ts'
 import type { Api, ClientTool, NeutralRequest, Tool, WebSearch } from '../core/request.ts'
-import { defined, list, object, optional } from './check.ts'
+import { defined, list, object, optional, text } from './check.ts'
 
 /** How a client API defines its tools. */
 export type ToolReader = {
@@ -36,4 +36,18 @@ export function readToolList(
 /** Whether a tool of this type is a web search: dated, previewed and prefixed names all mean the same. */
 export function isWebSearch(type: Json | undefined): boolean {
   return typeof type === 'string' && /(^|:)web_search(_|$)/.test(type)
+}
+
+/** The location of a search's user, flat or under `approximate`. */
+export function userLocation(value: Json, path: string): NonNullable<WebSearch['user_location']> {
+  const location = object(value, path)
+  const nested = optional(location.approximate, `${path}.approximate`, object)
+  const { city, region, country, timezone } = nested ?? location
+  const at = nested ? `${path}.approximate` : path
+  return defined({
+    city: optional(city, `${at}.city`, text),
+    region: optional(region, `${at}.region`, text),
+    country: optional(country, `${at}.country`, text),
+    timezone: optional(timezone, `${at}.timezone`, text),
+  })
 }

@@ -1,6 +1,6 @@
-import type { JsonObject } from '../core/json.ts'
+import { isObject, type Json, type JsonObject } from '../core/json.ts'
 
-/** Where each field of the neutral request stands in a client API; the first name is reported when none was used. */
+/** The names of each neutral field in a client API, as paths; the first one is reported when the client used none. */
 export type WireFields = { readonly [field: string]: readonly string[] }
 
 /**
@@ -15,7 +15,25 @@ export function wireNamesOf(field: string, fields: WireFields, nested: { readonl
 
 const extensionPrefix = 'extensions.'
 
-/** The members of a body that no neutral field stands for. */
+/** The names of these that a body uses; the first one where it uses none. */
+export function usedNames(names: readonly string[], body: JsonObject): readonly string[] {
+  const used = names.filter((name) => has(body, name.split('.')))
+  return used.length > 0 ? used : names.slice(0, 1)
+}
+
+function has(value: Json | undefined, path: readonly string[]): boolean {
+  const [step, ...rest] = path
+  if (step === undefined) return value !== undefined
+  if (Array.isArray(value)) return value.some((item) => has(item, isObject(item) && item.type === step ? rest : path))
+  return isObject(value) && has(value[step], rest)
+}
+
+/** The members of a body that hold these fields. */
+export function topLevelNames(fields: WireFields): ReadonlySet<string> {
+  return new Set(Object.values(fields).flatMap((names) => names.map((name) => name.split('.')[0] ?? name)))
+}
+
+/** The members of a body that do not belong to a neutral field. */
 export function unknownFields(body: JsonObject, known: ReadonlySet<string>): JsonObject {
   const unknown = Object.entries(body).filter(([name, value]) => {
     return !known.has(name) && value !== undefined && value !== null

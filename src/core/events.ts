@@ -31,9 +31,9 @@ export type ProviderEvent = {
   opaque?: { body: Json }
   logprobs?: Json
   finish?: Finish
-  /** The provider's own word for `finish`. */
+  /** The provider's own finish reason. */
   raw?: string
-  /** The provider's declared end mark: the stream was not cut off, even if nothing said why it ended. */
+  /** The provider's declared end mark: the stream was not cut off, even if no event has a finish reason. */
   done?: true
   stop_sequence?: string
   usage?: ReportedUsage

@@ -7,11 +7,12 @@ export type Finish = (typeof finishes)[number]
 
 const finishes = ['stop', 'length', 'tool_calls', 'content_filter', 'refusal', 'pause', 'error'] as const
 
+/** Whether a word is a neutral finish reason. */
 export function isFinish(word: string): word is Finish {
   return (finishes as readonly string[]).includes(word)
 }
 
-/** One whole reply. `finish_raw` is the provider's own word; `created` counts Unix seconds. */
+/** One whole reply. `finish_raw` is the provider's own finish reason; `created` is in Unix seconds. */
 export type Reply = {
   id: string
   model?: string

@@ -4,7 +4,7 @@ import type { CacheHint, Part } from './parts.ts'
 /** The client APIs by name. */
 export type Api = 'chat' | 'responses' | 'messages'
 
-/** One chat request in the form between all client APIs and all provider formats. */
+/** One chat request in the neutral form between all client APIs and all provider formats. */
 export type NeutralRequest = {
   /** The provider's own model id. */
   model: string
@@ -35,7 +35,7 @@ export type NeutralRequest = {
   prediction?: JsonObject
   service_tier?: string
   verbosity?: string
-  /** Prompt-cache wishes for the whole request. */
+  /** Prompt-cache settings for the whole request. */
   cache?: { key?: string; retention?: string; options?: JsonObject }
   user?: string
   safety_identifier?: string
@@ -51,7 +51,7 @@ export type NeutralRequest = {
 /** The client's own JSON, edited instead of rebuilt when the provider speaks the same format. */
 export type Origin = { api: Api; body: JsonObject }
 
-/** One turn. `system` stands only for instructions given in the middle of a conversation. */
+/** One message. `system` is only for instructions in the middle of a conversation. */
 export type Message = { role: 'user' | 'assistant' | 'system'; parts: Part[]; name?: string }
 
 /** A tool that the model may use: one that the client runs, or one that a provider runs. */
@@ -70,7 +70,7 @@ export type ClientTool = {
 
 /**
  * A tool that only one client API defines, such as `mcp` or `code_interpreter`. `kind` is its type in that API, `by` the
- * API, and `definition` the client's JSON, unchanged: only a provider of the same API can make sense of it.
+ * API, and `definition` the client's JSON, unchanged: only a provider of the same API understands it.
  */
 export type ProviderTool = { kind: string; by: Api; definition: JsonObject; cache?: CacheHint }
 
@@ -86,7 +86,7 @@ export type ToolChoice =
 /** A choice that involves a provider tool: `kind` is the choice's type in the API `by`, `definition` the client's JSON. */
 export type ProviderToolChoice = { kind: string; by: Api; definition: JsonObject }
 
-/** Whether a provider runs this tool; `kind` alone does not tell, since APIs name their types freely. */
+/** Whether this is a provider tool. `kind` alone does not tell, since an API may name its types as it likes. */
 export function isProviderTool(tool: Tool): tool is ProviderTool {
   return 'definition' in tool
 }
@@ -109,12 +109,12 @@ export type ResponseFormat =
 /** Reasoning efforts, from none to most. */
 export const efforts = ['none', 'minimal', 'low', 'medium', 'high', 'xhigh', 'max'] as const
 
-/** How much to reason, in words; a budget gives it in tokens. */
+/** How much to reason, as a level; a budget gives it in tokens. */
 export type Effort = (typeof efforts)[number]
 
-/** What is known of the model a request goes to; mappings read it as `target`. */
+/** Facts about the model that a request goes to; mappings read them as `target`. */
 export type TargetFacts = {
-  /** Whose seals this provider accepts: `by` of sealed parts. */
+  /** The maker whose signatures this provider accepts: `by` of signed parts. */
   maker: string
   max_output_tokens?: number
   context_window?: number

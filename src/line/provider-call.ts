@@ -1,4 +1,5 @@
 import type { ClientApi } from '../api/client-api.ts'
+import { usedNames } from '../api/wire-fields.ts'
 import { asRouterError, RouterError } from '../core/errors.ts'
 import type { JsonObject } from '../core/json.ts'
 import { type Target, targetId } from '../manifest/target.ts'
@@ -47,12 +48,7 @@ async function callOnce(
 
 /** Neutral field names as the client names them: the names it used, else the usual one. */
 function wireNames(clientApi: ClientApi, fields: readonly string[], body: JsonObject): string[] {
-  const names = fields.flatMap((field) => {
-    const known = clientApi.wireNames(field)
-    const used = known.filter((name) => body[name] !== undefined)
-    return used.length > 0 ? used : known.slice(0, 1)
-  })
-  return [...new Set(names)]
+  return [...new Set(fields.flatMap((field) => usedNames(clientApi.wireNames(field), body)))]
 }
 
 function lossRefused(dropped: readonly string[], target: Target): RouterError {

@@ -2,6 +2,7 @@ import { describe, expect, it, test } from 'vitest'
 import { chat } from '../../src/api/chat/api.ts'
 import { messages } from '../../src/api/messages/api.ts'
 import { responses } from '../../src/api/responses/api.ts'
+import { usedNames } from '../../src/api/wire-fields.ts'
 import type { JsonObject } from '../../src/core/json.ts'
 
 const hi = [{ role: 'user', content: 'hi' }]
@@ -59,4 +60,31 @@ test('a member of an object or of every tool is dropped alone', () => {
     model: 'm',
     tools: [{ type: 'web_search', filters: { keep: 1 } }],
   })
+})
+
+test('fields that share an object are dropped one by one', () => {
+  const facts = { model: 'm', stream: false }
+  const output_config = { effort: 'low', format: { type: 'json_schema', schema: {} } }
+  const thinking = { type: 'adaptive' }
+  const body = { thinking, output_config }
+  const edit = (...dropped: string[]) => messages.editRequest(body, { ...facts, dropped })
+  expect(edit('reasoning')).toEqual({ model: 'm', output_config: { format: output_config.format } })
+  expect(edit('response_format')).toEqual({ model: 'm', thinking, output_config: { effort: 'low' } })
+  const text = { verbosity: 'low', format: { type: 'json_object' } }
+  expect(responses.editRequest({ text }, { ...facts, dropped: ['response_format'] })).toEqual({
+    model: 'm',
+    text: { verbosity: 'low' },
+  })
+})
+
+test.each<[string, JsonObject, string[]]>([
+  ['reasoning', { thinking: {}, output_config: { effort: 'low' } }, ['thinking', 'output_config.effort']],
+  ['reasoning', { output_config: { effort: 'low' } }, ['output_config.effort']],
+  ['response_format', { output_config: { effort: 'low' }, output_format: {} }, ['output_format']],
+  ['web_search', { tools: [{ type: 'web_search' }] }, ['tools.web_search']],
+  ['tools.mcp', { tools: [{ type: 'mcp' }] }, ['tools.mcp']],
+  ['tools.strict', { tools: [{ type: 'custom', strict: true }] }, ['tools.strict']],
+  ['reasoning', {}, ['thinking']],
+])('%s of %j is reported as %j', (field, body, names) => {
+  expect(usedNames(messages.wireNames(field), body)).toEqual(names)
 })

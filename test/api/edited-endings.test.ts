@@ -1,12 +1,15 @@
 import { describe, expect, it, test } from 'vitest'
+import { chat } from '../../src/api/chat/api.ts'
 import { messages } from '../../src/api/messages/api.ts'
 import { responses } from '../../src/api/responses/api.ts'
+import { Fold } from '../../src/core/fold.ts'
 import type { JsonObject } from '../../src/core/json.ts'
 import type { Finish } from '../../src/core/reply.ts'
 
 const words: { [word: string]: Finish } = { eos: 'stop', model_length: 'length', sensitive: 'content_filter' }
 const finishOf = (word: string) => words[word]
 const model = 'maker/model'
+const hi = [{ role: 'user', content: 'hi' }]
 const facts = { model, usage: { input: 10, output: 5 }, finishOf }
 const streamFacts = { model, id: 'call-1', finishOf }
 
@@ -96,5 +99,19 @@ describe('responses of a provider of the same format', () => {
       sequence_number: 2,
       response: { id: 'resp_1', model, odd: 1, status: 'completed', output: [item], usage: { output_tokens: 5 } },
     })
+  })
+})
+
+describe.each([
+  [chat, { messages: hi }, '"finish_reason":"length"'],
+  [messages, { max_tokens: 9, messages: hi }, '"stop_reason":"max_tokens"'],
+  [responses, { input: 'hi' }, '"status":"incomplete"'],
+])('a translated stream that its provider ended with an error', (api, body, ending) => {
+  test(`does not look complete in the ${api.api} API`, () => {
+    const writer = api.openStream(api.read({ model, ...body }), streamFacts)
+    const folding = new Fold({ maker: 'm', newId: () => 'id-1', now: () => 1 })
+    const events = [{ text: 'a' }, { finish: 'error' as const }].flatMap((event) => folding.take(event))
+    const text = writer.events(events) + writer.events(folding.end()) + writer.end(facts)
+    expect(text).toContain(ending)
   })
 })

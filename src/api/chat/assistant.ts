@@ -15,7 +15,7 @@ export function readAssistant(message: JsonObject, path: string, index: number):
   ]
   const calls = [
     ...(optional(message.tool_calls, `${path}.tool_calls`, listOf(toolCall)) ?? []),
-    ...formerCall(message, path, index),
+    ...legacyCall(message, path, index),
   ]
   const parts = withForeignParts({ spoken, calls }, message, path)
   return parts.length > 0 ? parts : [{ type: 'text', text: '' }]
@@ -75,7 +75,7 @@ function signatureOf(call: JsonObject): { signature?: string; by?: string } {
 }
 
 /** The deprecated `function_call` has no id: it gets a stable one from its place in the conversation. */
-function formerCall(message: JsonObject, path: string, index: number): ToolCallPart[] {
+function legacyCall(message: JsonObject, path: string, index: number): ToolCallPart[] {
   const call = optional(message.function_call, `${path}.function_call`, object)
   return call ? [{ type: 'tool_call', id: `call_${index}`, ...functionCalled(call, `${path}.function_call`) }] : []
 }

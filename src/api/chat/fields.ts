@@ -1,6 +1,6 @@
-import { type WireFields, wireNamesOf } from '../wire-fields.ts'
+import { topLevelNames, type WireFields, wireNamesOf } from '../wire-fields.ts'
 
-/** Where each field of the neutral request stands in this API. */
+/** The names of each field of the neutral request in this API. */
 export const wireFields: WireFields = {
   model: ['model'],
   system: ['messages'],
@@ -100,7 +100,7 @@ export const nestedFields: { readonly [field: string]: Nested } = {
 const nestedNames = Object.fromEntries(Object.entries(nestedFields).map(([field, { name }]) => [field, name]))
 
 /** Top-level names that `read` handles; all others are extensions. */
-export const knownNames: ReadonlySet<string> = new Set(Object.values(wireFields).flat())
+export const knownNames = topLevelNames(wireFields)
 
 /** The client's names of a neutral field. */
 export function wireNames(field: string): readonly string[] {

@@ -9,9 +9,9 @@ export type Called = 'tool_calls' | 'function_call' | undefined
 /** Why a reply ended: this API's finish reason, the provider's own, and the stop sequence if one was met. */
 export function endingOf(
   { finish, raw, stop_sequence }: { finish: Finish; raw?: string | undefined; stop_sequence?: string },
-  former: boolean,
+  legacy: boolean,
 ): JsonObject {
-  const finish_reason = finishReasonOf(finish, former ? 'function_call' : 'tool_calls')
+  const finish_reason = finishReasonOf(finish, legacy ? 'function_call' : 'tool_calls')
   return { finish_reason, ...defined({ native_finish_reason: raw, stop_reason: stop_sequence }) }
 }
 
@@ -35,7 +35,7 @@ function finishReasonOf(finish: Finish, called: Called): string {
   return finish === 'tool_calls' && called ? called : finishReasons[finish]
 }
 
-/** A whole reply never ends with `error`; in a stream, `length` is the reason that tells clients that something is missing. */
+/** A stream that ended with an error must not look complete: `length` tells clients that something is missing. */
 const finishReasons: { readonly [finish in Finish]: string } = {
   stop: 'stop',
   length: 'length',

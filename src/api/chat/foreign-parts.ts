@@ -1,6 +1,6 @@
 import { isObject, type Json, type JsonObject } from '../../core/json.ts'
 import type { Part, ReasoningPart, ToolCallPart } from '../../core/parts.ts'
-import { defined, list, optional, text } from '../check.ts'
+import { defined, list, onlyString, optional, text } from '../check.ts'
 
 /**
  * Parts that a message of this API has no field for, written so that a client that echoes the message returns them:
@@ -110,9 +110,22 @@ function readDetail(detail: Json): Block | undefined {
 
 function readReplay(block: Json): Block | undefined {
   if (!isObject(block) || !isObject(block.part)) return undefined
-  const { type } = block.part
-  const known = type === 'search' || type === 'opaque' || type === 'file' || type === 'video'
-  return known ? { ...placeOf(block), part: block.part as unknown as Part } : undefined
+  const part = readPart(block.part)
+  return part && { ...placeOf(block), part }
+}
+
+/** Clients can change these parts: members of the wrong type are ignored. */
+function readPart(part: JsonObject): Part | undefined {
+  const { type, id, query, status, results, body, url, data, media_type, file_id, filename } = part
+  const by = defined({ by: onlyString(part.by) })
+  if (type === 'opaque') return body === undefined ? undefined : { type, body, ...by }
+  if (type === 'search') {
+    const members = { id: onlyString(id), query: onlyString(query), status: onlyString(status), results }
+    return { type, ...defined(members), ...by }
+  }
+  if (type !== 'file' && type !== 'video') return undefined
+  const source = { url: onlyString(url), data: onlyString(data), file_id: onlyString(file_id) }
+  return { type, ...defined({ ...source, media_type: onlyString(media_type), filename: onlyString(filename) }) }
 }
 
 /** A block without `after` was written by someone else and belongs in front. */

@@ -67,8 +67,7 @@ export class ChunkEditor {
   #follow(choice: Json): void {
     if (!isObject(choice) || !isObject(choice.delta)) return
     const { index = 0, delta } = choice
-    const known = this.#choices.get(index) ?? { called: undefined, calls: new Map(), ended: false }
-    this.#choices.set(index, known)
+    const known = this.#choices.get(index) ?? this.#begin(index)
     if (delta.function_call) known.called = 'function_call'
     if (!Array.isArray(delta.tool_calls)) return
     for (const [position, call] of delta.tool_calls.entries()) {

@@ -5,7 +5,7 @@ import { endingOf } from './finish.ts'
 import { lateMembers, mediaOf, reasoningBreak, replyId, signatureMembers, writeLogprobs } from './write.ts'
 
 /** What chunks depend on: the model that serves, whether usage will follow, and whether calls take their deprecated form. */
-export type ChunkFacts = { model: string; includeUsage: boolean; former: boolean }
+export type ChunkFacts = { model: string; includeUsage: boolean; legacy: boolean }
 
 /** Writes neutral events as chat completion chunks. The JSON around a delta is the same in all of them and built once. */
 export class ChunkWriter {
@@ -75,7 +75,7 @@ export class ChunkWriter {
     const { id, name } = part
     const custom = part.kind === 'custom'
     this.#calls.set(index, { number: this.#calls.size, custom })
-    if (this.#facts.former) return this.#call(index, { name, arguments: '' })
+    if (this.#facts.legacy) return this.#call(index, { name, arguments: '' })
     const called: JsonObject = custom
       ? { id, type: 'custom', custom: { name, input: '' } }
       : { id, type: 'function', function: { name, arguments: '' } }
@@ -85,14 +85,14 @@ export class ChunkWriter {
   #arguments(index: number, fragment: string): string {
     const call = this.#calls.get(index)
     if (!call) return ''
-    if (this.#facts.former) return this.#call(index, { arguments: fragment })
+    if (this.#facts.legacy) return this.#call(index, { arguments: fragment })
     return this.#call(index, call.custom ? { custom: { input: fragment } } : { function: { arguments: fragment } })
   }
 
   /** The deprecated form has room for one call. */
   #call(index: number, members: JsonObject): string {
     const number = this.#calls.get(index)?.number ?? 0
-    if (this.#facts.former) return number === 0 ? this.#members({ function_call: members }) : ''
+    if (this.#facts.legacy) return number === 0 ? this.#members({ function_call: members }) : ''
     return this.#members({ tool_calls: [{ index: number, ...members }] })
   }
 
@@ -106,13 +106,13 @@ export class ChunkWriter {
   /** The signature is written once, when the call is closed: clients concatenate fragments. */
   #closeCall(index: number, part: ToolCallPart): string {
     const signature = signatureMembers(part)
-    return this.#facts.former || Object.keys(signature).length === 0 ? '' : this.#call(index, signature)
+    return this.#facts.legacy || Object.keys(signature).length === 0 ? '' : this.#call(index, signature)
   }
 
   #finish(event: StreamEventOf<'finish'>): string {
     const late = lateMembers(this.#closed.filter((part) => part !== undefined))
     const lateChunk = Object.keys(late).length > 0 ? this.#members(late) : ''
-    const ending = JSON.stringify(endingOf(event, this.#facts.former)).slice(1, -1)
+    const ending = JSON.stringify(endingOf(event, this.#facts.legacy)).slice(1, -1)
     return `${lateChunk}${this.#head}{},"logprobs":null,${ending}${this.#end}`
   }
 

@@ -6,13 +6,13 @@ import type { ReplyFacts, StreamFacts, StreamWriter } from '../client-api.ts'
 import { ChunkEditor } from './stream-edit.ts'
 import { ChunkWriter } from './stream-write.ts'
 import { writeUsage } from './usage.ts'
-import { wantsFormerCall } from './write.ts'
+import { wantsLegacyCall } from './write.ts'
 
 /** Writes one streamed reply as chat completion chunks; usage comes last, and only to a client that asked for it. */
 export function openStream(request: NeutralRequest, { model, finishOf }: StreamFacts): StreamWriter {
   const options = request.origin.body.stream_options
   const includeUsage = isObject(options) && options.include_usage === true
-  const chunks = new ChunkWriter({ model, includeUsage, former: wantsFormerCall(request) })
+  const chunks = new ChunkWriter({ model, includeUsage, legacy: wantsLegacyCall(request) })
   const frames = new ChunkEditor({ model, includeUsage, finishOf })
   return {
     events: (events) => chunks.write(events),

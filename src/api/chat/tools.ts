@@ -13,20 +13,20 @@ import {
   required,
   text,
 } from '../check.ts'
-import { readToolList, type ToolReader } from '../tools.ts'
+import { readToolList, type ToolReader, userLocation } from '../tools.ts'
 import { cacheHint } from './parts.ts'
 
 /** Tools, the tool choice and web search, in their present and their deprecated form. Throws RouterError 400. */
 export function readTools(body: JsonObject): Pick<NeutralRequest, 'tools' | 'tool_choice' | 'web_search'> {
   const { tools: present, web_search: search } = readToolList(body.tools, toolReader)
-  const former = optional(body.functions, 'functions', listOf(formerFunction)) ?? []
-  const tools = [...present, ...former]
+  const legacy = optional(body.functions, 'functions', listOf(legacyFunction)) ?? []
+  const tools = [...present, ...legacy]
   const options = optional(body.web_search_options, 'web_search_options', searchOptions)
   const choice = optional(body.tool_choice, 'tool_choice', toolChoice)
-  const formerChoice = optional(body.function_call, 'function_call', functionChoice)
+  const legacyChoice = optional(body.function_call, 'function_call', functionChoice)
   return defined({
     tools: tools.length > 0 ? tools : undefined,
-    tool_choice: choice ?? formerChoice,
+    tool_choice: choice ?? legacyChoice,
     web_search: search || options ? { ...options, ...search } : undefined,
   })
 }
@@ -47,10 +47,10 @@ const toolReader: ToolReader = {
 
 function functionTool(entry: JsonObject, path: string): ClientTool {
   const at = `${path}.function`
-  return formerFunction(required(entry.function, at, 'an object with a name and parameters', object), at)
+  return legacyFunction(required(entry.function, at, 'an object with a name and parameters', object), at)
 }
 
-function formerFunction(value: Json, path: string): ClientTool {
+function legacyFunction(value: Json, path: string): ClientTool {
   const { name, description, parameters, strict } = object(value, path)
   return {
     kind: 'function',
@@ -99,18 +99,6 @@ function searchOptions(value: Json, path: string): WebSearch {
   return defined({
     context_size: optional(search_context_size, `${path}.search_context_size`, oneOf(['low', 'medium', 'high'])),
     user_location: optional(user_location, `${path}.user_location`, userLocation),
-  })
-}
-
-function userLocation(value: Json, path: string): NonNullable<WebSearch['user_location']> {
-  const location = object(value, path)
-  const place = optional(location.approximate, `${path}.approximate`, object) ?? location
-  const at = location.approximate ? `${path}.approximate` : path
-  return defined({
-    city: optional(place.city, `${at}.city`, text),
-    region: optional(place.region, `${at}.region`, text),
-    country: optional(place.country, `${at}.country`, text),
-    timezone: optional(place.timezone, `${at}.timezone`, text),
   })
 }
 

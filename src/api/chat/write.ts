@@ -10,12 +10,12 @@ import { writeUsage } from './usage.ts'
 
 /** A reply as a chat completion with one choice. */
 export function writeReply(reply: Reply, { model, usage, costUsd, request }: ReplyFacts): JsonObject {
-  const former = wantsFormerCall(request)
+  const legacy = wantsLegacyCall(request)
   const choice = {
     index: 0,
-    message: messageOf(reply.parts, { created: reply.created, former }),
+    message: messageOf(reply.parts, { created: reply.created, legacy }),
     logprobs: writeLogprobs(reply.logprobs),
-    ...endingOf({ ...reply, raw: reply.finish_raw }, former),
+    ...endingOf({ ...reply, raw: reply.finish_raw }, legacy),
   }
   return {
     ...knownExtensions(reply.extensions),
@@ -34,7 +34,7 @@ export function replyId(id: string): string {
 }
 
 /** Whether the client uses the deprecated `functions`: then the reply must use `function_call`. */
-export function wantsFormerCall(request: NeutralRequest | undefined): boolean {
+export function wantsLegacyCall(request: NeutralRequest | undefined): boolean {
   const body = request?.origin.body
   return body !== undefined && Array.isArray(body.functions) && !Array.isArray(body.tools)
 }
@@ -64,7 +64,7 @@ export function knownExtensions(extensions: JsonObject = {}): JsonObject {
 
 const tiers: ReadonlySet<Json | undefined> = new Set(['auto', 'default', 'flex', 'scale', 'priority', 'fast'])
 
-function messageOf(parts: readonly Part[], facts: { created: number; former: boolean }): JsonObject {
+function messageOf(parts: readonly Part[], facts: { created: number; legacy: boolean }): JsonObject {
   const texts = parts.filter((part) => part.type === 'text')
   const refusals = parts.filter((part) => part.type === 'refusal')
   const calls = parts.filter((part) => part.type === 'tool_call')
@@ -73,17 +73,17 @@ function messageOf(parts: readonly Part[], facts: { created: number; former: boo
     role: 'assistant',
     content: texts.length > 0 ? texts.map(({ text }) => text).join('') : null,
     refusal: refusals.length > 0 ? refusals.map(({ text }) => text).join('') : null,
-    ...callsOf(calls, facts.former),
+    ...callsOf(calls, facts.legacy),
     ...defined({ reasoning_content: reasoningContent(reasoning) }),
     ...lateMembers(parts),
     ...mediaOf(parts, facts.created),
   }
 }
 
-function callsOf(calls: readonly ToolCallPart[], former: boolean): JsonObject {
+function callsOf(calls: readonly ToolCallPart[], legacy: boolean): JsonObject {
   const [first] = calls
   if (!first) return {}
-  if (former) return { function_call: { name: first.name, arguments: first.arguments } }
+  if (legacy) return { function_call: { name: first.name, arguments: first.arguments } }
   return { tool_calls: calls.map(writeCall) }
 }
 

@@ -1,6 +1,6 @@
-import { type WireFields, wireNamesOf } from '../wire-fields.ts'
+import { topLevelNames, type WireFields, wireNamesOf } from '../wire-fields.ts'
 
-/** Where each field of the neutral request stands in this API. */
+/** The names of each field of the neutral request in this API. */
 export const wireFields: WireFields = {
   model: ['model'],
   system: ['system'],
@@ -14,8 +14,8 @@ export const wireFields: WireFields = {
   top_p: ['top_p'],
   top_k: ['top_k'],
   stop: ['stop_sequences'],
-  response_format: ['output_config', 'output_format'],
-  reasoning: ['thinking', 'output_config'],
+  response_format: ['output_config.format', 'output_format'],
+  reasoning: ['thinking', 'output_config.effort'],
   cache: ['cache_control'],
   service_tier: ['service_tier'],
   user: ['metadata'],
@@ -43,7 +43,7 @@ const nestedNames: { readonly [field: string]: string } = {
 }
 
 /** Top-level names that `read` handles; all others are extensions. */
-export const knownNames: ReadonlySet<string> = new Set(Object.values(wireFields).flat())
+export const knownNames = topLevelNames(wireFields)
 
 /** The client's names of a neutral field. */
 export function wireNames(field: string): readonly string[] {

@@ -32,6 +32,7 @@ export function isCall(block: Json | undefined): boolean {
   return isObject(block) && block.type === 'tool_use'
 }
 
+/** A stream that ended with an error must not look complete: `max_tokens` tells clients that something is missing. */
 const stopReasons: { readonly [name in Finish]: string } = {
   stop: 'end_turn',
   length: 'max_tokens',
@@ -39,7 +40,7 @@ const stopReasons: { readonly [name in Finish]: string } = {
   content_filter: 'refusal',
   refusal: 'refusal',
   pause: 'pause_turn',
-  error: 'end_turn',
+  error: 'max_tokens',
 }
 
 const known: ReadonlySet<string> = new Set([

@@ -66,12 +66,7 @@ function readMessages(value: Json | undefined): Message[] {
   return given.map((item, index) => {
     const path = `messages[${index}]`
     const message = object(item, path)
-    const role = required(
-      message.role,
-      `${path}.role`,
-      "'user' or 'assistant'",
-      oneOf(['user', 'assistant', 'system'] as const),
-    )
+    const role = required(message.role, `${path}.role`, "'user' or 'assistant'", oneOf(['user', 'assistant', 'system']))
     const parts = readContent(message.content, `${path}.content`, names)
     for (const part of parts) if (part.type === 'tool_call') names.set(part.id, part.name)
     return { role, parts }

@@ -13,7 +13,7 @@ type OfPart = StreamEventOf<'open' | 'delta' | 'citation' | 'close'>
 /** Writes parts as blocks: numbered from 0, one open at a time. Events of a later part wait until the open one ends. */
 export class BlockWriter {
   /** Why the message ended: `{stop_reason, stop_sequence, stop_details}`. */
-  #ending: JsonObject = stopOf({ finish: 'stop', parts: [] })
+  #ending: JsonObject = stopOf({ finish: 'error', parts: [] })
   readonly #model: string
   readonly #refusals: Part[] = []
   /** The part that is being written. */

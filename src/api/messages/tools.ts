@@ -1,7 +1,7 @@
 import type { Json, JsonObject } from '../../core/json.ts'
 import type { ClientTool, NeutralRequest, ToolChoice, WebSearch } from '../../core/request.ts'
 import { defined, filledText, flag, integer, listOf, object, optional, refuse, required, text } from '../check.ts'
-import { readToolList, type ToolReader } from '../tools.ts'
+import { readToolList, type ToolReader, userLocation } from '../tools.ts'
 import { cacheOf } from './parts.ts'
 
 /** Tools, the tool choice and web search. Throws RouterError 400. */
@@ -31,14 +31,12 @@ function readTool(tool: JsonObject, path: string): ClientTool {
 }
 
 function readWebSearch(tool: JsonObject, path: string): WebSearch {
-  const location = optional(tool.user_location, `${path}.user_location`, object)
-  const { type: _type, ...place } = location ?? {}
   return defined({
     max_uses: optional(tool.max_uses, `${path}.max_uses`, integer(1)),
     allowed_domains: optional(tool.allowed_domains, `${path}.allowed_domains`, listOf(text)),
     blocked_domains: optional(tool.blocked_domains, `${path}.blocked_domains`, listOf(text)),
-    user_location: location ? (place as WebSearch['user_location']) : undefined,
-  }) as WebSearch
+    user_location: optional(tool.user_location, `${path}.user_location`, userLocation),
+  })
 }
 
 function readChoice(value: Json | undefined): Pick<NeutralRequest, 'tool_choice' | 'parallel_tool_calls'> {

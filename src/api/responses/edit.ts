@@ -6,8 +6,8 @@ import { wireNames } from './fields.ts'
 import { editEnding } from './finish.ts'
 
 /**
- * The client's body for a provider of this format: its model id, without dropped fields, and without what this router
- * sealed for other makers. Everything else, known or not, stays as it came.
+ * The client's body for a provider of this format: its model id, without dropped fields, and without items that this
+ * router wrote into it for other makers. Everything else, known or not, stays unchanged.
  */
 export const editRequest: ClientApi['editRequest'] = (body, { model, stream, dropped }) => {
   const edited: JsonObject = { ...withoutFields(body, dropped, wireNames), model }

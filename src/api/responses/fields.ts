@@ -1,6 +1,6 @@
-import { type WireFields, wireNamesOf } from '../wire-fields.ts'
+import { topLevelNames, type WireFields, wireNamesOf } from '../wire-fields.ts'
 
-/** Where each field of the neutral request stands in this API. */
+/** The names of each field of the neutral request in this API. */
 export const wireFields: WireFields = {
   model: ['model'],
   system: ['instructions'],
@@ -13,7 +13,7 @@ export const wireFields: WireFields = {
   temperature: ['temperature'],
   top_p: ['top_p'],
   logprobs: ['top_logprobs'],
-  response_format: ['text'],
+  response_format: ['text.format'],
   verbosity: ['text.verbosity'],
   reasoning: ['reasoning'],
   service_tier: ['service_tier'],
@@ -51,9 +51,9 @@ const nestedNames: { readonly [field: string]: string } = {
   'web_search.context_size': 'tools.web_search.search_context_size',
 }
 
-/** Top-level names that are read or kept by the router itself; all others are extensions. */
+/** Top-level names that `read` or the router itself handles; all others are extensions. */
 export const knownNames: ReadonlySet<string> = new Set([
-  ...Object.values(wireFields).flat(),
+  ...topLevelNames(wireFields),
   'include',
   'previous_response_id',
   'background',

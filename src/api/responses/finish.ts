@@ -1,15 +1,15 @@
-import { isObject, type Json, type JsonObject } from '../../core/json.ts'
+import { isObject, type JsonObject } from '../../core/json.ts'
 import type { Finish } from '../../core/reply.ts'
 import type { FinishOf } from '../client-api.ts'
 
-/** Status and reason of an end. */
+/** The status of a response that ended so, and the reason if it is incomplete. */
 export function endingOf(finish: Finish): JsonObject {
   const reason = incompleteReasons[finish]
   if (!reason) return { status: 'completed', completed_at: Math.floor(Date.now() / 1_000) }
   return { status: 'incomplete', incomplete_details: { reason } }
 }
 
-/** Whether a reply that ended so is incomplete in the sense of this API. */
+/** Whether a response that ended so is incomplete in the sense of this API. */
 export function isCut(finish: Finish): boolean {
   return incompleteReasons[finish] !== undefined
 }
@@ -20,20 +20,19 @@ export function isCut(finish: Finish): boolean {
  */
 export function editEnding({ status, incomplete_details }: JsonObject, finishOf: FinishOf | undefined): JsonObject {
   const reason = isObject(incomplete_details) ? incomplete_details.reason : undefined
-  const word = status === 'incomplete' && !isKnown(reason, reasons) ? reason : status
-  if (typeof word !== 'string' || statuses.has(word)) return {}
-  const finish = finishOf?.(word)
+  const isOwnReason = status === 'incomplete' && typeof reason === 'string' && !reasons.has(reason)
+  const unknown = isOwnReason ? reason : status
+  if (typeof unknown !== 'string' || statuses.has(unknown)) return {}
+  const finish = finishOf?.(unknown)
   return finish === undefined ? {} : { incomplete_details: null, ...endingOf(finish) }
 }
 
-function isKnown(word: Json | undefined, words: ReadonlySet<string>): boolean {
-  return typeof word !== 'string' || words.has(word)
-}
-
+/** A stream that ended with an error must not look complete: `max_output_tokens` tells clients that something is missing. */
 const incompleteReasons: { readonly [name in Finish]?: string } = {
   length: 'max_output_tokens',
   content_filter: 'content_filter',
   pause: 'max_output_tokens',
+  error: 'max_output_tokens',
 }
 
 const statuses: ReadonlySet<string> = new Set([

@@ -5,10 +5,10 @@ import { defined, filledText, object, oneOf, optional, refuse, required, text } 
 import { type ForeignSignature, readForeignSignature } from '../foreign-signature.ts'
 import { readContent } from './parts.ts'
 
-/** What an input says: messages in order, and the instructions that stand before them. */
+/** An input as messages in order, and the instructions that precede them. */
 export type ReadInput = { system: Part[]; messages: Message[] }
 
-/** An input, a text or items, as messages. What an assistant said and did in a row is one turn. Throws RouterError 400. */
+/** Reads an input, a text or items. Consecutive items of an assistant are one turn. Throws RouterError 400. */
 export function readInput(input: Json | undefined): ReadInput {
   const given = required(input, 'input', 'a string or an array of input items', (value) => value)
   if (typeof given === 'string')
@@ -19,27 +19,27 @@ export function readInput(input: Json | undefined): ReadInput {
   return turns.end()
 }
 
-/** Gathers items into turns. */
+/** Collects items into turns. */
 class Turns {
   readonly #system: Part[] = []
   readonly #messages: Message[] = []
   readonly #names = new Map<string, string>()
-  readonly #seals: ForeignSignature[] = []
-  /** Where in its turn the item that was said last begins. */
-  #said = 0
+  readonly #signatures: ForeignSignature[] = []
+  /** Where in its turn the last item of an assistant begins. */
+  #lastItem = 0
 
   assistant(...parts: Part[]): void {
     const last = this.#messages.at(-1)
-    this.#said = last?.role === 'assistant' ? last.parts.length : 0
+    this.#lastItem = last?.role === 'assistant' ? last.parts.length : 0
     for (const part of parts) if (part.type === 'tool_call') this.#names.set(part.id, part.name)
     this.#join('assistant', parts)
   }
 
-  /** Results of calls stand together, apart from what the user says. */
+  /** Results of calls are grouped, apart from other user content. */
   result(id: string, parts: Part[]): void {
     const name = this.#names.get(id)
     const result: Part = { type: 'tool_result', id, ...(name !== undefined && { name }), parts }
-    // Right after its call, whatever the client put between them.
+    // Directly after its call, whatever the client put between them.
     const called = this.#messages.findLastIndex((message) => {
       return message.parts.some((part) => part.type === 'tool_call' && part.id === id)
     })
@@ -54,24 +54,24 @@ class Turns {
     else this.#messages.push({ role, parts })
   }
 
-  /** A seal stands right after what it belongs to; that of a call also elsewhere. */
-  seal(sealed: ForeignSignature): void {
-    if (sealed.call !== undefined) this.#seals.push(sealed)
+  /** A signature directly follows the item that it belongs to; the signature of a call may also be elsewhere. */
+  sign(foreign: ForeignSignature): void {
+    if (foreign.call !== undefined) this.#signatures.push(foreign)
     const parts = this.#messages.at(-1)?.parts ?? []
-    const { by, signature, text: position } = sealed
+    const { by, signature, text: position } = foreign
     if (position !== undefined) {
-      const part = parts.slice(this.#said)[position]
+      const part = parts.slice(this.#lastItem)[position]
       if (part?.type === 'text') Object.assign(part, defined({ signature, by }))
-    } else if (sealed.search !== undefined) {
+    } else if (foreign.search !== undefined) {
       const part = parts.findLast(({ type }) => type === 'search')
-      if (part) Object.assign(part, sealed.search && { id: sealed.search }, defined({ results: sealed.body, by }))
+      if (part) Object.assign(part, foreign.search && { id: foreign.search }, defined({ results: foreign.body, by }))
     }
   }
 
   end(): ReadInput {
     for (const { parts } of this.#messages) {
       for (const part of parts) {
-        const found = part.type === 'tool_call' && this.#seals.find(({ call }) => call === part.id)
+        const found = part.type === 'tool_call' && this.#signatures.find(({ call }) => call === part.id)
         if (found) Object.assign(part, defined({ signature: found.signature, by: found.by }))
       }
     }
@@ -130,27 +130,27 @@ function readOutput(item: JsonObject, path: string, turns: Turns): void {
 }
 
 function readReasoning(item: JsonObject, _path: string, turns: Turns): void {
-  const sealed = readForeignSignature(item.encrypted_content)
-  const { call, text: position, search, body, ...seals } = sealed ?? {}
-  if (sealed && (call ?? position ?? search) !== undefined) turns.seal(sealed)
-  else if (body !== undefined) turns.assistant({ type: 'opaque', body, ...defined({ by: seals.by }) })
+  const foreign = readForeignSignature(item.encrypted_content)
+  const { call, text: position, search, body, ...members } = foreign ?? {}
+  if (foreign && (call ?? position ?? search) !== undefined) turns.sign(foreign)
+  else if (body !== undefined) turns.assistant({ type: 'opaque', body, ...defined({ by: members.by }) })
   else {
-    const own = typeof item.encrypted_content === 'string' && !sealed ? { encrypted: item.encrypted_content } : {}
-    const id = !sealed && typeof item.id === 'string' ? { id: item.id } : {}
-    turns.assistant({ type: 'reasoning', ...told(item, sealed), ...own, ...id, ...seals } as ReasoningPart)
+    const own = typeof item.encrypted_content === 'string' && !foreign ? { encrypted: item.encrypted_content } : {}
+    const id = !foreign && typeof item.id === 'string' ? { id: item.id } : {}
+    turns.assistant({ type: 'reasoning', ...readableOf(item, foreign), ...own, ...id, ...members } as ReasoningPart)
   }
 }
 
-/** Of what this router wrote, the words that the seal repeats are a summary; of a provider's own item, all of them. */
-function told(item: JsonObject, sealed: ForeignSignature | undefined): Partial<ReasoningPart> {
-  const shown = wordsOf(item.summary)
-  const own = sealed ? [...wordsOf(item.content), ...shown.filter((words) => words !== sealed.summary)] : undefined
-  const text = (own ?? wordsOf(item.content)).join('\n\n')
-  const summary = sealed ? (sealed.summary ?? '') : shown.join('\n\n')
+/** Text and summary. In an item that this router wrote, only the text that the signature repeats is the summary. */
+function readableOf(item: JsonObject, foreign: ForeignSignature | undefined): Partial<ReasoningPart> {
+  const summaries = textsOf(item.summary)
+  const texts = foreign ? summaries.filter((summary) => summary !== foreign.summary) : []
+  const text = [...textsOf(item.content), ...texts].join('\n\n')
+  const summary = foreign ? (foreign.summary ?? '') : summaries.join('\n\n')
   return { ...(text && { text }), ...(summary && { summary }) }
 }
 
-function wordsOf(value: Json | undefined): string[] {
+function textsOf(value: Json | undefined): string[] {
   const parts = Array.isArray(value) ? value : []
   return parts.flatMap((part) => (isObject(part) && typeof part.text === 'string' ? [part.text] : []))
 }

@@ -1,6 +1,6 @@
 import { isObject, type Json, type JsonObject } from '../../core/json.ts'
 import type { CacheHint, Citation, MediaPart, Part } from '../../core/parts.ts'
-import { defined, filledText, list, object, optional, required, text } from '../check.ts'
+import { defined, filledText, list, object, onlyNumber, onlyString, optional, required, text } from '../check.ts'
 
 /** The content of a message or a tool's output: a text, or content parts. Throws RouterError 400 that names the part. */
 export function readContent(content: Json | undefined, path: string): Part[] {
@@ -40,8 +40,8 @@ function cacheOf(part: JsonObject, path: string): { cache?: CacheHint } {
 function citationsOf({ annotations }: JsonObject): { citations?: Citation[] } {
   const found = (Array.isArray(annotations) ? annotations : []).flatMap((annotation) => {
     if (!isObject(annotation) || annotation.type !== 'url_citation') return []
-    const { url, title, start_index, end_index } = annotation as { [name: string]: never }
-    return [defined({ url, title, start: start_index, end: end_index }) as Citation]
+    const { url, title, start_index: start, end_index: end } = annotation
+    return [defined({ url: onlyString(url), title: onlyString(title), start: onlyNumber(start), end: onlyNumber(end) })]
   })
   return found.length > 0 ? { citations: found } : {}
 }

@@ -39,7 +39,7 @@ export function readRequest(body: unknown): NeutralRequest {
   const heading = [...(instructions ? [{ type: 'text' as const, text: instructions }] : []), ...system]
   const wanted = readText(body.text)
   const unknown = unknownFields(body, knownNames)
-  // The default way of truncating asks for nothing.
+  // Truncation is disabled by default.
   if (unknown.truncation === 'disabled') delete unknown.truncation
   return {
     model: required(body.model, 'model', 'the name of a model', filledText),
@@ -58,7 +58,7 @@ export function readRequest(body: unknown): NeutralRequest {
   }
 }
 
-/** Fields with the same name and the same form on both sides. */
+/** Fields with the same name and form in the neutral request. */
 const plain = {
   max_output_tokens: integer(1),
   temperature: number(0, 2),
@@ -77,11 +77,11 @@ function readPlain(body: JsonObject): Partial<NeutralRequest> {
   return fieldsOf(body, plainChecks)
 }
 
-/** Fields that are kept as they are: what they must be at least. */
+/** Checks of fields that become extensions. */
 const others: { readonly [name: string]: Check<unknown> } = {
   include: listOf(text),
   max_tool_calls: integer(1),
-  truncation: oneOf(['auto', 'disabled'] as const),
+  truncation: oneOf(['auto', 'disabled']),
   stream_options: object,
   prompt: object,
   conversation: (value, path) => (typeof value === 'string' ? value : object(value, path)),
@@ -92,19 +92,19 @@ const others: { readonly [name: string]: Check<unknown> } = {
 function checkOthers(body: JsonObject): void {
   for (const [name, check] of Object.entries(others)) optional(body[name], name, check)
   if ((body.conversation ?? null) !== null && (body.previous_response_id ?? null) !== null) {
-    const message = "'conversation' and 'previous_response_id' both say what came before: give one of them."
+    const message = "'conversation' and 'previous_response_id' cannot be used together."
     throw new RouterError('invalid_request', message, { param: 'conversation' })
   }
 }
 
 function readText(value: Json | undefined): Pick<NeutralRequest, 'response_format' | 'verbosity'> {
-  const said = optional(value, 'text', object)
-  if (!said) return {}
-  const format = optional(said.format, 'text.format', object)
+  const settings = optional(value, 'text', object)
+  if (!settings) return {}
+  const format = optional(settings.format, 'text.format', object)
   return defined({
     response_format: format && readFormat(format),
-    verbosity: optional(said.verbosity, 'text.verbosity', text),
-  }) as Pick<NeutralRequest, 'response_format' | 'verbosity'>
+    verbosity: optional(settings.verbosity, 'text.verbosity', text),
+  })
 }
 
 function readFormat(format: JsonObject): ResponseFormat {

@@ -7,7 +7,7 @@ import { writeUsage } from './usage.ts'
 
 /** Edits the events of a provider that speaks this format: the model that served and the cost; the rest is untouched. */
 export class EventEditor {
-  /** The response as the last event has it; undefined before the first. */
+  /** The response in the latest event that has one. */
   response: JsonObject | undefined
   /** The output items that are done. */
   readonly output: JsonObject[] = []
@@ -37,7 +37,7 @@ export class EventEditor {
     return writeEvent({ ...numbered, response: this.response })
   }
 
-  /** The whole response; put together from its items where the provider never sent it whole. */
+  /** The whole response; built from its items where the provider never sent it whole. */
   whole(facts: ReplyFacts): JsonObject {
     if (this.#terminal) return editReply(this.#terminal.response as JsonObject, facts)
     const usage = writeUsage(facts.usage, facts.costUsd)

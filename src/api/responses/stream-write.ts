@@ -14,9 +14,9 @@ export class ResponseWriter {
   readonly #facts: { model: string; id: string }
   readonly #items: ItemWriter
   #response: JsonObject | undefined
-  #finish: Finish = 'stop'
+  #finish: Finish = 'error'
   #sequence = 0
-  /** Events that are written but not yet handed out. */
+  /** Events that are written but not yet returned. */
   #text = ''
 
   constructor(request: JsonObject, facts: { model: string; id: string }) {

@@ -25,7 +25,7 @@ export function openStream(request: NeutralRequest, { model, id }: StreamFacts):
   }
 }
 
-/** Clients act on these codes: the provider's own word where it is one of this API, else what it comes to. */
+/** Clients act on these codes: the provider's own where this API defines it, else the one that fits the error. */
 function codeOf({ code, providerCode }: RouterError): string {
   if (providerCode !== undefined && codes.has(providerCode)) return providerCode
   if (code === 'context_length') return 'context_length_exceeded'
@@ -35,7 +35,7 @@ function codeOf({ code, providerCode }: RouterError): string {
   return status === 400 ? 'invalid_prompt' : 'server_error'
 }
 
-/** The codes of failed responses: those that OpenAI publishes, and those that it sends. */
+/** The codes of failed responses that OpenAI documents, and others that it sends. */
 const codes: ReadonlySet<string> = new Set([
   'server_error',
   'rate_limit_exceeded',

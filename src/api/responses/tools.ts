@@ -1,9 +1,9 @@
 import { isObject, type Json, type JsonObject } from '../../core/json.ts'
 import type { ClientTool, NeutralRequest, ToolChoice, WebSearch } from '../../core/request.ts'
 import { defined, filledText, flag, list, listOf, object, oneOf, optional, required, text } from '../check.ts'
-import { readToolList, type ToolReader } from '../tools.ts'
+import { readToolList, type ToolReader, userLocation } from '../tools.ts'
 
-/** Tools, the choice among them and web search. Throws RouterError 400. */
+/** Tools, the tool choice and web search. Throws RouterError 400. */
 export function readTools(body: JsonObject): Partial<NeutralRequest> {
   const { tools, web_search } = readToolList(body.tools, toolReader)
   return defined({
@@ -36,7 +36,7 @@ function readTool(tool: JsonObject, kind: ClientTool['kind'], path: string): Cli
   }
 }
 
-/** A grammar stands in an object of its own, as in the other API of the same maker. */
+/** A grammar is nested in an object of its own, as in the Chat Completions API. */
 function readFormat(format: JsonObject | undefined): JsonObject | undefined {
   if (format?.type !== 'grammar') return format
   const { type, ...grammar } = format
@@ -45,24 +45,18 @@ function readFormat(format: JsonObject | undefined): JsonObject | undefined {
 
 function readWebSearch(tool: JsonObject, path: string): WebSearch {
   const filters = optional(tool.filters, `${path}.filters`, object) ?? {}
-  const location = optional(tool.user_location, `${path}.user_location`, object)
-  const { type: _type, ...place } = location ?? {}
   const domains = (name: string) => optional(filters[name], `${path}.filters.${name}`, listOf(text))
   const size = `${path}.search_context_size`
   return defined({
     allowed_domains: domains('allowed_domains'),
     blocked_domains: domains('blocked_domains'),
-    user_location: location ? (withoutNulls(place) as WebSearch['user_location']) : undefined,
-    context_size: optional(tool.search_context_size, size, oneOf(['low', 'medium', 'high'] as const)),
-  }) as WebSearch
-}
-
-function withoutNulls(value: JsonObject): JsonObject {
-  return Object.fromEntries(Object.entries(value).filter(([, member]) => member !== null))
+    user_location: optional(tool.user_location, `${path}.user_location`, userLocation),
+    context_size: optional(tool.search_context_size, size, oneOf(['low', 'medium', 'high'])),
+  })
 }
 
 function readChoice(value: Json, path: string): ToolChoice {
-  if (typeof value === 'string') return oneOf(['auto', 'none', 'required'] as const)(value, path)
+  if (typeof value === 'string') return oneOf(['auto', 'none', 'required'])(value, path)
   const choice = object(value, path)
   const type = required(choice.type, `${path}.type`, 'the type of a tool', filledText)
   if (type === 'function' || type === 'custom') {
@@ -70,10 +64,10 @@ function readChoice(value: Json, path: string): ToolChoice {
   }
   const other: ToolChoice = { kind: type, by: 'responses', definition: choice }
   if (type !== 'allowed_tools') return other
-  const mode = optional(choice.mode, `${path}.mode`, oneOf(['auto', 'required'] as const)) ?? 'auto'
+  const mode = optional(choice.mode, `${path}.mode`, oneOf(['auto', 'required'])) ?? 'auto'
   const tools = required(choice.tools, `${path}.tools`, 'an array of tools', list)
   const allowed = tools.flatMap((tool) => (isClientTool(tool) ? [tool.name] : []))
-  // Provider tools have no names: a choice that allows one of them cannot be put in names alone.
+  // Provider tools have no names: a choice that allows one of them cannot be expressed by names alone.
   return allowed.length === tools.length ? { allowed, mode } : other
 }
 
