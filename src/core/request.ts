@@ -43,7 +43,7 @@ export type NeutralRequest = {
   store?: boolean
   moderation?: JsonObject
   stream?: boolean
-  /** Fields nobody here knows, by their wire name. */
+  /** Fields that the neutral form does not have, by their wire name. */
   extensions?: JsonObject
   origin: Origin
 }
@@ -54,8 +54,11 @@ export type Origin = { api: Api; body: JsonObject }
 /** One turn. `system` stands only for instructions given in the middle of a conversation. */
 export type Message = { role: 'user' | 'assistant' | 'system'; parts: Part[]; name?: string }
 
+/** A tool that the model may use: one that the client runs, or one that a provider runs. */
+export type Tool = ClientTool | ProviderTool
+
 /** A tool the client runs. `parameters` is a JSON schema; `format` belongs to custom (free text) tools. */
-export type Tool = {
+export type ClientTool = {
   kind: 'function' | 'custom'
   name: string
   description?: string
@@ -65,6 +68,12 @@ export type Tool = {
   cache?: CacheHint
 }
 
+/**
+ * A tool that only one client API defines, such as `mcp` or `code_interpreter`. `kind` is its type in that API, `by` the
+ * API, and `definition` the client's JSON, unchanged: only a provider of the same API can make sense of it.
+ */
+export type ProviderTool = { kind: string; by: Api; definition: JsonObject; cache?: CacheHint }
+
 /** Which tool must, may or must not be called; `allowed` narrows to these names. */
 export type ToolChoice =
   | 'auto'
@@ -72,6 +81,15 @@ export type ToolChoice =
   | 'required'
   | { name: string }
   | { allowed: string[]; mode: 'auto' | 'required' }
+  | ProviderToolChoice
+
+/** A choice that involves a provider tool: `kind` is the choice's type in the API `by`, `definition` the client's JSON. */
+export type ProviderToolChoice = { kind: string; by: Api; definition: JsonObject }
+
+/** Whether a provider runs this tool; `kind` alone does not tell, since APIs name their types freely. */
+export function isProviderTool(tool: Tool): tool is ProviderTool {
+  return 'definition' in tool
+}
 
 /** A provider-run web search. */
 export type WebSearch = {
@@ -88,8 +106,11 @@ export type ResponseFormat =
   | { type: 'json' }
   | { type: 'json_schema'; name: string; description?: string; schema?: JsonObject; strict?: boolean }
 
-/** How much to reason, in words; a budget says it in tokens. */
-export type Effort = 'none' | 'minimal' | 'low' | 'medium' | 'high' | 'xhigh' | 'max'
+/** Reasoning efforts, from none to most. */
+export const efforts = ['none', 'minimal', 'low', 'medium', 'high', 'xhigh', 'max'] as const
+
+/** How much to reason, in words; a budget gives it in tokens. */
+export type Effort = (typeof efforts)[number]
 
 /** What is known of the model a request goes to; mappings read it as `target`. */
 export type TargetFacts = {

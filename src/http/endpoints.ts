@@ -1,6 +1,6 @@
-import { chat } from '../api/chat/face.ts'
-import { messages } from '../api/messages/face.ts'
-import { responses } from '../api/responses/face.ts'
+import { chat } from '../api/chat/api.ts'
+import { messages } from '../api/messages/api.ts'
+import { responses } from '../api/responses/api.ts'
 import { countTokens } from '../line/count-tokens.ts'
 import type { CallRoute, JsonRoute } from './server.ts'
 

@@ -1,7 +1,7 @@
 import { LRUCache } from 'lru-cache'
 import { secretOf } from '../access/client-secret.ts'
 import type { Access } from '../access/keys.ts'
-import { messages } from '../api/messages/face.ts'
+import { messages } from '../api/messages/api.ts'
 import { type ListForm, modelEntry, modelList } from '../api/models/list.ts'
 import { modelPage, pagedModel } from '../api/models/page.ts'
 import { RouterError } from '../core/errors.ts'

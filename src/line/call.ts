@@ -1,4 +1,4 @@
-import type { Face as ClientApi } from '../api/client-api.ts'
+import type { ClientApi } from '../api/client-api.ts'
 import type { NeutralRequest } from '../core/request.ts'
 import type { CallMedia } from '../upstream/inline.ts'
 import type { PassedHeader } from '../upstream/post.ts'

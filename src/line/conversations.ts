@@ -1,5 +1,5 @@
 import { filledText, optional } from '../api/check.ts'
-import type { Face as ClientApi } from '../api/client-api.ts'
+import type { ClientApi } from '../api/client-api.ts'
 import { RouterError } from '../core/errors.ts'
 import { isObject, type Json, type JsonObject } from '../core/json.ts'
 import type { NeutralRequest } from '../core/request.ts'

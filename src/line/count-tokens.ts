@@ -1,9 +1,9 @@
-import type { Face as ClientApi } from '../api/client-api.ts'
+import type { ClientApi } from '../api/client-api.ts'
 import { asRouterError, RouterError } from '../core/errors.ts'
 import { isObject, type JsonObject } from '../core/json.ts'
 import type { NeutralRequest } from '../core/request.ts'
 import type { Target } from '../manifest/target.ts'
-import { patchRequest } from '../manifest/translate.ts'
+import { patchRequest, targetFacts } from '../manifest/translate.ts'
 import { promptEstimate } from '../money/meter.ts'
 import { resolve } from '../routing/resolve.ts'
 import { sendForJson } from '../upstream/call.ts'
@@ -51,7 +51,8 @@ async function countAt(
     return { input_tokens: promptEstimate(request), estimated: true }
   }
   const edited = clientApi.editRequest(request.origin.body, { model, stream: false, dropped: [] })
-  const outgoing = { path: provider.count.path, body: await patchRequest(provider, edited), signal, passed }
+  const patched = await patchRequest(provider, edited, targetFacts(provider, target))
+  const outgoing = { path: provider.count.path, body: patched, signal, passed }
   const counted = await sendForJson(target, outgoing, httpClient)
   if (typeof counted.input_tokens === 'number') return counted
   const message = 'The provider sent a count without `input_tokens`.'

@@ -1,4 +1,4 @@
-import type { Face as ClientApi } from '../api/client-api.ts'
+import type { ClientApi } from '../api/client-api.ts'
 import { asRouterError, RouterError } from '../core/errors.ts'
 import type { JsonObject } from '../core/json.ts'
 import { type Target, targetId } from '../manifest/target.ts'

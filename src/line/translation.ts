@@ -1,4 +1,4 @@
-import type { Face as ClientApi, ReplyFacts } from '../api/client-api.ts'
+import type { ClientApi, ReplyFacts } from '../api/client-api.ts'
 import type { RouterError } from '../core/errors.ts'
 import type { Fold } from '../core/fold.ts'
 import type { JsonObject } from '../core/json.ts'

@@ -3,9 +3,10 @@ import { RouterError } from '../core/errors.ts'
 import type { FoldFacts } from '../core/fold.ts'
 import { isObject, type JsonObject } from '../core/json.ts'
 import type { Reply } from '../core/reply.ts'
+import type { TargetFacts } from '../core/request.ts'
 import type { ChatEndpoint, Provider } from '../manifest/provider.ts'
 import type { Target } from '../manifest/target.ts'
-import { type ReadFrame, readFrame, readReply } from '../manifest/translate.ts'
+import { type ReadFrame, readFrame, readReply, targetFacts } from '../manifest/translate.ts'
 import { type Frame, FrameError } from '../wire/frame.ts'
 import { framesOf, type StreamFormat, streamFormats } from '../wire/frames.ts'
 import type { HttpClient, HttpResponse } from './http-client.ts'
@@ -40,7 +41,7 @@ export async function send(
   const path = stream ? endpoint.stream.path : endpoint.path
   const accept = stream ? streamFormats[endpoint.stream.format].mediaType : 'application/json'
   const response = await post(target, { ...rest, path, accept }, httpClient)
-  return stream ? await readStream(provider, response) : await readWhole(provider, response)
+  return stream ? await readStream(target, response) : await readWhole(target, response)
 }
 
 /** Sends one body to a path of a target and waits for its JSON. Throws RouterError. */
@@ -58,9 +59,11 @@ export function foldFacts({ maker }: Provider): FoldFacts {
   return { maker, newId: randomUUID, now: () => Math.floor(Date.now() / 1_000) }
 }
 
-async function readWhole(provider: Provider, response: HttpResponse): Promise<WholeAnswer> {
+async function readWhole(target: Target, response: HttpResponse): Promise<WholeAnswer> {
+  const { provider } = target
   const text = await textOf(provider, response)
-  const { body, reply, error } = await readReply(provider, parseObject(provider, text), foldFacts(provider))
+  const answer = parseObject(provider, text)
+  const { body, reply, error } = await readReply(provider, answer, foldFacts(provider), targetFacts(provider, target))
   if (error) throw reportedFailure(provider, error)
   if (reply.finish === 'error')
     throw unreadable(provider, `sent a reply without a finish reason: ${redact(provider, text).slice(0, 200)}`)
@@ -70,7 +73,8 @@ async function readWhole(provider: Provider, response: HttpResponse): Promise<Wh
 /** Formats that providers also send as `application/json`; an error inside is an event like any other. */
 const streamsAsJson: ReadonlySet<StreamFormat> = new Set(['ndjson', 'json-array'])
 
-async function readStream(provider: Provider, response: HttpResponse): Promise<StreamedAnswer> {
+async function readStream(target: Target, response: HttpResponse): Promise<StreamedAnswer> {
+  const { provider } = target
   const { format } = chatOf(provider).stream
   const type = String(response.headers['content-type'] ?? '')
   if (!streamsAsJson.has(format) && type.startsWith('application/json')) {
@@ -79,7 +83,7 @@ async function readStream(provider: Provider, response: HttpResponse): Promise<S
       throw refusal(provider, { status: 502, headers: response.headers, text })
     throw unreadable(provider, 'answered a request for a stream with a JSON document')
   }
-  const batches = readBatches(provider, response)
+  const batches = readBatches(provider, targetFacts(provider, target), response)
   const first = await batches.next()
   if (first.done) throw cut(provider, 'ended its stream before the first event')
   return { kind: 'stream', batches: startingWith(first.value, batches) }
@@ -95,13 +99,17 @@ async function* startingWith<T>(first: T, rest: AsyncGenerator<T, void>): AsyncG
 }
 
 /** Frames with their meaning; an error in the middle comes after everything that was sent before it. */
-async function* readBatches(provider: Provider, response: HttpResponse): AsyncGenerator<StreamFrame[], void> {
+async function* readBatches(
+  provider: Provider,
+  facts: TargetFacts,
+  response: HttpResponse,
+): AsyncGenerator<StreamFrame[], void> {
   const { stream } = chatOf(provider)
   const frames = framesOf(stream.format, response.bytes)
   let begun = false
   try {
     for await (const read of frames) {
-      const { batch, failure, done } = await readBatch(provider, read, stream.done)
+      const { batch, failure, done } = await readBatch(provider, facts, read)
       begun ||= batch.length > 0
       // An end mark alone is no answer.
       if (done && begun) batch.push(endMark)
@@ -120,11 +128,12 @@ const endMark: StreamFrame = { events: [{ done: true }] }
 
 type Batch = { batch: StreamFrame[]; failure?: RouterError; done: boolean }
 
-async function readBatch(provider: Provider, frames: Frame[], end: string | undefined): Promise<Batch> {
+async function readBatch(provider: Provider, facts: TargetFacts, frames: Frame[]): Promise<Batch> {
+  const { done: end } = chatOf(provider).stream
   const batch: StreamFrame[] = []
   for (const frame of frames) {
     if (end !== undefined && frame.data === end) return { batch, done: true }
-    const meaning = meaningOf(provider, frame)
+    const meaning = meaningOf(provider, facts, frame)
     const read = meaning instanceof Promise ? await meaning : meaning
     if (read instanceof RouterError) return { batch, failure: read, done: false }
     batch.push(read)
@@ -144,16 +153,24 @@ async function drain(frames: AsyncGenerator<Frame[], void>, response: HttpRespon
   }
 }
 
-function meaningOf(provider: Provider, frame: Frame): ReadFrame | RouterError | Promise<ReadFrame | RouterError> {
+function meaningOf(
+  provider: Provider,
+  facts: TargetFacts,
+  frame: Frame,
+): ReadFrame | RouterError | Promise<ReadFrame | RouterError> {
+  const { eventField, data } = chatOf(provider).stream
+  if (data === 'text') return checked(provider, readFrame(provider, frame.event, frame.data, facts))
   let payload: JsonObject
   try {
     payload = parseObject(provider, frame.data)
   } catch (error) {
     return error as RouterError
   }
-  const field = provider.chat?.stream.eventField
-  const name = field === undefined ? undefined : payload[field]
-  const read = readFrame(provider, typeof name === 'string' ? name : frame.event, payload)
+  const name = eventField === undefined ? undefined : payload[eventField]
+  return checked(provider, readFrame(provider, typeof name === 'string' ? name : frame.event, payload, facts))
+}
+
+function checked(provider: Provider, read: ReadFrame | Promise<ReadFrame>) {
   return read instanceof Promise ? read.then((known) => failureIn(provider, known)) : failureIn(provider, read)
 }
 

@@ -1,5 +1,5 @@
 import { describe, expect, test } from 'vitest'
-import { chat } from '../../src/api/chat/face.ts'
+import { chat } from '../../src/api/chat/api.ts'
 import type { JsonObject } from '../../src/core/json.ts'
 import type { Message, NeutralRequest, TargetFacts } from '../../src/core/request.ts'
 import { recordings, recordingsMissing } from '../helpers/recordings.ts'

@@ -1,9 +1,9 @@
 import { readFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { describe, expect, test } from 'vitest'
-import { chat } from '../../src/api/chat/face.ts'
+import { chat } from '../../src/api/chat/api.ts'
 import type { Part, ToolCallPart } from '../../src/core/parts.ts'
-import type { Message, NeutralRequest, Tool, ToolChoice } from '../../src/core/request.ts'
+import type { ClientTool, Message, NeutralRequest, ToolChoice } from '../../src/core/request.ts'
 import { bareProvider, type Dialect, loadDialect } from '../../src/manifest/dialect.ts'
 import { proveExamples } from '../../src/manifest/examples.ts'
 import { neutralFields } from '../../src/manifest/fields.ts'
@@ -171,7 +171,7 @@ describe('a request', () => {
 
   test('is strict where every tool is and requires something', async () => {
     const parameters = { type: 'object', properties: { a: { type: 'string' } }, required: ['a'] }
-    const strict = async (...tools: Partial<Tool>[]) => {
+    const strict = async (...tools: Partial<ClientTool>[]) => {
       const asked: Asked = { tools: tools.map((tool) => ({ ...f, ...tool })) }
       return [(await sent(asked)).strict_tools, await losses(asked)]
     }
@@ -343,7 +343,7 @@ function expectAnswered(messages: Body[]): void {
 
 type Asked = Partial<NeutralRequest>
 
-const f: Tool = { kind: 'function', name: 'f' }
+const f: ClientTool = { kind: 'function', name: 'f' }
 
 function source(name: string) {
   return readSource(

@@ -1,10 +1,10 @@
 import { readFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { describe, expect, test } from 'vitest'
-import { chat } from '../../src/api/chat/face.ts'
+import { chat } from '../../src/api/chat/api.ts'
 import type { JsonObject } from '../../src/core/json.ts'
 import type { Part, ToolCallPart, ToolResultPart } from '../../src/core/parts.ts'
-import type { Message, NeutralRequest, Tool, ToolChoice } from '../../src/core/request.ts'
+import type { ClientTool, Message, NeutralRequest, ToolChoice } from '../../src/core/request.ts'
 import { loadDialect } from '../../src/manifest/dialect.ts'
 import { loadManifest } from '../../src/manifest/manifest.ts'
 import type { ChatEndpoint, Provider } from '../../src/manifest/provider.ts'
@@ -378,7 +378,7 @@ function sourceOf(name: string) {
 
 type Asked = Partial<NeutralRequest>
 
-const f: Tool = { kind: 'function', name: 'f' }
+const f: ClientTool = { kind: 'function', name: 'f' }
 
 function user(text: string): Message {
   return { role: 'user', parts: [{ type: 'text', text }] }

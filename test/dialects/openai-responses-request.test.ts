@@ -1,5 +1,5 @@
 import { describe, expect, test } from 'vitest'
-import { chat } from '../../src/api/chat/face.ts'
+import { chat } from '../../src/api/chat/api.ts'
 import type { NeutralRequest } from '../../src/core/request.ts'
 import { recordings, recordingsMissing } from '../helpers/recordings.ts'
 import { bench, lost, lostOf, modelFacts, sent } from './openai-responses-asking.ts'

@@ -464,8 +464,8 @@ feature('abort while waiting: APIUserAbortError', undefined, async (way) => {
   const failing = failureOf(client.chat.completions.create(body, { signal: leaving.signal }))
   await arrival(way)
   leaving.abort()
-  expect(await within(1_000, 'the abort', failing)).toBeInstanceOf(OpenAI.APIUserAbortError)
-  await within(1_000, 'leaving the provider', way.provider?.received[0]?.left ?? Promise.resolve())
+  expect(await within(5_000, 'the abort', failing)).toBeInstanceOf(OpenAI.APIUserAbortError)
+  await within(5_000, 'leaving the provider', way.provider?.received[0]?.left ?? Promise.resolve())
   await expectNextCallWorks(way)
 })
 
@@ -480,7 +480,7 @@ atOnce('timeout of the SDK: APIConnectionTimeoutError', undefined, async (way) =
   const body = { model: way.trouble, messages: [user('please stall')] }
   const error = await failureOf(client.chat.completions.create(body, { timeout: 200 }))
   expect(error).toBeInstanceOf(OpenAI.APIConnectionTimeoutError)
-  await within(1_000, 'leaving the provider', way.provider?.received[0]?.left ?? Promise.resolve())
+  await within(5_000, 'leaving the provider', way.provider?.received[0]?.left ?? Promise.resolve())
   await expectNextCallWorks(way)
 })
 
@@ -490,8 +490,8 @@ feature('abort in a stream: APIUserAbortError', undefined, async (way) => {
   const failing = failureOf(stream.finalChatCompletion())
   await stream.emitted('content')
   stream.abort()
-  expect(await within(1_000, 'the abort', failing)).toBeInstanceOf(OpenAI.APIUserAbortError)
-  await within(1_000, 'leaving the provider', way.provider?.received[0]?.left ?? Promise.resolve())
+  expect(await within(5_000, 'the abort', failing)).toBeInstanceOf(OpenAI.APIUserAbortError)
+  await within(5_000, 'leaving the provider', way.provider?.received[0]?.left ?? Promise.resolve())
   await expectNextCallWorks(way)
 })
 
@@ -501,7 +501,7 @@ feature('leaving a stream by break', undefined, async (way) => {
   for await (const { choices } of await client.chat.completions.create(body)) {
     if (choices[0]?.delta.content) break
   }
-  await within(1_000, 'leaving the provider', way.provider?.received[0]?.left ?? Promise.resolve())
+  await within(5_000, 'leaving the provider', way.provider?.received[0]?.left ?? Promise.resolve())
   await expectNextCallWorks(way)
 })
 

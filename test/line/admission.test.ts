@@ -284,7 +284,7 @@ test('whatever calls, failures and crashes come: limits hold, rows and sums agre
     }),
     { numRuns: 1_000 },
   )
-}, 120_000)
+})
 
 describe('a call', () => {
   const services = (changes: Partial<AdmissionServices> = {}): AdmissionServices => ({

@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest'
-import { chat } from '../../src/api/chat/face.ts'
+import { chat } from '../../src/api/chat/api.ts'
 import type { CallRecord } from '../../src/core/call.ts'
 import { RouterError } from '../../src/core/errors.ts'
 import type { ModelEntry } from '../../src/core/model.ts'

@@ -1,6 +1,6 @@
 import { describe, expect, onTestFinished, test } from 'vitest'
-import { chat } from '../../src/api/chat/face.ts'
-import { responses } from '../../src/api/responses/face.ts'
+import { chat } from '../../src/api/chat/api.ts'
+import { responses } from '../../src/api/responses/api.ts'
 import type { Json, JsonObject } from '../../src/core/json.ts'
 import { openConversations } from '../../src/line/conversations.ts'
 import type { Provider } from '../../src/manifest/provider.ts'

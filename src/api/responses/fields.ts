@@ -1,5 +1,7 @@
-/** Where each field of the neutral request stands in this API; the first name is the one to report when none was used. */
-export const wireFields: { readonly [field: string]: readonly string[] } = {
+import { type WireFields, wireNamesOf } from '../wire-fields.ts'
+
+/** Where each field of the neutral request stands in this API. */
+export const wireFields: WireFields = {
   model: ['model'],
   system: ['instructions'],
   messages: ['input'],
@@ -57,7 +59,7 @@ export const knownNames: ReadonlySet<string> = new Set([
   'background',
 ])
 
-/** The names of a neutral field in this API; a field nobody here knows already has its wire name. */
+/** The client's names of a neutral field. */
 export function wireNames(field: string): readonly string[] {
-  return wireFields[field] ?? [nestedNames[field] ?? field]
+  return wireNamesOf(field, wireFields, nestedNames)
 }

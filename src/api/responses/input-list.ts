@@ -5,7 +5,7 @@ import { integer, oneOf, optional, refuse } from '../check.ts'
 export type ListQuery = { order?: Json; limit?: Json; after?: Json; before?: Json }
 
 /**
- * A page of the items of a response's input, the newest first unless asked otherwise. Items that came without an id get
+ * A page of the items of a response's input, the newest first unless asked otherwise. ItemWriter that came without an id get
  * one that stays the same. Throws RouterError 400 that names the parameter.
  */
 export function inputList(items: readonly Json[], responseId: string, query: ListQuery): JsonObject {

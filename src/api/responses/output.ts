@@ -1,14 +1,13 @@
 import { isObject, type Json, type JsonObject } from '../../core/json.ts'
 import type { Citation, MediaPart, Part, ReasoningPart, SearchPart, TextPart, ToolCallPart } from '../../core/parts.ts'
-import { cachedTokens, completionTokens, promptTokens, type Usage } from '../../core/usage.ts'
 import { defined } from '../check.ts'
-import { type Sealed, writeSeal } from '../foreign-signature.ts'
+import { type ForeignSignature, writeForeignSignature } from '../foreign-signature.ts'
 
 /**
  * What an output item is made of: texts and refusals in a row are one message, every other part an item of its own, and
  * so is a seal that has no place in the item before. `logprobs` are those of each text, by content index.
  */
-export type OutputGroup = { kind: ItemKind; parts: Part[]; seal?: Sealed; logprobs?: JsonObject[][] }
+export type OutputGroup = { kind: ItemKind; parts: Part[]; seal?: ForeignSignature; logprobs?: JsonObject[][] }
 
 /** Kinds of items by the prefix of their ids. */
 export type ItemKind = 'msg' | 'rs' | 'fc' | 'ctc' | 'ws' | 'ig'
@@ -35,7 +34,7 @@ export function groupsOf(parts: readonly Part[]): OutputGroup[] {
     if (kind === 'msg' && last?.kind === 'msg') last.parts.push(part)
     else groups.push({ kind, parts: [part] })
   }
-  return groups.flatMap((group) => [group, ...sealGroups(group)])
+  return groups.flatMap((group) => [group, ...signatureGroups(group)])
 }
 
 /** Sound has no item in an output: its words are a text. */
@@ -44,14 +43,14 @@ export function inWords(part: Part): Part {
 }
 
 /** Seals that have no place in their item travel in items of reasoning right after it. */
-export function sealGroups({ kind, parts }: OutputGroup): OutputGroup[] {
+export function signatureGroups({ kind, parts }: OutputGroup): OutputGroup[] {
   return parts.flatMap((part, index) => {
     const seal = sealOf(part, index)
     return kind === 'rs' || !seal ? [] : [{ kind: 'rs' as const, parts: [], seal }]
   })
 }
 
-function sealOf(part: Part, text: number): Sealed | undefined {
+function sealOf(part: Part, text: number): ForeignSignature | undefined {
   if (part.type === 'search') {
     const { id, by, results } = part
     return results === undefined || actionOf(part) ? undefined : { ...defined({ by, search: id ?? '' }), body: results }
@@ -60,14 +59,14 @@ function sealOf(part: Part, text: number): Sealed | undefined {
   const { signature, by } = part
   if (signature === undefined) return undefined
   const owner = part.type === 'tool_call' ? { call: part.id } : { text }
-  return { ...owner, ...(defined({ signature, by }) as Sealed) }
+  return { ...owner, ...(defined({ signature, by }) as ForeignSignature) }
 }
 
 /** An item. `sources` tells whether the client asked for the addresses that a search found. */
 export function writeItem(group: OutputGroup, id: string, status: ItemStatus, sources: boolean): JsonObject {
   const { kind, parts, seal, logprobs = [] } = group
   const [part] = parts
-  if (seal) return { id, type: 'reasoning', summary: [], encrypted_content: writeSeal(seal) ?? null }
+  if (seal) return { id, type: 'reasoning', summary: [], encrypted_content: writeForeignSignature(seal) ?? null }
   if (kind === 'msg') {
     const content = parts.map((one, index) => contentPart(one, logprobs[index]))
     return { id, type: 'message', status, role: 'assistant', content }
@@ -99,11 +98,16 @@ export function annotationOf({ url, title, start, end }: Citation, text: string)
 /** What a reasoning item says: readable words as its summary, seals as its encrypted content. */
 export function reasoningMembers(part: Part): JsonObject {
   if (part.type === 'opaque') {
-    return { summary: [], encrypted_content: writeSeal({ ...defined({ by: part.by }), body: part.body }) ?? null }
+    return {
+      summary: [],
+      encrypted_content: writeForeignSignature({ ...defined({ by: part.by }), body: part.body }) ?? null,
+    }
   }
   const { text, summary, by, signature, encrypted, id } = part as ReasoningPart
   // The words of a summary in the seal tell that they are one.
-  const sealed = writeSeal(defined({ by, signature, encrypted, id, summary: summary || undefined }) as Sealed)
+  const sealed = writeForeignSignature(
+    defined({ by, signature, encrypted, id, summary: summary || undefined }) as ForeignSignature,
+  )
   const said = [text, summary].filter((words) => words)
   return {
     summary: said.map((words) => ({ type: 'summary_text', text: words as string })),
@@ -152,21 +156,4 @@ function actionOf({ results }: SearchPart): JsonObject | undefined {
 function addressesIn(results: Json | undefined): JsonObject[] {
   const listed = Array.isArray(results) ? results : []
   return listed.flatMap((one) => (isObject(one) && typeof one.url === 'string' ? [{ type: 'url', url: one.url }] : []))
-}
-
-/** Usage in this API's totals; `cost` in USD when it is known. */
-export function writeUsage(usage: Usage, costUsd: number | undefined): JsonObject {
-  const input = promptTokens(usage)
-  const output = completionTokens(usage)
-  return {
-    input_tokens: input,
-    input_tokens_details: {
-      cached_tokens: cachedTokens(usage),
-      cache_write_tokens: (usage.cache_write_5m ?? 0) + (usage.cache_write_1h ?? 0),
-    },
-    output_tokens: output,
-    output_tokens_details: { reasoning_tokens: usage.reasoning ?? 0 },
-    total_tokens: input + output,
-    ...defined({ cost: costUsd }),
-  }
 }

@@ -1,16 +1,14 @@
-import type { StreamEvent } from '../../core/events.ts'
+import type { StreamEvent, StreamEventOf } from '../../core/events.ts'
 import type { Json, JsonObject } from '../../core/json.ts'
 import type { Part, ReasoningPart } from '../../core/parts.ts'
 import type { Finish } from '../../core/reply.ts'
 import { tokensOf } from './logprobs.ts'
-import { type ItemKind, inWords, kindOf, type OutputGroup, sealGroups, writeItem } from './output.ts'
+import { type ItemKind, inWords, kindOf, type OutputGroup, signatureGroups, writeItem } from './output.ts'
 import { type Emit, type Item, StreamedMessage } from './stream-message.ts'
 import { isWhole, itemId, statusOf } from './write.ts'
 
-type Told<Type extends StreamEvent['type']> = StreamEvent & { type: Type }
-
 /** Parts as output items: added, grown and done, each event in its place. */
-export class Items {
+export class ItemWriter {
   /** The finished items. */
   readonly output: JsonObject[] = []
   readonly #responseId: string
@@ -89,7 +87,7 @@ export class Items {
     return { ...group, id, position, said: [] }
   }
 
-  #delta({ index, part, text, summary, arguments: fragment = '' }: Told<'delta'>): void {
+  #delta({ index, part, text, summary, arguments: fragment = '' }: StreamEventOf<'delta'>): void {
     if (part === 'text' || part === 'refusal') {
       // Words for a part that has been told done go on in a new one.
       if (!this.#message?.isOpen(index)) this.#beginContent(index, { type: part, text: '' })
@@ -126,7 +124,7 @@ export class Items {
     return this.#messages.findLast((message) => message.has(index))
   }
 
-  #close({ index, part }: Told<'close'>): void {
+  #close({ index, part }: StreamEventOf<'close'>): void {
     if (this.#message?.isOpen(index)) {
       // Probabilities that came without words belong to the last ones.
       if (part.type === 'text' && this.#late.length > 0) this.#message.grow(index, '', this.#late.splice(0))
@@ -183,7 +181,7 @@ export class Items {
     const done = this.#write(item, finish, last)
     this.#finished.add(item.position)
     this.#emit('response.output_item.done', { output_index: item.position, item: done })
-    for (const group of sealGroups(item)) this.#finish(this.#add(group), finish, false)
+    for (const group of signatureGroups(item)) this.#finish(this.#add(group), finish, false)
   }
 
   #write(item: Item, finish: Finish, last: boolean): JsonObject {

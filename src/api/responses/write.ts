@@ -1,9 +1,11 @@
-import { isObject, type Json, type JsonObject } from '../../core/json.ts'
+import { isObject, type Json, type JsonObject, parseJson } from '../../core/json.ts'
 import type { ToolCallPart } from '../../core/parts.ts'
 import type { Finish, Reply } from '../../core/reply.ts'
 import type { ReplyFacts } from '../client-api.ts'
+import { endingOf, isCut } from './finish.ts'
 import { shareTokens, tokensOf } from './logprobs.ts'
-import { groupsOf, type ItemStatus, type OutputGroup, writeItem, writeUsage } from './output.ts'
+import { groupsOf, type ItemStatus, type OutputGroup, writeItem } from './output.ts'
+import { writeUsage } from './usage.ts'
 
 /** A neutral reply as a response object, with `usage.cost` in USD when it is known. */
 export function writeReply(reply: Reply, { model, usage, costUsd, request, id }: ReplyFacts): JsonObject {
@@ -25,13 +27,6 @@ export function writeReply(reply: Reply, { model, usage, costUsd, request, id }:
     output,
     usage: writeUsage(usage, costUsd),
   }
-}
-
-/** The provider's response with the model that served and the cost. */
-export function editReply(body: JsonObject, { model, costUsd }: ReplyFacts): JsonObject {
-  const usage = isObject(body.usage) ? body.usage : undefined
-  if (!usage || costUsd === undefined) return { ...body, model }
-  return { ...body, model, usage: { ...usage, cost: costUsd } }
 }
 
 /** The id of a response: that of its call. */
@@ -104,32 +99,14 @@ export function wantsSources({ include }: JsonObject): boolean {
   return Array.isArray(include) && include.includes('web_search_call.action.sources')
 }
 
-/** Status and reason of an end. */
-export function endingOf(finish: Finish): JsonObject {
-  const reason = incomplete[finish]
-  if (!reason) return { status: 'completed', completed_at: Math.floor(Date.now() / 1_000) }
-  return { status: 'incomplete', incomplete_details: { reason } }
-}
-
 /** How an item ends: what was being said when the reply was cut short stays incomplete. */
 export function statusOf({ kind, parts: [part] }: OutputGroup, finish: Finish, last: boolean): ItemStatus {
-  if (!incomplete[finish]) return 'completed'
+  if (!isCut(finish)) return 'completed'
   const cut = part?.type === 'tool_call' ? kind === 'fc' && !isWhole(part) : kind === 'msg' && last
   return cut ? 'incomplete' : 'completed'
 }
 
 /** Whether the arguments of a call have come to their end. */
 export function isWhole({ arguments: text }: ToolCallPart): boolean {
-  try {
-    JSON.parse(text)
-    return true
-  } catch {
-    return false
-  }
-}
-
-const incomplete: { readonly [name in Finish]?: string } = {
-  length: 'max_output_tokens',
-  content_filter: 'content_filter',
-  pause: 'max_output_tokens',
+  return parseJson(text) !== undefined
 }

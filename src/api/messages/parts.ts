@@ -1,9 +1,9 @@
 import { isObject, type Json, type JsonObject } from '../../core/json.ts'
 import type { CacheHint, Citation, MediaPart, Part, SearchPart, TextPart, ToolResultPart } from '../../core/parts.ts'
 import { defined, filledText, flag, list, object, optional, refuse, required, text } from '../check.ts'
-import { readSeal, type Sealed } from '../foreign-signature.ts'
+import { type ForeignSignature, readForeignSignature } from '../foreign-signature.ts'
 import { readCallId } from './call-id.ts'
-import { readAsking, readResults } from './searches.ts'
+import { readQuery, readResults } from './searches.ts'
 
 /** The content of a message or tool result: a text, or blocks. Throws RouterError 400 that names the block. */
 export function readContent(content: Json | undefined, path: string, names: ReadonlyMap<string, string>): Part[] {
@@ -11,20 +11,21 @@ export function readContent(content: Json | undefined, path: string, names: Read
   if (typeof given === 'string') return [{ type: 'text', text: given }]
   if (!Array.isArray(given)) refuse(path, 'a string or an array of content blocks', given)
   const parts: Part[] = []
-  const seals: Sealed[] = []
+  const signatures: ForeignSignature[] = []
   for (const [index, block] of given.entries()) {
     const read = readBlock(object(block, `${path}[${index}]`), `${path}[${index}]`, names)
     for (const part of read) {
-      if ('seal' in part && part.seal.text === -1) parts.push(emptyText(part.seal))
-      else if ('seal' in part) seals.push(part.seal)
+      if ('foreign' in part && part.foreign.text === -1) parts.push(emptyText(part.foreign))
+      else if ('foreign' in part) signatures.push(part.foreign)
       else if (part.type === 'search') joinSearch(parts, part)
       else parts.push(part)
     }
   }
-  return seals.length > 0 ? withSeals(parts, seals) : parts
+  return signatures.length > 0 ? withSignatures(parts, signatures) : parts
 }
 
-type Read = (Part | { seal: Sealed })[]
+/** The parts of a block, or a signature on one of the parts before it. */
+type Read = (Part | { foreign: ForeignSignature })[]
 type Reader = (block: JsonObject, path: string, names: ReadonlyMap<string, string>) => Read
 
 const readers: { readonly [type: string]: Reader } = {
@@ -45,7 +46,7 @@ const readers: { readonly [type: string]: Reader } = {
   thinking: (block, path) => readThinking(block, path),
   redacted_thinking: (block) => readRedacted(block),
   server_tool_use: (block) =>
-    block.name === 'web_search' ? [readAsking(block.id, block.input)] : [{ type: 'opaque', body: block }],
+    block.name === 'web_search' ? [readQuery(block.id, block.input)] : [{ type: 'opaque', body: block }],
   web_search_tool_result: (block) => [readResults(block.tool_use_id, block.content)],
 }
 
@@ -67,8 +68,8 @@ function readText(block: JsonObject, path: string): TextPart {
 }
 
 function readCitation({ url, title, cited_text, document_title }: JsonObject): Citation {
-  const word = (value: Json | undefined) => (typeof value === 'string' && value !== '' ? value : undefined)
-  return defined({ url: word(url), title: word(title) ?? word(document_title), cited_text: word(cited_text) })
+  const filled = (value: Json | undefined) => (typeof value === 'string' && value !== '' ? value : undefined)
+  return defined({ url: filled(url), title: filled(title) ?? filled(document_title), cited_text: filled(cited_text) })
 }
 
 function readSource(type: MediaPart['type'], source: Json | undefined, path: string): MediaPart {
@@ -89,7 +90,7 @@ function readDocument(block: JsonObject, path: string, names: ReadonlyMap<string
   const source = required(block.source, `${path}.source`, 'an object with a type', object)
   const title = optional(block.title, `${path}.title`, text)
   const context = optional(block.context, `${path}.context`, text)
-  // What the client says about a document is for the model to read, like the document itself.
+  // The context of a document is meant for the model to read, like the document itself.
   const about: Part[] = context ? [{ type: 'text', text: context }] : []
   const named = { ...(title !== undefined && { filename: title }), ...cacheOf(block) }
   if (source.type === 'text') {
@@ -100,12 +101,12 @@ function readDocument(block: JsonObject, path: string, names: ReadonlyMap<string
   return [...about, { ...readSource('file', source, `${path}.source`), ...named }]
 }
 
-/** A search result that the client brings is text with its source. */
+/** A search result from the client becomes text with its source. */
 function readSearchResult(block: JsonObject, path: string): Part[] {
-  const heading = [block.title, block.source].filter((word) => typeof word === 'string' && word !== '').join(' — ')
+  const heading = [block.title, block.source].filter((value) => typeof value === 'string' && value !== '').join(' — ')
   const content = optional(block.content, `${path}.content`, list) ?? []
-  const said = content.flatMap((item) => (isObject(item) && typeof item.text === 'string' ? [item.text] : []))
-  return [{ type: 'text', text: [heading, ...said].filter(Boolean).join('\n'), ...cacheOf(block) }]
+  const texts = content.flatMap((item) => (isObject(item) && typeof item.text === 'string' ? [item.text] : []))
+  return [{ type: 'text', text: [heading, ...texts].filter(Boolean).join('\n'), ...cacheOf(block) }]
 }
 
 function readToolResult(block: JsonObject, path: string, names: ReadonlyMap<string, string>): ToolResultPart {
@@ -124,51 +125,52 @@ function readToolResult(block: JsonObject, path: string, names: ReadonlyMap<stri
 }
 
 function readThinking(block: JsonObject, path: string): Read {
-  const words = required(block.thinking, `${path}.thinking`, 'a string', text)
-  const sealed = readSeal(block.signature)
-  if (sealed) {
-    const { call: _call, text: _text, body: _body, ...seals } = sealed
-    if (seals.summary === '') return [{ type: 'reasoning', ...seals, summary: words }]
-    return [{ type: 'reasoning', ...(words && { text: words }), ...seals }]
+  const thinking = required(block.thinking, `${path}.thinking`, 'a string', text)
+  const foreign = readForeignSignature(block.signature)
+  if (foreign) {
+    const { call: _call, text: _text, body: _body, ...members } = foreign
+    if (members.summary === '') return [{ type: 'reasoning', ...members, summary: thinking }]
+    return [{ type: 'reasoning', ...(thinking && { text: thinking }), ...members }]
   }
   const signature = typeof block.signature === 'string' && block.signature !== '' ? block.signature : undefined
-  return [{ type: 'reasoning', text: words, ...(signature !== undefined && { signature }) }]
+  return [{ type: 'reasoning', text: thinking, ...(signature !== undefined && { signature }) }]
 }
 
 function readRedacted({ data }: JsonObject): Read {
-  const sealed = readSeal(data)
-  if (!sealed) return [{ type: 'reasoning', encrypted: typeof data === 'string' ? data : '' }]
-  const { call, text: of, body, ...seals } = sealed
-  if (body !== undefined) return [{ type: 'opaque', body, ...(seals.by !== undefined && { by: seals.by }) }]
-  return call !== undefined || of !== undefined ? [{ seal: sealed }] : [{ type: 'reasoning', ...seals }]
+  const foreign = readForeignSignature(data)
+  if (!foreign) return [{ type: 'reasoning', encrypted: typeof data === 'string' ? data : '' }]
+  const { call, text: position, body, ...members } = foreign
+  if (body !== undefined) return [{ type: 'opaque', body, ...(members.by !== undefined && { by: members.by }) }]
+  return call !== undefined || position !== undefined ? [{ foreign }] : [{ type: 'reasoning', ...members }]
 }
 
-/** The search and its results are two blocks and one part; some makers give no ids. */
+/** A search and its results are two blocks but one part; some makers give no ids. */
 function joinSearch(parts: Part[], part: SearchPart): void {
   const same = parts.find((one) => one.type === 'search' && one.status === undefined && one.id === part.id)
   if (same) Object.assign(same, part)
   else parts.push(part)
 }
 
-/** Seals that travelled in blocks of their own, put back on the calls and texts they belong to. */
-function withSeals(parts: Part[], seals: readonly Sealed[]): Part[] {
-  // A text without words has no block of its own to be counted.
+/** The parts with signatures that had blocks of their own put back on the calls and texts that they belong to. */
+function withSignatures(parts: Part[], signatures: readonly ForeignSignature[]): Part[] {
+  // Positions count blocks of text, and an empty text has none.
   const texts = parts.filter((part) => part.type === 'text' && (part.text !== '' || part.citations))
   return parts.map((part) => {
-    const found = seals.find(({ call, text: of }) => {
-      return part.type === 'tool_call' ? call === part.id : part.type === 'text' && of === texts.indexOf(part)
+    const found = signatures.find(({ call, text: position }) => {
+      return part.type === 'tool_call' ? call === part.id : part.type === 'text' && position === texts.indexOf(part)
     })
     if (!found) return part
     return { ...part, ...defined({ signature: found.signature, by: found.by }) } as Part
   })
 }
 
-/** A text that was nothing but its seal. */
-function emptyText({ signature, by }: Sealed): TextPart {
+/** An empty text that has a signature. */
+function emptyText({ signature, by }: ForeignSignature): TextPart {
   return { type: 'text', text: '', ...defined({ signature, by }) }
 }
 
-function cacheOf({ cache_control: control }: JsonObject): { cache?: CacheHint } {
+/** The cache hint of a block or tool. */
+export function cacheOf({ cache_control: control }: JsonObject): { cache?: CacheHint } {
   if (!isObject(control)) return {}
   const { ttl } = control
   return { cache: ttl === '1h' || ttl === '5m' ? { ttl } : {} }

@@ -1,23 +1,24 @@
-import type { StreamEvent } from '../../core/events.ts'
+import type { StreamEvent, StreamEventOf } from '../../core/events.ts'
+import { parseJson } from '../../core/json.ts'
 import type { Part, ToolCallPart } from '../../core/parts.ts'
-import { named } from './named.ts'
+import { writeEvent } from '../sse.ts'
 import { reasoningBlock } from './reasoning.ts'
 import { callBlock, citationOf, textBlock } from './write.ts'
 
-type Grown = StreamEvent & { type: 'delta' | 'citation' }
-/** What to write, and whether the block begins with it. */
+type Growth = StreamEventOf<'delta' | 'citation'>
+/** The text to write, and whether the block begins with it. */
 type Written = { text: string; began: boolean }
 
-/** The part that is being written: its block begins with its first words, parts without words are written at their end. */
+/** The part that is being written: its block begins with the first text, and parts without any are written when they close. */
 export class OpenBlock {
   readonly index: number
   readonly #kind: Part['type']
-  /** More words for a part that had ended: nobody will close it again. */
+  /** More text for a part that has closed already: it will not be closed a second time. */
   readonly #late: boolean
   #position = -1
   #head = ''
   #arguments = ''
-  /** The part as it closed. */
+  /** The finished part, once it has closed. */
   part: Part | undefined
 
   constructor(index: number, kind: Part['type'], late: boolean) {
@@ -26,12 +27,12 @@ export class OpenBlock {
     this.#late = late
   }
 
-  /** Whether its block stands on the wire. */
+  /** Whether its block has been started. */
   get isBegun(): boolean {
     return this.#position >= 0
   }
 
-  /** Whether its block is one of text. */
+  /** Whether its block is a text block. */
   get isText(): boolean {
     return this.#kind === 'text' || this.#kind === 'refusal'
   }
@@ -42,48 +43,48 @@ export class OpenBlock {
     return this.part.type !== 'tool_call' || isJson(this.#arguments)
   }
 
-  /** Whether an event of another part ends this one; a call told `inTurns` with others may still get its arguments. */
-  mayEnd(event: StreamEvent, inTurns: boolean): boolean {
+  /** Whether an event of another part ends this one; a call that is `interleaved` with others may still get arguments. */
+  mayEnd(event: StreamEvent, interleaved: boolean): boolean {
     if (this.#late) return true
-    if (inTurns) return false
+    if (interleaved) return false
     const isOther = event.type === 'open' && event.part.type !== 'tool_call'
     return this.part !== undefined && isOther && this.#arguments === ''
   }
 
-  /** A call begins with its name. Free text is no JSON that could be told in pieces. */
+  /** A call begins with its name. The free text of a custom tool is written when it is complete: it is not JSON. */
   begin(call: ToolCallPart, position: number): Written {
     if (call.kind === 'custom') return { text: '', began: false }
     const block = { ...callBlock(call), input: {} }
     return { text: this.#start(block, '"type":"input_json_delta","partial_json":', position), began: true }
   }
 
-  grow(event: Grown, position: number): Written {
+  grow(event: Growth, position: number): Written {
     const began = !this.isBegun && this.#kind !== 'tool_call'
-    const start = began ? this.#startWords(position) : ''
+    const start = began ? this.#startText(position) : ''
     if (event.type === 'citation') {
       const delta = { type: 'citations_delta', citation: citationOf(event.citation) }
-      return { text: start + named({ type: 'content_block_delta', index: this.#position, delta }), began }
+      return { text: start + writeEvent({ type: 'content_block_delta', index: this.#position, delta }), began }
     }
     this.#arguments += event.arguments ?? ''
-    const words = event.text ?? event.summary ?? event.arguments ?? ''
-    return { text: this.isBegun ? `${start}${this.#head}${JSON.stringify(words)}}}\n\n` : '', began }
+    const fragment = event.text ?? event.summary ?? event.arguments ?? ''
+    return { text: this.isBegun ? `${start}${this.#head}${JSON.stringify(fragment)}}}\n\n` : '', began }
   }
 
   close(part: Part): void {
     this.part = part
   }
 
-  /** The end of a block that has begun, with the seal of a thought. */
+  /** The end of a started block, with the signature of reasoning. */
   stop(): string {
     const index = this.#position
-    const stopped = named({ type: 'content_block_stop', index })
+    const stopped = writeEvent({ type: 'content_block_stop', index })
     if (this.part?.type !== 'reasoning') return stopped
     const { signature } = reasoningBlock(this.part)
     if (!signature) return stopped
-    return named({ type: 'content_block_delta', index, delta: { type: 'signature_delta', signature } }) + stopped
+    return writeEvent({ type: 'content_block_delta', index, delta: { type: 'signature_delta', signature } }) + stopped
   }
 
-  #startWords(position: number): string {
+  #startText(position: number): string {
     if (this.#kind !== 'reasoning') return this.#start(textBlock(''), '"type":"text_delta","text":', position)
     const block = { type: 'thinking', thinking: '', signature: '' }
     return this.#start(block, '"type":"thinking_delta","thinking":', position)
@@ -92,18 +93,13 @@ export class OpenBlock {
   #start(block: ReturnType<typeof textBlock>, delta: string, position: number): string {
     this.#position = position
     this.#head = `event: content_block_delta\ndata: {"type":"content_block_delta","index":${position},"delta":{${delta}`
-    return named({ type: 'content_block_start', index: position, content_block: block })
+    return writeEvent({ type: 'content_block_start', index: position, content_block: block })
   }
 }
 
-/** Inputs are objects. */
+/** Whether the text is the complete input of a tool: an object. */
 function isJson(text: string): boolean {
-  // Asked again with each fragment of calls that are told in turns: most are seen not to be whole without parsing.
+  // Runs for every fragment of interleaved calls: most are incomplete, which is cheap to see without parsing.
   if (!text.trimEnd().endsWith('}')) return false
-  try {
-    JSON.parse(text)
-    return true
-  } catch {
-    return false
-  }
+  return parseJson(text) !== undefined
 }

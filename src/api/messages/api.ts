@@ -1,4 +1,4 @@
-import type { Face } from '../client-api.ts'
+import type { ClientApi } from '../client-api.ts'
 import { editReply, editRequest } from './edit.ts'
 import { wireNames } from './fields.ts'
 import { readRequest } from './read.ts'
@@ -6,7 +6,7 @@ import { openStream, writeError } from './stream.ts'
 import { writeReply } from './write.ts'
 
 /** The Messages API. */
-export const messages: Face = {
+export const messages: ClientApi = {
   api: 'messages',
   read: readRequest,
   wireNames,

@@ -1,14 +1,14 @@
 import { errorBody } from '../../core/errors.ts'
-import type { Face } from '../client-api.ts'
-import { editRequest } from './edit.ts'
+import type { ClientApi } from '../client-api.ts'
+import { editReply, editRequest } from './edit.ts'
 import { wireNames } from './fields.ts'
 import { readRequest } from './read.ts'
 import { openStream } from './stream.ts'
-import { editReply, writeReply } from './write.ts'
+import { writeReply } from './write.ts'
 
-/** The Responses API. */
-export const responses: Face = {
-  api: 'responses',
+/** The Chat Completions API. */
+export const chat: ClientApi = {
+  api: 'chat',
   read: readRequest,
   wireNames,
   editRequest,

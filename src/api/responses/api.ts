@@ -1,14 +1,14 @@
 import { errorBody } from '../../core/errors.ts'
-import type { Face } from '../client-api.ts'
+import type { ClientApi } from '../client-api.ts'
 import { editReply, editRequest } from './edit.ts'
 import { wireNames } from './fields.ts'
 import { readRequest } from './read.ts'
 import { openStream } from './stream.ts'
 import { writeReply } from './write.ts'
 
-/** The Chat Completions API. */
-export const chat: Face = {
-  api: 'chat',
+/** The Responses API. */
+export const responses: ClientApi = {
+  api: 'responses',
   read: readRequest,
   wireNames,
   editRequest,

@@ -1,27 +1,29 @@
-import type { StreamEvent } from '../../core/events.ts'
+import type { StreamEvent, StreamEventOf } from '../../core/events.ts'
 import type { JsonObject } from '../../core/json.ts'
 import type { Part } from '../../core/parts.ts'
-import { named } from './named.ts'
-import { OpenBlock } from './open-block.ts'
-import { messageId, sealsOf, stopOf, wholeBlocks, writeUsage } from './write.ts'
+import type { ReplyFacts } from '../client-api.ts'
+import { writeEvent } from '../sse.ts'
+import { stopOf } from './finish.ts'
+import { OpenBlock } from './stream-block.ts'
+import { deltaUsage, writeUsage } from './usage.ts'
+import { messageId, signatureBlocks, wholeBlocks } from './write.ts'
 
-type Told<Type extends StreamEvent['type']> = StreamEvent & { type: Type }
-type OfPart = Told<'open' | 'delta' | 'citation' | 'close'>
+type OfPart = StreamEventOf<'open' | 'delta' | 'citation' | 'close'>
 
-/** Parts as blocks: numbered from 0, one open at a time; what comes for a later part waits until the open one ends. */
-export class Blocks {
+/** Writes parts as blocks: numbered from 0, one open at a time. Events of a later part wait until the open one ends. */
+export class BlockWriter {
   /** Why the message ended: `{stop_reason, stop_sequence, stop_details}`. */
-  ending: JsonObject = stopOf({ finish: 'stop', parts: [] })
+  #ending: JsonObject = stopOf({ finish: 'stop', parts: [] })
   readonly #model: string
   readonly #refusals: Part[] = []
   /** The part that is being written. */
   #live: OpenBlock | undefined
   readonly #done = new Set<number>()
   #held: OfPart[] = []
-  /** Whether parts have been told in turns. */
-  #inTurns = false
-  /** Parts that have been written without a seal: it may still come. */
-  readonly #unsealed: { part: Part; position: number }[] = []
+  /** Whether parts arrive interleaved. */
+  #interleaved = false
+  /** Parts that were written without a signature: it may still come. */
+  readonly #unsigned: { part: Part; position: number }[] = []
   #next = 0
   #texts = 0
 
@@ -40,7 +42,13 @@ export class Blocks {
     return text
   }
 
-  #start({ id }: Told<'start'>): string {
+  /** The last `message_delta`: why the message ended, and its counts. */
+  end({ usage, costUsd }: ReplyFacts): string {
+    const delta = { container: null, ...this.#ending }
+    return writeEvent({ type: 'message_delta', delta, usage: deltaUsage(usage, costUsd) })
+  }
+
+  #start({ id }: StreamEventOf<'start'>): string {
     const message = {
       id: messageId(id),
       type: 'message',
@@ -54,20 +62,21 @@ export class Blocks {
       stop_details: null,
       usage: writeUsage({}, undefined),
     }
-    return `${named({ type: 'message_start', message })}event: ping\ndata: {"type":"ping"}\n\n`
+    return `${writeEvent({ type: 'message_start', message })}event: ping\ndata: {"type":"ping"}\n\n`
   }
 
   #take(event: OfPart): string {
     const { index } = event
     if (this.#live && this.#live.index !== index) {
-      if (this.#live.mayEnd(event, this.#inTurns)) return this.#end(this.#live) + this.#release() + this.#take(event)
+      if (this.#live.mayEnd(event, this.#interleaved))
+        return this.#end(this.#live) + this.#release() + this.#take(event)
       this.#held.push(event)
-      this.#inTurns = true
+      this.#interleaved = true
       return ''
     }
     if (!this.#live) {
       const kind = kindOf(event)
-      // What comes late for a part that has ended: words go on in a new block, a call cannot.
+      // Late events of a part that has ended: text continues in a new block, a call cannot.
       const late = this.#done.has(index)
       if (late && (kind === 'tool_call' || event.type === 'close')) return ''
       this.#live = new OpenBlock(index, kind, late)
@@ -81,7 +90,7 @@ export class Blocks {
     return live.isWhole ? text + this.#end(live) + this.#release() : text
   }
 
-  /** A block whose start is in this text has taken the next number. */
+  /** A block that begins in this text takes the next number. */
   #begun({ text, began }: { text: string; began: boolean }): string {
     if (began) this.#next++
     return text
@@ -95,36 +104,36 @@ export class Blocks {
     if (live.isBegun) {
       const position = this.#texts
       if (live.isText) this.#texts++
-      return live.stop() + (part ? this.#seal(part, position) : '')
+      return live.stop() + (part ? this.#writeSignature(part, position) : '')
     }
     if (!part) return ''
     const blocks = wholeBlocks(part)
     const position = blocks.some(({ type }) => type === 'text') ? this.#texts++ : -1
-    return blocks.map((block) => this.#whole(block)).join('') + this.#seal(part, position)
+    return blocks.map((block) => this.#whole(block)).join('') + this.#writeSignature(part, position)
   }
 
-  #seal(part: Part, position: number): string {
-    const seals = sealsOf(part, position)
-    if (seals.length === 0) this.#unsealed.push({ part, position })
-    return seals.map((block) => this.#whole(block)).join('')
+  #writeSignature(part: Part, position: number): string {
+    const blocks = signatureBlocks(part, position)
+    if (blocks.length === 0) this.#unsigned.push({ part, position })
+    return blocks.map((block) => this.#whole(block)).join('')
   }
 
-  /** What has waited, in the order in which it came. */
+  /** Writes the events that have waited, in their order. */
   #release(): string {
     const held = this.#held
     this.#held = []
     return held.map((event) => this.#take(event)).join('')
   }
 
-  #finish({ finish, stop_sequence }: Told<'finish'>): string {
+  #finish({ finish, stop_sequence }: StreamEventOf<'finish'>): string {
     let text = ''
     while (this.#live) text += this.#end(this.#live) + this.#release()
-    for (const { part, position } of this.#unsealed.splice(0)) text += this.#seal(part, position)
-    this.ending = stopOf({ finish, parts: this.#refusals, ...(stop_sequence !== undefined && { stop_sequence }) })
+    for (const { part, position } of this.#unsigned.splice(0)) text += this.#writeSignature(part, position)
+    this.#ending = stopOf({ finish, parts: this.#refusals, ...(stop_sequence !== undefined && { stop_sequence }) })
     return text
   }
 
-  /** A block told at once: the input of a tool as its one delta, everything else in the start. */
+  /** A block written at once: the input of a tool as its one delta, everything else in the start. */
   #whole(block: JsonObject): string {
     const index = this.#next++
     const { input } = block
@@ -132,9 +141,9 @@ export class Blocks {
     const partial_json = input === undefined ? '{}' : JSON.stringify(input)
     const growth = { type: 'content_block_delta', index, delta: { type: 'input_json_delta', partial_json } }
     return (
-      named({ type: 'content_block_start', index, content_block }) +
-      (partial_json === '{}' ? '' : named(growth)) +
-      named({ type: 'content_block_stop', index })
+      writeEvent({ type: 'content_block_start', index, content_block }) +
+      (partial_json === '{}' ? '' : writeEvent(growth)) +
+      writeEvent({ type: 'content_block_stop', index })
     )
   }
 }

@@ -1,25 +1,24 @@
-import type { StreamEvent } from '../../core/events.ts'
+import type { StreamEvent, StreamEventOf } from '../../core/events.ts'
 import type { Json, JsonObject } from '../../core/json.ts'
 import type { Part, ToolCallPart } from '../../core/parts.ts'
-import { endingOf, lateMembers, mediaOf, reasoningBreak, replyId, writeLogprobs, writeSeal } from './write.ts'
+import { endingOf } from './finish.ts'
+import { lateMembers, mediaOf, reasoningBreak, replyId, signatureMembers, writeLogprobs } from './write.ts'
 
-/** What chunks depend on: the model that serves, whether usage will follow, and whether calls take their former shape. */
+/** What chunks depend on: the model that serves, whether usage will follow, and whether calls take their deprecated form. */
 export type ChunkFacts = { model: string; includeUsage: boolean; former: boolean }
 
-type Told<Type extends StreamEvent['type']> = StreamEvent & { type: Type }
-
-/** Writes neutral events as chat completion chunks; what surrounds a delta is the same in all of them, written once. */
-export class Chunks {
+/** Writes neutral events as chat completion chunks. The JSON around a delta is the same in all of them and built once. */
+export class ChunkWriter {
   /** The members that all chunks share. */
   readonly base = { id: '', object: 'chat.completion.chunk', created: 0 }
   readonly #facts: ChunkFacts
   readonly #closed: Part[] = []
-  /** Tool calls by their part's index: their own number, and their kind. */
+  /** Tool calls by the index of their part: their number among the calls, and their kind. */
   readonly #calls = new Map<number, { number: number; custom: boolean }>()
   readonly #end: string
   #head = ''
-  /** The reasoning told last, and whether its text was. */
-  #reasoning = { index: -1, spoken: false }
+  /** The reasoning part written last, and whether its text was written or its summary. */
+  #reasoning = { index: -1, hasText: false }
 
   constructor(facts: ChunkFacts) {
     this.#facts = facts
@@ -45,33 +44,33 @@ export class Chunks {
     return text
   }
 
-  #start({ id, created }: Told<'start'>, next: StreamEvent | undefined): string {
+  #start({ id, created }: StreamEventOf<'start'>, next: StreamEvent | undefined): string {
     Object.assign(this.base, { id: replyId(id), created })
     const opening = JSON.stringify({ ...this.base, model: this.#facts.model, choices: [] })
     this.#head = `data: ${opening.slice(0, -']}'.length)}{"index":0,"delta":`
-    const speaks = next?.type === 'open' && next.part.type === 'text'
-    return this.#members({ role: 'assistant', content: speaks ? '' : null, refusal: null })
+    const startsWithText = next?.type === 'open' && next.part.type === 'text'
+    return this.#members({ role: 'assistant', content: startsWithText ? '' : null, refusal: null })
   }
 
-  #delta(event: Told<'delta'>, logprobs?: Json): string {
+  #delta(event: StreamEventOf<'delta'>, logprobs?: Json): string {
     const { index, part, text = '', summary = '', arguments: fragment = '' } = event
     if (part === 'text') return this.#chunk(`{"content":${JSON.stringify(text)}}`, logprobs)
     if (part === 'refusal') return this.#chunk(`{"refusal":${JSON.stringify(text)}}`, logprobs)
-    if (part === 'reasoning') return this.#thought(index, text, summary)
+    if (part === 'reasoning') return this.#reasoningDelta(index, text, summary)
     return part === 'tool_call' ? this.#arguments(index, fragment) : ''
   }
 
   /** The text, or the summary of reasoning that has none. */
-  #thought(index: number, text: string, summary: string): string {
-    const parted = this.#reasoning.index >= 0 && this.#reasoning.index !== index
-    const spoken = !parted && this.#reasoning.spoken
-    if (!text && spoken) return ''
-    this.#reasoning = { index, spoken: spoken || text !== '' }
-    const words = (parted ? reasoningBreak : '') + (text || summary)
-    return this.#chunk(`{"reasoning_content":${JSON.stringify(words)}}`)
+  #reasoningDelta(index: number, text: string, summary: string): string {
+    const isNewPart = this.#reasoning.index >= 0 && this.#reasoning.index !== index
+    const hasText = !isNewPart && this.#reasoning.hasText
+    if (!text && hasText) return ''
+    this.#reasoning = { index, hasText: hasText || text !== '' }
+    const content = (isNewPart ? reasoningBreak : '') + (text || summary)
+    return this.#chunk(`{"reasoning_content":${JSON.stringify(content)}}`)
   }
 
-  #open({ index, part }: Told<'open'>): string {
+  #open({ index, part }: StreamEventOf<'open'>): string {
     if (part.type !== 'tool_call') return ''
     const { id, name } = part
     const custom = part.kind === 'custom'
@@ -90,31 +89,31 @@ export class Chunks {
     return this.#call(index, call.custom ? { custom: { input: fragment } } : { function: { arguments: fragment } })
   }
 
-  /** The former shape has room for one call. */
-  #call(index: number, said: JsonObject): string {
+  /** The deprecated form has room for one call. */
+  #call(index: number, members: JsonObject): string {
     const number = this.#calls.get(index)?.number ?? 0
-    if (this.#facts.former) return number === 0 ? this.#members({ function_call: said }) : ''
-    return this.#members({ tool_calls: [{ index: number, ...said }] })
+    if (this.#facts.former) return number === 0 ? this.#members({ function_call: members }) : ''
+    return this.#members({ tool_calls: [{ index: number, ...members }] })
   }
 
-  #close({ index, part }: Told<'close'>): string {
+  #close({ index, part }: StreamEventOf<'close'>): string {
     this.#closed[index] = part
     if (part.type === 'tool_call') return this.#closeCall(index, part)
     if (part.type === 'audio' || part.type === 'image') return this.#members(mediaOf([part], this.base.created))
     return ''
   }
 
-  /** The seal is told once: clients join texts. Arguments may still come, those that never do are told by the fold. */
+  /** The signature is written once, when the call is closed: clients concatenate fragments. */
   #closeCall(index: number, part: ToolCallPart): string {
-    const seal = writeSeal(part)
-    return this.#facts.former || Object.keys(seal).length === 0 ? '' : this.#call(index, seal)
+    const signature = signatureMembers(part)
+    return this.#facts.former || Object.keys(signature).length === 0 ? '' : this.#call(index, signature)
   }
 
-  #finish(event: Told<'finish'>): string {
+  #finish(event: StreamEventOf<'finish'>): string {
     const late = lateMembers(this.#closed.filter((part) => part !== undefined))
-    const said = Object.keys(late).length > 0 ? this.#members(late) : ''
+    const lateChunk = Object.keys(late).length > 0 ? this.#members(late) : ''
     const ending = JSON.stringify(endingOf(event, this.#facts.former)).slice(1, -1)
-    return `${said}${this.#head}{},"logprobs":null,${ending}${this.#end}`
+    return `${lateChunk}${this.#head}{},"logprobs":null,${ending}${this.#end}`
   }
 
   #members(delta: JsonObject): string {
