@@ -24,8 +24,9 @@ async function eventsOf(...frames: string[]) {
       auth: { scheme: 'none' },
       headers: {},
       timeouts,
+      traits: [],
       chat: {
-        stream: { path: '/chat', format: 'sse', done: '[DONE]' },
+        stream: { path: '/chat', format: 'sse', data: 'json', done: '[DONE]' },
         events: new Map([['*', { run: (input: unknown) => input }]]),
         patch: {},
       },
