@@ -132,7 +132,8 @@ async function tryRequest(
     const body = await patchRequest(provider, edited, targetFacts(provider, target))
     return { name: 'request (same format: edited)', steps: [{ input, output: body }], notes: { dropped } }
   }
-  const { body, dropped } = await writeRequest(provider, read, target)
+  const { body, dropped: lost } = await writeRequest(provider, read, target)
+  const dropped = isChat ? lost.map((field) => chat.wireNames(field)[0] ?? field) : lost
   return { name: 'request', steps: [{ input, output: body }], notes: { dropped } }
 }
 

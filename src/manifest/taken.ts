@@ -3,6 +3,8 @@ import type { Api, NeutralRequest, Tool } from '../core/request.ts'
 import type { Mapping } from '../mapping/mapping.ts'
 import { type Mentions, membersOf, mentionsOf, type PathTree, whole } from '../mapping/mentions.ts'
 import { neutralFields, partTypes, undemanding } from './fields.ts'
+import { distinctNames } from './losses.ts'
+import type { ChatEndpoint } from './provider.ts'
 
 /** What a request mapping can take over, told by what it mentions: all else is lost by itself. */
 export type Taken = {
@@ -71,7 +73,13 @@ export function notTaken(request: NeutralRequest, taken: Taken): string[] {
   return choosesLostTool(request, taken) ? [...lost, 'tool_choice'] : lost
 }
 
-/** What no request can bring to the provider: fields, types of parts, and members of objects. */
+/** What no request can bring to an endpoint: what its mapping does not take, and its unconditional losses. */
+export function neverSent({ request, losses }: ChatEndpoint): string[] {
+  const declared = losses.filter(({ when }) => !when).map(({ field }) => field)
+  return distinctNames([...neverTaken(request.taken), ...declared])
+}
+
+/** Fields, types of parts and kinds of tools that a mapping never takes. */
 export function neverTaken(taken: Taken): string[] {
   const fields = Object.entries(neutralFields)
     .filter(([field, how]) => how !== 'free' && how !== 'paths' && !taken.has(field))
