@@ -11,7 +11,7 @@ import { type Frame, FrameError } from '../wire/frame.ts'
 import { framesOf, type StreamFormat, streamFormats } from '../wire/frames.ts'
 import type { HttpClient, HttpResponse } from './http-client.ts'
 import { type PassedHeader, post, textOf } from './post.ts'
-import { reportedError, responseError } from './provider-error.ts'
+import { refusal, reportedFailure } from './provider-error.ts'
 import { redact } from './secrets.ts'
 
 /** A provider's answer: a whole reply, or a stream whose first event has come. */
@@ -64,7 +64,7 @@ async function readWhole(target: Target, response: HttpResponse): Promise<WholeA
   const text = await textOf(provider, response)
   const answer = parseObject(provider, text)
   const { body, reply, error } = await readReply(provider, answer, foldFacts(provider), targetFacts(provider, target))
-  if (error) throw reportedError(provider, error)
+  if (error) throw reportedFailure(provider, error)
   if (reply.finish === 'error')
     throw unreadable(provider, `sent a reply without a finish reason: ${redact(provider, text).slice(0, 200)}`)
   return { kind: 'whole', body, reply }
@@ -80,7 +80,7 @@ async function readStream(target: Target, response: HttpResponse): Promise<Strea
   if (!streamsAsJson.has(format) && type.startsWith('application/json')) {
     const text = await textOf(provider, response)
     if (/"error"|^\s*\{\s*"message"/.test(text))
-      throw responseError(provider, { status: 502, headers: response.headers, text })
+      throw refusal(provider, { status: 502, headers: response.headers, text })
     throw unreadable(provider, 'answered a request for a stream with a JSON document')
   }
   const batches = readBatches(provider, targetFacts(provider, target), response)
@@ -164,7 +164,7 @@ function meaningOf(provider: Provider, facts: TargetFacts, frame: Frame): ReadFr
 }
 
 function withoutError(provider: Provider, read: ReadFrame): ReadFrame {
-  for (const { error } of read.events) if (error) throw reportedError(provider, error)
+  for (const { error } of read.events) if (error) throw reportedFailure(provider, error)
   return read
 }
 

@@ -8,7 +8,7 @@ import { redact } from './secrets.ts'
 const maxExcerpt = 2_000
 
 /** The caller's error for an unsuccessful response of a provider. */
-export function responseError(
+export function refusal(
   provider: Provider,
   answer: { status: number; headers: Record<string, string | string[] | undefined>; text: string },
 ): RouterError {
@@ -23,7 +23,7 @@ export function responseError(
 }
 
 /** The caller's error for a failure that a provider reports inside a successful response. */
-export function reportedError(provider: Provider, reported: ProviderFailure): RouterError {
+export function reportedFailure(provider: Provider, reported: ProviderFailure): RouterError {
   const codes = reported.code === undefined ? [] : [String(reported.code)]
   const code = classify(provider, reported.status ?? 502, codes, reported.message)
   return failure(provider, code, reported.message || 'The provider reported an error.', codes[0])
