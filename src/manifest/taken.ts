@@ -162,12 +162,20 @@ export function onlyTaken(request: NeutralRequest, taken: Taken): NeutralRequest
   const partsFit = messages.every(({ parts }) => parts.every((part) => fits(part, taken)))
   const toolsFit = (!tools || tools.every((tool) => taken.tool(tool))) && !choosesLostTool(request, taken)
   if (partsFit && toolsFit) return request
-  const kept = partsFit ? messages : messages.map((message) => ({ ...message, parts: keep(message.parts, taken) }))
+  const kept = partsFit ? messages : messages.map((message) => withTakenParts(message, taken))
   const left = { ...request, messages: kept }
   return toolsFit ? left : withTools(left, tools?.filter((tool) => taken.tool(tool)) ?? [], taken)
 }
 
-type Part = NeutralRequest['messages'][number]['parts'][number]
+type Message = NeutralRequest['messages'][number]
+type Part = Message['parts'][number]
+
+/** What a user says with nothing but lost parts keeps its turn: without it the conversation would be another one. */
+function withTakenParts(message: Message, taken: Taken): Message {
+  const parts = keep(message.parts, taken)
+  const isGone = message.role === 'user' && parts.length === 0 && message.parts.length > 0
+  return { ...message, parts: isGone ? [{ type: 'text', text: '(something that cannot be shown here)' }] : parts }
+}
 
 function fits(part: Part, taken: Taken): boolean {
   if (!taken.part(part.type)) return false
@@ -198,11 +206,12 @@ function withTools(request: NeutralRequest, left: readonly Tool[], taken: Taken)
   }
 }
 
-/** Whether the choice names a tool that is lost, or is one that only another client API defines. */
+/** Whether the choice demands a tool that is lost, or is one that only another client API defines. */
 function choosesLostTool({ tool_choice: choice, tools = [] }: NeutralRequest, taken: Taken): boolean {
-  if (typeof choice !== 'object') return false
-  if ('definition' in choice) return taken.has('tool_choice') && !taken.tool(choice)
-  if (!('name' in choice)) return false
+  if (choice === undefined || choice === 'auto' || choice === 'none') return false
+  if (typeof choice === 'object' && 'definition' in choice) return taken.has('tool_choice') && !taken.tool(choice)
+  const noneLeft = tools.length > 0 && !tools.some((tool) => taken.tool(tool))
+  if (noneLeft || typeof choice !== 'object' || !('name' in choice)) return noneLeft
   const tool = tools.find((one) => toolName(one) === choice.name)
   return tool !== undefined && !taken.tool(tool)
 }

@@ -314,7 +314,7 @@ class Writer {
       safety_identifier: this.#later('safety_identifier'),
       metadata: { key: this.#later('metadata') },
       store: this.#likely(50),
-      extensions: { strange_field: this.#later('strange_field') },
+      extensions: { strange_field: this.#later('extensions.strange_field') },
       stream: this.#likely(50),
     }
     const kept = Object.entries(fields).filter(([, value]) => {

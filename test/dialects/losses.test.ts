@@ -168,11 +168,20 @@ function isNamed({ loss }: Wish, dropped: readonly string[]): boolean {
   )
 }
 
+/** Rules that the law yields to. */
+function isRuled({ loss: [name] }: Wish, changed: boolean): boolean {
+  // Where a call cannot be demanded it is asked for in words, which is less, so the demand is named.
+  if (name === 'tool_choice') return changed
+  // Formats without this switch always show what was thought.
+  return name === 'reasoning.summary' && !changed
+}
+
 /** What is wrong with how one wish among others fares; undefined when nothing is. */
 async function verdict(one: Case, asked: readonly Wish[], wish: Wish): Promise<string | undefined> {
   const whole = await write(one, asked)
   const without = await write(one, asked, wish)
   const changed = !isDeepStrictEqual(comparable(whole.body), comparable(without.body))
+  if (isRuled(wish, changed)) return undefined
   if (!changed && !isNamed(wish, whole.dropped)) return `lost in silence (dropped: ${whole.dropped})`
   const entirely = wish.loss.some((name) => whole.dropped.includes(name))
   if (changed && entirely && wish.loss.length === 1) return `sent, and named as lost (dropped: ${whole.dropped})`

@@ -1,6 +1,6 @@
 import fc from 'fast-check'
 import { describe, expect, test } from 'vitest'
-import type { JsonObject } from '../../src/core/json.ts'
+import { isObject, type Json, type JsonObject } from '../../src/core/json.ts'
 import { benchDialect, type Frame } from './replay.ts'
 
 /** A provider's usage object, and how it is told: in a whole answer, and event by event. */
@@ -8,10 +8,13 @@ type Told = {
   usage: fc.Arbitrary<JsonObject>
   whole(usage: JsonObject): JsonObject
   frames(usage: JsonObject): Frame[]
+  /** The tokens that all classes add up to: each is counted in one of them. */
+  total?(usage: JsonObject): number
 }
 
 const count = fc.nat({ max: 100_000 })
-const present = (arbitrary: fc.Arbitrary<JsonObject>) => arbitrary.map((value) => JSON.parse(JSON.stringify(value)))
+const present = (arbitrary: fc.Arbitrary<object>): fc.Arbitrary<JsonObject> =>
+  arbitrary.map((value) => JSON.parse(JSON.stringify(value)))
 const some = <T>(arbitrary: fc.Arbitrary<T>) => fc.option(arbitrary, { nil: undefined })
 
 /** Writes to the cache of Messages: always a sum, and sometimes by how long they live. */
@@ -55,9 +58,60 @@ const messagesUsage = fc
     }),
   }))
 
+/** Sound and pictures are shares of the prompt and of the answer, and cached sound is one of what is cached. */
+const geminiUsage = fc
+  .record({
+    counts: fc.record({
+      promptTokenCount: fc.integer({ min: 1_000, max: 100_000 }),
+      cachedContentTokenCount: some(fc.integer({ min: 100, max: 900 })),
+      candidatesTokenCount: some(fc.integer({ min: 1_000, max: 100_000 })),
+      thoughtsTokenCount: some(count),
+      toolUsePromptTokenCount: some(count),
+      trafficType: fc.constantFrom('ON_DEMAND', 'ON_DEMAND_PRIORITY', undefined),
+    }),
+    heard: some(fc.nat({ max: 1_000 })),
+    cachedAudio: some(fc.nat({ max: 100 })),
+    spoken: some(fc.nat({ max: 500 })),
+    drawn: some(fc.nat({ max: 500 })),
+  })
+  .map(({ counts, heard, cachedAudio, spoken, drawn }) => ({
+    ...counts,
+    promptTokensDetails: details({ AUDIO: heard }),
+    ...(counts.cachedContentTokenCount !== undefined && { cacheTokensDetails: details({ AUDIO: cachedAudio }) }),
+    ...(counts.candidatesTokenCount !== undefined && {
+      candidatesTokensDetails: details({ AUDIO: spoken, IMAGE: drawn }),
+    }),
+  }))
+
+const details = (counts: { [modality: string]: number | undefined }) =>
+  Object.entries(counts).flatMap(([modality, tokenCount]) => (tokenCount === undefined ? [] : { modality, tokenCount }))
+
+const geminiAnswer = {
+  candidates: [{ finishReason: 'STOP', groundingMetadata: { webSearchQueries: ['a', 'b'] } }],
+  modelVersion: 'gemini-3.5-flash',
+}
+
+const cohereUsage = fc.record({
+  billed_units: some(fc.record({ input_tokens: count, output_tokens: count, search_units: some(count) })),
+  tokens: some(
+    fc.record({
+      input_tokens: count,
+      output_tokens: count,
+      image_tokens: some(fc.nat({ max: 500 })),
+      reasoning_tokens: some(count),
+    }),
+  ),
+})
+
+const ollamaLine = { model: 'm', message: { role: 'assistant', content: '' } }
+
+function sum(usage: Json | undefined, counts: readonly string[]): number {
+  return counts.reduce((total, name) => total + (isObject(usage) ? Number(usage[name] ?? 0) : 0), 0)
+}
+
 const dialects: { [name: string]: Told } = {
   'anthropic-messages': {
-    usage: present(messagesUsage as fc.Arbitrary<object> as fc.Arbitrary<JsonObject>),
+    usage: present(messagesUsage),
     whole: (usage) => ({ id: 'm', content: [], stop_reason: 'end_turn', usage }),
     // The first event has what is known by then; the last one restates the sums, but not how long what was written lives.
     frames: (usage) => {
@@ -69,9 +123,35 @@ const dialects: { [name: string]: Told } = {
       ]
     },
   },
+  gemini: {
+    usage: present(geminiUsage),
+    total: (usage) =>
+      sum(usage, ['promptTokenCount', 'toolUsePromptTokenCount', 'candidatesTokenCount', 'thoughtsTokenCount']),
+    whole: (usageMetadata) => ({ ...geminiAnswer, usageMetadata }),
+    // Each chunk restates what is known by then.
+    frames: ({ promptTokenCount, ...late }) => [
+      { data: { usageMetadata: { promptTokenCount: promptTokenCount ?? 0, trafficType: 'ON_DEMAND' } } },
+      { data: { ...geminiAnswer, usageMetadata: { promptTokenCount: promptTokenCount ?? 0, ...late } } },
+    ],
+  },
+  'cohere-v2': {
+    usage: present(cohereUsage),
+    total: ({ billed_units: billed, tokens }) => sum(billed ?? tokens, ['input_tokens', 'output_tokens']),
+    whole: (usage) => ({ id: 'c', message: { content: [] }, finish_reason: 'COMPLETE', usage }),
+    frames: (usage) => [
+      { data: { type: 'message-start', id: 'c' } },
+      { data: { type: 'message-end', delta: { finish_reason: 'COMPLETE', usage } } },
+    ],
+  },
+  ollama: {
+    usage: present(fc.record({ prompt_eval_count: some(count), eval_count: some(count) })),
+    total: (usage) => sum(usage, ['prompt_eval_count', 'eval_count']),
+    whole: (usage) => ({ ...ollamaLine, done: true, ...usage }),
+    frames: (usage) => [{ data: { ...ollamaLine, done: false } }, { data: { ...ollamaLine, done: true, ...usage } }],
+  },
 }
 
-describe.each(Object.entries(dialects))('%s', (name, { usage, whole, frames }) => {
+describe.each(Object.entries(dialects))('%s', (name, { usage, whole, frames, total }) => {
   const bench = benchDialect(name)
 
   test('counts the same whole and streamed', async () => {
@@ -79,6 +159,17 @@ describe.each(Object.entries(dialects))('%s', (name, { usage, whole, frames }) =
       fc.asyncProperty(usage, async (told) => {
         const { reply } = await bench.stream(frames(told))
         expect(reply.usage).toEqual((await bench.reply(whole(told))).reply.usage)
+      }),
+      { numRuns: 200 },
+    )
+  })
+
+  test.skipIf(!total)('counts each token in one class', async () => {
+    await fc.assert(
+      fc.asyncProperty(usage, async (told) => {
+        const { modes, searches, ...tokens } = (await bench.reply(whole(told))).reply.usage
+        expect(Object.values(tokens).reduce((all, one) => all + one, 0)).toBe(total?.(told))
+        expect(Object.values(tokens).every((one) => one >= 0)).toBe(true)
       }),
       { numRuns: 200 },
     )
