@@ -1,8 +1,8 @@
 import jsonata from 'jsonata'
+import { deepFreeze } from './compile/runtime/deep-freeze.ts'
 import { Fault } from './compile/runtime/fault.ts'
 import { begin, defaultBounds, runTime, weigh } from './compile/runtime/limits.ts'
 import { boundedPattern } from './compile/runtime/regex.ts'
-import { deepFreeze } from './deep-freeze.ts'
 import { functions } from './functions.ts'
 import { library, libraryNames } from './library.ts'
 

@@ -1,5 +1,5 @@
-import { deepFreeze } from '../../deep-freeze.ts'
 import { type Callable, native } from './callables.ts'
+import { deepFreeze } from './deep-freeze.ts'
 import { borrowed, guarded } from './library-borrowed.ts'
 import { higherOrderFunctions } from './library-functions.ts'
 import { textFunctions } from './library-text.ts'
