@@ -1,8 +1,8 @@
+import { hourMs } from './core/time.ts'
 import type { Store } from './store/open.ts'
 
 /** How many rows one commit deletes: what one batch holds up, some milliseconds. */
 const batch = 100
-const hourMs = 60 * 60 * 1_000
 
 /** Something that goes on until it is stopped. */
 export type Purge = { stop(): void }

@@ -1,8 +1,9 @@
 import { newSecret, storedSecret } from '../access/secret.ts'
 import type { JsonObject } from '../core/json.ts'
+import { parseTime } from '../core/time.ts'
 import { timeText, wholeKeyEntry } from '../management/key-entry.ts'
 import { grantCheck } from '../management/names.ts'
-import { labels, momentOf, title } from '../management/read.ts'
+import { labels, title } from '../management/read.ts'
 import { usdText } from '../money/usd.ts'
 import { type KeyRecord, keyState, type Level, levels, noLimits } from '../store/keys.ts'
 import type { Store } from '../store/open.ts'
@@ -153,7 +154,7 @@ function newKeyFacts(words: Words) {
     accessList: models.length === 0 ? null : modelsFrom(models, '--models'),
     limits: { ...noLimits, ...limitsSaid(words) },
     monthlyLimitNano: limit === 0n ? null : limit,
-    expiresAt: expires === undefined ? null : momentFrom(expires),
+    expiresAt: expires === undefined ? null : timeFrom(expires),
   }
 }
 
@@ -169,11 +170,11 @@ function labelFrom(text: string): [name: string, value: string] {
   return [name, value]
 }
 
-function momentFrom(text: string): number {
-  const moment = momentOf(text)
-  if (Number.isNaN(moment)) throw new WrongUsage(`--expires is '${text}'; write a time as 2027-01-31T00:00:00Z`)
-  if (moment <= Date.now()) throw new WrongUsage(`--expires is '${text}', which has passed; write a time to come`)
-  return moment
+function timeFrom(text: string): number {
+  const time = parseTime(text)
+  if (time === undefined) throw new WrongUsage(`--expires is '${text}'; write a time as 2027-01-31T00:00:00Z`)
+  if (time <= Date.now()) throw new WrongUsage(`--expires is '${text}', which has passed; write a time in the future`)
+  return time
 }
 
 function onlyOrganization(store: Store): string {

@@ -1,11 +1,12 @@
 import { readFileSync } from 'node:fs'
 import type { Catalog } from '../catalog/catalog.ts'
+import { dayMs } from '../core/time.ts'
 import { type BillColumns, readBill } from '../money/bill.ts'
 import { type Compared, compareBill, type Tolerance } from '../money/compare.ts'
 import { nanoOf, usdOf, usdText } from '../money/usd.ts'
 import { columns as inColumns, seenFrom, type Words } from './args.ts'
 import type { Finding, LedgerRoom } from './ledger-action.ts'
-import { dayMs, rangeIn } from './ledger-range.ts'
+import { rangeIn } from './ledger-range.ts'
 import { CannotDo, WrongUsage } from './store-command.ts'
 
 /** Options besides those of every action. */

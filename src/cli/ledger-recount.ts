@@ -1,9 +1,10 @@
+import { formatTime, monthStart } from '../core/time.ts'
 import { mostListed, type Recount, recount } from '../money/recount.ts'
 import { usdOf, usdText } from '../money/usd.ts'
 import { organizationOf } from './admin.ts'
 import { columns, type Words } from './args.ts'
 import type { Finding, LedgerRoom } from './ledger-action.ts'
-import { rangeIn, timeText } from './ledger-range.ts'
+import { rangeIn } from './ledger-range.ts'
 
 /** Options besides those of every action. */
 export const options = ['from', 'to', 'org', 'key']
@@ -17,7 +18,7 @@ export function read(words: Words): (room: LedgerRoom) => Finding {
     const organization = org === undefined ? undefined : organizationOf(store, org).id
     const whose = { ...(organization !== undefined && { organization }), ...(key !== undefined && { key }) }
     const found = recount(store.ledger.each({ from, to, ...whose }), snapshot.catalog.find)
-    const range = { from: timeText(from), to: timeText(to) }
+    const range = { from: formatTime(from), to: formatTime(to) }
     return { json: { ...range, ...asJson(found) }, text: asText(found, range), fine: found.wrong.calls === 0 }
   }
 }
@@ -30,7 +31,7 @@ function asJson({ wrong, repriced, reported, ...counts }: Recount) {
       difference: usdOf(wrong.difference),
       listed: wrong.listed.map(({ at, ledger, today, ...call }) => ({
         ...call,
-        at: timeText(at),
+        at: formatTime(at),
         ledger: usdOf(ledger),
         today: usdOf(today),
       })),
@@ -63,7 +64,7 @@ function asText(
   if (wrong.calls > 0) {
     const shown = wrong.calls > mostListed ? ` (the first ${mostListed})` : ''
     const rows = wrong.listed.map(({ at, id, model, ledger, today }) => [
-      timeText(at),
+      formatTime(at),
       id,
       model,
       ...sums(ledger, today),
@@ -93,9 +94,4 @@ function sums(ledger: bigint, other: bigint): string[] {
 
 function byModel<Sums>(sums: Map<string, Sums>): [model: string, Sums][] {
   return [...sums].sort(([one], [other]) => (one < other ? -1 : 1))
-}
-
-function monthStart(at: number): number {
-  const date = new Date(at)
-  return Date.UTC(date.getUTCFullYear(), date.getUTCMonth())
 }

@@ -3,6 +3,7 @@ import type { Face } from '../api/client-api.ts'
 import { RouterError } from '../core/errors.ts'
 import { isObject, type Json, type JsonObject } from '../core/json.ts'
 import type { NeutralRequest } from '../core/request.ts'
+import { dayMs } from '../core/time.ts'
 import type { Provider } from '../manifest/provider.ts'
 import { type Target, targetId } from '../manifest/target.ts'
 import type { Store } from '../store/open.ts'
@@ -39,8 +40,6 @@ type Stretch = { items: Json[]; from?: Pick<StoredResponse, 'provider' | 'native
 /** More turns than any model remembers, and characters of them than any takes: a bound on what one request loads. */
 const mostTurns = 1_000
 const mostCharacters = 32 * 1024 * 1024
-
-const dayMs = 24 * 60 * 60 * 1_000
 
 /** Opens the conversations of a store. */
 export function openState(store: Pick<Store, 'responses' | 'organizations'>): State {

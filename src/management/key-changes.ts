@@ -7,7 +7,7 @@ import { groupIn, keyOf } from './keys.ts'
 import { limitFields, limitsFrom } from './limits.ts'
 import { type Asked, done, json, type ManagementRooms, type ManageRoute, noted, rulesOf } from './manage.ts'
 import { grantCheck } from './names.ts'
-import { invalid, labels, membersOf, momentToCome, namesOfModels, nothingIn, orNull, usdLimit } from './read.ts'
+import { futureTime, invalid, labels, membersOf, namesOfModels, nothingIn, orNull, usdLimit } from './read.ts'
 
 /** What may be changed of a key: each at `POST /v1/manage/apikey/{id}/<what>`, answered with the record, labels with 204. */
 export function keyChangeRoutes(rooms: ManagementRooms): ManageRoute[] {
@@ -56,7 +56,7 @@ const changes: { readonly [what: string]: KeyChange } = {
     read: ({ expires_at }, key) => {
       refuseEnded(key, 'It cannot be revived: create a new one.')
       if (expires_at === undefined) throw leftOut('expires_at', 'an RFC 3339 time, or null for none')
-      return { expiresAt: orNull(momentToCome)(expires_at, 'expires_at') }
+      return { expiresAt: orNull(futureTime)(expires_at, 'expires_at') }
     },
     shown: ({ expiresAt }) => ({ expires_at: timeText(expiresAt) }),
   },

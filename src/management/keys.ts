@@ -6,7 +6,7 @@ import type { Store } from '../store/open.ts'
 import { keyEntry, wholeKeyEntry } from './key-entry.ts'
 import { type Asked, done, json, type ManagementRooms, type ManageRoute, missing, noted, pathPart } from './manage.ts'
 import { pageOf } from './page.ts'
-import { invalid, labels, membersOf, momentToCome, onlyMembers, orNull, title, usdLimit } from './read.ts'
+import { futureTime, invalid, labels, membersOf, onlyMembers, orNull, title, usdLimit } from './read.ts'
 
 /** `/v1/manage/apikey`: the keys of the organization. A secret is shown once, in the answer that makes it. */
 export function keyRoutes({ store }: ManagementRooms): ManageRoute[] {
@@ -79,7 +79,7 @@ function newKeyFacts(asked: Asked, store: Store): Omit<NewKey, 'hash' | 'prefix'
     permissions: permissionsFrom(body.permissions),
     labels: optional(body.labels, 'labels', labels) ?? {},
     groupId: groupIn(body.group_id, asked, store),
-    expiresAt: orNull(momentToCome)(body.expires_at, 'expires_at'),
+    expiresAt: orNull(futureTime)(body.expires_at, 'expires_at'),
   }
 }
 

@@ -2,6 +2,7 @@ import { type Check, filledText, integer, list, listOf, mapOf, refuse, text } fr
 import { RouterError } from '../core/errors.ts'
 import { isObject, type Json, type JsonObject } from '../core/json.ts'
 import { aliasNameProblem, policyIdProblem } from '../core/names.ts'
+import { parseTime } from '../core/time.ts'
 import { didYouMean } from '../manifest/did-you-mean.ts'
 
 /** The members of a body that may have no others than these. Throws RouterError 400. */
@@ -83,12 +84,12 @@ export const labels: Check<Record<string, string>> = (value, path) => {
   return members as Record<string, string>
 }
 
-/** An RFC 3339 time to come, in Unix milliseconds. */
-export const momentToCome: Check<number> = (value, path) => {
-  const moment = typeof value === 'string' ? momentOf(value) : Number.NaN
-  if (Number.isNaN(moment)) refuse(path, 'an RFC 3339 time such as 2027-01-31T00:00:00Z, or null for none', value)
-  if (moment <= Date.now()) throw invalid(`'${path}' is ${value}, which has passed; write a time to come.`, path)
-  return moment
+/** An RFC 3339 time in the future, as Unix milliseconds. */
+export const futureTime: Check<number> = (value, path) => {
+  const time = typeof value === 'string' ? parseTime(value) : undefined
+  if (time === undefined) refuse(path, 'an RFC 3339 time such as 2027-01-31T00:00:00Z, or null for none', value)
+  if (time <= Date.now()) throw invalid(`'${path}' is ${value}, which has passed; write a time in the future.`, path)
+  return time
 }
 
 /** What an alias may be called. */
@@ -106,17 +107,6 @@ export const namesOfModels: Check<string[]> = (value, path) => {
 /** A field that may be null, which then says so. */
 export function orNull<T>(check: Check<T>): (value: Json | undefined, path: string) => T | null {
   return (value, path) => (value === undefined || value === null ? null : check(value, path))
-}
-
-/** The number of milliseconds of an RFC 3339 time, NaN when it is none. */
-export function momentOf(time: string): number {
-  const parts = /^(\d{4}-\d\d-\d\d)[Tt ](\d\d:\d\d:\d\d(?:\.\d+)?)([Zz]|[+-]\d\d:\d\d)$/.exec(time)
-  if (!parts) return Number.NaN
-  const [, date = '', clock, zone = ''] = parts
-  // A day that its month does not have would become one of the next month.
-  const day = new Date(`${date}T00:00:00Z`)
-  const exists = !Number.isNaN(day.getTime()) && day.toISOString().startsWith(date)
-  return exists ? Date.parse(`${date}T${clock}${zone.toUpperCase()}`) : Number.NaN
 }
 
 function nameWithout(problemOf: (name: string) => string | undefined): Check<string> {

@@ -1,5 +1,6 @@
 import { setImmediate } from 'node:timers/promises'
 import type { JsonObject } from '../core/json.ts'
+import { dayMs, formatTime, monthStart, parseTime } from '../core/time.ts'
 import type { Answered } from '../http/server.ts'
 import { usdOf } from '../money/usd.ts'
 import {
@@ -11,7 +12,7 @@ import {
 } from '../store/usage-query.ts'
 import { keyOf } from './keys.ts'
 import type { Asked, ManagementRooms, ManageRoute } from './manage.ts'
-import { invalid, momentOf, parametersOf } from './read.ts'
+import { invalid, parametersOf } from './read.ts'
 
 /** `…/usage`: what a key or the whole organization used, by period of UTC and by group. Times are counted in whole hours. */
 export function usageRoutes({ store }: Pick<ManagementRooms, 'store'>): ManageRoute[] {
@@ -56,7 +57,7 @@ export async function usageText(rows: readonly UsageRow[], groupBy: readonly str
       if (written % groupsAtOnce === 0) await setImmediate()
     }
     const grouped = groupBy.length === 0 ? '' : `,"grouped_data":[${groups}]`
-    periods.push(`"${periodName(start)}":${JSON.stringify(figures(total)).slice(0, -1)}${grouped}}`)
+    periods.push(`"${formatTime(start)}":${JSON.stringify(figures(total)).slice(0, -1)}${grouped}}`)
   }
   return `{"usage":{${periods}}}`
 }
@@ -64,7 +65,6 @@ export async function usageText(rows: readonly UsageRow[], groupBy: readonly str
 /** About ten milliseconds of writing. */
 const groupsAtOnce = 1_000
 const resolutions: readonly Resolution[] = ['hour', 'day', 'month']
-const dayMs = 24 * 60 * 60 * 1_000
 const mostDays = 100
 /** Each further group multiplies the rows. */
 const mostGroups = 5
@@ -91,9 +91,9 @@ function isResolution(text: string): text is Resolution {
 function timeIn(text: string, name: 'start' | 'end'): number {
   const isDate = /^\d{4}-\d\d-\d\d$/.test(text)
   // In a query that nobody encoded a plus sign has become a space.
-  const moment = momentOf(isDate ? `${text}T00:00:00Z` : text.replace(/ (?=\d\d:\d\d$)/, '+'))
-  // What comes before 1970 has no hour in the books.
-  if (moment >= 0) return isDate && name === 'end' ? moment + dayMs : moment
+  const time = parseTime(isDate ? `${text}T00:00:00Z` : text.replace(/ (?=\d\d:\d\d$)/, '+'))
+  // Usage is counted by hours since 1970.
+  if (time !== undefined && time >= 0) return isDate && name === 'end' ? time + dayMs : time
   throw invalid(
     `'${name}' must be a date such as 2026-11-30 or an RFC 3339 time such as 2026-11-30T12:00:00Z, not '${shortened(text)}'.`,
     name,
@@ -114,15 +114,6 @@ function groupsIn(words: readonly string[]): string[] {
 
 function shortened(text: string): string {
   return text.slice(0, 60)
-}
-
-function monthStart(at: number): number {
-  const date = new Date(at)
-  return Date.UTC(date.getUTCFullYear(), date.getUTCMonth())
-}
-
-function periodName(start: number): string {
-  return new Date(start).toISOString().replace('.000Z', 'Z')
 }
 
 function valuesOf({ values }: UsageRow, groupBy: readonly string[]): JsonObject {
