@@ -1,5 +1,5 @@
 import { RouterError } from '../core/errors.ts'
-import type { Json, JsonObject } from '../core/json.ts'
+import type { Json } from '../core/json.ts'
 import type { RateLimits } from '../core/limits.ts'
 import { nanoOf } from '../money/usd.ts'
 import type { Store } from '../store/open.ts'
@@ -68,17 +68,5 @@ export function modelsFrom(names: readonly string[], argument: string): string[]
   return [...new Set(names)]
 }
 
-/** What the log of changes says of one, besides when it was made. */
-type Noted = { organization: string; action: string; subject: string; before?: JsonObject; after?: JsonObject }
-
-/** Makes a change and notes it as one of the command line: both or neither. */
-export function noted<Result>(store: Store, change: () => { result: Result } & Noted): Result {
-  return store.atomically(() => {
-    const { result, ...said } = change()
-    store.audit.append({ actor, ...said })
-    return result
-  })
-}
-
-/** Who makes the changes of the command line. */
+/** The actor of changes made on the command line. */
 export const actor = 'cli'

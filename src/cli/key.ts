@@ -5,19 +5,11 @@ import { timeText, wholeKeyEntry } from '../management/key-entry.ts'
 import { grantCheck } from '../management/names.ts'
 import { labels, title } from '../management/read.ts'
 import { usdText } from '../money/usd.ts'
+import { audited } from '../store/audit.ts'
 import { type KeyRecord, keyState, type Level, levels, noLimits } from '../store/keys.ts'
 import type { Store } from '../store/open.ts'
 import type { OrganizationRules } from '../store/rules.ts'
-import {
-  actor,
-  checked,
-  modelsFrom,
-  noted,
-  organizationOf,
-  rateLimitOptions,
-  rateLimitsFrom,
-  usdFrom,
-} from './admin.ts'
+import { actor, checked, modelsFrom, organizationOf, rateLimitOptions, rateLimitsFrom, usdFrom } from './admin.ts'
 import { type Args, CommandError, UsageError } from './args.ts'
 import { type Out, table } from './output.ts'
 import { runStoreAction, type StoreAction, type StoreUrl } from './store-command.ts'
@@ -80,7 +72,7 @@ const actions: { readonly [name: string]: StoreAction } = {
         }
         const groupId = groupOf(store, organization, args.text('group'))
         const secret = newSecret()
-        const record = noted(store, () => {
+        const record = audited(store, actor, () => {
           const result = store.keys.create({ ...facts, ...storedSecret(secret), groupId, organization, createdBy })
           const after = wholeKeyEntry(result, store)
           return { result, organization, action: 'apikey.create', subject: result.id, after }
@@ -121,7 +113,7 @@ const actions: { readonly [name: string]: StoreAction } = {
     prepare({ positionals: [id] }) {
       if (!id) throw new UsageError('name the key: key revoke <id>; key list shows the ids')
       return (store) => {
-        const record = noted(store, () => {
+        const record = audited(store, actor, () => {
           const before = store.keys.find(id)
           const result = store.keys.revoke(id)
           if (!before || !result) throw new CommandError(`There is no key with the id '${id}'. key list shows the ids.`)

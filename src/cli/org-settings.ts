@@ -3,9 +3,10 @@ import type { DataRules } from '../core/names.ts'
 import { limitsEntry } from '../management/key-entry.ts'
 import { patternCheck, placeCheck } from '../management/names.ts'
 import { usdOf, usdText } from '../money/usd.ts'
+import { audited } from '../store/audit.ts'
 import type { Store } from '../store/open.ts'
 import type { OrganizationRules } from '../store/rules.ts'
-import { checked, modelsFrom, noted, organizationOf, rateLimitOptions, rateLimitsFrom } from './admin.ts'
+import { actor, checked, modelsFrom, organizationOf, rateLimitOptions, rateLimitsFrom } from './admin.ts'
 import { type Args, UsageError } from './args.ts'
 import type { StoreAction, StoreOperation } from './store-command.ts'
 
@@ -83,7 +84,7 @@ function setting(action: string, { positionals: [name] }: Args, { change }: Sett
     const { id } = organizationOf(store, name)
     const rules = () => store.organizations.rules(id) as OrganizationRules
     if (change) {
-      noted(store, () => {
+      audited(store, actor, () => {
         const before = entry(rules())
         change(store, rules())
         const after = entry(rules())

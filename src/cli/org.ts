@@ -1,8 +1,9 @@
 import type { JsonObject } from '../core/json.ts'
 import { title } from '../management/read.ts'
 import { usdOf, usdText } from '../money/usd.ts'
+import { audited } from '../store/audit.ts'
 import { longestRetentionDays, type Organization } from '../store/organizations.ts'
-import { checked, noted, organizationOf, usdFrom } from './admin.ts'
+import { actor, checked, organizationOf, usdFrom } from './admin.ts'
 import { UsageError } from './args.ts'
 import { settingActions } from './org-settings.ts'
 import { type Out, table } from './output.ts'
@@ -55,7 +56,7 @@ const actions: { readonly [name: string]: StoreAction } = {
       checked(title, name, 'name')
       const credit = usdFrom(text('credit') ?? '0', '--credit')
       return (store) => {
-        const made = noted(store, () => {
+        const made = audited(store, actor, () => {
           const { id } = store.organizations.create(name)
           if (credit !== 0n) store.organizations.credit(id, credit)
           const result = organizationOf(store, id)
@@ -89,7 +90,7 @@ const actions: { readonly [name: string]: StoreAction } = {
       if (!name || !amount) throw new UsageError('name the organization and the amount: org credit <name or id> <USD>')
       const nano = usdFrom(amount, 'the credit')
       return (store) => {
-        const credited = noted(store, () => {
+        const credited = audited(store, actor, () => {
           const { id, ...before } = organizationOf(store, name)
           const result = store.organizations.credit(id, nano, text('note'))
           const given = { amount: usdOf(nano), note: text('note') ?? '' }
@@ -116,7 +117,7 @@ const actions: { readonly [name: string]: StoreAction } = {
         const { id, name: foundName } = organizationOf(store, name)
         const before = store.organizations.retention(id)
         if (Object.keys(changes).length > 0) {
-          noted(store, () => {
+          audited(store, actor, () => {
             const after = store.organizations.setRetention(id, changes)
             return { result: after, organization: id, action: 'organization.store', subject: id, before, after }
           })

@@ -1,5 +1,5 @@
 import type { Json } from '../core/json.ts'
-import type { Directory } from '../management/names.ts'
+import type { ModelDirectory } from '../management/names.ts'
 import { formatProblem, type Problem } from '../manifest/problem.ts'
 import { findConfig, loadConfig } from '../snapshot/config.ts'
 import { openStore, type Store } from '../store/open.ts'
@@ -19,7 +19,7 @@ export type StoreAction = Syntax & {
    * Checks the arguments before a database is opened, and returns what to do with it. `directory` loads the files of the
    * configuration, for arguments that name models. Throws UsageError, CommandError.
    */
-  prepare(args: Args, directory: () => Promise<Directory>): StoreOperation | Promise<StoreOperation>
+  prepare(args: Args, directory: () => Promise<ModelDirectory>): StoreOperation | Promise<StoreOperation>
 }
 
 /** Work on an open database. */
@@ -70,7 +70,7 @@ async function configuredStoreUrl(configPath: string | undefined): Promise<strin
   return config.store.url
 }
 
-async function loadDirectory(configPath: string | undefined): Promise<Directory> {
+async function loadDirectory(configPath: string | undefined): Promise<ModelDirectory> {
   // Loaded on demand: most actions need none of the files.
   const [{ buildSnapshot }, { directoryOf }] = await Promise.all([
     import('../snapshot/snapshot.ts'),
