@@ -1,13 +1,22 @@
 import jsonata from 'jsonata'
 import { Fault } from './compile/runtime/fault.ts'
-import { begin, defaultBounds, runTime, weigh } from './compile/runtime/limits.ts'
+import { type Bounds, begin, defaultBounds, runTime, weigh } from './compile/runtime/limits.ts'
 import { boundedPattern } from './compile/runtime/regex.ts'
 import { deepFreeze } from './deep-freeze.ts'
 import { functions } from './functions.ts'
 import { library, libraryNames } from './library.ts'
 
-/** How the library reads a text: the bounds of an interpreted run, as it counts them. */
-export const options = { timeout: 1_000, stack: 500, sequence: 100_000, RegexEngine: BoundedRegExp }
+/** How the library reads a text, with bounds as it counts them: milliseconds, nested evaluations, items of a list. */
+export function readingOptions({ steps, depth, sequence }: Readonly<Bounds>): jsonata.JsonataOptions {
+  return {
+    timeout: steps / stepsPerMillisecond,
+    stack: depth,
+    sequence,
+    RegexEngine: BoundedRegExp as RegExpConstructor,
+  }
+}
+
+const stepsPerMillisecond = 2_000
 
 /**
  * A function that leaves a text to JSONata's library. A run works on a copy of its input and on functions that nothing

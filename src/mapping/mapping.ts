@@ -1,10 +1,11 @@
 import jsonata from 'jsonata'
 import { compileTree, type Program } from './compile/compile.ts'
+import { withoutDeadBindings } from './compile/dead-bindings.ts'
 import { Uncompilable } from './compile/generator.ts'
 import { Fault } from './compile/runtime/fault.ts'
 import { type Bounds, begin, defaultBounds } from './compile/runtime/limits.ts'
 import { output } from './compile/runtime/output.ts'
-import { interpreter, options as interpreterOptions } from './interpret.ts'
+import { interpreter, readingOptions } from './interpret.ts'
 import { library, libraryNames } from './library.ts'
 import { type Use, unboundUses } from './variables.ts'
 
@@ -52,7 +53,7 @@ export const functionNames: readonly string[] = libraryNames
  * asked for: a process reads many more mappings than it runs.
  */
 export function readMapping(text: string, options: ReadOptions = {}): Mapping {
-  const expression = parse(text)
+  const expression = parse(text, options.bounds)
   let made: Made | undefined
   const make = (): Made => {
     made ??= compile(expression, options)
@@ -85,9 +86,9 @@ function compile(expression: jsonata.Expression, options: ReadOptions): Made {
   }
 }
 
-function parse(text: string): jsonata.Expression {
+function parse(text: string, bounds = defaultBounds): jsonata.Expression {
   try {
-    return jsonata(text, interpreterOptions as unknown as jsonata.JsonataOptions)
+    return jsonata(text, readingOptions(bounds))
   } catch (error) {
     return fail(error)
   }
@@ -129,7 +130,9 @@ function topLevelNames(tree: unknown, found = new Set<string>()): Set<string> {
   else if (tree !== null && typeof tree === 'object') {
     const node = tree as Record<string, unknown>
     if (node.type === 'name' && typeof node.value === 'string') found.add(node.value)
-    for (const member of Object.values(node)) topLevelNames(member, found)
+    if (node.type === 'block' && Array.isArray(node.expressions)) {
+      topLevelNames({ ...node, type: '', expressions: withoutDeadBindings(node.expressions) }, found)
+    } else for (const member of Object.values(node)) topLevelNames(member, found)
   }
   return found
 }

@@ -87,20 +87,6 @@ export function lambda(generator: Generator, node: Node, context: string): Code 
   return any(signature, { kind: 'function', present: true })
 }
 
-/** A function with some arguments given. */
-export function partialApplication(generator: Generator, node: Node, context: string): Code {
-  const open = any('$.open', { simple: true })
-  const args = (node.arguments as Node[]).map(
-    (each) => () => (each.type === 'operator' && each.value === '?' ? open : generator.value(each, context)),
-  )
-  const codes = inOrder(generator, [...args, () => procedure(generator, node, context, 'T1007')])
-  const target = codes.pop()
-  const name = procedureName(node)
-  const list = codes.map(({ text }) => text).join(', ')
-  const text = `$.partial(${target?.text}, [${list}], ${node.position ?? 0}${name === undefined ? '' : `, ${literal(name)}`})`
-  return any(text, { kind: 'function', present: true })
-}
-
 /** `|pattern|update,delete|`. */
 export function transformation(generator: Generator, node: Node): Code {
   const part = (each: Node): string => {

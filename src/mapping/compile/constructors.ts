@@ -9,6 +9,7 @@ import {
   inOrder,
   literal,
   type Node,
+  statement,
 } from './generator.ts'
 
 /** Emits array and object constructors and unary minus. */
@@ -62,7 +63,9 @@ function objectConstructor(generator: Generator, node: Node, context: string): C
   }
   const values = pairs.map(([, value]) => value)
   const own = usesContext(values) ? fresh(generator, 'context') : context
-  if (own !== context) generator.lines.push(`const ${own} = $.isArray(${context}) ? $.grouped(${context}) : ${context}`)
+  if (own !== context) {
+    statement(generator, `const ${own} = $.isArray(${context}) ? $.grouped(${context}) : ${context}`)
+  }
   return sideBySide(generator, values.length, () => members(generator, keys as string[], values, own))
 }
 
@@ -81,21 +84,21 @@ function members(generator: Generator, keys: readonly string[], values: readonly
     const { lines, result } = captured(generator, () => generator.value(values[index] as Node, context))
     if (!result.present) break
     if (lines.length > 0 && lead.length > 0) break
-    generator.lines.push(...lines.map((line) => line.slice(2).replaceAll('\n  ', '\n')))
+    generator.lines.push(...lines)
     lead.push(`${memberName(keys[index] as string)}: ${result.text}`)
     plain &&= result.plain
   }
-  const object = `{ ${lead.join(', ')} }`.replace('{  }', '{}')
+  const object = lead.length === 0 ? '{}' : `{ ${lead.join(', ')} }`
   if (index === keys.length) return any(object, { kind: 'object', present: true, plain })
-  generator.lines.push(`const ${name} = ${object}`)
+  statement(generator, `const ${name} = ${object}`)
   for (; index < keys.length; index++) {
     const key = keys[index] as string
     const value = generator.value(values[index] as Node, context)
     plain &&= value.plain
-    if (value.present) generator.lines.push(set(name, key, value.text))
+    if (value.present) statement(generator, set(name, key, value.text))
     else {
       const member = held(generator, value, key)
-      generator.lines.push(`if (${member.text} !== undefined) ${set(name, key, member.text)}`)
+      statement(generator, `if (${member.text} !== undefined) ${set(name, key, member.text)}`)
     }
   }
   return any(name, { kind: 'object', present: true, plain, simple: true })

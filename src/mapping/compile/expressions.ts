@@ -1,7 +1,7 @@
 import {
   any,
+  braces,
   type Code,
-  captured,
   constant,
   fresh,
   type Generator,
@@ -10,6 +10,8 @@ import {
   literal,
   missing,
   type Node,
+  nested,
+  statement,
   Uncompilable,
 } from './generator.ts'
 import { bind, block, variable } from './scope.ts'
@@ -23,8 +25,6 @@ export const simpleExpressions: Readonly<Record<string, Emit>> = {
   value: (_, node) => any(literal(node.value), { ...valueKind(node.value), present: true, plain: true, simple: true }),
   variable: (generator, node, context) =>
     node.value === '' ? any(`$.self(${context})`, { plain: true }) : variable(generator, node.value as string),
-  wildcard: (_, __, context) => any(`$.wildcard(${context})`, { raw: true }),
-  descendant: (_, __, context) => any(`$.descendants(${context})`, { raw: true }),
   regex: (generator, node) => {
     // The library copies what stands before ?: and ?? as JSON, where an expression is lost.
     if (!(node.value instanceof RegExp)) throw new Uncompilable('a regular expression before ?: or ??')
@@ -85,15 +85,14 @@ function logical(generator: Generator, node: Node, context: string): Code {
   const test = (code: Code): string =>
     code.kind === 'boolean' ? condition1(code) : `$.operand(${code.text}, "${node.value}", ${position})`
   const left = generator.value(node.lhs, context)
-  const { lines, result: right } = captured(generator, () => generator.value(node.rhs, context))
+  const { lines, result: right } = nested(generator, () => generator.value(node.rhs, context))
   const known = { kind: 'boolean', present: true, plain: true } as const
   const sign = node.value === 'and' ? '&&' : '||'
   if (lines.length === 0) return any(`(${test(left)} ${sign} ${test(right)})`, known)
   const name = fresh(generator, node.value as string)
-  generator.lines.push(
-    `let ${name} = ${test(left)}`,
-    `if (${node.value === 'and' ? name : `!${name}`}) {\n${lines.join('\n')}\n  ${name} = ${test(right)}\n}`,
-  )
+  const open = node.value === 'and' ? name : `!${name}`
+  statement(generator, `let ${name} = ${test(left)}`)
+  statement(generator, `if (${open}) ${braces(generator, lines, `${name} = ${test(right)}`)}`)
   return any(name, { ...known, simple: true })
 }
 
@@ -107,17 +106,17 @@ function condition(generator: Generator, node: Node, context: string): Code {
   if (kept) return kept
   const test = generator.value(node.condition, context)
   const asks = test.kind === 'boolean' ? condition1(test) : `$.truthy(${test.text})`
-  const then = captured(generator, () => generator.value(node.then, context))
-  const other = captured(generator, () => (node.else ? generator.value(node.else, context) : missing))
+  const then = nested(generator, () => generator.value(node.then, context))
+  const other = nested(generator, () => (node.else ? generator.value(node.else, context) : missing))
   const known = either(then.result, other.result)
   if (then.lines.length === 0 && other.lines.length === 0) {
     return any(`(${asks} ? ${then.result.text} : ${other.result.text})`, known)
   }
   const name = fresh(generator, 'choice')
-  const branch = ({ lines, result }: typeof then): string =>
-    `{\n${[...lines, `  ${name} = ${result.text.replaceAll('\n', '\n  ')}`].join('\n')}\n}`
+  const branch = ({ lines, result }: typeof then): string => braces(generator, lines, `${name} = ${result.text}`)
   const otherwise = node.else ? ` else ${branch(other)}` : ''
-  generator.lines.push(`let ${name}`, `if (${asks}) ${branch(then)}${otherwise}`)
+  statement(generator, `let ${name}`)
+  statement(generator, `if (${asks}) ${branch(then)}${otherwise}`)
   return any(name, { ...known, simple: true })
 }
 
@@ -142,16 +141,14 @@ function coalesced(node: Node): boolean {
 
 function coalesce(generator: Generator, node: Node, context: string): Code | undefined {
   const value = held(generator, generator.value(node.then, context))
-  const other = captured(generator, () => generator.value(node.else, context))
+  const other = nested(generator, () => generator.value(node.else, context))
   const known = { ...either(value, other.result), present: other.result.present }
   if (other.lines.length === 0) {
     return any(`(${value.text} !== undefined ? ${value.text} : ${other.result.text})`, known)
   }
   const name = fresh(generator, 'choice')
-  generator.lines.push(
-    `let ${name} = ${value.text}`,
-    `if (${name} === undefined) {\n${other.lines.join('\n')}\n  ${name} = ${other.result.text}\n}`,
-  )
+  statement(generator, `let ${name} = ${value.text}`)
+  statement(generator, `if (${name} === undefined) ${braces(generator, other.lines, `${name} = ${other.result.text}`)}`)
   return any(name, { ...known, simple: true })
 }
 

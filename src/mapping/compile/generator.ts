@@ -59,7 +59,10 @@ export type Variable = {
 
 /** What the emitters share while one mapping is compiled. */
 export type Generator = {
+  /** Statements in front of the expression under way, indented. */
   lines: string[]
+  /** How deep the code under way stands. */
+  depth: number
   frame: Frame
   /** Accessors and constants in front of the function, by what they are for. */
   preamble: Map<string, { name: string; text: string }>
@@ -82,30 +85,55 @@ export function fresh(generator: Generator, hint: string): string {
   }
 }
 
-/** Runs an emitter and hands back the lines it wrote, indented. */
+/** Adds a statement in front of the expression under way. */
+export function statement(generator: Generator, text: string): void {
+  generator.lines.push(indentation(generator) + text)
+}
+
+/** Runs an emitter and hands back the statements that it added. */
 export function captured<T>(generator: Generator, emit: () => T): { lines: string[]; result: T } {
   const outer = generator.lines
   generator.lines = []
   try {
     const result = emit()
-    return { lines: generator.lines.map((line) => `  ${line.replaceAll('\n', '\n  ')}`), result }
+    return { lines: generator.lines, result }
   } finally {
     generator.lines = outer
   }
 }
 
+/** The same for code that stands in braces. */
+export function nested<T>(generator: Generator, emit: () => T): { lines: string[]; result: T } {
+  generator.depth++
+  try {
+    return captured(generator, emit)
+  } finally {
+    generator.depth--
+  }
+}
+
+/** Statements in braces, the last of them given by its text. */
+export function braces(generator: Generator, lines: readonly string[], last: string): string {
+  const outer = indentation(generator)
+  return `{\n${[...lines, `${outer}  ${last}`].join('\n')}\n${outer}}`
+}
+
+function indentation({ depth }: Generator): string {
+  return '  '.repeat(depth)
+}
+
 /** An arrow function whose body is what the emitter writes. */
 export function arrow(generator: Generator, parameters: string, emit: () => Code): string {
-  const { lines, result } = captured(generator, emit)
+  const { lines, result } = nested(generator, emit)
   if (lines.length === 0) return `(${parameters}) => ${result.text.startsWith('{') ? `(${result.text})` : result.text}`
-  return `(${parameters}) => {\n${lines.join('\n')}\n  return ${result.text.replaceAll('\n', '\n  ')}\n}`
+  return `(${parameters}) => ${braces(generator, lines, `return ${result.text}`)}`
 }
 
 /** Holds a value in a constant unless it is simple already. */
 export function held(generator: Generator, code: Code, hint = 'value'): Code {
   if (code.simple) return code
   const name = fresh(generator, hint)
-  generator.lines.push(`const ${name} = ${code.text}`)
+  statement(generator, `const ${name} = ${code.text}`)
   return { ...code, text: name, simple: true }
 }
 
@@ -118,7 +146,7 @@ export function inOrder(generator: Generator, emitters: readonly (() => Code)[])
       for (let index = 0; index < codes.length; index++) {
         codes[index] = held(generator, codes[index] as Code)
       }
-    generator.lines.push(...lines.map((line) => line.slice(2).replaceAll('\n  ', '\n')))
+    generator.lines.push(...lines)
     codes.push(result)
   }
   return codes

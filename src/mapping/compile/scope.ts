@@ -1,3 +1,4 @@
+import { withoutDeadBindings } from './dead-bindings.ts'
 import {
   any,
   type Code,
@@ -7,6 +8,7 @@ import {
   type Generator,
   missing,
   type Node,
+  statement,
   Uncompilable,
 } from './generator.ts'
 
@@ -63,7 +65,8 @@ export function declare(generator: Generator, name: string, bound: boolean): str
 }
 
 /** The expressions of a block, one after the other, in a frame of their own. */
-export function block(generator: Generator, expressions: readonly Node[], context: string): Code {
+export function block(generator: Generator, all: readonly Node[], context: string): Code {
+  const expressions = withoutDeadBindings(all)
   return inFrame(generator, () => {
     const direct = new Set<string>()
     const bound = expressions.flatMap((expression) => bindings(expression))
@@ -75,9 +78,9 @@ export function block(generator: Generator, expressions: readonly Node[], contex
     const { lines, result } = captured(generator, () => statements(generator, expressions, context, direct))
     for (const name of hoisted) {
       const made = generator.frame.variables.get(name)
-      generator.lines.push(`let ${made?.name}${made?.asked ? ' = $.unbound' : ''}`)
+      statement(generator, `let ${made?.name}${made?.asked ? ' = $.unbound' : ''}`)
     }
-    generator.lines.push(...lines.map((line) => line.slice(2).replaceAll('\n  ', '\n')))
+    generator.lines.push(...lines)
     return result
   })
 }
@@ -94,14 +97,10 @@ function statements(g: Generator, expressions: readonly Node[], context: string,
     const variable = name === undefined ? undefined : g.frame.variables.get(name)
     if (variable) variable.bound = true
     // A value that nobody uses is still evaluated: it may fail.
-    if (index < expressions.length - 1 && !result.simple) g.lines.push(`${statement(result.text)}`)
+    // Without semicolons a line must not begin like the continuation of the one before.
+    if (index < expressions.length - 1 && !result.simple) statement(g, `void (${result.text})`)
   })
   return result
-}
-
-/** Without semicolons a line must not begin like the continuation of the one before. */
-function statement(text: string): string {
-  return /^[([`/+-]/.test(text) || text.startsWith('{') ? `void (${text})` : text
 }
 
 function constantBinding(g: Generator, expression: Node, name: string, context: string): Code {
@@ -109,7 +108,7 @@ function constantBinding(g: Generator, expression: Node, name: string, context: 
   let made = isLambda ? declare(g, name, true) : undefined
   const value = g.value(expression.rhs, context)
   made ??= declare(g, name, true)
-  g.lines.push(`const ${made} = ${value.text}`)
+  statement(g, `const ${made} = ${value.text}`)
   const variable = g.frame.variables.get(name)
   if (variable) Object.assign(variable, { kind: value.kind, plain: value.plain, present: value.present })
   return { ...value, text: made, simple: true }
@@ -122,7 +121,7 @@ export function bind(generator: Generator, node: Node, context: string): Code {
   const value = generator.value(node.rhs, context)
   const variable = generator.frame.variables.get(name)
   if (!variable) throw new Uncompilable('a binding outside a block')
-  generator.lines.push(`${variable.name} = ${value.text}`)
+  statement(generator, `${variable.name} = ${value.text}`)
   return { ...value, text: variable.name, simple: false }
 }
 

@@ -149,29 +149,6 @@ export function hinted(target: unknown, hint: unknown, code: string, position: n
   return target
 }
 
-/** What stands for an argument that a partial application leaves open. */
-export const open = Symbol('?')
-
-/** A function with some arguments given. Throws T1008. */
-export function partial(target: unknown, given: unknown[], position: number, name?: string): Callable {
-  if (typeof target !== 'function') throw new Fault('T1008', position, { token: name })
-  const callable = target as Callable
-  const behind = callable.native
-  const count = behind ? behind.parameters : callable.length
-  const free = Array.from({ length: count }, (_, index) => index).filter((index) => given[index] === open)
-  const made: Callable = (...args) => {
-    const all = Array.from({ length: count }, (_, index) => {
-      const argument = given[index]
-      return argument === open ? args[free.indexOf(index)] : argument
-    })
-    return behind ? behind.run(...all) : callable(...all)
-  }
-  made.arity = free.length
-  // A partial application of a partial application binds what the first one left open.
-  Object.defineProperty(made, 'length', { value: free.length })
-  return made
-}
-
 /** `value ~> function`, or the composition of two functions. Throws T2006. */
 export function chain(left: unknown, right: unknown, position: number): unknown {
   if (typeof right !== 'function') throw new Fault('T2006', position, { value: right })

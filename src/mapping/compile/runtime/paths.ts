@@ -1,6 +1,6 @@
 import { Fault } from './fault.ts'
 import { spend } from './limits.ts'
-import { append, collapse, extend, isSequence, lookup, type Sequence, sequence } from './sequence.ts'
+import { collapse, extend, isSequence, lookup, type Sequence, sequence } from './sequence.ts'
 
 /*
  * Between two steps of a path the items travel loosely: undefined is none, a list is its items, anything else is the
@@ -41,13 +41,6 @@ export function last(input: unknown, step: Step, keep: boolean): unknown {
   if (!Array.isArray(input)) return input === undefined ? undefined : one(step(input), keep)
   const made = results(input, step)
   return made.length === 1 ? one(made[0], keep) : collapse(sequence(flatten(made)), keep)
-}
-
-/** The last step of a path whose items are grouped afterwards. */
-export function ungrouped(input: unknown, step: Step, first: boolean): unknown[] {
-  if (input === undefined && !first) return []
-  const made = results(Array.isArray(input) ? input : [input], step)
-  return made.length === 1 && Array.isArray(made[0]) ? made[0] : flatten(made)
 }
 
 /** The value of a path whose last step gave this one result: a plain list stays as it is. */
@@ -96,12 +89,6 @@ export function names(input: unknown, path: readonly string[], index: number, en
   return value
 }
 
-/** The path's value when its steps ended with the items of an ordering. */
-export function ordered(input: unknown, keep: boolean): unknown {
-  if (!Array.isArray(input)) return keep && input !== undefined ? kept([input]) : input
-  return input.length > 1 ? input : collapse(sequence(input.slice()), keep)
-}
-
 /** `value[index]`: a list that may be empty. */
 export function at(value: unknown, index: number): unknown[] {
   const input = Array.isArray(value) ? value : [value]
@@ -145,33 +132,4 @@ function numbers(result: unknown): number[] | undefined {
 function finite(value: number): number {
   if (!Number.isFinite(value)) throw new Fault('D1001', undefined, { value })
   return value
-}
-
-/** `*`: the members of an object, lists among them as their items at any depth. */
-export function wildcard(context: unknown): unknown {
-  let input = context
-  if (Array.isArray(input) && (input as Sequence).outerWrapper && input.length > 0) input = input[0]
-  let found: unknown = sequence()
-  if (typeof input !== 'object' || input === null) return found
-  for (const value of Array.isArray(input) ? input : Object.values(input)) {
-    spend(1)
-    if (Array.isArray(value)) found = append(found, value.flat(Number.POSITIVE_INFINITY))
-    else (found as unknown[]).push(value)
-  }
-  return found
-}
-
-/** `**`: the value and everything below it, without the lists themselves. */
-export function descendants(context: unknown): unknown {
-  if (context === undefined) return undefined
-  const found = sequence()
-  descend(context, found)
-  return found.length === 1 ? found[0] : found
-}
-
-function descend(value: unknown, found: unknown[]): void {
-  spend(1)
-  if (!Array.isArray(value)) found.push(value)
-  if (Array.isArray(value)) for (const item of value) descend(item, found)
-  else if (typeof value === 'object' && value !== null) for (const part of Object.values(value)) descend(part, found)
 }
