@@ -109,24 +109,24 @@ type Direct = (args: readonly Code[]) => Code | undefined
 
 /** Functions that need no check of their arguments when given so many. */
 const directCalls: Readonly<Record<string, Direct>> = {
-  exists: only(1, ([value]) => any(`(${value?.text} !== undefined)`, { kind: 'boolean', present: true, plain: true })),
+  exists: only(1, ([value]) => any(`(${value?.text} !== undefined)`, { kind: 'boolean', present: true })),
   not: only(1, ([value]) =>
     value?.kind === 'boolean' && value.present
-      ? any(`!${value.text}`, { kind: 'boolean', present: true, plain: true })
-      : any(`$.not(${value?.text})`, { kind: 'boolean', plain: true }),
+      ? any(`!${value.text}`, { kind: 'boolean', present: true })
+      : any(`$.not(${value?.text})`, { kind: 'boolean' }),
   ),
-  boolean: only(1, ([value]) => any(`$.boolean(${value?.text})`, { kind: 'boolean', plain: true })),
-  string: only(1, ([value]) => any(`$.string(${value?.text})`, { kind: 'string', plain: true })),
-  count: only(1, ([value]) => any(`$.count(${value?.text})`, { kind: 'number', present: true, plain: true })),
+  boolean: only(1, ([value]) => any(`$.boolean(${value?.text})`, { kind: 'boolean' })),
+  string: only(1, ([value]) => any(`$.string(${value?.text})`, { kind: 'string' })),
+  count: only(1, ([value]) => any(`$.count(${value?.text})`, { kind: 'number', present: true })),
   append: only(2, ([left, right]) => any(`$.append(${left?.text}, ${right?.text})`, { raw: true })),
-  type: only(1, ([value]) => any(`$.type(${value?.text})`, { kind: 'string', plain: true })),
+  type: only(1, ([value]) => any(`$.type(${value?.text})`, { kind: 'string' })),
 }
 
 function only(count: number, emit: Direct): Direct {
   return (args) => (args.length === count ? emit(args) : undefined)
 }
 
-const text: Partial<Code> = { kind: 'string', plain: true, raw: false }
+const text: Partial<Code> = { kind: 'string', raw: false }
 
 /** What is known of the results of library functions. */
 const results: Readonly<Record<string, Partial<Code>>> = {
@@ -143,8 +143,8 @@ const results: Readonly<Record<string, Partial<Code>>> = {
   ...Object.fromEntries(['reasoningEffort', 'nearestEffort'].map((name) => [name, text])),
   jsonArguments: { kind: 'object', raw: false },
   narrowSchema: { kind: 'object', raw: false },
-  contains: { kind: 'boolean', plain: true, raw: false },
+  contains: { kind: 'boolean', raw: false },
   merge: { kind: 'object', raw: false },
-  parseJson: { plain: true, raw: false },
+  parseJson: { raw: false },
   withoutNulls: { raw: false },
 }

@@ -13,7 +13,6 @@ import * as paths from './runtime/paths.ts'
 import { matcher } from './runtime/regex.ts'
 import * as sequences from './runtime/sequence.ts'
 import { transform } from './runtime/transform.ts'
-import { declare, topLevelBindings } from './scope.ts'
 
 /** A mapping as JavaScript. */
 export type Program = {
@@ -39,15 +38,8 @@ function generate(tree: Node, library: Library, bindings: ReadonlySet<string>): 
     bindings,
     value: (node, context) => value(generator, node, context),
   }
-  const names = topLevelBindings(tree)
-  for (const name of names) declare(generator, name, false)
   const { lines, result } = nested(generator, () => generator.value(tree, 'context'))
-  const declared = names.map((name) => generator.frame.variables.get(name))
-  const body = [
-    '  const context = $.rootContext(input)',
-    ...declared.map((variable) => `  let ${variable?.name}${variable?.asked ? ' = $.unbound' : ''}`),
-    ...lines,
-  ]
+  const body = ['  const context = $.rootContext(input)', ...lines]
   const preamble = [...generator.preamble.values()].map(({ name, text }) => `const ${name} = ${text}`)
   return [...preamble, `return (input, bindings) => ${braces(generator, body, `return ${result.text}`)}`].join('\n')
 }

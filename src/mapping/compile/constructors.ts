@@ -17,7 +17,7 @@ export function unary(generator: Generator, node: Node, context: string): Code {
   if (node.value === '[') return arrayConstructor(generator, node, context)
   if (node.value === '{') return objectConstructor(generator, node, context)
   const value = generator.value(node.expression, context)
-  return any(`$.negate(${value.text}, ${node.position ?? 0})`, { kind: 'number', plain: value.plain })
+  return any(`$.negate(${value.text}, ${node.position ?? 0})`, { kind: 'number' })
 }
 
 /** Members are evaluated side by side by the library: a binding among them has no place in an order. */
@@ -46,8 +46,7 @@ function arrayConstructor(generator: Generator, node: Node, context: string): Co
   else if (items.length === 1 && !whole[0]) text = `$.list(${items[0]?.text})`
   else text = `$.lists([${items.map((item) => item.text).join(', ')}], ${literal(whole)})`
   if (node.consarray) text = `$.constructed(${text})`
-  const plain = !node.consarray && items.every(({ plain }) => plain)
-  return any(text, { kind: 'array', present: true, plain })
+  return any(text, { kind: 'array', present: true })
 }
 
 function isOneItem({ kind }: Code): boolean {
@@ -78,7 +77,6 @@ function members(generator: Generator, keys: readonly string[], values: readonly
   const name = fresh(generator, 'object')
   const lead: string[] = []
   let index = 0
-  let plain = true
   // Members that are always there make a literal; from the first one that may be missing on they are added.
   for (; index < keys.length; index++) {
     const { lines, result } = captured(generator, () => generator.value(values[index] as Node, context))
@@ -86,22 +84,20 @@ function members(generator: Generator, keys: readonly string[], values: readonly
     if (lines.length > 0 && lead.length > 0) break
     generator.lines.push(...lines)
     lead.push(`${memberName(keys[index] as string)}: ${result.text}`)
-    plain &&= result.plain
   }
   const object = lead.length === 0 ? '{}' : `{ ${lead.join(', ')} }`
-  if (index === keys.length) return any(object, { kind: 'object', present: true, plain })
+  if (index === keys.length) return any(object, { kind: 'object', present: true })
   statement(generator, `const ${name} = ${object}`)
   for (; index < keys.length; index++) {
     const key = keys[index] as string
     const value = generator.value(values[index] as Node, context)
-    plain &&= value.plain
     if (value.present) statement(generator, set(name, key, value.text))
     else {
       const member = held(generator, value, key)
       statement(generator, `if (${member.text} !== undefined) ${set(name, key, member.text)}`)
     }
   }
-  return any(name, { kind: 'object', present: true, plain, simple: true })
+  return any(name, { kind: 'object', present: true, simple: true })
 }
 
 /** A computed name defines an own member even for `__proto__`. */

@@ -20,11 +20,11 @@ type Emit = (generator: Generator, node: Node, context: string) => Code
 
 /** Emitters for literals, variables, operators, conditions and blocks. */
 export const simpleExpressions: Readonly<Record<string, Emit>> = {
-  string: (_, node) => any(literal(node.value), { kind: 'string', present: true, plain: true, simple: true }),
-  number: (_, node) => any(literal(node.value), { kind: 'number', present: true, plain: true, simple: true }),
-  value: (_, node) => any(literal(node.value), { ...valueKind(node.value), present: true, plain: true, simple: true }),
+  string: (_, node) => any(literal(node.value), { kind: 'string', present: true, simple: true }),
+  number: (_, node) => any(literal(node.value), { kind: 'number', present: true, simple: true }),
+  value: (_, node) => any(literal(node.value), { ...valueKind(node.value), present: true, simple: true }),
   variable: (generator, node, context) =>
-    node.value === '' ? any(`$.self(${context})`, { plain: true }) : variable(generator, node.value as string),
+    node.value === '' ? any(`$.self(${context})`) : variable(generator, node.value as string),
   regex: (generator, node) => {
     // The library copies what stands before ?: and ?? as JSON, where an expression is lost.
     if (!(node.value instanceof RegExp)) throw new Uncompilable('a regular expression before ?: or ??')
@@ -51,7 +51,7 @@ function binary(generator: Generator, node: Node, context: string): Code {
     () => generator.value(node.rhs, context),
   ]) as [Code, Code]
   const position = node.position ?? 0
-  const boolean = { kind: 'boolean', present: true, plain: true } as const
+  const boolean = { kind: 'boolean', present: true } as const
   switch (operator) {
     case '=':
       return any(equality(left, right), boolean)
@@ -60,14 +60,14 @@ function binary(generator: Generator, node: Node, context: string): Code {
     case 'in':
       return any(`$.includes(${left.text}, ${right.text})`, boolean)
     case '&':
-      return any(`$.concat(${left.text}, ${right.text}, ${position})`, { kind: 'string', present: true, plain: true })
+      return any(`$.concat(${left.text}, ${right.text}, ${position})`, { kind: 'string', present: true })
     case '..':
       return any(`$.range(${left.text}, ${right.text}, ${position})`, { raw: true })
     case '<':
     case '<=':
     case '>':
     case '>=':
-      return any(`$.compare(${left.text}, ${right.text}, "${operator}", ${position})`, { kind: 'boolean', plain: true })
+      return any(`$.compare(${left.text}, ${right.text}, "${operator}", ${position})`, { kind: 'boolean' })
     default:
       return any(`$.arithmetic(${left.text}, ${right.text}, ${literal(operator)}, ${position})`, { kind: 'number' })
   }
@@ -86,7 +86,7 @@ function logical(generator: Generator, node: Node, context: string): Code {
     code.kind === 'boolean' ? condition1(code) : `$.operand(${code.text}, "${node.value}", ${position})`
   const left = generator.value(node.lhs, context)
   const { lines, result: right } = nested(generator, () => generator.value(node.rhs, context))
-  const known = { kind: 'boolean', present: true, plain: true } as const
+  const known = { kind: 'boolean', present: true } as const
   const sign = node.value === 'and' ? '&&' : '||'
   if (lines.length === 0) return any(`(${test(left)} ${sign} ${test(right)})`, known)
   const name = fresh(generator, node.value as string)
@@ -122,13 +122,11 @@ function condition(generator: Generator, node: Node, context: string): Code {
 
 /** What is known of a value that is one of two. */
 export function either(left: Code, right: Code): Partial<Code> {
-  const plain = left.plain && right.plain
-  if (left.text === 'undefined') return { kind: right.kind, plain }
-  if (right.text === 'undefined') return { kind: left.kind, plain }
+  if (left.text === 'undefined') return { kind: right.kind }
+  if (right.text === 'undefined') return { kind: left.kind }
   return {
     kind: left.kind === right.kind ? left.kind : 'any',
     present: left.present && right.present,
-    plain,
   }
 }
 

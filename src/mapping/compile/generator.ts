@@ -18,8 +18,6 @@ export type Code = {
   kind: Kind
   /** Never undefined. */
   present: boolean
-  /** JSON without bookkeeping on lists. */
-  plain: boolean
   /** A name or a literal: evaluating it late, twice or never changes nothing. */
   simple: boolean
   /** A sequence that is not collapsed yet. */
@@ -51,7 +49,6 @@ export type Variable = {
   /** Whether a use had to ask if the binding has happened. */
   asked: boolean
   kind: Kind
-  plain: boolean
   present: boolean
   /** May hold a sequence that is not collapsed. */
   raw?: boolean
@@ -154,10 +151,10 @@ export function inOrder(generator: Generator, emitters: readonly (() => Code)[])
 
 /** Code whose value is not known further. */
 export function any(text: string, known: Partial<Code> = {}): Code {
-  return { text, kind: 'any', present: false, plain: false, simple: false, ...known }
+  return { text, kind: 'any', present: false, simple: false, ...known }
 }
 
-export const missing: Code = any('undefined', { plain: true, simple: true })
+export const missing: Code = any('undefined', { simple: true })
 
 /** A constant of the preamble: written once for one meaning. */
 export function constant(generator: Generator, meaning: string, hint: string, text: (name: string) => string): string {

@@ -10,7 +10,7 @@ export function accessor(
 ): Code {
   const meaning = `${ends ? 'value' : 'items'}${keep ? '[]' : ''} ${JSON.stringify(path)}`
   const name = constant(generator, meaning, path.join('_'), () => accessorText(path, ends, keep))
-  return any(`${name}(${input})`, { plain: false })
+  return any(`${name}(${input})`)
 }
 
 function accessorText(path: readonly string[], ends: boolean, keep: boolean): string {

@@ -31,7 +31,7 @@ function firstStep(generator: Generator, steps: readonly Node[], context: string
   }
   if (first.type !== 'variable') return step(generator, steps, 0, context, keep)
   const value = stepValue(generator, first, context)
-  if (steps.length === 1) return { ...any(`$.one(${value.text}, ${keep})`, { plain: value.plain }), taken: 1 }
+  if (steps.length === 1) return { ...any(`$.one(${value.text}, ${keep})`), taken: 1 }
   return { ...value, text: value.kind === 'function' ? value.text : `$.items(${value.text})`, taken: 1 }
 }
 

@@ -21,15 +21,15 @@ function resolve(generator: Generator, start: Frame | undefined, name: string): 
   for (let frame = start; frame; frame = frame.outer) {
     const found = frame.variables.get(name)
     if (!found) continue
-    const { kind, plain, present, raw = false } = found
-    if (found.bound) return any(found.name, { kind, plain, present, simple: true, raw })
+    const { kind, present, raw = false } = found
+    if (found.bound) return any(found.name, { kind, present, simple: true, raw })
     const outer = resolve(generator, frame.outer, name)
     if (outer.text === 'undefined') return any(found.name, { simple: true })
     found.asked = true
     return any(`(${found.name} === $.unbound ? ${outer.text} : ${found.name})`, { simple: true })
   }
   if (generator.bindings.has(name)) return any(`$.own(bindings, ${JSON.stringify(name)})`, { simple: true })
-  if (name === '$') return any('input', { simple: true, plain: true })
+  if (name === '$') return any('input', { simple: true })
   if (name === 'eval') throw new Uncompilable('$eval')
   return Object.hasOwn(generator.library, name)
     ? any(`library.${name}`, { kind: 'function', present: true, simple: true })
@@ -60,7 +60,7 @@ export function inFrame<T>(generator: Generator, emit: () => T): T {
 /** Declares a variable of the present frame. */
 export function declare(generator: Generator, name: string, bound: boolean): string {
   const made = fresh(generator, name)
-  generator.frame.variables.set(name, { name: made, bound, asked: false, kind: 'any', plain: false, present: false })
+  generator.frame.variables.set(name, { name: made, bound, asked: false, kind: 'any', present: false })
   return made
 }
 
@@ -110,7 +110,7 @@ function constantBinding(g: Generator, expression: Node, name: string, context: 
   made ??= declare(g, name, true)
   statement(g, `const ${made} = ${value.text}`)
   const variable = g.frame.variables.get(name)
-  if (variable) Object.assign(variable, { kind: value.kind, plain: value.plain, present: value.present })
+  if (variable) Object.assign(variable, { kind: value.kind, present: value.present })
   return { ...value, text: made, simple: true }
 }
 
@@ -146,7 +146,7 @@ function mentions(tree: unknown, name: string): boolean {
 }
 
 /** Names that an expression binds in the frame it is evaluated in. */
-export function bindings(tree: unknown): string[] {
+function bindings(tree: unknown): string[] {
   if (Array.isArray(tree)) return tree.flatMap((each) => bindings(each))
   if (tree === null || typeof tree !== 'object') return []
   const node = tree as Node
@@ -154,9 +154,4 @@ export function bindings(tree: unknown): string[] {
   if (node.type === 'block') return bindings([node.predicate, node.group])
   if (node.type === 'lambda') return node.thunk ? bindings(node.body) : []
   return [...own, ...Object.values(node).flatMap((each) => bindings(each))]
-}
-
-/** Names the whole text binds outside every block. */
-export function topLevelBindings(tree: Node): string[] {
-  return [...new Set(bindings(tree))]
 }

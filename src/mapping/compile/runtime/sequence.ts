@@ -112,12 +112,6 @@ export function asList(context: unknown): unknown[] {
   return Array.isArray(context) ? context : sequence([context])
 }
 
-/** The items between two steps as a list. */
-export function listed(items: unknown): unknown[] {
-  if (Array.isArray(items)) return items
-  return items === undefined ? [] : [items]
-}
-
 /** Two values joined into one list; a missing one counts for nothing. */
 export function append(left: unknown, right: unknown): unknown {
   if (left === undefined) return right
