@@ -1,6 +1,6 @@
 import jsonata from 'jsonata'
-import { Fault } from './compile/runtime/fault.ts'
-import { type Bounds, begin, defaultBounds, runTime, weigh } from './compile/runtime/limits.ts'
+import { EvaluationError } from './compile/runtime/evaluation-error.ts'
+import { type Bounds, defaultBounds, runTime, spendSize, startRun } from './compile/runtime/limits.ts'
 import { boundedPattern } from './compile/runtime/regex.ts'
 import { deepFreeze } from './deep-freeze.ts'
 import { functions } from './functions.ts'
@@ -56,7 +56,7 @@ const ownDefinitions = Object.fromEntries(
     const native = library[name]?.native
     if (native?.signature === undefined) return []
     const bounded = (...args: never[]): unknown => {
-      begin(defaultBounds)
+      startRun(defaultBounds)
       return native.run(...args)
     }
     return [[name, unmarked(define(bounded, native.signature))]]
@@ -65,7 +65,7 @@ const ownDefinitions = Object.fromEntries(
 
 /** The functions that tell the time: the same time throughout a run. */
 function clockDefinitions(): Record<string, object> {
-  begin(defaultBounds)
+  startRun(defaultBounds)
   const time = runTime()
   const format = library.fromMillis?.native?.run
   return {
@@ -83,7 +83,7 @@ const afterEvaluation = Symbol.for('jsonata.__evaluate_exit')
 
 /** Refuses a value that shares its parts so often that work on all of it would take without end. Throws D1012. */
 function refuseLargeValues(_expression: unknown, _input: unknown, _environment: unknown, result: unknown): void {
-  if (weightOf(result) > defaultBounds.steps) throw new Fault('D1012')
+  if (weightOf(result) > defaultBounds.steps) throw new EvaluationError('D1012')
 }
 
 const weights = new WeakMap<object, number>()
@@ -103,8 +103,8 @@ function weightOf(value: unknown): number {
 
 /** Results of the library carry null prototypes and enumerable bookkeeping on arrays: JSON text drops both. */
 function plainJson(result: unknown): unknown {
-  begin(defaultBounds)
-  weigh(result)
+  startRun(defaultBounds)
+  spendSize(result)
   const text = JSON.stringify(result)
   return text === undefined ? undefined : JSON.parse(text)
 }

@@ -2,37 +2,37 @@ import jsonata from 'jsonata'
 import { compileTree, type Program } from './compile/compile.ts'
 import { withoutDeadBindings } from './compile/dead-bindings.ts'
 import { Uncompilable } from './compile/generator.ts'
-import { Fault } from './compile/runtime/fault.ts'
-import { type Bounds, begin, defaultBounds } from './compile/runtime/limits.ts'
+import { EvaluationError } from './compile/runtime/evaluation-error.ts'
+import { type Bounds, defaultBounds, startRun } from './compile/runtime/limits.ts'
 import { output } from './compile/runtime/output.ts'
 import { interpreter, readingOptions } from './interpret.ts'
 import { library, libraryNames } from './library.ts'
 import { type Use, unboundUses } from './variables.ts'
 
-/** A JSONata text made ready to run. */
+/** A parsed JSONata expression. */
 export type Mapping = {
   readonly text: string
-  /** Names of the input's own members that the text reads from the top level: what it can possibly take over. */
+  /** A superset of the input's top-level members that the expression reads. */
   readonly reads: ReadonlySet<string>
-  /** Uses of variables and functions that nothing binds: mistakes, although JSONata only notices a call of them. */
+  /** References to variables and functions that nothing defines. JSONata itself only fails when such a function is called. */
   readonly unbound: readonly Use[]
-  /** Whether the text became JavaScript: then `run` never gives a promise. */
+  /** Whether the expression is compiled to JavaScript. If so, `run` never returns a promise. */
   readonly compiled: boolean
-  /** The construct that only the library can run, when not compiled. */
+  /** The construct that has to be interpreted, if the expression is not compiled. */
   readonly fallback?: string | undefined
   /**
-   * Plain JSON in, plain JSON out (undefined when nothing matched). The result may share parts with the input, so
-   * neither is to be changed afterwards. Throws MappingError; when not compiled, the promise is rejected with it.
+   * Takes and returns plain JSON (undefined when nothing matched). The result may share objects with the input, so
+   * neither may be mutated afterwards. Throws MappingError; an interpreted mapping rejects with it instead.
    */
   run(input: unknown): unknown | Promise<unknown>
-  /** The JavaScript made from the text, or why there is none. */
+  /** The generated JavaScript, or a comment that says why there is none. */
   explain(): string
 }
 
-/** How a mapping is read: for tests that need other bounds than the defaults, or variables. */
+/** Bounds other than the defaults, and variables: for tests. */
 export type ReadOptions = { bounds?: Readonly<Bounds>; variables?: Readonly<Record<string, unknown>> }
 
-/** A mapping that cannot be read, or that failed on an input. `position` counts characters of the text from 0. */
+/** A mapping that does not parse, or that failed on an input. `position` is a zero-based offset into the text. */
 export class MappingError extends Error {
   readonly code: string
   readonly position: number | undefined
@@ -45,39 +45,39 @@ export class MappingError extends Error {
   }
 }
 
-/** All that a mapping may call. */
+/** Names of the functions that a mapping may call. */
 export const functionNames: readonly string[] = libraryNames
 
 /**
- * Reads a JSONata text. Throws MappingError with a position when it is not JSONata. It is compiled when it is first
- * asked for: a process reads many more mappings than it runs.
+ * Parses a JSONata expression. Throws MappingError with a position for a syntax error. Compilation is deferred to the
+ * first use, because a process parses many more mappings than it runs.
  */
 export function readMapping(text: string, options: ReadOptions = {}): Mapping {
   const expression = parse(text, options.bounds)
-  let made: Made | undefined
-  const make = (): Made => {
-    made ??= compile(expression, options)
-    return made
+  let executable: Executable | undefined
+  const prepare = (): Executable => {
+    executable ??= compile(expression, options)
+    return executable
   }
   return {
     text,
     reads: topLevelNames(expression.ast()),
     unbound: unboundUses(expression.ast(), new Set([...functionNames, ...Object.keys(options.variables ?? {})])),
     get compiled() {
-      return make().fallback === undefined
+      return prepare().fallback === undefined
     },
     get fallback() {
-      return make().fallback
+      return prepare().fallback
     },
-    run: (input) => (made ?? make()).run(input),
-    explain: () => make().explain(),
+    run: (input) => (executable ?? prepare()).run(input),
+    explain: () => prepare().explain(),
   }
 }
 
-/** What a text has become: `fallback` names the construct that left it with the library. */
-type Made = Pick<Mapping, 'run' | 'explain'> & { fallback: string | undefined }
+/** An expression that is ready to run; `fallback` is the construct that has to be interpreted. */
+type Executable = Pick<Mapping, 'run' | 'explain'> & { fallback: string | undefined }
 
-function compile(expression: jsonata.Expression, options: ReadOptions): Made {
+function compile(expression: jsonata.Expression, options: ReadOptions): Executable {
   try {
     const program = compileTree(expression.ast(), library, new Set(Object.keys(options.variables ?? {})))
     return { fallback: undefined, run: runner(program, options), explain: () => program.source }
@@ -94,7 +94,7 @@ function parse(text: string, bounds = defaultBounds): jsonata.Expression {
   }
 }
 
-function interpreted(expression: jsonata.Expression, construct: string, options: ReadOptions): Made {
+function interpreted(expression: jsonata.Expression, construct: string, options: ReadOptions): Executable {
   const run = interpreter(expression, options.variables)
   return {
     fallback: construct,
@@ -106,7 +106,7 @@ function interpreted(expression: jsonata.Expression, construct: string, options:
 function runner({ run }: Program, options: ReadOptions): Mapping['run'] {
   const { bounds = defaultBounds, variables } = options
   return (input) => {
-    begin(bounds)
+    startRun(bounds)
     try {
       return output(run(input, variables))
     } catch (error) {
@@ -117,14 +117,14 @@ function runner({ run }: Program, options: ReadOptions): Mapping['run'] {
 
 function fail(error: unknown): never {
   if (error instanceof RangeError) {
-    const fault = new Fault(/stack/i.test(error.message) ? 'D1011' : 'D1014')
-    throw new MappingError(fault.message, fault.code)
+    const limit = new EvaluationError(/stack/i.test(error.message) ? 'D1011' : 'D1014')
+    throw new MappingError(limit.message, limit.code)
   }
   const { message, code, position } = error as { message?: string; code?: string; position?: number }
   throw new MappingError(message ?? String(error), code ?? 'mapping', position)
 }
 
-/** Every name that occurs in the syntax tree: a superset of what the text reads at the top level. */
+/** Every field name in the live part of the syntax tree: a superset of the top-level members that are read. */
 function topLevelNames(tree: unknown, found = new Set<string>()): Set<string> {
   if (Array.isArray(tree)) for (const item of tree) topLevelNames(item, found)
   else if (tree !== null && typeof tree === 'object') {

@@ -4,7 +4,7 @@ import { simpleExpressions } from './expressions.ts'
 import { braces, type Code, type Generator, type Node, nested, Uncompilable } from './generator.ts'
 import { name } from './names.ts'
 import { filtered, path } from './paths.ts'
-import { call, chain, hinted, signed, Tail } from './runtime/callables.ts'
+import { call, chain, orSuggestDollar, signed, TailCall } from './runtime/callables.ts'
 import { group, grouped } from './runtime/grouping.ts'
 import type { Library } from './runtime/library.ts'
 import { type } from './runtime/library-values.ts'
@@ -14,13 +14,13 @@ import { matcher } from './runtime/regex.ts'
 import * as sequences from './runtime/sequence.ts'
 import { transform } from './runtime/transform.ts'
 
-/** A mapping as JavaScript. */
+/** A compiled expression. */
 export type Program = {
   source: string
   run(input: unknown, bindings: object | undefined): unknown
 }
 
-/** Translates a syntax tree. Throws Uncompilable with the construct that only the library can run. */
+/** Compiles a syntax tree to JavaScript. Throws Uncompilable for a construct that has to be interpreted. */
 export function compileTree(tree: unknown, library: Library, bindings: ReadonlySet<string> = new Set()): Program {
   const source = generate(tree as Node, library, bindings)
   const build = new Function('$', 'library', `"use strict"\n${source}`)
@@ -44,7 +44,7 @@ function generate(tree: Node, library: Library, bindings: ReadonlySet<string>): 
   return [...preamble, `return (input, bindings) => ${braces(generator, body, `return ${result.text}`)}`].join('\n')
 }
 
-/** Any expression: what it is, then its predicates, its grouping, and the collapse of its result. */
+/** Emits any expression: the node itself, then its predicates, then the collapse of its result. */
 function value(generator: Generator, node: Node, context: string): Code {
   const emit = emitters[node.type]
   if (!emit || node.group) throw new Uncompilable(construct(node))
@@ -58,7 +58,7 @@ function value(generator: Generator, node: Node, context: string): Code {
   return { ...known, text: `$.collapse(${code.text}${keep ? ', true' : ''})`, present: false, simple: false }
 }
 
-/** What the library alone can run. */
+/** Describes a construct that is not compiled. */
 function construct(node: Node): string {
   return node.group ? 'grouping by {…} after a path' : (constructs[node.type] ?? `the construct "${node.type}"`)
 }
@@ -88,17 +88,17 @@ const emitters: Readonly<Record<string, (generator: Generator, node: Node, conte
   transform: transformation,
 }
 
-/** What generated code calls `$`. */
+/** The runtime library, `$` in generated code. */
 const runtime = {
   ...sequences,
   ...operators,
   ...paths,
-  Tail,
+  TailCall,
   call,
   chain,
   group,
   grouped,
-  hinted,
+  orSuggestDollar,
   isArray: Array.isArray,
   matcher,
   signed,

@@ -1,8 +1,8 @@
 import type { Node } from './generator.ts'
 
 /**
- * The expressions of a block without bindings that nothing uses and whose evaluation nobody could notice: a function,
- * a constant, or the value of a path. Definitions in front of a mapping cost only what it uses of them.
+ * Removes unused bindings of a block whose evaluation has no effect: functions, constants and plain paths. Definitions
+ * shared by many mappings thus cost each of them only what it uses.
  */
 export function withoutDeadBindings(expressions: readonly Node[]): readonly Node[] {
   const removable = new Map<string, Node[]>()
@@ -27,11 +27,11 @@ export function withoutDeadBindings(expressions: readonly Node[]): readonly Node
 }
 
 function isRemovable({ type, predicate, group, rhs }: Node): boolean {
-  return type === 'bind' && !predicate && !group && isUnnoticed(rhs)
+  return type === 'bind' && !predicate && !group && isPure(rhs)
 }
 
-/** Whether evaluating an expression can neither fail nor bind a name. */
-function isUnnoticed(node: Node): boolean {
+/** Whether evaluating an expression can neither fail nor bind a variable. */
+function isPure(node: Node): boolean {
   if (node.predicate || node.group) return false
   switch (node.type) {
     case 'lambda':
@@ -44,7 +44,7 @@ function isUnnoticed(node: Node): boolean {
     case 'path':
       return (node.steps as Node[]).every(({ type, stages, tuple }) => isRead(type) && !stages && !tuple)
     case 'unary':
-      return node.value === '[' ? (node.expressions as Node[]).every(isUnnoticed) : isConstantObject(node)
+      return node.value === '[' ? (node.expressions as Node[]).every(isPure) : isConstantObject(node)
     default:
       return false
   }
@@ -54,21 +54,21 @@ function isRead(type: string): boolean {
   return type === 'name' || type === 'variable'
 }
 
-/** Members of other names than texts, or of one name twice, may fail. */
+/** Computed and duplicate keys may fail. */
 function isConstantObject(node: Node): boolean {
   if (node.value !== '{') return false
   const pairs = node.lhs as [Node, Node][]
   const names = new Set(pairs.map(([{ type, value }]) => (type === 'string' ? value : undefined)))
-  return names.size === pairs.length && !names.has(undefined) && pairs.every(([, value]) => isUnnoticed(value))
+  return names.size === pairs.length && !names.has(undefined) && pairs.every(([, value]) => isPure(value))
 }
 
-/** Names of the variables that an expression may look at. */
+/** Names of the variables that an expression may read. */
 function usedNames(tree: unknown, found = new Set<string>()): Set<string> {
   if (Array.isArray(tree)) for (const item of tree) usedNames(item, found)
   else if (tree !== null && typeof tree === 'object') {
     const node = tree as Node
     if (node.type === 'variable') found.add(String(node.value))
-    // A transform copies by $clone; a call of a bare name looks for a variable that the author may have meant.
+    // A transform calls $clone; a call of a bare name looks up the variable that may have been meant.
     if (node.type === 'transform') found.add('clone')
     if (node.type === 'function' && node.procedure.type === 'path') found.add(String(node.procedure.steps[0].value))
     for (const member of Object.values(node)) if (typeof member === 'object') usedNames(member, found)

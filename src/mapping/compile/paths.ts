@@ -1,4 +1,14 @@
-import { any, arrow, type Code, fresh, type Generator, held, type Node, statement, Uncompilable } from './generator.ts'
+import {
+  arrowFunction,
+  type Code,
+  codeOf,
+  type Generator,
+  type Node,
+  statement,
+  stored,
+  Uncompilable,
+  uniqueName,
+} from './generator.ts'
 import { accessor, name } from './names.ts'
 
 /** Emits a path: each step takes the items of the one before. */
@@ -11,27 +21,27 @@ export function path(generator: Generator, node: Node, context: string): Code {
   const { list } = code
   while (code.taken < steps.length) code = nextSteps(generator, steps, code, keep)
   if (list === undefined) return code
-  // The library leaves a path whose first list is empty, or has lost all its items, with what is there.
+  // The library stops at an array constructor that is empty, or whose predicates removed all items.
   const left = keep ? `$.one(${list}, true)` : list
-  return any(`(${list} === undefined || ${list}.length === 0 ? ${left} : ${code.text})`)
+  return codeOf(`(${list} === undefined || ${list}.length === 0 ? ${left} : ${code.text})`)
 }
 
-/** The code of the first steps: how many they are, and the name of the list that a path may begin with. */
+/** Code for the first `taken` steps; `list` is the variable that holds a leading array constructor. */
 type Part = Code & { taken: number; list?: string }
 
 function firstStep(generator: Generator, steps: readonly Node[], context: string, keep: boolean): Part {
   const first = steps[0] as Node
   if (first.type === 'name') return namesOrStep(generator, steps, 0, context, keep)
   if (first.consarray) {
-    const list = fresh(generator, 'context')
+    const list = uniqueName(generator, 'context')
     statement(generator, `const ${list} = $.asList(${context})`)
-    const value = held(generator, generator.value(first, list), 'list')
+    const value = stored(generator, generator.value(first, list), 'list')
     const walked = first.predicate ? `$.walked(${value.text})` : value.text
     return { ...value, text: steps.length > 1 ? walked : value.text, taken: 1, list: value.text }
   }
   if (first.type !== 'variable') return step(generator, steps, 0, context, keep)
   const value = stepValue(generator, first, context)
-  if (steps.length === 1) return { ...any(`$.one(${value.text}, ${keep})`), taken: 1 }
+  if (steps.length === 1) return { ...codeOf(`$.one(${value.text}, ${keep})`), taken: 1 }
   return { ...value, text: value.kind === 'function' ? value.text : `$.items(${value.text})`, taken: 1 }
 }
 
@@ -40,37 +50,37 @@ function nextSteps(generator: Generator, steps: readonly Node[], { text, taken }
   return step(generator, steps, taken, text, keep)
 }
 
-/** One step that is not a plain name, as a function of an item. */
+/** A step that is not just a name, as a function of an item. */
 function step(generator: Generator, steps: readonly Node[], index: number, input: string, keep: boolean): Part {
-  const item = fresh(generator, 'item')
-  const of = arrow(generator, item, () => stepValue(generator, steps[index] as Node, item))
+  const item = uniqueName(generator, 'item')
+  const of = arrowFunction(generator, item, () => stepValue(generator, steps[index] as Node, item))
   const taken = index + 1
-  if (taken < steps.length) return { ...any(`$.${index === 0 ? 'start' : 'each'}(${input}, ${of})`), taken }
-  return { ...any(`$.${index === 0 ? 'only' : 'last'}(${input}, ${of}, ${keep})`), taken }
+  if (taken < steps.length) return { ...codeOf(`$.${index === 0 ? 'start' : 'each'}(${input}, ${of})`), taken }
+  return { ...codeOf(`$.${index === 0 ? 'only' : 'last'}(${input}, ${of}, ${keep})`), taken }
 }
 
-/** The value of a step for one item, filtered. */
+/** The value of a step for one item, with predicates applied. */
 function stepValue(generator: Generator, node: Node, item: string): Code {
   const { stages, ...bare } = node
   const value = node.type === 'name' ? name(generator, node, item) : generator.value(bare as Node, item)
   return filtered(generator, value, stages)
 }
 
-/** Predicates on a value, one after the other: the result is a list that is not collapsed yet. */
+/** Applies predicates to a value. The result is an uncollapsed sequence. */
 export function filtered(generator: Generator, value: Code, stages: readonly Node[] | undefined): Code {
   let code = value
   for (const { expr } of stages ?? []) {
-    if (expr.type === 'number') code = any(`$.at(${code.text}, ${Math.floor(expr.value)})`)
+    if (expr.type === 'number') code = codeOf(`$.at(${code.text}, ${Math.floor(expr.value)})`)
     else {
-      const item = fresh(generator, 'item')
-      const test = arrow(generator, item, () => generator.value(expr, item))
-      code = any(`$.filter(${code.text}, ${test}, $.boolean)`)
+      const item = uniqueName(generator, 'item')
+      const test = arrowFunction(generator, item, () => generator.value(expr, item))
+      code = codeOf(`$.filter(${code.text}, ${test}, $.boolean)`)
     }
   }
   return code
 }
 
-/** As many plain names as follow each other, by one accessor. */
+/** Combines a run of consecutive names into one accessor. */
 function namesOrStep(generator: Generator, steps: readonly Node[], index: number, input: string, keep: boolean): Part {
   let end = index
   while (end < steps.length && isPlainName(steps[end] as Node)) end++

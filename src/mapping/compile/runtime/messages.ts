@@ -1,4 +1,4 @@
-/** Messages by error code: JSONata's for what a compiled mapping can fail with, and those of the bounds set here. */
+/** Messages by error code: JSONata's for errors of compiled mappings, and our own. */
 export const messages: Readonly<Record<string, string>> = {
   S0303: 'The regular expression {{value}} may backtrack without bound',
   T0410: 'Argument {{index}} of function {{token}} does not match function signature',
