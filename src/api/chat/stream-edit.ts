@@ -67,8 +67,7 @@ export class ChunkEditor {
   #follow(choice: Json): void {
     if (!isObject(choice) || !isObject(choice.delta)) return
     const { index = 0, delta } = choice
-    const known = this.#choices.get(index) ?? { called: undefined, calls: new Map(), ended: false }
-    this.#choices.set(index, known)
+    const known = this.#choices.get(index) ?? this.#begin(index)
     if (delta.function_call) known.called = 'function_call'
     if (!Array.isArray(delta.tool_calls)) return
     for (const [position, call] of delta.tool_calls.entries()) {
@@ -77,6 +76,12 @@ export class ChunkEditor {
       const at = call.index ?? position
       known.calls.set(at, known.calls.get(at) || Boolean(call.function.arguments))
     }
+  }
+
+  #begin(index: Json): Choice {
+    const choice: Choice = { called: undefined, calls: new Map(), ended: false }
+    this.#choices.set(index, choice)
+    return choice
   }
 
   /** The end of a choice: with a finish reason that the API defines, and arguments for calls that have none. */
