@@ -1,9 +1,9 @@
-import type { Directory } from './management/names.ts'
+import type { ModelDirectory } from './management/names.ts'
 import type { Listable } from './routing/listed.ts'
 import type { Snapshot } from './snapshot/snapshot.ts'
 
 /** The directory of a snapshot, against which names are resolved. One object for each snapshot, so that lists can be cached by it. */
-export function directoryOf(snapshot: Snapshot): Directory & Listable {
+export function directoryOf(snapshot: Snapshot): ModelDirectory & Listable {
   const { providers, catalog, config } = snapshot
   const modelIds = () => catalog.list().map(({ provider, model }) => `${provider}/${model}`)
   const names = { providers, findModel: catalog.find, managed: config.policies }
@@ -16,4 +16,4 @@ export function directoryOf(snapshot: Snapshot): Directory & Listable {
 /** Geolocations that rules may name before any model has them. */
 const commonPlaces = ['global', 'us', 'eu']
 
-const directories = new WeakMap<Snapshot, Directory & Listable>()
+const directories = new WeakMap<Snapshot, ModelDirectory & Listable>()

@@ -7,7 +7,6 @@ enableCompileCache()
 
 /** One command: `run` takes the arguments after its name and returns the exit code. */
 type Command = {
-  help: string
   run(args: string[], out: { stdout: (text: string) => void; stderr: (text: string) => void }): Promise<number>
 }
 
@@ -63,14 +62,10 @@ async function main([name, ...args]: string[]): Promise<number> {
     process.stderr.write(`There is no command '${name}'.\n\n${usage}`)
     return 2
   }
-  const { run, help } = await command.load()
+  const { run } = await command.load()
   const out = {
     stdout: (text: string) => void process.stdout.write(text),
     stderr: (text: string) => void process.stderr.write(text),
-  }
-  if (args.includes('--help') || args.includes('-h')) {
-    out.stdout(help)
-    return 0
   }
   return await run(args, out)
 }

@@ -1,8 +1,8 @@
+import { hourMs } from './core/time.ts'
 import type { Store } from './store/open.ts'
 
 /** Rows per commit: each commit blocks the event loop for some milliseconds. */
 const batchSize = 100
-const hourMs = 60 * 60 * 1_000
 
 /** A running purge. */
 export type Purge = { stop(): void }

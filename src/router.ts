@@ -7,6 +7,7 @@ import type { AdmissionServices } from './line/admission.ts'
 import { openConversations } from './line/conversations.ts'
 import type { Services } from './line/gateway.ts'
 import type { CallLedger } from './line/settlement.ts'
+import type { KnownSources } from './manifest/folder.ts'
 import { formatProblem, type Problem } from './manifest/problem.ts'
 import { openBudget } from './money/budget.ts'
 import { type Ledger, openLedger } from './money/ledger.ts'
@@ -21,7 +22,7 @@ import { openStore, type Store } from './store/open.ts'
 import { openFetcher } from './upstream/fetcher.ts'
 import { openHttpClient } from './upstream/http-client.ts'
 
-/** Start options; `port` overrides the configured one, `patienceMs` and `keepAliveMs` are for tests. */
+/** Start options; `port` overrides the configured one, the optional ones after `log` are for tests. */
 export type RouterOptions = {
   configPath: string | undefined
   port?: number
@@ -29,6 +30,8 @@ export type RouterOptions = {
   log: Log
   patienceMs?: number
   keepAliveMs?: number
+  /** Files that were read before. */
+  known?: KnownSources
 }
 
 /** The key that the first start created: its secret, or the environment variable that it was taken from. */
@@ -59,12 +62,12 @@ export async function startRouter(options: RouterOptions): Promise<Router> {
 }
 
 async function start(
-  { configPath, port, env, log, patienceMs = clientPatienceMs, keepAliveMs = silenceMs }: RouterOptions,
+  { configPath, port, env, log, patienceMs = clientPatienceMs, keepAliveMs = silenceMs, known }: RouterOptions,
   started: AsyncDisposableStack,
 ): Promise<Router> {
   const simulator = started.adopt(await startSimulator(), (running) => running.close())
   const environment = { INFERENCE_ROUTER_DEMO_URL: simulator.url, ...env }
-  const { snapshot, problems } = await buildSnapshot(configPath, environment)
+  const { snapshot, problems } = await buildSnapshot(configPath, environment, undefined, known)
   if (!snapshot) throw new StartRefused(problems)
   const watch = started.adopt(watchSnapshot(snapshot, environment, reloadLog(log)), (watching) => watching.close())
   const store = started.adopt(openDatabase(snapshot.config.store.url, log), (open) => open.close())

@@ -8,7 +8,7 @@ import { describe, expect, test } from 'vitest'
  */
 const ranks: readonly (readonly string[])[] = [
   ['core', 'simulator'],
-  ['wire', 'observe', 'mapping/compile/runtime'],
+  ['wire', 'observe', 'mapping/functions', 'mapping/compile/runtime'],
   ['mapping/compile', 'api', 'catalog', 'store'],
   ['mapping', 'api/chat', 'api/messages', 'api/responses', 'api/models'],
   ['manifest'],
@@ -119,10 +119,11 @@ describe('the map in docs/architecture.md', () => {
     expect(named.toSorted()).toEqual(standing.toSorted())
   })
 
-  test('names no file that does not exist', () => {
+  test('and all other pages name no file that does not exist', () => {
     const exists = (name: string) => existsSync(join(root, 'src', name)) || existsSync(join(root, name))
     const inRows = rows.flatMap(({ folder, files }) => files.map((name) => normalize(join(folder, name))))
-    const elsewhere = ['docs/architecture.md', 'README.md'].flatMap((name) => {
+    const pages = ['README.md', ...files('docs', '.md').map((name) => `docs/${name}`)]
+    const elsewhere = pages.flatMap((name) => {
       const lines = readFileSync(join(root, name), 'utf8').split('\n')
       return lines.filter((line) => !/^\| \d/.test(line)).flatMap(tsFilesIn)
     })

@@ -1,4 +1,5 @@
 import type { ModelEntry, PriceChange, WeekDay } from './model.ts'
+import { dayMs, hourMs, minuteMs, parseTime } from './time.ts'
 
 /** A period of time in Unix milliseconds: `from` is inclusive, `until` exclusive. */
 export type Period = { from: number; until: number }
@@ -16,16 +17,6 @@ export function pricePeriod(entries: readonly ModelEntry[], at: number): Period 
   return common(entries.filter(({ price_changes }) => price_changes).map((entry) => inForceAt(entry, at)))
 }
 
-/** Unix milliseconds of an RFC 3339 timestamp; undefined when it is not one. */
-export function momentOf(text: string): number | undefined {
-  const [, date, rest] = /^(\d{4}-\d\d-\d\d)(T.+)$/.exec(text) ?? []
-  // `Date.parse` takes a 30th of February for a day in March.
-  const day = Date.parse(`${date}T00:00:00Z`)
-  if (Number.isNaN(day) || !new Date(day).toISOString().startsWith(date as string)) return undefined
-  const at = Date.parse(`${date}${rest}`)
-  return Number.isNaN(at) ? undefined : at
-}
-
 /** The begin and end of hours such as `09:00-12:00`, in milliseconds of the day; undefined for other texts. */
 export function hoursOf(text: string): { begin: number; end: number } | undefined {
   const [begin, end, ...more] = text.split('-').map(clockOf)
@@ -33,9 +24,6 @@ export function hoursOf(text: string): { begin: number; end: number } | undefine
   return begin < end ? { begin, end } : undefined
 }
 
-const minuteMs = 60_000
-const hourMs = 60 * minuteMs
-const dayMs = 24 * hourMs
 const weekMs = 7 * dayMs
 /** The first Monday after 1970-01-01, a Thursday. */
 const firstMonday = 4 * dayMs
@@ -79,8 +67,8 @@ function readSchedule({ price_changes: changes = [], ...own }: ModelEntry): Sche
 
 function timesOf({ from, until, weekly }: PriceChange): Times {
   return {
-    from: from === undefined ? -Infinity : (momentOf(from) ?? Infinity),
-    until: until === undefined ? Infinity : (momentOf(until) ?? -Infinity),
+    from: from === undefined ? -Infinity : (parseTime(from) ?? Infinity),
+    until: until === undefined ? Infinity : (parseTime(until) ?? -Infinity),
     ...(weekly && { weekly: { offset: offsetOf(weekly.utc_offset), windows: windowsOf(weekly) } }),
   }
 }

@@ -16,7 +16,7 @@ export function watchUpload(request: IncomingMessage, { signal, limitBytes, idle
   const { promise: broken, reject } = Promise.withResolvers<never>()
   let received = 0
   const abort = () => reject(signal.reason)
-  const idle = () => reject(refusal(`The upload stalled: nothing came for ${idleMs} ms.`))
+  const idle = () => reject(invalidBody(`The upload stalled: nothing came for ${idleMs} ms.`))
   const count = (chunk: Buffer) => {
     received += chunk.length
     if (received > limitBytes * toleratedExcess) reject(tooLarge(limitBytes))
@@ -43,7 +43,7 @@ export function tooLarge(limitBytes: number, cause?: unknown): RouterError {
 /** Throws RouterError 400 when a body is nested too deeply for recursive readers. */
 export function refuseDeep(body: unknown, depth = 0): void {
   if (typeof body !== 'object' || body === null) return
-  if (depth === maxDepth) throw refusal(`The body is nested deeper than ${maxDepth} levels.`)
+  if (depth === maxDepth) throw invalidBody(`The body is nested deeper than ${maxDepth} levels.`)
   if (Array.isArray(body)) for (const item of body) refuseDeep(item, depth + 1)
   else for (const name in body) refuseDeep(body[name as keyof typeof body], depth + 1)
 }
@@ -53,6 +53,6 @@ const toleratedExcess = 4
 /** Real bodies stay below 50; readers and writers recurse once per level. */
 const maxDepth = 200
 
-function refusal(message: string): RouterError {
+function invalidBody(message: string): RouterError {
   return new RouterError('invalid_request', message)
 }

@@ -3,6 +3,7 @@ import type { ClientApi } from '../api/client-api.ts'
 import { RouterError } from '../core/errors.ts'
 import { isObject, type Json, type JsonObject } from '../core/json.ts'
 import type { NeutralRequest } from '../core/request.ts'
+import { dayMs } from '../core/time.ts'
 import type { Provider } from '../manifest/provider.ts'
 import { type Target, targetId } from '../manifest/target.ts'
 import type { Store } from '../store/open.ts'
@@ -42,8 +43,6 @@ type Segment = { items: Json[]; from?: Pick<StoredResponse, 'provider' | 'native
 /** Longer than any model's context: a bound on what one request loads. */
 const maxTurns = 1_000
 const maxCharacters = 32 * 1024 * 1024
-
-const dayMs = 24 * 60 * 60 * 1_000
 
 /** Opens the conversations of a store. */
 export function openConversations(store: Pick<Store, 'responses' | 'organizations'>): Conversations {

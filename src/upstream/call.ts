@@ -1,5 +1,5 @@
 import { randomUUID } from 'node:crypto'
-import { RouterError } from '../core/errors.ts'
+import { asRouterError, RouterError } from '../core/errors.ts'
 import type { FoldFacts } from '../core/fold.ts'
 import { isObject, type JsonObject } from '../core/json.ts'
 import type { Reply } from '../core/reply.ts'
@@ -131,14 +131,16 @@ type Batch = { batch: StreamFrame[]; failure?: RouterError; done: boolean }
 async function readBatch(provider: Provider, facts: TargetFacts, frames: Frame[]): Promise<Batch> {
   const { done: end } = chatOf(provider).stream
   const batch: StreamFrame[] = []
-  for (const frame of frames) {
-    if (end !== undefined && frame.data === end) return { batch, done: true }
-    const meaning = meaningOf(provider, facts, frame)
-    const read = meaning instanceof Promise ? await meaning : meaning
-    if (read instanceof RouterError) return { batch, failure: read, done: false }
-    batch.push(read)
+  try {
+    for (const frame of frames) {
+      if (end !== undefined && frame.data === end) return { batch, done: true }
+      const read = meaningOf(provider, facts, frame)
+      batch.push(read instanceof Promise ? await read : read)
+    }
+    return { batch, done: false }
+  } catch (thrown) {
+    return { batch, failure: asRouterError(thrown), done: false }
   }
-  return { batch, done: false }
 }
 
 /** Reads to the end of the response, so that its connection can be used again; one that stays open is closed. */
@@ -153,29 +155,16 @@ async function drain(frames: AsyncGenerator<Frame[], void>, response: HttpRespon
   }
 }
 
-function meaningOf(
-  provider: Provider,
-  facts: TargetFacts,
-  frame: Frame,
-): ReadFrame | RouterError | Promise<ReadFrame | RouterError> {
+function meaningOf(provider: Provider, facts: TargetFacts, frame: Frame): ReadFrame | Promise<ReadFrame> {
   const { eventField, data } = chatOf(provider).stream
-  if (data === 'text') return checked(provider, readFrame(provider, frame.event, frame.data, facts))
-  let payload: JsonObject
-  try {
-    payload = parseObject(provider, frame.data)
-  } catch (error) {
-    return error as RouterError
-  }
-  const name = eventField === undefined ? undefined : payload[eventField]
-  return checked(provider, readFrame(provider, typeof name === 'string' ? name : frame.event, payload, facts))
+  const payload = data === 'text' ? frame.data : parseObject(provider, frame.data)
+  const name = eventField === undefined || typeof payload === 'string' ? undefined : payload[eventField]
+  const read = readFrame(provider, typeof name === 'string' ? name : frame.event, payload, facts)
+  return read instanceof Promise ? read.then((known) => withoutError(provider, known)) : withoutError(provider, read)
 }
 
-function checked(provider: Provider, read: ReadFrame | Promise<ReadFrame>) {
-  return read instanceof Promise ? read.then((known) => failureIn(provider, known)) : failureIn(provider, read)
-}
-
-function failureIn(provider: Provider, read: ReadFrame): ReadFrame | RouterError {
-  for (const { error } of read.events) if (error) return reportedFailure(provider, error)
+function withoutError(provider: Provider, read: ReadFrame): ReadFrame {
+  for (const { error } of read.events) if (error) throw reportedFailure(provider, error)
   return read
 }
 

@@ -47,7 +47,7 @@ export function openFetcher(settings: MediaSettings, resolveName: ResolveName = 
     } catch (thrown) {
       if (signal.aborted && signal.reason instanceof RouterError) throw signal.reason
       if (thrown instanceof RouterError) throw thrown
-      throw refusal(
+      throw fetchError(
         url,
         timeout.aborted ? `it did not arrive within ${settings.timeoutMs} ms` : failureOf(thrown),
         thrown,
@@ -69,7 +69,7 @@ async function follow(
 ): Promise<Fetched> {
   let address = URL.parse(first)
   for (let hops = 0; hops <= maxRedirects; hops++) {
-    const refuse = (what: string) => refusal(first, hops > 0 ? `after a redirect, ${what}` : what)
+    const refuse = (what: string) => fetchError(first, hops > 0 ? `after a redirect, ${what}` : what)
     const url = addressRead(address, rules, refuse)
     const agent = agentFor(await checkedAddresses(url, rules, signal, refuse), rules)
     try {
@@ -82,7 +82,7 @@ async function follow(
       await agent.destroy()
     }
   }
-  throw refusal(first, `it redirects more than ${maxRedirects} times`)
+  throw fetchError(first, `it redirects more than ${maxRedirects} times`)
 }
 
 const redirects: ReadonlySet<number> = new Set([301, 302, 303, 307, 308])
@@ -189,7 +189,7 @@ function failureOf(thrown: unknown): string {
   return `the connection to its host failed${typeof code === 'string' ? ` (${code})` : ''}`
 }
 
-function refusal(url: string, what: string, cause?: unknown): RouterError {
+function fetchError(url: string, what: string, cause?: unknown): RouterError {
   const message = `The file at ${safeUrl(url)} cannot be fetched: ${what}.`
   return new RouterError('invalid_request', message, cause === undefined ? {} : { cause })
 }

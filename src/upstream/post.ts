@@ -50,15 +50,13 @@ export async function post(
  * model that would lead to another path.
  */
 export function urlOf({ slug, baseUrl }: Pick<Provider, 'slug' | 'baseUrl'>, path: string, model: string): string {
-  const segments = model.split('/')
-  const inserted = path.includes('{+model}') ? segments : path.includes('{model}') ? [model] : []
-  if (inserted.some((segment) => segment === '.' || segment === '..')) {
-    throw new RouterError('model_not_found', `The provider '${slug}' has no model '${model}'.`, { param: 'model' })
-  }
-  // A function, because a text would be searched for patterns like $&.
-  const expanded = path
-    .replace('{model}', () => encodeURIComponent(model))
-    .replace('{+model}', () => segments.map(encodeURIComponent).join('/'))
+  const expanded = path.replaceAll(/\{(\+?)model\}/g, (_, slashes: string) => {
+    const segments = slashes ? model.split('/') : [model]
+    if (segments.some((segment) => /^\.{0,2}$/.test(segment))) {
+      throw new RouterError('model_not_found', `The provider '${slug}' has no model '${model}'.`, { param: 'model' })
+    }
+    return segments.map(encodeURIComponent).join('/')
+  })
   return baseUrl.replace(/\/+$/, '') + expanded
 }
 

@@ -9,10 +9,17 @@ export async function* jsonArrayFrames(bytes: AsyncIterable<Uint8Array>): AsyncG
   const decoder = new TextDecoder()
   const items = new Items()
   for await (const chunk of bytes) {
-    const batch = items.take(decoder.decode(chunk, { stream: true }))
+    const batch: Frame[] = []
+    let failure: unknown
+    try {
+      items.take(decoder.decode(chunk, { stream: true }), batch)
+    } catch (error) {
+      failure = error
+    }
     if (batch.length > 0) yield batch
+    if (failure) throw failure
   }
-  items.take(decoder.decode())
+  items.take(decoder.decode(), [])
   items.end()
 }
 
@@ -29,9 +36,8 @@ class Items {
   #pieces: string[] = []
   #length = 0
 
-  /** The items that this piece of text completes. */
-  take(text: string): Frame[] {
-    const batch: Frame[] = []
+  /** Adds the items that this piece of text completes to a batch. Throws FrameError after those before the error. */
+  take(text: string, batch: Frame[]): void {
     let start = 0
     for (let at = 0; at < text.length; at++) {
       const code = text.charCodeAt(at)
@@ -48,7 +54,6 @@ class Items {
       }
     }
     if (this.#depth > 0) this.#keep(text.slice(start))
-    return batch
   }
 
   /** Throws when an item is incomplete. An array that is not closed is accepted: its items are complete. */

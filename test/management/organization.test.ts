@@ -195,7 +195,7 @@ describe('aliases and policies', () => {
     ['alias', { name: 'x', target: 'x' }, /alias itself/],
     ['alias', { name: 'x', targett: 'demo/echo' }, /`target`/],
     ['policy', { id: 'x', targets: [] }, /'targets' has 0 models/],
-    ['policy', { id: 'x', targets: ['demo/echo', 'demo/echo'] }, /twice/],
+    ['policy', { id: 'x', targets: ['demo/echo', 'demo/echo'] }, /duplicate/],
     ['policy', { id: 'x', targets: ['demo/none'] }, /'targets\[0\]' names no model/],
     ['policy', { id: 'x/y', targets: ['demo/echo'] }, /'id' must have.*'x\/y'/],
     ['policy', { targets: ['demo/echo'] }, /'id' is missing/],

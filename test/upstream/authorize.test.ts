@@ -109,7 +109,7 @@ describe('oauth-client-credentials', () => {
     expect((await go(auth())).headers.authorization).toBe('Bearer token-2')
   })
 
-  test('a refusal is told without the secret, in the name of the provider that was asked, and not remembered', async () => {
+  test('a refusal of the token endpoint has no secret, names the provider that was called, and is not cached', async () => {
     bench.endpoint.answer = {
       status: 401,
       body: { error: 'invalid_client', error_description: 'very-secret is wrong' },

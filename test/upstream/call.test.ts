@@ -1,4 +1,5 @@
 import { expect, onTestFinished, test } from 'vitest'
+import { isObject } from '../../src/core/json.ts'
 import type { Provider } from '../../src/manifest/provider.ts'
 import { send } from '../../src/upstream/call.ts'
 import { openHttpClient } from '../../src/upstream/http-client.ts'
@@ -24,9 +25,11 @@ async function eventsOf(...frames: string[]) {
       auth: { scheme: 'none' },
       headers: {},
       timeouts,
+      traits: [],
+      errors: {},
       chat: {
-        stream: { path: '/chat', format: 'sse', done: '[DONE]' },
-        events: new Map([['*', { run: (input: unknown) => input }]]),
+        stream: { path: '/chat', format: 'sse', data: 'json', done: '[DONE]' },
+        events: new Map([['*', { run: mapped }]]),
         patch: {},
       },
     } as unknown as Provider,
@@ -35,8 +38,18 @@ async function eventsOf(...frames: string[]) {
   const answer = await send(target, { body: {}, stream: true, signal, passed: [] }, httpClient)
   if (answer.kind !== 'stream') throw new Error('expected a stream')
   const read = []
-  for await (const batch of answer.batches) read.push(...batch)
+  try {
+    for await (const batch of answer.batches) read.push(...batch)
+  } catch (failure) {
+    return [...read, failure]
+  }
   return read
+}
+
+/** The event itself, but nothing for one that no mapping understands. */
+function mapped(input: unknown): unknown {
+  if (isObject(input) && input.text === undefined && !input.error) throw new Error('no such event')
+  return input
 }
 
 test('the end mark of a stream is an event without a payload', async () => {
@@ -52,4 +65,15 @@ test('a stream that ends without its mark has no such event', async () => {
 
 test('an end mark alone is no answer', async () => {
   await expect(eventsOf('[DONE]')).rejects.toMatchObject({ code: 'provider_cut' })
+})
+
+test.each([
+  ['a mapping that fails', '{"unknown":1}', 'provider_unreadable'],
+  ['a text that is not JSON', '{"text":', 'provider_unreadable'],
+  ['an error of the provider', '{"error":{"message":"overloaded"}}', 'provider_failed'],
+])('%s comes after the events that came before it at the same time', async (_, frame, code) => {
+  expect(await eventsOf('{"text":"Hi"}', frame, '{"text":"later"}')).toEqual([
+    { payload: { text: 'Hi' }, events: [{ text: 'Hi' }] },
+    expect.objectContaining({ code }),
+  ])
 })

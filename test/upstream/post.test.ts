@@ -22,6 +22,7 @@ test.each([
   ['/models/{+model}/run', '../admin'],
   ['/models/{+model}/run', 'owner/../../admin'],
   ['/models/{+model}/run', 'owner/.'],
+  ['/models/{+model}/run', '/admin'],
 ])('no model leads out of the path %s: %s', (path, model) => {
   expect(() => urlOf(provider, path, model)).toThrow(
     expect.objectContaining({ code: 'model_not_found', param: 'model' }),
