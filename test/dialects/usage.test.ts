@@ -107,7 +107,40 @@ function sum(usage: Json | undefined, counts: readonly string[]): number {
   return counts.reduce((total, name) => total + (isObject(usage) ? Number(usage[name] ?? 0) : 0), 0)
 }
 
+const converseUsage = fc
+  .record({
+    inputTokens: count,
+    outputTokens: count,
+    cacheReadInputTokens: some(count),
+    written5m: count,
+    written1h: count,
+    told: fc.constantFrom('nothing', 'sum', 'details'),
+  })
+  .map(({ written5m, written1h, told, ...counts }) => ({
+    ...counts,
+    ...(told !== 'nothing' && { cacheWriteInputTokens: written5m + written1h }),
+    ...(told === 'details' && {
+      cacheDetails: [
+        { ttl: '1h', inputTokens: written1h },
+        { ttl: '5m', inputTokens: written5m },
+      ],
+    }),
+  }))
+
 const dialects: { [name: string]: Told } = {
+  'bedrock-converse': {
+    usage: present(converseUsage),
+    whole: (usage) => ({
+      output: { message: { role: 'assistant', content: [] } },
+      stopReason: 'end_turn',
+      usage,
+      serviceTier: { type: 'flex' },
+    }),
+    frames: (usage) => [
+      { event: 'messageStop', data: { stopReason: 'end_turn' } },
+      { event: 'metadata', data: { usage, serviceTier: { type: 'flex' } } },
+    ],
+  },
   'anthropic-messages': {
     usage: present(messagesUsage),
     whole: (usage) => ({ id: 'm', content: [], stop_reason: 'end_turn', usage }),
