@@ -60,6 +60,11 @@ describe('turns', () => {
     expect(messages.map(({ role }: Body) => role)).toEqual(['user', 'assistant'])
   })
 
+  test('that hold nothing at all are a conversation that begins', async () => {
+    const { messages } = await sent({ messages: [{ role: 'user', parts: [{ type: 'file', file_id: 'file-1' }] }] })
+    expect(messages).toEqual([{ role: 'user', content: [{ text: '(The conversation begins.)' }] }])
+  })
+
   test('of a begun answer end without blanks; where none may be begun the user asks to go on', async () => {
     const begun = [
       user('Count.'),
