@@ -79,6 +79,20 @@ const hostile = [
     `({} ~> |$distinct([${callable}, ${callable}])|${assault}|)`,
     `({} ~> |$reduce([${callable}, 1], function($l, $r) {$l})|${assault}|)`,
   ]),
+  // A function of the library without its mark is an object, and shows what it consists of.
+  ...['global', 'base.options', 'base', 'base.RegexEngine', 'base.base.guardrails', 'timestamp'].map(
+    (place) => `(
+      $f := function($x) {$x};
+      {} ~> |$f|{"a": 1}, "_jsonata_lambda"|;
+      $inside := $f;
+      {} ~> |$inside.environment.${place}|{"ancestry": "x", "timeout": 0, "stack": 0, "polluted": 1}, ["sequence"]|;
+      {} ~> |$inside.body|{"type": "x"}|;
+      {} ~> |$inside.body.steps|{"value": "x"}|;
+      $inside.environment.bind("join", 1);
+      $inside.environment.base.bind("join", 1)
+    )`,
+  ),
+  '$ ~> |$|{"self": $}|',
   '$ ~> |$$|{"a": 2}|',
   '$ ~> |$$.list|{"y": 3}, "y"|',
   '{} ~> |$$.messages.parts|{"text": "changed"}, ["type"]|',
