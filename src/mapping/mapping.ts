@@ -128,14 +128,17 @@ function failByLimit(code: string, position?: number): never {
 }
 
 /** Every field name in the live part of the syntax tree: a superset of the top-level members that are read. */
-function topLevelNames(tree: unknown, found = new Set<string>()): Set<string> {
-  if (Array.isArray(tree)) for (const item of tree) topLevelNames(item, found)
+function topLevelNames(tree: unknown, found = new Set<string>(), inLambda = false): Set<string> {
+  if (Array.isArray(tree)) for (const item of tree) topLevelNames(item, found, inLambda)
   else if (tree !== null && typeof tree === 'object') {
     const node = tree as Record<string, unknown>
     if (node.type === 'name' && typeof node.value === 'string') found.add(node.value)
-    if (node.type === 'block' && Array.isArray(node.expressions)) {
-      topLevelNames({ ...node, type: '', expressions: withoutDeadBindings(node.expressions) }, found)
-    } else for (const member of Object.values(node)) topLevelNames(member, found)
+    const inside = inLambda || node.type === 'lambda'
+    for (const name in node) {
+      const member = node[name]
+      const isBlock = name === 'expressions' && node.type === 'block' && Array.isArray(member) && !inLambda
+      if (typeof member === 'object') topLevelNames(isBlock ? withoutDeadBindings(member) : member, found, inside)
+    }
   }
   return found
 }

@@ -1,16 +1,17 @@
 import { expect, test } from 'vitest'
 import { MappingError, readMapping } from '../../src/mapping/mapping.ts'
+import { cpuTime } from './cpu-time.ts'
 
-/** The error of a mapping, and how long it held the process. */
+/** The error of a mapping, and the CPU time that it took. */
 function failure(text: string, input: unknown = {}): { code: string; message: string; ms: number } {
-  const start = performance.now()
+  const start = cpuTime()
   try {
     const mapping = readMapping(text)
     expect(mapping.compiled).toBe(true)
     mapping.run(input)
   } catch (error) {
     if (!(error instanceof MappingError)) throw error
-    return { code: error.code, message: error.message, ms: performance.now() - start }
+    return { code: error.code, message: error.message, ms: cpuTime() - start }
   }
   throw new Error(`no failure: ${text}`)
 }
@@ -58,10 +59,10 @@ test.each(hostile)('%s is bounded', (_, text, code) => {
 })
 
 test('a regular expression with nested repetition runs in time linear in the text', () => {
-  const start = performance.now()
+  const start = cpuTime()
   const mapping = readMapping('[$contains(t, /^(a+)+$/), $contains(t, /(a|a)*b/), $contains(t, /.*a.*a.*a.*a!/)]')
   expect(mapping.run({ t: `${'a'.repeat(20_000)}!` })).toEqual([false, false, true])
-  expect(performance.now() - start).toBeLessThan(2_000)
+  expect(cpuTime() - start).toBeLessThan(2_000)
 })
 
 test('a text nested too deeply is refused, or runs', () => {
