@@ -2,16 +2,15 @@
 import { enableCompileCache } from 'node:module'
 import { version } from './cli/version.ts'
 
-// What Node has compiled once it reads back: a second start takes three quarters of the time.
+// Node caches compiled code: later starts take three quarters of the time.
 enableCompileCache()
 
-/** One command: runs with the arguments after its name and gives the exit code. */
+/** One command: `run` takes the arguments after its name and returns the exit code. */
 type Command = {
-  help: string
   run(args: string[], out: { stdout: (text: string) => void; stderr: (text: string) => void }): Promise<number>
 }
 
-/** Each command is read only when it is asked for: `check` needs no database, `key` no HTTP. */
+/** Each command is imported only when it is called: `check` needs no database, `key` no HTTP. */
 const commands: Record<string, { about: string; load: () => Promise<Command> }> = {
   serve: { about: 'the server', load: () => import('./cli/serve.ts') },
   check: {
@@ -41,7 +40,7 @@ ${Object.entries(commands)
 inference-router <command> --help explains one of them.
 `
 
-// A reader that has seen enough, as in `models | head`, is no error.
+// A closed pipe, as in `models | head`, is not an error.
 process.stdout.on('error', (error: NodeJS.ErrnoException) => {
   if (error.code !== 'EPIPE') throw error
   process.exit(0)
@@ -63,14 +62,10 @@ async function main([name, ...args]: string[]): Promise<number> {
     process.stderr.write(`There is no command '${name}'.\n\n${usage}`)
     return 2
   }
-  const { run, help } = await command.load()
+  const { run } = await command.load()
   const out = {
     stdout: (text: string) => void process.stdout.write(text),
     stderr: (text: string) => void process.stderr.write(text),
-  }
-  if (args.includes('--help') || args.includes('-h')) {
-    out.stdout(help)
-    return 0
   }
   return await run(args, out)
 }

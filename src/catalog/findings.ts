@@ -1,5 +1,6 @@
 import type { ModelEntry, PriceChange } from '../core/model.ts'
-import { hoursOf, momentOf } from '../core/price-times.ts'
+import { hoursOf } from '../core/price-times.ts'
+import { parseTime } from '../core/time.ts'
 
 /** Something that is wrong with a list of models although its form is right; `path` leads to it from the list. */
 export type Finding = { path: (string | number)[]; message: string }
@@ -37,9 +38,9 @@ function changeFindings(path: Finding['path'], change: PriceChange): Finding[] {
     find([], 'a price change needs what it changes: `pricing`, `other_prices` or `multipliers`')
   if (from === undefined && until === undefined && !weekly)
     find([], 'a price change needs to say when it holds: `from`, `until` or `weekly`')
-  const [begins, ends] = [from, until].map((text) => text && momentOf(text))
-  if (from !== undefined && begins === undefined) find(['from'], `there is no such moment as ${from}`)
-  if (until !== undefined && ends === undefined) find(['until'], `there is no such moment as ${until}`)
+  const [begins, ends] = [from, until].map((text) => text && parseTime(text))
+  if (from !== undefined && begins === undefined) find(['from'], `there is no such time as ${from}`)
+  if (until !== undefined && ends === undefined) find(['until'], `there is no such time as ${until}`)
   if (begins && ends && ends <= begins) find(['until'], `\`until\` must be after \`from\`, ${from}`)
   for (const [index, hours] of (weekly?.hours ?? []).entries()) {
     if (!hoursOf(hours))

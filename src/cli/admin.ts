@@ -1,44 +1,51 @@
 import { RouterError } from '../core/errors.ts'
-import type { Json, JsonObject } from '../core/json.ts'
+import type { Json } from '../core/json.ts'
 import type { RateLimits } from '../core/limits.ts'
 import { nanoOf } from '../money/usd.ts'
 import type { Store } from '../store/open.ts'
 import type { Organization } from '../store/organizations.ts'
-import { CannotDo, type Words, WrongUsage } from './store-command.ts'
+import { type Args, CommandError, UsageError } from './args.ts'
 
-/** The organization of a name or an id. Throws CannotDo. */
+/** The organization of a name or an id. Throws CommandError. */
 export function organizationOf(store: Store, nameOrId: string): Organization {
   const found = store.organizations.findByName(nameOrId) ?? store.organizations.find(nameOrId)
   if (found) return found
   const names = store.organizations.list().map(({ name }) => name)
-  throw new CannotDo(
+  throw new CommandError(
     `There is no organization '${nameOrId}'. There is: ${names.join(', ') || 'none; org create makes one'}`,
   )
 }
 
-/** What a user wrote, by the rule that the management API has for it; `what` names it. Throws WrongUsage. */
+/** A value that passed a check of the management API; `name` is what messages call it. Throws UsageError. */
 export function checked<T, Written extends Json>(
-  check: (value: Written, what: string) => T,
+  check: (value: Written, name: string) => T,
   value: Written,
-  what: string,
+  name: string,
 ): T {
   try {
-    return check(value, what)
+    return check(value, name)
   } catch (thrown) {
-    throw thrown instanceof RouterError ? new WrongUsage(thrown.message) : thrown
+    throw thrown instanceof RouterError ? new UsageError(thrown.message) : thrown
   }
 }
 
-/** A sum of USD that a user wrote. Throws WrongUsage. */
-export function usdFrom(text: string, what: string): bigint {
+/** An amount of USD, in nano-USD. Throws UsageError. */
+export function usdFrom(text: string, name: string): bigint {
   const nano = nanoOf(text)
   if (nano === undefined)
-    throw new WrongUsage(`${what} is '${text}'; write USD as 25 or 0.5, with at most nine decimals`)
+    throw new UsageError(`${name} is '${text}'; write USD as 25 or 0.5, with at most nine decimals`)
   return nano
 }
 
-/** The limits that options name: `--requests-per-minute`, `--tokens-per-minute`, `--concurrent`; 0 is none. Throws WrongUsage. */
-export function limitsSaid(words: Words): Partial<RateLimits> {
+/** The options of rate limits. */
+export const rateLimitOptions = {
+  'requests-per-minute': { type: 'string' },
+  'tokens-per-minute': { type: 'string' },
+  concurrent: { type: 'string' },
+} as const
+
+/** The rate limits that are given; 0 is no limit. Throws UsageError. */
+export function rateLimitsFrom(args: Args): Partial<RateLimits> {
   const options = [
     ['requestsPerMinute', 'requests-per-minute'],
     ['tokensPerMinute', 'tokens-per-minute'],
@@ -46,32 +53,20 @@ export function limitsSaid(words: Words): Partial<RateLimits> {
   ] as const
   return Object.fromEntries(
     options.flatMap(([name, option]) => {
-      const text = words.text(option)
+      const text = args.text(option)
       if (text === undefined) return []
       if (/^\d{1,12}$/.test(text)) return [[name, Number(text) || null]]
-      throw new WrongUsage(`--${option} is '${text}'; write a whole number, 0 for no limit`)
+      throw new UsageError(`--${option} is '${text}'; write a whole number, 0 for no limit`)
     }),
   )
 }
 
-/** Names of models as a user wrote them, each once; `all` is null. Throws WrongUsage. */
-export function modelsFrom(names: readonly string[], what: string): string[] | null {
+/** Names of models without repetitions; `all` is null. Throws UsageError. */
+export function modelsFrom(names: readonly string[], argument: string): string[] | null {
   if (names.length === 1 && names[0] === 'all') return null
-  if (names.includes('all')) throw new WrongUsage(`${what}: write either all or names of models`)
+  if (names.includes('all')) throw new UsageError(`${argument}: write either all or names of models`)
   return [...new Set(names)]
 }
 
-/** What the log of changes says of one, besides when it was made. */
-type Noted = { organization: string; action: string; subject: string; before?: JsonObject; after?: JsonObject }
-
-/** Makes a change and notes it as one of the command line: both or neither. */
-export function noted<Result>(store: Store, change: () => { result: Result } & Noted): Result {
-  return store.atomically(() => {
-    const { result, ...said } = change()
-    store.audit.append({ actor, ...said })
-    return result
-  })
-}
-
-/** Who makes the changes of the command line. */
+/** The actor of changes made on the command line. */
 export const actor = 'cli'

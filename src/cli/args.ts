@@ -1,65 +1,73 @@
-import { relative } from 'node:path'
 import { type ParseArgsConfig, parseArgs } from 'node:util'
-import { formatProblem, type Problem } from '../manifest/problem.ts'
+import type { Out } from './output.ts'
 
-/** Where a command prints. */
-export type Out = { stdout: (text: string) => void; stderr: (text: string) => void }
+/** The options that a command takes, and how many positional arguments at most (none unless given). */
+export type Syntax = { options: NonNullable<ParseArgsConfig['options']>; positionals?: number }
 
-/** A command's words: its options by name, and what stands without a dash. */
-export type Words = {
-  options: { readonly [name: string]: string | undefined }
-  flags: ReadonlySet<string>
-  positionals: string[]
+/** Parsed arguments: `text` is the value of an option, `texts` those of a repeatable one, `flag` whether one is given. */
+export type Args = {
+  positionals: readonly string[]
+  text(name: string): string | undefined
+  texts(name: string): readonly string[]
+  flag(name: string): boolean
 }
 
-/** How many words without a dash a command takes, its options with a value, and those without. */
-export type Form = { positionals: number; options: readonly string[]; flags: readonly string[] }
+/** The arguments are wrong: exit code 2. */
+export class UsageError extends Error {}
 
-/** Parses a command's words. Help and wrong usage are answered here: then the result is the exit code, 0 or 2. */
-export function readWords(args: string[], form: Form, help: string, out: Out): Words | 0 | 2 {
+/** The arguments are right, but the command cannot do what they ask: exit code 1. */
+export class CommandError extends Error {}
+
+/**
+ * Runs a command: prints its help when that is asked for, and reports UsageError and CommandError on standard error.
+ * Returns the exit code.
+ */
+export async function runCommand(
+  args: readonly string[],
+  { help, out }: { help: string; out: Out },
+  run: () => Promise<number>,
+): Promise<number> {
   if (args.includes('--help') || args.includes('-h')) {
     out.stdout(help)
     return 0
   }
-  const options: NonNullable<ParseArgsConfig['options']> = {
-    ...Object.fromEntries(form.options.map((name) => [name, { type: 'string' }] as const)),
-    ...Object.fromEntries(form.flags.map((name) => [name, { type: 'boolean' }] as const)),
-  }
   try {
-    const { values, positionals } = parseArgs({ args, options, allowPositionals: true })
-    const surplus = positionals[form.positionals]
-    if (surplus !== undefined) return wrongUsage(`'${surplus}' is one word too many`, help, out)
-    const texts = Object.entries(values).filter(([, value]) => typeof value === 'string')
-    return {
-      options: Object.fromEntries(texts) as Words['options'],
-      flags: new Set(form.flags.filter((name) => values[name] === true)),
-      positionals,
-    }
-  } catch (error) {
-    return wrongUsage((error as Error).message, help, out)
+    return await run()
+  } catch (thrown) {
+    if (!(thrown instanceof UsageError || thrown instanceof CommandError)) throw thrown
+    const isUsage = thrown instanceof UsageError
+    out.stderr(isUsage ? `${thrown.message}\n\n${help}` : `${thrown.message}\n`)
+    return isUsage ? 2 : 1
   }
 }
 
-/** Says what is wrong with the words, and what would be right. Returns the exit code. */
-export function wrongUsage(message: string, help: string, out: Out): 2 {
-  out.stderr(`${message}\n\n${help}`)
-  return 2
+/** Parses the arguments of a command. Throws UsageError. */
+export function parseArguments(args: string[], { options, positionals: most = 0 }: Syntax): Args {
+  const { values, positionals } = parsed(args, options)
+  const surplus = positionals[most]
+  if (surplus !== undefined) throw new UsageError(`'${surplus}' is one argument too many`)
+  return {
+    positionals,
+    text: (name) => (typeof values[name] === 'string' ? values[name] : undefined),
+    texts: (name) => [values[name] ?? []].flat().filter((value) => typeof value === 'string'),
+    flag: (name) => values[name] === true,
+  }
 }
 
-/** A problem as one line; files below the working folder are named as seen from there. */
-export function problemLine(problem: Problem): string {
-  return `${formatProblem({ ...problem, file: seenFrom(problem.file) })}\n`
+/** The action that the first argument of a command names. Throws UsageError. */
+export function actionNamed<Action>(actions: { readonly [name: string]: Action }, name: string | undefined): Action {
+  const action = name !== undefined && Object.hasOwn(actions, name) ? actions[name] : undefined
+  if (action) return action
+  const known = Object.keys(actions).join(', ')
+  throw new UsageError(name ? `there is no '${name}': ${known}` : `name an action: ${known}`)
 }
 
-/** A file as seen from the working folder when it lies below it. */
-export function seenFrom(file: string): string {
-  const seen = relative('', file)
-  return seen.startsWith('..') || seen === '' ? file : seen
-}
-
-/** Rows of text in columns, the first row being the head. */
-export function columns(rows: readonly (readonly string[])[]): string {
-  const widths = (rows[0] ?? []).map((_, column) => Math.max(...rows.map((row) => row[column]?.length ?? 0)))
-  const line = (row: readonly string[]) => row.map((cell, column) => cell.padEnd(widths[column] ?? 0)).join('  ')
-  return `${rows.map((row) => line(row).trimEnd()).join('\n')}\n`
+function parsed(args: string[], options: Syntax['options']) {
+  try {
+    return parseArgs({ args, options, allowPositionals: true })
+  } catch (thrown) {
+    if (thrown instanceof Error && `${(thrown as NodeJS.ErrnoException).code}`.startsWith('ERR_PARSE_ARGS'))
+      throw new UsageError(thrown.message)
+    throw thrown
+  }
 }

@@ -7,14 +7,16 @@ import { proveExamples } from '../manifest/examples.ts'
 import { countExamples } from '../manifest/layer.ts'
 import { hasErrors, type Problem } from '../manifest/problem.ts'
 import type { Source } from '../manifest/source.ts'
+import { neverSent } from '../manifest/taken.ts'
 import { type Config, findConfig, loadConfig } from '../snapshot/config.ts'
 import { loadCatalog, readFiles } from '../snapshot/load-files.ts'
 import { proveFiles } from '../snapshot/snapshot.ts'
-import { type Out, problemLine, readWords, seenFrom, wrongUsage } from './args.ts'
-import { isDialect, putOnBench, readInput } from './load-one.ts'
+import { parseArguments, runCommand, UsageError } from './args.ts'
+import { isDialect, loadOne, readInput } from './load-one.ts'
 import { interpretedWarnings, mappingsIn, type PlacedMapping, treatmentOf } from './mappings.ts'
+import { jsonText, type Out, problemLine, relativePath } from './output.ts'
 
-/** What `inference-router check --help` says. */
+/** The text of `inference-router check --help`. */
 export const help = `Checks configuration, manifests, dialects and catalog, and runs their examples.
 
   inference-router check [path…] [--mappings] [--config FILE] [--json]
@@ -23,44 +25,57 @@ export const help = `Checks configuration, manifests, dialects and catalog, and 
   --mappings      list every mapping: compiled, or interpreted and the construct that made it so
   --config FILE   the configuration (or INFERENCE_ROUTER_CONFIG; else ./config.yaml)
   --json          print JSON: {checked, mappings: [{file, line, column, name, compiled, construct?}],
-                  problems: [{file, line, column, message, severity}]}
+                  not_taken: [{file, names}], problems: [{file, line, column, message, severity}]}
 
-Each problem is one line, file:line:column: message. Exit code 1 when there is an error. Variables that are not set
+Each problem is one line, file:line:column: message. For each file that was named, a line lists what no request can
+bring to the provider. Exit code 1 when there is an error. Variables that are not set
 are no errors here: inference-router providers shows them. An interpreted mapping works, but slowly: a warning.
 `
 
+const options = { config: { type: 'string' }, json: { type: 'boolean' }, mappings: { type: 'boolean' } } as const
+
 /** Runs `inference-router check`. Returns the exit code. */
-export async function run(args: string[], out: Out): Promise<number> {
-  const form = { positionals: Number.POSITIVE_INFINITY, options: ['config'], flags: ['json', 'mappings'] }
-  const words = readWords(args, form, help, out)
-  if (typeof words === 'number') return words
-  const absent = words.positionals.find((path) => !statSync(path, { throwIfNoEntry: false }))
-  if (absent !== undefined) return wrongUsage(`There is no file or folder ${absent}.`, help, out)
-  const configPath = findConfig(words.options.config, process.env)
-  const checked =
-    words.positionals.length === 0
-      ? await checkConfig(configPath, process.env)
-      : await checkPaths(words.positionals, configPath, process.env)
-  const { mappings } = checked
-  const problems = inOrder([...checked.problems, ...interpretedWarnings(mappings)])
-  if (words.flags.has('json')) {
-    const told = mappings.map(({ mapping, ...placed }) => ({ ...placed, ...treatmentOf(mapping) }))
-    out.stdout(`${JSON.stringify({ checked: countsOf(checked), mappings: told, problems }, null, 2)}\n`)
-  } else {
-    if (words.flags.has('mappings')) for (const placed of mappings) out.stdout(mappingLine(placed))
-    for (const problem of problems) out.stdout(problemLine(problem))
-    out.stdout(summary(checked, problems))
-  }
-  return hasErrors(problems) ? 1 : 0
+export function run(args: string[], out: Out): Promise<number> {
+  return runCommand(args, { help, out }, async () => {
+    const { positionals: paths, text, flag } = parseArguments(args, { options, positionals: Number.POSITIVE_INFINITY })
+    const absent = paths.find((path) => !statSync(path, { throwIfNoEntry: false }))
+    if (absent !== undefined) throw new UsageError(`There is no file or folder ${absent}.`)
+    const configPath = findConfig(text('config'), process.env)
+    const checked =
+      paths.length === 0 ? await checkConfig(configPath, process.env) : await checkPaths(paths, configPath, process.env)
+    const problems = inOrder([...checked.problems, ...interpretedWarnings(checked.mappings)])
+    if (flag('json')) {
+      const mappings = checked.mappings.map(({ mapping, ...placed }) => ({ ...placed, ...treatmentOf(mapping) }))
+      const not_taken = checked.notTaken
+      out.stdout(jsonText({ checked: countsOf(checked), mappings, not_taken, problems }))
+    } else {
+      if (flag('mappings')) for (const placed of checked.mappings) out.stdout(mappingLine(placed))
+      for (const problem of problems) out.stdout(problemLine(problem))
+      for (const line of checked.notTaken) out.stdout(notTakenLine(line))
+      out.stdout(summary(checked, problems))
+    }
+    return hasErrors(problems) ? 1 : 0
+  })
 }
 
 /** What was looked at: how many of each kind, and the mappings in them. */
 type Checked = { providers: number; dialects: number; models: number; examples: number } & {
   mappings: PlacedMapping[]
+  /** Of files that were named: what no request can bring to the provider. */
+  notTaken: NotTaken[]
   problems: Problem[]
 }
 
-const nothing: Omit<Checked, 'problems'> = { providers: 0, dialects: 0, models: 0, examples: 0, mappings: [] }
+type NotTaken = { file: string; names: string[] }
+
+const nothing: Omit<Checked, 'problems'> = {
+  providers: 0,
+  dialects: 0,
+  models: 0,
+  examples: 0,
+  mappings: [],
+  notTaken: [],
+}
 
 async function checkConfig(path: string, env: Environment): Promise<Checked> {
   const { config, source, problems } = await loadConfig(path, env)
@@ -71,6 +86,7 @@ async function checkConfig(path: string, env: Environment): Promise<Checked> {
     ...files.providers.flatMap((one) => one.layers.slice(-1)),
   ]
   return {
+    ...nothing,
     providers: files.providers.length,
     dialects: files.dialects.length,
     models: files.catalog.list().length,
@@ -82,7 +98,7 @@ async function checkConfig(path: string, env: Environment): Promise<Checked> {
 
 async function checkPaths(paths: readonly string[], configPath: string, env: Environment): Promise<Checked> {
   const { config, problems: unusable } = await loadConfig(configPath, env)
-  const total: Checked = { ...nothing, mappings: [], problems: [] }
+  const total: Checked = { ...nothing, mappings: [], notTaken: [], problems: [] }
   for (const file of new Set((await Promise.all(paths.map(filesIn))).flat())) {
     const source = await readInput(file)
     const checked = isConfig(source)
@@ -92,6 +108,7 @@ async function checkPaths(paths: readonly string[], configPath: string, env: Env
         : { ...nothing, problems: unusable }
     for (const kind of ['providers', 'dialects', 'models', 'examples'] as const) total[kind] += checked[kind]
     total.mappings.push(...checked.mappings)
+    total.notTaken.push(...checked.notTaken)
     total.problems.push(...checked.problems)
   }
   return total
@@ -111,7 +128,7 @@ async function checkOne(source: Source, config: Config, env: Environment): Promi
     const { list, problems } = loadCatalog(source)
     return { ...nothing, models: Object.keys(list?.models ?? {}).length, problems }
   }
-  const { loaded, problems } = await putOnBench(source, config, env)
+  const { loaded, problems } = await loadOne(source, config, env)
   const kind = isDialect(source) ? 'dialects' : 'providers'
   if (!loaded) return { ...nothing, [kind]: 1, problems }
   const { provider, layers } = loaded
@@ -121,6 +138,7 @@ async function checkOne(source: Source, config: Config, env: Environment): Promi
     [kind]: 1,
     examples: own.reduce((count, layer) => count + countExamples(layer), 0),
     mappings: mappingsIn(own),
+    notTaken: provider.chat ? [{ file: source.file, names: neverSent(provider.chat) }] : [],
     problems: [...problems, ...(await proveExamples(provider, layers))],
   }
 }
@@ -149,10 +167,14 @@ function inOrder(problems: readonly Problem[]): Problem[] {
 
 function mappingLine({ file, line, column, name, mapping }: PlacedMapping): string {
   const { compiled, construct } = treatmentOf(mapping)
-  return `${seenFrom(file)}:${line}:${column}: ${name}: ${compiled ? 'compiled' : `interpreted (${construct})`}\n`
+  return `${relativePath(file)}:${line}:${column}: ${name}: ${compiled ? 'compiled' : `interpreted (${construct})`}\n`
 }
 
-function countsOf({ problems, mappings, ...counts }: Checked) {
+function notTakenLine({ file, names }: NotTaken): string {
+  return names.length === 0 ? '' : `${relativePath(file)} does not take: ${names.join(', ')}\n`
+}
+
+function countsOf({ problems, mappings, notTaken: _, ...counts }: Checked) {
   const interpreted = mappings.filter(({ mapping }) => !mapping.compiled).length
   return { ...counts, mappings: mappings.length, interpreted }
 }

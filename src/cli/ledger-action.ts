@@ -1,15 +1,15 @@
 import type { Snapshot } from '../snapshot/snapshot.ts'
 import type { Store } from '../store/open.ts'
-import type { Words } from './args.ts'
+import type { Args, Syntax } from './args.ts'
 
-/** What an action works with. */
-export type LedgerRoom = { store: Store; snapshot: Snapshot }
+/** What an action works on. */
+export type LedgerSource = { store: Store; snapshot: Snapshot }
 
-/** What an action found; not `fine` is exit code 1. */
-export type Finding = { json: object; text: string; fine: boolean }
+/** The result of an action; unless it is `ok` the exit code is 1. */
+export type Finding = { json: object; text: string; ok: boolean }
 
-/** An action: reads its words before anything is opened. Throws WrongUsage. */
+/** An action of `ledger`. `prepare` checks the arguments before anything is opened. Throws UsageError. */
 export type LedgerAction = {
-  options: readonly string[]
-  read(words: Words): (room: LedgerRoom) => Finding | Promise<Finding>
+  options: Syntax['options']
+  prepare(args: Args): (source: LedgerSource) => Finding | Promise<Finding>
 }

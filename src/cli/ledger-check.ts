@@ -1,38 +1,37 @@
 import { usdOf, usdText } from '../money/usd.ts'
 import type { CheckedSums, WrongSum } from '../store/verify-sums.ts'
-import { columns } from './args.ts'
-import type { Finding, LedgerRoom } from './ledger-action.ts'
+import type { Finding, LedgerAction, LedgerSource } from './ledger-action.ts'
+import { table } from './output.ts'
 
-/** Options besides those of every action. */
-export const options: readonly string[] = []
+export const options: LedgerAction['options'] = {}
 
-/** `ledger check`: are all sums of spend and usage what the rows add up to? */
-export function read(): (room: LedgerRoom) => Finding {
+/** `ledger check`: compares all sums of spend and usage with the rows of the ledger. */
+export function prepare(): (source: LedgerSource) => Finding {
   return ({ store }) => {
     const checked = store.books.wrongSums(mostListed)
-    return { json: asJson(checked), text: asText(checked), fine: checked.wrong === 0 }
+    return { json: asJson(checked), text: asText(checked), ok: checked.wrong === 0 }
   }
 }
 
-/** So many wrong sums are shown: more of them have one cause. */
+/** The most wrong sums that are listed: further ones have the same cause. */
 const mostListed = 100
 
 function asJson({ checked, wrong, listed }: CheckedSums) {
-  const shown = ({ figure, kept, rows, ...sum }: WrongSum) =>
+  const entry = ({ figure, kept, rows, ...sum }: WrongSum) =>
     figure === 'nano'
       ? { ...sum, figure: 'spend', kept: usdOf(kept), rows: usdOf(rows) }
       : { ...sum, figure, kept: Number(kept), rows: Number(rows) }
-  return { checked, wrong, listed: listed.map(shown) }
+  return { checked, wrong, listed: listed.map(entry) }
 }
 
 function asText({ checked, wrong, listed }: CheckedSums): string {
   if (wrong === 0) return `${checked} sums are what the rows of the ledger add up to\n`
-  const shown = wrong > mostListed ? ` (the first ${mostListed})` : ''
+  const extent = wrong > mostListed ? ` (the first ${mostListed})` : ''
   const rows = listed.map(({ table, owner, period, figure, kept, rows }) =>
     figure === 'nano'
       ? [table, owner, period, 'USD', usdText(kept), usdText(rows)]
       : [table, owner, period, figure, String(kept), String(rows)],
   )
   const head = ['TABLE', 'OF', 'PERIOD', 'FIGURE', 'SUM', 'ROWS']
-  return `${wrong} of ${checked} sums are not what the rows of the ledger add up to${shown}:\n${columns([head, ...rows])}`
+  return `${wrong} of ${checked} sums are not what the rows of the ledger add up to${extent}:\n${table([head, ...rows])}\n`
 }

@@ -1,35 +1,41 @@
 import { readFileSync } from 'node:fs'
 import type { Catalog } from '../catalog/catalog.ts'
-import { type BillColumns, readBill } from '../money/bill.ts'
+import { dayMs } from '../core/time.ts'
+import { type Bill, type BillColumns, readBill, UnreadableBill } from '../money/bill.ts'
 import { type Compared, compareBill, type Tolerance } from '../money/compare.ts'
 import { nanoOf, usdOf, usdText } from '../money/usd.ts'
-import { columns as inColumns, seenFrom, type Words } from './args.ts'
-import type { Finding, LedgerRoom } from './ledger-action.ts'
-import { dayMs, rangeIn } from './ledger-range.ts'
-import { CannotDo, WrongUsage } from './store-command.ts'
+import { type Args, CommandError, UsageError } from './args.ts'
+import type { Finding, LedgerSource } from './ledger-action.ts'
+import { rangeFrom } from './ledger-range.ts'
+import { relativePath, table } from './output.ts'
 
-/** Options besides those of every action. */
-export const options = ['bill', 'columns', 'provider', 'tolerance', 'from', 'to']
+const text = { type: 'string' } as const
 
-/** `ledger compare`: does a provider's bill say what the ledger says, by model and day? */
-export function read(words: Words): (room: LedgerRoom) => Promise<Finding> {
-  const { bill: path, provider, tolerance: allowed = '0.01' } = words.options
-  if (!path) throw new WrongUsage('say which bill: ledger compare --bill FILE.csv')
-  const [columns, tolerance, asked] = [columnsIn(words.options.columns), toleranceIn(allowed), rangeIn(words)]
-  for (const at of [asked.from, asked.to])
+export const options = { bill: text, columns: text, provider: text, tolerance: text, from: text, to: text }
+
+/** `ledger compare`: compares a provider's bill with the ledger, by model and day. */
+export function prepare(args: Args): (source: LedgerSource) => Promise<Finding> {
+  const [path, provider] = [args.text('bill'), args.text('provider')]
+  if (!path) throw new UsageError('name the bill: ledger compare --bill FILE.csv')
+  const columns = columnsFrom(args.text('columns'))
+  const tolerance = toleranceFrom(args.text('tolerance') ?? '0.01')
+  const range = rangeFrom(args)
+  for (const at of [range.from, range.to])
     if (at !== undefined && at % dayMs !== 0)
-      throw new WrongUsage('a bill is compared by days: write --from and --to as days')
+      throw new UsageError('a bill is compared by days: write --from and --to as days')
   return async ({ store, snapshot }) => {
     if (provider !== undefined && !snapshot.providers.has(provider))
-      throw new CannotDo(`There is no provider '${provider}'. There are: ${[...snapshot.providers.keys()].join(', ')}`)
-    const bill = await readBill(bytesOf(path), seenFrom(path), columns)
-    const lines = bill.lines.filter(({ day }) => day >= (asked.from ?? day) && day < (asked.to ?? day + 1))
-    if (lines.length === 0)
-      throw new CannotDo(
-        `${seenFrom(path)} has no line with a day and a model${(asked.from ?? asked.to) ? ' in this time' : ''}`,
+      throw new CommandError(
+        `There is no provider '${provider}'. There are: ${[...snapshot.providers.keys()].join(', ')}`,
       )
-    const from = asked.from ?? lines.reduce((least, { day }) => Math.min(least, day), Number.POSITIVE_INFINITY)
-    const to = asked.to ?? lines.reduce((most, { day }) => Math.max(most, day), 0) + dayMs
+    const bill = await billIn(path, columns)
+    const lines = bill.lines.filter(({ day }) => day >= (range.from ?? day) && day < (range.to ?? day + 1))
+    if (lines.length === 0)
+      throw new CommandError(
+        `${relativePath(path)} has no line with a day and a model${(range.from ?? range.to) ? ' in this time' : ''}`,
+      )
+    const from = range.from ?? lines.reduce((least, { day }) => Math.min(least, day), Number.POSITIVE_INFINITY)
+    const to = range.to ?? lines.reduce((most, { day }) => Math.max(most, day), 0) + dayMs
     const spent = store.ledger.byDay(from, to).filter((one) => provider === undefined || one.provider === provider)
     const compared = compareBill(lines, spent, {
       tolerance,
@@ -39,31 +45,32 @@ export function read(words: Words): (room: LedgerRoom) => Promise<Finding> {
   }
 }
 
-function columnsIn(text: string | undefined): BillColumns {
+function columnsFrom(text: string | undefined): BillColumns {
   const columns: BillColumns = {}
   for (const part of text?.split(',') ?? []) {
     const [, name, title] = /^\s*(date|model|cost)\s*=\s*(.*?)\s*$/.exec(part) ?? []
     if (!name || !title)
-      throw new WrongUsage(`--columns has '${part}'; write date=<column>,model=<column>,cost=<column>`)
+      throw new UsageError(`--columns has '${part}'; write date=<column>,model=<column>,cost=<column>`)
     columns[name as keyof BillColumns] = title
   }
   return columns
 }
 
-function toleranceIn(text: string): Tolerance {
+function toleranceFrom(text: string): Tolerance {
   const share = /^(\d{1,3}(?:\.\d{1,4})?)%$/.exec(text)?.[1]
   if (share !== undefined) return { millionths: BigInt(Math.round(Number(share) * 10_000)) }
   const nano = nanoOf(text)
   if (nano === undefined || nano < 0n)
-    throw new WrongUsage(`--tolerance is '${text}'; write USD as 0.01, or a share as 1%`)
+    throw new UsageError(`--tolerance is '${text}'; write USD as 0.01, or a share as 1%`)
   return { nano }
 }
 
-function bytesOf(path: string): Uint8Array {
+async function billIn(path: string, columns: BillColumns): Promise<Bill> {
   try {
-    return readFileSync(path)
+    return await readBill(readFileSync(path), relativePath(path), columns)
   } catch (thrown) {
-    throw new CannotDo(`${seenFrom(path)} cannot be read: ${thrown instanceof Error ? thrown.message : thrown}`)
+    if (thrown instanceof UnreadableBill) throw new CommandError(thrown.message)
+    throw new CommandError(`${relativePath(path)} cannot be read: ${thrown instanceof Error ? thrown.message : thrown}`)
   }
 }
 
@@ -77,11 +84,11 @@ function namesOf(catalog: Catalog, slugs: readonly string[], provider: string | 
   for (const { provider: whose, model } of catalog.list())
     if (provider === undefined || whose === provider) ids.set(model, model)
   const prefixes = slugs.map((slug) => `${slug}/`)
-  return (told) => {
-    const known = ids.get(told)
+  return (billed) => {
+    const known = ids.get(billed)
     if (known !== undefined) return known
-    const prefix = prefixes.find((each) => told.startsWith(each)) ?? ''
-    const bare = told.slice(prefix.length)
+    const prefix = prefixes.find((each) => billed.startsWith(each)) ?? ''
+    const bare = billed.slice(prefix.length)
     return ids.get(bare) ?? bare
   }
 }
@@ -94,7 +101,7 @@ function findingOf(compared: readonly Compared[], left: { lines: number; nano: b
   return {
     json: asJson(compared, { ...total, exceeding, left }),
     text: asText(compared, { ...total, exceeding, left }),
-    fine: exceeding === 0,
+    ok: exceeding === 0,
   }
 }
 
@@ -132,11 +139,11 @@ function asText(compared: readonly Compared[], { ledger, bill, exceeding, left }
   const totals = ['', 'in all', '', usdText(ledger), usdText(bill), usdText(bill - ledger), '']
   const verdict =
     exceeding === 0 ? 'Ledger and bill agree.' : `Ledger and bill differ in ${exceeding} of ${compared.length} lines.`
-  const others =
+  const leftOut =
     left.lines === 0
       ? ''
       : `Left out: ${left.lines} lines of the bill without a day or a model, ${usdText(left.nano)} USD.\n`
-  return `${inColumns([['DAY', 'MODEL', 'CALLS', 'LEDGER USD', 'BILL USD', 'DIFFERENCE', ''], ...rows, totals])}\n${others}${verdict}\n`
+  return `${table([['DAY', 'MODEL', 'CALLS', 'LEDGER USD', 'BILL USD', 'DIFFERENCE', ''], ...rows, totals])}\n\n${leftOut}${verdict}\n`
 }
 
 function noteOf(ledger: bigint | undefined, bill: bigint | undefined): string {

@@ -1,24 +1,27 @@
+import { formatTime, monthStart } from '../core/time.ts'
 import { mostListed, type Recount, recount } from '../money/recount.ts'
 import { usdOf, usdText } from '../money/usd.ts'
 import { organizationOf } from './admin.ts'
-import { columns, type Words } from './args.ts'
-import type { Finding, LedgerRoom } from './ledger-action.ts'
-import { rangeIn, timeText } from './ledger-range.ts'
+import type { Args } from './args.ts'
+import type { Finding, LedgerSource } from './ledger-action.ts'
+import { rangeFrom } from './ledger-range.ts'
+import { table } from './output.ts'
 
-/** Options besides those of every action. */
-export const options = ['from', 'to', 'org', 'key']
+const text = { type: 'string' } as const
 
-/** `ledger recount`: is each call's cost what its usage and its prices make it? */
-export function read(words: Words): (room: LedgerRoom) => Finding {
-  const { org, key } = words.options
+export const options = { from: text, to: text, org: text, key: text }
+
+/** `ledger recount`: computes the cost of each call anew from its usage and today's prices. */
+export function prepare(args: Args): (source: LedgerSource) => Finding {
+  const [org, key] = [args.text('org'), args.text('key')]
   const now = Date.now()
-  const { to = now, from = monthStart(Math.min(to, now)) } = rangeIn(words)
+  const { to = now, from = monthStart(Math.min(to, now)) } = rangeFrom(args)
   return ({ store, snapshot }) => {
     const organization = org === undefined ? undefined : organizationOf(store, org).id
     const whose = { ...(organization !== undefined && { organization }), ...(key !== undefined && { key }) }
     const found = recount(store.ledger.each({ from, to, ...whose }), snapshot.catalog.find)
-    const range = { from: timeText(from), to: timeText(to) }
-    return { json: { ...range, ...asJson(found) }, text: asText(found, range), fine: found.wrong.calls === 0 }
+    const range = { from: formatTime(from), to: formatTime(to) }
+    return { json: { ...range, ...asJson(found) }, text: asText(found, range), ok: found.wrong.calls === 0 }
   }
 }
 
@@ -30,7 +33,7 @@ function asJson({ wrong, repriced, reported, ...counts }: Recount) {
       difference: usdOf(wrong.difference),
       listed: wrong.listed.map(({ at, ledger, today, ...call }) => ({
         ...call,
-        at: timeText(at),
+        at: formatTime(at),
         ledger: usdOf(ledger),
         today: usdOf(today),
       })),
@@ -61,27 +64,27 @@ function asText(
     `${calls} calls from ${range.from} to ${range.to}: ${agreeing} cost what they should, ${wrong.calls} do not, ${other} have other prices than today's, ${unbilled} failed unpaid\n`,
   ]
   if (wrong.calls > 0) {
-    const shown = wrong.calls > mostListed ? ` (the first ${mostListed})` : ''
+    const extent = wrong.calls > mostListed ? ` (the first ${mostListed})` : ''
     const rows = wrong.listed.map(({ at, id, model, ledger, today }) => [
-      timeText(at),
+      formatTime(at),
       id,
       model,
       ...sums(ledger, today),
     ])
     parts.push(
-      `Wrong${shown}:\n${columns([['TIME', 'CALL', 'MODEL', 'LEDGER USD', 'SHOULD BE USD', 'DIFFERENCE'], ...rows])}`,
+      `Wrong${extent}:\n${table([['TIME', 'CALL', 'MODEL', 'LEDGER USD', 'SHOULD BE USD', 'DIFFERENCE'], ...rows])}\n`,
     )
   }
   if (repriced.size > 0) {
     const rows = byModel(repriced).map(([model, one]) => [model, String(one.calls), ...sums(one.ledger, one.today)])
     parts.push(
-      `Other prices than today's:\n${columns([['MODEL', 'CALLS', 'LEDGER USD', 'TODAY USD', 'DIFFERENCE'], ...rows])}`,
+      `Other prices than today's:\n${table([['MODEL', 'CALLS', 'LEDGER USD', 'TODAY USD', 'DIFFERENCE'], ...rows])}\n`,
     )
   }
   if (reported.size > 0) {
     const rows = byModel(reported).map(([model, one]) => [model, String(one.calls), ...sums(one.ledger, one.provider)])
     parts.push(
-      `Told by the provider:\n${columns([['MODEL', 'CALLS', 'LEDGER USD', 'PROVIDER USD', 'DIFFERENCE'], ...rows])}`,
+      `Reported by the provider:\n${table([['MODEL', 'CALLS', 'LEDGER USD', 'PROVIDER USD', 'DIFFERENCE'], ...rows])}\n`,
     )
   }
   return parts.join('\n')
@@ -93,9 +96,4 @@ function sums(ledger: bigint, other: bigint): string[] {
 
 function byModel<Sums>(sums: Map<string, Sums>): [model: string, Sums][] {
   return [...sums].sort(([one], [other]) => (one < other ? -1 : 1))
-}
-
-function monthStart(at: number): number {
-  const date = new Date(at)
-  return Date.UTC(date.getUTCFullYear(), date.getUTCMonth())
 }

@@ -1,16 +1,14 @@
 import { hasErrors } from '../manifest/problem.ts'
-import { UnreadableBill } from '../money/bill.ts'
 import { buildSnapshot } from '../snapshot/snapshot.ts'
-import { openStore } from '../store/open.ts'
-import { isEngineError, StoreError, storeError } from '../store/store-error.ts'
-import { type Form, type Out, problemLine, readWords, type Words, wrongUsage } from './args.ts'
+import { actionNamed, parseArguments, runCommand } from './args.ts'
 import type { LedgerAction } from './ledger-action.ts'
 import * as check from './ledger-check.ts'
 import * as compare from './ledger-compare.ts'
 import * as recount from './ledger-recount.ts'
-import { CannotDo, WrongUsage } from './store-command.ts'
+import { jsonText, type Out, problemLine } from './output.ts'
+import { withStore } from './store-command.ts'
 
-/** What `inference-router ledger --help` says. */
+/** The text of `inference-router ledger --help`. */
 export const help = `The rows of settled calls, held against prices and bills.
 
   inference-router ledger check
@@ -41,44 +39,21 @@ they differ by more than the tolerance, which is USD or, with a %, a part of the
 
 const actions: { readonly [name: string]: LedgerAction } = { check, recount, compare }
 
-/** Runs `inference-router ledger …`. Returns the exit code: 0 fine, 1 differences or cannot be done, 2 wrong usage. */
-export async function run([name, ...args]: string[], out: Out): Promise<number> {
-  if (name === '--help' || name === '-h') {
-    out.stdout(help)
-    return 0
-  }
-  const action = Object.hasOwn(actions, name ?? '') ? actions[name as string] : undefined
-  if (!action) {
-    const known = Object.keys(actions).join(', ')
-    return wrongUsage(`${name ? `there is no '${name}'` : 'say what to do'}: ${known}`, help, out)
-  }
-  const form: Form = { positionals: 0, options: [...action.options, 'config'], flags: ['json'] }
-  const words = readWords(args, form, help, out)
-  if (typeof words === 'number') return words
-  try {
-    return await act(action.read(words), words, out)
-  } catch (thrown) {
-    if (thrown instanceof WrongUsage) return wrongUsage(thrown.message, help, out)
-    if (!(thrown instanceof CannotDo || thrown instanceof StoreError || thrown instanceof UnreadableBill)) throw thrown
-    out.stderr(`${thrown.message}\n`)
-    return 1
-  }
-}
-
-async function act(find: ReturnType<LedgerAction['read']>, words: Words, out: Out): Promise<number> {
-  const { snapshot, problems } = await buildSnapshot(words.options.config, process.env)
-  if (!snapshot || hasErrors(problems)) {
-    for (const problem of problems) out.stderr(problemLine(problem))
-    return 1
-  }
-  const store = openStore(snapshot.config.store.url)
-  try {
-    const { json, text, fine } = await find({ store, snapshot })
-    out.stdout(words.flags.has('json') ? `${JSON.stringify(json, null, 2)}\n` : text)
-    return fine ? 0 : 1
-  } catch (thrown) {
-    throw isEngineError(thrown) ? storeError(thrown, store.path) : thrown
-  } finally {
-    store.close()
-  }
+/** Runs `inference-router ledger …`. Returns the exit code: 0 fine, 1 differences or failed, 2 wrong usage. */
+export function run(args: string[], out: Out): Promise<number> {
+  return runCommand(args, { help, out }, async () => {
+    const [name, ...rest] = args
+    const action = actionNamed(actions, name)
+    const options = { ...action.options, config: { type: 'string' }, json: { type: 'boolean' } } as const
+    const parsed = parseArguments(rest, { options })
+    const find = action.prepare(parsed)
+    const { snapshot, problems } = await buildSnapshot(parsed.text('config'), process.env)
+    if (!snapshot || hasErrors(problems)) {
+      for (const problem of problems) out.stderr(problemLine(problem))
+      return 1
+    }
+    const { json, text, ok } = await withStore(snapshot.config.store.url, (store) => find({ store, snapshot }))
+    out.stdout(parsed.flag('json') ? jsonText(json) : text)
+    return ok ? 0 : 1
+  })
 }

@@ -14,20 +14,20 @@ import type { Source } from '../manifest/source.ts'
 import type { Config } from '../snapshot/config.ts'
 import { loadCatalog, shippedDialects } from '../snapshot/load-files.ts'
 
-/** One manifest or dialect file, ready to be tried, with the problems of that file and of what it builds on. */
-export type OnBench = { loaded?: LoadedProvider; problems: Problem[] }
+/** One loaded manifest or dialect, with the problems of its file and of the files it builds on. */
+export type LoadedOne = { loaded?: LoadedProvider; problems: Problem[] }
 
-/** The file that a word means: a path, the slug of a provider, or the name of a dialect. */
-export function fileMeant(word: string, { folders }: Config): string | undefined {
+/** The file of a manifest: a path, the slug of a provider, or the name of a dialect. */
+export function findManifest(name: string, { folders }: Config): string | undefined {
   const places = [folders.providers, join(folders.providers, 'dialects'), shippedDialects]
-  const inFolders = places.map((folder) => join(folder, `${word}.yaml`))
-  return [resolve(word), ...(/[\\/]/.test(word) ? [] : inFolders)].find(
+  const inFolders = places.map((folder) => join(folder, `${name}.yaml`))
+  return [resolve(name), ...(/[\\/]/.test(name) ? [] : inFolders)].find(
     (path) => path.endsWith('.yaml') && existsSync(path),
   )
 }
 
-/** Puts a manifest on the bench, or a dialect as the bare provider that is nothing else. */
-export async function putOnBench(source: Source, config: Config, env: Environment): Promise<OnBench> {
+/** Loads a manifest, or a dialect as a provider that consists of nothing else. */
+export async function loadOne(source: Source, config: Config, env: Environment): Promise<LoadedOne> {
   if (isDialect(source)) {
     const { dialect, problems } = loadDialect(source)
     return { problems, ...(dialect && { loaded: { provider: bareProvider(dialect), layers: [dialect.layer] } }) }
@@ -40,13 +40,13 @@ export async function putOnBench(source: Source, config: Config, env: Environmen
   return { ...read, problems: [...problems, ...read.problems] }
 }
 
-/** Whether a file is a dialect: by its place, else by what it says. */
+/** Whether a file is a dialect: by its folder, else by its fields. */
 export function isDialect({ file, value }: Source): boolean {
   if (basename(dirname(file)) === 'dialects') return true
   return isObject(value) && value.dialect !== undefined && value.slug === undefined && value.base_url === undefined
 }
 
-/** The manifests of the configuration and those beside the one on the bench, by slug. */
+/** The manifests of the configuration and those beside this one, by slug. */
 async function manifestsFor({ file }: Source, { folders }: Config): Promise<Map<string, Source>> {
   const read = await Promise.all([...new Set([folders.providers, dirname(file)])].map((folder) => readFolder(folder)))
   return new Map(read.flatMap(({ sources }) => sources).map((one) => [basename(one.file, '.yaml'), one]))
@@ -70,7 +70,7 @@ async function dialectsFor(manifest: Source, { folders }: Config) {
   return { dialects, problems }
 }
 
-/** What the catalog, the manifest and the settings know of a model. */
+/** The entry of a model, merged from the catalog, the manifest and the settings. */
 export async function entryOf(
   { slug, models, modelsOf }: Provider,
   model: string,
@@ -82,7 +82,7 @@ export async function entryOf(
   return createCatalog(lists).find(slug, model)
 }
 
-/** What catalog, manifest and settings list under a slug, in this order. */
+/** The models that catalog, manifest and settings list for a slug, in this order. */
 async function modelsIn(slug: string, { folders, providers }: Config, written?: Models): Promise<Models[]> {
   const { source } = await readSourceFile(join(folders.catalog, `${slug}.yaml`))
   const { list } = source ? loadCatalog(source) : {}
@@ -93,7 +93,7 @@ async function modelsIn(slug: string, { folders, providers }: Config, written?: 
 
 type Models = { readonly [model: string]: ModelEntry }
 
-/** Reads one YAML or JSON file. Throws an Error that says which and why. */
+/** Reads one YAML or JSON file. Throws an Error that names the file and the reason. */
 export async function readInput(file: string): Promise<Source> {
   const path = resolve(file)
   const { source, problems } = await readSourceFile(path)

@@ -2,9 +2,10 @@ import type { CatalogedModel } from '../catalog/catalog.ts'
 import type { ModelEntry } from '../core/model.ts'
 import { entryAt } from '../core/price-times.ts'
 import { buildSnapshot, type Snapshot } from '../snapshot/snapshot.ts'
-import { columns, type Out, problemLine, readWords } from './args.ts'
+import { CommandError, parseArguments, runCommand } from './args.ts'
+import { jsonText, type Out, problemLine, table } from './output.ts'
 
-/** What `inference-router models --help` says. */
+/** The text of `inference-router models --help`. */
 export const help = `The models that are loaded, with capabilities and prices.
 
   inference-router models [--provider SLUG] [--config FILE] [--json]
@@ -18,23 +19,26 @@ tokens, of the lowest tier; + means that there are more tiers.
 SET names the environment variables without which a model cannot be called; clients do not see it until they are set.
 `
 
+const options = { provider: { type: 'string' }, config: { type: 'string' }, json: { type: 'boolean' } } as const
+
 /** Runs `inference-router models`. Returns the exit code. */
-export async function run(args: string[], out: Out): Promise<number> {
-  const words = readWords(args, { positionals: 0, options: ['provider', 'config'], flags: ['json'] }, help, out)
-  if (typeof words === 'number') return words
-  const { snapshot, problems } = await buildSnapshot(words.options.config, process.env)
-  for (const problem of problems) out.stderr(problemLine(problem))
-  if (!snapshot) return 1
-  const { provider } = words.options
-  if (provider !== undefined && !snapshot.providers.has(provider)) {
-    out.stderr(`There is no provider '${provider}'. There are: ${[...snapshot.providers.keys()].join(', ')}\n`)
-    return 1
-  }
-  const models = loadedModels(snapshot, Date.now()).filter(
-    (model) => provider === undefined || model.provider === provider,
-  )
-  out.stdout(words.flags.has('json') ? `${JSON.stringify(models.map(asJson), null, 2)}\n` : asTable(models))
-  return 0
+export function run(args: string[], out: Out): Promise<number> {
+  return runCommand(args, { help, out }, async () => {
+    const { text, flag } = parseArguments(args, { options })
+    const { snapshot, problems } = await buildSnapshot(text('config'), process.env)
+    for (const problem of problems) out.stderr(problemLine(problem))
+    if (!snapshot) return 1
+    const provider = text('provider')
+    if (provider !== undefined && !snapshot.providers.has(provider))
+      throw new CommandError(
+        `There is no provider '${provider}'. There are: ${[...snapshot.providers.keys()].join(', ')}`,
+      )
+    const models = loadedModels(snapshot, Date.now()).filter(
+      (model) => provider === undefined || model.provider === provider,
+    )
+    out.stdout(flag('json') ? jsonText(models.map(asJson)) : asTable(models))
+    return 0
+  })
 }
 
 /** A model, and the variables that its provider misses. */
@@ -53,7 +57,7 @@ function asJson({ provider, model, entry, missing }: LoadedModel) {
 }
 
 function asTable(models: readonly LoadedModel[]): string {
-  const head = ['MODEL', 'API', 'CONTEXT', 'OUTPUT', 'IN $/M', 'CACHED $/M', 'OUT $/M', 'CAN', 'SET']
+  const header = ['MODEL', 'API', 'CONTEXT', 'OUTPUT', 'IN $/M', 'CACHED $/M', 'OUT $/M', 'CAN', 'SET']
   const rows = models.map(({ provider, model, entry, missing }) => {
     const [tier, ...more] = entry.pricing ?? []
     const price = (usd: number | null | undefined) => (typeof usd === 'number' ? perMillion(usd) : '')
@@ -69,7 +73,7 @@ function asTable(models: readonly LoadedModel[]): string {
       missing.join(', '),
     ]
   })
-  return columns([head, ...rows])
+  return `${table([header, ...rows])}\n`
 }
 
 /** Prices have at most six decimals per million tokens; what a float adds beyond is noise. */

@@ -3,100 +3,105 @@ import type { DataRules } from '../core/names.ts'
 import { limitsEntry } from '../management/key-entry.ts'
 import { patternCheck, placeCheck } from '../management/names.ts'
 import { usdOf, usdText } from '../money/usd.ts'
+import { audited } from '../store/audit.ts'
 import type { Store } from '../store/open.ts'
 import type { OrganizationRules } from '../store/rules.ts'
-import { checked, limitsSaid, modelsFrom, noted, organizationOf } from './admin.ts'
-import { type Act, type Action, type Words, WrongUsage } from './store-command.ts'
+import { actor, checked, modelsFrom, organizationOf, rateLimitOptions, rateLimitsFrom } from './admin.ts'
+import { type Args, UsageError } from './args.ts'
+import type { StoreAction, StoreOperation } from './store-command.ts'
 
 const text = { type: 'string' } as const
 
-/** The actions of `org` that show and change what holds for the calls of an organization; without options they only show. */
-export const settingActions: { readonly [name: string]: Action } = {
+/** The actions of `org` that show and change the settings of an organization; without options they only show them. */
+export const settingActions: { readonly [name: string]: StoreAction } = {
   show: {
     options: {},
     positionals: 1,
-    read: (words) => setting('show', words, {}),
+    prepare: (args) => setting('show', args, {}),
   },
   limits: {
-    options: { 'requests-per-minute': text, 'tokens-per-minute': text, concurrent: text },
+    options: rateLimitOptions,
     positionals: 1,
-    read: (words) => {
-      const said = limitsSaid(words)
+    prepare: (args) => {
+      const given = rateLimitsFrom(args)
       const change: Setting['change'] = (store, { id, limits }) =>
-        store.organizations.setLimits(id, { ...limits, ...said })
-      return setting('limits', words, Object.keys(said).length === 0 ? {} : { change })
+        store.organizations.setLimits(id, { ...limits, ...given })
+      return setting('limits', args, Object.keys(given).length === 0 ? {} : { change })
     },
   },
   models: {
     options: {},
     positionals: Number.POSITIVE_INFINITY,
-    read: async (words, known) => {
-      const [, ...models] = words.positionals
+    prepare: async (args, loadDirectory) => {
+      const [, ...models] = args.positionals
       const approved = modelsFrom(models, 'org models')
       if (approved?.length) {
-        const check = patternCheck(await known())
+        const check = patternCheck(await loadDirectory())
         for (const model of approved) checked(check, model, 'org models')
       }
       const change: Setting['change'] = (store, { id }) => store.organizations.approveModels(id, approved)
-      return setting('models', words, models.length === 0 ? {} : { change })
+      return setting('models', args, models.length === 0 ? {} : { change })
     },
   },
   rules: {
     options: { geolocation: { type: 'string', multiple: true }, retention: text, training: text },
     positionals: 1,
-    read: async (words, known) => {
-      const places = placesSaid(words)
+    prepare: async (args, loadDirectory) => {
+      const places = placesFrom(args)
       if (places.length > 0 && places[0] !== 'any') {
-        const check = placeCheck(await known())
+        const check = placeCheck(await loadDirectory())
         for (const place of places) checked(check, place, '--geolocation')
       }
-      const said = dataRulesSaid(words, places)
+      const ruleEdits = ruleChanges(args, places)
       const change: Setting['change'] = (store, { id, dataRules }) =>
         store.organizations.setDataRules(
           id,
-          said.reduce((rules, one) => one(rules), dataRules),
+          ruleEdits.reduce((rules, edit) => edit(rules), dataRules),
         )
-      return setting('rules', words, said.length === 0 ? {} : { change })
+      return setting('rules', args, ruleEdits.length === 0 ? {} : { change })
     },
   },
   balance: {
     options: {},
     positionals: 2,
-    read: (words) => {
-      const [, state] = words.positionals
+    prepare: (args) => {
+      const [, state] = args.positionals
       if (state !== undefined && state !== 'on' && state !== 'off') {
-        throw new WrongUsage(`the balance is a limit ('on') or not ('off'), not '${state}'`)
+        throw new UsageError(`the balance is a limit ('on') or not ('off'), not '${state}'`)
       }
       const change: Setting['change'] = (store, { id }) => store.organizations.enforceBalance(id, state === 'on')
-      return setting('balance', words, state === undefined ? {} : { change })
+      return setting('balance', args, state === undefined ? {} : { change })
     },
   },
 }
 
 type Setting = { change?(store: Store, rules: OrganizationRules): void }
 
-/** Changes one setting, if it is to be changed, notes it, and shows all settings as they are then. */
-function setting(what: string, { positionals: [name] }: Words, { change }: Setting): Act {
-  if (!name) throw new WrongUsage(`say whose: org ${what} <name or id>; org --help shows the rest`)
+/** Changes one setting, where a change is given, with its audit entry; returns all settings as they are then. */
+function setting(action: string, { positionals: [name] }: Args, { change }: Setting): StoreOperation {
+  if (!name) throw new UsageError(`name the organization: org ${action} <name or id>; org --help shows the rest`)
   return (store) => {
     const { id } = organizationOf(store, name)
     const rules = () => store.organizations.rules(id) as OrganizationRules
     if (change) {
-      noted(store, () => {
+      audited(store, actor, () => {
         const before = entry(rules())
         change(store, rules())
         const after = entry(rules())
-        return { result: undefined, organization: id, action: `organization.${what}`, subject: id, before, after }
+        return { result: undefined, organization: id, action: `organization.${action}`, subject: id, before, after }
       })
     }
     const spendNano = store.spend.totalOfOrganization(id)
     const names = { aliases: Object.fromEntries(rules().aliases), policies: policiesOf(rules()) }
     const balance = { balance: usdOf(rules().creditNano - spendNano) }
-    return { json: { id, name: rules().name, ...balance, ...entry(rules()), ...names }, text: told(rules(), spendNano) }
+    return {
+      json: { id, name: rules().name, ...balance, ...entry(rules()), ...names },
+      text: settingsText(rules(), spendNano),
+    }
   }
 }
 
-/** What may be set, in the words of the management API. */
+/** The settings in the form of the management API. */
 function entry({ limits, approvedModels, dataRules, enforcesBalance }: OrganizationRules): JsonObject {
   const { geolocation, data_retention = null, data_used_for_training = null } = dataRules
   return {
@@ -111,7 +116,7 @@ function policiesOf({ policies }: OrganizationRules): JsonObject {
   return Object.fromEntries([...policies.values()].map(({ id, targets }) => [id, [...targets]]))
 }
 
-function told(rules: OrganizationRules, spendNano: bigint): string {
+function settingsText(rules: OrganizationRules, spendNano: bigint): string {
   const { id, name, limits, approvedModels, dataRules, enforcesBalance, aliases, policies } = rules
   const limit = (count: number | null) => (count === null ? 'unlimited' : String(count))
   const allowed = (rule: false | undefined) => (rule === false ? 'forbidden' : 'allowed')
@@ -129,22 +134,22 @@ function told(rules: OrganizationRules, spendNano: bigint): string {
     ['aliases', [...aliases].map(([alias, target]) => `${alias} = ${target}`).join(', ') || 'none'],
     ['policies', [...policies.keys()].join(', ') || 'none'],
   ]
-  return lines.map(([what = '', is = '']) => `${what.padEnd(21)}${is}`).join('\n')
+  return lines.map(([name = '', value = '']) => `${name.padEnd(21)}${value}`).join('\n')
 }
 
 /** The places of a rule, each once; `any` stands alone. */
-function placesSaid(words: Words): string[] {
-  const places = words.texts('geolocation').flatMap((said) => said.split(',').map((place) => place.trim()))
+function placesFrom(args: Args): string[] {
+  const places = args.texts('geolocation').flatMap((text) => text.split(',').map((place) => place.trim()))
   if (places.some((place) => place === '' || (place === 'any' && places.length > 1))) {
-    throw new WrongUsage(`--geolocation is '${places.join(',')}'; write places as eu or eu,us, or any`)
+    throw new UsageError(`--geolocation is '${places.join(',')}'; write places as eu or eu,us, or any`)
   }
   return [...new Set(places)]
 }
 
 /** The changes of rules that options ask for. */
-function dataRulesSaid(words: Words, places: string[]): ((rules: DataRules) => DataRules)[] {
-  const retention = isForbidden(words, 'retention')
-  const training = isForbidden(words, 'training')
+function ruleChanges(args: Args, places: string[]): ((rules: DataRules) => DataRules)[] {
+  const retention = isForbidden(args, 'retention')
+  const training = isForbidden(args, 'training')
   return [
     ...(places.length === 0
       ? []
@@ -164,9 +169,9 @@ function dataRulesSaid(words: Words, places: string[]): ((rules: DataRules) => D
   ]
 }
 
-function isForbidden(words: Words, option: string): boolean | undefined {
-  const said = words.text(option)
-  if (said === undefined) return undefined
-  if (said === 'forbidden' || said === 'allowed') return said === 'forbidden'
-  throw new WrongUsage(`--${option} is '${said}'; write forbidden or allowed`)
+function isForbidden(args: Args, option: string): boolean | undefined {
+  const value = args.text(option)
+  if (value === undefined) return undefined
+  if (value === 'forbidden' || value === 'allowed') return value === 'forbidden'
+  throw new UsageError(`--${option} is '${value}'; write forbidden or allowed`)
 }

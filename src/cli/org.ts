@@ -1,12 +1,15 @@
 import type { JsonObject } from '../core/json.ts'
 import { title } from '../management/read.ts'
 import { usdOf, usdText } from '../money/usd.ts'
+import { audited } from '../store/audit.ts'
 import { longestRetentionDays, type Organization } from '../store/organizations.ts'
-import { checked, noted, organizationOf, usdFrom } from './admin.ts'
+import { actor, checked, organizationOf, usdFrom } from './admin.ts'
+import { UsageError } from './args.ts'
 import { settingActions } from './org-settings.ts'
-import { type Action, type Out, runAction, type StoreUrl, table, WrongUsage } from './store-command.ts'
+import { type Out, table } from './output.ts'
+import { runStoreAction, type StoreAction, type StoreUrl } from './store-command.ts'
 
-/** What `inference-router org --help` says. */
+/** The text of `inference-router org --help`. */
 export const help = `Organizations, their credit, what holds for their calls, and what is kept of their responses.
 
   inference-router org create <name> [--credit USD]
@@ -40,33 +43,32 @@ Of an organization whose store is off no new response is kept; those kept before
 
 /** Runs `inference-router org …` on the database of the configuration. Returns the exit code. */
 export function run(args: string[], out: Out, storeUrl?: StoreUrl): Promise<number> {
-  return runAction(args, { ...actions, ...settingActions }, help, out, storeUrl)
+  return runStoreAction(args, { ...actions, ...settingActions }, { help, out, storeUrl })
 }
 
-const actions: { readonly [name: string]: Action } = {
+const actions: { readonly [name: string]: StoreAction } = {
   create: {
     options: { name: { type: 'string' }, credit: { type: 'string' } },
     positionals: 1,
-    read({ positionals, text }) {
+    prepare({ positionals, text }) {
       const name = (positionals[0] ?? text('name'))?.trim()
-      if (!name) throw new WrongUsage('say how the organization is called: org create <name>')
+      if (!name) throw new UsageError('name the organization: org create <name>')
       checked(title, name, 'name')
       const credit = usdFrom(text('credit') ?? '0', '--credit')
       return (store) => {
-        const made = noted(store, () => {
+        const made = audited(store, actor, () => {
           const { id } = store.organizations.create(name)
           if (credit !== 0n) store.organizations.credit(id, credit)
           const result = organizationOf(store, id)
-          return { result, organization: id, action: 'organization.create', subject: id, after: shown(result) }
+          return { result, organization: id, action: 'organization.create', subject: id, after: entry(result) }
         })
-        return { json: shown(made), text: `Organization ${made.name} (${made.id}), balance ${balanceText(made)} USD` }
+        return { json: entry(made), text: `Organization ${made.name} (${made.id}), balance ${balanceText(made)} USD` }
       }
     },
   },
   list: {
     options: {},
-    positionals: 0,
-    read: () => (store) => {
+    prepare: () => (store) => {
       const all = store.organizations.list()
       const rows = all.map((one) => [
         one.id,
@@ -76,7 +78,7 @@ const actions: { readonly [name: string]: Action } = {
         balanceText(one),
       ])
       return {
-        json: { organizations: all.map(shown) },
+        json: { organizations: all.map(entry) },
         text: table([['ID', 'NAME', 'CREDIT USD', 'SPEND USD', 'BALANCE USD'], ...rows]),
       }
     },
@@ -84,11 +86,11 @@ const actions: { readonly [name: string]: Action } = {
   credit: {
     options: { note: { type: 'string' } },
     positionals: 2,
-    read({ positionals: [name, amount], text }) {
-      if (!name || !amount) throw new WrongUsage('say whom and how much: org credit <name or id> <USD>')
+    prepare({ positionals: [name, amount], text }) {
+      if (!name || !amount) throw new UsageError('name the organization and the amount: org credit <name or id> <USD>')
       const nano = usdFrom(amount, 'the credit')
       return (store) => {
-        const credited = noted(store, () => {
+        const credited = audited(store, actor, () => {
           const { id, ...before } = organizationOf(store, name)
           const result = store.organizations.credit(id, nano, text('note'))
           const given = { amount: usdOf(nano), note: text('note') ?? '' }
@@ -98,32 +100,32 @@ const actions: { readonly [name: string]: Action } = {
           }
           return { result, organization: id, action: 'organization.credit', subject: id, ...sums }
         })
-        return { json: shown(credited), text: `Organization ${credited.name}: balance ${balanceText(credited)} USD` }
+        return { json: entry(credited), text: `Organization ${credited.name}: balance ${balanceText(credited)} USD` }
       }
     },
   },
   store: {
     options: { 'retention-days': { type: 'string' } },
     positionals: 2,
-    read({ positionals: [name, state], text }) {
-      if (!name) throw new WrongUsage('say whose: org store <name or id> [on|off] [--retention-days N]')
+    prepare({ positionals: [name, state], text }) {
+      if (!name) throw new UsageError('name the organization: org store <name or id> [on|off] [--retention-days N]')
       if (state !== undefined && state !== 'on' && state !== 'off')
-        throw new WrongUsage(`the store is 'on' or 'off', not '${state}'`)
+        throw new UsageError(`the store is 'on' or 'off', not '${state}'`)
       const days = daysFrom(text('retention-days'))
       const changes = { ...(state && { keeps: state === 'on' }), ...(days !== undefined && { days }) }
       return (store) => {
-        const { id, name: called } = organizationOf(store, name)
+        const { id, name: foundName } = organizationOf(store, name)
         const before = store.organizations.retention(id)
         if (Object.keys(changes).length > 0) {
-          noted(store, () => {
+          audited(store, actor, () => {
             const after = store.organizations.setRetention(id, changes)
             return { result: after, organization: id, action: 'organization.store', subject: id, before, after }
           })
         }
         const now = store.organizations.retention(id)
         return {
-          json: { id, name: called, store: now.keeps, retention_days: now.days },
-          text: `Organization ${called}: responses are ${now.keeps ? `kept for ${now.days} days` : 'not kept'}`,
+          json: { id, name: foundName, store: now.keeps, retention_days: now.days },
+          text: `Organization ${foundName}: responses are ${now.keeps ? `kept for ${now.days} days` : 'not kept'}`,
         }
       }
     },
@@ -134,10 +136,10 @@ function daysFrom(text: string | undefined): number | undefined {
   if (text === undefined) return undefined
   const days = /^\d{1,4}$/.test(text) ? Number(text) : 0
   if (days >= 1 && days <= longestRetentionDays) return days
-  throw new WrongUsage(`--retention-days is '${text}'; write a whole number of days from 1 to ${longestRetentionDays}`)
+  throw new UsageError(`--retention-days is '${text}'; write a whole number of days from 1 to ${longestRetentionDays}`)
 }
 
-function shown(one: Organization): JsonObject {
+function entry(one: Organization): JsonObject {
   const { id, name, creditNano, spendNano, createdAt } = one
   const balance = usdOf(creditNano - spendNano)
   const created_at = new Date(createdAt).toISOString()

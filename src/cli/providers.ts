@@ -1,8 +1,9 @@
 import type { Provider } from '../manifest/provider.ts'
 import { buildSnapshot, type Snapshot } from '../snapshot/snapshot.ts'
-import { columns, type Out, problemLine, readWords } from './args.ts'
+import { parseArguments, runCommand } from './args.ts'
+import { jsonText, type Out, problemLine, table } from './output.ts'
 
-/** What `inference-router providers --help` says. */
+/** The text of `inference-router providers --help`. */
 export const help = `The providers that are loaded, and what each still needs.
 
   inference-router providers [--config FILE] [--json]
@@ -14,15 +15,16 @@ STATE is ready, off (switched off in the configuration), or the environment vari
 `
 
 /** Runs `inference-router providers`. Returns the exit code. */
-export async function run(args: string[], out: Out): Promise<number> {
-  const words = readWords(args, { positionals: 0, options: ['config'], flags: ['json'] }, help, out)
-  if (typeof words === 'number') return words
-  const { snapshot, problems } = await buildSnapshot(words.options.config, process.env)
-  for (const problem of problems) out.stderr(problemLine(problem))
-  if (!snapshot) return 1
-  const rows = rowsOf(snapshot)
-  out.stdout(words.flags.has('json') ? `${JSON.stringify(rows, null, 2)}\n` : asTable(rows))
-  return 0
+export function run(args: string[], out: Out): Promise<number> {
+  return runCommand(args, { help, out }, async () => {
+    const { text, flag } = parseArguments(args, { options: { config: { type: 'string' }, json: { type: 'boolean' } } })
+    const { snapshot, problems } = await buildSnapshot(text('config'), process.env)
+    for (const problem of problems) out.stderr(problemLine(problem))
+    if (!snapshot) return 1
+    const rows = rowsOf(snapshot)
+    out.stdout(flag('json') ? jsonText(rows) : asTable(rows))
+    return 0
+  })
 }
 
 type Row = {
@@ -57,11 +59,11 @@ function rowsOf({ config, providers, catalog }: Snapshot): Row[] {
 }
 
 function asTable(rows: readonly Row[]): string {
-  const head = ['PROVIDER', 'NAME', 'DIALECT', 'MODELS', 'ADDRESS', 'STATE']
+  const header = ['PROVIDER', 'NAME', 'DIALECT', 'MODELS', 'ADDRESS', 'STATE']
   const lines = rows.map((row) => {
     const state = row.state === 'unconfigured' ? `set ${row.missing.join(', ')}` : row.state
     const models = row.unknown_models === 'pass' ? `${row.models}+any` : String(row.models)
     return [row.slug, row.name ?? '', row.dialect ?? '', models, row.base_url ?? '', state]
   })
-  return columns([head, ...lines])
+  return `${table([header, ...lines])}\n`
 }

@@ -1,10 +1,10 @@
-import { parseArgs } from 'node:util'
 import { formatProblem } from '../manifest/problem.ts'
 import { openLog } from '../observe/log.ts'
 import { type Router, StartRefused, startRouter } from '../router.ts'
-import type { Out } from './store-command.ts'
+import { parseArguments, runCommand, UsageError } from './args.ts'
+import type { Out } from './output.ts'
 
-/** What `inference-router serve --help` says. */
+/** The text of `inference-router serve --help`. */
 export const help = `The server.
 
   inference-router serve [--config FILE] [--port N]
@@ -18,16 +18,22 @@ SIGTERM and SIGINT refuse new calls, finish running ones for up to 30 seconds, s
 LOG_LEVEL names the level of the log on standard error: debug, info (the default), warn, error, silent.
 `
 
-/** How long running calls may go on after the process was told to stop. */
+/** How long running calls may go on after a signal to stop. */
 const drainMs = 30_000
 
-/** Serves until a signal comes. Returns the exit code. */
-export async function run(args: string[], out: Out): Promise<number> {
-  const options = readOptions(args)
-  if (typeof options === 'string') {
-    out.stderr(`${options}\n\n${help}`)
-    return 2
-  }
+const options = { config: { type: 'string' }, port: { type: 'string' } } as const
+
+/** Runs `inference-router serve` until a signal arrives. Returns the exit code. */
+export function run(args: string[], out: Out): Promise<number> {
+  return runCommand(args, { help, out }, () => {
+    const { text } = parseArguments(args, { options })
+    const port = portFrom(text('port'))
+    const configPath = text('config') ?? process.env.INFERENCE_ROUTER_CONFIG
+    return serve({ configPath, ...(port !== undefined && { port }) }, out)
+  })
+}
+
+async function serve(options: { configPath: string | undefined; port?: number }, out: Out): Promise<number> {
   let router: Router
   try {
     router = await startRouter({ ...options, env: process.env, log: openLog() })
@@ -38,9 +44,9 @@ export async function run(args: string[], out: Out): Promise<number> {
     out.stderr(`${explain(error)}\n`)
     return 1
   }
-  const told = toldToStop()
+  const stopSignal = untilSignal()
   out.stdout(welcome(router))
-  await told
+  await stopSignal
   out.stderr('Stopping: no new calls; running ones may finish.\n')
   try {
     await router.stop(drainMs)
@@ -51,30 +57,23 @@ export async function run(args: string[], out: Out): Promise<number> {
   }
 }
 
-function readOptions(args: string[]): { configPath: string | undefined; port?: number } | string {
-  try {
-    const { values } = parseArgs({ args, options: { config: { type: 'string' }, port: { type: 'string' } } })
-    const port = values.port === undefined ? undefined : Number(values.port)
-    if (port !== undefined && !(Number.isInteger(port) && port >= 0 && port < 65_536)) {
-      return `--port takes a number from 0 to 65535, not '${values.port}'.`
-    }
-    const configPath = values.config ?? process.env.INFERENCE_ROUTER_CONFIG
-    return { configPath, ...(port !== undefined && { port }) }
-  } catch (error) {
-    return (error as Error).message
-  }
+function portFrom(text: string | undefined): number | undefined {
+  if (text === undefined) return undefined
+  const port = Number(text)
+  if (Number.isInteger(port) && port >= 0 && port < 65_536) return port
+  throw new UsageError(`--port takes a number from 0 to 65535, not '${text}'.`)
 }
 
 function welcome({ url, manageUrl, firstKey }: Router): string {
   const manages = manageUrl === url ? '' : `The management API is at ${manageUrl}/v1/manage\n`
   const serves = `inference-router serves at ${url}/v1\n${manages}`
   if (firstKey === undefined) return serves
-  const [told, inShell] =
+  const [notice, inShell] =
     'variable' in firstKey
       ? [`Your first key is the one in ${firstKey.variable}.`, `$${firstKey.variable}`]
       : [`Your first key, shown only now:\n\n  ${firstKey.secret}`, firstKey.secret]
   return `${serves}
-${told}
+${notice}
 
 Try it; the demo provider needs no account:
 
@@ -94,7 +93,8 @@ function explain(error: unknown): string {
   return message
 }
 
-function toldToStop(): Promise<void> {
+/** Resolves with the first SIGTERM or SIGINT; a second one ends the process at once. */
+function untilSignal(): Promise<void> {
   return new Promise((resolve) => {
     for (const signal of ['SIGTERM', 'SIGINT'] as const) {
       process.once(signal, () => {

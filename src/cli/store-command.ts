@@ -1,126 +1,68 @@
-import { type ParseArgsConfig, parseArgs } from 'node:util'
 import type { Json } from '../core/json.ts'
-import type { Directory } from '../management/names.ts'
+import type { ModelDirectory } from '../management/names.ts'
 import { formatProblem, type Problem } from '../manifest/problem.ts'
 import { findConfig, loadConfig } from '../snapshot/config.ts'
 import { openStore, type Store } from '../store/open.ts'
 import { isEngineError, StoreError, storeError } from '../store/store-error.ts'
+import { type Args, actionNamed, CommandError, parseArguments, runCommand, type Syntax } from './args.ts'
+import { jsonText, type Out } from './output.ts'
 
-/** Where a command prints. */
-export type Out = { stdout: (text: string) => void; stderr: (text: string) => void }
+/** The result of an action: JSON for scripts, text for people. */
+export type ActionResult = { json: Json; text: string }
 
-/** The words after an action, parsed: `text` gives an option or undefined, `texts` all of a repeated one. */
-export type Words = {
-  positionals: readonly string[]
-  text(name: string): string | undefined
-  texts(name: string): readonly string[]
-}
-
-/** What an action says: as JSON for scripts, as text for people. */
-export type Answer = { json: Json; text: string }
-
-/** The address of the database: of the configuration in a file, or in the usual place. */
+/** The URL of the database that a configuration file names, or the one in the usual place. */
 export type StoreUrl = (configPath: string | undefined) => string | Promise<string>
 
-/** One action of a command, such as `create`. */
-export type Action = {
-  options: NonNullable<ParseArgsConfig['options']>
-  /** How many words without a dash it takes at most. */
-  positionals: number
+/** An action of a command on the database, such as `create`. */
+export type StoreAction = Syntax & {
   /**
-   * Reads its words, before any database is opened, and gives what is to be done. `known` reads the files of the
-   * configuration, for words that are names of models. Throws WrongUsage, CannotDo.
+   * Checks the arguments before a database is opened, and returns what to do with it. `directory` loads the files of the
+   * configuration, for arguments that name models. Throws UsageError, CommandError.
    */
-  read(words: Words, known: () => Promise<Directory>): Act | Promise<Act>
+  prepare(args: Args, directory: () => Promise<ModelDirectory>): StoreOperation | Promise<StoreOperation>
 }
 
-/** What is to be done with the database. */
-export type Act = (store: Store) => Answer
+/** Work on an open database. */
+export type StoreOperation = (store: Store) => ActionResult
 
-/** The command was written wrongly: exit code 2. */
-export class WrongUsage extends Error {}
-
-/** The command was understood and cannot be done: exit code 1. */
-export class CannotDo extends Error {}
-
-/** Runs one action of a command on the database that the configuration names. Returns the exit code: 0 done, 1 cannot be done, 2 wrong usage. */
-export async function runAction(
-  [name, ...words]: string[],
-  actions: { readonly [name: string]: Action },
-  help: string,
-  out: Out,
-  storeUrl: StoreUrl = configuredStoreUrl,
+/** Runs one action of a command on the database of the configuration. Returns the exit code: 0 done, 1 failed, 2 wrong usage. */
+export function runStoreAction(
+  args: string[],
+  actions: { readonly [name: string]: StoreAction },
+  { help, out, storeUrl = configuredStoreUrl }: { help: string; out: Out; storeUrl?: StoreUrl | undefined },
 ): Promise<number> {
-  if (name === '--help' || name === '-h' || words.includes('--help') || words.includes('-h')) {
-    out.stdout(help)
+  return runCommand(args, { help, out }, async () => {
+    const [name, ...rest] = args
+    const action = actionNamed(actions, name)
+    const parsed = parseArguments(rest, { ...action, options: { ...action.options, ...commonOptions } })
+    const configPath = parsed.text('config')
+    const operation = await action.prepare(parsed, () => loadDirectory(configPath))
+    const { json, text } = await withStore(await storeUrl(configPath), operation)
+    out.stdout(parsed.flag('json') ? jsonText(json) : `${text}\n`)
     return 0
-  }
-  try {
-    const action = Object.hasOwn(actions, name ?? '') ? actions[name as string] : undefined
-    if (!action)
-      throw new WrongUsage(`${name ? `there is no '${name}'` : 'say what to do'}: ${Object.keys(actions).join(', ')}`)
-    const { values, positionals } = parsed(words, action)
-    const configPath = values.config as string | undefined
-    const act = await action.read(wordsOf(values, positionals), () => configuredNames(configPath))
-    const answer = withStore(await storeUrl(configPath), act)
-    out.stdout(values.json ? `${JSON.stringify(answer.json, null, 2)}\n` : `${answer.text}\n`)
-    return 0
-  } catch (thrown) {
-    if (thrown instanceof WrongUsage) {
-      out.stderr(`${thrown.message}\n\n${help}`)
-      return 2
-    }
-    if (!(thrown instanceof CannotDo || thrown instanceof StoreError)) throw thrown
-    out.stderr(`${thrown.message}\n`)
-    return 1
-  }
+  })
 }
 
-/** Rows of text in columns, the first row being the head. */
-export function table(rows: readonly (readonly string[])[]): string {
-  const widths = (rows[0] ?? []).map((_, column) => Math.max(...rows.map((row) => row[column]?.length ?? 0)))
-  const line = (row: readonly string[]) => row.map((cell, column) => cell.padEnd(widths[column] ?? 0)).join('  ')
-  return rows.map((row) => line(row).trimEnd()).join('\n')
+/** Runs work on the database of a URL and closes it. Throws CommandError when the database cannot be used. */
+export async function withStore<Result>(
+  url: string,
+  work: (store: Store) => Result | Promise<Result>,
+): Promise<Result> {
+  try {
+    const store = openStore(url)
+    try {
+      return await work(store)
+    } catch (thrown) {
+      throw isEngineError(thrown) ? storeError(thrown, store.path) : thrown
+    } finally {
+      store.close()
+    }
+  } catch (thrown) {
+    throw thrown instanceof StoreError ? new CommandError(thrown.message) : thrown
+  }
 }
 
 const commonOptions = { config: { type: 'string' }, json: { type: 'boolean' } } as const
-
-type Values = { [name: string]: string | boolean | (string | boolean)[] | undefined }
-
-function parsed(args: string[], action: Action): { values: Values; positionals: string[] } {
-  try {
-    const options = { ...action.options, ...commonOptions }
-    const { values, positionals } = parseArgs({ args, options, allowPositionals: true })
-    const surplus = positionals[action.positionals]
-    if (surplus !== undefined) throw new WrongUsage(`'${surplus}' is one word too many`)
-    return { values: { ...values }, positionals }
-  } catch (thrown) {
-    // What parseArgs throws is about the words of the user; its codes begin alike.
-    if (thrown instanceof Error && `${(thrown as NodeJS.ErrnoException).code}`.startsWith('ERR_PARSE_ARGS')) {
-      throw new WrongUsage(thrown.message)
-    }
-    throw thrown
-  }
-}
-
-function wordsOf(values: Values, positionals: string[]): Words {
-  return {
-    positionals,
-    text: (name) => (typeof values[name] === 'string' ? values[name] : undefined),
-    texts: (name) => [values[name] ?? []].flat().filter((value) => typeof value === 'string'),
-  }
-}
-
-function withStore(url: string, act: Act): Answer {
-  const store = openStore(url)
-  try {
-    return act(store)
-  } catch (thrown) {
-    throw isEngineError(thrown) ? storeError(thrown, store.path) : thrown
-  } finally {
-    store.close()
-  }
-}
 
 async function configuredStoreUrl(configPath: string | undefined): Promise<string> {
   const { config, problems } = await loadConfig(findConfig(configPath, process.env), process.env)
@@ -128,8 +70,8 @@ async function configuredStoreUrl(configPath: string | undefined): Promise<strin
   return config.store.url
 }
 
-async function configuredNames(configPath: string | undefined): Promise<Directory> {
-  // Most commands need none of the files.
+async function loadDirectory(configPath: string | undefined): Promise<ModelDirectory> {
+  // Loaded on demand: most actions need none of the files.
   const [{ buildSnapshot }, { directoryOf }] = await Promise.all([
     import('../snapshot/snapshot.ts'),
     import('../directory.ts'),
@@ -139,6 +81,6 @@ async function configuredNames(configPath: string | undefined): Promise<Director
   return directoryOf(snapshot)
 }
 
-function unreadable(problems: readonly Problem[]): CannotDo {
-  return new CannotDo(problems.map(formatProblem).join('\n'))
+function unreadable(problems: readonly Problem[]): CommandError {
+  return new CommandError(problems.map(formatProblem).join('\n'))
 }

@@ -1,5 +1,5 @@
 import { basename, resolve } from 'node:path'
-import { chat } from '../api/chat/face.ts'
+import { chat } from '../api/chat/api.ts'
 import { RouterError } from '../core/errors.ts'
 import type { FoldFacts } from '../core/fold.ts'
 import { isObject, type Json, type JsonObject } from '../core/json.ts'
@@ -9,15 +9,16 @@ import type { Layer } from '../manifest/layer.ts'
 import { hasErrors } from '../manifest/problem.ts'
 import type { Provider } from '../manifest/provider.ts'
 import { servedBy } from '../manifest/target.ts'
-import { patchRequest, readReply, usedLosses, writeRequest } from '../manifest/translate.ts'
+import { patchRequest, readReply, targetFacts, usedLosses, writeRequest } from '../manifest/translate.ts'
 import { type Config, findConfig, loadConfig } from '../snapshot/config.ts'
 import { sseFrames } from '../wire/sse.ts'
-import { type Out, problemLine, readWords, wrongUsage } from './args.ts'
-import { entryOf, fileMeant, putOnBench, readInput } from './load-one.ts'
+import { CommandError, parseArguments, runCommand, UsageError } from './args.ts'
+import { entryOf, findManifest, loadOne, readInput } from './load-one.ts'
 import { mappingsIn, type PlacedMapping, treatmentOf } from './mappings.ts'
+import { jsonText, type Out, problemLine } from './output.ts'
 import { sideBySide } from './side-by-side.ts'
 
-/** What `inference-router try --help` says. */
+/** The text of `inference-router try --help`. */
 export const help = `Shows what a mapping makes of an input, side by side. Nothing is sent anywhere.
 
   inference-router try <manifest> [--request FILE] [--reply FILE] [--stream FILE] [options]
@@ -34,35 +35,45 @@ export const help = `Shows what a mapping makes of an input, side by side. Nothi
 Without an input the examples of the manifest are tried. Files are JSON or YAML.
 `
 
-const form = { positionals: 1, options: ['request', 'reply', 'stream', 'model', 'config'], flags: ['json', 'explain'] }
+const text = { type: 'string' } as const
+const flag = { type: 'boolean' } as const
+const options = { request: text, reply: text, stream: text, model: text, config: text, json: flag, explain: flag }
 
 /** Runs `inference-router try`. Returns the exit code. */
-export async function run(args: string[], out: Out): Promise<number> {
-  const words = readWords(args, form, help, out)
-  if (typeof words === 'number') return words
-  const [word] = words.positionals
-  if (word === undefined) return wrongUsage('Say which manifest: try <manifest>', help, out)
-  const { config, problems: unusable } = await loadConfig(findConfig(words.options.config, process.env), process.env)
-  for (const problem of unusable) out.stderr(problemLine(problem))
-  if (!config) return 1
-  const file = fileMeant(word, config)
-  if (file === undefined)
-    return wrongUsage(`There is no manifest ${word}, as a file or in ${config.folders.providers}.`, help, out)
-  try {
-    const { loaded, problems } = await putOnBench(await readInput(file), config, process.env)
-    for (const problem of problems) out.stderr(problemLine(problem))
-    if (!loaded || hasErrors(problems)) return 1
-    if (words.flags.has('explain')) {
-      const explained = mappingsIn(loaded.layers).map(explanation)
-      out.stdout(words.flags.has('json') ? `${JSON.stringify(explained, null, 2)}\n` : explained.map(told).join('\n'))
+export function run(args: string[], out: Out): Promise<number> {
+  return runCommand(args, { help, out }, async () => {
+    const { positionals, text, flag } = parseArguments(args, { options, positionals: 1 })
+    const [manifest] = positionals
+    if (manifest === undefined) throw new UsageError('name a manifest: try <manifest>')
+    const { config, problems: unusable } = await loadConfig(findConfig(text('config'), process.env), process.env)
+    for (const problem of unusable) out.stderr(problemLine(problem))
+    if (!config) return 1
+    const file = findManifest(manifest, config)
+    if (file === undefined)
+      throw new UsageError(`There is no manifest ${manifest}, as a file or in ${config.folders.providers}.`)
+    return await failing(async () => {
+      const { loaded, problems } = await loadOne(await readInput(file), config, process.env)
+      for (const problem of problems) out.stderr(problemLine(problem))
+      if (!loaded || hasErrors(problems)) return 1
+      if (flag('explain')) {
+        const explained = mappingsIn(loaded.layers).map(explanation)
+        out.stdout(flag('json') ? jsonText(explained) : explained.map(explanationText).join('\n'))
+        return 0
+      }
+      const files = { request: text('request'), reply: text('reply'), stream: text('stream'), model: text('model') }
+      const trials = await trialsOf(files, loaded, config)
+      out.stdout(flag('json') ? jsonText(trials) : trials.map(trialText).join('\n'))
       return 0
-    }
-    const trials = await trialsOf(words.options, loaded, config)
-    out.stdout(words.flags.has('json') ? `${JSON.stringify(trials, null, 2)}\n` : trials.map(shown).join('\n'))
-    return 0
-  } catch (error) {
-    out.stderr(`${(error as Error).message}\n`)
-    return 1
+    })
+  })
+}
+
+/** Whatever goes wrong with an input or a mapping is a message for the user. */
+async function failing(run: () => Promise<number>): Promise<number> {
+  try {
+    return await run()
+  } catch (thrown) {
+    throw new CommandError((thrown as Error).message)
   }
 }
 
@@ -72,11 +83,11 @@ function explanation({ file, line, name, mapping }: PlacedMapping): Explained {
   return { file, line, name, ...treatmentOf(mapping), code: mapping.explain() }
 }
 
-function told({ file, line, name, code }: Explained): string {
+function explanationText({ file, line, name, code }: Explained): string {
   return `── ${name} (${basename(file)}:${line})\n${code}\n`
 }
 
-/** One input and what came of it; `notes` are what else there is to say. */
+/** One input and what the mapping made of it; `notes` hold anything further, by name. */
 type Trial = { name: string; steps: { input: Json; output: Json }[]; notes: { [name: string]: Json } }
 
 type Loaded = { provider: Provider; layers: Layer[] }
@@ -113,15 +124,15 @@ async function trialsOf(
 async function tryRequest(
   named: Provider,
   input: JsonObject,
-  said: string | undefined,
+  givenModel: string | undefined,
   config: Config,
 ): Promise<Trial> {
   const isChat = [input.messages].flat().some((message) => isObject(message) && message.content !== undefined)
   const read = isChat
-    ? chat.read({ model: said ?? 'model', ...input })
+    ? chat.read({ model: givenModel ?? 'model', ...input })
     : ({ model: 'model', messages: [], ...input, origin: { api: 'chat', body: {} } } as unknown as NeutralRequest)
   const prefix = `${named.slug}/`
-  const model = said ?? (read.model.startsWith(prefix) ? read.model.slice(prefix.length) : read.model)
+  const model = givenModel ?? (read.model.startsWith(prefix) ? read.model.slice(prefix.length) : read.model)
   const provider = servedBy(named, model)
   const entry = await entryOf(provider, model, config)
   const target = { model, ...(entry && { entry }) }
@@ -129,21 +140,28 @@ async function tryRequest(
   if (isChat && provider.sameAs === chat.api) {
     const dropped = await usedLosses(provider, read, target)
     const edited = chat.editRequest(input, { model, stream: read.stream === true, dropped })
-    const body = await patchRequest(provider, edited)
+    const body = await patchRequest(provider, edited, targetFacts(provider, target))
     return { name: 'request (same format: edited)', steps: [{ input, output: body }], notes: { dropped } }
   }
-  const { body, dropped } = await writeRequest(provider, read, target)
+  const { body, dropped: lost } = await writeRequest(provider, read, target)
+  const dropped = isChat ? lost.map((field) => chat.wireNames(field)[0] ?? field) : lost
   return { name: 'request', steps: [{ input, output: body }], notes: { dropped } }
 }
 
 async function tryReply(provider: Provider, answer: JsonObject): Promise<Trial> {
-  const { reply, error } = await readReply(provider, answer, foldFacts(provider))
+  const target = targetFacts(provider, { model: '' })
+  const { reply, error } = await readReply(provider, answer, foldFacts(provider), target)
   const means = reply as unknown as JsonObject
   return { name: 'reply', steps: [{ input: answer, output: means }], notes: error ? { error: error as Json } : {} }
 }
 
 async function tryStream(provider: Provider, frames: readonly (JsonObject | string)[]): Promise<Trial> {
-  const { events, complete, ...means } = await readStream(provider, frames, foldFacts(provider))
+  const { events, complete, ...means } = await readStream(
+    provider,
+    frames,
+    foldFacts(provider),
+    targetFacts(provider, { model: '' }),
+  )
   const steps = frames.map((input, index) => ({ input, output: events[index] ?? 'the end of the stream' }))
   return { name: 'stream', steps, notes: { means, complete } }
 }
@@ -189,8 +207,8 @@ function parsed(text: string, where: string): JsonObject {
   return value
 }
 
-function shown({ name, steps, notes }: Trial): string {
+function trialText({ name, steps, notes }: Trial): string {
   const pairs = steps.map(({ input, output }) => sideBySide(input, output, process.stdout.columns))
-  const said = Object.entries(notes).map(([note, value]) => `${note}: ${JSON.stringify(value, null, 2)}\n`)
-  return `── ${name}\n${pairs.join('\n')}${said.join('')}`
+  const noteTexts = Object.entries(notes).map(([note, value]) => `${note}: ${JSON.stringify(value, null, 2)}\n`)
+  return `── ${name}\n${pairs.join('\n')}${noteTexts.join('')}`
 }

@@ -1,22 +1,23 @@
 import { filledText, required } from '../api/check.ts'
 import { aliasNameProblem } from '../core/names.ts'
+import { audited } from '../store/audit.ts'
 import type { Alias } from '../store/names.ts'
 import type { OrganizationRules } from '../store/rules.ts'
-import { done, json, type ManagementRooms, type ManageRoute, missing, noted, pathPart, rulesOf } from './manage.ts'
-import { type Directory, modelsBehind, refuseOutsideEurope, targetCheck } from './names.ts'
+import { json, type ManagementContext, type ManageRoute, missing, noContent, pathPart, rulesOf } from './manage.ts'
+import { type ModelDirectory, modelsBehind, refuseOutsideEurope, targetCheck } from './names.ts'
 import { pageOf } from './page.ts'
 import { aliasName, invalid, membersOf } from './read.ts'
 
-/** `/v1/manage/alias`: the organization's other names for models and policies. */
-export function aliasRoutes({ store, directory }: ManagementRooms): ManageRoute[] {
+/** `/v1/manage/alias`: the organization's aliases of models and policies. */
+export function aliasRoutes({ store, directory }: ManagementContext): ManageRoute[] {
   const { names } = store
   const entry = ({ name, target }: Alias) => ({ name, target })
   return [
     {
       path: '/v1/manage/alias',
-      answer: (asked) =>
+      handle: (request) =>
         json(
-          pageOf(asked, {
+          pageOf(request, {
             name: 'aliases',
             read: names.aliases,
             isCursor: (name) => aliasNameProblem(name) === undefined,
@@ -28,45 +29,58 @@ export function aliasRoutes({ store, directory }: ManagementRooms): ManageRoute[
     {
       path: '/v1/manage/alias',
       method: 'post',
-      answer: (asked) => {
-        const { organization } = asked
-        const body = membersOf(asked.body, ['name', 'target'])
-        const name = required(body.name, 'name', 'what a model is to be called', aliasName)
+      handle: (request) => {
+        const { organization } = request
+        const body = membersOf(request.body, ['name', 'target'])
+        const name = required(body.name, 'name', 'the name of the alias', aliasName)
         const target = required(body.target, 'target', 'the id of a model or a policy', filledText)
-        const known = noted(store, asked, () => {
+        const replaced = audited(store, request.key.id, () => {
           refuseWrongTarget({ name, target }, directory(), rulesOf(store, organization))
           const before = names.alias(organization, name)
           const after = entry(names.setAlias(organization, { name, target }))
           const action = before ? 'alias.change' : 'alias.create'
-          return { result: before, action, subject: name, after, ...(before && { before: entry(before) }) }
+          return {
+            result: before,
+            organization: request.organization,
+            action,
+            subject: name,
+            after,
+            ...(before && { before: entry(before) }),
+          }
         })
-        return json({ name, target }, known ? 200 : 201)
+        return json({ name, target }, replaced ? 200 : 201)
       },
     },
     {
       path: '/v1/manage/alias/*name',
-      answer: (asked) => {
-        const name = pathPart(asked, 'name')
-        return json(entry(names.alias(asked.organization, name) ?? missing('alias', name)))
+      handle: (request) => {
+        const name = pathPart(request, 'name')
+        return json(entry(names.alias(request.organization, name) ?? missing('alias', name)))
       },
     },
     {
       path: '/v1/manage/alias/*name',
       method: 'delete',
-      answer: (asked) => {
-        const name = pathPart(asked, 'name')
-        noted(store, asked, () => {
-          const before = names.alias(asked.organization, name) ?? missing('alias', name)
-          names.removeAlias(asked.organization, name)
-          return { result: undefined, action: 'alias.delete', subject: name, before: entry(before) }
+      handle: (request) => {
+        const name = pathPart(request, 'name')
+        audited(store, request.key.id, () => {
+          const before = names.alias(request.organization, name) ?? missing('alias', name)
+          names.removeAlias(request.organization, name)
+          return {
+            result: undefined,
+            organization: request.organization,
+            action: 'alias.delete',
+            subject: name,
+            before: entry(before),
+          }
         })
-        return done
+        return noContent
       },
     },
   ]
 }
 
-function refuseWrongTarget({ name, target }: Alias, directory: Directory, rules: OrganizationRules): void {
+function refuseWrongTarget({ name, target }: Alias, directory: ModelDirectory, rules: OrganizationRules): void {
   if (name === target) throw invalid("'target' is the alias itself; name a model or a policy.", 'target')
   targetCheck(directory, rules)(target, 'target')
   refuseOutsideEurope(name, modelsBehind(target, directory, rules), { path: 'target', directory })

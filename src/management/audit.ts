@@ -1,19 +1,19 @@
 import type { AuditEntry } from '../store/audit.ts'
 import { timeText } from './key-entry.ts'
-import { json, type ManagementRooms, type ManageRoute } from './manage.ts'
+import { json, type ManagementContext, type ManageRoute } from './manage.ts'
 import { pageOf } from './page.ts'
 
-/** `/v1/manage/audit`: every change in the organization, the newest first. */
-export function auditRoutes({ store }: ManagementRooms): ManageRoute[] {
+/** `/v1/manage/audit`: the audit log of the organization, newest first. */
+export function auditRoutes({ store }: ManagementContext): ManageRoute[] {
   const entry = ({ id, at, actor, action, subject, before, after }: AuditEntry) => {
     return { id, at: timeText(at), actor, action, subject, before, after }
   }
   return [
     {
       path: '/v1/manage/audit',
-      answer: (asked) =>
+      handle: (request) =>
         json(
-          pageOf(asked, {
+          pageOf(request, {
             name: 'entries',
             read: store.audit.page,
             isCursor: store.audit.has,

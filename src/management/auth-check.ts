@@ -2,7 +2,7 @@ import { secretOf } from '../access/client-secret.ts'
 import type { Access } from '../access/keys.ts'
 import type { JsonRoute } from '../http/server.ts'
 
-/** `GET /v1/auth/check`: 200 with the id and the permissions of the key for every active key, whatever it may do. */
+/** `GET /v1/auth/check`: the id and permissions of any active key. */
 export function authCheckRoutes(access: Access): JsonRoute[] {
   return [
     {

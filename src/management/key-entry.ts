@@ -4,7 +4,7 @@ import { usdOf } from '../money/usd.ts'
 import { type KeyRecord, keyState } from '../store/keys.ts'
 import type { Store } from '../store/open.ts'
 
-/** A key as lists show it; `monthly_limit` 0 is unlimited, sums are USD. */
+/** A key in a list; amounts are USD, a `monthly_limit` of 0 is unlimited. */
 export function keyEntry(key: KeyRecord, { spend }: Pick<Store, 'spend'>): JsonObject {
   return {
     id: key.id,
@@ -17,7 +17,7 @@ export function keyEntry(key: KeyRecord, { spend }: Pick<Store, 'spend'>): JsonO
   }
 }
 
-/** A key with all that is known of it, except what has to do with its secret. */
+/** A key with all its properties except the secret and what is derived from it. */
 export function wholeKeyEntry(key: KeyRecord, store: Pick<Store, 'spend'>): JsonObject {
   return {
     ...keyEntry(key, store),
@@ -30,7 +30,7 @@ export function wholeKeyEntry(key: KeyRecord, store: Pick<Store, 'spend'>): Json
   }
 }
 
-/** Limits per minute and at once, as the API shows them; null does not limit. */
+/** Rate limits in the API; null is no limit. */
 export function limitsEntry({ requestsPerMinute, tokensPerMinute, concurrentCalls }: RateLimits): JsonObject {
   return {
     requests_per_minute: requestsPerMinute,

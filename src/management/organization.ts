@@ -1,32 +1,44 @@
 import { optional, required } from '../api/check.ts'
 import type { JsonObject } from '../core/json.ts'
 import { usdOf } from '../money/usd.ts'
+import { audited } from '../store/audit.ts'
 import type { Organization } from '../store/organizations.ts'
-import { json, type ManagementRooms, type ManageRoute, missing, noted } from './manage.ts'
+import { json, type ManagementContext, type ManageRoute, missing } from './manage.ts'
 import { invalid, membersOf, remark, usd } from './read.ts'
 
 /** `/v1/manage/org`: the organization of the key, and credit for it. */
-export function organizationRoutes({ store }: ManagementRooms): ManageRoute[] {
+export function organizationRoutes({ store }: ManagementContext): ManageRoute[] {
   const found = (id: string): Organization => store.organizations.find(id) ?? missing('organization', id)
   return [
     {
       path: '/v1/manage/org',
-      answer: ({ organization }) => json(organizationEntry(found(organization))),
+      handle: ({ organization }) => json(organizationEntry(found(organization))),
     },
     {
       path: '/v1/manage/org/credit',
       method: 'post',
-      answer: (asked) => {
-        const { organization } = asked
-        const body = membersOf(asked.body, ['amount', 'note'])
+      handle: (request) => {
+        const { organization } = request
+        const body = membersOf(request.body, ['amount', 'note'])
         const nano = required(body.amount, 'amount', 'a number of USD, negative to take credit back', usd)
-        if (nano === 0n) throw invalid("'amount' must not be 0: write how many USD are given or taken back.", 'amount')
+        if (nano === 0n)
+          throw invalid(
+            "'amount' must not be 0: write the USD to add, or a negative number to take credit back.",
+            'amount',
+          )
         const note = optional(body.note, 'note', remark) ?? ''
-        const credited = noted(store, asked, () => {
+        const credited = audited(store, request.key.id, () => {
           const before = organizationEntry(found(organization))
           const result = store.organizations.credit(organization, nano, note)
           const after = { ...organizationEntry(result), amount: usdOf(nano), note }
-          return { result, action: 'organization.credit', subject: organization, before, after }
+          return {
+            result,
+            organization: request.organization,
+            action: 'organization.credit',
+            subject: organization,
+            before,
+            after,
+          }
         })
         return json(organizationEntry(credited))
       },
@@ -34,7 +46,7 @@ export function organizationRoutes({ store }: ManagementRooms): ManageRoute[] {
   ]
 }
 
-/** An organization as the API shows it: `balance` is credit minus spend, in USD. */
+/** An organization in the API: `balance` is credit minus spend, in USD. */
 export function organizationEntry({ name, creditNano, spendNano }: Organization): JsonObject {
   return { name, balance: usdOf(creditNano - spendNano) }
 }

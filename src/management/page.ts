@@ -1,44 +1,42 @@
 import type { JsonObject } from '../core/json.ts'
-import type { Asked } from './manage.ts'
+import type { PageOf } from '../store/groups.ts'
+import type { ManageRequest } from './manage.ts'
 import { invalid, parametersOf } from './read.ts'
 
-/** What a page of records is read from: those of an organization after an id or name. */
-export type PageOf = { organization: string; after?: string; limit: number }
-
 /**
- * A page of records by the query's `limit` (1,000 unless said, and at most) and `cursor`: `{<name>: […]}`, with
- * `next_cursor` when there is more. Throws RouterError 400.
+ * A page of records, by the query's `limit` (1,000 by default and at most) and `cursor`: `{<name>: […]}`, with
+ * `next_cursor` when there are more. Throws RouterError 400.
  */
 export function pageOf<Item>(
-  { organization, query }: Pick<Asked, 'organization' | 'query'>,
+  { organization, query }: Pick<ManageRequest, 'organization' | 'query'>,
   { name, read, isCursor, idOf, entry }: Listing<Item>,
 ): JsonObject {
-  const { limit: wanted, cursor } = parametersOf(query, ['limit', 'cursor'])
-  const limit = limitFrom(wanted)
+  const { limit: requestedLimit, cursor } = parametersOf(query, ['limit', 'cursor'])
+  const limit = limitFrom(requestedLimit)
   if (cursor === '') throw invalid("'cursor' is empty; leave it out for the first page.", 'cursor')
   if (cursor !== undefined && !isCursor(cursor, organization)) {
     const message = `'cursor' must be the next_cursor of a page of this list, not '${cursor.slice(0, 60)}'.`
     throw invalid(message, 'cursor')
   }
-  // One more than is shown tells whether there is another page.
+  // One more than the page holds shows whether there is another page.
   const found = read({ organization, limit: limit + 1, ...(cursor !== undefined && { after: cursor }) })
-  const shown = found.slice(0, limit)
-  const last = shown.at(-1)
+  const items = found.slice(0, limit)
+  const last = items.at(-1)
   const more = found.length > limit && last !== undefined
-  return { [name]: shown.map(entry), ...(more && { next_cursor: idOf(last) }) }
+  return { [name]: items.map(entry), ...(more && { next_cursor: idOf(last) }) }
 }
 
-/** A kind of records: what the list is called, where its pages come from, and how a record is shown. */
+/** A list of records: its name, its query, and the representation of a record. */
 export type Listing<Item> = {
   name: string
   read(page: PageOf): readonly Item[]
-  /** Whether a page of this list may have ended there: also true when the record has been deleted since. */
+  /** Whether a page may have ended there; stays true when the record has been deleted since. */
   isCursor(cursor: string, organization: string): boolean
   idOf(item: Item): string
   entry(item: Item): JsonObject
 }
 
-/** Whether a text looks like the ids that records are given. */
+/** Whether a text has the form of a record's id. */
 export function isRecordId(text: string): boolean {
   return /^[\da-f]{8}(-[\da-f]{4}){3}-[\da-f]{12}$/.test(text)
 }

@@ -1,44 +1,51 @@
 import { filledText, list, listOf, optional, required } from '../api/check.ts'
 import type { Json } from '../core/json.ts'
 import { type Policy, policyIdProblem } from '../core/names.ts'
+import { audited } from '../store/audit.ts'
 import {
-  type Asked,
-  done,
   json,
-  type ManagementRooms,
+  type ManagementContext,
+  type ManageRequest,
   type ManageRoute,
   missing,
-  noted,
+  noContent,
   pathPart,
   rulesOf,
 } from './manage.ts'
-import { type Directory, modelCheck, refuseOutsideEurope } from './names.ts'
+import { type ModelDirectory, modelCheck, refuseOutsideEurope } from './names.ts'
 import { pageOf } from './page.ts'
 import { invalid, membersOf, policyId, remark } from './read.ts'
 
-/** `/v1/manage/policy`: the organization's named lists of targets, asked in their order. */
-export function policyRoutes({ store, directory }: ManagementRooms): ManageRoute[] {
+/** `/v1/manage/policy`: the organization's named lists of targets, tried in order. */
+export function policyRoutes({ store, directory }: ManagementContext): ManageRoute[] {
   const { names } = store
-  const found = (asked: Asked) => {
-    const id = pathPart(asked, 'id')
-    return names.policy(asked.organization, id) ?? missing('policy', id)
+  const found = (request: ManageRequest) => {
+    const id = pathPart(request, 'id')
+    return names.policy(request.organization, id) ?? missing('policy', id)
   }
-  const put = (asked: Asked, policy: Policy, { isNew }: { isNew: boolean }) =>
-    noted(store, asked, () => {
-      const before = names.policy(asked.organization, policy.id)
+  const put = (request: ManageRequest, policy: Policy, { isNew }: { isNew: boolean }) =>
+    audited(store, request.key.id, () => {
+      const before = names.policy(request.organization, policy.id)
       if (before && isNew) {
         throw invalid(`There is already a policy '${policy.id}'; PUT /v1/manage/policy/${policy.id} changes it.`, 'id')
       }
-      const after = entry(names.setPolicy(asked.organization, policy))
+      const after = entry(names.setPolicy(request.organization, policy))
       const action = before ? 'policy.change' : 'policy.create'
-      return { result: before, action, subject: policy.id, after, ...(before && { before: entry(before) }) }
+      return {
+        result: before,
+        organization: request.organization,
+        action,
+        subject: policy.id,
+        after,
+        ...(before && { before: entry(before) }),
+      }
     })
   return [
     {
       path: '/v1/manage/policy',
-      answer: (asked) =>
+      handle: (request) =>
         json(
-          pageOf(asked, {
+          pageOf(request, {
             name: 'policies',
             read: names.policies,
             isCursor: (id) => policyIdProblem(id) === undefined,
@@ -50,32 +57,38 @@ export function policyRoutes({ store, directory }: ManagementRooms): ManageRoute
     {
       path: '/v1/manage/policy',
       method: 'post',
-      answer: (asked) => {
-        const policy = policyFrom(asked.body, undefined, directory())
-        put(asked, policy, { isNew: true })
+      handle: (request) => {
+        const policy = policyFrom(request.body, undefined, directory())
+        put(request, policy, { isNew: true })
         return json(entry(policy), 201)
       },
     },
-    { path: '/v1/manage/policy/:id', answer: (asked) => json(entry(found(asked))) },
+    { path: '/v1/manage/policy/:id', handle: (request) => json(entry(found(request))) },
     {
       path: '/v1/manage/policy/:id',
       method: 'put',
-      answer: (asked) => {
-        const policy = policyFrom(asked.body, pathPart(asked, 'id'), directory())
-        return json(entry(policy), put(asked, policy, { isNew: false }) ? 200 : 201)
+      handle: (request) => {
+        const policy = policyFrom(request.body, pathPart(request, 'id'), directory())
+        return json(entry(policy), put(request, policy, { isNew: false }) ? 200 : 201)
       },
     },
     {
       path: '/v1/manage/policy/:id',
       method: 'delete',
-      answer: (asked) => {
-        noted(store, asked, () => {
-          const before = found(asked)
-          refuseNamed(before.id, rulesOf(store, asked.organization).aliases)
-          names.removePolicy(asked.organization, before.id)
-          return { result: undefined, action: 'policy.delete', subject: before.id, before: entry(before) }
+      handle: (request) => {
+        audited(store, request.key.id, () => {
+          const before = found(request)
+          refuseAliased(before.id, rulesOf(store, request.organization).aliases)
+          names.removePolicy(request.organization, before.id)
+          return {
+            result: undefined,
+            organization: request.organization,
+            action: 'policy.delete',
+            subject: before.id,
+            before: entry(before),
+          }
         })
-        return done
+        return noContent
       },
     },
   ]
@@ -85,10 +98,10 @@ function entry({ id, description, targets }: Policy) {
   return { id, description, targets: [...targets] }
 }
 
-/** The policy of a body; its id may be left out of it where the path names it. */
-function policyFrom(body: unknown, pathId: string | undefined, directory: Directory): Policy {
+/** The policy of a body, which may omit the id when the path has it. */
+function policyFrom(body: unknown, pathId: string | undefined, directory: ModelDirectory): Policy {
   const members = membersOf(body, ['id', 'description', 'targets'])
-  const id = required(members.id ?? pathId, 'id', 'what the policy is called', policyId)
+  const id = required(members.id ?? pathId, 'id', 'the id of the policy', policyId)
   if (pathId !== undefined && id !== pathId) {
     throw invalid(`'id' is '${id}', but the path names '${pathId}'; a policy keeps its id.`, 'id')
   }
@@ -100,7 +113,7 @@ function policyFrom(body: unknown, pathId: string | undefined, directory: Direct
   return { id, description, targets }
 }
 
-function targetsFrom(value: Json, path: string, directory: Directory): string[] {
+function targetsFrom(value: Json, path: string, directory: ModelDirectory): string[] {
   const count = list(value, path).length
   if (count < 1 || count > mostTargets)
     throw invalid(`'${path}' has ${count} models; 1 to ${mostTargets} may be.`, path)
@@ -108,15 +121,15 @@ function targetsFrom(value: Json, path: string, directory: Directory): string[] 
   const checkName = modelCheck(directory)
   targets.forEach((target, index) => {
     checkName(target, `${path}[${index}]`)
-    if (targets.indexOf(target) < index) throw invalid(`'${path}[${index}]' stands there twice: '${target}'.`, path)
+    if (targets.indexOf(target) < index) throw invalid(`'${path}[${index}]' is a duplicate: '${target}'.`, path)
   })
   return targets
 }
 
 const mostTargets = 64
 
-/** What aliases lead to stays. */
-function refuseNamed(id: string, aliases: ReadonlyMap<string, string>): void {
+/** A policy that an alias leads to cannot be deleted. */
+function refuseAliased(id: string, aliases: ReadonlyMap<string, string>): void {
   const alias = [...aliases].find(([, target]) => target === id || target === `policy/${id}`)
   if (alias) throw invalid(`The alias '${alias[0]}' leads to this policy: change or delete that one first.`)
 }

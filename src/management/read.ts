@@ -2,29 +2,30 @@ import { type Check, filledText, integer, list, listOf, mapOf, refuse, text } fr
 import { RouterError } from '../core/errors.ts'
 import { isObject, type Json, type JsonObject } from '../core/json.ts'
 import { aliasNameProblem, policyIdProblem } from '../core/names.ts'
+import { parseTime } from '../core/time.ts'
 import { didYouMean } from '../manifest/did-you-mean.ts'
 
-/** The members of a body that may have no others than these. Throws RouterError 400. */
+/** The members of a body that may have only the `known` ones. Throws RouterError 400. */
 export function membersOf(body: unknown, known: readonly string[]): JsonObject {
   if (!isObject(body)) throw invalid(`The body must be a JSON object with: ${known.join(', ')}.`)
   return onlyMembers(body, known)
 }
 
-/** An object that may have no other members than these; `within` is the path to it. Throws RouterError 400. */
+/** An object that may have only the `known` members; `within` is its path. Throws RouterError 400. */
 export function onlyMembers(value: JsonObject, known: readonly string[], within = ''): JsonObject {
   refuseUnknown(Object.keys(value), known, { kind: 'field', within })
   return value
 }
 
-/** Refuses a body that says anything. Throws RouterError 400. */
-export function nothingIn(body: unknown): void {
+/** Requires a body that is absent or empty. Throws RouterError 400. */
+export function requireEmpty(body: unknown): void {
   if (body === undefined) return
   const [name] = isObject(body) ? Object.keys(body) : []
   if (name !== undefined) throw invalid(`There is no field '${name.slice(0, 60)}' here; the body must be empty.`, name)
   if (!isObject(body)) throw invalid('The body must be empty.')
 }
 
-/** The parameters of a query that may have no others than these, each given once. Throws RouterError 400. */
+/** The parameters of a query that may have only the `known` ones, each once. Throws RouterError 400. */
 export function parametersOf<Name extends string>(
   query: { readonly [name: string]: string | string[] | undefined },
   known: readonly Name[],
@@ -36,12 +37,12 @@ export function parametersOf<Name extends string>(
   return query as { [name in Name]?: string }
 }
 
-/** A 400 for what the caller wrote; `param` names the field. */
+/** A 400 for invalid input; `param` names the field. */
 export function invalid(message: string, param?: string): RouterError {
   return new RouterError('invalid_request', message, param === undefined ? {} : { param })
 }
 
-/** A sum of USD as a JSON number, in nano-USD. */
+/** An amount of USD, converted to nano-USD. */
 export const usd: Check<bigint> = (value, path) => {
   const fits = typeof value === 'number' && Math.abs(value) <= largestUsd
   if (!fits) refuse(path, `a number of USD, at most ${largestUsd}`, value)
@@ -50,31 +51,31 @@ export const usd: Check<bigint> = (value, path) => {
   return BigInt(nano)
 }
 
-/** A limit in USD, in nano-USD; 0 is unlimited: null. */
+/** A limit in USD, converted to nano-USD; 0 is unlimited and becomes null. */
 export const usdLimit: Check<bigint | null> = (value, path) => {
   const nano = usd(value, path)
   if (nano < 0n) refuse(path, 'a number of USD of at least 0, where 0 means unlimited', value)
   return nano === 0n ? null : nano
 }
 
-/** A limit by count; 0 is unlimited: null. */
+/** A limit on a count; 0 is unlimited and becomes null. */
 export const countLimit: Check<number | null> = (value, path) => integer(0, largestCount)(value, path) || null
 
-/** What something is called: some text on one line, without space around it. */
+/** A display name: one line of text, trimmed. */
 export const title: Check<string> = (value, path) => {
   const name = filledText(value, path).trim()
   const fits = name !== '' && name.length <= longestTitle && !/\p{Cc}/u.test(name) && name.isWellFormed()
   return fits ? name : refuse(path, `some text on one line of at most ${longestTitle} characters`, value)
 }
 
-/** Text of any kind that fits into a row. */
+/** Text of bounded length. */
 export const remark: Check<string> = (value, path) => {
-  const said = text(value, path)
-  const fits = said.length <= longestRemark && said.isWellFormed()
-  return fits ? said : refuse(path, `text of at most ${longestRemark} characters`, value)
+  const content = text(value, path)
+  const fits = content.length <= longestRemark && content.isWellFormed()
+  return fits ? content : refuse(path, `text of at most ${longestRemark} characters`, value)
 }
 
-/** Labels: names and texts. */
+/** Labels: an object of strings. */
 export const labels: Check<Record<string, string>> = (value, path) => {
   const members = mapOf(remark)(value, path)
   const names = Object.keys(members)
@@ -83,40 +84,29 @@ export const labels: Check<Record<string, string>> = (value, path) => {
   return members as Record<string, string>
 }
 
-/** An RFC 3339 time to come, in Unix milliseconds. */
-export const momentToCome: Check<number> = (value, path) => {
-  const moment = typeof value === 'string' ? momentOf(value) : Number.NaN
-  if (Number.isNaN(moment)) refuse(path, 'an RFC 3339 time such as 2027-01-31T00:00:00Z, or null for none', value)
-  if (moment <= Date.now()) throw invalid(`'${path}' is ${value}, which has passed; write a time to come.`, path)
-  return moment
+/** An RFC 3339 time in the future, as Unix milliseconds. */
+export const futureTime: Check<number> = (value, path) => {
+  const time = typeof value === 'string' ? parseTime(value) : undefined
+  if (time === undefined) refuse(path, 'an RFC 3339 time such as 2027-01-31T00:00:00Z, or null for none', value)
+  if (time <= Date.now()) throw invalid(`'${path}' is ${value}, which has passed; write a time in the future.`, path)
+  return time
 }
 
-/** What an alias may be called. */
+/** A name that an alias may have. */
 export const aliasName: Check<string> = nameWithout(aliasNameProblem)
 
-/** What a policy may be called. */
+/** An id that a policy may have. */
 export const policyId: Check<string> = nameWithout(policyIdProblem)
 
-/** Names of models, each once. */
+/** Names of models without repetitions. */
 export const namesOfModels: Check<string[]> = (value, path) => {
   if (list(value, path).length > mostNames) throw invalid(`'${path}' has more than ${mostNames} names.`, path)
   return [...new Set(listOf(filledText)(value, path))]
 }
 
-/** A field that may be null, which then says so. */
+/** Makes a check that passes an absent or null value on as null. */
 export function orNull<T>(check: Check<T>): (value: Json | undefined, path: string) => T | null {
   return (value, path) => (value === undefined || value === null ? null : check(value, path))
-}
-
-/** The number of milliseconds of an RFC 3339 time, NaN when it is none. */
-export function momentOf(time: string): number {
-  const parts = /^(\d{4}-\d\d-\d\d)[Tt ](\d\d:\d\d:\d\d(?:\.\d+)?)([Zz]|[+-]\d\d:\d\d)$/.exec(time)
-  if (!parts) return Number.NaN
-  const [, date = '', clock, zone = ''] = parts
-  // A day that its month does not have would become one of the next month.
-  const day = new Date(`${date}T00:00:00Z`)
-  const exists = !Number.isNaN(day.getTime()) && day.toISOString().startsWith(date)
-  return exists ? Date.parse(`${date}T${clock}${zone.toUpperCase()}`) : Number.NaN
 }
 
 function nameWithout(problemOf: (name: string) => string | undefined): Check<string> {
@@ -140,7 +130,7 @@ function refuseUnknown(
   throw invalid(`There is no ${kind} '${within}${name}' here${hint}`, within + name)
 }
 
-/** Up to here a JSON number of USD is exact to the nano-dollar. */
+/** The largest amount of USD that a JSON number holds exactly to the nano-dollar. */
 const largestUsd = 9_000_000
 const largestCount = 1_000_000_000_000
 const longestTitle = 200

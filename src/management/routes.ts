@@ -4,25 +4,21 @@ import { auditRoutes } from './audit.ts'
 import { groupRoutes } from './groups.ts'
 import { keyChangeRoutes } from './key-changes.ts'
 import { keyRoutes } from './keys.ts'
-import { limitRoutes } from './limits.ts'
-import { type ManagementRooms, manageRoute } from './manage.ts'
-import { approvedModelRoutes } from './models.ts'
+import { type ManagementContext, manageRoute } from './manage.ts'
 import { organizationRoutes } from './organization.ts'
 import { policyRoutes } from './policies.ts'
-import { dataRuleRoutes } from './rules.ts'
+import { settingRoutes } from './settings.ts'
 import { usageRoutes } from './usage.ts'
 
 /** The management API: everything under `/v1/manage`. */
-export function managementRoutes(rooms: ManagementRooms): JsonRoute[] {
-  const routes = resources.flatMap((routesOf) => routesOf(rooms))
-  return routes.map((route) => manageRoute(route, rooms.access))
+export function managementRoutes(context: ManagementContext): JsonRoute[] {
+  const routes = resources.flatMap((routesOf) => routesOf(context))
+  return routes.map((route) => manageRoute(route, context.access))
 }
 
 const resources = [
   organizationRoutes,
-  approvedModelRoutes,
-  dataRuleRoutes,
-  limitRoutes,
+  settingRoutes,
   keyRoutes,
   keyChangeRoutes,
   groupRoutes,

@@ -1,6 +1,7 @@
 import { setImmediate } from 'node:timers/promises'
 import type { JsonObject } from '../core/json.ts'
-import type { Answered } from '../http/server.ts'
+import { dayMs, formatTime, monthStart, parseTime } from '../core/time.ts'
+import type { JsonAnswer } from '../http/server.ts'
 import { usdOf } from '../money/usd.ts'
 import {
   isUsageGroup,
@@ -10,27 +11,27 @@ import {
   UsageTooLarge,
 } from '../store/usage-query.ts'
 import { keyOf } from './keys.ts'
-import type { Asked, ManagementRooms, ManageRoute } from './manage.ts'
-import { invalid, momentOf, parametersOf } from './read.ts'
+import type { ManagementContext, ManageRequest, ManageRoute } from './manage.ts'
+import { invalid, parametersOf } from './read.ts'
 
-/** `…/usage`: what a key or the whole organization used, by period of UTC and by group. Times are counted in whole hours. */
-export function usageRoutes({ store }: Pick<ManagementRooms, 'store'>): ManageRoute[] {
+/** `…/usage`: the usage of a key or of the organization, by period (UTC) and group. Times are rounded to whole hours. */
+export function usageRoutes({ store }: Pick<ManagementContext, 'store'>): ManageRoute[] {
   return [
     {
       path: '/v1/manage/org/usage',
-      answer: async ({ organization, query }) => usageAnswer(store, { organization, ...wishesIn(query) }),
+      handle: async ({ organization, query }) => usageAnswer(store, { organization, ...parametersIn(query) }),
     },
     {
       path: '/v1/manage/apikey/:id/usage',
-      answer: async (asked) => {
-        const { id: key, organization } = keyOf(asked, store)
-        return usageAnswer(store, { organization, key, ...wishesIn(asked.query) })
+      handle: async (request) => {
+        const { id: key, organization } = keyOf(request, store)
+        return usageAnswer(store, { organization, key, ...parametersIn(request.query) })
       },
     },
   ]
 }
 
-async function usageAnswer({ usage }: ManagementRooms['store'], question: UsageQuestion): Promise<Answered> {
+async function usageAnswer({ usage }: ManagementContext['store'], question: UsageQuestion): Promise<JsonAnswer> {
   try {
     return { text: await usageText(await usage.query(question), question.groupBy) }
   } catch (thrown) {
@@ -39,8 +40,8 @@ async function usageAnswer({ usage }: ManagementRooms['store'], question: UsageQ
 }
 
 /**
- * Rows as the API shows them, in JSON: by the start of their period, and in `grouped_data` by group when groups were
- * asked for. Written a piece at a time, as calls go on meanwhile.
+ * The JSON of a usage report: rows by the start of their period, and in `grouped_data` by group when the query names
+ * groups. Yields to the event loop now and then, as a report may be large.
  */
 export async function usageText(rows: readonly UsageRow[], groupBy: readonly string[]): Promise<string> {
   const periods: string[] = []
@@ -56,22 +57,21 @@ export async function usageText(rows: readonly UsageRow[], groupBy: readonly str
       if (written % groupsAtOnce === 0) await setImmediate()
     }
     const grouped = groupBy.length === 0 ? '' : `,"grouped_data":[${groups}]`
-    periods.push(`"${periodName(start)}":${JSON.stringify(figures(total)).slice(0, -1)}${grouped}}`)
+    periods.push(`"${formatTime(start)}":${JSON.stringify(figures(total)).slice(0, -1)}${grouped}}`)
   }
   return `{"usage":{${periods}}}`
 }
 
-/** About ten milliseconds of writing. */
+/** Takes about ten milliseconds to write. */
 const groupsAtOnce = 1_000
 const resolutions: readonly Resolution[] = ['hour', 'day', 'month']
-const dayMs = 24 * 60 * 60 * 1_000
 const mostDays = 100
 /** Each further group multiplies the rows. */
 const mostGroups = 5
 
-type Wishes = Pick<UsageQuestion, 'from' | 'to' | 'resolution' | 'groupBy'>
+type Parameters = Pick<UsageQuestion, 'from' | 'to' | 'resolution' | 'groupBy'>
 
-function wishesIn({ group_by, ...others }: Asked['query'], now = Date.now()): Wishes {
+function parametersIn({ group_by, ...others }: ManageRequest['query'], now = Date.now()): Parameters {
   const { start, end, resolution = 'day' } = parametersOf(others, ['start', 'end', 'resolution', 'group_by'])
   if (!isResolution(resolution))
     throw invalid(`'resolution' must be ${resolutions.join(', ')}, not '${shortened(resolution)}'.`, 'resolution')
@@ -87,27 +87,27 @@ function isResolution(text: string): text is Resolution {
   return resolutions.some((resolution) => resolution === text)
 }
 
-/** A moment, in Unix milliseconds: a time as it is; of a date its beginning, or as the end of a report its last moment. */
+/** Unix milliseconds of a time or a date; a date is its beginning, or as `end` the beginning of the next day. */
 function timeIn(text: string, name: 'start' | 'end'): number {
   const isDate = /^\d{4}-\d\d-\d\d$/.test(text)
   // In a query that nobody encoded a plus sign has become a space.
-  const moment = momentOf(isDate ? `${text}T00:00:00Z` : text.replace(/ (?=\d\d:\d\d$)/, '+'))
-  // What comes before 1970 has no hour in the books.
-  if (moment >= 0) return isDate && name === 'end' ? moment + dayMs : moment
+  const time = parseTime(isDate ? `${text}T00:00:00Z` : text.replace(/ (?=\d\d:\d\d$)/, '+'))
+  // Usage is counted by hours since 1970.
+  if (time !== undefined && time >= 0) return isDate && name === 'end' ? time + dayMs : time
   throw invalid(
     `'${name}' must be a date such as 2026-11-30 or an RFC 3339 time such as 2026-11-30T12:00:00Z, not '${shortened(text)}'.`,
     name,
   )
 }
 
-function groupsIn(words: readonly string[]): string[] {
-  const wrong = words.find((word) => !isUsageGroup(word))
+function groupsIn(names: readonly string[]): string[] {
+  const wrong = names.find((name) => !isUsageGroup(name))
   if (wrong !== undefined)
     throw invalid(
       `'group_by' must be model, provider, key, user, label, label.<name> or extra.<field>, not '${shortened(wrong)}'; give it once for each.`,
       'group_by',
     )
-  const groups = [...new Set(words)]
+  const groups = [...new Set(names)]
   if (groups.length > mostGroups) throw invalid(`'group_by' may be given ${mostGroups} times.`, 'group_by')
   return groups
 }
@@ -116,17 +116,8 @@ function shortened(text: string): string {
   return text.slice(0, 60)
 }
 
-function monthStart(at: number): number {
-  const date = new Date(at)
-  return Date.UTC(date.getUTCFullYear(), date.getUTCMonth())
-}
-
-function periodName(start: number): string {
-  return new Date(start).toISOString().replace('.000Z', 'Z')
-}
-
 function valuesOf({ values }: UsageRow, groupBy: readonly string[]): JsonObject {
-  return Object.fromEntries(groupBy.map((word, index) => [word, values[index] ?? null]))
+  return Object.fromEntries(groupBy.map((name, index) => [name, values[index] ?? null]))
 }
 
 type Counts = Pick<UsageRow, 'requests' | 'byOperation' | 'nano' | 'inputTokens' | 'outputTokens'>

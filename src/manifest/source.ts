@@ -1,7 +1,7 @@
 import { LineCounter, parseDocument } from 'yaml'
-import { readPlainYaml } from './plain-yaml.ts'
 import { type Parsed, type Path, type Place, placeInText, placeOf } from './position.ts'
 import type { Problem } from './problem.ts'
+import { readYaml } from './read-yaml.ts'
 
 /** One YAML file as it was read: its value, and the places of everything in it. */
 export type Source = {
@@ -61,8 +61,8 @@ function parseNodes(text: string): Parsed {
 }
 
 function readValue(file: string, text: string): Pick<Source, 'value' | 'problems'> {
-  const plain = readPlainYaml(text)
-  if (plain !== undefined) return { value: plain, problems: [] }
+  const read = readYaml(text)
+  if (read) return { value: read.value, problems: [] }
   const parsed = parseNodes(text)
   const problems = syntaxProblems(file, text, parsed)
   if (problems.length > 0) return { value: undefined, problems }

@@ -1,8 +1,8 @@
 import jsonata from 'jsonata'
+import { deepFreeze } from './compile/runtime/deep-freeze.ts'
 import { EvaluationError } from './compile/runtime/evaluation-error.ts'
 import { type Bounds, defaultBounds, spendSize, startRun } from './compile/runtime/limits.ts'
 import { boundedPattern } from './compile/runtime/regex.ts'
-import { deepFreeze } from './deep-freeze.ts'
 import { functions } from './functions.ts'
 import { library, libraryNames } from './library.ts'
 
@@ -25,12 +25,11 @@ function BoundedRegExp(pattern: RegExp): RegExp {
  */
 export function interpreter(
   expression: jsonata.Expression,
-  variables: Readonly<Record<string, unknown>> = {},
-): (input: unknown) => Promise<unknown> {
+): (input: unknown, variables?: Readonly<Record<string, unknown>>) => Promise<unknown> {
   deepFreeze(expression.ast())
   afterEachEvaluation(expression, (_environment, result) => refuseLargeValues(result))
-  return async (input) => {
-    const bindings = { ...boundedFunctions, ...clockFunctions(), ...variables }
+  return async (input, variables) => {
+    const bindings = { ...boundedFunctions, ...clockFunctions(), ...structuredClone(variables) }
     return plainJson(await expression.evaluate(structuredClone(input), bindings))
   }
 }

@@ -1,6 +1,5 @@
 import jsonata from 'jsonata'
 import { compileTree, type Program } from './compile/compile.ts'
-import { withoutDeadBindings } from './compile/dead-bindings.ts'
 import { Uncompilable } from './compile/generator.ts'
 import { describe } from './compile/runtime/evaluation-error.ts'
 import { type Bounds, defaultBounds, startRun } from './compile/runtime/limits.ts'
@@ -12,8 +11,8 @@ import { type Use, unboundUses } from './variables.ts'
 /** A parsed JSONata expression. */
 export type Mapping = {
   readonly text: string
-  /** A superset of the input's top-level members that the expression reads. */
-  readonly reads: ReadonlySet<string>
+  /** JSONata's syntax tree of the expression, for questions about what it mentions (`mentions.ts`). */
+  readonly tree: unknown
   /** References to variables and functions that nothing defines. JSONata itself only fails when such a function is called. */
   readonly unbound: readonly Use[]
   /** Whether the expression is compiled to JavaScript. If so, `run` never returns a promise. */
@@ -23,14 +22,18 @@ export type Mapping = {
   /**
    * Takes and returns plain JSON (undefined when nothing matched). The result may share objects with the input, so
    * neither may be mutated afterwards. Throws MappingError; an interpreted mapping rejects with it instead.
+   * `variables` are the values of those that were declared when the text was read.
    */
-  run(input: unknown): unknown | Promise<unknown>
+  run(input: unknown, variables?: Variables): unknown | Promise<unknown>
   /** The generated JavaScript, or a comment that says why there is none. */
   explain(): string
 }
 
-/** Bounds other than the defaults, and variables: for tests. */
-export type ReadOptions = { bounds?: Readonly<Bounds>; variables?: Readonly<Record<string, unknown>> }
+/** Values of variables by name, without the `$`. */
+export type Variables = Readonly<Record<string, unknown>>
+
+/** The names of the variables that each run gives a mapping, and bounds other than the defaults. */
+export type ReadOptions = { bounds?: Readonly<Bounds>; variables?: readonly string[] }
 
 /** A mapping that does not parse, or that failed on an input. `position` is a zero-based offset into the text. */
 export class MappingError extends Error {
@@ -61,15 +64,15 @@ export function readMapping(text: string, options: ReadOptions = {}): Mapping {
   }
   return {
     text,
-    reads: topLevelNames(expression.ast()),
-    unbound: unboundUses(expression.ast(), new Set([...functionNames, ...Object.keys(options.variables ?? {})])),
+    tree: expression.ast(),
+    unbound: unboundUses(expression.ast(), new Set([...functionNames, ...(options.variables ?? [])])),
     get compiled() {
       return prepare().fallback === undefined
     },
     get fallback() {
       return prepare().fallback
     },
-    run: (input) => (executable ?? prepare()).run(input),
+    run: (input, variables) => (executable ?? prepare()).run(input, variables),
     explain: () => prepare().explain(),
   }
 }
@@ -79,10 +82,10 @@ type Executable = Pick<Mapping, 'run' | 'explain'> & { fallback: string | undefi
 
 function compile(expression: jsonata.Expression, options: ReadOptions): Executable {
   try {
-    const program = compileTree(expression.ast(), library, new Set(Object.keys(options.variables ?? {})))
+    const program = compileTree(expression.ast(), library, new Set(options.variables))
     return { fallback: undefined, run: runner(program, options), explain: () => program.source }
   } catch (error) {
-    return error instanceof Uncompilable ? interpreted(expression, error.construct, options) : fail(error)
+    return error instanceof Uncompilable ? interpreted(expression, error.construct) : fail(error)
   }
 }
 
@@ -94,18 +97,17 @@ function parse(text: string, bounds = defaultBounds): jsonata.Expression {
   }
 }
 
-function interpreted(expression: jsonata.Expression, construct: string, options: ReadOptions): Executable {
-  const run = interpreter(expression, options.variables)
+function interpreted(expression: jsonata.Expression, construct: string): Executable {
+  const run = interpreter(expression)
   return {
     fallback: construct,
-    run: (input) => run(input).catch(fail),
+    run: (input, variables) => run(input, variables).catch(fail),
     explain: () => `// Interpreted: ${construct} is not compiled.`,
   }
 }
 
-function runner({ run }: Program, options: ReadOptions): Mapping['run'] {
-  const { bounds = defaultBounds, variables } = options
-  return (input) => {
+function runner({ run }: Program, { bounds = defaultBounds }: ReadOptions): Mapping['run'] {
+  return (input, variables) => {
     startRun(bounds)
     try {
       return output(run(input, variables))
@@ -125,20 +127,4 @@ function fail(error: unknown): never {
 /** The same message whether the limit was that of the compiled code, the interpreter or the JavaScript engine. */
 function failByLimit(code: string, position?: number): never {
   throw new MappingError(describe(code, { value: defaultBounds.text }), code, position)
-}
-
-/** Every field name in the live part of the syntax tree: a superset of the top-level members that are read. */
-function topLevelNames(tree: unknown, found = new Set<string>(), inLambda = false): Set<string> {
-  if (Array.isArray(tree)) for (const item of tree) topLevelNames(item, found, inLambda)
-  else if (tree !== null && typeof tree === 'object') {
-    const node = tree as Record<string, unknown>
-    if (node.type === 'name' && typeof node.value === 'string') found.add(node.value)
-    const inside = inLambda || node.type === 'lambda'
-    for (const name in node) {
-      const member = node[name]
-      const isBlock = name === 'expressions' && node.type === 'block' && Array.isArray(member) && !inLambda
-      if (typeof member === 'object') topLevelNames(isBlock ? withoutDeadBindings(member) : member, found, inside)
-    }
-  }
-  return found
 }

@@ -1,3 +1,5 @@
+import { dayMs, parseTime } from '../core/time.ts'
+
 /** One line of a provider's bill: a day of UTC (when it begins, Unix milliseconds), a model as the bill calls it, nano-USD. */
 export type BillLine = { day: number; model: string; nano: bigint }
 
@@ -122,27 +124,21 @@ function plainName(title: string): string {
 }
 
 function dayOf({ text, where }: { text: string; where: string }): number {
-  const at = momentOf(text)
+  const at = timeOf(text)
   if (at === undefined)
     throw new UnreadableBill(`${where} is '${text}'; write a day as 2026-11-30, or a time as 2026-11-30T12:00:00Z`)
   return Math.floor(at / dayMs) * dayMs
 }
 
-const dayMs = 24 * 60 * 60 * 1_000
-
 /** Unix milliseconds of a day, a time (of UTC unless it says otherwise), or a number of seconds or milliseconds since 1970. */
-function momentOf(text: string): number | undefined {
+function timeOf(text: string): number | undefined {
   if (/^\d{10}$/.test(text)) return Number(text) * 1_000
   if (/^\d{13}$/.test(text)) return Number(text)
   const match = /^(\d{4})-?(\d\d)-?(\d\d)(?:[T ](\d\d:\d\d(?::\d\d(?:\.\d+)?)?) ?(Z|UTC|[+-]\d\d:?\d\d)?)?$/i.exec(text)
   if (!match) return undefined
   const [, year, month, day, time = '00:00', zone = 'Z'] = match
-  const date = `${year}-${month}-${day}`
-  const exists = new Date(`${date}T00:00:00Z`)
-  if (Number.isNaN(exists.getTime()) || !exists.toISOString().startsWith(date)) return undefined
   const offset = /^(?:z|utc)$/i.test(zone) ? 'Z' : zone.replace(/^(...)(\d\d)$/, '$1:$2')
-  const at = Date.parse(`${date}T${time}${offset}`)
-  return Number.isNaN(at) ? undefined : at
+  return parseTime(`${year}-${month}-${day}T${time.length === 5 ? `${time}:00` : time}${offset}`)
 }
 
 /** Where a comma does not part columns it may begin a fraction: alone it may mean either. */

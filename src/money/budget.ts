@@ -1,4 +1,5 @@
 import { RouterError } from '../core/errors.ts'
+import { formatTime, monthStart } from '../core/time.ts'
 import { monthOf, type Spend } from '../store/spend.ts'
 import { usdText } from './usd.ts'
 
@@ -100,9 +101,7 @@ type Account = { spent: bigint; held: bigint; open: number; used: boolean }
 type Facts = Pick<Account, 'spent' | 'held'> & { nanoUsd: bigint; resetAt: number; assumedTokens: number | undefined }
 
 function monthAround(at: number): { from: number; until: number; name: string } {
-  const day = new Date(at)
-  const [year, index] = [day.getUTCFullYear(), day.getUTCMonth()]
-  return { from: Date.UTC(year, index), until: Date.UTC(year, index + 1), name: monthOf(at) }
+  return { from: monthStart(at), until: monthStart(at, 1), name: monthOf(at) }
 }
 
 function isTooMuch(wantedNano: bigint, { spent, held }: Account, limitNano: bigint | null): boolean {
@@ -136,7 +135,7 @@ function holdOf(accounts: readonly Account[], nanoUsd: bigint): Hold {
 }
 
 function limitReached(whose: string, limitNano: bigint | null, facts: Facts): RouterError {
-  const reset = new Date(facts.resetAt).toISOString().replace('.000Z', 'Z')
+  const reset = formatTime(facts.resetAt)
   const message = `The monthly limit of ${whose} is ${usd(limitNano ?? 0n)}: ${standing(facts)} It resets at ${reset}.`
   return new RouterError('budget_exhausted', message)
 }

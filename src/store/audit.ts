@@ -1,5 +1,6 @@
 import { randomUUIDv7 } from 'node:crypto'
 import type { JsonObject } from '../core/json.ts'
+import type { Changes } from './changes.ts'
 import type { Connection } from './connection.ts'
 
 /**
@@ -18,13 +19,29 @@ export type AuditEntry = {
   after: JsonObject | null
 }
 
-/** What is said of a change; what is left out is null. */
+/** The fields of a new entry; `before` and `after` are null unless given. */
 export type NewAuditEntry = Pick<AuditEntry, 'organization' | 'actor' | 'action' | 'subject'> &
   Partial<Pick<AuditEntry, 'before' | 'after'>>
 
 type Row = Omit<AuditEntry, 'before' | 'after'> & { before: string | null; after: string | null }
 
-/** The functions on the table of changes; entries are only ever added. */
+/**
+ * Makes a change and appends its audit entry in the same transaction. `actor` is the id of a key, or `cli`; the change
+ * returns its result and the rest of the entry.
+ */
+export function audited<Result>(
+  store: Pick<Changes, 'atomically'> & { audit: Pick<ReturnType<typeof audit>, 'append'> },
+  actor: string,
+  change: () => { result: Result } & Omit<NewAuditEntry, 'actor'>,
+): Result {
+  return store.atomically(() => {
+    const { result, ...entry } = change()
+    store.audit.append({ actor, ...entry })
+    return result
+  })
+}
+
+/** Queries of the audit log; entries are never changed or deleted. */
 export function audit(db: Connection) {
   const insert = db.prepare(`
     INSERT INTO audit (id, at, organization, actor, action, subject, before, after)
@@ -35,9 +52,9 @@ export function audit(db: Connection) {
     ${select} AND rowid < (SELECT rowid FROM audit WHERE organization = ? AND id = ?) ORDER BY rowid DESC LIMIT ?`)
   const known = db.prepare<[string, string]>('SELECT 1 FROM audit WHERE id = ? AND organization = ?')
   return {
-    /** Whether there is an entry of this id in the log of an organization. */
+    /** Whether the log of an organization has an entry with this id. */
     has: (id: string, organization: string): boolean => known.get(id, organization) !== undefined,
-    /** Notes a change; called in the transaction of the change itself, so that neither is without the other. */
+    /** Appends an entry; called in the transaction of the change itself. */
     append({ before = null, after = null, ...entry }: NewAuditEntry): AuditEntry {
       const id = randomUUIDv7()
       const at = Date.now()

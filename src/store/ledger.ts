@@ -1,10 +1,10 @@
 import type { CallRecord } from '../core/call.ts'
+import { dayMs, hourMs } from '../core/time.ts'
 import { type Connection, inMemory } from './connection.ts'
 import { callRecord, type LedgerRow } from './ledger-row.ts'
 import { type LedgerWriter, ledgerInThisThread, ledgerThread } from './ledger-thread.ts'
 import { ledgerWriter } from './ledger-writer.ts'
 import { rescuedRecords, wipeRescued } from './spill-file.ts'
-import { hourMs } from './usage-sums.ts'
 
 /** The rows of settled calls. */
 export type LedgerTable = ReturnType<typeof ledger>
@@ -34,7 +34,7 @@ export function ledger(db: Connection) {
     byDay: (from: number, to: number): DayCost[] =>
       byDay
         .all(BigInt(Math.floor(from / hourMs)), BigInt(Math.ceil(to / hourMs)))
-        .map((row) => ({ ...row, day: Number(row.day) * 24 * hourMs, requests: Number(row.requests) })),
+        .map((row) => ({ ...row, day: Number(row.day) * dayMs, requests: Number(row.requests) })),
     /**
      * Writes the rows that a process before this one was prevented from writing. Returns how many; `onLost` is told of those
      * that can never be written. Throws the engine's errors.

@@ -1,6 +1,7 @@
 import { randomUUIDv7 } from 'node:crypto'
 import type { RateLimits } from '../core/limits.ts'
 import type { DataRules } from '../core/names.ts'
+import { dayMs } from '../core/time.ts'
 import type { Changes } from './changes.ts'
 import type { Connection } from './connection.ts'
 import { unlessTaken } from './name-taken.ts'
@@ -123,8 +124,6 @@ function settings(db: Connection, changes: Changes) {
     },
   }
 }
-
-const dayMs = 24 * 60 * 60 * 1_000
 
 function organization(row: Row | undefined): Organization | undefined {
   if (!row) return undefined

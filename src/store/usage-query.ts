@@ -1,7 +1,7 @@
+import { dayMs, hourMs, monthStart } from '../core/time.ts'
 import { promptClasses } from '../core/usage.ts'
 import type { Connection } from './connection.ts'
 import { answerColumns } from './ledger-row.ts'
-import { hourMs } from './usage-sums.ts'
 
 /** How long one period of a report is; periods are those of UTC. */
 export type Resolution = 'hour' | 'day' | 'month'
@@ -82,7 +82,6 @@ type Source = { sql: string; unitMs: number; longest: 'day' | 'month' | 'all' }
 
 const tooMany = `The answer would have more than ${mostUsageRows} rows: ask for fewer days, a coarser resolution or fewer groups.`
 const tooLong = `The answer takes longer than ${longestMs / 1_000} s: ask for fewer days, or without user and extra, which are counted call by call.`
-const dayMs = 24 * hourMs
 
 function rowOf(rows: Map<string, UsageRow>, start: number, values: UsageRow['values']): UsageRow {
   const name = JSON.stringify([start, ...values])
@@ -196,10 +195,4 @@ function* stretches({ from, to }: UsageQuestion, longest: Source['longest']): Ge
     yield { from: start, to: Math.min(next, end) }
     start = next
   }
-}
-
-/** When the month of a moment begins, or one that many months later. */
-function monthStart(at: number, later = 0): number {
-  const date = new Date(at)
-  return Date.UTC(date.getUTCFullYear(), date.getUTCMonth() + later)
 }

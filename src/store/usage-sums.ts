@@ -1,13 +1,11 @@
 import type { CallRecord } from '../core/call.ts'
+import { hourMs } from '../core/time.ts'
 import type { Connection } from './connection.ts'
 import { costNano, tokensOf } from './ledger-row.ts'
 import { monthOf } from './spend.ts'
 
 /** What rows of the ledger add to the sums beside it: gathered in memory, written once per sum. */
 export type Sums = { add(record: CallRecord): void; write(): void }
-
-/** An hour in milliseconds: the unit of the sums of usage, counted from 1970. */
-export const hourMs = 3_600_000
 
 /**
  * A function that begins to gather sums; `write` belongs into the transaction of their rows. A thousand rows of one key

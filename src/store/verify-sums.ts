@@ -1,7 +1,7 @@
+import { formatTime, hourMs } from '../core/time.ts'
 import { promptClasses } from '../core/usage.ts'
 import type { Connection } from './connection.ts'
 import { answerColumns } from './ledger-row.ts'
-import { hourMs } from './usage-sums.ts'
 
 /**
  * A sum beside the ledger that is not what the rows add up to: whose it is, of which month or hour (as `2026-11` or
@@ -103,5 +103,5 @@ function bigintOf(value: bigint | string | null | undefined): bigint {
 }
 
 function periodText(period: string | bigint): string {
-  return typeof period === 'string' ? period : new Date(Number(period) * hourMs).toISOString().replace('.000Z', 'Z')
+  return typeof period === 'string' ? period : formatTime(Number(period) * hourMs)
 }

@@ -82,7 +82,7 @@ test('a price change says what changes and when, in times that exist', () => {
     `${at} a price change needs to say when it holds: \`from\`, \`until\` or \`weekly\``,
   ])
   expect(found({ from: '2026-02-30T00:00:00Z', pricing })).toEqual([
-    `${at}.from there is no such moment as 2026-02-30T00:00:00Z`,
+    `${at}.from there is no such time as 2026-02-30T00:00:00Z`,
   ])
   expect(found({ from: december, until: november, pricing })).toEqual([
     `${at}.until \`until\` must be after \`from\`, 2026-12-01T00:00:00Z`,

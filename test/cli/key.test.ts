@@ -200,7 +200,7 @@ describe('key', () => {
   })
 
   test.each([
-    [['create'], 'say how the key is called'],
+    [['create'], 'name the key'],
     [['create', 'a', '--manage', 'all'], "--manage is 'all'; write none, read, write"],
     [['create', 'a', '--monthly-limit=-1'], '--monthly-limit is negative'],
     [['create', 'a', '--monthly-limit', 'x'], "--monthly-limit is 'x'"],
@@ -212,8 +212,8 @@ describe('key', () => {
     [['create', 'a'.repeat(201)], "'name' must be some text on one line of at most 200 characters"],
     [['create', 'a', '--label', `note=${'x'.repeat(1_001)}`], "'--label.note' must be text of at most 1000 characters"],
     [['create', 'a', '--label', 'team'], "--label is 'team'; write NAME=VALUE"],
-    [['create', 'a'], 'there are several organizations; say which with --org NAME'],
-    [['revoke'], 'say which key'],
+    [['create', 'a'], 'there are several organizations; name one with --org NAME'],
+    [['revoke'], 'name the key: key revoke'],
     [['list', '--after', 'nobody'], "--after is 'nobody', which no key has as its id"],
   ])('%j is wrong usage: exit code 2, the reason and the help', async (args, reason) => {
     const { say } = administration()

@@ -130,7 +130,7 @@ describe('ledger recount', () => {
       reported: [{ model: 'acme/m', calls: 2, ledger: 0.00004, provider: 0.000045, difference: 0.000005 }],
     })
     expect((await say('recount', ...november)).stdout).toMatch(
-      /Told by the provider:\n.*\nacme\/m +2 +0.00004 +0.000045 +0.000005\n/,
+      /Reported by the provider:\n.*\nacme\/m +2 +0.00004 +0.000045 +0.000005\n/,
     )
   })
 
@@ -258,13 +258,13 @@ describe('ledger compare', () => {
 })
 
 test.each([
-  [[], 'say what to do: check, recount, compare'],
+  [[], 'name an action: check, recount, compare'],
   [['audit'], "there is no 'audit': check, recount, compare"],
   [['constructor'], "there is no 'constructor'"],
   [['recount', '--from', 'monday'], "--from is 'monday'; write a day as 2026-11-30"],
   [['recount', '--from', '2026-11-02', '--to', '2026-11-01'], '--to 2026-11-01 is before --from 2026-11-02'],
-  [['recount', 'all'], "'all' is one word too many"],
-  [['compare'], 'say which bill'],
+  [['recount', 'all'], "'all' is one argument too many"],
+  [['compare'], 'name the bill'],
   [['compare', '--bill', 'x', '--tolerance', '-1'], '--tolerance'],
   [['compare', '--bill', 'x', '--tolerance', 'some'], "--tolerance is 'some'"],
   [['compare', '--bill', 'x', '--columns', 'price=net'], "--columns has 'price=net'; write date=<column>"],

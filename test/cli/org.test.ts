@@ -111,7 +111,7 @@ describe('org', () => {
     [['rules', 'acme', '--geolocation', 'europe'], ' eu, global, '],
     [['rules', 'acme', '--training', 'no'], 'forbidden or allowed'],
     [['balance', 'acme', 'maybe'], "not 'maybe'"],
-    [['show'], 'say whose'],
+    [['show'], 'name the organization'],
   ])('refuses %j: exit code 2', async (args, says) => {
     const { say } = administration()
     expect(await say(org, ...args)).toMatchObject({ code: 2, stderr: expect.stringContaining(says) })
@@ -133,18 +133,18 @@ describe('org', () => {
   })
 
   test.each([
-    [[], 'say what to do: create, list, credit, store'],
+    [[], 'name an action: create, list, credit, store'],
     [['make'], "there is no 'make': create, list, credit, store"],
     [['toString'], "there is no 'toString'"],
-    [['create'], 'say how the organization is called'],
-    [['create', ' '], 'say how the organization is called'],
-    [['create', 'a', 'b'], "'b' is one word too many"],
+    [['create'], 'name the organization'],
+    [['create', ' '], 'name the organization'],
+    [['create', 'a', 'b'], "'b' is one argument too many"],
     [['create', 'a', '--credits', '5'], "Unknown option '--credits'"],
     [['create', 'a\tb'], "'name' must be some text on one line"],
     [['create', 'a', '--credit', 'much'], "--credit is 'much'; write USD as 25 or 0.5"],
-    [['credit', 'a'], 'say whom and how much'],
+    [['credit', 'a'], 'name the organization and the amount'],
     [['credit', 'a', '1e3'], "the credit is '1e3'"],
-    [['store'], 'say whose: org store'],
+    [['store'], 'name the organization: org store'],
     [['store', 'a', 'maybe'], "the store is 'on' or 'off', not 'maybe'"],
     [['store', 'a', '--retention-days', '0'], 'write a whole number of days from 1 to 3650'],
   ])('%j is wrong usage: exit code 2, the reason and the help', async (args, reason) => {

@@ -1,4 +1,4 @@
-import type { Out } from '../../src/cli/args.ts'
+import type { Out } from '../../src/cli/output.ts'
 
 /** What a command printed and its exit code. */
 export type Ran = { code: number; stdout: string; stderr: string }

@@ -1,7 +1,7 @@
 import fc from 'fast-check'
 import { describe, expect, test } from 'vitest'
 import type { ModelEntry, PriceChange, WeekDay } from '../../src/core/model.ts'
-import { entryAt, hoursOf, momentOf, pricePeriod } from '../../src/core/price-times.ts'
+import { entryAt, hoursOf, pricePeriod } from '../../src/core/price-times.ts'
 
 const tier = (input_price: number) => [{ prompt_tokens_threshold: 0, input_price, output_price: 0 }]
 const model = (...price_changes: PriceChange[]): ModelEntry => ({ api: 'chat', pricing: tier(1), price_changes })
@@ -182,14 +182,6 @@ describe('at every moment', () => {
     })
     return (!week.days || week.days.includes(day)) && inHours
   }
-})
-
-test('a moment must exist', () => {
-  expect(momentOf('2026-12-01T00:00:00Z')).toBe(Date.UTC(2026, 11, 1))
-  expect(momentOf('2026-12-01T00:00:00.250+08:00')).toBe(Date.UTC(2026, 10, 30, 16, 0, 0, 250))
-  expect(momentOf('2028-02-29T00:00:00Z')).toBe(Date.UTC(2028, 1, 29))
-  for (const text of ['2026-02-29T00:00:00Z', '2026-13-01T00:00:00Z', '2026-12-01T25:00:00Z', '2026-12-01', 'soon'])
-    expect(momentOf(text), text).toBeUndefined()
 })
 
 test('hours end after they begin', () => {

@@ -1,6 +1,6 @@
 import { join } from 'node:path'
 import { expect, test } from 'vitest'
-import { entryOf, putOnBench, readInput } from '../../src/cli/load-one.ts'
+import { entryOf, loadOne, readInput } from '../../src/cli/load-one.ts'
 import { formatProblem } from '../../src/manifest/problem.ts'
 import { targetFacts } from '../../src/manifest/translate.ts'
 import { loadConfig } from '../../src/snapshot/config.ts'
@@ -36,7 +36,7 @@ test('models of another provider are offered as that one has them; its own stand
   // The bench finds the same without reading everything.
   const { config } = await loadConfig(join(folder, 'config.yaml'), {})
   if (!config) throw new Error('the configuration must be readable')
-  const { loaded } = await putOnBench(await readInput(join(folder, 'providers/beta.yaml')), config, {})
+  const { loaded } = await loadOne(await readInput(join(folder, 'providers/beta.yaml')), config, {})
   for (const model of ['aa', 'b', 'm', 'own', 's']) {
     expect(loaded && (await entryOf(loaded.provider, model, config))).toEqual(find(model))
   }

@@ -1,29 +1,17 @@
-import { existsSync, readdirSync, readFileSync } from 'node:fs'
+import { readdirSync, readFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { expect, test } from 'vitest'
-import { parse } from 'yaml'
-import { readMapping } from '../../src/mapping/mapping.ts'
+import { mappingsIn } from '../../src/cli/mappings.ts'
+import { readLayer } from '../../src/manifest/layer.ts'
+import { readSource } from '../../src/manifest/source.ts'
 
 const providers = join(import.meta.dirname, '../../providers')
+const files = readdirSync(providers, { recursive: true, encoding: 'utf8' }).filter((file) => file.endsWith('.yaml'))
 
-const files = existsSync(providers)
-  ? readdirSync(providers, { recursive: true, encoding: 'utf8' }).filter((file) => file.endsWith('.yaml'))
-  : []
-
-test.skipIf(files.length === 0).each(files)('every mapping of %s compiles', (file) => {
-  for (const [place, text] of mappings(parse(readFileSync(join(providers, file), 'utf8')))) {
-    expect({ place, fallback: readMapping(text).fallback }).toEqual({ place, fallback: undefined })
+test.each(files)('every mapping of %s compiles', (file) => {
+  const { layer, problems } = readLayer(readSource(file, readFileSync(join(providers, file), 'utf8')))
+  expect(problems).toEqual([])
+  for (const { name, mapping } of mappingsIn([layer])) {
+    expect({ name, fallback: mapping.fallback }).toEqual({ name, fallback: undefined })
   }
 })
-
-/** Texts under the members that hold mappings, with where they stand. */
-function mappings(node: unknown, place = '', inside = false): [string, string][] {
-  // An empty text stands for an event that means nothing.
-  if (typeof node === 'string') return inside && node.trim() !== '' ? [[place, node]] : []
-  if (typeof node !== 'object' || node === null || Array.isArray(node)) return []
-  return Object.entries(node).flatMap(([name, member]) => {
-    if (name === 'examples') return []
-    const holds = ['request', 'reply', 'events', 'patch'].includes(name)
-    return mappings(member, `${place}/${name}`, holds || (inside && typeof member === 'string'))
-  })
-}

@@ -1,5 +1,5 @@
-import { deepFreeze } from '../../deep-freeze.ts'
 import { type Callable, native } from './callables.ts'
+import { deepFreeze } from './deep-freeze.ts'
 import { higherOrderFunctions } from './library-higher-order.ts'
 import { guardedFunctions, libraryFunctions } from './library-native.ts'
 import { textFunctions } from './library-text.ts'

@@ -1,0 +1,26 @@
+export const minuteMs = 60_000
+export const hourMs = 60 * minuteMs
+export const dayMs = 24 * hourMs
+
+/** Unix milliseconds of an RFC 3339 time; undefined when the text is none, or there is no such day or hour. */
+export function parseTime(text: string): number | undefined {
+  const [, date, clock, zone] =
+    /^(\d{4}-\d\d-\d\d)[Tt ](\d\d:\d\d:\d\d(?:\.\d+)?)([Zz]|[+-]\d\d:\d\d)$/.exec(text) ?? []
+  if (date === undefined || zone === undefined) return undefined
+  // Date.parse takes the 30th of February for a day of March.
+  const day = Date.parse(`${date}T00:00:00Z`)
+  if (Number.isNaN(day) || !new Date(day).toISOString().startsWith(date)) return undefined
+  const at = Date.parse(`${date}T${clock}${zone.toUpperCase()}`)
+  return Number.isNaN(at) ? undefined : at
+}
+
+/** Unix milliseconds as RFC 3339, without fractions of a second where they are zero. */
+export function formatTime(at: number): string {
+  return new Date(at).toISOString().replace('.000Z', 'Z')
+}
+
+/** The beginning of the month (UTC) that a time is in, or of one that many months later. */
+export function monthStart(at: number, later = 0): number {
+  const date = new Date(at)
+  return Date.UTC(date.getUTCFullYear(), date.getUTCMonth() + later)
+}

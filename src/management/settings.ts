@@ -1,0 +1,128 @@
+import { type Check, filledText, listOf, optional, refuse } from '../api/check.ts'
+import type { JsonObject } from '../core/json.ts'
+import type { RateLimits } from '../core/limits.ts'
+import type { DataRules } from '../core/names.ts'
+import { audited } from '../store/audit.ts'
+import type { Store } from '../store/open.ts'
+import type { OrganizationRules } from '../store/rules.ts'
+import { limitsEntry } from './key-entry.ts'
+import { json, type ManagementContext, type ManageRoute, rulesOf } from './manage.ts'
+import { type ModelDirectory, type NameCheck, patternCheck, placeCheck } from './names.ts'
+import { countLimit, invalid, membersOf, namesOfModels, orNull } from './read.ts'
+
+/** `/v1/manage/org/<setting>`: the settings of the organization, read with GET and replaced with PUT. */
+export function settingRoutes(context: ManagementContext): ManageRoute[] {
+  return [
+    ...routesOf('limits', limits, context),
+    ...routesOf('models', approvedModels, context),
+    ...routesOf('rules', dataRules, context),
+  ]
+}
+
+/** One setting: the fields of its body, how they are parsed and stored, and its representation. */
+type Setting<Value> = {
+  fields: readonly string[]
+  parse(body: JsonObject, directory: ModelDirectory): Value
+  write(organizations: Store['organizations'], id: string, value: Value): void
+  entry(rules: OrganizationRules): JsonObject
+}
+
+function routesOf<Value>(
+  name: string,
+  { fields, parse, write, entry }: Setting<Value>,
+  { store, directory }: ManagementContext,
+): ManageRoute[] {
+  const path = `/v1/manage/org/${name}`
+  const current = (organization: string) => entry(rulesOf(store, organization))
+  return [
+    { path, handle: ({ organization }) => json(current(organization)) },
+    {
+      path,
+      method: 'put',
+      handle: ({ body, key, organization }) => {
+        const value = parse(membersOf(body, fields), directory())
+        const changed = audited(store, key.id, () => {
+          const before = current(organization)
+          write(store.organizations, organization, value)
+          const after = current(organization)
+          const action = `organization.${name}`
+          return { result: after, organization, action, subject: organization, before, after }
+        })
+        return json(changed)
+      },
+    },
+  ]
+}
+
+/** The fields of rate limits. */
+export const limitFields = ['requests_per_minute', 'tokens_per_minute', 'concurrent_calls']
+
+/** The rate limits of a body; a field that is absent, null or 0 is no limit. Throws RouterError 400. */
+export function limitsFrom(body: JsonObject): RateLimits {
+  const limit = (name: string) => optional(body[name], name, countLimit) ?? null
+  return {
+    requestsPerMinute: limit('requests_per_minute'),
+    tokensPerMinute: limit('tokens_per_minute'),
+    concurrentCalls: limit('concurrent_calls'),
+  }
+}
+
+/** The rate limits of all keys of the organization together. */
+const limits: Setting<RateLimits> = {
+  fields: limitFields,
+  parse: limitsFrom,
+  write: (organizations, id, value) => organizations.setLimits(id, value),
+  entry: (rules) => limitsEntry(rules.limits),
+}
+
+/** The models that the organization may call, by id or as `<provider>/*`; null means all. */
+const approvedModels: Setting<string[] | null> = {
+  fields: ['approved_models'],
+  parse({ approved_models }, directory) {
+    if (approved_models === undefined) {
+      const message = "'approved_models' is missing: it must be an array of models, or null for all."
+      throw invalid(message, 'approved_models')
+    }
+    const models = orNull(namesOfModels)(approved_models, 'approved_models')
+    const checkName = patternCheck(directory)
+    models?.forEach((name, index) => {
+      checkName(name, `approved_models[${index}]`)
+    })
+    return models
+  },
+  write: (organizations, id, models) => organizations.approveModels(id, models),
+  entry: ({ approvedModels: models }) => ({ approved_models: models === null ? null : [...models] }),
+}
+
+/** What providers must guarantee for the organization's data; null is no requirement. */
+const dataRules: Setting<DataRules> = {
+  fields: ['geolocation', 'data_retention', 'data_used_for_training'],
+  parse: (body, directory) => dataRulesFrom(body, placeCheck(directory)),
+  write: (organizations, id, rules) => organizations.setDataRules(id, rules),
+  entry({ dataRules: { geolocation, data_retention, data_used_for_training } }) {
+    return {
+      geolocation: geolocation ? [...geolocation] : null,
+      data_retention: data_retention ?? null,
+      data_used_for_training: data_used_for_training ?? null,
+    }
+  },
+}
+
+function dataRulesFrom(body: JsonObject, checkPlace: NameCheck): DataRules {
+  const geolocation = optional(body.geolocation, 'geolocation', listOf(filledText))
+  if (geolocation?.length === 0) throw invalid("'geolocation' is empty: name a place, or write null.", 'geolocation')
+  geolocation?.forEach((place, index) => {
+    checkPlace(place, `geolocation[${index}]`)
+  })
+  const retention = optional(body.data_retention, 'data_retention', onlyFalse)
+  const training = optional(body.data_used_for_training, 'data_used_for_training', onlyFalse)
+  return {
+    ...(geolocation && { geolocation: [...new Set(geolocation)] }),
+    ...(retention === false && { data_retention: false }),
+    ...(training === false && { data_used_for_training: false }),
+  }
+}
+
+const onlyFalse: Check<false> = (value, path) => {
+  return value === false ? false : refuse(path, 'false, or null when it does not matter', value)
+}
