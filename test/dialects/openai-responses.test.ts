@@ -202,10 +202,16 @@ describe('what servers of this format do differently', () => {
       { type: 'web_search_call', id: 'a', status: 'completed', name: 'web_search', arguments: '{"query":"q"}' },
       { type: 'web_search_call', id: 'b', status: 'completed', action: { type: 'open_page', url: 'https://a' } },
       { type: 'web_search_call', id: 'c', status: 'failed', action: { type: 'search', query: 'r' } },
+      { type: 'web_search_call', id: 'd', action: { type: 'search', query: 's' } },
     ]
     const { reply } = await bench.reply({ status: 'completed', output, usage: { input_tokens: 1, output_tokens: 1 } })
-    expect(reply.parts).toMatchObject([{ query: 'q' }, { results: { type: 'open_page' } }, { status: 'failed' }])
-    expect(reply.usage.searches).toBe(1)
+    expect(reply.parts).toMatchObject([
+      { query: 'q' },
+      { results: { type: 'open_page' } },
+      { status: 'failed' },
+      { query: 's' },
+    ])
+    expect(reply.usage.searches).toBe(2)
   })
 
   test('the tier and judgements are told, and nothing where there are none', async () => {
