@@ -191,21 +191,31 @@ function meaningOf(
 
 /** Events with their `finish` and `usage` in our words. */
 function translated(provider: Provider, events: JsonObject[]): ProviderEvent[] | Promise<ProviderEvent[]> {
-  if (!events.some(({ finish, usage }) => isPresent(finish) || isPresent(usage))) return events as ProviderEvent[]
-  const made = events.map((event) => translatedEvent(provider, event))
-  return made.some((event) => event instanceof Promise) ? Promise.all(made) : (made as ProviderEvent[])
+  let made: (ProviderEvent | Promise<ProviderEvent>)[] | undefined
+  let waiting = false
+  for (let index = 0; index < events.length; index++) {
+    const event = events[index] as JsonObject
+    if (!isPresent(event.finish) && !isPresent(event.usage)) continue
+    made ??= [...events] as ProviderEvent[]
+    const known = translatedEvent(provider, event)
+    waiting ||= known instanceof Promise
+    made[index] = known
+  }
+  return waiting && made ? Promise.all(made) : ((made ?? events) as ProviderEvent[])
 }
 
 function translatedEvent(provider: Provider, event: JsonObject): ProviderEvent | Promise<ProviderEvent> {
-  const { finish, finish_raw, raw, usage, ...rest } = event
-  const ended = finishIn(provider, finish, raw)
-  const known = {
-    ...rest,
-    ...(ended.finish && { finish: ended.finish }),
-    ...(ended.finish_raw && { raw: ended.finish_raw }),
+  const known = { ...event } as ProviderEvent & JsonObject
+  if (isPresent(event.finish)) {
+    const { finish, finish_raw } = finishIn(provider, event.finish, event.raw)
+    if (finish) known.finish = finish
+    if (finish_raw !== undefined) known.raw = finish_raw
   }
-  if (!isPresent(usage)) return known as ProviderEvent
-  return after(readUsage(provider, usage), (counts) => ({ ...known, usage: counts }) as ProviderEvent)
+  if (!isPresent(event.usage)) return known
+  return after(readUsage(provider, event.usage), (counts) => {
+    known.usage = counts
+    return known
+  })
 }
 
 /** Why a reply ended, in our words and in the provider's. */
