@@ -113,6 +113,7 @@ function geminiUsage(counted: Json): Json {
   if (counted.cachedContentTokenCount) usage.cache_read = counted.cachedContentTokenCount
   if (counted.candidatesTokenCount !== undefined) usage.output = counted.candidatesTokenCount
   if (counted.thoughtsTokenCount) usage.reasoning = counted.thoughtsTokenCount
+  usage.modes = []
   return usage
 }
 

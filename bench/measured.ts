@@ -10,12 +10,12 @@ export type Used = { cpuUs: number; rss: number }
 /** A server in a process of its own that can be asked what it has used. */
 export type Measured = { url: string; used(): Promise<Used>; stop(): Promise<void> }
 
-/** In the child: listens on loopback, tells the parent where, and answers its questions. */
+/** In the child: listens on loopback, reports the URL to the parent, and answers its questions. */
 export function serveMeasurements(server: Server): void {
   server.listen(0, '127.0.0.1', () => announce(`http://127.0.0.1:${(server.address() as AddressInfo).port}`))
 }
 
-/** In the child: tells the parent where it listens, and answers its questions. */
+/** In the child: reports its URL to the parent, and answers its questions. */
 export function announce(url: string): void {
   process.on('message', () => {
     const { user, system } = process.cpuUsage()

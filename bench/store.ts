@@ -12,7 +12,7 @@ import type { CallRecord } from '../src/core/call.ts'
 import { openStore } from '../src/store/open.ts'
 import type { UsageQuestion } from '../src/store/usage-query.ts'
 import { percentile } from './load.ts'
-import { busy, keyHash, keyId, large, makeBooks, organizationId, type Size } from './store-books.ts'
+import { busy, keyHash, keyId, large, makeDatabase, organizationId, type Size } from './store-data.ts'
 
 const { values } = parseArgs({
   args: process.argv.slice(3),
@@ -35,7 +35,7 @@ process.once('SIGINT', () => process.exit(130))
 
 if (values.database === undefined) {
   console.log(`making ${size.keys} keys and ${size.rows} rows in ${folder}`)
-  makeBooks(path, size, (text) => console.log(`  ${text}`))
+  makeDatabase(path, size, (text) => console.log(`  ${text}`))
 }
 console.log(`  ${(statSync(path).size / 2 ** 30).toFixed(1)} GB\n`)
 

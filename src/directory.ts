@@ -2,18 +2,18 @@ import type { ModelDirectory } from './management/names.ts'
 import type { Listable } from './routing/listed.ts'
 import type { Snapshot } from './snapshot/snapshot.ts'
 
-/** The directory of a snapshot: what names may lead to. The same object for as long as the snapshot is the current one. */
+/** The directory of a snapshot, against which names are resolved. One object for each snapshot, so that lists can be cached by it. */
 export function directoryOf(snapshot: Snapshot): ModelDirectory & Listable {
   const { providers, catalog, config } = snapshot
   const modelIds = () => catalog.list().map(({ provider, model }) => `${provider}/${model}`)
   const names = { providers, findModel: catalog.find, managed: config.policies }
-  const places = () => new Set([...widelyKnown, ...catalog.list().flatMap(({ entry }) => entry.geolocation ?? [])])
+  const places = () => new Set([...commonPlaces, ...catalog.list().flatMap(({ entry }) => entry.geolocation ?? [])])
   const known = directories.get(snapshot) ?? { ...names, modelIds, places, models: catalog.list }
   directories.set(snapshot, known)
   return known
 }
 
-/** Places that may be asked for before a model is there. */
-const widelyKnown = ['global', 'us', 'eu']
+/** Geolocations that rules may name before any model has them. */
+const commonPlaces = ['global', 'us', 'eu']
 
 const directories = new WeakMap<Snapshot, ModelDirectory & Listable>()

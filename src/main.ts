@@ -2,15 +2,15 @@
 import { enableCompileCache } from 'node:module'
 import { version } from './cli/version.ts'
 
-// What Node has compiled once it reads back: a second start takes three quarters of the time.
+// Node caches compiled code: later starts take three quarters of the time.
 enableCompileCache()
 
-/** One command: runs with the arguments after its name and gives the exit code. */
+/** One command: `run` takes the arguments after its name and returns the exit code. */
 type Command = {
   run(args: string[], out: { stdout: (text: string) => void; stderr: (text: string) => void }): Promise<number>
 }
 
-/** Each command is read only when it is asked for: `check` needs no database, `key` no HTTP. */
+/** Each command is imported only when it is called: `check` needs no database, `key` no HTTP. */
 const commands: Record<string, { about: string; load: () => Promise<Command> }> = {
   serve: { about: 'the server', load: () => import('./cli/serve.ts') },
   check: {
@@ -40,7 +40,7 @@ ${Object.entries(commands)
 inference-router <command> --help explains one of them.
 `
 
-// A reader that has seen enough, as in `models | head`, is no error.
+// A closed pipe, as in `models | head`, is not an error.
 process.stdout.on('error', (error: NodeJS.ErrnoException) => {
   if (error.code !== 'EPIPE') throw error
   process.exit(0)

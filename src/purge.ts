@@ -1,15 +1,15 @@
 import { hourMs } from './core/time.ts'
 import type { Store } from './store/open.ts'
 
-/** How many rows one commit deletes: what one batch holds up, some milliseconds. */
-const batch = 100
+/** Rows per commit: each commit blocks the event loop for some milliseconds. */
+const batchSize = 100
 
-/** Something that goes on until it is stopped. */
+/** A running purge. */
 export type Purge = { stop(): void }
 
 /**
- * Deletes responses whose time is over, now and every hour, in batches between which other work goes on. A failure is
- * told and tried again an hour later.
+ * Deletes expired responses, now and every hour, in batches between which other work goes on. A failure is reported, and the
+ * next try is an hour later.
  */
 export function startPurge(
   { purge }: Pick<Store['responses'], 'purge'>,
@@ -20,7 +20,7 @@ export function startPurge(
   const run = () => {
     let more = false
     try {
-      more = purge(batch) === batch
+      more = purge(batchSize) === batchSize
     } catch (thrown) {
       onError(thrown)
     }

@@ -1,27 +1,28 @@
 import { ensureFirstKey, openAccess } from './access/keys.ts'
 import { openLimits } from './access/limits.ts'
 import { openOrganizations } from './access/organizations.ts'
-import { type Endpoint, openAddresses } from './http/listeners.ts'
-import type { ServerRooms } from './http/server.ts'
-import type { AdmissionRooms } from './line/admission.ts'
-import { openState } from './line/conversations.ts'
-import type { Rooms } from './line/gateway.ts'
-import type { Ledger } from './line/settlement.ts'
+import { type Endpoint, openListeners } from './http/listeners.ts'
+import type { ServerContext } from './http/server.ts'
+import type { AdmissionServices } from './line/admission.ts'
+import { openConversations } from './line/conversations.ts'
+import type { Services } from './line/gateway.ts'
+import type { CallLedger } from './line/settlement.ts'
+import type { KnownSources } from './manifest/folder.ts'
 import { formatProblem, type Problem } from './manifest/problem.ts'
 import { openBudget } from './money/budget.ts'
-import { type Ledger as OpenLedger, openLedger } from './money/ledger.ts'
+import { type Ledger, openLedger } from './money/ledger.ts'
 import type { Log } from './observe/log.ts'
 import { startPurge } from './purge.ts'
 import { jsonRoutes } from './routes.ts'
-import { openSeals } from './routing/signature-cache.ts'
+import { openSignatureCache } from './routing/signature-cache.ts'
 import { startSimulator } from './simulator/server.ts'
 import { type Watch, type WatchListeners, watchSnapshot } from './snapshot/reload.ts'
 import { buildSnapshot, type Snapshot } from './snapshot/snapshot.ts'
 import { openStore, type Store } from './store/open.ts'
 import { openFetcher } from './upstream/fetcher.ts'
-import { openDoor } from './upstream/http-client.ts'
+import { openHttpClient } from './upstream/http-client.ts'
 
-/** How the process is started; `port` goes before the configured one, `patienceMs` and `keepAliveMs` are for tests. */
+/** Start options; `port` overrides the configured one, the optional ones after `log` are for tests. */
 export type RouterOptions = {
   configPath: string | undefined
   port?: number
@@ -29,25 +30,27 @@ export type RouterOptions = {
   log: Log
   patienceMs?: number
   keepAliveMs?: number
+  /** Files that were read before. */
+  known?: KnownSources
 }
 
-/** The key that a first start made: its secret, or the variable that somebody chose it in. */
+/** The key that the first start created: its secret, or the environment variable that it was taken from. */
 export type FirstKey = { secret: string } | { variable: string }
 
-/** A running router. `firstKey` is there when this start made it. */
+/** A running router. `firstKey` is there when this start created it. */
 export type Router = {
   url: string
   /** Where the management API listens: `url`, unless it has a port of its own. */
   manageUrl: string
   firstKey?: FirstKey
-  /** All that it answers to. */
+  /** Every method and path that it serves. */
   endpoints: readonly Endpoint[]
   snapshot(): Snapshot
-  /** Refuses new calls, waits for running ones as long as this, then ends them; settles all. Milliseconds. */
+  /** Refuses new calls, waits this long for running ones, then aborts them; settles all. Milliseconds. */
   stop(deadlineMs: number): Promise<void>
 }
 
-/** Starts everything in the order of dependence; what was started is stopped again when a later step fails. */
+/** Starts everything in the order of dependence; when a step fails, what was started before is stopped again. */
 export async function startRouter(options: RouterOptions): Promise<Router> {
   const started = new AsyncDisposableStack()
   try {
@@ -59,29 +62,29 @@ export async function startRouter(options: RouterOptions): Promise<Router> {
 }
 
 async function start(
-  { configPath, port, env, log, patienceMs = clientPatienceMs, keepAliveMs = silenceMs }: RouterOptions,
+  { configPath, port, env, log, patienceMs = clientPatienceMs, keepAliveMs = silenceMs, known }: RouterOptions,
   started: AsyncDisposableStack,
 ): Promise<Router> {
   const simulator = started.adopt(await startSimulator(), (running) => running.close())
-  const surroundings = { INFERENCE_ROUTER_DEMO_URL: simulator.url, ...env }
-  const { snapshot, problems } = await buildSnapshot(configPath, surroundings)
+  const environment = { INFERENCE_ROUTER_DEMO_URL: simulator.url, ...env }
+  const { snapshot, problems } = await buildSnapshot(configPath, environment, undefined, known)
   if (!snapshot) throw new StartRefused(problems)
-  const watch = started.adopt(watchSnapshot(snapshot, surroundings, reloadLog(log)), (watching) => watching.close())
-  const store = started.adopt(openBooks(snapshot.config.store.url, log), (open) => open.close())
+  const watch = started.adopt(watchSnapshot(snapshot, environment, reloadLog(log)), (watching) => watching.close())
+  const store = started.adopt(openDatabase(snapshot.config.store.url, log), (open) => open.close())
   const access = openAccess(store)
   const { rulesOf } = openOrganizations(store)
   const ledger = started.adopt(openLoggingLedger(store, log), (open) => open.close())
-  const trouble = () => ledger.trouble()
-  const door = started.adopt(openDoor(), (open) => open.close())
-  const rooms = roomsOf(watch, {
+  const writeFailure = () => ledger.trouble()
+  const httpClient = started.adopt(openHttpClient(), (open) => open.close())
+  const services = servicesOf(watch, {
     authenticate: access.authenticate,
-    again: access.again,
-    door,
-    seals: openSeals(),
+    revalidate: access.again,
+    httpClient,
+    signatures: openSignatureCache(),
     ledger: logged(ledger, log),
-    state: openState(store),
+    conversations: openConversations(store),
     rulesOf,
-    admission: { budget: openBudget(store.spend), limits: openLimits(), trouble },
+    admission: { budget: openBudget(store.spend), limits: openLimits(), writeFailure },
   })
   started.adopt(
     startPurge(store.responses, (err) => log.error({ err }, 'expired responses could not be deleted')),
@@ -90,8 +93,8 @@ async function start(
   const deadline = new AbortController()
   const running = new Set<Promise<void>>()
   let stopping = false
-  const serverRooms: ServerRooms = {
-    rooms,
+  const context: ServerContext = {
+    services,
     bodyLimitBytes: () => watch.current().config.server.bodyLimitBytes,
     log,
     stopping: () => stopping,
@@ -100,38 +103,38 @@ async function start(
     patienceMs,
     keepAliveMs,
   }
-  const routes = jsonRoutes({ watch, store, access, rulesOf, stopping: () => stopping, trouble })
+  const routes = jsonRoutes({ watch, store, access, rulesOf, stopping: () => stopping, writeFailure })
   const { server, manage } = snapshot.config
   const where = { host: server.host, port: port ?? server.port, managePort: manage.port }
-  const { closeDoors, ...addresses } = await openAddresses(serverRooms, routes, where, started)
-  const { url, manageUrl } = addresses
-  // Last: a key that is made by a start that fails afterwards would never be shown.
-  const firstKey = madeFirstKey(store, env)
+  const { stopListening, ...listeners } = await openListeners(context, routes, where, started)
+  const { url, manageUrl } = listeners
+  // Last: a start that fails after this would have created a key that nobody has seen.
+  const firstKey = createFirstKey(store, env)
   store.waitAtMost(lockPatienceMs)
   log.info({ url, manageUrl, generation: snapshot.generation }, 'serving')
 
   return {
-    ...addresses,
+    ...listeners,
     ...(firstKey && { firstKey }),
     snapshot: watch.current,
     async stop(deadlineMs) {
       stopping = true
-      closeDoors()
-      const late = setTimeout(() => deadline.abort(), deadlineMs)
-      await endOf(running)
-      clearTimeout(late)
+      stopListening()
+      const timer = setTimeout(() => deadline.abort(), deadlineMs)
+      await allEnded(running)
+      clearTimeout(timer)
       await started.disposeAsync()
     },
   }
 }
 
-/** The database, for this router alone, with the rows that an earlier process kept beside it. */
-function openBooks(url: string, log: Log): Store {
+/** Opens the database for this router alone, and writes the rows that an earlier process could not. */
+function openDatabase(url: string, log: Log): Store {
   const store = openStore(url, { asRouter: true })
   try {
     store.proveWritable()
     const recovered = store.ledger.recover((lost, reason) =>
-      log.error({ lost, reason }, 'a call that an earlier process kept can never be written to the ledger'),
+      log.error({ lost, reason }, 'a call that an earlier process could not write can never be written to the ledger'),
     )
     if (recovered > 0) log.warn({ recovered }, 'calls that an earlier process could not write are in the ledger')
     return store
@@ -141,17 +144,19 @@ function openBooks(url: string, log: Log): Store {
   }
 }
 
-/** When no call runs, and the clients of those that failed last have been told. */
-async function endOf(running: ReadonlySet<Promise<void>>): Promise<void> {
+/** Resolves when no call runs, and the last error responses have been written. */
+async function allEnded(running: ReadonlySet<Promise<void>>): Promise<void> {
   while (running.size > 0) await Promise.allSettled(running)
   await new Promise(setImmediate)
 }
 
-/** The rooms of the snapshot of the moment, and those that live as long as the process. */
-function roomsOf(
+/** The services of calls: those of the current snapshot, and those that live as long as the process. */
+function servicesOf(
   watch: Watch,
-  lasting: Omit<Rooms, 'directory' | 'admission' | 'media'> & { admission: Omit<AdmissionRooms, 'unstatedOutput'> },
-): () => Rooms {
+  lasting: Omit<Services, 'directory' | 'admission' | 'media'> & {
+    admission: Omit<AdmissionServices, 'unstatedOutput'>
+  },
+): () => Services {
   return () => {
     const { providers, catalog, config } = watch.current()
     return {
@@ -163,22 +168,22 @@ function roomsOf(
   }
 }
 
-/** A secret that somebody chose is known to them, and what a process prints ends in logs: it is not repeated. */
-function madeFirstKey(store: Store, env: NodeJS.ProcessEnv): FirstKey | undefined {
+/** A secret from the environment is known already, and output of a process ends up in logs: it is not repeated. */
+function createFirstKey(store: Store, env: NodeJS.ProcessEnv): FirstKey | undefined {
   const variable = 'INFERENCE_ROUTER_ADMIN_KEY'
   const first = ensureFirstKey(store, env[variable])
   if (!first.created) return undefined
   return env[variable] ? { variable } : { secret: first.secret }
 }
 
-/** The event loop stands still while it waits for another process that writes. */
+/** Waiting for the lock of another process blocks the event loop. */
 const lockPatienceMs = 250
-/** As long as the usual servers and load balancers wait for a client that neither sends nor reads. */
+/** The usual time after which servers and load balancers give up a client that neither sends nor reads. */
 const clientPatienceMs = 60_000
-/** Well below the half minute after which the most impatient proxies cut a silent answer. */
+/** Well below the 30 seconds after which the strictest proxies close a silent response. */
 const silenceMs = 15_000
 
-/** The router does not start with mistakes in its files; each problem says where. */
+/** The configuration files have errors, so the router does not start. */
 export class StartRefused extends Error {
   readonly problems: readonly Problem[]
 
@@ -194,20 +199,20 @@ function reloadLog(log: Log): WatchListeners {
     onSwap: (snapshot, notes) => log.info({ generation: snapshot.generation, notes }, 'reloaded'),
     onProblems: (problems) => {
       for (const problem of problems)
-        log.error({ problem: formatProblem(problem) }, 'reload refused, the old files stay')
+        log.error({ problem: formatProblem(problem) }, 'reload refused, the old files stay in use')
     },
   }
 }
 
-function openLoggingLedger(store: Store, log: Log): OpenLedger {
+function openLoggingLedger(store: Store, log: Log): Ledger {
   return openLedger(store.ledger.openWriter(), {
     onError: (err, { backlog, lost }) => log.error({ err, backlog, lost }, 'calls could not be written to the ledger'),
     onRecovery: () => log.info('all calls are written to the ledger again'),
   })
 }
 
-/** The ledger, with a line in the log for every call that is settled. */
-function logged(ledger: Ledger, log: Log): Ledger {
+/** The ledger, with a log line for every settled call. */
+function logged(ledger: Ledger, log: Log): CallLedger {
   return {
     settle(record, response) {
       const { id, requested, provider, model, outcome, status, error, durationMs, cost } = record

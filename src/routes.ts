@@ -4,7 +4,7 @@ import { healthRoutes, type Readiness } from './http/endpoints.ts'
 import type { Routes } from './http/listeners.ts'
 import { modelRoutes } from './http/model-lists.ts'
 import { openapiRoutes } from './http/openapi.ts'
-import { keptResponseRoutes } from './http/stored-responses.ts'
+import { storedResponseRoutes } from './http/stored-responses.ts'
 import { authCheckRoutes } from './management/auth-check.ts'
 import { managementRoutes } from './management/routes.ts'
 import { formatProblem } from './manifest/problem.ts'
@@ -12,28 +12,32 @@ import type { Watch } from './snapshot/reload.ts'
 import type { Store } from './store/open.ts'
 import type { OrganizationRules } from './store/rules.ts'
 
-/** What the routes besides the calls are made of; `trouble` says what keeps the ledger from being written. */
-export type RouteRooms = {
+/** What the routes besides the calls use; `writeFailure` says why the ledger cannot be written. */
+export type RouteServices = {
   watch: Watch
   store: Store
   access: Access
   rulesOf(organization: string): OrganizationRules
   stopping(): boolean
-  trouble(): string | undefined
+  writeFailure(): string | undefined
 }
 
 /** The routes of the service besides the calls. */
-export function jsonRoutes({ watch, store, access, rulesOf, stopping, trouble }: RouteRooms): Routes {
+export function jsonRoutes({ watch, store, access, rulesOf, stopping, writeFailure }: RouteServices): Routes {
   const directory = () => directoryOf(watch.current())
   return {
     common: [
-      ...healthRoutes(() =>
-        readiness(watch, [...(stopping() ? ['The router is stopping.'] : []), ...[trouble() ?? []].flat()]),
-      ),
+      ...healthRoutes(() => {
+        const failure = writeFailure()
+        return readiness(watch, [
+          ...(stopping() ? ['The router is stopping.'] : []),
+          ...(failure === undefined ? [] : [failure]),
+        ])
+      }),
       ...openapiRoutes(),
       ...authCheckRoutes(access),
     ],
-    open: [...modelRoutes({ access, directory, rulesOf }), ...keptResponseRoutes(store, access)],
+    open: [...modelRoutes({ access, directory, rulesOf }), ...storedResponseRoutes(store, access)],
     manage: managementRoutes({ store, access, directory }),
   }
 }

@@ -1,13 +1,136 @@
-import { readdirSync, readFileSync } from 'node:fs'
-import { join } from 'node:path'
-import { expect, test } from 'vitest'
+import { existsSync, readdirSync, readFileSync } from 'node:fs'
+import { dirname, join, normalize, sep } from 'node:path'
+import { describe, expect, test } from 'vitest'
+
+/**
+ * The folders of src/ by rank, the lowest first. A file imports from its own folder and from lower ranks; folders of one
+ * rank do not know each other. `.` are the files directly in src/, apart from the entry point.
+ */
+const ranks: readonly (readonly string[])[] = [
+  ['core', 'simulator'],
+  ['wire', 'observe', 'mapping/functions', 'mapping/compile/runtime'],
+  ['mapping/compile', 'api', 'catalog', 'store'],
+  ['mapping', 'api/chat', 'api/messages', 'api/responses', 'api/models'],
+  ['manifest'],
+  ['access', 'money', 'routing', 'upstream'],
+  ['line', 'snapshot'],
+  ['http'],
+  ['management'],
+  ['.'],
+  ['cli'],
+  ['main.ts'],
+]
+
+/** Packages that only these folders import, subfolders included. */
+const homes: Readonly<Record<string, string>> = {
+  express: 'http',
+  undici: 'upstream',
+  'better-sqlite3': 'store',
+  'node:worker_threads': 'store',
+  jsonata: 'mapping',
+  pino: 'observe',
+}
+
+/** Translation is pure, values in and values out: these folders reach nothing outside the process. */
+const pure = ['core', 'api', 'mapping', 'money']
+const impure = /^node:(?:fs|fs\/promises|http|https|net|dns|dns\/promises|child_process|worker_threads)$/
 
 const root = join(import.meta.dirname, '..')
+const sources = files('src', '.ts').map((path) => ({ path, text: readFileSync(join(root, 'src', path), 'utf8') }))
 
+/** Paths below a folder of the project, with forward slashes. */
 function files(folder: string, ending: string): string[] {
   const names = readdirSync(join(root, folder), { recursive: true, encoding: 'utf8' })
-  return names.filter((name) => name.endsWith(ending)).map((name) => join(folder, name))
+  return names.filter((name) => name.endsWith(ending)).map((name) => name.replaceAll(sep, '/'))
 }
+
+function folderOf(path: string): string {
+  return path === 'main.ts' ? path : dirname(path)
+}
+
+/** What a file imports, types included: packages by name, files of src/ by path. */
+function importsOf({ path, text }: { path: string; text: string }): { packages: string[]; paths: string[] } {
+  const specifiers = [...text.matchAll(/(?:\bfrom |\bimport |\bimport\()'([^']+)'/g)].map(([, name = '']) => name)
+  const local = specifiers.filter((name) => name.startsWith('.'))
+  return {
+    packages: specifiers.filter((name) => !name.startsWith('.')),
+    paths: local.map((name) => normalize(join(dirname(path), name)).replaceAll(sep, '/')),
+  }
+}
+
+function isIn(folder: string, home: string): boolean {
+  return folder === home || folder.startsWith(`${home}/`)
+}
+
+const rankOf = new Map(ranks.flatMap((folders, rank) => folders.map((folder) => [folder, rank])))
+
+describe('imports', () => {
+  test('go to lower ranks or stay in their folder', () => {
+    const upwards = sources.flatMap((source) => {
+      const from = folderOf(source.path)
+      const own = rankOf.get(from) ?? Number.NEGATIVE_INFINITY
+      return importsOf(source).paths.flatMap((path) => {
+        const to = folderOf(path)
+        // package.json is outside of src/.
+        const isAllowed = to === from || path.startsWith('../') || (rankOf.get(to) ?? Number.POSITIVE_INFINITY) < own
+        return isAllowed ? [] : [`${source.path} imports ${path}`]
+      })
+    })
+    expect(upwards).toEqual([])
+  })
+
+  test.each(Object.entries(homes))('of %s are only in src/%s', (name, home) => {
+    const importers = sources.filter((source) =>
+      importsOf(source).packages.some((imported) => imported === name || imported.startsWith(`${name}/`)),
+    )
+    expect(importers.length).toBeGreaterThan(0)
+    expect(importers.map(({ path }) => path).filter((path) => !isIn(folderOf(path), home))).toEqual([])
+  })
+
+  test.each(pure)('of src/%s reach nothing outside the process', (folder) => {
+    const found = sources
+      .filter(({ path }) => isIn(folderOf(path), folder))
+      .filter((source) => importsOf(source).packages.some((name) => impure.test(name)))
+    expect(found.map(({ path }) => path)).toEqual([])
+  })
+})
+
+describe('the map in docs/architecture.md', () => {
+  const page = readFileSync(join(root, 'docs/architecture.md'), 'utf8')
+  /** Rows of the map: rank, folder, and what is in it. */
+  const rows = [...page.matchAll(/^\| (\d+) \| `([\w./-]+)` \| (.+) \|$/gm)].map(([, rank, name = '', about = '']) => {
+    const folder = name === 'src/' ? '.' : name.replace(/\/$/, '')
+    return { rank: Number(rank), folder, files: tsFilesIn(about) }
+  })
+
+  function tsFilesIn(text: string): string[] {
+    return [...text.matchAll(/`([\w./-]+\.ts)`/g)].map(([, name = '']) => name)
+  }
+
+  test('has every folder of src/ at its rank, and no other', () => {
+    const mapped = rows.map(({ rank, folder }) => `${rank} ${folder}`).sort()
+    expect(mapped).toEqual([...rankOf].map(([folder, rank]) => `${rank} ${folder}`).sort())
+    expect([...new Set(sources.map(({ path }) => folderOf(path)))].sort()).toEqual([...rankOf.keys()].sort())
+  })
+
+  test('names every file that stands directly in src/', () => {
+    const named = rows.find(({ folder }) => folder === '.')?.files ?? []
+    const standing = sources.map(({ path }) => path).filter((path) => folderOf(path) === '.')
+    expect(named.toSorted()).toEqual(standing.toSorted())
+  })
+
+  test('and all other pages name no file that does not exist', () => {
+    const exists = (name: string) => existsSync(join(root, 'src', name)) || existsSync(join(root, name))
+    const inRows = rows.flatMap(({ folder, files }) => files.map((name) => normalize(join(folder, name))))
+    const pages = ['README.md', ...files('docs', '.md').map((name) => `docs/${name}`)]
+    const elsewhere = pages.flatMap((name) => {
+      const lines = readFileSync(join(root, name), 'utf8').split('\n')
+      return lines.filter((line) => !/^\| \d/.test(line)).flatMap(tsFilesIn)
+    })
+    expect(inRows.length + elsewhere.length).toBeGreaterThan(40)
+    expect([...inRows, ...elsewhere].filter((name) => !exists(name))).toEqual([])
+  })
+})
 
 test('no provider is named in the kernel: providers are data', () => {
   const slugs = files('providers', '.yaml')
@@ -15,15 +138,12 @@ test('no provider is named in the kernel: providers are data', () => {
     .map((name) => name.replace(/^.*\/|\.yaml$/g, ''))
   expect(slugs.length).toBeGreaterThan(10)
   const named = new RegExp(`(['"\`])(?:${slugs.join('|')})\\1`)
-  const found = files('src', '.ts').flatMap((name) =>
-    readFileSync(join(root, name), 'utf8')
-      .split('\n')
-      .flatMap((line, index) => (named.test(line) ? [`${name}:${index + 1}: ${line.trim()}`] : [])),
+  const found = sources.flatMap(({ path, text }) =>
+    text.split('\n').flatMap((line, index) => (named.test(line) ? [`${path}:${index + 1}: ${line.trim()}`] : [])),
   )
   expect(found).toEqual([])
 })
 
 test('no file of logic is longer than 300 lines', () => {
-  const long = files('src', '.ts').filter((name) => readFileSync(join(root, name), 'utf8').split('\n').length > 301)
-  expect(long).toEqual([])
+  expect(sources.filter(({ text }) => text.split('\n').length > 301).map(({ path }) => path)).toEqual([])
 })

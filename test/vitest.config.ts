@@ -1,4 +1,5 @@
 import { defineConfig } from 'vitest/config'
+import { timeFactor } from './helpers/time.ts'
 
 /** Tests run on Node's own loader, the one that runs the server: what a test accepts, production accepts. */
 export default defineConfig({
@@ -8,7 +9,12 @@ export default defineConfig({
     // Files share a worker's modules: loading them once is most of what a small test costs.
     isolate: false,
     maxWorkers: 2,
-    testTimeout: 20_000,
-    hookTimeout: 20_000,
+    // Many small objects live for one test only: a larger young generation saves most of the collections.
+    execArgv: ['--max-semi-space-size=64'],
+    globalSetup: ['test/helpers/temporary-folder.ts'],
+    // These bound what hangs; what must be fast says so itself.
+    testTimeout: 120_000 * timeFactor,
+    hookTimeout: 60_000 * timeFactor,
+    expect: { poll: { timeout: 15_000 * timeFactor } },
   },
 })

@@ -1,36 +1,49 @@
 import type { RouterError } from '../core/errors.ts'
 import type { StreamEvent } from '../core/events.ts'
 import type { JsonObject } from '../core/json.ts'
-import type { Reply } from '../core/reply.ts'
+import type { Finish, Reply } from '../core/reply.ts'
 import type { Api, NeutralRequest } from '../core/request.ts'
 import type { Usage } from '../core/usage.ts'
 
-/** A client API: pure translation between its wire format and the neutral form, or a light edit of the wire format. */
-export type Face = {
+/** A client API: pure translation between its wire format and the neutral form, or edits of that wire format. */
+export type ClientApi = {
   api: Api
-  /** The client's JSON to the neutral request; `model` is still the client's model string. Throws RouterError 400. */
+  /** The neutral request for the client's JSON; `model` is still the client's model string. Throws RouterError 400. */
   read(body: unknown): NeutralRequest
-  /** The client's own names of a neutral field, for reporting and for removing it from a body. */
+  /** The client's names of a neutral field, to report that it was dropped. */
   wireNames(field: string): readonly string[]
   /** The client's body for a provider of the same format: its model id, and without the dropped fields. */
   editRequest(body: JsonObject, facts: { model: string; stream: boolean; dropped: readonly string[] }): JsonObject
   writeReply(reply: Reply, facts: ReplyFacts): JsonObject
   /** The reply of a provider of the same format with the model that served and the cost; the rest is untouched. */
   editReply(body: JsonObject, facts: ReplyFacts): JsonObject
-  openStream(request: NeutralRequest, facts: { model: string; id: string }): StreamWriter
+  openStream(request: NeutralRequest, facts: StreamFacts): StreamWriter
   /** The body of an HTTP error; `id` is that of the request. */
   writeError(error: RouterError, id?: string): JsonObject
-  /** Request headers for a provider of the same format: the client's value goes before a manifest's, or is joined to it. */
+  /** Request headers to forward to a provider of the same format: in front of the manifest's value, or joined to it. */
   passHeaders?: { readonly [name: string]: 'before' | 'joined' }
-  /** What keeps a silent stream alive, once something has been said: a comment where this is missing. */
+  /** The text that keeps an idle stream open once it has begun; a comment where this is missing. */
   keepAlive?: string
 }
 
 /**
- * `model` is the `provider/model` that served; `costUsd` is missing when no price is known. `request` is the one that is
- * answered, for the few replies whose shape depends on how the client asked, and `id` that of the call.
+ * `model` is the `provider/model` that served; `costUsd` is missing when no price is known. `request` is the answered
+ * request, for the few replies whose shape depends on it, and `id` the id of the call.
  */
-export type ReplyFacts = { model: string; costUsd?: number; usage: Usage; request?: NeutralRequest; id?: string }
+export type ReplyFacts = {
+  model: string
+  costUsd?: number
+  usage: Usage
+  request?: NeutralRequest
+  id?: string
+  finishOf?: FinishOf
+}
+
+/** `model` is the `provider/model` that serves, `id` that of the call. */
+export type StreamFacts = { model: string; id: string; finishOf?: FinishOf }
+
+/** The neutral meaning of a provider's finish reason: edited replies need it where the client API lacks that reason. */
+export type FinishOf = (word: string) => Finish | undefined
 
 /** Writes one streamed reply as the text of server-sent events. */
 export type StreamWriter = {
@@ -38,10 +51,10 @@ export type StreamWriter = {
   events(events: readonly StreamEvent[]): string
   /** One frame of a provider of the same format, edited; empty when the client does not get it. */
   frame(payload: JsonObject): string
-  /** The last words of a reply that came whole: usage, cost, terminator. */
+  /** The end of a complete reply: usage, cost, terminator. */
   end(facts: ReplyFacts): string
-  /** The last words of a reply that broke: an error, and no sign of success. */
+  /** The end of a reply that failed: an error, and no terminator that would signal success. */
   fail(error: RouterError): string
-  /** The whole reply as it was streamed, where the API keeps replies. */
+  /** The whole reply as it was streamed, in an API that stores replies. */
   reply?(facts: ReplyFacts): JsonObject
 }

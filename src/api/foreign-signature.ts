@@ -1,11 +1,12 @@
-import { isObject, type Json } from '../core/json.ts'
+import { isObject, type Json, type JsonObject, parseJson } from '../core/json.ts'
+import { defined, onlyNumber, onlyString } from './check.ts'
 
 /**
- * What another maker sealed, in the places where an API keeps seals of its own: a text with a prefix of ours before
- * base64url JSON. `signature` and `encrypted` are the seals, `call` the tool call or `text` the text they belong to,
- * `body` a block only its maker understands, or the results of `search`.
+ * Signed or encrypted content of another maker, carried in the fields where a client API keeps its own signatures. It
+ * belongs to a tool call (`call`), to a text (`text`, by its position) or to reasoning; `body` is a block that only its
+ * maker understands, or the results of the search `search`. Its text is a prefix of ours before base64url JSON.
  */
-export type Sealed = {
+export type ForeignSignature = {
   by?: string
   signature?: string
   encrypted?: string
@@ -19,25 +20,37 @@ export type Sealed = {
 
 const prefix = 'router1.'
 
-/** Writes a seal; undefined when there is nothing to keep. */
-export function writeSeal(sealed: Sealed): string | undefined {
-  const members = Object.entries(sealed).filter(([, value]) => value !== undefined)
+/** The text of a foreign signature; undefined when it has no members. */
+export function writeForeignSignature(signature: ForeignSignature): string | undefined {
+  const members = Object.entries(signature).filter(([, value]) => value !== undefined)
   if (members.length === 0) return undefined
   return prefix + Buffer.from(JSON.stringify(Object.fromEntries(members))).toString('base64url')
 }
 
-/** Reads a seal of our writing; undefined for any other text. */
-export function readSeal(text: Json | undefined): Sealed | undefined {
-  if (!isSealed(text)) return undefined
-  try {
-    const read: unknown = JSON.parse(Buffer.from(text.slice(prefix.length), 'base64url').toString('utf8'))
-    return isObject(read) ? (read as Sealed) : undefined
-  } catch {
-    return undefined
-  }
+/** Reads a foreign signature; undefined for any other text. */
+export function readForeignSignature(text: Json | undefined): ForeignSignature | undefined {
+  if (!isForeignSignature(text)) return undefined
+  const read = parseJson(Buffer.from(text.slice(prefix.length), 'base64url').toString('utf8'))
+  return isObject(read) ? checked(read) : undefined
 }
 
-/** Whether a signature or sealed text is of our writing, so that no provider may see it. */
-export function isSealed(text: Json | undefined): text is string {
+/** Clients can change a signature: members of the wrong type are ignored. */
+function checked(members: JsonObject): ForeignSignature {
+  const { by, signature, encrypted, summary, id, call, text, search, body } = members
+  return defined({
+    by: onlyString(by),
+    signature: onlyString(signature),
+    encrypted: onlyString(encrypted),
+    summary: onlyString(summary),
+    id: onlyString(id),
+    call: onlyString(call),
+    text: onlyNumber(text),
+    search: onlyString(search),
+    body,
+  })
+}
+
+/** Whether a text is a foreign signature: no provider may receive it as its own. */
+export function isForeignSignature(text: Json | undefined): text is string {
   return typeof text === 'string' && text.startsWith(prefix)
 }

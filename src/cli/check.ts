@@ -7,6 +7,7 @@ import { proveExamples } from '../manifest/examples.ts'
 import { countExamples } from '../manifest/layer.ts'
 import { hasErrors, type Problem } from '../manifest/problem.ts'
 import type { Source } from '../manifest/source.ts'
+import { neverSent } from '../manifest/taken.ts'
 import { type Config, findConfig, loadConfig } from '../snapshot/config.ts'
 import { loadCatalog, readFiles } from '../snapshot/load-files.ts'
 import { proveFiles } from '../snapshot/snapshot.ts'
@@ -24,9 +25,10 @@ export const help = `Checks configuration, manifests, dialects and catalog, and 
   --mappings      list every mapping: compiled, or interpreted and the construct that made it so
   --config FILE   the configuration (or INFERENCE_ROUTER_CONFIG; else ./config.yaml)
   --json          print JSON: {checked, mappings: [{file, line, column, name, compiled, construct?}],
-                  problems: [{file, line, column, message, severity}]}
+                  not_taken: [{file, names}], problems: [{file, line, column, message, severity}]}
 
-Each problem is one line, file:line:column: message. Exit code 1 when there is an error. Variables that are not set
+Each problem is one line, file:line:column: message. For each file that was named, a line lists what no request can
+bring to the provider. Exit code 1 when there is an error. Variables that are not set
 are no errors here: inference-router providers shows them. An interpreted mapping works, but slowly: a warning.
 `
 
@@ -44,10 +46,12 @@ export function run(args: string[], out: Out): Promise<number> {
     const problems = inOrder([...checked.problems, ...interpretedWarnings(checked.mappings)])
     if (flag('json')) {
       const mappings = checked.mappings.map(({ mapping, ...placed }) => ({ ...placed, ...treatmentOf(mapping) }))
-      out.stdout(jsonText({ checked: countsOf(checked), mappings, problems }))
+      const not_taken = checked.notTaken
+      out.stdout(jsonText({ checked: countsOf(checked), mappings, not_taken, problems }))
     } else {
       if (flag('mappings')) for (const placed of checked.mappings) out.stdout(mappingLine(placed))
       for (const problem of problems) out.stdout(problemLine(problem))
+      for (const line of checked.notTaken) out.stdout(notTakenLine(line))
       out.stdout(summary(checked, problems))
     }
     return hasErrors(problems) ? 1 : 0
@@ -57,10 +61,21 @@ export function run(args: string[], out: Out): Promise<number> {
 /** What was looked at: how many of each kind, and the mappings in them. */
 type Checked = { providers: number; dialects: number; models: number; examples: number } & {
   mappings: PlacedMapping[]
+  /** Of files that were named: what no request can bring to the provider. */
+  notTaken: NotTaken[]
   problems: Problem[]
 }
 
-const nothing: Omit<Checked, 'problems'> = { providers: 0, dialects: 0, models: 0, examples: 0, mappings: [] }
+type NotTaken = { file: string; names: string[] }
+
+const nothing: Omit<Checked, 'problems'> = {
+  providers: 0,
+  dialects: 0,
+  models: 0,
+  examples: 0,
+  mappings: [],
+  notTaken: [],
+}
 
 async function checkConfig(path: string, env: Environment): Promise<Checked> {
   const { config, source, problems } = await loadConfig(path, env)
@@ -71,6 +86,7 @@ async function checkConfig(path: string, env: Environment): Promise<Checked> {
     ...files.providers.flatMap((one) => one.layers.slice(-1)),
   ]
   return {
+    ...nothing,
     providers: files.providers.length,
     dialects: files.dialects.length,
     models: files.catalog.list().length,
@@ -82,7 +98,7 @@ async function checkConfig(path: string, env: Environment): Promise<Checked> {
 
 async function checkPaths(paths: readonly string[], configPath: string, env: Environment): Promise<Checked> {
   const { config, problems: unusable } = await loadConfig(configPath, env)
-  const total: Checked = { ...nothing, mappings: [], problems: [] }
+  const total: Checked = { ...nothing, mappings: [], notTaken: [], problems: [] }
   for (const file of new Set((await Promise.all(paths.map(filesIn))).flat())) {
     const source = await readInput(file)
     const checked = isConfig(source)
@@ -92,6 +108,7 @@ async function checkPaths(paths: readonly string[], configPath: string, env: Env
         : { ...nothing, problems: unusable }
     for (const kind of ['providers', 'dialects', 'models', 'examples'] as const) total[kind] += checked[kind]
     total.mappings.push(...checked.mappings)
+    total.notTaken.push(...checked.notTaken)
     total.problems.push(...checked.problems)
   }
   return total
@@ -121,6 +138,7 @@ async function checkOne(source: Source, config: Config, env: Environment): Promi
     [kind]: 1,
     examples: own.reduce((count, layer) => count + countExamples(layer), 0),
     mappings: mappingsIn(own),
+    notTaken: provider.chat ? [{ file: source.file, names: neverSent(provider.chat) }] : [],
     problems: [...problems, ...(await proveExamples(provider, layers))],
   }
 }
@@ -152,7 +170,11 @@ function mappingLine({ file, line, column, name, mapping }: PlacedMapping): stri
   return `${relativePath(file)}:${line}:${column}: ${name}: ${compiled ? 'compiled' : `interpreted (${construct})`}\n`
 }
 
-function countsOf({ problems, mappings, ...counts }: Checked) {
+function notTakenLine({ file, names }: NotTaken): string {
+  return names.length === 0 ? '' : `${relativePath(file)} does not take: ${names.join(', ')}\n`
+}
+
+function countsOf({ problems, mappings, notTaken: _, ...counts }: Checked) {
   const interpreted = mappings.filter(({ mapping }) => !mapping.compiled).length
   return { ...counts, mappings: mappings.length, interpreted }
 }

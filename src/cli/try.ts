@@ -1,5 +1,5 @@
 import { basename, resolve } from 'node:path'
-import { chat } from '../api/chat/face.ts'
+import { chat } from '../api/chat/api.ts'
 import { RouterError } from '../core/errors.ts'
 import type { FoldFacts } from '../core/fold.ts'
 import { isObject, type Json, type JsonObject } from '../core/json.ts'
@@ -9,7 +9,7 @@ import type { Layer } from '../manifest/layer.ts'
 import { hasErrors } from '../manifest/problem.ts'
 import type { Provider } from '../manifest/provider.ts'
 import { servedBy } from '../manifest/target.ts'
-import { patchRequest, readReply, usedLosses, writeRequest } from '../manifest/translate.ts'
+import { patchRequest, readReply, targetFacts, usedLosses, writeRequest } from '../manifest/translate.ts'
 import { type Config, findConfig, loadConfig } from '../snapshot/config.ts'
 import { sseFrames } from '../wire/sse.ts'
 import { CommandError, parseArguments, runCommand, UsageError } from './args.ts'
@@ -140,21 +140,28 @@ async function tryRequest(
   if (isChat && provider.sameAs === chat.api) {
     const dropped = await usedLosses(provider, read, target)
     const edited = chat.editRequest(input, { model, stream: read.stream === true, dropped })
-    const body = await patchRequest(provider, edited)
+    const body = await patchRequest(provider, edited, targetFacts(provider, target))
     return { name: 'request (same format: edited)', steps: [{ input, output: body }], notes: { dropped } }
   }
-  const { body, dropped } = await writeRequest(provider, read, target)
+  const { body, dropped: lost } = await writeRequest(provider, read, target)
+  const dropped = isChat ? lost.map((field) => chat.wireNames(field)[0] ?? field) : lost
   return { name: 'request', steps: [{ input, output: body }], notes: { dropped } }
 }
 
 async function tryReply(provider: Provider, answer: JsonObject): Promise<Trial> {
-  const { reply, error } = await readReply(provider, answer, foldFacts(provider))
+  const target = targetFacts(provider, { model: '' })
+  const { reply, error } = await readReply(provider, answer, foldFacts(provider), target)
   const means = reply as unknown as JsonObject
   return { name: 'reply', steps: [{ input: answer, output: means }], notes: error ? { error: error as Json } : {} }
 }
 
 async function tryStream(provider: Provider, frames: readonly (JsonObject | string)[]): Promise<Trial> {
-  const { events, complete, ...means } = await readStream(provider, frames, foldFacts(provider))
+  const { events, complete, ...means } = await readStream(
+    provider,
+    frames,
+    foldFacts(provider),
+    targetFacts(provider, { model: '' }),
+  )
   const steps = frames.map((input, index) => ({ input, output: events[index] ?? 'the end of the stream' }))
   return { name: 'stream', steps, notes: { means, complete } }
 }

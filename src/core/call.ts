@@ -6,20 +6,20 @@ import type { Usage, UsageClass } from './usage.ts'
 /** What a call cost, in integer nano-USD; `parts` adds up to `nanoUsd` before the one rounding. */
 export type Cost = {
   nanoUsd: number
-  /** Nano-USD by usage class, and for the request as such; fractions kept. */
+  /** Nano-USD by usage class and for the request as such, with fractions. */
   parts: { [name in UsageClass | 'request']?: number }
-  /** Which prices were used: a digest of the tier. */
+  /** Identifies the prices that were used: a digest of the tier. */
   priceVersion: string
   /** No price is known for this model. */
   unpriced?: boolean
-  /** Counted by us because the provider's own count never came. */
+  /** Computed from estimated counts, because the provider reported none. */
   estimated?: boolean
 }
 
 /** How a call ended: `partial` when it broke off after its first event. */
 export type Outcome = 'complete' | 'partial' | 'failed'
 
-/** One settled call, as the ledger keeps it. Times are Unix milliseconds. */
+/** One settled call, as recorded in the ledger. Times are Unix milliseconds. */
 export type CallRecord = {
   id: string
   at: number

@@ -1,6 +1,6 @@
 import type { JsonObject } from './json.ts'
 
-/** Everything that can go wrong with a call: HTTP status, the caller-facing type, and whether another try may help. */
+/** Everything that can go wrong with a call: HTTP status, the type that callers see, and whether a retry may help. */
 export const catalogue = {
   invalid_request: { status: 400, type: 'invalid_request_error', retryable: false },
   previous_response_not_found: { status: 400, type: 'invalid_request_error', retryable: false },
@@ -30,10 +30,10 @@ export const catalogue = {
   stopping: { status: 503, type: 'api_error', retryable: true },
 } as const satisfies Record<string, { status: number; type: string; retryable: boolean }>
 
-/** The name of an entry of the catalogue. */
+/** A key of the catalogue. */
 export type ErrorCode = keyof typeof catalogue
 
-/** Facts that go with an error: `param` names the field, `retryAfterMs` becomes `Retry-After`, `headers` go with it. */
+/** Details of an error: `param` names the field, `retryAfterMs` becomes `Retry-After`, `headers` are sent with it. */
 export type ErrorFacts = {
   headers?: Readonly<Record<string, string>>
   param?: string | undefined
@@ -43,7 +43,7 @@ export type ErrorFacts = {
   cause?: unknown
 }
 
-/** The one error of the gateway: an entry of the catalogue with a message fit for the caller. */
+/** The error type of the gateway: an entry of the catalogue with a message that callers may see. */
 export class RouterError extends Error {
   readonly code: ErrorCode
   param: string | undefined
@@ -63,7 +63,7 @@ export class RouterError extends Error {
     this.headers = facts.headers ?? {}
   }
 
-  /** The same error with these headers; where it has them already, its own stay. */
+  /** The same error with these headers added; headers that it has already take precedence. */
   withHeaders(headers: Readonly<Record<string, string>>): RouterError {
     return new RouterError(this.code, this.message, {
       ...this,
@@ -83,7 +83,7 @@ export class RouterError extends Error {
   }
 }
 
-/** Any thrown value as a RouterError; what nobody foresaw becomes `internal` without its details. */
+/** Any thrown value as a RouterError; an unexpected one becomes `internal`, without its details. */
 export function asRouterError(thrown: unknown): RouterError {
   if (thrown instanceof RouterError) return thrown
   return new RouterError('internal', 'The router failed while handling this call.', { cause: thrown })

@@ -1,11 +1,11 @@
 import type { Json, JsonObject } from './json.ts'
 import type { CacheHint, Citation, MediaPart, Part } from './parts.ts'
 import type { Finish } from './reply.ts'
-import type { ToldUsage, Usage } from './usage.ts'
+import type { ReportedUsage, Usage } from './usage.ts'
 
 /**
- * What a stream mapping says about one provider event. `at` is the provider's own key for the part; without it the
- * event speaks of the open part of its kind, or opens one. Several members may stand in one event.
+ * What a stream mapping makes of one provider event. `at` is the provider's own key for the part; without it the event
+ * belongs to the open part of its kind, or opens one. An event may have several of these members.
  */
 export type ProviderEvent = {
   id?: string
@@ -13,7 +13,7 @@ export type ProviderEvent = {
   created?: number
   at?: string | number
   text?: string
-  /** A seal on the text part of this event. */
+  /** The provider's signature on the text part of this event. */
   signature?: string
   refusal?: string
   reasoning?: { text?: string; summary?: string; signature?: string; encrypted?: string; id?: string }
@@ -31,9 +31,12 @@ export type ProviderEvent = {
   opaque?: { body: Json }
   logprobs?: Json
   finish?: Finish
+  /** The provider's own finish reason. */
   raw?: string
+  /** The provider's declared end mark: the stream was not cut off, even if no event has a finish reason. */
+  done?: true
   stop_sequence?: string
-  usage?: ToldUsage
+  usage?: ReportedUsage
   error?: ProviderFailure
   extensions?: JsonObject
 }
@@ -41,7 +44,7 @@ export type ProviderEvent = {
 /** A failure the provider reports inside a stream or a reply. */
 export type ProviderFailure = { status?: number; code?: string; message: string; retryable?: boolean }
 
-/** What the kernel tells client faces: parts open, grow and close; `index` counts parts of the reply from 0. */
+/** How a reply grows, for the writers of the client APIs: parts open, grow and close; `index` counts parts from 0. */
 export type StreamEvent =
   | { type: 'start'; id: string; model?: string; created: number }
   | { type: 'open'; index: number; part: Part }
@@ -51,3 +54,6 @@ export type StreamEvent =
   | { type: 'close'; index: number; part: Part }
   | { type: 'finish'; finish: Finish; raw?: string; stop_sequence?: string }
   | { type: 'usage'; usage: Usage }
+
+/** The events of one type. */
+export type StreamEventOf<Type extends StreamEvent['type']> = Extract<StreamEvent, { type: Type }>

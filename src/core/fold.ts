@@ -1,23 +1,24 @@
 import type { ProviderEvent, StreamEvent } from './events.ts'
-import { completeInput } from './input.ts'
-import { isObject, type Json, type JsonObject } from './json.ts'
+import { isObject, type Json, type JsonObject, parseJson } from './json.ts'
+import { joinLogprobs } from './logprobs.ts'
 import type { Citation, Part, ReasoningPart, SearchPart, TextPart, ToolCallPart } from './parts.ts'
 import type { Finish, Reply } from './reply.ts'
+import { finishedArguments } from './tool-arguments.ts'
 import { mergeUsage, type Usage } from './usage.ts'
 
-/** Who made the reply (`by` of its sealed parts), and the bookkeeping facts a provider may leave out. */
+/** Who made the reply (`by` of its signed parts), and how to fill in an id and a time where the provider gives none. */
 export type FoldFacts = { maker: string; newId: () => string; now: () => number }
 
-/** `input`: what has come of the input of a tool that the provider runs itself. */
-type Growing = { part: Part; opened: boolean; closed: boolean; input?: string }
+/** A part of the reply so far. `input` is the JSON text of the input of a tool that the provider runs. */
+type PartState = { part: Part; opened: boolean; closed: boolean; input?: string }
 
 /**
- * Puts a reply together from provider events and tells, event by event, what changed.
- * It owns opening and closing, numbering, missing ids, inferred finish reasons and the verdict complete or cut.
+ * Builds a reply from provider events and returns, event by event, what changed.
+ * It opens, numbers and closes parts, fills in missing ids, infers finish reasons and decides whether a reply is complete.
  */
 export class Fold {
   readonly #facts: FoldFacts
-  readonly #parts: Growing[] = []
+  readonly #parts: PartState[] = []
   readonly #byKey = new Map<string, number>()
   #open = -1
   #started = false
@@ -33,17 +34,17 @@ export class Fold {
     this.#facts = facts
   }
 
-  /** Whether the provider said why the reply ended: without that the stream was cut. */
+  /** Whether the provider ended the reply, by a finish reason or an end mark: otherwise the stream was cut off. */
   get complete(): boolean {
     return this.#finish !== undefined
   }
 
-  /** Counts as far as the provider has told them. */
+  /** The counts reported so far. */
   get usage(): Usage {
     return this.#usage
   }
 
-  /** Takes one provider event; answers what it changed. */
+  /** Takes one provider event and returns what it changed. */
   take(event: ProviderEvent): StreamEvent[] {
     const out: StreamEvent[] = []
     this.#takeFacts(event)
@@ -60,15 +61,17 @@ export class Fold {
       this.#logprobs = joinLogprobs(this.#logprobs, event.logprobs)
       out.push({ type: 'logprobs', logprobs: event.logprobs })
     }
+    // Some providers never name a reason: their end mark after content is one.
+    if (event.done && this.#parts.length > 0) this.#finish ??= { finish: 'stop' }
     return this.#withStart(out)
   }
 
-  /** Ends the reply: closes what is open and says why and at what count it ended. */
+  /** Ends the reply: closes its parts, and returns why it ended and its counts. */
   end(): StreamEvent[] {
     const out: StreamEvent[] = []
     for (const [index, { part }] of this.#parts.entries()) {
-      // Not when it closed: calls that are told in turns may still get their arguments. One cut off stays cut off.
-      if (part.type === 'tool_call' && this.#finish?.finish !== 'length') completeCall(index, part, out)
+      // Not as soon as it closes: calls that arrive interleaved may still get their arguments.
+      if (part.type === 'tool_call') completeCall(index, part, this.#finish?.finish === 'length', out)
       this.#close(index, out)
     }
     if (this.#finish) out.push({ type: 'finish', ...this.#finish, finish: this.#inferredFinish(this.#finish.finish) })
@@ -76,7 +79,7 @@ export class Fold {
     return this.#withStart(out)
   }
 
-  /** The reply as far as it has come. */
+  /** The reply so far. */
   reply(): Reply {
     const { finish = 'error', raw, stop_sequence } = this.#finish ?? {}
     return {
@@ -121,61 +124,65 @@ export class Fold {
     out.push({ type: 'delta', index, part: 'refusal', text })
   }
 
-  #takeReasoning(said: NonNullable<ProviderEvent['reasoning']>, at: ProviderEvent['at'], out: StreamEvent[]): void {
-    const { text, summary, ...sealed } = said
-    const seals = Object.entries(sealed).filter(([, seal]) => seal)
-    if (!text && !summary && seals.length === 0) return
+  #takeReasoning(
+    reasoning: NonNullable<ProviderEvent['reasoning']>,
+    at: ProviderEvent['at'],
+    out: StreamEvent[],
+  ): void {
+    const { text, summary, ...others } = reasoning
+    const signatures = Object.entries(others).filter(([, value]) => value)
+    if (!text && !summary && signatures.length === 0) return
     const index = this.#locate('reasoning', at, () => ({ type: 'reasoning', by: this.#facts.maker }), out)
     const part = this.#parts[index]?.part as ReasoningPart
     if (text) part.text = (part.text ?? '') + text
     if (summary) part.summary = (part.summary ?? '') + summary
-    Object.assign(part, Object.fromEntries(seals))
+    Object.assign(part, Object.fromEntries(signatures))
     if (text || summary)
       out.push({ type: 'delta', index, part: 'reasoning', ...(text && { text }), ...(summary && { summary }) })
   }
 
-  #takeTool(said: NonNullable<ProviderEvent['tool']>, at: ProviderEvent['at'], out: StreamEvent[]): void {
-    if (this.#growInput(said, at)) return
-    const begins = at === undefined && said.name ? this.#parts.length : at
+  #takeTool(tool: NonNullable<ProviderEvent['tool']>, at: ProviderEvent['at'], out: StreamEvent[]): void {
+    if (this.#growInput(tool, at)) return
+    const begins = at === undefined && tool.name ? this.#parts.length : at
     const index = this.#locate('tool_call', begins, newCall, out)
-    const growing = this.#parts[index] as Growing
-    const part = growing.part as ToolCallPart
-    if (said.id && !growing.opened) part.id = said.id
-    if (said.name && !growing.opened) part.name = said.name
-    if (said.kind) part.kind = said.kind
-    if (said.signature) Object.assign(part, { signature: said.signature, by: this.#facts.maker })
-    const whole = said.arguments !== undefined && typeof said.arguments !== 'string'
-    const text = whole ? JSON.stringify(said.arguments) : ((said.arguments ?? '') as string)
+    const state = this.#parts[index] as PartState
+    const part = state.part as ToolCallPart
+    if (tool.id && !state.opened) part.id = tool.id
+    if (tool.name && !state.opened) part.name = tool.name
+    if (tool.kind) part.kind = tool.kind
+    if (tool.signature) Object.assign(part, { signature: tool.signature, by: this.#facts.maker })
+    const whole = tool.arguments !== undefined && typeof tool.arguments !== 'string'
+    const text = whole ? JSON.stringify(tool.arguments) : ((tool.arguments ?? '') as string)
     part.arguments = whole ? text : part.arguments + text
-    if (growing.opened && text) out.push({ type: 'delta', index, part: 'tool_call', arguments: text })
+    if (state.opened && text) out.push({ type: 'delta', index, part: 'tool_call', arguments: text })
     else if (part.name) this.#openCall(index, out)
   }
 
-  /** Arguments for a key where a search or an opaque part stands are the input of a tool that the provider runs. */
-  #growInput(said: NonNullable<ProviderEvent['tool']>, at: ProviderEvent['at']): boolean {
-    const index = at === undefined || said.name ? undefined : this.#byKey.get(`served ${at}`)
+  /** Arguments with the key of a search or an opaque part are the input of a tool that the provider runs. */
+  #growInput(tool: NonNullable<ProviderEvent['tool']>, at: ProviderEvent['at']): boolean {
+    const index = at === undefined || tool.name ? undefined : this.#byKey.get(`server tool ${at}`)
     if (index === undefined) return false
-    const growing = this.#parts[index] as Growing
-    growing.input = (growing.input ?? '') + (typeof said.arguments === 'string' ? said.arguments : '')
+    const state = this.#parts[index] as PartState
+    state.input = (state.input ?? '') + (typeof tool.arguments === 'string' ? tool.arguments : '')
     return true
   }
 
-  /** A call opens when its name is known; what came before travels in the first delta. */
+  /** A call opens when its name is known; arguments that came before are its first delta. */
   #openCall(index: number, out: StreamEvent[]): void {
-    const growing = this.#parts[index] as Growing
-    if (growing.opened) return
-    const part = growing.part as ToolCallPart
+    const state = this.#parts[index] as PartState
+    if (state.opened) return
+    const part = state.part as ToolCallPart
     part.id ||= `call_${this.#facts
       .newId()
       .replace(/[^a-zA-Z0-9]/g, '')
       .slice(-24)}`
-    growing.opened = true
+    state.opened = true
     out.push({ type: 'open', index, part: { ...part, arguments: '' } })
     if (part.arguments) out.push({ type: 'delta', index, part: 'tool_call', arguments: part.arguments })
   }
 
   #takeCitation(citation: Citation, at: ProviderEvent['at'], out: StreamEvent[]): void {
-    // Without a key it speaks of what was said last, even when something else has opened since.
+    // Without a key it cites the last text, even if another part has opened since.
     const last = at === undefined ? this.#parts.findLastIndex(({ part }) => part.type === 'text') : -1
     const index = last >= 0 ? last : this.#locate('text', at, () => ({ type: 'text', text: '' }), out)
     const part = this.#parts[index]?.part as TextPart
@@ -184,16 +191,16 @@ export class Fold {
     out.push({ type: 'citation', index, citation: located })
   }
 
-  #takeSearch(said: NonNullable<ProviderEvent['search']>, at: ProviderEvent['at'], out: StreamEvent[]): void {
-    const index = this.#locate('search', said.id ?? at, () => ({ type: 'search', by: this.#facts.maker }), out)
-    if (at !== undefined) this.#byKey.set(`served ${at}`, index)
+  #takeSearch(search: NonNullable<ProviderEvent['search']>, at: ProviderEvent['at'], out: StreamEvent[]): void {
+    const index = this.#locate('search', search.id ?? at, () => ({ type: 'search', by: this.#facts.maker }), out)
+    if (at !== undefined) this.#byKey.set(`server tool ${at}`, index)
     const part = this.#parts[index]?.part as SearchPart
-    Object.assign(part, said)
+    Object.assign(part, search)
   }
 
   #takeOpaque(body: Json, at: ProviderEvent['at'], out: StreamEvent[]): void {
     this.#whole({ type: 'opaque', by: this.#facts.maker, body }, out)
-    if (at !== undefined) this.#byKey.set(`served ${at}`, this.#parts.length - 1)
+    if (at !== undefined) this.#byKey.set(`server tool ${at}`, this.#parts.length - 1)
   }
 
   #whole(part: Part, out: StreamEvent[]): void {
@@ -201,7 +208,7 @@ export class Fold {
     this.#opened(index, out)
   }
 
-  /** The part an event speaks of: by key, else the open part of that kind, else a new one. */
+  /** The index of the part that an event belongs to: by key, else the open part of that kind, else a new one. */
   #locate(kind: Part['type'], at: ProviderEvent['at'], create: () => Part, out: StreamEvent[]): number {
     if (at === undefined) {
       const open = this.#parts[this.#open]
@@ -223,21 +230,21 @@ export class Fold {
   #opened(index: number, out: StreamEvent[]): void {
     if (this.#open >= 0) this.#close(this.#open, out)
     this.#open = index
-    const { part, opened } = this.#parts[index] as Growing
+    const { part, opened } = this.#parts[index] as PartState
     if (opened) out.push({ type: 'open', index, part: { ...part } })
   }
 
   #close(index: number, out: StreamEvent[]): void {
-    const growing = this.#parts[index] as Growing
-    if (growing.closed) return
-    // A call whose name is still on its way stays open for it; the end of the reply opens it as it is.
-    if (growing.part.type === 'tool_call' && !growing.opened) {
+    const state = this.#parts[index] as PartState
+    if (state.closed) return
+    // A call whose name has not come yet stays open for it; at the end of the reply it opens without one.
+    if (state.part.type === 'tool_call' && !state.opened) {
       if (!this.complete) return
       this.#openCall(index, out)
     }
-    growing.closed = true
-    if (growing.input) completeInput(growing.part, growing.input)
-    out.push({ type: 'close', index, part: growing.part })
+    state.closed = true
+    if (state.input) setInput(state.part, state.input)
+    out.push({ type: 'close', index, part: state.part })
   }
 
   #inferredFinish(finish: Finish): Finish {
@@ -263,7 +270,7 @@ export function fold(events: ProviderEvent[], facts: FoldFacts): Reply {
   return folding.reply()
 }
 
-/** Words of the reply that are cited without saying where they stand: there, when they are there. */
+/** A citation that quotes the reply without a position gets the position of the quoted text. */
 function locate(citation: Citation, text: string): Citation {
   const { cited_text, start } = citation
   const found = cited_text && start === undefined ? text.indexOf(cited_text) : -1
@@ -272,24 +279,21 @@ function locate(citation: Citation, text: string): Citation {
   return { ...citation, start: begin, end: begin + [...cited_text].length }
 }
 
-/** Some models say nothing where they mean a call without arguments; clients read JSON. */
-function completeCall(index: number, part: ToolCallPart, out: StreamEvent[]): void {
-  if (part.arguments !== '' || part.kind === 'custom') return
-  part.arguments = '{}'
-  out.push({ type: 'delta', index, part: 'tool_call', arguments: '{}' })
+function completeCall(index: number, part: ToolCallPart, isCut: boolean, out: StreamEvent[]): void {
+  const finished = part.kind === 'custom' ? part.arguments : finishedArguments(part.arguments, isCut)
+  if (finished === part.arguments) return
+  part.arguments = finished
+  out.push({ type: 'delta', index, part: 'tool_call', arguments: finished })
+}
+
+/** Sets the input of a tool that the provider ran, which came as fragments of JSON text, on its part. */
+function setInput(part: Part, text: string): void {
+  const input = parseJson(text)
+  if (!isObject(input)) return
+  if (part.type === 'search' && typeof input.query === 'string') part.query = input.query
+  if (part.type === 'opaque' && isObject(part.body)) part.body = { ...part.body, input }
 }
 
 function newCall(): ToolCallPart {
   return { type: 'tool_call', id: '', name: '', arguments: '' }
-}
-
-/** Log probabilities come as an object of lists that grow. */
-function joinLogprobs(earlier: Json | undefined, later: Json): Json {
-  if (!isObject(earlier) || !isObject(later)) return later
-  const joined: JsonObject = { ...earlier }
-  for (const [name, list] of Object.entries(later)) {
-    const before = joined[name]
-    joined[name] = Array.isArray(before) && Array.isArray(list) ? [...before, ...list] : (list ?? before)
-  }
-  return joined
 }

@@ -7,3 +7,12 @@ export type JsonObject = { [name: string]: Json | undefined }
 export function isObject(value: unknown): value is JsonObject {
   return value !== null && typeof value === 'object' && !Array.isArray(value)
 }
+
+/** The value of a JSON text; undefined when the text is not JSON. */
+export function parseJson(text: string): Json | undefined {
+  try {
+    return JSON.parse(text)
+  } catch {
+    return undefined
+  }
+}

@@ -1,4 +1,4 @@
-/** One step of a model's prices, in USD per token; it holds for the whole request once its prompt exceeds the threshold. */
+/** One tier of a model's prices, in USD per token; it applies to the whole request once its prompt exceeds the threshold. */
 export type PricingTier = {
   prompt_tokens_threshold: number
   input_price: number | null
@@ -11,13 +11,13 @@ export type PricingTier = {
 
 export type WeekDay = 'mon' | 'tue' | 'wed' | 'thu' | 'fri' | 'sat' | 'sun'
 
-/** Other prices for some time: what a change says stands over what the entry says while it holds. */
+/** Other prices for a period of time: while a change is in force, its prices override those of the entry. */
 export type PriceChange = Pick<ModelEntry, 'pricing' | 'other_prices' | 'multipliers'> & {
-  /** The first moment, RFC 3339; without it the change has held for ever. */
+  /** The start, RFC 3339; without it the change has always been in force. */
   from?: string
-  /** The first moment at which it holds no more, RFC 3339. */
+  /** The end, RFC 3339, exclusive. */
   until?: string
-  /** Only at these hours (`09:00-12:00`, without their end) of these days (all unless said), by a clock so far ahead of UTC. */
+  /** Only at these hours (`09:00-12:00`, end exclusive) of these days (all by default), in the time zone of this offset. */
   weekly?: { days?: readonly WeekDay[]; hours: readonly string[]; utc_offset?: string }
 }
 
@@ -29,15 +29,15 @@ export type ModelEntry = {
   context_window?: number
   max_output_tokens?: number
   pricing?: PricingTier[]
-  /** Whether a tier's prices hold for the whole request (the default) or for its prompt tokens beyond the threshold. */
+  /** Whether a tier's prices apply to the whole request (the default) or to its prompt tokens beyond the threshold. */
   tier_billing?: 'whole' | 'marginal'
   /** Whether a prompt must exceed the threshold of a tier (the default) or only reach it. */
   tier_from?: 'above' | 'at'
-  /** By how much each way of serving multiplies what tokens cost: `{flex: 0.5, priority: 2, us: 1.1}`. */
+  /** Factors on token prices by way of serving: `{flex: 0.5, priority: 2, us: 1.1}`. */
   multipliers?: { [mode: string]: number }
   /** Prices of other units in USD, by name: `web_search_per_call`, `input_audio_token`, `reasoning_token` … */
   other_prices?: { [name: string]: number }
-  /** Prices that depend on when a call comes; of several that hold the last one counts. */
+  /** Prices that depend on the time of a call; of several changes in force the last one applies. */
   price_changes?: PriceChange[]
   description?: string
   supports_caching?: boolean
@@ -58,6 +58,6 @@ export type ModelEntry = {
   open_weights?: boolean
   model_lab?: string
   model_canonical_name?: string
-  /** Other ids that answer as this model. */
+  /** Other ids of this model. */
   aliases?: string[]
 }

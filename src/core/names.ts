@@ -1,50 +1,50 @@
 import type { ModelEntry } from './model.ts'
 
-/** A named list of targets, asked in their order; a target is `<provider>/<model>`. */
+/** A named list of targets, tried in their order; a target is `<provider>/<model>`. */
 export type Policy = { id: string; description: string; targets: readonly string[] }
 
-/** What an organization asks of those who get its data; what is missing is not asked. */
+/** An organization's requirements on the models that process its data; a missing one does not apply. */
 export type DataRules = {
-  /** Where models may be hosted: `eu`, `us`, `global` … */
+  /** The regions where models may be hosted: `eu`, `us`, `global` … */
   geolocation?: string[]
-  /** false: only models whose provider keeps nothing. */
+  /** false: only models whose provider retains no data. */
   data_retention?: false
-  /** false: only models whose provider trains on nothing. */
+  /** false: only models whose provider does not train on data. */
   data_used_for_training?: false
 }
 
-/** Before an alias or a policy; both are also known without it. */
+/** The optional prefix of aliases and policies. */
 export const policyPrefix = 'policy/'
 
-/** Where unknown models pass, names travel in headers, rows and addresses. Characters. */
+/** Where unknown models are allowed, their names go into headers, rows and URLs: a bound on their length. Characters. */
 export const longestName = 256
 
-/** The name of an alias or a policy, without the prefix that it may have. */
+/** The name of an alias or a policy, without the prefix. */
 export function bareName(name: string): string {
   return name.startsWith(policyPrefix) ? name.slice(policyPrefix.length) : name
 }
 
-/** Why a text cannot be the name of an alias, said after its name; undefined when it can. A slash is allowed: an alias may stand before a model. */
+/** Why a text cannot be the name of an alias, to follow that name in a message; undefined when it can. A slash is allowed: an alias may replace a model. */
 export function aliasNameProblem(name: string): string | undefined {
   if (name.startsWith(policyPrefix))
     return `must not begin with \`${policyPrefix}\`: every alias is known with it as well`
-  // What ends in a slash and a star means all models of a provider.
+  // A name that ends in `/*` means all models of a provider.
   if (name.length <= longestName && /^[A-Za-z0-9][\w.:@+~/-]*$/.test(name) && !name.endsWith('/')) return undefined
   return `must have at most ${longestName} letters, digits and . _ : @ + - ~ /, and begin with a letter or digit`
 }
 
-/** Why a text cannot be the id of a policy, said after its name; undefined when it can. */
+/** Why a text cannot be the id of a policy, to follow that id in a message; undefined when it can. */
 export function policyIdProblem(id: string): string | undefined {
   if (id.length <= longestName && /^[A-Za-z0-9][\w.:@+-]*$/.test(id)) return undefined
   return `must have at most ${longestName} letters, digits and . _ : @ + -, begin with a letter or digit, and be without \`${policyPrefix}\``
 }
 
-/** Whether a name promises that only targets in the EU serve it. */
+/** Whether a name guarantees that only targets in the EU serve it. */
 export function isEuropean(name: string): boolean {
   return name.endsWith('@eu')
 }
 
-/** The models of a list that are hosted outside the EU, or where is not known. */
+/** The models of a list that are hosted outside the EU, or in an unknown place. */
 export function outsideEurope(
   targets: readonly string[],
   findModel: (provider: string, model: string) => ModelEntry | undefined,
@@ -56,33 +56,33 @@ export function outsideEurope(
   })
 }
 
-/** The provider and the provider's own name of a model; undefined for a text that is no `<provider>/<model>`. */
+/** The provider and the provider's own name of a model; undefined for a text that is not `<provider>/<model>`. */
 export function splitModel(id: string): { provider: string; model: string } | undefined {
-  // Only at the first slash: the names of some providers' models have slashes of their own.
+  // At the first slash only: some providers' model names contain slashes.
   const slash = id.indexOf('/')
   if (slash <= 0 || slash === id.length - 1) return undefined
   return { provider: id.slice(0, slash), model: id.slice(slash + 1) }
 }
 
-/** Whether a list of ids and `<provider>/*` has a model. */
+/** Whether a list of ids and patterns `<provider>/*` includes a model. */
 export function hasModel(list: readonly string[], id: string): boolean {
   const { names, providers } = patternsOf(list)
   return names.has(id) || providers.has(splitModel(id)?.provider ?? '')
 }
 
-/** Whether a list has this very name, without patterns. */
+/** Whether a list includes exactly this name, regardless of patterns. */
 export function hasName(list: readonly string[], name: string): boolean {
   return patternsOf(list).names.has(name)
 }
 
 type Patterns = { names: ReadonlySet<string>; providers: ReadonlySet<string> }
 
-/** A list is asked for every call and never changed. */
+/** Lists never change and are used for every call: each is analyzed once. */
 const known = new WeakMap<readonly string[], Patterns>()
 
 function patternsOf(list: readonly string[]): Patterns {
-  const before = known.get(list)
-  if (before) return before
+  const cached = known.get(list)
+  if (cached) return cached
   const wide = list.filter((name) => name.length > 2 && name.endsWith('/*'))
   const patterns = { names: new Set(list), providers: new Set(wide.map((name) => name.slice(0, -2))) }
   known.set(list, patterns)

@@ -1,6 +1,6 @@
 import type { Json } from './json.ts'
 
-/** What messages and replies are made of, in the order in which it was said. */
+/** A part of a message or reply. Parts are in their original order. */
 export type Part =
   | TextPart
   | MediaPart
@@ -11,10 +11,10 @@ export type Part =
   | RefusalPart
   | OpaquePart
 
-/** A wish to keep the prompt up to and including this part in the provider's cache. */
+/** Asks the provider to cache the prompt up to and including this part. */
 export type CacheHint = { ttl?: '5m' | '1h' }
 
-/** Plain text. `signature` is a provider's seal on it, meaningful to `by` alone. */
+/** Plain text. `signature` is a provider's signature on it, meaningful to its maker `by` alone. */
 export type TextPart = {
   type: 'text'
   text: string
@@ -24,7 +24,7 @@ export type TextPart = {
   cache?: CacheHint
 }
 
-/** A source for a stretch of text; `start` and `end` count Unicode code points of that text. */
+/** A source of a range of text; `start` and `end` count Unicode code points of that text. */
 export type Citation = { url?: string; title?: string; cited_text?: string; start?: number; end?: number }
 
 /** Media: exactly one of `url` (http or https), `data` (base64, with `media_type`) or `file_id` (a provider's own). */
@@ -36,14 +36,14 @@ export type MediaPart = {
   file_id?: string
   filename?: string
   detail?: string
-  /** What was said, for audio that a model made. */
+  /** The transcript of audio that a model made. */
   transcript?: string
-  /** The provider's name for audio that a model made. */
+  /** The provider's id of audio that a model made. */
   id?: string
   cache?: CacheHint
 }
 
-/** Reasoning. `by` is who made it; `signature` and `encrypted` are seals that go back to that maker only. */
+/** Reasoning. `by` is its maker; `signature` and `encrypted` go back to that maker only. */
 export type ReasoningPart = {
   type: 'reasoning'
   text?: string
@@ -66,7 +66,7 @@ export type ToolCallPart = {
   cache?: CacheHint
 }
 
-/** What a tool answered: text, images and files. It stands in a user message. `name` is the tool's, when known. */
+/** A tool's result: text, images and files, in a user message. `name` is the tool's, when known. */
 export type ToolResultPart = {
   type: 'tool_result'
   id: string
@@ -76,7 +76,7 @@ export type ToolResultPart = {
   cache?: CacheHint
 }
 
-/** A web search that the provider ran; `results` keeps its sealed form for replay to `by`. */
+/** A web search that the provider ran; `results` are in the maker's own form, to be sent back to `by`. */
 export type SearchPart = {
   type: 'search'
   id?: string
@@ -86,8 +86,8 @@ export type SearchPart = {
   by?: string
 }
 
-/** The model declined, in its own words. */
+/** A refusal, as the model worded it. */
 export type RefusalPart = { type: 'refusal'; text: string }
 
-/** A block that only its maker understands: carried unchanged, given back to its maker only. */
+/** A block that only its maker understands: passed on unchanged, and sent back to its maker only. */
 export type OpaquePart = { type: 'opaque'; by?: string; body: Json }

@@ -1,23 +1,23 @@
 import type { ModelEntry, PriceChange, WeekDay } from './model.ts'
 import { dayMs, hourMs, minuteMs, parseTime } from './time.ts'
 
-/** A stretch of time in Unix milliseconds: `from` is inside, `until` is not. */
+/** A period of time in Unix milliseconds: `from` is inclusive, `until` exclusive. */
 export type Period = { from: number; until: number }
 
 /**
- * The entry with the prices of a moment (Unix milliseconds): those of the last of its price changes that holds then, or
- * its own. Where the prices are the same it is the same object, so that what is made of it can be kept with it.
+ * The entry with the prices at a moment (Unix milliseconds): those of the last price change in force then, or its own.
+ * Where the prices are the same it is the same object, so that values derived from it can be cached by it.
  */
 export function entryAt(entry: ModelEntry, at: number): ModelEntry {
-  return entry.price_changes ? heldAt(entry, at).entry : entry
+  return entry.price_changes ? inForceAt(entry, at).entry : entry
 }
 
-/** The stretch around a moment in which the prices of all these models are surely the same. */
+/** The period around a moment in which the prices of all these models do not change. */
 export function pricePeriod(entries: readonly ModelEntry[], at: number): Period {
-  return common(entries.filter(({ price_changes }) => price_changes).map((entry) => heldAt(entry, at)))
+  return common(entries.filter(({ price_changes }) => price_changes).map((entry) => inForceAt(entry, at)))
 }
 
-/** When hours such as `09:00-12:00` begin and end, in milliseconds of their day; undefined when they are none. */
+/** The begin and end of hours such as `09:00-12:00`, in milliseconds of the day; undefined for other texts. */
 export function hoursOf(text: string): { begin: number; end: number } | undefined {
   const [begin, end, ...more] = text.split('-').map(clockOf)
   if (begin === undefined || end === undefined || more.length > 0) return undefined
@@ -30,16 +30,16 @@ const firstMonday = 4 * dayMs
 const weekDays: readonly WeekDay[] = ['mon', 'tue', 'wed', 'thu', 'fri', 'sat', 'sun']
 const always: Period = { from: -Infinity, until: Infinity }
 
-/** One change, its times as numbers; windows are milliseconds since Monday 0:00 by the clock of `offset`. */
+/** The times of one change; windows are in milliseconds since Monday 0:00 in the time zone of `offset`. */
 type Times = Period & { weekly?: { offset: number; windows: readonly { begin: number; end: number }[] } }
 
-/** The entries by the change that holds, first the one of no change; `last` saves finding out what was just found. */
+/** The entries by the change in force, starting with the one without a change; `last` caches the latest result. */
 type Schedule = { times: readonly Times[]; entries: readonly ModelEntry[]; last?: Period & { entry: ModelEntry } }
 
-/** Entries do not change, a reload makes new ones: each is read once. */
+/** Entries never change, since a reload makes new ones: each is read once. */
 const schedules = new WeakMap<ModelEntry, Schedule>()
 
-function heldAt(entry: ModelEntry, at: number): Period & { entry: ModelEntry } {
+function inForceAt(entry: ModelEntry, at: number): Period & { entry: ModelEntry } {
   let schedule = schedules.get(entry)
   if (!schedule) {
     schedule = readSchedule(entry)
@@ -47,9 +47,9 @@ function heldAt(entry: ModelEntry, at: number): Period & { entry: ModelEntry } {
   }
   const { last, times, entries } = schedule
   if (last && last.from <= at && at < last.until) return last
-  const holding = times.findLastIndex((one) => isHeld(one, at))
+  const current = times.findLastIndex((one) => isInForce(one, at))
   const around = times.flatMap((one) => [edgesAround([one.from, one.until], at), weekAround(one, at)])
-  schedule.last = { entry: entries[holding + 1] as ModelEntry, ...common(around) }
+  schedule.last = { entry: entries[current + 1] as ModelEntry, ...common(around) }
   return schedule.last
 }
 
@@ -83,14 +83,14 @@ function windowsOf({ days = weekDays, hours }: NonNullable<PriceChange['weekly']
   })
 }
 
-function isHeld({ from, until, weekly }: Times, at: number): boolean {
+function isInForce({ from, until, weekly }: Times, at: number): boolean {
   if (at < from || at >= until) return false
   if (!weekly) return true
   const now = inWeek(at, weekly.offset)
   return weekly.windows.some(({ begin, end }) => begin <= now && now < end)
 }
 
-/** Between which edges a moment stands; it stands after one that it is on. */
+/** The edges around a moment; one at the moment itself is before it. */
 function edgesAround(edges: readonly number[], at: number): Period {
   return {
     from: Math.max(...edges.filter((edge) => edge <= at), -Infinity),

@@ -2,34 +2,34 @@ import { createHash } from 'node:crypto'
 import type { MediaPart, Part, ToolCallPart, ToolResultPart } from './parts.ts'
 import type { Message, NeutralRequest } from './request.ts'
 
-/** What a dialect demands of a conversation's history. Everything is off unless declared. */
+/** A dialect's requirements on a conversation's history. All are off by default. */
 export type HistoryRules = {
-  /** Neighbours of the same role become one message. */
+  /** Consecutive messages of the same role are merged. */
   alternate?: boolean
   /** The conversation must begin with a user message. */
   first_user?: boolean
-  /** What becomes of instructions in the middle of a conversation: kept, or told by the user as a marked note. */
+  /** Instructions in the middle of a conversation are kept, or become a marked note of the user. */
   mid_system?: 'keep' | 'user'
-  /** Every call is answered right after, every result has its call: what is missing is completed, orphans become text. */
+  /** Every call is directly followed by its result: missing results are added, results without a call become text. */
   pair_tools?: boolean
-  /** Results stand first in their message, in the order of their calls. */
+  /** Results come first in their message, in the order of their calls. */
   results_first?: boolean
-  /** `pattern` is a regular expression for a whole tool id; ids that break a rule become hexadecimal digits. */
+  /** `pattern` is a regular expression for a whole tool id; ids that violate a rule become hexadecimal digits. */
   tool_id?: { pattern: string; length?: number; max_length?: number }
-  /** Empty text is dropped, and messages that hold nothing else. */
+  /** Empty texts are dropped, and messages with nothing else. */
   no_empty_text?: boolean
-  /** No more than this many cache hints: the last ones stay. */
+  /** At most this many cache hints: the last ones stay. */
   max_cache_hints?: number
-  /** Media that must be inlined instead of given as URL: all, or these kinds, `except` URLs that the pattern finds. */
+  /** Media that must be inlined instead of linked: all, or these kinds, `except` URLs that match the pattern. */
   inline_media?: boolean | { kinds?: MediaPart['type'][]; except?: string }
 }
 
-/** The request with a history that the rules accept; the client's own object is never changed. */
+/** The request with a history that satisfies the rules; the client's own object is never changed. */
 export function repairHistory(request: NeutralRequest, rules: HistoryRules): NeutralRequest {
   let { messages, system } = request
   if (rules.no_empty_text) {
     messages = messages.map(withoutEmptyText).filter(({ parts }) => parts.length > 0)
-    system = system?.filter(saysSomething)
+    system = system?.filter(hasContent)
   }
   if (rules.mid_system === 'user') messages = messages.map(asUserNote)
   if (rules.pair_tools) messages = pairTools(messages)
@@ -41,7 +41,7 @@ export function repairHistory(request: NeutralRequest, rules: HistoryRules): Neu
   return rules.max_cache_hints === undefined ? repaired : lastHints(repaired, rules.max_cache_hints)
 }
 
-/** Stands where a provider insists that the user speaks first. */
+/** The first message for providers that require one of the user. */
 const opening: Message = { role: 'user', parts: [{ type: 'text', text: '(The conversation begins.)' }] }
 
 function asUserNote(message: Message): Message {
@@ -54,18 +54,18 @@ function asUserNote(message: Message): Message {
 
 function withoutEmptyText(message: Message): Message {
   const parts = message.parts
-    .filter(saysSomething)
-    .map((part) => (part.type === 'tool_result' ? { ...part, parts: part.parts.filter(saysSomething) } : part))
+    .filter(hasContent)
+    .map((part) => (part.type === 'tool_result' ? { ...part, parts: part.parts.filter(hasContent) } : part))
   return { ...message, parts }
 }
 
-/** A sealed part counts even without text: providers demand it back. */
-function saysSomething(part: Part): boolean {
+/** A signed part counts even without text: providers require it back. */
+function hasContent(part: Part): boolean {
   if (part.type === 'text') return part.text.trim() !== '' || part.signature !== undefined
   return part.type !== 'refusal' || part.text.trim() !== ''
 }
 
-/** Each assistant turn with calls is followed by one user message with all its results, then by what else was said. */
+/** Each assistant turn with calls is followed by one user message with all its results, then by everything else. */
 function pairTools(messages: Message[]): Message[] {
   const turns = joined(messages, (earlier) => earlier.role === 'assistant' && callsOf(earlier).length > 0)
   const taken = new Set<string>()
@@ -78,18 +78,18 @@ function pairTools(messages: Message[]): Message[] {
     }
     const answer: Message[] = []
     while (index < turns.length && turns[index]?.role !== 'assistant') answer.push(turns[index++] as Message)
-    paired.push(...settle(turn, answer, taken))
+    paired.push(...pairTurn(turn, answer, taken))
   }
   return paired
 }
 
 /** One turn whose calls have ids that no earlier turn used, exactly one result for each, and the rest of the answer. */
-function settle(turn: Message, answer: Message[], taken: Set<string>): Message[] {
-  const asked = withFreshIds(turn, taken)
-  const open = callsOf(asked).map((call, index) => ({ call, said: callsOf(turn)[index]?.id }))
+function pairTurn(turn: Message, answer: Message[], taken: Set<string>): Message[] {
+  const calling = withFreshIds(turn, taken)
+  const open = callsOf(calling).map((call, index) => ({ call, originalId: callsOf(turn)[index]?.id }))
   const results: ToolResultPart[] = []
   const take = (part: Part): boolean => {
-    const match = part.type === 'tool_result' ? open.findIndex(({ said }) => said === part.id) : -1
+    const match = part.type === 'tool_result' ? open.findIndex(({ originalId }) => originalId === part.id) : -1
     const [found] = match < 0 ? [] : open.splice(match, 1)
     if (found) results.push({ ...(part as ToolResultPart), id: found.call.id })
     return found !== undefined
@@ -100,10 +100,10 @@ function settle(turn: Message, answer: Message[], taken: Set<string>): Message[]
     return parts.length === 0 ? [] : [withoutOrphans({ ...message, parts })]
   })
   results.push(...open.map(({ call }) => missingResult(call)))
-  return results.length === 0 ? [asked, ...rest] : [asked, { role: 'user', parts: results }, ...rest]
+  return results.length === 0 ? [calling, ...rest] : [calling, { role: 'user', parts: results }, ...rest]
 }
 
-/** Some models count their calls anew in every turn; providers want each id once. */
+/** Some models number their calls from the start in every turn; providers require unique ids. */
 function withFreshIds(turn: Message, taken: Set<string>): Message {
   const parts = turn.parts.map((part) => {
     if (part.type !== 'tool_call') return part
@@ -125,7 +125,7 @@ function missingResult({ id, name }: ToolCallPart): ToolResultPart {
   return { type: 'tool_result', id, name, parts: [{ type: 'text', text: 'no result was recorded' }], is_error: true }
 }
 
-/** Results that no call asked for are told as text. */
+/** Results without a call become text. */
 function withoutOrphans(message: Message): Message {
   if (!message.parts.some(({ type }) => type === 'tool_result')) return message
   const parts = message.parts.flatMap((part) => {
@@ -151,7 +151,7 @@ function callsOf({ parts }: Message): ToolCallPart[] {
   return parts.filter((part) => part.type === 'tool_call')
 }
 
-/** Neighbours of the same role as one message, where `when` the earlier one says so. */
+/** Consecutive messages of the same role as one, where `when` accepts the earlier one. */
 function joined(messages: Message[], when: (earlier: Message) => boolean): Message[] {
   const out: Message[] = []
   for (const message of messages) {
@@ -181,7 +181,7 @@ function renameIds(messages: Message[], rule: NonNullable<HistoryRules['tool_id'
   })
 }
 
-/** Hexadecimal digits please every provider's pattern; the same id always gives the same ones, so caches stay warm. */
+/** Hexadecimal digits fit every provider's pattern. The same id always gives the same ones, so that caches keep working. */
 function acceptedId(id: string, pattern: RegExp, rule: { length?: number; max_length?: number }): string {
   const { length, max_length = Number.POSITIVE_INFINITY } = rule
   if (pattern.test(id) && id.length === (length ?? id.length) && id.length <= max_length) return id
@@ -191,7 +191,7 @@ function acceptedId(id: string, pattern: RegExp, rule: { length?: number; max_le
     .slice(0, length ?? Math.min(max_length, 24))
 }
 
-/** Counts hints from the end, in the order in which providers read: tools, system, messages. */
+/** Keeps the last hints, in the order in which providers read a request: tools, system, messages. */
 function lastHints(request: NeutralRequest, most: number): NeutralRequest {
   let left = most
   const keep = <T extends { cache?: unknown }>(item: T): T => {
@@ -200,8 +200,8 @@ function lastHints(request: NeutralRequest, most: number): NeutralRequest {
     return bare as T
   }
   const keepInside = (part: Part): Part => {
-    const kept = 'cache' in part ? keep(part) : part
-    return kept.type === 'tool_result' ? { ...kept, parts: fromLast(kept.parts, keepInside) } : kept
+    const limited = 'cache' in part ? keep(part) : part
+    return limited.type === 'tool_result' ? { ...limited, parts: fromLast(limited.parts, keepInside) } : limited
   }
   const messages = fromLast(request.messages, (message) => ({ ...message, parts: fromLast(message.parts, keepInside) }))
   const system = request.system && fromLast(request.system, keepInside)

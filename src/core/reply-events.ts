@@ -5,7 +5,7 @@ import type { Reply } from './reply.ts'
 /** A reply as a mapping gives it: everything but the parts may be missing. */
 export type MappedReply = Partial<Omit<Reply, 'parts'>> & { parts?: Part[]; error?: ProviderEvent['error'] }
 
-/** The events that fold to this reply, so that streamed and whole replies take the same road. */
+/** The events that fold to this reply, so that streamed and whole replies are read the same way. */
 export function eventsOf(reply: MappedReply): ProviderEvent[] {
   const { parts, finish, finish_raw: raw, stop_sequence, error, ...facts } = reply
   const events: ProviderEvent[] = [facts as ProviderEvent]

@@ -4,7 +4,7 @@ import type { CacheHint, Part } from './parts.ts'
 /** The client APIs by name. */
 export type Api = 'chat' | 'responses' | 'messages'
 
-/** One chat request in the form between all client APIs and all provider formats. */
+/** One chat request in the neutral form between all client APIs and all provider formats. */
 export type NeutralRequest = {
   /** The provider's own model id. */
   model: string
@@ -35,7 +35,7 @@ export type NeutralRequest = {
   prediction?: JsonObject
   service_tier?: string
   verbosity?: string
-  /** Prompt-cache wishes for the whole request. */
+  /** Prompt-cache settings for the whole request. */
   cache?: { key?: string; retention?: string; options?: JsonObject }
   user?: string
   safety_identifier?: string
@@ -43,7 +43,7 @@ export type NeutralRequest = {
   store?: boolean
   moderation?: JsonObject
   stream?: boolean
-  /** Fields nobody here knows, by their wire name. */
+  /** Fields that the neutral form does not have, by their wire name. */
   extensions?: JsonObject
   origin: Origin
 }
@@ -51,11 +51,14 @@ export type NeutralRequest = {
 /** The client's own JSON, edited instead of rebuilt when the provider speaks the same format. */
 export type Origin = { api: Api; body: JsonObject }
 
-/** One turn. `system` stands only for instructions given in the middle of a conversation. */
+/** One message. `system` is only for instructions in the middle of a conversation. */
 export type Message = { role: 'user' | 'assistant' | 'system'; parts: Part[]; name?: string }
 
+/** A tool that the model may use: one that the client runs, or one that a provider runs. */
+export type Tool = ClientTool | ProviderTool
+
 /** A tool the client runs. `parameters` is a JSON schema; `format` belongs to custom (free text) tools. */
-export type Tool = {
+export type ClientTool = {
   kind: 'function' | 'custom'
   name: string
   description?: string
@@ -65,6 +68,12 @@ export type Tool = {
   cache?: CacheHint
 }
 
+/**
+ * A tool that only one client API defines, such as `mcp` or `code_interpreter`. `kind` is its type in that API, `by` the
+ * API, and `definition` the client's JSON, unchanged: only a provider of the same API understands it.
+ */
+export type ProviderTool = { kind: string; by: Api; definition: JsonObject; cache?: CacheHint }
+
 /** Which tool must, may or must not be called; `allowed` narrows to these names. */
 export type ToolChoice =
   | 'auto'
@@ -72,6 +81,15 @@ export type ToolChoice =
   | 'required'
   | { name: string }
   | { allowed: string[]; mode: 'auto' | 'required' }
+  | ProviderToolChoice
+
+/** A choice that involves a provider tool: `kind` is the choice's type in the API `by`, `definition` the client's JSON. */
+export type ProviderToolChoice = { kind: string; by: Api; definition: JsonObject }
+
+/** Whether this is a provider tool. `kind` alone does not tell, since an API may name its types as it likes. */
+export function isProviderTool(tool: Tool): tool is ProviderTool {
+  return 'definition' in tool
+}
 
 /** A provider-run web search. */
 export type WebSearch = {
@@ -88,12 +106,15 @@ export type ResponseFormat =
   | { type: 'json' }
   | { type: 'json_schema'; name: string; description?: string; schema?: JsonObject; strict?: boolean }
 
-/** How much to reason, in words; a budget says it in tokens. */
-export type Effort = 'none' | 'minimal' | 'low' | 'medium' | 'high' | 'xhigh' | 'max'
+/** Reasoning efforts, from none to most. */
+export const efforts = ['none', 'minimal', 'low', 'medium', 'high', 'xhigh', 'max'] as const
 
-/** What is known of the model a request goes to; mappings read it as `target`. */
+/** How much to reason, as a level; a budget gives it in tokens. */
+export type Effort = (typeof efforts)[number]
+
+/** Facts about the model that a request goes to; mappings read them as `target`. */
 export type TargetFacts = {
-  /** Whose seals this provider accepts: `by` of sealed parts. */
+  /** The maker whose signatures this provider accepts: `by` of signed parts. */
   maker: string
   max_output_tokens?: number
   context_window?: number

@@ -1,20 +1,20 @@
-/** How the secret of a key of this router begins: so that it is recognized wherever it turns up. */
+/** The prefix of the secrets of this router's keys: so that they are recognized wherever they turn up. */
 export const secretPrefix = 'ir-'
 
-/** What stands before it is no letter of a word, unless that is the end of an escape in JSON: rows and lines of the log are JSON. */
+/** Not preceded by a letter, unless that ends a JSON escape: ledger rows and log lines are JSON. */
 const beginning = String.raw`(?:(?<![A-Za-z])|(?<=\\(?:[bfnrt]|u[\da-f]{4})))`
-/** 256 bits as base64url have 43 characters; the end may be cut off. */
+/** 256 bits in base64url are 43 characters; the end may be cut off. */
 const looksSecret = new RegExp(`${beginning}${secretPrefix}[\\w-]{24,}`, 'g')
-/** A shorter one, which only an operator can have chosen, would be found in ordinary words. */
-const shortest = 8
+/** Shorter secrets, which only an operator can have chosen, would match ordinary text. */
+const minLength = 8
 
 /**
- * A text in which no secret of a client is left, neither one that looks like a key of this router nor the one that came
- * with the request: what people send in the wrong place must not come to logs, nor back in a message that they share.
+ * A text without secrets of clients: without anything that looks like a key of this router, and without the secret that
+ * came with the request. A secret sent in the wrong place must not end up in logs, nor in an error message.
  */
 export function withoutSecrets(text: string, presented = ''): string {
   const left = text.includes(secretPrefix) ? text.replace(looksSecret, hidden) : text
-  return presented.length < shortest ? left : left.replaceAll(presented, hidden)
+  return presented.length < minLength ? left : left.replaceAll(presented, hidden)
 }
 
 const hidden = '[secret]'

@@ -1,13 +1,12 @@
-/** A step of prices as a catalog gives it, in USD per token, with gaps. */
+/** A price tier as a catalog gives it, in USD per token, with gaps. */
 export type Tier = { prompt_tokens_threshold: number } & { [name in PriceName]?: number | null }
 
-/** A tier without gaps: what each token really costs, in USD. */
+/** A tier without gaps: what each token costs, in USD. */
 export type BilledTier = { prompt_tokens_threshold: number } & { [name in PriceName]: number }
 
 /**
- * Fills the gaps of a tier: a cached token without a discount and a cache write without a surcharge cost what input
- * costs, a write for 5 minutes or an hour without its own price what any write costs, and what is not billed by the
- * token costs nothing.
+ * Fills the gaps of a tier: a cached token without a discount and a cache write without a surcharge cost as much as
+ * input, a write for 5 minutes or an hour without its own price as much as any write, and tokens without a price nothing.
  */
 export function billedTier(tier: Tier): BilledTier {
   const input = tier.input_price ?? 0

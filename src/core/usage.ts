@@ -1,4 +1,4 @@
-/** Disjoint classes of what is counted, so that price × count is a sum. */
+/** Disjoint classes of what is counted, so that the cost is the sum of price × count. */
 export const usageClasses = [
   'input',
   'cache_read',
@@ -21,25 +21,25 @@ export const usageClasses = [
 
 /**
  * The name of one class: tokens, except searches, file searches, images, seconds and characters. `citations` are tokens
- * of sources that stand neither in the prompt nor in the answer.
+ * of sources that are part of neither the prompt nor the answer.
  */
 export type UsageClass = (typeof usageClasses)[number]
 
 /**
  * Counts by class; a class that is missing was not counted. `reported_cost` is the provider's own figure in USD, `modes`
- * are the ways of serving that it says it billed: a service tier, a speed, a region (`priority`, `fast`, `us`).
+ * are the ways of serving that it billed: a service tier, a speed, a region (`priority`, `fast`, `us`).
  */
 export type Usage = { [name in UsageClass]?: number } & { reported_cost?: number; modes?: string[] }
 
-/** Counts as a provider tells them: `cache_write` is a sum of writes whose lifetimes are not told. */
-export type ToldUsage = Usage & { cache_write?: number }
+/** Counts as a provider reports them: `cache_write` is a sum of writes whose lifetimes are not reported. */
+export type ReportedUsage = Usage & { cache_write?: number }
 
 /**
- * Later counts replace earlier ones class by class, and so do the ways of serving, of which only those that are not the
- * ordinary one are kept; of a sum of cache writes, what is not known to live 1 h lives 5 min. What cannot be a count is
- * left out, so that the meter estimates it.
+ * Later counts replace earlier ones class by class, and so do the ways of serving, of which the ordinary one is omitted.
+ * Of a sum of cache writes, those not reported to live 1 h live 5 min. Values that cannot be counts are ignored, so that
+ * the meter estimates them.
  */
-export function mergeUsage(earlier: Usage, later: ToldUsage): Usage {
+export function mergeUsage(earlier: Usage, later: ReportedUsage): Usage {
   const merged: Usage = { ...earlier }
   for (const name of [...usageClasses, 'reported_cost'] as const) {
     const count = later[name]
@@ -47,33 +47,33 @@ export function mergeUsage(earlier: Usage, later: ToldUsage): Usage {
   }
   const { cache_write, modes } = later
   if (isCount(cache_write)) merged.cache_write_5m = Math.max(0, Math.round(cache_write) - (merged.cache_write_1h ?? 0))
-  const told = Array.isArray(modes) ? modes.filter(isWord) : []
-  if (told.length > 0) {
-    const special = [...new Set(told)].filter((mode) => !plainModes.has(mode))
+  const reported = Array.isArray(modes) ? modes.filter(isModeName) : []
+  if (reported.length > 0) {
+    const special = [...new Set(reported)].filter((mode) => !plainModes.has(mode))
     if (special.length > 0) merged.modes = special.slice(0, mostModes)
     else delete merged.modes
   }
   return merged
 }
 
-/** What may have a fraction; of all else rows keep whole counts, and those are paid. */
+/** Classes that may have fractions; all others are rounded to whole counts before they are billed. */
 const fractional: ReadonlySet<string> = new Set(['seconds', 'reported_cost'])
 
-/** No request is that large: such a number would only empty somebody's balance. */
+/** No request is that large: such a count is a provider's mistake, and billing it would empty the balance. */
 const impossibleCount = 1e10
 
 function isCount(count: unknown): count is number {
   return typeof count === 'number' && Math.abs(count) < impossibleCount
 }
 
-/** What providers call the ordinary way of serving, which costs what the price list says. */
+/** Providers' names for the ordinary way of serving, at list prices. */
 const plainModes: ReadonlySet<string> = new Set(['default', 'standard', 'auto', 'on_demand', 'global', 'not_available'])
 
-/** A call is served in one tier, at one speed, in one region; the rest is room. Their names are words. */
+/** A call is served in one tier, at one speed, in one region: bounds with room to spare. */
 const mostModes = 8
 const longestMode = 64
 
-function isWord(mode: unknown): mode is string {
+function isModeName(mode: unknown): mode is string {
   return typeof mode === 'string' && mode.length > 0 && mode.length <= longestMode
 }
 
@@ -92,7 +92,7 @@ export function completionTokens(usage: Usage): number {
   return sum(usage, ['output', 'reasoning', 'output_audio', 'output_image'])
 }
 
-/** The classes of the tokens of a prompt, in the order in which it is laid out: a cache holds its beginning. */
+/** The classes of prompt tokens in the order of the prompt, whose beginning is what a cache holds. */
 export const promptClasses = [
   'cache_read',
   'cache_read_audio',

@@ -1,18 +1,18 @@
-import { chat } from '../api/chat/face.ts'
-import { messages } from '../api/messages/face.ts'
-import { responses } from '../api/responses/face.ts'
+import { chat } from '../api/chat/api.ts'
+import { messages } from '../api/messages/api.ts'
+import { responses } from '../api/responses/api.ts'
 import { countTokens } from '../line/count-tokens.ts'
 import type { CallRoute, JsonRoute } from './server.ts'
 
-/** The client APIs and where they listen. */
+/** The paths of the client APIs. */
 export const callRoutes: readonly CallRoute[] = [
-  { path: '/v1/chat/completions', face: chat },
-  { path: '/v1/messages', face: messages },
-  { path: '/v1/messages/count_tokens', face: messages, answer: countTokens },
-  { path: '/v1/responses', face: responses },
+  { path: '/v1/chat/completions', clientApi: chat },
+  { path: '/v1/messages', clientApi: messages },
+  { path: '/v1/messages/count_tokens', clientApi: messages, handler: countTokens },
+  { path: '/v1/responses', clientApi: responses },
 ]
 
-/** Whether the process can serve, and what stands in the way or was refused at the last reload. */
+/** Whether the process can serve, why not, and the problems of the last refused reload. */
 export type Readiness = { ready: boolean; generation: number; reasons: string[]; problems: string[] }
 
 /** `GET /health`: the process is alive. `GET /ready`: it is able to serve, else 503 with the reasons. */

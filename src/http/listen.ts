@@ -1,16 +1,16 @@
 import { createServer, type RequestListener, type Server } from 'node:http'
 import { type AddressInfo, Server as NetServer } from 'node:net'
 
-/** A server that listens, and where. */
+/** A listening server. */
 export type Listening = {
   url: string
-  /** Takes no new connections; those there are go on. */
-  closeDoor(): void
-  /** Ends every connection. */
+  /** Accepts no new connections; existing ones go on. */
+  stopListening(): void
+  /** Closes every connection. */
   close(): void
 }
 
-/** Listens at an address of this machine; port 0 takes any that is free. Rejects with the error of the system. */
+/** Listens at an address of this machine; port 0 takes any free one. Rejects with the system's error. */
 export async function listen(app: RequestListener, host: string, port: number): Promise<Listening> {
   const server = createServer(app)
   await new Promise<void>((resolve, reject) => {
@@ -19,12 +19,12 @@ export async function listen(app: RequestListener, host: string, port: number): 
   })
   // Longer than the minute after which load balancers reuse a connection, so that none is closed under a request.
   server.keepAliveTimeout = 65_000
-  // Uploads may take long; how long an answer may take is for the limits of the provider to say.
+  // Uploads may take long, and the provider's timeouts limit the rest.
   server.requestTimeout = 0
   return {
     url: urlOf(server, host),
-    // An HTTP server that is closed would cut off answers that are ended and still on their way.
-    closeDoor: () => void NetServer.prototype.close.call(server),
+    // Closing the HTTP server itself would cut off responses that are complete but not yet sent.
+    stopListening: () => void NetServer.prototype.close.call(server),
     close: () => server.close().closeAllConnections(),
   }
 }

@@ -1,25 +1,28 @@
 import { callRoutes } from './endpoints.ts'
 import { listen } from './listen.ts'
-import { createApp, type JsonRoute, type ServerRooms } from './server.ts'
+import { createApp, type JsonRoute, type ServerContext } from './server.ts'
 
-/** The routes besides the calls: `common` ones are taken at every address, `manage` at its own when it has one. */
+/** The routes besides the calls: `common` ones at every address, `manage` at its own address when it has one. */
 export type Routes = { common: readonly JsonRoute[]; open: readonly JsonRoute[]; manage: readonly JsonRoute[] }
 
-/** A method, in capitals, and the path where it is taken, in Express's words: `/v1/responses/:id`. */
+/** A method, in capitals, and a path in Express's notation: `/v1/responses/:id`. */
 export type Endpoint = { method: string; path: string }
 
-/** The open addresses of the service, and all that is taken there. */
-export type Addresses = { url: string; manageUrl: string; endpoints: readonly Endpoint[]; closeDoors(): void }
+/** The addresses of the service, and its endpoints. */
+export type Listeners = { url: string; manageUrl: string; endpoints: readonly Endpoint[]; stopListening(): void }
 
-/** Listens; the management API shares the address unless it has a port. All is closed with the stack. Throws the error of the system, or one that says what to write. */
-export async function openAddresses(
-  server: ServerRooms,
+/**
+ * Listens; the management API shares the address unless it has a port of its own. The stack closes everything. Throws the
+ * system's error, or one that says which setting to change.
+ */
+export async function openListeners(
+  context: ServerContext,
   { common, open, manage }: Routes,
   { host, port, managePort }: { host: string; port: number; managePort: number | null },
   started: AsyncDisposableStack,
-): Promise<Addresses> {
+): Promise<Listeners> {
   const at = async (chosen: number, calls: typeof callRoutes, reads: readonly JsonRoute[]) =>
-    started.adopt(await listen(createApp(server, calls, reads), host, chosen), (listening) => listening.close())
+    started.adopt(await listen(createApp(context, calls, reads), host, chosen), (listening) => listening.close())
   const shared = managePort === null
   if (managePort === port && port !== 0) {
     throw new Error(`manage.port is ${port}, the port of the server itself: write null to share it, or another number.`)
@@ -33,8 +36,8 @@ export async function openAddresses(
       ...callRoutes.map(({ path }) => ({ method: 'POST', path })),
       ...[...common, ...open, ...manage].map(({ path, method = 'get' }) => ({ method: method.toUpperCase(), path })),
     ],
-    closeDoors() {
-      for (const listening of new Set([main, own])) listening.closeDoor()
+    stopListening() {
+      for (const listening of new Set([main, own])) listening.stopListening()
     },
   }
 }

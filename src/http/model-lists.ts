@@ -1,7 +1,7 @@
 import { LRUCache } from 'lru-cache'
 import { secretOf } from '../access/client-secret.ts'
 import type { Access } from '../access/keys.ts'
-import { messages } from '../api/messages/face.ts'
+import { messages } from '../api/messages/api.ts'
 import { type ListForm, modelEntry, modelList } from '../api/models/list.ts'
 import { modelPage, pagedModel } from '../api/models/page.ts'
 import { RouterError } from '../core/errors.ts'
@@ -12,17 +12,17 @@ import type { Scope } from '../routing/scope.ts'
 import type { OrganizationRules } from '../store/rules.ts'
 import type { JsonRequest, JsonRoute } from './server.ts'
 
-/** What the model lists are made of; the directory is asked anew for every request and is another one after a reload. */
-export type ModelRooms = {
+/** Services of the model lists; `directory` is called for every request and returns another one after a reload. */
+export type ModelListServices = {
   access: Access
   directory(): Listable
   rulesOf(organization: string): OrganizationRules
-  /** Unix milliseconds: prices are shown as they are now. */
+  /** Unix milliseconds: lists show the prices of this moment. */
   now?(): number
 }
 
-/** The model lists and single models: open to everybody, but a key that is shown must be good, and sees what it may call. */
-export function modelRoutes({ access, directory, rulesOf, now = Date.now }: ModelRooms): JsonRoute[] {
+/** The model lists and single models: without authentication, but a key that is sent must be valid, and sees only what it may call. */
+export function modelRoutes({ access, directory, rulesOf, now = Date.now }: ModelListServices): JsonRoute[] {
   const lists = openLists(directory, now)
   const scopeOf = ({ headers }: JsonRequest): Scope | undefined => {
     const secret = secretOf(headers)
@@ -32,13 +32,13 @@ export function modelRoutes({ access, directory, rulesOf, now = Date.now }: Mode
   }
   const list = (path: string, form: ListForm): JsonRoute => ({
     path,
-    faceOf,
+    clientApiOf,
     answer: (request) => ({ text: lists.text(path, scopeOf(request), form) }),
   })
   return [
     {
       path: '/v1/models',
-      faceOf,
+      clientApiOf,
       answer: (request) => {
         const scope = scopeOf(request)
         if (!speaksMessages(request)) return { text: lists.text('/v1/models', scope, { api: 'chat' }) }
@@ -52,11 +52,11 @@ export function modelRoutes({ access, directory, rulesOf, now = Date.now }: Mode
     { path: '/v1/models/managed', answer: () => ({ text: lists.managed() }) },
     {
       path: '/v1/models/*id',
-      faceOf,
+      clientApiOf,
       answer: (request) => {
         const id = [request.params.id].flat().join('/')
         const models = lists.models(scopeOf(request))
-        const found = models.find((model) => isCalled(model, id)) ?? otherwiseCalled(models, id, directory())
+        const found = models.find((model) => isCalled(model, id)) ?? findByAlias(models, id, directory())
         if (!found) throw noModel(id)
         const write = speaksMessages(request) ? pagedModel : modelEntry
         return { text: JSON.stringify(write(found.id, entryAt(found.entry, now()))) }
@@ -65,13 +65,13 @@ export function modelRoutes({ access, directory, rulesOf, now = Date.now }: Mode
   ]
 }
 
-/** Aliases and policies are also known with their prefix. */
+/** Aliases and policies may be written with their prefix. */
 function isCalled(model: Listed, id: string): boolean {
   return model.id === id || (model.isName === true && id === policyPrefix + model.id)
 }
 
-/** The model of which the catalog has this id as another name. */
-function otherwiseCalled(models: readonly Listed[], id: string, { findModel }: Listable): Listed | undefined {
+/** The model that has this id as an alias in the catalog. */
+function findByAlias(models: readonly Listed[], id: string, { findModel }: Listable): Listed | undefined {
   const { provider, model = '' } = splitModel(id) ?? {}
   const entry = provider === undefined ? undefined : findModel(provider, model)
   return models.find((one) => one.entry === entry && !one.isName && splitModel(one.id)?.provider === provider)
@@ -83,27 +83,26 @@ function noModel(id: string): RouterError {
 }
 
 /**
- * Lists and their texts, made once for each directory, rules and access list, as long as they are asked for; texts anew
- * when a price in them changes.
+ * Caches lists and their JSON texts by directory, rules and access list. A text expires when a price in it changes.
  */
 function openLists(directory: () => Listable, now: () => number) {
-  const known = new LRUCache<string, readonly Listed[]>({ max: mostLists })
+  const known = new LRUCache<string, readonly Listed[]>({ max: maxLists })
   const texts = new LRUCache<string, Period & { text: string }>({
-    maxSize: mostText,
+    maxSize: maxCharacters,
     sizeCalculation: ({ text }) => text.length + 1,
   })
-  const numbered = numbering()
+  const numberOf = objectNumbers()
   const keyOf = (scope: Scope | undefined) =>
     scope
-      ? `${numbered(directory())} ${numbered(scope.rules)} ${accessText(scope.accessList)}`
-      : `${numbered(directory())}`
+      ? `${numberOf(directory())} ${numberOf(scope.rules)} ${accessText(scope.accessList)}`
+      : `${numberOf(directory())}`
   const models = (scope: Scope | undefined): readonly Listed[] => {
     const key = keyOf(scope)
     const listed = known.get(key) ?? listedModels(directory(), scope)
     known.set(key, listed)
     return listed
   }
-  const remembered = (key: string, make: () => readonly Listed[], form: ListForm): string => {
+  const cached = (key: string, make: () => readonly Listed[], form: ListForm): string => {
     const at = now()
     const known = texts.get(key)
     if (known && known.from <= at && at < known.until) return known.text
@@ -117,19 +116,19 @@ function openLists(directory: () => Listable, now: () => number) {
   return {
     models,
     text: (path: string, scope: Scope | undefined, form: ListForm): string =>
-      remembered(`${path} ${keyOf(scope)}`, () => models(scope), form),
+      cached(`${path} ${keyOf(scope)}`, () => models(scope), form),
     managed: (): string =>
-      remembered(`managed ${numbered(directory())}`, () => listedPolicies(directory()), { flatPrices: true }),
+      cached(`managed ${numberOf(directory())}`, () => listedPolicies(directory()), { flatPrices: true }),
   }
 }
 
-/** Gives each object a number of its own: rules and snapshots are replaced, never changed. */
-function numbering(): (thing: object) => number {
+/** Numbers objects by identity: rules and snapshots are replaced, never changed. */
+function objectNumbers(): (object: object) => number {
   const numbers = new WeakMap<object, number>()
   let next = 0
-  return (thing) => {
-    const number = numbers.get(thing) ?? next++
-    numbers.set(thing, number)
+  return (object) => {
+    const number = numbers.get(object) ?? next++
+    numbers.set(object, number)
     return number
   }
 }
@@ -144,16 +143,16 @@ function accessText(list: readonly string[] | null): string {
 
 const accessTexts = new WeakMap<readonly string[], string>()
 
-/** Each is an array of references to the entries of the catalog. */
-const mostLists = 200
+/** Each is an array of references to catalog entries. */
+const maxLists = 200
 /** Characters of all texts together. */
-const mostText = 64 * 1024 * 1024
+const maxCharacters = 64 * 1024 * 1024
 
-function faceOf(request: Pick<JsonRequest, 'headers'>): typeof messages | undefined {
+function clientApiOf(request: Pick<JsonRequest, 'headers'>): typeof messages | undefined {
   return speaksMessages(request) ? messages : undefined
 }
 
-/** Clients of the Messages API say its version with every request. */
+/** Clients of the Messages API send its version with every request. */
 function speaksMessages({ headers }: Pick<JsonRequest, 'headers'>): boolean {
   return headers['anthropic-version'] !== undefined
 }

@@ -3,7 +3,7 @@ import { join } from 'node:path'
 import { parse } from 'yaml'
 import type { JsonRoute } from './server.ts'
 
-/** `GET /openapi.json`: the description of every route, open to everybody. It is read when it is first asked for. */
+/** `GET /openapi.json`: the description of every route, without authentication. Read on the first request. */
 export function openapiRoutes(): JsonRoute[] {
   let text: string | undefined
   return [

@@ -1,23 +1,23 @@
 import type { ServerResponse } from 'node:http'
-import type { Outgoing } from '../line/gateway.ts'
+import type { CallResponse } from '../line/call.ts'
 
-/** When a client is not waited for any longer. */
+/** When to give up a client. */
 export type DeliveryLimits = {
   /** Aborted when the call must end. */
   signal: AbortSignal
-  /** How long a client may read nothing of what waits for it: then it is taken to be gone. Milliseconds. */
+  /** How long a client may leave pending data unread before it counts as gone. Milliseconds. */
   idleMs: number
-  /** What is said in the silence of a stream that has begun, and after how long. Milliseconds. */
+  /** The text sent when a stream that has begun is silent for this long. Milliseconds. */
   keepAlive?: { ms: number; text: string }
 }
 
-/** A line that readers of events pass over. */
+/** A comment, which readers of server-sent events ignore. */
 export const comment = ': keep-alive\n\n'
 
-/** Sends an answer as fast as the client reads it; resolves when all of it has left the process, or the client has. */
+/** Sends a response as fast as the client reads it; resolves when all of it is sent, or the client is gone. */
 export async function deliver(
   response: ServerResponse,
-  { headers, body }: Outgoing,
+  { headers, body }: CallResponse,
   limits: DeliveryLimits,
 ): Promise<void> {
   setHeaders(response, headers)
@@ -31,35 +31,35 @@ export async function deliver(
     await stream(response, body, limits)
     response.end()
   }
-  if (!response.writableFinished) await read(response, 'finish', limits)
+  if (!response.writableFinished) await clientRead(response, 'finish', limits)
   if (!response.writableFinished) response.destroy()
 }
 
-/** Sets headers whatever their values: names that clients choose can have any characters, and any length. */
-export function setHeaders(response: ServerResponse, headers: Outgoing['headers']): void {
+/** Sets headers of any value: model names, which clients choose, may have any characters and any length. */
+export function setHeaders(response: ServerResponse, headers: CallResponse['headers']): void {
   for (const [name, value] of Object.entries(headers)) response.setHeader(name, headerText(value))
 }
 
 async function stream(response: ServerResponse, body: AsyncIterable<string>, limits: DeliveryLimits): Promise<void> {
   const { keepAlive } = limits
-  const speak = () => {
-    // A client that does not read needs no more to read.
+  const sendKeepAlive = () => {
+    // A client that does not read needs no more data.
     if (keepAlive && !response.closed && !response.writableNeedDrain) response.write(keepAlive.text)
   }
   let timer: NodeJS.Timeout | undefined
   try {
     for await (const text of body) {
       if (response.closed) break
-      // Not before the first words: until then a failure still has a status of its own.
-      if (keepAlive) timer = timer?.refresh() ?? setInterval(speak, keepAlive.ms)
-      if (!response.write(text)) await read(response, 'drain', limits)
+      // Not before the first event: until then an error still has its own status.
+      if (keepAlive) timer = timer?.refresh() ?? setInterval(sendKeepAlive, keepAlive.ms)
+      if (!response.write(text)) await clientRead(response, 'drain', limits)
     }
   } finally {
     clearInterval(timer)
   }
 }
 
-/** Longer than all that routers write; Node's own limit for all headers together is 16 KiB. Characters. */
+/** More than any header needs; Node limits all headers together to 16 KiB. Characters. */
 const longestHeader = 2_000
 
 function headerText(text: string): string {
@@ -67,26 +67,30 @@ function headerText(text: string): string {
   return sendable.length > longestHeader ? `${sendable.slice(0, longestHeader)}...` : sendable
 }
 
-/** Until the client has read on; until it has left, or is taken to be gone; or a moment after the call must end. */
-function read(response: ServerResponse, event: 'drain' | 'finish', { signal, idleMs }: DeliveryLimits): Promise<void> {
+/** Resolves when the client has read on or is gone, or a moment after the call must end. */
+function clientRead(
+  response: ServerResponse,
+  event: 'drain' | 'finish',
+  { signal, idleMs }: DeliveryLimits,
+): Promise<void> {
   if (response.closed) return Promise.resolve()
   const { promise, resolve } = Promise.withResolvers<void>()
-  let last: NodeJS.Timeout | undefined
-  const hurry = () => {
-    last = setTimeout(resolve, lastMomentMs)
+  let timer: NodeJS.Timeout | undefined
+  const endSoon = () => {
+    timer = setTimeout(resolve, lastMomentMs)
   }
   response.once(event, resolve).once('close', resolve)
-  // Node counts what the socket takes, so that a large reply to a slow client is not taken for a standstill.
+  // Node restarts this timeout whenever the socket takes data, so a slow client of a large response is not cut off.
   response.setTimeout(idleMs, () => response.destroy())
-  if (signal.aborted) hurry()
-  else signal.addEventListener('abort', hurry, { once: true })
+  if (signal.aborted) endSoon()
+  else signal.addEventListener('abort', endSoon, { once: true })
   return promise.finally(() => {
-    clearTimeout(last)
-    signal.removeEventListener('abort', hurry)
+    clearTimeout(timer)
+    signal.removeEventListener('abort', endSoon)
     response.removeAllListeners('timeout').setTimeout(0)
     response.off(event, resolve).off('close', resolve)
   })
 }
 
-/** For the last words of a call that must end. */
+/** Time for the last event of an aborted call. */
 const lastMomentMs = 1_000

@@ -2,21 +2,20 @@ import { randomUUIDv7 } from 'node:crypto'
 import type { IncomingHttpHeaders } from 'node:http'
 import express, { type ErrorRequestHandler, type Request, type RequestHandler, type Response } from 'express'
 import { secretOf } from '../access/client-secret.ts'
-import type { Face } from '../api/client-api.ts'
+import type { ClientApi } from '../api/client-api.ts'
 import { asRouterError, catalogue, errorBody, RouterError } from '../core/errors.ts'
 import { withoutSecrets } from '../core/secrets.ts'
-import { handle, type Outgoing, type Rooms } from '../line/gateway.ts'
-import type { Call } from '../line/provider-call.ts'
+import type { Call, CallResponse } from '../line/call.ts'
+import { handle, type Services } from '../line/gateway.ts'
 import type { Log } from '../observe/log.ts'
 import { unavailable } from '../store/store-error.ts'
-import type { PassedHeader } from '../upstream/post.ts'
 import { refuseDeep, tooLarge, type UploadLimits, watchUpload } from './request-body.ts'
 import { comment, deliver, setHeaders } from './response-body.ts'
 
-/** What the HTTP server needs of the process; functions are asked anew for every request. */
-export type ServerRooms = {
-  /** The rooms of the current snapshot. */
-  rooms(): Rooms
+/** The process as the HTTP server sees it; functions are called for every request. */
+export type ServerContext = {
+  /** The services of the current snapshot. */
+  services(): Services
   bodyLimitBytes(): number
   log: Log
   /** Whether new calls are refused. */
@@ -25,13 +24,13 @@ export type ServerRooms = {
   deadline: AbortSignal
   /** The calls under way. */
   running: Set<Promise<void>>
-  /** How long a client may neither send nor read what it should. Milliseconds. */
+  /** How long a client may stall while it sends or reads. Milliseconds. */
   patienceMs: number
-  /** How long a stream that has begun may be silent before the client hears that it lives. Milliseconds. */
+  /** How long a stream that has begun may be silent before a keep-alive is sent. Milliseconds. */
   keepAliveMs: number
 }
 
-/** A request to a route that answers with JSON. `params` come from its path. */
+/** A request to a JSON route. `params` come from its path. */
 export type JsonRequest = {
   headers: IncomingHttpHeaders
   params: { readonly [name: string]: string | readonly string[] | undefined }
@@ -40,146 +39,147 @@ export type JsonRequest = {
   readBody(): Promise<unknown>
 }
 
-/** A route that answers with a JSON text. The method is `get` unless said. */
+/** A route that answers with JSON text. The default method is `get`. */
 export type JsonRoute = {
   path: string
   method?: 'get' | 'post' | 'put' | 'patch' | 'delete'
-  /** Whose shape errors have for this request; without it that of the path. */
-  faceOf?: (request: Pick<JsonRequest, 'headers'>) => Face | undefined
-  answer(request: JsonRequest): Answered | Promise<Answered>
+  /** The client API whose error format this request gets; by default that of the path. */
+  clientApiOf?: (request: Pick<JsonRequest, 'headers'>) => ClientApi | undefined
+  answer(request: JsonRequest): JsonAnswer | Promise<JsonAnswer>
 }
 
-/** The status is 200 unless said; without a text there is no body, as 204 wants it. */
-export type Answered = { status?: number; text?: string }
+/** The default status is 200; without a text there is no body, as for 204. */
+export type JsonAnswer = { status?: number; text?: string }
 
-/** A client API and the path where it listens. */
+/** The path of a client API. */
 export type CallRoute = {
   path: string
-  face: Face
-  /** Answers in place of the line; such calls count as running ones all the same. */
-  answer?: (call: Call, rooms: Rooms) => Promise<Outgoing>
+  clientApi: ClientApi
+  /** Handles the calls of this path; the default is `handle`. */
+  handler?: (call: Call, services: Services) => Promise<CallResponse>
 }
 
-/** The HTTP face of the process: the call routes, the JSON routes, and errors in the caller's own shape. */
+/** The Express app: the call routes, the JSON routes, and errors in the format of the client's API. */
 export function createApp(
-  server: ServerRooms,
+  context: ServerContext,
   calls: readonly CallRoute[],
-  reads: readonly JsonRoute[],
+  routes: readonly JsonRoute[],
 ): express.Express {
   const app = express()
   app.disable('x-powered-by')
   app.disable('etag')
-  // A proxy that closes a path knows it in these letters only.
+  // Case-sensitive, so that a proxy rule for a path cannot be bypassed by its letter case.
   app.enable('case sensitive routing')
-  app.use(nameRequest)
-  for (const { path, face, answer } of calls) {
+  app.use(assignRequestId)
+  for (const { path, clientApi, handler = handle } of calls) {
     app.use(path, (_request, response, next) => {
-      response.locals.face = face
+      response.locals.clientApi = clientApi
       next()
     })
     app.post(path, async (request, response) => {
-      if (server.stopping()) {
+      if (context.stopping()) {
         response.setHeader('connection', 'close')
-        throw new RouterError('stopping', 'The router is stopping; send the call again elsewhere.')
+        throw new RouterError('stopping', 'The router is stopping. Send the call to another instance.')
       }
-      await tracked(server, serveCall(request, response, { face, ...(answer && { answer }) }, server))
+      await tracked(context, serveCall(request, response, { clientApi, handler }, context))
     })
     app.all(path, refuseMethod('POST'))
   }
-  for (const [path, routes] of Map.groupBy(reads, ({ path }) => path)) {
-    const refuse = refuseMethod(routes.map(({ method = 'get' }) => method.toUpperCase()).join(', '))
+  for (const [path, methods] of Map.groupBy(routes, ({ path }) => path)) {
+    const refuse = refuseMethod(methods.map(({ method = 'get' }) => method.toUpperCase()).join(', '))
     // Express would answer HEAD as it answers GET.
     app.head(path, refuse)
-    for (const route of routes) app[route.method ?? 'get'](path, answerJson(route, server))
+    for (const route of methods) app[route.method ?? 'get'](path, answerJson(route, context))
     app.all(path, refuse)
   }
   app.use((request) => {
     throw new RouterError('not_found', `There is no ${request.method} ${request.path} here.`)
   })
-  app.use(failWith(server.log))
+  app.use(failWith(context.log))
   return app
 }
 
-/** Every answer names its request: by the caller's own id when it has one that fits a header, else by the call's. */
-const nameRequest: RequestHandler = (request, response, next) => {
+/** Every response has an `x-request-id`: the client's own if it can be used, else a new one. */
+const assignRequestId: RequestHandler = (request, response, next) => {
   const given = request.get('x-request-id')
   response.locals.id = randomUUIDv7()
-  response.setHeader('x-request-id', given && isFit(given, request) ? given : response.locals.id)
+  response.setHeader('x-request-id', given && isUsableId(given, request) ? given : response.locals.id)
   next()
 }
 
-/** An id goes into the answer: a key that was sent in its place must not. */
-function isFit(id: string, { headers }: Request): boolean {
+/** The id is sent back and logged, so it must not be, or contain, the client's key. */
+function isUsableId(id: string, { headers }: Request): boolean {
   return /^[\w.:/+=-]{1,128}$/.test(id) && withoutSecrets(id, secretOf(headers)) === id
 }
 
-/** A stop waits for this. */
-async function tracked(server: ServerRooms, running: Promise<void>): Promise<void> {
-  server.running.add(running)
+/** Counts as a running call: a stop waits for it. */
+async function tracked(context: ServerContext, running: Promise<void>): Promise<void> {
+  context.running.add(running)
   try {
     await running
   } finally {
-    server.running.delete(running)
+    context.running.delete(running)
   }
 }
 
-function answerJson({ faceOf, answer }: JsonRoute, server: ServerRooms): RequestHandler {
+function answerJson({ clientApiOf, answer }: JsonRoute, context: ServerContext): RequestHandler {
   return (request, response) => {
-    response.locals.face = faceOf?.(request) ?? response.locals.face
-    const send = ({ status = 200, text }: Answered) => {
+    response.locals.clientApi = clientApiOf?.(request) ?? response.locals.clientApi
+    const send = ({ status = 200, text }: JsonAnswer) => {
       response.status(status)
       if (text === undefined) response.end()
       else response.type('json').end(text)
     }
     const { headers, params, query } = request
     const readBody = () => {
-      const limits = { limitBytes: server.bodyLimitBytes(), signal: endOf(response, server), idleMs: server.patienceMs }
+      const { patienceMs: idleMs } = context
+      const limits = { limitBytes: context.bodyLimitBytes(), signal: abortSignalOf(response, context), idleMs }
       return readJson(request, response, limits)
     }
     const answered = answer({ headers, params, query: query as JsonRequest['query'], readBody })
-    return answered instanceof Promise ? tracked(server, answered.then(send)) : send(answered)
+    return answered instanceof Promise ? tracked(context, answered.then(send)) : send(answered)
   }
 }
 
 async function serveCall(
   request: Request,
   response: Response,
-  { face, answer = handle }: Omit<CallRoute, 'path'>,
-  server: ServerRooms,
+  { clientApi, handler }: Required<Omit<CallRoute, 'path'>>,
+  context: ServerContext,
 ): Promise<void> {
-  const signal = endOf(response, server)
-  const idleMs = server.patienceMs
+  const signal = abortSignalOf(response, context)
+  const idleMs = context.patienceMs
   const call: Call = {
     id: response.locals.id,
-    face,
+    clientApi,
     secret: secretOf(request.headers),
-    readBody: () => readJson(request, response, { limitBytes: server.bodyLimitBytes(), signal, idleMs }),
+    readBody: () => readJson(request, response, { limitBytes: context.bodyLimitBytes(), signal, idleMs }),
     strict: request.get('x-router-strict') === 'true',
-    passed: passedHeaders(face, request),
+    passed: passedHeaders(clientApi, request),
     tags: request.get('x-router-tags'),
     signal,
   }
-  const outgoing = await answer(call, server.rooms())
-  const keepAlive = { ms: server.keepAliveMs, text: face.keepAlive ?? comment }
-  await deliver(response, outgoing, { signal, idleMs, keepAlive })
+  const callResponse = await handler(call, context.services())
+  const keepAlive = { ms: context.keepAliveMs, text: clientApi.keepAlive ?? comment }
+  await deliver(response, callResponse, { signal, idleMs, keepAlive })
 }
 
-/** Aborted, with the reason, when nobody waits for this response any longer or the process must end. */
-function endOf(response: Response, { deadline }: ServerRooms): AbortSignal {
-  const over = new AbortController()
-  const leave = () => over.abort(new RouterError('client_gone', 'The client left.'))
-  const stop = () => over.abort(new RouterError('stopping', 'The router is stopping.'))
+/** Aborted, with a RouterError as reason, when the client leaves or the process must end. */
+function abortSignalOf(response: Response, { deadline }: ServerContext): AbortSignal {
+  const controller = new AbortController()
+  const clientGone = () => controller.abort(new RouterError('client_gone', 'The client left.'))
+  const stop = () => controller.abort(new RouterError('stopping', 'The router is stopping.'))
   response.once('close', () => {
     deadline.removeEventListener('abort', stop)
-    if (!response.writableFinished) leave()
+    if (!response.writableFinished) clientGone()
   })
   deadline.addEventListener('abort', stop, { once: true })
   if (deadline.aborted) stop()
-  return over.signal
+  return controller.signal
 }
 
-/** What a face passes on to providers of its format, as far as the client sent it. */
-function passedHeaders({ passHeaders = {} }: Face, request: Request): PassedHeader[] {
+/** The client's headers that its API passes on to providers of the same format. */
+function passedHeaders({ passHeaders = {} }: ClientApi, request: Request): NonNullable<Call['passed']> {
   return Object.entries(passHeaders).flatMap(([name, how]) => {
     const value = request.get(name)?.trim()
     return value ? [{ name, value, how }] : []
@@ -188,7 +188,7 @@ function passedHeaders({ passHeaders = {} }: Face, request: Request): PassedHead
 
 const parsers = new Map<number, RequestHandler>()
 
-/** The body as JSON, whatever its content type says. Throws RouterError 400, 413 or 415, or why the call is over. */
+/** The body as JSON, whatever its content type. Throws RouterError 400, 413 or 415, or the abort reason. */
 async function readJson(request: Request, response: Response, limits: UploadLimits): Promise<unknown> {
   const { limitBytes } = limits
   const parse = parsers.get(limitBytes) ?? express.json({ limit: limitBytes, strict: false, type: () => true })
@@ -205,7 +205,7 @@ async function readJson(request: Request, response: Response, limits: UploadLimi
     return body
   } finally {
     watch.stop()
-    // What still comes of a body that nobody reads must not hold the connection.
+    // The rest of a body that is not read must not keep the connection open.
     if (!request.complete) response.setHeader('connection', 'close')
   }
 }
@@ -218,7 +218,7 @@ function bodyError(error: unknown, limitBytes: number): RouterError {
   if (type === 'encoding.unsupported' || type === 'charset.unsupported') {
     return new RouterError('unsupported_media_type', `The body cannot be read: ${message}`, facts)
   }
-  // Decompressors name their failures by a code, parsers of JSON do not.
+  // Errors of decompressors have a code, errors of JSON.parse have none.
   const what = code === undefined ? 'is not valid JSON' : 'cannot be decompressed'
   return new RouterError('invalid_request', `The body ${what}: ${message}`, facts)
 }
@@ -235,7 +235,7 @@ function undecodable(cause: URIError): RouterError {
   return new RouterError('invalid_request', message, { cause })
 }
 
-/** Every error leaves through here; a stream that has begun is only ended. */
+/** Writes every error response; a response that has begun can only be closed. */
 function failWith(log: Log): ErrorRequestHandler {
   return (thrown, request, response, _next) => {
     const databaseFault = unavailable(thrown)
@@ -244,7 +244,7 @@ function failWith(log: Log): ErrorRequestHandler {
     error.message = withoutSecrets(error.message, presented)
     if (error.param !== undefined) error.param = withoutSecrets(error.param, presented)
     if (databaseFault) log.warn({ err: thrown }, 'the database could not be used')
-    else if (error.code === 'internal') log.error({ err: thrown }, 'a call failed for an unforeseen reason')
+    else if (error.code === 'internal') log.error({ err: thrown }, 'a call failed unexpectedly')
     if (response.headersSent) {
       response.destroy()
       return
@@ -253,9 +253,9 @@ function failWith(log: Log): ErrorRequestHandler {
       response.setHeader('retry-after', String(Math.ceil(error.retryAfterMs / 1_000)))
     else if (error.status === 429) response.setHeader('retry-after', '1')
     setHeaders(response, error.headers)
-    const face: Face | undefined = response.locals.face
+    const clientApi: ClientApi | undefined = response.locals.clientApi
     response
       .status(catalogue[error.code].status)
-      .json(face ? face.writeError(error, String(response.getHeader('x-request-id'))) : errorBody(error))
+      .json(clientApi ? clientApi.writeError(error, String(response.getHeader('x-request-id'))) : errorBody(error))
   }
 }

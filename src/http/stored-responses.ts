@@ -7,8 +7,8 @@ import type { Store } from '../store/open.ts'
 import type { StoredResponse } from '../store/responses.ts'
 import type { JsonRequest, JsonRoute } from './server.ts'
 
-/** What may be done with a response that is kept. Those of other organizations are not there: 404. */
-export function keptResponseRoutes({ responses }: Pick<Store, 'responses'>, access: Access): JsonRoute[] {
+/** Reads and deletes stored responses. Those of other organizations are 404. */
+export function storedResponseRoutes({ responses }: Pick<Store, 'responses'>, access: Access): JsonRoute[] {
   const organizationOf = ({ headers }: JsonRequest, level: Level): string => {
     const key = access.identify(secretOf(headers))
     requirePermission(key, 'completions', level)
@@ -54,9 +54,10 @@ export function keptResponseRoutes({ responses }: Pick<Store, 'responses'>, acce
   ]
 }
 
-const noStream = 'stream replays a response made in the background; this one is given whole: leave stream out.'
+const noStream =
+  'Only a response made with background: true can be replayed as a stream. Leave out stream to get this one as JSON.'
 const notInBackground =
-  'This response has ended and cannot be cancelled. Only one made with background: true can, and none is made so here; to stop one under way close its connection.'
+  'This response is complete and cannot be cancelled. Only background responses can be, and this router makes none; to stop a running response, close its connection.'
 
 function idOf({ params }: JsonRequest): string {
   return String(params.id)
@@ -66,7 +67,7 @@ function missing(id: string): never {
   throw new RouterError('not_found', `Response with id '${id}' not found.`)
 }
 
-/** The parameters that are given once; of a repeated one the last holds. */
+/** Query parameters as texts; of a repeated one the last value counts. */
 function plainQuery(query: JsonRequest['query']): { [name: string]: string } {
   const texts = Object.entries(query).map(([name, value]) => [name, Array.isArray(value) ? value.at(-1) : value])
   return Object.fromEntries(texts.filter(([, value]) => typeof value === 'string'))

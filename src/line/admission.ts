@@ -7,17 +7,17 @@ import type { Budget, Hold } from '../money/budget.ts'
 import { type Worst, worstOf } from '../money/max-cost.ts'
 import type { OrganizationRules } from '../store/rules.ts'
 
-/** What decides about calls before they run. */
-export type AdmissionRooms = {
+/** Limits, budget and ledger, as far as they decide whether a call may run. */
+export type AdmissionServices = {
   limits: Limits
   budget: Budget
-  /** What keeps the ledger from being written, in words fit for callers. */
-  trouble(): string | undefined
-  /** How many tokens of output are reserved for a call that does not bound them. */
+  /** Why the ledger cannot be written, in words fit for callers; undefined while it can. */
+  writeFailure(): string | undefined
+  /** How many output tokens are reserved for a call that does not limit them. */
   unstatedOutput: number
 }
 
-/** Who asks for what. `at` is when the call came, in Unix milliseconds: it decides about prices, and the month that pays. */
+/** A call that asks to run. `at` is when it came, in Unix milliseconds: it decides the prices, and the month that pays. */
 export type Applicant = {
   key: Pick<Key, 'id' | 'groupId' | 'limits' | 'monthlyLimitNano'>
   rules: Pick<OrganizationRules, 'id' | 'limits' | 'groupLimits' | 'creditNano' | 'enforcesBalance'>
@@ -26,22 +26,26 @@ export type Applicant = {
   at: number
 }
 
-/** What an admitted call holds of limits and money. */
+/** The limits and money that an admitted call holds. */
 export type Admission = {
   /** The call is over: what it cost in nano-USD, and how many tokens it used. Only the first time counts. */
   settle(nanoUsd: bigint, tokens: number): void
   /** The ledger took the row of the settled call. */
   written(): void
-  /** What is left of the limits, for the client. */
+  /** Rate-limit headers for the client. */
   headers: Readonly<Record<string, string>>
+  /** The estimated size of the prompt. */
+  promptTokens: number
 }
 
 /**
- * Admits a call, or takes nothing at all. Throws RouterError: `unavailable` while no call can be written down,
- * `rate_limited`, `budget_exhausted`.
+ * Admits a call, or takes nothing at all. Throws RouterError: `rate_limited`, `budget_exhausted`, `unavailable` while the
+ * spending so far cannot be read. Only for calls that have passed `requireLedger`.
  */
-export function admit(applicant: Applicant, { limits, budget, trouble, unstatedOutput }: AdmissionRooms): Admission {
-  requireLedger({ trouble })
+export function admit(
+  applicant: Applicant,
+  { limits, budget, unstatedOutput }: Omit<AdmissionServices, 'writeFailure'>,
+): Admission {
   const worst = worstOf(applicant.request, applicant.targets, { unstatedOutput, at: applicant.at })
   const { promptTokens: prompt, outputTokens: output, stated } = worst
   const taken = limits.take(limitedOf(applicant), { prompt, output, stated })
@@ -51,21 +55,25 @@ export function admit(applicant: Applicant, { limits, budget, trouble, unstatedO
       hold.settle(nanoUsd)
       taken.settle(tokens)
     },
-    // A ledger in trouble takes rows that are not on disk yet: until they are, nothing is admitted that would miss them.
+    // A failing ledger accepts rows that are not on disk yet: until they are, no call is admitted that would miss them.
     written: hold.written,
     headers: taken.headers,
+    promptTokens: prompt,
   }
 }
 
-/** Throws RouterError `unavailable` while no call can be written down. */
-export function requireLedger({ trouble }: Pick<AdmissionRooms, 'trouble'>): void {
-  const broken = trouble()
-  if (broken === undefined) return
-  throw new RouterError('unavailable', `${broken} No call is taken until it can.`, { retryAfterMs: 1_000 })
+/** Throws RouterError `unavailable` while no call can be written to the ledger. */
+export function requireLedger({ writeFailure }: Pick<AdmissionServices, 'writeFailure'>): void {
+  const failure = writeFailure()
+  if (failure === undefined) return
+  throw new RouterError('unavailable', `${failure} No call is taken until it can.`, { retryAfterMs: 1_000 })
 }
 
-/** Takes a request and a place among the running calls, for what uses no model. Throws RouterError `rate_limited`. */
-export function admitUnpaid(applicant: Pick<Applicant, 'key' | 'rules'>, { limits }: AdmissionRooms): Taken {
+/** Counts a request that uses no model: one request and one running call. Throws RouterError `rate_limited`. */
+export function admitUnpaid(
+  applicant: Pick<Applicant, 'key' | 'rules'>,
+  { limits }: Pick<AdmissionServices, 'limits'>,
+): Taken {
   return limits.take(limitedOf(applicant), { prompt: 0, output: 0, stated: true })
 }
 

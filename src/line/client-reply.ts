@@ -4,91 +4,111 @@ import { Fold } from '../core/fold.ts'
 import type { Reply } from '../core/reply.ts'
 import { withoutSecrets } from '../core/secrets.ts'
 import { type Target, targetId } from '../manifest/target.ts'
-import type { Answer } from '../upstream/call.ts'
-import { type Asked, foldFacts, speaksSameFormat } from './provider-call.ts'
-import type { Settled, Settlement } from './settlement.ts'
+import type { Attempted } from '../routing/attempts.ts'
+import { foldFacts, type StreamedAnswer, type WholeAnswer } from '../upstream/call.ts'
+import type { CallResponse, PreparedCall } from './call.ts'
+import type { ProviderResult } from './provider-call.ts'
+import type { Settled, Settlement, Tried } from './settlement.ts'
+import type { Translation } from './translation.ts'
 
-/** The client's JSON text of a whole answer; the row is on disk before it is given out. */
-export async function wholeReply(
-  answer: Answer & { kind: 'whole' },
-  asked: Asked,
-  keepSeals: (reply: Reply) => void,
-): Promise<string> {
-  const { call, turn, settlement } = asked
-  const target = settlement.target as Target
+/** Everything that the reply of a call is written and settled with. */
+export type ReplyContext = {
+  prepared: Pick<PreparedCall, 'call' | 'request' | 'turn'>
+  settlement: Settlement
+  /** Keeps the signatures of a complete reply for the next turn. */
+  remember(reply: Reply): void
+}
+
+/** A target that has answered, and the context of its reply. */
+export type AnsweredAttempt = Tried & ReplyContext & { translation: Translation }
+
+/** The response to a call whose attempts are over. Throws RouterError, with the same headers as a response. */
+export async function clientReply(
+  attempted: ProviderResult & Attempted,
+  { limitHeaders, ...context }: ReplyContext & { limitHeaders: CallResponse['headers'] },
+): Promise<CallResponse> {
+  const headers = { ...limitHeaders, ...attemptHeaders(attempted) }
+  try {
+    if (attempted.error) return await failed(attempted, attempted.error, context)
+    const answered = { ...attempted, ...context }
+    const { answer } = attempted
+    if (answer.kind === 'stream') return { headers, body: streamedReply(answer, answered) }
+    return { headers, body: await wholeReply(answer, answered) }
+  } catch (thrown) {
+    throw asRouterError(thrown).withHeaders(headers)
+  }
+}
+
+async function failed(tried: Tried, error: RouterError, { settlement }: ReplyContext): Promise<never> {
+  // If the ledger fails as well, it keeps the row for later: the client must hear of the first failure.
+  await settlement.fail(tried, error).catch(() => {})
+  throw error
+}
+
+/** The client's JSON text of a whole answer, once the ledger row is on disk. */
+export async function wholeReply(answer: WholeAnswer, answered: AnsweredAttempt): Promise<string> {
+  const { translation, settlement, remember } = answered
+  const { reply } = answer
   let text = ''
   try {
-    keepSeals(answer.reply)
-    await settlement.complete(answer.reply, (settled) => {
-      const facts = replyFacts(asked, settled)
-      const written = speaksSameFormat(target, call.face)
-        ? call.face.editReply(turn.named(answer.body), facts)
-        : call.face.writeReply(answer.reply, facts)
+    remember(reply)
+    await settlement.complete({ ...answered, reply }, (settled) => {
+      const written = translation.whole(answer, replyFacts(answered, settled))
       text = JSON.stringify(written)
-      return turn.keep(written, text, target)
+      return translation.stored(written, text)
     })
     return text
   } catch (thrown) {
-    // The provider has answered and is paid, whatever kept us from passing it on.
-    await settlement.partial(answer.reply, asRouterError(thrown))
+    // The provider has answered and must be paid, whatever kept the answer from the client.
+    await settlement.partial({ ...answered, reply }, asRouterError(thrown))
     throw thrown
   }
 }
 
-/** The row is on disk before the last words go out; a reply that breaks never gets the words of a whole one. */
-export async function* streamedReply(
-  answer: Answer & { kind: 'stream' },
-  asked: Asked,
-  keepSeals: (reply: Reply) => void,
-): AsyncGenerator<string, void> {
-  const { call, request, turn, settlement } = asked
-  const target = settlement.target as Target
-  const same = speaksSameFormat(target, call.face)
-  const writer = call.face.openStream(request, { model: targetId(target), id: call.id })
-  const fold = new Fold(foldFacts(target))
+/** The client's events of a streamed answer. The ledger row is on disk before the last one; a broken reply never gets it. */
+export async function* streamedReply(answer: StreamedAnswer, answered: AnsweredAttempt): AsyncGenerator<string, void> {
+  const { target, translation, prepared, settlement, remember } = answered
+  const writer = translation.stream()
+  const fold = new Fold(foldFacts(target.provider))
+  let firstEventMs: number | undefined
+  const received = () => ({ ...answered, reply: fold.reply(), ...(firstEventMs !== undefined && { firstEventMs }) })
   try {
     for await (const batch of answer.batches) {
-      settlement.firstEventMs ??= settlement.elapsed()
+      firstEventMs ??= settlement.elapsed()
       let text = ''
-      for (const { payload, events } of batch) {
-        for (const event of events) {
-          const told = fold.take(event)
-          if (!same) text += writer.events(told)
-        }
-        if (same) text += writer.frame(turn.named(payload))
-      }
+      for (const frame of batch) text += writer.frame(frame, fold)
       if (text) yield text
     }
     if (!fold.complete) throw cutStream(target)
-    const last = same ? '' : writer.events(fold.end())
-    const reply = fold.reply()
-    keepSeals(reply)
-    const settled = await settlement.complete(reply, (known) => {
-      const whole = turn.keeps && writer.reply?.(replyFacts(asked, known))
-      return whole ? turn.keep(whole, JSON.stringify(whole), target) : undefined
+    const last = writer.close(fold)
+    const complete = received()
+    remember(complete.reply)
+    const settled = await settlement.complete(complete, (known) => {
+      const whole = prepared.turn.stores && writer.reply?.(replyFacts(answered, known))
+      return whole ? translation.stored(whole, JSON.stringify(whole)) : undefined
     })
-    yield last + writer.end(replyFacts(asked, settled))
+    yield last + writer.end(replyFacts(answered, settled))
   } catch (thrown) {
     const error = asRouterError(thrown)
-    // A ledger that fails as well keeps the row for later: the client must still hear of the break.
-    await settlement.partial(fold.reply(), error).catch(() => {})
+    // If the ledger fails as well, it keeps the row for later: the client must still hear of the break.
+    await settlement.partial(received(), error).catch(() => {})
     if (error.code !== 'client_gone') yield writer.fail(error)
   } finally {
-    // A client that left ends this generator at a yield: what has passed is still paid.
-    await settlement.partial(fold.reply(), new RouterError('client_gone', 'The client left.'))
+    // A client that leaves ends this generator at a yield: what has passed is still paid.
+    await settlement.partial(received(), new RouterError('client_gone', 'The client left.'))
   }
 }
 
-function replyFacts({ request, call, settlement }: Asked, { usage, cost }: Settled): ReplyFacts {
-  const model = targetId(settlement.target as Target)
+function replyFacts({ target, prepared: { call, request } }: AnsweredAttempt, { usage, cost }: Settled): ReplyFacts {
+  const model = targetId(target)
   return { model, usage, request, id: call.id, ...(!cost.unpriced && { costUsd: cost.nanoUsd / 1e9 }) }
 }
 
-/** What is said of an admitted call before its reply, or its error: what is left, who was asked, what was left out. */
-export function replyHeaders({ limitHeaders, target, attempts, dropped }: Settlement): Record<string, string> {
+/** The model that was tried last, how many were, and which fields were left out. */
+function attemptHeaders({ target, attempts, dropped }: Tried): Record<string, string> {
   return {
-    ...limitHeaders,
-    ...(target && { 'x-router-model': withoutSecrets(targetId(target)), 'x-router-attempts': String(attempts) }),
+    'x-router-model': withoutSecrets(targetId(target)),
+    'x-router-attempts': String(attempts),
     ...(dropped.length > 0 && { 'x-router-dropped': dropped.join(',') }),
   }
 }

@@ -1,73 +1,58 @@
 import type { Key } from '../access/keys.ts'
-import { asRouterError } from '../core/errors.ts'
 import type { Reply } from '../core/reply.ts'
 import type { NeutralRequest } from '../core/request.ts'
 import { attempt } from '../routing/attempts.ts'
 import { type Directory, resolve } from '../routing/resolve.ts'
-import type { Seals } from '../routing/signature-cache.ts'
+import type { SignatureCache } from '../routing/signature-cache.ts'
 import type { OrganizationRules } from '../store/rules.ts'
-import type { Door } from '../upstream/http-client.ts'
-import { type MediaRoom, openCallMedia } from '../upstream/inline.ts'
-import { type AdmissionRooms, admit, requireLedger } from './admission.ts'
-import { replyHeaders, streamedReply, wholeReply } from './client-reply.ts'
-import type { State } from './conversations.ts'
-import { type Asked, ask, type Call } from './provider-call.ts'
-import { type Ledger, type Opening, Settlement } from './settlement.ts'
+import type { HttpClient } from '../upstream/http-client.ts'
+import { type CallMedia, type MediaServices, openCallMedia } from '../upstream/inline.ts'
+import { type AdmissionServices, admit, requireLedger } from './admission.ts'
+import type { Call, CallResponse } from './call.ts'
+import { clientReply } from './client-reply.ts'
+import type { Conversations } from './conversations.ts'
+import { callProvider } from './provider-call.ts'
+import { type CallLedger, type Opening, Settlement } from './settlement.ts'
 import { taggedMetadata } from './tags.ts'
 
-/** What the call passes through. */
-export type Rooms = {
+/** Everything that a call uses on its way. */
+export type Services = {
   authenticate(secret: string | undefined): Key
-  again(key: Key): Key
+  revalidate(key: Key): Key
   rulesOf(organization: string): OrganizationRules
   directory: Directory
-  admission: AdmissionRooms
-  door: Door
-  media: MediaRoom
-  ledger: Ledger
-  seals: Seals
-  state: State
+  admission: AdmissionServices
+  httpClient: HttpClient
+  media: MediaServices
+  ledger: CallLedger
+  signatures: SignatureCache
+  conversations: Conversations
 }
 
-/** What goes back to the client: a JSON text, or texts of server-sent events as they come. */
-export type Outgoing = { headers: Readonly<Record<string, string>>; body: string | AsyncGenerator<string, void> }
-
-/** One call, from endpoint to reply. Every other file is a room on this line. */
-export async function handle(call: Call, rooms: Rooms): Promise<Outgoing> {
-  const shown = rooms.authenticate(call.secret)
-  // Before the body is read, and before a response that is not written yet is found missing.
-  requireLedger(rooms.admission)
+/** One call from the endpoint to the reply; the steps are in the other files of this folder. Throws RouterError. */
+export async function handle(call: Call, services: Services): Promise<CallResponse> {
+  const { directory, ledger, signatures } = services
+  const authenticated = services.authenticate(call.secret)
   const body = await call.readBody()
-  // A slow body must not outlive its key.
-  const key = rooms.again(shown)
-  const turn = rooms.state.open(call.face, key.organization, body)
-  const rules = rooms.rulesOf(key.organization)
-  const request = rooms.seals.restore(key.organization, turn.request)
-  const targets = resolve(request.model, rooms.directory, { rules, accessList: key.accessList })
+  // From here to the admission nothing waits, so one check each is exact. A slow upload must not outlive its key.
+  const key = services.revalidate(authenticated)
+  // Before a stored response is looked up: it may be waiting to be written.
+  requireLedger(services.admission)
+  const turn = services.conversations.open(call.clientApi, key.organization, body)
+  const rules = services.rulesOf(key.organization)
+  const request = signatures.restore(key.organization, turn.request)
+  const targets = resolve(request.model, directory, { rules, accessList: key.accessList })
+  const prepared = { call, request, turn, media: openMedia(call, services) }
   const opening = openingOf(call, key, request)
-  const admission = admit({ key, rules, request, targets, at: opening.at }, rooms.admission)
-  const settlement = new Settlement(opening, { ledger: rooms.ledger, admission })
-  try {
-    const asked: Asked = { call, request, turn, settlement }
-    const { door } = rooms
-    const media = openCallMedia(rooms.media, { param: call.face.wireNames('messages')[0] ?? '', signal: call.signal })
-    const { answer } = await attempt(targets, (target, attempts) => {
-      Object.assign(settlement, { target, attempts })
-      return ask(target, asked, { door, media }).catch((thrown) => {
-        if (!turn.forgot(thrown, target.provider)) throw thrown
-        return ask(target, asked, { door, media })
-      })
-    })
-    const keepSeals = (reply: Reply) => rooms.seals.keep(key.organization, reply)
-    return answer.kind === 'whole'
-      ? { headers: replyHeaders(settlement), body: await wholeReply(answer, asked, keepSeals) }
-      : { headers: replyHeaders(settlement), body: streamedReply(answer, asked, keepSeals) }
-  } catch (thrown) {
-    const error = asRouterError(thrown)
-    // A ledger that fails as well keeps the row for later: the client must hear of the first failure.
-    await settlement.fail(error).catch(() => {})
-    throw error.withHeaders(replyHeaders(settlement))
-  }
+  const admission = admit({ key, rules, request, targets, at: opening.at }, services.admission)
+  const settlement = new Settlement(opening, { ledger, admission })
+  const attempted = await attempt(targets, (target) => callProvider(target, prepared, services.httpClient))
+  const remember = (reply: Reply) => signatures.remember(key.organization, reply)
+  return await clientReply(attempted, { prepared, settlement, remember, limitHeaders: admission.headers })
+}
+
+function openMedia({ clientApi, signal }: Call, { media }: Services): CallMedia {
+  return openCallMedia(media, { param: clientApi.wireNames('messages')[0] ?? '', signal })
 }
 
 function openingOf(call: Call, key: Key, request: NeutralRequest): Opening {
@@ -80,11 +65,10 @@ function openingOf(call: Call, key: Key, request: NeutralRequest): Opening {
     organization: key.organization,
     key: key.id,
     ...(key.groupId !== null && { group: key.groupId }),
-    api: call.face.api,
+    api: call.clientApi.api,
     operation: 'chat',
     requested: request.model,
     stream: request.stream === true,
-    request,
     ...(user !== undefined && { user }),
     ...(metadata && { metadata }),
   }

@@ -1,84 +1,57 @@
-import { randomUUID } from 'node:crypto'
-import type { Face } from '../api/client-api.ts'
-import { RouterError } from '../core/errors.ts'
-import type { FoldFacts } from '../core/fold.ts'
+import type { ClientApi } from '../api/client-api.ts'
+import { usedNames } from '../api/wire-fields.ts'
+import { asRouterError, RouterError } from '../core/errors.ts'
 import type { JsonObject } from '../core/json.ts'
-import type { NeutralRequest } from '../core/request.ts'
 import { type Target, targetId } from '../manifest/target.ts'
-import { patchRequest, usedLosses, writeRequest } from '../manifest/translate.ts'
-import { type Answer, exchange } from '../upstream/call.ts'
-import type { Door } from '../upstream/http-client.ts'
-import { type CallMedia, inlineMedia } from '../upstream/inline.ts'
-import type { PassedHeader } from '../upstream/post.ts'
-import type { Turn } from './conversations.ts'
-import type { Settlement } from './settlement.ts'
+import { type ProviderAnswer, send } from '../upstream/call.ts'
+import type { HttpClient } from '../upstream/http-client.ts'
+import type { PreparedCall } from './call.ts'
+import { type Translation, translationOf } from './translation.ts'
 
-/** One client request. `signal` is aborted when the client leaves or the process stops. */
-export type Call = {
-  id: string
-  face: Face
-  secret: string | undefined
-  readBody(): Promise<unknown>
-  /** A loss refuses the call instead of being reported. */
-  strict: boolean
-  /** Headers for a provider of the same format. */
-  passed?: readonly PassedHeader[]
-  /** The header that tags its row. */
-  tags?: string | undefined
-  signal: AbortSignal
-}
+/** The result of calling one target: its answer or an error, and the client's names of the fields that were left out. */
+export type ProviderResult = { dropped: string[] } & (
+  | { translation: Translation; answer: ProviderAnswer; error?: undefined }
+  | { error: RouterError }
+)
 
-/** What a call asks, and the row it will be. */
-export type Asked = { call: Call; request: NeutralRequest; turn: Turn; settlement: Settlement }
-
-/** Writes the request in the target's words and sends it; what the target cannot take is reported or refused. */
-export async function ask(
+/** Calls one target. A provider that has lost the conversation it stored is called once more, with all of it. */
+export async function callProvider(
   target: Target,
-  { call, request, turn, settlement }: Asked,
-  { door, media }: { door: Door; media: CallMedia },
-): Promise<Answer> {
-  const { face, signal } = call
-  const { provider, model } = target
-  const stream = request.stream === true
-  const named = (fields: readonly string[]) => wireNames(face, fields, request.origin.body)
-  const same = speaksSameFormat(target, face)
-  let body: JsonObject
-  if (same) {
-    const losses = await usedLosses(provider, request, target)
-    settlement.dropped = named(losses)
-    body = await patchRequest(provider, face.editRequest(turn.bodyFor(provider), { model, stream, dropped: losses }))
-  } else {
-    const inlined = await inlineMedia(request, provider.chat?.history.inline_media, media)
-    const written = await writeRequest(provider, inlined, target)
-    settlement.dropped = named(written.dropped)
-    body = written.body
+  prepared: PreparedCall,
+  httpClient: HttpClient,
+): Promise<ProviderResult> {
+  const translation = translationOf(target, prepared)
+  const result = await callOnce(target, prepared, { translation, httpClient })
+  if (!result.error || !prepared.turn.mustResend(result.error, target.provider)) return result
+  return await callOnce(target, prepared, { translation, httpClient })
+}
+
+async function callOnce(
+  target: Target,
+  { call, request }: PreparedCall,
+  { translation, httpClient }: { translation: Translation; httpClient: HttpClient },
+): Promise<ProviderResult> {
+  const { clientApi, signal } = call
+  let dropped: string[] = []
+  try {
+    const written = await translation.request()
+    dropped = wireNames(clientApi, written.dropped, request.origin.body)
+    if (call.strict && dropped.length > 0) throw lossRefused(dropped, target)
+    const stream = request.stream === true
+    const { body } = written
+    const answer = await send(target, { body, stream, signal, passed: translation.passed }, httpClient)
+    return { dropped, translation, answer }
+  } catch (thrown) {
+    return { dropped, error: asRouterError(thrown) }
   }
-  if (call.strict && settlement.dropped.length > 0) throw lossRefused(settlement.dropped, target)
-  const passed = same ? call.passed : undefined
-  return await exchange(target, { body, stream, signal, fold: foldFacts(target), ...(passed && { passed }) }, door)
 }
 
-/** Whether a target speaks the client's own format: then bodies are edited, not rebuilt. */
-export function speaksSameFormat({ provider }: Target, face: Face): boolean {
-  return provider.sameAs === face.api
+/** Neutral field names as the client names them: the names it used, else the usual one. */
+function wireNames(clientApi: ClientApi, fields: readonly string[], body: JsonObject): string[] {
+  return [...new Set(fields.flatMap((field) => usedNames(clientApi.wireNames(field), body)))]
 }
 
-/** What folding a target's answer needs to know. */
-export function foldFacts({ provider }: Target): FoldFacts {
-  return { maker: provider.maker, newId: randomUUID, now: () => Math.floor(Date.now() / 1_000) }
-}
-
-/** Neutral field names in the client's words, as far as the client used them. */
-function wireNames(face: Face, fields: readonly string[], body: JsonObject): string[] {
-  const names = fields.flatMap((field) => {
-    const known = face.wireNames(field)
-    const used = known.filter((name) => body[name] !== undefined)
-    return used.length > 0 ? used : known.slice(0, 1)
-  })
-  return [...new Set(names)]
-}
-
-function lossRefused(dropped: string[], target: Target): RouterError {
+function lossRefused(dropped: readonly string[], target: Target): RouterError {
   const fields = dropped.join(', ')
   const message = `${targetId(target)} cannot take: ${fields}. Remove the fields, or send the request without x-router-strict.`
   return new RouterError('loss_refused', message, { param: dropped[0] ?? '' })

@@ -1,48 +1,45 @@
 import type { CallRecord, Cost, Outcome } from '../core/call.ts'
 import type { RouterError } from '../core/errors.ts'
 import type { Reply } from '../core/reply.ts'
-import type { NeutralRequest } from '../core/request.ts'
 import { withoutSecrets } from '../core/secrets.ts'
 import { completionTokens, promptTokens, type Usage } from '../core/usage.ts'
-import type { Target } from '../manifest/target.ts'
+import type { Ledger } from '../money/ledger.ts'
 import { measuredUsage } from '../money/meter.ts'
 import { priceOf } from '../money/price.ts'
+import type { Attempted } from '../routing/attempts.ts'
 import { costNano } from '../store/ledger-row.ts'
 import type { StoredResponse } from '../store/responses.ts'
 import type { Admission } from './admission.ts'
 
-/** What is known of a call before anybody was asked. `at` and `begun` are milliseconds, `begun` on the monotonic clock. */
+/** The facts of a call before any provider is called. `at` and `begun` are milliseconds, `begun` on the monotonic clock. */
 export type Opening = Pick<
   CallRecord,
   'id' | 'at' | 'organization' | 'key' | 'group' | 'api' | 'operation' | 'requested' | 'stream' | 'user' | 'metadata'
-> & { begun: number; request: NeutralRequest }
+> & { begun: number }
 
-/** Where records go, with the response that is kept of the call; resolves when both are on disk. */
-export type Ledger = { settle(record: CallRecord, response?: StoredResponse): Promise<void> }
+/** The part of the ledger that a call writes to. */
+export type CallLedger = Pick<Ledger, 'settle'>
+
+/** The target that was tried last, and the fields that its request left out. */
+export type Tried = Attempted & { dropped: string[] }
+
+/** What came of a reply. */
+export type Received = Tried & { reply: Reply; firstEventMs?: number }
 
 /** What a settled call used and cost. */
 export type Settled = { usage: Usage; cost: Cost }
 
-/** The one row of one call: whatever happens to the call, it is written and the admission closed exactly once. */
+/** The ledger row of one call: written, and the admission closed, exactly once, however the call ends. */
 export class Settlement {
   readonly #opening: Opening
-  readonly #ledger: Ledger
+  readonly #ledger: CallLedger
   readonly #admission: Admission
   #written = false
-  target: Target | undefined
-  attempts = 0
-  dropped: string[] = []
-  firstEventMs: number | undefined
 
-  constructor(opening: Opening, { ledger, admission }: { ledger: Ledger; admission: Admission }) {
+  constructor(opening: Opening, { ledger, admission }: { ledger: CallLedger; admission: Admission }) {
     this.#opening = opening
     this.#ledger = ledger
     this.#admission = admission
-  }
-
-  /** What is left of the caller's limits, for the headers of the reply. */
-  get limitHeaders(): Admission['headers'] {
-    return this.#admission.headers
   }
 
   /** Milliseconds since the call arrived. */
@@ -50,67 +47,78 @@ export class Settlement {
     return Math.round(performance.now() - this.#opening.begun)
   }
 
-  /** The whole reply came. `keep` gives what is to be kept of it, once its price is known. */
-  async complete(reply: Reply, keep?: (settled: Settled) => StoredResponse | undefined): Promise<Settled> {
-    const settled = this.#price(reply, true)
-    await this.#write('complete', 200, settled, undefined, keep?.(settled))
+  /** The whole reply came. `store` returns the response to store with the row, once the price is known. */
+  async complete(received: Received, store?: (settled: Settled) => StoredResponse | undefined): Promise<Settled> {
+    const settled = this.#price(received, true)
+    await this.#write(received, { outcome: 'complete', status: 200, settled, response: store?.(settled) })
     return settled
   }
 
-  /** It broke off after its first event: what has passed is paid. */
-  async partial(reply: Reply, error: RouterError): Promise<void> {
+  /** The reply broke off after its first event: what has passed is paid. */
+  async partial(received: Received, error: RouterError): Promise<void> {
     if (this.#written) return
-    await this.#write('partial', error.status, this.#price(reply, false), error)
+    await this.#write(received, {
+      outcome: 'partial',
+      status: error.status,
+      settled: this.#price(received, false),
+      error,
+    })
   }
 
   /** Nothing came: nothing is paid. */
-  async fail(error: RouterError): Promise<void> {
+  async fail(tried: Tried, error: RouterError): Promise<void> {
     const cost: Cost = { nanoUsd: 0, parts: {}, priceVersion: '' }
-    await this.#write('failed', error.status, { usage: {}, cost }, error)
+    await this.#write(tried, { outcome: 'failed', status: error.status, settled: { usage: {}, cost }, error })
   }
 
-  #price(reply: Reply, complete: boolean): Settled {
+  #price({ target, reply }: Received, complete: boolean): Settled {
     const { usage, estimated } = this.#measured(reply, complete)
-    const cost = priceOf(usage, this.target?.entry, this.#opening.at)
+    const cost = priceOf(usage, target.entry, this.#opening.at)
     return { usage, cost: estimated ? { ...cost, estimated } : cost }
   }
 
   #measured(reply: Reply, complete: boolean): { usage: Usage; estimated: boolean } {
     try {
-      return measuredUsage(reply, { request: this.#opening.request, complete })
+      return measuredUsage(reply, { promptTokens: this.#admission.promptTokens, complete })
     } catch {
-      // What a provider says may be anything: a call whose words cannot be counted must end all the same.
+      // Providers may send anything: a call whose reply cannot be counted must still be settled.
       return { usage: reply.usage, estimated: true }
     }
   }
 
   async #write(
-    outcome: Outcome,
-    status: number,
-    settled: Settled,
-    error?: RouterError,
-    response?: StoredResponse,
+    { target, attempts, dropped, firstEventMs }: Tried & { firstEventMs?: number },
+    end: End,
   ): Promise<void> {
     if (this.#written) return
     this.#written = true
-    const { begun, request, ...opening } = this.#opening
+    const { begun, ...opening } = this.#opening
+    const { outcome, status, settled, error, response } = end
     const record: CallRecord = {
       ...opening,
-      provider: this.target?.provider.slug ?? '',
-      // Where any model passes, its name is what the client wrote.
-      model: withoutSecrets(this.target?.model ?? ''),
+      provider: target.provider.slug,
+      // Where unknown models pass, the name is whatever the client wrote.
+      model: withoutSecrets(target.model),
       outcome,
       status,
       ...(error && { error: error.code }),
       ...settled,
-      dropped: this.dropped,
-      attempts: this.attempts,
+      dropped,
+      attempts,
       durationMs: this.elapsed(),
-      ...(this.firstEventMs !== undefined && { firstEventMs: this.firstEventMs }),
+      ...(firstEventMs !== undefined && { firstEventMs }),
     }
     const { usage } = settled
     this.#admission.settle(costNano(record), promptTokens(usage) + completionTokens(usage))
     await this.#ledger.settle(record, response)
     this.#admission.written()
   }
+}
+
+type End = {
+  outcome: Outcome
+  status: number
+  settled: Settled
+  error?: RouterError
+  response?: StoredResponse | undefined
 }

@@ -2,7 +2,7 @@ import { secretOf } from '../access/client-secret.ts'
 import { type Access, type Key, requirePermission } from '../access/keys.ts'
 import { RouterError } from '../core/errors.ts'
 import type { JsonObject } from '../core/json.ts'
-import type { Answered, JsonRequest, JsonRoute } from '../http/server.ts'
+import type { JsonAnswer, JsonRequest, JsonRoute } from '../http/server.ts'
 import type { Level } from '../store/keys.ts'
 import { NameTaken } from '../store/name-taken.ts'
 import type { Store } from '../store/open.ts'
@@ -24,7 +24,7 @@ export type ManageRequest = {
 
 /** A route of the management API: GET needs the permission manage: read, every other method manage: write. */
 export type ManageRoute = Pick<JsonRoute, 'path' | 'method'> & {
-  handle(request: ManageRequest): Answered | Promise<Answered>
+  handle(request: ManageRequest): JsonAnswer | Promise<JsonAnswer>
 }
 
 /** The key of a request and its organization. Throws RouterError: missing_key, invalid_key, forbidden. */
@@ -57,12 +57,12 @@ export function manageRoute({ path, method = 'get', handle }: ManageRoute, acces
 }
 
 /** A JSON response. */
-export function json(value: JsonObject, status = 200): Answered {
+export function json(value: JsonObject, status = 200): JsonAnswer {
   return { status, text: JSON.stringify(value) }
 }
 
 /** A response without a body: 204. */
-export const noContent: Answered = { status: 204 }
+export const noContent: JsonAnswer = { status: 204 }
 
 /** Runs a change that may throw NameTaken, which becomes a 400 that names the field. */
 export function uniqueName<Result>(field: string, change: () => Result): Result {

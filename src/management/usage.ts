@@ -1,7 +1,7 @@
 import { setImmediate } from 'node:timers/promises'
 import type { JsonObject } from '../core/json.ts'
 import { dayMs, formatTime, monthStart, parseTime } from '../core/time.ts'
-import type { Answered } from '../http/server.ts'
+import type { JsonAnswer } from '../http/server.ts'
 import { usdOf } from '../money/usd.ts'
 import {
   isUsageGroup,
@@ -31,7 +31,7 @@ export function usageRoutes({ store }: Pick<ManagementContext, 'store'>): Manage
   ]
 }
 
-async function usageAnswer({ usage }: ManagementContext['store'], question: UsageQuestion): Promise<Answered> {
+async function usageAnswer({ usage }: ManagementContext['store'], question: UsageQuestion): Promise<JsonAnswer> {
   try {
     return { text: await usageText(await usage.query(question), question.groupBy) }
   } catch (thrown) {

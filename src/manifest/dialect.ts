@@ -1,5 +1,4 @@
 import { basename } from 'node:path'
-import { completenessProblems } from './completeness.ts'
 import { type Layer, readLayer } from './layer.ts'
 import { chatOf, defaultTimeouts } from './merge.ts'
 import { hasErrors, type Problem } from './problem.ts'
@@ -24,9 +23,7 @@ export function loadDialect(source: Source): { dialect?: Dialect; problems: Prob
   if (name !== file) {
     problems.push(source.problem(['dialect'], `the dialect \`${name}\` must stand in ${name}.yaml, not ${file}.yaml`))
   }
-  const { chat, problems: gaps } = chatOf([layer], source)
-  problems.push(...gaps)
-  if (chat && problems.length === 0) problems.push(...completenessProblems(source, chat))
+  problems.push(...chatOf([layer], source).problems)
   return hasErrors(problems) ? { problems } : { dialect: { name, layer }, problems }
 }
 

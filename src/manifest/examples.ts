@@ -8,8 +8,9 @@ import { didYouMean } from './did-you-mean.ts'
 import { type Difference, difference, partialDifference } from './difference.ts'
 import { neutralFields } from './fields.ts'
 import type { Example, Layer } from './layer.ts'
-import { named, type Path, type Place } from './position.ts'
+import { named, type Path } from './position.ts'
 import type { Problem } from './problem.ts'
+import { problemAt } from './program.ts'
 import type { Provider } from './provider.ts'
 import { failedMapping, readEvent, readReply, targetFacts, writeFor } from './translate.ts'
 
@@ -35,15 +36,14 @@ export async function proveExamples(provider: Provider, layers: readonly Layer[]
 }
 
 /** Mappings that are JSONata, but that no run of them may have: each is compiled when it is first asked for. */
-function uncompilable({ source, places }: Layer): Problem[] {
-  return [...places].flatMap(([mapping, path]) => {
+function uncompilable({ pieces }: Layer): Problem[] {
+  return [...pieces].flatMap(([mapping, texts]) => {
     try {
       mapping.explain()
       return []
     } catch (error) {
       if (!(error instanceof MappingError)) throw error
-      const place = source.inText(path, Math.max(0, (error.position ?? 1) - 1))
-      return [{ file: source.file, ...place, message: `no mapping: ${error.message}`, severity: 'error' as const }]
+      return [problemAt(texts, error.position, `no mapping: ${error.message}`)]
     }
   })
 }
@@ -64,13 +64,14 @@ export async function readStream(
   provider: Provider,
   frames: readonly (JsonObject | string)[],
   facts: FoldFacts,
+  target: TargetFacts,
 ): Promise<JsonObject & { complete: boolean; events: JsonObject[][] }> {
   const fold = new Fold(facts)
   const all: ProviderEvent[][] = []
   for (const frame of frames) {
-    const { name, payload } = frameOf(provider, frame)
-    if (!payload) break
-    const events = await readEvent(provider, name, payload)
+    const { name, data } = frameOf(provider, frame)
+    if (data === undefined) break
+    const events = await readEvent(provider, name, data, target)
     all.push(events)
     for (const event of events) fold.take(event)
   }
@@ -95,11 +96,12 @@ async function proveExample(run: Run): Promise<Problem[]> {
 
 /** An example that proves nothing is a mistake as well. */
 function formProblems({ layer: { source }, example, at }: Run): Problem[] {
-  const { request, sends, answers, events, means } = example
+  const { request, sends, dropped, answers, events, means } = example
   const say = (message: string, path: Path = []) =>
     source.problem([...at, ...path], `example '${example.name}': ${message}`)
   const problems: Problem[] = []
   if (!request !== !sends) problems.push(say('`request` and `sends` belong together'))
+  if (dropped && !request) problems.push(say('`dropped` needs a `request`', ['dropped']))
   if (!means !== !(answers || events)) problems.push(say('`means` and `answers` or `events` belong together'))
   for (const name of Object.keys(request ?? {})) {
     if (Object.hasOwn(neutralFields, name)) continue
@@ -113,22 +115,27 @@ function formProblems({ layer: { source }, example, at }: Run): Problem[] {
 
 async function proveRequest({ provider, example }: Run, given: Partial<NeutralRequest>, sends: JsonObject) {
   const request = { model: 'model', ...given, origin: { api: 'chat', body: {} } } as NeutralRequest
-  const { model } = request
+  const { body, dropped } = await writeFor(provider, request, request.model, factsOf(provider, example))
+  const lost = example.dropped && difference(example.dropped.toSorted(), dropped.toSorted())
+  return difference(sends, body) ?? (lost && { ...lost, message: `dropped: ${lost.message}` })
+}
+
+/** What is known of the model that an example is about, and what the example itself says of it. */
+function factsOf(provider: Provider, { request, target }: Example): TargetFacts {
+  const model = request?.model ?? 'model'
   const entry = provider.models[model]
   const known = targetFacts(provider, { model, ...(entry && { entry }) })
-  const traits = { ...known.traits, ...example.target?.traits }
-  const facts: TargetFacts = { ...known, ...example.target, traits }
-  const { body } = await writeFor(provider, request, model, facts)
-  return difference(sends, body)
+  return { ...known, ...target, traits: { ...known.traits, ...target?.traits } }
 }
 
 async function proveReply({ provider, example }: Run, answers: JsonObject, means: JsonObject) {
-  const { reply, error } = await readReply(provider, answers, foldFacts(provider, example))
+  const { reply, error } = await readReply(provider, answers, foldFacts(provider, example), factsOf(provider, example))
   return partialDifference(means, { ...reply, ...(error && { error }) })
 }
 
 async function proveEvents({ provider, example }: Run, frames: NonNullable<Example['events']>, means: JsonObject) {
-  const { events, complete, ...reply } = await readStream(provider, frames, foldFacts(provider, example))
+  const facts = foldFacts(provider, example)
+  const { events, complete, ...reply } = await readStream(provider, frames, facts, factsOf(provider, example))
   if (!complete && means.finish !== undefined)
     return { path: [], message: 'the events never say that the reply is finished' }
   return partialDifference(means, reply)
@@ -155,28 +162,28 @@ async function attempt(
     return [source.problem([...at, about, ...found.path], message)]
   } catch (error) {
     const message = `example '${example.name}': ${(error as Error).message}`
-    const place = placeOfFailure(layers, error)
-    if (place) return [{ ...place, message, severity: 'error' }]
-    return [source.problem([...at, member], message)]
+    return [failedProblem(layers, error, message) ?? source.problem([...at, member], message)]
   }
 }
 
-function placeOfFailure(layers: readonly Layer[], error: unknown): (Place & { file: string }) | undefined {
+function failedProblem(layers: readonly Layer[], error: unknown, message: string): Problem | undefined {
   const failed = failedMapping(error)
-  if (!failed) return undefined
-  for (const { source, places } of layers) {
-    const path = places.get(failed.mapping)
-    if (path) return { file: source.file, ...source.inText(path, Math.max(0, (failed.position ?? 1) - 1)) }
-  }
-  return undefined
+  const texts = failed && layers.map(({ pieces }) => pieces.get(failed.mapping)).find((found) => found)
+  return texts && problemAt(texts, failed.position, message)
 }
 
 /** One event of an example: its JSON, or `{event, data}` where the wire names events, or the text that ends the stream. */
-function frameOf(provider: Provider, frame: JsonObject | string): { name?: string; payload?: JsonObject } {
-  const { eventField, done } = provider.chat?.stream ?? {}
-  if (typeof frame === 'string') return frame === done ? {} : { payload: JSON.parse(frame) as JsonObject }
-  const isNamed = typeof frame.event === 'string' && isObject(frame.data)
-  const payload = isNamed ? (frame.data as JsonObject) : frame
-  const name = eventField === undefined ? isNamed && frame.event : payload[eventField]
-  return typeof name === 'string' ? { name, payload } : { payload }
+function frameOf(provider: Provider, frame: JsonObject | string): { name?: string; data?: JsonObject | string } {
+  const { eventField, done, data: form } = provider.chat?.stream ?? {}
+  if (typeof frame === 'string') {
+    if (frame === done) return {}
+    return { data: form === 'text' ? frame : (JSON.parse(frame) as JsonObject) }
+  }
+  const { event, data: inner } = frame
+  const isText = form === 'text' && typeof inner === 'string'
+  if (typeof event === 'string' && isText) return { name: event, data: inner }
+  const isNamed = typeof event === 'string' && isObject(inner)
+  const data = isNamed ? inner : frame
+  const name = eventField === undefined ? isNamed && event : data[eventField]
+  return typeof name === 'string' ? { name, data } : { data }
 }

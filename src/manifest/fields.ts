@@ -3,48 +3,48 @@ import type { NeutralRequest } from '../core/request.ts'
 import { didYouMean } from './did-you-mean.ts'
 
 /**
- * Every field of the neutral request. A dialect must map a `mapped` one or declare it as lost; a `free` one may be
- * ignored without harm: the model may stand in the path, and whether to stream may be told by it.
+ * Every field of the neutral request: whether a request that uses it loses something where no mapping mentions it. The
+ * model may stand in the path, streaming may have a path of its own; messages, tools and extensions are judged by what
+ * is in them.
  */
 export const neutralFields = {
   model: 'free',
-  system: 'mapped',
-  messages: 'mapped',
-  tools: 'mapped',
-  tool_choice: 'mapped',
-  parallel_tool_calls: 'mapped',
-  web_search: 'mapped',
-  max_output_tokens: 'mapped',
-  temperature: 'mapped',
-  top_p: 'mapped',
-  top_k: 'mapped',
-  seed: 'mapped',
-  stop: 'mapped',
-  frequency_penalty: 'mapped',
-  presence_penalty: 'mapped',
-  logit_bias: 'mapped',
-  logprobs: 'mapped',
-  n: 'mapped',
-  response_format: 'mapped',
-  reasoning: 'mapped',
-  modalities: 'mapped',
-  audio: 'mapped',
-  prediction: 'mapped',
-  service_tier: 'mapped',
-  verbosity: 'mapped',
-  cache: 'mapped',
-  user: 'mapped',
-  safety_identifier: 'mapped',
-  metadata: 'mapped',
-  store: 'mapped',
-  moderation: 'mapped',
+  system: 'whole',
+  messages: 'parts',
+  tools: 'kinds',
+  tool_choice: 'whole',
+  parallel_tool_calls: 'whole',
+  web_search: 'members',
+  max_output_tokens: 'whole',
+  temperature: 'whole',
+  top_p: 'whole',
+  top_k: 'whole',
+  seed: 'whole',
+  stop: 'whole',
+  frequency_penalty: 'whole',
+  presence_penalty: 'whole',
+  logit_bias: 'whole',
+  logprobs: 'members',
+  n: 'whole',
+  response_format: 'members',
+  reasoning: 'members',
+  modalities: 'whole',
+  audio: 'whole',
+  prediction: 'whole',
+  service_tier: 'whole',
+  verbosity: 'whole',
+  cache: 'members',
+  user: 'whole',
+  safety_identifier: 'whole',
+  metadata: 'whole',
+  store: 'whole',
+  moderation: 'whole',
   stream: 'free',
-  // Lost by themselves where no mapping reads them.
-  extensions: 'free',
+  extensions: 'paths',
   origin: 'free',
-} as const satisfies Record<keyof Required<NeutralRequest>, 'mapped' | 'free'>
+} as const satisfies Record<keyof Required<NeutralRequest>, 'free' | 'whole' | 'members' | 'parts' | 'kinds' | 'paths'>
 
-/** Every type of part. A request mapping must know each, or declare it as lost (`parts.video`). */
+/** The types of parts. */
 export const partTypes = {
   text: true,
   image: true,
@@ -62,12 +62,31 @@ export const partTypes = {
 /** Members of parts that a provider may be unable to take (`parts.cache`). */
 export const partMembers = ['cache', 'citations', 'detail', 'file_id', 'filename', 'id', 'signature', 'summary', 'url']
 
+/** Values that ask for nothing special: a provider that cannot be told loses nothing. */
+export const undemanding: { readonly [field: string]: (value: unknown) => boolean } = {
+  n: (value) => value === 1,
+  store: (value) => value === false,
+  parallel_tool_calls: (value) => value === true,
+  tool_choice: (value) => value === 'auto',
+  frequency_penalty: (value) => value === 0,
+  presence_penalty: (value) => value === 0,
+  service_tier: (value) => ['auto', 'default', 'standard', 'standard_only'].includes(value as string),
+  modalities: (value) => Array.isArray(value) && value.every((item) => item === 'text'),
+  logit_bias: (value) => Object.keys(value as object).length === 0,
+  response_format: (value) => (value as { type?: unknown }).type === 'text',
+  reasoning: (value) => {
+    const { effort, budget } = value as { effort?: unknown; budget?: unknown }
+    return effort === 'none' || budget === 0
+  },
+}
+
 /** Why `field` is no name of a loss; undefined when it is one. */
-export function unknownLoss(field: string): string | undefined {
+export function unknownLoss(field: string, groups: readonly string[]): string | undefined {
   const [first = '', second = ''] = field.split('.')
   if (first !== 'parts') {
     if (Object.hasOwn(neutralFields, first)) return undefined
-    return `\`${first}\` is no field of the neutral request${didYouMean(first, Object.keys(neutralFields))}`
+    const hint = didYouMean(first, [...Object.keys(neutralFields), ...groups])
+    return `\`${first}\` is neither a field of the neutral request nor a group${hint}`
   }
   const known = [...Object.keys(partTypes), ...partMembers]
   if (known.includes(second)) return undefined

@@ -3,32 +3,23 @@ import type { Part } from '../core/parts.ts'
 import type { NeutralRequest } from '../core/request.ts'
 import type { Mapping } from '../mapping/mapping.ts'
 import { partTypes } from './fields.ts'
-import type { ChatEndpoint, Loss } from './provider.ts'
+import type { Loss } from './provider.ts'
 
 /** Runs the condition of a loss over the request and the facts about its target. */
-export type Ask = (when: Mapping, field: string) => unknown
+export type Evaluate = (when: Mapping, field: string) => unknown
 
-/** The declared losses that this request meets, by field: those it uses, and whose `when` says so. */
-export async function declaredLosses({ losses }: ChatEndpoint, request: NeutralRequest, ask: Ask): Promise<string[]> {
+/** The fields of the declared losses that this request meets: those it uses, and whose `when` is true. */
+export async function declaredLosses(
+  losses: readonly Loss[],
+  request: NeutralRequest,
+  evaluate: Evaluate,
+): Promise<string[]> {
   const met = new Set<string>()
-  for (const loss of losses) {
-    if (met.has(loss.field) || !isUsed(loss, request)) continue
-    if (loss.when === undefined || isTrue(await ask(loss.when, loss.field))) met.add(loss.field)
+  for (const { field, when } of losses) {
+    if (met.has(field) || !isUsed(field, request)) continue
+    if (when === undefined || isTrue(await evaluate(when, field))) met.add(field)
   }
   return [...met]
-}
-
-/** Unknown fields of the client that a rebuilt body leaves out: all, unless the mapping knows what to do with them. */
-export function lostExtensions(
-  { request: mapping, losses }: ChatEndpoint,
-  met: string[],
-  request: NeutralRequest,
-): string[] {
-  const names = Object.entries(request.extensions ?? {}).filter(([, value]) => value !== undefined)
-  const unread = names.map(([name]) => name).filter((name) => !mapping.reads.has(name))
-  if (!mapping.reads.has('extensions')) return names.map(([name]) => name)
-  // A mapping may take them as a whole, without naming one; a declared loss says that it does not.
-  return losses.some(({ field }) => field === 'extensions') && met.includes('extensions') ? unread : []
 }
 
 /** Blocks that only another maker understands never reach this one. */
@@ -37,29 +28,26 @@ export function foreignOpaque(request: NeutralRequest, maker: string): string[] 
   return foreign ? ['parts.opaque'] : []
 }
 
-/** The request without those of the fields that its mapping does not know to be lost. The client's own is not changed. */
-export function withoutUnmapped(
-  { losses }: ChatEndpoint,
-  met: readonly string[],
-  request: NeutralRequest,
-): NeutralRequest {
-  const fields = losses.filter(({ field, unmapped }) => unmapped && met.includes(field)).map(({ field }) => field)
-  const left = fields.reduce(without, request)
-  return fields.includes('tools.custom') ? withoutCustomTools(left) : left
+/** Those of the names that the request uses. */
+export function usedNames(names: readonly string[], request: NeutralRequest): string[] {
+  return names.filter((name) => isUsed(name, request))
 }
 
-/** Where there are no custom tools, what they were called with is the argument of a function; no tools need no choice. */
-function withoutCustomTools({ tools, tool_choice, parallel_tool_calls, ...request }: NeutralRequest): NeutralRequest {
-  const messages = request.messages.map((message) => ({ ...message, parts: message.parts.map(asFunction) }))
-  const choosing = tool_choice !== undefined && { tool_choice }
-  const many = parallel_tool_calls !== undefined && { parallel_tool_calls }
-  return { ...request, messages, ...(tools && tools.length > 0 && { tools, ...choosing, ...many }) }
+/** Each name once, without those whose parent is named as well: `reasoning` says it of `reasoning.summary` too. */
+export function distinctNames(names: readonly string[]): string[] {
+  const unique = new Set(names)
+  const covered = (name: string) => {
+    for (let dot = name.indexOf('.'); dot >= 0; dot = name.indexOf('.', dot + 1)) {
+      if (unique.has(name.slice(0, dot))) return true
+    }
+    return false
+  }
+  return [...unique].filter((name) => !covered(name))
 }
 
-function asFunction(part: Part): Part {
-  if (part.type !== 'tool_call' || part.kind !== 'custom') return part
-  const { kind: _custom, ...call } = part
-  return { ...call, arguments: JSON.stringify({ input: part.arguments }) }
+/** The request without these fields. The client's own is not changed. */
+export function withoutFields(request: NeutralRequest, fields: readonly string[]): NeutralRequest {
+  return fields.reduce(without, request)
 }
 
 function without(request: NeutralRequest, field: string): NeutralRequest {
@@ -95,13 +83,16 @@ function isTrue(result: unknown): boolean {
 }
 
 type Use = (request: NeutralRequest) => boolean
-const uses = new WeakMap<Loss, Use>()
 
-function isUsed(loss: Loss, request: NeutralRequest): boolean {
-  let use = uses.get(loss)
+/** Losses are declared in files, so there are only so many names, but for those of unknown fields. */
+const uses = new Map<string, Use>()
+const rememberedUses = 1_000
+
+function isUsed(field: string, request: NeutralRequest): boolean {
+  let use = uses.get(field)
   if (!use) {
-    use = useOf(loss.field)
-    uses.set(loss, use)
+    use = useOf(field)
+    if (uses.size < rememberedUses) uses.set(field, use)
   }
   return use(request)
 }

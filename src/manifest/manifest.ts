@@ -1,10 +1,9 @@
 import { basename } from 'node:path'
 import { authProblems } from './auth.ts'
 import { foundation, modelsOfProblems } from './base-layers.ts'
-import { completenessProblems } from './completeness.ts'
 import { durationMs } from './duration.ts'
 import { type Layer, readLayer } from './layer.ts'
-import { chatOf, defaultTimeouts, stack } from './merge.ts'
+import { chatOf, defaultTimeouts, merge } from './merge.ts'
 import { hasErrors, type Problem } from './problem.ts'
 import type { Provider, Timeouts } from './provider.ts'
 import { type ManifestFile, resolveReferences, type Surroundings, type TimeoutsFile } from './references.ts'
@@ -29,11 +28,10 @@ export function loadManifest(source: Source, around: Surroundings): { loaded?: L
   const layers = [...below.layers, layer]
   const { chat, problems: gaps } = chatOf(layers, source)
   problems.push(...gaps)
-  if (chat && layer.chat?.request && problems.length === 0) problems.push(...completenessProblems(source, chat))
   const resolved = resolveReferences(source, file, layers, around)
   problems.push(...resolved.problems)
   if (hasErrors(problems)) return { problems }
-  const { errors, traits } = stack(layers)
+  const { errors, traits } = merge(layers)
   const sameAs = layers.findLast((one) => one.sameAs)?.sameAs
   const count = layers.findLast((one) => one.count)?.count
   if (count && sameAs !== 'messages') return { problems: [...problems, countProblem(source)] }

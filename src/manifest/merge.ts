@@ -1,7 +1,7 @@
-import type { Mapping } from '../mapping/mapping.ts'
+import { unknownLoss } from './fields.ts'
 import type { Layer } from './layer.ts'
 import type { Problem } from './problem.ts'
-import type { ChatEndpoint, Provider, Timeouts } from './provider.ts'
+import type { ChatEndpoint, Loss, Provider, Timeouts } from './provider.ts'
 import type { Source } from './source.ts'
 
 /** The limits of an attempt where a manifest says nothing. */
@@ -13,7 +13,7 @@ export const defaultTimeouts: Timeouts = {
 }
 
 /** What layers have in common, the later ones over the earlier ones: tables join by name, lists add up. */
-export function stack(layers: readonly Layer[]): Pick<Provider, 'errors' | 'traits'> & { headers: Layer['headers'] } {
+export function merge(layers: readonly Layer[]): Pick<Provider, 'errors' | 'traits'> & { headers: Layer['headers'] } {
   return {
     headers: Object.assign({}, ...layers.map(({ headers }) => headers)),
     // Codes come from providers: a name that every object has must not be found in the table.
@@ -22,7 +22,7 @@ export function stack(layers: readonly Layer[]): Pick<Provider, 'errors' | 'trai
   }
 }
 
-/** One endpoint made of all layers; missing, with the reasons, when something has been said by none of them. */
+/** One endpoint made of all layers; missing, with the reasons, when none of them declares something that it needs. */
 export function chatOf(layers: readonly Layer[], source: Source): { chat?: ChatEndpoint; problems: Problem[] } {
   const parts = layers.flatMap(({ chat }) => (chat ? [chat] : []))
   const last = <Name extends 'path' | 'request' | 'reply'>(name: Name) => parts.findLast((part) => part[name])?.[name]
@@ -31,29 +31,55 @@ export function chatOf(layers: readonly Layer[], source: Source): { chat?: ChatE
   const reply = last('reply')
   const events = new Map(parts.flatMap((part) => [...part.events]))
   const absent = Object.entries({ path, request, reply, events: events.size > 0 || undefined })
-    .filter(([, said]) => said === undefined)
+    .filter(([, declared]) => declared === undefined)
     .map(([name]) => name)
   if (path === undefined || !request || !reply || absent.length > 0) {
-    return { problems: absent.map((name) => missing(source, name, layers.length > 1)) }
+    const broken = new Set(parts.flatMap((part) => part.broken))
+    const gaps = absent.filter((name) => !broken.has(name)).map((name) => missing(source, name, layers.length > 1))
+    return { problems: [...gaps, ...lossProblems(layers)] }
   }
+  const tables = layers.flatMap(({ finish }) => (finish ? [finish] : []))
+  const usage = layers.findLast((layer) => layer.usage)?.usage
   const chat: ChatEndpoint = {
     path,
-    stream: { path, format: 'sse', ...Object.assign({}, ...parts.map(({ stream }) => stream)) },
+    stream: { path, format: 'sse', data: 'json', ...Object.assign({}, ...parts.map(({ stream }) => stream)) },
     request,
     reply,
     events,
+    ...(tables.length > 0 && { finish: Object.assign(Object.create(null), ...tables) }),
+    ...(usage && { usage }),
     patch: Object.assign({}, ...parts.map(({ patch }) => patch)),
-    losses: parts.flatMap((part) =>
-      part.losses.map((loss) => (knows(part, request) ? loss : { ...loss, unmapped: true })),
-    ),
+    losses: lossesOf(layers),
     history: Object.assign({}, ...parts.map(({ history }) => history)),
   }
-  return { chat, problems: [] }
+  return { chat, problems: lossProblems(layers) }
 }
 
-/** A mapping deals with the losses of its own file; of those that another file adds it knows nothing. */
-function knows({ request }: { request?: Mapping }, mapping: Mapping): boolean {
-  return request === mapping
+/** The losses of all layers; the name of a group stands for those in it. */
+function lossesOf(layers: readonly Layer[]): Loss[] {
+  const groups = groupsOf(layers)
+  return layers.flatMap(({ chat }) =>
+    (chat?.losses ?? []).flatMap((loss) => (groups[loss.field] ?? [loss.field]).map((field) => ({ ...loss, field }))),
+  )
+}
+
+/** Names of losses in the last layer that mean nothing; those of the others are reported with their own files. */
+function lossProblems(layers: readonly Layer[]): Problem[] {
+  const layer = layers.at(-1)
+  if (!layer) return []
+  const names = Object.keys(groupsOf(layers))
+  const inGroups = Object.entries(layer.groups).flatMap(([name, fields]) =>
+    fields.map((field, index) => ({ field, path: ['groups', name, index] })),
+  )
+  const losses = (layer.chat?.losses ?? []).filter(({ field }) => !names.includes(field))
+  return [...inGroups, ...losses].flatMap(({ field, path }) => {
+    const wrong = unknownLoss(field, names)
+    return wrong === undefined ? [] : [layer.source.problem(path, wrong)]
+  })
+}
+
+function groupsOf(layers: readonly Layer[]): Layer['groups'] {
+  return Object.assign(Object.create(null), ...layers.map(({ groups }) => groups))
 }
 
 function missing(source: Source, name: string, hasDialect: boolean): Problem {

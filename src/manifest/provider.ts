@@ -2,9 +2,12 @@ import type { ErrorCode } from '../core/errors.ts'
 import type { Json } from '../core/json.ts'
 import type { ModelEntry } from '../core/model.ts'
 import type { HistoryRules } from '../core/repair-history.ts'
+import type { Finish } from '../core/reply.ts'
 import type { Api } from '../core/request.ts'
 import type { Mapping } from '../mapping/mapping.ts'
 import type { StreamFormat } from '../wire/frames.ts'
+import type { Path } from './position.ts'
+import type { Taken } from './taken.ts'
 
 /** A manifest made ready to serve: dialect merged in, secrets resolved, mappings read. */
 export type Provider = {
@@ -79,26 +82,37 @@ export type Timeouts = { connectMs: number; firstEventMs: number; betweenEventsM
 /** Facts about models whose id matches, read by mappings as `target.traits`; later matches win field by field. */
 export type Trait = { match: RegExp; facts: { [name: string]: Json } }
 
-/** One provider's chat operation. `{model}` in a path stands for the model id, percent-encoded. */
+/** One provider's chat operation. In paths `{model}` is the model id as one segment, `{+model}` keeps its slashes. */
 export type ChatEndpoint = {
   path: string
   stream: StreamForm
-  request: Mapping
+  request: RequestMapping
+  /** The provider's JSON to a reply whose `finish` and `usage` are still in the provider's words. */
   reply: Mapping
   /** By event name; `*` takes what has no mapping of its own. An empty text ignores an event. */
   events: ReadonlyMap<string, Mapping>
+  /** The provider's word for why a reply ended to ours; `*` for words that are not listed. Without it words are ours. */
+  finish?: Readonly<{ [word: string]: Finish }>
+  /** The provider's usage object to ours. Without it the object is ours. */
+  usage?: Mapping
+  /** Provider JSON in and out; `$target` holds the facts about the model. */
   patch: { request?: Mapping; reply?: Mapping; event?: Mapping }
   losses: Loss[]
   history: HistoryRules
 }
 
-/** How streamed answers look on the wire: `eventField` names an event by a member of its JSON, `done` is the last frame's text. */
-export type StreamForm = { path: string; format: StreamFormat; eventField?: string; done?: string }
+/** A program over the request that gives an object by section, and under `dropped` what is lost although it is read. */
+export type RequestMapping = { mapping: Mapping; sections: readonly string[]; taken: Taken }
 
-/** A neutral field this provider cannot take, always or `when` the mapping over the request says true. */
-export type Loss = {
-  field: string
-  when?: Mapping
-  /** The request mapping stands in another file and does not know of it: the field is taken out before it runs. */
-  unmapped?: boolean
+/** Streamed answers on the wire: `eventField` names an event by a member of its JSON, `done` is the text of the last frame. */
+export type StreamForm = {
+  path: string
+  format: StreamFormat
+  /** What the data of an event are; a text is the mapping's whole input. */
+  data: 'json' | 'text'
+  eventField?: string
+  done?: string
 }
+
+/** A neutral field that never reaches the mapping, or an edited body: always, or when the mapping over the request is true. */
+export type Loss = { field: string; path: Path; when?: Mapping }

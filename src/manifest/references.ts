@@ -4,7 +4,7 @@ import { wrongAddress, wrongHeader } from './checks.ts'
 import type { Dialects } from './dialect.ts'
 import { brokenReference, type Environment, resolveText } from './environment.ts'
 import type { Layer } from './layer.ts'
-import { stack } from './merge.ts'
+import { merge } from './merge.ts'
 import type { Path } from './position.ts'
 import type { Problem } from './problem.ts'
 import type { Provider } from './provider.ts'
@@ -96,7 +96,7 @@ export function resolveReferences(
   })
   for (const name of unset) missing.add(name)
   const headers: Provider['headers'] = {}
-  for (const [name, value] of Object.entries({ ...stack(layers).headers, ...over.headers })) {
+  for (const [name, value] of Object.entries({ ...merge(layers).headers, ...over.headers })) {
     const isOver = over.headers?.[name] !== undefined
     headers[name] = read(value, ['headers', name], isOver, (text) => wrongHeader(name, text))
   }

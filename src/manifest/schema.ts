@@ -72,6 +72,7 @@ const sayings: { [keyword: string]: (name: string, error: ErrorObject) => Saying
   },
   minimum: (name, { params, data }) => ({ message: `${name} must be at least ${params.limit}, not ${shown(data)}` }),
   maximum: (name, { params, data }) => ({ message: `${name} must be at most ${params.limit}, not ${shown(data)}` }),
+  minProperties: (name) => ({ message: `${name} must not be empty` }),
   minItems: (name) => ({ message: `${name} must not be empty` }),
   minLength: (name) => ({ message: `${name} must not be empty` }),
   maxProperties: (name) => ({ message: `${name} must be empty: this version of the router does not have it yet` }),
@@ -100,10 +101,15 @@ function butIs(data: unknown, schema: ErrorObject['parentSchema']): string {
   return schema?.['x-secret'] ? '' : `, not ${shown(data)}`
 }
 
+/** Characters of a wrong value that a message repeats. */
+const longestShown = 60
+
 function shown(data: unknown): string {
   if (data === null || data === undefined) return 'nothing'
   if (Array.isArray(data)) return 'a list'
-  return typeof data === 'object' ? 'an object' : JSON.stringify(data)
+  if (typeof data === 'object') return 'an object'
+  const text = JSON.stringify(data)
+  return text.length > longestShown ? `${text.slice(0, longestShown)}…"` : text
 }
 
 function pathOf(pointer: string): Path {

@@ -1,16 +1,18 @@
 import { RouterError } from '../core/errors.ts'
 import type { ProviderEvent, ProviderFailure } from '../core/events.ts'
 import { type FoldFacts, fold } from '../core/fold.ts'
-import { isObject, type JsonObject } from '../core/json.ts'
+import { isObject, type Json, type JsonObject } from '../core/json.ts'
 import type { ModelEntry } from '../core/model.ts'
 import type { Part } from '../core/parts.ts'
 import { repairHistory } from '../core/repair-history.ts'
-import type { Reply } from '../core/reply.ts'
+import { type Finish, isFinish, type Reply } from '../core/reply.ts'
 import { eventsOf, type MappedReply } from '../core/reply-events.ts'
 import type { NeutralRequest, TargetFacts } from '../core/request.ts'
-import { type Mapping, MappingError } from '../mapping/mapping.ts'
-import { declaredLosses, foreignOpaque, lostExtensions, withoutUnmapped } from './losses.ts'
+import type { ReportedUsage } from '../core/usage.ts'
+import { type Mapping, MappingError, type Variables } from '../mapping/mapping.ts'
+import { declaredLosses, distinctNames, foreignOpaque, usedNames, withoutFields } from './losses.ts'
 import type { ChatEndpoint, Provider } from './provider.ts'
+import { notTaken, onlyTaken, takenFor } from './taken.ts'
 
 /** The model a request goes to; no entry means the catalog does not know it. */
 export type ModelTarget = { model: string; entry?: ModelEntry }
@@ -37,56 +39,86 @@ export async function writeFor(
   facts: TargetFacts,
 ): Promise<Written> {
   const chat = chatOf(provider)
-  // Conditions see what the mapping sees, or the two would not agree on what is lost.
-  const input = mappingInput(repairHistory(request, chat.history), model, facts)
-  const met = await declaredLosses(chat, request, (when, field) => run(provider, `losses.${field}`, when, input))
-  const declared = met.filter((field) => field !== 'extensions')
-  const dropped = [...declared, ...foreignOpaque(request, facts.maker), ...lostExtensions(chat, met, request)]
-  const left = withoutUnmapped(chat, met, request)
-  const repaired = left === request ? input : mappingInput(repairHistory(left, chat.history), model, facts)
-  const body = object(provider, 'request', await run(provider, 'request', chat.request, repaired))
-  return { body: await patchRequest(provider, body), dropped: [...new Set(dropped)] }
+  const { mapping, sections } = chat.request
+  const declared = await declaredFor(provider, request, mappingInput(request, model, facts))
+  const taken = takenFor(chat.request.taken, declared, provider.sameAs)
+  const left = withoutFields(onlyTaken(request, taken), declared)
+  const input = mappingInput(repairHistory(left, chat.history), model, facts)
+  const result = object(provider, 'request', await run(provider, 'request', mapping, input))
+  const lost = [...declared, ...notTaken(request, taken), ...foreignOpaque(request, facts.maker)]
+  const reported = usedNames(namesIn(result.dropped), request)
+  const body = await patchRequest(provider, joinSections(provider, sections, result), facts)
+  return { body, dropped: distinctNames([...lost, ...reported]) }
 }
 
-/**
- * The declared losses that a request meets when its body is edited instead of rebuilt; unknown fields survive that. What
- * a dialect's own mapping cannot say is in the client's body all the same; only Chat is spoken with many words that not
- * every provider of the format knows, and the dialect names them.
- */
+/** The declared losses that a request meets when its body is edited instead of rebuilt: all else survives that. */
 export async function usedLosses(provider: Provider, request: NeutralRequest, target?: ModelTarget): Promise<string[]> {
   const chosen = target ?? { model: request.model }
-  const input = mappingInput(request, chosen.model, targetFacts(provider, chosen))
-  const ask = (when: Mapping, field: string) => run(provider, `losses.${field}`, when, input)
-  const chat = chatOf(provider)
-  const losses = provider.sameAs === 'chat' ? chat.losses : chat.losses.filter(({ unmapped }) => unmapped)
-  const met = await declaredLosses({ ...chat, losses }, request, ask)
-  return met.filter((field) => field !== 'extensions')
+  return await declaredFor(provider, request, mappingInput(request, chosen.model, targetFacts(provider, chosen)))
+}
+
+async function declaredFor(provider: Provider, request: NeutralRequest, input: unknown): Promise<string[]> {
+  const { losses } = chatOf(provider)
+  return await declaredLosses(losses, request, (when, field) => run(provider, `losses.${field}`, when, input))
+}
+
+/** One body of all sections, in their order: a section that gives no object is the member that it is named after. */
+function joinSections(provider: Provider, sections: readonly string[], result: JsonObject): JsonObject {
+  const body: JsonObject = {}
+  for (const section of sections) {
+    const value = result[section]
+    if (value === undefined) continue
+    if (isObject(value)) Object.assign(body, value)
+    else body[section] = value
+  }
+  if (Object.keys(body).length === 0) throw unreadable(provider, 'request', 'gave nothing')
+  return body
+}
+
+function namesIn(dropped: Json | undefined): string[] {
+  return [dropped].flat(2).filter((name) => typeof name === 'string')
 }
 
 /** A body of the provider's format as this provider wants it: the manifest's `patch.request`, else unchanged. */
-export async function patchRequest(provider: Provider, body: JsonObject): Promise<JsonObject> {
+export async function patchRequest(provider: Provider, body: JsonObject, target: TargetFacts): Promise<JsonObject> {
   const { request } = chatOf(provider).patch
-  return request ? object(provider, 'patch.request', await run(provider, 'patch.request', request, body)) : body
+  return request
+    ? object(provider, 'patch.request', await run(provider, 'patch.request', request, body, { target }))
+    : body
 }
 
-/** What a whole answer means. Throws RouterError `provider_unreadable` when the mapping can make nothing of it. */
-export async function readReply(provider: Provider, answer: JsonObject, facts: FoldFacts): Promise<Read> {
+/** The meaning of a whole answer. Throws RouterError `provider_unreadable` when the mapping can make nothing of it. */
+export async function readReply(
+  provider: Provider,
+  answer: JsonObject,
+  facts: FoldFacts,
+  target: TargetFacts,
+): Promise<Read> {
   const { patch, reply: mapping } = chatOf(provider)
   const body = patch.reply
-    ? object(provider, 'patch.reply', await run(provider, 'patch.reply', patch.reply, answer))
+    ? object(provider, 'patch.reply', await run(provider, 'patch.reply', patch.reply, answer, { target }))
     : answer
   const mapped = object(provider, 'reply', await run(provider, 'reply', mapping, body))
-  const reply = fold(eventsOf(wellFormed(mapped)), facts)
+  const { finish, finish_raw, usage, ...rest } = mapped
+  const reply = fold(
+    eventsOf({
+      ...wellFormed(rest),
+      ...finishIn(provider, finish, finish_raw),
+      ...(isPresent(usage) && { usage: await readUsage(provider, usage) }),
+    }),
+    facts,
+  )
   return { body, reply, ...(isObject(mapped.error) && { error: mapped.error as ProviderFailure }) }
 }
 
-/** What one event of a stream means; synchronous when its mapping is. Throws RouterError `provider_unreadable`. */
+/** The meaning of one event of a stream; synchronous when its mapping is. Throws RouterError `provider_unreadable`. */
 export function readEvent(
   provider: Provider,
   name: string | undefined,
-  payload: JsonObject,
+  data: JsonObject | string,
+  target: TargetFacts,
 ): ProviderEvent[] | Promise<ProviderEvent[]> {
-  const frame = readFrame(provider, name, payload)
+  const frame = readFrame(provider, name, data, target)
   return frame instanceof Promise ? frame.then(({ events }) => events) : frame.events
 }
 
@@ -94,14 +126,22 @@ export function readEvent(
 export function readFrame(
   provider: Provider,
   name: string | undefined,
-  payload: JsonObject,
+  data: JsonObject | string,
+  target: TargetFacts,
 ): ReadFrame | Promise<ReadFrame> {
   const { patch, events } = chatOf(provider)
   const mapping = (name !== undefined && events.get(name)) || events.get('*')
-  if (!patch.event) return meaningOf(provider, name, mapping, payload)
-  return after(run(provider, 'patch.event', patch.event, payload), (patched) =>
+  if (!patch.event || typeof data === 'string') return meaningOf(provider, name, mapping, data)
+  return after(run(provider, 'patch.event', patch.event, data, { target }), (patched) =>
     meaningOf(provider, name, mapping, object(provider, 'patch.event', patched)),
   )
+}
+
+/** The reason for the end of a reply, of the provider's own word for it; `error` for words that the manifest does not list. */
+export function finishOf(provider: Provider, word: string): Finish {
+  const { finish } = chatOf(provider)
+  if (finish) return finish[word] ?? finish['*'] ?? 'error'
+  return isFinish(word) ? word : 'error'
 }
 
 /** What is known of the model a request goes to. */
@@ -139,17 +179,61 @@ function meaningOf(
   provider: Provider,
   name: string | undefined,
   mapping: Mapping | undefined,
-  payload: JsonObject,
+  data: JsonObject | string,
 ): ReadFrame | Promise<ReadFrame> {
+  const payload = typeof data === 'string' ? { data } : data
   if (!mapping) return { payload, events: [] }
   const what = `events.${name ?? '*'}`
-  return after(run(provider, what, mapping, payload), (result) => ({ payload, events: listed(provider, what, result) }))
+  return after(run(provider, what, mapping, data), (result) =>
+    after(translated(provider, listed(provider, what, result)), (events) => ({ payload, events })),
+  )
 }
 
-function listed(provider: Provider, what: string, result: unknown): ProviderEvent[] {
+/** Events with their `finish` and `usage` in our words. */
+function translated(provider: Provider, events: JsonObject[]): ProviderEvent[] | Promise<ProviderEvent[]> {
+  if (!events.some(({ finish, usage }) => isPresent(finish) || isPresent(usage))) return events as ProviderEvent[]
+  const made = events.map((event) => translatedEvent(provider, event))
+  return made.some((event) => event instanceof Promise) ? Promise.all(made) : (made as ProviderEvent[])
+}
+
+function translatedEvent(provider: Provider, event: JsonObject): ProviderEvent | Promise<ProviderEvent> {
+  const { finish, finish_raw, raw, usage, ...rest } = event
+  const ended = finishIn(provider, finish, raw)
+  const known = {
+    ...rest,
+    ...(ended.finish && { finish: ended.finish }),
+    ...(ended.finish_raw && { raw: ended.finish_raw }),
+  }
+  if (!isPresent(usage)) return known as ProviderEvent
+  return after(readUsage(provider, usage), (counts) => ({ ...known, usage: counts }) as ProviderEvent)
+}
+
+/** Why a reply ended, in our words and in the provider's. */
+function finishIn(
+  provider: Provider,
+  word: Json | undefined,
+  raw: Json | undefined,
+): { finish?: Finish; finish_raw?: string } {
+  if (!isPresent(word)) return {}
+  const theirs = raw ?? (chatOf(provider).finish && word)
+  return { finish: finishOf(provider, String(word)), ...(isPresent(theirs) && { finish_raw: String(theirs) }) }
+}
+
+/** A provider's usage object in our classes; what is no object counts nothing. */
+function readUsage(provider: Provider, usage: Json): ReportedUsage | Promise<ReportedUsage> {
+  const { usage: mapping } = chatOf(provider)
+  if (!mapping) return (isObject(usage) ? usage : {}) as ReportedUsage
+  return after(run(provider, 'usage', mapping, usage), (counts) => (isObject(counts) ? counts : {}) as ReportedUsage)
+}
+
+function isPresent(value: Json | undefined): value is Json {
+  return value !== undefined && value !== null
+}
+
+function listed(provider: Provider, what: string, result: unknown): JsonObject[] {
   if (result === undefined || result === null) return []
-  if (!Array.isArray(result)) return [object(provider, what, result) as ProviderEvent]
-  return result.map((event) => object(provider, what, event) as ProviderEvent)
+  if (!Array.isArray(result)) return [object(provider, what, result)]
+  return result.map((event) => object(provider, what, event))
 }
 
 /** JSONata gives the one match of a path as it is, and leaves out an empty list. */
@@ -159,9 +243,15 @@ function wellFormed(mapped: JsonObject): MappedReply {
   return { ...mapped, parts: list as unknown as Part[] }
 }
 
-function run(provider: Provider, what: string, mapping: Mapping, input: unknown): unknown | Promise<unknown> {
+function run(
+  provider: Provider,
+  what: string,
+  mapping: Mapping,
+  input: unknown,
+  variables?: Variables,
+): unknown | Promise<unknown> {
   try {
-    const result = mapping.run(input)
+    const result = mapping.run(input, variables)
     return result instanceof Promise ? result.catch((error) => fail(provider, what, error, mapping)) : result
   } catch (error) {
     return fail(provider, what, error, mapping)

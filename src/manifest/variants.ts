@@ -1,7 +1,7 @@
 import { foundation } from './base-layers.ts'
-import { completenessProblems } from './completeness.ts'
-import { type Layer, readLayer, readPattern, type VariantLayers } from './layer.ts'
-import { chatOf, stack } from './merge.ts'
+import { type Layer, readLayer, type VariantLayers } from './layer.ts'
+import { chatOf, merge } from './merge.ts'
+import { readPattern } from './pattern.ts'
 import { hasErrors, type Problem } from './problem.ts'
 import type { Provider, Variant } from './provider.ts'
 import { type ManifestFile, resolveReferences, type Surroundings, type VariantFile } from './references.ts'
@@ -34,14 +34,13 @@ export function loadVariants(manifest: Manifest): {
 
 function loadVariant(manifest: Manifest, said: VariantFile, source: Source) {
   const { provider: base, around, file } = manifest
-  const { layer, problems } = readLayer(source)
+  const { layer, problems } = readLayer(source, manifest.source)
   const match = readPattern({ source, problems }, ['match'], said.match)
   const below = foundation(source, said, around)
   problems.push(...below.problems)
   const layers = [...under(said, manifest.layers, below.layers), layer]
   const { chat, problems: gaps } = below.problems.length > 0 ? { problems: [] } : chatOf(layers, source)
   problems.push(...gaps)
-  if (chat && layer.chat?.request && problems.length === 0) problems.push(...completenessProblems(source, chat))
   const resolved = resolveReferences(source, { ...file, ...addressOf(said) }, layers, around)
   problems.push(...resolved.problems)
   if (hasErrors(problems) || !match || !chat) return { problems }
@@ -54,7 +53,7 @@ function loadVariant(manifest: Manifest, said: VariantFile, source: Source) {
     // One and the same credential: what is known of it by identity, such as a token, is shared.
     auth: base.auth,
     maker: said.maker ?? base.maker,
-    ...stackOf(layers),
+    ...mergedTables(layers),
     ...(sameAs && { sameAs }),
     ...(count && { count }),
     chat,
@@ -71,7 +70,14 @@ function under({ dialect }: VariantFile, inherited: readonly Layer[], below: rea
 }
 
 /** What a manifest says about its own format means nothing in another one. */
-function withoutFormat({ chat: _chat, count: _count, sameAs: _sameAs, ...layer }: Layer): Layer {
+function withoutFormat({
+  chat: _chat,
+  count: _count,
+  sameAs: _sameAs,
+  finish: _finish,
+  usage: _usage,
+  ...layer
+}: Layer): Layer {
   return { ...layer, traits: [] }
 }
 
@@ -79,7 +85,7 @@ function addressOf({ base_url }: VariantFile): Pick<VariantFile, 'base_url'> {
   return base_url === undefined ? {} : { base_url }
 }
 
-function stackOf(layers: readonly Layer[]): Pick<Provider, 'errors' | 'traits'> {
-  const { errors, traits } = stack(layers)
+function mergedTables(layers: readonly Layer[]): Pick<Provider, 'errors' | 'traits'> {
+  const { errors, traits } = merge(layers)
   return { errors, traits }
 }

@@ -1,53 +1,43 @@
-import { createHash } from 'node:crypto'
+import { jsonArguments, parseJson, toJson, withoutNulls } from './functions/json.ts'
+import { dataUrl, mediaFormat, mediaType, parseDataUrl } from './functions/media.ts'
+import { narrowSchema } from './functions/narrow-schema.ts'
+import { nearestEffort, reasoningEffort } from './functions/reasoning-effort.ts'
+import { base64Text, codePointOffset, digest } from './functions/text.ts'
 
-/** What a mapping may call beyond JSONata's own library: pure, synchronous, plain JSON in and out. */
+/**
+ * What a mapping may call beyond JSONata's own library: pure, synchronous, plain JSON in and out. A signature is
+ * JSONata's: `s` text, `n` number, `a` array, `o` object, `x` anything; `-` stands for the context when it is left
+ * out, `?` is optional.
+ */
 export const functions: Readonly<Record<string, { signature: string; run: (...args: never[]) => unknown }>> = {
-  /** JSON text to a value; missing when the text is not JSON. JSONata's own `$eval` would run it as code. */
+  /** `$parseJson("[1]")` is `[1]`; missing when the text is not JSON. JSONata's own `$eval` would run it as code. */
   parseJson: { signature: '<s-:x>', run: parseJson },
-  /** A value to JSON text, digits untouched (JSONata's `$string` rounds to 15 digits). */
+  /** `$toJson({"a": 1})` is `'{"a":1}'`, digits untouched (JSONata's `$string` rounds to 15 digits). */
   toJson: { signature: '<x-:s>', run: toJson },
-  /** The first `length` hexadecimal digits of the SHA-256 of a text: the same text gives the same digits. */
-  digest: { signature: '<s-n?:s>', run: digest },
-  /** The media type of a data URL; missing for any other text. */
-  dataUrlType: { signature: '<s-:s>', run: (url?: string) => dataUrl(url)?.type },
-  /** The base64 text of a data URL; missing for any other text. */
-  dataUrlBody: { signature: '<s-:s>', run: (url?: string) => dataUrl(url)?.body },
-  /** An offset in UTF-8 bytes of a text as an offset in Unicode code points. */
-  codePointOffset: { signature: '<s-n:n>', run: codePointOffset },
-  /** A copy of a value without members that are null, at any depth. */
+  /** `$jsonArguments('{"a":1}')` is `{"a": 1}`; `""`, `"null"` and nothing are `{}`; `"ls"` is `{"input": "ls"}`. */
+  jsonArguments: { signature: '<x-:o>', run: jsonArguments },
+  /** `$withoutNulls({"a": null, "b": [{"c": null}]})` is `{"b": [{}]}`. */
   withoutNulls: { signature: '<x-:x>', run: withoutNulls },
-}
-
-function parseJson(text?: string): unknown {
-  if (text === undefined) return undefined
-  try {
-    return JSON.parse(text)
-  } catch {
-    return undefined
-  }
-}
-
-function toJson(value?: unknown): string | undefined {
-  return value === undefined ? undefined : JSON.stringify(value)
-}
-
-function digest(text?: string, length = 64): string | undefined {
-  return text === undefined ? undefined : createHash('sha256').update(text).digest('hex').slice(0, length)
-}
-
-function dataUrl(url?: string): { type: string; body: string } | undefined {
-  const match = /^data:([^;,]*)(?:;[^;,]*)*;base64,/i.exec(url ?? '')
-  return match && url !== undefined ? { type: match[1] || 'text/plain', body: url.slice(match[0].length) } : undefined
-}
-
-function codePointOffset(text?: string, byteOffset?: number): number | undefined {
-  if (text === undefined || byteOffset === undefined) return undefined
-  return [...Buffer.from(text, 'utf8').subarray(0, byteOffset).toString('utf8')].length
-}
-
-function withoutNulls(value?: unknown): unknown {
-  if (Array.isArray(value)) return value.map(withoutNulls)
-  if (value === null || typeof value !== 'object') return value
-  const kept = Object.entries(value).filter(([, member]) => member !== null)
-  return Object.fromEntries(kept.map(([name, member]) => [name, withoutNulls(member)]))
+  /** `$digest("a", 4)` is `"ca97"`: the first digits of the SHA-256, all 64 without a length. */
+  digest: { signature: '<s-n?:s>', run: digest },
+  /** `$base64Text("w6k=")` is `"é"` (JSONata's `$base64decode` reads Latin-1). */
+  base64Text: { signature: '<s-:s>', run: base64Text },
+  /** `$codePointOffset("é!", 2)` is `1`: an offset in UTF-8 bytes as one in code points. */
+  codePointOffset: { signature: '<s-n:n>', run: codePointOffset },
+  /** `$dataUrl({"data": "aQ==", "media_type": "image/png"})` is `"data:image/png;base64,aQ=="`; of a part with an address the address. */
+  dataUrl: { signature: '<x-s?:s>', run: dataUrl },
+  /** `$dataUrlType("data:image/png;base64,aQ==")` is `"image/png"`; missing for any other text. */
+  dataUrlType: { signature: '<s-:s>', run: (url?: string) => parseDataUrl(url)?.type },
+  /** `$dataUrlBody("data:image/png;base64,aQ==")` is `"aQ=="`; missing for any other text. */
+  dataUrlBody: { signature: '<s-:s>', run: (url?: string) => parseDataUrl(url)?.body },
+  /** `$mediaType({"filename": "a.PDF"})` is `"application/pdf"`; `$mediaType({"media_type": "image/jpg; q=1"})` is `"image/jpeg"`. */
+  mediaType: { signature: '<x-:s>', run: mediaType },
+  /** `$mediaFormat({"media_type": "audio/mpeg"})` is `"mp3"`; `$mediaFormat("text/plain")` is `"txt"`. */
+  mediaFormat: { signature: '<x-:s>', run: mediaFormat },
+  /** `$narrowSchema({"type": "integer", "minimum": 0})` is `{"schema": {"type": "integer", "description": "(minimum: 0)"}, "narrowed": true, "open": false}`. */
+  narrowSchema: { signature: '<x-o?:o>', run: narrowSchema },
+  /** `$reasoningEffort({"budget": 4096})` is `"medium"`; `$reasoningEffort({"budget": 2000}, {"low": 2048})` is `"low"`. */
+  reasoningEffort: { signature: '<x-o?:s>', run: reasoningEffort },
+  /** `$nearestEffort("medium", ["low", "high"])` is `"high"`; `$nearestEffort("xhigh", ["high", "max"])` is `"high"`. */
+  nearestEffort: { signature: '<s-a?:s>', run: nearestEffort },
 }

@@ -2,18 +2,17 @@ import jsonata from 'jsonata'
 import { compileTree, type Program } from './compile/compile.ts'
 import { Uncompilable } from './compile/generator.ts'
 import { Fault } from './compile/runtime/fault.ts'
-import { libraryWith } from './compile/runtime/library.ts'
-import { type Bounds, begin, defaultBounds, weigh } from './compile/runtime/limits.ts'
+import { type Bounds, begin, defaultBounds } from './compile/runtime/limits.ts'
 import { output } from './compile/runtime/output.ts'
-import { boundedPattern } from './compile/runtime/regex.ts'
-import { functions } from './functions.ts'
+import { interpreter, options as interpreterOptions } from './interpret.ts'
+import { library, libraryNames } from './library.ts'
 import { type Use, unboundUses } from './variables.ts'
 
 /** A JSONata text made ready to run. */
 export type Mapping = {
   readonly text: string
-  /** Names of the input's own members that the text reads from the top level: what it can possibly take over. */
-  readonly reads: ReadonlySet<string>
+  /** JSONata's syntax tree of the text, for questions about what it mentions (`mentions.ts`). */
+  readonly tree: unknown
   /** Uses of variables and functions that nothing binds: mistakes, although JSONata only notices a call of them. */
   readonly unbound: readonly Use[]
   /** Whether the text became JavaScript: then `run` never gives a promise. */
@@ -23,14 +22,18 @@ export type Mapping = {
   /**
    * Plain JSON in, plain JSON out (undefined when nothing matched). The result may share parts with the input, so
    * neither is to be changed afterwards. Throws MappingError; when not compiled, the promise is rejected with it.
+   * `variables` are the values of those that were declared when the text was read.
    */
-  run(input: unknown): unknown | Promise<unknown>
+  run(input: unknown, variables?: Variables): unknown | Promise<unknown>
   /** The JavaScript made from the text, or why there is none. */
   explain(): string
 }
 
-/** How a mapping is read: for tests that need other bounds than the defaults, or variables. */
-export type ReadOptions = { bounds?: Readonly<Bounds>; variables?: Readonly<Record<string, unknown>> }
+/** Values of variables by name, without the `$`. */
+export type Variables = Readonly<Record<string, unknown>>
+
+/** How a mapping is read: the names of the variables that each run gives it, and other bounds than the defaults. */
+export type ReadOptions = { bounds?: Readonly<Bounds>; variables?: readonly string[] }
 
 /** A mapping that cannot be read, or that failed on an input. `position` counts characters of the text from 0. */
 export class MappingError extends Error {
@@ -45,13 +48,8 @@ export class MappingError extends Error {
   }
 }
 
-/** Bounds of an interpreted run, as the library counts them. */
-const guards = { timeout: 1_000, stack: 500, sequence: 100_000, RegexEngine: BoundedRegExp }
-
-const library = libraryWith(functions)
-
 /** All that a mapping may call. */
-export const functionNames: readonly string[] = [...Object.keys(library), 'eval']
+export const functionNames: readonly string[] = libraryNames
 
 /**
  * Reads a JSONata text. Throws MappingError with a position when it is not JSONata. It is compiled when it is first
@@ -66,15 +64,15 @@ export function readMapping(text: string, options: ReadOptions = {}): Mapping {
   }
   return {
     text,
-    reads: topLevelNames(expression.ast()),
-    unbound: unboundUses(expression.ast(), new Set([...functionNames, ...Object.keys(options.variables ?? {})])),
+    tree: expression.ast(),
+    unbound: unboundUses(expression.ast(), new Set([...functionNames, ...(options.variables ?? [])])),
     get compiled() {
       return make().fallback === undefined
     },
     get fallback() {
       return make().fallback
     },
-    run: (input) => (made ?? make()).run(input),
+    run: (input, variables) => (made ?? make()).run(input, variables),
     explain: () => make().explain(),
   }
 }
@@ -84,69 +82,39 @@ type Made = Pick<Mapping, 'run' | 'explain'> & { fallback: string | undefined }
 
 function compile(expression: jsonata.Expression, options: ReadOptions): Made {
   try {
-    const program = compileTree(expression.ast(), library, new Set(Object.keys(options.variables ?? {})))
+    const program = compileTree(expression.ast(), library, new Set(options.variables))
     return { fallback: undefined, run: runner(program, options), explain: () => program.source }
   } catch (error) {
-    return error instanceof Uncompilable ? interpreted(expression, error.construct, options) : fail(error)
+    return error instanceof Uncompilable ? interpreted(expression, error.construct) : fail(error)
   }
 }
 
 function parse(text: string): jsonata.Expression {
   try {
-    return jsonata(text, guards as unknown as jsonata.JsonataOptions)
+    return jsonata(text, interpreterOptions as unknown as jsonata.JsonataOptions)
   } catch (error) {
     return fail(error)
   }
 }
 
-function runner({ run, plain }: Program, options: ReadOptions): Mapping['run'] {
-  const { bounds = defaultBounds, variables } = options
-  return (input) => {
-    begin(bounds)
-    try {
-      const result = run(input, variables)
-      return plain ? result : output(result)
-    } catch (error) {
-      return fail(error)
-    }
-  }
-}
-
-/** What stays with the library. */
-function interpreted(expression: jsonata.Expression, construct: string, options: ReadOptions): Made {
-  // One call of these may take without end, and the library only looks at the clock between calls.
-  for (const name of [...Object.keys(functions), 'formatNumber', 'formatInteger', 'pad', 'toMillis']) {
-    const native = library[name]?.native
-    if (!native) continue
-    const bounded = (...args: unknown[]): unknown => {
-      begin(defaultBounds)
-      return native.run(...args)
-    }
-    expression.registerFunction(name, bounded, native.signature)
-  }
+function interpreted(expression: jsonata.Expression, construct: string): Made {
+  const run = interpreter(expression)
   return {
     fallback: construct,
-    // A bindings object gives every run an environment of its own.
-    run: (input: unknown) =>
-      expression
-        .evaluate(input, { ...options.variables })
-        .then(plainJson)
-        .catch(fail),
+    run: (input, variables) => run(input, variables).catch(fail),
     explain: () => `// Interpreted: ${construct} is not compiled.`,
   }
 }
 
-/** Results of the library carry null prototypes and enumerable bookkeeping on arrays: JSON text drops both. */
-function plainJson(result: unknown): unknown {
-  begin(defaultBounds)
-  weigh(result)
-  const text = JSON.stringify(result)
-  return text === undefined ? undefined : JSON.parse(text)
-}
-
-/** The library makes its regular expressions by `new`. */
-function BoundedRegExp(pattern: RegExp): RegExp {
-  return boundedPattern(pattern)
+function runner({ run }: Program, { bounds = defaultBounds }: ReadOptions): Mapping['run'] {
+  return (input, variables) => {
+    begin(bounds)
+    try {
+      return output(run(input, variables))
+    } catch (error) {
+      return fail(error)
+    }
+  }
 }
 
 function fail(error: unknown): never {
@@ -156,15 +124,4 @@ function fail(error: unknown): never {
   }
   const { message, code, position } = error as { message?: string; code?: string; position?: number }
   throw new MappingError(message ?? String(error), code ?? 'mapping', position)
-}
-
-/** Every name that occurs in the syntax tree: a superset of what the text reads at the top level. */
-function topLevelNames(tree: unknown, found = new Set<string>()): Set<string> {
-  if (Array.isArray(tree)) for (const item of tree) topLevelNames(item, found)
-  else if (tree !== null && typeof tree === 'object') {
-    const node = tree as Record<string, unknown>
-    if (node.type === 'name' && typeof node.value === 'string') found.add(node.value)
-    for (const member of Object.values(node)) topLevelNames(member, found)
-  }
-  return found
 }

@@ -1,6 +1,6 @@
 import type { Json } from '../core/json.ts'
 import type { CacheHint, MediaPart, Part } from '../core/parts.ts'
-import type { NeutralRequest } from '../core/request.ts'
+import { isProviderTool, type NeutralRequest } from '../core/request.ts'
 
 /** What a request is taken to count, and what in it has a price of its own. */
 export type PromptSize = {
@@ -22,6 +22,10 @@ export function sizeUp(request: NeutralRequest): PromptSize {
   }
   for (const tool of tools ?? []) {
     takeHint(size, tool.cache)
+    if (isProviderTool(tool)) {
+      takeJson(size, tool.definition)
+      continue
+    }
     takeText(size, tool.name)
     takeText(size, tool.description)
     takeJson(size, tool.parameters)

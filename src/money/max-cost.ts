@@ -1,4 +1,3 @@
-import { isObject } from '../core/json.ts'
 import type { ModelEntry } from '../core/model.ts'
 import { entryAt } from '../core/price-times.ts'
 import type { NeutralRequest } from '../core/request.ts'
@@ -113,10 +112,10 @@ function worstUsage({ request, prompt, output, entry, tariff }: Question, place:
 }
 
 /** As many searches as the request allows, one where it does not say. */
-function worstSearches({ web_search: search, extensions = {} }: NeutralRequest): Usage {
-  const { tools, max_tool_calls: most } = extensions
+function worstSearches({ web_search: search, tools, extensions }: NeutralRequest): Usage {
+  const most = extensions?.max_tool_calls
   const allowed = typeof most === 'number' ? most : 1
-  const inFiles = Array.isArray(tools) && tools.some((tool) => isObject(tool) && tool.type === 'file_search')
+  const inFiles = tools?.some(({ kind }) => kind === 'file_search')
   return {
     ...(search && { searches: Math.max(search.max_uses ?? allowed, 1) }),
     ...(inFiles && { file_searches: Math.max(allowed, 1) }),

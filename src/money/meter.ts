@@ -6,12 +6,12 @@ import { saidTokens, sizeUp } from './estimate-tokens.ts'
 /** What a call used: the provider's own counts where it gave them, else an estimate from what passed. */
 export function measuredUsage(
   reply: Reply,
-  passed: { request: NeutralRequest; complete: boolean },
+  passed: { promptTokens: number; complete: boolean },
 ): { usage: Usage; estimated: boolean } {
   const { usage } = reply
   const measured: Usage = { ...usage }
   const promptCounted = promptTokens(usage) > 0
-  if (!promptCounted) measured.input = promptEstimate(passed.request)
+  if (!promptCounted) measured.input = passed.promptTokens
   const counted = completionTokens(usage)
   // Counts of a stream that broke may be of its beginning: what has come since counts as well.
   const said = passed.complete && counted > 0 ? 0 : saidTokens(reply.parts)

@@ -1,21 +1,23 @@
-import { asRouterError } from '../core/errors.ts'
+import type { RouterError } from '../core/errors.ts'
 import type { Target } from '../manifest/target.ts'
+import type { Targets } from './resolve.ts'
 
-/** What the first target that answered gave, and how many were asked. */
-export type Attempted<Answer> = { answer: Answer; target: Target; attempts: number }
+/** The target that was tried last, and how many were. */
+export type Attempted = { target: Target; attempts: number }
 
-/** Asks each target in turn until one answers; a failure that another target would share ends the round. */
-export async function attempt<Answer>(
-  targets: readonly Target[],
-  send: (target: Target, attempts: number) => Promise<Answer>,
-): Promise<Attempted<Answer>> {
-  for (const [index, target] of targets.entries()) {
-    try {
-      return { answer: await send(target, index + 1), target, attempts: index + 1 }
-    } catch (thrown) {
-      const error = asRouterError(thrown)
-      if (!error.retryable || index === targets.length - 1) throw error
-    }
+/**
+ * Tries the targets in turn, and returns the result of the first that succeeds, else that of the last one tried: an error
+ * that every target would share ends the attempts.
+ */
+export async function attempt<Result extends { error?: RouterError | undefined }>(
+  targets: Targets,
+  tryTarget: (target: Target) => Promise<Result>,
+): Promise<Result & Attempted> {
+  let [target, ...others] = targets
+  for (let attempts = 1; ; attempts++) {
+    const result = await tryTarget(target)
+    const next = result.error?.retryable ? others.shift() : undefined
+    if (!next) return { ...result, target, attempts }
+    target = next
   }
-  throw new Error('there must be a target')
 }

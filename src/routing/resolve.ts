@@ -3,46 +3,50 @@ import type { ModelEntry } from '../core/model.ts'
 import { bareName, isEuropean, longestName, type Policy, policyPrefix, splitModel } from '../core/names.ts'
 import type { Provider } from '../manifest/provider.ts'
 import { servedBy, type Target } from '../manifest/target.ts'
-import { type Refusal, refusalInEurope, refusalOf, type Scope } from './scope.ts'
+import { type Exclusion, exclusionInEurope, exclusionOf, type Scope } from './scope.ts'
 
-/** What names are resolved against: the providers, models and managed policies of one snapshot. */
+/** The providers, models and managed policies of one snapshot, against which names are resolved. */
 export type Directory = {
   providers: ReadonlyMap<string, Provider>
   findModel(provider: string, model: string): ModelEntry | undefined
   managed: ReadonlyMap<string, Policy>
 }
 
+/** At least one target, in the order in which they are to be tried. */
+export type Targets = readonly [Target, ...Target[]]
+
 /**
- * The targets of a model string, in the order in which they are to be asked. A name is an alias, else a policy of the
- * organization, else a managed policy, else `<provider>/<model>`; without a scope there are only the last two. Targets
- * that are not configured, not known or not allowed are left out. Throws RouterError 404, or 403 for the access list of
- * the key, when none is left.
+ * The targets of a model string. A name is an alias, else a policy of the organization, else a managed policy, else
+ * `<provider>/<model>`; without a scope it is one of the last two. Targets that are not configured, not known or not
+ * allowed are left out. Throws RouterError 404, or 403 for the access list of the key, when none is left.
  */
-export function resolve(model: string, directory: Directory, scope?: Scope): Target[] {
-  refuseOdd(model)
-  const named = namedBy(model, directory, scope)
+export function resolve(model: string, directory: Directory, scope?: Scope): Targets {
+  refuseInvalid(model)
+  const named = lookUp(model, directory, scope)
   const inEurope = named.through.some(isEuropean) || isEuropean(model)
   const targets: Target[] = []
-  const refusals: Refusal[] = []
+  const exclusions: Exclusion[] = []
   for (const id of named.ids) {
     const found = targetOf(id, directory)
     if ('message' in found) {
-      refusals.push(found)
+      exclusions.push(found)
       continue
     }
-    const asked = { id, entry: found.entry, find: directory.findModel }
-    const refusal = (inEurope ? refusalInEurope(asked) : undefined) ?? refusalOf(asked, scope, named.through)
-    if (refusal) refusals.push(refusal)
+    const candidate = { id, entry: found.entry, find: directory.findModel }
+    const exclusion =
+      (inEurope ? exclusionInEurope(candidate) : undefined) ?? exclusionOf(candidate, scope, named.through)
+    if (exclusion) exclusions.push(exclusion)
     else targets.push(found)
   }
-  if (targets.length === 0) throw noneLeft(model, named, refusals)
-  return targets
+  const [first, ...others] = targets
+  if (!first) throw noTargets(model, named, exclusions)
+  return [first, ...others]
 }
 
-/** The ids of the targets that a name stands for, and the names of the alias and the policy that led to them. */
-type Named = { ids: readonly string[]; through: readonly string[] }
+/** The target ids of a name, and the names of the alias and the policy that led to them. */
+type LookedUp = { ids: readonly string[]; through: readonly string[] }
 
-function namedBy(model: string, directory: Directory, scope: Scope | undefined): Named {
+function lookUp(model: string, directory: Directory, scope: Scope | undefined): LookedUp {
   const name = bareName(model)
   const target = scope?.rules.aliases.get(name)
   const wanted = target === undefined ? name : bareName(target)
@@ -56,42 +60,42 @@ function namedBy(model: string, directory: Directory, scope: Scope | undefined):
   throw notFound(`The model '${model}' does not exist. Write a model as <provider>/<model>; GET /v1/models lists them.`)
 }
 
-function targetOf(id: string, { providers, findModel }: Directory): Target | Refusal {
+function targetOf(id: string, { providers, findModel }: Directory): Target | Exclusion {
   const { provider: slug = '', model = '' } = splitModel(id) ?? {}
-  const named = providers.get(slug)
-  if (!named) return refusal(`The provider '${slug}' of the model '${id}' does not exist.`)
-  const provider = servedBy(named, model)
+  const serving = providers.get(slug)
+  if (!serving) return exclusion(`The provider '${slug}' of the model '${id}' does not exist.`)
+  const provider = servedBy(serving, model)
   if (provider.missing.length > 0) {
     const variables = provider.missing.join(', ')
-    return refusal(`The provider '${slug}' is not configured: set ${variables} in the environment of the router.`)
+    return exclusion(`The provider '${slug}' is not configured: set ${variables} in the environment of the router.`)
   }
-  if (!provider.chat) return refusal(`The provider '${slug}' has no chat models.`)
+  if (!provider.chat) return exclusion(`The provider '${slug}' has no chat models.`)
   const entry = findModel(slug, model)
   if (!entry && provider.unknownModels === 'refuse') {
-    return refusal(`The provider '${slug}' has no model '${model}' in the catalog. GET /v1/models lists the models.`)
+    return exclusion(`The provider '${slug}' has no model '${model}' in the catalog. GET /v1/models lists the models.`)
   }
   return { provider, model, ...(entry && { entry }) }
 }
 
-/** One refusal is said as it is, those of several targets together. */
-function noneLeft(model: string, { ids, through }: Named, refusals: readonly Refusal[]): RouterError {
-  const code = refusals.some((one) => one.code === 'forbidden') ? 'forbidden' : 'model_not_found'
-  const reasons = refusals.slice(0, mostReasons).map(({ message }) => message)
-  const more = ids.length > mostReasons ? [`${ids.length - mostReasons} more cannot be used either.`] : []
-  const said = [...reasons, ...more].join(' ')
-  const message = through.length === 0 ? said : `'${model}' has no target that can be used. ${said}`
+/** The reasons why no target is left: one as it is, several in one message. */
+function noTargets(model: string, { ids, through }: LookedUp, exclusions: readonly Exclusion[]): RouterError {
+  const code = exclusions.some((one) => one.code === 'forbidden') ? 'forbidden' : 'model_not_found'
+  const reasons = exclusions.slice(0, maxReasons).map(({ message }) => message)
+  const more = ids.length > maxReasons ? [`${ids.length - maxReasons} more cannot be used either.`] : []
+  const reason = [...reasons, ...more].join(' ')
+  const message = through.length === 0 ? reason : `'${model}' has no target that can be used. ${reason}`
   return new RouterError(code, message.trimEnd(), { param: 'model' })
 }
 
-/** More would not help the one who reads them. */
-const mostReasons = 5
+/** More would make the message unreadable. */
+const maxReasons = 5
 
-function refuseOdd(model: string): void {
+function refuseInvalid(model: string): void {
   if (model.length > longestName) throw notFound(`No model has a name of more than ${longestName} characters.`)
   if (!model.isWellFormed()) throw notFound('No model has a name that is cut in the middle of a character.')
 }
 
-function refusal(message: string): Refusal {
+function exclusion(message: string): Exclusion {
   return { code: 'model_not_found', message }
 }
 

@@ -3,47 +3,47 @@ import type { ModelEntry } from '../core/model.ts'
 import { hasModel, hasName, policyPrefix, splitModel } from '../core/names.ts'
 import type { OrganizationRules } from '../store/rules.ts'
 
-/** For whom names are resolved: the rules of the organization and the access list of the key. */
+/** The rules of the organization and the access list of the key for which names are resolved. */
 export type Scope = {
   rules: Pick<OrganizationRules, 'approvedModels' | 'dataRules' | 'aliases' | 'policies'>
   accessList: readonly string[] | null
 }
 
-/** A model as rules see it: its whole id, what is known of it, and other ids that answer as the same model. */
-export type Asked = { id: string; entry?: ModelEntry | undefined; find(provider: string, model: string): unknown }
+/** A model to be checked: its whole id, its catalog entry, and a way to find the entries of other ids. */
+export type Candidate = { id: string; entry?: ModelEntry | undefined; find(provider: string, model: string): unknown }
 
 /** Why a model may not be used, as one sentence. */
-export type Refusal = { code: Extract<ErrorCode, 'model_not_found' | 'forbidden'>; message: string }
+export type Exclusion = { code: Extract<ErrorCode, 'model_not_found' | 'forbidden'>; message: string }
 
 /**
  * Why a model may not be used in a scope; undefined when it may. `through` are the names of the alias and the policy that
  * led to it: a key that may use one of them may use all its models.
  */
-export function refusalOf(
-  asked: Asked,
+export function exclusionOf(
+  candidate: Candidate,
   scope: Scope | undefined,
   through: readonly string[] = [],
-): Refusal | undefined {
+): Exclusion | undefined {
   if (!scope) return undefined
   const { approvedModels, dataRules } = scope.rules
-  if (approvedModels && !lists(approvedModels, asked)) {
-    return notFound(`The model '${asked.id}' is not approved for this organization.`)
+  if (approvedModels && !lists(approvedModels, candidate)) {
+    return notFound(`The model '${candidate.id}' is not approved for this organization.`)
   }
-  const broken = brokenRule(asked, dataRules)
+  const broken = brokenRule(candidate, dataRules)
   if (broken !== undefined) return notFound(broken)
-  if (!scope.accessList || isNamed(scope.accessList, through) || lists(scope.accessList, asked)) return undefined
-  return { code: 'forbidden', message: `The model '${asked.id}' is not in the access list of this API key.` }
+  if (!scope.accessList || isNamed(scope.accessList, through) || lists(scope.accessList, candidate)) return undefined
+  return { code: 'forbidden', message: `The model '${candidate.id}' is not in the access list of this API key.` }
 }
 
 /** Why a model is not for ids that end in `@eu`; undefined when it is. */
-export function refusalInEurope({ id, entry }: Asked): Refusal | undefined {
+export function exclusionInEurope({ id, entry }: Candidate): Exclusion | undefined {
   if (entry?.geolocation === 'eu') return undefined
   return notFound(`${hosted(id, entry)}, and an id that ends in '@eu' is served in the EU only.`)
 }
 
-function lists(list: readonly string[], { id, entry, find }: Asked): boolean {
+function lists(list: readonly string[], { id, entry, find }: Candidate): boolean {
   if (hasModel(list, id)) return true
-  // Whoever may use a model may use it by each of its names.
+  // A list that has one name of a model has all of them.
   if (!entry?.aliases?.length) return false
   const provider = splitModel(id)?.provider
   return list.some((name) => {
@@ -56,8 +56,8 @@ function isNamed(list: readonly string[], through: readonly string[]): boolean {
   return through.some((name) => hasName(list, name) || hasName(list, `${policyPrefix}${name}`))
 }
 
-/** What nobody knows of a model does not satisfy a rule: a rule is a promise to the organization. */
-function brokenRule({ id, entry }: Asked, rules: Scope['rules']['dataRules']): string | undefined {
+/** The rule that a model breaks. Unknown facts break a rule, because it is a promise to the organization. */
+function brokenRule({ id, entry }: Candidate, rules: Scope['rules']['dataRules']): string | undefined {
   const { geolocation, data_retention, data_used_for_training } = rules
   if (geolocation && !geolocation.includes(entry?.geolocation ?? '')) {
     const allowed = geolocation.join(', ') || 'nothing'
@@ -79,6 +79,6 @@ function hosted(id: string, entry: ModelEntry | undefined): string {
   return where === undefined ? `Where '${id}' is hosted is not known` : `The model '${id}' is hosted in '${where}'`
 }
 
-function notFound(message: string): Refusal {
+function notFound(message: string): Exclusion {
   return { code: 'model_not_found', message }
 }

@@ -1,4 +1,4 @@
-/** A value that a JSON schema accepts, always the same one: required members only, the smallest that fits. */
+/** A minimal value that a JSON schema accepts, the same one each time: with required members only. */
 export function instanceOf(schema: unknown): unknown {
   return isRecord(schema) ? make({ schema, root: schema, name: 'value', depth: 0 }) : {}
 }
@@ -6,12 +6,12 @@ export function instanceOf(schema: unknown): unknown {
 type Place = { schema: Schema; root: Schema; name: string; depth: number }
 type Schema = Readonly<Record<string, unknown>>
 
-/** Schemas may contain themselves: below this depth only what must be is made. */
-const deepest = 12
+/** Schemas may be recursive: below this depth values are null. */
+const maxDepth = 12
 
 function make(place: Place): unknown {
   const { schema, root, depth } = place
-  if (depth > deepest) return null
+  if (depth > maxDepth) return null
   if (typeof schema.$ref === 'string') return make({ ...place, schema: referred(root, schema.$ref), depth: depth + 1 })
   if (schema.const !== undefined) return schema.const
   if (Array.isArray(schema.enum)) return schema.enum[0]
@@ -51,8 +51,8 @@ function objectOf({ schema, root, depth }: Place): unknown {
 function arrayOf({ schema, root, name, depth }: Place): unknown {
   const listed = Array.isArray(schema.prefixItems) ? schema.prefixItems : []
   const [least, most] = [bound(schema.minItems, 1), bound(schema.maxItems, Number.POSITIVE_INFINITY)]
-  // An empty list ends a schema that contains itself; everywhere else one item shows more.
-  const wanted = depth > deepest / 2 ? bound(schema.minItems, 0) : Math.min(Math.max(least, listed.length), most)
+  // One item, or none where a recursive schema has to end.
+  const wanted = depth > maxDepth / 2 ? bound(schema.minItems, 0) : Math.min(Math.max(least, listed.length), most)
   return Array.from({ length: wanted }, (_, index) => {
     const item = make({ schema: record(listed[index] ?? schema.items), root, name, depth: depth + 1 })
     return schema.uniqueItems === true && index > 0 ? distinct(item, index) : item
@@ -77,14 +77,14 @@ const formats: { [format: string]: string } = {
   uuid: '00000000-0000-4000-8000-000000000000',
 }
 
-/** A text is its own name, unless a format says what it must look like; no pattern is understood. */
+/** A string is the name of its member, or an example of its format; patterns are not supported. */
 function stringOf({ schema, name }: Place): string {
   const text = formats[String(schema.format)] ?? name
   const [least, most] = [bound(schema.minLength, 0), bound(schema.maxLength, Number.POSITIVE_INFINITY)]
   return text.padEnd(least, 'x').slice(0, most)
 }
 
-/** The bounds nearest to the wish, in steps where the schema wants some. */
+/** The nearest number to `wish` within the bounds, a multiple where the schema asks for one. */
 function numberOf(schema: Schema, wish: number): number {
   const whole = Number.isInteger(wish)
   const step = bound(schema.multipleOf, whole ? 1 : 0)
@@ -105,7 +105,7 @@ function bound(value: unknown, otherwise: number): number {
   return typeof value === 'number' ? value : otherwise
 }
 
-/** Null ends a choice soonest, but says least: it comes last. */
+/** The first object that is neither null nor a reference, else the first choice. */
 function simplest(choices: unknown[]): unknown {
   return choices.find((choice) => isRecord(choice) && choice.type !== 'null' && !choice.$ref) ?? choices[0]
 }
@@ -127,7 +127,7 @@ function merged({ schema, root }: Place, all: unknown[]): Schema {
   }
 }
 
-/** `#/$defs/name` inside the same schema; what is not there accepts anything. */
+/** The target of `#/$defs/name` in the same schema; a missing one accepts anything. */
 function referred(root: Schema, reference: string): Schema {
   const steps = reference.replace(/^#\/?/, '').split('/').filter(Boolean)
   return record(steps.reduce<unknown>((at, step) => record(at)[step.replaceAll('~1', '/').replaceAll('~0', '~')], root))

@@ -1,12 +1,12 @@
-/** The models that are played; what each does stands in the manifest and in answer.ts. */
+/** The models of the simulator; the manifest and reply.ts say what each does. */
 export const modelNames = ['echo', 'thinker', 'trouble'] as const
 
-/** A chat request as far as the simulator looks at it. */
+/** The parts of a chat request that the simulator uses. */
 export type SimulatedRequest = {
   model: (typeof modelNames)[number]
   messages: SimulatedMessage[]
   tools: SimulatedTool[]
-  /** How many tools at most, and whether one must be called. */
+  /** Whether tools may or must be called. */
   calls: 'auto' | 'none' | 'required'
   parallel: boolean
   format: { type: 'text' } | { type: 'json' } | { type: 'schema'; schema: unknown }
@@ -18,14 +18,14 @@ export type SimulatedRequest = {
   includeUsage: boolean
 }
 
-/** One message: what it says, and what else it shows (`an image (image/png, 68 bytes)`). */
-export type SimulatedMessage = { role: string; text: string; shown: string[] }
+/** One message: its text, and descriptions of its attachments (`an image (image/png, 68 bytes)`). */
+export type SimulatedMessage = { role: string; text: string; attachments: string[] }
 
-/** A tool that may be called: all that are offered, or those the choice leaves over. */
+/** A tool that may be called, by `tools` and `tool_choice`. */
 export type SimulatedTool = { kind: 'function' | 'custom'; name: string; parameters: unknown }
 
-/** What the simulator does not accept, in the provider's words. */
-export class Refusal extends Error {
+/** An error of the simulated API. */
+export class SimulatedError extends Error {
   readonly status: number
   readonly param: string | null
   readonly code: string | null
@@ -38,17 +38,17 @@ export class Refusal extends Error {
   }
 }
 
-/** Reads a request body. Throws Refusal with the status and the words of the real API. */
+/** Reads a request body. Throws SimulatedError with the status and message of the real API. */
 export function readRequest(body: unknown): SimulatedRequest {
-  if (!isRecord(body)) throw new Refusal(400, 'The body must be a JSON object.')
+  if (!isRecord(body)) throw new SimulatedError(400, 'The body must be a JSON object.')
   const { model, messages, stream_options: streamOptions } = body
   if (typeof model !== 'string') throw missing('model')
   if (!modelNames.includes(model as SimulatedRequest['model'])) {
-    throw new Refusal(404, `The model \`${model}\` does not exist.`, { param: 'model', code: 'model_not_found' })
+    throw new SimulatedError(404, `The model \`${model}\` does not exist.`, { param: 'model', code: 'model_not_found' })
   }
   if (!Array.isArray(messages)) throw missing('messages')
   if (messages.length === 0)
-    throw new Refusal(400, "Invalid 'messages': empty array.", { param: 'messages', code: 'empty_array' })
+    throw new SimulatedError(400, "Invalid 'messages': empty array.", { param: 'messages', code: 'empty_array' })
   checkToolResults(messages)
   const { tools, calls } = readTools(body)
   return {
@@ -75,31 +75,35 @@ function readMessage(message: unknown, index: number): SimulatedMessage {
   if (!roles.includes(String(message.role))) throw invalid(`${at}.role`, `one of ${roles.join(', ')}`)
   const { content } = message
   const bare = message.role === 'assistant' && (content === null || content === undefined)
-  if (bare) return { role: 'assistant', text: '', shown: [] }
-  if (typeof content === 'string') return { role: String(message.role), text: content, shown: [] }
+  if (bare) return { role: 'assistant', text: '', attachments: [] }
+  if (typeof content === 'string') return { role: String(message.role), text: content, attachments: [] }
   if (!Array.isArray(content)) throw invalid(`${at}.content`, 'a string or an array of content parts')
   const parts = content.map((part, number) => readPart(part, `${at}.content[${number}]`))
   return {
     role: String(message.role),
     text: parts.flatMap(({ text }) => text ?? []).join(' '),
-    shown: parts.flatMap(({ shown }) => shown ?? []),
+    attachments: parts.flatMap(({ attachment }) => attachment ?? []),
   }
 }
 
-function readPart(part: unknown, at: string): { text?: string; shown?: string } {
+function readPart(part: unknown, at: string): { text?: string; attachment?: string } {
   if (!isRecord(part)) throw invalid(at, 'an object')
-  const told = part.text ?? part.refusal
+  const text = part.text ?? part.refusal
   if (part.type === 'text' || part.type === 'refusal') {
-    if (typeof told !== 'string') throw invalid(`${at}.${part.type}`, 'a string')
-    return { text: told }
+    if (typeof text !== 'string') throw invalid(`${at}.${part.type}`, 'a string')
+    return { text }
   }
   const inner = part[String(part.type)]
   if (!isRecord(inner)) throw invalid(`${at}.type`, 'one of text, image_url, input_audio, file')
-  if (part.type === 'image_url') return { shown: `an image ${whereIs(String(inner.url))}` }
-  if (part.type === 'input_audio') return { shown: `audio (${inner.format}, ${bytesOf(String(inner.data))} bytes)` }
+  if (part.type === 'image_url') return { attachment: `an image ${whereIs(String(inner.url))}` }
+  if (part.type === 'input_audio')
+    return { attachment: `audio (${inner.format}, ${bytesOf(String(inner.data))} bytes)` }
   if (part.type === 'file')
     return {
-      shown: `a file ${inner.filename ?? ''} ${whereIs(String(inner.file_data ?? inner.file_id))}`.replace('  ', ' '),
+      attachment: `a file ${inner.filename ?? ''} ${whereIs(String(inner.file_data ?? inner.file_id))}`.replace(
+        '  ',
+        ' ',
+      ),
     }
   throw invalid(`${at}.type`, 'one of text, image_url, input_audio, file')
 }
@@ -113,7 +117,7 @@ function bytesOf(base64: string): number {
   return Buffer.from(base64, 'base64').length
 }
 
-/** The real API insists: every call is answered by a tool message right after, and only calls are. */
+/** As the real API: each call must be followed by a tool message, and each tool message must answer a call. */
 function checkToolResults(messages: unknown[]): void {
   let open = new Set<unknown>()
   for (const [index, message] of messages.entries()) {
@@ -127,7 +131,7 @@ function checkToolResults(messages: unknown[]): void {
       role === 'tool'
         ? "messages with role 'tool' must be a response to a preceding message with 'tool_calls'."
         : "an assistant message with 'tool_calls' must be followed by tool messages responding to each 'tool_call_id'."
-    throw new Refusal(400, `Invalid parameter: ${text}`, { param: `messages[${index}]` })
+    throw new SimulatedError(400, `Invalid parameter: ${text}`, { param: `messages[${index}]` })
   }
 }
 
@@ -140,7 +144,7 @@ function readTools(body: Readonly<Record<string, unknown>>): Pick<SimulatedReque
   const names = isRecord(allowed) && Array.isArray(allowed.tools) ? allowed.tools.map(nameOf) : [nameOf(choice)]
   const tools = offered.filter(({ name }) => names.includes(name))
   if (tools.length === 0)
-    throw new Refusal(400, `Tool choice '${names}' not found in 'tools'.`, { param: 'tool_choice' })
+    throw new SimulatedError(400, `Tool choice '${names}' not found in 'tools'.`, { param: 'tool_choice' })
   return { tools, calls: isRecord(allowed) && allowed.mode === 'auto' ? 'auto' : 'required' }
 }
 
@@ -168,7 +172,7 @@ function readFormat(format: unknown): SimulatedRequest['format'] {
   return { type: 'schema', schema: format.json_schema.schema }
 }
 
-/** What a model of the catalog can say at most. Tokens. */
+/** The models' `max_output_tokens`. */
 const outputLimit = 8_192
 
 function readLimit(body: Readonly<Record<string, unknown>>): number {
@@ -193,12 +197,18 @@ function readNumber(
   return value as number
 }
 
-function missing(name: string): Refusal {
-  return new Refusal(400, `Missing required parameter: '${name}'.`, { param: name, code: 'missing_required_parameter' })
+function missing(name: string): SimulatedError {
+  return new SimulatedError(400, `Missing required parameter: '${name}'.`, {
+    param: name,
+    code: 'missing_required_parameter',
+  })
 }
 
-function invalid(name: string, expected: string): Refusal {
-  return new Refusal(400, `Invalid value for '${name}': expected ${expected}.`, { param: name, code: 'invalid_type' })
+function invalid(name: string, expected: string): SimulatedError {
+  return new SimulatedError(400, `Invalid value for '${name}': expected ${expected}.`, {
+    param: name,
+    code: 'invalid_type',
+  })
 }
 
 function isRecord(value: unknown): value is Readonly<Record<string, unknown>> {

@@ -1,16 +1,16 @@
 import { createServer, type IncomingMessage, type Server, type ServerResponse } from 'node:http'
 import type { AddressInfo } from 'node:net'
-import { answer } from './answer.ts'
-import { misbehave, type Trouble } from './faults.ts'
-import { modelNames, Refusal, readRequest } from './request.ts'
+import { type Fault, failWith } from './faults.ts'
+import { replyTo } from './reply.ts'
+import { modelNames, readRequest, SimulatedError } from './request.ts'
 import { chunksOf, completionOf, errorOf } from './write.ts'
 
 /** A running simulator; `url` ends in `/v1`. */
 export type Simulator = { url: string; close(): Promise<void> }
 
 /**
- * An upstream without a model, on loopback: it speaks the OpenAI Chat Completions format over real HTTP and answers the
- * same question always with the same words. `port` 0, the default, takes any free one.
+ * Starts a provider without a model, on loopback: it speaks the OpenAI Chat Completions format over real HTTP, and the same
+ * request always gets the same reply. `port` 0, the default, takes any free one.
  */
 export async function startSimulator({ port = 0 }: { port?: number } = {}): Promise<Simulator> {
   const server = createServer((request, response) => {
@@ -27,18 +27,18 @@ async function serve(request: IncomingMessage, response: ServerResponse): Promis
   const path = (request.url ?? '').replace(/\?.*$/, '')
   if (request.method === 'GET' && path === '/v1/models') return writeJson(response, 200, modelList())
   if (request.method !== 'POST' || path !== '/v1/chat/completions') {
-    throw new Refusal(404, `Unknown request URL: ${request.method} ${path}`, { code: 'unknown_url' })
+    throw new SimulatedError(404, `Unknown request URL: ${request.method} ${path}`, { code: 'unknown_url' })
   }
-  const asked = readRequest(parse(await textOf(request)))
-  const { trouble, ...said } = answer(asked)
-  if (typeof trouble === 'object') throw new Refusal(trouble.status, `Failing with ${trouble.status}, as asked for.`)
-  const facts = { id: said.id, created: Math.floor(Date.now() / 1_000), model: asked.model }
-  if (asked.stream) return await writeStream(response, chunksOf(said, asked, facts), trouble)
-  if (trouble) return await misbehave(response, trouble)
-  writeJson(response, 200, completionOf(said, asked, facts))
+  const chatRequest = readRequest(parse(await textOf(request)))
+  const { fault, ...reply } = replyTo(chatRequest)
+  if (typeof fault === 'object') throw new SimulatedError(fault.status, `Failing with ${fault.status}, as asked for.`)
+  const head = { id: reply.id, created: Math.floor(Date.now() / 1_000), model: chatRequest.model }
+  if (chatRequest.stream) return await writeStream(response, chunksOf(reply, chatRequest, head), fault)
+  if (fault) return await failWith(response, fault)
+  writeJson(response, 200, completionOf(reply, chatRequest, head))
 }
 
-/** No more than the router itself would take. Bytes. */
+/** As large as the router itself accepts. Bytes. */
 const bodyLimit = 64 * 1_024 * 1_024
 
 async function textOf(request: IncomingMessage): Promise<string> {
@@ -46,7 +46,7 @@ async function textOf(request: IncomingMessage): Promise<string> {
   let size = 0
   for await (const piece of request) {
     size += (piece as Buffer).length
-    if (size > bodyLimit) throw new Refusal(413, `The body must not exceed ${bodyLimit} bytes.`)
+    if (size > bodyLimit) throw new SimulatedError(413, `The body must not exceed ${bodyLimit} bytes.`)
     pieces.push(piece as Buffer)
   }
   return Buffer.concat(pieces).toString('utf8')
@@ -56,18 +56,18 @@ function parse(text: string): unknown {
   try {
     return JSON.parse(text)
   } catch {
-    throw new Refusal(400, 'We could not parse the JSON body of your request.')
+    throw new SimulatedError(400, 'We could not parse the JSON body of your request.')
   }
 }
 
-async function writeStream(response: ServerResponse, chunks: object[], trouble: Trouble | undefined): Promise<void> {
+async function writeStream(response: ServerResponse, chunks: object[], fault: Fault | undefined): Promise<void> {
   response.writeHead(200, { 'content-type': 'text/event-stream; charset=utf-8', 'cache-control': 'no-cache' })
   const half = Math.ceil(chunks.length / 2)
-  for (const chunk of trouble ? chunks.slice(0, half) : chunks) {
+  for (const chunk of fault ? chunks.slice(0, half) : chunks) {
     if (!response.write(`data: ${JSON.stringify(chunk)}\n\n`)) await drained(response)
     if (response.destroyed) return
   }
-  if (trouble) return await misbehave(response, trouble)
+  if (fault) return await failWith(response, fault)
   response.end('data: [DONE]\n\n')
 }
 
@@ -84,7 +84,7 @@ function refuse(response: ServerResponse, error: unknown): void {
     response.destroy()
     return
   }
-  const refusal = error instanceof Refusal ? error : new Refusal(500, 'The simulator failed.')
+  const refusal = error instanceof SimulatedError ? error : new SimulatedError(500, 'The simulator failed.')
   if (refusal.status === 429) response.setHeader('retry-after', '1')
   writeJson(response, refusal.status, errorOf(refusal))
 }

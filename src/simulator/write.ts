@@ -1,12 +1,12 @@
-import type { Answer } from './answer.ts'
-import type { Refusal, SimulatedRequest } from './request.ts'
+import type { SimulatedReply } from './reply.ts'
+import type { SimulatedError, SimulatedRequest } from './request.ts'
 
-/** What names a completion; `created` counts Unix seconds. */
-export type Named = { id: string; created: number; model: string }
+/** The members that all objects of one completion share; `created` counts Unix seconds. */
+export type Head = { id: string; created: number; model: string }
 
-/** An answer as one `chat.completion`. */
-export function completionOf(said: Answer, { n }: SimulatedRequest, named: Named): object {
-  const { reasoning, refusal, text, calls, finish } = said
+/** A reply as one `chat.completion`. */
+export function completionOf(reply: SimulatedReply, { n }: SimulatedRequest, head: Head): object {
+  const { reasoning, refusal, text, calls, finish } = reply
   const message = {
     role: 'assistant',
     content: text.length > 0 ? text.join('') : null,
@@ -16,14 +16,14 @@ export function completionOf(said: Answer, { n }: SimulatedRequest, named: Named
     ...(calls.length > 0 && { tool_calls: calls.map(callOf) }),
   }
   const choices = times(n).map((index) => ({ index, message, logprobs: null, finish_reason: finish }))
-  return { ...named, object: 'chat.completion', choices, usage: usageOf(said, n), system_fingerprint: 'fp_simulator' }
+  return { ...head, object: 'chat.completion', choices, usage: usageOf(reply, n), system_fingerprint: 'fp_simulator' }
 }
 
-/** An answer as the `chat.completion.chunk`s of a stream: one token each, the choices in turn. */
-export function chunksOf(said: Answer, { n, includeUsage }: SimulatedRequest, named: Named): object[] {
-  const deltas = deltasOf(said)
+/** A reply as the `chat.completion.chunk`s of a stream: one token each, the choices in turn. */
+export function chunksOf(reply: SimulatedReply, { n, includeUsage }: SimulatedRequest, head: Head): object[] {
+  const deltas = deltasOf(reply)
   const chunk = (choices: object[], usage: object | null = null) => ({
-    ...named,
+    ...head,
     object: 'chat.completion.chunk',
     choices,
     system_fingerprint: 'fp_simulator',
@@ -32,11 +32,11 @@ export function chunksOf(said: Answer, { n, includeUsage }: SimulatedRequest, na
   const pieces = deltas.flatMap((delta) =>
     times(n).map((index) => chunk([{ index, delta, logprobs: null, finish_reason: null }])),
   )
-  const ends = times(n).map((index) => chunk([{ index, delta: {}, logprobs: null, finish_reason: said.finish }]))
-  return [...pieces, ...ends, ...(includeUsage ? [chunk([], usageOf(said, n))] : [])]
+  const ends = times(n).map((index) => chunk([{ index, delta: {}, logprobs: null, finish_reason: reply.finish }]))
+  return [...pieces, ...ends, ...(includeUsage ? [chunk([], usageOf(reply, n))] : [])]
 }
 
-function deltasOf({ reasoning, refusal, text, calls }: Answer): object[] {
+function deltasOf({ reasoning, refusal, text, calls }: SimulatedReply): object[] {
   return [
     { role: 'assistant', content: calls.length > 0 ? null : '', refusal: null },
     ...reasoning.map((reasoning_content) => ({ reasoning_content })),
@@ -46,9 +46,9 @@ function deltasOf({ reasoning, refusal, text, calls }: Answer): object[] {
   ]
 }
 
-type Call = Answer['calls'][number]
+type Call = SimulatedReply['calls'][number]
 
-/** The name first, then the arguments in two halves, as models write them bit by bit. */
+/** The name first, then the arguments in two halves, as models stream them. */
 function callDeltas(call: Call, index: number): object[] {
   const { arguments: args } = call
   const half = Math.ceil(args.length / 2)
@@ -68,7 +68,7 @@ function innerOf({ kind, name, arguments: text }: Pick<Call, 'kind' | 'arguments
   return kind === 'custom' ? { custom: { ...named, input: text } } : { function: { ...named, arguments: text } }
 }
 
-function usageOf({ usage: { prompt, completion, reasoning } }: Answer, n: number): object {
+function usageOf({ usage: { prompt, completion, reasoning } }: SimulatedReply, n: number): object {
   return {
     prompt_tokens: prompt,
     completion_tokens: completion * n,
@@ -78,8 +78,8 @@ function usageOf({ usage: { prompt, completion, reasoning } }: Answer, n: number
   }
 }
 
-/** A refusal in the error shape of the API. */
-export function errorOf({ status, message, param, code }: Refusal): object {
+/** An error in the API's format. */
+export function errorOf({ status, message, param, code }: SimulatedError): object {
   const type = status >= 500 ? 'server_error' : status === 429 ? 'rate_limit_error' : 'invalid_request_error'
   return { error: { message, type, param, code } }
 }

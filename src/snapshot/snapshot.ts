@@ -28,14 +28,15 @@ export type Built = { snapshot?: Snapshot; problems: Problem[] }
 
 /**
  * Builds a whole snapshot from a configuration file (`findConfig` says which, when none is named). After a `previous`
- * one, what has changed since must also prove its examples; at the start of the process `check` has done that.
+ * one, what has changed since must also prove its examples; at the start of the process `check` has done that. Files
+ * that are `known` with the same text are not parsed again.
  */
 export async function buildSnapshot(
   configPath: string | undefined,
   env: Environment,
   previous?: Snapshot,
+  known: KnownSources = previous?.sources ?? new Map(),
 ): Promise<Built> {
-  const known: KnownSources = previous?.sources ?? new Map()
   const path = findConfig(configPath, env)
   const { config, source, problems } = await loadConfig(path, env, known.get(path))
   if (!config) return { problems }

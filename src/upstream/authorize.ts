@@ -2,40 +2,42 @@ import { createHash } from 'node:crypto'
 import { RouterError } from '../core/errors.ts'
 import type { Auth, OAuthClientCredentials, Provider } from '../manifest/provider.ts'
 import { signAws } from './aws-signature.ts'
-import type { Door } from './http-client.ts'
+import type { HttpClient } from './http-client.ts'
 import { rememberIssued } from './secrets.ts'
 import { serviceAccountToken } from './service-account.ts'
 import { requestToken } from './token-request.ts'
 import { type Token, tokensOf } from './tokens.ts'
 
-/** A POST that does not yet say who we are. Names of headers are in small letters. */
-export type Anonymous = { url: string; headers: Record<string, string>; body: string }
+/** A POST before authentication. Header names are in lower case. */
+export type UnauthorizedRequest = { url: string; headers: Record<string, string>; body: string }
 
-/** The address and headers to send it with. `refused` is to be called when the provider did not take them. */
+/** The URL and headers to send it with. Call `refused` when the provider answers 401. */
 export type Authorized = { url: string; headers: Record<string, string>; refused?(): void }
 
-/** What tokens are asked through, and for how long the caller waits for them. */
-export type Means = { door: Door; signal: AbortSignal; now?: () => number }
+/** The client that requests tokens, and how long the caller waits for them. */
+export type TokenOptions = { httpClient: HttpClient; signal: AbortSignal; now?: () => number }
 
-/** The address of a provider's path for a model. */
-export function addressOf(provider: Provider, path: string, model: string): string {
-  return provider.baseUrl.replace(/\/+$/, '') + path.replace('{model}', encodeURIComponent(model))
-}
-
-/** Adds what authenticates us to a provider. Throws RouterError when a token cannot be had. */
-export async function authorize(provider: Provider, request: Anonymous, means: Means): Promise<Authorized> {
+/** Adds the provider's authentication to a request. Throws RouterError when no token can be obtained. */
+export async function authorize(
+  provider: Provider,
+  request: UnauthorizedRequest,
+  options: TokenOptions,
+): Promise<Authorized> {
   const { auth } = provider
   const scheme = schemes[auth.scheme] as Scheme<Auth>
-  return await scheme(auth, request, { now: Date.now, ...means, provider: provider.slug })
+  return await scheme(auth, request, { now: Date.now, ...options, provider: provider.slug })
 }
 
-type Around = Required<Means> & { provider: string }
-type Scheme<Of extends Auth> = (auth: Of, request: Anonymous, around: Around) => Authorized | Promise<Authorized>
+type Context = Required<TokenOptions> & { provider: string }
+type Scheme<Of extends Auth> = (
+  auth: Of,
+  request: UnauthorizedRequest,
+  context: Context,
+) => Authorized | Promise<Authorized>
 
-/** Every scheme there is. */
 const schemes: { [Name in Auth['scheme']]: Scheme<Extract<Auth, { scheme: Name }>> } = {
   none: (_, request) => withHeaders(request, {}),
-  // Local servers often want no key: then there is no header at all.
+  // Local servers often need no key: then no header is sent.
   bearer: ({ secret }, request) => (secret ? withBearer(request, secret) : withHeaders(request, {})),
   header: ({ header, secret }, request) => withHeaders(request, { [header.toLowerCase()]: secret }),
   query: ({ parameter, secret }, { url, headers }) => {
@@ -44,33 +46,35 @@ const schemes: { [Name in Auth['scheme']]: Scheme<Extract<Auth, { scheme: Name }
   },
   'aws-sigv4': async (auth, request, { now }) => {
     if (auth.bearer) return withBearer(request, auth.bearer)
-    // What is between us and the provider may change other headers, and must not break the signature by it.
+    // Proxies may change other headers: that must not break the signature.
     const signed = Object.entries(request.headers).filter(([name]) => name === 'content-type' || /^x-amz-/.test(name))
     const signable = { method: 'POST', url: request.url, headers: Object.fromEntries(signed), body: request.body }
     return withHeaders(request, await signAws(auth, signable, now()))
   },
-  'google-service-account': (auth, request, around) =>
-    withToken(auth, request, around, () => serviceAccountToken(auth, around.provider, around.door, around.now)),
-  'oauth-client-credentials': (auth, request, around) =>
-    withToken(auth, request, around, () => clientToken(auth, around)),
+  'google-service-account': (auth, request, context) =>
+    withToken(auth, request, context, () =>
+      serviceAccountToken(auth, context.provider, context.httpClient, context.now),
+    ),
+  'oauth-client-credentials': (auth, request, context) =>
+    withToken(auth, request, context, () => clientToken(auth, context)),
 }
 
-function withHeaders({ url, headers }: Anonymous, added: Record<string, string>): Authorized {
+function withHeaders({ url, headers }: UnauthorizedRequest, added: Record<string, string>): Authorized {
   return { url, headers: { ...headers, ...added } }
 }
 
-function withBearer(request: Anonymous, token: string): Authorized {
+function withBearer(request: UnauthorizedRequest, token: string): Authorized {
   return withHeaders(request, { authorization: `Bearer ${token}` })
 }
 
-/** Tokens are shared by all providers that have the same credential; failures are told in each one's own name. */
+/** Providers with the same credential share tokens; an error names the provider that was called. */
 async function withToken(
   auth: Auth,
-  request: Anonymous,
-  { door, signal, provider }: Around,
+  request: UnauthorizedRequest,
+  { httpClient, signal, provider }: Context,
   fetchToken: () => Promise<Token>,
 ): Promise<Authorized> {
-  const tokens = tokensOf(door)
+  const tokens = tokensOf(httpClient)
   const credential = createHash('sha256')
     .update(JSON.stringify(Object.entries(auth).sort()))
     .digest('base64')
@@ -88,8 +92,8 @@ async function withToken(
   return { ...withBearer(request, token), refused: () => tokens.forget(credential, token) }
 }
 
-/** RFC 6749, section 4.4; the secret goes in the body, which every provider takes. */
-async function clientToken(auth: OAuthClientCredentials, { door, provider, now }: Around): Promise<Token> {
+/** RFC 6749, section 4.4. The secret goes in the body, which every provider accepts. */
+async function clientToken(auth: OAuthClientCredentials, { httpClient, provider, now }: Context): Promise<Token> {
   const { tokenUrl: url, clientId, clientSecret, scope } = auth
   const form = {
     grant_type: 'client_credentials',
@@ -97,5 +101,5 @@ async function clientToken(auth: OAuthClientCredentials, { door, provider, now }
     client_secret: clientSecret,
     ...(scope !== undefined && { scope }),
   }
-  return await requestToken({ url, form, secrets: [clientSecret], provider }, door, now)
+  return await requestToken({ url, form, secrets: [clientSecret], provider }, httpClient, now)
 }

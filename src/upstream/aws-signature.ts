@@ -1,7 +1,7 @@
 import { RouterError } from '../core/errors.ts'
 import type { AwsSigV4 } from '../manifest/provider.ts'
 
-/** A request as it goes out. Every one of its headers is signed, and the host. */
+/** A request to be sent. All of its headers are signed, and the host. */
 export type Signable = { method: string; url: string; headers: Record<string, string>; body: string }
 
 /**
@@ -27,7 +27,7 @@ export async function signAws(auth: AwsSigV4, request: Signable, now: number): P
   return Object.fromEntries(names.flatMap((name) => (headers.has(name) ? [[name, headers.get(name) as string]] : [])))
 }
 
-/** Signing keys are derived anew each day for each credential: old ones are let go when there are too many. */
+/** A signing key is derived per day and credential: the cache is cleared when it has grown. */
 function signingKeys(): Map<string, ArrayBuffer> {
   if (derived.size > 100) derived.clear()
   return derived
@@ -35,7 +35,7 @@ function signingKeys(): Map<string, ArrayBuffer> {
 
 const derived = new Map<string, ArrayBuffer>()
 
-/** Loaded with the first request that needs it. */
+/** Imported by the first request that needs it. */
 async function loadSigner(): Promise<typeof import('aws4fetch').AwsV4Signer> {
   try {
     return (await import('aws4fetch')).AwsV4Signer

@@ -1,78 +1,89 @@
-import { RouterError } from '../core/errors.ts'
+import { randomUUID } from 'node:crypto'
+import { asRouterError, RouterError } from '../core/errors.ts'
 import type { FoldFacts } from '../core/fold.ts'
 import { isObject, type JsonObject } from '../core/json.ts'
 import type { Reply } from '../core/reply.ts'
+import type { TargetFacts } from '../core/request.ts'
 import type { ChatEndpoint, Provider } from '../manifest/provider.ts'
 import type { Target } from '../manifest/target.ts'
-import { type ReadFrame, readFrame, readReply } from '../manifest/translate.ts'
+import { type ReadFrame, readFrame, readReply, targetFacts } from '../manifest/translate.ts'
 import { type Frame, FrameError } from '../wire/frame.ts'
 import { framesOf, type StreamFormat, streamFormats } from '../wire/frames.ts'
-import type { Door, Incoming } from './http-client.ts'
+import type { HttpClient, HttpResponse } from './http-client.ts'
 import { type PassedHeader, post, textOf } from './post.ts'
 import { refusal, reportedFailure } from './provider-error.ts'
 import { redact } from './secrets.ts'
 
 /** A provider's answer: a whole reply, or a stream whose first event has come. */
-export type Answer =
-  | { kind: 'whole'; body: JsonObject; reply: Reply }
-  | { kind: 'stream'; batches: AsyncIterable<ReadFrame[]> }
+export type ProviderAnswer = WholeAnswer | StreamedAnswer
 
-/** How long a stream that said it is done may keep its connection before we hang up. Milliseconds. */
-const farewellMs = 50
+/** `body` as `patch.reply` left it, and its meaning. */
+export type WholeAnswer = { kind: 'whole'; body: JsonObject; reply: Reply }
+
+/** Frames as they came over the network: several at a time. */
+export type StreamedAnswer = { kind: 'stream'; batches: AsyncIterable<StreamFrame[]> }
+
+/** One frame of a stream; the declared end mark has no payload. */
+export type StreamFrame = Pick<ReadFrame, 'events'> & Partial<Pick<ReadFrame, 'payload'>>
+
+/** How long a stream that has reached its end mark may keep its connection open before it is closed. Milliseconds. */
+const drainMs = 50
 
 /** Sends one body to a target and waits for the reply or its first event. Throws RouterError. */
-export async function exchange(
+export async function send(
   target: Target,
-  outgoing: {
-    body: JsonObject
-    stream: boolean
-    signal: AbortSignal
-    fold: FoldFacts
-    passed?: readonly PassedHeader[]
-  },
-  door: Door,
-): Promise<Answer> {
+  outgoing: { body: JsonObject; stream: boolean; signal: AbortSignal; passed: readonly PassedHeader[] },
+  httpClient: HttpClient,
+): Promise<ProviderAnswer> {
   const { provider } = target
-  const endpoint = provider.chat as ChatEndpoint
-  const { stream, fold, ...rest } = outgoing
+  const endpoint = chatOf(provider)
+  const { stream, ...rest } = outgoing
   const path = stream ? endpoint.stream.path : endpoint.path
   const accept = stream ? streamFormats[endpoint.stream.format].mediaType : 'application/json'
-  const incoming = await post(target, { ...rest, path, accept }, door)
-  return stream ? await readStream(provider, incoming) : await readWhole(provider, incoming, fold)
+  const response = await post(target, { ...rest, path, accept }, httpClient)
+  return stream ? await readStream(target, response) : await readWhole(target, response)
 }
 
 /** Sends one body to a path of a target and waits for its JSON. Throws RouterError. */
-export async function askJson(
+export async function sendForJson(
   target: Target,
-  outgoing: { path: string; body: JsonObject; signal: AbortSignal; passed?: readonly PassedHeader[] },
-  door: Door,
+  outgoing: { path: string; body: JsonObject; signal: AbortSignal; passed: readonly PassedHeader[] },
+  httpClient: HttpClient,
 ): Promise<JsonObject> {
-  const incoming = await post(target, { ...outgoing, accept: 'application/json' }, door)
-  return parseObject(target.provider, await textOf(target.provider, incoming))
+  const response = await post(target, { ...outgoing, accept: 'application/json' }, httpClient)
+  return parseObject(target.provider, await textOf(target.provider, response))
 }
 
-async function readWhole(provider: Provider, incoming: Incoming, fold: FoldFacts): Promise<Answer> {
-  const text = await textOf(provider, incoming)
-  const { body, reply, error } = await readReply(provider, parseObject(provider, text), fold)
+/** The facts for folding an answer of this provider. */
+export function foldFacts({ maker }: Provider): FoldFacts {
+  return { maker, newId: randomUUID, now: () => Math.floor(Date.now() / 1_000) }
+}
+
+async function readWhole(target: Target, response: HttpResponse): Promise<WholeAnswer> {
+  const { provider } = target
+  const text = await textOf(provider, response)
+  const answer = parseObject(provider, text)
+  const { body, reply, error } = await readReply(provider, answer, foldFacts(provider), targetFacts(provider, target))
   if (error) throw reportedFailure(provider, error)
   if (reply.finish === 'error')
-    throw unreadable(provider, `sent a reply that does not say how it ended: ${redact(provider, text).slice(0, 200)}`)
+    throw unreadable(provider, `sent a reply without a finish reason: ${redact(provider, text).slice(0, 200)}`)
   return { kind: 'whole', body, reply }
 }
 
-/** Formats that may well be sent as `application/json`; a failure inside is an event like others. */
+/** Formats that providers also send as `application/json`; an error inside is an event like any other. */
 const streamsAsJson: ReadonlySet<StreamFormat> = new Set(['ndjson', 'json-array'])
 
-async function readStream(provider: Provider, incoming: Incoming): Promise<Answer> {
-  const { format } = (provider.chat as ChatEndpoint).stream
-  const type = String(incoming.headers['content-type'] ?? '')
+async function readStream(target: Target, response: HttpResponse): Promise<StreamedAnswer> {
+  const { provider } = target
+  const { format } = chatOf(provider).stream
+  const type = String(response.headers['content-type'] ?? '')
   if (!streamsAsJson.has(format) && type.startsWith('application/json')) {
-    const text = await textOf(provider, incoming)
+    const text = await textOf(provider, response)
     if (/"error"|^\s*\{\s*"message"/.test(text))
-      throw refusal(provider, { status: 502, headers: incoming.headers, text })
+      throw refusal(provider, { status: 502, headers: response.headers, text })
     throw unreadable(provider, 'answered a request for a stream with a JSON document')
   }
-  const batches = readBatches(provider, incoming)
+  const batches = readBatches(provider, targetFacts(provider, target), response)
   const first = await batches.next()
   if (first.done) throw cut(provider, 'ended its stream before the first event')
   return { kind: 'stream', batches: startingWith(first.value, batches) }
@@ -87,16 +98,24 @@ async function* startingWith<T>(first: T, rest: AsyncGenerator<T, void>): AsyncG
   }
 }
 
-/** Frames with their meaning; a failure in the middle comes after everything that was said before it. */
-async function* readBatches(provider: Provider, incoming: Incoming): AsyncGenerator<ReadFrame[], void> {
-  const { stream } = provider.chat as ChatEndpoint
-  const frames = framesOf(stream.format, incoming.bytes)
+/** Frames with their meaning; an error in the middle comes after everything that was sent before it. */
+async function* readBatches(
+  provider: Provider,
+  facts: TargetFacts,
+  response: HttpResponse,
+): AsyncGenerator<StreamFrame[], void> {
+  const { stream } = chatOf(provider)
+  const frames = framesOf(stream.format, response.bytes)
+  let begun = false
   try {
     for await (const read of frames) {
-      const { batch, failure, done } = await readBatch(provider, read, stream.done)
+      const { batch, failure, done } = await readBatch(provider, facts, read)
+      begun ||= batch.length > 0
+      // An end mark alone is no answer.
+      if (done && begun) batch.push(endMark)
       if (batch.length > 0) yield batch
       if (failure) throw failure
-      if (done) return await farewell(frames, incoming)
+      if (done) return await drain(frames, response)
     }
   } catch (error) {
     if (!(error instanceof FrameError)) throw error
@@ -105,47 +124,47 @@ async function* readBatches(provider: Provider, incoming: Incoming): AsyncGenera
   }
 }
 
-type Batch = { batch: ReadFrame[]; failure?: RouterError; done: boolean }
+const endMark: StreamFrame = { events: [{ done: true }] }
 
-async function readBatch(provider: Provider, frames: Frame[], end: string | undefined): Promise<Batch> {
-  const batch: ReadFrame[] = []
-  for (const frame of frames) {
-    if (end !== undefined && frame.data === end) return { batch, done: true }
-    const meaning = meaningOf(provider, frame)
-    const streamed = meaning instanceof Promise ? await meaning : meaning
-    if (streamed instanceof RouterError) return { batch, failure: streamed, done: false }
-    batch.push(streamed)
+type Batch = { batch: StreamFrame[]; failure?: RouterError; done: boolean }
+
+async function readBatch(provider: Provider, facts: TargetFacts, frames: Frame[]): Promise<Batch> {
+  const { done: end } = chatOf(provider).stream
+  const batch: StreamFrame[] = []
+  try {
+    for (const frame of frames) {
+      if (end !== undefined && frame.data === end) return { batch, done: true }
+      const read = meaningOf(provider, facts, frame)
+      batch.push(read instanceof Promise ? await read : read)
+    }
+    return { batch, done: false }
+  } catch (thrown) {
+    return { batch, failure: asRouterError(thrown), done: false }
   }
-  return { batch, done: false }
 }
 
-/** Reads on to the end of the connection, so that it can serve the next call; a provider that lingers is cut off. */
-async function farewell(frames: AsyncGenerator<Frame[], void>, incoming: Incoming): Promise<void> {
-  const timer = setTimeout(() => incoming.discard(), farewellMs)
+/** Reads to the end of the response, so that its connection can be used again; one that stays open is closed. */
+async function drain(frames: AsyncGenerator<Frame[], void>, response: HttpResponse): Promise<void> {
+  const timer = setTimeout(() => response.discard(), drainMs)
   try {
     for (let read = await frames.next(); !read.done; read = await frames.next());
   } catch {
-    // The reply is whole: how its connection ends is nobody's concern.
+    // The reply is complete: how its connection ends does not matter.
   } finally {
     clearTimeout(timer)
   }
 }
 
-function meaningOf(provider: Provider, frame: Frame): ReadFrame | RouterError | Promise<ReadFrame | RouterError> {
-  let payload: JsonObject
-  try {
-    payload = parseObject(provider, frame.data)
-  } catch (error) {
-    return error as RouterError
-  }
-  const field = provider.chat?.stream.eventField
-  const named = field === undefined ? undefined : payload[field]
-  const read = readFrame(provider, typeof named === 'string' ? named : frame.event, payload)
-  return read instanceof Promise ? read.then((known) => failureIn(provider, known)) : failureIn(provider, read)
+function meaningOf(provider: Provider, facts: TargetFacts, frame: Frame): ReadFrame | Promise<ReadFrame> {
+  const { eventField, data } = chatOf(provider).stream
+  const payload = data === 'text' ? frame.data : parseObject(provider, frame.data)
+  const name = eventField === undefined || typeof payload === 'string' ? undefined : payload[eventField]
+  const read = readFrame(provider, typeof name === 'string' ? name : frame.event, payload, facts)
+  return read instanceof Promise ? read.then((known) => withoutError(provider, known)) : withoutError(provider, read)
 }
 
-function failureIn(provider: Provider, read: ReadFrame): ReadFrame | RouterError {
-  for (const { error } of read.events) if (error) return reportedFailure(provider, error)
+function withoutError(provider: Provider, read: ReadFrame): ReadFrame {
+  for (const { error } of read.events) if (error) throw reportedFailure(provider, error)
   return read
 }
 
@@ -167,4 +186,9 @@ function unreadable(provider: Provider, what: string): RouterError {
 
 function cut(provider: Provider, what: string): RouterError {
   return new RouterError('provider_cut', `The provider ${what}.`, { provider: provider.slug })
+}
+
+function chatOf({ slug, chat }: Provider): ChatEndpoint {
+  if (!chat) throw new RouterError('model_not_found', `The provider '${slug}' has no chat models.`)
+  return chat
 }

@@ -3,30 +3,31 @@ import { lookup } from 'node:dns/promises'
 import { isIP, isIPv6 } from 'node:net'
 import { Agent, type Dispatcher, request } from 'undici'
 import { RouterError } from '../core/errors.ts'
+import { unlessAborted } from './abort.ts'
 import { mediaTypeOf } from './media-type.ts'
 import { isPublicAddress } from './public-address.ts'
 
-/** What the operator lets us fetch for clients. */
+/** Which files may be fetched for clients. */
 export type MediaSettings = {
   /** `https`, `http`. */
   schemes: readonly string[]
-  /** Of one file, and of all files of one call. */
+  /** For one file, and for all files of one call. */
   maxBytes: number
   maxTotalBytes: number
-  /** How many files one call may have fetched. */
+  /** How many files may be fetched for one call. */
   maxFiles: number
-  /** For one file in all: names, redirects, the last byte. Milliseconds. */
+  /** For one file as a whole: name resolution, redirects, download. Milliseconds. */
   timeoutMs: number
   /** Hosts, or `host:port`, that may have any address; every other one must be public. */
   allowHosts: readonly string[]
 }
 
-/** A file in base64; `application/octet-stream` when nothing tells its type. */
+/** A file in base64; `application/octet-stream` when its type is unknown. */
 export type Fetched = { data: string; media_type: string }
 
 /**
- * Fetches one file. `spend` is told of bytes as they come and may throw. Whatever goes wrong is a RouterError 400
- * `invalid_request`, the host's failures as well: the URL is the client's, and no other provider would help.
+ * Fetches one file. `spend` is called with the size of each chunk and may throw. Every failure is a RouterError 400
+ * `invalid_request`, those of the host as well: the URL is the client's, and another provider would not help.
  */
 export type FetchMedia = (url: string, signal: AbortSignal, spend?: (bytes: number) => void) => Promise<Fetched>
 
@@ -34,26 +35,30 @@ export type FetchMedia = (url: string, signal: AbortSignal, spend?: (bytes: numb
 export type ResolveName = (name: string) => Promise<LookupAddress[]>
 
 /**
- * The only way out for URLs that clients name. Each hop of a redirect is checked as a whole: scheme, credentials, and all
- * addresses of its host, which is resolved once; the connection goes to an address that was checked and to no other.
+ * Fetches URLs from clients; nothing else does. Each redirect is checked like the first URL: scheme, credentials, and all
+ * addresses of its host. The host is resolved once, and only the addresses that were checked are connected to.
  */
 export function openFetcher(settings: MediaSettings, resolveName: ResolveName = systemNames): FetchMedia {
   const rules: Rules = { ...settings, allowed: new Set(settings.allowHosts.map(asInUrl)), resolveName }
   return async (url, signal, spend = () => {}) => {
-    const late = AbortSignal.timeout(settings.timeoutMs)
+    const timeout = AbortSignal.timeout(settings.timeoutMs)
     try {
-      return await follow(url, rules, AbortSignal.any([signal, late]), spend)
+      return await follow(url, rules, AbortSignal.any([signal, timeout]), spend)
     } catch (thrown) {
       if (signal.aborted && signal.reason instanceof RouterError) throw signal.reason
       if (thrown instanceof RouterError) throw thrown
-      throw refusal(url, late.aborted ? `it did not arrive within ${settings.timeoutMs} ms` : failureOf(thrown), thrown)
+      throw fetchError(
+        url,
+        timeout.aborted ? `it did not arrive within ${settings.timeoutMs} ms` : failureOf(thrown),
+        thrown,
+      )
     }
   }
 }
 
 type Rules = MediaSettings & { allowed: ReadonlySet<string>; resolveName: ResolveName }
 
-/** As browsers count: enough for shorteners and signed downloads. */
+/** Enough for URL shorteners and signed downloads. */
 const maxRedirects = 5
 
 async function follow(
@@ -64,12 +69,12 @@ async function follow(
 ): Promise<Fetched> {
   let address = URL.parse(first)
   for (let hops = 0; hops <= maxRedirects; hops++) {
-    const refuse = (what: string) => refusal(first, hops > 0 ? `after a redirect, ${what}` : what)
+    const refuse = (what: string) => fetchError(first, hops > 0 ? `after a redirect, ${what}` : what)
     const url = addressRead(address, rules, refuse)
     const agent = agentFor(await checkedAddresses(url, rules, signal, refuse), rules)
     try {
-      const answer = await request(url, { dispatcher: agent, signal, headers: asking })
-      // Letting go of an unread body is reported as its error: nobody is to be surprised by that.
+      const answer = await request(url, { dispatcher: agent, signal, headers: requestHeaders })
+      // Destroying an unread body emits an error on it, which would otherwise be uncaught.
       answer.body.on('error', () => {})
       if (!redirects.has(answer.statusCode)) return await readFile(answer, url, rules, spend, refuse)
       address = URL.parse(String(answer.headers.location ?? ''), url.href)
@@ -77,13 +82,13 @@ async function follow(
       await agent.destroy()
     }
   }
-  throw refusal(first, `it redirects more than ${maxRedirects} times`)
+  throw fetchError(first, `it redirects more than ${maxRedirects} times`)
 }
 
 const redirects: ReadonlySet<number> = new Set([301, 302, 303, 307, 308])
 
-/** Nothing compressed: a limit of bytes must mean bytes. */
-const asking = { accept: '*/*', 'accept-encoding': 'identity', 'user-agent': 'inference-router' }
+/** Uncompressed, so that the size limits hold. */
+const requestHeaders = { accept: '*/*', 'accept-encoding': 'identity', 'user-agent': 'inference-router' }
 
 type Refuse = (what: string) => RouterError
 
@@ -91,15 +96,16 @@ function addressRead(url: URL | null, { schemes }: Rules, refuse: Refuse): URL {
   if (!url) throw refuse('its address is not a valid URL')
   const scheme = url.protocol.slice(0, -1)
   const allowed = schemes.join(' or ')
-  if (!schemes.includes(scheme) || !transports.has(scheme)) throw refuse(`only ${allowed} is fetched, not ${scheme}`)
+  if (!schemes.includes(scheme) || !implementedSchemes.has(scheme))
+    throw refuse(`only ${allowed} is fetched, not ${scheme}`)
   if (url.username || url.password) throw refuse('its address holds a user name or a password')
   return url
 }
 
-/** What we can speak, whatever the settings say. */
-const transports: ReadonlySet<string> = new Set(['https', 'http'])
+/** The schemes that are implemented, whatever the settings allow. */
+const implementedSchemes: ReadonlySet<string> = new Set(['https', 'http'])
 
-/** All addresses of the host, each of them public, unless the operator vouches for the host. */
+/** All addresses of the host. Throws unless each is public, or the settings allow the host. */
 async function checkedAddresses(
   { hostname, protocol, port }: URL,
   { allowed, resolveName }: Rules,
@@ -117,17 +123,17 @@ async function checkedAddresses(
   if (found.length === 0) throw refuse('its host name cannot be resolved')
   const withPort = `${hostname}:${port || (protocol === 'https:' ? 443 : 80)}`
   if (allowed.has(hostname) || allowed.has(withPort)) return found
-  // One closed address among public ones is how a name is made to lead inside: all must be public.
+  // DNS rebinding mixes a private address among public ones: all must be public.
   if (!found.every(({ address }) => isPublicAddress(address))) throw refuse('the address of its host is not public')
   return found
 }
 
-/** A connection pool for one hop that knows no other addresses than these. */
+/** A connection pool for one request that connects to these addresses only. */
 function agentFor(addresses: LookupAddress[], { timeoutMs }: Rules): Agent {
   const [first] = addresses as [LookupAddress]
   return new Agent({
     allowH2: false,
-    // Time is limited as a whole.
+    // The abort signal limits the time as a whole.
     headersTimeout: 0,
     bodyTimeout: 0,
     connect: {
@@ -152,7 +158,7 @@ async function readFile(
   if (Number(headers['content-length'] ?? 0) > maxBytes) throw refuse(tooLarge)
   const encoding = String(headers['content-encoding'] ?? 'identity').toLowerCase()
   if (encoding !== 'identity') throw refuse('its server sends it compressed, though asked not to')
-  // One buffer that grows: a body that comes in single bytes must not cost an object for each.
+  // One growing buffer: a body that comes byte by byte must not cost one object per byte.
   let held = Buffer.allocUnsafe(Math.min(maxBytes, 65_536))
   let size = 0
   for await (const chunk of body as AsyncIterable<Buffer>) {
@@ -169,45 +175,33 @@ async function readFile(
   return { data: bytes.toString('base64'), media_type: type ?? 'application/octet-stream' }
 }
 
-/** The same names as every other program on this machine finds, the hosts file included. */
+/** The system's resolver, which knows the hosts file too. */
 const systemNames: ResolveName = (name) => lookup(name, { all: true, order: 'verbatim' })
 
-/** A host as URLs write it: IPv6 in brackets, lower case. */
+/** A host as in a URL: IPv6 in brackets, lower case. */
 function asInUrl(host: string): string {
   return isIPv6(host) ? `[${host.toLowerCase()}]` : host.toLowerCase()
 }
 
-async function unlessAborted<T>(work: Promise<T>, signal: AbortSignal): Promise<T> {
-  signal.throwIfAborted()
-  const { promise, reject } = Promise.withResolvers<never>()
-  const leave = () => reject(signal.reason)
-  signal.addEventListener('abort', leave, { once: true })
-  try {
-    return await Promise.race([work, promise])
-  } finally {
-    signal.removeEventListener('abort', leave)
-  }
-}
-
-/** Codes only: messages of the system hold addresses. */
+/** Only the code: system messages contain addresses. */
 function failureOf(thrown: unknown): string {
   const { code } = thrown as { code?: unknown }
   return `the connection to its host failed${typeof code === 'string' ? ` (${code})` : ''}`
 }
 
-function refusal(url: string, what: string, cause?: unknown): RouterError {
-  const message = `The file at ${shown(url)} cannot be fetched: ${what}.`
+function fetchError(url: string, what: string, cause?: unknown): RouterError {
+  const message = `The file at ${safeUrl(url)} cannot be fetched: ${what}.`
   return new RouterError('invalid_request', message, cause === undefined ? {} : { cause })
 }
 
-/** How much of a URL is shown. Characters. */
-const excerpt = 200
+/** Longer URLs are cut in messages. Characters. */
+const maxShownUrl = 200
 
-/** A URL as far as it holds no secrets: neither credentials nor a signed query. */
-export function shown(text: string): string {
+/** A URL for messages, without what may be secret: credentials and the query. */
+export function safeUrl(text: string): string {
   const url = URL.parse(text)
   const plain = url
     ? `${url.protocol}//${url.host}${url.pathname}`
     : text.replace(/[?#].*$/s, '').replace(/\/\/[^/]*@/, '//')
-  return plain.length > excerpt ? `${plain.slice(0, excerpt)}…` : plain
+  return plain.length > maxShownUrl ? `${plain.slice(0, maxShownUrl)}…` : plain
 }

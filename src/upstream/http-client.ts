@@ -3,35 +3,35 @@ import { RouterError } from '../core/errors.ts'
 import type { Timeouts } from '../manifest/provider.ts'
 
 /** One HTTP request to a provider. */
-export type Outgoing = {
+export type HttpRequest = {
   url: string
   headers: Record<string, string>
   body: string
   timeouts: Timeouts
-  /** Aborted when the client left or the process stops. */
+  /** Aborted when the caller leaves or the process stops. */
   signal: AbortSignal
   provider: string
 }
 
-/** A provider's answer as it begins. `bytes` throws RouterError when time runs out or the connection breaks. */
-export type Incoming = {
+/** A response whose headers have come. `bytes` throws RouterError when time runs out or the connection breaks. */
+export type HttpResponse = {
   status: number
   headers: Record<string, string | string[] | undefined>
   bytes: AsyncIterable<Uint8Array>
-  /** Lets the connection go without reading on. */
+  /** Closes the connection without reading on. */
   discard(): void
 }
 
-/** The only way out: every request to a provider goes through one of these. */
-export type Door = { send(outgoing: Outgoing): Promise<Incoming>; close(): Promise<void> }
+/** Sends requests to providers; nothing else does. */
+export type HttpClient = { send(request: HttpRequest): Promise<HttpResponse>; close(): Promise<void> }
 
-/** Opens the door: one pool of HTTP/1.1 connections per connect limit, kept for the life of the process. */
-export function openDoor(): Door {
+/** Opens the client: one pool of HTTP/1.1 connections per connect limit, kept for the life of the process. */
+export function openHttpClient(): HttpClient {
   const agents = new Map<number, Agent>()
   const agentFor = (connectMs: number): Agent => {
     let agent = agents.get(connectMs)
     if (!agent) {
-      // Limits on the answer are ours (see Watch): the pool's own are too coarse.
+      // Deadlines below limit the response: the pool's own limits are too coarse.
       agent = new Agent({
         connect: { timeout: connectMs },
         headersTimeout: 0,
@@ -51,76 +51,76 @@ export function openDoor(): Door {
   }
 }
 
-async function send(outgoing: Outgoing, dispatcher: Agent): Promise<Incoming> {
-  const watch = new Watch(outgoing)
+async function send(outgoing: HttpRequest, dispatcher: Agent): Promise<HttpResponse> {
+  const deadlines = new Deadlines(outgoing)
   let answer: Dispatcher.ResponseData
   try {
     answer = await request(outgoing.url, {
       method: 'POST',
       headers: outgoing.headers,
       body: outgoing.body,
-      signal: watch.signal,
+      signal: deadlines.signal,
       dispatcher,
     })
   } catch (error) {
-    watch.stop()
-    throw watch.explain(error)
+    deadlines.stop()
+    throw deadlines.errorFor(error)
   }
   const { body } = answer
   return {
     status: answer.statusCode,
     headers: answer.headers,
-    bytes: watched(body, watch),
+    bytes: timed(body, deadlines),
     discard: () => {
-      watch.stop()
+      deadlines.stop()
       body.on('error', () => {})
       body.destroy()
     },
   }
 }
 
-async function* watched(body: Dispatcher.ResponseData['body'], watch: Watch): AsyncGenerator<Uint8Array, void> {
+async function* timed(body: Dispatcher.ResponseData['body'], deadlines: Deadlines): AsyncGenerator<Uint8Array, void> {
   try {
     for await (const chunk of body) {
-      watch.arrived()
+      deadlines.arrived()
       yield chunk
-      watch.waiting()
+      deadlines.waiting()
     }
   } catch (error) {
-    throw watch.explain(error)
+    throw deadlines.errorFor(error)
   } finally {
-    watch.stop()
+    deadlines.stop()
   }
 }
 
-/** The limits of one attempt: until the first byte, between bytes, in total; and the client's patience. */
-class Watch {
-  readonly #outgoing: Outgoing
+/** The time limits of one request: to the first byte, between bytes, in total; and the caller's abort signal. */
+class Deadlines {
+  readonly #outgoing: HttpRequest
   readonly #controller = new AbortController()
   readonly #total: NodeJS.Timeout
   #idle: NodeJS.Timeout
-  #begun = false
+  #hasBegun = false
   #reading = false
-  readonly #leave = () => this.#controller.abort(this.#outgoing.signal.reason)
+  readonly #abort = () => this.#controller.abort(this.#outgoing.signal.reason)
 
-  constructor(outgoing: Outgoing) {
+  constructor(outgoing: HttpRequest) {
     this.#outgoing = outgoing
     const { firstEventMs, totalMs } = outgoing.timeouts
     this.#total = setTimeout(() => this.#expire(`did not finish within ${totalMs} ms`), totalMs)
     this.#idle = setTimeout(() => this.#expire(`sent nothing within ${firstEventMs} ms`), firstEventMs)
-    if (outgoing.signal.aborted) this.#leave()
-    else outgoing.signal.addEventListener('abort', this.#leave, { once: true })
+    if (outgoing.signal.aborted) this.#abort()
+    else outgoing.signal.addEventListener('abort', this.#abort, { once: true })
   }
 
   get signal(): AbortSignal {
     return this.#controller.signal
   }
 
-  /** Bytes came: until they are taken on it is the reader who is slow, not the provider. */
+  /** Bytes came: until they are consumed it is the reader who is slow, not the provider. */
   arrived(): void {
     this.#reading = true
-    if (this.#begun) return
-    this.#begun = true
+    if (this.#hasBegun) return
+    this.#hasBegun = true
     clearTimeout(this.#idle)
     const { betweenEventsMs } = this.#outgoing.timeouts
     this.#idle = setTimeout(() => {
@@ -129,7 +129,7 @@ class Watch {
     }, betweenEventsMs)
   }
 
-  /** The bytes are taken, the next ones are waited for. */
+  /** The bytes are consumed, the next ones are awaited. */
   waiting(): void {
     this.#reading = false
     this.#idle.refresh()
@@ -138,11 +138,11 @@ class Watch {
   stop(): void {
     clearTimeout(this.#total)
     clearTimeout(this.#idle)
-    this.#outgoing.signal.removeEventListener('abort', this.#leave)
+    this.#outgoing.signal.removeEventListener('abort', this.#abort)
   }
 
-  /** What a failed request means: our limit, the client's leaving, or a connection that broke. */
-  explain(error: unknown): RouterError {
+  /** The error of a failed request: a time limit, an abort by the caller, or a broken connection. */
+  errorFor(error: unknown): RouterError {
     const { signal } = this.#controller
     if (signal.aborted && signal.reason instanceof RouterError) return signal.reason
     const { provider } = this.#outgoing
@@ -150,10 +150,10 @@ class Watch {
     if (code === 'UND_ERR_CONNECT_TIMEOUT') {
       return new RouterError('provider_timeout', `${provider} could not be connected in time: ${message}`, { provider })
     }
-    const what = this.#begun ? 'The connection to the provider broke' : 'The provider could not be reached'
+    const what = this.#hasBegun ? 'The connection to the provider broke' : 'The provider could not be reached'
     const reason = [code, message].filter(Boolean).join(' ')
     const facts = { provider, cause: error }
-    return new RouterError(this.#begun ? 'provider_cut' : 'provider_unreachable', `${what}: ${reason}`, facts)
+    return new RouterError(this.#hasBegun ? 'provider_cut' : 'provider_unreachable', `${what}: ${reason}`, facts)
   }
 
   #expire(what: string): void {

@@ -2,20 +2,23 @@ import { RouterError } from '../core/errors.ts'
 import type { MediaPart, Part } from '../core/parts.ts'
 import type { HistoryRules } from '../core/repair-history.ts'
 import type { NeutralRequest } from '../core/request.ts'
-import { type Fetched, type FetchMedia, type MediaSettings, shown } from './fetcher.ts'
+import { type Fetched, type FetchMedia, type MediaSettings, safeUrl } from './fetcher.ts'
 
-/** How files are fetched for calls. */
-export type MediaRoom = { fetchMedia: FetchMedia; settings: Pick<MediaSettings, 'maxFiles' | 'maxTotalBytes'> }
+/** Fetches files for calls, within these limits. */
+export type MediaServices = { fetchMedia: FetchMedia; settings: Pick<MediaSettings, 'maxFiles' | 'maxTotalBytes'> }
 
 /** The files of one call: each URL is fetched once, however many targets are tried. Throws RouterError 400. */
 export type CallMedia = { fetchAll(urls: Iterable<string>): Promise<ReadonlyMap<string, Fetched>>; param: string }
 
 /** How many files of one call are fetched at a time. */
-const atOnce = 4
+const maxConcurrent = 4
 
 /** Opens the files of one call; errors name `param`, the client's field that holds the messages. */
-export function openCallMedia(room: MediaRoom, { param, signal }: { param: string; signal: AbortSignal }): CallMedia {
-  const { maxFiles, maxTotalBytes } = room.settings
+export function openCallMedia(
+  { fetchMedia, settings }: MediaServices,
+  { param, signal }: { param: string; signal: AbortSignal },
+): CallMedia {
+  const { maxFiles, maxTotalBytes } = settings
   const refuse = (message: string) => new RouterError('invalid_request', message, { param })
   const known = new Map<string, Fetched>()
   let bytes = 0
@@ -33,10 +36,10 @@ export function openCallMedia(room: MediaRoom, { param, signal }: { param: strin
     const either = AbortSignal.any([signal, others.signal])
     const queue = missing.values()
     const work = async () => {
-      for (const url of queue) known.set(url, await room.fetchMedia(url, either, spend))
+      for (const url of queue) known.set(url, await fetchMedia(url, either, spend))
     }
     try {
-      await Promise.all(Array.from({ length: Math.min(atOnce, missing.length) }, work))
+      await Promise.all(Array.from({ length: Math.min(maxConcurrent, missing.length) }, work))
     } catch (thrown) {
       others.abort(thrown)
       throw thrown instanceof RouterError && thrown.code === 'invalid_request' ? refuse(thrown.message) : thrown
@@ -47,22 +50,22 @@ export function openCallMedia(room: MediaRoom, { param, signal }: { param: strin
 }
 
 /**
- * The request with its media as data where the rule wants them so: in instructions, messages and tool results. The
- * client's own object is never changed. Throws RouterError 400 when a file cannot be had, or is no medium of its kind.
+ * The request with the media that the rule selects as data instead of URLs: in instructions, messages and tool results. The
+ * client's own object is never changed. Throws RouterError 400 when a file cannot be fetched, or is not of its kind.
  */
 export async function inlineMedia(
   request: NeutralRequest,
   rule: HistoryRules['inline_media'],
   media: CallMedia,
 ): Promise<NeutralRequest> {
-  const isWanted = wantedBy(rule)
+  const isSelected = selectedBy(rule)
   const parts = [...(request.system ?? []), ...request.messages.flatMap((message) => message.parts)]
-  const urls = urlsIn(parts, isWanted)
+  const urls = urlsIn(parts, isSelected)
   if (urls.length === 0) return request
   const files = await media.fetchAll(urls)
   const inlined = (part: Part): Part => {
     if (part.type === 'tool_result') return { ...part, parts: part.parts.map(inlined) }
-    if (!isMedia(part) || !isWanted(part)) return part
+    if (!isMedia(part) || !isSelected(part)) return part
     const { url = '', ...rest } = part
     return { ...rest, ...fileFor(part, url, files.get(url) as Fetched, media.param) }
   }
@@ -70,19 +73,19 @@ export async function inlineMedia(
   return { ...request, messages, ...(request.system && { system: request.system.map(inlined) }) }
 }
 
-type Wanted = (part: MediaPart) => boolean
+type Selects = (part: MediaPart) => boolean
 
-function wantedBy(rule: HistoryRules['inline_media']): Wanted {
+function selectedBy(rule: HistoryRules['inline_media']): Selects {
   if (!rule) return () => false
   const { kinds, except } = rule === true ? {} : rule
-  const spared = except === undefined ? undefined : new RegExp(except, 'i')
-  return ({ type, url }) => url !== undefined && (!kinds || kinds.includes(type)) && !spared?.test(url)
+  const excepted = except === undefined ? undefined : new RegExp(except, 'i')
+  return ({ type, url }) => url !== undefined && (!kinds || kinds.includes(type)) && !excepted?.test(url)
 }
 
-function urlsIn(parts: readonly Part[], isWanted: Wanted): string[] {
+function urlsIn(parts: readonly Part[], isSelected: Selects): string[] {
   return parts.flatMap((part) => {
-    if (part.type === 'tool_result') return urlsIn(part.parts, isWanted)
-    return isMedia(part) && part.url !== undefined && isWanted(part) ? [part.url] : []
+    if (part.type === 'tool_result') return urlsIn(part.parts, isSelected)
+    return isMedia(part) && part.url !== undefined && isSelected(part) ? [part.url] : []
   })
 }
 
@@ -97,11 +100,12 @@ const kindNames = {
   file: 'a file',
 } as const satisfies { [kind in MediaPart['type']]: string }
 
-/** A page that says "not found" or "sign in" with status 200 must not pass for a picture. */
+/** A "not found" or login page with status 200 must not pass for a picture. */
 function fileFor({ type, media_type }: MediaPart, url: string, { data, media_type: found }: Fetched, param: string) {
-  const told = found === 'application/octet-stream' ? (media_type ?? found) : found
-  const isText = told.startsWith('text/') || /[/+](?:json|xml|javascript)$/.test(told.replace('svg+xml', 'svg'))
-  if (type === 'file' || !(isText || told === 'application/octet-stream')) return { data, media_type: told }
-  const message = `The file at ${shown(url)} is ${told}, not ${kindNames[type]}.`
+  const mediaType = found === 'application/octet-stream' ? (media_type ?? found) : found
+  const isText =
+    mediaType.startsWith('text/') || /[/+](?:json|xml|javascript)$/.test(mediaType.replace('svg+xml', 'svg'))
+  if (type === 'file' || !(isText || mediaType === 'application/octet-stream')) return { data, media_type: mediaType }
+  const message = `The file at ${safeUrl(url)} is ${mediaType}, not ${kindNames[type]}.`
   throw new RouterError('invalid_request', message, { param })
 }

@@ -1,17 +1,19 @@
 /**
- * The media type of a file: what its first bytes show, else what its server says unless that is a word for "anything",
- * else what the ending of its path suggests; undefined when nothing tells.
+ * The media type of a file: by its first bytes, else by its server's content type unless that means "anything", else by
+ * the extension of its path; undefined when none of them is known.
  */
-export function mediaTypeOf(bytes: Uint8Array, said: string | undefined, path: string): string | undefined {
-  const shown = signatures.find(({ at = 0, marks }) => marks.some((mark) => asciiAt(bytes, at, mark.length) === mark))
-  const sure = typeof shown?.type === 'function' ? shown.type(bytes) : shown?.type
+export function mediaTypeOf(bytes: Uint8Array, contentType: string | undefined, path: string): string | undefined {
+  const signature = signatures.find(({ at = 0, marks }) =>
+    marks.some((mark) => asciiAt(bytes, at, mark.length) === mark),
+  )
+  const sure = typeof signature?.type === 'function' ? signature.type(bytes) : signature?.type
   if (sure) return sure
-  const type = said?.split(';')[0]?.trim().toLowerCase()
+  const type = contentType?.split(';')[0]?.trim().toLowerCase()
   if (type && /^[\w.+-]+\/[\w.+-]+$/.test(type) && !anything.has(type)) return spelled.get(type) ?? type
   return endings.get(/\.(\w+)$/.exec(path)?.[1]?.toLowerCase() ?? '')
 }
 
-/** Text holds ASCII, one character a byte. */
+/** The bytes as Latin-1: one character per byte. */
 type Signature = { at?: number; marks: readonly string[]; type: string | ((bytes: Uint8Array) => string | undefined) }
 
 const signatures: readonly Signature[] = [
@@ -28,7 +30,7 @@ const signatures: readonly Signature[] = [
   { marks: ['OggS'], type: 'audio/ogg' },
   { marks: ['\x1aE\xdf\xa3'], type: 'video/webm' },
   { at: 4, marks: ['ftyp'], type: (bytes) => brands.get(asciiAt(bytes, 8, 4)) ?? 'video/mp4' },
-  // Two letters are too little: the reserved bytes behind the length must be zero.
+  // Two letters alone would match too much: the reserved bytes after the length must be zero.
   { marks: ['BM'], type: (bytes) => (asciiAt(bytes, 6, 4) === '\0\0\0\0' ? 'image/bmp' : undefined) },
 ]
 
@@ -45,7 +47,7 @@ const brands: ReadonlyMap<string, string> = new Map([
   ['qt  ', 'video/quicktime'],
 ])
 
-/** What servers say about files of which they know nothing. */
+/** Content types of servers that do not know the type. */
 const anything: ReadonlySet<string> = new Set([
   'application/octet-stream',
   'binary/octet-stream',
@@ -56,13 +58,13 @@ const anything: ReadonlySet<string> = new Set([
   'application/zip',
 ])
 
-/** Other names of types that providers know by one. */
+/** Aliases, by the name that providers know. */
 const spelled: ReadonlyMap<string, string> = new Map([
   ['image/jpg', 'image/jpeg'],
   ['application/x-pdf', 'application/pdf'],
 ])
 
-/** Files whose first bytes say nothing, or only that they are an archive. */
+/** Types that the first bytes do not identify, or only as an archive. */
 const endings: ReadonlyMap<string, string> = new Map([
   ['txt', 'text/plain'],
   ['md', 'text/markdown'],

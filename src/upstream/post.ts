@@ -2,14 +2,14 @@ import { RouterError } from '../core/errors.ts'
 import type { JsonObject } from '../core/json.ts'
 import type { Provider } from '../manifest/provider.ts'
 import type { Target } from '../manifest/target.ts'
-import { addressOf, authorize } from './authorize.ts'
-import type { Door, Incoming } from './http-client.ts'
+import { authorize } from './authorize.ts'
+import type { HttpClient, HttpResponse } from './http-client.ts'
 import { refusal } from './provider-error.ts'
 
-/** A header of the client for the provider: it stands before the manifest's own, or is joined to it as a list. */
+/** A client's header for the provider: it replaces the manifest's own, or is joined to it as a list. */
 export type PassedHeader = { name: string; value: string; how: 'before' | 'joined' }
 
-/** Sends one body to a path of a target and waits for an answer that is no refusal. Throws RouterError. */
+/** Sends one body to a path of a target and waits for a successful response. Throws RouterError. */
 export async function post(
   { provider, model }: Target,
   outgoing: {
@@ -19,11 +19,11 @@ export async function post(
     signal: AbortSignal
     passed?: readonly PassedHeader[]
   },
-  door: Door,
-): Promise<Incoming> {
+  httpClient: HttpClient,
+): Promise<HttpResponse> {
   const { path, accept, signal, passed = [] } = outgoing
-  const anonymous = {
-    url: addressOf(provider, path, model),
+  const request = {
+    url: urlOf(provider, path, model),
     headers: withPassed(
       {
         'content-type': 'application/json',
@@ -36,51 +36,70 @@ export async function post(
     ),
     body: wellFormed(JSON.stringify(outgoing.body)),
   }
-  const { url, headers, refused } = await authorize(provider, anonymous, { door, signal })
+  const { url, headers, refused } = await authorize(provider, request, { httpClient, signal })
   const { timeouts, slug } = provider
-  const incoming = await door.send({ url, headers, body: anonymous.body, timeouts, signal, provider: slug })
-  if (incoming.status >= 200 && incoming.status < 300) return incoming
-  if (incoming.status === 401) refused?.()
-  const text = await textOf(provider, incoming)
-  throw refusal(provider, { status: incoming.status, headers: incoming.headers, text })
+  const response = await httpClient.send({ url, headers, body: request.body, timeouts, signal, provider: slug })
+  if (response.status >= 200 && response.status < 300) return response
+  if (response.status === 401) refused?.()
+  const text = await textOf(provider, response)
+  throw refusal(provider, { status: response.status, headers: response.headers, text })
 }
 
-/** The whole text of an answer. Throws RouterError. */
-export async function textOf(provider: Provider, { bytes }: Incoming): Promise<string> {
+/**
+ * The URL of a provider's path for a model: `{model}` is one segment, `{+model}` keeps its slashes. Throws RouterError for a
+ * model that would lead to another path.
+ */
+export function urlOf({ slug, baseUrl }: Pick<Provider, 'slug' | 'baseUrl'>, path: string, model: string): string {
+  const expanded = path.replaceAll(/\{(\+?)model\}/g, (_, slashes: string) => {
+    const segments = slashes ? model.split('/') : [model]
+    if (segments.some((segment) => /^\.{0,2}$/.test(segment))) {
+      throw new RouterError('model_not_found', `The provider '${slug}' has no model '${model}'.`, { param: 'model' })
+    }
+    return segments.map(encodeURIComponent).join('/')
+  })
+  return baseUrl.replace(/\/+$/, '') + expanded
+}
+
+/** The whole text of a response. Throws RouterError. */
+export async function textOf(provider: Provider, { bytes }: HttpResponse): Promise<string> {
   const decoder = new TextDecoder()
   let text = ''
   for await (const chunk of bytes) {
     text += decoder.decode(chunk, { stream: true })
-    if (text.length > answerLimit) {
-      throw new RouterError('provider_unreadable', 'The provider sent an answer without end', {
-        provider: provider.slug,
-      })
+    if (text.length > maxResponseLength) {
+      throw new RouterError(
+        'provider_unreadable',
+        `The provider sent a response of more than ${maxResponseLength} characters.`,
+        {
+          provider: provider.slug,
+        },
+      )
     }
   }
   return text + decoder.decode()
 }
 
-/** The client's headers among ours; a list keeps each of its words once. */
+/** Our headers with the client's; a joined list has each item once. */
 function withPassed(own: Record<string, string>, passed: readonly PassedHeader[]): Record<string, string> {
   const headers = { ...own }
   for (const { name, value, how } of passed) {
-    const words = [headers[name] ?? '', value].flatMap((list) => list.split(',')).map((word) => word.trim())
-    headers[name] = how === 'before' ? value : [...new Set(words)].filter(Boolean).join(',')
+    const items = [headers[name] ?? '', value].flatMap((list) => list.split(',')).map((item) => item.trim())
+    headers[name] = how === 'before' ? value : [...new Set(items)].filter(Boolean).join(',')
   }
   return headers
 }
 
-/** One name, one header: however a manifest writes it, it stands over ours. */
+/** In lower case, so that a manifest's header replaces ours of the same name. */
 function lowerCased(headers: Record<string, string>): Record<string, string> {
   return Object.fromEntries(Object.entries(headers).map(([name, value]) => [name.toLowerCase(), value]))
 }
 
-/** A text that was cut in the middle of a character: strict parsers refuse its half, so the sign for unknown stands in. */
+/** Replaces lone surrogates, which a text cut inside a character leaves: strict parsers refuse them. */
 function wellFormed(json: string): string {
   if (!json.includes('\\ud')) return json
-  // Escapes are taken one by one, so that an escaped backslash before the letters `ud` is not mistaken for one.
+  // One escape at a time, so that an escaped backslash before the letters `ud` is not mistaken for a surrogate.
   return json.replace(/\\(ud[89a-f][\da-f]{2}|.)/g, (whole, code) => (code.length > 1 ? '\\ufffd' : whole))
 }
 
-/** An answer longer than this is none: it would only fill the memory. Characters. */
-const answerLimit = 128 * 1024 * 1024
+/** A bound on memory. Characters. */
+const maxResponseLength = 128 * 1024 * 1024

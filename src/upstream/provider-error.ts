@@ -4,16 +4,17 @@ import { isObject, type Json, type JsonObject } from '../core/json.ts'
 import type { Provider } from '../manifest/provider.ts'
 import { redact } from './secrets.ts'
 
-/** How much of an unreadable error body is shown to the caller. Characters. */
-const excerpt = 2_000
+/** Longer error bodies are cut in messages. Characters. */
+const maxExcerpt = 2_000
 
-/** A provider's refusal of a whole request, as the caller learns it. */
+/** The caller's error for an unsuccessful response of a provider. */
 export function refusal(
   provider: Provider,
   answer: { status: number; headers: Record<string, string | string[] | undefined>; text: string },
 ): RouterError {
   const body = parse(answer.text)
-  const message = messageIn(body) ?? (redact(provider, answer.text).slice(0, excerpt) || `HTTP status ${answer.status}`)
+  const message =
+    messageIn(body) ?? (redact(provider, answer.text).slice(0, maxExcerpt) || `HTTP status ${answer.status}`)
   const codes = [...codesIn(body), ...codeInHeaders(answer.headers)]
   const code = classify(provider, answer.status, codes, message)
   const wait = code === 'rate_limited' ? retryAfter(answer.headers, body) : undefined
@@ -21,7 +22,7 @@ export function refusal(
   return failure(provider, code, message, codes[0], retryAfterMs)
 }
 
-/** A failure the provider reported inside a successful answer, as the caller learns it. */
+/** The caller's error for a failure that a provider reports inside a successful response. */
 export function reportedFailure(provider: Provider, reported: ProviderFailure): RouterError {
   const codes = reported.code === undefined ? [] : [String(reported.code)]
   const code = classify(provider, reported.status ?? 502, codes, reported.message)
@@ -39,7 +40,7 @@ function failure(provider: Provider, code: ErrorCode, text: string, providerCode
   })
 }
 
-/** The manifest's table first, the most specific entry winning: code, then message, then status; then the usual meaning. */
+/** By the manifest's table, the most specific entry first: code, message, status; else by the usual meaning of the status. */
 function classify(provider: Provider, status: number, codes: string[], message: string): ErrorCode {
   const { errors } = provider
   for (const code of codes) {
@@ -61,7 +62,7 @@ function usualMeaning(status: number): ErrorCode {
   return status >= 400 && status < 500 ? 'invalid_request' : 'provider_failed'
 }
 
-/** The ways providers write a message, in the order of how sure they are. */
+/** The places where providers write a message, the most reliable first. */
 function messageIn(body: Json | undefined): string | undefined {
   const first = Array.isArray(body) ? body[0] : body
   if (typeof first === 'string') return first
@@ -75,10 +76,10 @@ function messageIn(body: Json | undefined): string | undefined {
     (text) => text !== undefined && text !== null,
   )
   if (found === undefined) return undefined
-  return typeof found === 'string' ? found : JSON.stringify(found).slice(0, excerpt)
+  return typeof found === 'string' ? found : JSON.stringify(found).slice(0, maxExcerpt)
 }
 
-/** Every machine-readable name an error body gives itself, the most specific first. */
+/** Every machine-readable code in an error body, the most specific first. */
 function codesIn(body: Json | undefined): string[] {
   const first = Array.isArray(body) ? body[0] : body
   if (!isObject(first)) return []
@@ -91,13 +92,13 @@ function codesIn(body: Json | undefined): string[] {
   return names.filter((name) => typeof name === 'string' || typeof name === 'number').map(String)
 }
 
-/** AWS names an error in a header, before a colon and an address. */
+/** AWS sends the error name in a header, before a colon and a URL. */
 function codeInHeaders(headers: Record<string, string | string[] | undefined>): string[] {
   const type = headers['x-amzn-errortype']
   return typeof type === 'string' ? [type.replace(/:.*$/, '')] : []
 }
 
-/** Whoever is told to wait longer might as well not be told. */
+/** A longer wait is of no use to the caller. */
 const longestWaitMs = 24 * 60 * 60 * 1_000
 
 /** How long to wait, from the headers or Google's RetryInfo. Milliseconds. */

@@ -1,20 +1,20 @@
 import { BlockList, isIPv4, isIPv6 } from 'node:net'
 
 /**
- * Whether an IP address, as text, belongs to a machine on the public internet. What is no address, has a zone, or lies in
- * a range that IANA has set aside for anything else is not public; IPv6 that carries an IPv4 address is judged by that.
+ * Whether a text is an IP address on the public internet. Texts that are no address, addresses with a zone, and ranges that
+ * IANA reserves for other purposes are not. IPv6 with an embedded IPv4 address is judged by that.
  */
 export function isPublicAddress(address: string): boolean {
   if (isIPv4(address)) return !closed.check(address, 'ipv4')
   if (!isIPv6(address) || address.includes('%')) return false
   const groups = groupsOf(address)
-  const carried = carriers.find(({ prefix }) => prefix.every((group, index) => groups[index] === group))
-  if (carried) return isPublicAddress(embedded(groups, carried.at))
+  const embedding = embeddings.find(({ prefix }) => prefix.every((group, index) => groups[index] === group))
+  if (embedding) return isPublicAddress(embedded(groups, embedding.at))
   return unicast.check(address, 'ipv6') && !closed.check(address, 'ipv6')
 }
 
-/** IPv4 that is not for everyone: IANA's special-purpose registry (RFC 6890 and its successors), multicast, reserved. */
-const closedIPv4 = [
+/** IPv4 ranges that are not public: IANA's special-purpose registry (RFC 6890 and its successors), multicast, reserved. */
+const reservedIPv4 = [
   ['0.0.0.0', 8, 'this network: most systems take it for themselves'],
   ['10.0.0.0', 8, 'private'],
   ['100.64.0.0', 10, 'shared by carriers; metadata of one cloud'],
@@ -33,28 +33,28 @@ const closedIPv4 = [
   ['240.0.0.0', 4, 'reserved, and broadcast'],
 ] as const
 
-/** Inside global unicast; all that lies outside of it (::, ::1, fc00::/7, fe80::/10, ff00::/8 …) is closed anyway. */
-const closedIPv6 = [
+/** Inside global unicast; everything outside of it (::, ::1, fc00::/7, fe80::/10, ff00::/8 …) is not public anyway. */
+const reservedIPv6 = [
   ['2001::', 23, 'protocol assignments, Teredo among them'],
   ['2001:db8::', 32, 'documentation'],
   ['3fff::', 20, 'documentation'],
 ] as const
 
 const closed = new BlockList()
-for (const [net, bits] of closedIPv4) closed.addSubnet(net, bits, 'ipv4')
-for (const [net, bits] of closedIPv6) closed.addSubnet(net, bits, 'ipv6')
+for (const [net, bits] of reservedIPv4) closed.addSubnet(net, bits, 'ipv4')
+for (const [net, bits] of reservedIPv6) closed.addSubnet(net, bits, 'ipv6')
 
 const unicast = new BlockList()
 unicast.addSubnet('2000::', 3, 'ipv6')
 
-/** Prefixes, in groups of 16 bits, whose addresses lead to an IPv4 address that begins at group `at`. */
-const carriers = [
+/** Prefixes, in groups of 16 bits, of addresses with an IPv4 address embedded at group `at`. */
+const embeddings = [
   { name: 'IPv4-mapped, RFC 4291', prefix: [0, 0, 0, 0, 0, 0xffff], at: 6 },
   { name: 'NAT64, RFC 6052', prefix: [0x64, 0xff9b, 0, 0, 0, 0], at: 6 },
   { name: '6to4, RFC 3056', prefix: [0x2002], at: 1 },
 ] as const
 
-/** The eight groups; the URL parser knows every spelling, the dotted tail too, and writes one. */
+/** The eight groups. The URL parser normalizes every notation, the dotted one too. */
 function groupsOf(address: string): number[] {
   const [head = '', tail] = new URL(`http://[${address}]`).hostname.slice(1, -1).split('::')
   const numbers = (text = '') => (text === '' ? [] : text.split(':').map((group) => Number.parseInt(group, 16)))

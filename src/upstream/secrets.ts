@@ -1,22 +1,22 @@
 import type { Auth, Provider } from '../manifest/provider.ts'
 
-/** A text in which nothing of what we authenticate with is left, whoever wrote it there. */
+/** Replaces every secret of a provider's authentication in a text. */
 export function redact({ auth, headers }: Pick<Provider, 'auth' | 'headers'>, text: string): string {
   const inHeaders = Object.entries(headers).flatMap(([name, value]) => (holdsSecret.test(name) ? value : []))
   const secrets = [...secretsOf(auth), ...(issued.get(auth) ?? []), ...inHeaders]
   const written = secrets.filter(Boolean).flatMap((secret) => [secret, encodeURIComponent(secret)])
-  // The longest first: one may be a part of another.
+  // The longest first: one may contain another.
   written.sort((a, b) => b.length - a.length)
   return written.reduce((left, secret) => left.replaceAll(secret, '[secret]'), text)
 }
 
-/** Remembers a token that was handed out for a credential: it is a secret as well. */
+/** Remembers a token issued for a credential: `redact` must know it too. */
 export function rememberIssued(auth: Auth, token: string): void {
   const known = issued.get(auth) ?? []
   if (known.at(-1) !== token) issued.set(auth, [...known.slice(-2), token])
 }
 
-/** Names of headers in which services take secrets. */
+/** Names of headers that may contain a secret. */
 const holdsSecret = /auth|key|token|secret|password|credential|cookie/i
 
 const issued = new WeakMap<Auth, readonly string[]>()

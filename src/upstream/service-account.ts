@@ -3,33 +3,33 @@ import { readFile } from 'node:fs/promises'
 import { RouterError } from '../core/errors.ts'
 import { isObject, type Json } from '../core/json.ts'
 import type { GoogleServiceAccount } from '../manifest/provider.ts'
-import type { Door } from './http-client.ts'
+import type { HttpClient } from './http-client.ts'
 import { requestToken } from './token-request.ts'
 import type { Token } from './tokens.ts'
 
-/** What of a key file names and proves a service account. */
+/** The parts of a service account's key file that are used. */
 export type AccountKey = { email: string; keyId?: string; key: KeyObject; tokenUrl: string }
 
-const usualScope = 'https://www.googleapis.com/auth/cloud-platform'
-const usualTokenUrl = 'https://oauth2.googleapis.com/token'
+const defaultScope = 'https://www.googleapis.com/auth/cloud-platform'
+const defaultTokenUrl = 'https://oauth2.googleapis.com/token'
 
-/** The longest that an assertion may live. Seconds. */
+/** The longest lifetime that Google accepts. Seconds. */
 const assertionLifetime = 3_600
 
-/** Asks for a token of a service account (RFC 7523, section 2.1). Throws RouterError. */
+/** Requests a token for a service account (RFC 7523, section 2.1). Throws RouterError. */
 export async function serviceAccountToken(
-  { credentials, scope = usualScope }: GoogleServiceAccount,
+  { credentials, scope = defaultScope }: GoogleServiceAccount,
   provider: string,
-  door: Door,
+  httpClient: HttpClient,
   now: () => number,
 ): Promise<Token> {
   const account = await readAccount(credentials, provider)
   const assertion = signAssertion(account, scope, Math.floor(now() / 1_000))
   const form = { grant_type: 'urn:ietf:params:oauth:grant-type:jwt-bearer', assertion }
-  return await requestToken({ url: account.tokenUrl, form, secrets: [assertion], provider }, door, now)
+  return await requestToken({ url: account.tokenUrl, form, secrets: [assertion], provider }, httpClient, now)
 }
 
-/** The JWT that a service account asks with, valid for an hour from `issuedAt`, in seconds since 1970. */
+/** The JWT with which a service account requests a token, valid for an hour from `issuedAt`, in seconds since 1970. */
 export function signAssertion({ email, keyId, key, tokenUrl }: AccountKey, scope: string, issuedAt: number): string {
   const header = { alg: 'RS256', typ: 'JWT', ...(keyId !== undefined && { kid: keyId }) }
   const claims = { iss: email, scope, aud: tokenUrl, exp: issuedAt + assertionLifetime, iat: issuedAt }
@@ -50,20 +50,20 @@ async function readAccount(credentials: string, provider: string): Promise<Accou
   const text = credentials.startsWith('{') ? credentials : await readKeyFile(credentials, provider)
   const file = parse(text)
   if (!isObject(file)) throw unusable(provider, 'is not JSON')
-  const { client_email: email, private_key: pem, private_key_id: keyId, token_uri: tokenUrl = usualTokenUrl } = file
+  const { client_email: email, private_key: pem, private_key_id: keyId, token_uri: tokenUrl = defaultTokenUrl } = file
   if (typeof email !== 'string' || typeof pem !== 'string') {
     throw unusable(provider, 'is not the key file of a service account: it needs `client_email` and `private_key`')
   }
   if (typeof tokenUrl !== 'string' || !URL.canParse(tokenUrl))
-    throw unusable(provider, 'has a `token_uri` that is none')
+    throw unusable(provider, 'has a `token_uri` that is not a URL')
   let key: KeyObject
   try {
-    // Line ends that were escaped twice on their way through an environment.
+    // Environment variables often contain line breaks as the two characters \n.
     key = createPrivateKey(pem.replaceAll('\\n', '\n'))
   } catch {
-    throw unusable(provider, 'has a `private_key` that is no PEM key')
+    throw unusable(provider, 'has a `private_key` that is not a PEM key')
   }
-  if (key.asymmetricKeyType !== 'rsa') throw unusable(provider, 'has a `private_key` that is no RSA key')
+  if (key.asymmetricKeyType !== 'rsa') throw unusable(provider, 'has a `private_key` that is not an RSA key')
   return { email, key, tokenUrl, ...(typeof keyId === 'string' && { keyId }) }
 }
 

@@ -1,47 +1,51 @@
 import { type ErrorCode, RouterError } from '../core/errors.ts'
 import { isObject, type Json, type JsonObject } from '../core/json.ts'
 import type { Timeouts } from '../manifest/provider.ts'
-import type { Door, Incoming } from './http-client.ts'
+import type { HttpClient, HttpResponse } from './http-client.ts'
 import type { Token } from './tokens.ts'
 
-/** What is asked of a token endpoint: its address, the form to send, and what of it must not be repeated. */
+/** A request to a token endpoint; `secrets` are the values of the form that must not appear in errors. */
 export type TokenRequest = { url: string; form: Record<string, string>; secrets: readonly string[]; provider: string }
 
-/** Callers wait for this before their own request begins. */
+/** Short, because callers wait for the token before their own request begins. */
 const timeouts: Timeouts = { connectMs: 5_000, firstEventMs: 10_000, betweenEventsMs: 5_000, totalMs: 15_000 }
 
-/** An endpoint that does not say how long its token lives. Seconds. */
-const usualLifetime = 300
+/** For endpoints that do not send a lifetime. Seconds. */
+const defaultLifetime = 300
 
-/** The next token is asked for this long before the end of one, at most a fifth of its life. Milliseconds. */
-const aheadMs = 5 * 60_000
+/** A token is refreshed this long before it expires, at most a fifth of its lifetime. Milliseconds. */
+const refreshAheadMs = 5 * 60_000
 
-/** A longer answer is none of a token endpoint. Bytes. */
-const answerLimit = 1024 * 1024
+/** A bound on memory. Bytes. */
+const maxResponseBytes = 1024 * 1024
 
 /**
- * Asks for a token (RFC 6749, section 5). Throws RouterError: `provider_refused` when the endpoint refuses the
- * credential, `provider_unreachable` or `provider_timeout` when it is not there, `provider_unreadable`.
+ * Requests a token (RFC 6749, section 5). Throws RouterError: `provider_refused` when the endpoint refuses the credential,
+ * `provider_unreachable` or `provider_timeout` when it cannot be reached, `provider_unreadable`.
  */
-export async function requestToken(request: TokenRequest, door: Door, now: () => number): Promise<Token> {
-  const asked = now()
-  const incoming = await send(request, door)
-  const text = await textOf(request, incoming)
+export async function requestToken(request: TokenRequest, httpClient: HttpClient, now: () => number): Promise<Token> {
+  const requestedAt = now()
+  const response = await send(request, httpClient)
+  const text = await textOf(request, response)
   const body = parse(text)
-  if (incoming.status < 200 || incoming.status >= 300) throw refused(request, incoming.status, body)
+  if (response.status < 200 || response.status >= 300) throw refused(request, response.status, body)
   const { access_token: token, expires_in: lifetime } = body
   if (typeof token !== 'string' || token === '' || /[^\x20-\x7E]/.test(token)) {
     throw failure(request, 'provider_unreadable', 'answered without an `access_token`')
   }
-  // Some endpoints write the number as a text.
-  const seconds = Number(lifetime ?? usualLifetime)
-  const lifeMs = (seconds > 0 ? seconds : usualLifetime) * 1_000
-  return { text: token, expiresAt: asked + lifeMs, refreshAt: asked + lifeMs - Math.min(aheadMs, lifeMs / 5) }
+  // Some endpoints send the number as a string.
+  const seconds = Number(lifetime ?? defaultLifetime)
+  const lifeMs = (seconds > 0 ? seconds : defaultLifetime) * 1_000
+  return {
+    text: token,
+    expiresAt: requestedAt + lifeMs,
+    refreshAt: requestedAt + lifeMs - Math.min(refreshAheadMs, lifeMs / 5),
+  }
 }
 
-async function send(request: TokenRequest, door: Door): Promise<Incoming> {
+async function send(request: TokenRequest, httpClient: HttpClient): Promise<HttpResponse> {
   try {
-    return await door.send({
+    return await httpClient.send({
       url: request.url,
       headers: {
         'content-type': 'application/x-www-form-urlencoded',
@@ -51,7 +55,7 @@ async function send(request: TokenRequest, door: Door): Promise<Incoming> {
       },
       body: new URLSearchParams(request.form).toString(),
       timeouts,
-      // Nobody's leaving ends this: many may be waiting. Its limits do.
+      // Never aborted, because several callers may wait for it; the time limits end it.
       signal: new AbortController().signal,
       provider: request.provider,
     })
@@ -60,13 +64,13 @@ async function send(request: TokenRequest, door: Door): Promise<Incoming> {
   }
 }
 
-async function textOf(request: TokenRequest, incoming: Incoming): Promise<string> {
+async function textOf(request: TokenRequest, response: HttpResponse): Promise<string> {
   const chunks: Uint8Array[] = []
   let length = 0
   try {
-    for await (const chunk of incoming.bytes) {
+    for await (const chunk of response.bytes) {
       length += chunk.length
-      if (length > answerLimit) break
+      if (length > maxResponseBytes) break
       chunks.push(chunk)
     }
   } catch (error) {
@@ -88,7 +92,7 @@ function parse(text: string): JsonObject {
 function refused(request: TokenRequest, status: number, { error, error_description }: JsonObject): RouterError {
   const reasons = [error, error_description].filter((reason) => typeof reason === 'string')
   const what = `answered with status ${status}${reasons.length > 0 ? `: ${reasons.join(', ')}` : ''}`
-  // Everything else says that this credential gets no token.
+  // Any other status means that this credential gets no token.
   const code = status >= 500 || status === 429 ? 'provider_unreachable' : 'provider_refused'
   return failure(request, code, what)
 }
@@ -104,7 +108,7 @@ function failure(
   what: string,
   cause?: unknown,
 ): RouterError {
-  const told = secrets.filter(Boolean).reduce((text, secret) => text.replaceAll(secret, '[secret]'), what)
-  const message = `The router got no token for ${provider}: ${new URL(url).host} ${told.slice(0, 1_000)}`
+  const safe = secrets.filter(Boolean).reduce((text, secret) => text.replaceAll(secret, '[secret]'), what)
+  const message = `The router got no token for ${provider}: ${new URL(url).host} ${safe.slice(0, 1_000)}`
   return new RouterError(code, message, { provider, ...(cause !== undefined && { cause }) })
 }

@@ -1,33 +1,34 @@
-import type { Door } from './http-client.ts'
+import { unlessAborted } from './abort.ts'
+import type { HttpClient } from './http-client.ts'
 
-/** An access token; times in milliseconds since 1970. From `refreshAt` on the next one is asked for. */
+/** An access token; times in milliseconds since 1970. From `refreshAt` on the next one is requested. */
 export type Token = { text: string; refreshAt: number; expiresAt: number }
 
 /** Tokens by credential. */
 export type Tokens = {
   /**
-   * A token that can be used now. However many ask for it, one at a time is fetched; a caller that leaves does not end
-   * what others wait for. A failed fetch is not remembered: it rejects those who waited, and the next one tries again.
+   * A valid token. Concurrent callers share one fetch, which goes on when one of them aborts. A failed fetch is not cached:
+   * it rejects those who waited, and the next caller tries again.
    */
   get(credential: string, fetchToken: () => Promise<Token>, signal: AbortSignal): Promise<string>
-  /** A token that was refused is not given out again. */
+  /** Drops a token that the provider refused. */
   forget(credential: string, token: string): void
 }
 
-/** The tokens that belong to the connections of a door: they live as long as it does, through every reload. */
-export function tokensOf(door: Door): Tokens {
-  const known = byDoor.get(door) ?? openTokens()
-  byDoor.set(door, known)
+/** The tokens of an HTTP client: they live as long as it does, through every reload. */
+export function tokensOf(httpClient: HttpClient): Tokens {
+  const known = byClient.get(httpClient) ?? openTokens()
+  byClient.set(httpClient, known)
   return known
 }
 
-const byDoor = new WeakMap<Door, Tokens>()
+const byClient = new WeakMap<HttpClient, Tokens>()
 
-/** How long the old token goes on being used after a refresh ahead of time has failed, before the next try. */
-const pauseMs = 10_000
+/** How long to wait after a failed early refresh, while the old token stays in use. Milliseconds. */
+const retryAfterMs = 10_000
 
-/** A token about to expire may arrive too late. */
-const travelMs = 5_000
+/** A token this close to its expiry might expire on the way. Milliseconds. */
+const minRemainingMs = 5_000
 
 type Entry = { token?: Token; fetching?: Promise<Token>; pausedUntil: number }
 
@@ -55,12 +56,12 @@ export function openTokens(now: () => number = Date.now): Tokens {
         entries.set(credential, entry)
       }
       const { token } = entry
-      if (!token || now() >= token.expiresAt - travelMs) {
+      if (!token || now() >= token.expiresAt - minRemainingMs) {
         return (await unlessAborted(fetchOnce(entry, fetchToken), signal)).text
       }
       if (now() >= token.refreshAt && now() >= entry.pausedUntil) {
         fetchOnce(entry, fetchToken).catch(() => {
-          entry.pausedUntil = now() + pauseMs
+          entry.pausedUntil = now() + retryAfterMs
         })
       }
       return token.text
@@ -72,26 +73,9 @@ export function openTokens(now: () => number = Date.now): Tokens {
   }
 }
 
-/** Credentials that a reload replaced are never asked for again. */
+/** Credentials that a reload replaced are never requested again. */
 function dropExpired(entries: Map<string, Entry>, now: number): void {
   for (const [credential, { token, fetching }] of entries) {
     if (!fetching && (!token || token.expiresAt <= now)) entries.delete(credential)
-  }
-}
-
-async function unlessAborted<T>(promise: Promise<T>, signal: AbortSignal): Promise<T> {
-  let leave = () => {}
-  const left = new Promise<never>((_, reject) => {
-    leave = () => reject(signal.reason)
-  })
-  // Neither may be left without anyone who listens.
-  left.catch(() => {})
-  promise.catch(() => {})
-  if (signal.aborted) leave()
-  else signal.addEventListener('abort', leave, { once: true })
-  try {
-    return await Promise.race([left, promise])
-  } finally {
-    signal.removeEventListener('abort', leave)
   }
 }

@@ -3,15 +3,15 @@ import { RouterError } from '../core/errors.ts'
 import { type Frame, FrameError, frameLimit } from './frame.ts'
 
 /**
- * The frames of AWS's binary event stream, as many at a time as one read brought, both checksums of each checked. A
- * frame's name is its `:event-type`, of exceptions and errors inside the stream their `:exception-type` or
- * `:error-code`. Throws FrameError for wrong checksums or lengths and when the bytes end inside a frame.
+ * The frames of AWS's binary event stream, in one batch for each chunk, with both checksums verified. A frame's name is its
+ * `:event-type`, or the `:exception-type` or `:error-code` of an error. Throws FrameError for wrong checksums or lengths,
+ * and when the bytes end inside a frame.
  */
 export async function* awsEventStreamFrames(bytes: AsyncIterable<Uint8Array>): AsyncGenerator<Frame[], void> {
   const decode = await loadDecoder()
   let rest: Uint8Array = new Uint8Array()
   let wanted = prelude
-  // A frame that comes in many pieces is joined once it is whole, not at every piece.
+  // The pieces of a frame are joined once, when it is complete.
   let pieces: Uint8Array[] = []
   let length = 0
   for await (const chunk of bytes) {
@@ -37,20 +37,20 @@ export async function* awsEventStreamFrames(bytes: AsyncIterable<Uint8Array>): A
   if (length > 0) throw new FrameError('cut', 'the stream ended in the middle of a frame')
 }
 
-/** Total length, length of the headers, checksum of both: four bytes each. */
+/** Total length, header length, and a checksum of both: four bytes each. */
 const prelude = 12
-/** A frame without headers and payload: the prelude and the checksum of all. */
-const shortest = 16
+/** An empty frame: the prelude and the checksum of the whole. */
+const minFrame = 16
 
-/** How many bytes the next frame has; the prelude's as long as it is not there. */
+/** The length of the next frame, or of the prelude while that is incomplete. */
 function lengthOf(bytes: Uint8Array): number {
   if (bytes.length < prelude) return prelude
   const view = new DataView(bytes.buffer, bytes.byteOffset)
   const length = view.getUint32(0)
-  if (length < shortest || length > frameLimit) {
-    throw new FrameError('unreadable', `a frame of ${length} bytes cannot be: this is no AWS event stream`)
+  if (length < minFrame || length > frameLimit) {
+    throw new FrameError('unreadable', `a frame length of ${length} bytes is invalid: this is not an AWS event stream`)
   }
-  // The whole frame is checked when it is there; a wrong length must not be waited for.
+  // Checked before the frame is complete: a wrong length must not be waited for.
   if (crc32(bytes.subarray(0, 8)) === view.getUint32(8)) return length
   throw new FrameError('unreadable', 'the checksum of a frame is wrong')
 }
@@ -58,18 +58,18 @@ function lengthOf(bytes: Uint8Array): number {
 type Message = { headers: { [name: string]: { type: string; value: unknown } }; body: Uint8Array }
 
 function frameOf({ headers, body }: Message): Frame {
-  const said = (name: string) => {
+  const header = (name: string) => {
     const value = headers[name]?.value
     return typeof value === 'string' ? value : undefined
   }
   const payload = Buffer.from(body.buffer, body.byteOffset, body.length).toString('utf8')
-  // An error may have no payload, only headers: its message becomes the JSON that exceptions have.
-  const data = payload === '' ? JSON.stringify({ message: said(':error-message') }) : payload
-  const event = said(':exception-type') ?? said(':error-code') ?? said(':event-type')
+  // An error may have headers only: its message becomes a payload like that of an exception.
+  const data = payload === '' ? JSON.stringify({ message: header(':error-message') }) : payload
+  const event = header(':exception-type') ?? header(':error-code') ?? header(':event-type')
   return event === undefined ? { data } : { event, data }
 }
 
-/** Loaded when the first such stream begins: most routers never see one. */
+/** Imported by the first such stream. */
 async function loadDecoder(): Promise<(frame: Uint8Array) => Message> {
   let codec: typeof import('@smithy/eventstream-codec')
   try {

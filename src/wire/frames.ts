@@ -4,7 +4,7 @@ import { jsonArrayFrames } from './json-array.ts'
 import { ndjsonFrames } from './ndjson.ts'
 import { sseFrames } from './sse.ts'
 
-/** The ways streams stand on the wire: how each is read, and the type it is asked for and sent with. */
+/** The stream formats, with their media types. */
 export const streamFormats = {
   sse: { read: sseFrames, mediaType: 'text/event-stream' },
   ndjson: { read: ndjsonFrames, mediaType: 'application/x-ndjson' },
@@ -18,7 +18,7 @@ export const streamFormats = {
 /** The name of a stream format. */
 export type StreamFormat = keyof typeof streamFormats
 
-/** The frames of a byte stream, as many at a time as one read brought. Throws FrameError. */
+/** The frames of a byte stream, in one batch for each chunk. Throws FrameError. */
 export function framesOf(format: StreamFormat, bytes: AsyncIterable<Uint8Array>): AsyncGenerator<Frame[], void> {
   return streamFormats[format].read(bytes)
 }

@@ -1,25 +1,32 @@
 import { type Frame, FrameError, frameLimit } from './frame.ts'
 
 /**
- * The items of one JSON array that grows while it is read, each as soon as it is whole, unparsed. A document that is
- * one object is one frame. Throws FrameError for anything else, when the bytes end inside an item, and when an item
- * passes 64 MiB. What stands inside an item is not checked: that is up to who parses it.
+ * The objects of a JSON array as they come, unparsed. A document that is one object is one frame. Throws FrameError for
+ * anything else, when the bytes end inside an object, and when one exceeds 64 MiB. The content of an object is not checked:
+ * that is left to its parser.
  */
 export async function* jsonArrayFrames(bytes: AsyncIterable<Uint8Array>): AsyncGenerator<Frame[], void> {
   const decoder = new TextDecoder()
   const items = new Items()
   for await (const chunk of bytes) {
-    const batch = items.take(decoder.decode(chunk, { stream: true }))
+    const batch: Frame[] = []
+    let failure: unknown
+    try {
+      items.take(decoder.decode(chunk, { stream: true }), batch)
+    } catch (error) {
+      failure = error
+    }
     if (batch.length > 0) yield batch
+    if (failure) throw failure
   }
-  items.take(decoder.decode())
+  items.take(decoder.decode(), [])
   items.end()
 }
 
-/** What may come next outside of items: the array's beginning, an item, what follows one, or nothing any more. */
+/** What is expected outside of items. */
 type Expected = 'array' | 'item' | 'comma' | 'nothing'
 
-/** Counts brackets to find where items end; strings, with their escapes, are stepped over. */
+/** Counts brackets to find the end of each item, and skips strings. */
 class Items {
   #expected: Expected = 'array'
   #listed = false
@@ -29,16 +36,15 @@ class Items {
   #pieces: string[] = []
   #length = 0
 
-  /** The items that this piece of text completes. */
-  take(text: string): Frame[] {
-    const batch: Frame[] = []
+  /** Adds the items that this piece of text completes to a batch. Throws FrameError after those before the error. */
+  take(text: string, batch: Frame[]): void {
     let start = 0
     for (let at = 0; at < text.length; at++) {
       const code = text.charCodeAt(at)
       if (this.#depth === 0) {
         if (this.#between(code)) start = at
       } else if (this.#inString) {
-        at = this.#stepOver(text, at)
+        at = this.#skipString(text, at)
       } else if (code === quote) {
         this.#inString = true
       } else if (code === openBrace || code === openBracket) {
@@ -48,15 +54,14 @@ class Items {
       }
     }
     if (this.#depth > 0) this.#keep(text.slice(start))
-    return batch
   }
 
-  /** Tells of an item that was not finished. An array that was not closed is whole all the same, item by item. */
+  /** Throws when an item is incomplete. An array that is not closed is accepted: its items are complete. */
   end(): void {
     if (this.#depth > 0) throw new FrameError('cut', 'the stream ended in the middle of an item')
   }
 
-  /** Reads a character outside of items; says whether an item begins with it. */
+  /** Reads a character outside of items; returns whether an item begins with it. */
   #between(code: number): boolean {
     if (code === space || code === newline || code === carriageReturn || code === tab || code === byteOrderMark) {
       return false
@@ -73,13 +78,13 @@ class Items {
       this.#expected = 'nothing'
     } else {
       const found = JSON.stringify(String.fromCharCode(code))
-      throw new FrameError('unreadable', `${found} stands where an array of objects ${says[this.#expected]}`)
+      throw new FrameError('unreadable', `found ${found} where an array of objects ${expectations[this.#expected]}`)
     }
     return false
   }
 
-  /** Where the string goes on that `at` stands in: its end, or the end of the text. */
-  #stepOver(text: string, at: number): number {
+  /** The position of the end of the string around `at`, or the end of the text. */
+  #skipString(text: string, at: number): number {
     for (let here = at; here < text.length; here++) {
       if (this.#escaped) {
         this.#escaped = false
@@ -112,7 +117,7 @@ class Items {
   }
 }
 
-const says: { [Is in Expected]: string } = {
+const expectations: { [Is in Expected]: string } = {
   array: 'must begin',
   item: 'must have its next object',
   comma: 'must go on or end',

@@ -2,9 +2,8 @@ import { createParser } from 'eventsource-parser'
 import { type Frame, FrameError, frameLimit } from './frame.ts'
 
 /**
- * The frames of a byte stream of server-sent events, as many at a time as one read brought (WHATWG HTML, section 9.2).
- * Comments are skipped; a last frame without its blank line is still delivered. Throws FrameError when a frame passes
- * 64 MiB.
+ * The frames of server-sent events (WHATWG HTML, section 9.2), in one batch for each chunk. Comments are skipped; a last
+ * frame without its blank line counts. Throws FrameError when a frame exceeds 64 MiB.
  */
 export async function* sseFrames(bytes: AsyncIterable<Uint8Array>): AsyncGenerator<Frame[], void> {
   let batch: Frame[] = []
@@ -12,7 +11,7 @@ export async function* sseFrames(bytes: AsyncIterable<Uint8Array>): AsyncGenerat
   const parser = createParser({
     onEvent: ({ event, data }) => batch.push(event === undefined ? { data } : { event, data }),
     onError: ({ type, message }) => {
-      // All other mistakes are lines to be skipped, by the standard.
+      // The standard skips all other invalid lines.
       if (type === 'max-buffer-size-exceeded') overflow = new FrameError('unreadable', message)
     },
     maxBufferSize: frameLimit,

@@ -1,6 +1,7 @@
 import { describe, expect, it } from 'vitest'
-import { chat } from '../../src/api/chat/face.ts'
+import { chat } from '../../src/api/chat/api.ts'
 import type { JsonObject } from '../../src/core/json.ts'
+import type { Finish } from '../../src/core/reply.ts'
 import { type Recording, recordedEvents, recordings, recordingsMissing } from '../helpers/recordings.ts'
 import { schemaMissing, violations } from './chatSchema.ts'
 
@@ -133,9 +134,18 @@ describe('the client’s words for a field', () => {
   })
 })
 
+const words: { [word: string]: Finish } = {
+  eos: 'stop',
+  model_length: 'length',
+  sensitive: 'content_filter',
+  insufficient_system_resource: 'error',
+  stop: 'error',
+}
+const finishOf = (word: string) => words[word]
+
 const stream = (include_usage?: boolean) => {
   const stream_options = include_usage === undefined ? {} : { stream_options: { include_usage } }
-  return chat.openStream(chat.read({ ...hello, stream: true, ...stream_options }), { model, id: 'call-1' })
+  return chat.openStream(chat.read({ ...hello, stream: true, ...stream_options }), { model, id: 'call-1', finishOf })
 }
 
 /** What a client receives for these chunks of a provider. */
@@ -239,6 +249,66 @@ describe('chunks of a provider of the same format', () => {
     expect(said([call([opened(0)]), cut]).at(-1)).toEqual({})
   })
 
+  const ending = ({ choices }: JsonObject) => (choices as JsonObject[]).map(({ finish_reason }) => finish_reason)
+  const part = (index: number, delta: JsonObject, finish_reason: string | null = null): JsonObject => {
+    return { ...shared, choices: [{ index, delta, finish_reason }] }
+  }
+
+  it('end with a reason for each choice that the provider gave none', () => {
+    const call = { tool_calls: [{ index: 0, id: 'a', function: { name: 'f' } }] }
+    const former = { function_call: { name: 'f', arguments: '{}' } }
+    const chunks = [part(0, { content: 'a' }), part(1, { content: 'b' }, 'length'), part(2, call), part(3, former)]
+    const [, , , , last, usageChunk, ...more] = edited([...chunks, counted], true)
+    expect(last).toEqual({
+      id: 'x',
+      object: 'chat.completion.chunk',
+      created: 1,
+      model,
+      choices: [
+        { index: 0, delta: {}, finish_reason: 'stop' },
+        {
+          index: 2,
+          delta: { tool_calls: [{ index: 0, function: { arguments: '{}' } }] },
+          finish_reason: 'tool_calls',
+        },
+        { index: 3, delta: {}, finish_reason: 'function_call' },
+      ],
+      usage: null,
+    })
+    expect(usageChunk).toMatchObject({ choices: [], usage: { total_tokens: 5 } })
+    expect(more).toEqual([])
+    expect(edited([part(0, { content: 'a' }), ended])).toHaveLength(2)
+  })
+
+  it('never have an empty reason', () => {
+    expect(edited([part(0, { content: 'a' }, '')]).map(ending)).toEqual([[null], ['stop']])
+  })
+
+  it.each([
+    ['eos', 'stop'],
+    ['model_length', 'length'],
+    ['sensitive', 'content_filter'],
+    ['insufficient_system_resource', 'length'],
+  ])('say %s as %s, and keep the provider’s word beside it', (word, finish_reason) => {
+    const last = edited([part(0, { content: 'a' }), part(0, {}, word)]).at(-1)
+    expect(last?.choices).toEqual([{ index: 0, delta: {}, finish_reason, native_finish_reason: word }])
+  })
+
+  it('say that a reply which called tools ended with them', () => {
+    const call = { tool_calls: [{ index: 0, id: 'a', function: { name: 'f', arguments: '{}' } }] }
+    expect(edited([part(0, call), part(0, {}, 'eos')]).map(ending)).toEqual([[null], ['tool_calls']])
+  })
+
+  it.each(['stop', 'length', 'tool_calls', 'content_filter', 'function_call', 'unheard_of'])(
+    'keep the reason %s as it is',
+    (word) => {
+      expect(edited([part(0, { content: 'a' }, word)])).toMatchObject([{ choices: [{ finish_reason: word }] }])
+      expect(edited([part(0, { content: 'a' }, word)])[0]?.choices).not.toMatchObject([
+        { native_finish_reason: expect.anything() },
+      ])
+    },
+  )
+
   it('are left as they are for everyone else', () => {
     const before = structuredClone(said)
     stream(true).frame(said)
@@ -285,6 +355,25 @@ describe('a reply of a provider of the same format', () => {
         finish_reason: 'tool_calls',
       },
     ])
+  })
+
+  it('ends in a word that the API defines, the provider’s own beside it', () => {
+    const ended = (finish_reason: string, more: JsonObject = {}) => {
+      const choices = [{ message: { ...message, ...more }, finish_reason }]
+      return chat.editReply({ ...body, choices }, { ...facts, finishOf }).choices
+    }
+    const native = (word: string, finish_reason: string) => [{ finish_reason, native_finish_reason: word }]
+    expect(ended('eos')).toMatchObject(native('eos', 'stop'))
+    expect(ended('model_length')).toMatchObject(native('model_length', 'length'))
+    expect(ended('sensitive')).toMatchObject(native('sensitive', 'content_filter'))
+    expect(ended('eos', { tool_calls: [] })).toMatchObject(native('eos', 'stop'))
+    expect(ended('eos', { function_call: { name: 'f' } })).toMatchObject(native('eos', 'function_call'))
+    const cut = { tool_calls: [{ id: '1', type: 'function', function: { name: 'f' } }] }
+    expect(ended('eos', cut)).toMatchObject(native('eos', 'tool_calls'))
+    expect(ended('model_length', cut)).toMatchObject([{ message: { tool_calls: [{ function: { arguments: '' } }] } }])
+    for (const word of ['stop', 'unheard_of']) {
+      expect(ended(word)).toEqual([{ index: 0, logprobs: null, message, finish_reason: word }])
+    }
   })
 
   it('keeps arguments that were cut off before their first letter', () => {

@@ -1,6 +1,6 @@
 import fc from 'fast-check'
 import { describe, expect, it } from 'vitest'
-import { chat } from '../../src/api/chat/face.ts'
+import { chat } from '../../src/api/chat/api.ts'
 import type { StreamWriter } from '../../src/api/client-api.ts'
 import { RouterError } from '../../src/core/errors.ts'
 import type { ProviderEvent } from '../../src/core/events.ts'
@@ -114,7 +114,7 @@ describe('a reply written as a chat completion', () => {
     const calls: Part[] = [
       { type: 'tool_call', id: '1', name: 'f', arguments: '{"a": 1}', signature: 'S', by: 'maker' },
       { type: 'tool_call', id: '2', name: 'shell', arguments: 'ls', kind: 'custom' },
-      { type: 'tool_call', id: '3', name: 'g', arguments: '' },
+      { type: 'tool_call', id: '3', name: 'g', arguments: '{}' },
     ]
     expect(messageOf(replyOf(calls, { finish: 'tool_calls' }))).toEqual({
       role: 'assistant',

@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest'
-import { messages } from '../../src/api/messages/face.ts'
+import { messages } from '../../src/api/messages/api.ts'
 import { knownNames } from '../../src/api/messages/fields.ts'
 import { RouterError } from '../../src/core/errors.ts'
 import type { Json, JsonObject } from '../../src/core/json.ts'
@@ -79,7 +79,9 @@ describe('a Messages body read as a neutral request', () => {
       output_config: { task_budget: { total: 1 } },
     })
     const tools = [{ type: 'bash_20250124', name: 'bash' }]
-    expect(read({ tools }).extensions).toEqual({ 'tools.bash_20250124': tools[0] })
+    expect(read({ tools }).tools).toEqual([{ kind: 'bash_20250124', by: 'messages', definition: tools[0] }])
+    const cached = { ...tools[0], cache_control: { type: 'ephemeral', ttl: '1h' } }
+    expect(read({ tools: [cached] }).tools).toMatchObject([{ definition: cached, cache: { ttl: '1h' } }])
   })
 
   it('reads the system text as blocks or words', () => {

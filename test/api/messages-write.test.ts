@@ -1,7 +1,7 @@
 import fc from 'fast-check'
 import { describe, expect, it } from 'vitest'
 import type { StreamWriter } from '../../src/api/client-api.ts'
-import { messages } from '../../src/api/messages/face.ts'
+import { messages } from '../../src/api/messages/api.ts'
 import { catalogue, type ErrorCode, RouterError } from '../../src/core/errors.ts'
 import type { ProviderEvent } from '../../src/core/events.ts'
 import { Fold, type FoldFacts, fold } from '../../src/core/fold.ts'
@@ -389,7 +389,13 @@ describe('a stream of a provider of this format', () => {
   })
 
   it('as a whole message gets the same', () => {
-    const body = { id: 'msg_9', model: 'claude', novelty: true, usage: { input_tokens: 3, unheard: 1 } }
+    const body = {
+      id: 'msg_9',
+      model: 'claude',
+      novelty: true,
+      stop_reason: 'end_turn',
+      usage: { input_tokens: 3, unheard: 1 },
+    }
     expect(messages.editReply(body, facts)).toEqual({ ...body, model, usage: { ...body.usage, cost: 0.25 } })
   })
 })

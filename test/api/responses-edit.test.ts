@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest'
-import { responses } from '../../src/api/responses/face.ts'
+import { responses } from '../../src/api/responses/api.ts'
 import { RouterError } from '../../src/core/errors.ts'
 import type { JsonObject } from '../../src/core/json.ts'
 import { isStream, eventsIn as recordedIn } from '../dialects/openai-responses-reader.ts'

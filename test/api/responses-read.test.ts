@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest'
-import { responses } from '../../src/api/responses/face.ts'
+import { responses } from '../../src/api/responses/api.ts'
 import type { RouterError } from '../../src/core/errors.ts'
 import type { Json, JsonObject } from '../../src/core/json.ts'
 import type { Part } from '../../src/core/parts.ts'
@@ -63,9 +63,13 @@ const fields: { readonly [name: string]: { good: Json; becomes: Partial<NeutralR
       tools: [
         { kind: 'function', name: 'f', description: 'd', parameters: { type: 'object' }, strict: true },
         { kind: 'custom', name: 'c', format: { type: 'text' } },
+        {
+          kind: 'file_search',
+          by: 'responses',
+          definition: { type: 'file_search', vector_store_ids: ['v'] },
+        },
       ],
       web_search: { allowed_domains: ['a.at'], context_size: 'low' },
-      extensions: { tools: [{ type: 'file_search', vector_store_ids: ['v'] }] },
     },
   },
   tool_choice: { good: { type: 'function', name: 'f' }, becomes: { tool_choice: { name: 'f' } } },

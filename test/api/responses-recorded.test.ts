@@ -1,5 +1,5 @@
 import { describe, expect, test } from 'vitest'
-import { responses } from '../../src/api/responses/face.ts'
+import { responses } from '../../src/api/responses/api.ts'
 import { RouterError } from '../../src/core/errors.ts'
 import type { StreamEvent } from '../../src/core/events.ts'
 import type { JsonObject } from '../../src/core/json.ts'

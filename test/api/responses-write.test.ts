@@ -1,6 +1,6 @@
 import fc from 'fast-check'
 import { describe, expect, it } from 'vitest'
-import { responses } from '../../src/api/responses/face.ts'
+import { responses } from '../../src/api/responses/api.ts'
 import type { ProviderEvent } from '../../src/core/events.ts'
 import { Fold, type FoldFacts } from '../../src/core/fold.ts'
 import type { JsonObject } from '../../src/core/json.ts'

@@ -88,14 +88,14 @@ test('every mapping is compiled, or interpreted with the construct that made it 
   const { code, stdout } = await ran(run, at('providers'), '--mappings', '--config', config)
   expect(code).toBe(0)
   expect(stdout).toContain('providers/acme.yaml:6:38: endpoints.chat.patch.reply: interpreted ($eval)\n')
-  expect(stdout).toContain('providers/dialects/plain.yaml:6:14: endpoints.chat.request: compiled\n')
+  expect(stdout).toContain('providers/dialects/plain.yaml:7:7: endpoints.chat.request: compiled\n')
   expect(stdout).toMatch(
     /acme\.yaml:6:38: warning: the mapping `endpoints\.chat\.patch\.reply` is interpreted.*: \$eval is/,
   )
   expect(stdout).toMatch(/, \d+ mappings \(1 interpreted\): 0 errors, 1 warning\n$/)
 
   const { stdout: quiet } = await ran(run, at('providers'), '--config', config)
-  expect(quiet.split('\n')).toHaveLength(3)
+  expect(quiet.split('\n')).toHaveLength(5)
   const { stdout: json } = await ran(run, at('providers'), '--json', '--config', config)
   expect(JSON.parse(json)).toMatchObject({
     checked: { interpreted: 1 },
@@ -117,6 +117,16 @@ test('the mappings of variants are among them', async () => {
   const { config, at } = project({ 'providers/acme.yaml': `${acme}variants: [${variant}]\n` })
   const { stdout } = await ran(run, at('providers/acme.yaml'), '--mappings', '--config', config)
   expect(stdout).toMatch(/^\S+acme\.yaml:6:\d+: endpoints\.chat\.patch\.reply: interpreted \(\$eval\)\n/)
+})
+
+test('lists what no request can bring to a provider, for files that were named', async () => {
+  const { config, at } = project({ 'providers/acme.yaml': `${acme}endpoints: { chat: { losses: [system] } }\n` })
+  const { stdout } = await ran(run, at('providers/acme.yaml'), '--config', config)
+  const [line = ''] = stdout.split('\n')
+  expect(line).toMatch(/acme\.yaml does not take: .*\bseed\b.*\bparts\.image\b.*\bsystem$/)
+  expect(line).not.toMatch(/max_output_tokens|parts\.text|messages/)
+  const { stdout: whole } = await ran(run, '--config', config)
+  expect(whole).not.toContain('does not take')
 })
 
 test('--json is for scripts', async () => {

@@ -89,7 +89,7 @@ test('--explain shows what each mapping of the manifest and its dialect became',
     ]),
   )
   const { stdout } = await ran(run, 'acme', '--explain', '--config', join(folder, 'config.yaml'))
-  expect(stdout).toMatch(/^── endpoints\.chat\.request \(plain\.yaml:6\)\nconst /)
+  expect(stdout).toMatch(/^── endpoints\.chat\.request \(plain\.yaml:7\)\nconst /)
   expect(stdout).toContain('── endpoints.chat.patch.reply (acme.yaml:6)\n// Interpreted: $eval is not compiled.\n')
 })
 

@@ -109,6 +109,29 @@ describe('a reply put together from events', () => {
     expect(folding.complete).toBe(true)
   })
 
+  test.each<[ProviderEvent[], Reply['finish']]>([
+    [[{ text: 'a' }, { done: true }], 'stop'],
+    [[{ text: 'a', done: true }], 'stop'],
+    [[{ tool: { id: 'a', name: 'f' } }, { done: true }], 'tool_calls'],
+    [[{ text: 'a' }, { finish: 'length' }, { done: true }], 'length'],
+    [[{ text: 'a' }, { done: true }, { finish: 'length' }], 'length'],
+  ])('an end mark after content ends the reply: %j', (events, finish) => {
+    const folding = new Fold(facts)
+    for (const event of events) folding.take(event)
+    expect(folding.complete).toBe(true)
+    expect(folding.end()).toContainEqual({ type: 'finish', finish })
+    expect(folding.reply().finish).toBe(finish)
+  })
+
+  test.each<ProviderEvent[][]>([[[{ done: true }]], [[{ id: 'x', usage: { input: 3 } }, { done: true }]]])(
+    'an end mark without any content ends nothing: %j',
+    (events) => {
+      const folding = new Fold(facts)
+      for (const event of events) folding.take(event)
+      expect(folding.complete).toBe(false)
+    },
+  )
+
   test('later counts replace earlier ones class by class', () => {
     const { usage } = fold([{ usage: { input: 5, output: 1 } }, { usage: { output: 9, reasoning: 2 } }], facts)
     expect(usage).toEqual({ input: 5, output: 9, reasoning: 2 })

@@ -1,5 +1,5 @@
 import { describe, expect, test } from 'vitest'
-import { cachedTokens, completionTokens, mergeUsage, promptTokens, type ToldUsage } from '../../src/core/usage.ts'
+import { cachedTokens, completionTokens, mergeUsage, promptTokens, type ReportedUsage } from '../../src/core/usage.ts'
 
 describe('counts of an answer', () => {
   test('later ones replace earlier ones, class by class', () => {
@@ -12,7 +12,7 @@ describe('counts of an answer', () => {
   })
 
   test('what cannot be a count is left out', () => {
-    const told = { input: Number.NaN, output: 1e300, searches: '3', images: -1 } as unknown as ToldUsage
+    const told = { input: Number.NaN, output: 1e300, searches: '3', images: -1 } as unknown as ReportedUsage
     expect(mergeUsage({}, told)).toEqual({ images: 0 })
   })
 
@@ -31,7 +31,7 @@ describe('counts of an answer', () => {
 
   test('of how a call was served, only what is not ordinary is kept, and later words replace earlier ones', () => {
     const served = (...told: unknown[]) =>
-      told.reduce<ToldUsage>((usage, modes) => mergeUsage(usage, { modes } as ToldUsage), {}).modes
+      told.reduce<ReportedUsage>((usage, modes) => mergeUsage(usage, { modes } as ReportedUsage), {}).modes
     expect(served(['priority', 'us', 'priority', 'standard'])).toEqual(['priority', 'us'])
     expect(served(['auto'], ['flex'])).toEqual(['flex'])
     expect(served(['priority'], ['default'])).toBeUndefined()

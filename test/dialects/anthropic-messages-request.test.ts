@@ -1,7 +1,7 @@
 import { describe, expect, test } from 'vitest'
-import { chat } from '../../src/api/chat/face.ts'
+import { chat } from '../../src/api/chat/api.ts'
 import type { JsonObject } from '../../src/core/json.ts'
-import type { Message, NeutralRequest, TargetFacts } from '../../src/core/request.ts'
+import type { Message, NeutralRequest, TargetFacts, WebSearch } from '../../src/core/request.ts'
 import { recordings, recordingsMissing } from '../helpers/recordings.ts'
 import { messagesSchemaMissing, messagesViolations } from './messages-schema.ts'
 import { benchDialect, traitsOf } from './replay.ts'
@@ -20,13 +20,9 @@ function asking(more: Partial<NeutralRequest> = {}): NeutralRequest {
 
 const sent = (more: Partial<NeutralRequest>, model = 'claude-haiku-4-5') => bench.body(asking(more), modelFacts(model))
 
-/** Fields that are reported as lost for this request, in the names of the neutral form. */
+/** What this request loses, in the names of the neutral form. */
 async function lost(request: NeutralRequest, model = 'claude-haiku-4-5'): Promise<string[]> {
-  const fields: string[] = []
-  for (const { field, when } of bench.losses) {
-    if (when ? await when.run({ ...request, target: modelFacts(model) }) : field in request) fields.push(field)
-  }
-  return fields
+  return (await bench.written(request, modelFacts(model))).dropped
 }
 
 describe('thinking', () => {
@@ -147,6 +143,14 @@ describe('tool choice', () => {
     expect(body.tools).toHaveLength(1)
   })
 
+  test('of a tool that is not there is no demand, and reported', async () => {
+    const absent = asking({ tools, tool_choice: { name: 'h' } })
+    expect((await sent(absent)).tool_choice).toEqual({ type: 'auto' })
+    expect(await lost(absent)).toEqual(['tool_choice'])
+    expect(await lost(asking({ tool_choice: 'required' }))).toEqual(['tool_choice'])
+    expect(await lost(asking({ tool_choice: 'auto' }))).toEqual([])
+  })
+
   test('by force is asked for in words where the family refuses it, and reported', async () => {
     const forced = { tools, tool_choice: { name: 'f' } }
     const body = await sent(forced, 'claude-opus-5-5')
@@ -162,6 +166,65 @@ describe('tool choice', () => {
     expect(await sent(both)).toMatchObject({ tool_choice: { type: 'any' } })
     expect((await sent(both)).thinking).toBeUndefined()
     expect(await lost(asking(both))).toContain('reasoning')
+  })
+})
+
+describe('tools', () => {
+  const tool = (parameters: JsonObject): Partial<NeutralRequest> => ({
+    tools: [{ kind: 'function', name: 'f', strict: true, parameters }],
+  })
+  const closed = { type: 'object', properties: { n: { type: 'integer' } } }
+
+  test('are strict where schemas bind; what does not bind is reported', async () => {
+    expect((await sent(tool(closed))).tools).toMatchObject([
+      { strict: true, input_schema: { ...closed, additionalProperties: false } },
+    ])
+    expect(await lost(asking(tool(closed)))).toEqual([])
+    const ranged = tool({ type: 'object', properties: { n: { type: 'integer', minimum: 1 } } })
+    expect((await sent(ranged)).tools).toMatchObject([
+      { strict: true, input_schema: { properties: { n: { type: 'integer', description: '(minimum: 1)' } } } },
+    ])
+    expect(await lost(asking(ranged))).toEqual(['tools.parameters'])
+    const open = { type: 'object', additionalProperties: { type: 'string' } }
+    for (const [parameters, model] of [
+      [open, 'claude-haiku-4-5'],
+      [closed, 'claude-sonnet-4-20250514'],
+    ] as const) {
+      const asked = tool(parameters)
+      expect((await sent(asked, model)).tools).toEqual([{ name: 'f', input_schema: { properties: {}, ...parameters } }])
+      expect(await lost(asking(asked), model)).toEqual(['tools.strict'])
+    }
+  })
+
+  test('of one client API, of free text and of the provider are reported by their kind', async () => {
+    const asked = asking({
+      tools: [
+        { kind: 'function', name: 'f' },
+        { kind: 'custom', name: 'c' },
+        { kind: 'code_interpreter', by: 'responses', definition: { type: 'code_interpreter' } },
+        { kind: 'bash_20250124', by: 'messages', definition: { type: 'bash_20250124' } },
+      ],
+    })
+    expect((await sent(asked)).tools).toMatchObject([{ name: 'f' }])
+    expect(await lost(asked)).toEqual(['tools.custom', 'tools.code_interpreter', 'tools.bash_20250124'])
+  })
+
+  test('for searching take one list of domains, and nothing is said of what they cannot take', async () => {
+    const web_search: WebSearch = {
+      max_uses: 2,
+      allowed_domains: ['https://a.example'],
+      blocked_domains: ['b.example'],
+      context_size: 'low',
+    }
+    expect((await sent({ web_search })).tools).toEqual([
+      { type: 'web_search_20250305', name: 'web_search', max_uses: 2, allowed_domains: ['a.example'] },
+    ])
+    expect((await lost(asking({ web_search }))).toSorted()).toEqual([
+      'web_search.blocked_domains',
+      'web_search.context_size',
+    ])
+    const without = { ...modelFacts('claude-haiku-4-5'), traits: { search_tool: false } }
+    expect((await bench.written(asking({ web_search }), without)).dropped).toEqual(['web_search'])
   })
 })
 
@@ -219,6 +282,19 @@ describe('the form of the answer', () => {
       expect(JSON.stringify(body.system)).toContain('one JSON value')
     }
     expect((await sent({ response_format: { type: 'text' } })).system).toBeUndefined()
+  })
+
+  test('has its description in the schema; strictness that is only asked for in words is reported', async () => {
+    const asked = asking({ response_format: { ...format, description: 'A number.', strict: true } })
+    expect((await sent(asked)).output_config).toMatchObject({ format: { schema: { description: 'A number.' } } })
+    expect(await lost(asked)).toEqual(['response_format.schema'])
+    expect(JSON.stringify((await sent(asked, 'claude-sonnet-4-20250514')).system)).toContain('A number.')
+    expect(await lost(asked, 'claude-sonnet-4-20250514')).toEqual(['response_format.strict'])
+    const told = {
+      ...asked,
+      response_format: { ...format, schema: { ...schema, description: 'n.' }, description: 'N.' },
+    }
+    expect(await lost(told as NeutralRequest)).toEqual(['response_format.schema', 'response_format.description'])
   })
 
   test('keeps every kind of schema', async () => {
@@ -295,9 +371,45 @@ describe('content', () => {
       { type: 'opaque', by: 'someone', body: {} },
     ]
     expect(await blocks(...parts)).toEqual([{ type: 'text', text: 'a' }])
-    const fields = await lost(asking({ messages: [{ role: 'user', parts }] }))
-    expect(fields).toEqual(['parts.file'])
-    expect(bench.losses.map(({ field }) => field)).toContain('parts.audio')
+    expect((await lost(asking({ messages: [{ role: 'user', parts }] }))).toSorted()).toEqual([
+      'parts.audio',
+      'parts.file',
+      'parts.opaque',
+    ])
+  })
+
+  test('office documents are no text, whatever their type or name says of xml', async () => {
+    const docx = 'application/vnd.openxmlformats-officedocument.wordprocessingml.document'
+    const text: Message['parts'][number] = { type: 'text', text: 'a' }
+    for (const file of [
+      { type: 'file', data: 'UEsDBA==', media_type: docx },
+      { type: 'file', data: 'UEsDBA==', filename: 'a.docx' },
+    ] as const) {
+      expect(await blocks(text, file)).toEqual([text])
+      expect(await lost(asking({ messages: [{ role: 'user', parts: [text, file] }] }))).toEqual(['parts.file'])
+    }
+    const named: Message['parts'][number] = {
+      type: 'file',
+      data: 'AA==',
+      media_type: 'application/octet-stream',
+      filename: 'a.pdf',
+    }
+    expect(await blocks(named)).toMatchObject([{ type: 'document', source: { media_type: 'application/pdf' } }])
+  })
+
+  test('media inside a tool result are shown or reported like others', async () => {
+    const call: Message = { role: 'assistant', parts: [{ type: 'tool_call', id: 'a', name: 'f', arguments: '{}' }] }
+    const result = (...parts: Message['parts']): Partial<NeutralRequest> => ({
+      messages: [...asking().messages, call, { role: 'user', parts: [{ type: 'tool_result', id: 'a', parts }] }],
+    })
+    const zip = result({ type: 'text', text: 'done' }, { type: 'file', data: 'AA==', media_type: 'application/zip' })
+    expect((await sent(zip)).messages).toMatchObject([
+      {},
+      {},
+      { content: [{ type: 'tool_result', tool_use_id: 'a', content: [{ type: 'text', text: 'done' }] }] },
+    ])
+    expect(await lost(asking(zip))).toEqual(['parts.file'])
+    expect(await lost(asking(result({ type: 'image', data: 'AA==', media_type: 'image/png' })))).toEqual([])
   })
 
   test('pictures that an assistant made are not shown to it again', async () => {
@@ -379,13 +491,29 @@ const samples = {
   extensions: { unheard: 1 },
 } satisfies { [field in Exclude<keyof NeutralRequest, 'origin'>]-?: NeutralRequest[field] }
 
-test.each(Object.keys(samples) as (keyof typeof samples)[])('%s is sent or reported as lost', async (field) => {
-  const tools = ['tool_choice', 'parallel_tool_calls'].includes(field) ? { tools: samples.tools } : {}
-  const given = { ...tools, [field]: samples[field] }
-  const changes = JSON.stringify(await sent(given)) !== JSON.stringify(await sent(tools))
-  expect(changes || (await lost(asking(given))).includes(field)).toBe(true)
-  const declared = bench.losses.some((loss) => loss.field.split('.')[0] === field)
-  expect(bench.request.reads.has(field) || declared).toBe(true)
+test.each(Object.keys(samples) as (keyof typeof samples)[])(
+  '%s is sent or reported as lost, not both',
+  async (field) => {
+    const tools = ['tool_choice', 'parallel_tool_calls'].includes(field) ? { tools: samples.tools } : {}
+    const given = { ...tools, [field]: samples[field] }
+    const changes = JSON.stringify(await sent(given)) !== JSON.stringify(await sent(tools))
+    const reported = (await lost(asking(given))).some((name) => name.split('.')[0] === field)
+    expect([changes, reported]).toEqual(changes ? [true, false] : [false, true])
+  },
+)
+
+test('a demanded call costs an older family its thinking alone: sampling stays, and is not reported', async () => {
+  const asked: Partial<NeutralRequest> = {
+    tools: [{ kind: 'function', name: 'f' }],
+    tool_choice: 'required',
+    reasoning: { effort: 'high' },
+    temperature: 0.5,
+    top_k: 5,
+  }
+  const { body, dropped } = await bench.written(asking(asked), modelFacts('claude-haiku-4-5'))
+  expect(body).toMatchObject({ tool_choice: { type: 'any' }, temperature: 0.5, top_k: 5 })
+  expect(body.thinking).toBeUndefined()
+  expect(dropped).toEqual(['reasoning'])
 })
 
 describe.skipIf(messagesSchemaMissing ?? recordingsMissing)(

@@ -1,10 +1,10 @@
 import { readFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { describe, expect, test } from 'vitest'
-import { chat } from '../../src/api/chat/face.ts'
+import { chat } from '../../src/api/chat/api.ts'
 import type { JsonObject } from '../../src/core/json.ts'
 import type { Part } from '../../src/core/parts.ts'
-import type { Message, NeutralRequest, Tool, ToolChoice } from '../../src/core/request.ts'
+import type { ClientTool, Message, NeutralRequest, ToolChoice } from '../../src/core/request.ts'
 import { loadDialect } from '../../src/manifest/dialect.ts'
 import { loadManifest } from '../../src/manifest/manifest.ts'
 import type { ChatEndpoint, Provider } from '../../src/manifest/provider.ts'
@@ -213,8 +213,8 @@ describe('cache points', () => {
 })
 
 describe('tools', () => {
-  const f: Tool = { kind: 'function', name: 'f', description: 'Does it.' }
-  const g: Tool = { kind: 'function', name: 'g' }
+  const f: ClientTool = { kind: 'function', name: 'f', description: 'Does it.' }
+  const g: ClientTool = { kind: 'function', name: 'g' }
   const loop = [user('Go'), calls('c'), results('c')]
 
   test.each<[ToolChoice | undefined, string, object | undefined, string[]]>([
@@ -267,7 +267,7 @@ describe('tools', () => {
   })
 
   test('are strict where schemas bind', async () => {
-    const strict: Tool = {
+    const strict: ClientTool = {
       ...f,
       strict: true,
       parameters: { type: 'object', properties: { n: { type: 'integer', minimum: 1 } } },

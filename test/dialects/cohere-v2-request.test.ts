@@ -1,15 +1,15 @@
 import { readFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { describe, expect, test } from 'vitest'
-import { chat } from '../../src/api/chat/face.ts'
+import { chat } from '../../src/api/chat/api.ts'
 import type { Part, ToolCallPart } from '../../src/core/parts.ts'
-import type { Message, NeutralRequest, Tool, ToolChoice } from '../../src/core/request.ts'
+import type { ClientTool, Message, NeutralRequest, ToolChoice } from '../../src/core/request.ts'
 import { bareProvider, type Dialect, loadDialect } from '../../src/manifest/dialect.ts'
 import { proveExamples } from '../../src/manifest/examples.ts'
-import { neutralFields } from '../../src/manifest/fields.ts'
 import { loadManifest } from '../../src/manifest/manifest.ts'
 import type { ChatEndpoint } from '../../src/manifest/provider.ts'
 import { readSource } from '../../src/manifest/source.ts'
+import { neverTaken } from '../../src/manifest/taken.ts'
 import { writeRequest } from '../../src/manifest/translate.ts'
 import { recordings, recordingsMissing } from '../helpers/recordings.ts'
 import { type Body, chatSchemaMissing, chatViolations } from './cohere-v2-reader.ts'
@@ -171,7 +171,7 @@ describe('a request', () => {
 
   test('is strict where every tool is and requires something', async () => {
     const parameters = { type: 'object', properties: { a: { type: 'string' } }, required: ['a'] }
-    const strict = async (...tools: Partial<Tool>[]) => {
+    const strict = async (...tools: Partial<ClientTool>[]) => {
       const asked: Asked = { tools: tools.map((tool) => ({ ...f, ...tool })) }
       return [(await sent(asked)).strict_tools, await losses(asked)]
     }
@@ -219,7 +219,7 @@ describe('a request', () => {
       stop: ['a', 'b', 'c', 'd', 'e', 'f'],
       presence_penalty: -1,
       frequency_penalty: 1.5,
-      logprobs: {},
+      logprobs: { top: 0 },
       stream: true,
       extensions: { documents, citation_options: { mode: 'FAST' }, safety_mode: 'OFF', priority: 1, top_a: 2 },
     }
@@ -241,8 +241,9 @@ describe('a request', () => {
       safety_mode: 'OFF',
       priority: 1,
     })
-    expect(await losses(asked)).toEqual(['stop', 'top_k', 'frequency_penalty', 'presence_penalty', 'top_a'])
-    expect(await losses({ ...asked, tools: [f], extensions: { strict_tools: true } })).not.toContain('strict_tools')
+    expect(await losses(asked)).toEqual(['extensions.top_a', 'stop', 'top_k', 'frequency_penalty', 'presence_penalty'])
+    const strict: Asked = { tools: [{ ...f, strict: true }], extensions: { strict_tools: true } }
+    expect(await losses(strict)).toEqual([])
   })
 
   test('reports what it cannot carry, and only when it was asked for', async () => {
@@ -269,14 +270,18 @@ describe('a request', () => {
         },
         user('On.'),
       ],
-      tools: [{ kind: 'custom', name: 'c', cache: {}, strict: true }, f],
+      tools: [
+        { kind: 'custom', name: 'c' },
+        { kind: 'mcp', by: 'messages', definition: { type: 'mcp' } },
+        { ...f, strict: true, cache: {} },
+      ],
       tool_choice: 'required',
       parallel_tool_calls: false,
       web_search: {},
-      logit_bias: {},
+      logit_bias: { '1': 1 },
       prediction: {},
       verbosity: 'low',
-      cache: {},
+      cache: { key: 'k' },
       user: 'u',
       safety_identifier: 's',
       metadata: {},
@@ -292,20 +297,39 @@ describe('a request', () => {
       frequency_penalty: 2,
       presence_penalty: -2,
       reasoning: { effort: 'high', summary: 'auto' },
+      response_format: { type: 'json_schema', name: 'a', description: 'An answer.' },
       extensions: { top_a: 1 },
     }
-    const all = endpoint.losses.map(({ field }) => field).filter((field) => field !== 'extensions')
-    expect(await losses(asked, older)).toEqual([...all, 'top_a'])
-    const modest: Asked = { n: 1, store: false, parallel_tool_calls: true, service_tier: 'auto', modalities: ['text'] }
+    expect((await losses(asked, older)).toSorted()).toEqual(
+      [
+        ...['audio', 'cache', 'extensions.top_a', 'frequency_penalty', 'logit_bias', 'logprobs.top', 'messages.name'],
+        ...['metadata', 'modalities', 'moderation', 'n', 'parallel_tool_calls', 'parts.audio', 'parts.cache'],
+        ...['parts.citations', 'parts.detail', 'parts.file', 'parts.image', 'parts.reasoning', 'parts.search'],
+        ...['parts.video', 'prediction', 'presence_penalty', 'reasoning', 'response_format.description'],
+        ...['safety_identifier', 'service_tier', 'stop', 'store', 'tool_choice', 'tools.cache', 'tools.custom'],
+        ...['tools.mcp', 'tools.strict', 'top_k', 'user', 'verbosity', 'web_search'],
+      ].toSorted(),
+    )
+    expect(await losses({ reasoning: { effort: 'high', summary: 'auto' } }, reasoner)).toEqual(['reasoning.summary'])
+    const modest: Asked = {
+      n: 1,
+      store: false,
+      parallel_tool_calls: true,
+      service_tier: 'standard_only',
+      modalities: ['text'],
+    }
     expect(await losses({ ...modest, tools: [f], top_k: 500, frequency_penalty: 1, presence_penalty: 0 })).toEqual([])
     expect(await losses({ tool_choice: 'required' })).toEqual(['tool_choice'])
   })
 
-  test('has every field of the neutral form mapped or reported', () => {
-    const lost = new Set(endpoint.losses.map(({ field }) => field))
-    for (const [field, duty] of Object.entries(neutralFields)) {
-      if (duty === 'mapped') expect(endpoint.request.reads.has(field) || lost.has(field), field).toBe(true)
-    }
+  test('takes everything else', () => {
+    expect(neverTaken(endpoint.request.taken).toSorted()).toEqual(
+      [
+        ...['audio', 'cache', 'logit_bias', 'metadata', 'modalities', 'moderation', 'n', 'parallel_tool_calls'],
+        ...['parts.audio', 'parts.file', 'parts.search', 'parts.video', 'prediction', 'safety_identifier'],
+        ...['service_tier', 'store', 'tools.custom', 'user', 'verbosity', 'web_search'],
+      ].toSorted(),
+    )
   })
 })
 
@@ -343,7 +367,7 @@ function expectAnswered(messages: Body[]): void {
 
 type Asked = Partial<NeutralRequest>
 
-const f: Tool = { kind: 'function', name: 'f' }
+const f: ClientTool = { kind: 'function', name: 'f' }
 
 function source(name: string) {
   return readSource(

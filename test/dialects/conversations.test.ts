@@ -4,7 +4,7 @@ import fc from 'fast-check'
 import { describe, expect, test } from 'vitest'
 import { isObject, type Json, type JsonObject } from '../../src/core/json.ts'
 import type { Part } from '../../src/core/parts.ts'
-import type { Message, NeutralRequest } from '../../src/core/request.ts'
+import { isProviderTool, type Message, type NeutralRequest } from '../../src/core/request.ts'
 import { bareProvider } from '../../src/manifest/dialect.ts'
 import type { Provider } from '../../src/manifest/provider.ts'
 import { type ModelTarget, targetFacts, type Written, writeRequest } from '../../src/manifest/translate.ts'
@@ -293,9 +293,11 @@ const idle: { [field: string]: (value: Json, request: NeutralRequest) => boolean
 
 /** Tools of free text are lost in most formats, and a choice among nothing else goes with them. */
 function offersFunctions({ tools = [], tool_choice }: NeutralRequest): boolean {
-  const chosen =
-    typeof tool_choice === 'object' && ('allowed' in tool_choice ? tool_choice.allowed : [tool_choice.name])
-  return tools.some(({ kind, name }) => kind === 'function' && (!chosen || chosen.includes(name)))
+  const chosen = typeof tool_choice === 'object' && !('definition' in tool_choice) && tool_choice
+  const names = chosen && ('allowed' in chosen ? chosen.allowed : [chosen.name])
+  return tools.some((tool) => {
+    return !isProviderTool(tool) && tool.kind === 'function' && (!names || names.includes(tool.name))
+  })
 }
 
 /** One field of the request, taken out: the body must become another one, or the loss be reported. */
@@ -312,6 +314,6 @@ async function idleField(
   const { [name as 'seed']: _, ...rest } = request
   const without = await writeRequest(provider, rest, target)
   if (!isDeepStrictEqual(without.body, body)) return []
-  if (name === 'extensions' && dropped.includes('strange_field')) return []
+  if (name === 'extensions' && dropped.includes('extensions.strange_field')) return []
   return [`${name} does nothing and is not reported`]
 }

@@ -1,7 +1,7 @@
 import fc from 'fast-check'
 import type { Json, JsonObject } from '../../src/core/json.ts'
 import type { CacheHint, MediaPart, Part, ToolCallPart, ToolResultPart } from '../../src/core/parts.ts'
-import type { Effort, Message, NeutralRequest, Tool } from '../../src/core/request.ts'
+import type { ClientTool, Effort, Message, NeutralRequest } from '../../src/core/request.ts'
 
 /** A text that stands nowhere else: it must reach the provider, or one of the fields must be reported as lost. */
 export type Mark = { text: string; where: string; fields: string[] }
@@ -245,7 +245,7 @@ class Writer {
     return { type: 'opaque', by: 'somebody-else', body: { type: 'strange', text: mark } }
   }
 
-  #tool(): Tool {
+  #tool(): ClientTool {
     const custom = this.#likely(15)
     const lost = custom ? ['tools.custom', 'tools'] : ['tools']
     const name = this.#mark('tool', lost)
@@ -269,7 +269,7 @@ class Writer {
     }
   }
 
-  #choice(tools: Tool[]): Partial<NeutralRequest> {
+  #choice(tools: ClientTool[]): Partial<NeutralRequest> {
     const parallel = this.#likely(20) ? { parallel_tool_calls: this.#likely(50) } : {}
     const { name = '' } = this.#pick(tools)
     const tool_choice = this.#pick([
@@ -314,7 +314,7 @@ class Writer {
       safety_identifier: this.#later('safety_identifier'),
       metadata: { key: this.#later('metadata') },
       store: this.#likely(50),
-      extensions: { strange_field: this.#later('strange_field') },
+      extensions: { strange_field: this.#later('extensions.strange_field') },
       stream: this.#likely(50),
     }
     const kept = Object.entries(fields).filter(([, value]) => {

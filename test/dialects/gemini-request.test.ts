@@ -1,25 +1,39 @@
 import { readFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { describe, expect, test } from 'vitest'
-import { chat } from '../../src/api/chat/face.ts'
-import type { JsonObject } from '../../src/core/json.ts'
+import { chat } from '../../src/api/chat/api.ts'
 import type { Part, ToolCallPart, ToolResultPart } from '../../src/core/parts.ts'
-import type { Message, NeutralRequest, Tool, ToolChoice } from '../../src/core/request.ts'
-import { loadDialect } from '../../src/manifest/dialect.ts'
+import type { ClientTool, Message, NeutralRequest, ToolChoice } from '../../src/core/request.ts'
+import { bareProvider, type Dialect, loadDialect } from '../../src/manifest/dialect.ts'
+import { proveExamples } from '../../src/manifest/examples.ts'
 import { loadManifest } from '../../src/manifest/manifest.ts'
-import type { ChatEndpoint, Provider } from '../../src/manifest/provider.ts'
+import type { ChatEndpoint } from '../../src/manifest/provider.ts'
 import { readSource } from '../../src/manifest/source.ts'
+import { neverTaken } from '../../src/manifest/taken.ts'
 import { writeRequest } from '../../src/manifest/translate.ts'
 import { recordings, recordingsMissing } from '../helpers/recordings.ts'
 import { generateSchemaMissing, generateViolations } from './generate-schema.ts'
-import { benchDialect, type Example, traitsOf } from './replay.ts'
 
-const gemini = benchDialect('gemini')
-const provider = loadedProvider()
+const dialect = loadDialect(sourceOf('dialects/gemini')).dialect as Dialect
+const { loaded, problems } = loadManifest(sourceOf('google'), {
+  dialects: new Map([['gemini', dialect]]),
+  env: { GEMINI_API_KEY: 'key' },
+})
+if (!loaded) throw new Error(problems.map(({ message }) => message).join('; '))
+const { provider } = loaded
 const endpoint = provider.chat as ChatEndpoint
 
 // biome-ignore lint/suspicious/noExplicitAny: bodies and schemas have the shape of whoever made them.
 type Body = any
+
+test('the examples of the files hold, and send what the published schema takes', async () => {
+  expect(problems).toEqual([])
+  expect(await proveExamples(bareProvider(dialect), [dialect.layer])).toEqual([])
+  expect(await proveExamples(provider, loaded.layers)).toEqual([])
+  for (const { sends } of [...dialect.layer.examples, ...loaded.layers.flatMap(({ examples }) => examples)]) {
+    if (sends) expectValid(sends)
+  }
+})
 
 describe('a request', () => {
   test('is made of turns of user and model, with instructions apart', async () => {
@@ -64,7 +78,12 @@ describe('a request', () => {
       { inlineData: { mimeType: 'image/png', data: 'aGk=' } },
       { fileData: { mimeType: 'image/jpeg', fileUri: 'https://example.com/Cat.JPG?size=2' } },
       { fileData: { fileUri: 'https://www.youtube.com/watch?v=x' } },
-      { fileData: { fileUri: 'https://generativelanguage.googleapis.com/v1beta/files/abc' } },
+      {
+        fileData: {
+          mimeType: 'application/pdf',
+          fileUri: 'https://generativelanguage.googleapis.com/v1beta/files/abc',
+        },
+      },
       { text: 'Said before.' },
     ])
   })
@@ -278,13 +297,18 @@ describe('a request', () => {
         {
           role: 'assistant',
           parts: [
+            { type: 'text', text: 'Yes.', citations: [{ url: 'https://example.com' }] },
             { type: 'reasoning', text: 'x', by: 'another' },
             { type: 'search', query: 'x', by: 'another' },
             { type: 'audio', id: 'audio_1' },
           ],
         },
       ],
-      tools: [{ kind: 'custom', name: 'c', cache: {} }],
+      system: [{ type: 'image', data: 'aGk=', media_type: 'image/png' }],
+      tools: [
+        { kind: 'custom', name: 'c' },
+        { kind: 'web_fetch', by: 'messages', definition: { type: 'web_fetch' } },
+      ],
       tool_choice: 'required',
       parallel_tool_calls: false,
       web_search: {
@@ -294,82 +318,49 @@ describe('a request', () => {
         user_location: {},
         context_size: 'low',
       },
-      logit_bias: {},
+      logit_bias: { '1': 1 },
       prediction: {},
       verbosity: 'low',
-      cache: {},
+      cache: { key: 'k' },
       user: 'u',
       safety_identifier: 's',
       metadata: {},
       moderation: {},
       n: 2,
       store: true,
-      audio: { voice: 'Kore', format: 'mp3' },
+      audio: { voice: 'Kore' },
       service_tier: 'scale',
+      reasoning: { effort: 'high', summary: 'detailed' },
+      response_format: { type: 'json_schema', name: 'a', description: 'An answer.' },
       extensions: { safety_settings: [], top_a: 1 },
     }
-    const elsewhere = ['web_search', 'reasoning', 'extensions']
-    const all = endpoint.losses.map(({ field }) => field).filter((field) => !elsewhere.includes(field))
-    expect(await losses(asked)).toEqual([...all, 'top_a'])
+    expect((await losses(asked)).toSorted()).toEqual(
+      [
+        ...['audio', 'cache', 'extensions.top_a', 'logit_bias', 'messages.name', 'metadata', 'moderation', 'n'],
+        ...['parallel_tool_calls', 'parts.audio', 'parts.cache', 'parts.citations', 'parts.detail', 'parts.filename'],
+        ...['parts.image', 'parts.reasoning', 'parts.search', 'prediction', 'reasoning.summary'],
+        ...['response_format.description', 'safety_identifier', 'service_tier', 'store', 'tool_choice', 'tools.custom'],
+        ...['tools.web_fetch', 'user', 'verbosity', 'web_search.allowed_domains', 'web_search.blocked_domains'],
+        ...['web_search.context_size', 'web_search.max_uses', 'web_search.user_location'],
+      ].toSorted(),
+    )
+    expect(await losses({ tools: [{ ...f, strict: true, cache: {} }] })).toEqual(['tools.cache'])
+    expect(await losses({ modalities: ['audio'], audio: { voice: 'Kore', format: 'mp3' } })).toEqual(['audio.format'])
+    expect(await losses({ reasoning: { effort: 'none' } }, 'gemini-2.5-flash-image')).toEqual([])
     expect(await losses({ n: 1, store: false, parallel_tool_calls: true, service_tier: 'auto', tools: [f] })).toEqual(
       [],
     )
   })
 
-  test('has every field of the neutral form mapped, reported, or handled before it', () => {
-    const lost = new Set(endpoint.losses.map(({ field }) => field))
-    for (const [field, where] of Object.entries(fields)) {
-      if (where === 'mapped') expect(endpoint.request.reads, field).toContain(field)
-      if (where === 'lost') expect(lost, field).toContain(field)
-    }
+  test('takes everything else', () => {
+    expect(neverTaken(endpoint.request.taken).toSorted()).toEqual(
+      [
+        ...['cache', 'logit_bias', 'metadata', 'moderation', 'n', 'parallel_tool_calls', 'prediction'],
+        ...['safety_identifier', 'store', 'tools.custom', 'user', 'verbosity'],
+      ].toSorted(),
+    )
   })
 })
-
-/** Where each field goes; `kernel` stands for the path, the choice between path and stream path, and the client's body. */
-const fields = {
-  model: 'kernel',
-  stream: 'kernel',
-  origin: 'kernel',
-  system: 'mapped',
-  messages: 'mapped',
-  tools: 'mapped',
-  tool_choice: 'mapped',
-  parallel_tool_calls: 'lost',
-  web_search: 'mapped',
-  max_output_tokens: 'mapped',
-  temperature: 'mapped',
-  top_p: 'mapped',
-  top_k: 'mapped',
-  seed: 'mapped',
-  stop: 'mapped',
-  frequency_penalty: 'mapped',
-  presence_penalty: 'mapped',
-  logit_bias: 'lost',
-  logprobs: 'mapped',
-  n: 'lost',
-  response_format: 'mapped',
-  reasoning: 'mapped',
-  modalities: 'mapped',
-  audio: 'mapped',
-  prediction: 'lost',
-  service_tier: 'mapped',
-  verbosity: 'lost',
-  cache: 'lost',
-  user: 'lost',
-  safety_identifier: 'lost',
-  metadata: 'lost',
-  store: 'lost',
-  moderation: 'lost',
-  extensions: 'mapped',
-} as const satisfies { [field in keyof Required<NeutralRequest>]: 'mapped' | 'lost' | 'kernel' }
-
-function loadedProvider(): Provider {
-  const { dialect } = loadDialect(sourceOf('dialects/gemini'))
-  const dialects = new Map(dialect && [['gemini', dialect]])
-  const { loaded, problems } = loadManifest(sourceOf('google'), { dialects, env: { GEMINI_API_KEY: 'key' } })
-  if (!loaded) throw new Error(problems.map(({ message }) => message).join('; '))
-  return loaded.provider
-}
 
 function sourceOf(name: string) {
   const file = join(import.meta.dirname, `../../providers/${name}.yaml`)
@@ -378,7 +369,7 @@ function sourceOf(name: string) {
 
 type Asked = Partial<NeutralRequest>
 
-const f: Tool = { kind: 'function', name: 'f' }
+const f: ClientTool = { kind: 'function', name: 'f' }
 
 function user(text: string): Message {
   return { role: 'user', parts: [{ type: 'text', text }] }
@@ -416,30 +407,6 @@ async function sent(asked: Asked, model = 'gemini-3.5-flash'): Promise<Body> {
 
 async function losses(asked: Asked, model = 'gemini-3.5-flash'): Promise<string[]> {
   return (await written(asked, model)).dropped
-}
-
-describe('every example of the files', () => {
-  for (const example of [...(gemini.examples as FileExample[]), ...examplesOf('google')]) {
-    test(example.name, async () => {
-      const { request, sends, answers, events, means } = example
-      if (request) {
-        const traits = gemini.examples.includes(example) ? {} : traitsOf('google', request.model)
-        const body = await gemini.body(whole(request, request.model), { traits, ...example.target })
-        expect(body).toEqual(sends)
-        expectValid(body)
-      }
-      const frames = events?.map((data) => ({ data }))
-      const { reply } = frames ? await gemini.stream(frames) : await gemini.reply(answers ?? {})
-      if (means) expect(reply).toMatchObject(means)
-      if (means?.usage) expect(reply.usage).toEqual(means.usage)
-    })
-  }
-})
-
-type FileExample = Example & { events?: JsonObject[] }
-
-function examplesOf(slug: string): FileExample[] {
-  return (sourceOf(slug).value as { examples: FileExample[] }).examples
 }
 
 describe.skipIf(recordingsMissing)('every recorded request of the OpenAI format', () => {

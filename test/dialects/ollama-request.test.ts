@@ -1,15 +1,15 @@
 import { readFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { describe, expect, test } from 'vitest'
-import { chat } from '../../src/api/chat/face.ts'
+import { chat } from '../../src/api/chat/api.ts'
 import type { Part } from '../../src/core/parts.ts'
-import type { Message, NeutralRequest, Tool, ToolChoice } from '../../src/core/request.ts'
+import type { ClientTool, Message, NeutralRequest, ToolChoice } from '../../src/core/request.ts'
 import { bareProvider, type Dialect, loadDialect } from '../../src/manifest/dialect.ts'
 import { proveExamples } from '../../src/manifest/examples.ts'
-import { neutralFields } from '../../src/manifest/fields.ts'
 import { loadManifest } from '../../src/manifest/manifest.ts'
 import type { ChatEndpoint } from '../../src/manifest/provider.ts'
 import { readSource } from '../../src/manifest/source.ts'
+import { neverTaken } from '../../src/manifest/taken.ts'
 import { writeRequest } from '../../src/manifest/translate.ts'
 import { recordings, recordingsMissing } from '../helpers/recordings.ts'
 import { type Body, chatViolations } from './ollama-reader.ts'
@@ -120,11 +120,20 @@ describe('a request', () => {
     [{ reasoning: { budget: 1000 } }, 'low'],
     [{ reasoning: { budget: 5000 } }, 'medium'],
     [{ reasoning: { budget: 9000 } }, 'high'],
-    [{ reasoning: { effort: 'low' }, extensions: { think: true } }, true],
+    [{ extensions: { think: true } }, true],
     [{}, undefined],
   ])('thinks by %j as %j', async (asked, think) => {
     expect((await sent(asked)).think).toBe(think)
     expect(await losses(asked)).toEqual([])
+  })
+
+  test.each<[Asked, unknown, string]>([
+    [{ reasoning: { effort: 'low' }, extensions: { think: true } }, true, 'reasoning'],
+    [{ reasoning: { budget: -1 } }, undefined, 'reasoning.budget'],
+    [{ reasoning: { summary: 'auto' } }, undefined, 'reasoning.summary'],
+  ])('thinks by %j as %j and reports %s', async (asked, think, lost) => {
+    expect((await sent(asked)).think).toBe(think)
+    expect(await losses(asked)).toEqual([lost])
   })
 
   test('answers in JSON, by the schema itself', async () => {
@@ -132,6 +141,17 @@ describe('a request', () => {
     expect((await sent({ response_format: { type: 'json_schema', name: 'a', schema } })).format).toEqual(schema)
     expect((await sent({ response_format: { type: 'json' } })).format).toBe('json')
     expect((await sent({ response_format: { type: 'text' } })).format).toBeUndefined()
+    const strict: Asked = {
+      response_format: { type: 'json_schema', name: 'a', schema, strict: true, description: 'd' },
+    }
+    expect(await losses(strict)).toEqual(['response_format.description'])
+  })
+
+  test('tells what was heard or said aloud by its transcript', async () => {
+    const said: Part = { type: 'audio', data: 'aG8=', media_type: 'audio/wav', transcript: 'Yes?' }
+    const asked: Asked = { messages: [user('Hi'), { role: 'assistant', parts: [said] }, user('On.')] }
+    expect((await sent(asked)).messages[1]).toEqual({ role: 'assistant', content: 'Yes?' })
+    expect(await losses(asked)).toEqual([])
   })
 
   test('carries every knob there is a counterpart for, and its own by their names', async () => {
@@ -181,7 +201,7 @@ describe('a request', () => {
         frequency_penalty: 1.5,
       },
     })
-    expect(await losses(asked)).toEqual(['top_a'])
+    expect(await losses(asked)).toEqual(['extensions.top_a'])
     expect(await sent({})).not.toHaveProperty('options')
   })
 
@@ -212,16 +232,17 @@ describe('a request', () => {
         user('On.'),
       ],
       tools: [
-        { kind: 'custom', name: 'c', cache: {} },
-        { ...f, strict: true },
+        { kind: 'custom', name: 'c' },
+        { kind: 'code_interpreter', by: 'responses', definition: { type: 'code_interpreter' } },
+        { ...f, strict: true, cache: {} },
       ],
       tool_choice: 'required',
       parallel_tool_calls: false,
       web_search: {},
-      logit_bias: {},
+      logit_bias: { '1': 1 },
       prediction: {},
       verbosity: 'low',
-      cache: {},
+      cache: { key: 'k' },
       user: 'u',
       safety_identifier: 's',
       metadata: {},
@@ -234,18 +255,37 @@ describe('a request', () => {
       reasoning: { effort: 'high', summary: 'auto' },
       extensions: { top_a: 1 },
     }
-    const all = endpoint.losses.map(({ field }) => field).filter((field) => field !== 'extensions')
-    expect(await losses(asked)).toEqual([...all, 'top_a'])
+    expect((await losses(asked)).toSorted()).toEqual(
+      [
+        ...[
+          'audio',
+          'cache',
+          'extensions.top_a',
+          'logit_bias',
+          'messages.name',
+          'metadata',
+          'modalities',
+          'moderation',
+        ],
+        ...['n', 'parallel_tool_calls', 'parts.audio', 'parts.cache', 'parts.citations', 'parts.detail', 'parts.file'],
+        ...['parts.image', 'parts.opaque', 'parts.reasoning', 'parts.search', 'parts.url', 'parts.video', 'prediction'],
+        ...['reasoning.summary', 'safety_identifier', 'service_tier', 'store', 'tool_choice', 'tools.cache'],
+        ...['tools.code_interpreter', 'tools.custom', 'tools.strict', 'user', 'verbosity', 'web_search'],
+      ].toSorted(),
+    )
     expect(await losses({ n: 1, store: false, parallel_tool_calls: true, modalities: ['text'], tools: [f] })).toEqual(
       [],
     )
   })
 
-  test('has every field of the neutral form mapped or reported', () => {
-    const lost = new Set(endpoint.losses.map(({ field }) => field))
-    for (const [field, duty] of Object.entries(neutralFields)) {
-      if (duty === 'mapped') expect(endpoint.request.reads.has(field) || lost.has(field), field).toBe(true)
-    }
+  test('takes everything else', () => {
+    expect(neverTaken(endpoint.request.taken).toSorted()).toEqual(
+      [
+        ...['audio', 'cache', 'logit_bias', 'metadata', 'modalities', 'moderation', 'n', 'parallel_tool_calls'],
+        ...['parts.file', 'parts.opaque', 'parts.search', 'parts.video', 'prediction', 'safety_identifier'],
+        ...['service_tier', 'store', 'tools.custom', 'user', 'verbosity', 'web_search'],
+      ].toSorted(),
+    )
   })
 })
 
@@ -271,7 +311,7 @@ function expectAnswered(messages: Body[]): void {
 
 type Asked = Partial<NeutralRequest>
 
-const f: Tool = { kind: 'function', name: 'f' }
+const f: ClientTool = { kind: 'function', name: 'f' }
 
 function source(name: string) {
   const path = join(import.meta.dirname, `../../providers/${name}.yaml`)

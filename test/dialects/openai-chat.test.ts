@@ -1,10 +1,12 @@
 import { describe, expect, test } from 'vitest'
+import { wireNames } from '../../src/api/chat/fields.ts'
 import { readRequest } from '../../src/api/chat/read.ts'
 import type { JsonObject } from '../../src/core/json.ts'
 import type { Part, ToolCallPart } from '../../src/core/parts.ts'
 import type { Reply } from '../../src/core/reply.ts'
 import type { Message, NeutralRequest } from '../../src/core/request.ts'
 import type { Provider } from '../../src/manifest/provider.ts'
+import { neverTaken } from '../../src/manifest/taken.ts'
 import { refusal } from '../../src/upstream/provider-error.ts'
 import { recordedEvents, recordings, recordingsMissing } from '../helpers/recordings.ts'
 import { chunksOf, type Facts, isStream, joined, nonZero, readIndependently, speakers } from './openai-chat-reader.ts'
@@ -237,6 +239,7 @@ describe('what servers of this format do differently', () => {
     expect(await finish('sensitive')).toMatchObject({ finish: 'content_filter' })
     expect(await finish('eos')).toMatchObject({ finish: 'stop', finish_raw: 'eos' })
     expect(await finish('insufficient_system_resource')).toMatchObject({ finish: 'error' })
+    expect(await finish('novelty')).toMatchObject({ finish: 'error', finish_raw: 'novelty' })
   })
 
   test('a stream that never says why it ended is cut', async () => {
@@ -522,51 +525,116 @@ describe('a request', () => {
   })
 
   test('has a place for every neutral field', () => {
-    const lost = new Set(dialect.losses.map(({ field }) => field))
-    for (const field of Object.keys(fields).filter((field) => fields[field as keyof typeof fields] === 'mapped')) {
-      expect(dialect.request.reads.has(field) || lost.has(field), field).toBe(true)
-    }
+    expect(neverTaken(dialect.chat.request.taken)).toEqual(['parts.search', 'parts.opaque'])
+  })
+
+  test('shows what was uploaded by its id, whatever it is', async () => {
+    const parts: Part[] = ['image', 'audio', 'file'].map((type) => ({ type: type as 'image', file_id: `${type}-1` }))
+    expect((await sent({ messages: [{ role: 'user', parts }] })).messages[0].content).toEqual(
+      ['image', 'audio', 'file'].map((type) => ({ type: 'file', file: { file_id: `${type}-1` } })),
+    )
+  })
+
+  test('offers tools of the same client API as they came, and no others', async () => {
+    const definition = { type: 'code_runner', code_runner: { image: 'python' } }
+    const mine = { kind: 'code_runner', by: 'chat', definition } as const
+    const other = { kind: 'mcp', by: 'responses', definition: { type: 'mcp', server_label: 's' } } as const
+    const f = { kind: 'function', name: 'f' } as const
+    const offered = { type: 'function', function: { name: 'f' } }
+    expect(await written({ tools: [mine, f], tool_choice: mine })).toMatchObject({
+      body: { tools: [definition, offered], tool_choice: definition },
+      dropped: [],
+    })
+    const { body, dropped } = await written({ tools: [f, other], tool_choice: other })
+    expect([body.tools, body.tool_choice, dropped]).toEqual([[offered], undefined, ['tools.mcp', 'tool_choice']])
   })
 })
 
-/** Every field of the neutral request: mapped, or none of the mapping's business. */
-const fields = {
-  model: 'mapped',
-  system: 'mapped',
-  messages: 'mapped',
-  tools: 'mapped',
-  tool_choice: 'mapped',
-  parallel_tool_calls: 'mapped',
-  web_search: 'mapped',
-  max_output_tokens: 'mapped',
-  temperature: 'mapped',
-  top_p: 'mapped',
-  top_k: 'mapped',
-  seed: 'mapped',
-  stop: 'mapped',
-  frequency_penalty: 'mapped',
-  presence_penalty: 'mapped',
-  logit_bias: 'mapped',
-  logprobs: 'mapped',
-  n: 'mapped',
-  response_format: 'mapped',
-  reasoning: 'mapped',
-  modalities: 'mapped',
-  audio: 'mapped',
-  prediction: 'mapped',
-  service_tier: 'mapped',
-  verbosity: 'mapped',
-  cache: 'mapped',
-  user: 'mapped',
-  safety_identifier: 'mapped',
-  metadata: 'mapped',
-  store: 'mapped',
-  moderation: 'mapped',
-  stream: 'mapped',
-  // Names of another API mean nothing here, or something else: the kernel reports them.
-  extensions: 'kernel',
-  origin: 'kernel',
-} as const satisfies { [field in keyof Required<NeutralRequest>]: 'mapped' | 'kernel' }
+describe('a request loses', () => {
+  const assistant = (...parts: Part[]): Partial<NeutralRequest> => ({
+    messages: [user('Hi'), { role: 'assistant', parts }, user('On')],
+  })
+  const cached: Partial<NeutralRequest> = {
+    system: [{ type: 'text', text: 'Long.', cache: {} }],
+    tools: [{ kind: 'function', name: 'f', cache: {} }],
+  }
+  const lost = async (asked: Partial<NeutralRequest>, traits = {}) => (await written(asked, traits)).dropped
+
+  test('marks for the cache, where the family knows none or not in this place', async () => {
+    expect(await lost(cached)).toEqual(['parts.cache', 'tools.cache'])
+    expect(await lost(cached, { cache_marks: 'breakpoint' })).toEqual(['tools.cache'])
+    expect(await lost(cached, { cache_marks: 'cache_control' })).toEqual([])
+    const said = assistant({ type: 'text', text: 'Yes.', cache: {} })
+    expect(await lost(said, { cache_marks: 'cache_control' })).toEqual(['parts.cache'])
+  })
+
+  test('options of another kind of cache', async () => {
+    expect(await lost({ cache: { key: 'k', options: { type: 'ephemeral' } } })).toEqual(['cache.options'])
+    expect(await lost({ cache: { key: 'k', options: { mode: 'explicit' } } })).toEqual([])
+  })
+
+  test('reasoning that does not go back: all of it, seals of others, or what has no words', async () => {
+    const sealed = assistant({ type: 'reasoning', encrypted: 'x', by: 'another' }, { type: 'text', text: 'Yes.' })
+    const told = assistant({ type: 'reasoning', text: 'Hm.', by: 'maker' })
+    expect(await lost(told)).toEqual(['parts.reasoning'])
+    for (const reasoning_replay of ['reasoning_content', 'reasoning', 'reasoning_details']) {
+      expect(await lost(sealed, { reasoning_replay }), reasoning_replay).toEqual(['parts.reasoning'])
+      expect(await lost(told, { reasoning_replay }), reasoning_replay).toEqual([])
+    }
+  })
+
+  test('sound without words or without an id', async () => {
+    const spoken = assistant({ type: 'audio', id: 'audio_1' }, { type: 'text', text: 'Yes.' })
+    const heard = assistant({ type: 'audio', data: 'AA==', transcript: 'Yes.' })
+    expect([await lost(spoken), await lost(heard)]).toEqual([['parts.audio'], []])
+    const modalities = ['text', 'audio']
+    expect([await lost({ ...spoken, modalities }), await lost({ ...heard, modalities })]).toEqual([[], ['parts.audio']])
+  })
+
+  test('the effort or the budget, where both are wanted and one can be said', async () => {
+    const reasoning = { effort: 'high', budget: 1000 } as const
+    expect(await lost({ reasoning })).toEqual(['reasoning.budget'])
+    expect(await lost({ reasoning }, { reasoning_form: 'object' })).toEqual(['reasoning.effort'])
+    expect(await lost({ reasoning: { effort: 'low', summary: 'auto' } })).toEqual(['reasoning.summary'])
+  })
+
+  test('fields that nobody here knows, and details of a search', async () => {
+    expect(
+      await lost({
+        extensions: { top_a: 1 },
+        web_search: { max_uses: 1, context_size: 'low', blocked_domains: ['a'] },
+      }),
+    ).toEqual(['web_search.max_uses', 'web_search.blocked_domains', 'extensions.top_a'])
+  })
+})
+
+test('counts mean the same whole and streamed, beside the tier that is told with the first piece', async () => {
+  const usage = {
+    prompt_tokens: 100,
+    completion_tokens: 50,
+    total_tokens: 150,
+    prompt_tokens_details: { cached_tokens: 10, cache_write_tokens: 5, audio_tokens: 7 },
+    completion_tokens_details: { reasoning_tokens: 20, audio_tokens: 3, image_tokens: 2 },
+  }
+  const facts = { id: 'c', model: 'gpt-4o-search-preview', service_tier: 'flex' }
+  const whole = { ...facts, usage, choices: [{ message: { content: 'Hi' }, finish_reason: 'stop' }] }
+  const pieces = [
+    { ...facts, choices: [{ index: 0, delta: { role: 'assistant' } }] },
+    { ...facts, choices: [{ index: 0, delta: { content: 'Hi' } }] },
+    { ...facts, choices: [{ index: 0, delta: {}, finish_reason: 'stop' }] },
+    { ...facts, choices: [], usage },
+  ]
+  const streamed = (await dialect.stream(pieces.map((data) => ({ data })))).reply
+  const read = (await dialect.reply(whole)).reply
+  expect(read.usage).toEqual({
+    ...{ input: 78, cache_read: 10, cache_write_5m: 5, input_audio: 7, output: 25, reasoning: 20 },
+    ...{ output_audio: 3, output_image: 2, searches: 1, modes: ['flex'] },
+  })
+  expect(streamed.usage).toEqual(read.usage)
+  const { usage: _counts, ...uncounted } = whole
+  expect((await dialect.reply(uncounted)).reply.usage).toEqual({ modes: ['flex'] })
+  expect((await dialect.stream([{ data: pieces[0] as JsonObject }])).reply.usage).toEqual({ modes: ['flex'] })
+})
 
 /** What the neutral form says in one way where the recorded client said it in another. */
 const respelled: { [field: string]: (value: Body) => unknown } = {
@@ -580,12 +648,16 @@ describe.skipIf(recordingsMissing)('a recorded request survives being rebuilt', 
   const requests = recordings('openai-chat').filter(({ request }) => request?.body && !request.body.functions)
   test.each(requests)('$case', async ({ request }) => {
     const { body } = request as { body: Body }
-    const rebuilt = await dialect.body(readRequest(body), { traits: traitsOf('openai', body.model) })
+    const { body: rebuilt, dropped } = await dialect.written(readRequest(body), {
+      traits: traitsOf('openai', body.model),
+    })
     const { stream_options, ...original } = body
+    for (const name of dropped.flatMap((field) => wireNames(field))) delete original[name]
     for (const [field, spell] of Object.entries(respelled))
       if (field in original) original[field] = spell(original[field])
     if (body.max_tokens) original.max_completion_tokens ??= body.max_tokens
     original.messages = original.messages.map((message: Body) => respell(message, traitsOf('openai', body.model)))
+    expect(dropped.filter((field) => field !== 'logprobs')).toEqual([])
     expect(rebuilt).toMatchObject(JSON.parse(JSON.stringify(original)))
     expect(rebuilt.stream_options).toEqual(body.stream ? { include_usage: true } : undefined)
   })
@@ -618,9 +690,16 @@ function result(id: string, ...parts: Part[]): Part {
   return { type: 'tool_result', id, parts: parts.length > 0 ? parts : [{ type: 'text', text: `result of ${id}` }] }
 }
 
-async function sent(asked: Partial<NeutralRequest>, traits: object = {}): Promise<Body> {
+async function written(
+  asked: Partial<NeutralRequest>,
+  traits: object = {},
+): Promise<{ body: Body; dropped: string[] }> {
   const request = { model: 'm', messages: [user('Hi')], origin: { api: 'messages' as const, body: {} }, ...asked }
-  return await dialect.body(request, { traits: traits as { [name: string]: string } })
+  return await dialect.written(request, { traits: traits as { [name: string]: string } })
+}
+
+async function sent(asked: Partial<NeutralRequest>, traits: object = {}): Promise<Body> {
+  return (await written(asked, traits)).body
 }
 
 /** The same facts out of a folded reply. */

@@ -8,7 +8,14 @@ import { bareProvider, type Dialect, type Dialects, loadDialect } from '../../sr
 import { proveExamples } from '../../src/manifest/examples.ts'
 import { type LoadedProvider, loadManifest } from '../../src/manifest/manifest.ts'
 import { readSource } from '../../src/manifest/source.ts'
-import { patchRequest, readFrame, readReply, usedLosses, writeRequest } from '../../src/manifest/translate.ts'
+import {
+  patchRequest,
+  readFrame,
+  readReply,
+  targetFacts,
+  usedLosses,
+  writeRequest,
+} from '../../src/manifest/translate.ts'
 import { recordedEvents, recordings, recordingsMissing } from '../helpers/recordings.ts'
 import { foldFacts } from './replay.ts'
 
@@ -70,11 +77,17 @@ test('servers of one’s own need no key and take any model; the others name the
   expect(provider('vllm').baseUrl).toBe('http://127.0.0.1:8000/v1')
 })
 
+function facts(slug: string) {
+  return targetFacts(provider(slug), { model: 'm' })
+}
+
 const user: Message = { role: 'user', parts: [{ type: 'text', text: 'Hi' }] }
 
 /** What an edited body of a Chat client becomes. */
 async function edited(slug: string, body: JsonObject): Promise<JsonObject> {
-  return await patchRequest(provider(slug), { model: 'm', messages: [{ role: 'user', content: 'Hi' }], ...body })
+  const model = String(body.model ?? 'm')
+  const facts = targetFacts(provider(slug), { model })
+  return await patchRequest(provider(slug), { model, messages: [{ role: 'user', content: 'Hi' }], ...body }, facts)
 }
 
 async function losses(slug: string, model: string, asked: Partial<NeutralRequest>): Promise<string[]> {
@@ -253,14 +266,14 @@ describe('what a provider cannot take', () => {
 describe.skipIf(recordingsMissing)('clients of this format get', () => {
   test('text as text and thoughts apart from mistral', async () => {
     const [thinking] = recordings('mistral').filter(({ case: name }) => name.includes('/reasoning__'))
-    const { body } = await readReply(provider('mistral'), thinking?.response.body, foldFacts)
+    const { body } = await readReply(provider('mistral'), thinking?.response.body, foldFacts, facts('mistral'))
     const { message } = (body.choices as { message: JsonObject }[])[0] ?? {}
     expect(message?.content).toMatch(/^Crossing a river/)
     expect(message?.reasoning_content).toMatch(/^\*\*Analogizing/)
     const [streamed] = recordings('mistral').filter(({ case: name }) => name.includes('/reasoning-stream'))
     for (const { data } of recordedEvents(streamed as NonNullable<typeof streamed>)) {
       if (data === '[DONE]') continue
-      const { payload } = await readFrame(provider('mistral'), undefined, JSON.parse(data))
+      const { payload } = await readFrame(provider('mistral'), undefined, JSON.parse(data), facts('mistral'))
       const { delta } = (payload.choices as { delta: JsonObject }[])[0] ?? {}
       expect(['string', 'undefined']).toContain(typeof delta?.content)
     }
@@ -269,7 +282,7 @@ describe.skipIf(recordingsMissing)('clients of this format get', () => {
   test.each(recordings('xai').filter(({ response }) => response.body))(
     'whole completions in $case',
     async ({ response }) => {
-      const { body } = await readReply(provider('xai'), response.body, foldFacts)
+      const { body } = await readReply(provider('xai'), response.body, foldFacts, facts('xai'))
       const { prompt_tokens, completion_tokens, total_tokens } = body.usage as { [name: string]: number }
       expect((prompt_tokens ?? 0) + (completion_tokens ?? 0)).toBe(total_tokens)
     },

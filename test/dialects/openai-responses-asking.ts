@@ -1,8 +1,6 @@
 import type { JsonObject } from '../../src/core/json.ts'
 import type { Part } from '../../src/core/parts.ts'
 import type { Message, NeutralRequest, TargetFacts } from '../../src/core/request.ts'
-import { declaredLosses, lostExtensions } from '../../src/manifest/losses.ts'
-import type { ChatEndpoint } from '../../src/manifest/provider.ts'
 import { benchDialect, traitsOf } from './replay.ts'
 
 // Requests for Responses, as the tests of its dialect write them.
@@ -28,9 +26,7 @@ export const lost = (more: Partial<NeutralRequest>, model = 'gpt-5.4') => lostOf
 
 /** As `lost`, of a whole request. */
 export async function lostOf(request: NeutralRequest, model: string): Promise<string[]> {
-  const chat = bench as unknown as ChatEndpoint
-  const met = await declaredLosses(chat, request, (when) => when.run({ ...request, target: modelFacts(model) }))
-  return [...met.filter((field) => field !== 'extensions'), ...lostExtensions(chat, met, request)]
+  return (await bench.written(request, modelFacts(model))).dropped
 }
 
 /** The input for a conversation. */

@@ -132,7 +132,8 @@ describe('what an assistant said', () => {
       ...images,
     ])
     expect((await input(by('someone'))).slice(1)).toEqual(images)
-    expect(await lost({ messages: by('someone') })).toEqual(['parts.search'])
+    expect(await lost({ messages: by('someone') })).toEqual(['parts.opaque', 'parts.search'])
+    expect(await lost({ messages: by('openai') })).toEqual([])
   })
 })
 
@@ -167,6 +168,9 @@ describe('what is shown', () => {
     const parts: Part[] = [said('a'), { type: 'audio', data: 'AA==' }, { type: 'video', url: 'https://a/b.mp4' }]
     expect(await contents(...parts)).toBe('a')
     expect(await lost({ messages: [user(...parts)] })).toEqual(['parts.video', 'parts.audio'])
+    const spoken = { type: 'audio', id: 'audio_1', transcript: 'Hi' } as const
+    expect(await lost({ messages: [user(said('a')), assistant(spoken), user(said('b'))] })).toEqual([])
+    expect(await lost({ messages: [user(said('a'), spoken)] })).toEqual(['parts.audio'])
   })
 
   test('instructions lead, and keep their place in the middle', async () => {
@@ -191,7 +195,10 @@ describe('what is shown', () => {
       ],
     })
     expect(await sent({ system }, 'gpt-4.1')).toMatchObject({ instructions: 'A\n\nB' })
-    expect(await lost({ system }, 'gpt-5.6')).not.toContain('parts.cache')
+    expect(await lost({ system }, 'gpt-5.6')).toEqual([])
+    expect(await lost({ system }, 'gpt-4.1')).toEqual(['parts.cache'])
+    const messages = [user(said('Hi')), assistant({ type: 'text', text: 'Yes.', cache: {} }), user(said('On'))]
+    expect(await lost({ messages }, 'gpt-5.6')).toEqual(['parts.cache'])
   })
 })
 

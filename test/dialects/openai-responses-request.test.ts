@@ -1,5 +1,5 @@
 import { describe, expect, test } from 'vitest'
-import { chat } from '../../src/api/chat/face.ts'
+import { chat } from '../../src/api/chat/api.ts'
 import type { NeutralRequest } from '../../src/core/request.ts'
 import { recordings, recordingsMissing } from '../helpers/recordings.ts'
 import { bench, lost, lostOf, modelFacts, sent } from './openai-responses-asking.ts'
@@ -49,9 +49,21 @@ describe('tools', () => {
   })
 
   test('of the provider pass as the client wrote them', async () => {
-    const native = { type: 'code_interpreter', container: { type: 'auto' } }
-    const extensions = { tools: [native], tool_choice: { type: 'code_interpreter' } }
-    expect(await sent({ extensions })).toMatchObject({ tools: [native], tool_choice: { type: 'code_interpreter' } })
+    const definition = { type: 'code_interpreter', container: { type: 'auto' } }
+    const native = { kind: 'code_interpreter', by: 'responses', definition } as const
+    const tool_choice = { ...native, definition: { type: 'code_interpreter' } }
+    expect(await sent({ tools: [native], tool_choice })).toMatchObject({
+      tools: [definition],
+      tool_choice: { type: 'code_interpreter' },
+    })
+    expect(await lost({ tools: [native], tool_choice })).toEqual([])
+  })
+
+  test('of another client API mean nothing here', async () => {
+    const computer = { type: 'computer_20250124', name: 'computer' }
+    const foreign = { kind: 'computer_20250124', by: 'messages', definition: computer } as const
+    expect((await sent({ tools: [foreign] })).tools).toBeUndefined()
+    expect(await lost({ tools: [foreign] })).toEqual(['tools.computer_20250124'])
   })
 })
 
@@ -126,12 +138,8 @@ describe('sampling', () => {
 
   test('what means nothing is not reported', async () => {
     expect(await lost({ n: 1, frequency_penalty: 0, presence_penalty: 0, modalities: ['text'] })).toEqual([])
-    expect(await lost({ n: 2, frequency_penalty: 1, presence_penalty: 1, modalities: ['text', 'audio'] })).toEqual([
-      'n',
-      'frequency_penalty',
-      'presence_penalty',
-      'modalities',
-    ])
+    const meant = { n: 2, frequency_penalty: 1, presence_penalty: 1, modalities: ['text', 'audio'] }
+    expect(await lost(meant)).toEqual(Object.keys(meant))
   })
 
   test('the limit is not below the least that is taken', async () => {
@@ -164,7 +172,11 @@ test('fields of the native API reach it from clients of another', async () => {
     previous_response_id: 'resp_1',
     reasoning: { mode: 'pro', effort: 'extreme' },
   })
-  expect(await lost({ extensions: { ...extensions, unheard: 1 } })).toEqual(['unheard'])
+  expect(await lost({ extensions: { ...extensions, unheard: 1 } })).toEqual(['extensions.unheard'])
+  expect((await lost({ extensions }, 'gpt-4.1')).toSorted()).toEqual([
+    'extensions.reasoning',
+    'extensions.reasoning_effort',
+  ])
 })
 
 test('an identifier that is too long becomes its digest', async () => {
@@ -214,9 +226,7 @@ describe.each(['gpt-4.1', 'gpt-5.4', 'o3'])('for %s', (model) => {
     const tools = ['tool_choice', 'parallel_tool_calls'].includes(field) ? { tools: samples.tools } : {}
     const given = { ...tools, [field]: samples[field] }
     const changes = JSON.stringify(await sent(given, model)) !== JSON.stringify(await sent(tools, model))
-    expect(changes).not.toBe((await lost(given, model)).includes(field === 'extensions' ? 'unheard' : field))
-    const declared = bench.losses.some((loss) => loss.field.split('.')[0] === field)
-    expect(bench.request.reads.has(field) || declared).toBe(true)
+    expect(changes).not.toBe((await lost(given, model)).includes(field === 'extensions' ? 'extensions.unheard' : field))
   })
 })
 
@@ -224,7 +234,7 @@ describe.each(['gpt-4.1', 'gpt-5.4', 'o3'])('for %s', (model) => {
 const nativeOnly = ['background', 'prompt', 'stream_options']
 
 test.skipIf(responsesSchemaMissing)('every published field is written, or belongs to this API alone', () => {
-  const written = (name: string) => new RegExp(`^ {2,}"${name}": `, 'm').test(bench.request.text)
+  const written = (name: string) => new RegExp(`(^|[{,]) *"${name}": `, 'm').test(bench.chat.request.mapping.text)
   expect(publishedFields('CreateResponse').filter((name) => !written(name))).toEqual(expect.arrayContaining(nativeOnly))
   expect(publishedFields('CreateResponse').filter((name) => !written(name))).toHaveLength(nativeOnly.length)
 })
@@ -253,7 +263,7 @@ describe.skipIf(responsesSchemaMissing)('the published schema takes', () => {
         const named = new Set(Object.keys(request))
         for (const field of await lostOf(request, model)) {
           const [first = ''] = field.replace('parts', 'messages').split('.')
-          expect(named.has(first) || first in (request.extensions ?? {})).toBe(true)
+          expect(named.has(first), field).toBe(true)
         }
       }
     })

@@ -12,7 +12,7 @@ import { loadManifest } from '../../src/manifest/manifest.ts'
 import type { Provider } from '../../src/manifest/provider.ts'
 import { readSource } from '../../src/manifest/source.ts'
 import { servedBy } from '../../src/manifest/target.ts'
-import { patchRequest, readReply, usedLosses, writeRequest } from '../../src/manifest/translate.ts'
+import { patchRequest, readReply, targetFacts, usedLosses, writeRequest } from '../../src/manifest/translate.ts'
 import { refusal } from '../../src/upstream/provider-error.ts'
 import { type Recording, recordedEvents, recordings, recordingsMissing } from '../helpers/recordings.ts'
 import { assembled, readMessage } from './anthropic-messages-reader.ts'
@@ -70,15 +70,16 @@ const ofVertex = ['gemini', 'anthropic-messages'].flatMap((name) =>
 )
 
 async function replayed(provider: Provider, recording: Recording) {
+  const facts = targetFacts(provider, { model: recording.model ?? 'm' })
   if (recording.response.sse === undefined) {
-    const { reply, error } = await readReply(provider, recording.response.body, foldFacts)
+    const { reply, error } = await readReply(provider, recording.response.body, foldFacts, facts)
     return { reply, error, complete: true }
   }
   const frames = recordedEvents(recording).map(({ event, data }) => {
     if (data === '[DONE]') return data
     return event === undefined ? JSON.parse(data) : { event, data: JSON.parse(data) }
   })
-  const { complete, events, error, ...reply } = await readStream(provider, frames, foldFacts)
+  const { complete, events, error, ...reply } = await readStream(provider, frames, foldFacts, facts)
   return { reply: reply as unknown as Reply, error, complete }
 }
 
@@ -219,12 +220,12 @@ describe('addresses', () => {
 })
 
 describe('a body that is edited', () => {
-  const edited = (slug: string, body: JsonObject) =>
-    patchRequest(serving(slug, String(body.model ?? 'm')), {
-      model: 'm',
-      messages: [{ role: 'user', content: 'Hi' }],
-      ...body,
-    })
+  const edited = (slug: string, body: JsonObject) => {
+    const model = String(body.model ?? 'm')
+    const provider = serving(slug, model)
+    const whole = { model, messages: [{ role: 'user', content: 'Hi' }], ...body }
+    return patchRequest(provider, whole, targetFacts(provider, { model }))
+  }
   const call = { role: 'assistant', content: null, tool_calls: [{ id: 'call_1', type: 'function', function: {} }] }
   const result = { role: 'tool', tool_call_id: 'call_1', content: 'sunny' }
 

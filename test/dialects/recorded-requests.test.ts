@@ -1,9 +1,9 @@
 import { join } from 'node:path'
 import { afterAll, describe, expect, test } from 'vitest'
-import { chat } from '../../src/api/chat/face.ts'
-import type { Face } from '../../src/api/client-api.ts'
-import { messages } from '../../src/api/messages/face.ts'
-import { responses } from '../../src/api/responses/face.ts'
+import { chat } from '../../src/api/chat/api.ts'
+import type { ClientApi } from '../../src/api/client-api.ts'
+import { messages } from '../../src/api/messages/api.ts'
+import { responses } from '../../src/api/responses/api.ts'
 import type { JsonObject } from '../../src/core/json.ts'
 import type { Part } from '../../src/core/parts.ts'
 import type { NeutralRequest } from '../../src/core/request.ts'
@@ -73,7 +73,7 @@ const ways: {
   { slug: 'ollama', model: 'qwen3', dialect: 'ollama', faults: ollamaViolations },
   { slug: 'mistral', model: 'mistral-large-latest', dialect: 'openai-chat', faults: () => [] },
 ]
-const faces: { [folder: string]: Face } = {
+const faces: { [folder: string]: ClientApi } = {
   'openai-chat': chat,
   'openai-responses': responses,
   'anthropic-messages': messages,

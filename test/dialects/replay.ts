@@ -4,34 +4,31 @@ import { parse } from 'yaml'
 import type { ProviderEvent, ProviderFailure, StreamEvent } from '../../src/core/events.ts'
 import { Fold, type FoldFacts } from '../../src/core/fold.ts'
 import type { JsonObject } from '../../src/core/json.ts'
-import { type HistoryRules, repairHistory } from '../../src/core/repair-history.ts'
+import type { HistoryRules } from '../../src/core/repair-history.ts'
 import type { Reply } from '../../src/core/reply.ts'
-import { eventsOf, type MappedReply } from '../../src/core/reply-events.ts'
+import { eventsOf } from '../../src/core/reply-events.ts'
 import type { NeutralRequest, TargetFacts } from '../../src/core/request.ts'
-import { type Mapping, readMapping } from '../../src/mapping/mapping.ts'
+import { bareProvider, loadDialect } from '../../src/manifest/dialect.ts'
+import type { Example } from '../../src/manifest/layer.ts'
+import type { ChatEndpoint, Provider } from '../../src/manifest/provider.ts'
+import { readSource } from '../../src/manifest/source.ts'
+import { readEvent, readReply, type Written, writeFor } from '../../src/manifest/translate.ts'
 
-/** An example as manifests and dialect files write it: neutral request → provider JSON → provider JSON → neutral reply. */
-export type Example = {
-  name: string
-  request?: Omit<NeutralRequest, 'origin'>
-  target?: Partial<TargetFacts>
-  sends?: JsonObject
-  answers?: JsonObject
-  events?: JsonObject[]
-  means?: JsonObject
-}
+export type { Example }
 
 /** What came of a provider's answer: the folded reply, whether it came whole, and the failure it reported. */
 export type Replayed = { reply: Reply; complete: boolean; error?: ProviderFailure; told: StreamEvent[] }
 
-/** A dialect's chat endpoint on the bench: no network, no manifest loader, mappings run as they stand in the file. */
+/** A dialect without a manifest or a network. */
 export type Bench = {
-  request: Mapping
-  losses: { field: string; when?: Mapping }[]
+  provider: Provider
+  chat: ChatEndpoint
   history: HistoryRules
   errors: { [name: string]: string }
-  examples: Example[]
-  /** The provider JSON for a neutral request, history repaired first. `target` fills in the facts of the model. */
+  examples: readonly Example[]
+  /** The provider JSON for a neutral request, and what it loses. `target` fills in the facts about the model. */
+  written(request: NeutralRequest, target?: Partial<TargetFacts>): Promise<Written>
+  /** The body of `written`. */
   body(request: NeutralRequest, target?: Partial<TargetFacts>): Promise<JsonObject>
   /** A whole answer. */
   reply(answer: unknown): Promise<Replayed>
@@ -45,61 +42,61 @@ export type Frame = { event?: string; data: string | JsonObject }
 /** Facts for folding that make replies comparable. */
 export const foldFacts: FoldFacts = { maker: 'maker', newId: () => 'made-up-id', now: () => 1 }
 
-/** Puts `providers/dialects/<name>.yaml` on the bench. Throws when a mapping cannot be read. */
+/** Loads `providers/dialects/<name>.yaml`. Throws when something is wrong with it. */
 export function benchDialect(name: string): Bench {
-  const file = readYaml(`providers/dialects/${name}.yaml`)
-  const { chat } = file.endpoints
-  const request = readMapping(chat.request)
-  const reply = readMapping(chat.reply)
-  const events = new Map(
-    Object.entries(chat.events as { [name: string]: string }).map(([on, text]) => [on, text && readMapping(text)]),
-  )
-  const patch: { [name: string]: string } = chat.patch ?? {}
-  const patched = async (side: string, value: unknown) => (patch[side] ? readMapping(patch[side]).run(value) : value)
-  const history: HistoryRules = chat.history ?? {}
+  const file = `providers/dialects/${name}.yaml`
+  const { dialect, problems } = loadDialect(readSource(file, readFileSync(pathOf(file), 'utf8')))
+  if (!dialect) throw new Error(problems.map(({ line, message }) => `${file}:${line}: ${message}`).join('\n'))
+  const provider = bareProvider(dialect)
+  const chat = provider.chat as ChatEndpoint
+  const written: Bench['written'] = (request, target) => writeFor(provider, request, request.model, factsOf(target))
   return {
-    request,
-    losses: (chat.losses ?? []).map((loss: string | { field: string; when: string }) =>
-      typeof loss === 'string' ? { field: loss } : { field: loss.field, when: readMapping(loss.when) },
-    ),
-    history,
-    errors: file.errors ?? {},
-    examples: file.examples ?? [],
-    async body(neutral, target = {}) {
-      const facts: TargetFacts = { maker: foldFacts.maker, ...target, traits: target.traits ?? {} }
-      const input = { ...repairHistory(neutral, history), target: facts }
-      return (await patched('request', await request.run(input))) as JsonObject
-    },
-    async reply(answer) {
-      const mapped = ((await reply.run(await patched('reply', answer))) ?? {}) as MappedReply
-      return folded(eventsOf(mapped), mapped.error)
-    },
-    async stream(frames) {
-      const told: ProviderEvent[] = []
-      for (const { event, data } of frames) {
-        if (data === chat.stream?.done) break
-        const payload = (await patched('event', typeof data === 'string' ? JSON.parse(data) : data)) as JsonObject
-        const on = chat.stream?.event_field ? String(payload[chat.stream.event_field]) : (event ?? '*')
-        const mapping = events.get(on) ?? events.get('*')
-        if (!mapping) continue
-        const said = await mapping.run(payload)
-        told.push(...([said ?? []].flat() as ProviderEvent[]))
-      }
-      return folded(told, told.find(({ error }) => error)?.error)
-    },
+    provider,
+    chat,
+    history: chat.history,
+    errors: provider.errors,
+    examples: dialect.layer.examples,
+    written,
+    body: async (request, target) => (await written(request, target)).body,
+    reply: (answer) => readWhole(provider, answer as JsonObject),
+    stream: (frames) => readFrames(provider, chat, frames),
   }
 }
 
 /** The facts a provider manifest declares for a model id: later matches win field by field. */
 export function traitsOf(slug: string, model: string): TargetFacts['traits'] {
-  const traits: { match: string; facts: TargetFacts['traits'] }[] = readYaml(`providers/${slug}.yaml`).traits ?? []
+  const manifest = parse(readFileSync(pathOf(`providers/${slug}.yaml`), 'utf8'))
+  const traits: { match: string; facts: TargetFacts['traits'] }[] = manifest.traits ?? []
   const matching = traits.filter(({ match }) => new RegExp(match).test(model))
   return Object.assign({}, ...matching.map(({ facts }) => facts))
 }
 
-// biome-ignore lint/suspicious/noExplicitAny: the file's shape is what the manifest loader checks.
-function readYaml(path: string): any {
-  return parse(readFileSync(join(import.meta.dirname, '../..', path), 'utf8'))
+function pathOf(file: string): string {
+  return join(import.meta.dirname, '../..', file)
+}
+
+function factsOf(target: Partial<TargetFacts> = {}): TargetFacts {
+  return { maker: foldFacts.maker, ...target, traits: target.traits ?? {} }
+}
+
+async function readWhole(provider: Provider, answer: JsonObject): Promise<Replayed> {
+  const { reply, error } = await readReply(provider, answer, foldFacts, factsOf())
+  const { told } = folded(eventsOf(reply), error)
+  // A reply that says nothing about its end gets a reason, but no word of the provider for it.
+  const complete = reply.finish !== 'error' || reply.finish_raw !== undefined
+  return { reply, complete, told, ...(error && { error }) }
+}
+
+async function readFrames(provider: Provider, chat: ChatEndpoint, frames: readonly Frame[]): Promise<Replayed> {
+  const { done, data: form, eventField } = chat.stream
+  const events: ProviderEvent[] = []
+  for (const { event, data } of frames) {
+    if (data === done) break
+    const payload = typeof data === 'string' && form === 'json' ? (JSON.parse(data) as JsonObject) : data
+    const named = eventField !== undefined && typeof payload === 'object' ? payload[eventField] : event
+    events.push(...(await readEvent(provider, named === undefined ? undefined : String(named), payload, factsOf())))
+  }
+  return folded(events, events.find(({ error }) => error)?.error)
 }
 
 function folded(events: ProviderEvent[], error: ProviderFailure | undefined): Replayed {

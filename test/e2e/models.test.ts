@@ -253,7 +253,7 @@ models:
   test('sees a managed policy as soon as the configuration has it', async () => {
     expect(await ids('/v1/models/managed')).toEqual(['best', 'best@eu'])
     own.put('config.yaml', files['config.yaml'].replace('  best@eu:', '  newest: { targets: [a/chat-eu] }\n  best@eu:'))
-    await expect.poll(() => ids('/v1/models/managed'), { timeout: 5_000 }).toContain('newest')
+    await expect.poll(() => ids('/v1/models/managed')).toContain('newest')
     expect(await ids('/v1/models', 'ir-test-key')).toContain('newest')
   })
 })

@@ -48,7 +48,7 @@ const ask = (model: string, more: object = {}) =>
 
 async function until(what: string, holds: () => Promise<boolean>): Promise<void> {
   await within(
-    1_000,
+    5_000,
     what,
     (async () => {
       while (!(await holds())) await pause(20)

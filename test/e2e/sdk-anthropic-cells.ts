@@ -112,7 +112,7 @@ export function anthropicRows(wayTo: (wire: Wire) => Way): void {
     await running.emitted('text')
     running.abort()
     await expect(running.finalMessage()).rejects.toBeInstanceOf(Anthropic.APIUserAbortError)
-    await within(1_000, 'leaving the provider', way.provider.received[0]?.left ?? pause(0))
+    await within(5_000, 'leaving the provider', way.provider.received[0]?.left ?? pause(0))
   })
 }
 

@@ -1,29 +1,36 @@
 import { afterAll, beforeAll } from 'vitest'
+import { fileHost } from '../helpers/provider.ts'
 import { type TestRouter, testRouter } from '../helpers/router.ts'
 import { anthropicRows } from './sdk-anthropic-cells.ts'
+import { chatRows } from './sdk-chat-cells.ts'
+import { chatFailureRows } from './sdk-chat-failures.ts'
 import { printed, type Way, watchingFetch, wires } from './sdk-grid.ts'
 import { openaiRows } from './sdk-openai-cells.ts'
 import { playProvider } from './sdk-provider.ts'
 import type { Played, Wire } from './sdk-said.ts'
+import { pixel } from './sdk-talk.ts'
 import { vercelRows } from './sdk-vercel-cells.ts'
 
 const played = new Map<string, Played>()
 const lost: string[] = []
 let router: TestRouter
+let files: Awaited<ReturnType<typeof fileHost>>
 
 beforeAll(async () => {
   for (const wire of wires) played.set(wire.slug, await playProvider(wire))
   const urls = [...played].map(([slug, { url }]) => [slug, { base_url: url }])
+  files = await fileHost(pixel)
   const chat = played.get('openai')?.url
   router = await testRouter({
     providers: { ...Object.fromEntries(urls), deepseek: { base_url: chat } },
+    media: files.media,
     env: Object.assign({}, ...wires.map(({ env }) => env)),
   })
 })
 
 afterAll(async () => {
   await router.end()
-  await Promise.all([...played.values()].map((server) => server.close()))
+  await Promise.all([files, ...played.values()].map((server) => server.close()))
   console.info(printed())
 })
 
@@ -31,6 +38,8 @@ function wayTo(wire: Wire): Way {
   return { wire, provider: played.get(wire.slug) as Played, router, fetch: watchingFetch(lost), lost }
 }
 
+chatRows({ wayTo, router: () => router, filesUrl: () => files.url })
+chatFailureRows({ wayTo, router: () => router, filesUrl: () => files.url })
 openaiRows(wayTo)
 anthropicRows(wayTo)
 vercelRows(wayTo)

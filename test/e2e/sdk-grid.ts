@@ -1,7 +1,7 @@
 import { describe, expect, test } from 'vitest'
 import { within } from '../helpers/provider.ts'
 import type { TestRouter } from '../helpers/router.ts'
-import type { Arrived, Lack, Played, Said, Wire } from './sdk-said.ts'
+import type { Arrived, Lack, Played, Step, Wire } from './sdk-said.ts'
 import { messagesWire } from './sdk-wire-messages.ts'
 import { responsesWire } from './sdk-wire-responses.ts'
 import { chatWire, mistralWire } from './sdk-wires-chat.ts'
@@ -33,24 +33,46 @@ export type Way = {
 /** A cell: 'loss' with a field where the format cannot do it. */
 export type Cell = (way: Way) => Promise<unknown>
 
+/** The column of the simulator inside the router, which needs nobody to tell it what to say. */
+export const simulator = 'demo'
+
 const results = new Map<string, Map<string, string>>()
 
 /** A row of the grid: one feature of one client, behind every format. The provider says `said`, and is asked for all of it. */
-export function row(name: string, said: Said[], wayTo: (wire: Wire) => Way, cell: Cell): void {
+export function row(name: string, steps: Step[], wayTo: (wire: Wire) => Way, cell: Cell, columns = wires): void {
   describe(name, () => {
-    for (const wire of wires) {
-      test(wire.dialect, async () => {
-        const line = results.get(name) ?? new Map<string, string>()
-        results.set(name, line.set(wire.dialect, 'FAILED'))
+    for (const wire of columns) {
+      cellOf(name, wire.dialect, async () => {
         const way = wayTo(wire)
-        way.provider.play(...said)
+        way.provider.play(...steps)
         way.lost.length = 0
-        const result = await within(5_000, `${name} by ${wire.dialect}`, cell(way))
+        const result = await cell(way)
         expect(way.provider.done(), 'the provider was asked for all of it').toBe(true)
-        line.set(wire.dialect, typeof result === 'string' ? result : 'ok')
+        expectAddressed(way)
+        return result
       })
     }
   })
+}
+
+/** One test of the grid, and its result in the printed table. */
+export function cellOf(name: string, column: string, run: () => Promise<unknown>): void {
+  test(column, async () => {
+    const line = results.get(name) ?? new Map<string, string>()
+    results.set(name, line.set(column, 'FAILED'))
+    const result = await within(10_000, `${name} by ${column}`, run())
+    line.set(column, typeof result === 'string' ? result : 'ok')
+  })
+}
+
+/** Every request came to the right path, with the right key. */
+function expectAddressed({ wire, provider }: Way): void {
+  const headers = { 'content-type': 'application/json', ...wire.address.headers }
+  for (const request of provider.received) {
+    expect(request.method).toBe('POST')
+    expect(request.path).toMatch(wire.address.path)
+    for (const [name, value] of Object.entries(headers)) expect(request.headers[name]).toMatch(value)
+  }
 }
 
 /** A format of another maker, for conversations that move. */
@@ -96,7 +118,7 @@ export function expectPaired(arrived: Arrived): void {
 
 /** The grid as text. */
 export function printed(): string {
-  const columns = wires.map(({ dialect }) => dialect)
+  const columns = [...wires.map(({ dialect }) => dialect), simulator]
   const rows = [...results].map(([name, line]) => [name, ...columns.map((column) => line.get(column) ?? '-')])
   const table = [['', ...columns], ...rows]
   const widths = table[0]?.map((_, at) => Math.max(...table.map((cells) => cells[at]?.length ?? 0))) ?? []

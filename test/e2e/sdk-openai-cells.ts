@@ -208,7 +208,7 @@ export function openaiRows(wayTo: (wire: Wire) => Way): void {
     const body = { model: way.wire.models.plain, input: 'Tell me', stream: true as const }
     const events = await clientOf(way).responses.create(body, { signal: leaving.signal })
     for await (const event of events) if (event.type === 'response.created') leaving.abort()
-    await within(1_000, 'leaving the provider', way.provider.received[0]?.left ?? pause(0))
+    await within(5_000, 'leaving the provider', way.provider.received[0]?.left ?? pause(0))
   })
 }
 

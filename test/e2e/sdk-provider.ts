@@ -1,24 +1,26 @@
 import type { ServerResponse } from 'node:http'
-import { answerJson, loopbackProvider } from '../helpers/provider.ts'
-import type { Arrived, Played, Said, Wire } from './sdk-said.ts'
+import { answerJson, loopbackProvider, pause } from '../helpers/provider.ts'
+import type { Arrived, Played, Refusal, Step, Wire } from './sdk-said.ts'
 
 /** Starts a server that answers in a wire format: whole or streamed, as it is asked. */
 export async function playProvider(wire: Wire): Promise<Played> {
-  let waiting: (Said | 'stay')[] = []
+  let waiting: Step[] = []
   const server = await loopbackProvider(async ({ path, body }, response) => {
     if (path.endsWith('/count_tokens')) return answerJson(response, { input_tokens: 42 })
-    const said = waiting.shift()
-    if (said === undefined) return answerJson(response, { error: { message: 'nobody expected this request' } }, 500)
-    if (said === 'stay')
-      return await give(response, wire, wire.frames({ text: 'Once upon a time' }).slice(0, -1).slice(0, 5), false)
-    if (!wire.isStream(path, body)) return answerJson(response, wire.whole(said))
-    await give(response, wire, wire.frames(said), true)
+    const step = waiting.shift()
+    if (step === undefined) return answerJson(response, { error: { message: 'nobody expected this request' } }, 500)
+    if (step === 'silence') return
+    if (typeof step === 'string') return await giveBeginning(response, wire, step)
+    if ('refuse' in step) return refuse(response, wire, step)
+    if (!wire.isStream(path, body)) return answerJson(response, wire.whole(step))
+    await write(response, wire, wire.frames(step))
+    response.end()
   })
   return {
     ...server,
     wire,
-    play(...said) {
-      waiting = said
+    play(...steps) {
+      waiting = steps
       server.received.length = 0
     },
     arrived(index): Arrived {
@@ -30,8 +32,23 @@ export async function playProvider(wire: Wire): Promise<Played> {
   }
 }
 
-async function give(response: ServerResponse, wire: Wire, frames: (string | Buffer)[], ends: boolean): Promise<void> {
+function refuse(response: ServerResponse, { dialect, failures }: Wire, step: Refusal): void {
+  if (!failures) throw new Error(`${dialect} has no refusals`)
+  const { status, headers, body } = failures.refusal(step.refuse)
+  answerJson(response, body, status, { ...headers, ...(step.retryAfter && { 'retry-after': step.retryAfter }) })
+}
+
+async function giveBeginning(response: ServerResponse, wire: Wire, then: 'stay' | 'break' | 'fail'): Promise<void> {
+  const frames = wire.frames({ text: 'Once upon a time' })
+  const begun = frames.slice(0, frames.findIndex((frame) => frame.includes('Once')) + 1)
+  await write(response, wire, [...begun, ...(then === 'fail' && wire.failures ? [wire.failures.frame] : [])])
+  if (then === 'stay') return
+  if (then === 'fail') return void response.end()
+  await pause(20)
+  response.destroy()
+}
+
+async function write(response: ServerResponse, wire: Wire, frames: (string | Buffer)[]): Promise<void> {
   response.writeHead(200, { 'content-type': wire.contentType })
   for (const frame of frames) await new Promise<void>((resolve) => response.write(frame, () => resolve()))
-  if (ends) response.end()
 }

@@ -1,9 +1,26 @@
 import type { LoopbackProvider } from '../helpers/provider.ts'
 
 /** What a model says in one answer; a thought is sealed by providers that seal, and a search has a cited text after it. */
-export type Said = { thought?: string; search?: string; text?: string; calls?: SaidCall[]; cited?: boolean }
+export type Said = {
+  thought?: string
+  search?: string
+  text?: string
+  calls?: SaidCall[]
+  cited?: boolean
+  /** Why it was cut short. */
+  ended?: 'length' | 'filter'
+  /** Tokens of the prompt that came from a cache, where the wire's `cost` says what they cost. */
+  cached?: number
+}
 
-export type SaidCall = { id: string; name: string; arguments: { [name: string]: unknown } }
+/** One answer of a provider: a reply, none, a stream that stays open, breaks or fails after its first words, a refusal. */
+export type Step = Said | 'silence' | 'stay' | 'break' | 'fail' | Refusal
+
+/** A refusal with this status. */
+export type Refusal = { refuse: number; retryAfter?: string }
+
+/** A call; `nameless` ones have no id where the format lets them. */
+export type SaidCall = { id: string; nameless?: true; name: string; arguments: { [name: string]: unknown } }
 
 /** What a provider's format cannot carry: such a cell says by which field the loss was told. */
 export type Lack = 'search' | 'file' | 'citations' | 'custom tools'
@@ -16,6 +33,14 @@ export type Wire = {
   env: { [name: string]: string }
   models: { plain: string; thinker: string; searcher: string; seer?: string }
   lacks: { [lack in Lack]?: true }
+  /** Where every request goes, and the headers that it has. */
+  address: { path: RegExp; headers?: { [name: string]: string | RegExp } }
+  /** The word for a reply that was cut short. */
+  ends: { length: string; filter?: string }
+  /** What `counted` costs with ten tokens from a cache. USD. */
+  cost?: number
+  /** How its maker says that something went wrong: with a status, and inside a stream. */
+  failures?: { refusal(status: number): { status: number; headers?: object; body: object }; frame: string }
   /** Whether the request is for a stream. */
   isStream(path: string, body: Body): boolean
   whole(said: Said): object
@@ -54,6 +79,11 @@ export const source = { url: 'https://example.com/ruby', title: 'Ruby', quote: '
 
 /** What every played provider counts. Tokens. */
 export const counted = { input: 40, output: 12 }
+
+/** The word by which a reply ends that has no tool calls, unless it was cut short. */
+export function endOf({ ended }: Said, { length, filter = length }: Wire['ends'], done: string): string {
+  return ended === 'length' ? length : ended === 'filter' ? filter : done
+}
 
 /** The seal of a thought. */
 export function sealOf(thought: string): string {
@@ -118,8 +148,8 @@ export function pictureIn(url: string): string {
 /** A provider that says what it is told to, and can be asked what reached it. */
 export type Played = LoopbackProvider & {
   wire: Wire
-  /** Says these next; forgets what arrived before. `stay` leaves the stream open after its first frames. */
-  play(...said: (Said | 'stay')[]): void
+  /** Answers like this next; forgets what arrived before. */
+  play(...steps: Step[]): void
   arrived(index: number): Arrived
   /** Nothing of what was to be said is left. */
   done(): boolean

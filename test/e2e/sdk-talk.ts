@@ -1,6 +1,6 @@
 import { expect } from 'vitest'
 import { expectPaired, type Way } from './sdk-grid.ts'
-import { type Said, sealOf, source } from './sdk-said.ts'
+import { type Said, type SaidCall, sealOf, source } from './sdk-said.ts'
 
 // What is said in the grid, and what must have reached the provider, whoever asked.
 
@@ -41,6 +41,30 @@ const thinking: Said[] = [
   { thought: 'That is enough.', text: 'It is sunny.' },
   { text: 'You are welcome.' },
 ]
+
+const call = (id: string, name: string): SaidCall => ({ id, name, arguments: { city: 'Paris' } })
+
+/** In the words of the simulator, so that it can be a column as well. */
+export const simulated = {
+  greeting: [{ text: greeting, cached: 10 }],
+  secondTurn: [{ text: greeting }, { text: greeting }],
+  rounds: [
+    { thought: 'First the weather.', calls: [call('w1', 'get_weather')] },
+    { thought: 'Then the time.', calls: [call('t1', 'local_time')] },
+    { text: 'The tool said: 12:00' },
+  ],
+  parallel: [
+    {
+      calls: [
+        { ...call('w1', 'get_weather'), nameless: true as const },
+        { ...call('w2', 'local_time'), nameless: true as const },
+      ],
+    },
+    { text: 'The tools said: 12:00; sunny' },
+  ],
+  run: [{ calls: [call('w1', 'get_weather')] }, { text: 'The tool said: sunny' }],
+  picture: [{ text: 'You said: What is this? I see an image (image/png, 67 bytes).' }],
+}
 
 export const talks = {
   hello,
@@ -83,6 +107,27 @@ export function expectLooped({ provider }: Way): void {
   ])
   expect(turns[3]?.calls).toMatchObject([{ name: 'get_weather', arguments: { city: 'Rome' } }])
   expect(turns[4]?.results).toMatchObject([{ text: expect.stringContaining('sunny') }])
+}
+
+/** Both rounds of tools: calls and results in their places, and the thought before the first call as it came. */
+export function expectTwoRounds({ wire, provider }: Way, { thought }: { thought: boolean }): void {
+  for (const index of [0, 1, 2]) {
+    const arrived = provider.arrived(index)
+    expect(arrived.tools).toEqual(offered.map(({ name }) => name))
+    expectPaired(arrived)
+  }
+  const { turns } = provider.arrived(2)
+  const paris = { city: 'Paris' }
+  expect(turns).toMatchObject([
+    { role: 'user', text: 'Weather and time in Paris?' },
+    { role: 'assistant', calls: [{ name: 'get_weather', arguments: paris }] },
+    { role: 'user', results: [{ text: expect.stringContaining('sunny, now ask local_time') }] },
+    { role: 'assistant', calls: [{ name: 'local_time', arguments: paris }] },
+    { role: 'user', results: [{ text: expect.stringContaining('12:00') }] },
+  ])
+  for (const { body } of thought ? provider.received.slice(1) : []) {
+    expect(JSON.stringify(body)).toContain(wire.kept('First the weather.'))
+  }
 }
 
 /** The thought before a call went back to its maker as it came, and no seal of ours went anywhere. */

@@ -204,7 +204,7 @@ function rowsOf(name: string, modelOf: (way: Way, model: string) => LanguageMode
       if (part.type === 'text-delta') leaving.abort()
     }
     expect(parts.at(-1)).toBe('abort')
-    await within(1_000, 'leaving the provider', way.provider.received[0]?.left ?? pause(0))
+    await within(5_000, 'leaving the provider', way.provider.received[0]?.left ?? pause(0))
   })
 
   row(`${name} generateText: images`, talks.hello, wayTo, async (way) => {

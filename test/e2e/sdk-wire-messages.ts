@@ -1,6 +1,7 @@
 import {
   type Body,
   counted,
+  endOf,
   frame,
   joined,
   pieces,
@@ -52,8 +53,11 @@ const message = {
   model: 'played-model',
   stop_sequence: null,
 }
-const inputOnly = { input_tokens: counted.input, cache_creation_input_tokens: 0, cache_read_input_tokens: 0 }
-const stopOf = ({ calls }: Said) => (calls ? 'tool_use' : 'end_turn')
+const inputOf = ({ cached = 0 }: Said) => {
+  return { input_tokens: counted.input - cached, cache_creation_input_tokens: 0, cache_read_input_tokens: cached }
+}
+const ends = { length: 'max_tokens', filter: 'refusal' }
+const stopOf = (said: Said) => (said.calls ? 'tool_use' : endOf(said, ends, 'end_turn'))
 
 const openings: { [type: string]: (block: Body) => [object, object[]] } = {
   text: ({ text, citations = [] }) => [
@@ -81,7 +85,7 @@ function messageFrames(said: Said): string[] {
   return [
     told({
       type: 'message_start',
-      message: { ...message, content: [], stop_reason: null, usage: { ...inputOnly, output_tokens: 1 } },
+      message: { ...message, content: [], stop_reason: null, usage: { ...inputOf(said), output_tokens: 1 } },
     }),
     told({ type: 'ping' }),
     ...blocksOf(said).flatMap((block, index) => {
@@ -101,6 +105,17 @@ function messageFrames(said: Said): string[] {
   ]
 }
 
+const errorTypes: { [status: number]: string } = {
+  400: 'invalid_request_error',
+  401: 'authentication_error',
+  403: 'permission_error',
+  404: 'not_found_error',
+  413: 'request_too_large',
+  429: 'rate_limit_error',
+  500: 'api_error',
+  503: 'overloaded_error',
+}
+
 /** Anthropic Messages, version 2023-06-01. */
 export const messagesWire: Wire = {
   dialect: 'anthropic-messages',
@@ -112,13 +127,31 @@ export const messagesWire: Wire = {
     searcher: 'anthropic/claude-haiku-4-5',
   },
   lacks: { 'custom tools': true },
+  address: {
+    path: /^\/v1\/messages(\/count_tokens)?$/,
+    headers: { 'x-api-key': 'sk-played', 'anthropic-version': /^\d{4}-\d\d-\d\d$/ },
+  },
+  ends,
+  cost: (30 * 1 + 10 * 0.1 + 12 * 5) / 1e6,
+  failures: {
+    refusal: (status) => ({
+      status: status === 503 ? 529 : status,
+      headers: status === 429 ? { 'retry-after': '7' } : {},
+      body: {
+        type: 'error',
+        error: { type: errorTypes[status] ?? 'api_error', message: `Played ${status}` },
+        request_id: 'req_011CSHoEeqs5C35K2UUqR7Fy',
+      },
+    }),
+    frame: frame({ type: 'error', error: { type: 'overloaded_error', message: 'Overloaded' } }, 'error'),
+  },
   contentType: 'text/event-stream',
   isStream: (_path, { stream }) => stream === true,
   whole: (said) => ({
     ...message,
     content: blocksOf(said),
     stop_reason: stopOf(said),
-    usage: { ...inputOnly, output_tokens: counted.output },
+    usage: { ...inputOf(said), output_tokens: counted.output },
   }),
   frames: messageFrames,
   read: ({ system, messages, tools = [], output_config: output, output_format: format }) => ({

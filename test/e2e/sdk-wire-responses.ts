@@ -1,6 +1,7 @@
 import {
   type Body,
   counted,
+  endOf,
   frame,
   joined,
   pictureIn,
@@ -88,8 +89,10 @@ const usage = {
 }
 const idOf = (own: number) => `resp_${String(own).padStart(48, '0')}`
 const responseOf = (said: Said, own: number) => {
-  return { ...response, id: idOf(own), status: 'completed', output: itemsOf(said, own), usage }
+  const cut = said.ended && { status: 'incomplete', incomplete_details: { reason: endOf(said, ends, '') } }
+  return { ...response, id: idOf(own), status: 'completed', ...cut, output: itemsOf(said, own), usage }
 }
+const ends = { length: 'max_output_tokens', filter: 'content_filter' }
 
 /** How an item begins, and the events that fill it. */
 const growing: { [type: string]: (item: Body, at: object) => [object, [string, object][]] } = {
@@ -157,7 +160,7 @@ function responseFrames(said: Said): string[] {
         told('output_item.done', { output_index, item }),
       ]
     }),
-    told('completed', { response: responseOf(said, own) }),
+    told(said.ended ? 'incomplete' : 'completed', { response: responseOf(said, own) }),
   ]
 }
 
@@ -188,6 +191,8 @@ export const responsesWire: Wire = {
     searcher: 'openai-responses/gpt-5.2',
   },
   lacks: {},
+  address: { path: /^\/responses$/, headers: { authorization: 'Bearer sk-played' } },
+  ends,
   contentType: 'text/event-stream',
   isStream: (_path, { stream }) => stream === true,
   whole: (said) => responseOf(said, answered++),

@@ -1,6 +1,7 @@
 import {
   type Body,
   counted,
+  endOf,
   frame,
   joined,
   pictureIn,
@@ -15,11 +16,13 @@ import {
 
 // OpenAI's chat completions, as OpenAI, DeepSeek and Mistral speak them.
 
-const usage = {
+const usageOf = ({ cached }: Said) => ({
   prompt_tokens: counted.input,
   completion_tokens: counted.output,
   total_tokens: counted.input + counted.output,
-}
+  ...(cached && { prompt_tokens_details: { cached_tokens: cached } }),
+})
+const ends = { length: 'length', filter: 'content_filter' }
 const named = { id: 'chatcmpl-Br1', created: 1_795_219_200, model: 'played-model' }
 
 type Form = {
@@ -62,6 +65,8 @@ const citationsOf = ({ cited, text = '' }: Said) => {
   return cited ? { annotations: [{ type: 'url_citation', url_citation }] } : {}
 }
 
+const finishOf = (said: Said) => (said.calls ? 'tool_calls' : endOf(said, ends, 'stop'))
+
 function whole(said: Said, form: Form): object {
   const calls = callsOf(said, form)
   const message = {
@@ -71,8 +76,8 @@ function whole(said: Said, form: Form): object {
     ...(calls.length > 0 && { tool_calls: calls }),
     ...citationsOf(said),
   }
-  const finish_reason = said.calls ? 'tool_calls' : 'stop'
-  return { ...named, object: 'chat.completion', choices: [{ index: 0, message, finish_reason }], usage }
+  const choices = [{ index: 0, message, finish_reason: finishOf(said) }]
+  return { ...named, object: 'chat.completion', choices, usage: usageOf(said) }
 }
 
 function frames(said: Said, form: Form): string[] {
@@ -89,8 +94,8 @@ function frames(said: Said, form: Form): string[] {
       delta({ tool_calls: [{ index, ...call, function: { name, arguments: '' } }] }),
       ...pieces(args).map((piece) => delta({ tool_calls: [{ index, function: { arguments: piece } }] })),
     ]),
-    delta({}, said.calls ? 'tool_calls' : 'stop'),
-    chunk([], usage),
+    delta({}, finishOf(said)),
+    chunk([], usageOf(said)),
     'data: [DONE]\n\n',
   ]
 }
@@ -110,7 +115,10 @@ function readMessage({ role, content, tool_calls: calls = [], tool_call_id: id }
   })
 }
 
+const errorTypes: { [status: number]: string } = { 429: 'requests', 500: 'server_error', 503: 'server_error' }
+
 const wire = {
+  ends,
   isStream: (_path: string, { stream }: Body) => stream === true,
   contentType: 'text/event-stream',
   read: ({ messages, tools = [], response_format: format, web_search_options: search }: Body) => {
@@ -134,6 +142,21 @@ export const chatWire: Wire = {
   env: { OPENAI_API_KEY: 'sk-played', DEEPSEEK_API_KEY: 'sk-played' },
   models: { plain: 'openai/gpt-4o-mini', thinker: 'deepseek/deepseek-v4-pro', searcher: 'openai/gpt-4o-mini' },
   lacks: { search: true },
+  address: { path: /^\/chat\/completions$/, headers: { authorization: 'Bearer sk-played' } },
+  cost: (30 * 0.15 + 10 * 0.075 + 12 * 0.6) / 1e6,
+  failures: {
+    refusal: (status) => ({
+      status,
+      headers: status === 429 ? { 'retry-after': '7' } : {},
+      body: {
+        error: {
+          ...{ message: `Played ${status}`, type: errorTypes[status] ?? 'invalid_request_error' },
+          ...{ param: null, code: null },
+        },
+      },
+    }),
+    frame: frame({ error: { message: 'The server had an error', type: 'server_error', param: null, code: null } }),
+  },
   whole: (said) => whole(said, open),
   frames: (said) => frames(said, open),
 }
@@ -150,6 +173,7 @@ export const mistralWire: Wire = {
     searcher: 'mistral/mistral-medium-latest',
   },
   lacks: { 'custom tools': true, search: true, citations: true },
+  address: { path: /^\/chat\/completions$/, headers: { authorization: 'Bearer played' } },
   whole: (said) => whole(said, mistral),
   frames: (said) => frames(said, mistral),
 }

@@ -2,6 +2,7 @@ import { awsEvent } from '../helpers/aws-frames.ts'
 import {
   type Body,
   counted,
+  endOf,
   frame,
   joined,
   pieces,
@@ -16,14 +17,16 @@ import {
 
 // Gemini and Bedrock's Converse.
 
-const usageMetadata = {
+const usageOf = ({ cached }: Said) => ({
   promptTokenCount: counted.input,
   candidatesTokenCount: counted.output,
   totalTokenCount: counted.input + counted.output,
-}
-const chunk = (parts: object[], more: object = {}) => ({
+  ...(cached && { cachedContentTokenCount: cached }),
+})
+const geminiEnds = { length: 'MAX_TOKENS', filter: 'SAFETY' }
+const chunk = (said: Said, parts: object[], more: object = {}) => ({
   candidates: [{ content: { parts, role: 'model' }, index: 0, ...more }],
-  usageMetadata,
+  usageMetadata: usageOf(said),
   modelVersion: 'gemini-3.5-flash',
   responseId: 'mFNKaZ6UNKyMvdIP',
 })
@@ -34,8 +37,8 @@ function partsOf({ thought, text, calls = [] }: Said): { [name: string]: unknown
   return [
     ...(thought === undefined ? [] : [{ text: thought, thought: true }]),
     ...(text === undefined ? [] : [{ text, ...(calls.length === 0 && seal) }]),
-    ...calls.map(({ id, name, arguments: args }, index) => ({
-      functionCall: { id: `fc-${id}`, name, args },
+    ...calls.map(({ id, nameless, name, arguments: args }, index) => ({
+      functionCall: { ...(!nameless && { id: `fc-${id}` }), name, args },
       ...(index === 0 && seal),
     })),
   ]
@@ -53,6 +56,18 @@ function grounding({ search, text = '', cited }: Said): object {
   }
 }
 
+const errorNames: { [status: number]: string } = {
+  400: 'INVALID_ARGUMENT',
+  401: 'UNAUTHENTICATED',
+  403: 'PERMISSION_DENIED',
+  404: 'NOT_FOUND',
+  413: 'INVALID_ARGUMENT',
+  429: 'RESOURCE_EXHAUSTED',
+  500: 'INTERNAL',
+  503: 'UNAVAILABLE',
+}
+const retryInfo = { '@type': 'type.googleapis.com/google.rpc.RetryInfo', retryDelay: '6.4s' }
+
 /** Gemini API v1beta. */
 export const geminiWire: Wire = {
   dialect: 'gemini',
@@ -60,19 +75,37 @@ export const geminiWire: Wire = {
   env: { GEMINI_API_KEY: 'played' },
   models: { plain: 'google/gemini-3.5-flash', thinker: 'google/gemini-3.5-flash', searcher: 'google/gemini-3.5-flash' },
   lacks: { 'custom tools': true },
+  address: {
+    path: /^\/models\/gemini-3\.5-flash:(generateContent|streamGenerateContent\?alt=sse|countTokens)$/,
+    headers: { 'x-goog-api-key': 'played' },
+  },
+  ends: geminiEnds,
+  cost: (30 * 1.5 + 10 * 0.15 + 12 * 9) / 1e6,
+  failures: {
+    refusal: (status) => ({
+      status,
+      body: {
+        error: {
+          ...{ code: status, message: `Played ${status}`, status: errorNames[status] },
+          ...(status === 429 && { details: [retryInfo] }),
+        },
+      },
+    }),
+    frame: frame({ error: { code: 503, message: 'The model is overloaded.', status: 'UNAVAILABLE' } }),
+  },
   contentType: 'text/event-stream',
   isStream: (path) => path.includes(':streamGenerateContent'),
-  whole: (said) => chunk(partsOf(said), { finishReason: 'STOP', ...grounding(said) }),
+  whole: (said) => chunk(said, partsOf(said), { finishReason: endOf(said, geminiEnds, 'STOP'), ...grounding(said) }),
   frames: (said) => [
     ...partsOf(said).flatMap(({ text, ...part }) => {
-      if (typeof text !== 'string') return [frame(chunk([part]))]
+      if (typeof text !== 'string') return [frame(chunk(said, [part]))]
       const { thoughtSignature: _last, ...plain } = part
-      return pieces(text).map((piece) => frame(chunk([{ text: piece, ...plain }])))
+      return pieces(text).map((piece) => frame(chunk(said, [{ text: piece, ...plain }])))
     }),
     // The seal of a text comes after its last word.
     frame(
-      chunk([{ text: '', ...(said.thought && !said.calls && { thoughtSignature: sealOf(said.thought) }) }], {
-        finishReason: 'STOP',
+      chunk(said, [{ text: '', ...(said.thought && !said.calls && { thoughtSignature: sealOf(said.thought) }) }], {
+        finishReason: endOf(said, geminiEnds, 'STOP'),
         ...grounding(said),
       }),
     ),
@@ -124,6 +157,8 @@ function converseBlocks({ thought, search, text, calls = [], cited }: Said): Bod
   ]
 }
 
+const converseEnds = { length: 'max_tokens', filter: 'content_filtered' }
+const stopOf = (said: Said) => (said.calls ? 'tool_use' : endOf(said, converseEnds, 'end_turn'))
 const converseUsage = {
   usage: { inputTokens: counted.input, outputTokens: counted.output, totalTokens: counted.input + counted.output },
   metrics: { latencyMs: 900 },
@@ -159,11 +194,16 @@ export const converseWire: Wire = {
     searcher: 'bedrock/us.amazon.nova-2-lite-v1:0',
   },
   lacks: { 'custom tools': true },
+  address: {
+    path: /^\/model\/[^/]+\/converse(-stream)?$/,
+    headers: { authorization: /^AWS4-HMAC-SHA256 Credential=AKIAPLAYED\// },
+  },
+  ends: converseEnds,
   contentType: 'application/vnd.amazon.eventstream',
   isStream: (path) => path.endsWith('/converse-stream'),
   whole: (said) => ({
     output: { message: { role: 'assistant', content: converseBlocks(said) } },
-    stopReason: said.calls ? 'tool_use' : 'end_turn',
+    stopReason: stopOf(said),
     ...converseUsage,
   }),
   frames: (said) => [
@@ -176,7 +216,7 @@ export const converseWire: Wire = {
         awsEvent('contentBlockStop', { contentBlockIndex }),
       ]
     }),
-    awsEvent('messageStop', { stopReason: said.calls ? 'tool_use' : 'end_turn' }),
+    awsEvent('messageStop', { stopReason: stopOf(said) }),
     awsEvent('metadata', converseUsage),
   ],
   read: ({ system = [], messages, toolConfig, outputConfig }) => ({

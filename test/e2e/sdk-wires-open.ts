@@ -1,6 +1,7 @@
 import {
   type Body,
   counted,
+  endOf,
   frame,
   joined,
   pieces,
@@ -15,6 +16,8 @@ import {
 // Cohere and Ollama.
 
 const cohereUsage = { billed_units: { input_tokens: counted.input, output_tokens: counted.output } }
+const cohereEnds = { length: 'MAX_TOKENS' }
+const cohereFinish = (said: Said) => (said.calls ? 'TOOL_CALL' : endOf(said, cohereEnds, 'COMPLETE'))
 const cohereCalls = ({ calls = [] }: Said) =>
   calls.map(({ id, name, arguments: args }) => ({
     id: `${name}_${id}`,
@@ -53,7 +56,7 @@ function cohereFrames(said: Said): string[] {
       ),
       told('tool-call-end', { index }),
     ]),
-    told('message-end', { delta: { finish_reason: said.calls ? 'TOOL_CALL' : 'COMPLETE', usage: cohereUsage } }),
+    told('message-end', { delta: { finish_reason: cohereFinish(said), usage: cohereUsage } }),
     'data: [DONE]\n\n',
   ]
 }
@@ -84,6 +87,8 @@ export const cohereWire: Wire = {
     seer: 'cohere/command-a-vision-07-2025',
   },
   lacks: { 'custom tools': true, search: true, file: true },
+  address: { path: /^\/v2\/chat$/, headers: { authorization: 'Bearer played' } },
+  ends: cohereEnds,
   contentType: 'text/event-stream',
   isStream: (_path, { stream }) => stream === true,
   whole: (said) => {
@@ -97,7 +102,7 @@ export const cohereWire: Wire = {
         ...(calls.length > 0 && { tool_calls: calls }),
         ...(citations.length > 0 && { citations }),
       },
-      finish_reason: said.calls ? 'TOOL_CALL' : 'COMPLETE',
+      finish_reason: cohereFinish(said),
       usage: cohereUsage,
     }
   },
@@ -121,7 +126,13 @@ const ollamaLine = (message: object, more: object = { done: false }) => ({
   message: { role: 'assistant', content: '', ...message },
   ...more,
 })
-const ollamaEnd = { done: true, done_reason: 'stop', prompt_eval_count: counted.input, eval_count: counted.output }
+const ollamaEnds = { length: 'length' }
+const ollamaEnd = (said: Said) => ({
+  done: true,
+  done_reason: endOf(said, ollamaEnds, 'stop'),
+  prompt_eval_count: counted.input,
+  eval_count: counted.output,
+})
 const ollamaCalls = ({ calls = [] }: Said) =>
   calls.map(({ id, name, arguments: args }) => ({ id: `call_${id}`, function: { name, arguments: args } }))
 
@@ -132,19 +143,21 @@ export const ollamaWire: Wire = {
   env: {},
   models: { plain: 'ollama/qwen3', thinker: 'ollama/qwen3', searcher: 'ollama/qwen3' },
   lacks: { 'custom tools': true, search: true, file: true, citations: true },
+  address: { path: /^\/api\/chat$/ },
+  ends: ollamaEnds,
   contentType: 'application/x-ndjson',
   isStream: (_path, { stream }) => stream !== false,
   whole: (said) => {
     const calls = ollamaCalls(said)
     const message = { thinking: said.thought, content: said.text ?? '', ...(calls.length > 0 && { tool_calls: calls }) }
-    return ollamaLine(message, ollamaEnd)
+    return ollamaLine(message, ollamaEnd(said))
   },
   frames: (said) =>
     [
       ...pieces(said.thought ?? '').map((thinking) => ollamaLine({ thinking })),
       ...pieces(said.text ?? '').map((content) => ollamaLine({ content })),
       ...ollamaCalls(said).map((call) => ollamaLine({ tool_calls: [call] })),
-      ollamaLine({}, ollamaEnd),
+      ollamaLine({}, ollamaEnd(said)),
     ].map((line) => `${JSON.stringify(line)}\n`),
   read: ({ messages, tools = [], format }) => {
     const isSystem = ({ role }: Body) => role === 'system'

@@ -278,7 +278,7 @@ test('no secret of a client or a provider is in an answer, a log or the database
     pieces.filter((piece) => text.includes(piece)).map((piece) => `${piece} in ${where}: ${around(text, piece)}`),
   )
   expect(found).toEqual([])
-}, 120_000)
+})
 
 test('a first key that somebody chose is in no log and not in the database', async () => {
   const { folder, configPath } = routerFolder()

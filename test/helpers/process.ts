@@ -40,7 +40,7 @@ export async function routerProcess(configPath: string, options: ProcessOptions 
     })
     exited.then((code) => reject(new Error(`the server ended with ${code}: ${said()}`)))
   })
-  const running = await within(10_000, 'the start', url)
+  const running = await within(60_000, 'the start', url)
   return {
     url: running,
     said,
@@ -52,7 +52,7 @@ export async function routerProcess(configPath: string, options: ProcessOptions 
       }),
     async end(signal) {
       child.kill(signal)
-      return await within(25_000, 'the end', exited)
+      return await within(60_000, 'the end', exited)
     },
   }
 }
@@ -60,7 +60,7 @@ export async function routerProcess(configPath: string, options: ProcessOptions 
 /** A server that must not start: its exit code and what it said. */
 export async function refusedStart(configPath: string, options: ProcessOptions = {}) {
   const { said, exited } = spawned(configPath, options)
-  return { code: await within(12_000, 'the exit', exited), said: said() }
+  return { code: await within(60_000, 'the exit', exited), said: said() }
 }
 
 function spawned(configPath: string, { env = {}, uid, args = [], afterTest = onTestFinished }: ProcessOptions) {

@@ -1,5 +1,6 @@
 import { createServer, type IncomingMessage, type ServerResponse } from 'node:http'
 import type { AddressInfo } from 'node:net'
+import { limit } from './time.ts'
 
 /** One request that reached a loopback provider. */
 export type Received = {
@@ -71,8 +72,9 @@ export function pause(ms: number): Promise<void> {
   return new Promise((resolve) => setTimeout(resolve, ms))
 }
 
-/** The promise, or a failure that says what took too long. */
-export async function within<T>(ms: number, what: string, promise: Promise<T>): Promise<T> {
+/** The promise, or a failure that says what took longer than this on an idle machine. */
+export async function within<T>(idleMs: number, what: string, promise: Promise<T>): Promise<T> {
+  const ms = limit(idleMs)
   let timer: NodeJS.Timeout | undefined
   const late = new Promise<never>((_, reject) => {
     timer = setTimeout(() => reject(new Error(`${what} took longer than ${ms} ms`)), ms)

@@ -422,7 +422,7 @@ describe('management', () => {
       }
     }
     expect(refused).toBeGreaterThan(200)
-  }, 30_000)
+  })
 
   test.each(
     operations

@@ -7,8 +7,8 @@ import { RouterError } from '../../src/core/errors.ts'
 import type { ModelEntry } from '../../src/core/model.ts'
 import type { Reply } from '../../src/core/reply.ts'
 import type { NeutralRequest } from '../../src/core/request.ts'
-import { type AdmissionRooms, type Applicant, admit, admitUnpaid } from '../../src/line/admission.ts'
-import { type Ledger, Settlement } from '../../src/line/settlement.ts'
+import { type AdmissionServices, type Applicant, admit, admitUnpaid, requireLedger } from '../../src/line/admission.ts'
+import { type CallLedger, Settlement } from '../../src/line/settlement.ts'
 import type { Provider } from '../../src/manifest/provider.ts'
 import { openBudget } from '../../src/money/budget.ts'
 import { noLimits } from '../../src/store/keys.ts'
@@ -24,6 +24,7 @@ const entry: ModelEntry = {
   pricing: [{ prompt_tokens_threshold: 0, input_price: 0, output_price: 1e-9 }],
 }
 const target = { provider: { slug: 'maker' } as Provider, model: 'm1', entry }
+const tried = { target, attempts: 1, dropped: [] }
 
 function requestOf(maxTokens: number | undefined): NeutralRequest {
   const messages = [{ role: 'user' as const, parts: [{ type: 'text' as const, text: 'Hello' }] }]
@@ -40,7 +41,7 @@ function controlledLedger() {
   const writer = store.ledger.openWriter()
   const waiting: { record: CallRecord; done(): void }[] = []
   let broken = false
-  const ledger: Ledger = {
+  const ledger: CallLedger = {
     settle: (record) =>
       new Promise((done) => {
         waiting.push({ record, done })
@@ -49,7 +50,7 @@ function controlledLedger() {
   }
   return {
     ledger,
-    trouble: () => (broken ? 'The disk is gone.' : undefined),
+    writeFailure: () => (broken ? 'The disk is gone.' : undefined),
     breakDown() {
       broken = true
       for (const { done } of waiting) done()
@@ -98,8 +99,9 @@ function world({ keyLimit, groupLimit, credit }: { keyLimit: bigint; groupLimit:
   function start() {
     const disk = controlledLedger()
     const budget = openBudget(store.spend, { mostIdle: 2 })
-    const rooms: AdmissionRooms = { budget, limits: openLimits(), trouble: disk.trouble, unstatedOutput: 30 }
-    return { ...disk, budget, rooms, settled: new Map<string, bigint>() }
+    const { writeFailure } = disk
+    const services: AdmissionServices = { budget, limits: openLimits(), writeFailure, unstatedOutput: 30 }
+    return { ...disk, budget, services, settled: new Map<string, bigint>() }
   }
 
   /** The accounts of a call by name, each with what it may spend. */
@@ -129,11 +131,12 @@ function world({ keyLimit, groupLimit, credit }: { keyLimit: bigint; groupLimit:
       const fits =
         worst === 0n ||
         payers.every(([name, limit]) => limit === null || spent(name, chosen) + heldBy(name) + worst <= limit)
-      const expected = process.trouble() ? 'unavailable' : fits ? 'admitted' : 'budget_exhausted'
+      const expected = process.writeFailure() ? 'unavailable' : fits ? 'admitted' : 'budget_exhausted'
       const request = requestOf(maxTokens)
       let outcome = 'admitted'
       try {
-        const admission = admit({ key: chosen, rules, request, targets: [target], at }, process.rooms)
+        requireLedger(process.services)
+        const admission = admit({ key: chosen, rules, request, targets: [target], at }, process.services)
         const settlement = new Settlement(
           {
             id: randomUUID(),
@@ -146,11 +149,9 @@ function world({ keyLimit, groupLimit, credit }: { keyLimit: bigint; groupLimit:
             operation: 'chat',
             requested: 'maker/m1',
             stream: false,
-            request,
           },
           { ledger: process.ledger, admission },
         )
-        settlement.target = target
         open.push({ settlement, payers: payers.map(([name]) => name), worst })
       } catch (thrown) {
         if (!(thrown instanceof RouterError)) throw thrown
@@ -166,9 +167,9 @@ function world({ keyLimit, groupLimit, credit }: { keyLimit: bigint; groupLimit:
       const used = Math.floor(Number(worst) * share)
       const gone = new RouterError('client_gone', 'The client left.')
       // What waits for the disk is waited for by the client of the call alone.
-      if (how === 'complete') void settlement.complete(replyOf(used))
-      else if (how === 'partial') void settlement.partial(replyOf(used), gone)
-      else void settlement.fail(gone)
+      if (how === 'complete') void settlement.complete({ ...tried, reply: replyOf(used) })
+      else if (how === 'partial') void settlement.partial({ ...tried, reply: replyOf(used) }, gone)
+      else void settlement.fail(tried, gone)
       const cost = how === 'failed' ? 0n : BigInt(used)
       for (const name of payers) {
         const known = process.settled.get(name)
@@ -283,13 +284,13 @@ test('whatever calls, failures and crashes come: limits hold, rows and sums agre
     }),
     { numRuns: 1_000 },
   )
-}, 120_000)
+})
 
 describe('a call', () => {
-  const rooms = (changes: Partial<AdmissionRooms> = {}): AdmissionRooms => ({
+  const services = (changes: Partial<AdmissionServices> = {}): AdmissionServices => ({
     budget: openBudget(store.spend),
     limits: openLimits(),
-    trouble: () => undefined,
+    writeFailure: () => undefined,
     unstatedOutput: 4_096,
     ...changes,
   })
@@ -302,21 +303,21 @@ describe('a call', () => {
   })
 
   test('is not taken while its row could not be written', () => {
-    const trouble = () => 'The router cannot write its ledger: the disk is full.'
-    expect(() => admit(applicant(), rooms({ trouble }))).toThrow(
+    const writeFailure = () => 'The router cannot write its ledger: the disk is full.'
+    expect(() => requireLedger({ writeFailure })).toThrow(
       'The router cannot write its ledger: the disk is full. No call is taken until it can.',
     )
   })
 
   test('that the budget refuses has taken nothing of the limits', () => {
-    const here = rooms()
+    const here = services()
     const poor = applicant({ requestsPerMinute: 1, tokensPerMinute: 5_000, concurrentCalls: 1 }, 10n, 11)
     expect(() => admit(poor, here)).toThrow('monthly limit')
     expect(() => admit({ ...poor, request: requestOf(10) }, here)).not.toThrow()
   })
 
   test('that the limits refuse hears of them before it hears of money', () => {
-    const here = rooms()
+    const here = services()
     const busy = applicant({ ...noLimits, concurrentCalls: 1 }, 10n, 10)
     admit(busy, here)
     expect(() => admit(busy, here)).toThrow('calls at once')
@@ -324,7 +325,7 @@ describe('a call', () => {
   })
 
   test('that does not bound its output is told what is assumed of it', () => {
-    expect(() => admit(applicant(noLimits, 10n), rooms())).toThrow(
+    expect(() => admit(applicant(noLimits, 10n), services())).toThrow(
       'this call could cost up to 0.000004096 USD (it does not bound its output, so 4096 tokens are assumed).',
     )
   })
@@ -337,19 +338,19 @@ describe('a call', () => {
     const budget = openBudget({ ...store.spend, totalOfOrganization: unreadable })
     const limited = applicant({ requestsPerMinute: 1, tokensPerMinute: null, concurrentCalls: null })
     for (let n = 0; n < 2; n++) {
-      expect(() => admit(limited, rooms({ budget, limits }))).toThrow('The router cannot read what was spent.')
+      expect(() => admit(limited, services({ budget, limits }))).toThrow('The router cannot read what was spent.')
     }
   })
 
   test('that failed gives back its tokens, not its request', () => {
-    const here = rooms()
+    const here = services()
     const limited = applicant({ requestsPerMinute: 2, tokensPerMinute: 100, concurrentCalls: null }, null, 90)
     admit(limited, here).settle(0n, 0)
     expect(admit(limited, here).headers['x-ratelimit-remaining-requests']).toBe('0')
   })
 
   test('that only counts tokens is a request, and uses none', () => {
-    const here = rooms()
+    const here = services()
     const limited = applicant({ requestsPerMinute: 2, tokensPerMinute: 100, concurrentCalls: 1 }, null, 80)
     admitUnpaid(limited, here).settle(0)
     admit(limited, here)

@@ -1,53 +1,117 @@
 import { expect, test } from 'vitest'
+import { chat } from '../../src/api/chat/api.ts'
 import type { CallRecord } from '../../src/core/call.ts'
 import { RouterError } from '../../src/core/errors.ts'
 import type { ModelEntry } from '../../src/core/model.ts'
 import type { Reply } from '../../src/core/reply.ts'
 import type { NeutralRequest } from '../../src/core/request.ts'
 import type { Admission } from '../../src/line/admission.ts'
-import { wholeReply } from '../../src/line/client-reply.ts'
-import type { Asked } from '../../src/line/provider-call.ts'
+import { type AnsweredAttempt, clientReply, streamedReply, wholeReply } from '../../src/line/client-reply.ts'
 import { Settlement } from '../../src/line/settlement.ts'
+import type { StreamTranslation, Translation } from '../../src/line/translation.ts'
 import type { Provider } from '../../src/manifest/provider.ts'
 
 const entry: ModelEntry = {
   api: 'chat',
   pricing: [{ prompt_tokens_threshold: 0, input_price: 1e-6, output_price: 2e-6 }],
 }
+const target = { provider: { slug: 'maker', maker: 'maker' } as Provider, model: 'm1', entry }
 const request: NeutralRequest = { model: 'maker/m1', messages: [], origin: { api: 'chat', body: {} } }
 const reply: Reply = { id: 'r', created: 1, parts: [], finish: 'stop', usage: { input: 5, output: 10 } }
 
-/** A whole answer whose reply is written and kept by these; what was settled, and the rows. */
-async function answered(writeReply: () => object, keep: () => undefined = () => undefined) {
+/** An answered attempt with this translation; what was settled, and the rows. */
+function answeredWith(translation: Partial<Translation>) {
   const settled: bigint[] = []
   const rows: CallRecord[] = []
-  const admission: Admission = { settle: (nano) => void settled.push(nano), written() {}, headers: {} }
-  const ledger = { settle: async (record: CallRecord) => void rows.push(record) }
+  const admission: Admission = {
+    settle: (nano) => void settled.push(nano),
+    written() {},
+    headers: {},
+    promptTokens: 0,
+  }
   const opening = {
     id: 'c',
     at: 1,
     begun: 0,
     organization: 'o',
     key: 'k',
+    api: 'chat' as const,
+    operation: 'chat' as const,
     requested: 'maker/m1',
     stream: false,
-    request,
   }
-  const settlement = new Settlement({ ...opening, api: 'chat', operation: 'chat' }, { ledger, admission })
-  settlement.target = { provider: { slug: 'maker' } as Provider, model: 'm1', entry }
-  const asked = { call: { id: 'c', face: { api: 'chat', writeReply } }, request, turn: { keep }, settlement }
-  const text = wholeReply({ kind: 'whole', body: {}, reply }, asked as unknown as Asked, () => {})
-  await expect(text).rejects.toThrow()
-  // As the line does with all that is thrown.
-  await settlement.fail(new RouterError('internal', 'It failed.'))
-  return { settled, rows: rows.map(({ outcome, status, cost }) => ({ outcome, status, nano: cost.nanoUsd })) }
+  const ledger = { settle: async (record: CallRecord) => void rows.push(record) }
+  const answered: AnsweredAttempt = {
+    target,
+    attempts: 1,
+    dropped: [],
+    translation: translation as Translation,
+    prepared: { call: { id: 'c', clientApi: chat }, request, turn: {} } as unknown as AnsweredAttempt['prepared'],
+    settlement: new Settlement(opening, { ledger, admission }),
+    remember() {},
+  }
+  return { answered, settled, rows }
 }
 
-test('what a provider has answered is paid, even when it cannot be written for the client or kept', async () => {
+test('an answer that has come is paid, even when it cannot be written for the client or stored', async () => {
   const broken = () => {
     throw new TypeError('no such part')
   }
-  const paid = { settled: [25_000n], rows: [{ outcome: 'partial', status: 500, nano: 25_000 }] }
-  expect(await answered(broken)).toEqual(paid)
-  expect(await answered(() => ({}), broken)).toEqual(paid)
+  for (const translation of [{ whole: broken }, { whole: () => ({}), stored: broken }]) {
+    const { answered, settled, rows } = answeredWith(translation)
+    await expect(wholeReply({ kind: 'whole', body: {}, reply }, answered)).rejects.toThrow('no such part')
+    expect(settled).toEqual([25_000n])
+    expect(rows).toMatchObject([{ outcome: 'partial', status: 500, cost: { nanoUsd: 25_000 } }])
+  }
+})
+
+test('a stream that nobody reads on is settled with what has passed: its row is written, nothing stays held', async () => {
+  const stream: StreamTranslation = {
+    frame({ events }, fold) {
+      for (const event of events) fold.take(event)
+      return 'word'
+    },
+    close: () => '',
+    end: () => '',
+    fail: () => '',
+  }
+  const { answered, settled, rows } = answeredWith({ stream: () => stream })
+  let closed = false
+  async function* words() {
+    try {
+      for (;;) yield [{ payload: {}, events: [{ text: 'word' }] }]
+    } finally {
+      closed = true
+    }
+  }
+  let read = 0
+  // A client that leaves while there is more to say ends the stream here, and not in the wait for the provider.
+  for await (const _ of streamedReply({ kind: 'stream', batches: words() }, answered)) if (++read === 3) break
+  expect(closed).toBe(true)
+  expect(settled).toEqual([6_000n])
+  expect(rows).toMatchObject([
+    { outcome: 'partial', status: 499, error: 'client_gone', usage: { output: 3 }, cost: { estimated: true } },
+  ])
+})
+
+test('a call that fails names the target of its last attempt, in the error and in the row', async () => {
+  const { answered, settled, rows } = answeredWith({})
+  const { prepared, settlement, remember } = answered
+  const error = new RouterError('provider_failed', 'It failed.', { headers: { 'x-own': '1' } })
+  const failed = { target, attempts: 2, dropped: ['seed', 'top_k'], error }
+  const context = { prepared, settlement, remember, limitHeaders: { 'x-ratelimit-limit-requests': '5' } }
+  await expect(clientReply(failed, context)).rejects.toMatchObject({
+    code: 'provider_failed',
+    headers: {
+      'x-own': '1',
+      'x-ratelimit-limit-requests': '5',
+      'x-router-model': 'maker/m1',
+      'x-router-attempts': '2',
+      'x-router-dropped': 'seed,top_k',
+    },
+  })
+  expect(settled).toEqual([0n])
+  expect(rows).toMatchObject([
+    { outcome: 'failed', provider: 'maker', model: 'm1', attempts: 2, dropped: ['seed', 'top_k'] },
+  ])
 })

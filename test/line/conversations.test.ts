@@ -1,8 +1,8 @@
 import { describe, expect, onTestFinished, test } from 'vitest'
-import { chat } from '../../src/api/chat/face.ts'
-import { responses } from '../../src/api/responses/face.ts'
+import { chat } from '../../src/api/chat/api.ts'
+import { responses } from '../../src/api/responses/api.ts'
 import type { Json, JsonObject } from '../../src/core/json.ts'
-import { openState } from '../../src/line/conversations.ts'
+import { openConversations } from '../../src/line/conversations.ts'
 import type { Provider } from '../../src/manifest/provider.ts'
 import type { Target } from '../../src/manifest/target.ts'
 import { openStore } from '../../src/store/open.ts'
@@ -16,17 +16,18 @@ function opened() {
   const store = openStore('sqlite::memory:')
   onTestFinished(() => store.close())
   const { id: organization } = store.organizations.create('acme')
-  const state = openState(store)
-  const ask = (body: JsonObject) => state.open(responses, organization, { model: 'm', ...body })
+  const conversations = openConversations(store)
+  const ask = (body: JsonObject) => conversations.open(responses, organization, { model: 'm', ...body })
   /** Keeps a response, as after a call to a provider. */
   const made = (id: string, { input = 'Hi', output = [], by = foreign, keptThere = false, ...body }: Made = {}) => {
     const response = { id, object: 'response', status: 'completed', store: keptThere, output }
     const target = { provider: by, model: 'm' } as Target
-    const kept = ask({ input, ...body }).keep(response, JSON.stringify(response), target)
+    const sameFormat = by.sameAs === 'responses'
+    const kept = ask({ input, ...body }).stored(response, JSON.stringify(response), { target, sameFormat })
     store.responses.write(kept as StoredResponse)
     return kept as StoredResponse
   }
-  return { store, organization, state, ask, made }
+  return { store, organization, conversations, ask, made }
 }
 
 type Made = { input?: Json; output?: Json[]; by?: Provider; keptThere?: boolean; previous_response_id?: string }
@@ -117,10 +118,10 @@ describe('what a turn asks', () => {
   })
 
   test('is nothing but itself in an API without ids of conversations', () => {
-    const { state, organization } = opened()
+    const { conversations, organization } = opened()
     const body = { model: 'm', messages: [{ role: 'user', content: 'x' }], store: true }
-    const turn = state.open(chat, organization, body)
-    expect([turn.request.store, turn.keeps, turn.bodyFor(here)]).toEqual([true, false, body])
+    const turn = conversations.open(chat, organization, body)
+    expect([turn.request.store, turn.stores, turn.bodyFor(here)]).toEqual([true, false, body])
   })
 })
 
@@ -182,12 +183,12 @@ describe('an item that is only named', () => {
   })
 
   test('is refused when it is gone, or of another organization', () => {
-    const { ask, made, store, organization, state } = opened()
+    const { ask, made, store, organization, conversations } = opened()
     made('resp_1', { output: [says('First', 'msg_1')] })
     const input = [{ role: 'user', content: 'One' }, reference('msg_1')]
     const refused = { code: 'invalid_request', param: 'input[1].id', message: expect.stringContaining("'msg_1'") }
     const { id: other } = store.organizations.create('other')
-    expect(failureOf(() => state.open(responses, other, { model: 'm', input }))).toMatchObject(refused)
+    expect(failureOf(() => conversations.open(responses, other, { model: 'm', input }))).toMatchObject(refused)
     store.responses.delete(organization, 'resp_1')
     expect(failureOf(() => ask({ input }))).toMatchObject(refused)
   })
@@ -209,6 +210,8 @@ describe('what is kept', () => {
     [{ status: 'completed', id: 'resp_1' }, { store: false }],
   ])('is not %j of %j', (response, body) => {
     const turn = opened().ask({ input: 'x', ...body })
-    expect(turn.keep(response, JSON.stringify(response), { provider: here, model: 'm' } as Target)).toBeUndefined()
+    expect(
+      turn.stored(response, JSON.stringify(response), { target: { provider: here, model: 'm' }, sameFormat: true }),
+    ).toBeUndefined()
   })
 })

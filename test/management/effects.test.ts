@@ -32,7 +32,7 @@ describe('what is changed holds for the next call', () => {
     await manage.post(`/apikey/${id}/limits`, {})
     expect((await call(secret)).status).toBe(200)
     await manage.post(`/apikey/${id}/expiry`, { expires_at: new Date(Date.now() + 1_500).toISOString() })
-    await expect.poll(async () => (await call(secret)).status, { timeout: 8_000 }).toBe(403)
+    await expect.poll(async () => (await call(secret)).status).toBe(403)
   })
 
   test('of the organization: its models and its limits', async () => {

@@ -247,7 +247,7 @@ describe('a key that changes', () => {
 
   test('expired: cannot be revived, nor get another secret; it can be deleted', async () => {
     const { id, secret } = await manage.newKey({ expires_at: new Date(Date.now() + 1_500).toISOString() })
-    await expect.poll(async () => (await manage.get(`/apikey/${id}`)).body.state, { timeout: 8_000 }).toBe('expired')
+    await expect.poll(async () => (await manage.get(`/apikey/${id}`)).body.state).toBe('expired')
     expect((await call(secret)).status).toBe(403)
     for (const [what, body] of [['expiry', { expires_at: later }], ['expiry', { expires_at: null }], ['rotate']]) {
       const answer = await manage.post(`/apikey/${id}/${what}`, body)

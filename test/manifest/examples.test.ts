@@ -85,8 +85,7 @@ test('an example that proves nothing, or speaks of fields that do not exist, is 
 test('an example may say what is known of its target', async () => {
   const text = `endpoints:
   chat:
-    request: '{ "t": target, "all": [messages, system, max_output_tokens] }'
-    losses: [parts.text]
+    request: { t: '{ "t": target, "all": [messages, system, max_output_tokens] }' }
 traits: [{ match: ., facts: { a: 1, b: 1 } }]
 examples:
   - name: facts

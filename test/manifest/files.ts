@@ -27,24 +27,14 @@ export function told(problems: readonly Problem[]): string[] {
   return problems.map(({ line, column, message }) => `${line}:${column} ${message}`)
 }
 
-/** All that a request mapping may leave out without losing anything in silence. */
-export const allLosses = `[tools, tool_choice, parallel_tool_calls, web_search, temperature, top_p, top_k, seed, stop,
-      frequency_penalty, presence_penalty, logit_bias, logprobs, n, response_format, reasoning, modalities, audio,
-      prediction, service_tier, verbosity, cache, user, safety_identifier, metadata, store, moderation, parts.image,
-      parts.audio, parts.file, parts.video, parts.reasoning, parts.tool_call, parts.tool_result, parts.search,
-      parts.refusal, parts.opaque]`
-
 /** The endpoint of a small invented format, indented as it stands in a file. */
 export const plainEndpoint = `endpoints:
   chat:
     path: /generate
     stream: { event_field: kind, done: END }
-    request: |
-      {
-        "model": model,
-        "lines": [system.text, messages.parts[type = "text"].text],
-        "limit": max_output_tokens
-      }
+    request:
+      body: '{ "model": model, "limit": max_output_tokens }'
+      lines: '[system.text, messages.parts[type = "text"].text]'
     reply: |
       error ? { "error": { "message": error } }
       : {
@@ -57,7 +47,6 @@ export const plainEndpoint = `endpoints:
       piece: '{ "text": said }'
       end: '[{ "finish": "stop" }, { "usage": { "output": out } }]'
       ping: ''
-    losses: ${allLosses}
 `
 
 /** A whole dialect file of the invented format. */

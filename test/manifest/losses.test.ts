@@ -1,7 +1,7 @@
 import { expect, test } from 'vitest'
 import type { NeutralRequest } from '../../src/core/request.ts'
-import { withoutUnmapped } from '../../src/manifest/losses.ts'
-import type { ChatEndpoint } from '../../src/manifest/provider.ts'
+import { writeRequest } from '../../src/manifest/translate.ts'
+import { acme, loadAcme, told } from './files.ts'
 
 const request: NeutralRequest = {
   model: 'm',
@@ -10,6 +10,7 @@ const request: NeutralRequest = {
   tools: [
     { kind: 'function', name: 'f' },
     { kind: 'custom', name: 'c' },
+    { kind: 'mcp', by: 'responses', definition: { type: 'mcp', server_label: 's' } },
   ],
   messages: [
     {
@@ -25,34 +26,63 @@ const request: NeutralRequest = {
   origin: { api: 'chat', body: {} },
 }
 
-function stripped(...fields: string[]): NeutralRequest {
-  const losses = fields.map((field) => ({ field, unmapped: true }))
-  return withoutUnmapped({ losses } as unknown as ChatEndpoint, fields, request)
+/** The input of a mapping that takes all of these fields as they are, and what is reported as lost. */
+async function written(asked: NeutralRequest, { takes, more = '' }: { takes: string; more?: string }) {
+  const endpoint = `endpoints:\n  chat:\n    request: { body: '${takes}' }\n${more}`
+  const { loaded, problems } = loadAcme(acme + endpoint)
+  expect(told(problems)).toEqual([])
+  if (!loaded) throw new Error('no provider')
+  return await writeRequest(loaded.provider, asked, { model: 'm' })
 }
 
-test('a field, a member of a field, a kind of tool, a type of part and a member of messages can be taken out', () => {
-  expect(stripped('seed')).not.toHaveProperty('seed')
-  expect(stripped('web_search.max_uses').web_search).toEqual({ context_size: 'low' })
-  expect(stripped('tools.custom').tools).toEqual([{ kind: 'function', name: 'f' }])
-  expect(stripped('parts.video').messages).toEqual([
+const all =
+  '{ "seed": seed, "search": web_search, "tools": [tools[kind != "*"]], "choice": tool_choice, "many": parallel_tool_calls, "messages": [messages[parts.type != "*"]], "cache": cache }'
+
+test('a declared loss never reaches the mapping: fields, members, kinds of tools, types of parts', async () => {
+  const left = async (...losses: string[]) => {
+    const { body, dropped } = await written(request, { takes: all, more: `    losses: [${losses.join(', ')}]\n` })
+    for (const loss of losses) expect(dropped).toContain(loss)
+    return body as { [name: string]: unknown }
+  }
+  expect(await left('seed')).not.toHaveProperty('seed')
+  expect((await left('web_search.max_uses')).search).toEqual({ context_size: 'low' })
+  expect((await left('tools.custom')).tools).toEqual([{ kind: 'function', name: 'f' }])
+  expect((await left('parts.video')).messages).toEqual([
     { role: 'user', name: 'Ann', parts: [{ type: 'text', text: 'hi', cache: {} }] },
     { role: 'user', parts: [{ type: 'tool_result', id: 'a', parts: [] }] },
   ])
-  expect(stripped('parts.cache', 'parts.video').messages[0]?.parts).toEqual([{ type: 'text', text: 'hi' }])
-  expect(stripped('messages.name').messages[0]).not.toHaveProperty('name')
+  const [first] = (await left('parts.cache', 'messages.name')).messages as NeutralRequest['messages']
+  expect(first).toEqual({
+    role: 'user',
+    parts: [
+      { type: 'text', text: 'hi' },
+      { type: 'video', url: 'u' },
+    ],
+  })
 })
 
-test('what the mapping itself declares lost stays: it may clamp instead of leaving out', () => {
-  const endpoint = { losses: [{ field: 'seed' }] } as unknown as ChatEndpoint
-  expect(withoutUnmapped(endpoint, ['seed'], request)).toBe(request)
+test('a tool that only one client API defines is taken by name, or by a format of that API', async () => {
+  expect((await written(request, { takes: all })).dropped).toEqual(['tools.mcp'])
+  const named =
+    '{ "tools": [tools[kind in ["function", "custom", "mcp"]]], "n": [seed, web_search, cache] , "m": messages[parts.type != "*"] }'
+  const { body, dropped } = await written(request, { takes: named })
+  expect(body.tools).toEqual(request.tools)
+  expect(dropped).toEqual([])
 })
 
-test('without custom tools their calls are those of functions, and nothing is left to choose from', () => {
-  const endpoint = { losses: [{ field: 'tools.custom', unmapped: true }] } as unknown as ChatEndpoint
+test('a mapping that names no kind takes functions and text alone', async () => {
+  const { body, dropped } = await written(request, { takes: '{ "t": tools.name, "m": messages.parts.text }' })
+  expect(body).toEqual({ t: 'f', m: 'hi' })
+  expect(dropped.toSorted()).toEqual(
+    ['parts.cache', 'parts.tool_result', 'parts.video', 'seed', 'tools.custom', 'tools.mcp', 'web_search'].toSorted(),
+  )
+})
+
+test('where there are no custom tools their calls are those of functions, and nothing is left to choose from', async () => {
   const asked: NeutralRequest = {
     model: 'm',
     tools: [{ kind: 'custom', name: 'c' }],
-    tool_choice: 'auto',
+    tool_choice: { name: 'c' },
     parallel_tool_calls: true,
     messages: [
       {
@@ -62,14 +92,63 @@ test('without custom tools their calls are those of functions, and nothing is le
     ],
     origin: { api: 'responses', body: {} },
   }
-  expect(withoutUnmapped(endpoint, ['tools.custom'], asked)).toEqual({
-    model: 'm',
-    messages: [
-      {
-        role: 'assistant',
-        parts: [{ type: 'tool_call', id: 'a', name: 'c', arguments: '{"input":"free \\"text\\""}' }],
-      },
-    ],
-    origin: { api: 'responses', body: {} },
+  const takes = '{ "m": messages.parts[type = "tool_call"], "t": tools, "c": tool_choice, "p": parallel_tool_calls }'
+  const { body, dropped } = await written(asked, { takes })
+  expect(body).toEqual({ m: { type: 'tool_call', id: 'a', name: 'c', arguments: '{"input":"free \\"text\\""}' } })
+  expect(dropped).toEqual(['tools.custom', 'tool_choice'])
+})
+
+test('members of an object are taken by their paths; asking whether the object is there takes none', async () => {
+  const dropped = async (takes: string) =>
+    (await written({ ...request, messages: [], tools: [] }, { takes: `{ "s": seed, "w": ${takes} }` })).dropped
+  expect(await dropped('web_search.max_uses')).toEqual(['web_search.context_size'])
+  expect(await dropped('$exists(web_search) and seed > 0')).toEqual(['web_search.max_uses', 'web_search.context_size'])
+  expect(await dropped('web_search ? { "uses": web_search.max_uses }')).toEqual(['web_search.context_size'])
+  expect(await dropped('web_search')).toEqual([])
+  expect(await dropped('1')).toEqual(['web_search'])
+})
+
+test('what is mentioned in a definition counts where the definition is used', async () => {
+  const using = async (body: string) => {
+    const text = `${acme}define: '$s := function() { seed };'\nendpoints: { chat: { request: { body: '${body}' } } }\n`
+    const { loaded, problems } = loadAcme(text)
+    expect(told(problems)).toEqual([])
+    const asked = { ...request, web_search: undefined, messages: [], tools: [] } as unknown as NeutralRequest
+    return loaded && (await writeRequest(loaded.provider, asked, { model: 'm' }))
+  }
+  expect(await using('{ "a": $s() }')).toEqual({ body: { a: 7 }, dropped: [] })
+  expect((await using('{ "a": 1 }'))?.dropped).toEqual(['seed'])
+})
+
+test('`dropped` names what the request loses although a section reads it, as far as the request uses it', async () => {
+  const text = `${acme}endpoints:
+  chat:
+    request:
+      let: '$free := target.traits.free = true;'
+      body: '{ "heat": $free ? temperature, "seed": seed }'
+      dropped: '[$free ? [] : "temperature", "top_p"]'
+traits: [{ match: free, facts: { free: true } }]
+`
+  const { loaded } = loadAcme(text)
+  if (!loaded) throw new Error('no provider')
+  const bare: NeutralRequest = { model: 'm', messages: [], temperature: 1, seed: 2, origin: { api: 'chat', body: {} } }
+  const sent = (asked: NeutralRequest, model: string) => writeRequest(loaded.provider, asked, { model })
+  expect(await sent(bare, 'm')).toEqual({ body: { seed: 2 }, dropped: ['temperature'] })
+  expect(await sent(bare, 'free')).toEqual({ body: { heat: 1, seed: 2 }, dropped: [] })
+  expect(await sent({ ...bare, temperature: undefined } as unknown as NeutralRequest, 'm')).toEqual({
+    body: { seed: 2 },
+    dropped: [],
   })
+})
+
+test('groups name several losses at once', async () => {
+  const text = `${acme}groups: { few: [seed, web_search] }\nendpoints: { chat: { request: { body: '${all}' }, losses: [few] } }\n`
+  const { loaded, problems } = loadAcme(text)
+  expect(told(problems)).toEqual([])
+  const { body, dropped } = (loaded && (await writeRequest(loaded.provider, request, { model: 'm' }))) ?? {}
+  expect(dropped).toEqual(expect.arrayContaining(['seed', 'web_search']))
+  expect(body).not.toHaveProperty('seed')
+  expect(told(loadAcme(text.replace('few: [seed', 'few: [sed')).problems)).toEqual([
+    expect.stringContaining('`sed` is neither a field of the neutral request nor a group; did you mean `seed`?'),
+  ])
 })

@@ -29,6 +29,7 @@ const request = (more: Partial<NeutralRequest> = {}): NeutralRequest => ({
 })
 
 const facts = { maker: 'acme', newId: () => 'id', now: () => 1 }
+const about = { maker: 'acme', traits: {} }
 const target = { model: 'm1' }
 
 describe('a request that is rebuilt', () => {
@@ -40,20 +41,29 @@ describe('a request that is rebuilt', () => {
 
   test('says which fields it loses, those that it uses only', async () => {
     const { dropped } = await writeRequest(provider(), request({ seed: 1, top_p: 0.5, stop: [] }), target)
-    expect(dropped).toEqual(['top_p', 'seed'])
+    expect(dropped).toEqual(['seed', 'top_p'])
   })
 
-  test('loses unknown fields by their wire name, unless the mapping reads them', async () => {
-    const unknown = request({ extensions: { frob: 1, nicate: 2 } })
-    expect((await writeRequest(provider(), unknown, target)).dropped).toEqual(['frob', 'nicate'])
-    const reading =
-      '    request: |\n      { "all": messages.parts[type = "text"], "limit": max_output_tokens, "s": system, "f": extensions.frob }\n    losses: [messages.name'
-    expect((await writeRequest(chat(`${reading}]\n`), unknown, target)).dropped).toEqual([])
-    expect((await writeRequest(chat(`${reading}, extensions]\n`), unknown, target)).dropped).toEqual(['nicate'])
+  test('loses unknown fields by their full path, but for those that the mapping reads', async () => {
+    const unknown = request({ extensions: { frob: { a: 1, b: { c: 2 } }, nicate: 2, seed: 3 } })
+    const dropped = async (body: string) =>
+      (await writeRequest(chat(`    request: { body: '${body}' }\n`), unknown, target)).dropped
+    const text = '"all": messages.parts[type = "text"]'
+    expect(await dropped(`{ ${text} }`)).toEqual(['extensions.frob', 'extensions.nicate', 'extensions.seed'])
+    expect(await dropped(`{ ${text}, "f": extensions.frob.b }`)).toEqual([
+      'extensions.frob.a',
+      'extensions.nicate',
+      'extensions.seed',
+    ])
+    expect(await dropped(`{ ${text}, "f": extensions.frob, "s": seed }`)).toEqual([
+      'extensions.nicate',
+      'extensions.seed',
+    ])
+    expect(await dropped(`$merge([{ ${text} }, extensions])`)).toEqual([])
   })
 
   test('loses parts, kinds and members at any depth', async () => {
-    const made = chat('    losses: [tools.custom, messages.name, parts.cache, response_format.json]\n')
+    const made = chat('    losses: [tools.custom, messages.name, response_format.json]\n')
     const { dropped } = await writeRequest(
       made,
       request({
@@ -69,18 +79,7 @@ describe('a request that is rebuilt', () => {
       }),
       target,
     )
-    expect(dropped.sort()).toEqual(
-      [
-        'messages.name',
-        'parts.cache',
-        'parts.image',
-        'parts.tool_result',
-        'response_format',
-        'response_format.json',
-        'tools',
-        'tools.custom',
-      ].sort(),
-    )
+    expect(dropped.sort()).toEqual(['messages.name', 'parts.tool_result', 'response_format', 'tools'].sort())
   })
 
   test('loses a field when its condition over request and target says so', async () => {
@@ -98,25 +97,26 @@ endpoints:
   test('loses what only another maker understands', async () => {
     const opaque = (by: string) =>
       request({ messages: [{ role: 'assistant', parts: [{ type: 'opaque', by, body: 1 }] }] })
-    const made = provider('maker: makers\n')
-    const conditional = { ...made, chat: { ...made.chat, losses: [] } } as Provider
-    expect((await writeRequest(conditional, opaque('other'), target)).dropped).toEqual(['parts.opaque'])
-    expect((await writeRequest(conditional, opaque('makers'), target)).dropped).toEqual([])
+    const made = provider(`maker: makers
+endpoints: { chat: { request: { m: '[messages.parts[type = "opaque"].body]' } } }
+`)
+    expect((await writeRequest(made, opaque('other'), target)).dropped).toEqual(['parts.opaque'])
+    expect((await writeRequest(made, opaque('makers'), target)).dropped).toEqual([])
   })
 
   test('has its history repaired first and its patch applied last', async () => {
     const made = chat(`    history: { alternate: true, no_empty_text: true }
-    patch: { request: '$ ~> |$|{ "patched": $count(lines) }|' }
+    patch: { request: '$ ~> |$|{ "patched": $count(lines), "maker": $target.maker }|' }
 `)
     const user = (text: string) => ({ role: 'user' as const, parts: [{ type: 'text' as const, text }] })
     const { body } = await writeRequest(made, request({ messages: [user('a'), user(''), user('b')] }), target)
-    expect(body).toMatchObject({ lines: ['a', 'b'], patched: 2 })
-    expect(await patchRequest(made, { lines: [1] })).toEqual({ lines: [1], patched: 1 })
+    expect(body).toMatchObject({ lines: ['a', 'b'], patched: 2, maker: 'acme' })
+    expect(await patchRequest(made, { lines: [1] }, about)).toEqual({ lines: [1], patched: 1, maker: 'acme' })
   })
 
   test('never sees the client\u2019s own JSON', async () => {
     const made = chat(
-      '    request: |\n      { "m": messages, "s": system, "l": max_output_tokens, "o": origin }\n    losses: [parts.text]\n',
+      '    request: { body: \'{ "m": messages, "s": system, "l": max_output_tokens, "o": origin }\' }\n',
     )
     expect((await writeRequest(made, request(), target)).body).not.toHaveProperty('o')
   })
@@ -138,7 +138,7 @@ test('the facts of a target are its limits and the traits of its name, later one
 
 describe('a whole answer', () => {
   test('becomes a reply; a single part need not be a list', async () => {
-    const { reply, error } = await readReply(provider(), { id: 'r', said: 'yes', in: 3, out: 1 }, facts)
+    const { reply, error } = await readReply(provider(), { id: 'r', said: 'yes', in: 3, out: 1 }, facts, about)
     expect(reply).toMatchObject({
       id: 'r',
       parts: [{ type: 'text', text: 'yes' }],
@@ -149,12 +149,12 @@ describe('a whole answer', () => {
   })
 
   test('may report a failure', async () => {
-    expect((await readReply(provider(), { error: 'busy' }, facts)).error).toEqual({ message: 'busy' })
+    expect((await readReply(provider(), { error: 'busy' }, facts, about)).error).toEqual({ message: 'busy' })
   })
 
   test('is patched first', async () => {
     const made = chat(`    patch: { reply: '{ "said": "patched " & said }' }\n`)
-    const { body, reply } = await readReply(made, { said: 'yes' }, facts)
+    const { body, reply } = await readReply(made, { said: 'yes' }, facts, about)
     expect(body).toEqual({ said: 'patched yes' })
     expect(reply.parts).toEqual([{ type: 'text', text: 'patched yes' }])
   })
@@ -164,7 +164,7 @@ describe('a whole answer', () => {
     ['a list', 'reply: "[1, 2]"', 'gave [1,2] instead of an object'],
     ['an error', 'reply: "$error(\'no\')"', 'failed: no'],
   ])('of which a mapping makes %s is unreadable; the error names provider and mapping', async (_, mapping, what) => {
-    const failure = readReply(chat(`    ${mapping}\n`), { said: 'x' }, facts)
+    const failure = readReply(chat(`    ${mapping}\n`), { said: 'x' }, facts, about)
     await expect(failure).rejects.toBeInstanceOf(RouterError)
     await expect(failure).rejects.toMatchObject({
       code: 'provider_unreadable',
@@ -176,36 +176,39 @@ describe('a whole answer', () => {
 
 describe('an event of a stream', () => {
   test('is read by the mapping of its name, none, one or several', async () => {
-    expect(await readEvent(provider(), 'piece', { said: 'a' })).toEqual([{ text: 'a' }])
-    expect(await readEvent(provider(), 'end', { out: 2 })).toEqual([{ finish: 'stop' }, { usage: { output: 2 } }])
-    expect(await readEvent(provider(), 'ping', {})).toEqual([])
-    expect(await readEvent(provider(), 'unheard', {})).toEqual([])
-    expect(await readEvent(provider(), undefined, {})).toEqual([])
+    expect(await readEvent(provider(), 'piece', { said: 'a' }, about)).toEqual([{ text: 'a' }])
+    expect(await readEvent(provider(), 'end', { out: 2 }, about)).toEqual([
+      { finish: 'stop' },
+      { usage: { output: 2 } },
+    ])
+    expect(await readEvent(provider(), 'ping', {}, about)).toEqual([])
+    expect(await readEvent(provider(), 'unheard', {}, about)).toEqual([])
+    expect(await readEvent(provider(), undefined, {}, about)).toEqual([])
   })
 
   test('without a mapping of its own is read by the star', async () => {
     const made = chat(`    events: { "*": '{ "text": "any" }' }\n`)
-    expect(await readEvent(made, 'unheard', {})).toEqual([{ text: 'any' }])
-    expect(await readEvent(made, 'piece', { said: 'a' })).toEqual([{ text: 'a' }])
-    expect(await readEvent(made, 'ping', {})).toEqual([])
+    expect(await readEvent(made, 'unheard', {}, about)).toEqual([{ text: 'any' }])
+    expect(await readEvent(made, 'piece', { said: 'a' }, about)).toEqual([{ text: 'a' }])
+    expect(await readEvent(made, 'ping', {}, about)).toEqual([])
   })
 
   test('is patched first, and given back as patched', async () => {
     const made = chat(`    patch: { event: '{ "said": "patched" }' }\n`)
-    expect(await readFrame(made, 'piece', { said: 'a' })).toEqual({
+    expect(await readFrame(made, 'piece', { said: 'a' }, about)).toEqual({
       payload: { said: 'patched' },
       events: [{ text: 'patched' }],
     })
   })
 
   test('is read at once, without a promise, by a compiled mapping', () => {
-    expect(readEvent(provider(), 'piece', { said: 'a' })).toEqual([{ text: 'a' }])
-    expect(readEvent(provider(), 'ping', {})).toEqual([])
+    expect(readEvent(provider(), 'piece', { said: 'a' }, about)).toEqual([{ text: 'a' }])
+    expect(readEvent(provider(), 'ping', {}, about)).toEqual([])
   })
 
   test('of which a mapping makes junk is unreadable', async () => {
     const made = chat(`    events: { "*": '[1]' }\n`)
-    await expect(Promise.resolve().then(() => readEvent(made, 'x', {}))).rejects.toMatchObject({
+    await expect(Promise.resolve().then(() => readEvent(made, 'x', {}, about))).rejects.toMatchObject({
       message: 'The answer could not be read of acme: the mapping `events.x` gave 1 instead of an object.',
     })
   })

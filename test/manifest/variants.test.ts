@@ -5,9 +5,9 @@ import { loadManifest } from '../../src/manifest/manifest.ts'
 import type { Provider } from '../../src/manifest/provider.ts'
 import { readSource } from '../../src/manifest/source.ts'
 import { servedBy } from '../../src/manifest/target.ts'
-import { writeRequest } from '../../src/manifest/translate.ts'
+import { finishOf, writeRequest } from '../../src/manifest/translate.ts'
 import { resolve } from '../../src/routing/resolve.ts'
-import { acme, allLosses, loadedDialect, plainDialect, told } from './files.ts'
+import { acme, loadedDialect, plainDialect, told } from './files.ts'
 
 const other = plainDialect
   .replace('dialect: plain', 'dialect: other\nsame_as: messages\nheaders: { x-format: other }')
@@ -108,7 +108,9 @@ describe('a variant', () => {
       expect.stringMatching(/^11:12 not a regular expression: /),
       '12:14 there is no dialect `othr`; did you mean `other`?',
       expect.stringMatching(/^19:\d+ not JSONata: /),
-      expect.stringMatching(/^19:35 `sed` is no field of the neutral request; did you mean `seed`\?/),
+      expect.stringMatching(
+        /^19:35 `sed` is neither a field of the neutral request nor a group; did you mean `seed`\?/,
+      ),
     ])
     expect(problems(`${acme}variants: [{ match: a, dialetc: b }]\n`)).toEqual([
       expect.stringContaining('unknown field `dialetc`; did you mean `dialect`?'),
@@ -116,18 +118,19 @@ describe('a variant', () => {
     expect(problems(`${acme.replace('9/v1', '9/${1}')}variants: [{ match: a }]\n`)).toHaveLength(1)
   })
 
-  test('that writes its own requests must map every field or declare it', () => {
-    const own = `${acme}variants:
+  test('sees the definitions of its manifest, and translates words with its tables', async () => {
+    const text = `${acme}define: '$twice := function($x) { $x & $x };'
+variants:
   - match: a
-    endpoints: { chat: { request: '{ "m": model, "x": [messages, system, max_output_tokens], "t": "text" }' } }
+    define: '$thrice := function($x) { $twice($x) & $x };'
+    endpoints: { chat: { request: { body: '{ "m": $thrice(model) }' } } }
+    finish: { stop: length }
 `
-    // The losses of the dialect still hold: its reply mapping is not the one that knows them.
-    expect(told(load(own).problems)).toEqual([])
-    const less = own.replace('max_output_tokens', 'stop')
-    expect(told(load(less).problems)).toEqual([
-      expect.stringMatching(/^8:18 the field `max_output_tokens` is neither mapped nor declared under `losses`$/),
-    ])
-    expect(allLosses).not.toContain('max_output_tokens')
+    const served = servedBy(loaded(text), 'a1')
+    const request = { model: 'a1', messages: [], origin: { api: 'chat', body: {} } } as const
+    expect((await writeRequest(served, { ...request, messages: [] }, { model: 'a1' })).body).toEqual({ m: 'a1a1a1' })
+    expect(finishOf(served, 'stop')).toBe('length')
+    expect(finishOf(loaded(text), 'stop')).toBe('stop')
   })
 })
 

@@ -46,8 +46,8 @@ async function run(each: Case): Promise<{ mapping?: Mapping; outcome: Outcome }>
   try {
     // The suite's runner counts nested evaluations: three for each call of its recursive functions.
     const depth = each.depth === undefined ? bounds.depth : Math.floor(each.depth / 3)
-    mapping = readMapping(each.expr, { bounds: { ...bounds, depth }, variables: each.bindings })
-    const result = mapping.run(each.input)
+    mapping = readMapping(each.expr, { bounds: { ...bounds, depth }, variables: Object.keys(each.bindings) })
+    const result = mapping.run(each.input, each.bindings)
     if (mapping.compiled && result instanceof Promise) throw new Error('a compiled mapping gave a promise')
     return { mapping, outcome: { result: roundTrip(await result) } }
   } catch (error) {

@@ -7,6 +7,7 @@ import type { LedgerWriter } from '../../src/store/ledger-thread.ts'
 import { openStore } from '../../src/store/open.ts'
 import type { StoredResponse } from '../../src/store/responses.ts'
 import { StoreError } from '../../src/store/store-error.ts'
+import { eventually, limit } from '../helpers/time.ts'
 import { plainRecord } from '../store/plain-record.ts'
 import { temporaryFile } from '../store/temporary.ts'
 
@@ -39,7 +40,7 @@ function handWriter() {
   }
   /** The next batch, waited for. */
   const next = async () => {
-    if (batches.length === 0) await once(arrivals, 'batch', { signal: AbortSignal.timeout(5_000) })
+    if (batches.length === 0) await once(arrivals, 'batch', { signal: AbortSignal.timeout(limit(5_000)) })
     return batches.shift() as Batch
   }
   return { writer, next, batches, closed }
@@ -129,7 +130,7 @@ describe('a failure', () => {
     ledger.settle(plainRecord())
     const reasons = ['the disk is full', 'the disk is full', undefined]
     for (const reason of reasons) (await next()).fail('/secret/path: broken', reason)
-    await vi.waitFor(() => expect(onError).toHaveBeenCalledTimes(2))
+    await eventually(() => expect(onError).toHaveBeenCalledTimes(2))
     expect(ledger.trouble()).toBe('The router cannot write its ledger: the database cannot be used.')
     ;(await next()).done()
     await ledger.close()
@@ -269,7 +270,7 @@ describe('with a real thread', () => {
     expect(ledger.trouble()).toBe('The router cannot write its ledger: the disk does not answer.')
     blocker.exec('ROLLBACK')
     blocker.close()
-    await vi.waitFor(() => expect(ledger.backlog()).toBe(0), { timeout: 8_000 })
+    await eventually(() => expect(ledger.backlog()).toBe(0))
     expect(store.ledger.find(record.id)).toEqual(record)
     await ledger.close()
     store.close()

@@ -170,11 +170,12 @@ describe('what a call may cost at most', () => {
 
   test('counts searches in files as well, as many as the request allows', () => {
     const searcher = model({}, { other_prices: { web_search_per_call: 0.01, file_search_per_call: 0.0025 } })
-    const files = { tools: [{ type: 'file_search', vector_store_ids: ['v'] }] }
-    expect(nanoOf(asking('', { extensions: files }), searcher)).toBe(2_500_000)
-    expect(nanoOf(asking('', { extensions: { ...files, max_tool_calls: 3 } }), searcher)).toBe(7_500_000)
+    const tools = (kind: string) => [{ kind, by: 'responses' as const, definition: { type: kind } }]
+    const files = { tools: tools('file_search') }
+    expect(nanoOf(asking('', files), searcher)).toBe(2_500_000)
+    expect(nanoOf(asking('', { ...files, extensions: { max_tool_calls: 3 } }), searcher)).toBe(7_500_000)
     expect(nanoOf(asking('', { web_search: {}, extensions: { max_tool_calls: 3 } }), searcher)).toBe(30_000_000)
-    expect(nanoOf(asking('', { extensions: { tools: [{ type: 'code_interpreter' }] } }), searcher)).toBe(0)
+    expect(nanoOf(asking('', { tools: tools('code_interpreter') }), searcher)).toBe(0)
   })
 })
 

@@ -1,15 +1,10 @@
 import { describe, expect, test } from 'vitest'
 import type { Part } from '../../src/core/parts.ts'
 import type { Reply } from '../../src/core/reply.ts'
-import type { NeutralRequest } from '../../src/core/request.ts'
 import type { Usage } from '../../src/core/usage.ts'
 import { measuredUsage } from '../../src/money/meter.ts'
 
-const request: NeutralRequest = {
-  model: 'm',
-  messages: [{ role: 'user', parts: [{ type: 'text', text: 'x'.repeat(396) }] }],
-  origin: { api: 'chat', body: {} },
-}
+const promptTokens = 103
 
 function replied(parts: Part[], usage: Usage = {}): Reply {
   return { id: 'r', created: 1, parts, finish: 'stop', usage }
@@ -20,8 +15,11 @@ const words = (tokens: number): Part => ({ type: 'text', text: 'x'.repeat(tokens
 describe('what a call used', () => {
   test('is what the provider counted', () => {
     const usage = { input: 7, output: 3 }
-    expect(measuredUsage(replied([words(50)], usage), { request, complete: true })).toEqual({ usage, estimated: false })
-    expect(measuredUsage(replied([], { input: 7 }), { request, complete: true })).toEqual({
+    expect(measuredUsage(replied([words(50)], usage), { promptTokens, complete: true })).toEqual({
+      usage,
+      estimated: false,
+    })
+    expect(measuredUsage(replied([], { input: 7 }), { promptTokens, complete: true })).toEqual({
       usage: { input: 7 },
       estimated: false,
     })
@@ -30,19 +28,19 @@ describe('what a call used', () => {
   test('is estimated from what passed when nobody counted', () => {
     const reply = replied([{ type: 'reasoning', text: 'x'.repeat(40) }, words(25), { type: 'refusal', text: 'xxxx' }])
     const call: Part = { type: 'tool_call', id: 'a', name: 'name', arguments: '{"a":"b"}   ' }
-    expect(measuredUsage(reply, { request, complete: true })).toEqual({
+    expect(measuredUsage(reply, { promptTokens, complete: true })).toEqual({
       usage: { input: 103, output: 36 },
       estimated: true,
     })
-    expect(measuredUsage(replied([call]), { request, complete: true }).usage.output).toBe(4)
+    expect(measuredUsage(replied([call]), { promptTokens, complete: true }).usage.output).toBe(4)
   })
 
   test('is estimated where a provider counted the prompt and no word of what it said', () => {
-    expect(measuredUsage(replied([words(25)], { input: 7 }), { request, complete: true })).toEqual({
+    expect(measuredUsage(replied([words(25)], { input: 7 }), { promptTokens, complete: true })).toEqual({
       usage: { input: 7, output: 25 },
       estimated: true,
     })
-    expect(measuredUsage(replied([words(25)], { input: 7, output: 0 }), { request, complete: true })).toEqual({
+    expect(measuredUsage(replied([words(25)], { input: 7, output: 0 }), { promptTokens, complete: true })).toEqual({
       usage: { input: 7, output: 25 },
       estimated: true,
     })
@@ -51,7 +49,7 @@ describe('what a call used', () => {
   test('of a stream that broke is at least what came, and no less than the provider had counted', () => {
     const early = { input: 9, output: 1 }
     const broken = (tokens: number, usage: Usage) =>
-      measuredUsage(replied([words(tokens)], usage), { request, complete: false })
+      measuredUsage(replied([words(tokens)], usage), { promptTokens, complete: false })
     expect(broken(20, early)).toEqual({ usage: { input: 9, output: 20 }, estimated: true })
     expect(broken(20, { input: 9, output: 30 })).toEqual({ usage: { input: 9, output: 30 }, estimated: false })
     expect(broken(20, { input: 9, reasoning: 5 })).toEqual({
@@ -62,17 +60,19 @@ describe('what a call used', () => {
 
   test('counts other writing by its characters', () => {
     const reply = replied([{ type: 'text', text: '漢字'.repeat(50) }])
-    expect(measuredUsage(reply, { request, complete: false }).usage.output).toBe(100)
+    expect(measuredUsage(reply, { promptTokens, complete: false }).usage.output).toBe(100)
   })
 
   test('counts no result of a search as output', () => {
     const results = [{ type: 'web_search_result', encrypted_content: 'x'.repeat(40_000) }]
     const parts: Part[] = [{ type: 'search', query: 'q', results }, { type: 'opaque', body: results }, words(10)]
-    expect(measuredUsage(replied(parts, { input: 5 }), { request, complete: false }).usage.output).toBe(10)
+    expect(measuredUsage(replied(parts, { input: 5 }), { promptTokens, complete: false }).usage.output).toBe(10)
   })
 
   test('keeps how the call was served', () => {
     const usage = { input: 1, output: 1, modes: ['priority'] }
-    expect(measuredUsage(replied([words(9)], usage), { request, complete: false }).usage.modes).toEqual(['priority'])
+    expect(measuredUsage(replied([words(9)], usage), { promptTokens, complete: false }).usage.modes).toEqual([
+      'priority',
+    ])
   })
 })

@@ -2,7 +2,7 @@ import { expect, test } from 'vitest'
 import type { Part, ToolCallPart } from '../../src/core/parts.ts'
 import type { Reply } from '../../src/core/reply.ts'
 import type { NeutralRequest } from '../../src/core/request.ts'
-import { openSeals } from '../../src/routing/signature-cache.ts'
+import { openSignatureCache } from '../../src/routing/signature-cache.ts'
 
 const thought: Part = { type: 'reasoning', text: 'Hm.', signature: 'seal', by: 'acme' }
 const call: ToolCallPart = { type: 'tool_call', id: 'a', name: 'f', arguments: '{}', signature: 'sig', by: 'acme' }
@@ -27,36 +27,36 @@ const request = (parts: Part[]): NeutralRequest => ({
 })
 
 test('calls that come back bare get the seals they came with, word for word', () => {
-  const seals = openSeals()
-  seals.keep('org', reply)
+  const cache = openSignatureCache()
+  cache.remember('org', reply)
   const sent = request([bareCall, other])
-  const { messages } = seals.restore('org', sent)
+  const { messages } = cache.restore('org', sent)
   expect(messages[1]?.parts).toEqual([thought, call, other])
   expect(sent.messages[1]?.parts[0]).toEqual(bareCall)
 })
 
 test('reasoning that came back without its seal is replaced, not told twice', () => {
-  const seals = openSeals()
-  seals.keep('org', reply)
-  const { messages } = seals.restore('org', request([{ type: 'reasoning', text: 'Hm.' }, bareCall, other]))
+  const cache = openSignatureCache()
+  cache.remember('org', reply)
+  const { messages } = cache.restore('org', request([{ type: 'reasoning', text: 'Hm.' }, bareCall, other]))
   expect(messages[1]?.parts).toEqual([thought, call, other])
 })
 
 test('a client that sends its seals back, another organization, and an unknown call are left alone', () => {
-  const seals = openSeals()
-  seals.keep('org', reply)
+  const cache = openSignatureCache()
+  cache.remember('org', reply)
   for (const [organization, sent] of [
     ['org', request([thought, call, other])],
     ['elsewhere', request([bareCall, other])],
     ['org', request([{ type: 'tool_call', id: 'z', name: 'f', arguments: '{}' }])],
   ] as const) {
-    expect(seals.restore(organization, sent).messages).toEqual(sent.messages)
+    expect(cache.restore(organization, sent).messages).toEqual(sent.messages)
   }
 })
 
 test('replies without seals are not kept', () => {
-  const seals = openSeals()
-  seals.keep('org', { ...reply, parts: [other] })
+  const cache = openSignatureCache()
+  cache.remember('org', { ...reply, parts: [other] })
   const sent = request([other])
-  expect(seals.restore('org', sent)).toBe(sent)
+  expect(cache.restore('org', sent)).toBe(sent)
 })

@@ -4,6 +4,7 @@ import { expect, onTestFinished, test, vi } from 'vitest'
 import { formatProblem } from '../../src/manifest/problem.ts'
 import { type Watch, watchSnapshot } from '../../src/snapshot/reload.ts'
 import { buildSnapshot } from '../../src/snapshot/snapshot.ts'
+import { eventually, limit } from '../helpers/time.ts'
 import { acme, folderOf, plainDialect, writeIn } from '../manifest/files.ts'
 
 const beta = acme.replaceAll('acme', 'beta')
@@ -30,14 +31,14 @@ function slugs(watch: Watch): string[] {
 /** Waits until something holds; how long it took, in milliseconds. */
 async function until(holds: () => boolean): Promise<number> {
   const begun = performance.now()
-  await vi.waitFor(() => expect(holds()).toBe(true), { timeout: 5_000, interval: 10 })
+  await eventually(() => expect(holds()).toBe(true))
   return performance.now() - begun
 }
 
 test('a manifest that is dropped in is there within a second, and gone when it is removed', async () => {
   const { folder, watch, first, onSwap } = await watching(usual)
   writeIn(folder, 'providers/beta.yaml', beta)
-  expect(await until(() => slugs(watch).includes('beta'))).toBeLessThan(1_000)
+  expect(await until(() => slugs(watch).includes('beta'))).toBeLessThan(limit(1_000))
   expect(watch.current().generation).toBe(2)
   expect(slugs({ ...watch, current: () => first })).toEqual(['acme'])
   rmSync(join(folder, 'providers/beta.yaml'))

@@ -4,6 +4,7 @@ import { openLedger } from '../../src/money/ledger.ts'
 import { startPurge } from '../../src/purge.ts'
 import { openStore } from '../../src/store/open.ts'
 import type { StoredResponse } from '../../src/store/responses.ts'
+import { eventually } from '../helpers/time.ts'
 import { plainRecord } from './plain-record.ts'
 import { temporaryFile } from './temporary.ts'
 
@@ -113,7 +114,7 @@ describe('retention', () => {
     const purging = startPurge({ purge }, () => {}, 10)
     onTestFinished(() => purging.stop())
     expect(batches).toEqual([100])
-    await vi.waitFor(() => expect(batches.slice(0, 4)).toEqual([100, 100, 50, 0]))
+    await eventually(() => expect(batches.slice(0, 4)).toEqual([100, 100, 50, 0]))
     expect(responses.find('acme', 'young')).toBeDefined()
   })
 
@@ -127,7 +128,7 @@ describe('retention', () => {
       })
     const purging = startPurge({ purge }, onError, 5)
     onTestFinished(() => purging.stop())
-    await vi.waitFor(() => expect(purge.mock.calls.length).toBeGreaterThan(1))
+    await eventually(() => expect(purge.mock.calls.length).toBeGreaterThan(1))
     expect(onError.mock.calls).toEqual([[broken]])
   })
 })
@@ -152,7 +153,7 @@ describe('a response that is settled with its call', () => {
     const record = plainRecord()
     const kept = response()
     await ledger.settle(record, kept)
-    await vi.waitFor(() => expect(write).toHaveBeenCalledTimes(2))
+    await eventually(() => expect(write).toHaveBeenCalledTimes(2))
     expect(write.mock.calls).toEqual([
       [[record], [kept]],
       [[record], [kept]],

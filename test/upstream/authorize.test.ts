@@ -5,24 +5,24 @@ import { join } from 'node:path'
 import { afterEach, beforeEach, describe, expect, test } from 'vitest'
 import type { Auth, Provider } from '../../src/manifest/provider.ts'
 import { authorize } from '../../src/upstream/authorize.ts'
-import { type Door, openDoor } from '../../src/upstream/http-client.ts'
+import { type HttpClient, openHttpClient } from '../../src/upstream/http-client.ts'
 import { refusal } from '../../src/upstream/provider-error.ts'
 import { type TokenEndpoint, tokenEndpoint } from '../helpers/token-endpoint.ts'
 import { rfc7515Key } from './rfc7515-key.ts'
 
 const key = createPrivateKey({ key: rfc7515Key, format: 'jwk' })
 const pem = key.export({ type: 'pkcs8', format: 'pem' }) as string
-const bench = {} as { door: Door; endpoint: TokenEndpoint; folder: string }
+const bench = {} as { httpClient: HttpClient; endpoint: TokenEndpoint; folder: string }
 
 beforeEach(async () => {
-  bench.door = openDoor()
+  bench.httpClient = openHttpClient()
   bench.endpoint = await tokenEndpoint()
   bench.folder = mkdtempSync(join(tmpdir(), 'router-'))
 })
 
 afterEach(async () => {
   await bench.endpoint.close()
-  await bench.door.close()
+  await bench.httpClient.close()
   rmSync(bench.folder, { recursive: true, force: true })
 })
 
@@ -34,7 +34,7 @@ const anonymous = {
 }
 const providerWith = (auth: Auth, slug = 'acme') => ({ slug, auth, headers: {}, errors: {} }) as unknown as Provider
 const go = (auth: Auth, slug?: string) =>
-  authorize(providerWith(auth, slug), anonymous, { door: bench.door, signal: patient })
+  authorize(providerWith(auth, slug), anonymous, { httpClient: bench.httpClient, signal: patient })
 
 describe('a secret of its own', () => {
   test.each<[Auth, string, Record<string, string>]>([
@@ -109,7 +109,7 @@ describe('oauth-client-credentials', () => {
     expect((await go(auth())).headers.authorization).toBe('Bearer token-2')
   })
 
-  test('a refusal is told without the secret, in the name of the provider that was asked, and not remembered', async () => {
+  test('a refusal of the token endpoint has no secret, names the provider that was called, and is not cached', async () => {
     bench.endpoint.answer = {
       status: 401,
       body: { error: 'invalid_client', error_description: 'very-secret is wrong' },
@@ -153,14 +153,14 @@ describe('oauth-client-credentials', () => {
   test('a caller that leaves is let go at once', async () => {
     bench.endpoint.answer = { delayMs: 300 }
     const leaving = new AbortController()
-    const left = authorize(providerWith(auth()), anonymous, { door: bench.door, signal: leaving.signal })
+    const left = authorize(providerWith(auth()), anonymous, { httpClient: bench.httpClient, signal: leaving.signal })
     leaving.abort(new Error('left'))
     await expect(left).rejects.toThrow('left')
   })
 
   test('a token that a provider repeats in a failure is not shown', async () => {
     const provider = providerWith(auth())
-    await authorize(provider, anonymous, { door: bench.door, signal: patient })
+    await authorize(provider, anonymous, { httpClient: bench.httpClient, signal: patient })
     const text = JSON.stringify({ error: { message: 'neither token-1 nor very-secret will do' } })
     expect(refusal(provider, { status: 400, headers: {}, text }).message).toBe('neither [secret] nor [secret] will do')
   })
@@ -217,8 +217,8 @@ describe('google-service-account', () => {
   test.each([
     ['/nowhere/key.json', 'names a file that cannot be read (ENOENT)'],
     ['{"client_email":"x"}', 'needs `client_email` and `private_key`'],
-    ['{"client_email":"x","private_key":"top secret"}', 'has a `private_key` that is no PEM key'],
-    ['{"client_email":"x","private_key":"y","token_uri":"z"}', 'has a `token_uri` that is none'],
+    ['{"client_email":"x","private_key":"top secret"}', 'has a `private_key` that is not a PEM key'],
+    ['{"client_email":"x","private_key":"y","token_uri":"z"}', 'has a `token_uri` that is not a URL'],
     ['{', 'is not JSON'],
   ])('credentials that cannot be used, %s, are told and not shown', async (credentials, said) => {
     const failed = go(auth(credentials))

@@ -165,7 +165,7 @@ describe('the files of a call', () => {
       throw signal.reason
     }
     const refused = inlineMedia(user(image(b), image(a)), true, media(fetchMedia))
-    await expect(within(1_000, 'giving up', refused)).rejects.toMatchObject({
+    await expect(within(5_000, 'giving up', refused)).rejects.toMatchObject({
       message: 'It is gone.',
       param: 'messages',
     })
@@ -180,6 +180,6 @@ describe('the files of a call', () => {
       new Promise((_, reject) => signal.addEventListener('abort', () => reject(signal.reason)))
     const left = inlineMedia(user(image(a)), true, media(waiting, {}, client.signal))
     client.abort(gone)
-    await expect(within(1_000, 'giving up', left)).rejects.toBe(gone)
+    await expect(within(5_000, 'giving up', left)).rejects.toBe(gone)
   })
 })

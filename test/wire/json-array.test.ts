@@ -52,9 +52,15 @@ test('what ends inside an object is cut, after the objects before it', async () 
   expect(failure).toMatchObject({ name: 'FrameError', kind: 'cut' })
 })
 
+test('what is not an array of objects is refused after the objects before it', async () => {
+  const { frames, failure } = await readUntilFailure(jsonArrayFrames, [Buffer.from('[{"a":1},{"b":2} oops')])
+  expect(frames).toEqual([{ data: '{"a":1}' }, { data: '{"b":2}' }])
+  expect(failure).toMatchObject({ name: 'FrameError', kind: 'unreadable' })
+})
+
 test.each([
-  ['<html>', /"<" stands where an array of objects must begin/],
-  ['[1]', /"1" stands where an array of objects must have its next object/],
+  ['<html>', /found "<" where an array of objects must begin/],
+  ['[1]', /found "1" where an array of objects must have its next object/],
   ['[{}{}]', /must go on or end/],
   ['[{}] x', /has ended/],
   ['{} {}', /has ended/],

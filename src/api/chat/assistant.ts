@@ -1,13 +1,13 @@
 import { isObject, type Json, type JsonObject } from '../../core/json.ts'
 import type { MediaPart, Part, RefusalPart, ToolCallPart } from '../../core/parts.ts'
 import { defined, filledText, listOf, object, optional, required, text } from '../check.ts'
-import { withCarried } from './foreign-parts.ts'
+import { withForeignParts } from './foreign-parts.ts'
 import { cacheHint, readContent } from './parts.ts'
 
-/** What an assistant said, in the order in which it was said as far as the message still tells. Throws RouterError 400. */
+/** The parts of an assistant message, in their original order as far as the message preserves it. Throws RouterError 400. */
 export function readAssistant(message: JsonObject, path: string, index: number): Part[] {
-  const content = optional(message.content, `${path}.content`, (said, at) => readContent(said, at, 'assistant')) ?? []
-  const said = [
+  const content = optional(message.content, `${path}.content`, (value, at) => readContent(value, at, 'assistant')) ?? []
+  const spoken = [
     ...content.filter((part) => part.type !== 'text' || part.text !== ''),
     ...refusal(message, path),
     ...audio(message, path),
@@ -15,9 +15,9 @@ export function readAssistant(message: JsonObject, path: string, index: number):
   ]
   const calls = [
     ...(optional(message.tool_calls, `${path}.tool_calls`, listOf(toolCall)) ?? []),
-    ...formerCall(message, path, index),
+    ...legacyCall(message, path, index),
   ]
-  const parts = withCarried({ said, calls }, message, path)
+  const parts = withForeignParts({ spoken, calls }, message, path)
   return parts.length > 0 ? parts : [{ type: 'text', text: '' }]
 }
 
@@ -26,7 +26,7 @@ function refusal(message: JsonObject, path: string): RefusalPart[] {
   return declined ? [{ type: 'refusal', text: declined }] : []
 }
 
-/** Audio that a model made earlier goes back by its id; the transcript serves whoever does not know the id. */
+/** Audio of an earlier reply is referred to by its id; the transcript is for providers that do not know the id. */
 function audio(message: JsonObject, path: string): MediaPart[] {
   const made = optional(message.audio, `${path}.audio`, object)
   if (!made) return []
@@ -39,7 +39,7 @@ function toolCall(value: Json, path: string): ToolCallPart {
   const call = object(value, path)
   const id = required(call.id, `${path}.id`, 'the id of the tool call', text)
   const cache = cacheHint(call, path)
-  return { type: 'tool_call', id, ...called(call, path), ...sealOf(call), ...(cache && { cache }) }
+  return { type: 'tool_call', id, ...called(call, path), ...signatureOf(call), ...(cache && { cache }) }
 }
 
 function called(call: JsonObject, path: string): Pick<ToolCallPart, 'name' | 'arguments' | 'kind'> {
@@ -56,7 +56,7 @@ function called(call: JsonObject, path: string): Pick<ToolCallPart, 'name' | 'ar
 
 function functionCalled(value: Json | undefined, path: string): Pick<ToolCallPart, 'name' | 'arguments'> {
   const called = required(value, path, 'an object with name and arguments', object)
-  // Arguments as an object are a frequent slip of clients that have parsed them.
+  // Clients that have parsed the arguments often send them as an object.
   const given = isObject(called.arguments) ? JSON.stringify(called.arguments) : called.arguments
   return {
     name: required(called.name, `${path}.name`, 'the name of the function', filledText),
@@ -64,8 +64,8 @@ function functionCalled(value: Json | undefined, path: string): Pick<ToolCallPar
   }
 }
 
-/** `extra_content: {<maker>: {thought_signature}}`: the seal of whoever made the call. */
-function sealOf(call: JsonObject): { signature?: string; by?: string } {
+/** `extra_content: {<maker>: {thought_signature}}`: the signature of the call's maker. */
+function signatureOf(call: JsonObject): { signature?: string; by?: string } {
   const makers = isObject(call.extra_content) ? Object.entries(call.extra_content) : []
   for (const [by, extra] of makers) {
     const signature = isObject(extra) ? extra.thought_signature : undefined
@@ -74,8 +74,8 @@ function sealOf(call: JsonObject): { signature?: string; by?: string } {
   return {}
 }
 
-/** The former single call had no id: its place in the conversation gives it one that stays the same. */
-function formerCall(message: JsonObject, path: string, index: number): ToolCallPart[] {
+/** The deprecated `function_call` has no id: it gets a stable one from its place in the conversation. */
+function legacyCall(message: JsonObject, path: string, index: number): ToolCallPart[] {
   const call = optional(message.function_call, `${path}.function_call`, object)
   return call ? [{ type: 'tool_call', id: `call_${index}`, ...functionCalled(call, `${path}.function_call`) }] : []
 }

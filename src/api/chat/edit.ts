@@ -1,47 +1,48 @@
 import { isObject, type Json, type JsonObject } from '../../core/json.ts'
-import type { ReplyFacts } from '../client-api.ts'
+import { finishedArguments } from '../../core/tool-arguments.ts'
+import type { FinishOf, ReplyFacts } from '../client-api.ts'
+import { withoutFields, withoutIdleChoice } from '../drop.ts'
 import { type Nested, nestedFields, wireFields, wireNames } from './fields.ts'
-import { isCarried } from './foreign-parts.ts'
-import { isWebSearch } from './tools.ts'
+import { editEnding } from './finish.ts'
+import { isForeignDetail } from './foreign-parts.ts'
 import { writeUsage } from './usage.ts'
 
 /**
  * The client's body for a provider of this format: its model id, usage in streams, and without the dropped fields.
- * A dropped name that is no neutral field is a wire name: it goes from the body, its messages, parts and tools.
+ * A dropped name that is no neutral field is a wire name: it is removed from the body, its messages, parts and tools.
  */
 export function editRequest(
   body: JsonObject,
   { model, stream, dropped }: { model: string; stream: boolean; dropped: readonly string[] },
 ): JsonObject {
-  const edited: JsonObject = { ...body, model }
-  for (const name of dropped.flatMap(wireNames)) delete edited[name]
-  const unwanted = dropped.flatMap((field) => unwantedBy(field))
-  for (const { option: [at, member] = [] } of unwanted) {
-    const options = at && edited[at]
-    if (at && member && isObject(options)) edited[at] = without(options, [member])
+  const others = dropped.filter((field) => !Object.hasOwn(nestedFields, field))
+  const edited: JsonObject = { ...withoutFields(body, others, wireNames), model }
+  const unwanted = dropped.flatMap(unwantedBy)
+  for (const { name, option: [at = '', member = ''] = [] } of unwanted) {
+    delete edited[name]
+    const options = edited[at]
+    if (isObject(options)) edited[at] = without(options, [member])
   }
   if (Array.isArray(edited.messages)) edited.messages = edited.messages.map((item) => editMessage(item, unwanted))
-  if (Array.isArray(edited.tools) && dropped.length > 0) {
-    edited.tools = editParts(edited.tools, unwanted).filter(
-      (tool) => !dropped.includes('web_search') || !isSearch(tool),
-    )
-  }
-  return withStreaming(withoutLoneChoice(edited, body), stream)
+  if (Array.isArray(edited.tools) && dropped.length > 0) edited.tools = editParts(edited.tools, unwanted)
+  return withStreaming(withoutIdleChoice(edited, body), stream)
 }
 
-/** The provider's own body with the model that served, the cost, and what the API promises and the provider left out. */
-export function editReply(body: JsonObject, { model, usage, costUsd }: ReplyFacts): JsonObject {
+/** The provider's own body with the model that served, the cost, and the members that the API requires. */
+export function editReply(body: JsonObject, { model, usage, costUsd, finishOf }: ReplyFacts): JsonObject {
   const counted = isObject(body.usage) ? body.usage : writeUsage(usage, undefined)
   return {
     object: 'chat.completion',
     ...without(body, body.system_fingerprint === null ? ['system_fingerprint'] : []),
     model,
-    ...(Array.isArray(body.choices) && { choices: body.choices.map(completeChoice) }),
+    ...(Array.isArray(body.choices) && {
+      choices: body.choices.map((choice, index) => completeChoice(choice, index, finishOf)),
+    }),
     usage: costUsd === undefined ? counted : { ...counted, cost: costUsd },
   }
 }
 
-/** The provider must count a stream whether or not the client wants to see it. */
+/** The provider must report the usage of a stream whether or not the client asked for it. */
 function withStreaming(edited: JsonObject, stream: boolean): JsonObject {
   if (!stream) {
     delete edited.stream_options
@@ -52,29 +53,19 @@ function withStreaming(edited: JsonObject, stream: boolean): JsonObject {
   return { ...edited, stream: true, stream_options: { ...options, include_usage: true } }
 }
 
-/** What a dropped field takes out below the top level. */
+/** What to remove below the top level for a dropped field. */
 function unwantedBy(field: string): Nested[] {
   const known = nestedFields[field] ?? (field === 'cache' ? nestedFields['parts.cache'] : undefined)
   if (known) return [known]
   return wireFields[field] ? [] : [{ name: field, messages: [field], parts: [field] }]
 }
 
-function isSearch(tool: Json): boolean {
-  return isObject(tool) && isWebSearch(tool.type)
-}
-
-/** A choice among tools that are all gone would be refused. */
-function withoutLoneChoice(edited: JsonObject, { tools }: JsonObject): JsonObject {
-  if (!Array.isArray(tools) || (Array.isArray(edited.tools) && edited.tools.length > 0)) return edited
-  return without(edited, ['tools', 'tool_choice', 'parallel_tool_calls'])
-}
-
-/** A message without the unwanted members, and without what we once wrote into it for other makers. */
+/** A message without the unwanted members, and without parts that this router wrote into it for other makers. */
 function editMessage(message: Json, unwanted: readonly Nested[]): Json {
   if (!isObject(message)) return message
-  const own = withoutCarried(message)
+  const own = withoutForeignParts(message)
   if (unwanted.length === 0) return own
-  // The name of a function's result says which call it answers.
+  // The name of a function result identifies the call that it answers.
   const names = unwanted.flatMap(({ messages = [] }) => messages)
   const edited = without(own, own.role === 'function' ? names.filter((name) => name !== 'name') : names)
   const { content, tool_calls } = edited
@@ -83,16 +74,16 @@ function editMessage(message: Json, unwanted: readonly Nested[]): Json {
   return edited
 }
 
-/** A list of parts that lost all of them is the empty text: lists must not be empty. */
+/** Lists of parts must not be empty: one that has lost all its parts becomes an empty text. */
 function filled(parts: Json[]): Json {
   return parts.length > 0 ? parts : ''
 }
 
-/** This provider would take the seals of others for its own, or refuse fields it does not know. */
-function withoutCarried(message: JsonObject): JsonObject {
+/** The provider would take signatures of other makers for its own, or refuse fields that it does not know. */
+function withoutForeignParts(message: JsonObject): JsonObject {
   const details = Array.isArray(message.reasoning_details) ? message.reasoning_details : []
-  if (message.replay_parts === undefined && !details.some(isCarried)) return message
-  const own = details.filter((detail) => !isCarried(detail))
+  if (message.replay_parts === undefined && !details.some(isForeignDetail)) return message
+  const own = details.filter((detail) => !isForeignDetail(detail))
   const others = without(message, ['replay_parts', 'reasoning_details'])
   return own.length > 0 ? { ...others, reasoning_details: own } : others
 }
@@ -119,22 +110,33 @@ function without(members: JsonObject, names: readonly string[]): JsonObject {
   return Object.fromEntries(Object.entries(members).filter(([name]) => !names.includes(name)))
 }
 
-/** Members that the API promises are there; those that it leaves away when they say nothing are not null. */
-function completeChoice(choice: Json, index: number): Json {
+/** A choice with the members that the API requires, and without those that it omits instead of setting them to null. */
+function completeChoice(choice: Json, index: number, finishOf: FinishOf | undefined): Json {
   if (!isObject(choice)) return choice
-  const said = isObject(choice.message) ? choice.message : {}
-  const message: JsonObject = { role: 'assistant', content: null, refusal: null, ...said }
+  const given = isObject(choice.message) ? choice.message : {}
+  const message: JsonObject = { role: 'assistant', content: null, refusal: null, ...given }
   for (const name of ['tool_calls', 'function_call', 'annotations']) if (message[name] === null) delete message[name]
-  if (Array.isArray(message.tool_calls)) {
-    const none = choice.finish_reason === 'length' ? '' : '{}'
-    message.tool_calls = message.tool_calls.map((call) => completeCall(call, none))
+  const called = isFilled(message.tool_calls) ? 'tool_calls' : message.function_call ? 'function_call' : undefined
+  const complete: JsonObject = {
+    index,
+    logprobs: null,
+    ...choice,
+    ...editEnding(choice.finish_reason, called, finishOf),
   }
-  return { index, logprobs: null, ...choice, message }
+  if (Array.isArray(message.tool_calls)) {
+    const isCut = complete.finish_reason === 'length'
+    message.tool_calls = message.tool_calls.map((call) => completeCall(call, isCut))
+  }
+  return { ...complete, message }
 }
 
-/** Clients read arguments as JSON: where none were said there are none. */
-function completeCall(call: Json, none: string): Json {
+function isFilled(value: Json | undefined): boolean {
+  return Array.isArray(value) && value.length > 0
+}
+
+function completeCall(call: Json, isCut: boolean): Json {
   if (!isObject(call) || !isObject(call.function)) return call
-  const called = { ...call.function, arguments: call.function.arguments || none }
-  return { ...call, type: call.type ?? 'function', function: called }
+  const { arguments: given } = call.function
+  const finished = given ? given : finishedArguments('', isCut)
+  return { ...call, type: call.type ?? 'function', function: { ...call.function, arguments: finished } }
 }

@@ -1,12 +1,14 @@
-/** Where each field of the neutral request stands in this API; the first name is the one to report when none was used. */
-export const wireFields: { readonly [field: string]: readonly string[] } = {
+import { topLevelNames, type WireFields, wireNamesOf } from '../wire-fields.ts'
+
+/** The names of each field of the neutral request in this API. */
+export const wireFields: WireFields = {
   model: ['model'],
   system: ['messages'],
   messages: ['messages'],
   tools: ['tools', 'functions'],
   tool_choice: ['tool_choice', 'function_call'],
   parallel_tool_calls: ['parallel_tool_calls'],
-  // Among the tools it has no field of its own: reported by its place.
+  // Among the tools it has no field of its own: reported by its path.
   web_search: ['tools.web_search', 'web_search_options'],
   max_output_tokens: ['max_completion_tokens', 'max_tokens'],
   temperature: ['temperature'],
@@ -35,9 +37,9 @@ export const wireFields: { readonly [field: string]: readonly string[] } = {
   stream: ['stream', 'stream_options'],
 }
 
-/** Where a member of messages, parts, tools or options stands, and what to take out of a body to drop it. */
+/** A neutral field below the top level: its name in this API, and what to remove from a body to drop it. */
 export type Nested = {
-  /** The client's word for it. */
+  /** The client's name. */
   name: string
   /** Members of messages. */
   messages?: readonly string[]
@@ -95,10 +97,12 @@ export const nestedFields: { readonly [field: string]: Nested } = {
   'cache.options': { name: 'prompt_cache_options' },
 }
 
-/** Top-level names that `read` understands; all others are extensions. */
-export const knownNames: ReadonlySet<string> = new Set(Object.values(wireFields).flat())
+const nestedNames = Object.fromEntries(Object.entries(nestedFields).map(([field, { name }]) => [field, name]))
 
-/** The names of a neutral field in this API; a field nobody here knows already has its wire name. */
+/** Top-level names that `read` handles; all others are extensions. */
+export const knownNames = topLevelNames(wireFields)
+
+/** The client's names of a neutral field. */
 export function wireNames(field: string): readonly string[] {
-  return wireFields[field] ?? [nestedFields[field]?.name ?? field]
+  return wireNamesOf(field, wireFields, nestedNames)
 }

@@ -1,28 +1,31 @@
 import { isObject, type Json, type JsonObject } from '../../core/json.ts'
 import type { Part, ReasoningPart, ToolCallPart } from '../../core/parts.ts'
-import { defined, list, optional, text } from '../check.ts'
+import { defined, list, onlyString, optional, text } from '../check.ts'
 
 /**
- * What a message of this API has no place for, written so that a client that echoes the message gives it back whole:
- * - `reasoning_details`, the form that gateways share: `{type: reasoning.text | .summary | .encrypted, text | summary |
- *   data, signature?, id?, format, index}`; `format` is the maker of the seals. A seal on text is a `reasoning.encrypted`
- *   whose `seals` counts the code points it covers.
- * - `replay_parts`, ours: `{index, part}` with provider-run searches and blocks only their maker understands.
- * Both say in `after` what stood before them: code points of the content, and tool calls.
+ * Parts that a message of this API has no field for, written so that a client that echoes the message returns them:
+ * - `reasoning_details`, a form that gateways share: `{type: reasoning.text | .summary | .encrypted, text | summary |
+ *   data, signature?, id?, format, index}`; `format` is the maker of the signature. A signature on text is a
+ *   `reasoning.encrypted` whose `seals` counts the code points that it signs.
+ * - `replay_parts`, our own: `{index, part}` with provider-run searches and blocks that only their maker understands.
+ * In both, `after` counts what precedes them: code points of the content, and tool calls.
  */
-export function carriedOf(parts: readonly Part[]): { reasoning_details?: JsonObject[]; replay_parts?: JsonObject[] } {
+export function foreignPartsOf(parts: readonly Part[]): {
+  reasoning_details?: JsonObject[]
+  replay_parts?: JsonObject[]
+} {
   const details: JsonObject[] = []
   const replay: JsonObject[] = []
   const passed = { content: 0, tool_calls: 0 }
   for (const [index, part] of parts.entries()) {
     const place = { index, after: { ...passed } }
-    if (part.type === 'reasoning') details.push(...facets(part).map((facet) => ({ ...facet, ...place })))
+    if (part.type === 'reasoning') details.push(...detailsOf(part).map((detail) => ({ ...detail, ...place })))
     else if (part.type === 'tool_call') passed.tool_calls++
     else if (part.type === 'text') {
       const length = codePoints(part.text)
-      if (part.signature) details.push({ ...sealed(part.signature, part.by), ...place, seals: length })
+      if (part.signature) details.push({ ...encrypted(part.signature, part.by), ...place, seals: length })
       passed.content += length
-    } else if (!written.has(part.type)) replay.push({ ...place, part: part as JsonObject })
+    } else if (!ownFields.has(part.type)) replay.push({ ...place, part: part as JsonObject })
   }
   return {
     ...(details.length > 0 && { reasoning_details: details }),
@@ -30,9 +33,9 @@ export function carriedOf(parts: readonly Part[]): { reasoning_details?: JsonObj
   }
 }
 
-/** A message's parts with what it carries put back to its place. Throws RouterError 400. */
-export function withCarried(
-  { said, calls }: { said: readonly Part[]; calls: readonly ToolCallPart[] },
+/** A message's parts with its foreign parts put back in their places. Throws RouterError 400. */
+export function withForeignParts(
+  { spoken, calls }: { spoken: readonly Part[]; calls: readonly ToolCallPart[] },
   message: JsonObject,
   path: string,
 ): Part[] {
@@ -42,14 +45,14 @@ export function withCarried(
   const blocks = [...reasoning, ...replay.flatMap((block) => readReplay(block) ?? [])]
   if (!blocks.some(({ part }) => part?.type === 'reasoning')) blocks.unshift(...plainReasoning(message, path))
   return arranged(
-    said,
+    spoken,
     calls,
     blocks.sort((one, other) => one.index - other.index),
   )
 }
 
-/** Whether a reasoning detail is of our writing: those of other hands have no `after`. */
-export function isCarried(detail: Json | undefined): boolean {
+/** Whether this router wrote a reasoning detail: those of others have no `after`. */
+export function isForeignDetail(detail: Json | undefined): boolean {
   return isObject(detail) && isObject(detail.after)
 }
 
@@ -60,10 +63,10 @@ export function codePoints(of: string): number {
   return count
 }
 
-/** Parts that have a place of their own in a message. */
-const written: ReadonlySet<Part['type']> = new Set(['refusal', 'image', 'audio'])
+/** Parts that have a field of their own in a message. */
+const ownFields: ReadonlySet<Part['type']> = new Set(['refusal', 'image', 'audio'])
 
-function facets({ text, summary, signature, encrypted, id, by }: ReasoningPart): JsonObject[] {
+function detailsOf({ text, summary, signature, encrypted, id, by }: ReasoningPart): JsonObject[] {
   const from = defined({ id, format: by })
   const found: JsonObject[] = []
   if (text || signature) found.push({ type: 'reasoning.text', text: text ?? '', ...defined({ signature }), ...from })
@@ -73,46 +76,59 @@ function facets({ text, summary, signature, encrypted, id, by }: ReasoningPart):
   return found
 }
 
-function sealed(signature: string, by: string | undefined): JsonObject {
+function encrypted(signature: string, by: string | undefined): JsonObject {
   return { type: 'reasoning.encrypted', data: signature, ...defined({ format: by }) }
 }
 
-/** A carried block: a part, or a seal on the text that follows its place. */
+/** A foreign part, or a signature on the text that follows its place. */
 type Block = {
   index: number
   content: number
   calls: number
   part?: Part
-  seal?: { length: number; signature: string; by?: string }
+  signed?: { length: number; signature: string; by?: string }
 }
 
 function readDetail(detail: Json): Block | undefined {
   if (!isObject(detail)) return undefined
   const { type, format, seals } = detail
   const by = filled(format)
-  if (type === 'reasoning.encrypted' && isCarried(detail) && typeof seals === 'number') {
-    const seal = { length: seals, signature: filled(detail.data) ?? '', ...defined({ by }) }
-    return { ...placeOf(detail), seal }
+  if (type === 'reasoning.encrypted' && isForeignDetail(detail) && typeof seals === 'number') {
+    const signed = { length: seals, signature: filled(detail.data) ?? '', ...defined({ by }) }
+    return { ...placeOf(detail), signed }
   }
-  const facet = defined({
+  const members = defined({
     text: type === 'reasoning.text' ? filled(detail.text) : undefined,
     signature: type === 'reasoning.text' ? filled(detail.signature) : undefined,
     summary: type === 'reasoning.summary' ? filled(detail.summary) : undefined,
     encrypted: type === 'reasoning.encrypted' ? filled(detail.data) : undefined,
     id: filled(detail.id),
   })
-  if (Object.keys(facet).length === 0) return undefined
-  return { ...placeOf(detail), part: { type: 'reasoning', ...facet, ...defined({ by }) } }
+  if (Object.keys(members).length === 0) return undefined
+  return { ...placeOf(detail), part: { type: 'reasoning', ...members, ...defined({ by }) } }
 }
 
 function readReplay(block: Json): Block | undefined {
   if (!isObject(block) || !isObject(block.part)) return undefined
-  const { type } = block.part
-  const known = type === 'search' || type === 'opaque' || type === 'file' || type === 'video'
-  return known ? { ...placeOf(block), part: block.part as unknown as Part } : undefined
+  const part = readPart(block.part)
+  return part && { ...placeOf(block), part }
 }
 
-/** Without `after` a block is of another hand and stands in front. */
+/** Clients can change these parts: members of the wrong type are ignored. */
+function readPart(part: JsonObject): Part | undefined {
+  const { type, id, query, status, results, body, url, data, media_type, file_id, filename } = part
+  const by = defined({ by: onlyString(part.by) })
+  if (type === 'opaque') return body === undefined ? undefined : { type, body, ...by }
+  if (type === 'search') {
+    const members = { id: onlyString(id), query: onlyString(query), status: onlyString(status), results }
+    return { type, ...defined(members), ...by }
+  }
+  if (type !== 'file' && type !== 'video') return undefined
+  const source = { url: onlyString(url), data: onlyString(data), file_id: onlyString(file_id) }
+  return { type, ...defined({ ...source, media_type: onlyString(media_type), filename: onlyString(filename) }) }
+}
+
+/** A block without `after` was written by someone else and belongs in front. */
 function placeOf({ index, after }: JsonObject): Pick<Block, 'index' | 'content' | 'calls'> {
   const { content, tool_calls } = isObject(after) ? after : {}
   return { index: count(index), content: count(content), calls: count(tool_calls) }
@@ -126,7 +142,7 @@ function filled(value: Json | undefined): string | undefined {
   return typeof value === 'string' && value !== '' ? value : undefined
 }
 
-/** Details of one index are one part: facets of it, or deltas that a client has only gathered. */
+/** Details of the same index are one part: its members one by one, or deltas that a client collected without joining them. */
 function joined(blocks: readonly Block[]): Block[] {
   const whole: Block[] = []
   for (const block of blocks) {
@@ -143,39 +159,39 @@ function isSamePart(one: Block, other: Block): boolean {
   return sameId && one.part.by === other.part.by
 }
 
-function joinInto(part: ReasoningPart, { text, summary, type: _type, ...seals }: ReasoningPart): void {
+function joinInto(part: ReasoningPart, { text, summary, type: _type, ...signatures }: ReasoningPart): void {
   if (text) part.text = (part.text ?? '') + text
   if (summary) part.summary = (part.summary ?? '') + summary
-  Object.assign(part, seals)
+  Object.assign(part, signatures)
 }
 
-/** Reasoning that came as plain text only, in either of its two common names. */
+/** Reasoning that is plain text only, under either of its two common names. */
 function plainReasoning(message: JsonObject, path: string): Block[] {
-  const said =
+  const reasoning =
     optional(message.reasoning_content, `${path}.reasoning_content`, text) ||
     optional(message.reasoning, `${path}.reasoning`, text)
-  return said ? [{ index: 0, content: 0, calls: 0, part: { type: 'reasoning', text: said } }] : []
+  return reasoning ? [{ index: 0, content: 0, calls: 0, part: { type: 'reasoning', text: reasoning } }] : []
 }
 
-function arranged(said: readonly Part[], calls: readonly ToolCallPart[], blocks: readonly Block[]): Part[] {
+function arranged(spoken: readonly Part[], calls: readonly ToolCallPart[], blocks: readonly Block[]): Part[] {
   const parts: Part[] = []
-  let rest = [...said]
+  let rest = [...spoken]
   let passed = 0
   let called = 0
-  for (const { content, calls: before, part, seal } of blocks) {
+  for (const { content, calls: before, part, signed } of blocks) {
     const [front, back] = split(rest, content - passed)
     parts.push(...front, ...calls.slice(called, before))
     passed = Math.max(passed, content)
     called = Math.max(called, before)
     rest = back
     if (part) parts.push(part)
-    if (!seal) continue
-    const { length, ...stamp } = seal
+    if (!signed) continue
+    const { length, ...signature } = signed
     const [under, after] = split(rest, length)
     parts.push({
       type: 'text',
       text: under.map((piece) => (piece.type === 'text' ? piece.text : '')).join(''),
-      ...stamp,
+      ...signature,
     })
     passed += length
     rest = after

@@ -9,7 +9,7 @@ const role = oneOf(['system', 'developer', 'user', 'assistant', 'tool', 'functio
 const roleExpected = "'system', 'developer', 'user', 'assistant' or 'tool'"
 const contentExpected = 'a string or an array of content parts'
 
-/** The conversation: leading instructions apart, results of tools gathered into user messages. Throws RouterError 400. */
+/** The conversation: leading instructions apart, tool results collected in user messages. Throws RouterError 400. */
 export function readMessages(value: Json | undefined): Pick<NeutralRequest, 'system' | 'messages'> {
   const items = required(value, 'messages', 'an array of messages', list)
   if (items.length === 0) refuse('messages', 'at least one message', items)
@@ -49,7 +49,7 @@ function nameOf(message: JsonObject, path: string): { name?: string } {
   return defined({ name: optional(message.name, `${path}.name`, text) })
 }
 
-/** What a tool answered; its name is that of the call it answers. */
+/** A tool's result; its name is that of the call that it answers. */
 function toolResult(message: JsonObject, path: string, calls: readonly ToolCallPart[]): ToolResultPart {
   const id = required(message.tool_call_id, `${path}.tool_call_id`, 'the id of a tool call', text)
   const call = calls.findLast((earlier) => earlier.id === id)
@@ -58,7 +58,7 @@ function toolResult(message: JsonObject, path: string, calls: readonly ToolCallP
   return { type: 'tool_result', id, ...defined({ name, cache }), parts: contentOf(message, path, 'tool') }
 }
 
-/** The former way to answer: by the function's name; it answers the last call of that name. */
+/** The deprecated form of a result names its function: it answers the last call of that function. */
 function functionResult(message: JsonObject, path: string, calls: readonly ToolCallPart[]): ToolResultPart {
   const name = required(message.name, `${path}.name`, 'the name of the function', filledText)
   const call = calls.findLast((earlier) => earlier.name === name)

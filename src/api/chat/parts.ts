@@ -3,7 +3,7 @@ import { isObject, type Json, type JsonObject } from '../../core/json.ts'
 import type { CacheHint, MediaPart, Part, TextPart } from '../../core/parts.ts'
 import { defined, filledText, list, object, optional, refuse, required, text } from '../check.ts'
 
-/** Who may say what: parts by the role of their message. */
+/** The types of parts that a message may have, by its role. */
 const partsOf = {
   system: ['text'],
   user: ['text', 'image_url', 'input_audio', 'file', 'video_url', 'document_url'],
@@ -32,7 +32,7 @@ function quoted(types: readonly string[]): string {
   return types.map((type) => `'${type}'`).join(', ')
 }
 
-/** What marks the end of a stretch worth caching, in its two spellings. */
+/** The marker of the end of a prefix worth caching, in either of its two spellings. */
 export function cacheHint(part: JsonObject, path: string): CacheHint | undefined {
   const control = optional(part.cache_control, `${path}.cache_control`, object)
   const breakpoint = optional(part.prompt_cache_breakpoint, `${path}.prompt_cache_breakpoint`, object)
@@ -69,7 +69,7 @@ function readImage(part: JsonObject, path: string): MediaPart {
   return { type: 'image', ...readAddress(part, 'image_url', path), ...(detail !== undefined && { detail }) }
 }
 
-/** `{image_url: {url}}`, or the address alone as some compatible clients write it. */
+/** `{image_url: {url}}`, or the bare URL, as some compatible clients write it. */
 function readAddress(part: JsonObject, name: string, path: string): Pick<MediaPart, 'url' | 'data' | 'media_type'> {
   const at = `${path}.${name}`
   const given = required(part[name], at, 'an object with a url', (value) => value)
@@ -79,7 +79,7 @@ function readAddress(part: JsonObject, name: string, path: string): Pick<MediaPa
 
 const addressExpected = 'an http(s) URL or a data URL'
 
-/** A data URL is taken apart; any other address stays one. */
+/** A data URL is split into its data and media type; any other URL stays one. */
 function mediaAt(url: string, path: string): Pick<MediaPart, 'url' | 'data' | 'media_type'> {
   if (url.startsWith('data:')) return dataOf(url, path)
   return /^[a-z][a-z0-9+.-]*:\/\/./i.test(url) ? { url } : refuse(path, addressExpected, url)
@@ -112,8 +112,8 @@ function readAudio(part: JsonObject, path: string): MediaPart {
   return { type: 'audio', data, media_type: format === 'mp3' ? 'audio/mpeg' : `audio/${format}` }
 }
 
-/** Media types of documents by the ending of their names, where a client sends bare base64. */
-const typesByEnding: ReadonlyMap<string, string> = new Map([
+/** Media types of documents by file extension, where a client sends bare base64. */
+const typesByExtension: ReadonlyMap<string, string> = new Map([
   ['txt', 'text/plain'],
   ['md', 'text/markdown'],
   ['csv', 'text/csv'],
@@ -139,16 +139,16 @@ function readFile(part: JsonObject, path: string): MediaPart {
 function fileData(data: string, filename: string | undefined, path: string): Omit<MediaPart, 'type'> {
   if (data.startsWith('data:')) return dataOf(data, path)
   if (/^[a-z][a-z0-9+.-]*:\/\//i.test(data.slice(0, 64))) return { url: data }
-  const ending = filename?.split('.').at(-1)?.toLowerCase() ?? ''
-  return { data, media_type: typesByEnding.get(ending) ?? 'application/pdf' }
+  const extension = filename?.split('.').at(-1)?.toLowerCase() ?? ''
+  return { data, media_type: typesByExtension.get(extension) ?? 'application/pdf' }
 }
 
 /** Reasoning as a content part: `thinking` is text, or a list of text parts. */
 function readThinking(part: JsonObject, path: string): Part {
   const at = `${path}.thinking`
-  const said = required(part.thinking, at, 'a string or an array of text parts', (value) => value)
+  const given = required(part.thinking, at, 'a string or an array of text parts', (value) => value)
   const signature = optional(part.signature, `${path}.signature`, text)
-  const texts = typeof said === 'string' ? [said] : list(said, at).map((item) => (isObject(item) ? item.text : ''))
+  const texts = typeof given === 'string' ? [given] : list(given, at).map((item) => (isObject(item) ? item.text : ''))
   const joined = texts.filter((item) => typeof item === 'string').join('')
   return { type: 'reasoning', ...(joined && { text: joined }), ...(signature && { signature }) }
 }

@@ -1,6 +1,6 @@
 import { RouterError } from '../../core/errors.ts'
 import { isObject, type Json, type JsonObject } from '../../core/json.ts'
-import type { Effort, NeutralRequest, ResponseFormat } from '../../core/request.ts'
+import { type Effort, efforts, type NeutralRequest, type ResponseFormat } from '../../core/request.ts'
 import {
   type Check,
   defined,
@@ -18,6 +18,8 @@ import {
   required,
   text,
 } from '../check.ts'
+import { readPromptCache } from '../prompt-cache.ts'
+import { unknownFields } from '../wire-fields.ts'
 import { knownNames } from './fields.ts'
 import { readMessages } from './messages.ts'
 import { readTools } from './tools.ts'
@@ -28,21 +30,20 @@ export function readRequest(body: unknown): NeutralRequest {
     throw new RouterError('invalid_request', 'The body must be a JSON object with the fields model and messages.')
   }
   const { extensions, ...reasoning } = readReasoning(body)
-  const tools = readTools(body)
   const format = readResponseFormat(body)
-  const unknown = { ...unknownFields(body), ...extensions, ...tools.extensions, ...format.extensions }
+  const unknown = { ...unknownFields(body, knownNames), ...extensions, ...format.extensions }
   return {
     model: required(body.model, 'model', 'the name of a model', filledText),
     ...readMessages(body.messages),
     ...readPlain(body),
     ...defined({
-      ...tools.request,
+      ...readTools(body),
       max_output_tokens: optional(body.max_completion_tokens, 'max_completion_tokens', atLeastOne) ?? maxTokens(body),
       stop: readStop(body.stop),
       logprobs: readLogprobs(body),
       response_format: format.request,
       reasoning: reasoning.request,
-      cache: readCache(body),
+      cache: readPromptCache(body),
       extensions: Object.keys(unknown).length > 0 ? unknown : undefined,
     }),
     origin: { api: 'chat', body },
@@ -50,9 +51,8 @@ export function readRequest(body: unknown): NeutralRequest {
 }
 
 const atLeastOne = integer(1)
-const efforts: readonly Effort[] = ['none', 'minimal', 'low', 'medium', 'high', 'xhigh', 'max']
 
-/** Fields with the same name and the same form on both sides. */
+/** Fields with the same name and form in the neutral request. */
 const plain = {
   temperature: number(0, 2),
   top_p: number(0, 1),
@@ -124,15 +124,6 @@ function readLogprobs(body: JsonObject): { top?: number } | undefined {
   return wanted ? defined({ top }) : undefined
 }
 
-function readCache(body: JsonObject): NeutralRequest['cache'] {
-  const cache = defined({
-    key: optional(body.prompt_cache_key, 'prompt_cache_key', text),
-    retention: optional(body.prompt_cache_retention, 'prompt_cache_retention', text),
-    options: optional(body.prompt_cache_options, 'prompt_cache_options', object),
-  })
-  return Object.keys(cache).length > 0 ? cache : undefined
-}
-
 type Read<T> = { request?: T; extensions?: JsonObject }
 
 function readResponseFormat(body: JsonObject): Read<ResponseFormat> {
@@ -142,7 +133,7 @@ function readResponseFormat(body: JsonObject): Read<ResponseFormat> {
   const type = required(format.type, `${path}.type`, "'text', 'json_object' or 'json_schema'", text)
   if (type === 'text') return { request: { type } }
   if (type === 'json_object') return { request: { type: 'json' } }
-  // Grammars and the like of single providers: theirs to judge.
+  // Formats that only single providers have, such as grammars.
   if (type !== 'json_schema') return { extensions: { response_format: format } }
   const at = `${path}.json_schema`
   const wanted = required(format.json_schema, at, 'an object with a name and a schema', object)
@@ -155,7 +146,7 @@ function readResponseFormat(body: JsonObject): Read<ResponseFormat> {
   return { request: { type, name, ...defined(rest) } }
 }
 
-/** The flat effort, and the two object forms that gateways and providers have added: `reasoning` and `thinking`. */
+/** The flat effort, and two object forms that gateways and providers have added: `reasoning` and `thinking`. */
 function readReasoning(body: JsonObject): Read<NonNullable<NeutralRequest['reasoning']>> {
   const reasoning = optional(body.reasoning, 'reasoning', object) ?? {}
   const thinking = optional(body.thinking, 'thinking', object) ?? {}
@@ -179,7 +170,7 @@ function readReasoning(body: JsonObject): Read<NonNullable<NeutralRequest['reaso
   return { ...(Object.keys(request).length > 0 && { request }), extensions }
 }
 
-/** Levels of single providers (`default`) are no effort of ours: they travel as they are. */
+/** Levels that only single providers have (`default`) are extensions. */
 function knownEffort(effort: string | undefined): Effort | undefined {
   return efforts.find((known) => known === effort)
 }
@@ -189,15 +180,8 @@ function thinkingWanted(type: Json | undefined): boolean | undefined {
   return type === 'enabled' || type === 'adaptive' ? true : undefined
 }
 
-/** A bare wish to reason is a medium one, unless something else says how much. */
-function effortOf(wanted: boolean | undefined, said: boolean): Effort | undefined {
+/** Reasoning that is only switched on has medium effort, unless something else sets how much. */
+function effortOf(wanted: boolean | undefined, isSet: boolean): Effort | undefined {
   if (wanted === false) return 'none'
-  return wanted && !said ? 'medium' : undefined
-}
-
-function unknownFields(body: JsonObject): JsonObject {
-  const unknown = Object.entries(body).filter(([name, value]) => {
-    return !knownNames.has(name) && value !== undefined && value !== null
-  })
-  return Object.fromEntries(unknown)
+  return wanted && !isSet ? 'medium' : undefined
 }

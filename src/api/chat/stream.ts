@@ -2,30 +2,30 @@ import { errorBody } from '../../core/errors.ts'
 import { isObject, type JsonObject } from '../../core/json.ts'
 import type { NeutralRequest } from '../../core/request.ts'
 import { defined } from '../check.ts'
-import type { ReplyFacts, StreamWriter } from '../client-api.ts'
-import { Chunks } from './chunks.ts'
-import { Frames } from './frames.ts'
+import type { ReplyFacts, StreamFacts, StreamWriter } from '../client-api.ts'
+import { ChunkEditor } from './stream-edit.ts'
+import { ChunkWriter } from './stream-write.ts'
 import { writeUsage } from './usage.ts'
-import { wantsFormerCall } from './write.ts'
+import { wantsLegacyCall } from './write.ts'
 
 /** Writes one streamed reply as chat completion chunks; usage comes last, and only to a client that asked for it. */
-export function openStream(request: NeutralRequest, { model }: { model: string }): StreamWriter {
+export function openStream(request: NeutralRequest, { model, finishOf }: StreamFacts): StreamWriter {
   const options = request.origin.body.stream_options
   const includeUsage = isObject(options) && options.include_usage === true
-  const chunks = new Chunks({ model, includeUsage, former: wantsFormerCall(request) })
-  const frames = new Frames({ model, includeUsage })
+  const chunks = new ChunkWriter({ model, includeUsage, legacy: wantsLegacyCall(request) })
+  const frames = new ChunkEditor({ model, includeUsage, finishOf })
   return {
     events: (events) => chunks.write(events),
     frame: (payload) => frames.edit(payload),
     end: (facts) => {
       const last = includeUsage ? usageChunk(frames.last ?? chunks.base, frames.usage, facts) : ''
-      return `${last}data: [DONE]\n\n`
+      return `${frames.end()}${last}data: [DONE]\n\n`
     },
     fail: (error) => `data: ${JSON.stringify(errorBody(error))}\n\n`,
   }
 }
 
-/** The provider's own count where it gave one, else one from the classes. */
+/** The provider's own usage where it reported any, else usage computed from the counts. */
 function usageChunk(base: JsonObject, counted: JsonObject | undefined, { usage, costUsd, model }: ReplyFacts): string {
   const totals = counted ?? writeUsage(usage, undefined)
   const chunk = { ...base, model, choices: [], usage: { ...totals, ...defined({ cost: costUsd }) } }

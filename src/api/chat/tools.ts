@@ -1,5 +1,5 @@
 import { isObject, type Json, type JsonObject } from '../../core/json.ts'
-import type { NeutralRequest, Tool, ToolChoice, WebSearch } from '../../core/request.ts'
+import type { ClientTool, NeutralRequest, ToolChoice, WebSearch } from '../../core/request.ts'
 import {
   defined,
   filledText,
@@ -13,59 +13,44 @@ import {
   required,
   text,
 } from '../check.ts'
+import { readToolList, type ToolReader, userLocation } from '../tools.ts'
 import { cacheHint } from './parts.ts'
 
-/** What a request says about tools; `extensions` holds tools and choices that only one provider knows. */
-export type ReadTools = {
-  request: Pick<NeutralRequest, 'tools' | 'tool_choice' | 'web_search'>
-  extensions: JsonObject
-}
-
-/** Tools, the choice among them and web search, in their present and their former form. Throws RouterError 400. */
-export function readTools(body: JsonObject): ReadTools {
-  const given = optional(body.tools, 'tools', listOf(toolEntry)) ?? []
-  const former = optional(body.functions, 'functions', listOf(formerFunction)) ?? []
-  const tools = [...given.flatMap(({ tool }) => tool ?? []), ...former]
-  const search = given.findLast(({ search }) => search)?.search
+/** Tools, the tool choice and web search, in their present and their deprecated form. Throws RouterError 400. */
+export function readTools(body: JsonObject): Pick<NeutralRequest, 'tools' | 'tool_choice' | 'web_search'> {
+  const { tools: present, web_search: search } = readToolList(body.tools, toolReader)
+  const legacy = optional(body.functions, 'functions', listOf(legacyFunction)) ?? []
+  const tools = [...present, ...legacy]
   const options = optional(body.web_search_options, 'web_search_options', searchOptions)
-  const unknown = given.map((entry) => entry.unknown).filter((entry) => entry !== undefined)
   const choice = optional(body.tool_choice, 'tool_choice', toolChoice)
-  const formerChoice = optional(body.function_call, 'function_call', functionChoice)
-  const request = defined({
+  const legacyChoice = optional(body.function_call, 'function_call', functionChoice)
+  return defined({
     tools: tools.length > 0 ? tools : undefined,
-    tool_choice: choice?.known ?? formerChoice,
+    tool_choice: choice ?? legacyChoice,
     web_search: search || options ? { ...options, ...search } : undefined,
   })
-  const extensions: JsonObject = {
-    ...(unknown.length > 0 && { tools: unknown }),
-    ...(choice?.unknown !== undefined && { tool_choice: choice.unknown }),
-  }
-  return { request, extensions }
 }
 
-/** Whether a tool of this type is a web search: dated, previewed and prefixed names all mean the same. */
-export function isWebSearch(type: Json | undefined): boolean {
-  return typeof type === 'string' && /(^|:)web_search(_|$)/.test(type)
+const toolReader: ToolReader = {
+  api: 'chat',
+  typeOf(tool, path) {
+    const implied = isObject(tool.function) ? 'function' : undefined
+    return required(tool.type ?? implied, `${path}.type`, "'function', 'custom' or 'web_search'", filledText)
+  },
+  clientTool(type, tool, path) {
+    if (type === 'function') return functionTool(tool, path)
+    return type === 'custom' ? customTool(tool, path) : undefined
+  },
+  webSearch,
+  cache: cacheHint,
 }
 
-type ToolEntry = { tool?: Tool; search?: WebSearch; unknown?: JsonObject }
-
-function toolEntry(value: Json, path: string): ToolEntry {
-  const entry = object(value, path)
-  const implied = isObject(entry.function) ? 'function' : undefined
-  const type = required(entry.type ?? implied, `${path}.type`, "'function', 'custom' or 'web_search'", filledText)
-  const cache = cacheHint(entry, path)
-  if (type === 'function') return { tool: { ...functionTool(entry, path), ...(cache && { cache }) } }
-  if (type === 'custom') return { tool: { ...customTool(entry, path), ...(cache && { cache }) } }
-  return isWebSearch(type) ? { search: webSearch(entry, path) } : { unknown: entry }
-}
-
-function functionTool(entry: JsonObject, path: string): Tool {
+function functionTool(entry: JsonObject, path: string): ClientTool {
   const at = `${path}.function`
-  return formerFunction(required(entry.function, at, 'an object with a name and parameters', object), at)
+  return legacyFunction(required(entry.function, at, 'an object with a name and parameters', object), at)
 }
 
-function formerFunction(value: Json, path: string): Tool {
+function legacyFunction(value: Json, path: string): ClientTool {
   const { name, description, parameters, strict } = object(value, path)
   return {
     kind: 'function',
@@ -78,7 +63,7 @@ function formerFunction(value: Json, path: string): Tool {
   }
 }
 
-function customTool(entry: JsonObject, path: string): Tool {
+function customTool(entry: JsonObject, path: string): ClientTool {
   const at = `${path}.custom`
   const { name, description, format } = required(entry.custom, at, 'an object with a name', object)
   return {
@@ -91,7 +76,7 @@ function customTool(entry: JsonObject, path: string): Tool {
   }
 }
 
-/** Options stand flat, under `parameters` or under `filters`, depending on whose documentation the client follows. */
+/** Options are flat, under `parameters` or under `filters`, depending on whose documentation the client follows. */
 function webSearch(entry: JsonObject, path: string): WebSearch {
   const nested = optional(entry.parameters, `${path}.parameters`, object)
   const at = nested ? `${path}.parameters` : path
@@ -117,18 +102,6 @@ function searchOptions(value: Json, path: string): WebSearch {
   })
 }
 
-function userLocation(value: Json, path: string): NonNullable<WebSearch['user_location']> {
-  const location = object(value, path)
-  const place = optional(location.approximate, `${path}.approximate`, object) ?? location
-  const at = location.approximate ? `${path}.approximate` : path
-  return defined({
-    city: optional(place.city, `${at}.city`, text),
-    region: optional(place.region, `${at}.region`, text),
-    country: optional(place.country, `${at}.country`, text),
-    timezone: optional(place.timezone, `${at}.timezone`, text),
-  })
-}
-
 const choices = new Map<Json, ToolChoice>([
   ['auto', 'auto'],
   ['none', 'none'],
@@ -136,12 +109,12 @@ const choices = new Map<Json, ToolChoice>([
   ['any', 'required'],
 ])
 
-function toolChoice(value: Json, path: string): { known?: ToolChoice; unknown?: Json } {
+function toolChoice(value: Json, path: string): ToolChoice {
   const expected = "'auto', 'none', 'required' or an object that names a tool"
-  if (!isObject(value)) return { known: choices.get(value) ?? refuse(path, expected, value) }
+  if (!isObject(value)) return choices.get(value) ?? refuse(path, expected, value)
   const type = required(value.type, `${path}.type`, "'function', 'custom' or 'allowed_tools'", filledText)
-  if (type === 'function' || type === 'custom') return { known: { name: toolName(value, path) } }
-  return type === 'allowed_tools' ? { known: allowedTools(value, path) } : { unknown: value }
+  if (type === 'function' || type === 'custom') return { name: toolName(value, path) }
+  return type === 'allowed_tools' ? allowedTools(value, path) : { kind: type, by: 'chat', definition: value }
 }
 
 function allowedTools(value: JsonObject, path: string): ToolChoice {
@@ -154,7 +127,7 @@ function allowedTools(value: JsonObject, path: string): ToolChoice {
   }
 }
 
-/** The name of a tool that is pointed at: `{type, function: {name}}`, `{type, custom: {name}}` or `{type, name}`. */
+/** The name of the tool that a choice refers to: `{type, function: {name}}`, `{type, custom: {name}}` or `{type, name}`. */
 function toolName(pointer: JsonObject, path: string): string {
   const kind = pointer.type === 'custom' ? 'custom' : 'function'
   const named = pointer[kind]

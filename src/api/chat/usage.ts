@@ -2,7 +2,7 @@ import type { JsonObject } from '../../core/json.ts'
 import { cachedTokens, completionTokens, promptTokens, type Usage } from '../../core/usage.ts'
 import { defined } from '../check.ts'
 
-/** Usage in this API's totals, put together from the disjoint classes; `cost` in USD when it is known. */
+/** Usage in the totals of this API, summed from the disjoint classes; `cost` in USD when it is known. */
 export function writeUsage(usage: Usage, costUsd: number | undefined): JsonObject {
   const prompt = promptTokens(usage)
   const completion = completionTokens(usage)

@@ -1,20 +1,21 @@
 import { isObject, type Json, type JsonObject } from '../../core/json.ts'
 import type { Citation, MediaPart, Part, ReasoningPart, ToolCallPart } from '../../core/parts.ts'
-import type { Finish, Reply } from '../../core/reply.ts'
+import type { Reply } from '../../core/reply.ts'
 import type { NeutralRequest } from '../../core/request.ts'
 import { defined } from '../check.ts'
 import type { ReplyFacts } from '../client-api.ts'
-import { carriedOf, codePoints } from './foreign-parts.ts'
+import { endingOf } from './finish.ts'
+import { codePoints, foreignPartsOf } from './foreign-parts.ts'
 import { writeUsage } from './usage.ts'
 
 /** A reply as a chat completion with one choice. */
 export function writeReply(reply: Reply, { model, usage, costUsd, request }: ReplyFacts): JsonObject {
-  const former = wantsFormerCall(request)
+  const legacy = wantsLegacyCall(request)
   const choice = {
     index: 0,
-    message: messageOf(reply.parts, { created: reply.created, former, none: reply.finish === 'length' ? '' : '{}' }),
+    message: messageOf(reply.parts, { created: reply.created, legacy }),
     logprobs: writeLogprobs(reply.logprobs),
-    ...endingOf({ ...reply, raw: reply.finish_raw }, former),
+    ...endingOf({ ...reply, raw: reply.finish_raw }, legacy),
   }
   return {
     ...knownExtensions(reply.extensions),
@@ -27,38 +28,18 @@ export function writeReply(reply: Reply, { model, usage, costUsd, request }: Rep
   }
 }
 
-/** An id with a prefix is the provider's or already ours; any other gets this API's prefix. */
+/** An id that has a prefix keeps it; any other gets the prefix of this API. */
 export function replyId(id: string): string {
   return /^[a-z]+[-_]/i.test(id) ? id : `chatcmpl-${id}`
 }
 
-/** Whether the client speaks of functions in the former way, and must be answered so. */
-export function wantsFormerCall(request: NeutralRequest | undefined): boolean {
+/** Whether the client uses the deprecated `functions`: then the reply must use `function_call`. */
+export function wantsLegacyCall(request: NeutralRequest | undefined): boolean {
   const body = request?.origin.body
   return body !== undefined && Array.isArray(body.functions) && !Array.isArray(body.tools)
 }
 
-/** `error` never gets here as a whole reply; of the words there are, `length` says that something is missing. */
-const finishReasons: { readonly [finish in Finish]: string } = {
-  stop: 'stop',
-  length: 'length',
-  tool_calls: 'tool_calls',
-  content_filter: 'content_filter',
-  refusal: 'content_filter',
-  pause: 'stop',
-  error: 'length',
-}
-
-/** Why a reply ended, in this API's word, in the provider's own, and the stop sequence when one was met. */
-export function endingOf(
-  { finish, raw, stop_sequence }: { finish: Finish; raw?: string | undefined; stop_sequence?: string },
-  former: boolean,
-): JsonObject {
-  const finish_reason = former && finish === 'tool_calls' ? 'function_call' : finishReasons[finish]
-  return { finish_reason, ...defined({ native_finish_reason: raw, stop_reason: stop_sequence }) }
-}
-
-/** Log probabilities with every member that the API promises; null when there are none. */
+/** Log probabilities with every member that the API requires; null when there are none. */
 export function writeLogprobs(logprobs: Json | undefined): JsonObject | null {
   if (!isObject(logprobs)) return null
   const tokens = (list: Json | undefined) => (Array.isArray(list) ? list.map(tokenLogprob) : null)
@@ -75,7 +56,7 @@ function tokenLogprob(token: Json): Json {
   }
 }
 
-/** What a provider told about the whole reply, as far as this API has the words. */
+/** What a provider reported about the whole reply, as far as this API defines it. */
 export function knownExtensions(extensions: JsonObject = {}): JsonObject {
   const { service_tier, ...others } = extensions
   return { ...others, ...(tiers.has(service_tier) && { service_tier }) }
@@ -83,60 +64,59 @@ export function knownExtensions(extensions: JsonObject = {}): JsonObject {
 
 const tiers: ReadonlySet<Json | undefined> = new Set(['auto', 'default', 'flex', 'scale', 'priority', 'fast'])
 
-/** `none`: what stands for the arguments of a call that said none; those cut off stay cut off. */
-function messageOf(parts: readonly Part[], facts: { created: number; former: boolean; none: string }): JsonObject {
-  const said = parts.filter((part) => part.type === 'text')
-  const declined = parts.filter((part) => part.type === 'refusal')
+function messageOf(parts: readonly Part[], facts: { created: number; legacy: boolean }): JsonObject {
+  const texts = parts.filter((part) => part.type === 'text')
+  const refusals = parts.filter((part) => part.type === 'refusal')
   const calls = parts.filter((part) => part.type === 'tool_call')
   const reasoning = parts.filter((part) => part.type === 'reasoning')
   return {
     role: 'assistant',
-    content: said.length > 0 ? said.map(({ text }) => text).join('') : null,
-    refusal: declined.length > 0 ? declined.map(({ text }) => text).join('') : null,
-    ...callsOf(calls, facts),
+    content: texts.length > 0 ? texts.map(({ text }) => text).join('') : null,
+    refusal: refusals.length > 0 ? refusals.map(({ text }) => text).join('') : null,
+    ...callsOf(calls, facts.legacy),
     ...defined({ reasoning_content: reasoningContent(reasoning) }),
     ...lateMembers(parts),
     ...mediaOf(parts, facts.created),
   }
 }
 
-function callsOf(calls: readonly ToolCallPart[], { former, none }: { former: boolean; none: string }): JsonObject {
+function callsOf(calls: readonly ToolCallPart[], legacy: boolean): JsonObject {
   const [first] = calls
   if (!first) return {}
-  if (former) return { function_call: { name: first.name, arguments: first.arguments || none } }
-  return { tool_calls: calls.map((call) => writeCall(call, none)) }
+  if (legacy) return { function_call: { name: first.name, arguments: first.arguments } }
+  return { tool_calls: calls.map(writeCall) }
 }
 
-function writeCall(call: ToolCallPart, none: string): JsonObject {
+function writeCall(call: ToolCallPart): JsonObject {
   const { id, name, kind } = call
   const called: JsonObject =
     kind === 'custom'
       ? { id, type: 'custom', custom: { name, input: call.arguments } }
-      : { id, type: 'function', function: { name, arguments: call.arguments || none } }
-  return { ...called, ...writeSeal(call) }
+      : { id, type: 'function', function: { name, arguments: call.arguments } }
+  return { ...called, ...signatureMembers(call) }
 }
 
-/** A call's seal in the form its first maker gave it; without a maker nobody could ever take it back. */
-export function writeSeal({ signature, by }: ToolCallPart): JsonObject {
+/** A call's signature, in the form that Google introduced; without a known maker it could go back to nobody. */
+export function signatureMembers({ signature, by }: ToolCallPart): JsonObject {
   return signature && by ? { extra_content: { [by]: { thought_signature: signature } } } : {}
 }
 
-/** The text of reasoning, or its summary where the text is kept secret; parts stand apart like paragraphs. */
+/** The text of reasoning, or its summary where the text is not disclosed; parts are separated like paragraphs. */
 function reasoningContent(parts: readonly ReasoningPart[]): string | undefined {
-  const said = parts.map(({ text, summary }) => text || summary || '').filter((words) => words !== '')
-  return said.length > 0 ? said.join(reasoningBreak) : undefined
+  const texts = parts.map(({ text, summary }) => text || summary).filter(Boolean)
+  return texts.length > 0 ? texts.join(reasoningBreak) : undefined
 }
 
-/** What separates the reasoning of one part from that of the next. */
+/** The separator between the reasoning of two parts. */
 export const reasoningBreak = '\n\n'
 
-/** Members of a message that can only be written when all parts are known. */
+/** Members of a message that can be written only when all parts are known. */
 export function lateMembers(parts: readonly Part[]): JsonObject {
   const annotations = annotationsOf(parts)
-  return { ...(annotations.length > 0 && { annotations }), ...carriedOf(parts) }
+  return { ...(annotations.length > 0 && { annotations }), ...foreignPartsOf(parts) }
 }
 
-/** Citations with their place in the joined content; one without a place speaks of its whole part. */
+/** Citations with their position in the joined content; one without a position cites its whole part. */
 function annotationsOf(parts: readonly Part[]): JsonObject[] {
   const annotations: JsonObject[] = []
   let offset = 0
@@ -149,7 +129,7 @@ function annotationsOf(parts: readonly Part[]): JsonObject[] {
   return annotations
 }
 
-/** This API cites addresses only: a source without one cannot be named. */
+/** This API cites URLs only: a source without one is omitted. */
 function annotationOf({ url, title, cited_text, start, end }: Citation, offset: number, length: number): JsonObject[] {
   if (!url) return []
   const url_citation = {
@@ -162,7 +142,7 @@ function annotationOf({ url, title, cited_text, start, end }: Citation, offset: 
   return [{ type: 'url_citation', url_citation }]
 }
 
-/** Seconds for which audio can be named again by its id, where the provider does not say. */
+/** How long audio can be referred to by its id, where the provider does not say. Seconds. */
 const audioLifetimeSeconds = 3_600
 
 /** Audio and images that the model made. */

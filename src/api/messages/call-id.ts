@@ -1,9 +1,9 @@
-/** Ids of this API have these characters only. */
+/** The characters that this API allows in ids. */
 const legal = /^[a-zA-Z0-9_-]+$/
-/** Before an id of another alphabet, in base64url. */
+/** The prefix of an id with other characters, written in base64url. */
 const prefix = 'toolu_router1_'
 
-/** The id of a call as this API can carry it; an id of another alphabet is written so that it can be read again. */
+/** The id of a call in this API; an id with other characters is encoded so that it can be decoded again. */
 export function writeCallId(id: string): string {
   return legal.test(id) && !id.startsWith(prefix) ? id : prefix + Buffer.from(id).toString('base64url')
 }

@@ -1,28 +1,35 @@
 import { isObject, type Json, type JsonObject } from '../../core/json.ts'
-import type { Face, ReplyFacts } from '../client-api.ts'
-import { isSealed } from '../foreign-signature.ts'
+import type { ClientApi, ReplyFacts } from '../client-api.ts'
+import { withoutFields } from '../drop.ts'
+import { isForeignSignature } from '../foreign-signature.ts'
 import { wireNames } from './fields.ts'
-import { isSealedSearch } from './searches.ts'
+import { editStop, isCall } from './finish.ts'
+import { isForeignSearch } from './searches.ts'
 
 /**
- * The client's body for a provider of this format: its model id, without dropped fields, and without what this router
- * sealed for other makers. Everything else, known or not, stays as it came.
+ * The client's body for a provider of this format: its model id, without dropped fields, and without parts that this
+ * router wrote into it for other makers. Everything else, known or not, stays unchanged.
  */
-export const editRequest: Face['editRequest'] = (body, { model, stream, dropped }) => {
-  const edited: JsonObject = { ...body, model }
+export const editRequest: ClientApi['editRequest'] = (body, { model, stream, dropped }) => {
+  const edited: JsonObject = { ...withoutFields(body, dropped, wireNames), model }
   if (stream) edited.stream = true
-  for (const field of dropped) for (const name of wireNames(field)) delete edited[name]
   if (Array.isArray(edited.messages)) edited.messages = edited.messages.flatMap(withoutForeign)
   return edited
 }
 
-/** The provider's message with the model that served and the cost. */
-export function editReply(body: JsonObject, { model, costUsd }: ReplyFacts): JsonObject {
+/** The provider's message with the model that served, the cost, and a stop reason that the API defines. */
+export function editReply(body: JsonObject, { model, costUsd, finishOf }: ReplyFacts): JsonObject {
   const usage = isObject(body.usage) ? body.usage : {}
-  return { ...body, model, usage: costUsd === undefined ? usage : { ...usage, cost: costUsd } }
+  const called = Array.isArray(body.content) && body.content.some(isCall)
+  return {
+    ...body,
+    model,
+    ...editStop(body.stop_reason, called, finishOf),
+    usage: costUsd === undefined ? usage : { ...usage, cost: costUsd },
+  }
 }
 
-/** What this router sealed for other makers means nothing to this one; a message of nothing else goes with it. */
+/** A message without blocks that this router wrote for other makers; nothing when it has no other blocks. */
 function withoutForeign(message: Json): Json[] {
   if (!isObject(message) || !Array.isArray(message.content)) return [message]
   const left = message.content.filter((block) => !isForeign(block))
@@ -32,6 +39,6 @@ function withoutForeign(message: Json): Json[] {
 
 function isForeign(block: Json): boolean {
   if (!isObject(block)) return false
-  if (isSealed(block.signature) || isSealed(block.data)) return true
-  return isSealedSearch(block.type === 'server_tool_use' ? block.id : block.tool_use_id)
+  if (isForeignSignature(block.signature) || isForeignSignature(block.data)) return true
+  return isForeignSearch(block.type === 'server_tool_use' ? block.id : block.tool_use_id)
 }

@@ -1,5 +1,7 @@
-/** Where each field of the neutral request stands in this API; the first name is the one to report when none was used. */
-export const wireFields: { readonly [field: string]: readonly string[] } = {
+import { topLevelNames, type WireFields, wireNamesOf } from '../wire-fields.ts'
+
+/** The names of each field of the neutral request in this API. */
+export const wireFields: WireFields = {
   model: ['model'],
   system: ['system'],
   messages: ['messages'],
@@ -12,8 +14,8 @@ export const wireFields: { readonly [field: string]: readonly string[] } = {
   top_p: ['top_p'],
   top_k: ['top_k'],
   stop: ['stop_sequences'],
-  response_format: ['output_config', 'output_format'],
-  reasoning: ['thinking', 'output_config'],
+  response_format: ['output_config.format', 'output_format'],
+  reasoning: ['thinking', 'output_config.effort'],
   cache: ['cache_control'],
   service_tier: ['service_tier'],
   user: ['metadata'],
@@ -40,10 +42,10 @@ const nestedNames: { readonly [field: string]: string } = {
   'web_search.user_location': 'tools.web_search.user_location',
 }
 
-/** Top-level names that `read` understands; all others are extensions. */
-export const knownNames: ReadonlySet<string> = new Set(Object.values(wireFields).flat())
+/** Top-level names that `read` handles; all others are extensions. */
+export const knownNames = topLevelNames(wireFields)
 
-/** The names of a neutral field in this API; a field nobody here knows already has its wire name. */
+/** The client's names of a neutral field. */
 export function wireNames(field: string): readonly string[] {
-  return wireFields[field] ?? [nestedNames[field] ?? field]
+  return wireNamesOf(field, wireFields, nestedNames)
 }

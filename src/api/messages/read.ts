@@ -1,7 +1,7 @@
 import { RouterError } from '../../core/errors.ts'
 import { isObject, type Json, type JsonObject } from '../../core/json.ts'
 import type { Part } from '../../core/parts.ts'
-import type { Effort, Message, NeutralRequest } from '../../core/request.ts'
+import { efforts, type Message, type NeutralRequest } from '../../core/request.ts'
 import {
   defined,
   filledText,
@@ -16,8 +16,9 @@ import {
   required,
   text,
 } from '../check.ts'
-import { readContent } from './blocks.ts'
+import { unknownFields } from '../wire-fields.ts'
 import { knownNames } from './fields.ts'
+import { readContent } from './parts.ts'
 import { readTools } from './tools.ts'
 
 /** A Messages body as a neutral request. Throws RouterError 400 that names the field. */
@@ -25,9 +26,8 @@ export function readRequest(body: unknown): NeutralRequest {
   if (!isObject(body)) {
     throw new RouterError('invalid_request', 'The body must be a JSON object with model, max_tokens and messages.')
   }
-  const tools = readTools(body)
   const format = readFormat(body)
-  const unknown = { ...unknownFields(body), ...tools.extensions, ...format.extensions }
+  const unknown = { ...unknownFields(body, knownNames), ...format.extensions }
   const limit = required(body.max_tokens, 'max_tokens', 'a whole number', integer(0))
   const system = readSystem(body.system)
   return {
@@ -35,7 +35,7 @@ export function readRequest(body: unknown): NeutralRequest {
     ...(system.length > 0 && { system }),
     messages: readMessages(body.messages),
     ...defined({
-      ...tools.request,
+      ...readTools(body),
       max_output_tokens: limit > 0 ? limit : undefined,
       temperature: optional(body.temperature, 'temperature', number(0, 1)),
       top_p: optional(body.top_p, 'top_p', number(0, 1)),
@@ -66,12 +66,7 @@ function readMessages(value: Json | undefined): Message[] {
   return given.map((item, index) => {
     const path = `messages[${index}]`
     const message = object(item, path)
-    const role = required(
-      message.role,
-      `${path}.role`,
-      "'user' or 'assistant'",
-      oneOf(['user', 'assistant', 'system'] as const),
-    )
+    const role = required(message.role, `${path}.role`, "'user' or 'assistant'", oneOf(['user', 'assistant', 'system']))
     const parts = readContent(message.content, `${path}.content`, names)
     for (const part of parts) if (part.type === 'tool_call') names.set(part.id, part.name)
     return { role, parts }
@@ -93,9 +88,7 @@ function readUser(value: Json | undefined): string | undefined {
   return metadata && optional(metadata.user_id, 'metadata.user_id', text)
 }
 
-const efforts: readonly Effort[] = ['none', 'minimal', 'low', 'medium', 'high', 'xhigh', 'max']
-
-/** `thinking` says whether and with what budget, `output_config.effort` how hard. */
+/** `thinking` switches reasoning on and sets its budget, `output_config.effort` sets the effort. */
 function readReasoning(body: JsonObject): NeutralRequest['reasoning'] {
   const thinking = optional(body.thinking, 'thinking', object)
   const output = optional(body.output_config, 'output_config', object)
@@ -122,11 +115,4 @@ function readFormat(body: JsonObject): { request?: NeutralRequest['response_form
   required(format.type, `${at}.type`, "'json_schema'", oneOf(['json_schema']))
   const schema = required(format.schema, `${at}.schema`, 'a JSON schema', object)
   return { request: { type: 'json_schema', name: 'output', schema, strict: true }, ...extensions }
-}
-
-function unknownFields(body: JsonObject): JsonObject {
-  const unknown = Object.entries(body).filter(([name, value]) => {
-    return !knownNames.has(name) && value !== undefined && value !== null
-  })
-  return Object.fromEntries(unknown)
 }

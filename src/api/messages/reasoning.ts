@@ -1,15 +1,16 @@
 import type { JsonObject } from '../../core/json.ts'
 import type { ReasoningPart } from '../../core/parts.ts'
-import { type Sealed, writeSeal } from '../foreign-signature.ts'
+import { defined } from '../check.ts'
+import { writeForeignSignature } from '../foreign-signature.ts'
 
-/** Reasoning as a block of this API: readable text with a signature, or a sealed block when there is nothing to read. */
+/** Reasoning as a block of this API: readable text with a signature, or a redacted block when there is none. */
 export function reasoningBlock(part: ReasoningPart): JsonObject {
   const { text, summary, by, signature, encrypted, id } = part
-  const words = text ?? summary ?? ''
-  // Words that are the summary themselves are told apart from others by an empty one in the seal.
-  const told = text === undefined && words !== '' ? '' : summary
-  const kept = writeSeal({ by, signature, encrypted, id, summary: told } as Sealed) ?? ''
-  return words === '' && signature === undefined
-    ? { type: 'redacted_thinking', data: kept }
-    : { type: 'thinking', thinking: words, signature: kept }
+  const thinking = text ?? summary ?? ''
+  // An empty summary in the signature marks the readable text as the summary.
+  const marked = text === undefined && thinking !== '' ? '' : summary
+  const foreign = writeForeignSignature({ ...defined({ by, signature, encrypted, id, summary: marked }) }) ?? ''
+  return thinking === '' && signature === undefined
+    ? { type: 'redacted_thinking', data: foreign }
+    : { type: 'thinking', thinking, signature: foreign }
 }

@@ -1,23 +1,23 @@
 import { isObject, type Json, type JsonObject } from '../../core/json.ts'
 import type { SearchPart } from '../../core/parts.ts'
 import { defined } from '../check.ts'
-import { readSeal, writeSeal } from '../foreign-signature.ts'
+import { readForeignSignature, writeForeignSignature } from '../foreign-signature.ts'
 
-/** Before a sealed id in the ids of searches. */
+/** The prefix of the ids of searches in this API. */
 const prefix = 'srvtoolu_'
 
 /**
- * A search that the provider ran: the asking and the results. Its own id and whose it is travel in the id; results in
- * the maker's form travel sealed in the first of those that the client sees.
+ * A search that the provider ran, as two blocks: the query and the results. The search's own id and its maker are
+ * encoded in the block's id, and the results in the maker's form in the first result that the client sees.
  */
 export function searchBlocks({ id, by, query, status, results }: SearchPart): JsonObject[] {
   const found = (Array.isArray(results) ? results : []).flatMap(resultOf)
   const own = defined({ by, id, ...(results !== undefined && found.length === 0 && { body: results }) })
-  const called = prefix + (writeSeal(own) ?? 'search')
+  const called = prefix + (writeForeignSignature(own) ?? 'search')
   const [first, ...others] = found
-  const sealed = first && {
+  const withOriginal = first && {
     ...first,
-    encrypted_content: writeSeal({ ...defined({ by }), body: results ?? null }) ?? '',
+    encrypted_content: writeForeignSignature({ ...defined({ by }), body: results ?? null }) ?? '',
   }
   const failed = status === 'failed' && found.length === 0
   const input: JsonObject = query === undefined ? {} : { query }
@@ -28,42 +28,42 @@ export function searchBlocks({ id, by, query, status, results }: SearchPart): Js
       tool_use_id: called,
       content: failed
         ? { type: 'web_search_tool_result_error', error_code: 'unavailable' }
-        : sealed
-          ? [sealed, ...others]
+        : withOriginal
+          ? [withOriginal, ...others]
           : [],
       caller: { type: 'direct' },
     },
   ]
 }
 
-/** The asking of a search, as it came or as this router wrote it. */
-export function readAsking(id: Json | undefined, input: Json | undefined): SearchPart {
+/** The query of a search, the provider's own or one that this router wrote. */
+export function readQuery(id: Json | undefined, input: Json | undefined): SearchPart {
   const query = isObject(input) && typeof input.query === 'string' ? input.query : undefined
   return { type: 'search', ...identity(id), ...defined({ query }) }
 }
 
-/** The results of a search, in the form of their maker when this router wrote them. */
+/** The results of a search, in their maker's form when this router wrote them. */
 export function readResults(id: Json | undefined, content: Json | undefined): SearchPart {
   const first = Array.isArray(content) ? content[0] : undefined
-  const seal = isObject(first) ? readSeal(first.encrypted_content) : undefined
+  const foreign = isObject(first) ? readForeignSignature(first.encrypted_content) : undefined
   const failed = isObject(content)
-  const ofOthers = isSealedSearch(id)
-  const results = seal?.body ?? (ofOthers ? undefined : (content ?? []))
+  const isForeign = isForeignSearch(id)
+  const results = foreign?.body ?? (isForeign ? undefined : (content ?? []))
   return { type: 'search', ...identity(id), ...defined({ results }), status: failed ? 'failed' : 'completed' }
 }
 
-/** Whether a search was written by this router for a client, so that no provider of this format knows it. */
-export function isSealedSearch(id: Json | undefined): boolean {
-  return typeof id === 'string' && id.startsWith(prefix) && readSeal(id.slice(prefix.length)) !== undefined
+/** Whether this router wrote a search, so that no provider of this format knows it. */
+export function isForeignSearch(id: Json | undefined): boolean {
+  return typeof id === 'string' && id.startsWith(prefix) && readForeignSignature(id.slice(prefix.length)) !== undefined
 }
 
 function identity(id: Json | undefined): Pick<SearchPart, 'id' | 'by' | 'results'> {
   if (typeof id !== 'string') return {}
-  const seal = id.startsWith(prefix) ? readSeal(id.slice(prefix.length)) : undefined
-  return seal ? defined({ id: seal.id, by: seal.by, results: seal.body }) : { id }
+  const foreign = id.startsWith(prefix) ? readForeignSignature(id.slice(prefix.length)) : undefined
+  return foreign ? defined({ id: foreign.id, by: foreign.by, results: foreign.body }) : { id }
 }
 
-/** Whatever a maker calls the parts of a result, it has an address. */
+/** A result of any maker: whatever else it has, it has a URL. */
 function resultOf(result: Json): JsonObject[] {
   if (!isObject(result)) return []
   const { url, title, page_age } = result

@@ -1,42 +1,24 @@
 import { type ErrorCode, errorBody, type RouterError } from '../../core/errors.ts'
-import { isObject, type JsonObject } from '../../core/json.ts'
+import type { JsonObject } from '../../core/json.ts'
 import type { NeutralRequest } from '../../core/request.ts'
-import type { StreamWriter } from '../client-api.ts'
-import { named } from './named.ts'
-import { Blocks } from './stream-blocks.ts'
-import { deltaUsage } from './write.ts'
+import type { StreamFacts, StreamWriter } from '../client-api.ts'
+import { writeEvent } from '../sse.ts'
+import { EventEditor } from './stream-edit.ts'
+import { BlockWriter } from './stream-write.ts'
 
-/** Writes one streamed message: named events in this API's order, one block open at a time. */
-export function openStream(_request: NeutralRequest, { model, id }: { model: string; id: string }): StreamWriter {
-  const blocks = new Blocks(model)
-  let lastDelta: JsonObject | undefined
+/** Writes one streamed message: translated events, or the events of a provider of this format, edited. */
+export function openStream(_request: NeutralRequest, facts: StreamFacts): StreamWriter {
+  const writer = new BlockWriter(facts.model)
+  const editor = new EventEditor(facts)
   return {
-    events: (events) => blocks.write(events),
-    frame(payload) {
-      // The last counts wait for the cost, and the terminator for both.
-      if (payload.type === 'message_delta') lastDelta = payload
-      if (payload.type === 'message_delta' || payload.type === 'message_stop') return ''
-      if (payload.type !== 'message_start' || !isObject(payload.message)) return named(payload)
-      return named({ ...payload, message: { ...payload.message, model } })
-    },
-    end({ usage, costUsd }) {
-      const cost = costUsd === undefined ? {} : { cost: costUsd }
-      if (lastDelta) {
-        const counted = isObject(lastDelta.usage) ? lastDelta.usage : deltaUsage(usage, undefined)
-        return named({ ...lastDelta, usage: { ...counted, ...cost } }) + named({ type: 'message_stop' })
-      }
-      const delta = {
-        type: 'message_delta',
-        delta: { container: null, ...blocks.ending },
-        usage: deltaUsage(usage, costUsd),
-      }
-      return named(delta) + named({ type: 'message_stop' })
-    },
-    fail: (error) => named(writeError(error, id)),
+    events: (events) => writer.write(events),
+    frame: (payload) => editor.edit(payload),
+    end: (reply) => (editor.hasBegun ? editor.end(reply) : writer.end(reply)) + writeEvent({ type: 'message_stop' }),
+    fail: (error) => writeEvent(writeError(error, facts.id)),
   }
 }
 
-/** An error in this API's shape, with what every error of this router says beside it; `id` names the request. */
+/** An error in the form of this API, beside the members that every error of this router has; `id` is the request's. */
 export function writeError(error: RouterError, id?: string): JsonObject {
   const body = errorBody(error)
   const type = error.providerCode === overloaded ? overloaded : ownTypes[error.code]
@@ -45,5 +27,5 @@ export function writeError(error: RouterError, id?: string): JsonObject {
 }
 
 const overloaded = 'overloaded_error'
-/** Types that only this API has. */
+/** Error types that only this API has. */
 const ownTypes: { readonly [code in ErrorCode]?: string } = { provider_timeout: 'timeout_error', stopping: overloaded }

@@ -1,33 +1,24 @@
-import { isObject, type Json, type JsonObject } from '../../core/json.ts'
-import type { NeutralRequest, Tool, ToolChoice, WebSearch } from '../../core/request.ts'
-import { defined, filledText, flag, integer, list, listOf, object, optional, refuse, required, text } from '../check.ts'
+import type { Json, JsonObject } from '../../core/json.ts'
+import type { ClientTool, NeutralRequest, ToolChoice, WebSearch } from '../../core/request.ts'
+import { defined, filledText, flag, integer, listOf, object, optional, refuse, required, text } from '../check.ts'
+import { readToolList, type ToolReader, userLocation } from '../tools.ts'
+import { cacheOf } from './parts.ts'
 
-/** What a body says about tools; the provider's own tools other than web search travel as extensions. */
-export function readTools(body: JsonObject): { request: Partial<NeutralRequest>; extensions?: JsonObject } {
-  const given = optional(body.tools, 'tools', list) ?? []
-  const tools: Tool[] = []
-  const others: JsonObject = {}
-  let search: WebSearch | undefined
-  for (const [index, item] of given.entries()) {
-    const path = `tools[${index}]`
-    const tool = object(item, path)
-    const type = optional(tool.type, `${path}.type`, text) ?? 'custom'
-    if (type === 'custom') tools.push(readTool(tool, path))
-    else if (type.startsWith('web_search')) search = readWebSearch(tool, path)
-    // Named for what it is: a provider of another format has tools of its own by other names.
-    else others[`tools.${type}`] = tool
-  }
-  const choice = readChoice(body.tool_choice)
-  const request = defined({
-    tools: tools.length > 0 ? tools : undefined,
-    web_search: search,
-    ...choice,
-  }) as Partial<NeutralRequest>
-  return { request, ...(Object.keys(others).length > 0 && { extensions: others }) }
+/** Tools, the tool choice and web search. Throws RouterError 400. */
+export function readTools(body: JsonObject): Partial<NeutralRequest> {
+  const { tools, web_search } = readToolList(body.tools, toolReader)
+  return { ...defined({ tools: tools.length > 0 ? tools : undefined, web_search }), ...readChoice(body.tool_choice) }
 }
 
-function readTool(tool: JsonObject, path: string): Tool {
-  const cache = isObject(tool.cache_control) ? tool.cache_control.ttl : undefined
+const toolReader: ToolReader = {
+  api: 'messages',
+  typeOf: (tool, path) => optional(tool.type, `${path}.type`, text) ?? 'custom',
+  clientTool: (type, tool, path) => (type === 'custom' ? readTool(tool, path) : undefined),
+  webSearch: readWebSearch,
+  cache: (tool) => cacheOf(tool).cache,
+}
+
+function readTool(tool: JsonObject, path: string): ClientTool {
   return {
     kind: 'function',
     name: required(tool.name, `${path}.name`, 'the name of a tool', filledText),
@@ -36,19 +27,16 @@ function readTool(tool: JsonObject, path: string): Tool {
       description: optional(tool.description, `${path}.description`, text),
       strict: optional(tool.strict, `${path}.strict`, flag),
     }),
-    ...(isObject(tool.cache_control) && { cache: cache === '1h' || cache === '5m' ? { ttl: cache } : {} }),
   }
 }
 
 function readWebSearch(tool: JsonObject, path: string): WebSearch {
-  const location = optional(tool.user_location, `${path}.user_location`, object)
-  const { type: _type, ...place } = location ?? {}
   return defined({
     max_uses: optional(tool.max_uses, `${path}.max_uses`, integer(1)),
     allowed_domains: optional(tool.allowed_domains, `${path}.allowed_domains`, listOf(text)),
     blocked_domains: optional(tool.blocked_domains, `${path}.blocked_domains`, listOf(text)),
-    user_location: location ? (place as WebSearch['user_location']) : undefined,
-  }) as WebSearch
+    user_location: optional(tool.user_location, `${path}.user_location`, userLocation),
+  })
 }
 
 function readChoice(value: Json | undefined): Pick<NeutralRequest, 'tool_choice' | 'parallel_tool_calls'> {

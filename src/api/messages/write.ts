@@ -1,13 +1,14 @@
-import type { JsonObject } from '../../core/json.ts'
+import { isObject, type JsonObject, parseJson } from '../../core/json.ts'
 import type { Citation, MediaPart, Part, ToolCallPart } from '../../core/parts.ts'
-import type { Finish, Reply } from '../../core/reply.ts'
-import { cachedTokens, completionTokens, promptTokens, type Usage } from '../../core/usage.ts'
+import type { Reply } from '../../core/reply.ts'
 import { defined } from '../check.ts'
 import type { ReplyFacts } from '../client-api.ts'
-import { type Sealed, writeSeal } from '../foreign-signature.ts'
+import { type ForeignSignature, writeForeignSignature } from '../foreign-signature.ts'
 import { writeCallId } from './call-id.ts'
+import { stopOf } from './finish.ts'
 import { reasoningBlock } from './reasoning.ts'
 import { searchBlocks } from './searches.ts'
+import { writeUsage } from './usage.ts'
 
 /** A neutral reply as a message of this API, with `usage.cost` in USD when it is known. */
 export function writeReply(reply: Reply, { model, usage, costUsd }: ReplyFacts): JsonObject {
@@ -15,7 +16,7 @@ export function writeReply(reply: Reply, { model, usage, costUsd }: ReplyFacts):
   const content = reply.parts.flatMap((part) => {
     const blocks = wholeBlocks(part)
     const position = blocks.some(({ type }) => type === 'text') ? texts++ : -1
-    return [...blocks, ...sealsOf(part, position)]
+    return [...blocks, ...signatureBlocks(part, position)]
   })
   return {
     id: messageId(reply.id),
@@ -30,7 +31,7 @@ export function writeReply(reply: Reply, { model, usage, costUsd }: ReplyFacts):
   }
 }
 
-/** The blocks of one part, but for the seals on it. */
+/** The blocks of one part, without its signature. */
 export function wholeBlocks(part: Part): JsonObject[] {
   switch (part.type) {
     case 'text':
@@ -44,7 +45,7 @@ export function wholeBlocks(part: Part): JsonObject[] {
     case 'search':
       return searchBlocks(part)
     case 'opaque':
-      return [sealed({ ...defined({ by: part.by }), body: part.body })]
+      return [foreignBlock({ ...defined({ by: part.by }), body: part.body })]
     case 'tool_result':
       return []
     default:
@@ -53,14 +54,14 @@ export function wholeBlocks(part: Part): JsonObject[] {
 }
 
 /**
- * The seal on a call or text, in a block of its own after it: this API has no place for one. `position` counts the
- * blocks of text before its own; -1 when it has none.
+ * The signature of a call or text, in a block of its own after it: this API has no field for it. `position` counts the
+ * blocks of text before the text's own; -1 when it has none.
  */
-export function sealsOf(part: Part, position: number): JsonObject[] {
+export function signatureBlocks(part: Part, position: number): JsonObject[] {
   if ((part.type !== 'tool_call' && part.type !== 'text') || part.signature === undefined) return []
   const { signature, by } = part
-  const of = part.type === 'tool_call' ? { call: part.id } : { text: position }
-  return [sealed({ signature, ...of, ...defined({ by }) })]
+  const owner = part.type === 'tool_call' ? { call: part.id } : { text: position }
+  return [foreignBlock({ signature, ...owner, ...defined({ by }) })]
 }
 
 /** A block of text. */
@@ -74,15 +75,10 @@ export function callBlock(call: ToolCallPart): JsonObject {
   return { type: 'tool_use', id: writeCallId(id), name, input: inputOf(call), caller: { type: 'direct' } }
 }
 
-/** Arguments as the object this API demands; words that are no JSON object are kept under `input`. */
+/** Arguments as the object that this API requires. Models do write broken JSON: the client sees it as `input`. */
 function inputOf({ arguments: text }: ToolCallPart): JsonObject {
-  try {
-    const value: unknown = JSON.parse(text || '{}')
-    if (value !== null && typeof value === 'object' && !Array.isArray(value)) return value as JsonObject
-  } catch {
-    // Models do write broken JSON; the client sees what they wrote.
-  }
-  return { input: text }
+  const input = text === '' ? {} : parseJson(text)
+  return isObject(input) ? input : { input: text }
 }
 
 /** A source in the form of a web search citation. */
@@ -96,70 +92,13 @@ export function citationOf({ url, title, cited_text }: Citation): JsonObject {
   }
 }
 
-/** Why it ended, in this API's words. */
-export function stopOf({
-  finish,
-  stop_sequence,
-  parts,
-}: Pick<Reply, 'finish' | 'stop_sequence' | 'parts'>): JsonObject {
-  if (finish === 'stop' && stop_sequence !== undefined) {
-    return { stop_reason: 'stop_sequence', stop_sequence, stop_details: null }
-  }
-  const stop_reason = stopReasons[finish]
-  const told = parts.flatMap((part) => (part.type === 'refusal' ? [part.text] : []))
-  const explanation = told.length > 0 ? told.join('\n') : null
-  const stop_details = stop_reason === 'refusal' ? { type: 'refusal', category: null, explanation } : null
-  return { stop_reason, stop_sequence: null, stop_details }
-}
-
-const stopReasons: { readonly [name in Finish]: string } = {
-  stop: 'end_turn',
-  length: 'max_tokens',
-  tool_calls: 'tool_use',
-  content_filter: 'refusal',
-  refusal: 'refusal',
-  pause: 'pause_turn',
-  error: 'end_turn',
-}
-
-/** Usage in this API's counts: the input without what the cache gave or took; `cost` in USD when it is known. */
-export function writeUsage(usage: Usage, costUsd: number | undefined): JsonObject {
-  const cached = cachedTokens(usage)
-  const { cache_write_5m = 0, cache_write_1h = 0, reasoning, searches } = usage
-  return {
-    input_tokens: promptTokens(usage) - cached - cache_write_5m - cache_write_1h,
-    cache_creation_input_tokens: cache_write_5m + cache_write_1h,
-    cache_read_input_tokens: cached,
-    cache_creation: { ephemeral_5m_input_tokens: cache_write_5m, ephemeral_1h_input_tokens: cache_write_1h },
-    output_tokens: completionTokens(usage),
-    output_tokens_details: reasoning === undefined ? null : { thinking_tokens: reasoning },
-    server_tool_use: searches ? { web_search_requests: searches, web_fetch_requests: 0 } : null,
-    inference_geo: null,
-    service_tier: null,
-    speed: null,
-    ...defined({ cost: costUsd }),
-  }
-}
-
-/** The counts that end a stream; how long cache writes live is told where there are any. */
-export function deltaUsage(usage: Usage, costUsd: number | undefined): JsonObject {
-  const {
-    inference_geo: _geo,
-    service_tier: _tier,
-    speed: _speed,
-    cache_creation,
-    ...counts
-  } = writeUsage(usage, costUsd)
-  return counts.cache_creation_input_tokens === 0 ? counts : { ...counts, cache_creation }
-}
-
 /** A message id of this API: the provider's own when it has this form. */
 export function messageId(id: string): string {
   return id.startsWith('msg_') ? id : `msg_${id.replace(/[^a-zA-Z0-9_-]/g, '')}`
 }
 
-function sealed(seal: Sealed): JsonObject {
-  return { type: 'redacted_thinking', data: writeSeal(seal) ?? '' }
+function foreignBlock(signature: ForeignSignature): JsonObject {
+  return { type: 'redacted_thinking', data: writeForeignSignature(signature) ?? '' }
 }
 
 function mediaBlocks(part: MediaPart): JsonObject[] {

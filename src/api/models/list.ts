@@ -1,17 +1,17 @@
 import type { Json, JsonObject } from '../../core/json.ts'
 import { ascending, billedTier, type Tier } from '../../core/tier.ts'
 
-/** What a catalog knows of a model; fields beyond these are not shown. */
+/** What a catalog knows of a model; a list shows no other fields. */
 export type ModelFacts = { api: string; created?: number; updated?: number; pricing?: readonly Tier[] } & {
-  [name in (typeof shownFacts)[number]]?: Json
+  [name in (typeof listedFacts)[number]]?: Json
 }
 
 /** A model by the id that clients send; `isName` when that is an alias or a policy. */
 export type NamedModel = { id: string; entry: ModelFacts; isName?: boolean }
 
 /**
- * Which models a list holds (all modalities when `api` is missing), whether aliases and policies are among them (unless
- * said, they are), and whether prices also stand flat in each entry.
+ * Which models a list contains (all modalities when `api` is missing), whether it includes aliases and policies (it does
+ * by default), and whether each entry also has flat prices.
  */
 export type ListForm = { api?: string; names?: boolean; flatPrices?: boolean }
 
@@ -28,8 +28,8 @@ export function modelList(
 }
 
 /**
- * One model as clients see it. Prices are USD per token, with the gaps of the catalog filled as they are billed; flat
- * prices are those of the lowest tier, 0 where nothing is billed by the token. Times that nobody knows are 0.
+ * One model as clients see it. Prices are in USD per token, with the gaps of the catalog filled as they are billed; flat
+ * prices are those of the lowest tier, and 0 where nothing is billed by the token. Unknown times are 0.
  */
 export function modelEntry(id: string, facts: ModelFacts, flatPrices = false): JsonObject {
   const created = facts.created ?? 0
@@ -44,11 +44,11 @@ export function modelEntry(id: string, facts: ModelFacts, flatPrices = false): J
     ...(flatPrices && flat(tiers)),
     pricing: facts.api === 'decision' ? decisionPrices(tiers) : tiers,
   }
-  for (const name of shownFacts) if (facts[name] !== undefined) entry[name] = facts[name]
+  for (const name of listedFacts) if (facts[name] !== undefined) entry[name] = facts[name]
   return entry
 }
 
-const shownFacts = [
+const listedFacts = [
   'max_output_tokens',
   'context_window',
   'supports_caching',

@@ -2,15 +2,15 @@ import { RouterError } from '../../core/errors.ts'
 import type { JsonObject } from '../../core/json.ts'
 import type { NamedModel } from './list.ts'
 
-/** Which part of the list is wanted, as a query says it. */
+/** The query parameters of a page. */
 export type PageQuery = { readonly [name: string]: unknown }
 
-const usualLimit = 20
-const mostAtOnce = 1_000
+const defaultLimit = 20
+const maxLimit = 1_000
 
 /**
  * Chat models in the form of the Messages API, newest first: `{data, has_more, first_id, last_id}`. `limit` is 1 to
- * 1,000 (20 unless said); `after_id` and `before_id` name the model where the page begins or ends. Throws RouterError 400.
+ * 1,000 (20 by default); `after_id` and `before_id` name the model where the page begins or ends. Throws RouterError 400.
  */
 export function modelPage(models: Iterable<NamedModel>, query: PageQuery): JsonObject {
   const all = [...models].filter(({ entry }) => entry.api === 'chat').sort(newestFirst)
@@ -45,10 +45,10 @@ function newestFirst(one: NamedModel, other: NamedModel): number {
 }
 
 function limitOf(value: unknown): number {
-  if (value === undefined) return usualLimit
+  if (value === undefined) return defaultLimit
   const limit = typeof value === 'string' && /^\d+$/.test(value) ? Number(value) : 0
-  if (limit >= 1 && limit <= mostAtOnce) return limit
-  throw new RouterError('invalid_request', `'limit' must be a whole number from 1 to ${mostAtOnce}.`, {
+  if (limit >= 1 && limit <= maxLimit) return limit
+  throw new RouterError('invalid_request', `'limit' must be a whole number from 1 to ${maxLimit}.`, {
     param: 'limit',
   })
 }

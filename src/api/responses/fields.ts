@@ -1,5 +1,7 @@
-/** Where each field of the neutral request stands in this API; the first name is the one to report when none was used. */
-export const wireFields: { readonly [field: string]: readonly string[] } = {
+import { topLevelNames, type WireFields, wireNamesOf } from '../wire-fields.ts'
+
+/** The names of each field of the neutral request in this API. */
+export const wireFields: WireFields = {
   model: ['model'],
   system: ['instructions'],
   messages: ['input'],
@@ -11,7 +13,7 @@ export const wireFields: { readonly [field: string]: readonly string[] } = {
   temperature: ['temperature'],
   top_p: ['top_p'],
   logprobs: ['top_logprobs'],
-  response_format: ['text'],
+  response_format: ['text.format'],
   verbosity: ['text.verbosity'],
   reasoning: ['reasoning'],
   service_tier: ['service_tier'],
@@ -49,15 +51,15 @@ const nestedNames: { readonly [field: string]: string } = {
   'web_search.context_size': 'tools.web_search.search_context_size',
 }
 
-/** Top-level names that are read or kept by the router itself; all others are extensions. */
+/** Top-level names that `read` or the router itself handles; all others are extensions. */
 export const knownNames: ReadonlySet<string> = new Set([
-  ...Object.values(wireFields).flat(),
+  ...topLevelNames(wireFields),
   'include',
   'previous_response_id',
   'background',
 ])
 
-/** The names of a neutral field in this API; a field nobody here knows already has its wire name. */
+/** The client's names of a neutral field. */
 export function wireNames(field: string): readonly string[] {
-  return wireFields[field] ?? [nestedNames[field] ?? field]
+  return wireNamesOf(field, wireFields, nestedNames)
 }

@@ -1,22 +1,21 @@
 import { isObject, type Json, type JsonObject } from '../../core/json.ts'
 import { integer, oneOf, optional, refuse } from '../check.ts'
 
-/** What a query may say of a list of items; texts as they stand in the address. */
+/** The query parameters of a list of items, as texts from the URL. */
 export type ListQuery = { order?: Json; limit?: Json; after?: Json; before?: Json }
 
 /**
- * A page of the items of a response's input, the newest first unless asked otherwise. Items that came without an id get
- * one that stays the same. Throws RouterError 400 that names the parameter.
+ * A page of the items of a response's input, the newest first by default. Items that came without an id get a stable one. Throws RouterError 400 that names the parameter.
  */
 export function inputList(items: readonly Json[], responseId: string, query: ListQuery): JsonObject {
-  const order = optional(query.order, 'order', oneOf(['asc', 'desc'] as const)) ?? 'desc'
+  const order = optional(query.order, 'order', oneOf(['asc', 'desc'])) ?? 'desc'
   const limit = optional(numeric(query.limit), 'limit', integer(1, 100)) ?? 20
   const all = items.map((item, index) => listed(item, responseId, index))
   if (order === 'desc') all.reverse()
-  const from = query.after === undefined ? 0 : placeOf(all, query.after, 'after') + 1
-  const to = query.before === undefined ? all.length : placeOf(all, query.before, 'before')
+  const from = query.after === undefined ? 0 : positionOf(all, query.after, 'after') + 1
+  const to = query.before === undefined ? all.length : positionOf(all, query.before, 'before')
   const found = all.slice(from, Math.max(to, from))
-  // A page before an item ends right before it.
+  // A page before an item ends directly before it.
   const backwards = query.before !== undefined && query.after === undefined
   const data = backwards ? found.slice(-limit) : found.slice(0, limit)
   return {
@@ -32,13 +31,13 @@ function numeric(text: Json | undefined): Json | undefined {
   return typeof text === 'string' && /^\d+$/.test(text) ? Number(text) : text
 }
 
-function placeOf(items: readonly JsonObject[], id: Json, name: string): number {
-  const place = items.findIndex((item) => item.id === id)
-  if (place < 0) refuse(name, 'the id of an item of this list', id)
-  return place
+function positionOf(items: readonly JsonObject[], id: Json, name: string): number {
+  const position = items.findIndex((item) => item.id === id)
+  if (position < 0) refuse(name, 'the id of an item of this list', id)
+  return position
 }
 
-/** An item in the full form of this API, whatever shorthand the client wrote. */
+/** An item in its full form, whatever shorthand the client used. */
 function listed(given: Json, responseId: string, index: number): JsonObject {
   const item = isObject(given) ? given : {}
   const type = typeof item.type === 'string' ? item.type : 'message'
@@ -52,7 +51,7 @@ function textPart(role: Json | undefined, text: string): JsonObject {
   return role === 'assistant' ? { type: 'output_text', text, annotations: [] } : { type: 'input_text', text }
 }
 
-/** Inputs are numbered from the other end than outputs, so that no id stands for both. */
+/** Inputs are numbered downwards and outputs upwards, so that their ids never coincide. */
 function inputItemId(responseId: string, type: string, index: number): string {
   const number = (0xffff - index).toString(16).padStart(4, '0')
   return `${prefixes[type] ?? 'item'}_${responseId.replace(/^resp_/, '')}${number}`

@@ -1,22 +1,21 @@
 import { isObject, type Json, type JsonObject } from '../../core/json.ts'
 import type { Citation, MediaPart, Part, ReasoningPart, SearchPart, TextPart, ToolCallPart } from '../../core/parts.ts'
-import { cachedTokens, completionTokens, promptTokens, type Usage } from '../../core/usage.ts'
 import { defined } from '../check.ts'
-import { type Sealed, writeSeal } from '../foreign-signature.ts'
+import { type ForeignSignature, writeForeignSignature } from '../foreign-signature.ts'
 
 /**
- * What an output item is made of: texts and refusals in a row are one message, every other part an item of its own, and
- * so is a seal that has no place in the item before. `logprobs` are those of each text, by content index.
+ * The parts of an output item: consecutive texts and refusals are one message, every other part is an item of its own,
+ * and so is a signature that the item before has no field for. `logprobs` are those of each text, by content index.
  */
-export type OutputGroup = { kind: ItemKind; parts: Part[]; seal?: Sealed; logprobs?: JsonObject[][] }
+export type OutputGroup = { kind: ItemKind; parts: Part[]; signature?: ForeignSignature; logprobs?: JsonObject[][] }
 
 /** Kinds of items by the prefix of their ids. */
 export type ItemKind = 'msg' | 'rs' | 'fc' | 'ctc' | 'ws' | 'ig'
 
-/** How an item ends. */
+/** The status of an item. */
 export type ItemStatus = 'in_progress' | 'completed' | 'incomplete'
 
-/** The kind of item a part belongs to; undefined when it has no place in an output. */
+/** The kind of item for a part; undefined when an output has none for it. */
 export function kindOf(part: Part): ItemKind | undefined {
   if (part.type === 'text' || part.type === 'refusal') return 'msg'
   if (part.type === 'reasoning' || part.type === 'opaque') return 'rs'
@@ -25,33 +24,33 @@ export function kindOf(part: Part): ItemKind | undefined {
   return part.type === 'image' && part.data !== undefined ? 'ig' : undefined
 }
 
-/** The parts of a reply as they become items. */
+/** The parts of a reply, grouped into items. */
 export function groupsOf(parts: readonly Part[]): OutputGroup[] {
   const groups: OutputGroup[] = []
-  for (const part of parts.map(inWords)) {
+  for (const part of parts.map(spokenText)) {
     const kind = kindOf(part)
     if (!kind) continue
     const last = groups.at(-1)
     if (kind === 'msg' && last?.kind === 'msg') last.parts.push(part)
     else groups.push({ kind, parts: [part] })
   }
-  return groups.flatMap((group) => [group, ...sealGroups(group)])
+  return groups.flatMap((group) => [group, ...signatureGroups(group)])
 }
 
-/** Sound has no item in an output: its words are a text. */
-export function inWords(part: Part): Part {
+/** There is no output item for audio: its transcript becomes a text. */
+export function spokenText(part: Part): Part {
   return part.type === 'audio' && part.transcript ? { type: 'text', text: part.transcript } : part
 }
 
-/** Seals that have no place in their item travel in items of reasoning right after it. */
-export function sealGroups({ kind, parts }: OutputGroup): OutputGroup[] {
+/** Signatures that their item has no field for become reasoning items directly after it. */
+export function signatureGroups({ kind, parts }: OutputGroup): OutputGroup[] {
   return parts.flatMap((part, index) => {
-    const seal = sealOf(part, index)
-    return kind === 'rs' || !seal ? [] : [{ kind: 'rs' as const, parts: [], seal }]
+    const signature = signatureOf(part, index)
+    return kind === 'rs' || !signature ? [] : [{ kind: 'rs' as const, parts: [], signature }]
   })
 }
 
-function sealOf(part: Part, text: number): Sealed | undefined {
+function signatureOf(part: Part, text: number): ForeignSignature | undefined {
   if (part.type === 'search') {
     const { id, by, results } = part
     return results === undefined || actionOf(part) ? undefined : { ...defined({ by, search: id ?? '' }), body: results }
@@ -60,14 +59,16 @@ function sealOf(part: Part, text: number): Sealed | undefined {
   const { signature, by } = part
   if (signature === undefined) return undefined
   const owner = part.type === 'tool_call' ? { call: part.id } : { text }
-  return { ...owner, ...(defined({ signature, by }) as Sealed) }
+  return { ...owner, ...defined({ signature, by }) }
 }
 
-/** An item. `sources` tells whether the client asked for the addresses that a search found. */
+/** An item. `sources`: whether the client asked for the URLs that a search found. */
 export function writeItem(group: OutputGroup, id: string, status: ItemStatus, sources: boolean): JsonObject {
-  const { kind, parts, seal, logprobs = [] } = group
+  const { kind, parts, signature, logprobs = [] } = group
   const [part] = parts
-  if (seal) return { id, type: 'reasoning', summary: [], encrypted_content: writeSeal(seal) ?? null }
+  if (signature) {
+    return { id, type: 'reasoning', summary: [], encrypted_content: writeForeignSignature(signature) ?? null }
+  }
   if (kind === 'msg') {
     const content = parts.map((one, index) => contentPart(one, logprobs[index]))
     return { id, type: 'message', status, role: 'assistant', content }
@@ -85,7 +86,7 @@ export function contentPart(part: Part, logprobs: JsonObject[] = []): JsonObject
   return { type: 'output_text', text, annotations: citations.map((one) => annotationOf(one, text)), logprobs }
 }
 
-/** A source of a text; one without a place holds for the whole text. */
+/** A citation; one without a position cites the whole text. */
 export function annotationOf({ url, title, start, end }: Citation, text: string): JsonObject {
   return {
     type: 'url_citation',
@@ -96,42 +97,49 @@ export function annotationOf({ url, title, start, end }: Citation, text: string)
   }
 }
 
-/** What a reasoning item says: readable words as its summary, seals as its encrypted content. */
+/** The members of a reasoning item: readable text as its summary, signatures as its encrypted content. */
 export function reasoningMembers(part: Part): JsonObject {
   if (part.type === 'opaque') {
-    return { summary: [], encrypted_content: writeSeal({ ...defined({ by: part.by }), body: part.body }) ?? null }
+    return {
+      summary: [],
+      encrypted_content: writeForeignSignature({ ...defined({ by: part.by }), body: part.body }) ?? null,
+    }
   }
   const { text, summary, by, signature, encrypted, id } = part as ReasoningPart
-  // The words of a summary in the seal tell that they are one.
-  const sealed = writeSeal(defined({ by, signature, encrypted, id, summary: summary || undefined }) as Sealed)
-  const said = [text, summary].filter((words) => words)
+  // Repeated in the signature, so that a summary can be told from the text when it comes back.
+  const foreign = writeForeignSignature(defined({ by, signature, encrypted, id, summary: summary || undefined }))
+  const texts = [text, summary].filter((one) => one !== undefined && one !== '')
   return {
-    summary: said.map((words) => ({ type: 'summary_text', text: words as string })),
-    ...defined({ encrypted_content: sealed }),
+    summary: texts.map((one) => ({ type: 'summary_text', text: one })),
+    ...defined({ encrypted_content: foreign }),
   }
 }
 
-function writeCall({ id: call_id, name, arguments: said, kind }: ToolCallPart, id: string, status: string): JsonObject {
+function writeCall(
+  { id: call_id, name, arguments: input, kind }: ToolCallPart,
+  id: string,
+  status: string,
+): JsonObject {
   return kind === 'custom'
-    ? { id, type: 'custom_tool_call', status, call_id, name, input: said }
-    : { id, type: 'function_call', status, call_id, name, arguments: said }
+    ? { id, type: 'custom_tool_call', status, call_id, name, input }
+    : { id, type: 'function_call', status, call_id, name, arguments: input }
 }
 
 function writeImage({ data, media_type }: MediaPart, id: string, status: ItemStatus): JsonObject {
   const format = media_type?.startsWith('image/') ? media_type.slice('image/'.length) : undefined
-  const told = status === 'in_progress' ? null : (data ?? null)
+  const result = status === 'in_progress' ? null : (data ?? null)
   return {
     id,
     type: 'image_generation_call',
     status: status === 'incomplete' ? 'failed' : status,
     ...defined({ output_format: format }),
-    result: told,
+    result,
   }
 }
 
 function writeSearch(part: SearchPart, id: string, status: ItemStatus, sources: boolean): JsonObject {
   const { query = '', results } = part
-  const found = sources ? addressesIn(results) : []
+  const found = sources ? urlsIn(results) : []
   const searched = { type: 'search', query, ...(found.length > 0 && { sources: found }) }
   const ended = part.status === 'failed' || status === 'incomplete' ? 'failed' : 'completed'
   return {
@@ -144,29 +152,12 @@ function writeSearch(part: SearchPart, id: string, status: ItemStatus, sources: 
 
 const actions: ReadonlySet<Json | undefined> = new Set(['search', 'open_page', 'find_in_page'])
 
-/** What a search did, when its maker tells that in the words of this API. */
+/** What a search did, when its maker reports that in the form of this API. */
 function actionOf({ results }: SearchPart): JsonObject | undefined {
   return isObject(results) && actions.has(results.type) ? results : undefined
 }
 
-function addressesIn(results: Json | undefined): JsonObject[] {
+function urlsIn(results: Json | undefined): JsonObject[] {
   const listed = Array.isArray(results) ? results : []
   return listed.flatMap((one) => (isObject(one) && typeof one.url === 'string' ? [{ type: 'url', url: one.url }] : []))
-}
-
-/** Usage in this API's totals; `cost` in USD when it is known. */
-export function writeUsage(usage: Usage, costUsd: number | undefined): JsonObject {
-  const input = promptTokens(usage)
-  const output = completionTokens(usage)
-  return {
-    input_tokens: input,
-    input_tokens_details: {
-      cached_tokens: cachedTokens(usage),
-      cache_write_tokens: (usage.cache_write_5m ?? 0) + (usage.cache_write_1h ?? 0),
-    },
-    output_tokens: output,
-    output_tokens_details: { reasoning_tokens: usage.reasoning ?? 0 },
-    total_tokens: input + output,
-    ...defined({ cost: costUsd }),
-  }
 }

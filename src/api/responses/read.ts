@@ -1,6 +1,6 @@
 import { RouterError } from '../../core/errors.ts'
 import { isObject, type Json, type JsonObject } from '../../core/json.ts'
-import type { Effort, NeutralRequest, ResponseFormat } from '../../core/request.ts'
+import { efforts, type NeutralRequest, type ResponseFormat } from '../../core/request.ts'
 import {
   type Check,
   defined,
@@ -18,8 +18,10 @@ import {
   required,
   text,
 } from '../check.ts'
+import { readPromptCache } from '../prompt-cache.ts'
+import { unknownFields } from '../wire-fields.ts'
 import { knownNames } from './fields.ts'
-import { readInput } from './items.ts'
+import { readInput } from './messages.ts'
 import { readTools } from './tools.ts'
 
 /** A Responses body as a neutral request. Throws RouterError 400 that names the field. */
@@ -35,27 +37,28 @@ export function readRequest(body: unknown): NeutralRequest {
     refuse('input', 'an input that is not empty', body.input)
   const instructions = optional(body.instructions, 'instructions', text)
   const heading = [...(instructions ? [{ type: 'text' as const, text: instructions }] : []), ...system]
-  const tools = readTools(body)
   const wanted = readText(body.text)
-  const unknown = { ...unknownFields(body), ...tools.extensions }
+  const unknown = unknownFields(body, knownNames)
+  // Truncation is disabled by default.
+  if (unknown.truncation === 'disabled') delete unknown.truncation
   return {
     model: required(body.model, 'model', 'the name of a model', filledText),
     ...(heading.length > 0 && { system: heading }),
     messages,
     ...readPlain(body),
     ...defined({
-      ...tools.request,
+      ...readTools(body),
       ...wanted,
       logprobs: readLogprobs(body),
       reasoning: readReasoning(body.reasoning),
-      cache: readCache(body),
+      cache: readPromptCache(body),
       extensions: Object.keys(unknown).length > 0 ? unknown : undefined,
     }),
     origin: { api: 'responses', body },
   }
 }
 
-/** Fields with the same name and the same form on both sides. */
+/** Fields with the same name and form in the neutral request. */
 const plain = {
   max_output_tokens: integer(1),
   temperature: number(0, 2),
@@ -74,11 +77,11 @@ function readPlain(body: JsonObject): Partial<NeutralRequest> {
   return fieldsOf(body, plainChecks)
 }
 
-/** Fields that are kept as they are: what they must be at least. */
+/** Checks of fields that become extensions. */
 const others: { readonly [name: string]: Check<unknown> } = {
   include: listOf(text),
   max_tool_calls: integer(1),
-  truncation: oneOf(['auto', 'disabled'] as const),
+  truncation: oneOf(['auto', 'disabled']),
   stream_options: object,
   prompt: object,
   conversation: (value, path) => (typeof value === 'string' ? value : object(value, path)),
@@ -89,19 +92,19 @@ const others: { readonly [name: string]: Check<unknown> } = {
 function checkOthers(body: JsonObject): void {
   for (const [name, check] of Object.entries(others)) optional(body[name], name, check)
   if ((body.conversation ?? null) !== null && (body.previous_response_id ?? null) !== null) {
-    const message = "'conversation' and 'previous_response_id' both say what came before: give one of them."
+    const message = "'conversation' and 'previous_response_id' cannot be used together."
     throw new RouterError('invalid_request', message, { param: 'conversation' })
   }
 }
 
 function readText(value: Json | undefined): Pick<NeutralRequest, 'response_format' | 'verbosity'> {
-  const said = optional(value, 'text', object)
-  if (!said) return {}
-  const format = optional(said.format, 'text.format', object)
+  const settings = optional(value, 'text', object)
+  if (!settings) return {}
+  const format = optional(settings.format, 'text.format', object)
   return defined({
     response_format: format && readFormat(format),
-    verbosity: optional(said.verbosity, 'text.verbosity', text),
-  }) as Pick<NeutralRequest, 'response_format' | 'verbosity'>
+    verbosity: optional(settings.verbosity, 'text.verbosity', text),
+  })
 }
 
 function readFormat(format: JsonObject): ResponseFormat {
@@ -117,8 +120,6 @@ function readFormat(format: JsonObject): ResponseFormat {
   }
   return { type, name: required(format.name, `${path}.name`, 'a name for the format', filledText), ...defined(rest) }
 }
-
-const efforts: readonly Effort[] = ['none', 'minimal', 'low', 'medium', 'high', 'xhigh', 'max']
 
 function readReasoning(value: Json | undefined): NeutralRequest['reasoning'] {
   const reasoning = optional(value, 'reasoning', object)
@@ -136,22 +137,4 @@ function readLogprobs(body: JsonObject): { top?: number } | undefined {
   const top = optional(body.top_logprobs, 'top_logprobs', integer(0, 20))
   const wanted = include.includes('message.output_text.logprobs') || (top ?? 0) > 0
   return wanted ? defined({ top }) : undefined
-}
-
-function readCache(body: JsonObject): NeutralRequest['cache'] {
-  const cache = defined({
-    key: optional(body.prompt_cache_key, 'prompt_cache_key', text),
-    retention: optional(body.prompt_cache_retention, 'prompt_cache_retention', text),
-    options: optional(body.prompt_cache_options, 'prompt_cache_options', object),
-  })
-  return Object.keys(cache).length > 0 ? cache : undefined
-}
-
-function unknownFields(body: JsonObject): JsonObject {
-  const unknown = Object.entries(body).filter(([name, value]) => {
-    // The usual way of cutting a history is no wish.
-    const isUsual = name === 'truncation' && value === 'disabled'
-    return !knownNames.has(name) && !isUsual && value !== undefined && value !== null
-  })
-  return Object.fromEntries(unknown)
 }

@@ -1,16 +1,14 @@
-import type { StreamEvent } from '../../core/events.ts'
+import type { StreamEvent, StreamEventOf } from '../../core/events.ts'
 import type { Json, JsonObject } from '../../core/json.ts'
 import type { Part, ReasoningPart } from '../../core/parts.ts'
 import type { Finish } from '../../core/reply.ts'
 import { tokensOf } from './logprobs.ts'
-import { type ItemKind, inWords, kindOf, type OutputGroup, sealGroups, writeItem } from './output.ts'
+import { type ItemKind, kindOf, type OutputGroup, signatureGroups, spokenText, writeItem } from './output.ts'
 import { type Emit, type Item, StreamedMessage } from './stream-message.ts'
 import { isWhole, itemId, statusOf } from './write.ts'
 
-type Told<Type extends StreamEvent['type']> = StreamEvent & { type: Type }
-
-/** Parts as output items: added, grown and done, each event in its place. */
-export class Items {
+/** Writes parts as output items: the events that add them, extend them and mark them as done. */
+export class ItemWriter {
   /** The finished items. */
   readonly output: JsonObject[] = []
   readonly #responseId: string
@@ -19,10 +17,10 @@ export class Items {
   readonly #open = new Map<number, Item>()
   #message: StreamedMessage | undefined
   readonly #messages: StreamedMessage[] = []
-  /** Thoughts and searches told done, whose makers may still seal them. */
+  /** Reasoning and searches that are done, but may still get a signature. */
   readonly #done = new Map<Item, Part>()
   readonly #finished = new Set<number>()
-  /** Probabilities told now, and those that came without words before. */
+  /** Log probabilities of the current event, and earlier ones that came without text. */
   #tokens: JsonObject[] = []
   #late: JsonObject[] = []
 
@@ -32,14 +30,14 @@ export class Items {
     this.#sources = sources
   }
 
-  /** The items told done, of a reply that breaks off. */
+  /** The items that are done, for a reply that breaks off. */
   get finished(): JsonObject[] {
     return this.output.filter((_, position) => this.#finished.has(position))
   }
 
   /** Takes what one provider event changed. */
   take(events: readonly StreamEvent[]): void {
-    // Probabilities are told after the words they belong to, and go out with them.
+    // Log probabilities come after the text that they belong to, and are written with it.
     for (const event of events) if (event.type === 'logprobs') this.#tokens.push(...tokensOf(event.logprobs))
     for (const event of events) {
       if (event.type === 'delta') this.#delta(event)
@@ -53,8 +51,8 @@ export class Items {
 
   #begin(index: number, part: Part): void {
     if (part.type === 'audio') {
-      const words = inWords(part)
-      if (words.type === 'text') this.#delta({ type: 'delta', index, part: 'text', text: words.text })
+      const spoken = spokenText(part)
+      if (spoken.type === 'text') this.#delta({ type: 'delta', index, part: 'text', text: spoken.text })
       return
     }
     const kind = kindOf(part)
@@ -79,25 +77,25 @@ export class Items {
     this.#message.open(index, part)
   }
 
-  #add(group: OutputGroup, ...shown: Part[]): Item {
+  #add(group: OutputGroup, ...announced: Part[]): Item {
     const position = this.output.length
     const id = itemId(this.#responseId, group.kind, position)
-    const empty = writeItem({ ...group, parts: shown }, id, 'in_progress', false)
-    // The place is taken until the finished item stands there.
+    const empty = writeItem({ ...group, parts: announced }, id, 'in_progress', false)
+    // Holds the position until the item is finished.
     this.output.push(empty)
     this.#emit('response.output_item.added', { output_index: position, item: empty })
-    return { ...group, id, position, said: [] }
+    return { ...group, id, position, reasoning: [] }
   }
 
-  #delta({ index, part, text, summary, arguments: fragment = '' }: Told<'delta'>): void {
+  #delta({ index, part, text, summary, arguments: fragment = '' }: StreamEventOf<'delta'>): void {
     if (part === 'text' || part === 'refusal') {
-      // Words for a part that has been told done go on in a new one.
+      // Text for a part that is done already continues in a new one.
       if (!this.#message?.isOpen(index)) this.#beginContent(index, { type: part, text: '' })
       this.#message?.grow(index, text ?? '', part === 'text' ? this.#takeTokens() : none)
     } else if (part === 'reasoning') {
       const item = this.#open.get(index) ?? this.#beginItem(index, 'rs', { type: 'reasoning' })
-      if (text) this.#think(item, 'text', text)
-      if (summary) this.#think(item, 'summary', summary)
+      if (text) this.#reasoningDelta(item, 'text', text)
+      if (summary) this.#reasoningDelta(item, 'summary', summary)
     } else {
       const item = this.#open.get(index)
       if (item) this.#emit(`response.${argumentsOf(item)}.delta`, `${headOf(item)},"delta":${JSON.stringify(fragment)}`)
@@ -109,15 +107,15 @@ export class Items {
     return [...this.#late.splice(0), ...this.#tokens.splice(0)]
   }
 
-  #think(item: Item, kind: 'text' | 'summary', delta: string): void {
-    let summary_index = item.said.findIndex((said) => said.kind === kind)
+  #reasoningDelta(item: Item, kind: 'text' | 'summary', delta: string): void {
+    let summary_index = item.reasoning.findIndex((one) => one.kind === kind)
     if (summary_index < 0) {
-      summary_index = item.said.push({ kind, text: '' }) - 1
+      summary_index = item.reasoning.push({ kind, text: '' }) - 1
       const part = { type: 'summary_text', text: '' }
       this.#emit('response.reasoning_summary_part.added', { ...at(item), summary_index, part })
     }
-    const said = item.said[summary_index] as { text: string }
-    said.text += delta
+    const summary = item.reasoning[summary_index] as { text: string }
+    summary.text += delta
     const place = `${headOf(item)},"summary_index":${summary_index}`
     this.#emit('response.reasoning_summary_text.delta', `${place},"delta":${JSON.stringify(delta)}`)
   }
@@ -126,22 +124,22 @@ export class Items {
     return this.#messages.findLast((message) => message.has(index))
   }
 
-  #close({ index, part }: Told<'close'>): void {
+  #close({ index, part }: StreamEventOf<'close'>): void {
     if (this.#message?.isOpen(index)) {
-      // Probabilities that came without words belong to the last ones.
+      // Log probabilities that came without text belong to the last text.
       if (part.type === 'text' && this.#late.length > 0) this.#message.grow(index, '', this.#late.splice(0))
-      this.#message.close(index, inWords(part))
+      this.#message.close(index, spokenText(part))
     }
     const item = this.#open.get(index)
     if (!item) return
     item.parts = [part]
-    // A call that is not whole yet may go on after another one has begun; free text never shows that it is.
-    if (part.type !== 'tool_call' || (part.kind !== 'custom' && isWhole(part))) this.#tellDone(index, item, 'stop')
+    // An incomplete call may continue after another one has begun; free text never shows that it is complete.
+    if (part.type !== 'tool_call' || (part.kind !== 'custom' && isWhole(part))) this.#finishPart(index, item, 'stop')
   }
 
-  /** Tells done what is still open, in the order in which it began. */
+  /** Finishes the items that are still open, in the order in which they began. */
   #end(finish: Finish): void {
-    for (const [index, item] of this.#open) this.#tellDone(index, item, finish)
+    for (const [index, item] of this.#open) this.#finishPart(index, item, finish)
     this.#endMessage(finish)
     this.#amend()
   }
@@ -154,10 +152,10 @@ export class Items {
     this.#finish(item, finish, true)
   }
 
-  #tellDone(index: number, item: Item, finish: Finish): void {
+  #finishPart(index: number, item: Item, finish: Finish): void {
     this.#open.delete(index)
     const [part] = item.parts as [Part]
-    if (part.type === 'reasoning') item.parts = [this.#thought(item, part)]
+    if (part.type === 'reasoning') item.parts = [this.#finishReasoning(item, part)]
     else if (part.type === 'tool_call') {
       const members = item.kind === 'ctc' ? { input: part.arguments } : { name: part.name, arguments: part.arguments }
       this.#emit(`response.${argumentsOf(item)}.done`, { ...at(item), ...members })
@@ -168,41 +166,41 @@ export class Items {
     this.#finish(item, finish, false)
   }
 
-  /** A thought with the words that were told of it, each kind told done. */
-  #thought(item: Item, part: ReasoningPart): ReasoningPart {
-    for (const [summary_index, { text }] of item.said.entries()) {
+  /** Finishes the text and the summary of reasoning, and returns the part with what was written of them. */
+  #finishReasoning(item: Item, part: ReasoningPart): ReasoningPart {
+    for (const [summary_index, { text }] of item.reasoning.entries()) {
       const place = { ...at(item), summary_index }
       this.#emit('response.reasoning_summary_text.done', { ...place, text })
       this.#emit('response.reasoning_summary_part.done', { ...place, part: { type: 'summary_text', text } })
     }
-    const { text: _text, summary: _summary, ...seals } = part
-    return { ...seals, ...Object.fromEntries(item.said.map(({ kind, text }) => [kind, text])) }
+    const { text: _text, summary: _summary, ...signatures } = part
+    return { ...signatures, ...Object.fromEntries(item.reasoning.map(({ kind, text }) => [kind, text])) }
   }
 
   #finish(item: Item, finish: Finish, last: boolean): void {
     const done = this.#write(item, finish, last)
     this.#finished.add(item.position)
     this.#emit('response.output_item.done', { output_index: item.position, item: done })
-    for (const group of sealGroups(item)) this.#finish(this.#add(group), finish, false)
+    for (const group of signatureGroups(item)) this.#finish(this.#add(group), finish, false)
   }
 
   #write(item: Item, finish: Finish, last: boolean): JsonObject {
     const done = writeItem(item, item.id, statusOf(item, finish, last), this.#sources)
-    const [first, second] = item.said
-    // Words stand in the order in which they were told.
+    const [first, second] = item.reasoning
+    // In the order in which they were written.
     if (first?.kind === 'summary' && second) (done.summary as Json[]).reverse()
     this.output[item.position] = done
     return done
   }
 
-  /** Sources and seals that came after their item was told done stand at least in the last event. */
+  /** Citations and signatures that came after their item was done are at least in the last event. */
   #amend(): void {
     for (const message of this.#messages) if (message.amended) this.#write(message.item, 'stop', false)
     for (const [item, part] of this.#done) {
       if (part.type === 'search') item.parts = [part]
       else {
-        const { text: _text, summary: _summary, ...seals } = part as ReasoningPart
-        item.parts = [{ ...(item.parts[0] as ReasoningPart), ...seals }]
+        const { text: _text, summary: _summary, ...signatures } = part as ReasoningPart
+        item.parts = [{ ...(item.parts[0] as ReasoningPart), ...signatures }]
       }
       this.#write(item, 'stop', false)
     }
@@ -222,7 +220,7 @@ function at({ id, position }: Item): JsonObject {
   return { item_id: id, output_index: position }
 }
 
-/** The members of an event that say where its item is: ids of our own need no escapes. */
+/** As `at`, as JSON text: our own ids need no escaping. */
 function headOf({ id, position }: Item): string {
   return `"item_id":"${id}","output_index":${position}`
 }
@@ -231,7 +229,7 @@ function argumentsOf({ kind }: Item): string {
   return kind === 'ctc' ? 'custom_tool_call_input' : 'function_call_arguments'
 }
 
-/** A part as it stands in the event that announces it: its name, but nothing said yet. */
+/** A part in the event that announces it: with its name, but without content. */
 function emptied(part: Part): Part {
   if (part.type === 'tool_call') return { ...part, arguments: '' }
   return part.type === 'reasoning' ? { type: 'reasoning' } : part

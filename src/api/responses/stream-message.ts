@@ -2,24 +2,28 @@ import type { JsonObject } from '../../core/json.ts'
 import type { Citation, Part, TextPart } from '../../core/parts.ts'
 import { annotationOf, contentPart, type OutputGroup } from './output.ts'
 
-/** Tells one event of the stream: its members, or their JSON text without braces where there are many of its kind. */
+/** Writes one event of the stream: its members, or for frequent events their JSON text without braces. */
 export type Emit = (type: string, members: JsonObject | string) => void
-/** An item that has been added. `said` has the words of a thought told so far, by kind. */
-export type Item = OutputGroup & { id: string; position: number; said: { kind: 'text' | 'summary'; text: string }[] }
-/** A content part that has been added: what was said of it, and the sources that wait for its whole text. */
+/** An item that has been added. `reasoning` is the text and the summary written so far, in the order of their beginning. */
+export type Item = OutputGroup & {
+  id: string
+  position: number
+  reasoning: { kind: 'text' | 'summary'; text: string }[]
+}
+/** A content part that has been added: its content so far, and the citations that wait for its whole text. */
 type Content = {
   part: Part & { text: string }
   open: boolean
   waiting: Citation[]
-  told: number
+  annotations: number
   tokens: JsonObject[]
   head: string
 }
 
-/** A message item on its way: its contents are added, grown and told done one after the other. */
+/** Writes a message item: its content parts are added, extended and finished one after the other. */
 export class StreamedMessage {
   readonly item: Item
-  /** Sources came after the message was told done. */
+  /** Whether citations came after the message was done. */
   amended = false
   readonly #emit: Emit
   readonly #contents: Content[] = []
@@ -31,24 +35,24 @@ export class StreamedMessage {
     this.#emit = emit
   }
 
-  /** Whether this message has that part of the reply. */
+  /** Whether the message contains that part of the reply. */
   has(index: number): boolean {
     return this.#byPart.has(index)
   }
 
-  /** Whether that part may still grow. */
+  /** Whether that part can still be extended. */
   isOpen(index: number): boolean {
     return this.#contents[this.#byPart.get(index) ?? -1]?.open === true
   }
 
-  /** Begins a content part; the one before has come to its end. */
+  /** Begins a content part, and finishes the one before. */
   open(index: number, { type }: Part): void {
     this.#closeAll()
     const part = { type: type as 'text', text: '' }
     const content_index = this.#contents.length
     const place = this.#at(content_index)
     const head = `${JSON.stringify(place).slice(1, -1)},"delta":`
-    this.#contents.push({ part, open: true, waiting: [], told: 0, tokens: [], head })
+    this.#contents.push({ part, open: true, waiting: [], annotations: 0, tokens: [], head })
     this.#byPart.set(index, content_index)
     this.#emit('response.content_part.added', { ...place, part: contentPart(part) })
   }
@@ -58,12 +62,12 @@ export class StreamedMessage {
     const content = this.#contents[content_index] as Content
     content.part.text += delta
     if (logprobs.length > 0) content.tokens.push(...logprobs)
-    const said = content.head + JSON.stringify(delta)
-    if (content.part.type === 'refusal') this.#emit('response.refusal.delta', said)
-    else this.#emit('response.output_text.delta', `${said},"logprobs":${JSON.stringify(logprobs)}`)
+    const members = content.head + JSON.stringify(delta)
+    if (content.part.type === 'refusal') this.#emit('response.refusal.delta', members)
+    else this.#emit('response.output_text.delta', `${members},"logprobs":${JSON.stringify(logprobs)}`)
   }
 
-  /** A source; one whose place is not told waits for the end of the text, and so do all after it. */
+  /** Adds a citation; one without a position waits for the whole text, and so do all after it. */
   cite(index: number, citation: Citation): void {
     const content_index = this.#byPart.get(index) ?? 0
     const content = this.#contents[content_index] as Content
@@ -77,11 +81,11 @@ export class StreamedMessage {
     else this.#annotate(content_index, content, citation)
   }
 
-  close(index: number, { type, ...seals }: Part): void {
+  close(index: number, { type, ...members }: Part): void {
     const content_index = this.#byPart.get(index) ?? 0
     const content = this.#contents[content_index] as Content
     if (!content.open || type !== content.part.type) return
-    const { signature, by } = seals as TextPart
+    const { signature, by } = members as TextPart
     if (signature !== undefined) Object.assign(content.part, { signature, ...(by !== undefined && { by }) })
     content.open = false
     for (const citation of content.waiting) this.#annotate(content_index, content, citation)
@@ -92,7 +96,7 @@ export class StreamedMessage {
     this.#emit('response.content_part.done', { ...place, part: contentPart(content.part, content.tokens) })
   }
 
-  /** Closes what is open: the item is whole. */
+  /** Finishes the open content part, and with it the item. */
   end(): void {
     this.#closeAll()
     this.item.parts = this.#contents.map(({ part }) => part)
@@ -109,7 +113,7 @@ export class StreamedMessage {
 
   #annotate(content_index: number, content: Content, citation: Citation): void {
     const annotation = annotationOf(citation, content.part.text)
-    const annotation_index = content.told++
+    const annotation_index = content.annotations++
     const members = { ...this.#at(content_index), annotation_index, annotation }
     this.#emit('response.output_text.annotation.added', members)
   }

@@ -1,95 +1,31 @@
 import { catalogue, type RouterError } from '../../core/errors.ts'
-import { isObject, type JsonObject } from '../../core/json.ts'
-import type { Finish } from '../../core/reply.ts'
 import type { NeutralRequest } from '../../core/request.ts'
-import type { ReplyFacts, StreamWriter } from '../client-api.ts'
-import { writeUsage } from './output.ts'
-import { Items } from './stream-items.ts'
-import type { Emit } from './stream-message.ts'
-import { editReply, endingOf, responseIdOf, responseObject, wantsSources } from './write.ts'
+import type { ReplyFacts, StreamFacts, StreamWriter } from '../client-api.ts'
+import { writeEvent } from '../sse.ts'
+import { EventEditor } from './stream-edit.ts'
+import { ResponseWriter } from './stream-write.ts'
+import { responseIdOf } from './write.ts'
 
-/** Writes one streamed response: numbered, named events in this API's order, the whole response in the last one. */
-export function openStream(request: NeutralRequest, { model, id }: { model: string; id: string }): StreamWriter {
-  const { body } = request.origin
-  const responseId = responseIdOf(id)
-  let sequence = 0
-  let text = ''
-  let finish: Finish = 'stop'
-  let response: JsonObject | undefined
-  let native: JsonObject | undefined
-  const emit: Emit = (type, members) => {
-    const rest = typeof members === 'string' ? members : JSON.stringify(members).slice(1, -1)
-    text += `event: ${type}\ndata: {"type":"${type}","sequence_number":${sequence++},${rest}}\n\n`
-  }
-  const items = new Items(responseId, emit, wantsSources(body))
-  const said = (): string => {
-    const all = text
-    text = ''
-    return all
-  }
-  const begin = (created: number): JsonObject => {
-    response = responseObject(body, { id: responseId, model, created })
-    for (const stage of ['created', 'in_progress']) emit(`response.${stage}`, { response })
-    return response
-  }
-  const whole = (facts: ReplyFacts): JsonObject => {
-    if (native) return editReply(native.response as JsonObject, facts)
-    const usage = writeUsage(facts.usage, facts.costUsd)
-    return { ...(response ?? begin(now())), ...endingOf(finish), output: items.output, usage }
-  }
+/** Writes one streamed response: translated events, or the events of a provider of this format, edited. */
+export function openStream(request: NeutralRequest, { model, id }: StreamFacts): StreamWriter {
+  const writer = new ResponseWriter(request.origin.body, { model, id: responseIdOf(id) })
+  const editor = new EventEditor(model)
   return {
-    events(events) {
-      for (const event of events) {
-        if (event.type === 'start') begin(event.created)
-        else if (event.type === 'finish') finish = event.finish
-      }
-      items.take(events)
-      return said()
-    },
-    frame(payload) {
-      const number = typeof payload.sequence_number === 'number' ? payload.sequence_number : sequence
-      sequence = number + 1
-      const numbered = { ...payload, sequence_number: number }
-      if (!isObject(payload.response)) return named(numbered)
-      if (isTerminal(payload)) {
-        native = numbered
-        return ''
-      }
-      response = { ...payload.response, model }
-      return named({ ...numbered, response })
-    },
-    end(facts) {
-      const last = whole(facts)
-      if (native) return named({ ...native, response: last })
-      emit(`response.${last.status}`, { response: last })
-      return said()
-    },
+    events: (events) => writer.write(events),
+    frame: (payload) => editor.edit(payload),
+    end: (facts) => (editor.response ? editor.end(facts) : writer.end(facts)),
     fail(error) {
-      const begun = response ?? begin(now())
-      emit('response.failed', { response: failed(begun, items.finished, error) })
-      return said()
+      const { response, output, sequence } = editor
+      const failure = { code: codeOf(error), message: error.message }
+      if (!response) return writer.fail(failure)
+      const failed = { ...response, status: 'failed', output, error: failure }
+      return writeEvent({ type: 'response.failed', sequence_number: sequence, response: failed })
     },
-    reply: whole,
+    reply: (facts: ReplyFacts) => (editor.response ? editor.whole(facts) : writer.whole(facts)),
   }
 }
 
-function isTerminal({ type }: JsonObject): boolean {
-  return type === 'response.completed' || type === 'response.incomplete'
-}
-
-function named(payload: JsonObject): string {
-  return `event: ${payload.type}\ndata: ${JSON.stringify(payload)}\n\n`
-}
-
-function now(): number {
-  return Math.floor(Date.now() / 1_000)
-}
-
-function failed(response: JsonObject, output: JsonObject[], error: RouterError): JsonObject {
-  return { ...response, status: 'failed', output, error: { code: codeOf(error), message: error.message } }
-}
-
-/** Clients act on these codes: the provider's own word where it is one of this API, else what it comes to. */
+/** Clients act on these codes: the provider's own where this API defines it, else the one that fits the error. */
 function codeOf({ code, providerCode }: RouterError): string {
   if (providerCode !== undefined && codes.has(providerCode)) return providerCode
   if (code === 'context_length') return 'context_length_exceeded'
@@ -99,7 +35,7 @@ function codeOf({ code, providerCode }: RouterError): string {
   return status === 400 ? 'invalid_prompt' : 'server_error'
 }
 
-/** The codes of failed responses: those that OpenAI publishes, and those that it sends. */
+/** The codes of failed responses that OpenAI documents, and others that it sends. */
 const codes: ReadonlySet<string> = new Set([
   'server_error',
   'rate_limit_exceeded',

@@ -1,9 +1,11 @@
-import { isObject, type Json, type JsonObject } from '../../core/json.ts'
+import { isObject, type Json, type JsonObject, parseJson } from '../../core/json.ts'
 import type { ToolCallPart } from '../../core/parts.ts'
 import type { Finish, Reply } from '../../core/reply.ts'
 import type { ReplyFacts } from '../client-api.ts'
+import { endingOf, isCut } from './finish.ts'
 import { shareTokens, tokensOf } from './logprobs.ts'
-import { groupsOf, type ItemStatus, type OutputGroup, writeItem, writeUsage } from './output.ts'
+import { groupsOf, type ItemStatus, type OutputGroup, writeItem } from './output.ts'
+import { writeUsage } from './usage.ts'
 
 /** A neutral reply as a response object, with `usage.cost` in USD when it is known. */
 export function writeReply(reply: Reply, { model, usage, costUsd, request, id }: ReplyFacts): JsonObject {
@@ -11,40 +13,33 @@ export function writeReply(reply: Reply, { model, usage, costUsd, request, id }:
   const body = request?.origin.body ?? {}
   const tokens = tokensOf(reply.logprobs)
   const groups = groupsOf(reply.parts)
-  const last = groups.findLastIndex(({ seal }) => !seal)
+  const last = groups.findLastIndex(({ signature }) => !signature)
   const output = groups.map((group, index) => {
     const logprobs = tokens.length > 0 && group.kind === 'msg' ? shareTokens(tokens, group.parts) : []
     const status = statusOf(group, reply.finish, index === last)
     return writeItem({ ...group, logprobs }, itemId(responseId, group.kind, index), status, wantsSources(body))
   })
-  const tier = tiers.has(reply.extensions?.service_tier) ? { service_tier: reply.extensions?.service_tier as Json } : {}
+  const service_tier = reply.extensions?.service_tier
   return {
     ...responseObject(body, { id: responseId, model, created: reply.created }),
     ...endingOf(reply.finish),
-    ...tier,
+    ...(tiers.has(service_tier) && { service_tier }),
     output,
     usage: writeUsage(usage, costUsd),
   }
 }
 
-/** The provider's response with the model that served and the cost. */
-export function editReply(body: JsonObject, { model, costUsd }: ReplyFacts): JsonObject {
-  const usage = isObject(body.usage) ? body.usage : undefined
-  if (!usage || costUsd === undefined) return { ...body, model }
-  return { ...body, model, usage: { ...usage, cost: costUsd } }
-}
-
-/** The id of a response: that of its call. */
+/** The id of a response, derived from its call's. */
 export function responseIdOf(id: string | undefined): string {
   return `resp_${(id ?? crypto.randomUUID()).replaceAll('-', '')}`
 }
 
-/** The id of an item: the same for the same place of the same response. */
+/** The id of an item, stable for its position in the response. */
 export function itemId(responseId: string, kind: string, index: number): string {
   return `${kind}_${responseId.slice('resp_'.length)}${index.toString(16).padStart(4, '0')}`
 }
 
-/** A response before it has an output: what the client asked for, with the defaults of this API. */
+/** A response without output yet: the request's settings, with the defaults of this API. */
 export function responseObject(
   body: JsonObject,
   { id, model, created }: { id: string; model: string; created: number },
@@ -74,7 +69,7 @@ export function responseObject(
     temperature: body.temperature ?? 1,
     text: { ...text, format: text.format ?? { type: 'text' } },
     tool_choice: body.tool_choice ?? 'auto',
-    tools: Array.isArray(body.tools) ? body.tools.map(shownTool) : [],
+    tools: Array.isArray(body.tools) ? body.tools.map(writeTool) : [],
     top_logprobs: body.top_logprobs ?? 0,
     top_p: body.top_p ?? 1,
     truncation: body.truncation ?? 'disabled',
@@ -83,7 +78,7 @@ export function responseObject(
   }
 }
 
-/** Service tiers by their names in this API; providers have others. */
+/** The service tiers that this API defines; providers have others. */
 const tiers: ReadonlySet<Json | undefined> = new Set([
   'auto',
   'default',
@@ -94,42 +89,24 @@ const tiers: ReadonlySet<Json | undefined> = new Set([
   'ultrafast',
 ])
 
-function shownTool(tool: Json): Json {
+function writeTool(tool: Json): Json {
   if (!isObject(tool) || tool.type !== 'function') return tool
   return { ...tool, parameters: tool.parameters ?? null, strict: tool.strict ?? null }
 }
 
-/** Whether the client asked for the addresses that a search found. */
+/** Whether the client asked for the URLs that a search found. */
 export function wantsSources({ include }: JsonObject): boolean {
   return Array.isArray(include) && include.includes('web_search_call.action.sources')
 }
 
-/** Status and reason of an end. */
-export function endingOf(finish: Finish): JsonObject {
-  const reason = incomplete[finish]
-  if (!reason) return { status: 'completed', completed_at: Math.floor(Date.now() / 1_000) }
-  return { status: 'incomplete', incomplete_details: { reason } }
-}
-
-/** How an item ends: what was being said when the reply was cut short stays incomplete. */
+/** The status of a finished item: the one that was being written when the reply was cut off is incomplete. */
 export function statusOf({ kind, parts: [part] }: OutputGroup, finish: Finish, last: boolean): ItemStatus {
-  if (!incomplete[finish]) return 'completed'
+  if (!isCut(finish)) return 'completed'
   const cut = part?.type === 'tool_call' ? kind === 'fc' && !isWhole(part) : kind === 'msg' && last
   return cut ? 'incomplete' : 'completed'
 }
 
-/** Whether the arguments of a call have come to their end. */
+/** Whether the arguments of a call are complete. */
 export function isWhole({ arguments: text }: ToolCallPart): boolean {
-  try {
-    JSON.parse(text)
-    return true
-  } catch {
-    return false
-  }
-}
-
-const incomplete: { readonly [name in Finish]?: string } = {
-  length: 'max_output_tokens',
-  content_filter: 'content_filter',
-  pause: 'max_output_tokens',
+  return parseJson(text) !== undefined
 }

@@ -149,7 +149,14 @@ const results: Readonly<Record<string, Partial<Code>>> = {
       (name) => [name, text],
     ),
   ),
-  ...Object.fromEntries(['toJson', 'digest', 'dataUrlType', 'dataUrlBody'].map((name) => [name, text])),
+  ...Object.fromEntries(
+    ['toJson', 'digest', 'base64Text', 'dataUrl', 'dataUrlType', 'dataUrlBody', 'mediaType', 'mediaFormat'].map(
+      (name) => [name, text],
+    ),
+  ),
+  ...Object.fromEntries(['reasoningEffort', 'nearestEffort'].map((name) => [name, text])),
+  jsonArguments: { kind: 'object', raw: false },
+  narrowSchema: { kind: 'object', raw: false },
   contains: { kind: 'boolean', plain: true, raw: false },
   merge: { kind: 'object', raw: false },
   parseJson: { plain: true, raw: false },

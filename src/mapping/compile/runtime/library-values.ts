@@ -1,7 +1,8 @@
 import { type Callable, native } from './callables.ts'
+import { copy } from './copy.ts'
 import { Fault } from './fault.ts'
 import { spend } from './limits.ts'
-import { boolean, deepEqual, isNumeric, string } from './operators.ts'
+import { boolean, deepEqual, isNumeric } from './operators.ts'
 import { append, extend, isRecord, isSequence, lookup, put, sequence } from './sequence.ts'
 
 /** Functions on any value, on objects and on lists. */
@@ -17,7 +18,7 @@ export const valueFunctions: Readonly<Record<string, Callable>> = {
   spread: native((value: unknown) => spread(value), '<x-:a<o>>'),
   merge: native(merge, '<a<o>:o>'),
   distinct: native(distinct, '<x:x>'),
-  clone: native(clone, '<(oa)-:o>'),
+  clone: native((value: unknown) => copy(value), '<(oa)-:o>'),
   error: native((message?: string) => fail('D3137', message || '$error() function evaluated'), '<s?:x>'),
   assert: native((holds?: boolean, message?: string) => {
     if (!holds) fail('D3141', message || '$assert() statement failed')
@@ -83,9 +84,4 @@ function distinct(list: unknown): unknown {
     if (!found.some((known) => deepEqual(item, known))) found.push(item)
   }
   return found
-}
-
-/** A deep copy by way of JSON text. */
-export function clone(value: unknown): unknown {
-  return value === undefined ? undefined : JSON.parse(string(value) as string)
 }

@@ -61,6 +61,7 @@ export const messages: Readonly<Record<string, string>> = {
   T2012: 'The delete clause of the transform expression must evaluate to a string or array of strings: {{value}}',
   T2013:
     'The transform expression clones the input object using the $clone() function.  This has been overridden in the current scope by a non-function.',
+  T2014: 'A transform can change only objects and lists of the copy that it makes, not {{value}}',
   D2014:
     'The size of the sequence allocated by the range operator (..) must not exceed 1e7.  Attempted to allocate {{value}}.',
   D2015: 'The maximum sequence length of {{value}} was exceeded.',

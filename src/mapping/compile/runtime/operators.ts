@@ -111,6 +111,7 @@ export function deepEqual(left: unknown, right: unknown): boolean {
   if (typeof left !== 'object' || typeof right !== 'object' || left === null || right === null) return false
   spend(1)
   if (Array.isArray(left) && Array.isArray(right)) {
+    spend(left.length >> 3)
     return left.length === right.length && left.every((item, index) => deepEqual(item, right[index]))
   }
   if (!isRecord(left) || !isRecord(right)) return false
@@ -144,7 +145,7 @@ export function string(value: unknown, prettify = false): string | undefined {
 }
 
 function jsonMember(_: string, value: unknown): unknown {
-  spend(1)
+  spend(typeof value === 'string' ? 1 + (value.length >> 8) : 1)
   if (typeof value === 'number' && isNumeric(value)) {
     return Number.isInteger(value) ? value : Number(value.toPrecision(15))
   }

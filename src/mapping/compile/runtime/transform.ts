@@ -1,10 +1,12 @@
 import { type Callable, call, signature } from './callables.ts'
+import { copy } from './copy.ts'
 import { Fault } from './fault.ts'
+import { valueFunctions } from './library-values.ts'
 import { put } from './sequence.ts'
 
 type Of = (item: unknown) => unknown
 
-/** What a transform is made of; `clone` makes the copy that is changed. */
+/** The parts of a transform; `clone` is the function named `$clone` where it stands. */
 export type Transform = {
   pattern: Of
   update: Of
@@ -15,36 +17,44 @@ export type Transform = {
   removePosition: number
 }
 
-/** `|pattern|update,delete|` as a function. Throws T2011, T2012, T2013. */
+/** `|pattern|update,delete|` as a function. Throws T2011, T2012, T2013, T2014. */
 export function transform(parts: Transform): Callable {
   const made: Callable = (value) => {
     if (value === undefined) return undefined
     if (typeof parts.clone !== 'function') throw new Fault('T2013', parts.position)
-    const result = call(parts.clone, [value], null)
+    const source = parts.clone === valueFunctions.clone ? value : call(parts.clone, [value], null)
+    // Copied here in any case: a mapping may name a function of its own $clone.
+    const copied = new Set<object>()
+    const result = copy(source, copied)
     const matches = parts.pattern(result)
     if (matches === undefined) return result
-    for (const match of Array.isArray(matches) ? matches : [matches]) change(match, parts)
+    for (const match of Array.isArray(matches) ? matches : [matches]) change(match, copied, parts)
     return result
   }
   made.signature = signature('<(oa):o>')
   return made
 }
 
-function change(match: unknown, { update, updatePosition, remove, removePosition }: Transform): void {
-  const changes = update(match)
+function change(match: unknown, copied: ReadonlySet<unknown>, parts: Transform): void {
+  const changes = parts.update(match)
   if (changes !== undefined) {
     if (typeof changes !== 'object' || changes === null || Array.isArray(changes)) {
-      throw new Fault('T2011', updatePosition, { value: changes })
+      throw new Fault('T2011', parts.updatePosition, { value: changes })
     }
-    for (const [name, value] of Object.entries(changes)) {
+    const members = Object.entries(changes)
+    if (members.length > 0 && !copied.has(match)) throw new Fault('T2014', parts.position, { value: match })
+    for (const [name, value] of members) {
       // A list has no members by name.
       if (!Array.isArray(match) || /^\d+$/.test(name)) put(match as object, name, value)
     }
   }
-  const removed = remove?.(match)
+  const removed = parts.remove?.(match)
   if (removed === undefined) return
-  const list = Array.isArray(removed) ? removed : [removed]
-  if (!list.every((name) => typeof name === 'string')) throw new Fault('T2012', removePosition, { value: removed })
+  const names = Array.isArray(removed) ? removed : [removed]
+  if (!names.every((name) => typeof name === 'string')) {
+    throw new Fault('T2012', parts.removePosition, { value: removed })
+  }
   if (typeof match !== 'object' || match === null) return
-  for (const name of list) delete (match as Record<string, unknown>)[name]
+  if (!copied.has(match)) throw new Fault('T2014', parts.position, { value: match })
+  for (const name of names) Reflect.deleteProperty(match, name)
 }

@@ -1,0 +1,20 @@
+import type { ClientApi } from '../client-api.ts'
+import { editReply, editRequest } from './edit.ts'
+import { wireNames } from './fields.ts'
+import { readRequest } from './read.ts'
+import { openStream, writeError } from './stream.ts'
+import { writeReply } from './write.ts'
+
+/** The Messages API. */
+export const messages: ClientApi = {
+  api: 'messages',
+  read: readRequest,
+  wireNames,
+  editRequest,
+  writeReply,
+  editReply,
+  openStream,
+  writeError,
+  passHeaders: { 'anthropic-version': 'before', 'anthropic-beta': 'joined' },
+  keepAlive: 'event: ping\ndata: {"type":"ping"}\n\n',
+}

@@ -1,0 +1,43 @@
+import { isObject, type JsonObject } from '../../core/json.ts'
+import type { ReplyFacts, StreamFacts } from '../client-api.ts'
+import { writeEvent } from '../sse.ts'
+import { editStop, isCall } from './finish.ts'
+import { deltaUsage } from './usage.ts'
+
+/** Edits the events of a provider that speaks this format: the model that served and the cost; the rest is untouched. */
+export class EventEditor {
+  readonly #facts: StreamFacts
+  #lastDelta: JsonObject = { type: 'message_delta' }
+  #called = false
+  /** Whether the provider has sent an event. */
+  hasBegun = false
+
+  constructor(facts: StreamFacts) {
+    this.#facts = facts
+  }
+
+  /** One event as the text of a server-sent event; empty for those that are held back to the end. */
+  edit(payload: JsonObject): string {
+    this.hasBegun = true
+    // The last counts wait for the cost, and the terminator follows them.
+    if (payload.type === 'message_delta') this.#lastDelta = payload
+    if (payload.type === 'content_block_start') this.#called ||= isCall(payload.content_block)
+    if (payload.type === 'message_delta' || payload.type === 'message_stop') return ''
+    if (payload.type !== 'message_start' || !isObject(payload.message)) return writeEvent(payload)
+    return writeEvent({ ...payload, message: { ...payload.message, model: this.#facts.model } })
+  }
+
+  /** The last `message_delta`, with the cost and a stop reason that the API defines. */
+  end({ usage, costUsd }: ReplyFacts): string {
+    const { delta, usage: counted = null, ...others } = this.#lastDelta
+    const ending = isObject(delta) ? delta : {}
+    return writeEvent({
+      ...others,
+      delta: { ...ending, ...editStop(ending.stop_reason, this.#called, this.#facts.finishOf) },
+      usage: {
+        ...(isObject(counted) ? counted : deltaUsage(usage, undefined)),
+        ...(costUsd !== undefined && { cost: costUsd }),
+      },
+    })
+  }
+}

@@ -1,0 +1,154 @@
+import type { StreamEvent, StreamEventOf } from '../../core/events.ts'
+import type { JsonObject } from '../../core/json.ts'
+import type { Part } from '../../core/parts.ts'
+import type { ReplyFacts } from '../client-api.ts'
+import { writeEvent } from '../sse.ts'
+import { stopOf } from './finish.ts'
+import { OpenBlock } from './stream-block.ts'
+import { deltaUsage, writeUsage } from './usage.ts'
+import { messageId, signatureBlocks, wholeBlocks } from './write.ts'
+
+type OfPart = StreamEventOf<'open' | 'delta' | 'citation' | 'close'>
+
+/** Writes parts as blocks: numbered from 0, one open at a time. Events of a later part wait until the open one ends. */
+export class BlockWriter {
+  /** Why the message ended: `{stop_reason, stop_sequence, stop_details}`. */
+  #ending: JsonObject = stopOf({ finish: 'error', parts: [] })
+  readonly #model: string
+  readonly #refusals: Part[] = []
+  /** The part that is being written. */
+  #live: OpenBlock | undefined
+  readonly #done = new Set<number>()
+  #held: OfPart[] = []
+  /** Whether parts arrive interleaved. */
+  #interleaved = false
+  /** Parts that were written without a signature: it may still come. */
+  readonly #unsigned: { part: Part; position: number }[] = []
+  #next = 0
+  #texts = 0
+
+  constructor(model: string) {
+    this.#model = model
+  }
+
+  /** The text of some neutral events. */
+  write(events: readonly StreamEvent[]): string {
+    let text = ''
+    for (const event of events) {
+      if (event.type === 'start') text += this.#start(event)
+      else if (event.type === 'finish') text += this.#finish(event)
+      else if (event.type !== 'usage' && event.type !== 'logprobs') text += this.#take(event)
+    }
+    return text
+  }
+
+  /** The last `message_delta`: why the message ended, and its counts. */
+  end({ usage, costUsd }: ReplyFacts): string {
+    const delta = { container: null, ...this.#ending }
+    return writeEvent({ type: 'message_delta', delta, usage: deltaUsage(usage, costUsd) })
+  }
+
+  #start({ id }: StreamEventOf<'start'>): string {
+    const message = {
+      id: messageId(id),
+      type: 'message',
+      role: 'assistant',
+      model: this.#model,
+      content: [],
+      container: null,
+      diagnostics: null,
+      stop_reason: null,
+      stop_sequence: null,
+      stop_details: null,
+      usage: writeUsage({}, undefined),
+    }
+    return `${writeEvent({ type: 'message_start', message })}event: ping\ndata: {"type":"ping"}\n\n`
+  }
+
+  #take(event: OfPart): string {
+    const { index } = event
+    if (this.#live && this.#live.index !== index) {
+      if (this.#live.mayEnd(event, this.#interleaved))
+        return this.#end(this.#live) + this.#release() + this.#take(event)
+      this.#held.push(event)
+      this.#interleaved = true
+      return ''
+    }
+    if (!this.#live) {
+      const kind = kindOf(event)
+      // Late events of a part that has ended: text continues in a new block, a call cannot.
+      const late = this.#done.has(index)
+      if (late && (kind === 'tool_call' || event.type === 'close')) return ''
+      this.#live = new OpenBlock(index, kind, late)
+    }
+    const live = this.#live
+    if (event.type === 'open') {
+      return event.part.type === 'tool_call' ? this.#begun(live.begin(event.part, this.#next)) : ''
+    }
+    if (event.type === 'close') live.close(event.part)
+    const text = event.type === 'close' ? '' : this.#begun(live.grow(event, this.#next))
+    return live.isWhole ? text + this.#end(live) + this.#release() : text
+  }
+
+  /** A block that begins in this text takes the next number. */
+  #begun({ text, began }: { text: string; began: boolean }): string {
+    if (began) this.#next++
+    return text
+  }
+
+  #end(live: OpenBlock): string {
+    this.#live = undefined
+    this.#done.add(live.index)
+    const { part } = live
+    if (part?.type === 'refusal') this.#refusals.push(part)
+    if (live.isBegun) {
+      const position = this.#texts
+      if (live.isText) this.#texts++
+      return live.stop() + (part ? this.#writeSignature(part, position) : '')
+    }
+    if (!part) return ''
+    const blocks = wholeBlocks(part)
+    const position = blocks.some(({ type }) => type === 'text') ? this.#texts++ : -1
+    return blocks.map((block) => this.#whole(block)).join('') + this.#writeSignature(part, position)
+  }
+
+  #writeSignature(part: Part, position: number): string {
+    const blocks = signatureBlocks(part, position)
+    if (blocks.length === 0) this.#unsigned.push({ part, position })
+    return blocks.map((block) => this.#whole(block)).join('')
+  }
+
+  /** Writes the events that have waited, in their order. */
+  #release(): string {
+    const held = this.#held
+    this.#held = []
+    return held.map((event) => this.#take(event)).join('')
+  }
+
+  #finish({ finish, stop_sequence }: StreamEventOf<'finish'>): string {
+    let text = ''
+    while (this.#live) text += this.#end(this.#live) + this.#release()
+    for (const { part, position } of this.#unsigned.splice(0)) text += this.#writeSignature(part, position)
+    this.#ending = stopOf({ finish, parts: this.#refusals, ...(stop_sequence !== undefined && { stop_sequence }) })
+    return text
+  }
+
+  /** A block written at once: the input of a tool as its one delta, everything else in the start. */
+  #whole(block: JsonObject): string {
+    const index = this.#next++
+    const { input } = block
+    const content_block = input === undefined ? block : { ...block, input: {} }
+    const partial_json = input === undefined ? '{}' : JSON.stringify(input)
+    const growth = { type: 'content_block_delta', index, delta: { type: 'input_json_delta', partial_json } }
+    return (
+      writeEvent({ type: 'content_block_start', index, content_block }) +
+      (partial_json === '{}' ? '' : writeEvent(growth)) +
+      writeEvent({ type: 'content_block_stop', index })
+    )
+  }
+}
+
+function kindOf(event: OfPart): Part['type'] {
+  if (event.type === 'delta') return event.part
+  return event.type === 'citation' ? 'text' : event.part.type
+}

@@ -1,0 +1,19 @@
+import { errorBody } from '../../core/errors.ts'
+import type { ClientApi } from '../client-api.ts'
+import { editReply, editRequest } from './edit.ts'
+import { wireNames } from './fields.ts'
+import { readRequest } from './read.ts'
+import { openStream } from './stream.ts'
+import { writeReply } from './write.ts'
+
+/** The Responses API. */
+export const responses: ClientApi = {
+  api: 'responses',
+  read: readRequest,
+  wireNames,
+  editRequest,
+  writeReply,
+  editReply,
+  openStream,
+  writeError: errorBody,
+}

@@ -1,0 +1,172 @@
+import { isObject, type Json, type JsonObject } from '../../core/json.ts'
+import type { Part, ReasoningPart, ToolCallPart } from '../../core/parts.ts'
+import type { Message } from '../../core/request.ts'
+import { defined, filledText, object, oneOf, optional, refuse, required, text } from '../check.ts'
+import { type ForeignSignature, readForeignSignature } from '../foreign-signature.ts'
+import { readContent } from './parts.ts'
+
+/** An input as messages in order, and the instructions that precede them. */
+export type ReadInput = { system: Part[]; messages: Message[] }
+
+/** Reads an input, a text or items. Consecutive items of an assistant are one turn. Throws RouterError 400. */
+export function readInput(input: Json | undefined): ReadInput {
+  const given = required(input, 'input', 'a string or an array of input items', (value) => value)
+  if (typeof given === 'string')
+    return { system: [], messages: [{ role: 'user', parts: [{ type: 'text', text: given }] }] }
+  if (!Array.isArray(given)) refuse('input', 'a string or an array of input items', given)
+  const turns = new Turns()
+  for (const [index, item] of given.entries()) readItem(object(item, `input[${index}]`), `input[${index}]`, turns)
+  return turns.end()
+}
+
+/** Collects items into turns. */
+class Turns {
+  readonly #system: Part[] = []
+  readonly #messages: Message[] = []
+  readonly #names = new Map<string, string>()
+  readonly #signatures: ForeignSignature[] = []
+  /** Where in its turn the last item of an assistant begins. */
+  #lastItem = 0
+
+  assistant(...parts: Part[]): void {
+    const last = this.#messages.at(-1)
+    this.#lastItem = last?.role === 'assistant' ? last.parts.length : 0
+    for (const part of parts) if (part.type === 'tool_call') this.#names.set(part.id, part.name)
+    this.#join('assistant', parts)
+  }
+
+  /** Results of calls are grouped, apart from other user content. */
+  result(id: string, parts: Part[]): void {
+    const name = this.#names.get(id)
+    const result: Part = { type: 'tool_result', id, ...(name !== undefined && { name }), parts }
+    // Directly after its call, whatever the client put between them.
+    const called = this.#messages.findLastIndex((message) => {
+      return message.parts.some((part) => part.type === 'tool_call' && part.id === id)
+    })
+    const at = called < 0 ? this.#messages.length : called + 1
+    const next = this.#messages[at]
+    if (next?.parts[0]?.type === 'tool_result') next.parts.push(result)
+    else this.#messages.splice(at, 0, { role: 'user', parts: [result] })
+  }
+
+  say(role: 'user' | 'system', parts: Part[]): void {
+    if (role === 'system' && this.#messages.length === 0) this.#system.push(...parts)
+    else this.#messages.push({ role, parts })
+  }
+
+  /** A signature directly follows the item that it belongs to; the signature of a call may also be elsewhere. */
+  sign(foreign: ForeignSignature): void {
+    if (foreign.call !== undefined) this.#signatures.push(foreign)
+    const parts = this.#messages.at(-1)?.parts ?? []
+    const { by, signature, text: position } = foreign
+    if (position !== undefined) {
+      const part = parts.slice(this.#lastItem)[position]
+      if (part?.type === 'text') Object.assign(part, defined({ signature, by }))
+    } else if (foreign.search !== undefined) {
+      const part = parts.findLast(({ type }) => type === 'search')
+      if (part) Object.assign(part, foreign.search && { id: foreign.search }, defined({ results: foreign.body, by }))
+    }
+  }
+
+  end(): ReadInput {
+    for (const { parts } of this.#messages) {
+      for (const part of parts) {
+        const found = part.type === 'tool_call' && this.#signatures.find(({ call }) => call === part.id)
+        if (found) Object.assign(part, defined({ signature: found.signature, by: found.by }))
+      }
+    }
+    return { system: this.#system, messages: this.#messages }
+  }
+
+  #join(role: Message['role'], parts: Part[]): void {
+    const last = this.#messages.at(-1)
+    if (last?.role === role) last.parts.push(...parts)
+    else this.#messages.push({ role, parts: [...parts] })
+  }
+}
+
+type ItemReader = (item: JsonObject, path: string, turns: Turns) => void
+
+const readers: { readonly [type: string]: ItemReader } = {
+  message: readMessage,
+  function_call: (item, path, turns) => turns.assistant(readCall(item, path, 'function')),
+  custom_tool_call: (item, path, turns) => turns.assistant(readCall(item, path, 'custom')),
+  function_call_output: readOutput,
+  custom_tool_call_output: readOutput,
+  reasoning: readReasoning,
+  web_search_call: (item, _path, turns) => turns.assistant(readSearch(item)),
+  image_generation_call: (item, _path, turns) => turns.assistant(readMade(item)),
+}
+
+function readItem(item: JsonObject, path: string, turns: Turns): void {
+  const type = optional(item.type, `${path}.type`, text) ?? 'message'
+  const reader = Object.hasOwn(readers, type) ? readers[type] : undefined
+  if (reader) reader(item, path, turns)
+  else turns.assistant({ type: 'opaque', body: item })
+}
+
+function readMessage(item: JsonObject, path: string, turns: Turns): void {
+  const roles = ['user', 'assistant', 'system', 'developer'] as const
+  const role = required(item.role, `${path}.role`, "'user', 'assistant', 'system' or 'developer'", oneOf(roles))
+  const parts = readContent(item.content, `${path}.content`)
+  if (role === 'assistant') turns.assistant(...parts)
+  else turns.say(role === 'user' ? 'user' : 'system', parts)
+}
+
+function readCall(item: JsonObject, path: string, kind: 'function' | 'custom'): ToolCallPart {
+  const input = kind === 'custom' ? item.input : item.arguments
+  return {
+    type: 'tool_call',
+    id: required(item.call_id, `${path}.call_id`, 'the id of the call', filledText),
+    name: required(item.name, `${path}.name`, 'the name of a tool', filledText),
+    arguments: required(input, `${path}.${kind === 'custom' ? 'input' : 'arguments'}`, 'a string', text),
+    ...(kind === 'custom' && { kind }),
+  }
+}
+
+function readOutput(item: JsonObject, path: string, turns: Turns): void {
+  const id = required(item.call_id, `${path}.call_id`, 'the id of a call', filledText)
+  turns.result(id, readContent(item.output ?? '', `${path}.output`))
+}
+
+function readReasoning(item: JsonObject, _path: string, turns: Turns): void {
+  const foreign = readForeignSignature(item.encrypted_content)
+  const { call, text: position, search, body, ...members } = foreign ?? {}
+  if (foreign && (call ?? position ?? search) !== undefined) turns.sign(foreign)
+  else if (body !== undefined) turns.assistant({ type: 'opaque', body, ...defined({ by: members.by }) })
+  else {
+    const own = typeof item.encrypted_content === 'string' && !foreign ? { encrypted: item.encrypted_content } : {}
+    const id = !foreign && typeof item.id === 'string' ? { id: item.id } : {}
+    turns.assistant({ type: 'reasoning', ...readableOf(item, foreign), ...own, ...id, ...members } as ReasoningPart)
+  }
+}
+
+/** Text and summary. In an item that this router wrote, only the text that the signature repeats is the summary. */
+function readableOf(item: JsonObject, foreign: ForeignSignature | undefined): Partial<ReasoningPart> {
+  const summaries = textsOf(item.summary)
+  const texts = foreign ? summaries.filter((summary) => summary !== foreign.summary) : []
+  const text = [...textsOf(item.content), ...texts].join('\n\n')
+  const summary = foreign ? (foreign.summary ?? '') : summaries.join('\n\n')
+  return { ...(text && { text }), ...(summary && { summary }) }
+}
+
+function textsOf(value: Json | undefined): string[] {
+  const parts = Array.isArray(value) ? value : []
+  return parts.flatMap((part) => (isObject(part) && typeof part.text === 'string' ? [part.text] : []))
+}
+
+function readMade(item: JsonObject): Part {
+  const { result: data, output_format: format } = item
+  if (typeof data !== 'string' || data === '') return { type: 'opaque', body: item }
+  return { type: 'image', data, media_type: `image/${typeof format === 'string' ? format : 'png'}` }
+}
+
+function readSearch(item: JsonObject): Part {
+  const action = isObject(item.action) ? item.action : {}
+  return {
+    type: 'search',
+    ...(typeof item.id === 'string' && { id: item.id }),
+    ...(typeof action.query === 'string' && { query: action.query }),
+    ...(typeof item.status === 'string' && { status: item.status }),
+  }
+}

@@ -1,0 +1,53 @@
+import { isObject, type JsonObject } from '../../core/json.ts'
+import type { ReplyFacts } from '../client-api.ts'
+import { writeEvent } from '../sse.ts'
+import { editReply } from './edit.ts'
+import { endingOf } from './finish.ts'
+import { writeUsage } from './usage.ts'
+
+/** Edits the events of a provider that speaks this format: the model that served and the cost; the rest is untouched. */
+export class EventEditor {
+  /** The response in the latest event that has one. */
+  response: JsonObject | undefined
+  /** The output items that are done. */
+  readonly output: JsonObject[] = []
+  /** The number of the next event. */
+  sequence = 0
+  readonly #model: string
+  /** The event that ends the stream, held back until the cost is known. */
+  #terminal: JsonObject | undefined
+
+  constructor(model: string) {
+    this.#model = model
+  }
+
+  /** One event as the text of a server-sent event; empty for the one that is held back to the end. */
+  edit(payload: JsonObject): string {
+    const { sequence_number: given } = payload
+    const sequence_number = typeof given === 'number' ? given : this.sequence
+    this.sequence = sequence_number + 1
+    const numbered = { ...payload, sequence_number }
+    if (payload.type === 'response.output_item.done' && isObject(payload.item)) this.output.push(payload.item)
+    if (!isObject(payload.response)) return writeEvent(numbered)
+    this.response = { ...payload.response, model: this.#model }
+    if (payload.type === 'response.completed' || payload.type === 'response.incomplete') {
+      this.#terminal = numbered
+      return ''
+    }
+    return writeEvent({ ...numbered, response: this.response })
+  }
+
+  /** The whole response; built from its items where the provider never sent it whole. */
+  whole(facts: ReplyFacts): JsonObject {
+    if (this.#terminal) return editReply(this.#terminal.response as JsonObject, facts)
+    const usage = writeUsage(facts.usage, facts.costUsd)
+    return { ...this.response, ...endingOf('stop'), output: this.output, usage }
+  }
+
+  /** The event that ends the stream. */
+  end(facts: ReplyFacts): string {
+    const response = this.whole(facts)
+    const members = this.#terminal ?? { sequence_number: this.sequence }
+    return writeEvent({ ...members, type: `response.${response.status}`, response })
+  }
+}

@@ -1,0 +1,26 @@
+import type { ClientApi } from '../api/client-api.ts'
+import type { NeutralRequest } from '../core/request.ts'
+import type { CallMedia } from '../upstream/inline.ts'
+import type { PassedHeader } from '../upstream/post.ts'
+import type { Turn } from './conversations.ts'
+
+/** One client request. `signal` is aborted when the client leaves or the process stops. */
+export type Call = {
+  id: string
+  clientApi: ClientApi
+  secret: string | undefined
+  readBody(): Promise<unknown>
+  /** Refuse the call, instead of reporting it, when the provider cannot take a part of the request. */
+  strict: boolean
+  /** Headers for a provider of the same format. */
+  passed?: readonly PassedHeader[]
+  /** The `x-router-tags` header, stored with the ledger row. */
+  tags?: string | undefined
+  signal: AbortSignal
+}
+
+/** A call whose body has been read: everything that does not depend on the target. */
+export type PreparedCall = { call: Call; request: NeutralRequest; turn: Turn; media: CallMedia }
+
+/** The response to a call: JSON text, or the texts of server-sent events as they come. */
+export type CallResponse = { headers: Readonly<Record<string, string>>; body: string | AsyncGenerator<string, void> }

@@ -1,0 +1,36 @@
+import { type Target, targetId } from '../manifest/target.ts'
+import { finishOf, patchRequest, targetFacts, usedLosses } from '../manifest/translate.ts'
+import type { PreparedCall } from './call.ts'
+import type { Translation } from './translation.ts'
+
+/** For a provider of the client's own format: bodies are edited, so fields that nobody here knows survive both ways. */
+export function nativeTranslation(target: Target, { call, request, turn }: PreparedCall): Translation {
+  const { clientApi } = call
+  const { provider, model } = target
+  const words = { finishOf: (word: string) => finishOf(provider, word) }
+  return {
+    async request() {
+      const dropped = await usedLosses(provider, request, target)
+      const facts = { model, stream: request.stream === true, dropped }
+      const edited = clientApi.editRequest(turn.bodyFor(provider), facts)
+      return { body: await patchRequest(provider, edited, targetFacts(provider, target)), dropped }
+    },
+    passed: call.passed ?? [],
+    whole: ({ body }, facts) => clientApi.editReply(turn.withPrevious(body), { ...facts, ...words }),
+    stream() {
+      const writer = clientApi.openStream(request, { model: targetId(target), id: call.id, ...words })
+      return {
+        frame({ payload, events }, fold) {
+          for (const event of events) fold.take(event)
+          return payload ? writer.frame(turn.withPrevious(payload)) : ''
+        },
+        // The provider's own frames have closed everything.
+        close: () => '',
+        end: writer.end,
+        fail: writer.fail,
+        ...(writer.reply && { reply: writer.reply }),
+      }
+    },
+    stored: (response, text) => turn.stored(response, text, { target, sameFormat: true }),
+  }
+}

@@ -1,0 +1,123 @@
+import type { HistoryRules } from '../core/repair-history.ts'
+import type { Mapping } from '../mapping/mapping.ts'
+import type { StreamFormat } from '../wire/frames.ts'
+import { didYouMean } from './did-you-mean.ts'
+import type { MappingReader } from './mapping-reader.ts'
+import { readPattern } from './pattern.ts'
+import type { Path } from './position.ts'
+import type { Fragment } from './program.ts'
+import type { ChatEndpoint, Loss, RequestMapping, StreamForm } from './provider.ts'
+import { takenBy } from './taken.ts'
+
+/** `endpoints.chat` as far as one file describes it. */
+export type PartialChat = Partial<Pick<ChatEndpoint, 'path' | 'request' | 'reply'>> &
+  Pick<ChatEndpoint, 'events' | 'patch' | 'history'> & {
+    stream: Partial<StreamForm>
+    losses: Loss[]
+    /** Mappings that the file has, but with problems. */
+    broken: readonly string[]
+  }
+
+/** `endpoints.chat` as files write it. */
+export type ChatFile = {
+  path?: string
+  stream?: { path?: string; format?: StreamFormat; data?: StreamForm['data']; event_field?: string; done?: string }
+  request?: { [section: string]: string }
+  reply?: string
+  events?: { [name: string]: string }
+  patch?: { request?: string; reply?: string; event?: string }
+  losses?: (string | { field: string; when?: string })[]
+  history?: HistoryRules
+}
+
+const at = ['endpoints', 'chat']
+
+export function readChat(reader: MappingReader, chat: ChatFile): PartialChat {
+  const request = chat.request && readRequest(reader, chat.request)
+  const reply = reader.read([...at, 'reply'], chat.reply)
+  checkPatterns(reader, chat.history ?? {})
+  return {
+    ...(chat.path !== undefined && { path: chat.path }),
+    ...(request && { request }),
+    ...(reply && { reply }),
+    stream: readStream(chat.stream ?? {}),
+    events: readEvents(reader, chat.events ?? {}),
+    patch: readPatch(reader, chat.patch ?? {}),
+    losses: readLosses(reader, chat.losses ?? []),
+    history: chat.history ?? {},
+    broken: [...(chat.request && !request ? ['request'] : []), ...(chat.reply && !reply ? ['reply'] : [])],
+  }
+}
+
+/** One program of all sections: an object with the result of each, in the scope of `let`. */
+function readRequest(reader: MappingReader, sections: { [name: string]: string }): RequestMapping | undefined {
+  const path = [...at, 'request']
+  const { let: shared, ...results } = sections
+  for (const name of Object.keys(results)) checkSection(reader, [...path, name], name)
+  const members = Object.entries(results).flatMap(([name, text], index): Fragment[] => [
+    `${index === 0 ? '{' : ','} ${JSON.stringify(name)}: (`,
+    { source: reader.source, path: [...path, name], text },
+    '\n)',
+  ])
+  const own = shared === undefined ? undefined : { path: [...path, 'let'], text: shared }
+  const mapping = reader.readBlock(path, own, [...members, '}'])
+  return mapping && { mapping, sections: Object.keys(results).filter(isSection), taken: takenBy(mapping) }
+}
+
+/** Sections have any names, but one that looks like `dropped` would be sent. */
+function checkSection({ source, problems }: MappingReader, path: Path, name: string): void {
+  const hint = isSection(name) ? didYouMean(name, ['dropped']) : ''
+  if (hint) problems.push(source.problem(path, `the section \`${name}\` would be part of the body${hint}`, 'name'))
+}
+
+/** `dropped` stands among the sections, but it is no part of the body. */
+function isSection(name: string): boolean {
+  return name !== 'dropped'
+}
+
+function readEvents(reader: MappingReader, events: NonNullable<ChatFile['events']>): Map<string, Mapping> {
+  const mappings = new Map<string, Mapping>()
+  for (const [name, text] of Object.entries(events)) {
+    const mapping = text.trim() === '' ? ignored : reader.read([...at, 'events', name], text)
+    if (mapping) mappings.set(name, mapping)
+  }
+  return mappings
+}
+
+function readPatch(reader: MappingReader, patch: NonNullable<ChatFile['patch']>): ChatEndpoint['patch'] {
+  const mappings: ChatEndpoint['patch'] = {}
+  for (const name of ['request', 'reply', 'event'] as const) {
+    const mapping = reader.read([...at, 'patch', name], patch[name], ['target'])
+    if (mapping) mappings[name] = mapping
+  }
+  return mappings
+}
+
+/** The mapping of an event that means nothing. */
+const ignored: Mapping = {
+  text: '',
+  tree: undefined,
+  unbound: [],
+  compiled: true,
+  run: () => undefined,
+  explain: () => '',
+}
+
+function readStream({ event_field, ...stream }: NonNullable<ChatFile['stream']>): Partial<StreamForm> {
+  return { ...stream, ...(event_field !== undefined && { eventField: event_field }) }
+}
+
+function readLosses(reader: MappingReader, losses: NonNullable<ChatFile['losses']>): Loss[] {
+  return losses.map((loss, index) => {
+    const path: Path = [...at, 'losses', index]
+    const { field, when } = typeof loss === 'string' ? { field: loss } : loss
+    const mapping = reader.read([...path, 'when'], when)
+    return { field, path: typeof loss === 'string' ? path : [...path, 'field'], ...(mapping && { when: mapping }) }
+  })
+}
+
+function checkPatterns(reader: MappingReader, { tool_id, inline_media }: HistoryRules): void {
+  if (tool_id) readPattern(reader, [...at, 'history', 'tool_id', 'pattern'], tool_id.pattern)
+  const except = typeof inline_media === 'object' ? inline_media.except : undefined
+  if (except !== undefined) readPattern(reader, [...at, 'history', 'inline_media', 'except'], except)
+}

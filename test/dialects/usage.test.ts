@@ -1,0 +1,175 @@
+import fc from 'fast-check'
+import { describe, expect, test } from 'vitest'
+import { isObject, type Json, type JsonObject } from '../../src/core/json.ts'
+import { benchDialect, type Frame } from './replay.ts'
+
+/** A provider's usage object, and how it is told: in a whole answer, and event by event. */
+type Told = {
+  usage: fc.Arbitrary<JsonObject>
+  whole(usage: JsonObject): JsonObject
+  frames(usage: JsonObject): Frame[]
+  /** The tokens that all classes add up to: each is counted in one of them. */
+  total?(usage: JsonObject): number
+}
+
+const count = fc.nat({ max: 100_000 })
+const present = (arbitrary: fc.Arbitrary<object>): fc.Arbitrary<JsonObject> =>
+  arbitrary.map((value) => JSON.parse(JSON.stringify(value)))
+const some = <T>(arbitrary: fc.Arbitrary<T>) => fc.option(arbitrary, { nil: undefined })
+
+/** Writes to the cache of Messages: always a sum, and sometimes by how long they live. */
+const messagesCounts = fc
+  .record({
+    input_tokens: count,
+    output_tokens: count,
+    cache_read_input_tokens: count,
+    written5m: count,
+    written1h: count,
+    told: fc.boolean(),
+  })
+  .map(({ written5m, written1h, told, ...counts }) => ({
+    ...counts,
+    cache_creation_input_tokens: written5m + written1h,
+    ...(told && {
+      cache_creation: { ephemeral_5m_input_tokens: written5m, ephemeral_1h_input_tokens: written1h },
+    }),
+  }))
+
+const messagesUsage = fc
+  .record({
+    counts: messagesCounts,
+    compaction: some(messagesCounts),
+    server_tool_use: some(fc.record({ web_search_requests: count })),
+    service_tier: fc.constantFrom('standard', 'priority', 'batch', undefined),
+    thought: some(fc.nat({ max: 100 })),
+  })
+  .map(({ counts, compaction, thought, ...told }) => ({
+    ...counts,
+    ...told,
+    ...(thought !== undefined && {
+      output_tokens: counts.output_tokens + thought,
+      output_tokens_details: { thinking_tokens: thought },
+    }),
+    ...(compaction && {
+      iterations: [
+        { type: 'compaction', ...compaction },
+        { type: 'message', ...counts },
+      ],
+    }),
+  }))
+
+/** Details by modality are shares of the sums; what is cached is a share of the prompt. */
+const geminiUsage = fc
+  .record({
+    prompt: fc.record({ text: count, sound: some(count) }),
+    cached: some(fc.record({ text: count, sound: some(count) })),
+    answer: some(fc.record({ text: count, sound: some(count), images: some(count) })),
+    toolUsePromptTokenCount: some(count),
+    thoughtsTokenCount: some(count),
+    trafficType: fc.constantFrom('ON_DEMAND', 'ON_DEMAND_PRIORITY', undefined),
+  })
+  .map(({ prompt, cached, answer, ...told }) => ({
+    ...told,
+    promptTokenCount: 1 + all(prompt) + all(cached ?? {}),
+    promptTokensDetails: details({ AUDIO: all({ sound: prompt.sound, cached: cached?.sound }) }),
+    ...(cached && { cachedContentTokenCount: all(cached), cacheTokensDetails: details({ AUDIO: cached.sound }) }),
+    ...(answer && {
+      candidatesTokenCount: all(answer),
+      candidatesTokensDetails: details({ AUDIO: answer.sound, IMAGE: answer.images }),
+    }),
+  }))
+
+const all = (shares: { [share: string]: number | undefined }) =>
+  Object.values(shares).reduce<number>((total, share) => total + (share ?? 0), 0)
+const details = (counts: { [modality: string]: number | undefined }) =>
+  Object.entries(counts).flatMap(([modality, tokenCount]) => (tokenCount ? { modality, tokenCount } : []))
+
+const geminiAnswer = {
+  candidates: [{ finishReason: 'STOP', groundingMetadata: { webSearchQueries: ['a', 'b'] } }],
+  modelVersion: 'gemini-3.5-flash',
+}
+
+const cohereUsage = fc.record({
+  billed_units: some(fc.record({ input_tokens: count, output_tokens: count, search_units: some(count) })),
+  tokens: some(
+    fc.record({
+      input_tokens: count,
+      output_tokens: count,
+      image_tokens: some(fc.nat({ max: 500 })),
+      reasoning_tokens: some(count),
+    }),
+  ),
+})
+
+const ollamaLine = { model: 'm', message: { role: 'assistant', content: '' } }
+
+function sum(usage: Json | undefined, counts: readonly string[]): number {
+  return counts.reduce((total, name) => total + (isObject(usage) ? Number(usage[name] ?? 0) : 0), 0)
+}
+
+const dialects: { [name: string]: Told } = {
+  'anthropic-messages': {
+    usage: present(messagesUsage),
+    whole: (usage) => ({ id: 'm', content: [], stop_reason: 'end_turn', usage }),
+    // The first event has what is known by then; the last one restates the sums, but not how long what was written lives.
+    frames: (usage) => {
+      const { output_tokens_details, server_tool_use, iterations, ...early } = usage
+      const { cache_creation, service_tier, ...late } = usage
+      return [
+        { data: { type: 'message_start', message: { id: 'm', usage: { ...early, output_tokens: 1 } } } },
+        { data: { type: 'message_delta', delta: { stop_reason: 'end_turn' }, usage: late } },
+      ]
+    },
+  },
+  gemini: {
+    usage: present(geminiUsage),
+    total: (usage) =>
+      sum(usage, ['promptTokenCount', 'toolUsePromptTokenCount', 'candidatesTokenCount', 'thoughtsTokenCount']),
+    whole: (usageMetadata) => ({ ...geminiAnswer, usageMetadata }),
+    // Each chunk restates what is known by then.
+    frames: ({ promptTokenCount, ...late }) => [
+      { data: { usageMetadata: { promptTokenCount: promptTokenCount ?? 0, trafficType: 'ON_DEMAND' } } },
+      { data: { ...geminiAnswer, usageMetadata: { promptTokenCount: promptTokenCount ?? 0, ...late } } },
+    ],
+  },
+  'cohere-v2': {
+    usage: present(cohereUsage),
+    total: ({ billed_units: billed, tokens }) => sum(billed ?? tokens, ['input_tokens', 'output_tokens']),
+    whole: (usage) => ({ id: 'c', message: { content: [] }, finish_reason: 'COMPLETE', usage }),
+    frames: (usage) => [
+      { data: { type: 'message-start', id: 'c' } },
+      { data: { type: 'message-end', delta: { finish_reason: 'COMPLETE', usage } } },
+    ],
+  },
+  ollama: {
+    usage: present(fc.record({ prompt_eval_count: some(count), eval_count: some(count) })),
+    total: (usage) => sum(usage, ['prompt_eval_count', 'eval_count']),
+    whole: (usage) => ({ ...ollamaLine, done: true, ...usage }),
+    frames: (usage) => [{ data: { ...ollamaLine, done: false } }, { data: { ...ollamaLine, done: true, ...usage } }],
+  },
+}
+
+describe.each(Object.entries(dialects))('%s', (name, { usage, whole, frames, total }) => {
+  const bench = benchDialect(name)
+
+  test('counts the same whole and streamed', async () => {
+    await fc.assert(
+      fc.asyncProperty(usage, async (told) => {
+        const { reply } = await bench.stream(frames(told))
+        expect(reply.usage).toEqual((await bench.reply(whole(told))).reply.usage)
+      }),
+      { numRuns: 200 },
+    )
+  })
+
+  test.skipIf(!total)('counts each token in one class', async () => {
+    await fc.assert(
+      fc.asyncProperty(usage, async (told) => {
+        const { modes, searches, ...tokens } = (await bench.reply(whole(told))).reply.usage
+        expect(all(tokens)).toBe(total?.(told))
+        expect(Object.values(tokens).every((one) => one >= 0)).toBe(true)
+      }),
+      { numRuns: 200 },
+    )
+  })
+})

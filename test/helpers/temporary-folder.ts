@@ -1,0 +1,18 @@
+import { existsSync, mkdtempSync, rmSync, statfsSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+
+/** Gives the run a temporary folder of its own, in memory where there is room: databases sync at every commit. */
+export default function setup(): () => void {
+  const folder = mkdtempSync(join(hasRoom(memory) ? memory : tmpdir(), 'router-tests-'))
+  process.env.TMPDIR = folder
+  return () => rmSync(folder, { recursive: true, force: true })
+}
+
+const memory = '/dev/shm'
+
+function hasRoom(path: string): boolean {
+  if (!existsSync(path)) return false
+  const { bavail, bsize } = statfsSync(path)
+  return bavail * bsize > 2 ** 30
+}

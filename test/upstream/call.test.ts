@@ -1,0 +1,79 @@
+import { expect, onTestFinished, test } from 'vitest'
+import { isObject } from '../../src/core/json.ts'
+import type { Provider } from '../../src/manifest/provider.ts'
+import { send } from '../../src/upstream/call.ts'
+import { openHttpClient } from '../../src/upstream/http-client.ts'
+import { beginStream, loopbackProvider } from '../helpers/provider.ts'
+
+/** The events of a stream that consists of these frames, from a provider that declares `[DONE]` as its end mark. */
+async function eventsOf(...frames: string[]) {
+  const provider = await loopbackProvider((_, response) => {
+    beginStream(response)
+    response.end(frames.map((frame) => `data: ${frame}\n\n`).join(''))
+  })
+  const httpClient = openHttpClient()
+  onTestFinished(async () => {
+    await httpClient.close()
+    await provider.close()
+  })
+  const timeouts = { connectMs: 5_000, firstEventMs: 5_000, betweenEventsMs: 5_000, totalMs: 5_000 }
+  const target = {
+    model: 'm',
+    provider: {
+      slug: 'maker',
+      baseUrl: provider.url,
+      auth: { scheme: 'none' },
+      headers: {},
+      timeouts,
+      traits: [],
+      errors: {},
+      chat: {
+        stream: { path: '/chat', format: 'sse', data: 'json', done: '[DONE]' },
+        events: new Map([['*', { run: mapped }]]),
+        patch: {},
+      },
+    } as unknown as Provider,
+  }
+  const { signal } = new AbortController()
+  const answer = await send(target, { body: {}, stream: true, signal, passed: [] }, httpClient)
+  if (answer.kind !== 'stream') throw new Error('expected a stream')
+  const read = []
+  try {
+    for await (const batch of answer.batches) read.push(...batch)
+  } catch (failure) {
+    return [...read, failure]
+  }
+  return read
+}
+
+/** The event itself, but nothing for one that no mapping understands. */
+function mapped(input: unknown): unknown {
+  if (isObject(input) && input.text === undefined && !input.error) throw new Error('no such event')
+  return input
+}
+
+test('the end mark of a stream is an event without a payload', async () => {
+  expect(await eventsOf('{"text":"Hi"}', '[DONE]', '{"text":"after the end"}')).toEqual([
+    { payload: { text: 'Hi' }, events: [{ text: 'Hi' }] },
+    { events: [{ done: true }] },
+  ])
+})
+
+test('a stream that ends without its mark has no such event', async () => {
+  expect(await eventsOf('{"text":"Hi"}')).toEqual([{ payload: { text: 'Hi' }, events: [{ text: 'Hi' }] }])
+})
+
+test('an end mark alone is no answer', async () => {
+  await expect(eventsOf('[DONE]')).rejects.toMatchObject({ code: 'provider_cut' })
+})
+
+test.each([
+  ['a mapping that fails', '{"unknown":1}', 'provider_unreadable'],
+  ['a text that is not JSON', '{"text":', 'provider_unreadable'],
+  ['an error of the provider', '{"error":{"message":"overloaded"}}', 'provider_failed'],
+])('%s comes after the events that came before it at the same time', async (_, frame, code) => {
+  expect(await eventsOf('{"text":"Hi"}', frame, '{"text":"later"}')).toEqual([
+    { payload: { text: 'Hi' }, events: [{ text: 'Hi' }] },
+    expect.objectContaining({ code }),
+  ])
+})
