@@ -8,7 +8,7 @@ import { expect, onTestFinished, test } from 'vitest'
 import { openStore } from '../src/store/open.ts'
 import { routerProcess } from './helpers/process.ts'
 import { within } from './helpers/provider.ts'
-import { routerFolder } from './helpers/router.ts'
+import { routerFolder, simulatorOnly } from './helpers/router.ts'
 
 /** A server that cannot start: its exit code and what it said. */
 async function failingStart(files: Record<string, string>, args: string[] = []) {
@@ -16,7 +16,7 @@ async function failingStart(files: Record<string, string>, args: string[] = []) 
 }
 
 function newFolder(files: Record<string, string> = {}) {
-  const made = routerFolder({ files })
+  const made = routerFolder({ files: { ...simulatorOnly, ...files } })
   onTestFinished(() => rmSync(made.folder, { recursive: true, force: true }))
   return made
 }
@@ -85,7 +85,7 @@ test('a first key that somebody chose is not printed, only where it is: logs are
 })
 
 test('a start with a port for the management API says both addresses, and a signal closes both', async () => {
-  const { folder, configPath } = routerFolder({ settings: { manage: { port: 0 } } })
+  const { folder, configPath } = routerFolder({ files: simulatorOnly, settings: { manage: { port: 0 } } })
   onTestFinished(() => rmSync(folder, { recursive: true, force: true }))
   const main = join(import.meta.dirname, '../src/main.ts')
   const router = spawn(process.execPath, [main, 'serve', '--config', configPath], {

@@ -1,13 +1,22 @@
 import jsonata from 'jsonata'
 import { deepFreeze } from './compile/runtime/deep-freeze.ts'
-import { Fault } from './compile/runtime/fault.ts'
-import { begin, defaultBounds, runTime, weigh } from './compile/runtime/limits.ts'
+import { EvaluationError } from './compile/runtime/evaluation-error.ts'
+import { type Bounds, defaultBounds, runTime, spendSize, startRun } from './compile/runtime/limits.ts'
 import { boundedPattern } from './compile/runtime/regex.ts'
 import { functions } from './functions.ts'
 import { library, libraryNames } from './library.ts'
 
-/** How the library reads a text: the bounds of an interpreted run, as it counts them. */
-export const options = { timeout: 1_000, stack: 500, sequence: 100_000, RegexEngine: BoundedRegExp }
+/** How the library reads a text, with bounds as it counts them: milliseconds, nested evaluations, items of a list. */
+export function readingOptions({ steps, depth, sequence }: Readonly<Bounds>): jsonata.JsonataOptions {
+  return {
+    timeout: steps / stepsPerMillisecond,
+    stack: depth,
+    sequence,
+    RegexEngine: BoundedRegExp as RegExpConstructor,
+  }
+}
+
+const stepsPerMillisecond = 2_000
 
 /**
  * A function that leaves a text to JSONata's library. A run works on a copy of its input and on functions that nothing
@@ -46,7 +55,7 @@ const ownDefinitions = Object.fromEntries(
     const native = library[name]?.native
     if (native?.signature === undefined) return []
     const bounded = (...args: never[]): unknown => {
-      begin(defaultBounds)
+      startRun(defaultBounds)
       return native.run(...args)
     }
     return [[name, unmarked(define(bounded, native.signature))]]
@@ -55,7 +64,7 @@ const ownDefinitions = Object.fromEntries(
 
 /** The functions that tell the time: the same time throughout a run. */
 function clockDefinitions(): Record<string, object> {
-  begin(defaultBounds)
+  startRun(defaultBounds)
   const time = runTime()
   const format = library.fromMillis?.native?.run
   return {
@@ -73,7 +82,7 @@ const afterEvaluation = Symbol.for('jsonata.__evaluate_exit')
 
 /** Refuses a value that shares its parts so often that work on all of it would take without end. Throws D1012. */
 function refuseLargeValues(_expression: unknown, _input: unknown, _environment: unknown, result: unknown): void {
-  if (weightOf(result) > defaultBounds.steps) throw new Fault('D1012')
+  if (weightOf(result) > defaultBounds.steps) throw new EvaluationError('D1012')
 }
 
 const weights = new WeakMap<object, number>()
@@ -93,8 +102,8 @@ function weightOf(value: unknown): number {
 
 /** Results of the library carry null prototypes and enumerable bookkeeping on arrays: JSON text drops both. */
 function plainJson(result: unknown): unknown {
-  begin(defaultBounds)
-  weigh(result)
+  startRun(defaultBounds)
+  spendSize(result)
   const text = JSON.stringify(result)
   return text === undefined ? undefined : JSON.parse(text)
 }

@@ -1,41 +1,41 @@
 import jsonata from 'jsonata'
 import { compileTree, type Program } from './compile/compile.ts'
 import { Uncompilable } from './compile/generator.ts'
-import { Fault } from './compile/runtime/fault.ts'
-import { type Bounds, begin, defaultBounds } from './compile/runtime/limits.ts'
+import { EvaluationError } from './compile/runtime/evaluation-error.ts'
+import { type Bounds, defaultBounds, startRun } from './compile/runtime/limits.ts'
 import { output } from './compile/runtime/output.ts'
-import { interpreter, options as interpreterOptions } from './interpret.ts'
+import { interpreter, readingOptions } from './interpret.ts'
 import { library, libraryNames } from './library.ts'
 import { type Use, unboundUses } from './variables.ts'
 
-/** A JSONata text made ready to run. */
+/** A parsed JSONata expression. */
 export type Mapping = {
   readonly text: string
-  /** JSONata's syntax tree of the text, for questions about what it mentions (`mentions.ts`). */
+  /** JSONata's syntax tree of the expression, for questions about what it mentions (`mentions.ts`). */
   readonly tree: unknown
-  /** Uses of variables and functions that nothing binds: mistakes, although JSONata only notices a call of them. */
+  /** References to variables and functions that nothing defines. JSONata itself only fails when such a function is called. */
   readonly unbound: readonly Use[]
-  /** Whether the text became JavaScript: then `run` never gives a promise. */
+  /** Whether the expression is compiled to JavaScript. If so, `run` never returns a promise. */
   readonly compiled: boolean
-  /** The construct that only the library can run, when not compiled. */
+  /** The construct that has to be interpreted, if the expression is not compiled. */
   readonly fallback?: string | undefined
   /**
-   * Plain JSON in, plain JSON out (undefined when nothing matched). The result may share parts with the input, so
-   * neither is to be changed afterwards. Throws MappingError; when not compiled, the promise is rejected with it.
+   * Takes and returns plain JSON (undefined when nothing matched). The result may share objects with the input, so
+   * neither may be mutated afterwards. Throws MappingError; an interpreted mapping rejects with it instead.
    * `variables` are the values of those that were declared when the text was read.
    */
   run(input: unknown, variables?: Variables): unknown | Promise<unknown>
-  /** The JavaScript made from the text, or why there is none. */
+  /** The generated JavaScript, or a comment that says why there is none. */
   explain(): string
 }
 
 /** Values of variables by name, without the `$`. */
 export type Variables = Readonly<Record<string, unknown>>
 
-/** How a mapping is read: the names of the variables that each run gives it, and other bounds than the defaults. */
+/** The names of the variables that each run gives a mapping, and bounds other than the defaults. */
 export type ReadOptions = { bounds?: Readonly<Bounds>; variables?: readonly string[] }
 
-/** A mapping that cannot be read, or that failed on an input. `position` counts characters of the text from 0. */
+/** A mapping that does not parse, or that failed on an input. `position` is a zero-based offset into the text. */
 export class MappingError extends Error {
   readonly code: string
   readonly position: number | undefined
@@ -48,39 +48,39 @@ export class MappingError extends Error {
   }
 }
 
-/** All that a mapping may call. */
+/** Names of the functions that a mapping may call. */
 export const functionNames: readonly string[] = libraryNames
 
 /**
- * Reads a JSONata text. Throws MappingError with a position when it is not JSONata. It is compiled when it is first
- * asked for: a process reads many more mappings than it runs.
+ * Parses a JSONata expression. Throws MappingError with a position for a syntax error. Compilation is deferred to the
+ * first use, because a process parses many more mappings than it runs.
  */
 export function readMapping(text: string, options: ReadOptions = {}): Mapping {
-  const expression = parse(text)
-  let made: Made | undefined
-  const make = (): Made => {
-    made ??= compile(expression, options)
-    return made
+  const expression = parse(text, options.bounds)
+  let executable: Executable | undefined
+  const prepare = (): Executable => {
+    executable ??= compile(expression, options)
+    return executable
   }
   return {
     text,
     tree: expression.ast(),
     unbound: unboundUses(expression.ast(), new Set([...functionNames, ...(options.variables ?? [])])),
     get compiled() {
-      return make().fallback === undefined
+      return prepare().fallback === undefined
     },
     get fallback() {
-      return make().fallback
+      return prepare().fallback
     },
-    run: (input, variables) => (made ?? make()).run(input, variables),
-    explain: () => make().explain(),
+    run: (input, variables) => (executable ?? prepare()).run(input, variables),
+    explain: () => prepare().explain(),
   }
 }
 
-/** What a text has become: `fallback` names the construct that left it with the library. */
-type Made = Pick<Mapping, 'run' | 'explain'> & { fallback: string | undefined }
+/** An expression that is ready to run; `fallback` is the construct that has to be interpreted. */
+type Executable = Pick<Mapping, 'run' | 'explain'> & { fallback: string | undefined }
 
-function compile(expression: jsonata.Expression, options: ReadOptions): Made {
+function compile(expression: jsonata.Expression, options: ReadOptions): Executable {
   try {
     const program = compileTree(expression.ast(), library, new Set(options.variables))
     return { fallback: undefined, run: runner(program, options), explain: () => program.source }
@@ -89,15 +89,15 @@ function compile(expression: jsonata.Expression, options: ReadOptions): Made {
   }
 }
 
-function parse(text: string): jsonata.Expression {
+function parse(text: string, bounds = defaultBounds): jsonata.Expression {
   try {
-    return jsonata(text, interpreterOptions as unknown as jsonata.JsonataOptions)
+    return jsonata(text, readingOptions(bounds))
   } catch (error) {
     return fail(error)
   }
 }
 
-function interpreted(expression: jsonata.Expression, construct: string): Made {
+function interpreted(expression: jsonata.Expression, construct: string): Executable {
   const run = interpreter(expression)
   return {
     fallback: construct,
@@ -108,7 +108,7 @@ function interpreted(expression: jsonata.Expression, construct: string): Made {
 
 function runner({ run }: Program, { bounds = defaultBounds }: ReadOptions): Mapping['run'] {
   return (input, variables) => {
-    begin(bounds)
+    startRun(bounds)
     try {
       return output(run(input, variables))
     } catch (error) {
@@ -119,8 +119,8 @@ function runner({ run }: Program, { bounds = defaultBounds }: ReadOptions): Mapp
 
 function fail(error: unknown): never {
   if (error instanceof RangeError) {
-    const fault = new Fault(/stack/i.test(error.message) ? 'D1011' : 'D1014')
-    throw new MappingError(fault.message, fault.code)
+    const limit = new EvaluationError(/stack/i.test(error.message) ? 'D1011' : 'D1014')
+    throw new MappingError(limit.message, limit.code)
   }
   const { message, code, position } = error as { message?: string; code?: string; position?: number }
   throw new MappingError(message ?? String(error), code ?? 'mapping', position)

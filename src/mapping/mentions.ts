@@ -51,9 +51,12 @@ class Collector implements Mentions {
   readonly compared = new Map<string, Set<string>>()
   readonly paths = new Map<string, PathTree>()
   private readonly definitions: Map<string, Node>
+  /** Variables that stand for facts about the target: their members are none of the request's. */
+  private readonly facts: ReadonlySet<string>
 
   constructor(definitions: Map<string, Node>) {
     this.definitions = new Map(definitions)
+    this.facts = new Set([...definitions].filter(([, node]) => isOfTarget(node)).map(([name]) => name))
   }
 
   /** `asked` where only the truth of the value matters. */
@@ -100,6 +103,7 @@ class Collector implements Mentions {
   }
 
   private visitPath(steps: readonly Node[], asked: boolean, path?: Node): void {
+    if (this.isFact(steps)) return
     for (const [index, step] of steps.entries()) {
       if (step.type === 'name') {
         this.names.add(step.value as string)
@@ -108,6 +112,11 @@ class Collector implements Mentions {
       } else this.visit(step)
     }
     for (const [member, inner] of Object.entries(path ?? {})) if (member !== 'steps') this.visit(inner)
+  }
+
+  private isFact(steps: readonly Node[]): boolean {
+    const [first] = steps
+    return startsAtTarget(steps) || (first?.type === 'variable' && this.facts.has(first.value as string))
   }
 
   /** The names that follow each other from here on; what comes after them may take everything. */
@@ -152,6 +161,18 @@ class Collector implements Mentions {
     const texts = this.compared.get(member) ?? new Set()
     this.compared.set(member, texts.add(text))
   }
+}
+
+function isOfTarget({ type, steps }: Node): boolean {
+  return type === 'path' && startsAtTarget(steps as Node[])
+}
+
+/** `target.…` or `$$.target.…`, with names alone. */
+function startsAtTarget(steps: readonly Node[]): boolean {
+  const own = steps[0]?.type === 'variable' && steps[0].value === '$' ? steps.slice(1) : steps
+  return (
+    own[0]?.value === 'target' && own.every(({ type, stages, predicate }) => type === 'name' && !stages && !predicate)
+  )
 }
 
 /** The member whose value an expression gives; `''` where it is none. */

@@ -1,14 +1,14 @@
-/** A variable where it is used; `position` counts characters of the text from 0. */
+/** A reference to a variable; `position` is a zero-based offset into the text. */
 export type Use = { name: string; position: number }
 
-/** The uses of variables and functions that nothing binds: neither the text, wherever that may be, nor `known`. */
+/** References to variables and functions that neither the expression (anywhere in it) nor `known` defines. */
 export function unboundUses(tree: unknown, known: ReadonlySet<string>): Use[] {
   const bound = new Set<string>()
   const uses: Use[] = []
   visit(tree, (node) => {
     if (node.type === 'variable') {
       const { value: name, position } = node as { value: string; position: number }
-      // The tree says where a name ends.
+      // The position in the syntax tree is that of the name's end.
       if (name !== '' && name !== '$') uses.push({ name, position: position - name.length - 1 })
     }
     for (const name of bindings(node)) bound.add(name)
@@ -26,7 +26,7 @@ function visit(tree: unknown, take: (node: Node) => void): void {
   }
 }
 
-/** What a node binds: `:=`, the parameters of a function, `@$name` and `#$name`. */
+/** Names that a node binds: by `:=`, as parameters of a function, by `@$name` or `#$name`. */
 function bindings({ type, lhs, arguments: parameters, focus, index }: Node): string[] {
   const variables = type === 'bind' ? [lhs] : type === 'lambda' ? (parameters as unknown[]) : []
   const names = [...variables.map((variable) => (variable as Node).value), focus, index]

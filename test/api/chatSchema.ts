@@ -1,16 +1,13 @@
-import { existsSync, readFileSync } from 'node:fs'
-import { join, resolve } from 'node:path'
 import { Ajv2020 } from 'ajv/dist/2020.js'
-import { parse } from 'yaml'
 import { isObject, type Json, type JsonObject } from '../../src/core/json.ts'
+import { publishedSpec, specMissing } from '../helpers/specs.ts'
 
-const file = resolve(process.env.SPECS ?? join(import.meta.dirname, '../../../shared/specs'), 'openai.openapi.yaml')
+const file = 'openai.openapi.yaml'
 
 /** Why the published description cannot be read here; undefined when it can. */
-export const schemaMissing = existsSync(file) ? undefined : `no published description at ${file} (set SPECS)`
-if (schemaMissing) console.warn(`skipped: ${schemaMissing}`)
+export const schemaMissing = specMissing(file)
 
-const components = schemaMissing ? {} : (parse(readFileSync(file, 'utf8')) as { components: JsonObject }).components
+const components = (publishedSpec(file)?.components ?? {}) as JsonObject
 const ajv = new Ajv2020({ strict: false, validateFormats: false, allErrors: true })
 if (!schemaMissing) ajv.addSchema({ $id: 'published', components: readable(components) } as object)
 

@@ -1,18 +1,13 @@
-import { existsSync, readFileSync } from 'node:fs'
-import { join, resolve } from 'node:path'
 import { Ajv } from 'ajv'
 import { isObject, type Json, type JsonObject } from '../../src/core/json.ts'
+import { publishedSpec, specMissing } from '../helpers/specs.ts'
 
-const file = resolve(
-  process.env.SPECS ?? join(import.meta.dirname, '../../../shared/specs'),
-  'anthropic.messages.schema.json',
-)
+const file = 'anthropic.messages.schema.json'
 
 /** Why the published schema of Messages cannot be read here; undefined when it can. */
-export const schemaMissing = existsSync(file) ? undefined : `no ${file} (set SPECS)`
-if (schemaMissing) console.warn(`skipped: ${schemaMissing}`)
+export const schemaMissing = specMissing(file)
 
-const published: JsonObject = schemaMissing ? {} : JSON.parse(readFileSync(file, 'utf8'))
+const published = publishedSpec(file) ?? {}
 const ajv = new Ajv({ strict: false, validateFormats: false, allErrors: true })
 if (!schemaMissing) ajv.addSchema(published as object, 'published')
 

@@ -1,18 +1,15 @@
-import { existsSync, readFileSync } from 'node:fs'
-import { join, resolve } from 'node:path'
 import { Ajv } from 'ajv'
+import { publishedSpec, specMissing } from '../helpers/specs.ts'
 
 // The published schema, made strict: this API refuses unknown names, and parts with more or less than one kind of data.
 
 // biome-ignore lint/suspicious/noExplicitAny: schemas have the shape of whoever made them.
 type Schema = any
 
-const specs = resolve(process.env.SPECS ?? join(import.meta.dirname, '../../../shared/specs'))
-const file = join(specs, 'gemini.v1beta.schema.json')
+const file = 'gemini.v1beta.schema.json'
 
 /** Why the published schema of generateContent cannot be read here; undefined when it can. */
-export const generateSchemaMissing = existsSync(file) ? undefined : `no ${file} (set SPECS)`
-if (generateSchemaMissing) console.warn(`skipped: ${generateSchemaMissing}`)
+export const generateSchemaMissing = specMissing(file)
 
 /** What is wrong with a request for generateContent by its published schema; an empty list when nothing is. */
 export function generateViolations(body: object): string[] {
@@ -27,7 +24,7 @@ const newer: { [type: string]: { [member: string]: object } } = {
   ToolConfig: { includeServerSideToolInvocations: { type: 'boolean' } },
 }
 
-const validate = generateSchemaMissing ? undefined : strictValidator(JSON.parse(readFileSync(file, 'utf8')))
+const validate = generateSchemaMissing ? undefined : strictValidator(structuredClone(publishedSpec(file)))
 
 function strictValidator(schema: Schema) {
   const { definitions } = schema

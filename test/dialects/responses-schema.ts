@@ -1,16 +1,13 @@
-import { existsSync, readFileSync } from 'node:fs'
-import { join, resolve } from 'node:path'
 import { Ajv2020 } from 'ajv/dist/2020.js'
-import { parse } from 'yaml'
 import { isObject, type Json, type JsonObject } from '../../src/core/json.ts'
+import { publishedSpec, specMissing } from '../helpers/specs.ts'
 
-const file = resolve(process.env.SPECS ?? join(import.meta.dirname, '../../../shared/specs'), 'openai.openapi.yaml')
+const file = 'openai.openapi.yaml'
 
 /** Why the published description of Responses cannot be read here; undefined when it can. */
-export const responsesSchemaMissing = existsSync(file) ? undefined : `no ${file} (set SPECS)`
-if (responsesSchemaMissing) console.warn(`skipped: ${responsesSchemaMissing}`)
+export const responsesSchemaMissing = specMissing(file)
 
-const schemas = responsesSchemaMissing ? {} : (parse(readFileSync(file, 'utf8')).components.schemas as JsonObject)
+const schemas = ((publishedSpec(file)?.components as JsonObject | undefined)?.schemas ?? {}) as JsonObject
 const ajv = new Ajv2020({ strict: false, validateFormats: false, allErrors: true })
 if (!responsesSchemaMissing) {
   ajv.addSchema({ $id: 'published', components: { schemas: described() } } as object)
@@ -50,8 +47,15 @@ export function publishedEvents(): string[] {
   return [...eventSchemas().keys()]
 }
 
+let eventNames: Map<string, string> | undefined
+
 /** The name of the schema of each type of event. */
 function eventSchemas(): Map<string, string> {
+  eventNames ??= readEventSchemas()
+  return eventNames
+}
+
+function readEventSchemas(): Map<string, string> {
   const { anyOf } = schemas.ResponseStreamEvent as { anyOf: { $ref: string }[] }
   return new Map(
     anyOf.map(({ $ref }) => {

@@ -61,6 +61,11 @@ export type Arrived = {
   tools: string[]
   hasSchema: boolean
   searches: boolean
+  /** The most tokens of output, and the texts that end it; undefined where the format has no such thing. */
+  limit: number | undefined
+  stops?: string[] | undefined
+  /** Whether a tool must be called. */
+  mustCall?: boolean
   turns: ArrivedTurn[]
 }
 

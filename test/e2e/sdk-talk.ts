@@ -116,6 +116,13 @@ export function expectTwoRounds({ wire, provider }: Way, { thought }: { thought:
     expect(arrived.tools).toEqual(offered.map(({ name }) => name))
     expectPaired(arrived)
   }
+  // Ollama knows no choice of tools.
+  const mustCall = wire.slug === 'ollama' ? undefined : true
+  expect([0, 1, 2].map((index) => provider.arrived(index).mustCall)).toEqual([
+    mustCall && false,
+    mustCall,
+    mustCall && false,
+  ])
   const { turns } = provider.arrived(2)
   const paris = { city: 'Paris' }
   expect(turns).toMatchObject([

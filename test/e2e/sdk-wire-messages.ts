@@ -154,11 +154,14 @@ export const messagesWire: Wire = {
     usage: { ...inputOf(said), output_tokens: counted.output },
   }),
   frames: messageFrames,
-  read: ({ system, messages, tools = [], output_config: output, output_format: format }) => ({
+  read: ({ system, messages, tools = [], output_config: output, output_format: format, ...body }) => ({
     system: wordsOf(system ?? ''),
     tools: tools.filter(({ input_schema: schema }: Body) => schema).map(({ name }: Body) => name),
     hasSchema: (output?.format ?? format)?.type === 'json_schema',
     searches: tools.some(({ type }: Body) => String(type).startsWith('web_search')),
+    limit: body.max_tokens,
+    stops: body.stop_sequences,
+    mustCall: body.tool_choice?.type === 'any',
     turns: joined(
       messages.map(({ role, content }: Body) => {
         const blocks: Body[] = typeof content === 'string' ? [{ type: 'text', text: content }] : content

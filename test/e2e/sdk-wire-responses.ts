@@ -197,7 +197,7 @@ export const responsesWire: Wire = {
   isStream: (_path, { stream }) => stream === true,
   whole: (said) => responseOf(said, answered++),
   frames: responseFrames,
-  read: ({ instructions, input, tools = [], text }) => {
+  read: ({ instructions, input, tools = [], text, max_output_tokens: limit, tool_choice: choice }) => {
     const items: Body[] = typeof input === 'string' ? [{ role: 'user', content: input }] : input
     const isSystem = ({ role }: Body) => role === 'system' || role === 'developer'
     return {
@@ -205,6 +205,8 @@ export const responsesWire: Wire = {
       tools: tools.flatMap(({ type, name }: Body) => (type === 'function' ? name : [])),
       hasSchema: text?.format?.type === 'json_schema',
       searches: tools.some(({ type }: Body) => String(type).startsWith('web_search')),
+      limit,
+      mustCall: choice === 'required',
       turns: joined(items.filter((item) => !isSystem(item)).map(readItem)),
     }
   },

@@ -121,13 +121,16 @@ const wire = {
   ends,
   isStream: (_path: string, { stream }: Body) => stream === true,
   contentType: 'text/event-stream',
-  read: ({ messages, tools = [], response_format: format, web_search_options: search }: Body) => {
+  read: ({ messages, tools = [], response_format: format, web_search_options: search, ...body }: Body) => {
     const isSystem = ({ role }: Body) => role === 'system' || role === 'developer'
     return {
       system: wordsOf(messages.filter(isSystem)),
       tools: tools.map((tool: Body) => tool.function.name),
       hasSchema: format?.type === 'json_schema',
       searches: search !== undefined,
+      limit: body.max_completion_tokens ?? body.max_tokens,
+      stops: body.stop,
+      mustCall: ['required', 'any'].includes(body.tool_choice),
       turns: joined(messages.filter((message: Body) => !isSystem(message)).map(readMessage)),
     }
   },

@@ -110,11 +110,14 @@ export const geminiWire: Wire = {
       }),
     ),
   ],
-  read: ({ systemInstruction, contents, tools = [], generationConfig: config }) => ({
+  read: ({ systemInstruction, contents, tools = [], generationConfig: config, toolConfig }) => ({
     system: wordsOf(systemInstruction?.parts ?? ''),
     tools: tools.flatMap(({ functionDeclarations: declared = [] }: Body) => declared.map(({ name }: Body) => name)),
     hasSchema: config?.responseJsonSchema !== undefined || config?.responseSchema !== undefined,
     searches: tools.some(({ googleSearch }: Body) => googleSearch),
+    limit: config?.maxOutputTokens,
+    stops: config?.stopSequences,
+    mustCall: toolConfig?.functionCallingConfig?.mode === 'ANY',
     turns: joined(
       contents.map(({ role, parts }: { role: string; parts: Body[] }) => {
         const media = parts.flatMap(({ inlineData, fileData }) => inlineData ?? fileData ?? [])
@@ -219,11 +222,14 @@ export const converseWire: Wire = {
     awsEvent('messageStop', { stopReason: stopOf(said) }),
     awsEvent('metadata', converseUsage),
   ],
-  read: ({ system = [], messages, toolConfig, outputConfig }) => ({
+  read: ({ system = [], messages, toolConfig, outputConfig, inferenceConfig }) => ({
     system: wordsOf(system),
     tools: (toolConfig?.tools ?? []).flatMap(({ toolSpec }: Body) => toolSpec?.name ?? []),
     hasSchema: outputConfig?.textFormat?.type === 'json_schema',
     searches: (toolConfig?.tools ?? []).some(({ systemTool }: Body) => systemTool),
+    limit: inferenceConfig?.maxTokens,
+    stops: inferenceConfig?.stopSequences,
+    mustCall: toolConfig?.toolChoice?.any !== undefined,
     turns: joined(
       messages.map(({ role, content }: { role: string; content: Body[] }) =>
         turn(role, {

@@ -107,13 +107,16 @@ export const cohereWire: Wire = {
     }
   },
   frames: cohereFrames,
-  read: ({ messages, tools = [], response_format: format }) => {
+  read: ({ messages, tools = [], response_format: format, ...body }) => {
     const isSystem = ({ role }: Body) => role === 'system'
     return {
       system: wordsOf(messages.filter(isSystem)),
       tools: tools.map((tool: Body) => tool.function.name),
       hasSchema: format?.json_schema !== undefined,
       searches: false,
+      limit: body.max_tokens,
+      stops: body.stop_sequences,
+      mustCall: body.tool_choice === 'REQUIRED',
       turns: joined(messages.filter((message: Body) => !isSystem(message)).map(readCohere)),
     }
   },
@@ -159,13 +162,15 @@ export const ollamaWire: Wire = {
       ...ollamaCalls(said).map((call) => ollamaLine({ tool_calls: [call] })),
       ollamaLine({}, ollamaEnd(said)),
     ].map((line) => `${JSON.stringify(line)}\n`),
-  read: ({ messages, tools = [], format }) => {
+  read: ({ messages, tools = [], format, options }) => {
     const isSystem = ({ role }: Body) => role === 'system'
     return {
       system: wordsOf(messages.filter(isSystem)),
       tools: tools.map((tool: Body) => tool.function.name),
       hasSchema: typeof format === 'object',
       searches: false,
+      limit: options?.num_predict,
+      stops: options?.stop,
       turns: joined(
         messages
           .filter((message: Body) => !isSystem(message))

@@ -8,7 +8,7 @@ import { join } from 'node:path'
 import { promisify } from 'node:util'
 import { expect, onTestFinished, test } from 'vitest'
 import { type RouterProcess, routerProcess } from '../helpers/process.ts'
-import { routerFolder, testRouter } from '../helpers/router.ts'
+import { routerFolder, simulatorOnly, testRouter } from '../helpers/router.ts'
 
 const main = join(import.meta.dirname, '../../src/main.ts')
 
@@ -281,7 +281,7 @@ test('no secret of a client or a provider is in an answer, a log or the database
 })
 
 test('a first key that somebody chose is in no log and not in the database', async () => {
-  const { folder, configPath } = routerFolder()
+  const { folder, configPath } = routerFolder({ files: simulatorOnly })
   onTestFinished(() => rmSync(folder, { recursive: true, force: true }))
   const secret = `chosen-${randomBytes(32).toString('base64url')}`
   const env = { INFERENCE_ROUTER_ADMIN_KEY: secret, LOG_LEVEL: 'trace' }

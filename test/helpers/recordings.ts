@@ -32,11 +32,26 @@ const folder = resolve(process.env.RECORDINGS ?? join(import.meta.dirname, '../.
 export const recordingsMissing = existsSync(folder) ? undefined : `no recordings at ${folder} (set RECORDINGS)`
 if (recordingsMissing) console.warn(`skipped: ${recordingsMissing}`)
 
-/** All recorded exchanges of a wire format, sorted by name; none when the folder is missing. */
+const known = new Map<string, Recording[]>()
+
+/** All recorded exchanges of a wire format, sorted by name, read once per worker; none when the folder is missing. */
 export function recordings(dialect: string): Recording[] {
   if (recordingsMissing) return []
-  const names = readdirSync(join(folder, dialect)).filter((name) => name.endsWith('.json'))
-  return names.sort().map((name) => JSON.parse(readFileSync(join(folder, dialect, name), 'utf8')))
+  const read = known.get(dialect) ?? readRecordings(join(folder, dialect))
+  known.set(dialect, read)
+  return [...read]
+}
+
+function readRecordings(path: string): Recording[] {
+  const names = readdirSync(path).filter((name) => name.endsWith('.json'))
+  return names.sort().map((name) => frozen(JSON.parse(readFileSync(join(path, name), 'utf8'))))
+}
+
+/** All files see the same objects: none may change them. */
+function frozen<T>(value: T): T {
+  if (value === null || typeof value !== 'object') return value
+  Object.values(value).forEach(frozen)
+  return Object.freeze(value)
 }
 
 /** The events of a recorded stream: event name (when sent) and data. JSON-array streams count as nameless events. */

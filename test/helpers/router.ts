@@ -1,4 +1,4 @@
-import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs'
+import { mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import OpenAI from 'openai'
@@ -21,6 +21,9 @@ export type TestRouter = Router & {
   openai(): OpenAI
   end(): Promise<void>
 }
+
+/** The simulator alone: a process that needs no other provider starts in half the time. */
+export const simulatorOnly = { 'providers/demo.yaml': readFileSync(join(root, 'providers/demo.yaml'), 'utf8') }
 
 /** Shipped files as the first router of this worker read them: most of a start is to parse and compile them. */
 const known = new Map<string, Source>()

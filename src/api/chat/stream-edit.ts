@@ -78,6 +78,12 @@ export class ChunkEditor {
     }
   }
 
+  #begin(index: Json): Choice {
+    const choice: Choice = { called: undefined, calls: new Map(), ended: false }
+    this.#choices.set(index, choice)
+    return choice
+  }
+
   /** The end of a choice: with a finish reason that the API defines, and arguments for calls that have none. */
   #ended(choice: Json): Json {
     if (!isEnd(choice)) return choice

@@ -1,11 +1,11 @@
-import { application, functionCall, lambda, partialApplication, transformation } from './calls.ts'
-import { groupBy, unary } from './constructors.ts'
+import { application, functionCall, lambda, transformation } from './calls.ts'
+import { unary } from './constructors.ts'
 import { simpleExpressions } from './expressions.ts'
-import { any, type Code, captured, type Generator, type Node, Uncompilable } from './generator.ts'
+import { braces, type Code, type Generator, type Node, nested, Uncompilable } from './generator.ts'
 import { name } from './names.ts'
 import { filtered, path } from './paths.ts'
-import { call, chain, hinted, open, partial, signed, Tail } from './runtime/callables.ts'
-import { group, grouped, orderBy, tupleOrder } from './runtime/grouping.ts'
+import { call, chain, orSuggestDollar, signed, TailCall } from './runtime/callables.ts'
+import { group, grouped } from './runtime/grouping.ts'
 import type { Library } from './runtime/library.ts'
 import { type } from './runtime/library-values.ts'
 import * as operators from './runtime/operators.ts'
@@ -13,27 +13,24 @@ import * as paths from './runtime/paths.ts'
 import { matcher } from './runtime/regex.ts'
 import * as sequences from './runtime/sequence.ts'
 import { transform } from './runtime/transform.ts'
-import * as tuples from './runtime/tuples.ts'
-import { declare, topLevelBindings, variable } from './scope.ts'
 
-/** A mapping as JavaScript. */
+/** A compiled expression. */
 export type Program = {
   source: string
-  /** The result is plain JSON as it comes. */
-  plain: boolean
   run(input: unknown, bindings: object | undefined): unknown
 }
 
-/** Translates a syntax tree. Throws Uncompilable with the construct that only the library can run. */
+/** Compiles a syntax tree to JavaScript. Throws Uncompilable for a construct that has to be interpreted. */
 export function compileTree(tree: unknown, library: Library, bindings: ReadonlySet<string> = new Set()): Program {
-  const { source, plain } = generate(tree as Node, library, bindings)
+  const source = generate(tree as Node, library, bindings)
   const build = new Function('$', 'library', `"use strict"\n${source}`)
-  return { source, plain, run: build(runtime, library) }
+  return { source, run: build(runtime, library) }
 }
 
-function generate(tree: Node, library: Library, bindings: ReadonlySet<string>): { source: string; plain: boolean } {
+function generate(tree: Node, library: Library, bindings: ReadonlySet<string>): string {
   const generator: Generator = {
     lines: [],
+    depth: 0,
     frame: { outer: undefined, variables: new Map(), parallel: false },
     preamble: new Map(),
     names: new Set(),
@@ -41,46 +38,37 @@ function generate(tree: Node, library: Library, bindings: ReadonlySet<string>): 
     bindings,
     value: (node, context) => value(generator, node, context),
   }
-  const names = topLevelBindings(tree)
-  for (const name of names) declare(generator, name, false)
-  const { lines, result } = captured(generator, () => generator.value(tree, 'context'))
-  const declared = names.map((name) => generator.frame.variables.get(name))
-  const body = [
-    '  const context = $.rootContext(input)',
-    ...declared.map((variable) => `  let ${variable?.name}${variable?.asked ? ' = $.unbound' : ''}`),
-    ...lines,
-    `  return ${result.text.replaceAll('\n', '\n  ')}`,
-  ]
+  const { lines, result } = nested(generator, () => generator.value(tree, 'context'))
+  const body = ['  const context = $.rootContext(input)', ...lines]
   const preamble = [...generator.preamble.values()].map(({ name, text }) => `const ${name} = ${text}`)
-  const source = [...preamble, `return (input, bindings) => {\n${body.join('\n')}\n}`].join('\n')
-  return { source, plain: result.plain }
+  return [...preamble, `return (input, bindings) => ${braces(generator, body, `return ${result.text}`)}`].join('\n')
 }
 
-/** Any expression: what it is, then its predicates, its grouping, and the collapse of its result. */
+/** Emits any expression: the node itself, then its predicates, then the collapse of its result. */
 function value(generator: Generator, node: Node, context: string): Code {
   const emit = emitters[node.type]
-  if (!emit) throw new Uncompilable(construct(node))
-  if (node.tuple && node.type !== 'path' && (node.predicate || node.group)) {
-    throw new Uncompilable('a predicate on a block among the bindings @, # and %')
-  }
+  if (!emit || node.group) throw new Uncompilable(construct(node))
   let code = emit(generator, node, context)
   const isPath = node.type === 'path'
-  if (node.predicate || (node.group && !isPath)) {
-    if (endsInTailCall(node)) throw new Uncompilable('a predicate on a call in tail position')
-  }
+  if (node.predicate && endsInTailCall(node)) throw new Uncompilable('a predicate on a call in tail position')
   if (node.predicate) code = { ...filtered(generator, code, node.predicate), raw: true }
-  if (node.group && !isPath) {
-    const pairs = groupBy(generator, node.group.lhs, code.text, node.group.position ?? 0)
-    code = any(pairs, { kind: 'object', present: true })
-  }
   const keep = node.keepArray === true && !isPath && !endsInTailCall(node)
   if (!code.raw && !keep) return code
   const { raw, ...known } = code
   return { ...known, text: `$.collapse(${code.text}${keep ? ', true' : ''})`, present: false, simple: false }
 }
 
+/** Describes a construct that is not compiled. */
 function construct(node: Node): string {
-  return `the construct "${node.type}"`
+  return node.group ? 'grouping by {…} after a path' : (constructs[node.type] ?? `the construct "${node.type}"`)
+}
+
+const constructs: Readonly<Record<string, string>> = {
+  descendant: 'the wildcard **',
+  parent: 'the parent operator %',
+  partial: 'a partial application',
+  sort: 'ordering by ^(…)',
+  wildcard: 'the wildcard *',
 }
 
 function endsInTailCall(node: Node): boolean {
@@ -97,31 +85,24 @@ const emitters: Readonly<Record<string, (generator: Generator, node: Node, conte
   apply: application,
   lambda,
   name,
-  parent: (generator, node) => variable(generator, node.slot.label),
-  partial: partialApplication,
   transform: transformation,
 }
 
-/** What generated code calls `$`. */
+/** The runtime library, `$` in generated code. */
 const runtime = {
   ...sequences,
   ...operators,
   ...paths,
-  ...tuples,
-  Tail,
+  TailCall,
   call,
   chain,
   group,
   grouped,
-  hinted,
+  orSuggestDollar,
   isArray: Array.isArray,
   matcher,
-  open,
-  orderBy,
-  partial,
   signed,
   transform,
-  tupleOrder,
   type,
   unbound: Symbol('unbound'),
 }

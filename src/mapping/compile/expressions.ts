@@ -1,16 +1,18 @@
 import {
-  any,
+  braces,
   type Code,
-  captured,
+  codeOf,
   constant,
-  fresh,
   type Generator,
-  held,
   inOrder,
   literal,
   missing,
   type Node,
+  nested,
+  statement,
+  stored,
   Uncompilable,
+  uniqueName,
 } from './generator.ts'
 import { bind, block, variable } from './scope.ts'
 
@@ -18,20 +20,18 @@ type Emit = (generator: Generator, node: Node, context: string) => Code
 
 /** Emitters for literals, variables, operators, conditions and blocks. */
 export const simpleExpressions: Readonly<Record<string, Emit>> = {
-  string: (_, node) => any(literal(node.value), { kind: 'string', present: true, plain: true, simple: true }),
-  number: (_, node) => any(literal(node.value), { kind: 'number', present: true, plain: true, simple: true }),
-  value: (_, node) => any(literal(node.value), { ...valueKind(node.value), present: true, plain: true, simple: true }),
+  string: (_, node) => codeOf(literal(node.value), { kind: 'string', present: true, simple: true }),
+  number: (_, node) => codeOf(literal(node.value), { kind: 'number', present: true, simple: true }),
+  value: (_, node) => codeOf(literal(node.value), { ...valueKind(node.value), present: true, simple: true }),
   variable: (generator, node, context) =>
-    node.value === '' ? any(`$.self(${context})`, { plain: true }) : variable(generator, node.value as string),
-  wildcard: (_, __, context) => any(`$.wildcard(${context})`, { raw: true }),
-  descendant: (_, __, context) => any(`$.descendants(${context})`, { raw: true }),
+    node.value === '' ? codeOf(`$.self(${context})`) : variable(generator, node.value as string),
   regex: (generator, node) => {
-    // The library copies what stands before ?: and ?? as JSON, where an expression is lost.
+    // The parser copies the left side of ?: and ?? by way of JSON, which loses regular expressions.
     if (!(node.value instanceof RegExp)) throw new Uncompilable('a regular expression before ?: or ??')
     const { source, flags } = node.value
     const text = `$.matcher(new RegExp(${literal(source)}, ${literal(flags)}), ${node.position ?? 0})`
     const name = constant(generator, `regex ${text}`, 'matches', () => text)
-    return any(name, { kind: 'function', present: true, simple: true })
+    return codeOf(name, { kind: 'function', present: true, simple: true })
   },
   binary,
   bind,
@@ -51,29 +51,29 @@ function binary(generator: Generator, node: Node, context: string): Code {
     () => generator.value(node.rhs, context),
   ]) as [Code, Code]
   const position = node.position ?? 0
-  const boolean = { kind: 'boolean', present: true, plain: true } as const
+  const boolean = { kind: 'boolean', present: true } as const
   switch (operator) {
     case '=':
-      return any(equality(left, right), boolean)
+      return codeOf(equality(left, right), boolean)
     case '!=':
-      return any(`$.differs(${left.text}, ${right.text})`, boolean)
+      return codeOf(`$.differs(${left.text}, ${right.text})`, boolean)
     case 'in':
-      return any(`$.includes(${left.text}, ${right.text})`, boolean)
+      return codeOf(`$.includes(${left.text}, ${right.text})`, boolean)
     case '&':
-      return any(`$.concat(${left.text}, ${right.text}, ${position})`, { kind: 'string', present: true, plain: true })
+      return codeOf(`$.concat(${left.text}, ${right.text}, ${position})`, { kind: 'string', present: true })
     case '..':
-      return any(`$.range(${left.text}, ${right.text}, ${position})`, { raw: true })
+      return codeOf(`$.range(${left.text}, ${right.text}, ${position})`, { raw: true })
     case '<':
     case '<=':
     case '>':
     case '>=':
-      return any(`$.compare(${left.text}, ${right.text}, "${operator}", ${position})`, { kind: 'boolean', plain: true })
+      return codeOf(`$.compare(${left.text}, ${right.text}, "${operator}", ${position})`, { kind: 'boolean' })
     default:
-      return any(`$.arithmetic(${left.text}, ${right.text}, ${literal(operator)}, ${position})`, { kind: 'number' })
+      return codeOf(`$.arithmetic(${left.text}, ${right.text}, ${literal(operator)}, ${position})`, { kind: 'number' })
   }
 }
 
-/** A literal on either side makes identity enough. */
+/** Equality; strict if either side is a literal, else deep. */
 function equality(left: Code, right: Code): string {
   const isScalar = ({ text, kind, simple }: Code): boolean =>
     (simple && ['string', 'number', 'boolean'].includes(kind) && /^["\d-]|^true$|^false$/.test(text)) || text === 'null'
@@ -83,22 +83,21 @@ function equality(left: Code, right: Code): string {
 function logical(generator: Generator, node: Node, context: string): Code {
   const position = node.position ?? 0
   const test = (code: Code): string =>
-    code.kind === 'boolean' ? condition1(code) : `$.operand(${code.text}, "${node.value}", ${position})`
+    code.kind === 'boolean' ? asTest(code) : `$.operand(${code.text}, "${node.value}", ${position})`
   const left = generator.value(node.lhs, context)
-  const { lines, result: right } = captured(generator, () => generator.value(node.rhs, context))
-  const known = { kind: 'boolean', present: true, plain: true } as const
+  const { lines, result: right } = nested(generator, () => generator.value(node.rhs, context))
+  const known = { kind: 'boolean', present: true } as const
   const sign = node.value === 'and' ? '&&' : '||'
-  if (lines.length === 0) return any(`(${test(left)} ${sign} ${test(right)})`, known)
-  const name = fresh(generator, node.value as string)
-  generator.lines.push(
-    `let ${name} = ${test(left)}`,
-    `if (${node.value === 'and' ? name : `!${name}`}) {\n${lines.join('\n')}\n  ${name} = ${test(right)}\n}`,
-  )
-  return any(name, { ...known, simple: true })
+  if (lines.length === 0) return codeOf(`(${test(left)} ${sign} ${test(right)})`, known)
+  const name = uniqueName(generator, node.value as string)
+  const open = node.value === 'and' ? name : `!${name}`
+  statement(generator, `let ${name} = ${test(left)}`)
+  statement(generator, `if (${open}) ${braces(generator, lines, `${name} = ${test(right)}`)}`)
+  return codeOf(name, { ...known, simple: true })
 }
 
-/** A boolean that may be missing, as JavaScript's truth. */
-function condition1({ text, present }: Code): string {
+/** A boolean that may be undefined, as a JavaScript condition. */
+function asTest({ text, present }: Code): string {
   return present ? text : `(${text} === true)`
 }
 
@@ -106,34 +105,32 @@ function condition(generator: Generator, node: Node, context: string): Code {
   const kept = coalesced(node) ? coalesce(generator, node, context) : undefined
   if (kept) return kept
   const test = generator.value(node.condition, context)
-  const asks = test.kind === 'boolean' ? condition1(test) : `$.truthy(${test.text})`
-  const then = captured(generator, () => generator.value(node.then, context))
-  const other = captured(generator, () => (node.else ? generator.value(node.else, context) : missing))
+  const asks = test.kind === 'boolean' ? asTest(test) : `$.truthy(${test.text})`
+  const then = nested(generator, () => generator.value(node.then, context))
+  const other = nested(generator, () => (node.else ? generator.value(node.else, context) : missing))
   const known = either(then.result, other.result)
   if (then.lines.length === 0 && other.lines.length === 0) {
-    return any(`(${asks} ? ${then.result.text} : ${other.result.text})`, known)
+    return codeOf(`(${asks} ? ${then.result.text} : ${other.result.text})`, known)
   }
-  const name = fresh(generator, 'choice')
-  const branch = ({ lines, result }: typeof then): string =>
-    `{\n${[...lines, `  ${name} = ${result.text.replaceAll('\n', '\n  ')}`].join('\n')}\n}`
+  const name = uniqueName(generator, 'choice')
+  const branch = ({ lines, result }: typeof then): string => braces(generator, lines, `${name} = ${result.text}`)
   const otherwise = node.else ? ` else ${branch(other)}` : ''
-  generator.lines.push(`let ${name}`, `if (${asks}) ${branch(then)}${otherwise}`)
-  return any(name, { ...known, simple: true })
+  statement(generator, `let ${name}`)
+  statement(generator, `if (${asks}) ${branch(then)}${otherwise}`)
+  return codeOf(name, { ...known, simple: true })
 }
 
-/** What is known of a value that is one of two. */
+/** Static facts that hold for both of two values. */
 export function either(left: Code, right: Code): Partial<Code> {
-  const plain = left.plain && right.plain
-  if (left.text === 'undefined') return { kind: right.kind, plain }
-  if (right.text === 'undefined') return { kind: left.kind, plain }
+  if (left.text === 'undefined') return { kind: right.kind }
+  if (right.text === 'undefined') return { kind: left.kind }
   return {
     kind: left.kind === right.kind ? left.kind : 'any',
     present: left.present && right.present,
-    plain,
   }
 }
 
-/** `a ?? b` is parsed as a condition that evaluates `a` twice; without effects once is enough. */
+/** `a ?? b` is parsed as a condition that evaluates `a` twice; if `a` has no effects, once is enough. */
 function coalesced(node: Node): boolean {
   const { condition: test, then } = node
   const asksExists = test.type === 'function' && test.procedure?.value === 'exists' && test.position === undefined
@@ -141,18 +138,16 @@ function coalesced(node: Node): boolean {
 }
 
 function coalesce(generator: Generator, node: Node, context: string): Code | undefined {
-  const value = held(generator, generator.value(node.then, context))
-  const other = captured(generator, () => generator.value(node.else, context))
+  const value = stored(generator, generator.value(node.then, context))
+  const other = nested(generator, () => generator.value(node.else, context))
   const known = { ...either(value, other.result), present: other.result.present }
   if (other.lines.length === 0) {
-    return any(`(${value.text} !== undefined ? ${value.text} : ${other.result.text})`, known)
+    return codeOf(`(${value.text} !== undefined ? ${value.text} : ${other.result.text})`, known)
   }
-  const name = fresh(generator, 'choice')
-  generator.lines.push(
-    `let ${name} = ${value.text}`,
-    `if (${name} === undefined) {\n${other.lines.join('\n')}\n  ${name} = ${other.result.text}\n}`,
-  )
-  return any(name, { ...known, simple: true })
+  const name = uniqueName(generator, 'choice')
+  statement(generator, `let ${name} = ${value.text}`)
+  statement(generator, `if (${name} === undefined) ${braces(generator, other.lines, `${name} = ${other.result.text}`)}`)
+  return codeOf(name, { ...known, simple: true })
 }
 
 function isPure(node: Node): boolean {

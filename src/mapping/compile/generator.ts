@@ -9,24 +9,22 @@ export type Node = {
   [member: string]: any
 }
 
-/** What an expression may give besides undefined. */
+/** The static type of an expression, which may also be undefined. */
 export type Kind = 'string' | 'number' | 'boolean' | 'object' | 'array' | 'function' | 'any'
 
-/** JavaScript for a value: its text and what is known of the value without running it. */
+/** Generated JavaScript for an expression, with static facts about its value. */
 export type Code = {
   text: string
   kind: Kind
   /** Never undefined. */
   present: boolean
-  /** JSON without bookkeeping on lists. */
-  plain: boolean
-  /** A name or a literal: evaluating it late, twice or never changes nothing. */
+  /** A name or a literal: it can be evaluated late, repeatedly or never. */
   simple: boolean
-  /** A sequence that is not collapsed yet. */
+  /** May be an uncollapsed sequence. */
   raw?: boolean
 }
 
-/** The part of the tree that a compiled mapping cannot do. */
+/** Thrown for a construct that cannot be compiled. */
 export class Uncompilable extends Error {
   readonly construct: string
 
@@ -36,42 +34,44 @@ export class Uncompilable extends Error {
   }
 }
 
-/** Variables of one frame; JavaScript's own scopes hold their values. */
+/** The variables of one scope; their values live in JavaScript's own scopes. */
 export type Frame = {
   outer: Frame | undefined
   variables: Map<string, Variable>
-  /** Members of a constructor are evaluated side by side by the library: binding there is not in order. */
+  /** Inside a constructor with several members, which the library evaluates concurrently. */
   parallel: boolean
 }
 
 export type Variable = {
   name: string
-  /** Whether the binding has happened wherever the code under way runs. */
+  /** Whether the variable is certainly bound at the current place. */
   bound: boolean
-  /** Whether a use had to ask if the binding has happened. */
+  /** Whether some use has to check at run time that the variable is bound. */
   asked: boolean
   kind: Kind
-  plain: boolean
   present: boolean
-  /** May hold a sequence that is not collapsed. */
+  /** May hold an uncollapsed sequence. */
   raw?: boolean
 }
 
-/** What the emitters share while one mapping is compiled. */
+/** Shared state of the emitters while one expression is compiled. */
 export type Generator = {
+  /** Indented statements that precede the current expression. */
   lines: string[]
+  /** Nesting depth of the current code, for indentation. */
+  depth: number
   frame: Frame
-  /** Accessors and constants in front of the function, by what they are for. */
+  /** Accessors and constants that precede the function, by a description of their meaning. */
   preamble: Map<string, { name: string; text: string }>
   names: Set<string>
   library: Library
-  /** Names that every run binds. */
+  /** Names of variables that are passed to each run. */
   bindings: ReadonlySet<string>
   value(node: Node, context: string): Code
 }
 
-/** A JavaScript name that reads like the given one and that nothing else has. */
-export function fresh(generator: Generator, hint: string): string {
+/** A unique JavaScript identifier that resembles the given name. */
+export function uniqueName(generator: Generator, hint: string): string {
   const base = hint.replace(/[^A-Za-z0-9]+/g, '_').slice(0, 40) || 'value'
   const safe = /^[A-Za-z]/.test(base) ? base : `v${base}`
   for (let count = 1; ; count++) {
@@ -82,65 +82,90 @@ export function fresh(generator: Generator, hint: string): string {
   }
 }
 
-/** Runs an emitter and hands back the lines it wrote, indented. */
+/** Adds a statement before the current expression. */
+export function statement(generator: Generator, text: string): void {
+  generator.lines.push(indentation(generator) + text)
+}
+
+/** Runs an emitter and returns the statements that it added. */
 export function captured<T>(generator: Generator, emit: () => T): { lines: string[]; result: T } {
   const outer = generator.lines
   generator.lines = []
   try {
     const result = emit()
-    return { lines: generator.lines.map((line) => `  ${line.replaceAll('\n', '\n  ')}`), result }
+    return { lines: generator.lines, result }
   } finally {
     generator.lines = outer
   }
 }
 
-/** An arrow function whose body is what the emitter writes. */
-export function arrow(generator: Generator, parameters: string, emit: () => Code): string {
-  const { lines, result } = captured(generator, emit)
-  if (lines.length === 0) return `(${parameters}) => ${result.text.startsWith('{') ? `(${result.text})` : result.text}`
-  return `(${parameters}) => {\n${lines.join('\n')}\n  return ${result.text.replaceAll('\n', '\n  ')}\n}`
+/** Like `captured`, for code in braces. */
+export function nested<T>(generator: Generator, emit: () => T): { lines: string[]; result: T } {
+  generator.depth++
+  try {
+    return captured(generator, emit)
+  } finally {
+    generator.depth--
+  }
 }
 
-/** Holds a value in a constant unless it is simple already. */
-export function held(generator: Generator, code: Code, hint = 'value'): Code {
+/** A block of statements and a last one. */
+export function braces(generator: Generator, lines: readonly string[], last: string): string {
+  const outer = indentation(generator)
+  return `{\n${[...lines, `${outer}  ${last}`].join('\n')}\n${outer}}`
+}
+
+function indentation({ depth }: Generator): string {
+  return '  '.repeat(depth)
+}
+
+/** An arrow function with the body that the emitter generates. */
+export function arrowFunction(generator: Generator, parameters: string, emit: () => Code): string {
+  const { lines, result } = nested(generator, emit)
+  if (lines.length === 0) return `(${parameters}) => ${result.text.startsWith('{') ? `(${result.text})` : result.text}`
+  return `(${parameters}) => ${braces(generator, lines, `return ${result.text}`)}`
+}
+
+/** Stores a value in a constant unless it is simple already. */
+export function stored(generator: Generator, code: Code, hint = 'value'): Code {
   if (code.simple) return code
-  const name = fresh(generator, hint)
-  generator.lines.push(`const ${name} = ${code.text}`)
+  const name = uniqueName(generator, hint)
+  statement(generator, `const ${name} = ${code.text}`)
   return { ...code, text: name, simple: true }
 }
 
-/** Values of several expressions, evaluated in their order. */
+/** Emits several expressions so that they are evaluated in order. */
 export function inOrder(generator: Generator, emitters: readonly (() => Code)[]): Code[] {
   const codes: Code[] = []
   for (const emit of emitters) {
     const { lines, result } = captured(generator, emit)
     if (lines.length > 0)
       for (let index = 0; index < codes.length; index++) {
-        codes[index] = held(generator, codes[index] as Code)
+        codes[index] = stored(generator, codes[index] as Code)
       }
-    generator.lines.push(...lines.map((line) => line.slice(2).replaceAll('\n  ', '\n')))
+    generator.lines.push(...lines)
     codes.push(result)
   }
   return codes
 }
 
-/** Code whose value is not known further. */
-export function any(text: string, known: Partial<Code> = {}): Code {
-  return { text, kind: 'any', present: false, plain: false, simple: false, ...known }
+/** Code with the given facts about its value, by default none. */
+export function codeOf(text: string, known: Partial<Code> = {}): Code {
+  return { text, kind: 'any', present: false, simple: false, ...known }
 }
 
-export const missing: Code = any('undefined', { plain: true, simple: true })
+export const missing: Code = codeOf('undefined', { simple: true })
 
-/** A constant of the preamble: written once for one meaning. */
+/** A constant of the preamble, generated once per meaning. */
 export function constant(generator: Generator, meaning: string, hint: string, text: (name: string) => string): string {
   const known = generator.preamble.get(meaning)
   if (known) return known.name
-  const name = fresh(generator, hint)
+  const name = uniqueName(generator, hint)
   generator.preamble.set(meaning, { name, text: text(name) })
   return name
 }
 
-/** A literal as JavaScript: only ever by way of JSON. */
+/** A JavaScript literal. Strings get into generated code by this function only. */
 export function literal(value: unknown): string {
   return JSON.stringify(value)
 }

@@ -1,6 +1,6 @@
-import { any, type Code, constant, type Generator, literal, type Node } from './generator.ts'
+import { type Code, codeOf, constant, type Generator, literal, type Node } from './generator.ts'
 
-/** A call of the function that reads these names from a value, which stands in the preamble. */
+/** A call of a preamble function that reads this path of names from a value. */
 export function accessor(
   generator: Generator,
   path: readonly string[],
@@ -10,7 +10,7 @@ export function accessor(
 ): Code {
   const meaning = `${ends ? 'value' : 'items'}${keep ? '[]' : ''} ${JSON.stringify(path)}`
   const name = constant(generator, meaning, path.join('_'), () => accessorText(path, ends, keep))
-  return any(`${name}(${input})`, { plain: false })
+  return codeOf(`${name}(${input})`)
 }
 
 function accessorText(path: readonly string[], ends: boolean, keep: boolean): string {
@@ -26,9 +26,9 @@ function accessorText(path: readonly string[], ends: boolean, keep: boolean): st
   return `(from) => {\n${lines.join('\n')}\n  return ${result}\n}`
 }
 
-/** Names that every object inherits are read as own members only; no other name can be inherited by plain JSON. */
+/** Reads an own member. Plain JSON inherits the names of Object.prototype only, so only those need a check. */
 function read(from: string, name: string): string {
-  if (name in Object.prototype) return `$.own(${from}, ${literal(name)})`
+  if (name in Object.prototype) return `$.ownMember(${from}, ${literal(name)})`
   return /^[A-Za-z_]\w*$/.test(name) ? `${from}.${name}` : `${from}[${literal(name)}]`
 }
 
@@ -37,7 +37,7 @@ export function name(generator: Generator, node: Node, item: string): Code {
   const text = node.value as string
   const keep = node.keepArray === true
   const access = constant(generator, `member ${literal(text)} ${keep}`, text, () => memberText(text, keep))
-  return any(`${access}(${item})`)
+  return codeOf(`${access}(${item})`)
 }
 
 function memberText(name: string, keep: boolean): string {

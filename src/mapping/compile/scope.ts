@@ -1,16 +1,18 @@
+import { withoutDeadBindings } from './dead-bindings.ts'
 import {
-  any,
   type Code,
   captured,
+  codeOf,
   type Frame,
-  fresh,
   type Generator,
   missing,
   type Node,
+  statement,
   Uncompilable,
+  uniqueName,
 } from './generator.ts'
 
-/** The value of a variable: the nearest binding, else the run's, else the library's function of that name. */
+/** The value of a variable: the innermost binding, else a variable of the run, else a library function. */
 export function variable(generator: Generator, name: string): Code {
   return resolve(generator, generator.frame, name)
 }
@@ -19,22 +21,22 @@ function resolve(generator: Generator, start: Frame | undefined, name: string): 
   for (let frame = start; frame; frame = frame.outer) {
     const found = frame.variables.get(name)
     if (!found) continue
-    const { kind, plain, present, raw = false } = found
-    if (found.bound) return any(found.name, { kind, plain, present, simple: true, raw })
+    const { kind, present, raw = false } = found
+    if (found.bound) return codeOf(found.name, { kind, present, simple: true, raw })
     const outer = resolve(generator, frame.outer, name)
-    if (outer.text === 'undefined') return any(found.name, { simple: true })
+    if (outer.text === 'undefined') return codeOf(found.name, { simple: true })
     found.asked = true
-    return any(`(${found.name} === $.unbound ? ${outer.text} : ${found.name})`, { simple: true })
+    return codeOf(`(${found.name} === $.unbound ? ${outer.text} : ${found.name})`, { simple: true })
   }
-  if (generator.bindings.has(name)) return any(`$.own(bindings, ${JSON.stringify(name)})`, { simple: true })
-  if (name === '$') return any('input', { simple: true, plain: true })
+  if (generator.bindings.has(name)) return codeOf(`$.ownMember(bindings, ${JSON.stringify(name)})`, { simple: true })
+  if (name === '$') return codeOf('input', { simple: true })
   if (name === 'eval') throw new Uncompilable('$eval')
   return Object.hasOwn(generator.library, name)
-    ? any(`library.${name}`, { kind: 'function', present: true, simple: true })
+    ? codeOf(`library.${name}`, { kind: 'function', present: true, simple: true })
     : missing
 }
 
-/** Whether a name means a function of the library here. */
+/** Whether a name refers to a library function here. */
 export function builtIn(generator: Generator, name: string): boolean {
   return Object.hasOwn(generator.library, name) && !generator.bindings.has(name) && !bound(generator.frame, name)
 }
@@ -44,7 +46,7 @@ function bound(start: Frame | undefined, name: string): boolean {
   return false
 }
 
-/** Emits code inside a frame of its own. */
+/** Emits code in a new scope. */
 export function inFrame<T>(generator: Generator, emit: () => T): T {
   const outer = generator.frame
   generator.frame = { outer, variables: new Map(), parallel: false }
@@ -55,15 +57,16 @@ export function inFrame<T>(generator: Generator, emit: () => T): T {
   }
 }
 
-/** Declares a variable of the present frame. */
+/** Declares a variable in the current scope. */
 export function declare(generator: Generator, name: string, bound: boolean): string {
-  const made = fresh(generator, name)
-  generator.frame.variables.set(name, { name: made, bound, asked: false, kind: 'any', plain: false, present: false })
-  return made
+  const jsName = uniqueName(generator, name)
+  generator.frame.variables.set(name, { name: jsName, bound, asked: false, kind: 'any', present: false })
+  return jsName
 }
 
-/** The expressions of a block, one after the other, in a frame of their own. */
-export function block(generator: Generator, expressions: readonly Node[], context: string): Code {
+/** The expressions of a block, in a scope of their own. */
+export function block(generator: Generator, all: readonly Node[], context: string): Code {
+  const expressions = withoutDeadBindings(all)
   return inFrame(generator, () => {
     const direct = new Set<string>()
     const bound = expressions.flatMap((expression) => bindings(expression))
@@ -74,10 +77,10 @@ export function block(generator: Generator, expressions: readonly Node[], contex
     for (const name of hoisted) declare(generator, name, false)
     const { lines, result } = captured(generator, () => statements(generator, expressions, context, direct))
     for (const name of hoisted) {
-      const made = generator.frame.variables.get(name)
-      generator.lines.push(`let ${made?.name}${made?.asked ? ' = $.unbound' : ''}`)
+      const jsName = generator.frame.variables.get(name)
+      statement(generator, `let ${jsName?.name}${jsName?.asked ? ' = $.unbound' : ''}`)
     }
-    generator.lines.push(...lines.map((line) => line.slice(2).replaceAll('\n  ', '\n')))
+    generator.lines.push(...lines)
     return result
   })
 }
@@ -93,40 +96,35 @@ function statements(g: Generator, expressions: readonly Node[], context: string,
     result = g.value(expression, context)
     const variable = name === undefined ? undefined : g.frame.variables.get(name)
     if (variable) variable.bound = true
-    // A value that nobody uses is still evaluated: it may fail.
-    if (index < expressions.length - 1 && !result.simple) g.lines.push(`${statement(result.text)}`)
+    // An unused value is evaluated because it may fail; `void` keeps the line from continuing the previous one.
+    if (index < expressions.length - 1 && !result.simple) statement(g, `void (${result.text})`)
   })
   return result
 }
 
-/** Without semicolons a line must not begin like the continuation of the one before. */
-function statement(text: string): string {
-  return /^[([`/+-]/.test(text) || text.startsWith('{') ? `void (${text})` : text
-}
-
 function constantBinding(g: Generator, expression: Node, name: string, context: string): Code {
   const isLambda = expression.rhs.type === 'lambda'
-  let made = isLambda ? declare(g, name, true) : undefined
+  let jsName = isLambda ? declare(g, name, true) : undefined
   const value = g.value(expression.rhs, context)
-  made ??= declare(g, name, true)
-  g.lines.push(`const ${made} = ${value.text}`)
+  jsName ??= declare(g, name, true)
+  statement(g, `const ${jsName} = ${value.text}`)
   const variable = g.frame.variables.get(name)
-  if (variable) Object.assign(variable, { kind: value.kind, plain: value.plain, present: value.present })
-  return { ...value, text: made, simple: true }
+  if (variable) Object.assign(variable, { kind: value.kind, present: value.present })
+  return { ...value, text: jsName, simple: true }
 }
 
-/** `$name := value` anywhere else than as a statement of a block. */
+/** `$name := value` elsewhere than as a statement of a block. */
 export function bind(generator: Generator, node: Node, context: string): Code {
   if (generator.frame.parallel) throw new Uncompilable('a binding among the members of a constructor')
   const name = node.lhs.value as string
   const value = generator.value(node.rhs, context)
   const variable = generator.frame.variables.get(name)
   if (!variable) throw new Uncompilable('a binding outside a block')
-  generator.lines.push(`${variable.name} = ${value.text}`)
+  statement(generator, `${variable.name} = ${value.text}`)
   return { ...value, text: variable.name, simple: false }
 }
 
-/** One binding, as a statement of the block, before every use: a constant. */
+/** Whether a name is bound exactly once, by a statement before every use, and so can be a constant. */
 function isDirect(expressions: readonly Node[], name: string, bound: readonly string[]): boolean {
   if (bound.filter((each) => each === name).length !== 1) return false
   const index = expressions.findIndex((each) => each.type === 'bind' && each.lhs.value === name)
@@ -137,7 +135,7 @@ function isDirect(expressions: readonly Node[], name: string, bound: readonly st
   return !before.some((each) => mentions(each, name))
 }
 
-/** Whether an expression uses a variable, or might be asking whether it exists. */
+/** Whether an expression refers to a variable, possibly as a bare name whose `$` is missing. */
 function mentions(tree: unknown, name: string): boolean {
   if (Array.isArray(tree)) return tree.some((each) => mentions(each, name))
   if (tree === null || typeof tree !== 'object') return false
@@ -146,8 +144,8 @@ function mentions(tree: unknown, name: string): boolean {
   return Object.values(node).some((each) => mentions(each, name))
 }
 
-/** Names that an expression binds in the frame it is evaluated in. */
-export function bindings(tree: unknown): string[] {
+/** Names that an expression binds in the enclosing scope. */
+function bindings(tree: unknown): string[] {
   if (Array.isArray(tree)) return tree.flatMap((each) => bindings(each))
   if (tree === null || typeof tree !== 'object') return []
   const node = tree as Node
@@ -155,9 +153,4 @@ export function bindings(tree: unknown): string[] {
   if (node.type === 'block') return bindings([node.predicate, node.group])
   if (node.type === 'lambda') return node.thunk ? bindings(node.body) : []
   return [...own, ...Object.values(node).flatMap((each) => bindings(each))]
-}
-
-/** Names the whole text binds outside every block. */
-export function topLevelBindings(tree: Node): string[] {
-  return [...new Set(bindings(tree))]
 }

@@ -1,23 +1,23 @@
 import jsonata from 'jsonata'
-import { Fault } from './fault.ts'
+import { EvaluationError } from './evaluation-error.ts'
 import { budget, spend } from './limits.ts'
 import { collapse } from './sequence.ts'
 
-/** A function as a mapping sees it: written in the mapping, or one of the library's or the kernel's (then `native`). */
+/** A function of an expression: a lambda, or a built-in one (with `native`). */
 export type Callable = ((...args: unknown[]) => unknown) & {
   signature?: Signature
   native?: Native
   arity?: number
 }
 
-/** What stands behind a built-in function. */
+/** The implementation of a built-in function. */
 export type Native = { run: (...args: unknown[]) => unknown; parameters: number; signature: string | undefined }
 
-/** Checks arguments, fills in the context and wraps single values where a list is expected. */
+/** Validates arguments, substitutes the context and wraps single values where a list is expected. */
 export type Signature = (args: unknown[], context: unknown) => unknown[]
 
-/** A call in tail position, made by the caller so that the stack does not grow. */
-export class Tail {
+/** A call in tail position, which the caller makes so that the stack does not grow. */
+export class TailCall {
   readonly target: unknown
   readonly args: unknown[]
   readonly name: string | undefined
@@ -29,30 +29,30 @@ export class Tail {
   }
 }
 
-/** Calls a function. Throws T1006 for anything else, D1011 when nested too deeply; faults get the call's place. */
+/** Calls a function. Throws T1006 for anything else, D1011 when nested too deeply; errors get the position of the call. */
 export function call(target: unknown, args: unknown[], context: unknown, position?: number, name?: string): unknown {
   spend(1)
-  if (--budget.depth < 0) throw new Fault('D1011', position)
+  if (--budget.depth < 0) throw new EvaluationError('D1011', position)
   try {
     let result = invoke(target, args, context, name)
-    while (result instanceof Tail) {
+    while (result instanceof TailCall) {
       spend(1)
       result = invoke(result.target, result.args, context, result.name)
     }
     budget.depth++
     return result
   } catch (error) {
-    throw blame(error, position, name)
+    throw withPosition(error, position, name)
   }
 }
 
-/** Calls a function from a function of the library: there is no context. */
+/** Calls a function from a library function, without a context. */
 export function apply(target: unknown, args: unknown[]): unknown {
   return call(target, args, null)
 }
 
 function invoke(target: unknown, args: unknown[], context: unknown, name: string | undefined): unknown {
-  if (typeof target !== 'function') throw new Fault('T1006', undefined, { token: name })
+  if (typeof target !== 'function') throw new EvaluationError('T1006', undefined, { token: name })
   const callable = target as Callable
   const checked = callable.signature ? checkedArguments(callable.signature, args, context, name) : args
   return callable.native ? callable.native.run(...checked) : callable(...checked)
@@ -67,44 +67,44 @@ function checkedArguments(
   try {
     return signature(args, context)
   } catch (error) {
-    throw error instanceof Fault ? error : foreign(error, name)
+    throw error instanceof EvaluationError ? error : fromLibraryError(error, name)
   }
 }
 
-/** Adds the place of a call to a fault that has none. */
-export function blame(thrown: unknown, position: number | undefined, token: string | undefined): unknown {
-  const error = thrown instanceof Fault ? thrown : foreign(thrown, token)
-  if (!(error instanceof Fault)) return error
+/** Adds the position of a call to an error that has none. */
+export function withPosition(thrown: unknown, position: number | undefined, token: string | undefined): unknown {
+  const error = thrown instanceof EvaluationError ? thrown : fromLibraryError(thrown, token)
+  if (!(error instanceof EvaluationError)) return error
   error.position ||= position
   error.token ||= token
   return error
 }
 
-/** An error object of the library as a fault. */
-export function foreign(error: unknown, token?: string): unknown {
+/** Converts an error object of the library to an EvaluationError. */
+export function fromLibraryError(error: unknown, token?: string): unknown {
   const { code, position, ...facts } = (error ?? {}) as { code?: string; position?: number }
   return typeof code === 'string' && !(error instanceof Error)
-    ? new Fault(code, position, { ...facts, token: token ?? (facts as { token?: string }).token })
+    ? new EvaluationError(code, position, { ...facts, token: token ?? (facts as { token?: string }).token })
     : error
 }
 
-/** How many arguments a function takes. */
+/** The number of arguments that a function takes. */
 export function arity(target: unknown): number {
   const callable = target as Callable
   return callable.arity ?? callable.length
 }
 
-/** A function of the library or the kernel. */
+/** A built-in function. */
 export function native(run: (...args: never[]) => unknown, text?: string, parameters = run.length): Callable {
   const behind: Native = { run: run as Native['run'], parameters, signature: text }
-  const made: Callable = (...args) => behind.run(...args)
-  made.native = behind
-  made.arity = run.length
-  if (text !== undefined) made.signature = signature(text)
-  return made
+  const callable: Callable = (...args) => behind.run(...args)
+  callable.native = behind
+  callable.arity = run.length
+  if (text !== undefined) callable.signature = signature(text)
+  return callable
 }
 
-/** Gives a function of the mapping its signature. */
+/** Attaches a signature to a lambda. */
 export function signed(lambda: Callable, text: string): Callable {
   lambda.signature = signature(text)
   return lambda
@@ -112,30 +112,30 @@ export function signed(lambda: Callable, text: string): Callable {
 
 const signatures = new Map<string, Signature>()
 
-/** Reads a signature such as `<s-n?:s>`: the common case is checked here, every other by the library's own validator. */
+/** The validator of a signature such as `<s-n?:s>`: a fast path in front of the library's own. */
 export function signature(text: string): Signature {
   const known = signatures.get(text)
   if (known) return known
   const tree = jsonata(`function()${text}{0}`).ast() as unknown as { signature: { validate: Signature } }
-  const made = quick(text, (args, context) => tree.signature.validate(args, context))
-  signatures.set(text, made)
-  return made
+  const validator = fastValidation(text, (args, context) => tree.signature.validate(args, context))
+  signatures.set(text, validator)
+  return validator
 }
 
-/** Only the right number of scalars, or anything for `x`: then validation changes nothing. */
-function quick(text: string, validate: Signature): Signature {
+/** Skips validation when all arguments are present and match: then it would change nothing. */
+function fastValidation(text: string, validate: Signature): Signature {
   const kinds = /^<((?:[snbxjo][-?]?)*)(?::.*)?>$/.exec(text)?.[1]?.replace(/[-?]/g, '')
   if (kinds === undefined) return validate
   return (args, context) => {
     if (args.length !== kinds.length) return validate(args, context)
     for (let index = 0; index < args.length; index++) {
-      if (!fits(kinds[index] as string, args[index])) return validate(args, context)
+      if (!isOfKind(kinds[index] as string, args[index])) return validate(args, context)
     }
     return args
   }
 }
 
-function fits(kind: string, value: unknown): boolean {
+function isOfKind(kind: string, value: unknown): boolean {
   if (kind === 'x' || value === undefined) return true
   if (kind === 's') return typeof value === 'string'
   if (kind === 'n') return typeof value === 'number'
@@ -143,38 +143,21 @@ function fits(kind: string, value: unknown): boolean {
   return false
 }
 
-/** The target of a call by a bare name; fails when a variable has that name and nothing else does. */
-export function hinted(target: unknown, hint: unknown, code: string, position: number, token: string): unknown {
-  if (target === undefined && hint) throw new Fault(code, position, { token })
+/** The callee of a call by a bare name. Throws if it is undefined but a variable of that name exists. */
+export function orSuggestDollar(
+  target: unknown,
+  hint: unknown,
+  code: string,
+  position: number,
+  token: string,
+): unknown {
+  if (target === undefined && hint) throw new EvaluationError(code, position, { token })
   return target
-}
-
-/** What stands for an argument that a partial application leaves open. */
-export const open = Symbol('?')
-
-/** A function with some arguments given. Throws T1008. */
-export function partial(target: unknown, given: unknown[], position: number, name?: string): Callable {
-  if (typeof target !== 'function') throw new Fault('T1008', position, { token: name })
-  const callable = target as Callable
-  const behind = callable.native
-  const count = behind ? behind.parameters : callable.length
-  const free = Array.from({ length: count }, (_, index) => index).filter((index) => given[index] === open)
-  const made: Callable = (...args) => {
-    const all = Array.from({ length: count }, (_, index) => {
-      const argument = given[index]
-      return argument === open ? args[free.indexOf(index)] : argument
-    })
-    return behind ? behind.run(...all) : callable(...all)
-  }
-  made.arity = free.length
-  // A partial application of a partial application binds what the first one left open.
-  Object.defineProperty(made, 'length', { value: free.length })
-  return made
 }
 
 /** `value ~> function`, or the composition of two functions. Throws T2006. */
 export function chain(left: unknown, right: unknown, position: number): unknown {
-  if (typeof right !== 'function') throw new Fault('T2006', position, { value: right })
+  if (typeof right !== 'function') throw new EvaluationError('T2006', position, { value: right })
   if (typeof left !== 'function') return call(right, [left], null)
-  return (value: unknown) => new Tail(right, [collapse(call(left, [value], null))], 'g')
+  return (value: unknown) => new TailCall(right, [collapse(call(left, [value], null))], 'g')
 }

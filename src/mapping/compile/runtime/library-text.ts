@@ -1,17 +1,17 @@
 import { apply, type Callable, native } from './callables.ts'
-import { Fault } from './fault.ts'
+import { EvaluationError } from './evaluation-error.ts'
 import { boundedText, spend } from './limits.ts'
 import { string } from './operators.ts'
 import { sequence } from './sequence.ts'
 
-/** Functions on texts. */
+/** String functions. */
 export const textFunctions: Readonly<Record<string, Callable>> = {
   string: native((value: unknown, prettify?: boolean) => string(value, prettify), '<x-b?:s>'),
   substring: native(substring, '<s-nn?:s>'),
   substringBefore: native(substringBefore, '<s-s:s>'),
   substringAfter: native(substringAfter, '<s-s:s>'),
-  lowercase: native((text?: string) => weighed(text)?.toLowerCase(), '<s-:s>'),
-  uppercase: native((text?: string) => weighed(text)?.toUpperCase(), '<s-:s>'),
+  lowercase: native((text?: string) => charged(text)?.toLowerCase(), '<s-:s>'),
+  uppercase: native((text?: string) => charged(text)?.toUpperCase(), '<s-:s>'),
   length: native(length, '<s-:n>'),
   pad: native(pad, '<s-ns?:s>'),
   join: native(join, '<a<s>s?:s>'),
@@ -20,10 +20,10 @@ export const textFunctions: Readonly<Record<string, Callable>> = {
   replace: native(replace, '<s-(sf)(sf)n?:s>'),
   split: native(split, '<s-(sf)n?:a<s>>'),
 }
-// The library declares a default, which does not count.
+// A parameter with a default value does not count in the library's arity.
 Object.assign(textFunctions.string as Callable, { arity: 1 })
 
-/** Texts are counted in code points: only surrogates make that differ from code units. */
+/** The code points of a string; the string itself if it has no surrogates. */
 function characters(text: string): string | string[] {
   spend(text.length >> 8)
   if (!/[\ud800-\udfff]/.test(text)) return text
@@ -31,7 +31,7 @@ function characters(text: string): string | string[] {
   return Array.from(text)
 }
 
-function weighed(text: string | undefined): string | undefined {
+function charged(text: string | undefined): string | undefined {
   spend((text?.length ?? 0) >> 8)
   return text
 }
@@ -89,7 +89,7 @@ function join(texts?: string[], mark?: string): string | undefined {
 
 type Match = { match: string; start: number; end: number; groups: string[]; next: Callable }
 
-/** The next match of a regular expression, or of a function that behaves like one. Throws T1010. */
+/** The next match of a regular expression, or of a function with the same protocol. Throws T1010. */
 function matchOf(matcher: unknown, text?: string): Match | undefined {
   const found = apply(matcher, [text]) as Match | undefined
   const odd =
@@ -100,7 +100,7 @@ function matchOf(matcher: unknown, text?: string): Match | undefined {
       Array.isArray(found.groups) ||
       typeof found.next === 'function'
     )
-  if (odd) throw new Fault('T1010')
+  if (odd) throw new EvaluationError('T1010')
   return found
 }
 
@@ -127,7 +127,7 @@ function match(text?: string, matcher?: Callable, limit?: number): unknown {
 }
 
 function refuseNegative(limit: number | undefined, code: string): void {
-  if (limit !== undefined && limit < 0) throw new Fault(code, undefined, { value: limit })
+  if (limit !== undefined && limit < 0) throw new EvaluationError(code, undefined, { value: limit })
 }
 
 function split(text?: string, separator?: string | Callable, limit?: number): string[] | undefined {
@@ -150,7 +150,7 @@ function split(text?: string, separator?: string | Callable, limit?: number): st
 
 function replace(text?: string, pattern?: string | Callable, by?: string | Callable, limit?: number): unknown {
   if (text === undefined) return undefined
-  if (pattern === '') throw new Fault('D3010', undefined, { value: pattern })
+  if (pattern === '') throw new EvaluationError('D3010', undefined, { value: pattern })
   refuseNegative(limit, 'D3011')
   if (limit !== undefined && limit <= 0) return text
   if (typeof pattern === 'string') return replaceText(text, pattern, by, limit)
@@ -158,7 +158,7 @@ function replace(text?: string, pattern?: string | Callable, by?: string | Calla
   let from = 0
   for (const found of matches(pattern, text, limit)) {
     const substitute = typeof by === 'string' ? expand(by, found) : apply(by, [found])
-    if (typeof substitute !== 'string') throw new Fault('D3012', undefined, { value: substitute })
+    if (typeof substitute !== 'string') throw new EvaluationError('D3012', undefined, { value: substitute })
     result += text.substring(from, found.start) + substitute
     boundedText(result.length)
     from = found.start + found.match.length
@@ -167,7 +167,7 @@ function replace(text?: string, pattern?: string | Callable, by?: string | Calla
 }
 
 function replaceText(text: string, pattern: string, by: unknown, limit = Number.POSITIVE_INFINITY): string {
-  if (typeof by === 'function') throw new Fault('D3012')
+  if (typeof by === 'function') throw new EvaluationError('D3012')
   let result = ''
   let from = 0
   for (let count = 0; count < limit; count++) {
@@ -181,7 +181,7 @@ function replaceText(text: string, pattern: string, by: unknown, limit = Number.
   return result + text.substring(from)
 }
 
-/** `$0`, `$1` … in a replacement; as many digits as there may be groups, `$$` for a dollar sign. */
+/** Expands `$0`, `$1` … and `$$` in a replacement; group numbers have at most as many digits as the group count. */
 function expand(by: string, { match, groups }: Match): string {
   const digits = groups.length === 0 ? 1 : Math.floor(Math.log10(groups.length)) + 1
   let text = ''

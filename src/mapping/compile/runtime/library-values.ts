@@ -1,11 +1,11 @@
 import { type Callable, native } from './callables.ts'
 import { copy } from './copy.ts'
-import { Fault } from './fault.ts'
+import { EvaluationError } from './evaluation-error.ts'
 import { spend } from './limits.ts'
 import { boolean, deepEqual, isNumeric } from './operators.ts'
-import { append, extend, isRecord, isSequence, lookup, put, sequence } from './sequence.ts'
+import { append, extend, isRecord, isSequence, lookup, sequence, setMember } from './sequence.ts'
 
-/** Functions on any value, on objects and on lists. */
+/** Functions on values, objects and lists. */
 export const valueFunctions: Readonly<Record<string, Callable>> = {
   boolean: native((value: unknown) => boolean(value), '<x-:b>'),
   not: native((value: unknown) => (value === undefined ? undefined : !boolean(value)), '<x-:b>'),
@@ -26,7 +26,7 @@ export const valueFunctions: Readonly<Record<string, Callable>> = {
 }
 
 function fail(code: string, message: string): never {
-  throw new Fault(code, undefined, { message })
+  throw new EvaluationError(code, undefined, { message })
 }
 
 /** The name of a value's type. */
@@ -60,7 +60,7 @@ function spread(value: unknown): unknown {
   return sequence(
     Object.entries(value).map(([name, member]) => {
       const single = {}
-      put(single, name, member)
+      setMember(single, name, member)
       return single
     }),
   )
@@ -71,7 +71,7 @@ function merge(list?: unknown[]): unknown {
   const merged = {}
   for (const item of list) {
     spend(1)
-    if (isRecord(item)) for (const name of Object.keys(item)) put(merged, name, item[name])
+    if (isRecord(item)) for (const name of Object.keys(item)) setMember(merged, name, item[name])
   }
   return merged
 }

@@ -1,24 +1,24 @@
 import { type Callable, native } from './callables.ts'
 import { deepFreeze } from './deep-freeze.ts'
-import { borrowed, guarded } from './library-borrowed.ts'
-import { higherOrderFunctions } from './library-functions.ts'
+import { higherOrderFunctions } from './library-higher-order.ts'
+import { guardedFunctions, libraryFunctions } from './library-native.ts'
 import { textFunctions } from './library-text.ts'
 import { valueFunctions } from './library-values.ts'
-import { weigh } from './limits.ts'
+import { spendSize } from './limits.ts'
 
-/** The functions that mappings may name. */
+/** Functions by name. */
 export type Library = Readonly<Record<string, Callable>>
 
-/** JSONata's functions and those of the kernel, for all mappings of the process: nothing can change them. `$eval` is not one: it would make a mapping of a text at run time. */
+/** JSONata's functions and the given ones, deeply frozen because all mappings share them. `$eval` has to be interpreted. */
 export function libraryWith(
   functions: Readonly<Record<string, { signature: string; run: (...args: never[]) => unknown }>>,
 ): Library {
-  const own = Object.entries(functions).map(([name, { run, signature }]) => [name, native(weighed(run), signature)])
+  const own = Object.entries(functions).map(([name, { run, signature }]) => [name, native(charged(run), signature)])
   return deepFreeze(
     Object.assign(
       Object.create(null),
-      borrowed,
-      guarded,
+      libraryFunctions,
+      guardedFunctions,
       textFunctions,
       valueFunctions,
       higherOrderFunctions,
@@ -27,10 +27,10 @@ export function libraryWith(
   )
 }
 
-/** The kernel's functions work in one go: what they are given is counted before. */
-function weighed(run: (...args: never[]) => unknown): (...args: unknown[]) => unknown {
+/** Charges for the size of the arguments, which these functions process without further checks. */
+function charged(run: (...args: never[]) => unknown): (...args: unknown[]) => unknown {
   return (...args) => {
-    for (const argument of args) weigh(argument)
+    for (const argument of args) spendSize(argument)
     return run(...(args as never[]))
   }
 }

@@ -1,25 +1,25 @@
-import { Fault } from './fault.ts'
+import { EvaluationError } from './evaluation-error.ts'
 
-/** Bounds of one run. A mapping is data from a file, so nothing in it may hold the process. */
+/** Limits of one run. A mapping comes from a file, so it must not be able to block the process. */
 export type Bounds = {
-  /** Nested calls of functions written in the mapping. */
+  /** Nested function calls. */
   depth: number
-  /** Items visited and functions called, weighted by size where one call does more than constant work. */
+  /** Items visited and functions called, weighted by size where a call does more than constant work. */
   steps: number
   /** Items in one list. */
   sequence: number
-  /** Characters in one text: above the largest base64 body a provider takes. */
+  /** Characters in one string, and in all strings of a result: more than the largest body that a provider accepts. */
   text: number
 }
 
-/** Far above what a mapping needs, low enough that a hostile one ends within about a second. */
+/** Far more than a mapping needs, but low enough that a hostile one ends within about a second. */
 export const defaultBounds: Readonly<Bounds> = { depth: 500, steps: 2_000_000, sequence: 100_000, text: 1 << 27 }
 
-/** What is left of the bounds in the run under way: runs are synchronous, so there is only ever one. */
+/** The remaining budget of the current run. Runs are synchronous, so there is only one at a time. */
 export const budget = { ...defaultBounds, now: 0 }
 
-/** Starts a run with full bounds. */
-export function begin(bounds: Readonly<Bounds>): void {
+/** Resets the budget for a new run. */
+export function startRun(bounds: Readonly<Bounds>): void {
   budget.depth = bounds.depth
   budget.steps = bounds.steps
   budget.sequence = bounds.sequence
@@ -27,31 +27,31 @@ export function begin(bounds: Readonly<Bounds>): void {
   budget.now = 0
 }
 
-/** Counts work against the bound on steps. Throws D1012. */
+/** Charges steps to the budget. Throws D1012. */
 export function spend(steps: number): void {
   budget.steps -= steps
-  if (budget.steps < 0) throw new Fault('D1012')
+  if (budget.steps < 0) throw new EvaluationError('D1012')
 }
 
-/** Counts a value for work that visits all of it: a part that stands in many places counts at each of them. */
-export function weigh(value: unknown): void {
+/** Charges for visiting all of a value; shared parts count wherever they occur. Throws D1012. */
+export function spendSize(value: unknown): void {
   if (typeof value === 'string') spend(1 + (value.length >> 8))
   else if (typeof value === 'object' && value !== null) {
     spend(1)
     for (const member of Object.values(value))
-      if (typeof member === 'object' || typeof member === 'string') weigh(member)
+      if (typeof member === 'object' || typeof member === 'string') spendSize(member)
   }
 }
 
-/** Refuses a list that would be longer than the bound. Throws D2015. */
+/** Checks the length of a list. Throws D2015. */
 export function boundedSize(size: number): number {
-  if (size > budget.sequence) throw new Fault('D2015', undefined, { value: budget.sequence })
+  if (size > budget.sequence) throw new EvaluationError('D2015', undefined, { value: budget.sequence })
   return size
 }
 
-/** Refuses a text that would be longer than the bound. Throws D1014. */
+/** Checks the length of a string. Throws D1014. */
 export function boundedText(length: number): void {
-  if (length > budget.text) throw new Fault('D1014', undefined, { value: budget.text })
+  if (length > budget.text) throw new EvaluationError('D1014', undefined, { value: budget.text })
 }
 
 /** The time of the run in milliseconds: the same for every `$now()` and `$millis()` of one run. */

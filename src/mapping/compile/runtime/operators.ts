@@ -1,8 +1,8 @@
-import { Fault } from './fault.ts'
+import { EvaluationError } from './evaluation-error.ts'
 import { boundedSize, boundedText, budget, spend } from './limits.ts'
 import { isRecord, sequence } from './sequence.ts'
 
-/** Effective truth; undefined for a missing value. Throws D1001 for an infinite number. */
+/** `$boolean`; undefined for undefined. Throws D1001 for an infinite number. */
 export function boolean(value: unknown): boolean | undefined {
   if (typeof value === 'boolean') return value
   if (value === undefined) return undefined
@@ -18,7 +18,7 @@ function anyTrue(list: unknown[]): boolean {
   return list.filter((item) => boolean(item)).length > 0
 }
 
-/** `$not`; undefined for a missing value. */
+/** `$not`; undefined for undefined. */
 export function not(value: unknown): boolean | undefined {
   return value === undefined ? undefined : !boolean(value)
 }
@@ -29,28 +29,28 @@ export function count(value: unknown): number {
   return Array.isArray(value) ? value.length : 1
 }
 
-/** Truth for conditions: a missing value is false. */
+/** The truth of a condition: undefined is false. */
 export function truthy(value: unknown): boolean {
   return boolean(value) === true
 }
 
-/** Whether a value is a number that JSON can hold. Throws D1001 for an infinite one. */
+/** Whether a value is a number. Throws D1001 for an infinite one. */
 export function isNumeric(value: unknown): value is number {
   if (typeof value !== 'number' || Number.isNaN(value)) return false
-  if (!Number.isFinite(value)) throw new Fault('D1001', undefined, { value })
+  if (!Number.isFinite(value)) throw new EvaluationError('D1001', undefined, { value })
   return true
 }
 
-/** Truth of an operand of `and` and `or`. */
+/** The truth of an operand of `and` and `or`. */
 export function operand(value: unknown, token: string, position: number): boolean {
-  return placed(token, position, () => truthy(value))
+  return withOperator(token, position, () => truthy(value))
 }
 
-/** `+ - * / %` on checked operands; undefined when one is missing. Throws T2001, T2002. */
+/** `+ - * / %`; undefined if an operand is. Throws T2001, T2002. */
 export function arithmetic(left: unknown, right: unknown, token: string, position: number): number | undefined {
-  return placed(token, position, () => {
-    if (left !== undefined && !isNumeric(left)) throw new Fault('T2001', position, { token, value: left })
-    if (right !== undefined && !isNumeric(right)) throw new Fault('T2002', position, { token, value: right })
+  return withOperator(token, position, () => {
+    if (left !== undefined && !isNumeric(left)) throw new EvaluationError('T2001', position, { token, value: left })
+    if (right !== undefined && !isNumeric(right)) throw new EvaluationError('T2002', position, { token, value: right })
     if (left === undefined || right === undefined) return undefined
     return operations[token as keyof typeof operations](left as number, right as number)
   })
@@ -67,18 +67,18 @@ const operations = {
 /** Unary minus. Throws D1002. */
 export function negate(value: unknown, position: number): number | undefined {
   if (value === undefined) return undefined
-  if (!isNumeric(value)) throw new Fault('D1002', position, { token: '-', value })
+  if (!isNumeric(value)) throw new EvaluationError('D1002', position, { token: '-', value })
   return -value
 }
 
-/** `< <= > >=`; undefined when an operand is missing. Throws T2009, T2010. */
+/** `< <= > >=`; undefined if an operand is. Throws T2009, T2010. */
 export function compare(left: unknown, right: unknown, token: string, position: number): boolean | undefined {
   if (!comparable(left) || !comparable(right)) {
     const value = typeof left === 'string' || typeof left === 'number' ? right : left
-    throw new Fault('T2010', position, { token, value })
+    throw new EvaluationError('T2010', position, { token, value })
   }
   if (left === undefined || right === undefined) return undefined
-  if (typeof left !== typeof right) throw new Fault('T2009', position, { token, value: left, value2: right })
+  if (typeof left !== typeof right) throw new EvaluationError('T2009', position, { token, value: left, value2: right })
   return comparisons[token as keyof typeof comparisons](left, right)
 }
 
@@ -95,17 +95,17 @@ const comparisons = {
   '>=': (left: Comparable, right: Comparable) => left >= right,
 }
 
-/** `=`: false when an operand is missing. */
+/** `=`: false if an operand is undefined. */
 export function equal(left: unknown, right: unknown): boolean {
   return left !== undefined && right !== undefined && deepEqual(left, right)
 }
 
-/** `!=`: false when an operand is missing. */
+/** `!=`: false if an operand is undefined. */
 export function differs(left: unknown, right: unknown): boolean {
   return left !== undefined && right !== undefined && !deepEqual(left, right)
 }
 
-/** Equality by value, lists in order and objects in any order. */
+/** Deep equality. */
 export function deepEqual(left: unknown, right: unknown): boolean {
   if (left === right) return true
   if (typeof left !== 'object' || typeof right !== 'object' || left === null || right === null) return false
@@ -120,7 +120,7 @@ export function deepEqual(left: unknown, right: unknown): boolean {
   return names.every((name) => Object.hasOwn(right, name)) && names.every((name) => deepEqual(left[name], right[name]))
 }
 
-/** `in`: whether a list holds this very value. */
+/** `in`: whether a list contains a value, compared strictly. */
 export function includes(left: unknown, right: unknown): boolean {
   if (left === undefined || right === undefined) return false
   if (!Array.isArray(right)) return right === left
@@ -128,18 +128,18 @@ export function includes(left: unknown, right: unknown): boolean {
   return right.indexOf(left) !== -1
 }
 
-/** `&`: a missing operand is an empty text. */
+/** `&`: an undefined operand counts as an empty string. */
 export function concat(left: unknown, right: unknown, position: number): string {
-  const text = placed('&', position, () => (string(left) ?? '') + (string(right) ?? ''))
+  const text = withOperator('&', position, () => (string(left) ?? '') + (string(right) ?? ''))
   boundedText(text.length)
   return text
 }
 
-/** A value as text: JSON with numbers of at most 15 digits. Throws D3001, D1001. */
+/** `$string`: JSON with numbers of at most 15 digits. Throws D3001, D1001. */
 export function string(value: unknown, prettify = false): string | undefined {
   if (typeof value === 'string' || value === undefined) return value
   if (typeof value === 'function') return ''
-  if (typeof value === 'number' && !Number.isFinite(value)) throw new Fault('D3001', undefined, { value })
+  if (typeof value === 'number' && !Number.isFinite(value)) throw new EvaluationError('D3001', undefined, { value })
   const root = Array.isArray(value) && (value as { outerWrapper?: boolean }).outerWrapper ? value[0] : value
   return JSON.stringify(root, jsonMember, prettify ? 2 : 0)
 }
@@ -152,24 +152,26 @@ function jsonMember(_: string, value: unknown): unknown {
   return typeof value === 'function' ? '' : value
 }
 
-/** `from..to`; undefined when empty. Throws T2003, T2004, D2014, D2015. */
+/** `from..to`; undefined if empty. Throws T2003, T2004, D2014, D2015. */
 export function range(from: unknown, to: unknown, position: number): unknown[] | undefined {
-  if (from !== undefined && !Number.isInteger(from)) throw new Fault('T2003', position, { token: '..', value: from })
-  if (to !== undefined && !Number.isInteger(to)) throw new Fault('T2004', position, { token: '..', value: to })
+  if (from !== undefined && !Number.isInteger(from))
+    throw new EvaluationError('T2003', position, { token: '..', value: from })
+  if (to !== undefined && !Number.isInteger(to))
+    throw new EvaluationError('T2004', position, { token: '..', value: to })
   if (from === undefined || to === undefined || (from as number) > (to as number)) return undefined
   const size = (to as number) - (from as number) + 1
-  if (size > 1e7) throw new Fault('D2014', position, { token: '..', value: size })
-  if (size > budget.sequence) throw new Fault('D2015', position, { token: '..', value: budget.sequence })
+  if (size > 1e7) throw new EvaluationError('D2014', position, { token: '..', value: size })
+  if (size > budget.sequence) throw new EvaluationError('D2015', position, { token: '..', value: budget.sequence })
   spend(boundedSize(size) >> 3)
   return sequence(Array.from({ length: size }, (_, index) => (from as number) + index))
 }
 
-/** Runs an operation so that its faults carry the operator's place. */
-function placed<T>(token: string, position: number, operation: () => T): T {
+/** Runs an operation so that its errors carry the operator and its position. */
+function withOperator<T>(token: string, position: number, operation: () => T): T {
   try {
     return operation()
   } catch (error) {
-    if (error instanceof Fault) {
+    if (error instanceof EvaluationError) {
       error.position = position
       error.token = token
     }

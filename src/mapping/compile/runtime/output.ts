@@ -1,16 +1,16 @@
 import { boundedText, spend } from './limits.ts'
-import { put, type Sequence } from './sequence.ts'
+import { type Sequence, setMember } from './sequence.ts'
 
 /**
- * The value as plain JSON: without bookkeeping on lists, functions or numbers that JSON lacks. Parts of the input are
- * handed back as they are; only what the mapping built is ever replaced. A part that stands in many places counts at
- * each of them. Throws D1012, D1014 for a result whose JSON text would be too large.
+ * Converts a result to plain JSON, without sequence flags, functions and non-finite numbers. Objects are only copied if
+ * something in them has to be replaced, so parts of the input stay as they are. Shared parts count wherever they occur:
+ * throws D1012 or D1014 for a result whose JSON text would be too large.
  */
 export function output(value: unknown): unknown {
   return outputOf(value, { text: 0 })
 }
 
-/** The characters in the texts of a result so far. */
+/** Total length of the strings of a result so far. */
 type Size = { text: number }
 
 function outputOf(value: unknown, size: Size): unknown {
@@ -18,7 +18,7 @@ function outputOf(value: unknown, size: Size): unknown {
     count(value, size)
     return value
   }
-  // JSON knows neither infinity nor a negative zero.
+  // JSON has neither infinity nor negative zero.
   if (typeof value === 'number') return Number.isFinite(value) ? value + 0 : null
   if (typeof value === 'function') return undefined
   if (typeof value !== 'object' || value === null) return value
@@ -35,10 +35,10 @@ function outputList(list: Sequence, size: Size): unknown[] {
       count(item, size)
       continue
     }
-    const made = outputOf(item, size)
-    if (!Object.is(made, item) || item === undefined) {
+    const result = outputOf(item, size)
+    if (!Object.is(result, item) || item === undefined) {
       plain ??= list.slice()
-      plain[index] = made ?? null
+      plain[index] = result ?? null
     }
   }
   return plain ?? list
@@ -53,11 +53,11 @@ function outputRecord(record: Record<string, unknown>, size: Size): Record<strin
       count(item, size)
       continue
     }
-    const made = outputOf(item, size)
-    if (Object.is(made, item) && item !== undefined) continue
+    const result = outputOf(item, size)
+    if (Object.is(result, item) && item !== undefined) continue
     plain ??= { ...record }
-    if (made === undefined) delete plain[name]
-    else put(plain, name, made)
+    if (result === undefined) delete plain[name]
+    else setMember(plain, name, result)
   }
   return plain ?? record
 }

@@ -1,15 +1,15 @@
-import { Fault } from './fault.ts'
+import { EvaluationError } from './evaluation-error.ts'
 import { spend } from './limits.ts'
-import { append, collapse, extend, isSequence, lookup, type Sequence, sequence } from './sequence.ts'
+import { collapse, extend, isSequence, lookup, type Sequence, sequence } from './sequence.ts'
 
 /*
- * Between two steps of a path the items travel loosely: undefined is none, a list is its items, anything else is the
- * one item. A list that is itself one item (an array constructor in a path) travels inside another list.
+ * Between two steps of a path, undefined stands for no items, a list for its items, and anything else for a single
+ * item. A list that is a single item itself (an array constructor in a path) is wrapped in another list.
  */
 
 type Step = (item: unknown) => unknown
 
-/** What a step made of one item, as input of the next step. */
+/** The result of a step for one item, as input of the next step. */
 export function items(result: unknown): unknown {
   return Array.isArray(result) && (result as Sequence).cons ? [result] : result
 }
@@ -19,19 +19,19 @@ export function start(context: unknown, step: Step): unknown {
   return Array.isArray(context) ? each(context, step) : items(step(context))
 }
 
-/** What is left of a list at the start of a path, as the library walks it: by its length, which one left item has not. */
+/** A filtered array constructor at the start of a path, as the library iterates over it: by its length. */
 export function walked(left: unknown): unknown[] {
   if (Array.isArray(left)) return left
   return typeof left === 'string' ? left.split('') : []
 }
 
-/** A step between others. */
+/** A step that is neither first nor last. */
 export function each(input: unknown, step: Step): unknown {
   if (!Array.isArray(input)) return input === undefined ? undefined : items(step(input))
   return flatten(results(input, step))
 }
 
-/** The first step of a path of one step. */
+/** The only step of a path. */
 export function only(context: unknown, step: Step, keep: boolean): unknown {
   return Array.isArray(context) ? last(context, step, keep) : one(step(context), keep)
 }
@@ -39,18 +39,11 @@ export function only(context: unknown, step: Step, keep: boolean): unknown {
 /** The last step of a path, and the path's value. */
 export function last(input: unknown, step: Step, keep: boolean): unknown {
   if (!Array.isArray(input)) return input === undefined ? undefined : one(step(input), keep)
-  const made = results(input, step)
-  return made.length === 1 ? one(made[0], keep) : collapse(sequence(flatten(made)), keep)
+  const values = results(input, step)
+  return values.length === 1 ? one(values[0], keep) : collapse(sequence(flatten(values)), keep)
 }
 
-/** The last step of a path whose items are grouped afterwards. */
-export function ungrouped(input: unknown, step: Step, first: boolean): unknown[] {
-  if (input === undefined && !first) return []
-  const made = results(Array.isArray(input) ? input : [input], step)
-  return made.length === 1 && Array.isArray(made[0]) ? made[0] : flatten(made)
-}
-
-/** The value of a path whose last step gave this one result: a plain list stays as it is. */
+/** The value of a path whose last step had this single result. */
 export function one(result: unknown, keep: boolean): unknown {
   if (!Array.isArray(result)) return keep && result !== undefined ? kept([result]) : result
   if (isSequence(result)) return collapse(sequence(result.slice()), keep)
@@ -58,31 +51,31 @@ export function one(result: unknown, keep: boolean): unknown {
 }
 
 function kept(list: unknown[]): Sequence {
-  const made = sequence(list)
-  made.keepSingleton = true
-  return made
+  const marked = sequence(list)
+  marked.keepSingleton = true
+  return marked
 }
 
 function results(input: unknown[], step: Step): unknown[] {
   spend(input.length)
-  const made: unknown[] = []
+  const values: unknown[] = []
   for (const item of input) {
     const result = step(item)
-    if (result !== undefined) made.push(result)
+    if (result !== undefined) values.push(result)
   }
-  return made
+  return values
 }
 
-function flatten(made: unknown[]): unknown[] {
+function flatten(values: unknown[]): unknown[] {
   const flat: unknown[] = []
-  for (const result of made) {
+  for (const result of values) {
     if (Array.isArray(result) && !(result as Sequence).cons) extend(flat, result)
     else flat.push(result)
   }
   return flat
 }
 
-/** A run of plain names from the name at `index` on, where the short way met a list or nothing. */
+/** Continues an accessor at `index`, where it met something other than an object. */
 export function names(input: unknown, path: readonly string[], index: number, ends: boolean, keep: boolean): unknown {
   let value = index > 0 ? items(input) : input
   for (let at = index; at < path.length; at++) {
@@ -96,13 +89,7 @@ export function names(input: unknown, path: readonly string[], index: number, en
   return value
 }
 
-/** The path's value when its steps ended with the items of an ordering. */
-export function ordered(input: unknown, keep: boolean): unknown {
-  if (!Array.isArray(input)) return keep && input !== undefined ? kept([input]) : input
-  return input.length > 1 ? input : collapse(sequence(input.slice()), keep)
-}
-
-/** `value[index]`: a list that may be empty. */
+/** `value[index]`, as a sequence. */
 export function at(value: unknown, index: number): unknown[] {
   const input = Array.isArray(value) ? value : [value]
   const item = input[index < 0 ? input.length + index : index]
@@ -110,7 +97,7 @@ export function at(value: unknown, index: number): unknown[] {
   return Array.isArray(item) ? item : sequence([item])
 }
 
-/** `value[test]`: numbers choose by position, anything else by truth. */
+/** `value[test]`: numbers select by index, anything else by truth. */
 export function filter(value: unknown, test: Step, holds: (value: unknown) => boolean | undefined): unknown[] {
   const input = Array.isArray(value) ? value : [value]
   const chosen = sequence()
@@ -143,35 +130,6 @@ function numbers(result: unknown): number[] | undefined {
 }
 
 function finite(value: number): number {
-  if (!Number.isFinite(value)) throw new Fault('D1001', undefined, { value })
+  if (!Number.isFinite(value)) throw new EvaluationError('D1001', undefined, { value })
   return value
-}
-
-/** `*`: the members of an object, lists among them as their items at any depth. */
-export function wildcard(context: unknown): unknown {
-  let input = context
-  if (Array.isArray(input) && (input as Sequence).outerWrapper && input.length > 0) input = input[0]
-  let found: unknown = sequence()
-  if (typeof input !== 'object' || input === null) return found
-  for (const value of Array.isArray(input) ? input : Object.values(input)) {
-    spend(1)
-    if (Array.isArray(value)) found = append(found, value.flat(Number.POSITIVE_INFINITY))
-    else (found as unknown[]).push(value)
-  }
-  return found
-}
-
-/** `**`: the value and everything below it, without the lists themselves. */
-export function descendants(context: unknown): unknown {
-  if (context === undefined) return undefined
-  const found = sequence()
-  descend(context, found)
-  return found.length === 1 ? found[0] : found
-}
-
-function descend(value: unknown, found: unknown[]): void {
-  spend(1)
-  if (!Array.isArray(value)) found.push(value)
-  if (Array.isArray(value)) for (const item of value) descend(item, found)
-  else if (typeof value === 'object' && value !== null) for (const part of Object.values(value)) descend(part, found)
 }

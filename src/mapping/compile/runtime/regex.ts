@@ -1,7 +1,7 @@
 import { setFlagsFromString } from 'node:v8'
-import { Fault } from './fault.ts'
+import { EvaluationError } from './evaluation-error.ts'
 
-/** A regular expression as a mapping sees it: a function from a text to its first match. */
+/** A regular expression as a value of JSONata: a function from a string to its first match. */
 export function matcher(pattern: RegExp, position: number): (text: unknown, from?: number) => unknown {
   const expression = boundedPattern(pattern, position)
   const next = (text: string, from: number): unknown => {
@@ -17,7 +17,7 @@ export function matcher(pattern: RegExp, position: number): (text: unknown, from
       next: () => {
         if (end >= text.length) return undefined
         const following = next(text, end) as { match: string } | undefined
-        if (following?.match === '') throw new Fault('D1004', position, { value: pattern.source })
+        if (following?.match === '') throw new EvaluationError('D1004', position, { value: pattern.source })
         return following
       },
     }
@@ -26,10 +26,10 @@ export function matcher(pattern: RegExp, position: number): (text: unknown, from
 }
 
 /**
- * An expression whose time is bounded. Without repetition the engine's backtracking is bounded by the pattern alone.
- * With repetition V8's breadth-first engine takes it, whose time is linear in the text. What that engine cannot run
- * (look-around, back references, ignored case) backtracks: nested repetition is refused, other repetition only gets
- * texts short enough. Throws S0303 here, and the expression D1015 when it runs.
+ * A regular expression with bounded running time. Without repetition, backtracking is bounded by the pattern alone.
+ * With repetition, V8's linear-time engine runs it. Patterns that this engine does not support (look-around, back
+ * references, ignored case) backtrack: with nested repetition they are refused, otherwise they only accept short
+ * strings. Throws S0303 here, and D1015 when the expression runs.
  */
 export function boundedPattern(pattern: RegExp, position?: number): RegExp {
   const { repeats, nested, choices } = repetition(pattern.source)
@@ -38,26 +38,26 @@ export function boundedPattern(pattern: RegExp, position?: number): RegExp {
     setFlagsFromString('--enable-experimental-regexp-engine')
     return new RegExp(pattern.source, `${pattern.flags}l`)
   } catch {
-    if (nested || choices > 20) throw new Fault('S0303', position, { value: pattern.source })
+    if (nested || choices > 20) throw new EvaluationError('S0303', position, { value: pattern.source })
     return shortTextsOnly(new RegExp(pattern), repeats)
   }
 }
 
-/** Each repetition, and the search for a start, can at worst visit the whole text again. */
+/** In the worst case each repetition, and the search for a start, visits the whole string again. */
 function shortTextsOnly(expression: RegExp, repeats: number): RegExp {
   const longest = Math.floor(1e8 ** (1 / (repeats + 1)))
   const exec = expression.exec.bind(expression)
   expression.exec = (text) => {
-    if (text.length > longest) throw new Fault('D1015', undefined, { value: expression.source })
+    if (text.length > longest) throw new EvaluationError('D1015', undefined, { value: expression.source })
     return exec(text)
   }
   return expression
 }
 
-/** What a pattern may make an engine try again: parts that repeat, parts that may be left out or be one of several. */
+/** Causes of backtracking: repeated parts, and optional or alternative parts. */
 type Repetition = { repeats: number; choices: number; nested: boolean }
 
-/** Counts the repetitions of a pattern; `nested` when a part that repeats holds another or a choice. */
+/** Analyzes a pattern; `nested` if a repeated part contains a repetition or a choice. */
 function repetition(source: string): Repetition {
   const bare = source
     .replace(/\\(?:[1-9]|k<)/g, '(*)')

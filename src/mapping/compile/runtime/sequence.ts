@@ -1,9 +1,9 @@
 import { boundedSize, spend } from './limits.ts'
 
 /**
- * A list with JSONata's bookkeeping: `sequence` marks a result of navigation (one item stands for itself, none for
- * nothing), `keepSingleton` a sequence that stays a list, `cons` an array constructor inside a path, `outerWrapper`
- * the list around an input that is itself an array.
+ * A list with JSONata's flags: `sequence` marks a result of navigation (a single item stands for itself, none for
+ * undefined), `keepSingleton` a sequence that stays a list, `cons` an array constructor in a path, `outerWrapper` the
+ * wrapper of an input that is an array.
  */
 export type Sequence = unknown[] & {
   sequence?: boolean
@@ -14,22 +14,22 @@ export type Sequence = unknown[] & {
 
 /** Marks a fresh list as a sequence. */
 export function sequence(items: unknown[] = []): Sequence {
-  const made = items as Sequence
-  made.sequence = true
-  return made
+  const marked = items as Sequence
+  marked.sequence = true
+  return marked
 }
 
-/** Whether a value is a list that came from navigation. */
+/** Whether a value is a sequence. */
 export function isSequence(value: unknown): value is Sequence {
   return Array.isArray(value) && (value as Sequence).sequence === true
 }
 
-/** Whether a value is an object of named members. */
+/** Whether a value is an object, not a list. */
 export function isRecord(value: unknown): value is Record<string, unknown> {
   return typeof value === 'object' && value !== null && !Array.isArray(value)
 }
 
-/** What every expression does with its result last: no item is nothing, one item is the item. */
+/** Collapses a sequence: an empty one to undefined, one of a single item to that item. */
 export function collapse(value: unknown, keep = false): unknown {
   if (!isSequence(value)) return value
   if (keep) value.keepSingleton = true
@@ -38,7 +38,7 @@ export function collapse(value: unknown, keep = false): unknown {
   return value.keepSingleton ? value : value[0]
 }
 
-/** The context value `$`: an input array stands in a wrapper of its own. */
+/** The value of `$`, without the wrapper of an input array. */
 export function self(context: unknown): unknown {
   if (!Array.isArray(context)) return context
   return collapse((context as Sequence).outerWrapper ? context[0] : context)
@@ -68,18 +68,18 @@ export function lookup(value: unknown, name: string): unknown {
   return (value as Record<string, unknown>)[name]
 }
 
-/** The value of a name as an expression of its own. */
+/** The value of a name as an expression. */
 export function member(value: unknown, name: string, keep = false): unknown {
   return collapse(lookup(value, name), keep)
 }
 
-/** An own member of a record whose name also stands on Object.prototype. */
-export function own(record: object, name: string): unknown {
+/** An own member whose name also exists on Object.prototype. */
+export function ownMember(record: object, name: string): unknown {
   return Object.hasOwn(record, name) ? (record as Record<string, unknown>)[name] : undefined
 }
 
-/** Sets a member; `__proto__` is a name like any other. */
-export function put(record: object, name: string, value: unknown): void {
+/** Sets an own member, even for the name `__proto__`. */
+export function setMember(record: object, name: string, value: unknown): void {
   if (name === '__proto__') {
     Object.defineProperty(record, name, { value, enumerable: true, configurable: true, writable: true })
   } else (record as Record<string, unknown>)[name] = value
@@ -90,21 +90,21 @@ export function list(value: unknown): unknown[] {
   return value === undefined ? [] : extend([], value)
 }
 
-/** The values of an array constructor: those marked whole are one item each, others give their items. */
+/** The items of an array constructor: a value marked as whole is one item, a list is flattened otherwise. */
 export function lists(values: readonly unknown[], whole: readonly boolean[]): unknown[] {
-  const made: unknown[] = []
+  const items: unknown[] = []
   values.forEach((value, index) => {
     if (value === undefined) return
-    if (whole[index]) made.push(value)
-    else extend(made, value)
+    if (whole[index]) items.push(value)
+    else extend(items, value)
   })
-  return made
+  return items
 }
 
-/** Marks a list as made by an array constructor inside a path. */
-export function constructed(made: Sequence): Sequence {
-  made.cons = true
-  return made
+/** Marks a list as an array constructor in a path. */
+export function constructed(list: Sequence): Sequence {
+  list.cons = true
+  return list
 }
 
 /** The context as a list, for an array constructor at the start of a path. */
@@ -112,13 +112,7 @@ export function asList(context: unknown): unknown[] {
   return Array.isArray(context) ? context : sequence([context])
 }
 
-/** The items between two steps as a list. */
-export function listed(items: unknown): unknown[] {
-  if (Array.isArray(items)) return items
-  return items === undefined ? [] : [items]
-}
-
-/** Two values joined into one list; a missing one counts for nothing. */
+/** `$append`; undefined counts as no items. */
 export function append(left: unknown, right: unknown): unknown {
   if (left === undefined) return right
   if (right === undefined) return left
@@ -127,7 +121,7 @@ export function append(left: unknown, right: unknown): unknown {
   return extend(joined, right)
 }
 
-/** Adds a value to a list under construction: a list gives its items. */
+/** Adds a value to a new list; a list is flattened. */
 export function extend(list: unknown[], value: unknown): unknown[] {
   if (Array.isArray(value)) {
     // Copying is cheaper than visiting.

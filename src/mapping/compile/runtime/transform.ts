@@ -1,8 +1,8 @@
 import { type Callable, call, signature } from './callables.ts'
 import { copy } from './copy.ts'
-import { Fault } from './fault.ts'
+import { EvaluationError } from './evaluation-error.ts'
 import { valueFunctions } from './library-values.ts'
-import { put } from './sequence.ts'
+import { setMember } from './sequence.ts'
 
 type Of = (item: unknown) => unknown
 
@@ -19,11 +19,11 @@ export type Transform = {
 
 /** `|pattern|update,delete|` as a function. Throws T2011, T2012, T2013, T2014. */
 export function transform(parts: Transform): Callable {
-  const made: Callable = (value) => {
+  const callable: Callable = (value) => {
     if (value === undefined) return undefined
-    if (typeof parts.clone !== 'function') throw new Fault('T2013', parts.position)
+    if (typeof parts.clone !== 'function') throw new EvaluationError('T2013', parts.position)
     const source = parts.clone === valueFunctions.clone ? value : call(parts.clone, [value], null)
-    // Copied here in any case: a mapping may name a function of its own $clone.
+    // Copied in any case, because a mapping may redefine $clone.
     const copied = new Set<object>()
     const result = copy(source, copied)
     const matches = parts.pattern(result)
@@ -31,30 +31,30 @@ export function transform(parts: Transform): Callable {
     for (const match of Array.isArray(matches) ? matches : [matches]) change(match, copied, parts)
     return result
   }
-  made.signature = signature('<(oa):o>')
-  return made
+  callable.signature = signature('<(oa):o>')
+  return callable
 }
 
 function change(match: unknown, copied: ReadonlySet<unknown>, parts: Transform): void {
   const changes = parts.update(match)
   if (changes !== undefined) {
     if (typeof changes !== 'object' || changes === null || Array.isArray(changes)) {
-      throw new Fault('T2011', parts.updatePosition, { value: changes })
+      throw new EvaluationError('T2011', parts.updatePosition, { value: changes })
     }
     const members = Object.entries(changes)
-    if (members.length > 0 && !copied.has(match)) throw new Fault('T2014', parts.position, { value: match })
+    if (members.length > 0 && !copied.has(match)) throw new EvaluationError('T2014', parts.position, { value: match })
     for (const [name, value] of members) {
-      // A list has no members by name.
-      if (!Array.isArray(match) || /^\d+$/.test(name)) put(match as object, name, value)
+      // JSONata sets no named members on a list.
+      if (!Array.isArray(match) || /^\d+$/.test(name)) setMember(match as object, name, value)
     }
   }
   const removed = parts.remove?.(match)
   if (removed === undefined) return
   const names = Array.isArray(removed) ? removed : [removed]
   if (!names.every((name) => typeof name === 'string')) {
-    throw new Fault('T2012', parts.removePosition, { value: removed })
+    throw new EvaluationError('T2012', parts.removePosition, { value: removed })
   }
   if (typeof match !== 'object' || match === null) return
-  if (!copied.has(match)) throw new Fault('T2014', parts.position, { value: match })
+  if (!copied.has(match)) throw new EvaluationError('T2014', parts.position, { value: match })
   for (const name of names) Reflect.deleteProperty(match, name)
 }

@@ -1,10 +1,10 @@
 import { apply, arity, type Callable, native } from './callables.ts'
-import { Fault } from './fault.ts'
+import { EvaluationError } from './evaluation-error.ts'
 import { spend } from './limits.ts'
 import { boolean, isNumeric } from './operators.ts'
-import { put, sequence } from './sequence.ts'
+import { sequence, setMember } from './sequence.ts'
 
-/** Functions that take a function. */
+/** Higher-order functions. */
 export const higherOrderFunctions: Readonly<Record<string, Callable>> = {
   map: native(map, '<af>'),
   filter: native(filter, '<af>'),
@@ -15,7 +15,7 @@ export const higherOrderFunctions: Readonly<Record<string, Callable>> = {
   sort: native(sort, '<af?:a>'),
 }
 
-/** Calls with as many of item, position and whole as the function takes. */
+/** Calls a function with as many of item, index and list as it takes. */
 function visit(target: unknown, count: number, item: unknown, position: unknown, whole: unknown): unknown {
   if (count >= 3) return apply(target, [item, position, whole])
   return apply(target, count === 2 ? [item, position] : [item])
@@ -23,13 +23,13 @@ function visit(target: unknown, count: number, item: unknown, position: unknown,
 
 function map(list: unknown[] | undefined, target: unknown): unknown {
   if (list === undefined) return undefined
-  const made = sequence()
+  const collected = sequence()
   const count = arity(target)
   for (let index = 0; index < list.length; index++) {
     const result = visit(target, count, list[index], index, list)
-    if (result !== undefined) made.push(result)
+    if (result !== undefined) collected.push(result)
   }
-  return made
+  return collected
 }
 
 function filter(list: unknown[] | undefined, target: unknown): unknown {
@@ -46,17 +46,17 @@ function single(list: unknown[] | undefined, target: unknown): unknown {
     spend(1)
     const item = list[index]
     if (target !== undefined && !boolean(visit(target, count, item, index, list))) continue
-    if (found) throw new Fault('D3138')
+    if (found) throw new EvaluationError('D3138')
     found = { item }
   }
-  if (!found) throw new Fault('D3139')
+  if (!found) throw new EvaluationError('D3139')
   return found.item
 }
 
 function reduce(list: unknown[] | undefined, target: unknown, initial: unknown): unknown {
   if (list === undefined) return undefined
   const count = arity(target)
-  if (count < 2) throw new Fault('D3050')
+  if (count < 2) throw new EvaluationError('D3050')
   const whole = list.length > 0 && initial === undefined
   let result = whole ? list[0] : initial
   for (let index = whole ? 1 : 0; index < list.length; index++) {
@@ -66,20 +66,20 @@ function reduce(list: unknown[] | undefined, target: unknown, initial: unknown):
 }
 
 function each(record: object | undefined, target: unknown): unknown {
-  const made = sequence()
+  const collected = sequence()
   const count = arity(target)
   for (const [name, member] of Object.entries(record ?? {})) {
     const result = visit(target, count, member, name, record)
-    if (result !== undefined) made.push(result)
+    if (result !== undefined) collected.push(result)
   }
-  return made
+  return collected
 }
 
 function sift(record: object | undefined, target: unknown): unknown {
   const kept = {}
   const count = typeof target === 'function' ? arity(target) : 1
   for (const [name, member] of Object.entries(record ?? {})) {
-    if (boolean(visit(target, count, member, name, record))) put(kept, name, member)
+    if (boolean(visit(target, count, member, name, record))) setMember(kept, name, member)
   }
   return Object.keys(kept).length > 0 ? kept : undefined
 }
@@ -88,12 +88,12 @@ function sort(list: unknown[] | undefined, target: unknown): unknown {
   if (list === undefined || list.length <= 1) return list
   if (target !== undefined) return mergeSort(list, (left, right) => Boolean(apply(target, [left, right])))
   if (!list.every((item) => isNumeric(item)) && !list.every((item) => typeof item === 'string')) {
-    throw new Fault('D3070')
+    throw new EvaluationError('D3070')
   }
   return mergeSort(list as string[], (left, right) => (left as string) > (right as string))
 }
 
-/** A stable sort that compares the very pairs the library compares, so that faults are the same. */
+/** A stable sort that compares the same pairs in the same order as the library, so that errors agree. */
 export function mergeSort<T>(list: T[], swaps: (left: T, right: T) => boolean): T[] {
   if (list.length <= 1) return list
   spend(list.length)

@@ -1,13 +1,13 @@
 import jsonata from 'jsonata'
 import { type Callable, native } from './callables.ts'
-import { Fault } from './fault.ts'
+import { EvaluationError } from './evaluation-error.ts'
 import { boundedText, runTime, spend } from './limits.ts'
 
 /**
- * Functions whose work is text, number and date formatting alone. They are the library's own: evaluating a function's
- * name gives the function, and these neither wait nor look at the context they are called in.
+ * String, number and date functions taken over from JSONata's library: evaluating a function's name returns its
+ * definition. These are synchronous and do not depend on their evaluation context.
  */
-export const borrowed: Readonly<Record<string, Callable>> = {
+export const libraryFunctions: Readonly<Record<string, Callable>> = {
   ...Object.fromEntries(
     await Promise.all(Object.entries(signatures()).map(async ([name, text]) => [name, await borrow(name, text)])),
   ),
@@ -51,12 +51,12 @@ async function borrow(name: string, text: string): Promise<Callable> {
   }
   const run = (...args: unknown[]): unknown => {
     for (const argument of args) spend(weight(argument))
-    // Times without a date are of the day of the run.
+    // A time without a date is on the day of the run.
     return implementation.apply({ environment: { timestamp: new Date(runTime()) } }, args)
   }
-  const made = native(run, text, implementation.length)
-  made.arity = implementation.length
-  return made
+  const callable = native(run, text, implementation.length)
+  callable.arity = implementation.length
+  return callable
 }
 
 function weight(argument: unknown): number {
@@ -64,17 +64,17 @@ function weight(argument: unknown): number {
   return Array.isArray(argument) ? argument.length >> 3 : 1
 }
 
-const fromMillis = borrowed.fromMillis as Callable
-const toMillis = borrowed.toMillis as Callable
-const formatNumber = borrowed.formatNumber as Callable
-const formatInteger = borrowed.formatInteger as Callable
+const fromMillis = libraryFunctions.fromMillis as Callable
+const toMillis = libraryFunctions.toMillis as Callable
+const formatNumber = libraryFunctions.formatNumber as Callable
+const formatInteger = libraryFunctions.formatInteger as Callable
 
-/** The functions that read the clock or chance, and those whose cost does not follow from the size of what they get. */
-export const guarded: Readonly<Record<string, Callable>> = {
+/** Functions that read the clock or random numbers, and those whose cost is not bounded by the size of their arguments. */
+export const guardedFunctions: Readonly<Record<string, Callable>> = {
   now: native((picture?: string, zone?: string) => fromMillis(runTime(), picture, zone), '<s?s?:s>'),
   millis: native(() => runTime(), '<:n>'),
   random: native(() => Math.random(), '<:n>'),
-  // The library never ends on infinity where a picture has an exponent or letters.
+  // The library loops forever on infinity if the picture has an exponent or letters.
   formatNumber: native((value?: number, picture?: string, options?: object) => {
     if (options !== undefined || picture?.includes('e')) refuseInfinite(value)
     return formatNumber(value, picture, options)
@@ -84,12 +84,12 @@ export const guarded: Readonly<Record<string, Callable>> = {
     return formatInteger(value, picture)
   }, '<n-s:s>'),
   toMillis: native((time?: string, picture?: string) => {
-    // The picture becomes a regular expression: short texts bound what it can cost.
+    // The picture becomes a regular expression, whose cost is bounded by the length of the string.
     if (time !== undefined) boundedText(time.length > 256 ? Number.POSITIVE_INFINITY : 0)
     return toMillis(time, picture)
   }, '<s-s?:n>'),
 }
 
 function refuseInfinite(value: number | undefined): void {
-  if (value !== undefined && !Number.isFinite(value)) throw new Fault('D1001', undefined, { value })
+  if (value !== undefined && !Number.isFinite(value)) throw new EvaluationError('D1001', undefined, { value })
 }

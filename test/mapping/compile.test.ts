@@ -1,0 +1,150 @@
+import fc from 'fast-check'
+import { expect, test } from 'vitest'
+import { readMapping } from '../../src/mapping/mapping.ts'
+
+/** Texts that look like pieces of generated code. */
+const literals = [
+  '{  }',
+  '{ }',
+  '  ',
+  '\n  ',
+  'a\n    b',
+  '\t',
+  '}\n{',
+  'return',
+  'undefined',
+  '"',
+  '\\',
+  '`',
+  '${1}',
+  '$&',
+  "$'",
+  '$1',
+  ' => {',
+  'const x = 1\n  return x',
+  '\u2028',
+  '_1',
+  'object_1',
+  '$.unbound',
+  '/*',
+  '//',
+  '\r\n  ',
+]
+
+/** Places of a mapping in which a literal may stand, as deep in the code as they come. */
+const places: [name: string, text: (literal: string) => string, value: (literal: string) => unknown][] = [
+  ['alone', (l) => l, (l) => l],
+  ['in an object', (l) => `{"a": ${l}}`, (a) => ({ a })],
+  ['as a key', (l) => `{${l}: 1}`, (l) => ({ [l]: 1 })],
+  ['in a list', (l) => `[${l}, ${l}]`, (l) => [l, l]],
+  ['in a function', (l) => `($f := function($x) {($y := $x & ${l}; $y)}; $f(""))`, (l) => l],
+  ['in a branch', (l) => `a ? ($x := {"b": ${l}}; $x) : 1`, (b) => ({ b })],
+  ['in the other branch', (l) => `none ? 1 : ($x := [${l}]; $x)`, (l) => [l]],
+  ['behind ??', (l) => `none ?? ($x := ${l}; $x)`, (l) => l],
+  ['beside and', (l) => `a and ($x := ${l}; $x = ${l})`, () => true],
+  ['in a step', (l) => `list.{"k": ($x := $; $y := ${l}; $y)}`, (k) => [{ k }, { k }]],
+  ['in a predicate', (l) => `[${l}][$ = ${l}]`, (l) => l],
+  ['in a transform', (l) => `{"o": {}} ~> |o|{"k": ($x := ${l}; $x)}|`, (k) => ({ o: { k } })],
+  ['in arguments', (l) => `$join([${l}], ($x := ${l}; $x))`, (l) => l],
+  ['in computed members', (l) => `{$string(${l}): ${l}}`, (l) => ({ [l]: l })],
+]
+
+test.each(places)('a literal %s is what was written', (_, text, value) => {
+  for (const literal of literals) {
+    const mapping = readMapping(text(JSON.stringify(literal)))
+    expect(mapping.compiled).toBe(true)
+    expect(mapping.run({ a: 1, list: [1, 2] })).toEqual(value(literal))
+  }
+})
+
+test('names and regular expressions are what was written', () => {
+  for (const name of literals.filter((each) => !/`/.test(each))) {
+    expect(readMapping(`\`${name}\``).run({ [name]: 1 })).toBe(1)
+    expect(readMapping(`a.b.\`${name}\`.c`).run({ a: { b: { [name]: { c: 1 } } } })).toBe(1)
+  }
+  expect(readMapping('$replace("a{  }b", /\\{  \\}/, "\\n  ")').run({})).toBe('a\n  b')
+})
+
+test('any literal is what was written, wherever it stands', () => {
+  fc.assert(
+    fc.property(fc.string({ unit: 'binary' }), fc.constantFrom(...places), (literal, [, text, value]) => {
+      fc.pre(literal !== '__proto__')
+      const mapping = readMapping(text(JSON.stringify(literal)))
+      expect(mapping.run({ a: 1, list: [1, 2] })).toEqual(value(literal))
+    }),
+    { numRuns: 1_000 },
+  )
+})
+
+test.each([
+  ['a@$b.c', 'a binding by @, # or %'],
+  ['a#$i.[$i]', 'a binding by @, # or %'],
+  ['a.b.%.c', 'a binding by @, # or %'],
+  ['a^(b)', 'ordering by ^(…)'],
+  ['a{b: c}', 'grouping by {…} after a path'],
+  ['a.*', 'the wildcard *'],
+  ['a.**.b', 'the wildcard **'],
+  ['$append(?, 1)', 'a partial application'],
+  ['$eval("1")', '$eval'],
+])('%s is left to the library', async (text, construct) => {
+  const mapping = readMapping(text)
+  expect([mapping.compiled, mapping.fallback]).toEqual([false, construct])
+  expect(mapping.explain()).toContain(construct)
+})
+
+test('the library gives plain JSON', async () => {
+  const input = {
+    a: [
+      { b: 2, c: 'x' },
+      { b: 1, c: 'y' },
+    ],
+  }
+  expect(await readMapping('a^(b).c').run(input)).toEqual(['y', 'x'])
+  expect(await readMapping('a{c: b}').run(input)).toEqual({ x: 2, y: 1 })
+  expect(await readMapping('a#$i.{"i": $i, "c": c}').run(input)).toEqual([
+    { i: 0, c: 'x' },
+    { i: 1, c: 'y' },
+  ])
+  expect(await readMapping('**.nothing').run(input)).toBeUndefined()
+})
+
+test('a definition that nothing uses leaves no trace in the code', () => {
+  const definitions = `
+    $table := { "a": ["x", 1], "b": null };
+    $words := function($parts) { $join($parts.text) };
+    $both := function($parts) { $words($parts) & $words($parts) };
+    $traits := target.traits;
+    $odd := function() { $odd() };
+    $pattern := /x/;`
+  expect(readMapping(`(${definitions} (a))`).explain()).toBe(readMapping('((a))').explain())
+  const code = readMapping(`(${definitions} ($words(list)))`).explain()
+  expect(code).toContain('const words_1')
+  expect(code).not.toMatch(/both|table|traits|odd|pattern/)
+  const both = readMapping(`(${definitions} ($both(list)))`)
+  expect(both.explain()).toMatch(/words_1[\s\S]*both_1/)
+  expect(both.run({ list: [{ text: 'a' }, { text: 'b' }] })).toBe('abab')
+  expect([...readMapping(`(${definitions} (a))`).reads]).toEqual(['a'])
+  expect(readMapping(`(${definitions} $words(list))`).reads).toEqual(new Set(['text', 'list']))
+})
+
+test('a definition that may fail, or that something uses, stays', () => {
+  for (const [text, value] of [
+    ['($x := 1; $x := 2; $x)', 2],
+    ['($x := 1)', 1],
+    ['($x := a.b; $f := function() { $x }; $f())', 7],
+    ['($clone := function($o) { {"c": 1} }; {} ~> |$|{"d": 2}|)', { c: 1, d: 2 }],
+    ['($f := function() { 1 }; {"f": $f()})', { f: 1 }],
+    ['($n := 3; [1..3][$ = $n])', 3],
+  ] as const) {
+    expect(readMapping(text).run({ a: { b: 7 } })).toEqual(value)
+  }
+  for (const [text, code] of [
+    ['($x := $error("no"); 1)', 'D3137'],
+    ['($x := "a" + 1; 1)', 'T2001'],
+    ['($x := {"k": 1, "k": 2}; 1)', 'D1009'],
+    ['($f := function() { 1 }; f())', 'T1005'],
+    ['($clone := 5; {} ~> |$|{"d": 2}|)', 'T2013'],
+  ] as const) {
+    expect(() => readMapping(text).run({})).toThrow(expect.objectContaining({ code }))
+  }
+})
