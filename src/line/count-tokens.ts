@@ -4,7 +4,7 @@ import { isObject, type JsonObject } from '../core/json.ts'
 import type { NeutralRequest } from '../core/request.ts'
 import type { Target } from '../manifest/target.ts'
 import { patchRequest, targetFacts } from '../manifest/translate.ts'
-import { promptEstimate } from '../money/meter.ts'
+import { estimatePromptTokens } from '../money/meter.ts'
 import { resolve } from '../routing/resolve.ts'
 import { sendForJson } from '../upstream/call.ts'
 import type { HttpClient } from '../upstream/http-client.ts'
@@ -48,7 +48,7 @@ async function countAt(
   const { provider, model } = target
   const { clientApi, signal, passed = [] } = call
   if (!provider.count || !speaksSameFormat(target, clientApi)) {
-    return { input_tokens: promptEstimate(request), estimated: true }
+    return { input_tokens: estimatePromptTokens(request), estimated: true }
   }
   const edited = clientApi.editRequest(request.origin.body, { model, stream: false, dropped: [] })
   const patched = await patchRequest(provider, edited, targetFacts(provider, target))

@@ -33,8 +33,8 @@ export type Budget = {
    * Throws RouterError `budget_exhausted`, and what the tables throw when they cannot be read.
    */
   hold(wanted: Wanted): Hold
-  /** How many accounts are remembered, and what running calls hold of them in nano-USD, each account by itself. */
-  books(): { accounts: number; heldNano: bigint }
+  /** How many accounts are cached, and the sum of what running calls hold of them, in nano-USD. */
+  totals(): { accounts: number; heldNano: bigint }
 }
 
 /** Sums of the tables at the first use of an account. */
@@ -88,7 +88,7 @@ export function openBudget(tables: SpendTables, { mostIdle = 10_000 } = {}): Bud
       }
       return holdOf(ofGroup ? [ofKey, ofGroup, ofAll] : [ofKey, ofAll], nanoUsd)
     },
-    books: () => ({
+    totals: () => ({
       accounts: accounts.size,
       heldNano: [...accounts.values()].reduce((sum, { held }) => sum + held, 0n),
     }),

@@ -12,7 +12,7 @@ export type PromptSize = {
 }
 
 /** Sizes up a request in one walk: about four ASCII characters are a token, and so is each other character. */
-export function sizeUp(request: NeutralRequest): PromptSize {
+export function estimatePrompt(request: NeutralRequest): PromptSize {
   const { system, messages, tools, response_format: format, cache, extensions } = request
   const size = emptyWalk()
   if (system) takeParts(size, system)
@@ -39,7 +39,7 @@ export function sizeUp(request: NeutralRequest): PromptSize {
 }
 
 /** Tokens of what a model said in these parts, visible or not; what tools of the provider found is no output. */
-export function saidTokens(parts: readonly Part[]): number {
+export function estimateOutputTokens(parts: readonly Part[]): number {
   const size = emptyWalk()
   takeParts(
     size,

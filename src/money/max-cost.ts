@@ -2,12 +2,12 @@ import type { ModelEntry } from '../core/model.ts'
 import { entryAt } from '../core/price-times.ts'
 import type { NeutralRequest } from '../core/request.ts'
 import type { Usage, UsageClass } from '../core/usage.ts'
-import { type PromptSize, sizeUp } from './estimate-tokens.ts'
+import { estimatePrompt, type PromptSize } from './estimate-tokens.ts'
 import { costAt } from './price.ts'
 import { multiplierUnit, type Rates, reachedTier, type Tariff, tariffOf } from './rates.ts'
 
 /** What a call may cost at most, as far as that can be known before it. */
-export type Worst = {
+export type MaxCost = {
   /** Of the dearest target; 0 where no target has a price. */
   nanoUsd: bigint
   promptTokens: number
@@ -21,12 +21,12 @@ export type Worst = {
  * and as much output as the request allows, or `unstatedOutput` tokens where it says nothing; by the prices of the
  * moment when it came, `at`, in Unix milliseconds.
  */
-export function worstOf(
+export function maxCost(
   request: NeutralRequest,
   targets: readonly PricedTarget[],
   { unstatedOutput, at }: { unstatedOutput: number; at: number },
-): Worst {
-  const prompt = sizeUp(request)
+): MaxCost {
+  const prompt = estimatePrompt(request)
   const stated = request.max_output_tokens !== undefined
   let nanoUsd = 0n
   let outputTokens = 0

@@ -1,7 +1,7 @@
 import type { Reply } from '../core/reply.ts'
 import type { NeutralRequest } from '../core/request.ts'
 import { completionTokens, promptTokens, type Usage } from '../core/usage.ts'
-import { saidTokens, sizeUp } from './estimate-tokens.ts'
+import { estimateOutputTokens, estimatePrompt } from './estimate-tokens.ts'
 
 /** What a call used: the provider's own counts where it gave them, else an estimate from what passed. */
 export function measuredUsage(
@@ -14,7 +14,7 @@ export function measuredUsage(
   if (!promptCounted) measured.input = passed.promptTokens
   const counted = completionTokens(usage)
   // Counts of a stream that broke may be of its beginning: what has come since counts as well.
-  const said = passed.complete && counted > 0 ? 0 : saidTokens(reply.parts)
+  const said = passed.complete && counted > 0 ? 0 : estimateOutputTokens(reply.parts)
   const isSilence = passed.complete && promptCounted && said === 0
   const answerEstimated = counted === 0 ? !isSilence : counted < said
   if (answerEstimated) measured.output = Math.max(said - (usage.reasoning ?? 0), 0)
@@ -22,6 +22,6 @@ export function measuredUsage(
 }
 
 /** Tokens of a request where nobody counted them. */
-export function promptEstimate(request: NeutralRequest): number {
-  return sizeUp(request).tokens
+export function estimatePromptTokens(request: NeutralRequest): number {
+  return estimatePrompt(request).tokens
 }

@@ -4,7 +4,7 @@ import { type Connection, inMemory } from './connection.ts'
 import { callRecord, type LedgerRow } from './ledger-row.ts'
 import { type LedgerWriter, ledgerInThisThread, ledgerThread } from './ledger-thread.ts'
 import { ledgerWriter } from './ledger-writer.ts'
-import { rescuedRecords, wipeRescued } from './spill-file.ts'
+import { clearSpilled, spilledRecords } from './spill-file.ts'
 
 /** The rows of settled calls. */
 export type LedgerTable = ReturnType<typeof ledger>
@@ -36,16 +36,16 @@ export function ledger(db: Connection) {
         .all(BigInt(Math.floor(from / hourMs)), BigInt(Math.ceil(to / hourMs)))
         .map((row) => ({ ...row, day: Number(row.day) * dayMs, requests: Number(row.requests) })),
     /**
-     * Writes the rows that a process before this one was prevented from writing. Returns how many; `onLost` is told of those
-     * that can never be written. Throws the engine's errors.
+     * Writes the records that an earlier process spilled. Returns how many; calls `onLost` for each that can never be
+     * written. Throws the engine's errors.
      */
     recover(onLost: (record: CallRecord, reason: string) => void = () => {}): number {
-      const rescued = db.name === inMemory ? [] : rescuedRecords(db.name)
-      if (rescued.length === 0) return 0
-      const refused = ledgerWriter(db)(rescued)
-      for (const { index, reason } of refused) onLost(rescued[index] as CallRecord, reason)
-      wipeRescued(db.name)
-      return rescued.length - refused.length
+      const spilled = db.name === inMemory ? [] : spilledRecords(db.name)
+      if (spilled.length === 0) return 0
+      const refused = ledgerWriter(db)(spilled)
+      for (const { index, reason } of refused) onLost(spilled[index] as CallRecord, reason)
+      clearSpilled(db.name)
+      return spilled.length - refused.length
     },
     /** A writer of rows; the caller closes it. */
     openWriter: (): LedgerWriter => (db.name === inMemory ? ledgerInThisThread(db) : ledgerThread(db.name)),

@@ -8,6 +8,9 @@ test('a filter mentions what it compares, on a path as on a variable', () => {
     return [...(compared.get('type') ?? [])]
   }
   expect(kinds('messages.parts[type = "image"]')).toEqual(['image'])
-  expect(kinds('( $of := function($parts) { $parts[type in ["image", "file"]] }; $of(parts) )')).toEqual(['image', 'file'])
+  expect(kinds('( $of := function($parts) { $parts[type in ["image", "file"]] }; $of(parts) )')).toEqual([
+    'image',
+    'file',
+  ])
   expect(kinds('( $shown := parts; $shown[type = "image"][0].data )')).toEqual(['image'])
 })

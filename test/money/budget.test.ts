@@ -79,7 +79,7 @@ test('only the first settlement of a call counts, and a row is written once', ()
   hold.written()
   hold.written()
   hold.settle(90n)
-  expect(budget.books().heldNano).toBe(0n)
+  expect(budget.totals().heldNano).toBe(0n)
   budget.hold(wanted(90n))
 })
 
@@ -98,7 +98,7 @@ test('a refused call holds nothing of any account', () => {
     'The balance of the organization is 0.00000002 USD of 0.00000002 USD credit: 0.00 USD are spent, 0.00 USD are held by ' +
       'running calls, and this call could cost up to 0.00000003 USD. It does not reset: add credit.',
   )
-  expect(budget.books().heldNano).toBe(0n)
+  expect(budget.totals().heldNano).toBe(0n)
 })
 
 test('keys of a group share its limit, and all of an organization its balance', () => {
@@ -153,7 +153,7 @@ test('accounts that are idle do not gather', () => {
     hold.settle(1n)
     hold.written()
   }
-  expect(budget.books().accounts).toBeLessThan(400)
+  expect(budget.totals().accounts).toBeLessThan(400)
 })
 
 test('tables that cannot be read leave nothing held', () => {
