@@ -12,7 +12,7 @@ export type PromptSize = {
 }
 
 /** Sizes up a request in one walk: about four ASCII characters are a token, and so is each other character. */
-export function estimatePrompt(request: NeutralRequest): PromptSize {
+export function estimateTokens(request: NeutralRequest): PromptSize {
   const { system, messages, tools, response_format: format, cache, extensions } = request
   const size = emptyWalk()
   if (system) takeParts(size, system)

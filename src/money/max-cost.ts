@@ -2,7 +2,7 @@ import type { ModelEntry } from '../core/model.ts'
 import { entryAt } from '../core/price-times.ts'
 import type { NeutralRequest } from '../core/request.ts'
 import type { Usage, UsageClass } from '../core/usage.ts'
-import { estimatePrompt, type PromptSize } from './estimate-tokens.ts'
+import { estimateTokens, type PromptSize } from './estimate-tokens.ts'
 import { costAt } from './price.ts'
 import { multiplierUnit, type Rates, reachedTier, type Tariff, tariffOf } from './rates.ts'
 
@@ -26,7 +26,7 @@ export function maxCost(
   targets: readonly PricedTarget[],
   { unstatedOutput, at }: { unstatedOutput: number; at: number },
 ): MaxCost {
-  const prompt = estimatePrompt(request)
+  const prompt = estimateTokens(request)
   const stated = request.max_output_tokens !== undefined
   let nanoUsd = 0n
   let outputTokens = 0

@@ -1,7 +1,7 @@
 import type { Reply } from '../core/reply.ts'
 import type { NeutralRequest } from '../core/request.ts'
 import { completionTokens, promptTokens, type Usage } from '../core/usage.ts'
-import { estimateOutputTokens, estimatePrompt } from './estimate-tokens.ts'
+import { estimateOutputTokens, estimateTokens } from './estimate-tokens.ts'
 
 /** What a call used: the provider's own counts where it gave them, else an estimate from what passed. */
 export function measuredUsage(
@@ -23,5 +23,5 @@ export function measuredUsage(
 
 /** Tokens of a request where nobody counted them. */
 export function estimatePromptTokens(request: NeutralRequest): number {
-  return estimatePrompt(request).tokens
+  return estimateTokens(request).tokens
 }

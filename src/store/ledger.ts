@@ -9,13 +9,13 @@ import { clearSpilled, spilledRecords } from './spill-file.ts'
 /** The rows of settled calls. */
 export type LedgerTable = ReturnType<typeof ledger>
 
-/** Rows from one moment up to another (Unix milliseconds, the second not included), of all or of some; ever, unless said. */
+/** Rows of a range of Unix milliseconds (`to` is exclusive), optionally of one organization or key. */
 export type LedgerRange = { from?: number; to?: number; organization?: string; key?: string }
 
-/** What all calls of a day of UTC to one model of a provider cost; `day` is when it begins, in Unix milliseconds. */
+/** The cost of all calls of a day (UTC) to one model of a provider; `day` is its beginning, in Unix milliseconds. */
 export type DayCost = { day: number; provider: string; model: string; requests: number; nano: bigint }
 
-/** The functions on the table of settled calls. */
+/** Queries of the settled calls. */
 export function ledger(db: Connection) {
   const byId = db.prepare<[string], LedgerRow>('SELECT * FROM ledger WHERE id = ?').safeIntegers()
   const byDay = db
@@ -28,9 +28,9 @@ export function ledger(db: Connection) {
       const row = byId.get(id)
       return row && callRecord(row)
     },
-    /** The calls of a range, those of an organization in order; never more than some are held in memory. */
+    /** The calls of a range, ordered within each organization and read page by page. */
     each: (range: LedgerRange): Iterable<CallRecord> => eachOf(db, range),
-    /** What was spent by day and model, of all organizations; both moments are beginnings of days. */
+    /** The spend of all organizations by day and model; `from` and `to` are beginnings of days. */
     byDay: (from: number, to: number): DayCost[] =>
       byDay
         .all(BigInt(Math.floor(from / hourMs)), BigInt(Math.ceil(to / hourMs)))
@@ -52,7 +52,7 @@ export function ledger(db: Connection) {
   }
 }
 
-/** So many rows are read at once: short reads, between which the database may tidy up behind a router that runs. */
+/** Rows per page: between short reads a running router can checkpoint the database. */
 const rowsAtOnce = 1_000
 
 function* eachOf(db: Connection, range: LedgerRange): Generator<CallRecord> {
@@ -77,7 +77,7 @@ function* eachOf(db: Connection, range: LedgerRange): Generator<CallRecord> {
   }
 }
 
-/** All that ever called: from each one to the next, without a look at the rows between them. */
+/** All organizations with calls, found by skipping from one to the next in the index. */
 function organizationsOf(db: Connection): string[] {
   const next = db
     .prepare<[string], string>('SELECT organization FROM ledger WHERE organization > ? ORDER BY organization LIMIT 1')

@@ -3,7 +3,7 @@ import { describe, expect, test } from 'vitest'
 import type { ModelEntry, PricingTier } from '../../src/core/model.ts'
 import type { NeutralRequest } from '../../src/core/request.ts'
 import type { Usage } from '../../src/core/usage.ts'
-import { estimatePrompt } from '../../src/money/estimate-tokens.ts'
+import { estimateTokens } from '../../src/money/estimate-tokens.ts'
 import { maxCost } from '../../src/money/max-cost.ts'
 import { priceOf } from '../../src/money/price.ts'
 
@@ -189,21 +189,21 @@ describe('a prompt is sized up', () => {
     ['one character among many', `${'x'.repeat(40_000)}é`, 10_001],
     ['nothing', '', 0],
   ])('%s', (_, text, tokens) => {
-    expect(Math.abs(estimatePrompt(asking(text)).tokens - 4 - tokens)).toBeLessThanOrEqual(tokens / 100)
+    expect(Math.abs(estimateTokens(asking(text)).tokens - 4 - tokens)).toBeLessThanOrEqual(tokens / 100)
   })
 
   test('with its tools, schemas, calls, results and media', () => {
     const parameters = { type: 'object', properties: { city: { type: 'string', description: 'x'.repeat(400) } } }
     const tools = [{ kind: 'function' as const, name: 'weather', parameters }]
-    const bare = estimatePrompt(asking('')).tokens
-    expect(estimatePrompt(asking('', { tools })).tokens - bare).toBeGreaterThan(100)
-    expect(estimatePrompt(asking('', { tools })).tokens - bare).toBeLessThan(150)
+    const bare = estimateTokens(asking('')).tokens
+    expect(estimateTokens(asking('', { tools })).tokens - bare).toBeGreaterThan(100)
+    expect(estimateTokens(asking('', { tools })).tokens - bare).toBeLessThan(150)
     const parts = [
       { type: 'tool_result' as const, id: 'a', parts: [{ type: 'text' as const, text: 'x'.repeat(400) }] },
       { type: 'image' as const, url: 'https://example.com/a.png' },
       { type: 'file' as const, data: 'x'.repeat(640_000), media_type: 'application/pdf' },
     ]
-    expect(estimatePrompt(asking('', { messages: [{ role: 'user', parts }] })).tokens).toBe(4 + 100 + 1_000 + 10_000)
+    expect(estimateTokens(asking('', { messages: [{ role: 'user', parts }] })).tokens).toBe(4 + 100 + 1_000 + 10_000)
   })
 })
 
