@@ -16,7 +16,7 @@ export function policyProblems({ policies, providers }: Config, source: Source, 
     const { id, targets } = policy
     const ofTargets = targets.flatMap((target, index): Problem[] => {
       const at = ['policies', id, 'targets', index]
-      if (targets.indexOf(target) < index) return [source.problem(at, `\`${target}\` stands here twice`)]
+      if (targets.indexOf(target) < index) return [source.problem(at, `\`${target}\` is a duplicate`)]
       const slug = splitModel(target)?.provider ?? ''
       const message = `\`${target}\` is left out: the provider \`${slug}\` is switched off`
       if (isOff(slug)) return [{ ...source.problem(at, message), severity: 'warning' }]
@@ -36,7 +36,7 @@ function targetProblem(target: string, { providers, slugs, catalog }: Known): st
   const { provider: slug = '', model = '' } = splitModel(target) ?? {}
   if (!slugs.has(slug)) return `there is no provider \`${slug}\`${didYouMean(slug, slugs)}`
   const provider = providers.get(slug)
-  // What is wrong with a manifest is told at its own place.
+  // Problems of a manifest are reported in its own file.
   if (!provider || provider.unknownModels === 'pass' || catalog.find(slug, model)) return undefined
   const models = catalog.list().filter((one) => one.provider === slug)
   const names = models.flatMap(({ model: name, entry }) => [name, ...(entry.aliases ?? [])])

@@ -1,6 +1,6 @@
 import { expect, test } from 'vitest'
 import { RouterError } from '../../src/core/errors.ts'
-import { type Budget, openBudget, type SpendTables, type Wanted } from '../../src/money/budget.ts'
+import { type Budget, type HoldRequest, openBudget, type SpendTables } from '../../src/money/budget.ts'
 
 const november = Date.UTC(2026, 10, 21)
 const december = Date.UTC(2026, 11, 1)
@@ -20,7 +20,7 @@ function tables(sums: { key?: bigint; group?: bigint; all?: bigint } = {}) {
   return { spend, reads, sums }
 }
 
-function wanted(nanoUsd: bigint, more: Partial<Wanted> = {}): Wanted {
+function wanted(nanoUsd: bigint, more: Partial<HoldRequest> = {}): HoldRequest {
   return {
     at: november,
     key: { id: 'k', monthlyLimitNano: 100n },
