@@ -10,7 +10,7 @@ import { routerProcess } from './helpers/process.ts'
 import { within } from './helpers/provider.ts'
 import { routerFolder, simulatorOnly } from './helpers/router.ts'
 
-/** A server that cannot start: its exit code and what it said. */
+/** A server that cannot start: its exit code and what it output. */
 async function failingStart(files: Record<string, string>, args: string[] = []) {
   return await failingStartIn(newFolder(files), args)
 }
@@ -25,12 +25,12 @@ async function failingStartIn({ folder, configPath }: { folder: string; configPa
   const main = join(import.meta.dirname, '../src/main.ts')
   const router = spawn(process.execPath, [main, 'serve', '--config', configPath, ...args])
   onTestFinished(() => void router.kill('SIGKILL'))
-  let said = ''
+  let output = ''
   router.stderr.on('data', (text) => {
-    said += text
+    output += text
   })
   const [code] = await within(60_000, 'the exit', once(router, 'exit'))
-  return { code, said, folder }
+  return { code, output, folder }
 }
 
 test('a start that fails ends the process and says why: a port that is taken', async () => {
@@ -38,9 +38,9 @@ test('a start that fails ends the process and says why: a port that is taken', a
   onTestFinished(() => void other.close())
   await once(other, 'listening')
   const { port } = other.address() as { port: number }
-  const { code, said, folder } = await failingStart({}, ['--port', `${port}`])
+  const { code, output, folder } = await failingStart({}, ['--port', `${port}`])
   expect(code).toBe(1)
-  expect(said).toContain(`127.0.0.1:${port} is taken by another process`)
+  expect(output).toContain(`127.0.0.1:${port} is taken by another process`)
   // A first key that was made and not shown could never be used, nor made again.
   const store = openStore(`sqlite:${join(folder, 'data/router.sqlite')}`)
   expect(store.keys.any()).toBe(false)
@@ -48,28 +48,28 @@ test('a start that fails ends the process and says why: a port that is taken', a
 })
 
 test('a start that fails ends the process and says why: a file that is no database', async () => {
-  const { code, said } = await failingStart({ 'data/router.sqlite': 'these are notes, not a database '.repeat(9) })
+  const { code, output } = await failingStart({ 'data/router.sqlite': 'these are notes, not a database '.repeat(9) })
   expect(code).toBe(1)
-  expect(said).toMatch(/data\/router\.sqlite: this file is not an SQLite database/)
+  expect(output).toMatch(/data\/router\.sqlite: this file is not an SQLite database/)
 })
 
 test('a start that fails ends the process and says why: another router has the database', async () => {
   const made = newFolder()
   const first = openStore(`sqlite:${join(made.folder, 'data/router.sqlite')}`, { asRouter: true })
   onTestFinished(() => first.close())
-  const { code, said } = await failingStartIn(made)
+  const { code, output } = await failingStartIn(made)
   expect(code).toBe(1)
-  expect(said).toMatch(/data\/router\.sqlite: another router serves with this database/)
+  expect(output).toMatch(/data\/router\.sqlite: another router serves with this database/)
 })
 
 test('a first key that somebody chose is not printed, only where it is: logs are read by more people', async () => {
   const { configPath } = newFolder()
   const env = { INFERENCE_ROUTER_ADMIN_KEY: 'chosen-secret-0fa1b2', LOG_LEVEL: 'trace' }
   const router = await routerProcess(configPath, { env })
-  await expect.poll(router.said).toContain('-d ')
-  expect(router.said()).toContain('Your first key is the one in INFERENCE_ROUTER_ADMIN_KEY.')
-  expect(router.said()).not.toContain('chosen')
-  const curl = /^ {2}(curl [\s\S]*?\}')$/m.exec(router.said())?.[1] ?? ''
+  await expect.poll(router.output).toContain('-d ')
+  expect(router.output()).toContain('Your first key is the one in INFERENCE_ROUTER_ADMIN_KEY.')
+  expect(router.output()).not.toContain('chosen')
+  const curl = /^ {2}(curl [\s\S]*?\}')$/m.exec(router.output())?.[1] ?? ''
   expect(curl).toContain('"Authorization: Bearer $INFERENCE_ROUTER_ADMIN_KEY"')
   // What a shell makes of the line, without the program.
   const shell = `curl() { printf '%s\\n' "$@"; }\n${curl}`
@@ -81,7 +81,7 @@ test('a first key that somebody chose is not printed, only where it is: logs are
   await router.end('SIGTERM')
   // It is the first key once.
   const again = await routerProcess(configPath, { env })
-  expect(again.said()).not.toContain('INFERENCE_ROUTER_ADMIN_KEY')
+  expect(again.output()).not.toContain('INFERENCE_ROUTER_ADMIN_KEY')
 })
 
 test('a start with a port for the management API says both addresses, and a signal closes both', async () => {
@@ -92,13 +92,13 @@ test('a start with a port for the management API says both addresses, and a sign
     env: { ...process.env, LOG_LEVEL: 'silent' },
   })
   onTestFinished(() => void router.kill('SIGKILL'))
-  let said = ''
+  let output = ''
   router.stdout.on('data', (text) => {
-    said += text
+    output += text
   })
-  await expect.poll(() => said).toMatch(/serves at (\S+)\/v1\n[\s\S]*management API is at \S+\/v1\/manage\n/)
-  const [, manageUrl = ''] = /management API is at (\S+)\/v1\/manage/.exec(said) ?? []
-  expect(said).not.toContain(`serves at ${manageUrl}/v1`)
+  await expect.poll(() => output).toMatch(/serves at (\S+)\/v1\n[\s\S]*management API is at \S+\/v1\/manage\n/)
+  const [, manageUrl = ''] = /management API is at (\S+)\/v1\/manage/.exec(output) ?? []
+  expect(output).not.toContain(`serves at ${manageUrl}/v1`)
   expect((await fetch(`${manageUrl}/v1/manage/org`)).status).toBe(401)
   const exit = within(60_000, 'the exit', once(router, 'exit'))
   router.kill('SIGTERM')

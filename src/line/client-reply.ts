@@ -80,8 +80,9 @@ export async function* streamedReply(answer: StreamedAnswer, answered: AnsweredA
       if (text) yield text
     }
     if (!fold.complete) throw cutStream(target)
-    const last = writer.close(fold)
     const complete = received()
+    if (complete.reply.finish === 'error') throw endedInError(target, complete.reply)
+    const last = writer.close(fold)
     remember(complete.reply)
     const settled = await settlement.complete(complete, (known) => {
       const whole = prepared.turn.stores && writer.reply?.(replyFacts(answered, known))
@@ -111,6 +112,13 @@ function attemptHeaders({ target, attempts, dropped }: Tried): Record<string, st
     'x-router-attempts': String(attempts),
     ...(dropped.length > 0 && { 'x-router-dropped': dropped.join(',') }),
   }
+}
+
+/** The whole reply of such an end is refused when it is read. */
+function endedInError({ provider }: Target, { finish_raw }: Reply): RouterError {
+  const word = finish_raw === undefined ? 'an error' : `\`${finish_raw}\``
+  const message = `The provider ended its reply with ${word}, which is no success.`
+  return new RouterError('provider_unreadable', message, { provider: provider.slug })
 }
 
 function cutStream({ provider }: Target): RouterError {

@@ -3,7 +3,6 @@ import { asRouterError, RouterError } from '../core/errors.ts'
 import { isObject, type JsonObject } from '../core/json.ts'
 import type { NeutralRequest } from '../core/request.ts'
 import type { Target } from '../manifest/target.ts'
-import { patchRequest, targetFacts } from '../manifest/translate.ts'
 import { estimatePromptTokens } from '../money/meter.ts'
 import { resolve } from '../routing/resolve.ts'
 import { sendForJson } from '../upstream/call.ts'
@@ -11,6 +10,7 @@ import type { HttpClient } from '../upstream/http-client.ts'
 import { admitUnpaid } from './admission.ts'
 import type { Call, CallResponse } from './call.ts'
 import type { Services } from './gateway.ts'
+import { nativeBody } from './native.ts'
 import { speaksSameFormat } from './translation.ts'
 
 type CountCall = Omit<Call, 'strict' | 'id'>
@@ -45,15 +45,13 @@ async function countAt(
   { call, request }: { call: CountCall; request: NeutralRequest },
   httpClient: HttpClient,
 ): Promise<JsonObject> {
-  const { provider, model } = target
+  const { provider } = target
   const { clientApi, signal, passed = [] } = call
   if (!provider.count || !speaksSameFormat(target, clientApi)) {
     return { input_tokens: estimatePromptTokens(request), estimated: true }
   }
-  const edited = clientApi.editRequest(request.origin.body, { model, stream: false, dropped: [] })
-  const patched = await patchRequest(provider, edited, targetFacts(provider, target))
-  const outgoing = { path: provider.count.path, body: patched, signal, passed }
-  const counted = await sendForJson(target, outgoing, httpClient)
+  const body = await nativeBody(target, clientApi, { body: request.origin.body, stream: false, dropped: [] })
+  const counted = await sendForJson(target, { path: provider.count.path, body, signal, passed }, httpClient)
   if (typeof counted.input_tokens === 'number') return counted
   const message = 'The provider sent a count without `input_tokens`.'
   throw new RouterError('provider_unreadable', message, { provider: provider.slug })

@@ -1,3 +1,5 @@
+import type { ClientApi } from '../api/client-api.ts'
+import type { JsonObject } from '../core/json.ts'
 import { type Target, targetId } from '../manifest/target.ts'
 import { finishOf, patchRequest, targetFacts, usedLosses } from '../manifest/translate.ts'
 import type { PreparedCall } from './call.ts'
@@ -6,14 +8,13 @@ import type { Translation } from './translation.ts'
 /** For a provider of the client's own format: bodies are edited, so fields that nobody here knows survive both ways. */
 export function nativeTranslation(target: Target, { call, request, turn }: PreparedCall): Translation {
   const { clientApi } = call
-  const { provider, model } = target
+  const { provider } = target
   const words = { finishOf: (word: string) => finishOf(provider, word) }
   return {
     async request() {
       const dropped = await usedLosses(provider, request, target)
-      const facts = { model, stream: request.stream === true, dropped }
-      const edited = clientApi.editRequest(turn.bodyFor(provider), facts)
-      return { body: await patchRequest(provider, edited, targetFacts(provider, target)), dropped }
+      const body = turn.bodyFor(provider)
+      return { body: await nativeBody(target, clientApi, { body, stream: request.stream === true, dropped }), dropped }
     },
     passed: call.passed ?? [],
     whole: ({ body }, facts) => clientApi.editReply(turn.withPrevious(body), { ...facts, ...words }),
@@ -33,4 +34,15 @@ export function nativeTranslation(target: Target, { call, request, turn }: Prepa
     },
     stored: (response, text) => turn.stored(response, text, { target, sameFormat: true }),
   }
+}
+
+/** A client's body, edited for a provider of the same format. */
+export async function nativeBody(
+  target: Target,
+  clientApi: ClientApi,
+  { body, stream, dropped }: { body: JsonObject; stream: boolean; dropped: readonly string[] },
+): Promise<JsonObject> {
+  const { provider, model } = target
+  const edited = clientApi.editRequest(body, { model, stream, dropped })
+  return await patchRequest(provider, edited, targetFacts(provider, target))
 }

@@ -1,8 +1,8 @@
 import { type Library, libraryWith } from './compile/runtime/library.ts'
 import { functions } from './functions.ts'
 
-/** What compiled mappings may call. */
+/** Functions of compiled mappings. */
 export const library: Library = libraryWith(functions)
 
-/** All that a mapping may call; `$eval` would make a mapping of a text at run time, so it is interpreted. */
+/** Names of all functions; `$eval` is only there in interpreted mappings. */
 export const libraryNames: readonly string[] = [...Object.keys(library), 'eval']

@@ -1,10 +1,10 @@
 import jsonata from 'jsonata'
 import { compileTree, type Program } from './compile/compile.ts'
 import { Uncompilable } from './compile/generator.ts'
-import { EvaluationError } from './compile/runtime/evaluation-error.ts'
+import { describe } from './compile/runtime/evaluation-error.ts'
 import { type Bounds, defaultBounds, startRun } from './compile/runtime/limits.ts'
 import { output } from './compile/runtime/output.ts'
-import { interpreter, readingOptions } from './interpret.ts'
+import { interpreter, parseOptions } from './interpret.ts'
 import { library, libraryNames } from './library.ts'
 import { type Use, unboundUses } from './variables.ts'
 
@@ -91,7 +91,7 @@ function compile(expression: jsonata.Expression, options: ReadOptions): Executab
 
 function parse(text: string, bounds = defaultBounds): jsonata.Expression {
   try {
-    return jsonata(text, readingOptions(bounds))
+    return jsonata(text, parseOptions(bounds))
   } catch (error) {
     return fail(error)
   }
@@ -118,10 +118,13 @@ function runner({ run }: Program, { bounds = defaultBounds }: ReadOptions): Mapp
 }
 
 function fail(error: unknown): never {
-  if (error instanceof RangeError) {
-    const limit = new EvaluationError(/stack/i.test(error.message) ? 'D1011' : 'D1014')
-    throw new MappingError(limit.message, limit.code)
-  }
+  if (error instanceof RangeError) return failByLimit(/stack/i.test(error.message) ? 'D1011' : 'D1014')
   const { message, code, position } = error as { message?: string; code?: string; position?: number }
+  if (code === 'D1011' || code === 'D1012') return failByLimit(code, position)
   throw new MappingError(message ?? String(error), code ?? 'mapping', position)
+}
+
+/** The same message whether the limit was that of the compiled code, the interpreter or the JavaScript engine. */
+function failByLimit(code: string, position?: number): never {
+  throw new MappingError(describe(code, { value: defaultBounds.text }), code, position)
 }

@@ -109,7 +109,7 @@ describe('a body for a provider of the same format', () => {
     ])
   })
 
-  it('keeps seals of its own maker and leaves behind what was written for others', () => {
+  it('keeps signatures of its own maker and removes those of others', () => {
     const ours = { type: 'reasoning.text', text: 'a', signature: 'S', format: 'other', index: 0, after: { content: 0 } }
     const own = { type: 'reasoning.encrypted', data: 'E', format: 'own-v1', index: 0 }
     const message = { role: 'assistant', content: 'b', replay_parts: [{ part: {} }], reasoning_details: [ours, own] }
@@ -122,7 +122,7 @@ describe('a body for a provider of the same format', () => {
   })
 })
 
-describe('the client’s words for a field', () => {
+describe('the client’s names of a field', () => {
   it.each([
     ['max_output_tokens', ['max_completion_tokens', 'max_tokens']],
     ['web_search', ['tools.web_search', 'web_search_options']],
@@ -134,14 +134,14 @@ describe('the client’s words for a field', () => {
   })
 })
 
-const words: { [word: string]: Finish } = {
+const finishes: { [word: string]: Finish } = {
   eos: 'stop',
   model_length: 'length',
   sensitive: 'content_filter',
   insufficient_system_resource: 'error',
   stop: 'error',
 }
-const finishOf = (word: string) => words[word]
+const finishOf = (word: string) => finishes[word]
 
 const stream = (include_usage?: boolean) => {
   const stream_options = include_usage === undefined ? {} : { stream_options: { include_usage } }
@@ -169,7 +169,7 @@ describe('chunks of a provider of the same format', () => {
     expect(edited([said, ended])).toEqual([without(said), without(ended)])
   })
 
-  it('show usage once, last and with the cost, to a client that asked', () => {
+  it('report usage once, last and with the cost, to a client that asked for it', () => {
     const [first, second, last] = edited([said, ended, counted], true)
     expect([first, second]).toEqual([
       { ...said, model },
@@ -178,7 +178,7 @@ describe('chunks of a provider of the same format', () => {
     expect(last).toEqual({ ...counted, model, usage: { ...usage, cost: 0.25 } })
   })
 
-  it('show none to a client that did not ask', () => {
+  it('report none to a client that did not ask for it', () => {
     expect(edited([said, ended, counted])).toEqual([without(said), without(ended)])
     expect(edited([said, ended, counted], false)).toEqual([without(said), without(ended)])
   })
@@ -203,7 +203,7 @@ describe('chunks of a provider of the same format', () => {
     expect(edited(chunks)).toEqual([without(said), without(ended)])
   })
 
-  it('get usage from the router’s own count when the provider never told any', () => {
+  it('get usage from the router’s own count when the provider never reported any', () => {
     expect(edited([said, ended], true).at(-1)).toMatchObject({ choices: [], usage: { prompt_tokens: 10, cost: 0.25 } })
   })
 
@@ -289,12 +289,12 @@ describe('chunks of a provider of the same format', () => {
     ['model_length', 'length'],
     ['sensitive', 'content_filter'],
     ['insufficient_system_resource', 'length'],
-  ])('say %s as %s, and keep the provider’s word beside it', (word, finish_reason) => {
+  ])('end with %s as %s, the provider’s own reason beside it', (word, finish_reason) => {
     const last = edited([part(0, { content: 'a' }), part(0, {}, word)]).at(-1)
     expect(last?.choices).toEqual([{ index: 0, delta: {}, finish_reason, native_finish_reason: word }])
   })
 
-  it('say that a reply which called tools ended with them', () => {
+  it('end with `tool_calls` after tools were called', () => {
     const call = { tool_calls: [{ index: 0, id: 'a', function: { name: 'f', arguments: '{}' } }] }
     expect(edited([part(0, call), part(0, {}, 'eos')]).map(ending)).toEqual([[null], ['tool_calls']])
   })
@@ -328,12 +328,12 @@ describe('a reply of a provider of the same format', () => {
     odd: 3,
   }
 
-  it('is told with the model that served and the cost, all else untouched', () => {
+  it('has the model that served and the cost, all else untouched', () => {
     expect(chat.editReply(body, facts)).toEqual({ ...body, model, usage: { ...body.usage, cost: 0.25 } })
     expect(chat.editReply(body, { model, usage: {} })).toEqual({ ...body, model })
   })
 
-  it('gets usage from the router’s own count when the provider told none', () => {
+  it('gets usage from the router’s own count when the provider reported none', () => {
     expect(chat.editReply({ ...body, usage: null }, facts).usage).toMatchObject({ total_tokens: 15, cost: 0.25 })
   })
 
@@ -357,7 +357,7 @@ describe('a reply of a provider of the same format', () => {
     ])
   })
 
-  it('ends in a word that the API defines, the provider’s own beside it', () => {
+  it('ends with a reason that the API defines, the provider’s own beside it', () => {
     const ended = (finish_reason: string, more: JsonObject = {}) => {
       const choices = [{ message: { ...message, ...more }, finish_reason }]
       return chat.editReply({ ...body, choices }, { ...facts, finishOf }).choices
@@ -400,7 +400,7 @@ describe.skipIf(recordingsMissing || schemaMissing)('recorded answers, edited', 
     'azure-openai',
   ]
   const answers = formats.flatMap(recordings).filter(({ response }) => response.status === 200)
-  // What these providers say beyond the published words is passed on as they said it.
+  // What these providers send beyond the published schema is passed on unchanged.
   const exceptions = [
     /service_tier must/, // on_demand
     /message\/annotations\/\d+/, // of files

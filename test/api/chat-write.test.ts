@@ -171,7 +171,7 @@ describe('a reply written as a chat completion', () => {
     ])
   })
 
-  it('carries audio, images, log probabilities and what the provider told beside', () => {
+  it('carries audio, images, log probabilities and other members of the provider', () => {
     const reply = replyOf(
       [
         { type: 'audio', id: 'audio_1', data: 'AAAA', media_type: 'audio/wav', transcript: 'beep' },
@@ -203,7 +203,7 @@ describe('a reply written as a chat completion', () => {
     expect(completion(reply)).not.toHaveProperty('service_tier')
   })
 
-  it('shows reasoning as text and gives its seals a way back', () => {
+  it('has reasoning as text, and its signatures in a form that clients send back', () => {
     const parts: Part[] = [
       { type: 'reasoning', text: 'First.', signature: 'S1', by: 'maker' },
       { type: 'text', text: 'Well, ' },
@@ -290,7 +290,7 @@ function landmarks(parts: readonly Part[]) {
 }
 
 describe('a message that a client echoes', () => {
-  it('gives back every part but plain text boundaries, in order, seals untouched', () => {
+  it('returns every part in order with its signature; only boundaries of plain texts are lost', () => {
     fc.assert(
       fc.property(arbitraryParts, (parts) => {
         const message = JSON.parse(JSON.stringify(messageOf(replyOf(parts))))
@@ -413,7 +413,7 @@ describe('a streamed reply', () => {
     expect(last).toBe('[DONE]')
   })
 
-  it('tells usage and cost last when the client asked, and null before', () => {
+  it('reports usage and cost last when the client asked, and null before', () => {
     const writer = writerFor({ stream_options: { include_usage: true } })
     const { chunks } = dataOf(streamText([{ text: 'Hi' }, { finish: 'stop' }], writer))
     expect(chunks.slice(0, -1).every((chunk) => chunk.usage === null)).toBe(true)
@@ -425,7 +425,7 @@ describe('a streamed reply', () => {
     expect(chunks.at(-1)?.id).toBe(chunks[0]?.id)
   })
 
-  it('numbers tool calls alone, however other parts stand between them', () => {
+  it('numbers tool calls among themselves, whatever parts are between them', () => {
     const reply = replyOf([
       { type: 'reasoning', text: 'hm', by },
       { type: 'tool_call', id: 'a', name: 'f', arguments: '{"a":1}' },
@@ -452,7 +452,7 @@ describe('a streamed reply', () => {
     })
   })
 
-  it('tells calls in turns, the silent and the cut off as the whole reply does', () => {
+  it('writes interleaved, empty and cut off calls as the whole reply does', () => {
     const calls = (finish: 'tool_calls' | 'length'): ProviderEvent[] => [
       { at: 0, tool: { id: 'a', name: 'f' } },
       { at: 1, tool: { id: 'b', name: 'g' } },
@@ -476,7 +476,7 @@ describe('a streamed reply', () => {
     expect(choiceOf(chunks[1] as JsonObject)).toMatchObject({ delta: { content: 'Hi' }, logprobs: { refusal: null } })
   })
 
-  it('sends a seal and a citation that came late, before it says why it ended', () => {
+  it('sends a late signature and a late citation before the finish reason', () => {
     const events: ProviderEvent[] = [
       { at: 'a', text: 'Rome' },
       { tool: { name: 'f', arguments: '{}' } },
@@ -493,7 +493,7 @@ describe('a streamed reply', () => {
     })
   })
 
-  it('says what the whole reply says, in whatever pieces it comes', () => {
+  it('amounts to the whole reply, in whatever pieces it comes', () => {
     fc.assert(
       fc.property(arbitraryParts, (parts) => {
         const events = eventsOf(replyOf(parts, { finish_raw: 'stop_sequence', stop_sequence: 'END' }))

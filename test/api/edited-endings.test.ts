@@ -6,8 +6,8 @@ import { Fold } from '../../src/core/fold.ts'
 import type { JsonObject } from '../../src/core/json.ts'
 import type { Finish } from '../../src/core/reply.ts'
 
-const words: { [word: string]: Finish } = { eos: 'stop', model_length: 'length', sensitive: 'content_filter' }
-const finishOf = (word: string) => words[word]
+const finishes: { [word: string]: Finish } = { eos: 'stop', model_length: 'length', sensitive: 'content_filter' }
+const finishOf = (word: string) => finishes[word]
 const model = 'maker/model'
 const hi = [{ role: 'user', content: 'hi' }]
 const facts = { model, usage: { input: 10, output: 5 }, finishOf }

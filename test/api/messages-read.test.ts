@@ -84,7 +84,7 @@ describe('a Messages body read as a neutral request', () => {
     expect(read({ tools: [cached] }).tools).toMatchObject([{ definition: cached, cache: { ttl: '1h' } }])
   })
 
-  it('reads the system text as blocks or words', () => {
+  it('reads the system text as blocks or a string', () => {
     expect(read({ system: 'Be brief.' }).system).toEqual([{ type: 'text', text: 'Be brief.' }])
     const system = [{ type: 'text', text: 'Be brief.', cache_control: { type: 'ephemeral', ttl: '5m' } }]
     expect(read({ system }).system).toEqual([{ type: 'text', text: 'Be brief.', cache: { ttl: '5m' } }])
@@ -187,7 +187,7 @@ describe('messages of a Messages body', () => {
     ])
   })
 
-  it('hold thoughts with seals of their own maker', () => {
+  it('hold reasoning with signatures of its own maker', () => {
     expect(
       answer(
         { type: 'thinking', thinking: 'hm', signature: 'S' },
@@ -226,7 +226,7 @@ describe('a Messages body that is wrong', () => {
   const { max_tokens: _limit, ...unlimited } = hello
   const blocks = (...content: Json[]) => ({ messages: [{ role: 'user', content }] })
 
-  it('for lack of a limit says so', () => {
+  it('without a limit is refused for that', () => {
     expect(refusal(unlimited)).toMatchObject({ code: 'invalid_request', status: 400, param: 'max_tokens' })
   })
 

@@ -86,7 +86,7 @@ describe('a reply written as a message', () => {
     })
   })
 
-  it('tells why it declined, as text and as the reason', () => {
+  it('has a refusal as text and as the stop reason', () => {
     expect(written(replyOf([{ type: 'refusal', text: 'No.' }], { finish: 'refusal' }))).toMatchObject({
       content: [{ type: 'text', text: 'No.' }],
       stop_reason: 'refusal',
@@ -94,7 +94,7 @@ describe('a reply written as a message', () => {
     })
   })
 
-  it('counts the input beside the cache, and the thoughts within the output', () => {
+  it('counts input without the cache, and output with the reasoning', () => {
     const usage = {
       input: 1,
       cache_read: 20,
@@ -124,7 +124,7 @@ describe('a reply written as a message', () => {
     expect(inputs.map(({ input }) => input)).toEqual([{ x: 1 }, {}, { input: '{"x":' }, { input: '[1]' }])
   })
 
-  it('gives ids of another alphabet in letters of its own, and reads them again', () => {
+  it('encodes ids with other characters, and decodes them when they come back', () => {
     const call: Part = { type: 'tool_call', id: 'functions.f:0|x', name: 'f', arguments: '{}' }
     const [block] = contentOf([call])
     expect(block?.id).toMatch(/^[a-zA-Z0-9_-]+$/)
@@ -194,7 +194,7 @@ const arbitraryPart: fc.Arbitrary<Part> = fc.oneof(
 const arbitraryParts = fc.array(arbitraryPart, { maxLength: 9 })
 
 describe('a message that a client echoes', () => {
-  it('gives back every part, in order, seals untouched', () => {
+  it('returns every part in order with its signature', () => {
     fc.assert(
       fc.property(arbitraryParts, (parts) => {
         expect(readBack(written(replyOf(parts)))).toEqual(JSON.parse(JSON.stringify(parts)))
@@ -203,7 +203,7 @@ describe('a message that a client echoes', () => {
     )
   })
 
-  it('goes to a provider of this format without what others sealed', () => {
+  it('goes to a provider of this format without the signatures of others', () => {
     const parts: Part[] = [
       { type: 'reasoning', text: 'hm', signature: 'S', by },
       { type: 'reasoning', encrypted: 'E', by },
@@ -269,7 +269,7 @@ function inPieces(events: readonly ProviderEvent[]): ProviderEvent[] {
 }
 
 describe('a streamed reply', () => {
-  it('is told in the published order', () => {
+  it('has its events in the published order', () => {
     const events = eventsIn(streamText([{ id: 'msg_1' }, { text: 'Hi' }, { text: ' there' }, { finish: 'stop' }]))
     expect(events.map(({ type }) => type)).toEqual([
       'message_start',
@@ -298,7 +298,7 @@ describe('a streamed reply', () => {
     )
   })
 
-  it('tells calls that take turns one after the other', () => {
+  it('writes interleaved calls one after the other', () => {
     const events: ProviderEvent[] = [
       { at: 0, tool: { id: 'a', name: 'f' } },
       { at: 1, tool: { id: 'b', name: 'g' } },
@@ -324,7 +324,7 @@ describe('a streamed reply', () => {
     expect(writer.events(folding.take({ text: 'now' }))).toContain('"text_delta","text":"now"')
   })
 
-  it('tells each part of arguments as soon as it comes', () => {
+  it('writes each fragment of arguments as soon as it comes', () => {
     const folding = new Fold(foldFacts)
     const writer = writerFor()
     writer.events(folding.take({ at: 0, tool: { id: 'a', name: 'f' } }))
@@ -402,7 +402,7 @@ describe('a stream of a provider of this format', () => {
 
 describe.skipIf(recordingsMissing || schemaMissing)('every recorded answer', () => {
   const dialects = ['anthropic-messages', 'gemini', 'openai-chat', 'bedrock-converse', 'cohere-v2', 'openai-responses']
-  /** Pictures that a model draws have no block in the published schema: they are told as in requests. */
+  /** Images that a model makes have no block in the published schema: they are written as in requests. */
   const isDrawn = (block: unknown) => (block as JsonObject).type === 'image'
 
   function plain(message: JsonObject): JsonObject {
@@ -428,7 +428,7 @@ describe.skipIf(recordingsMissing || schemaMissing)('every recorded answer', () 
         .flatMap((event) => violationsBeside('RawMessageStreamEvent', event))
       expect(wrong, recording.case).toEqual([])
       expect(accumulated(events), recording.case).toEqual(message)
-      // Where a provider gives no ids, the bench gives all calls the same one: seals cannot tell them apart.
+      // Where a provider gives no ids, the bench gives all calls the same one: signatures cannot be assigned to them.
       const ids = reply.parts.flatMap((part) => (part.type === 'tool_call' ? [part.id] : []))
       if (new Set(ids).size < ids.length) continue
       expect(written(replyOf(readBack(message))).content, recording.case).toEqual(message.content)

@@ -62,3 +62,14 @@ test.each(apis)('the $api.api API names a lost extension by its path in the body
   expect(api.wireNames('extensions.constructor')).toEqual(['constructor'])
   expect(api.wireNames('constructor')).toEqual(['constructor'])
 })
+
+test('a choice of a provider tool by its name is one of the Messages API alone', () => {
+  const own = { name: 'f', input_schema: {} }
+  const bash = { type: 'bash_20250124', name: 'bash' }
+  const choiceOf = (name: string) => {
+    const tool_choice = { type: 'tool', name }
+    return messages.read({ model: 'm', max_tokens: 9, messages: hi, tools: [own, bash], tool_choice }).tool_choice
+  }
+  expect(choiceOf('f')).toEqual({ name: 'f' })
+  expect(choiceOf('bash')).toEqual({ kind: 'tool', by: 'messages', definition: { type: 'tool', name: 'bash' } })
+})

@@ -77,7 +77,7 @@ describe('a reply of a provider of this format', () => {
     expect(writer.reply?.(facts)).toEqual(events.at(-1).response)
   })
 
-  it('that breaks off is told as failed, under its own id, with the number that follows', () => {
+  it('that breaks off ends with `response.failed`, under its own id, with the next number', () => {
     const writer = responses.openStream(request, { model, id })
     const response = { id: 'resp_native', model: 'gpt', status: 'in_progress', output: [], created_at: 1 }
     const begun =

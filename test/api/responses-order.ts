@@ -6,7 +6,7 @@ import type { JsonObject } from '../../src/core/json.ts'
 // biome-ignore lint/suspicious/noExplicitAny: events of all kinds, as they come over the wire.
 type Loose = any
 
-/** The events of a stream as text; the name of each stands before its data. */
+/** The events of a stream of text; each must have its name before its data. */
 export function eventsIn(text: string): Loose[] {
   const blocks = text.split('\n\n').filter((block) => block !== '')
   return blocks.map((block) => {
@@ -21,7 +21,7 @@ export function eventsIn(text: string): Loose[] {
 type Content = { type: string; text: string; annotations: Loose[]; logprobs: Loose[]; done: boolean }
 type Item = { id: string; type: string; contents: Content[]; said: string; stages: string[]; done: boolean }
 
-/** Follows a stream event by event; fails at the first one that may not stand where it stands. Answers the last response. */
+/** Checks a stream event by event, and fails at the first one that is out of order. Returns the last response. */
 export function follow(events: Loose[]): JsonObject {
   const items: Item[] = []
   const finished: Loose[] = []

@@ -200,7 +200,7 @@ describe('a Responses request', () => {
     for (const body of [null, 'Hello', []]) expect(() => responses.read(body)).toThrow('must be a JSON object')
   })
 
-  it('says what came before in one way only', () => {
+  it('refers to earlier turns in one way only', () => {
     expect(refused({ conversation: 'c', previous_response_id: 'r' }).param).toBe('conversation')
   })
 
@@ -278,7 +278,7 @@ describe('input', () => {
     expect(partOf(part)).toEqual(expected)
   })
 
-  it('says what an assistant said, with refusals by both of their names', () => {
+  it('has the messages of an assistant, with refusals under both of their names', () => {
     const annotation = { type: 'url_citation', url: 'https://a.at', title: 'A', start_index: 0, end_index: 2 }
     const content = [
       { type: 'output_text', text: 'Hi', annotations: [annotation, { type: 'file_path', file_id: 'f', index: 0 }] },
@@ -368,7 +368,7 @@ describe('input', () => {
   })
 })
 
-describe('what a reply said', () => {
+describe('a reply that the client sends back', () => {
   const readBack = (parts: Part[], change = (item: JsonObject) => item): Part[] => {
     const reply: Reply = { id: 'r', created: 1, parts, finish: 'stop', usage: {} }
     const { output } = responses.writeReply(reply, { model: 'maker/model', usage: {}, id: '0198' })
@@ -399,7 +399,7 @@ describe('what a reply said', () => {
     { type: 'refusal', text: 'No more.' },
   ]
 
-  it('comes back whole: thoughts, searches, seals, calls, in order', () => {
+  it('comes back whole: reasoning, searches, signatures, calls, in order', () => {
     expect(readBack(parts)).toEqual(parts)
   })
 
@@ -412,7 +412,7 @@ describe('what a reply said', () => {
     expect(readBack(parts, ({ id: _id, status: _status, ...item }) => item)).toEqual(expected)
   })
 
-  it('never reaches a provider of this format with seals of our writing', () => {
+  it('never reaches a provider of this format with signatures that this router wrote', () => {
     const reply: Reply = { id: 'r', created: 1, parts, finish: 'stop', usage: {} }
     const { output } = responses.writeReply(reply, { model: 'maker/model', usage: {}, id: '0198' })
     const body = { ...asked, input: output as Json[] }

@@ -77,12 +77,12 @@ describe.skipIf(recordingsMissing ?? schemaMissing).each(dialects)('every record
   }
 })
 
-/** An answer that the provider broke off: what was said stands, and the end is told as a failure. */
+/** A reply that the provider broke off: its content so far is there, and it ends with a failure. */
 function breaksOff({ told, error }: Replayed): void {
   expect(error).toBeDefined()
   const writer = responses.openStream(request, { model, id })
   const failure = new RouterError('provider_failed', error?.message ?? '', { provider: 'maker' })
-  // The gateway fails the call at the event that tells so: what closes the rest never comes.
+  // The gateway fails the call at the failure event: the events that would close the reply never come.
   const before = told.filter(({ type }) => type !== 'close' && type !== 'finish' && type !== 'usage')
   const events = eventsIn(writer.events(before) + writer.fail(failure))
   for (const event of events) expect([event.type, ...violations(published(event.type), event)]).toEqual([event.type])
@@ -93,7 +93,7 @@ function published(type: string): string {
   return schemaOf.get(type) ?? `unknown event ${type}`
 }
 
-/** What one provider event changed at once: words, and then their probabilities. */
+/** The changes of one provider event: text, and then its log probabilities. */
 function batches(told: readonly StreamEvent[]): StreamEvent[][] {
   const all: StreamEvent[][] = []
   for (const event of told) {
@@ -103,7 +103,7 @@ function batches(told: readonly StreamEvent[]): StreamEvent[][] {
   return all
 }
 
-/** Streams cannot tell the tier that served, and clocks go on. */
+/** Streams do not have the tier that served, and their time is later. */
 function comparable({ service_tier: _tier, completed_at: _at, ...response }: JsonObject): JsonObject {
   return response
 }

@@ -45,7 +45,7 @@ const stop: ProviderEvent = { finish: 'stop' }
 const namesOf = (events: Loose[]): string[] => events.map(({ type }) => type.replace(/^response\./, ''))
 
 describe('a reply as a response', () => {
-  it('tells what the client asked for, and what it cost', () => {
+  it('has the settings of the request, and the cost', () => {
     const asked = {
       instructions: 'Be brief.',
       max_output_tokens: 100,
@@ -102,7 +102,7 @@ describe('a reply as a response', () => {
     expect(last).toEqual(whole)
   })
 
-  it('has the defaults of this API where the client said nothing', () => {
+  it('has the defaults of this API for what the request leaves out', () => {
     expect(answer([{ text: 'Hi' }, stop]).whole).toMatchObject({
       instructions: null,
       tools: [],
@@ -125,7 +125,7 @@ describe('a reply as a response', () => {
     expect([tierOf('priority'), tierOf('standard')]).toEqual(['priority', 'auto'])
   })
 
-  it('tells its events in this order', () => {
+  it('has its events in this order', () => {
     const told: ProviderEvent[] = [
       { reasoning: { text: 'Th' } },
       { reasoning: { text: 'ink', signature: 's' } },
@@ -252,7 +252,7 @@ describe('a reply as a response', () => {
     expect(last.response.output[0].content[0].annotations).toMatchObject([{ url: 'https://a.at', end_index: 4 }])
   })
 
-  it('loses no word that comes after its part was told done', () => {
+  it('loses no text that comes after its part was done', () => {
     const told: ProviderEvent[] = [
       { at: 't', text: 'One' },
       { at: 'r', reasoning: { text: 'think' } },
@@ -267,7 +267,7 @@ describe('a reply as a response', () => {
     expect(said).toEqual([['One'], ['think on'], [' two', '!', ' three']])
   })
 
-  it('tells summaries and thoughts apart', () => {
+  it('distinguishes summaries from reasoning text', () => {
     const told: ProviderEvent[] = [{ reasoning: { text: 'Long.' } }, { reasoning: { summary: 'Short.' } }, stop]
     const { whole, last } = answer(told)
     expect(last.output[0].summary.map(({ text }: Loose) => text)).toEqual(['Long.', 'Short.'])
@@ -276,7 +276,7 @@ describe('a reply as a response', () => {
     expect(other.output[0].summary.map(({ text }: Loose) => text)).toEqual(['Short.', 'Long.'])
   })
 
-  it('tells probabilities with their words', () => {
+  it('writes log probabilities with their text', () => {
     const token = (text: string) => ({
       token: text,
       logprob: -0.5,

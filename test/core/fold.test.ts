@@ -53,7 +53,7 @@ describe('a reply put together from events', () => {
     expect(new Set(reply.parts.map((part) => part.type === 'tool_call' && part.id)).size).toBe(2)
   })
 
-  test('a call without arguments has an empty object, told before it closes; a custom tool keeps its empty text', () => {
+  test('a call without arguments has an empty object before it closes; a custom tool keeps its empty text', () => {
     const events = told([{ tool: { id: 'a', name: 'f' }, at: 0 }, { finish: 'tool_calls' }])
     expect(events.slice(1, 4)).toMatchObject([
       { type: 'open', index: 0 },
@@ -94,7 +94,7 @@ describe('a reply put together from events', () => {
     expect(events[2]).toMatchObject({ arguments: '{}' })
   })
 
-  test('a provider that says stop after calling tools means tool_calls', () => {
+  test('a reply that stopped after calling tools ended with tool_calls', () => {
     expect(fold([{ tool: { name: 'f' } }, { finish: 'stop', raw: 'STOP' }], facts)).toMatchObject({
       finish: 'tool_calls',
       finish_raw: 'STOP',
@@ -142,7 +142,7 @@ describe('a reply put together from events', () => {
     expect(parts).toEqual([{ type: 'text', text: 'said', citations: [{ url: 'u' }] }])
   })
 
-  test('seals of reasoning are replaced, its text grows', () => {
+  test('signatures of reasoning are replaced, its text is extended', () => {
     const { parts } = fold(
       [
         { reasoning: { text: 'a' } },
@@ -218,7 +218,7 @@ test('a text cut into deltas anywhere folds to the same reply', () => {
   )
 })
 
-test('a citation after the text finds its words in it, counted in code points', () => {
+test('a citation after the text gets the position of its quote, in code points', () => {
   const { parts } = fold(
     [
       { text: '🐧 live here.' },

@@ -18,7 +18,7 @@ describe('a change on a date', () => {
     expect(priceAt(entry, '1969-01-01T00:00:00Z')).toBe(1)
   })
 
-  test('is told by the clock that it names', () => {
+  test('is in the time zone that it names', () => {
     const pacific = model({ from: '2026-12-01T00:00:00-08:00', pricing: tier(2) })
     expect(priceAt(pacific, '2026-12-01T07:59:59.999Z')).toBe(1)
     expect(priceAt(pacific, '2026-12-01T08:00:00.000Z')).toBe(2)
@@ -30,7 +30,7 @@ describe('a change on a date', () => {
     expect(priceAt(week, '2026-12-08T00:00:00.000Z')).toBe(1)
   })
 
-  test('changes what it says and leaves the rest', () => {
+  test('overrides the prices that it has and leaves the rest', () => {
     const more: ModelEntry = {
       ...model({ from: '2026-12-01T00:00:00Z', other_prices: { per_image: 3 } }),
       other_prices: { per_image: 2, per_second: 1 },
@@ -42,7 +42,7 @@ describe('a change on a date', () => {
     expect(entryAt(more, Date.parse('2026-12-01T00:00:00Z'))).toEqual({ ...own, other_prices: { per_image: 3 } })
   })
 
-  test('gives the same entry for the same prices, so that what is made of it can be kept', () => {
+  test('gives the same entry for the same prices, so that values derived from it can be cached', () => {
     const one = Date.parse('2026-11-01T00:00:00Z')
     const other = Date.parse('2027-01-01T00:00:00Z')
     expect(entryAt(entry, one)).toBe(entryAt(entry, one + 1))
@@ -90,7 +90,7 @@ describe('hours of the week', () => {
     expect(priceAt(west, '2026-11-23T03:29:59.999Z')).toBe(2)
   })
 
-  test('are those of every day and of UTC unless said', () => {
+  test('are those of every day, in UTC, by default', () => {
     const night = model({ weekly: { hours: ['22:00-24:00', '00:00-06:30'] }, pricing: tier(2) })
     for (const day of ['20', '21', '22', '23']) {
       expect(priceAt(night, `2026-11-${day}T06:30:00Z`)).toBe(1)

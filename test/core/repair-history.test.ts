@@ -68,7 +68,7 @@ describe('empty text', () => {
     expect(said).toEqual([text('s')])
   })
 
-  test('stays when it carries a seal', () => {
+  test('stays when it has a signature', () => {
     const sealed = assistant({ type: 'text', text: '', signature: 'seal', by: 'maker' })
     expect(repaired([sealed], { no_empty_text: true })).toEqual([sealed])
   })
@@ -99,7 +99,7 @@ describe('tools', () => {
     ])
   })
 
-  test('a call without a result gets one that says so', () => {
+  test('a call without a result gets one that states that', () => {
     const missing: Part = {
       type: 'tool_result',
       id: 'a',
@@ -114,13 +114,13 @@ describe('tools', () => {
     expect(repaired([assistant(call('a'))], rules)).toEqual([assistant(call('a')), user(missing)])
   })
 
-  test('a result without a call is told as text, with what it held', () => {
+  test('a result without a call becomes text, with its content', () => {
     const image: Part = { type: 'image', url: 'https://example.com/a.png' }
     const orphan: Part = { type: 'tool_result', id: 'x', name: 'look', parts: [text('a cat'), image] }
     expect(repaired([user(orphan)], rules)).toEqual([user(text('Result of look (call x):'), text('a cat'), image)])
   })
 
-  test('a second result for the same call is told as text', () => {
+  test('a second result for the same call becomes text', () => {
     const [, answer] = repaired([assistant(call('a')), user(result('a', 'one'), result('a', 'two'))], rules)
     expect(answer).toEqual(user(result('a', 'one'), text('Result of a tool (call a):'), text('two')))
   })
@@ -133,7 +133,7 @@ describe('tools', () => {
     ])
   })
 
-  test('an id that a later turn uses again is made new, for call and result alike', () => {
+  test('an id that a later turn reuses is replaced, in the call and in its result', () => {
     const turn = (words: string) => [assistant(call('call_0')), user(result('call_0', words))]
     const messages = repaired([...turn('one'), ...turn('two'), ...turn('three')], rules)
     expect(messages).toEqual([
@@ -151,7 +151,7 @@ describe('tools', () => {
     expect(answer).toEqual(user(result('a', '1'), result('a_2', '2')))
   })
 
-  test('results stand first even where nothing is paired', () => {
+  test('results come first even where nothing is paired', () => {
     const messages = [assistant(call('a'), call('b')), user(text('hm'), result('b'), result('a'))]
     expect(repaired(messages, { results_first: true })[1]).toEqual(user(result('a'), result('b'), text('hm')))
   })

@@ -19,7 +19,7 @@ test.each([
   expect(withoutSecrets(text)).toBe(left ?? text)
 })
 
-test('the key that came with the request is hidden whatever it looks like, unless it would be found in words', () => {
+test('the key that came with the request is hidden whatever it looks like, unless it would match ordinary text', () => {
   expect(withoutSecrets('is chosen-by-hand known?', 'chosen-by-hand')).toBe('is [secret] known?')
   expect(withoutSecrets('a key is missing', 'key')).toBe('a key is missing')
 })

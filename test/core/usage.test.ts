@@ -29,7 +29,7 @@ describe('counts of an answer', () => {
     expect(mergeUsage({}, told)).toEqual(counts)
   })
 
-  test('of how a call was served, only what is not ordinary is kept, and later words replace earlier ones', () => {
+  test('only unusual ways of serving are kept, and later ones replace earlier ones', () => {
     const served = (...told: unknown[]) =>
       told.reduce<ReportedUsage>((usage, modes) => mergeUsage(usage, { modes } as ReportedUsage), {}).modes
     expect(served(['priority', 'us', 'priority', 'standard'])).toEqual(['priority', 'us'])

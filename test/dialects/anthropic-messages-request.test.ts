@@ -74,6 +74,15 @@ describe('thinking', () => {
     })
   })
 
+  test('by two measures goes by one of them, and the other is reported', async () => {
+    const both = { effort: 'low', budget: 4_000 } as const
+    expect((await levels('claude-haiku-4-5', both)).thinking).toEqual({ type: 'enabled', budget_tokens: 4_000 })
+    expect(await lost(asking({ reasoning: both }))).toEqual(['reasoning.effort'])
+    expect(await levels('claude-opus-4-6', both)).toMatchObject({ effort: 'low' })
+    expect(await lost(asking({ reasoning: both }), 'claude-opus-4-6')).toEqual(['reasoning.budget'])
+    expect(await lost(asking({ reasoning: both }), 'claude-opus-4-5')).toEqual([])
+  })
+
   test('is switched off as the family wants it, and lowered where it cannot be', async () => {
     const none = (model: string) => levels(model, { effort: 'none' })
     expect(await none('claude-sonnet-5')).toEqual({ thinking: { type: 'disabled' }, max_tokens: 10_000 })

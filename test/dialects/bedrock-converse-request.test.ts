@@ -60,6 +60,11 @@ describe('turns', () => {
     expect(messages.map(({ role }: Body) => role)).toEqual(['user', 'assistant'])
   })
 
+  test('that hold nothing at all are a conversation that begins', async () => {
+    const { messages } = await sent({ messages: [{ role: 'user', parts: [{ type: 'file', file_id: 'file-1' }] }] })
+    expect(messages).toEqual([{ role: 'user', content: [{ text: '(The conversation begins.)' }] }])
+  })
+
   test('of a begun answer end without blanks; where none may be begun the user asks to go on', async () => {
     const begun = [
       user('Count.'),
@@ -119,6 +124,16 @@ describe('media', () => {
     [{ type: 'file', data: 'aGk=', media_type: 'application/zip', filename: 'a.zip' }, undefined],
     [{ type: 'image', url: 'https://example.com/a.png' }, undefined],
     [{ type: 'file', data: 'aGk=', media_type: 'application/zip' }, undefined],
+    // Office documents have xml in the middle of their type, and are no text.
+    [
+      {
+        type: 'file',
+        data: 'aGk=',
+        media_type: 'application/vnd.openxmlformats-officedocument.presentationml.presentation',
+        filename: 'a.pptx',
+      },
+      undefined,
+    ],
     [{ type: 'file', data: 'aGk=' }, { document: { format: 'pdf', name: 'document', source: { bytes: 'aGk=' } } }],
     [{ type: 'file', file_id: 'file-1' }, undefined],
   ])('%j is %j, or reported', async (part, block) => {
@@ -142,6 +157,29 @@ describe('media', () => {
     const [result, ...others] = messages[2].content
     expect(result.toolResult.content.map((told: Body) => Object.keys(told)[0])).toEqual(['text', 'image', 'document'])
     expect(others).toEqual([{ audio: { format: 'wav', source: { bytes: 'aGk=' } } }])
+  })
+
+  test('that sound follow a tool result whatever they are called, and what it cannot hold is reported', async () => {
+    const result = (...parts: Part[]): Asked => ({
+      messages: [user('Go'), calls('c'), { role: 'user', parts: [{ type: 'tool_result', id: 'c', parts }] }],
+    })
+    const sound = result({ type: 'file', data: 'aGk=', media_type: 'audio/wav' })
+    expect((await sent(sound)).messages[2].content[1]).toEqual({ audio: { format: 'wav', source: { bytes: 'aGk=' } } })
+    expect(await losses(sound)).toEqual([])
+    expect(await losses(result({ type: 'file', data: 'aGk=', media_type: 'application/zip' }))).toEqual(['parts.file'])
+  })
+
+  test('of the assistant are not shown to it again, and its sound that is told in words is still lost', async () => {
+    const drawn: Part = { type: 'image', data: 'aGk=', media_type: 'image/png' }
+    const asked: Asked = {
+      messages: [user('Draw.'), { role: 'assistant', parts: [{ type: 'text', text: 'Here.' }, drawn] }, user('Nice.')],
+    }
+    expect((await sent(asked)).messages[1].content).toEqual([{ text: 'Here.' }])
+    expect(await losses(asked)).toEqual(['parts.image'])
+    const heard: Part = { type: 'audio', data: 'aGk=', media_type: 'audio/amr', transcript: 'Hello' }
+    const told: Asked = { messages: [{ role: 'user', parts: [heard] }] }
+    expect((await sent(told)).messages[0].content).toEqual([{ text: 'Hello' }])
+    expect(await losses(told)).toEqual(['parts.audio'])
   })
 
   test('of the same name have names of their own, wherever they stand', async () => {
@@ -189,7 +227,7 @@ describe('cache points', () => {
     expect(amazon.toolConfig.tools).toHaveLength(1)
     expect(await losses(hinted, nova)).toEqual(['tools.cache'])
     expect(JSON.stringify(await sent(hinted, llama))).not.toContain('cachePoint')
-    expect(await losses(hinted, llama)).toEqual(['tools.cache', 'parts.cache'])
+    expect((await losses(hinted, llama)).toSorted()).toEqual(['parts.cache', 'tools.cache'])
   })
 
   test('stand before documents, and nowhere when nothing stands before them', async () => {
@@ -277,6 +315,27 @@ describe('tools', () => {
     expect(toolSpec).toMatchObject({ strict: true, inputSchema: { json: { additionalProperties: false } } })
     expect((await sent({ tools: [strict] }, newest)).toolConfig.tools[0].toolSpec.strict).toBeUndefined()
     expect(await losses({ tools: [strict] }, newest)).toEqual(['tools.strict'])
+    expect(await losses({ tools: [strict] }, budgeted)).toEqual(['tools.parameters'])
+    const loose: ClientTool = { ...strict, parameters: { type: 'object', additionalProperties: { type: 'string' } } }
+    expect((await sent({ tools: [loose] }, budgeted)).toolConfig.tools[0].toolSpec.strict).toBeUndefined()
+    expect(await losses({ tools: [loose] }, budgeted)).toEqual(['tools.strict'])
+  })
+
+  test('of one client API, of free text and of the provider are reported by their kind', async () => {
+    const others: NeutralRequest['tools'] = [
+      { kind: 'custom', name: 'c' },
+      { kind: 'mcp', by: 'responses', definition: { type: 'mcp' } },
+      { kind: 'document', by: 'chat', definition: { type: 'document' } },
+    ]
+    expect((await sent({ tools: [f, ...others] })).toolConfig.tools).toHaveLength(1)
+    expect(await losses({ tools: [f, ...others] })).toEqual(['tools.custom', 'tools.mcp', 'tools.document'])
+  })
+
+  test('that are not there cannot be demanded', async () => {
+    const asked: Asked = { tools: [f], tool_choice: { name: 'h' } }
+    expect((await sent(asked, budgeted)).toolConfig.toolChoice).toBeUndefined()
+    expect(await losses(asked, budgeted)).toEqual(['tool_choice'])
+    expect(await losses({ tool_choice: 'required' }, budgeted)).toEqual(['tool_choice'])
   })
 
   test('have ids of nine letters and digits for Mistral, the same for call and result', async () => {
@@ -375,6 +434,27 @@ describe('reasoning', () => {
     expect(await thought({ type: 'reasoning', text: 'Hm', signature: 's' }, budgeted)).toBeUndefined()
     expect(await thought(bare, 'moonshot.kimi-k2-thinking')).toEqual({ reasoningText: { text: 'Hm' } })
     expect(await thought(sealed, llama)).toBeUndefined()
+    const lost = (part: Part, model: string) => losses({ messages: [{ role: 'assistant', parts: [part] }] }, model)
+    expect(await lost(sealed, budgeted)).toEqual([])
+    expect(await lost(bare, budgeted)).toEqual(['parts.reasoning'])
+    expect(await lost(sealed, llama)).toEqual(['parts.reasoning'])
+    expect(await lost(sealed, 'moonshot.kimi-k2-thinking')).toEqual(['parts.signature'])
+  })
+
+  test('costs no sampling where it is not asked for in the end', async () => {
+    const asked: Asked = {
+      reasoning: { effort: 'high' },
+      tools: [{ kind: 'function', name: 'f' }],
+      tool_choice: 'required',
+      temperature: 0.5,
+      top_k: 5,
+    }
+    expect(await sent(asked, budgeted)).toMatchObject({
+      inferenceConfig: { temperature: 0.5 },
+      additionalModelRequestFields: { top_k: 5 },
+    })
+    expect(await losses(asked, budgeted)).toEqual(['reasoning'])
+    expect(await losses({ reasoning: { summary: 'auto' } }, open)).toEqual(['reasoning'])
   })
 
   test('at the highest level of Nova leaves length and sampling to it, and says so', async () => {
@@ -417,6 +497,12 @@ describe('the rest of a request', () => {
     expect(told.outputConfig).toBeUndefined()
     expect(told.system[0].text).toContain(JSON.stringify(schema))
     expect((await sent({ response_format: { type: 'json' } }, open)).system[0].text).toContain('JSON')
+    const strict: Asked = {
+      response_format: { type: 'json_schema', name: 'n', schema, strict: true, description: 'd' },
+    }
+    expect((await sent(strict, open)).outputConfig.textFormat.structure.jsonSchema.description).toBe('d')
+    expect(await losses(strict, open)).toEqual([])
+    expect(await losses(strict, newest)).toEqual(['response_format.strict', 'response_format.description'])
   })
 
   test('searches where the family can', async () => {

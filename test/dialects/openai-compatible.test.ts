@@ -255,6 +255,16 @@ describe('what a provider cannot take', () => {
     expect(await losses('deepseek', 'deepseek-flash', { messages })).toEqual([])
   })
 
+  test('is what was uploaded to another provider, where there are no files', async () => {
+    const text = { type: 'text', text: 'Look.' } as const
+    const messages: Message[] = [{ role: 'user', parts: [text, { type: 'image', file_id: 'file-1' }] }]
+    const request = { model: 'm', messages, origin: { api: 'responses' as const, body: {} } }
+    for (const slug of ['groq', 'xai', 'vllm', 'fireworks']) {
+      const { body, dropped } = await writeRequest(provider(slug), request, { model: 'm' })
+      expect([body.messages, dropped], slug).toEqual([[{ role: 'user', content: 'Look.' }], ['parts.file_id']])
+    }
+  })
+
   test('is more than one answer, but not one', async () => {
     for (const slug of ['groq', 'deepseek', 'openrouter']) {
       expect(await losses(slug, 'm', { n: 2 })).toEqual(['n'])

@@ -208,6 +208,24 @@ describe('what servers of this format do differently', () => {
     expect(reply.usage.searches).toBe(1)
   })
 
+  test('the tier and judgements are told, and nothing where there are none', async () => {
+    const judgement = { type: 'moderation_result', model: 'omni', flagged: false }
+    const facts = { status: 'completed', output: [], service_tier: 'flex' }
+    const said = async (response: JsonObject) => {
+      const frames = [{ data: { type: 'response.completed', response } }]
+      const [whole, streamed] = [await bench.reply(response), await bench.stream(frames)]
+      expect(streamed.reply.extensions).toEqual(whole.reply.extensions)
+      return whole.reply.extensions
+    }
+    expect(await said({ ...facts, moderation: null })).toEqual({ service_tier: 'flex' })
+    expect(await said({ ...facts, service_tier: null, moderation: null })).toBeUndefined()
+    const results = { type: 'moderation_results', model: 'omni', results: [judgement] }
+    expect(await said({ ...facts, moderation: { input: judgement, output: null } })).toEqual({
+      service_tier: 'flex',
+      moderation: { input: results, output: null },
+    })
+  })
+
   test('an image that failed is kept as it is', async () => {
     const body = { type: 'image_generation_call', id: 'ig_1', status: 'failed', result: null }
     const { reply } = await bench.reply({ status: 'completed', output: [body] })

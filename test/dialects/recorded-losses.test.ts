@@ -94,6 +94,11 @@ const rules: readonly { name: RegExp; when?: (request: NeutralRequest) => boolea
     when: ({ max_output_tokens = 2_048 }) => max_output_tokens < 2_048,
     reason: 'so short a reply leaves the least budget whatever the effort',
   },
+  {
+    name: /^reasoning\.effort$/,
+    when: ({ reasoning }) => reasoning?.effort === 'medium',
+    reason: 'a budget of which nothing is said is that of a medium effort',
+  },
 ]
 
 const isRuled = (name: string, request: NeutralRequest): boolean =>

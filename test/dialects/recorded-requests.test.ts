@@ -73,7 +73,7 @@ const ways: {
   { slug: 'ollama', model: 'qwen3', dialect: 'ollama', faults: ollamaViolations },
   { slug: 'mistral', model: 'mistral-large-latest', dialect: 'openai-chat', faults: () => [] },
 ]
-const faces: { [folder: string]: ClientApi } = {
+const clientApis: { [folder: string]: ClientApi } = {
   'openai-chat': chat,
   'openai-responses': responses,
   'anthropic-messages': messages,
@@ -92,11 +92,11 @@ afterAll(() => {
 describe.skipIf(recordingsMissing)(
   'every recorded request reaches every format valid, with its words and its calls',
   () => {
-    for (const [folder, face] of Object.entries(faces)) {
+    for (const [folder, api] of Object.entries(clientApis)) {
       const asked = recordings(folder).filter(({ request, response }) => request?.body && response.status === 200)
       // A body of the provider's own format is edited, not translated.
       for (const { slug, model, dialect, faults, missing } of ways.filter(
-        (way) => providers.get(way.slug)?.sameAs !== face.api,
+        (way) => providers.get(way.slug)?.sameAs !== api.api,
       )) {
         test(`${folder} → ${slug}`, async () => {
           const provider = providers.get(slug)
@@ -105,7 +105,7 @@ describe.skipIf(recordingsMissing)(
           const wrong: string[] = []
           for (const recording of asked) {
             // Clouds name the model in the path.
-            const request = face.read({ model, ...recording.request?.body })
+            const request = api.read({ model, ...recording.request?.body })
             const { body, dropped } = await writeRequest(provider, request, { model, ...(entry && { entry }) })
             if (!missing) wrong.push(...faults(body).map((fault) => `${recording.case}: ${fault}`))
             const turns = readers[dialect]?.(body) ?? []

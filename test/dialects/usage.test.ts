@@ -107,7 +107,114 @@ function sum(usage: Json | undefined, counts: readonly string[]): number {
   return counts.reduce((total, name) => total + (isObject(usage) ? Number(usage[name] ?? 0) : 0), 0)
 }
 
+const converseUsage = fc
+  .record({
+    inputTokens: count,
+    outputTokens: count,
+    cacheReadInputTokens: some(count),
+    written5m: count,
+    written1h: count,
+    told: fc.constantFrom('nothing', 'sum', 'details'),
+  })
+  .map(({ written5m, written1h, told, ...counts }) => ({
+    ...counts,
+    ...(told !== 'nothing' && { cacheWriteInputTokens: written5m + written1h }),
+    ...(told === 'details' && {
+      cacheDetails: [
+        { ttl: '1h', inputTokens: written1h },
+        { ttl: '5m', inputTokens: written5m },
+      ],
+    }),
+  }))
+
+/** Shares of the sums; some servers count what was thought, or heard, beside them, which only the total tells. */
+const chatUsage = fc
+  .record({
+    prompt: fc.record({ text: count, cached: some(count), written: some(count), heard: some(count) }),
+    answer: fc.record({ text: count, thought: some(count), spoken: some(count), drawn: some(count) }),
+    beside: fc.constantFrom('thought', 'heard', undefined),
+  })
+  .map(({ prompt, answer, beside }) => {
+    const total = all(prompt) + all(answer)
+    const { heard = 0 } = beside === 'heard' ? prompt : {}
+    // What is as much as the other is taken for it.
+    const { thought = 0 } = beside === 'thought' && prompt.heard !== answer.thought ? answer : {}
+    return {
+      prompt_tokens: all(prompt) - heard,
+      completion_tokens: all(answer) - thought,
+      total_tokens: total,
+      prompt_tokens_details: {
+        cached_tokens: prompt.cached,
+        cache_write_tokens: prompt.written,
+        audio_tokens: prompt.heard,
+      },
+      completion_tokens_details: {
+        reasoning_tokens: beside === 'heard' ? undefined : answer.thought,
+        audio_tokens: answer.spoken,
+        image_tokens: answer.drawn,
+      },
+    }
+  })
+
+const responsesUsage = fc
+  .record({
+    prompt: fc.record({ text: count, cached: some(count), written: some(count) }),
+    answer: fc.record({ text: count, thought: some(count) }),
+    cost: some(fc.constantFrom(0.5, 0)),
+  })
+  .map(({ prompt, answer, ...told }) => ({
+    ...told,
+    input_tokens: all(prompt),
+    output_tokens: all(answer),
+    input_tokens_details: { cached_tokens: prompt.cached, cache_write_tokens: prompt.written },
+    output_tokens_details: { reasoning_tokens: answer.thought },
+  }))
+
+const response = {
+  id: 'r',
+  status: 'completed',
+  service_tier: 'flex',
+  prompt_cache_retention: '24h',
+  output: [{ type: 'web_search_call', id: 'ws', status: 'completed', action: { type: 'search', query: 'q' } }],
+}
+
 const dialects: { [name: string]: Told } = {
+  'openai-chat': {
+    usage: present(chatUsage),
+    total: ({ total_tokens }) => Number(total_tokens),
+    whole: (usage) => ({
+      service_tier: 'flex',
+      choices: [{ message: { content: '' }, finish_reason: 'stop' }],
+      usage,
+    }),
+    frames: (usage) => [
+      { data: { service_tier: 'flex', choices: [{ index: 0, delta: { role: 'assistant', content: '' } }] } },
+      { data: { choices: [{ index: 0, delta: {}, finish_reason: 'stop' }] } },
+      { data: { service_tier: 'flex', choices: [], usage } },
+    ],
+  },
+  'openai-responses': {
+    usage: present(responsesUsage),
+    total: (usage) => sum(usage, ['input_tokens', 'output_tokens']),
+    whole: (usage) => ({ ...response, usage }),
+    frames: (usage) => [
+      { data: { type: 'response.created', response: { ...response, status: 'in_progress', output: [], usage: null } } },
+      { data: { type: 'response.completed', response: { ...response, usage } } },
+    ],
+  },
+  'bedrock-converse': {
+    usage: present(converseUsage),
+    whole: (usage) => ({
+      output: { message: { role: 'assistant', content: [] } },
+      stopReason: 'end_turn',
+      usage,
+      serviceTier: { type: 'flex' },
+    }),
+    frames: (usage) => [
+      { event: 'messageStop', data: { stopReason: 'end_turn' } },
+      { event: 'metadata', data: { usage, serviceTier: { type: 'flex' } } },
+    ],
+  },
   'anthropic-messages': {
     usage: present(messagesUsage),
     whole: (usage) => ({ id: 'm', content: [], stop_reason: 'end_turn', usage }),
@@ -165,7 +272,7 @@ describe.each(Object.entries(dialects))('%s', (name, { usage, whole, frames, tot
   test.skipIf(!total)('counts each token in one class', async () => {
     await fc.assert(
       fc.asyncProperty(usage, async (told) => {
-        const { modes, searches, ...tokens } = (await bench.reply(whole(told))).reply.usage
+        const { modes, searches, reported_cost, ...tokens } = (await bench.reply(whole(told))).reply.usage
         expect(all(tokens)).toBe(total?.(told))
         expect(Object.values(tokens).every((one) => one >= 0)).toBe(true)
       }),

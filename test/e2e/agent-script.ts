@@ -1,7 +1,7 @@
 import { expect } from 'vitest'
+import { pixel } from './sdk-conversations.ts'
 import { expectPaired } from './sdk-grid.ts'
-import { type Body, type Played, type Said, turn } from './sdk-said.ts'
-import { pixel } from './sdk-talk.ts'
+import { type Body, type FakeProvider, type Reply, turn } from './sdk-wire.ts'
 
 /** What a coding agent does with its API: it says, answers calls, asks, is interrupted and compacts its history. */
 export type Agent = {
@@ -58,7 +58,7 @@ const call = (at: number, nth: number, name: string, more = {}) => ({
 const odd = { edits: [{ old: 'a "b" \\ \n\t\u00e9 😀 </x>', new: '' }], limit: 1e6 }
 
 /** What the model says in its turns, by their position in a round of six. */
-const rounds: ((at: number) => Said)[] = [
+const rounds: ((at: number) => Reply)[] = [
   (at) => ({
     thought: `Thought ${at}.`,
     text: `I look at three files (${at}).`,
@@ -92,12 +92,12 @@ const compactedAt = 17
 type Known = { role: 'user' | 'assistant'; text: string[]; calls: object[]; results: string[] }
 
 /** Plays the session and looks at every request that arrives, also with the `rule` of its provider. Answers the turns. */
-export async function playSession(agent: Agent, provider: Played, rule: (body: Body) => void): Promise<number> {
+export async function playSession(agent: Agent, provider: FakeProvider, rule: (body: Body) => void): Promise<number> {
   let known: Known[] = []
   let thoughts: string[] = []
   let pictures = 0
-  const knows = (role: Known['role'], said: Partial<Known>) =>
-    known.push({ role, text: [], calls: [], results: [], ...said })
+  const knows = (role: Known['role'], reply: Partial<Known>) =>
+    known.push({ role, text: [], calls: [], results: [], ...reply })
   const say = (text: string, picture?: string) => {
     agent.say(text, picture)
     knows('user', { text: [text] })
@@ -106,7 +106,7 @@ export async function playSession(agent: Agent, provider: Played, rule: (body: B
   say('Make the tests pass.', pixel)
   for (let at = 0; at < turns; at++) {
     const round = at % rounds.length
-    const said = (rounds[round] as (at: number) => Said)(at)
+    const reply = (rounds[round] as (at: number) => Reply)(at)
     if (at === interruptedAt) {
       provider.play('stay')
       knows('assistant', { text: [await agent.interrupted()] })
@@ -114,19 +114,19 @@ export async function playSession(agent: Agent, provider: Played, rule: (body: B
       say('[Request interrupted by user]')
       continue
     }
-    provider.play(said)
+    provider.play(reply)
     const heard = await agent.next()
     expectHistory(provider, known, thoughts, pictures)
     rule(provider.received[0]?.body)
-    expect(heard.text).toBe(said.text ?? '')
+    expect(heard.text).toBe(reply.text ?? '')
     expect(heard.calls).toMatchObject(
-      (said.calls ?? []).map(({ name, arguments: args }) => ({ name, arguments: args })),
+      (reply.calls ?? []).map(({ name, arguments: args }) => ({ name, arguments: args })),
     )
     knows('assistant', {
-      text: said.text ? [said.text] : [],
-      calls: (said.calls ?? []).map(({ id: _, ...one }) => one),
+      text: reply.text ? [reply.text] : [],
+      calls: (reply.calls ?? []).map(({ id: _, ...one }) => one),
     })
-    if (said.thought) thoughts.push(said.thought)
+    if (reply.thought) thoughts.push(reply.thought)
     const results = (outcomes[round] as (at: number, ids: string[]) => Result[])(
       at,
       heard.calls.map(({ id }) => id),
@@ -150,7 +150,7 @@ export async function playSession(agent: Agent, provider: Played, rule: (body: B
 }
 
 /** The request that arrived holds the whole history, in order, in the provider's own words, and nothing of ours. */
-function expectHistory(provider: Played, known: Known[], thoughts: string[], pictures: number): void {
+function expectHistory(provider: FakeProvider, known: Known[], thoughts: string[], pictures: number): void {
   expect(provider.received.length).toBe(1)
   const body = JSON.stringify(provider.received[0]?.body)
   const arrived = provider.arrived(0)
@@ -167,7 +167,7 @@ function expectHistory(provider: Played, known: Known[], thoughts: string[], pic
       results.map((words) => expect.stringContaining(inJson(words, found.results))),
     )
   }
-  for (const thought of thoughts) expect(body).toContain(provider.wire.kept(thought))
+  for (const thought of thoughts) expect(body).toContain(provider.wire.thoughtSent(thought))
   expect(body.split(pixel).length - 1, 'pictures').toBe(pictures)
   expect(body).not.toContain('router1.')
 }

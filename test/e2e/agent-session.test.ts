@@ -4,19 +4,19 @@ import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import { within } from '../helpers/provider.ts'
 import { type TestRouter, testKey, testRouter } from '../helpers/router.ts'
 import { type Agent, playSession, system, tools } from './agent-script.ts'
-import { playProvider } from './sdk-provider.ts'
-import type { Body, Played, Wire } from './sdk-said.ts'
+import { fakeProvider } from './sdk-provider.ts'
+import type { Body, FakeProvider, Wire } from './sdk-wire.ts'
 import { messagesWire } from './sdk-wire-messages.ts'
 import { chatWire } from './sdk-wires-chat.ts'
 import { converseWire, geminiWire } from './sdk-wires-cloud.ts'
 import { cohereWire } from './sdk-wires-open.ts'
 
 const wires = [geminiWire, chatWire, converseWire, messagesWire, cohereWire]
-const played = new Map<string, Played>()
+const played = new Map<string, FakeProvider>()
 let router: TestRouter
 
 beforeAll(async () => {
-  for (const wire of wires) played.set(wire.slug, await playProvider(wire))
+  for (const wire of wires) played.set(wire.slug, await fakeProvider(wire))
   const urls = [...played].map(([slug, { url }]) => [slug, { base_url: url }])
   router = await testRouter({
     providers: { ...Object.fromEntries(urls), deepseek: { base_url: played.get('openai')?.url } },
@@ -78,7 +78,7 @@ const sessions: [string, Wire, string, (model: string) => Agent, (body: Body) =>
 describe('thirty turns of a coding agent', () => {
   for (const [api, wire, model, agentOf, rule] of sessions) {
     test(`through ${api} on ${wire.dialect}`, async () => {
-      const provider = played.get(wire.slug) as Played
+      const provider = played.get(wire.slug) as FakeProvider
       expect(await within(15_000, 'the session', playSession(agentOf(model), provider, rule))).toBe(30)
     })
   }

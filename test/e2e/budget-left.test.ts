@@ -23,7 +23,7 @@ models:
     pricing: [{ prompt_tokens_threshold: 0, input_price: 0, output_price: 0.0001 }]
 `
 
-const event = (said: JsonObject) => `event: ${said.type}\ndata: ${JSON.stringify(said)}\n\n`
+const event = (data: JsonObject) => `event: ${data.type}\ndata: ${JSON.stringify(data)}\n\n`
 
 /** The beginning of a stream and its words, by the path where the format is asked for. */
 const formats: Record<string, { begin: string; word: string }> = {
@@ -95,10 +95,10 @@ afterAll(async () => {
   await provider.close()
 })
 
-const bodies: Record<string, (model: string, said: string) => JsonObject> = {
-  '/v1/chat/completions': (model, said) => ({ model, messages: [{ role: 'user', content: said }] }),
-  '/v1/messages': (model, said) => ({ model, max_tokens: 100, messages: [{ role: 'user', content: said }] }),
-  '/v1/responses': (model, said) => ({ model, input: said }),
+const bodies: Record<string, (model: string, content: string) => JsonObject> = {
+  '/v1/chat/completions': (model, content) => ({ model, messages: [{ role: 'user', content }] }),
+  '/v1/messages': (model, content) => ({ model, max_tokens: 100, messages: [{ role: 'user', content }] }),
+  '/v1/responses': (model, input) => ({ model, input }),
 }
 
 /** Reads a stream until so many words have come, then leaves. */
@@ -111,10 +111,10 @@ async function leaveAfter(words: number, path: string, slug: string, secret: str
     signal: leaving.signal,
   })
   const texts = response.body?.pipeThrough(new TextDecoderStream()) ?? []
-  let said = ''
+  let received = ''
   for await (const text of texts) {
-    said += text
-    if (said.split('"word"').length > words) break
+    received += text
+    if (received.split('"word"').length > words) break
   }
   leaving.abort()
 }

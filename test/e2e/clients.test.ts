@@ -27,13 +27,13 @@ let router: TestRouter
 
 beforeAll(async () => {
   provider = await loopbackProvider(async ({ body }, response) => {
-    const said = body.messages.at(-1).content as string
-    if (said === 'endless') {
+    const prompt = body.messages.at(-1).content as string
+    if (prompt === 'endless') {
       beginStream(response)
       while (!response.destroyed) {
         if (!response.write(chunk({ content: 'x'.repeat(10_000) }))) await pause(1)
       }
-    } else if (said === 'much') {
+    } else if (prompt === 'much') {
       beginStream(response)
       for (let index = 0; index < 2_000; index++) response.write(chunk({ content: 'x'.repeat(10_000) }))
       response.end(`${chunk({}, 'stop')}data: [DONE]\n\n`)
@@ -41,8 +41,8 @@ beforeAll(async () => {
       beginStream(response)
       response.end(`${chunk({ content: 'hello' })}${chunk({}, 'stop')}data: [DONE]\n\n`)
     } else {
-      const message = { role: 'assistant', content: said === 'large' ? large : 'hello' }
-      const usage = said === 'counts' ? counts.near : { prompt_tokens: 10, completion_tokens: 5, total_tokens: 15 }
+      const message = { role: 'assistant', content: prompt === 'large' ? large : 'hello' }
+      const usage = prompt === 'counts' ? counts.near : { prompt_tokens: 10, completion_tokens: 5, total_tokens: 15 }
       const choices = [{ index: 0, message, finish_reason: 'stop' }]
       answerJson(response, { id: 'c1', object: 'chat.completion', created: 1, model: 'm1', choices, usage })
     }
@@ -82,12 +82,12 @@ function rows({ folder }: TestRouter): Row[] {
 function client({ url }: TestRouter): Socket & { whole: Promise<string> } {
   const socket = connect(Number(new URL(url).port), '127.0.0.1').on('error', () => {})
   onTestFinished(() => void socket.destroy())
-  let said = ''
+  let received = ''
   const whole = new Promise<string>((resolve) => {
     socket.on('data', (text) => {
-      said += text
+      received += text
     })
-    socket.on('close', () => resolve(said))
+    socket.on('close', () => resolve(received))
   })
   return Object.assign(socket, { whole })
 }
@@ -140,7 +140,7 @@ describe('bodies that no reader could follow', () => {
     expect(await response.json()).toMatchObject({ error: { message: expect.stringMatching(/nested deeper than 200/) } })
   })
 
-  test('a body that is no gzip is told so', async () => {
+  test('a body that is not gzip is refused', async () => {
     const response = await router.call(path, '{}', { 'content-encoding': 'gzip' })
     expect(response.status).toBe(400)
     expect(await response.text()).toMatch(/cannot be decompressed: incorrect header check/)
@@ -157,7 +157,7 @@ describe('bodies that no reader could follow', () => {
     }
     socket.on('drain', send)
     send()
-    // What was said of it may be lost together with what was still on its way.
+    // The refusal may be lost together with what was still on its way.
     expect(await within(25_000, 'the end', socket.whole)).toMatch(/^$|^HTTP\/1.1 413 /)
   })
 })
@@ -169,7 +169,7 @@ test('HEAD is not served, like everything that is not configured', async () => {
 })
 
 describe('a client that stands still', () => {
-  test('in the middle of its body is told so', async () => {
+  test('in the middle of its body is refused', async () => {
     const socket = client(router)
     socket.write(`${head('content-length: 1000')}{"model"`)
     const text = await within(5_000, 'the refusal', socket.whole)
@@ -202,7 +202,7 @@ describe('a client that stands still', () => {
   })
 })
 
-describe('a router that is told to stop', () => {
+describe('a router that was asked to stop', () => {
   test('does not wait for the rest of a body beyond its deadline', async () => {
     const stopped = await near(60_000)
     const socket = client(stopped)

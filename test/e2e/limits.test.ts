@@ -64,7 +64,7 @@ test('a key may make so many requests a minute; after Retry-After it may again',
   for (let n = 0; n < 3; n++) {
     const { status, requests, tokens } = await ask(key.secret, n === 1 ? { ...tenTokens, stream: true } : tenTokens)
     expect([status, tokens.limit]).toEqual([200, null])
-    expect(requests.reset).toMatch(/^(60|61)s$/)
+    expect(requests.reset).toMatch(/^(5\d|60|61)s$/)
     told.push([requests.limit, requests.remaining])
   }
   expect(told).toEqual([

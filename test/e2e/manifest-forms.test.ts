@@ -34,7 +34,6 @@ endpoints:
       done: '{ "finish": "stop" }'
 `,
   'providers/lines.yaml': `${head('lines')}
-define: '$line := function($l) { { "text": $l.words, "finish": $l.over, "usage": $l.count } };'
 finish: { finished: stop, full: length }
 usage: '{ "input": asked, "output": answered }'
 endpoints:
@@ -44,8 +43,8 @@ endpoints:
     request:
       talk: '[messages.{ "by": role, "words": $join(parts[type = "text"].text) }]'
       live: stream
-    reply: '$merge([$line($), { "parts": [{ "type": "text", "text": words }] }])'
-    events: { "*": '$line($)' }
+    reply: '{ "parts": [{ "type": "text", "text": words }], "finish": over, "usage": count }'
+    events: { "*": '{ "text": words, "finish": over, "usage": count }' }
 `,
   'providers/native.yaml': `${head('native')}
 dialect: openai-chat
@@ -165,10 +164,11 @@ describe('a provider of the client’s own format', () => {
     ['sensitive', 'content_filter'],
     ['stop', 'stop'],
   ])('that ends with %s is told as %s, whole and streamed', async (word, reason) => {
-    const whole = await (await call('native', word)).json()
+    const whole = (await (await call('native', word)).json()) as { choices: unknown[] }
     expect(whole.choices[0]).toMatchObject({ message: { content: 'Hello' }, finish_reason: reason })
     expect(await streamed('native', word)).toEqual({ text: 'Hello', reasons: [reason], done: true })
-    const messages = await (await call('native', word, { max_tokens: 9 }, '/v1/messages')).json()
+    const answer = await call('native', word, { max_tokens: 9 }, '/v1/messages')
+    const messages = (await answer.json()) as { stop_reason: string }
     expect(messages.stop_reason).toBe({ stop: 'end_turn', length: 'max_tokens', content_filter: 'refusal' }[reason])
   })
 

@@ -219,7 +219,7 @@ describe('a stream that is silent for a while', () => {
   const thinking = async (response: ServerResponse, first: string, last: string) => {
     beginStream(response)
     response.write(first)
-    await pause(120)
+    await pause(300)
     response.end(last)
   }
 

@@ -3,9 +3,9 @@ import type { CallRecord } from '../../src/core/call.ts'
 import { promptTokens } from '../../src/core/usage.ts'
 import { schemaMissing, violations } from '../api/chatSchema.ts'
 import { type Recording, recordingsMissing } from '../helpers/recordings.ts'
-import { type Called, type Folder, openStage, type Stage, sorted, speakerOf, speakers } from './replay.ts'
+import { type Called, type Folder, openStage, providerOf, providersOf, type Stage, sorted } from './replay.ts'
 import { type Answer, type Body, isStreamed, recordedAnswer } from './replay-answers.ts'
-import { chunksIn, countsIn, countsOf, gathered, saidIn, tokensIn } from './replay-client.ts'
+import { chunksIn, countsIn, countsOf, factsOf, gathered, tokensIn } from './replay-client.ts'
 import { idleExceptions, listed, unexplained } from './replay-exceptions.ts'
 import { asRecordedId, type Expected, expectedOf, lastUsage, refusalOf } from './replay-expected.ts'
 import { Grid } from './replay-grid.ts'
@@ -18,7 +18,7 @@ afterAll(async () => {
   await stage.end()
 })
 
-const folders = Object.keys(speakers) as Folder[]
+const folders = Object.keys(providersOf) as Folder[]
 const grid = new Grid(folders)
 
 describe.skipIf(recordingsMissing).each(folders)('recordings of %s', (folder) => {
@@ -33,8 +33,8 @@ describe.skipIf(recordingsMissing).each(folders)('recordings of %s', (folder) =>
       expect([called.status, called.status === 200 ? '' : called.text]).toEqual([200, ''])
       const row = stage.rowOf(called)
       const reply = stream ? fromStream(called) : JSON.parse(called.text)
-      const said = stream === asRecorded ? expected.said : (expected.saidOtherWay ?? expected.said)
-      expectReply(reply, { ...expected, said }, recording)
+      const expectedReply = stream === asRecorded ? expected.reply : (expected.replyOtherWay ?? expected.reply)
+      expectReply(reply, { ...expected, reply: expectedReply }, recording)
       expectFacts(called, reply, row, recording)
       const differences = [
         ...invalid(called, stream),
@@ -55,7 +55,7 @@ describe.skipIf(recordingsMissing).each(folders)('recordings of %s', (folder) =>
       const error = isStreamed(recording) ? chunksIn(called.text).chunks.at(-1)?.error : JSON.parse(called.text).error
       expect(called.text).not.toContain('[DONE]')
       expect(called.text).not.toContain('"finish_reason":"stop"')
-      expect(error).toMatchObject({ origin: 'provider', provider: speakerOf(recording), message: expect.any(String) })
+      expect(error).toMatchObject({ origin: 'provider', provider: providerOf(recording), message: expect.any(String) })
       expect(stage.rowOf(called).outcome).toBe(isStreamed(recording) ? 'partial' : 'failed')
       counts.failing++
       grid.count(recording)
@@ -77,7 +77,7 @@ describe.skipIf(recordingsMissing).each(folders)('recordings of %s', (folder) =>
     expect(good.length + failing.length + refused.length).toBe(all.length)
     const { whole, streamed, chunks, tokens } = counts
     console.info(
-      `${folder} (${speakers[folder]}): ${all.length} recordings; ${whole} whole and ${streamed} streamed replies ` +
+      `${folder} (${providersOf[folder]}): ${all.length} recordings; ${whole} whole and ${streamed} streamed replies ` +
         `(${chunks} chunks, ${tokens} tokens in the ledger) as recorded, ${counts.failing} failures, ${counts.refused} refusals`,
     )
     expect([whole, streamed]).toEqual([good.length, good.length])
@@ -96,7 +96,7 @@ function named(list: readonly Recording[]) {
 
 async function ask(recording: Recording, stream: boolean, answer: Answer): Promise<Called> {
   const called = await stage.replay(recording, { api: 'chat', stream, answer })
-  expect(called.received?.headers).toMatchObject(credentialOf(speakerOf(recording)))
+  expect(called.received?.headers).toMatchObject(credentialOf(providerOf(recording)))
   return called
 }
 
@@ -118,7 +118,7 @@ function credentialOf(slug: string): object {
 }
 
 function modelOf(recording: Recording): string {
-  return `${speakerOf(recording)}/${recording.model ?? 'unnamed'}`
+  return `${providerOf(recording)}/${recording.model ?? 'unnamed'}`
 }
 
 const written = ['anthropic-messages', 'gemini', 'bedrock-converse', 'cohere-v2', 'ollama', 'openai-responses']
@@ -144,8 +144,8 @@ function invalid({ text }: Called, stream: boolean): string[] {
 }
 
 function expectReply(reply: Body, expected: Expected, recording: Recording): void {
-  const said = saidIn(reply, isEdited(recording))
-  expect({ ...said, calls: said.calls.map(asRecordedId(expected)) }).toEqual(expected.said)
+  const facts = factsOf(reply, isEdited(recording))
+  expect({ ...facts, calls: facts.calls.map(asRecordedId(expected)) }).toEqual(expected.reply)
   const [choice] = reply.choices
   if (!isEdited(recording))
     expect([choice.native_finish_reason, choice.stop_reason]).toEqual([expected.raw, expected.stop])
@@ -167,9 +167,9 @@ function usageDifferences(usage: Body, expected: Expected, recording: Recording)
   // Searches in files have no place in this API.
   const { file_searches, ...counts } = countsOf(expected.usage)
   if (!isEdited(recording)) return expected.total ? differing('usage', countsIn(usage), counts) : []
-  const told = lastUsage(recording)
+  const recorded = lastUsage(recording)
   const whole = recording.dialect === 'xai' ? differing('counts', countsIn(usage), countsOf(expected.usage)) : []
-  return told ? [...differing('usage', usage, told), ...whole] : []
+  return recorded ? [...differing('usage', usage, recorded), ...whole] : []
 }
 
 /** Where the ledger's counts are not what the recording says. */
@@ -189,9 +189,9 @@ function ledgerDifferences({ usage, cost }: CallRecord, expected: Expected): str
   ]
 }
 
-/** Members of `told` that `found` has otherwise or not at all. */
-function differing(path: string, found: Body, told: Body): string[] {
-  return Object.entries<Body>(told).flatMap(([name, value]) => {
+/** Members of `expected` that `found` has otherwise or not at all. */
+function differing(path: string, found: Body, expected: Body): string[] {
+  return Object.entries<Body>(expected).flatMap(([name, value]) => {
     const here = found?.[name]
     if (value !== null && typeof value === 'object') return differing(`${path}.${name}`, here, value)
     return here === value ? [] : [`${path}.${name} is ${here}, not ${value}`]
@@ -203,7 +203,7 @@ function expectRefusal(called: Called, recording: Recording): void {
   const { status, type, refusesKey } = refusalOf(recording)
   const { error } = JSON.parse(called.text)
   expect([called.status, error.type]).toEqual([status, type])
-  expect(error).toMatchObject({ origin: 'provider', provider: speakerOf(recording) })
+  expect(error).toMatchObject({ origin: 'provider', provider: providerOf(recording) })
   const { body } = response
   expect(error.message).toContain(body.error?.message ?? body.error ?? body.message ?? body.detail)
   expect(error.message.includes('credential of this router')).toBe(refusesKey)

@@ -55,8 +55,8 @@ const streamHeaders = { 'content-type': 'text/event-stream' }
 /** The shortest good answer of each format, for requests that are not replays. */
 export function plainAnswer(slug: string, { path, body }: Received): Answer {
   if (slug === 'google') {
-    const said = { candidates: [{ content: { parts: [{ text: 'fine' }] }, finishReason: 'STOP' }] }
-    return path.includes('stream') ? streamOf([{ data: said }]) : wholeOf(said)
+    const body = { candidates: [{ content: { parts: [{ text: 'fine' }] }, finishReason: 'STOP' }] }
+    return path.includes('stream') ? streamOf([{ data: body }]) : wholeOf(body)
   }
   if (slug === 'anthropic') {
     const message = { id: 'msg_1', type: 'message', role: 'assistant', model: 'm', content: [], usage: {} }

@@ -1,8 +1,8 @@
 import type { Usage } from '../../src/core/usage.ts'
 import type { Body } from './replay-answers.ts'
 
-/** What a reply says to a client of Chat Completions, in one form for all providers. */
-export type Said = {
+/** The content of a reply for a client of Chat Completions, in one form for all providers. */
+export type ReplyFacts = {
   text: string
   reasoning: string
   refusal: string
@@ -14,13 +14,13 @@ export type Said = {
   opaque: unknown[]
   /** Base64 of audio and images. */
   media: string[]
-  /** Tokens whose probabilities are told. */
+  /** Tokens whose probabilities are given. */
   logprobs: number
   finish: string
 }
 
-/** What a reply says that says nothing. */
-export const silent: Said = {
+/** A reply without content. */
+export const emptyReply: ReplyFacts = {
   text: '',
   reasoning: '',
   refusal: '',
@@ -34,7 +34,7 @@ export const silent: Said = {
   finish: '',
 }
 
-/** How a client of Chat Completions is told why a reply ended. */
+/** How a client of Chat Completions learns why a reply ended. */
 export function finishInChat(finish: string): string {
   return { refusal: 'content_filter', pause: 'stop' }[finish] ?? finish
 }
@@ -71,8 +71,8 @@ export function gathered(chunks: readonly Body[]): Body {
   return whole
 }
 
-/** What a whole reply says; `textual`: tool arguments are compared letter by letter. */
-export function saidIn({ choices }: Body, textual: boolean): Said {
+/** The content of a whole reply; `textual`: tool arguments are compared letter by letter. */
+export function factsOf({ choices }: Body, textual: boolean): ReplyFacts {
   const { message, finish_reason, logprobs } = choices.find(({ index }: Body) => index === 0)
   const details: Body[] = message.reasoning_details ?? []
   const replayed: Body[] = (message.replay_parts ?? []).map(({ part }: Body) => part)
@@ -113,17 +113,17 @@ export function saidIn({ choices }: Body, textual: boolean): Said {
 export function countsIn(usage: Body): Counts {
   const prompt = usage.prompt_tokens_details ?? {}
   const completion = usage.completion_tokens_details ?? {}
-  const { cached_tokens = 0, cache_write_tokens = 0, audio_tokens: heard = 0, image_tokens: seen = 0 } = prompt
-  const { reasoning_tokens = 0, audio_tokens: spoken = 0, image_tokens: drawn = 0 } = completion
+  const { cached_tokens = 0, cache_write_tokens = 0, audio_tokens: audioIn = 0, image_tokens: seen = 0 } = prompt
+  const { reasoning_tokens = 0, audio_tokens: audioOut = 0, image_tokens: drawn = 0 } = completion
   return nonZero({
-    input: usage.prompt_tokens - cached_tokens - cache_write_tokens - heard - seen,
+    input: usage.prompt_tokens - cached_tokens - cache_write_tokens - audioIn - seen,
     cache_read: cached_tokens,
     cache_write: cache_write_tokens,
-    input_audio: heard,
+    input_audio: audioIn,
     input_image: seen,
-    output: usage.completion_tokens - reasoning_tokens - spoken - drawn,
+    output: usage.completion_tokens - reasoning_tokens - audioOut - drawn,
     reasoning: reasoning_tokens,
-    output_audio: spoken,
+    output_audio: audioOut,
     output_image: drawn,
     searches: usage.server_tool_use_details?.web_search_requests ?? 0,
   })

@@ -5,7 +5,7 @@ import * as responses from '../dialects/openai-responses-reader.ts'
 import { awsEvent } from '../helpers/aws-frames.ts'
 import type { Recording } from '../helpers/recordings.ts'
 import { type Body, framed, isStreamed, linesAnswer, streamOf, wholeOf } from './replay-answers.ts'
-import { finishInChat, type Said, silent } from './replay-client.ts'
+import { emptyReply, finishInChat, type ReplyFacts } from './replay-client.ts'
 import type { Expected } from './replay-expected.ts'
 
 /** What a recording of Converse says. */
@@ -19,8 +19,8 @@ export function fromConverse(recording: Recording): Expected {
   }))
   const events = converse.framesFrom(answer).map(({ event = '', data }) => awsEvent(event, data))
   return {
-    said: {
-      ...silent,
+    reply: {
+      ...emptyReply,
       text: facts.texts.join(''),
       reasoning: facts.reasoning.flatMap(({ text }) => text || []).join('\n\n'),
       calls: facts.calls.map(({ id, name, arguments: input }) => ({ id, name, arguments: input })),
@@ -39,7 +39,9 @@ export function fromConverse(recording: Recording): Expected {
 }
 
 /** A citation without a place speaks of its whole block. */
-export function placed(blocks: { text: string; citations: { url?: string; title?: string }[] }[]): Said['citations'] {
+export function placed(
+  blocks: { text: string; citations: { url?: string; title?: string }[] }[],
+): ReplyFacts['citations'] {
   let offset = 0
   return blocks.flatMap(({ text, citations }) => {
     const start = offset
@@ -54,8 +56,8 @@ export function fromCohere(recording: Recording): Expected {
   const facts = cohere.readIndependently(answer)
   const { billed_units: billed } = answer.usage
   return {
-    said: {
-      ...silent,
+    reply: {
+      ...emptyReply,
       text: facts.text,
       reasoning: facts.reasoning,
       calls: facts.calls.map(({ arguments: text, ...call }) => ({ ...call, arguments: JSON.parse(text) })),
@@ -80,8 +82,8 @@ export function fromOllama(recording: Recording): Expected {
   const answer = lines ? ollama.joined(lines) : recording.response.body
   const facts = ollama.readIndependently(answer)
   return {
-    said: {
-      ...silent,
+    reply: {
+      ...emptyReply,
       text: facts.text,
       reasoning: facts.reasoning,
       calls: facts.calls.map(({ id = 'made up', name, arguments: given }) => ({ id, name, arguments: given })),
@@ -101,7 +103,7 @@ const shortened: { [start: string]: string } = { 'openai-responses/shell-call-st
 
 /** What a recording of Responses says. */
 export function fromResponses(recording: Recording): Expected {
-  const response = told(recording)
+  const response = responseIn(recording)
   const facts = responses.readResponse(response)
   let offset = 0
   const blocks = facts.text.map(({ text, citations }: Body) => {
@@ -112,8 +114,8 @@ export function fromResponses(recording: Recording): Expected {
     )
   })
   return {
-    said: {
-      ...silent,
+    reply: {
+      ...emptyReply,
       text: facts.text.map(({ text }) => text).join(''),
       reasoning: facts.reasoning.flatMap(({ text, summary }) => text || summary || []).join('\n\n'),
       refusal: facts.refusal.join(''),
@@ -143,7 +145,7 @@ export function fromResponses(recording: Recording): Expected {
 }
 
 /** The response that a client of the recording saw. */
-function told(recording: Recording): Body {
+function responseIn(recording: Recording): Body {
   if (!isStreamed(recording)) return responses.wholeOf(recording)
   const response = responses.streamedOf(recording)
   const [, text] = Object.entries(shortened).find(([start]) => recording.case.startsWith(start)) ?? []

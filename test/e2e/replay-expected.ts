@@ -4,12 +4,12 @@ import * as gemini from '../dialects/gemini-reader.ts'
 import * as chat from '../dialects/openai-chat-reader.ts'
 import { type Recording, recordedEvents } from '../helpers/recordings.ts'
 import { type Answer, type Body, isStreamed, streamOf, wholeOf } from './replay-answers.ts'
-import { finishInChat, type Said, silent } from './replay-client.ts'
+import { emptyReply, finishInChat, type ReplyFacts } from './replay-client.ts'
 import { fromCohere, fromConverse, fromOllama, fromResponses, placed } from './replay-expected-others.ts'
 
-/** What a client must be told of a recording; `usage` by neutral class, `total` in the recording's own words. */
+/** What a client must learn of a recording; `usage` by neutral class, `total` in the recording's own words. */
 export type Expected = {
-  said: Said
+  reply: ReplyFacts
   id: string | undefined
   /** The provider's own word for how it ended, where ours is another. */
   raw: string | undefined
@@ -22,7 +22,7 @@ export type Expected = {
   /** The words of audio. */
   transcript?: string
   /** What the other way says, where it says more. */
-  saidOtherWay?: Said
+  replyOtherWay?: ReplyFacts
 }
 
 /** Reads a recording with the reader of its format. */
@@ -31,9 +31,9 @@ export function expectedOf(recording: Recording): Expected {
 }
 
 /** Ids that the router made are not in the recording. */
-export function asRecordedId({ said }: Expected) {
+export function asRecordedId({ reply }: Expected) {
   return <Call extends { id: string }>(call: Call, index: number): Call => {
-    if (said.calls[index]?.id !== 'made up') return call
+    if (reply.calls[index]?.id !== 'made up') return call
     expect(call.id).toMatch(/^call_\w{24}$|^made up$/)
     return { ...call, id: 'made up' }
   }
@@ -65,8 +65,8 @@ function fromChat(recording: Recording): Expected {
   const { text, reasoning, refusal, calls, seals, citations, audio, logprobs, raw, usage, id } = facts
   const counted = lastUsage(recording)
   return {
-    said: {
-      ...silent,
+    reply: {
+      ...emptyReply,
       text,
       reasoning,
       refusal,
@@ -92,20 +92,20 @@ function fromChat(recording: Recording): Expected {
 /** Sources stand beside the answer, whose text marks them by number; every call is a search. */
 function fromPerplexity(recording: Recording): Expected {
   const expected = fromChat(recording)
-  const { said, usage } = expected
+  const { reply, usage } = expected
   return {
     ...expected,
-    said: { ...said, citations: chat.marksIn(recording, said.text) },
+    reply: { ...reply, citations: chat.marksIn(recording, reply.text) },
     usage: { ...usage, searches: 1 },
     // A whole answer tells where its marks stand; not every stream does.
     ...(!isStreamed(recording) && { otherWay: streamOf([{ data: withMessage(recording.response.body) }]) }),
     ...(isStreamed(recording) && {
-      saidOtherWay: { ...said, citations: chat.marksIn(asWholeOf(recording), said.text) },
+      replyOtherWay: { ...reply, citations: chat.marksIn(asWholeOf(recording), reply.text) },
     }),
   }
 }
 
-/** A chunk that repeats what was said so far. */
+/** A chunk that repeats what was sent so far. */
 function withMessage(whole: Body): Body {
   const { choices, ...facts } = asChunk(whole)
   return { ...facts, choices: choices.map((choice: Body) => ({ ...choice, message: choice.delta })) }
@@ -115,7 +115,7 @@ function asWholeOf(recording: Recording): Recording {
   return { ...recording, response: { status: 200, headers: {}, body: asWhole(chat.chunksOf(recording)) } }
 }
 
-/** The usage a provider of Chat Completions told last; Groq has a place of its own for it. */
+/** The usage a provider of Chat Completions sent last; Groq has a place of its own for it. */
 export function lastUsage(recording: Recording): Body {
   const bodies = isStreamed(recording) ? chat.chunksOf(recording) : [recording.response.body]
   return bodies.map(({ usage, x_groq }) => usage ?? x_groq?.usage).findLast(Boolean)
@@ -145,8 +145,8 @@ function fromMessages(recording: Recording): Expected {
   const { usage } = message
   const compacted = (usage.iterations ?? []).filter(({ type }: Body) => type === 'compaction')
   return {
-    said: {
-      ...silent,
+    reply: {
+      ...emptyReply,
       text: facts.text.map(({ text }) => text).join(''),
       reasoning: facts.reasoning.flatMap(({ text }) => text ?? []).join('\n\n'),
       refusal: facts.refusal.join(''),
@@ -175,8 +175,8 @@ function fromGemini(recording: Recording): Expected {
   const chunks = gemini.chunksOf(recording)
   const facts = gemini.readIndependently(chunks)
   return {
-    said: {
-      ...silent,
+    reply: {
+      ...emptyReply,
       text: facts.text,
       reasoning: facts.reasoning,
       calls: facts.calls.map(({ name, arguments: args, id }) => ({ id: id ?? 'made up', name, arguments: args })),

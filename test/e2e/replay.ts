@@ -11,8 +11,8 @@ import { type Answer, type Body, plainAnswer } from './replay-answers.ts'
 
 export type { Answer, Body } from './replay-answers.ts'
 
-/** Who speaks for the recordings of a folder, unless they were made elsewhere. */
-export const speakers = {
+/** The provider of the recordings of a folder, unless they were made elsewhere. */
+export const providersOf = {
   'openai-chat': 'openai',
   'openai-responses': 'openai-responses',
   'anthropic-messages': 'anthropic',
@@ -32,11 +32,11 @@ export const speakers = {
 } as const
 
 /** The name of a folder of recordings. */
-export type Folder = keyof typeof speakers
+export type Folder = keyof typeof providersOf
 
 /** The provider that answers with a recording. */
-export function speakerOf({ dialect, provider }: Recording): string {
-  return provider === 'vertex' ? 'vertex' : speakers[dialect as Folder]
+export function providerOf({ dialect, provider }: Recording): string {
+  return provider === 'vertex' ? 'vertex' : providersOf[dialect as Folder]
 }
 
 /** The recordings of a folder: good answers, answers that say inside an HTTP success that they failed, and refusals. */
@@ -122,7 +122,7 @@ export async function openStage(slugs: readonly string[] = everybody): Promise<S
     async replay(recording, { api, stream, answer }) {
       const key = String(answers.size)
       answers.set(key, answer)
-      const model = `${speakerOf(recording)}/${recording.model ?? 'unnamed'}`
+      const model = `${providerOf(recording)}/${recording.model ?? 'unnamed'}`
       return await call(clientApis[api], { model, ...question(api, `replay no. ${key}`, stream) })
     },
     async end() {
@@ -133,7 +133,7 @@ export async function openStage(slugs: readonly string[] = everybody): Promise<S
   }
 }
 
-const everybody = [...new Set([...Object.values(speakers), 'vertex'])]
+const everybody = [...new Set([...Object.values(providersOf), 'vertex'])]
 
 /** Providers whose manifests have a scheme of their own keep it; the others take one key. */
 function plainKey(slug: string): object {

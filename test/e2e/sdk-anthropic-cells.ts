@@ -2,22 +2,22 @@ import Anthropic from '@anthropic-ai/sdk'
 import { expect } from 'vitest'
 import { pause, within } from '../helpers/provider.ts'
 import { testKey } from '../helpers/router.ts'
-import { elsewhere, held, row, type Way } from './sdk-grid.ts'
-import { counted, source, type Wire } from './sdk-said.ts'
 import {
   citySchema,
+  conversations,
   expectGreeted,
   expectLooped,
   expectTakenOver,
-  expectThought,
+  expectThoughtSent,
   greeting,
   offered,
   pdf,
   pixel,
   placeSchema,
   resultOf,
-  talks,
-} from './sdk-talk.ts'
+} from './sdk-conversations.ts'
+import { carriedOrReported, elsewhere, row, type Way } from './sdk-grid.ts'
+import { counted, source, type Wire } from './sdk-wire.ts'
 
 type Body = Omit<Anthropic.MessageCreateParamsNonStreaming, 'model'>
 
@@ -38,7 +38,7 @@ const stream = (way: Way, body: Body, model = way.wire.models.plain) => {
 
 /** `@anthropic-ai/sdk`, Messages. */
 export function anthropicRows(wayTo: (wire: Wire) => Way): void {
-  row('anthropic messages.create', talks.hello, wayTo, async (way) => {
+  row('anthropic messages.create', conversations.hello, wayTo, async (way) => {
     const message = await create(way, hello)
     expect(message).toMatchObject({ type: 'message', role: 'assistant', model: way.wire.models.plain })
     expect(message).toMatchObject({ stop_reason: 'end_turn', content: [{ type: 'text', text: greeting }] })
@@ -46,17 +46,17 @@ export function anthropicRows(wayTo: (wire: Wire) => Way): void {
     expectGreeted(way)
   })
 
-  row('anthropic messages.stream and its events', talks.hello, wayTo, async (way) => {
-    const told: string[] = []
+  row('anthropic messages.stream and its events', conversations.hello, wayTo, async (way) => {
+    const deltas: string[] = []
     const costs: unknown[] = []
     const running = clientOf(way).messages.stream({ model: way.wire.models.plain, ...hello })
-    running.on('text', (delta) => told.push(delta))
+    running.on('text', (delta) => deltas.push(delta))
     running.on('streamEvent', (event) => {
       if (event.type === 'message_delta') costs.push((event.usage as { cost?: number }).cost)
     })
     const message = await running.finalMessage()
-    expect(told.length).toBeGreaterThanOrEqual(3)
-    expect(told.join('')).toBe(greeting)
+    expect(deltas.length).toBeGreaterThanOrEqual(3)
+    expect(deltas.join('')).toBe(greeting)
     // What runs at home has no price.
     expect(costs).toEqual([way.wire.slug === 'ollama' ? undefined : expect.any(Number)])
     expect(message).toMatchObject({ stop_reason: 'end_turn', content: [{ type: 'text', text: greeting }] })
@@ -64,16 +64,16 @@ export function anthropicRows(wayTo: (wire: Wire) => Way): void {
     expectGreeted(way)
   })
 
-  for (const [name, [said]] of Object.entries(talks)) {
-    if (!said) continue
-    row(`anthropic messages.stream = create: ${name}`, [said, said], wayTo, async (way) => {
+  for (const [name, [reply]] of Object.entries(conversations)) {
+    if (!reply) continue
+    row(`anthropic messages.stream = create: ${name}`, [reply, reply], wayTo, async (way) => {
       const body = { max_tokens, messages: hello.messages, tools }
       const [whole, streamed] = [await create(way, body), await stream(way, body)]
       expect(steady(streamed)).toEqual(steady(whole))
     })
   }
 
-  row('anthropic messages: JSON schema', talks.json, wayTo, async (way) => {
+  row('anthropic messages: JSON schema', conversations.json, wayTo, async (way) => {
     const format = { type: 'json_schema' as const, schema: placeSchema }
     const body = { max_tokens, messages: hello.messages, output_config: { format } }
     const message = await clientOf(way).messages.parse({ model: way.wire.models.plain, ...body })
@@ -81,12 +81,12 @@ export function anthropicRows(wayTo: (wire: Wire) => Way): void {
     expect(way.provider.arrived(0).hasSchema).toBe(true)
   })
 
-  for (const [how, ask] of Object.entries({ create, stream })) talkRows(how, ask, wayTo)
+  for (const [how, ask] of Object.entries({ create, stream })) conversationRows(how, ask, wayTo)
   mediaRows(wayTo)
 
   row('anthropic messages: begun with another maker', [{ text: greeting }], wayTo, async (way) => {
     const first = wayTo(elsewhere(way.wire))
-    first.provider.play(...talks.thinking.slice(0, 1))
+    first.provider.play(...conversations.thinking.slice(0, 1))
     const thinking = { type: 'enabled' as const, budget_tokens: 1_024 }
     const messages: Anthropic.MessageParam[] = [{ role: 'user', content: 'Weather?' }]
     const { content } = await stream(first, { max_tokens, messages, tools, thinking }, first.wire.models.thinker)
@@ -116,15 +116,15 @@ export function anthropicRows(wayTo: (wire: Wire) => Way): void {
   })
 }
 
-function talkRows(how: string, ask: typeof create | typeof stream, wayTo: (wire: Wire) => Way): void {
-  row(`anthropic messages.${how}: tools loop`, talks.loop, wayTo, async (way) => {
+function conversationRows(how: string, ask: typeof create | typeof stream, wayTo: (wire: Wire) => Way): void {
+  row(`anthropic messages.${how}: tools loop`, conversations.loop, wayTo, async (way) => {
     const messages: Anthropic.MessageParam[] = [{ role: 'user', content: 'Weather and time?' }]
     const last = await loop(messages, () => ask(way, { max_tokens, messages, tools }))
     expect(last.content).toMatchObject([{ type: 'text', text: 'Sunny at 12:00.' }])
     expectLooped(way)
   })
 
-  row(`anthropic messages.${how}: thinking goes back`, talks.thinking, wayTo, async (way) => {
+  row(`anthropic messages.${how}: thinking goes back`, conversations.thinking, wayTo, async (way) => {
     const messages: Anthropic.MessageParam[] = [{ role: 'user', content: 'Weather?' }]
     const thinking = { type: 'enabled' as const, budget_tokens: 1_024 }
     const model = way.wire.models.thinker
@@ -134,10 +134,10 @@ function talkRows(how: string, ask: typeof create | typeof stream, wayTo: (wire:
     expect(thoughts).toEqual(['That is enough.'])
     messages.push({ role: 'assistant', content: last.content }, { role: 'user', content: 'Thanks' })
     await next()
-    expectThought(way)
+    expectThoughtSent(way)
   })
 
-  row(`anthropic messages.${how}: web search, citations`, talks.search, wayTo, async (way) => {
+  row(`anthropic messages.${how}: web search, citations`, conversations.search, wayTo, async (way) => {
     const search = { type: 'web_search_20250305' as const, name: 'web_search' as const }
     const body = { max_tokens, messages: hello.messages, tools: [search] }
     const { content } = await ask(way, body, way.wire.models.searcher)
@@ -147,14 +147,14 @@ function talkRows(how: string, ask: typeof create | typeof stream, wayTo: (wire:
     if (!way.wire.lacks.citations) {
       expect(citations).toMatchObject([{ type: 'web_search_result_location', url: source.url }])
     }
-    const searched = held(way, 'search', way.provider.arrived(0).searches, /web_search/)
+    const searched = carriedOrReported(way, 'search', way.provider.arrived(0).searches, /web_search/)
     if (!searched) expect(content.map(({ type }) => type)).toContain('web_search_tool_result')
     return searched
   })
 }
 
 function mediaRows(wayTo: (wire: Wire) => Way): void {
-  row('anthropic messages: images', talks.hello, wayTo, async (way) => {
+  row('anthropic messages: images', conversations.hello, wayTo, async (way) => {
     const image = { type: 'base64' as const, media_type: 'image/png' as const, data: pixel }
     const content: Anthropic.ContentBlockParam[] = [
       { type: 'text', text: 'What is this?' },
@@ -164,7 +164,7 @@ function mediaRows(wayTo: (wire: Wire) => Way): void {
     expect(way.provider.arrived(0).turns).toMatchObject([{ role: 'user', text: 'What is this?', images: [pixel] }])
   })
 
-  row('anthropic messages: documents', talks.hello, wayTo, async (way) => {
+  row('anthropic messages: documents', conversations.hello, wayTo, async (way) => {
     const document = { type: 'base64' as const, media_type: 'application/pdf' as const, data: pdf }
     const content: Anthropic.ContentBlockParam[] = [
       { type: 'document', source: document },
@@ -173,7 +173,7 @@ function mediaRows(wayTo: (wire: Wire) => Way): void {
     await create(way, { max_tokens, messages: [{ role: 'user', content }] })
     const [asked] = way.provider.arrived(0).turns
     expect(asked?.text).toContain('Sum it up.')
-    return held(way, 'file', asked?.files === 1, /document$/)
+    return carriedOrReported(way, 'file', asked?.files === 1, /document$/)
   })
 
   row('anthropic messages: an error of a tool', [{ text: greeting }], wayTo, async (way) => {
@@ -198,7 +198,7 @@ function mediaRows(wayTo: (wire: Wire) => Way): void {
   })
 }
 
-/** Runs the tools until the model has none to call; the messages grow by what was said. */
+/** Runs the tools until the model has none to call; the messages grow by its replies. */
 async function loop(messages: Anthropic.MessageParam[], next: () => Promise<Anthropic.Message>) {
   for (let turn = 0; turn < 5; turn++) {
     const message = await next()
@@ -216,14 +216,14 @@ async function loop(messages: Anthropic.MessageParam[], next: () => Promise<Anth
 }
 
 /**
- * A message without its id and those of sealed items, which are new for each, without what the SDK puts there, and
+ * A message without its id and those of signed items, which are new for each, without what the SDK puts there, and
  * without the cost: of the last counts of a stream the SDK keeps only those it knows.
  */
 function steady(message: Anthropic.Message): unknown {
   const own = ['parsed_output', 'cost']
   const text = JSON.stringify({ ...message, id: '' }, (name, value) => (own.includes(name) ? undefined : value))
-  const opened = text.replace(/router1\.([\w-]+)/g, (_, seal) => {
-    const words = Buffer.from(seal, 'base64url').toString()
+  const opened = text.replace(/router1\.([\w-]+)/g, (_, signature) => {
+    const words = Buffer.from(signature, 'base64url').toString()
     return JSON.stringify(words.replace(/(rs|ws)_\d+/, '$1')).slice(1, -1)
   })
   return JSON.parse(opened)

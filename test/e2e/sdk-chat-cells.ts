@@ -2,24 +2,24 @@ import OpenAI from 'openai'
 import { ContentFilterFinishReasonError, LengthFinishReasonError } from 'openai/core/error'
 import { describe, expect } from 'vitest'
 import { type TestRouter, testKey } from '../helpers/router.ts'
-import { cellOf, elsewhere, expectPaired, row, simulator, type Way, wires } from './sdk-grid.ts'
-import { counted, type Said, type Step, sealOf, type Wire } from './sdk-said.ts'
 import {
   citySchema,
+  conversations,
   expectGreeted,
   expectTwoRounds,
   greeting,
   offered,
   pixel,
   placeSchema,
-  simulated,
-  talks,
-} from './sdk-talk.ts'
+  simulatorConversations,
+} from './sdk-conversations.ts'
+import { cellOf, elsewhere, expectPaired, row, simulator, type Way, wires } from './sdk-grid.ts'
+import { counted, type Reply, type Step, signatureOf, type Wire } from './sdk-wire.ts'
 
 /** What the rows of Chat Completions are made of; the router and the files are there when a cell runs. */
 export type Grid = { wayTo(wire: Wire): Way; router(): TestRouter; filesUrl(): string }
 
-/** One column at work: a provider that was told what to say, or the simulator. */
+/** One column at work: a format with its fake provider, or the simulator. */
 export type Column = { name: string; client: OpenAI; plain: string; thinker: string; faulty: string; way?: Way }
 
 type Cell = (column: Column) => Promise<unknown>
@@ -92,7 +92,7 @@ export function chatRows(grid: Grid): void {
 }
 
 function greetingRows(grid: Grid): void {
-  chatRow(grid, 'create', simulated.greeting, async (column) => {
+  chatRow(grid, 'create', simulatorConversations.greeting, async (column) => {
     const completion = await column.client.chat.completions.create(hello(column))
     expect(completion).toMatchObject({
       object: 'chat.completion',
@@ -105,7 +105,7 @@ function greetingRows(grid: Grid): void {
     if (column.way) expectBounded(column.way)
   })
 
-  chatRow(grid, 'create, stream: true', simulated.greeting, async (column) => {
+  chatRow(grid, 'create, stream: true', simulatorConversations.greeting, async (column) => {
     const body = { ...hello(column), stream: true as const, stream_options: { include_usage: true } }
     const chunks: OpenAI.ChatCompletionChunk[] = []
     for await (const chunk of await column.client.chat.completions.create(body)) chunks.push(chunk)
@@ -122,7 +122,7 @@ function greetingRows(grid: Grid): void {
     if (column.way) expectBounded(column.way)
   })
 
-  chatRow(grid, '.stream() and its events', simulated.greeting, async (column) => {
+  chatRow(grid, '.stream() and its events', simulatorConversations.greeting, async (column) => {
     const body = { ...hello(column), stream_options: { include_usage: true } }
     const stream = column.client.chat.completions.stream(body)
     const events: string[] = []
@@ -145,7 +145,7 @@ function greetingRows(grid: Grid): void {
   })
 
   for (const [how, ask] of Object.entries({ create: whole, stream: streamed })) {
-    chatRow(grid, `${how}: a second turn`, simulated.secondTurn, async (column) => {
+    chatRow(grid, `${how}: a second turn`, simulatorConversations.secondTurn, async (column) => {
       const { messages, model } = hello(column)
       const first = await ask(column, { model, messages })
       const second = await ask(column, { model, messages: [...messages, first.message, user('Hello there')] })
@@ -194,16 +194,21 @@ const place = ({ plain }: Column) => ({
 })
 
 function schemaRows(grid: Grid): void {
-  chatRow(grid, '.parse() and .stream() with a JSON schema', [...talks.json, ...talks.json], async (column) => {
-    const { choices } = await column.client.chat.completions.parse(place(column))
-    const message = await column.client.chat.completions.stream(place(column)).finalMessage()
-    for (const one of [choices[0]?.message, message]) {
-      expect(one).toHaveProperty('parsed', { city: 'Paris', sunny: true })
-    }
-    for (const index of [0, 1]) expect(column.way?.provider.arrived(index).hasSchema ?? true).toBe(true)
-  })
+  chatRow(
+    grid,
+    '.parse() and .stream() with a JSON schema',
+    [...conversations.json, ...conversations.json],
+    async (column) => {
+      const { choices } = await column.client.chat.completions.parse(place(column))
+      const message = await column.client.chat.completions.stream(place(column)).finalMessage()
+      for (const one of [choices[0]?.message, message]) {
+        expect(one).toHaveProperty('parsed', { city: 'Paris', sunny: true })
+      }
+      for (const index of [0, 1]) expect(column.way?.provider.arrived(index).hasSchema ?? true).toBe(true)
+    },
+  )
 
-  const cut: Said = { text: '{"city":"Pa', ended: 'length' }
+  const cut: Reply = { text: '{"city":"Pa', ended: 'length' }
   chatRow(grid, 'a reply cut by its limit: LengthFinishReasonError', [cut, cut], async (column) => {
     const body = { ...place(column), max_completion_tokens: 2 }
     await expect(column.client.chat.completions.parse(body)).rejects.toBeInstanceOf(LengthFinishReasonError)
@@ -225,7 +230,7 @@ function schemaRows(grid: Grid): void {
 }
 
 function toolRows(grid: Grid, how: string, ask: Ask): void {
-  chatRow(grid, `${how}: tools, two rounds`, simulated.rounds, async (column) => {
+  chatRow(grid, `${how}: tools, two rounds`, simulatorConversations.rounds, async (column) => {
     const messages: OpenAI.ChatCompletionMessageParam[] = [user('Weather and time in Paris?')]
     const body = { model: column.thinker, messages, tools, reasoning_effort: 'medium' as const }
     const ids: string[] = []
@@ -253,7 +258,7 @@ function toolRows(grid: Grid, how: string, ask: Ask): void {
     if (column.way) expectTwoRounds(column.way, { thought })
   })
 
-  chatRow(grid, `${how}: parallel tools`, simulated.parallel, async (column) => {
+  chatRow(grid, `${how}: parallel tools`, simulatorConversations.parallel, async (column) => {
     const messages: OpenAI.ChatCompletionMessageParam[] = [user('Use all tools.')]
     const { message } = await ask(column, { model: column.plain, messages, tools })
     const calls = message.tool_calls ?? []
@@ -293,7 +298,7 @@ const runnable = (given: unknown[]) => ({
 })
 
 function runnerRows(grid: Grid): void {
-  chatRow(grid, '.runTools()', simulated.run, async ({ client, plain, way }) => {
+  chatRow(grid, '.runTools()', simulatorConversations.run, async ({ client, plain, way }) => {
     const given: unknown[] = []
     const messages = [user('Weather, please')]
     const runner = client.chat.completions.runTools({ model: plain, messages, tools: [runnable(given)] })
@@ -304,7 +309,7 @@ function runnerRows(grid: Grid): void {
     if (way) expect({ prompt_tokens, total_tokens }).toEqual({ prompt_tokens: 80, total_tokens: 104 })
   })
 
-  chatRow(grid, '.runTools({stream: true})', simulated.run, async ({ client, plain, way }) => {
+  chatRow(grid, '.runTools({stream: true})', simulatorConversations.run, async ({ client, plain, way }) => {
     const given: unknown[] = []
     const [messages, tools] = [[user('Weather, please')], [runnable(given)]]
     const options = { stream: true as const, stream_options: { include_usage: true } }
@@ -319,7 +324,7 @@ function contentRows(grid: Grid): void {
   const inside = () => `data:image/png;base64,${pixel}`
   const byUrl = () => `${grid.filesUrl()}/cat.png`
   for (const [where, urlOf] of Object.entries({ inside, elsewhere: byUrl })) {
-    chatRow(grid, `a picture ${where}`, simulated.picture, async (column) => {
+    chatRow(grid, `a picture ${where}`, simulatorConversations.picture, async (column) => {
       const url = urlOf()
       const content = [
         { type: 'text' as const, text: 'What is this?' },
@@ -334,7 +339,7 @@ function contentRows(grid: Grid): void {
     })
   }
 
-  chatRow(grid, 'half a character, which providers refuse as broken JSON', talks.hello, async (column) => {
+  chatRow(grid, 'half a character, which providers refuse as broken JSON', conversations.hello, async (column) => {
     const cut = 'back\\ud83d slash, half a smile \ud83d'
     const { message } = await whole(column, { model: column.plain, messages: [user(cut)] })
     const arrived = column.way ? JSON.stringify(column.way.provider.received[0]?.body) : (message.content ?? '')
@@ -344,7 +349,7 @@ function contentRows(grid: Grid): void {
 
   chatRow(grid, 'a conversation that began elsewhere', [{ text: 'The tool said: 12:00' }], async (column) => {
     const first = columnOf(grid.wayTo(column.way ? elsewhere(column.way.wire) : (wires[3] as Wire)))
-    first.way?.provider.play(...simulated.rounds.slice(0, 1))
+    first.way?.provider.play(...simulatorConversations.rounds.slice(0, 1))
     const messages: OpenAI.ChatCompletionMessageParam[] = [user('Weather, please')]
     const { message } = await whole(first, { model: first.thinker, messages, tools })
     const [call] = message.tool_calls ?? []
@@ -355,7 +360,7 @@ function contentRows(grid: Grid): void {
     expectPaired(column.way.provider.arrived(0))
     // Signatures are for their maker only, and nobody else knows the members that carry them.
     const body = JSON.stringify(column.way.provider.received[0]?.body)
-    expect(body).not.toContain(sealOf('First the weather.'))
+    expect(body).not.toContain(signatureOf('First the weather.'))
     expect(body).not.toMatch(/router1\.|reasoning_details|extra_content|replay_parts/)
   })
 }

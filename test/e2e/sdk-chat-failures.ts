@@ -3,14 +3,14 @@ import { expect, test } from 'vitest'
 import { pause, within } from '../helpers/provider.ts'
 import { eventually } from '../helpers/time.ts'
 import { type Column, chatRow, columnOf, type Grid, hello, onlyChoice, simulatorOf, user } from './sdk-chat-cells.ts'
+import { greeting } from './sdk-conversations.ts'
 import { wires } from './sdk-grid.ts'
-import type { Said } from './sdk-said.ts'
-import { greeting } from './sdk-talk.ts'
+import type { Reply } from './sdk-wire.ts'
 import { chatWire } from './sdk-wires-chat.ts'
 
 /** The formats whose failures are played. */
 const failing = wires.filter(({ failures }) => failures)
-const good: Said = { text: greeting }
+const good: Reply = { text: greeting }
 
 /** `openai` SDK, Chat Completions: what fails, and what a client gives up. */
 export function chatFailureRows(grid: Grid): void {
@@ -39,7 +39,7 @@ function refusalRow(grid: Grid, ...[status, name, kind, forClient]: (typeof refu
     const error = await failureOf(column.client.chat.completions.create(asking(column, `fail ${status}`)))
     expect(error).toBeInstanceOf(kind)
     expect(error).toMatchObject({ status: forClient, error: { origin: 'provider', provider: column.name } })
-    expect(error.message).toContain(column.way ? `Played ${status}` : `Failing with ${status}`)
+    expect(error.message).toContain(column.way ? `FakeProvider ${status}` : `Failing with ${status}`)
     expect(error.requestID).toMatch(/^\S{8,}$/)
     if (status === 429) expect(error.headers?.get('retry-after')).toBe(column.way ? '7' : '1')
   }

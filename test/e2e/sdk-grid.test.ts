@@ -4,20 +4,20 @@ import { type TestRouter, testRouter } from '../helpers/router.ts'
 import { anthropicRows } from './sdk-anthropic-cells.ts'
 import { chatRows } from './sdk-chat-cells.ts'
 import { chatFailureRows } from './sdk-chat-failures.ts'
+import { pixel } from './sdk-conversations.ts'
 import { printed, type Way, watchingFetch, wires } from './sdk-grid.ts'
 import { openaiRows } from './sdk-openai-cells.ts'
-import { playProvider } from './sdk-provider.ts'
-import type { Played, Wire } from './sdk-said.ts'
-import { pixel } from './sdk-talk.ts'
+import { fakeProvider } from './sdk-provider.ts'
 import { vercelRows } from './sdk-vercel-cells.ts'
+import type { FakeProvider, Wire } from './sdk-wire.ts'
 
-const played = new Map<string, Played>()
+const played = new Map<string, FakeProvider>()
 const lost: string[] = []
 let router: TestRouter
 let files: Awaited<ReturnType<typeof fileHost>>
 
 beforeAll(async () => {
-  for (const wire of wires) played.set(wire.slug, await playProvider(wire))
+  for (const wire of wires) played.set(wire.slug, await fakeProvider(wire))
   const urls = [...played].map(([slug, { url }]) => [slug, { base_url: url }])
   files = await fileHost(pixel)
   const chat = played.get('openai')?.url
@@ -35,7 +35,7 @@ afterAll(async () => {
 })
 
 function wayTo(wire: Wire): Way {
-  return { wire, provider: played.get(wire.slug) as Played, router, fetch: watchingFetch(lost), lost }
+  return { wire, provider: played.get(wire.slug) as FakeProvider, router, fetch: watchingFetch(lost), lost }
 }
 
 chatRows({ wayTo, router: () => router, filesUrl: () => files.url })

@@ -1,7 +1,7 @@
 import { describe, expect, test } from 'vitest'
 import { within } from '../helpers/provider.ts'
 import type { TestRouter } from '../helpers/router.ts'
-import type { Arrived, Lack, Played, Step, Wire } from './sdk-said.ts'
+import type { Arrived, FakeProvider, Lack, Step, Wire } from './sdk-wire.ts'
 import { messagesWire } from './sdk-wire-messages.ts'
 import { responsesWire } from './sdk-wire-responses.ts'
 import { chatWire, mistralWire } from './sdk-wires-chat.ts'
@@ -20,12 +20,12 @@ export const wires: readonly Wire[] = [
   mistralWire,
 ]
 
-/** One column at work: the router with its clients, and the provider that was told what to say. */
+/** One column at work: the router with its clients, and its fake provider. */
 export type Way = {
   wire: Wire
-  provider: Played
+  provider: FakeProvider
   router: TestRouter
-  /** A `fetch` for clients that remembers what the router said was lost. */
+  /** A `fetch` for clients that remembers the fields that the router reports as lost. */
   fetch: typeof fetch
   lost: string[]
 }
@@ -33,12 +33,12 @@ export type Way = {
 /** A cell: 'loss' with a field where the format cannot do it. */
 export type Cell = (way: Way) => Promise<unknown>
 
-/** The column of the simulator inside the router, which needs nobody to tell it what to say. */
+/** The column of the simulator inside the router, which answers by itself. */
 export const simulator = 'demo'
 
 const results = new Map<string, Map<string, string>>()
 
-/** A row of the grid: one feature of one client, behind every format. The provider says `said`, and is asked for all of it. */
+/** A row of the grid: one feature of one client, behind every format. The provider answers in these `steps`, and is asked for all of it. */
 export function row(name: string, steps: Step[], wayTo: (wire: Wire) => Way, cell: Cell, columns = wires): void {
   describe(name, () => {
     for (const wire of columns) {
@@ -81,16 +81,16 @@ export function elsewhere(wire: Wire): Wire {
   return wires[(at + 3) % wires.length] as Wire
 }
 
-/** A feature that a format has or whose loss was told: then the cell says so. */
-export function held(way: Way, lack: Lack, has: boolean, field: RegExp): string | undefined {
+/** A feature that the format carries, or whose loss is reported: then the cell names the field. */
+export function carriedOrReported(way: Way, lack: Lack, has: boolean, field: RegExp): string | undefined {
   expect(has, `${lack} reaches ${way.wire.dialect}`).toBe(!way.wire.lacks[lack])
-  const told = way.lost.find((name) => field.test(name))
+  const reported = way.lost.find((name) => field.test(name))
   if (has) {
-    expect(told).toBeUndefined()
+    expect(reported).toBeUndefined()
     return undefined
   }
-  expect(told, `the loss of ${lack} is told (${way.lost})`).toBeDefined()
-  return `loss ${told}`
+  expect(reported, `the loss of ${lack} is reported (${way.lost})`).toBeDefined()
+  return `loss ${reported}`
 }
 
 /** A `fetch` that keeps the fields of `x-router-dropped`. */

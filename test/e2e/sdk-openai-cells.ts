@@ -2,22 +2,22 @@ import OpenAI from 'openai'
 import { expect } from 'vitest'
 import { pause, within } from '../helpers/provider.ts'
 import { testKey } from '../helpers/router.ts'
-import { elsewhere, held, row, type Way } from './sdk-grid.ts'
-import { counted, source, type Wire } from './sdk-said.ts'
 import {
   citySchema,
+  conversations,
   expectGreeted,
   expectLooped,
   expectTakenOver,
-  expectThought,
+  expectThoughtSent,
   greeting,
   offered,
   pdf,
   pixel,
   placeSchema,
   resultOf,
-  talks,
-} from './sdk-talk.ts'
+} from './sdk-conversations.ts'
+import { carriedOrReported, elsewhere, row, type Way } from './sdk-grid.ts'
+import { counted, source, type Wire } from './sdk-wire.ts'
 
 type Body = OpenAI.Responses.ResponseCreateParamsNonStreaming
 type Item = OpenAI.Responses.ResponseInputItem
@@ -47,7 +47,7 @@ export function openaiRows(wayTo: (wire: Wire) => Way): void {
   const both = { create, stream }
   const hello = { instructions: 'Be brief.', input: 'Hello there' }
 
-  row('openai responses.create', talks.hello, wayTo, async (way) => {
+  row('openai responses.create', conversations.hello, wayTo, async (way) => {
     const response = await create(way, hello)
     expect(response).toMatchObject({ object: 'response', status: 'completed', model: way.wire.models.plain })
     expect(response.output_text).toBe(greeting)
@@ -55,7 +55,7 @@ export function openaiRows(wayTo: (wire: Wire) => Way): void {
     expectGreeted(way)
   })
 
-  row('openai responses.create, stream: true', talks.hello, wayTo, async (way) => {
+  row('openai responses.create, stream: true', conversations.hello, wayTo, async (way) => {
     const events: OpenAI.Responses.ResponseStreamEvent[] = []
     const body = { model: way.wire.models.plain, ...hello, stream: true as const }
     for await (const event of await clientOf(way).responses.create(body)) events.push(event)
@@ -70,7 +70,7 @@ export function openaiRows(wayTo: (wire: Wire) => Way): void {
     expectGreeted(way)
   })
 
-  row('openai responses.stream = create', [...talks.search, ...talks.search], wayTo, async (way) => {
+  row('openai responses.stream = create', [...conversations.search, ...conversations.search], wayTo, async (way) => {
     const body = { input: 'Hello there' }
     const [whole, streamed] = [await create(way, body), await stream(way, body)]
     expect(steady(streamed.output)).toEqual(steady(whole.output))
@@ -78,7 +78,7 @@ export function openaiRows(wayTo: (wire: Wire) => Way): void {
     expect(streamed.status).toBe(whole.status)
   })
 
-  row('openai responses.parse', talks.json, wayTo, async (way) => {
+  row('openai responses.parse', conversations.json, wayTo, async (way) => {
     const format = { type: 'json_schema' as const, name: 'place', strict: true, schema: placeSchema }
     const body = { model: way.wire.models.plain, input: 'Where?', text: { format } }
     const response = await clientOf(way).responses.parse(body)
@@ -87,14 +87,14 @@ export function openaiRows(wayTo: (wire: Wire) => Way): void {
   })
 
   for (const [how, ask] of Object.entries(both)) {
-    row(`openai responses.${how}: tools loop`, talks.loop, wayTo, async (way) => {
+    row(`openai responses.${how}: tools loop`, conversations.loop, wayTo, async (way) => {
       const input: Item[] = [{ role: 'user', content: 'Weather and time?' }]
       const last = await loop((items) => ask(way, { input: items, tools }), input)
       expect(last.output_text).toBe('Sunny at 12:00.')
       expectLooped(way)
     })
 
-    row(`openai responses.${how}: thoughts go back`, talks.thinking, wayTo, async (way) => {
+    row(`openai responses.${how}: thoughts go back`, conversations.thinking, wayTo, async (way) => {
       const body = {
         tools,
         store: false,
@@ -111,14 +111,14 @@ export function openaiRows(wayTo: (wire: Wire) => Way): void {
       expect(thoughts).toEqual(['That is enough.'])
       input.push(...(last.output as Item[]), { role: 'user', content: 'Thanks' })
       await ask(way, { ...body, input }, model)
-      expectThought(way)
+      expectThoughtSent(way)
     })
 
-    row(`openai responses.${how}: web search, citations`, talks.search, wayTo, async (way) => {
+    row(`openai responses.${how}: web search, citations`, conversations.search, wayTo, async (way) => {
       const body = { input: 'Which Ruby?', tools: [{ type: 'web_search' as const }] }
       const response = await ask(way, body, way.wire.models.searcher)
       expect(response.output_text).toBe(source.quote)
-      const searched = held(way, 'search', way.provider.arrived(0).searches, /web_search/)
+      const searched = carriedOrReported(way, 'search', way.provider.arrived(0).searches, /web_search/)
       const notes = response.output.flatMap((item) => {
         return item.type === 'message'
           ? item.content.flatMap((part) => ('annotations' in part ? part.annotations : []))
@@ -134,7 +134,7 @@ export function openaiRows(wayTo: (wire: Wire) => Way): void {
     })
   }
 
-  row('openai responses: images', talks.hello, wayTo, async (way) => {
+  row('openai responses: images', conversations.hello, wayTo, async (way) => {
     const image_url = `data:image/png;base64,${pixel}`
     const content: OpenAI.Responses.ResponseInputContent[] = [
       { type: 'input_text', text: 'What is this?' },
@@ -144,7 +144,7 @@ export function openaiRows(wayTo: (wire: Wire) => Way): void {
     expect(way.provider.arrived(0).turns).toMatchObject([{ role: 'user', text: 'What is this?', images: [pixel] }])
   })
 
-  row('openai responses: file input', talks.hello, wayTo, async (way) => {
+  row('openai responses: file input', conversations.hello, wayTo, async (way) => {
     const file_data = `data:application/pdf;base64,${pdf}`
     const content: OpenAI.Responses.ResponseInputContent[] = [
       { type: 'input_text', text: 'Sum it up.' },
@@ -153,10 +153,10 @@ export function openaiRows(wayTo: (wire: Wire) => Way): void {
     await create(way, { input: [{ role: 'user', content }] })
     const [asked] = way.provider.arrived(0).turns
     expect(asked?.text).toContain('Sum it up.')
-    return held(way, 'file', asked?.files === 1, /input_file$/)
+    return carriedOrReported(way, 'file', asked?.files === 1, /input_file$/)
   })
 
-  row('openai responses: multi-turn by items', [...talks.hello, ...talks.hello], wayTo, async (way) => {
+  row('openai responses: multi-turn by items', [...conversations.hello, ...conversations.hello], wayTo, async (way) => {
     const input: Item[] = [{ role: 'user', content: 'Hello there' }]
     const first = await stream(way, { input })
     input.push(...(first.output as Item[]), { role: 'user', content: 'Again' })
@@ -172,7 +172,7 @@ export function openaiRows(wayTo: (wire: Wire) => Way): void {
 
   row('openai responses: begun with another maker', [{ text: greeting }], wayTo, async (way) => {
     const first = wayTo(elsewhere(way.wire))
-    first.provider.play(...talks.thinking.slice(0, 1))
+    first.provider.play(...conversations.thinking.slice(0, 1))
     const body = { tools, store: false, include: ['reasoning.encrypted_content' as const] }
     const input: Item[] = [{ role: 'user', content: 'Weather?' }]
     const { output } = await stream(first, { ...body, input }, first.wire.models.thinker)
@@ -182,24 +182,24 @@ export function openaiRows(wayTo: (wire: Wire) => Way): void {
     expectTakenOver(way)
   })
 
-  row('openai responses: custom tool', talks.hello, wayTo, async (way) => {
+  row('openai responses: custom tool', conversations.hello, wayTo, async (way) => {
     const patch = {
       type: 'custom' as const,
       name: 'apply_patch',
       description: 'Changes files',
       format: { type: 'text' as const },
     }
-    const said: Item[] = [
+    const reply: Item[] = [
       { role: 'user', content: 'Change it.' },
       { type: 'custom_tool_call', call_id: 'call_abc123456', name: 'apply_patch', input: '*** Begin Patch' },
       { type: 'custom_tool_call_output', call_id: 'call_abc123456', output: 'done' },
     ]
-    await create(way, { input: said, tools: [patch] })
+    await create(way, { input: reply, tools: [patch] })
     const body = JSON.stringify(way.provider.received[0]?.body)
     expect(body).toContain('*** Begin Patch')
     expect(body).toContain('done')
     const has = /"type":"custom"/.test(body)
-    return held(way, 'custom tools', has, /^tools/)
+    return carriedOrReported(way, 'custom tools', has, /^tools/)
   })
 
   row('openai responses: abort', [], wayTo, async (way) => {
@@ -216,7 +216,7 @@ type Ask = (way: Way, body: Omit<Body, 'model'>, model?: string) => Promise<Open
 
 /** Conversations that go on by the id of a response, on models whose providers know nothing of it. */
 function stateRows(create: Ask, stream: Ask, wayTo: (wire: Wire) => Way): void {
-  row('openai responses: previous_response_id', talks.loop, wayTo, async (way) => {
+  row('openai responses: previous_response_id', conversations.loop, wayTo, async (way) => {
     let [last, next] = [await stream(way, { input: 'Weather and time?', tools }), create]
     while (last.output.some(({ type }) => type === 'function_call')) {
       const calls = last.output.filter((item) => item.type === 'function_call')
@@ -232,7 +232,7 @@ function stateRows(create: Ask, stream: Ask, wayTo: (wire: Wire) => Way): void {
     expectLooped(way)
   })
 
-  row('openai responses: thoughts by previous_response_id', talks.thinking, wayTo, async (way) => {
+  row('openai responses: thoughts by previous_response_id', conversations.thinking, wayTo, async (way) => {
     const model = way.wire.models.thinker
     const body = { tools, reasoning: { effort: 'medium' as const, summary: 'auto' as const } }
     const first = await stream(way, { ...body, input: 'Weather?' }, model)
@@ -240,11 +240,11 @@ function stateRows(create: Ask, stream: Ask, wayTo: (wire: Wire) => Way): void {
     const result: Item = { type: 'function_call_output', call_id: call?.call_id ?? '', output: 'sunny' }
     const second = await create(way, { ...body, previous_response_id: first.id, input: [result] }, model)
     await create(way, { ...body, previous_response_id: second.id, input: 'Thanks' }, model)
-    expectThought(way)
+    expectThoughtSent(way)
   })
 }
 
-/** Runs the tools until the model has none to call; the input grows by what was said. */
+/** Runs the tools until the model has none to call; the input grows by its replies. */
 async function loop(
   ask: (input: Item[]) => Promise<OpenAI.Responses.Response>,
   input: Item[],

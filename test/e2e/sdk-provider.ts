@@ -1,9 +1,9 @@
 import type { ServerResponse } from 'node:http'
 import { answerJson, loopbackProvider, pause } from '../helpers/provider.ts'
-import type { Arrived, Played, Refusal, Step, Wire } from './sdk-said.ts'
+import type { Arrived, FakeProvider, Refusal, Step, Wire } from './sdk-wire.ts'
 
 /** Starts a server that answers in a wire format: whole or streamed, as it is asked. */
-export async function playProvider(wire: Wire): Promise<Played> {
+export async function fakeProvider(wire: Wire): Promise<FakeProvider> {
   let waiting: Step[] = []
   const server = await loopbackProvider(async ({ path, body }, response) => {
     if (path.endsWith('/count_tokens')) return answerJson(response, { input_tokens: 42 })

@@ -14,20 +14,20 @@ import {
 import { expect } from 'vitest'
 import { pause, within } from '../helpers/provider.ts'
 import { testKey } from '../helpers/router.ts'
-import { row, type Way } from './sdk-grid.ts'
-import { counted, type Wire } from './sdk-said.ts'
 import {
   citySchema,
+  conversations,
   expectGreeted,
   expectLooped,
-  expectThought,
+  expectThoughtSent,
   greeting,
   offered,
   pixel,
   placeSchema,
   resultOf,
-  talks,
-} from './sdk-talk.ts'
+} from './sdk-conversations.ts'
+import { row, type Way } from './sdk-grid.ts'
+import { counted, type Wire } from './sdk-wire.ts'
 
 type City = { city: string }
 
@@ -63,7 +63,7 @@ const thinks = {
   },
   anthropic: { thinking: { type: 'enabled' as const, budgetTokens: 1_024 } },
 }
-/** Everything that was said goes along every time. */
+/** The whole conversation is sent every time. */
 const stateless = { openai: { store: false } }
 
 /** Vercel's AI SDK: Responses through one of its providers, Messages through the other. */
@@ -79,14 +79,14 @@ function rowsOf(name: string, modelOf: (way: Way, model: string) => LanguageMode
   })
   const hello = { instructions: 'Be brief.', prompt: 'Hello there' }
 
-  row(`${name} generateText`, talks.hello, wayTo, async (way) => {
+  row(`${name} generateText`, conversations.hello, wayTo, async (way) => {
     const { text, usage, finishReason } = await generateText({ ...common(way), ...hello })
     expect({ text, finishReason }).toEqual({ text: greeting, finishReason: 'stop' })
     expect(usage).toMatchObject({ inputTokens: counted.input, outputTokens: counted.output })
     expectGreeted(way)
   })
 
-  row(`${name} streamText`, talks.hello, wayTo, async (way) => {
+  row(`${name} streamText`, conversations.hello, wayTo, async (way) => {
     const result = streamText({ ...common(way), ...hello, onError: () => undefined })
     const words: string[] = []
     for await (const word of result.textStream) words.push(word)
@@ -103,30 +103,35 @@ function rowsOf(name: string, modelOf: (way: Way, model: string) => LanguageMode
     stopWhen: stepCountIs(5),
     providerOptions: stateless,
   })
-  row(`${name} generateText: tools`, talks.loop, wayTo, async (way) => {
+  row(`${name} generateText: tools`, conversations.loop, wayTo, async (way) => {
     const { text, steps } = await generateText(looped(way))
     expect(text).toBe('Sunny at 12:00.')
     expect(steps.map(({ finishReason }) => finishReason)).toEqual(['tool-calls', 'tool-calls', 'stop'])
     expectLooped(way)
   })
 
-  row(`${name} streamText: tools`, talks.loop, wayTo, async (way) => {
+  row(`${name} streamText: tools`, conversations.loop, wayTo, async (way) => {
     const result = streamText({ ...looped(way), onError: () => undefined })
     expect((await result.steps).map(({ finishReason }) => finishReason)).toEqual(['tool-calls', 'tool-calls', 'stop'])
     expect(await result.text).toBe('Sunny at 12:00.')
     expectLooped(way)
   })
 
-  row(`${name} generateText, streamText: tools, as it is`, [...talks.loop, ...talks.loop], wayTo, async (way) => {
-    // Left to itself the provider of Responses names what was said by ids, and expects it to be kept.
-    const { providerOptions: _none, ...body } = looped(way)
-    expect((await generateText(body)).text).toBe('Sunny at 12:00.')
-    expectLooped(way)
-    way.provider.received.splice(0, 3)
-    const streamed = streamText({ ...body, onError: () => undefined })
-    expect(await streamed.text).toBe('Sunny at 12:00.')
-    expectLooped(way)
-  })
+  row(
+    `${name} generateText, streamText: tools, as it is`,
+    [...conversations.loop, ...conversations.loop],
+    wayTo,
+    async (way) => {
+      // Left to itself the provider of Responses refers to earlier items by their ids, and expects them to be stored.
+      const { providerOptions: _none, ...body } = looped(way)
+      expect((await generateText(body)).text).toBe('Sunny at 12:00.')
+      expectLooped(way)
+      way.provider.received.splice(0, 3)
+      const streamed = streamText({ ...body, onError: () => undefined })
+      expect(await streamed.text).toBe('Sunny at 12:00.')
+      expectLooped(way)
+    },
+  )
 
   const thinking = (way: Way, messages: ModelMessage[]) => ({
     ...common(way, way.wire.models.thinker),
@@ -135,23 +140,23 @@ function rowsOf(name: string, modelOf: (way: Way, model: string) => LanguageMode
     stopWhen: stepCountIs(5),
     providerOptions: thinks,
   })
-  row(`${name} generateText: reasoning goes back`, talks.thinking, wayTo, async (way) => {
+  row(`${name} generateText: reasoning goes back`, conversations.thinking, wayTo, async (way) => {
     const messages: ModelMessage[] = [{ role: 'user', content: 'Weather?' }]
     const { text, reasoningText, responseMessages } = await generateText(thinking(way, messages))
     expect({ text, reasoningText }).toEqual({ text: 'It is sunny.', reasoningText: 'That is enough.' })
     messages.push(...responseMessages, { role: 'user', content: 'Thanks' })
     await generateText(thinking(way, messages))
-    expectThought(way)
+    expectThoughtSent(way)
   })
 
-  row(`${name} streamText: reasoning goes back`, talks.thinking, wayTo, async (way) => {
+  row(`${name} streamText: reasoning goes back`, conversations.thinking, wayTo, async (way) => {
     const messages: ModelMessage[] = [{ role: 'user', content: 'Weather?' }]
     const result = streamText({ ...thinking(way, messages), onError: () => undefined })
     expect(await result.text).toBe('It is sunny.')
     expect(await result.reasoningText).toBe('That is enough.')
     messages.push(...(await result.responseMessages), { role: 'user', content: 'Thanks' })
     expect(await streamText({ ...thinking(way, messages), onError: () => undefined }).text).toBe('You are welcome.')
-    expectThought(way)
+    expectThoughtSent(way)
   })
 
   const place = (way: Way, structuredOutputMode: 'outputFormat' | 'jsonTool' = 'outputFormat') => ({
@@ -160,7 +165,7 @@ function rowsOf(name: string, modelOf: (way: Way, model: string) => LanguageMode
     schema: jsonSchema<object>(placeSchema),
     providerOptions: { anthropic: { structuredOutputMode } },
   })
-  row(`${name} generateObject`, talks.json, wayTo, async (way) => {
+  row(`${name} generateObject`, conversations.json, wayTo, async (way) => {
     const { object } = await generateObject(place(way))
     expect(object).toEqual({ city: 'Paris', sunny: true })
     expect(way.provider.arrived(0).hasSchema).toBe(true)
@@ -170,7 +175,7 @@ function rowsOf(name: string, modelOf: (way: Way, model: string) => LanguageMode
     // The way it takes by itself with models that it does not know: a tool that must be called.
     row(
       `${name} generateObject, streamObject by a tool`,
-      [...talks.jsonTool, ...talks.jsonTool],
+      [...conversations.jsonTool, ...conversations.jsonTool],
       wayTo,
       async (way) => {
         const { object } = await generateObject(place(way, 'jsonTool'))
@@ -186,7 +191,7 @@ function rowsOf(name: string, modelOf: (way: Way, model: string) => LanguageMode
     )
   }
 
-  row(`${name} streamObject`, talks.json, wayTo, async (way) => {
+  row(`${name} streamObject`, conversations.json, wayTo, async (way) => {
     const result = streamObject({ ...place(way), onError: () => undefined })
     const grown: unknown[] = []
     for await (const object of result.partialObjectStream) grown.push(object)
@@ -207,7 +212,7 @@ function rowsOf(name: string, modelOf: (way: Way, model: string) => LanguageMode
     await within(5_000, 'leaving the provider', way.provider.received[0]?.left ?? pause(0))
   })
 
-  row(`${name} generateText: images`, talks.hello, wayTo, async (way) => {
+  row(`${name} generateText: images`, conversations.hello, wayTo, async (way) => {
     const content = [
       { type: 'text' as const, text: 'What is this?' },
       { type: 'file' as const, data: pixel, mediaType: 'image/png' },

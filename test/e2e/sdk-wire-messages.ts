@@ -5,20 +5,20 @@ import {
   frame,
   joined,
   pieces,
-  type Said,
-  sealOf,
+  type Reply,
+  signatureOf,
   source,
-  spokenIn,
+  textIn,
   turn,
   type Wire,
   wordsOf,
-} from './sdk-said.ts'
+} from './sdk-wire.ts'
 
 // Anthropic's Messages.
 
 type Block = { type: string; [member: string]: unknown }
 
-function blocksOf({ thought, search, text, calls = [], cited }: Said): Block[] {
+function blocksOf({ thought, search, text, calls = [], cited }: Reply): Block[] {
   const citation = {
     type: 'web_search_result_location',
     url: source.url,
@@ -34,7 +34,7 @@ function blocksOf({ thought, search, text, calls = [], cited }: Said): Block[] {
     page_age: null,
   }
   return [
-    ...(thought === undefined ? [] : [{ type: 'thinking', thinking: thought, signature: sealOf(thought) }]),
+    ...(thought === undefined ? [] : [{ type: 'thinking', thinking: thought, signature: signatureOf(thought) }]),
     ...(search === undefined
       ? []
       : [
@@ -53,11 +53,11 @@ const message = {
   model: 'played-model',
   stop_sequence: null,
 }
-const inputOf = ({ cached = 0 }: Said) => {
+const inputOf = ({ cached = 0 }: Reply) => {
   return { input_tokens: counted.input - cached, cache_creation_input_tokens: 0, cache_read_input_tokens: cached }
 }
 const ends = { length: 'max_tokens', filter: 'refusal' }
-const stopOf = (said: Said) => (said.calls ? 'tool_use' : endOf(said, ends, 'end_turn'))
+const stopOf = (reply: Reply) => (reply.calls ? 'tool_use' : endOf(reply, ends, 'end_turn'))
 
 const openings: { [type: string]: (block: Body) => [object, object[]] } = {
   text: ({ text, citations = [] }) => [
@@ -80,28 +80,28 @@ const openings: { [type: string]: (block: Body) => [object, object[]] } = {
   ],
 }
 
-function messageFrames(said: Said): string[] {
-  const told = (event: { type: string; [member: string]: unknown }) => frame(event, event.type)
+function messageFrames(reply: Reply): string[] {
+  const send = (event: { type: string; [member: string]: unknown }) => frame(event, event.type)
   return [
-    told({
+    send({
       type: 'message_start',
-      message: { ...message, content: [], stop_reason: null, usage: { ...inputOf(said), output_tokens: 1 } },
+      message: { ...message, content: [], stop_reason: null, usage: { ...inputOf(reply), output_tokens: 1 } },
     }),
-    told({ type: 'ping' }),
-    ...blocksOf(said).flatMap((block, index) => {
+    send({ type: 'ping' }),
+    ...blocksOf(reply).flatMap((block, index) => {
       const [content_block, deltas] = openings[block.type]?.(block) ?? [block, []]
       return [
-        told({ type: 'content_block_start', index, content_block }),
-        ...deltas.map((delta) => told({ type: 'content_block_delta', index, delta })),
-        told({ type: 'content_block_stop', index }),
+        send({ type: 'content_block_start', index, content_block }),
+        ...deltas.map((delta) => send({ type: 'content_block_delta', index, delta })),
+        send({ type: 'content_block_stop', index }),
       ]
     }),
-    told({
+    send({
       type: 'message_delta',
-      delta: { stop_reason: stopOf(said), stop_sequence: null },
+      delta: { stop_reason: stopOf(reply), stop_sequence: null },
       usage: { output_tokens: counted.output },
     }),
-    told({ type: 'message_stop' }),
+    send({ type: 'message_stop' }),
   ]
 }
 
@@ -139,7 +139,7 @@ export const messagesWire: Wire = {
       headers: status === 429 ? { 'retry-after': '7' } : {},
       body: {
         type: 'error',
-        error: { type: errorTypes[status] ?? 'api_error', message: `Played ${status}` },
+        error: { type: errorTypes[status] ?? 'api_error', message: `FakeProvider ${status}` },
         request_id: 'req_011CSHoEeqs5C35K2UUqR7Fy',
       },
     }),
@@ -147,11 +147,11 @@ export const messagesWire: Wire = {
   },
   contentType: 'text/event-stream',
   isStream: (_path, { stream }) => stream === true,
-  whole: (said) => ({
+  whole: (reply) => ({
     ...message,
-    content: blocksOf(said),
-    stop_reason: stopOf(said),
-    usage: { ...inputOf(said), output_tokens: counted.output },
+    content: blocksOf(reply),
+    stop_reason: stopOf(reply),
+    usage: { ...inputOf(reply), output_tokens: counted.output },
   }),
   frames: messageFrames,
   read: ({ system, messages, tools = [], output_config: output, output_format: format, ...body }) => ({
@@ -167,7 +167,7 @@ export const messagesWire: Wire = {
         const blocks: Body[] = typeof content === 'string' ? [{ type: 'text', text: content }] : content
         const of = (type: string) => blocks.filter((block) => block.type === type)
         return turn(role, {
-          text: spokenIn(of('text')),
+          text: textIn(of('text')),
           images: of('image').map(({ source: { data, url } }) => data ?? url),
           files: of('document').length,
           calls: of('tool_use').map(({ id, name, input }) => ({ id, name, arguments: input })),
@@ -176,5 +176,5 @@ export const messagesWire: Wire = {
       }),
     ),
   }),
-  kept: sealOf,
+  thoughtSent: signatureOf,
 }

@@ -6,14 +6,14 @@ import {
   joined,
   pictureIn,
   pieces,
-  type Said,
-  sealOf,
+  type Reply,
+  signatureOf,
   source,
-  spokenIn,
+  textIn,
   turn,
   type Wire,
   wordsOf,
-} from './sdk-said.ts'
+} from './sdk-wire.ts'
 
 // OpenAI's Responses.
 
@@ -22,7 +22,7 @@ type Block = { type: string; [member: string]: unknown }
 /** Responses and their items have ids of their own. */
 let answered = 0
 
-function itemsOf({ thought, search, text, calls = [], cited }: Said, own: number): Block[] {
+function itemsOf({ thought, search, text, calls = [], cited }: Reply, own: number): Block[] {
   const annotation = {
     type: 'url_citation',
     url: source.url,
@@ -39,7 +39,7 @@ function itemsOf({ thought, search, text, calls = [], cited }: Said, own: number
             id: `rs_${own}`,
             type: 'reasoning',
             summary: [{ type: 'summary_text', text: thought }],
-            encrypted_content: sealOf(thought),
+            encrypted_content: signatureOf(thought),
           },
         ]),
     ...(search === undefined
@@ -88,9 +88,9 @@ const usage = {
   total_tokens: counted.input + counted.output,
 }
 const idOf = (own: number) => `resp_${String(own).padStart(48, '0')}`
-const responseOf = (said: Said, own: number) => {
-  const cut = said.ended && { status: 'incomplete', incomplete_details: { reason: endOf(said, ends, '') } }
-  return { ...response, id: idOf(own), status: 'completed', ...cut, output: itemsOf(said, own), usage }
+const responseOf = (reply: Reply, own: number) => {
+  const cut = reply.ended && { status: 'incomplete', incomplete_details: { reason: endOf(reply, ends, '') } }
+  return { ...response, id: idOf(own), status: 'completed', ...cut, output: itemsOf(reply, own), usage }
 }
 const ends = { length: 'max_output_tokens', filter: 'content_filter' }
 
@@ -143,24 +143,24 @@ const growing: { [type: string]: (item: Body, at: object) => [object, [string, o
   ],
 }
 
-function responseFrames(said: Said): string[] {
+function responseFrames(reply: Reply): string[] {
   const own = answered++
   let sequence_number = 0
-  const told = (name: string, members: object) =>
+  const send = (name: string, members: object) =>
     frame({ type: `response.${name}`, sequence_number: sequence_number++, ...members }, `response.${name}`)
   const begun = { ...response, id: idOf(own), status: 'in_progress', output: [], usage: null }
   return [
-    told('created', { response: begun }),
-    told('in_progress', { response: begun }),
-    ...itemsOf(said, own).flatMap((item, output_index) => {
+    send('created', { response: begun }),
+    send('in_progress', { response: begun }),
+    ...itemsOf(reply, own).flatMap((item, output_index) => {
       const [empty, events] = growing[item.type]?.(item, { item_id: item.id, output_index }) ?? [item, []]
       return [
-        told('output_item.added', { output_index, item: empty }),
-        ...events.map(([name, members]) => told(name, members)),
-        told('output_item.done', { output_index, item }),
+        send('output_item.added', { output_index, item: empty }),
+        ...events.map(([name, members]) => send(name, members)),
+        send('output_item.done', { output_index, item }),
       ]
     }),
-    told(said.ended ? 'incomplete' : 'completed', { response: responseOf(said, own) }),
+    send(reply.ended ? 'incomplete' : 'completed', { response: responseOf(reply, own) }),
   ]
 }
 
@@ -174,7 +174,7 @@ function readItem(item: Body) {
   if (item.role === undefined) return turn('assistant', {})
   const blocks: Body[] = Array.isArray(item.content) ? item.content : []
   return turn(item.role, {
-    text: spokenIn(item.content),
+    text: textIn(item.content),
     images: blocks.flatMap((block) => (block.type === 'input_image' ? pictureIn(block.image_url) : [])),
     files: blocks.filter(({ type }) => type === 'input_file').length,
   })
@@ -195,7 +195,7 @@ export const responsesWire: Wire = {
   ends,
   contentType: 'text/event-stream',
   isStream: (_path, { stream }) => stream === true,
-  whole: (said) => responseOf(said, answered++),
+  whole: (reply) => responseOf(reply, answered++),
   frames: responseFrames,
   read: ({ instructions, input, tools = [], text, max_output_tokens: limit, tool_choice: choice }) => {
     const items: Body[] = typeof input === 'string' ? [{ role: 'user', content: input }] : input
@@ -210,5 +210,5 @@ export const responsesWire: Wire = {
       turns: joined(items.filter((item) => !isSystem(item)).map(readItem)),
     }
   },
-  kept: sealOf,
+  thoughtSent: signatureOf,
 }

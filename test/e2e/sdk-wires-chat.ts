@@ -6,17 +6,17 @@ import {
   joined,
   pictureIn,
   pieces,
-  type Said,
+  type Reply,
   source,
-  spokenIn,
+  textIn,
   turn,
   type Wire,
   wordsOf,
-} from './sdk-said.ts'
+} from './sdk-wire.ts'
 
 // OpenAI's chat completions, as OpenAI, DeepSeek and Mistral speak them.
 
-const usageOf = ({ cached }: Said) => ({
+const usageOf = ({ cached }: Reply) => ({
   prompt_tokens: counted.input,
   completion_tokens: counted.output,
   total_tokens: counted.input + counted.output,
@@ -29,7 +29,7 @@ type Form = {
   /** Ids of tools as this provider makes them. */
   id(id: string): string
   /** Thought and text as members of a message or delta. */
-  content(said: { thought?: string; text?: string }): object
+  content(reply: { thought?: string; text?: string }): object
 }
 
 const open: Form = {
@@ -53,49 +53,49 @@ const mistral: Form = {
         },
 }
 
-const callsOf = ({ calls = [] }: Said, form: Form) =>
+const callsOf = ({ calls = [] }: Reply, form: Form) =>
   calls.map(({ id, name, arguments: args }) => ({
     id: form.id(id),
     type: 'function',
     function: { name, arguments: JSON.stringify(args) },
   }))
 
-const citationsOf = ({ cited, text = '' }: Said) => {
+const citationsOf = ({ cited, text = '' }: Reply) => {
   const url_citation = { url: source.url, title: source.title, start_index: 0, end_index: text.length }
   return cited ? { annotations: [{ type: 'url_citation', url_citation }] } : {}
 }
 
-const finishOf = (said: Said) => (said.calls ? 'tool_calls' : endOf(said, ends, 'stop'))
+const finishOf = (reply: Reply) => (reply.calls ? 'tool_calls' : endOf(reply, ends, 'stop'))
 
-function whole(said: Said, form: Form): object {
-  const calls = callsOf(said, form)
+function whole(reply: Reply, form: Form): object {
+  const calls = callsOf(reply, form)
   const message = {
     role: 'assistant',
     content: null,
-    ...form.content(said),
+    ...form.content(reply),
     ...(calls.length > 0 && { tool_calls: calls }),
-    ...citationsOf(said),
+    ...citationsOf(reply),
   }
-  const choices = [{ index: 0, message, finish_reason: finishOf(said) }]
-  return { ...named, object: 'chat.completion', choices, usage: usageOf(said) }
+  const choices = [{ index: 0, message, finish_reason: finishOf(reply) }]
+  return { ...named, object: 'chat.completion', choices, usage: usageOf(reply) }
 }
 
-function frames(said: Said, form: Form): string[] {
+function frames(reply: Reply, form: Form): string[] {
   const chunk = (choices: object[], used: object | null = null) =>
     frame({ ...named, object: 'chat.completion.chunk', choices, usage: used })
   const delta = (words: object, finish_reason: string | null = null) =>
     chunk([{ index: 0, delta: words, finish_reason }])
   return [
     delta({ role: 'assistant', content: '' }),
-    ...pieces(said.thought ?? '').map((thought) => delta(form.content({ thought }))),
-    ...pieces(said.text ?? '').map((text) => delta(form.content({ text }))),
-    ...(said.cited ? [delta(citationsOf(said))] : []),
-    ...callsOf(said, form).flatMap(({ function: { name, arguments: args }, ...call }, index) => [
+    ...pieces(reply.thought ?? '').map((thought) => delta(form.content({ thought }))),
+    ...pieces(reply.text ?? '').map((text) => delta(form.content({ text }))),
+    ...(reply.cited ? [delta(citationsOf(reply))] : []),
+    ...callsOf(reply, form).flatMap(({ function: { name, arguments: args }, ...call }, index) => [
       delta({ tool_calls: [{ index, ...call, function: { name, arguments: '' } }] }),
       ...pieces(args).map((piece) => delta({ tool_calls: [{ index, function: { arguments: piece } }] })),
     ]),
-    delta({}, finishOf(said)),
-    chunk([], usageOf(said)),
+    delta({}, finishOf(reply)),
+    chunk([], usageOf(reply)),
     'data: [DONE]\n\n',
   ]
 }
@@ -104,7 +104,7 @@ function readMessage({ role, content, tool_calls: calls = [], tool_call_id: id }
   const blocks: Body[] = Array.isArray(content) ? content : []
   if (role === 'tool') return turn('user', { results: [{ id, text: wordsOf(content) }] })
   return turn(role, {
-    text: spokenIn(content),
+    text: textIn(content),
     images: blocks.flatMap(({ image_url: image }) => (image ? pictureIn(image.url ?? image) : [])),
     files: blocks.filter(({ type }) => type === 'file' || type === 'document_url').length,
     calls: calls.map((call: Body) => ({
@@ -134,7 +134,7 @@ const wire = {
       turns: joined(messages.filter((message: Body) => !isSystem(message)).map(readMessage)),
     }
   },
-  kept: (thought: string) => thought,
+  thoughtSent: (thought: string) => thought,
 }
 
 /** Chat completions of OpenAI; the model that thinks aloud is DeepSeek's. */
@@ -153,15 +153,15 @@ export const chatWire: Wire = {
       headers: status === 429 ? { 'retry-after': '7' } : {},
       body: {
         error: {
-          ...{ message: `Played ${status}`, type: errorTypes[status] ?? 'invalid_request_error' },
+          ...{ message: `FakeProvider ${status}`, type: errorTypes[status] ?? 'invalid_request_error' },
           ...{ param: null, code: null },
         },
       },
     }),
     frame: frame({ error: { message: 'The server had an error', type: 'server_error', param: null, code: null } }),
   },
-  whole: (said) => whole(said, open),
-  frames: (said) => frames(said, open),
+  whole: (reply) => whole(reply, open),
+  frames: (reply) => frames(reply, open),
 }
 
 /** Mistral: thoughts are pieces of the content, and ids have nine characters. */
@@ -177,6 +177,6 @@ export const mistralWire: Wire = {
   },
   lacks: { 'custom tools': true, search: true, citations: true },
   address: { path: /^\/chat\/completions$/, headers: { authorization: 'Bearer played' } },
-  whole: (said) => whole(said, mistral),
-  frames: (said) => frames(said, mistral),
+  whole: (reply) => whole(reply, mistral),
+  frames: (reply) => frames(reply, mistral),
 }

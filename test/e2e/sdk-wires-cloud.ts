@@ -6,45 +6,45 @@ import {
   frame,
   joined,
   pieces,
-  type Said,
-  sealOf,
+  type Reply,
+  signatureOf,
   source,
-  spokenIn,
+  textIn,
   turn,
   type Wire,
   wordsOf,
-} from './sdk-said.ts'
+} from './sdk-wire.ts'
 
 // Gemini and Bedrock's Converse.
 
-const usageOf = ({ cached }: Said) => ({
+const usageOf = ({ cached }: Reply) => ({
   promptTokenCount: counted.input,
   candidatesTokenCount: counted.output,
   totalTokenCount: counted.input + counted.output,
   ...(cached && { cachedContentTokenCount: cached }),
 })
 const geminiEnds = { length: 'MAX_TOKENS', filter: 'SAFETY' }
-const chunk = (said: Said, parts: object[], more: object = {}) => ({
+const chunk = (reply: Reply, parts: object[], more: object = {}) => ({
   candidates: [{ content: { parts, role: 'model' }, index: 0, ...more }],
-  usageMetadata: usageOf(said),
+  usageMetadata: usageOf(reply),
   modelVersion: 'gemini-3.5-flash',
   responseId: 'mFNKaZ6UNKyMvdIP',
 })
 
-/** The seal of a thought stands on the first call, or on the text. */
-function partsOf({ thought, text, calls = [] }: Said): { [name: string]: unknown }[] {
-  const seal = thought === undefined ? {} : { thoughtSignature: sealOf(thought) }
+/** The signature of a thought stands on the first call, or on the text. */
+function partsOf({ thought, text, calls = [] }: Reply): { [name: string]: unknown }[] {
+  const signature = thought === undefined ? {} : { thoughtSignature: signatureOf(thought) }
   return [
     ...(thought === undefined ? [] : [{ text: thought, thought: true }]),
-    ...(text === undefined ? [] : [{ text, ...(calls.length === 0 && seal) }]),
+    ...(text === undefined ? [] : [{ text, ...(calls.length === 0 && signature) }]),
     ...calls.map(({ id, nameless, name, arguments: args }, index) => ({
       functionCall: { ...(!nameless && { id: `fc-${id}` }), name, args },
-      ...(index === 0 && seal),
+      ...(index === 0 && signature),
     })),
   ]
 }
 
-function grounding({ search, text = '', cited }: Said): object {
+function grounding({ search, text = '', cited }: Reply): object {
   if (search === undefined) return {}
   const segment = { startIndex: 0, endIndex: Buffer.byteLength(text), text }
   return {
@@ -86,7 +86,7 @@ export const geminiWire: Wire = {
       status,
       body: {
         error: {
-          ...{ code: status, message: `Played ${status}`, status: errorNames[status] },
+          ...{ code: status, message: `FakeProvider ${status}`, status: errorNames[status] },
           ...(status === 429 && { details: [retryInfo] }),
         },
       },
@@ -95,19 +95,24 @@ export const geminiWire: Wire = {
   },
   contentType: 'text/event-stream',
   isStream: (path) => path.includes(':streamGenerateContent'),
-  whole: (said) => chunk(said, partsOf(said), { finishReason: endOf(said, geminiEnds, 'STOP'), ...grounding(said) }),
-  frames: (said) => [
-    ...partsOf(said).flatMap(({ text, ...part }) => {
-      if (typeof text !== 'string') return [frame(chunk(said, [part]))]
+  whole: (reply) =>
+    chunk(reply, partsOf(reply), { finishReason: endOf(reply, geminiEnds, 'STOP'), ...grounding(reply) }),
+  frames: (reply) => [
+    ...partsOf(reply).flatMap(({ text, ...part }) => {
+      if (typeof text !== 'string') return [frame(chunk(reply, [part]))]
       const { thoughtSignature: _last, ...plain } = part
-      return pieces(text).map((piece) => frame(chunk(said, [{ text: piece, ...plain }])))
+      return pieces(text).map((piece) => frame(chunk(reply, [{ text: piece, ...plain }])))
     }),
-    // The seal of a text comes after its last word.
+    // The signature of a text comes after its last word.
     frame(
-      chunk(said, [{ text: '', ...(said.thought && !said.calls && { thoughtSignature: sealOf(said.thought) }) }], {
-        finishReason: endOf(said, geminiEnds, 'STOP'),
-        ...grounding(said),
-      }),
+      chunk(
+        reply,
+        [{ text: '', ...(reply.thought && !reply.calls && { thoughtSignature: signatureOf(reply.thought) }) }],
+        {
+          finishReason: endOf(reply, geminiEnds, 'STOP'),
+          ...grounding(reply),
+        },
+      ),
     ),
   ],
   read: ({ systemInstruction, contents, tools = [], generationConfig: config, toolConfig }) => ({
@@ -122,7 +127,7 @@ export const geminiWire: Wire = {
       contents.map(({ role, parts }: { role: string; parts: Body[] }) => {
         const media = parts.flatMap(({ inlineData, fileData }) => inlineData ?? fileData ?? [])
         return turn(role, {
-          text: spokenIn(parts),
+          text: textIn(parts),
           images: media
             .filter(({ mimeType }) => mimeType?.startsWith('image/'))
             .map(({ data, fileUri }) => data ?? fileUri),
@@ -137,15 +142,15 @@ export const geminiWire: Wire = {
       }),
     ),
   }),
-  kept: sealOf,
+  thoughtSent: signatureOf,
 }
 
-function converseBlocks({ thought, search, text, calls = [], cited }: Said): Body[] {
+function converseBlocks({ thought, search, text, calls = [], cited }: Reply): Body[] {
   const found = { toolUseId: 's1', type: 'nova_grounding_result', status: 'success', content: [{ text: 'hidden' }] }
   return [
     ...(thought === undefined
       ? []
-      : [{ reasoningContent: { reasoningText: { text: thought, signature: sealOf(thought) } } }]),
+      : [{ reasoningContent: { reasoningText: { text: thought, signature: signatureOf(thought) } } }]),
     ...(search === undefined
       ? []
       : [
@@ -161,7 +166,7 @@ function converseBlocks({ thought, search, text, calls = [], cited }: Said): Bod
 }
 
 const converseEnds = { length: 'max_tokens', filter: 'content_filtered' }
-const stopOf = (said: Said) => (said.calls ? 'tool_use' : endOf(said, converseEnds, 'end_turn'))
+const stopOf = (reply: Reply) => (reply.calls ? 'tool_use' : endOf(reply, converseEnds, 'end_turn'))
 const converseUsage = {
   usage: { inputTokens: counted.input, outputTokens: counted.output, totalTokens: counted.input + counted.output },
   metrics: { latencyMs: 900 },
@@ -204,14 +209,14 @@ export const converseWire: Wire = {
   ends: converseEnds,
   contentType: 'application/vnd.amazon.eventstream',
   isStream: (path) => path.endsWith('/converse-stream'),
-  whole: (said) => ({
-    output: { message: { role: 'assistant', content: converseBlocks(said) } },
-    stopReason: stopOf(said),
+  whole: (reply) => ({
+    output: { message: { role: 'assistant', content: converseBlocks(reply) } },
+    stopReason: stopOf(reply),
     ...converseUsage,
   }),
-  frames: (said) => [
+  frames: (reply) => [
     awsEvent('messageStart', { role: 'assistant' }),
-    ...converseBlocks(said).flatMap((block, contentBlockIndex) => {
+    ...converseBlocks(reply).flatMap((block, contentBlockIndex) => {
       const { start, deltas } = converseEvents(block)
       return [
         ...(start ? [awsEvent('contentBlockStart', { contentBlockIndex, start })] : []),
@@ -219,7 +224,7 @@ export const converseWire: Wire = {
         awsEvent('contentBlockStop', { contentBlockIndex }),
       ]
     }),
-    awsEvent('messageStop', { stopReason: stopOf(said) }),
+    awsEvent('messageStop', { stopReason: stopOf(reply) }),
     awsEvent('metadata', converseUsage),
   ],
   read: ({ system = [], messages, toolConfig, outputConfig, inferenceConfig }) => ({
@@ -233,7 +238,7 @@ export const converseWire: Wire = {
     turns: joined(
       messages.map(({ role, content }: { role: string; content: Body[] }) =>
         turn(role, {
-          text: spokenIn(content),
+          text: textIn(content),
           images: content.flatMap(({ image }) => image?.source.bytes ?? []),
           files: content.filter(({ document }) => document).length,
           calls: content.flatMap(({ toolUse: call }) =>
@@ -246,5 +251,5 @@ export const converseWire: Wire = {
       ),
     ),
   }),
-  kept: sealOf,
+  thoughtSent: signatureOf,
 }

@@ -5,58 +5,58 @@ import {
   frame,
   joined,
   pieces,
-  type Said,
+  type Reply,
   source,
-  spokenIn,
+  textIn,
   turn,
   type Wire,
   wordsOf,
-} from './sdk-said.ts'
+} from './sdk-wire.ts'
 
 // Cohere and Ollama.
 
 const cohereUsage = { billed_units: { input_tokens: counted.input, output_tokens: counted.output } }
 const cohereEnds = { length: 'MAX_TOKENS' }
-const cohereFinish = (said: Said) => (said.calls ? 'TOOL_CALL' : endOf(said, cohereEnds, 'COMPLETE'))
-const cohereCalls = ({ calls = [] }: Said) =>
+const cohereFinish = (reply: Reply) => (reply.calls ? 'TOOL_CALL' : endOf(reply, cohereEnds, 'COMPLETE'))
+const cohereCalls = ({ calls = [] }: Reply) =>
   calls.map(({ id, name, arguments: args }) => ({
     id: `${name}_${id}`,
     type: 'function',
     function: { name, arguments: JSON.stringify(args) },
   }))
-const cohereCitations = ({ cited, thought, text = '' }: Said) => {
+const cohereCitations = ({ cited, thought, text = '' }: Reply) => {
   const document = { id: 'doc:0', title: source.title, url: source.url }
   const content_index = thought === undefined ? 0 : 1
   const sources = [{ type: 'document', id: 'doc:0', document }]
   return cited ? [{ start: 0, end: text.length, text, sources, type: 'TEXT_CONTENT', content_index }] : []
 }
-const cohereContent = ({ thought, text }: Said): { type: 'thinking' | 'text'; words: string }[] => [
+const cohereContent = ({ thought, text }: Reply): { type: 'thinking' | 'text'; words: string }[] => [
   ...(thought === undefined ? [] : [{ type: 'thinking' as const, words: thought }]),
   ...(text === undefined ? [] : [{ type: 'text' as const, words: text }]),
 ]
 
-function cohereFrames(said: Said): string[] {
-  const told = (type: string, more: object) => frame({ type, ...more }, type)
-  const inMessage = (type: string, index: number, members: object) => told(type, { index, delta: { message: members } })
+function cohereFrames(reply: Reply): string[] {
+  const send = (type: string, more: object) => frame({ type, ...more }, type)
+  const inMessage = (type: string, index: number, members: object) => send(type, { index, delta: { message: members } })
   return [
-    told('message-start', { id: 'c14c80c3', delta: { message: { role: 'assistant', content: [], tool_calls: [] } } }),
-    ...cohereContent(said).flatMap(({ type, words }, index) => [
+    send('message-start', { id: 'c14c80c3', delta: { message: { role: 'assistant', content: [], tool_calls: [] } } }),
+    ...cohereContent(reply).flatMap(({ type, words }, index) => [
       inMessage('content-start', index, { content: { type, [type]: '' } }),
       ...pieces(words).map((piece) => inMessage('content-delta', index, { content: { [type]: piece } })),
       inMessage('content-end', index, {}),
     ]),
-    ...cohereCitations(said).flatMap((citations, index) => [
+    ...cohereCitations(reply).flatMap((citations, index) => [
       inMessage('citation-start', index, { citations }),
-      told('citation-end', { index }),
+      send('citation-end', { index }),
     ]),
-    ...cohereCalls(said).flatMap(({ function: { name, arguments: args }, ...call }, index) => [
+    ...cohereCalls(reply).flatMap(({ function: { name, arguments: args }, ...call }, index) => [
       inMessage('tool-call-start', index, { tool_calls: { ...call, function: { name, arguments: '' } } }),
       ...pieces(args).map((piece) =>
         inMessage('tool-call-delta', index, { tool_calls: { function: { arguments: piece } } }),
       ),
-      told('tool-call-end', { index }),
+      send('tool-call-end', { index }),
     ]),
-    told('message-end', { delta: { finish_reason: cohereFinish(said), usage: cohereUsage } }),
+    send('message-end', { delta: { finish_reason: cohereFinish(reply), usage: cohereUsage } }),
     'data: [DONE]\n\n',
   ]
 }
@@ -65,7 +65,7 @@ function readCohere({ role, content, tool_plan: plan, tool_calls: calls = [], to
   const blocks: Body[] = Array.isArray(content) ? content : []
   if (role === 'tool') return turn('user', { results: [{ id, text: wordsOf(content?.[0]?.document ?? content) }] })
   return turn(role, {
-    text: (plan ?? '') + spokenIn(content),
+    text: (plan ?? '') + textIn(content),
     images: blocks.flatMap(({ image_url: image }) => (image ? image.url.replace(/^data:[^,]*,/, '') : [])),
     calls: calls.map((call: Body) => ({
       id: call.id,
@@ -91,9 +91,9 @@ export const cohereWire: Wire = {
   ends: cohereEnds,
   contentType: 'text/event-stream',
   isStream: (_path, { stream }) => stream === true,
-  whole: (said) => {
-    const content = cohereContent(said).map(({ type, words }) => ({ type, [type]: words }))
-    const [calls, citations] = [cohereCalls(said), cohereCitations(said)]
+  whole: (reply) => {
+    const content = cohereContent(reply).map(({ type, words }) => ({ type, [type]: words }))
+    const [calls, citations] = [cohereCalls(reply), cohereCitations(reply)]
     return {
       id: 'c14c80c3',
       message: {
@@ -102,7 +102,7 @@ export const cohereWire: Wire = {
         ...(calls.length > 0 && { tool_calls: calls }),
         ...(citations.length > 0 && { citations }),
       },
-      finish_reason: cohereFinish(said),
+      finish_reason: cohereFinish(reply),
       usage: cohereUsage,
     }
   },
@@ -120,7 +120,7 @@ export const cohereWire: Wire = {
       turns: joined(messages.filter((message: Body) => !isSystem(message)).map(readCohere)),
     }
   },
-  kept: (thought) => thought,
+  thoughtSent: (thought) => thought,
 }
 
 const ollamaLine = (message: object, more: object = { done: false }) => ({
@@ -130,13 +130,13 @@ const ollamaLine = (message: object, more: object = { done: false }) => ({
   ...more,
 })
 const ollamaEnds = { length: 'length' }
-const ollamaEnd = (said: Said) => ({
+const ollamaEnd = (reply: Reply) => ({
   done: true,
-  done_reason: endOf(said, ollamaEnds, 'stop'),
+  done_reason: endOf(reply, ollamaEnds, 'stop'),
   prompt_eval_count: counted.input,
   eval_count: counted.output,
 })
-const ollamaCalls = ({ calls = [] }: Said) =>
+const ollamaCalls = ({ calls = [] }: Reply) =>
   calls.map(({ id, name, arguments: args }) => ({ id: `call_${id}`, function: { name, arguments: args } }))
 
 /** Ollama's own API: a line of JSON for every piece. */
@@ -150,17 +150,21 @@ export const ollamaWire: Wire = {
   ends: ollamaEnds,
   contentType: 'application/x-ndjson',
   isStream: (_path, { stream }) => stream !== false,
-  whole: (said) => {
-    const calls = ollamaCalls(said)
-    const message = { thinking: said.thought, content: said.text ?? '', ...(calls.length > 0 && { tool_calls: calls }) }
-    return ollamaLine(message, ollamaEnd(said))
+  whole: (reply) => {
+    const calls = ollamaCalls(reply)
+    const message = {
+      thinking: reply.thought,
+      content: reply.text ?? '',
+      ...(calls.length > 0 && { tool_calls: calls }),
+    }
+    return ollamaLine(message, ollamaEnd(reply))
   },
-  frames: (said) =>
+  frames: (reply) =>
     [
-      ...pieces(said.thought ?? '').map((thinking) => ollamaLine({ thinking })),
-      ...pieces(said.text ?? '').map((content) => ollamaLine({ content })),
-      ...ollamaCalls(said).map((call) => ollamaLine({ tool_calls: [call] })),
-      ollamaLine({}, ollamaEnd(said)),
+      ...pieces(reply.thought ?? '').map((thinking) => ollamaLine({ thinking })),
+      ...pieces(reply.text ?? '').map((content) => ollamaLine({ content })),
+      ...ollamaCalls(reply).map((call) => ollamaLine({ tool_calls: [call] })),
+      ollamaLine({}, ollamaEnd(reply)),
     ].map((line) => `${JSON.stringify(line)}\n`),
   read: ({ messages, tools = [], format, options }) => {
     const isSystem = ({ role }: Body) => role === 'system'
@@ -186,5 +190,5 @@ export const ollamaWire: Wire = {
       ),
     }
   },
-  kept: (thought) => thought,
+  thoughtSent: (thought) => thought,
 }

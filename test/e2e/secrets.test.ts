@@ -173,7 +173,7 @@ test('no secret of a client or a provider is in an answer, a log or the database
   onTestFinished(() => rmSync(folder, { recursive: true, force: true }))
   const env = { ...credentials, INFERENCE_ROUTER_ADMIN_KEY: '', LOG_LEVEL: 'trace' }
   const router = await routerProcess(configPath, { env })
-  const welcome = router.said()
+  const welcome = router.output()
   const first = /shown only now:\s+(ir-\S+)/.exec(welcome)?.[1] ?? ''
   expect(first).toMatch(/^ir-[\w-]{43}$/)
   const secrets = [first]
@@ -254,7 +254,7 @@ test('no secret of a client or a provider is in an answer, a log or the database
 
   // A stop and another start.
   expect(await router.end('SIGTERM')).toBe(0)
-  seen.push({ where: 'what the first process said', text: router.said().slice(welcome.length) })
+  seen.push({ where: 'what the first process said', text: router.output().slice(welcome.length) })
   expect(welcome.split(first)).toHaveLength(3)
   const again = await routerProcess(configPath, { env })
   expect(await noted(again, 'GET', '/v1/auth/check', { headers: bearer(first) })).toBe(200)
@@ -262,7 +262,7 @@ test('no secret of a client or a provider is in an answer, a log or the database
   expect(await noted(again, 'GET', '/v1/manage/audit', { headers: bearer(first) })).toBe(200)
   filesOf(folder)
   expect(await again.end('SIGTERM')).toBe(0)
-  seen.push({ where: 'what the second process said', text: again.said() })
+  seen.push({ where: 'what the second process said', text: again.output() })
   filesOf(folder)
 
   expect(unforeseen).toEqual([])
@@ -290,7 +290,7 @@ test('a first key that somebody chose is in no log and not in the database', asy
   const files = readdirSync(join(folder, 'data')).map((name) => readFileSync(join(folder, 'data', name), 'latin1'))
   expect(await router.end('SIGTERM')).toBe(0)
   expect(files.length).toBeGreaterThan(1)
-  for (const text of [router.said(), ...files]) expect(text).not.toContain(secret.slice(8, 30))
+  for (const text of [router.output(), ...files]) expect(text).not.toContain(secret.slice(8, 30))
 })
 
 function around(text: string, piece: string): string {

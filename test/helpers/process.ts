@@ -12,7 +12,7 @@ const faulty = new URL('faulty-sqlite.ts', import.meta.url).href
 export type RouterProcess = {
   url: string
   /** All that it has printed: standard output and standard error. */
-  said(): string
+  output(): string
   /** Calls an endpoint with the test key, or whatever the headers say. */
   call(path: string, body?: unknown, headers?: Record<string, string>): Promise<Response>
   /** Ends it; resolves to its exit code. */
@@ -32,18 +32,18 @@ export type ProcessOptions = {
 
 /** Starts the server as a process whose database a test can break; it is killed after the test at the latest. */
 export async function routerProcess(configPath: string, options: ProcessOptions = {}): Promise<RouterProcess> {
-  const { child, said, exited } = spawned(configPath, options)
+  const { child, output, exited } = spawned(configPath, options)
   const url = new Promise<string>((resolve, reject) => {
     child.stdout?.on('data', () => {
-      const found = /serves at (http:\S+)\/v1/.exec(said())?.[1]
+      const found = /serves at (http:\S+)\/v1/.exec(output())?.[1]
       if (found) resolve(found)
     })
-    exited.then((code) => reject(new Error(`the server ended with ${code}: ${said()}`)))
+    exited.then((code) => reject(new Error(`the server ended with ${code}: ${output()}`)))
   })
   const running = await within(60_000, 'the start', url)
   return {
     url: running,
-    said,
+    output,
     call: (path, body, headers = {}) =>
       fetch(running + path, {
         method: body === undefined ? 'GET' : 'POST',
@@ -57,10 +57,10 @@ export async function routerProcess(configPath: string, options: ProcessOptions 
   }
 }
 
-/** A server that must not start: its exit code and what it said. */
+/** A server that must not start: its exit code and output. */
 export async function refusedStart(configPath: string, options: ProcessOptions = {}) {
-  const { said, exited } = spawned(configPath, options)
-  return { code: await within(60_000, 'the exit', exited), said: said() }
+  const { output, exited } = spawned(configPath, options)
+  return { code: await within(60_000, 'the exit', exited), output: output() }
 }
 
 function spawned(configPath: string, { env = {}, uid, args = [], afterTest = onTestFinished }: ProcessOptions) {
@@ -75,11 +75,11 @@ function spawned(configPath: string, { env = {}, uid, args = [], afterTest = onT
   )
   afterTest(() => void child.kill('SIGKILL'))
   let printed = ''
-  for (const output of [child.stdout, child.stderr]) {
-    output?.setEncoding('utf8').on('data', (text: string) => {
+  for (const stream of [child.stdout, child.stderr]) {
+    stream?.setEncoding('utf8').on('data', (text: string) => {
       printed += text
     })
   }
   const exited = once(child, 'close').then(([code]) => code as number | null)
-  return { child, said: () => printed, exited }
+  return { child, output: () => printed, exited }
 }

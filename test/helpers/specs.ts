@@ -17,7 +17,7 @@ export function publishedSpec(name: string): JsonObject | undefined {
   return document
 }
 
-/** Why a published description cannot be read here, said once; undefined when it can. */
+/** Why a published description cannot be read here, printed once; undefined when it can. */
 export function specMissing(name: string): string | undefined {
   if (existsSync(join(folder, name))) return undefined
   const reason = `no ${join(folder, name)} (set SPECS)`

@@ -2,6 +2,7 @@ import { readFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { describe, expect, test } from 'vitest'
 import { readMapping } from '../../src/mapping/mapping.ts'
+import { limit, processorTime } from '../helpers/time.ts'
 
 /** The value of a mapping, compiled and by the library. */
 async function values(text: string, input: unknown = {}): Promise<unknown[]> {
@@ -83,9 +84,9 @@ describe('$mediaType and $mediaFormat', () => {
   })
 
   test('of a long hostile name takes no time', async () => {
-    const start = performance.now()
-    await expectValue('$mediaType(p)', { p: `${'.'.repeat(1_000_000)}?${'#'.repeat(1_000_000)}` }, undefined)
-    expect(performance.now() - start).toBeLessThan(1_000)
+    const name = `${'.'.repeat(1_000_000)}?${'#'.repeat(1_000_000)}`
+    const { ms } = await processorTime(() => expectValue('$mediaType(p)', { p: name }, undefined))
+    expect(ms).toBeLessThan(limit(1_000))
   })
 })
 

@@ -27,7 +27,19 @@ export async function sharedObjects(): Promise<readonly object[]> {
     JSON,
     Math,
   ]
-  return [library, ...definitions, ...intrinsics]
+  return [library, ...definitions, await staticEnvironment(), ...intrinsics]
+}
+
+/** The members of an environment that JSONata hands down from the one of the process. */
+async function staticEnvironment(): Promise<object> {
+  let found: object = {}
+  const expression = jsonata('1')
+  const note = (_: unknown, __: unknown, environment: { global: object }) => {
+    found = environment.global
+  }
+  expression.assign(Symbol.for('jsonata.__evaluate_exit') as unknown as string, note)
+  await expression.evaluate(undefined, {})
+  return found
 }
 
 /** Every object that can be reached from these, with its members as they are now. */

@@ -1,7 +1,7 @@
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import type { CallRecord } from '../../src/core/call.ts'
 import { priceOf } from '../../src/money/price.ts'
-import { type Folder, openStage, type Stage, sorted, speakers } from '../e2e/replay.ts'
+import { type Folder, openStage, providersOf, type Stage, sorted } from '../e2e/replay.ts'
 import { type Body, isStreamed, recordedAnswer } from '../e2e/replay-answers.ts'
 import { type Recording, recordingsMissing } from '../helpers/recordings.ts'
 import { shippedEntry } from './catalog.ts'
@@ -19,7 +19,7 @@ afterAll(async () => {
   await stage.end()
 })
 
-const good = (Object.keys(speakers) as Folder[]).flatMap((folder) => sorted(folder).good)
+const good = (Object.keys(providersOf) as Folder[]).flatMap((folder) => sorted(folder).good)
 const counted = good.filter((recording) => Object.keys(rawUsage(recording) ?? {}).length > 0)
 
 describe.skipIf(recordingsMissing)('a recorded usage costs what a hand works out, to the nano-dollar:', () => {

@@ -57,6 +57,7 @@ export const nestedFields: { readonly [field: string]: Nested } = {
   'parts.cache': { name: 'messages.cache_control', parts: ['cache_control', 'prompt_cache_breakpoint'] },
   'parts.detail': { name: 'image_url.detail', parts: ['detail'] },
   'parts.filename': { name: 'file.filename', parts: ['filename'] },
+  'parts.file_id': { name: 'file.file_id', parts: ['file_id'] },
   'parts.signature': { name: 'tool_calls.extra_content', parts: ['extra_content'] },
   'parts.citations': { name: 'messages.annotations', messages: ['annotations'] },
   'parts.refusal': { name: 'messages.refusal', messages: ['refusal'], types: ['refusal'] },

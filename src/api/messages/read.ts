@@ -1,13 +1,11 @@
 import { RouterError } from '../../core/errors.ts'
 import { isObject, type Json, type JsonObject } from '../../core/json.ts'
-import type { Part } from '../../core/parts.ts'
-import { efforts, type Message, type NeutralRequest } from '../../core/request.ts'
+import { efforts, type NeutralRequest } from '../../core/request.ts'
 import {
   defined,
   filledText,
   flag,
   integer,
-  list,
   listOf,
   number,
   object,
@@ -18,7 +16,7 @@ import {
 } from '../check.ts'
 import { unknownFields } from '../wire-fields.ts'
 import { knownNames } from './fields.ts'
-import { readContent } from './parts.ts'
+import { readMessages, readSystem } from './messages.ts'
 import { readTools } from './tools.ts'
 
 /** A Messages body as a neutral request. Throws RouterError 400 that names the field. */
@@ -51,26 +49,6 @@ export function readRequest(body: unknown): NeutralRequest {
     }),
     origin: { api: 'messages', body },
   }
-}
-
-function readSystem(value: Json | undefined): Part[] {
-  if (value === undefined || value === null || value === '') return []
-  return readContent(value, 'system', new Map())
-}
-
-function readMessages(value: Json | undefined): Message[] {
-  const given = required(value, 'messages', 'an array of messages', list)
-  if (given.length === 0)
-    throw new RouterError('invalid_request', "'messages' must not be empty.", { param: 'messages' })
-  const names = new Map<string, string>()
-  return given.map((item, index) => {
-    const path = `messages[${index}]`
-    const message = object(item, path)
-    const role = required(message.role, `${path}.role`, "'user' or 'assistant'", oneOf(['user', 'assistant', 'system']))
-    const parts = readContent(message.content, `${path}.content`, names)
-    for (const part of parts) if (part.type === 'tool_call') names.set(part.id, part.name)
-    return { role, parts }
-  })
 }
 
 function readStop(value: Json | undefined): string[] | undefined {

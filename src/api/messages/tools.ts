@@ -1,5 +1,12 @@
 import type { Json, JsonObject } from '../../core/json.ts'
-import type { ClientTool, NeutralRequest, ToolChoice, WebSearch } from '../../core/request.ts'
+import {
+  type ClientTool,
+  isProviderTool,
+  type NeutralRequest,
+  type Tool,
+  type ToolChoice,
+  type WebSearch,
+} from '../../core/request.ts'
 import { defined, filledText, flag, integer, listOf, object, optional, refuse, required, text } from '../check.ts'
 import { readToolList, type ToolReader, userLocation } from '../tools.ts'
 import { cacheOf } from './parts.ts'
@@ -7,7 +14,10 @@ import { cacheOf } from './parts.ts'
 /** Tools, the tool choice and web search. Throws RouterError 400. */
 export function readTools(body: JsonObject): Partial<NeutralRequest> {
   const { tools, web_search } = readToolList(body.tools, toolReader)
-  return { ...defined({ tools: tools.length > 0 ? tools : undefined, web_search }), ...readChoice(body.tool_choice) }
+  return {
+    ...defined({ tools: tools.length > 0 ? tools : undefined, web_search }),
+    ...readChoice(body.tool_choice, tools),
+  }
 }
 
 const toolReader: ToolReader = {
@@ -39,17 +49,22 @@ function readWebSearch(tool: JsonObject, path: string): WebSearch {
   })
 }
 
-function readChoice(value: Json | undefined): Pick<NeutralRequest, 'tool_choice' | 'parallel_tool_calls'> {
+function readChoice(
+  value: Json | undefined,
+  tools: readonly Tool[],
+): Pick<NeutralRequest, 'tool_choice' | 'parallel_tool_calls'> {
   const choice = optional(value, 'tool_choice', object)
   if (!choice) return {}
   const type = required(choice.type, 'tool_choice.type', "'auto', 'any', 'tool' or 'none'", filledText)
   const alone = optional(choice.disable_parallel_tool_use, 'tool_choice.disable_parallel_tool_use', flag)
-  return { tool_choice: choiceOf(type, choice), ...(alone && { parallel_tool_calls: false }) }
+  return { tool_choice: choiceOf(type, choice, tools), ...(alone && { parallel_tool_calls: false }) }
 }
 
-function choiceOf(type: string, choice: JsonObject): ToolChoice {
+function choiceOf(type: string, choice: JsonObject, tools: readonly Tool[]): ToolChoice {
   if (type === 'auto' || type === 'none') return type
   if (type === 'any') return 'required'
-  if (type === 'tool') return { name: required(choice.name, 'tool_choice.name', 'the name of a tool', filledText) }
-  return refuse('tool_choice.type', "'auto', 'any', 'tool' or 'none'", type)
+  if (type !== 'tool') return refuse('tool_choice.type', "'auto', 'any', 'tool' or 'none'", type)
+  const name = required(choice.name, 'tool_choice.name', 'the name of a tool', filledText)
+  const isProviders = tools.some((tool) => isProviderTool(tool) && tool.definition.name === name)
+  return isProviders ? { kind: type, by: 'messages', definition: choice } : { name }
 }

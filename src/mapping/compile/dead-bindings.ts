@@ -71,7 +71,7 @@ function usedNames(tree: unknown, found = new Set<string>()): Set<string> {
     // A transform calls $clone; a call of a bare name looks up the variable that may have been meant.
     if (node.type === 'transform') found.add('clone')
     if (node.type === 'function' && node.procedure.type === 'path') found.add(String(node.procedure.steps[0].value))
-    for (const member of Object.values(node)) if (typeof member === 'object') usedNames(member, found)
+    for (const name in node) if (typeof node[name] === 'object') usedNames(node[name], found)
   }
   return found
 }

@@ -68,11 +68,8 @@ export function declare(generator: Generator, name: string, bound: boolean): str
 export function block(generator: Generator, all: readonly Node[], context: string): Code {
   const expressions = withoutDeadBindings(all)
   return inFrame(generator, () => {
-    const direct = new Set<string>()
     const bound = expressions.flatMap((expression) => bindings(expression))
-    for (const name of new Set(bound)) {
-      if (isDirect(expressions, name, bound)) direct.add(name)
-    }
+    const direct = constantNames(expressions, bound)
     const hoisted = [...new Set(bound)].filter((name) => !direct.has(name))
     for (const name of hoisted) declare(generator, name, false)
     const { lines, result } = captured(generator, () => statements(generator, expressions, context, direct))
@@ -124,24 +121,29 @@ export function bind(generator: Generator, node: Node, context: string): Code {
   return { ...value, text: variable.name, simple: false }
 }
 
-/** Whether a name is bound exactly once, by a statement before every use, and so can be a constant. */
-function isDirect(expressions: readonly Node[], name: string, bound: readonly string[]): boolean {
-  if (bound.filter((each) => each === name).length !== 1) return false
-  const index = expressions.findIndex((each) => each.type === 'bind' && each.lhs.value === name)
-  if (index === -1) return false
-  const before = expressions.slice(0, index)
-  const own = expressions[index] as Node
-  if (own.rhs.type !== 'lambda') before.push(own.rhs)
-  return !before.some((each) => mentions(each, name))
+/** Names that are bound exactly once, by a statement before every use: they can be constants. */
+function constantNames(expressions: readonly Node[], bound: readonly string[]): Set<string> {
+  const repeated = new Set(bound.filter((name, index) => bound.indexOf(name) !== index))
+  const constants = new Set<string>()
+  const mentioned = new Set<string>()
+  for (const expression of expressions) {
+    const name: unknown = expression.type === 'bind' ? expression.lhs.value : undefined
+    // A lambda may refer to itself; any other value of a constant may not.
+    if (typeof name === 'string' && expression.rhs.type !== 'lambda') mentionedNames(expression.rhs, mentioned)
+    if (typeof name === 'string' && !mentioned.has(name) && !repeated.has(name)) constants.add(name)
+    mentionedNames(expression, mentioned)
+  }
+  return constants
 }
 
-/** Whether an expression refers to a variable, possibly as a bare name whose `$` is missing. */
-function mentions(tree: unknown, name: string): boolean {
-  if (Array.isArray(tree)) return tree.some((each) => mentions(each, name))
-  if (tree === null || typeof tree !== 'object') return false
-  const node = tree as Node
-  if ((node.type === 'variable' || node.type === 'name') && node.value === name) return true
-  return Object.values(node).some((each) => mentions(each, name))
+/** Names of the variables that an expression refers to, possibly as bare names whose `$` is missing. */
+function mentionedNames(tree: unknown, found: Set<string>): void {
+  if (Array.isArray(tree)) for (const item of tree) mentionedNames(item, found)
+  else if (tree !== null && typeof tree === 'object') {
+    const node = tree as Node
+    if (node.type === 'variable' || node.type === 'name') found.add(String(node.value))
+    for (const name in node) if (typeof node[name] === 'object') mentionedNames(node[name], found)
+  }
 }
 
 /** Names that an expression binds in the enclosing scope. */

@@ -32,7 +32,7 @@ function characters(text: string): string | string[] {
 }
 
 function charged(text: string | undefined): string | undefined {
-  spend((text?.length ?? 0) >> 8)
+  spend((text?.length ?? 0) >> 6)
   return text
 }
 

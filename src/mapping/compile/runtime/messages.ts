@@ -15,7 +15,7 @@ export const messages: Readonly<Record<string, string>> = {
   D1011: 'Recursion is too deep: check for a function that never ends, or rewrite it as tail-recursive',
   D1012: 'Evaluation takes too many steps: check for an endless loop',
   D1013: 'Object property names starting with _jsonata_ are reserved for internal use: {{value}}',
-  D1014: 'A text grows beyond the bound of {{value}} characters',
+  D1014: 'A string, or all strings of the result, exceed the limit of {{value}} characters',
   D1015: 'The regular expression {{value}} may backtrack without bound on this text',
   T2001: 'The left side of the {{token}} operator must evaluate to a number',
   T2002: 'The right side of the {{token}} operator must evaluate to a number',
@@ -28,7 +28,7 @@ export const messages: Readonly<Record<string, string>> = {
   T2012: 'The delete clause of the transform expression must evaluate to a string or array of strings: {{value}}',
   T2013:
     'The transform expression clones the input object using the $clone() function.  This has been overridden in the current scope by a non-function.',
-  T2014: 'A transform can change only objects and lists of the copy that it makes, not {{value}}',
+  T2014: 'A transform can only change objects and lists of the copy that it makes, not {{value}}',
   D2014:
     'The size of the sequence allocated by the range operator (..) must not exceed 1e7.  Attempted to allocate {{value}}.',
   D2015: 'The maximum sequence length of {{value}} was exceeded.',

@@ -3,12 +3,12 @@ import { promptTokens } from '../../src/core/usage.ts'
 import { schemaMissing } from '../api/messagesSchema.ts'
 import { responsesSchemaMissing } from '../dialects/responses-schema.ts'
 import { recordingsMissing } from '../helpers/recordings.ts'
-import { type Folder, openStage, type Stage, sorted, speakers } from './replay.ts'
+import { type Folder, openStage, providersOf, type Stage, sorted } from './replay.ts'
 import { type Answer, isStreamed, recordedAnswer } from './replay-answers.ts'
 import { countsOf } from './replay-client.ts'
+import { type ClientApiReader, messagesReader, responsesReader } from './replay-client-apis.ts'
 import { idleExceptions, listed, unexplained } from './replay-exceptions.ts'
 import { asRecordedId, expectedOf, refusalOf } from './replay-expected.ts'
-import { type Face, messagesFace, responsesFace } from './replay-faces.ts'
 import { Grid } from './replay-grid.ts'
 
 // Every recorded answer to clients of the Messages and the Responses API, whole and streamed.
@@ -21,7 +21,7 @@ afterAll(async () => {
   await stage.end()
 })
 
-const folders = Object.keys(speakers) as Folder[]
+const folders = Object.keys(providersOf) as Folder[]
 const each = (kind: 'good' | 'failing' | 'refused') =>
   folders.flatMap((folder) => sorted(folder)[kind]).map((recording) => [recording.case, recording] as const)
 const [good, failing, refused] = [each('good'), each('failing'), each('refused')]
@@ -29,11 +29,11 @@ const schemasMissing = schemaMissing ?? responsesSchemaMissing
 
 /** The client APIs, and the recordings that are of their own format. */
 const faces = [
-  { api: 'messages', face: messagesFace, own: 'anthropic-messages', grid: new Grid(folders) },
-  { api: 'responses', face: responsesFace, own: 'openai-responses', grid: new Grid(folders) },
+  { api: 'messages', reader: messagesReader, own: 'anthropic-messages', grid: new Grid(folders) },
+  { api: 'responses', reader: responsesReader, own: 'openai-responses', grid: new Grid(folders) },
 ] as const
 
-describe.skipIf(recordingsMissing).each(faces)('recordings through /v1/$api', ({ api, face, own, grid }) => {
+describe.skipIf(recordingsMissing).each(faces)('recordings through /v1/$api', ({ api, reader, own, grid }) => {
   test.each(good)('%s', async (_, recording) => {
     const expected = expectedOf(recording)
     const asRecorded = isStreamed(recording)
@@ -41,16 +41,16 @@ describe.skipIf(recordingsMissing).each(faces)('recordings through /v1/$api', ({
       const answer = stream === asRecorded ? recordedAnswer(recording) : expected.otherWay
       const called = await stage.replay(recording, { api, stream, answer })
       expect([called.status, called.status === 200 ? '' : called.text]).toEqual([200, ''])
-      const told = face.told(called.text, stream)
-      // Where the provider told no usage, the router estimates it.
+      const reply = reader.read(called.text, stream)
+      // Where the provider sent no usage, the router estimates it.
       const known = promptTokens(expected.usage) > 0
-      const counted = known ? {} : { usage: told.usage }
+      const counted = known ? {} : { usage: reply.usage }
       const row = stage.rowOf(called)
       expect(row).toMatchObject({ api, stream, outcome: 'complete', attempts: 1, dropped: [] })
       expect(known ? countsOf(row.usage) : row.cost.estimated).toEqual(known ? countsOf(expected.usage) : true)
-      const calls = told.calls.map(asRecordedId(expected))
-      expect({ ...told, calls }).toEqual({ ...face.expected(expected), ...counted })
-      const wrong = wrongIn(face, { text: called.text, stream, own: recording.dialect === own && answer })
+      const calls = reply.calls.map(asRecordedId(expected))
+      expect({ ...reply, calls }).toEqual({ ...reader.expected(expected), ...counted })
+      const wrong = wrongIn(reader, { text: called.text, stream, own: recording.dialect === own && answer })
       expect(unexplained(api, recording, wrong)).toEqual([])
       grid.count(recording)
     }
@@ -59,7 +59,7 @@ describe.skipIf(recordingsMissing).each(faces)('recordings through /v1/$api', ({
   test.each(failing)('%s fails', async (_, recording) => {
     const stream = isStreamed(recording)
     const called = await stage.replay(recording, { api, stream, answer: recordedAnswer(recording) })
-    const { message, done } = face.failure(called.text, stream)
+    const { message, done } = reader.failure(called.text, stream)
     expect([typeof message, done]).toEqual(['string', false])
     expect(stage.rowOf(called).outcome).toBe(stream ? 'partial' : 'failed')
     grid.count(recording)
@@ -88,8 +88,11 @@ describe.skipIf(recordingsMissing).each(faces)('recordings through /v1/$api', ({
 })
 
 /** What is wrong with an answer by the published schema: where it is the provider's own, what we made wrong of it. */
-function wrongIn(face: Face, { text, stream, own }: { text: string; stream: boolean; own: Answer | false }): string[] {
+function wrongIn(
+  reader: ClientApiReader,
+  { text, stream, own }: { text: string; stream: boolean; own: Answer | false },
+): string[] {
   if (schemasMissing) return []
-  const before = own ? face.wrong(String(own.text), stream) : []
-  return face.wrong(text, stream).filter((one) => !before.includes(one))
+  const before = own ? reader.wrong(String(own.text), stream) : []
+  return reader.wrong(text, stream).filter((one) => !before.includes(one))
 }

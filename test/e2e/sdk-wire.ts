@@ -1,11 +1,11 @@
 import type { LoopbackProvider } from '../helpers/provider.ts'
 
-/** What a model says in one answer; a thought is sealed by providers that seal, and a search has a cited text after it. */
-export type Said = {
+/** One reply of a model. Providers that sign thoughts sign them here; after a search the text cites its source. */
+export type Reply = {
   thought?: string
   search?: string
   text?: string
-  calls?: SaidCall[]
+  calls?: ReplyCall[]
   cited?: boolean
   /** Why it was cut short. */
   ended?: 'length' | 'filter'
@@ -14,15 +14,15 @@ export type Said = {
 }
 
 /** One answer of a provider: a reply, none, a stream that stays open, breaks or fails after its first words, a refusal. */
-export type Step = Said | 'silence' | 'stay' | 'break' | 'fail' | Refusal
+export type Step = Reply | 'silence' | 'stay' | 'break' | 'fail' | Refusal
 
 /** A refusal with this status. */
 export type Refusal = { refuse: number; retryAfter?: string }
 
 /** A call; `nameless` ones have no id where the format lets them. */
-export type SaidCall = { id: string; nameless?: true; name: string; arguments: { [name: string]: unknown } }
+export type ReplyCall = { id: string; nameless?: true; name: string; arguments: { [name: string]: unknown } }
 
-/** What a provider's format cannot carry: such a cell says by which field the loss was told. */
+/** What a provider's format cannot carry: such a cell names the field that is reported as lost. */
 export type Lack = 'search' | 'file' | 'citations' | 'custom tools'
 
 /** A wire format as its maker documents it. */
@@ -43,19 +43,19 @@ export type Wire = {
   failures?: { refusal(status: number): { status: number; headers?: object; body: object }; frame: string }
   /** Whether the request is for a stream. */
   isStream(path: string, body: Body): boolean
-  whole(said: Said): object
+  whole(reply: Reply): object
   /** The bytes of a stream, frame by frame. */
-  frames(said: Said): (string | Buffer)[]
+  frames(reply: Reply): (string | Buffer)[]
   contentType: string
   read(body: Body): Arrived
-  /** What a sealed thought looks like when it comes back, anywhere in the body. */
-  kept(thought: string): string
+  /** How a thought is sent back to its maker, anywhere in the body. */
+  thoughtSent(thought: string): string
 }
 
 // biome-ignore lint/suspicious/noExplicitAny: bodies have the shape of whoever reads them.
 export type Body = any
 
-/** What reached a provider, in words that are the same for every format. Neighbouring turns of one speaker are one. */
+/** What reached a provider, in words that are the same for every format. Neighbouring turns of one role are one. */
 export type Arrived = {
   system: string
   tools: string[]
@@ -86,13 +86,13 @@ export const source = { url: 'https://example.com/ruby', title: 'Ruby', quote: '
 export const counted = { input: 40, output: 12 }
 
 /** The word by which a reply ends that has no tool calls, unless it was cut short. */
-export function endOf({ ended }: Said, { length, filter = length }: Wire['ends'], done: string): string {
+export function endOf({ ended }: Reply, { length, filter = length }: Wire['ends'], done: string): string {
   return ended === 'length' ? length : ended === 'filter' ? filter : done
 }
 
-/** The seal of a thought. */
-export function sealOf(thought: string): string {
-  return Buffer.from(`seal of ${thought}`).toString('base64')
+/** The signature of a thought. */
+export function signatureOf(thought: string): string {
+  return Buffer.from(`signature of ${thought}`).toString('base64')
 }
 
 /** A text in the pieces of a stream. */
@@ -106,7 +106,7 @@ export function frame(payload: object, event?: string): string {
   return `${event === undefined ? '' : `event: ${event}\n`}data: ${JSON.stringify(payload)}\n\n`
 }
 
-/** Turns with those of one speaker in a row joined. */
+/** Turns, with those of one role in a row joined. */
 export function joined(turns: ArrivedTurn[]): ArrivedTurn[] {
   const all: ArrivedTurn[] = []
   for (const turn of turns) {
@@ -125,9 +125,9 @@ export function joined(turns: ArrivedTurn[]): ArrivedTurn[] {
 }
 
 /** A turn with nothing in it but what is given. */
-export function turn(role: string, said: Partial<ArrivedTurn>): ArrivedTurn {
-  const speaker = role === 'assistant' || role === 'model' ? 'assistant' : 'user'
-  return { text: '', images: [], files: 0, calls: [], results: [], ...said, role: speaker }
+export function turn(role: string, reply: Partial<ArrivedTurn>): ArrivedTurn {
+  const side = role === 'assistant' || role === 'model' ? 'assistant' : 'user'
+  return { text: '', images: [], files: 0, calls: [], results: [], ...reply, role: side }
 }
 
 /** All words of a text, of a block or of blocks. */
@@ -138,8 +138,8 @@ export function wordsOf(content: Body): string {
   return wordsOf(content.text ?? content.content ?? content.output ?? content.data ?? '')
 }
 
-/** Text blocks only: what is thought, called and answered is told elsewhere. */
-export function spokenIn(content: Body): string {
+/** The text of text blocks only. */
+export function textIn(content: Body): string {
   if (typeof content === 'string') return content
   const blocks: Body[] = Array.isArray(content) ? content : []
   return blocks.map((block) => (typeof block.text === 'string' && !block.thought ? block.text : '')).join('')
@@ -150,12 +150,12 @@ export function pictureIn(url: string): string {
   return url.replace(/^data:[^,]*,/, '')
 }
 
-/** A provider that says what it is told to, and can be asked what reached it. */
-export type Played = LoopbackProvider & {
+/** A provider that answers in given steps and remembers what reached it. */
+export type FakeProvider = LoopbackProvider & {
   wire: Wire
   /** Answers like this next; forgets what arrived before. */
   play(...steps: Step[]): void
   arrived(index: number): Arrived
-  /** Nothing of what was to be said is left. */
+  /** All steps were used. */
   done(): boolean
 }

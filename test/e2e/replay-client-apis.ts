@@ -8,8 +8,8 @@ import type { Body } from './replay-answers.ts'
 import { finishInChat } from './replay-client.ts'
 import type { Expected } from './replay-expected.ts'
 
-/** What every client is told of a reply, whatever API it speaks. */
-export type Told = {
+/** What every client learns of a reply, whatever its API. */
+export type ClientReply = {
   text: string
   reasoning: string
   calls: { id: string; name: string; arguments: unknown }[]
@@ -19,10 +19,10 @@ export type Told = {
 }
 
 /** How the answers of a client API are read and judged. */
-export type Face = {
-  told(text: string, stream: boolean): Told
+export type ClientApiReader = {
+  read(text: string, stream: boolean): ClientReply
   /** What the recording says, as far as this API has words for it. */
-  expected(expected: Expected): Told
+  expected(expected: Expected): ClientReply
   /** Why an answer failed, and whether it looks done all the same. */
   failure(text: string, stream: boolean): { message: unknown; done: boolean }
   /** What is wrong with an answer by the published schema. */
@@ -30,13 +30,13 @@ export type Face = {
 }
 
 /** POST /v1/messages. */
-export const messagesFace: Face = {
-  told(body, stream) {
-    const facts = messages.readMessage(stream ? messages.assembled(heard(body)) : JSON.parse(body))
+export const messagesReader: ClientApiReader = {
+  read(body, stream) {
+    const facts = messages.readMessage(stream ? messages.assembled(streamRecording(body)) : JSON.parse(body))
     const text = facts.text.map(({ text }) => text).join('')
     return {
-      // Why it was refused stands beside the reply, and in it where the model itself said so.
-      text: facts.refusal.reduce((said, why) => (said.includes(why) ? said : said + why), text),
+      // Why it was refused stands beside the reply, and in it where the model itself gave a reason.
+      text: facts.refusal.reduce((sum, why) => (sum.includes(why) ? sum : sum + why), text),
       reasoning: facts.reasoning.flatMap(({ text }) => text ?? []).join('\n\n'),
       calls: facts.calls.map(({ id, name, input }) => ({ id, name, arguments: input })),
       citations: facts.text.flatMap(({ citations }) => citations.flatMap(({ url }: Body) => url ?? [])),
@@ -52,12 +52,12 @@ export const messagesFace: Face = {
     }
   },
   failure(text, stream) {
-    const last = stream ? responses.eventsIn(heard(text)).at(-1) : JSON.parse(text)
+    const last = stream ? responses.eventsIn(streamRecording(text)).at(-1) : JSON.parse(text)
     return { message: last.type === 'error' ? last.error.message : undefined, done: text.includes('message_stop') }
   },
   wrong(text, stream) {
     if (!stream) return violations('Message', withoutCost(JSON.parse(text)))
-    const events = responses.eventsIn(heard(text)).filter(({ type }) => type !== 'ping')
+    const events = responses.eventsIn(streamRecording(text)).filter(({ type }) => type !== 'ping')
     return distinct(events.flatMap((event) => violations(messageEvents[event.type] ?? '', withoutCost(event))))
   },
 }
@@ -72,10 +72,10 @@ const messageEvents: { [type: string]: string } = {
 }
 
 /** POST /v1/responses. */
-export const responsesFace: Face = {
-  told(text, stream) {
-    const facts = responses.readResponse(stream ? responses.streamedOf(heard(text)) : JSON.parse(text))
-    const deltas = stream ? responses.eventsIn(heard(text)).filter(({ type }) => saying.has(type)) : []
+export const responsesReader: ClientApiReader = {
+  read(text, stream) {
+    const facts = responses.readResponse(stream ? responses.streamedOf(streamRecording(text)) : JSON.parse(text))
+    const deltas = stream ? responses.eventsIn(streamRecording(text)).filter(({ type }) => textEvents.has(type)) : []
     return {
       text: stream
         ? deltas.map(({ delta }) => delta).join('')
@@ -92,30 +92,30 @@ export const responsesFace: Face = {
     return { ...meant, finish: finishesHere[expected.raw ?? ''] ?? meant.finish }
   },
   failure(text, stream) {
-    const last = stream ? responses.eventsIn(heard(text)).at(-1) : JSON.parse(text)
+    const last = stream ? responses.eventsIn(streamRecording(text)).at(-1) : JSON.parse(text)
     const failed = last.type === 'response.failed' ? last.response.error : stream ? undefined : last.error
     return { message: failed?.message, done: text.includes('"type":"response.completed"') }
   },
   wrong(text, stream) {
     if (!stream) return responseViolations(JSON.parse(text))
-    return distinct(responses.eventsIn(heard(text)).flatMap(eventViolations))
+    return distinct(responses.eventsIn(streamRecording(text)).flatMap(eventViolations))
   },
 }
 
-const saying = new Set(['response.output_text.delta', 'response.refusal.delta'])
+const textEvents = new Set(['response.output_text.delta', 'response.refusal.delta'])
 
 /** Words of Messages that Responses has no finish for: what was refused is a reply, and what paused is not done. */
 const finishesHere: { [raw: string]: string } = { refusal: 'stop', pause_turn: 'length' }
 
-/** What a recording says to everybody. */
-function inCommon({ said, usage, transcript = '' }: Expected): Told {
+/** What a recording means for every client. */
+function inCommon({ reply, usage, transcript = '' }: Expected): ClientReply {
   return {
     // Where sound cannot be given, its words are.
-    text: said.text + said.refusal + transcript,
-    reasoning: said.reasoning,
-    calls: said.calls.map((call) => ({ ...call, arguments: objectOf(call.arguments) })),
-    citations: said.citations.map(({ url }) => url),
-    finish: said.finish === 'function_call' ? 'tool_calls' : said.finish,
+    text: reply.text + reply.refusal + transcript,
+    reasoning: reply.reasoning,
+    calls: reply.calls.map((call) => ({ ...call, arguments: objectOf(call.arguments) })),
+    citations: reply.citations.map(({ url }) => url),
+    finish: reply.finish === 'function_call' ? 'tool_calls' : reply.finish,
     usage: classes(usage),
   }
 }
@@ -126,7 +126,7 @@ function idHere(id: string): string {
 }
 
 /** A stream as the readers of recordings take it. */
-function heard(sse: string): Recording {
+function streamRecording(sse: string): Recording {
   return { response: { status: 200, headers: {}, sse } } as Recording
 }
 
@@ -141,8 +141,8 @@ function objectOf(given: unknown): unknown {
   }
 }
 
-/** Tokens by the classes that all APIs tell apart; searches are told by one of them only. */
-function classes(usage: { [name: string]: number }): Told['usage'] {
+/** Tokens by the classes that all APIs tell apart; searches are counted by one of them only. */
+function classes(usage: { [name: string]: number }): ClientReply['usage'] {
   const sum = (...names: string[]) => names.reduce((total, name) => total + (usage[name] ?? 0), 0)
   return {
     input: sum('input', 'input_audio', 'input_image'),

@@ -1,8 +1,8 @@
 import { expect } from 'vitest'
 import { expectPaired, type Way } from './sdk-grid.ts'
-import { type Said, type SaidCall, sealOf, source } from './sdk-said.ts'
+import { type Reply, type ReplyCall, signatureOf, source } from './sdk-wire.ts'
 
-// What is said in the grid, and what must have reached the provider, whoever asked.
+// The conversations of the grid, and what must have reached the provider, whoever the client was.
 
 export const greeting = 'You said: Hello there'
 
@@ -30,22 +30,22 @@ export const resultOf = (name: string): string => offered.find((one) => one.name
 const weather = { id: 'w1', name: 'get_weather', arguments: { city: 'Paris' } }
 const time = { id: 't1', name: 'local_time', arguments: { city: 'Rome' } }
 
-const hello: Said[] = [{ text: greeting }]
-const loop: Said[] = [
+const hello: Reply[] = [{ text: greeting }]
+const loop: Reply[] = [
   { text: 'I look it up.', calls: [weather, time] },
   { calls: [{ ...weather, id: 'w2', arguments: { city: 'Rome' } }] },
   { text: 'Sunny at 12:00.' },
 ]
-const thinking: Said[] = [
+const thinking: Reply[] = [
   { thought: 'First the weather.', calls: [weather] },
   { thought: 'That is enough.', text: 'It is sunny.' },
   { text: 'You are welcome.' },
 ]
 
-const call = (id: string, name: string): SaidCall => ({ id, name, arguments: { city: 'Paris' } })
+const call = (id: string, name: string): ReplyCall => ({ id, name, arguments: { city: 'Paris' } })
 
 /** In the words of the simulator, so that it can be a column as well. */
-export const simulated = {
+export const simulatorConversations = {
   greeting: [{ text: greeting, cached: 10 }],
   secondTurn: [{ text: greeting }, { text: greeting }],
   rounds: [
@@ -66,13 +66,13 @@ export const simulated = {
   picture: [{ text: 'You said: What is this? I see an image (image/png, 67 bytes).' }],
 }
 
-export const talks = {
+export const conversations = {
   hello,
   loop,
   thinking,
-  json: [{ text: '{"city":"Paris","sunny":true}' }] as Said[],
-  jsonTool: [{ calls: [{ id: 'j1', name: 'json', arguments: { city: 'Paris', sunny: true } }] }] as Said[],
-  search: [{ search: 'ruby version', text: source.quote, cited: true }] as Said[],
+  json: [{ text: '{"city":"Paris","sunny":true}' }] as Reply[],
+  jsonTool: [{ calls: [{ id: 'j1', name: 'json', arguments: { city: 'Paris', sunny: true } }] }] as Reply[],
+  search: [{ search: 'ruby version', text: source.quote, cited: true }] as Reply[],
 }
 
 /** One black pixel. */
@@ -133,22 +133,22 @@ export function expectTwoRounds({ wire, provider }: Way, { thought }: { thought:
     { role: 'user', results: [{ text: expect.stringContaining('12:00') }] },
   ])
   for (const { body } of thought ? provider.received.slice(1) : []) {
-    expect(JSON.stringify(body)).toContain(wire.kept('First the weather.'))
+    expect(JSON.stringify(body)).toContain(wire.thoughtSent('First the weather.'))
   }
 }
 
-/** The thought before a call went back to its maker as it came, and no seal of ours went anywhere. */
-export function expectThought({ wire, provider }: Way): void {
+/** The thought before a call went back to its maker as it came, and no signature of ours went anywhere. */
+export function expectThoughtSent({ wire, provider }: Way): void {
   const [, second, third] = provider.received
   for (const request of [second, third]) {
     const text = JSON.stringify(request?.body)
-    expect(text).toContain(wire.kept('First the weather.'))
+    expect(text).toContain(wire.thoughtSent('First the weather.'))
     expect(text).not.toContain('router1.')
   }
   expectPaired(provider.arrived(2))
 }
 
-/** What began with another maker arrives whole, without that maker's seals and without ours. */
+/** What began with another maker arrives whole, without that maker's signatures and without ours. */
 export function expectTakenOver({ provider }: Way): void {
   const arrived = provider.arrived(0)
   expectPaired(arrived)
@@ -158,5 +158,5 @@ export function expectTakenOver({ provider }: Way): void {
   expect(arrived.turns.flatMap(({ results }) => results)).toMatchObject([{ text: expect.stringContaining('sunny') }])
   const body = JSON.stringify(provider.received[0]?.body)
   expect(body).not.toContain('router1.')
-  expect(body).not.toContain(sealOf('First the weather.'))
+  expect(body).not.toContain(signatureOf('First the weather.'))
 }
