@@ -92,7 +92,7 @@ function decoded(bytes: Uint8Array): string {
   return new TextDecoder(bytes[0] === 0xff && bytes[1] === 0xfe ? 'utf-16le' : 'utf-8').decode(bytes)
 }
 
-/** What parts the names of the columns. */
+/** The delimiter of the header line. */
 function delimiterOf(text: string): string {
   const head = text.slice(0, Math.max(0, text.search(/[\r\n]/)) || text.length)
   const counts = [',', ';', '\t'].map((mark) => ({ mark, count: head.split(mark).length }))

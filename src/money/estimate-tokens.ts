@@ -50,7 +50,7 @@ export function estimateOutputTokens(parts: readonly Part[]): number {
 
 /** A token is about four characters of English text or JSON: the usual estimate where nobody counted. */
 const charactersPerToken = 4
-/** What an image, a recording or a document is taken to count at least where nobody counted. Tokens. */
+/** The least that an image, a recording or a document is estimated at. Tokens. */
 const tokensPerMedium = 1_000
 /** Base64 of written text is a third longer than it; that of pages, sound and film holds far fewer tokens. Characters. */
 const base64PerToken = { text: 5, other: 64 }
@@ -116,7 +116,7 @@ function takeText(size: Walk, text: unknown): void {
   size.other += other
 }
 
-/** How many bytes more than one a character that is not ASCII takes here, from a sample: 1 (Cyrillic) to 2 (Chinese). */
+/** The average number of bytes beyond one of characters that are not ASCII, from a sample: 1 (Cyrillic) to 2 (Chinese). */
 function bytesBeyond(text: string): number {
   const step = Math.max(1, Math.floor(text.length / sampledCharacters))
   let characters = 0

@@ -147,7 +147,7 @@ function outputClasses({ modalities, audio }: NeutralRequest, entry: ModelEntry)
   return names
 }
 
-/** What was asked for at a higher price; at a lower one it may be served all the same without it. */
+/** The requested modes that cost more; a request for a cheaper mode may be served without it. */
 function dearestModes({ service_tier: tier, extensions, web_search: search }: NeutralRequest, { multipliers }: Tariff) {
   const requested = [tier, extensions?.speed, extensions?.inference_geo].filter((mode) => typeof mode === 'string')
   const dearer = [...new Set(requested)].filter((mode) => (multipliers.get(mode) ?? 0n) > multiplierUnit)

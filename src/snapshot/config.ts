@@ -22,9 +22,9 @@ export type Config = {
   /** `sqlite:` and an absolute path, or `sqlite::memory:`. */
   store: { url: string }
   folders: { providers: string; catalog: string; plugins: string }
-  /** What may be fetched for clients that name files by URL. */
+  /** Limits of fetching files that clients give by URL. */
   media: MediaSettings
-  /** What is reserved before a call. */
+  /** How much a call reserves. */
   budget: { defaultOutputTokens: number }
   /** By slug, in the form of manifests; their references are resolved together with the manifest. */
   providers: { [slug: string]: ProviderSettings }

@@ -25,7 +25,7 @@ export type Files = {
   problems: Problem[]
 }
 
-/** What the reading goes by; `everything` reads the manifests of switched-off providers as well. */
+/** The input of `readFiles`; `everything` includes the manifests of switched-off providers. */
 export type Reading = { config: Config; source: Source; env: Environment; known?: KnownSources; everything?: boolean }
 
 /** Reads all files that a configuration leads to, and collects all their problems. */

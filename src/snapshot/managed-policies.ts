@@ -6,10 +6,10 @@ import type { Provider } from '../manifest/provider.ts'
 import type { Source } from '../manifest/source.ts'
 import type { Config } from './config.ts'
 
-/** What the targets of policies are held against: the providers that can be used, the slugs of all, the models. */
+/** Facts to check the targets of policies with: the usable providers, the slugs of all, the models. */
 export type Known = { providers: ReadonlyMap<string, Provider>; slugs: ReadonlySet<string>; catalog: Catalog }
 
-/** What is wrong with the managed policies of a configuration, at its place in the file. */
+/** The problems of a configuration's managed policies, with their positions. */
 export function policyProblems({ policies, providers }: Config, source: Source, known: Known): Problem[] {
   const isOff = (slug: string) => providers[slug]?.enabled === false
   return [...policies.values()].flatMap((policy) => {

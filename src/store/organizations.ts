@@ -92,7 +92,7 @@ export function organizations(db: Connection, changes: Changes) {
 
 const enforcing = 'UPDATE organizations SET enforces_balance = ? WHERE id = ?'
 
-/** What an organization, or its operator, sets for its calls. */
+/** The settings of an organization's calls. */
 function settings(db: Connection, changes: Changes) {
   const enforce = db.prepare(enforcing)
   const setLimits = db.prepare(`
