@@ -10,7 +10,7 @@ import { monitorEventLoopDelay } from 'node:perf_hooks'
 import { parseArgs } from 'node:util'
 import type { CallRecord } from '../src/core/call.ts'
 import { openStore } from '../src/store/open.ts'
-import type { UsageQuestion } from '../src/store/usage-query.ts'
+import type { UsageQuery } from '../src/store/usage-query.ts'
 import { percentile } from './load.ts'
 import { busy, keyHash, keyId, large, makeDatabase, organizationId, type Size } from './store-data.ts'
 
@@ -118,7 +118,7 @@ async function usageQueries(): Promise<void> {
     resolution: 'day',
   } as const
   const small = organizationId(1)
-  const questions: [name: string, goal: string, question: UsageQuestion][] = [
+  const questions: [name: string, goal: string, question: UsageQuery][] = [
     ['large organization by day', '< 200 ms', { ...month, groupBy: [] }],
     ['large organization by model', '< 200 ms', { ...month, groupBy: ['model'] }],
     ['large organization by hour and model', '< 200 ms', { ...month, resolution: 'hour', groupBy: ['model'] }],

@@ -10,7 +10,7 @@ import type { CallLedger } from './line/settlement.ts'
 import type { KnownSources } from './manifest/folder.ts'
 import { formatProblem, type Problem } from './manifest/problem.ts'
 import { openBudget } from './money/budget.ts'
-import { type Ledger, openLedger } from './money/ledger.ts'
+import { type LedgerQueue, openLedger } from './money/ledger.ts'
 import type { Log } from './observe/log.ts'
 import { startPurge } from './purge.ts'
 import { jsonRoutes } from './routes.ts'
@@ -74,11 +74,11 @@ async function start(
   const access = openAccess(store)
   const { rulesOf } = openOrganizations(store)
   const ledger = started.adopt(openLoggingLedger(store, log), (open) => open.close())
-  const writeFailure = () => ledger.trouble()
+  const writeFailure = () => ledger.writeFailure()
   const httpClient = started.adopt(openHttpClient(), (open) => open.close())
   const services = servicesOf(watch, {
     authenticate: access.authenticate,
-    revalidate: access.again,
+    revalidate: access.revalidate,
     httpClient,
     signatures: openSignatureCache(),
     ledger: logged(ledger, log),
@@ -204,7 +204,7 @@ function reloadLog(log: Log): WatchListeners {
   }
 }
 
-function openLoggingLedger(store: Store, log: Log): Ledger {
+function openLoggingLedger(store: Store, log: Log): LedgerQueue {
   return openLedger(store.ledger.openWriter(), {
     onError: (err, { backlog, lost }) => log.error({ err, backlog, lost }, 'calls could not be written to the ledger'),
     onRecovery: () => log.info('all calls are written to the ledger again'),
@@ -212,7 +212,7 @@ function openLoggingLedger(store: Store, log: Log): Ledger {
 }
 
 /** The ledger, with a log line for every settled call. */
-function logged(ledger: Ledger, log: Log): CallLedger {
+function logged(ledger: LedgerQueue, log: Log): CallLedger {
   return {
     settle(record, response) {
       const { id, requested, provider, model, outcome, status, error, durationMs, cost } = record

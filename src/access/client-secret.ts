@@ -1,9 +1,9 @@
-/** Header values as Node gives them, by lower-case name. */
+/** Headers as Node parses them, by lower-case name. */
 export type Headers = { readonly [name: string]: string | string[] | undefined }
 
 /**
- * The secret a client sent as `Authorization: Bearer <key>` or `x-api-key: <key>`; undefined when it sent none. An
- * Authorization header that says something else gives a text that is no key, so that it is refused, not overlooked.
+ * The secret of `Authorization: Bearer <key>` or `x-api-key: <key>`; undefined when the client sent none. Another
+ * Authorization header yields a string that is no key, so that it is rejected instead of ignored.
  */
 export function secretOf(headers: Headers): string | undefined {
   const authorization = textOf(headers.authorization)
@@ -14,7 +14,7 @@ export function secretOf(headers: Headers): string | undefined {
   return authorization === '' || onlyScheme ? undefined : notAKey
 }
 
-/** No key has a space in it. */
+/** Never a valid key, as keys contain no spaces. */
 const notAKey = 'not a bearer token'
 
 function textOf(value: string | string[] | undefined): string {

@@ -6,7 +6,7 @@ import { type KeyRecord, keyState, type Level, levels, type Permissions } from '
 import type { Store } from '../store/open.ts'
 import { newSecret, storedSecret } from './secret.ts'
 
-/** A key whose secret was shown: who calls, and what that one may do. */
+/** An authenticated key. */
 export type Key = Pick<
   KeyRecord,
   | 'id'
@@ -23,20 +23,20 @@ export type Key = Pick<
   | 'expiresAt'
 >
 
-/** Who may come in. */
+/** Looks up and checks API keys. */
 export type Access = {
   /** The key of a secret that may call models. Throws RouterError: missing_key, invalid_key, forbidden. */
   authenticate(secret: string | undefined): Key
-  /** The key of a secret, whatever it may do. Throws RouterError: missing_key, invalid_key. */
+  /** The key of a secret, whatever its permissions. Throws RouterError: missing_key, invalid_key. */
   identify(secret: string | undefined): Key
-  /** A key that was authenticated, as it is by now. Throws RouterError: invalid_key, forbidden. */
-  again(key: Key): Key
+  /** The current state of an authenticated key. Throws RouterError: invalid_key, forbidden. */
+  revalidate(key: Key): Key
 }
 
-/** What the first start made: the secret is known only now. */
+/** The result of the first start; the secret is not stored anywhere. */
 export type FirstKey = { created: true; secret: string } | { created: false }
 
-/** Opens the door to the keys of a store. `now` gives Unix milliseconds. */
+/** Opens the cached access to the keys of a store. `now` returns Unix milliseconds. */
 export function openAccess(store: Pick<Store, 'keys'>, { now = Date.now, rereadMs = defaultRereadMs } = {}): Access {
   const known = new LRUCache<string, { key: KeyRecord; readAt: number }>({ max: mostKnown })
   store.keys.onChange((changed) => {
@@ -54,10 +54,10 @@ export function openAccess(store: Pick<Store, 'keys'>, { now = Date.now, rereadM
   const keyOf = (digest: string): Key => {
     const at = now()
     let entry = known.get(digest)
-    // A clock that was set back must not make an entry look young.
+    // `at < readAt`: the clock was set back.
     if (!entry || at - entry.readAt >= rereadMs || at < entry.readAt) {
       const key = read(digest)
-      // What is worked out for a key is kept by its identity.
+      // An unchanged key stays the same object, as values derived from it are cached by it.
       entry = { key: entry && isDeepStrictEqual(key, entry.key) ? entry.key : key, readAt: at }
       known.set(digest, entry)
       digests.set(entry.key, digest)
@@ -83,11 +83,11 @@ export function openAccess(store: Pick<Store, 'keys'>, { now = Date.now, rereadM
   return {
     identify,
     authenticate: (secret) => allowed(identify(secret)),
-    again: (key) => allowed(keyOf(digests.get(key) ?? '')),
+    revalidate: (key) => allowed(keyOf(digests.get(key) ?? '')),
   }
 }
 
-/** Throws RouterError `forbidden` unless the key may go that far: `none` < `read` < `write`. */
+/** Throws RouterError `forbidden` unless the key has the permission: `none` < `read` < `write`. */
 export function requirePermission({ permissions }: Key, area: keyof Permissions, level: Level): void {
   if (levels.indexOf(permissions[area]) >= levels.indexOf(level)) return
   throw new RouterError(
@@ -97,8 +97,8 @@ export function requirePermission({ permissions }: Key, area: keyof Permissions,
 }
 
 /**
- * Makes a key with full permissions when a database has none, in its first organization or a new one named `default`.
- * `chosen` becomes the secret when it is given. Throws an Error when it cannot be sent as a header.
+ * Creates a key with full permissions when a database has none, in its first organization or a new one named `default`.
+ * `chosen` is its secret, else a new one. Throws an Error when `chosen` cannot be sent in a header.
  */
 export function ensureFirstKey(store: Store, chosen?: string): FirstKey {
   return store.atomically(() => {
@@ -120,10 +120,10 @@ export function ensureFirstKey(store: Store, chosen?: string): FirstKey {
 }
 
 const actor = 'first-start'
-/** A key that another process revokes works at most this much longer. */
+/** How long a key works at most after another process has revoked it. */
 const defaultRereadMs = 2_000
 /** About 1 KB each. */
 const mostKnown = 10_000
 
 const howToSend = 'Send it as "Authorization: Bearer <key>" or "x-api-key: <key>".'
-const unsendable = 'has characters that cannot stand in a header: use letters, digits and punctuation without spaces'
+const unsendable = 'has characters that cannot be sent in a header: use letters, digits and punctuation without spaces'

@@ -1,36 +1,36 @@
 import { RouterError } from '../core/errors.ts'
 import type { RateLimits } from '../core/limits.ts'
 
-/** Who is limited. */
+/** A key or organization with its limits. */
 export type Limited = { id: string; scope: 'key' | 'organization'; limits: RateLimits }
 
-/** Tokens a call may use: its prompt, and its answer at most; `stated` when the request itself says that bound. */
-export type WantedTokens = { prompt: number; output: number; stated: boolean }
+/** Tokens that a call may use: its prompt and its longest output; `stated` when the request itself bounds the output. */
+export type TokenRequest = { prompt: number; output: number; stated: boolean }
 
-/** What a running call has taken of the limits. `headers` tell what is left of them: none when nothing is limited. */
-export type Taken = {
-  /** The call is over and used this many tokens. Only the first end counts. */
+/** The part of the limits that a running call occupies. `headers` report what remains; none when nothing is limited. */
+export type LimitReservation = {
+  /** Ends the call with the tokens that it used. Only the first end has an effect. */
   settle(tokens: number): void
-  /** The call was refused elsewhere: as if it had not been. */
+  /** Ends the call as if it had not happened: it was rejected elsewhere. */
   undo(): void
   headers: Readonly<Record<string, string>>
 }
 
-/** The limits of keys and organizations, exact within one process. */
+/** Enforces the limits of keys and organizations, exactly within one process. */
 export type Limits = {
   /**
-   * Takes a request, tokens and a place among the running calls from all who are limited, or from none. Throws RouterError
-   * `rate_limited` with the time after which the same call passes.
+   * Reserves a request, tokens and a running call within the limits of all, or of none. Throws RouterError `rate_limited`
+   * with the time after which the same call passes.
    */
-  take(limited: readonly Limited[], wanted: WantedTokens): Taken
-  /** How many windows are remembered, and how many calls run in them. */
+  take(limited: readonly Limited[], wanted: TokenRequest): LimitReservation
+  /** How many windows are in memory, and how many calls run in them. */
   state(): { windows: number; running: number }
 }
 
 /**
- * Opens the limits. In no 60 s there are more requests or tokens than the limit. A call without a stated bound takes what
- * is left of the tokens, up to its estimate, and is refused only where its prompt does not fit; one that alone is more than
- * the limit passes when nothing else was used. `now` gives milliseconds of a clock that only goes forward.
+ * Opens the limits. No period of 60 s has more requests or tokens than the limit. A call without a stated bound reserves
+ * the remaining tokens, up to its estimate, and is rejected only when its prompt does not fit; a call that alone exceeds
+ * the limit passes when nothing else was used. `now` returns milliseconds of a monotonic clock.
  */
 export function openLimits({ now = () => performance.now(), mostIdle = 10_000 } = {}): Limits {
   const windows = new Map<string, Window>()
@@ -57,15 +57,15 @@ export function openLimits({ now = () => performance.now(), mostIdle = 10_000 } 
     take(limited, wanted) {
       const at = now()
       if (windows.size >= sweepAt) sweep(at)
-      const asked = limited.filter(isLimited).map((one) => ({ ...one, window: windowOf(one, at) }))
-      if (asked.length === 0) return nothingTaken
-      const longest = asked.flatMap((one) => refusals(one, wanted, at)).sort((a, b) => b.waitMs - a.waitMs)[0]
+      const applied = limited.filter(isLimited).map((one) => ({ ...one, window: windowOf(one, at) }))
+      if (applied.length === 0) return unlimited
+      const longest = applied.flatMap((one) => exceededLimits(one, wanted, at)).sort((a, b) => b.waitMs - a.waitMs)[0]
       if (longest) {
-        const facts = { retryAfterMs: longest.waitMs, headers: headersOf(asked, at) }
+        const facts = { retryAfterMs: longest.waitMs, headers: headersOf(applied, at) }
         throw new RouterError('rate_limited', longest.message, facts)
       }
-      const taken = asked.map((one) => takeFrom(one, wanted, at))
-      return { ...endsOf(taken), headers: headersOf(asked, at) }
+      const taken = applied.map((one) => takeFrom(one, wanted, at))
+      return { ...endsOf(taken), headers: headersOf(applied, at) }
     },
     state: () => ({
       windows: windows.size,
@@ -74,20 +74,20 @@ export function openLimits({ now = () => performance.now(), mostIdle = 10_000 } 
   }
 }
 
-/** What came within the same moment; it counts until `endsAt`, 60 s after the end of that moment. */
+/** The usage of one interval of `slotMs`; it counts until `endsAt`, 60 s after the end of the interval. */
 type Slot = { endsAt: number; requests: number; tokens: number }
-/** The last 60 s of somebody; the sums are those of its slots, the oldest first. */
+/** The last 60 s of a key or organization; the sums are those of its slots, oldest first. */
 type Window = { slots: Slot[]; requests: number; tokens: number; running: number }
-type Asked = Limited & { window: Window }
-type Refusal = { waitMs: number; message: string }
+type LimitedWindow = Limited & { window: Window }
+type Exceeded = { waitMs: number; message: string }
 
 const windowMs = 60_000
-/** Coarse enough that a window has at most 601 slots, fine enough that nobody waits long because of it. */
+/** A window has at most 601 slots, and a retry waits at most this much too long. */
 const slotMs = 100
-/** When one of the running calls ends is not known. */
+/** The suggested delay when all calls at once are running: when one ends is not known. */
 const runningWaitMs = 1_000
 
-const nothingTaken: Taken = { settle() {}, undo() {}, headers: {} }
+const unlimited: LimitReservation = { settle() {}, undo() {}, headers: {} }
 
 function isLimited({ limits }: Limited): boolean {
   return limits.requestsPerMinute !== null || limits.tokensPerMinute !== null || limits.concurrentCalls !== null
@@ -104,30 +104,30 @@ function forget(window: Window, at: number): void {
   if (gone > 0) window.slots.splice(0, gone)
 }
 
-function refusals({ scope, limits, window }: Asked, wanted: WantedTokens, at: number): Refusal[] {
+function exceededLimits({ scope, limits, window }: LimitedWindow, wanted: TokenRequest, at: number): Exceeded[] {
   const { concurrentCalls, requestsPerMinute, tokensPerMinute } = limits
-  const whose = scope === 'key' ? 'this API key' : 'the organization'
-  const found: Refusal[] = []
+  const owner = scope === 'key' ? 'this API key' : 'the organization'
+  const exceeded: Exceeded[] = []
   if (concurrentCalls !== null && window.running >= concurrentCalls) {
-    const message = `The limit of ${whose} is ${concurrentCalls} calls at once, and as many are running. Try again when one has ended.`
-    found.push({ waitMs: runningWaitMs, message })
+    const message = `The limit of ${owner} is ${concurrentCalls} calls at once, and as many are running. Try again when one has ended.`
+    exceeded.push({ waitMs: runningWaitMs, message })
   }
   if (requestsPerMinute !== null && window.requests + 1 > requestsPerMinute) {
     const waitMs = waitFor(window, 'requests', window.requests + 1 - requestsPerMinute) - at
-    const message = `The limit of ${whose} is ${requestsPerMinute} requests per minute, and it is used up. Try again in ${inWords(waitMs)}.`
-    found.push({ waitMs, message })
+    const message = `The limit of ${owner} is ${requestsPerMinute} requests per minute, and it is used up. Try again in ${inWords(waitMs)}.`
+    exceeded.push({ waitMs, message })
   }
   const needed = neededTokens(wanted)
   if (tokensPerMinute !== null && needed > 0 && window.tokens > 0 && window.tokens + needed > tokensPerMinute) {
     const waitMs = waitFor(window, 'tokens', window.tokens + needed - tokensPerMinute) - at
     const left = Math.max(tokensPerMinute - window.tokens, 0)
-    const message = `The limit of ${whose} is ${tokensPerMinute} tokens per minute: ${left} are left, and this call may need ${needed}. Try again in ${inWords(waitMs)}.`
-    found.push({ waitMs, message })
+    const message = `The limit of ${owner} is ${tokensPerMinute} tokens per minute: ${left} are left, and this call may need ${needed}. Try again in ${inWords(waitMs)}.`
+    exceeded.push({ waitMs, message })
   }
-  return found
+  return exceeded
 }
 
-/** The moment when so many are free again, or all that can be. */
+/** The time when `missing` units are free, or as many as can be. */
 function waitFor(window: Window, what: 'requests' | 'tokens', missing: number): number {
   let freed = 0
   for (const slot of window.slots) {
@@ -137,14 +137,14 @@ function waitFor(window: Window, what: 'requests' | 'tokens', missing: number): 
   return window.slots.at(-1)?.endsAt ?? 0
 }
 
-/** Below this a call does not pass; what has no output needs none. */
-function neededTokens({ prompt, output, stated }: WantedTokens): number {
+/** The tokens without which a call does not pass. */
+function neededTokens({ prompt, output, stated }: TokenRequest): number {
   return stated ? prompt + output : Math.max(prompt, 1)
 }
 
-type TakenPart = { window: Window; slot: Slot; tokens: number }
+type Reserved = { window: Window; slot: Slot; tokens: number }
 
-function takeFrom({ window, limits }: Asked, wanted: WantedTokens, at: number): TakenPart {
+function takeFrom({ window, limits }: LimitedWindow, wanted: TokenRequest, at: number): Reserved {
   const left = limits.tokensPerMinute === null ? Number.POSITIVE_INFINITY : limits.tokensPerMinute - window.tokens
   const tokens = Math.max(Math.min(left, wanted.prompt + wanted.output), neededTokens(wanted))
   const endsAt = (Math.floor(at / slotMs) + 1) * slotMs + windowMs
@@ -158,8 +158,8 @@ function takeFrom({ window, limits }: Asked, wanted: WantedTokens, at: number): 
   return { window, slot, tokens }
 }
 
-/** A slot that has left the window changes it no longer. */
-function add({ window, slot }: TakenPart, requests: number, tokens: number): void {
+/** Adds to a slot, and to its window unless the slot has left it. */
+function add({ window, slot }: Reserved, requests: number, tokens: number): void {
   if (window.slots[0] && slot.endsAt >= window.slots[0].endsAt) {
     window.requests += requests
     window.tokens += tokens
@@ -168,9 +168,9 @@ function add({ window, slot }: TakenPart, requests: number, tokens: number): voi
   slot.tokens += tokens
 }
 
-function endsOf(parts: readonly TakenPart[]): Pick<Taken, 'settle' | 'undo'> {
+function endsOf(parts: readonly Reserved[]): Pick<LimitReservation, 'settle' | 'undo'> {
   let running = true
-  const end = (change: (part: TakenPart) => void) => {
+  const end = (change: (part: Reserved) => void) => {
     if (!running) return
     running = false
     for (const part of parts) {
@@ -184,12 +184,12 @@ function endsOf(parts: readonly TakenPart[]): Pick<Taken, 'settle' | 'undo'> {
   }
 }
 
-/** What is left of the tightest limit of each kind, and when all of it is there again. */
-function headersOf(asked: readonly Asked[], at: number): Record<string, string> {
+/** What remains of the tightest limit of each kind, and when the limit is fully available. */
+function headersOf(applied: readonly LimitedWindow[], at: number): Record<string, string> {
   const headers: Record<string, string> = {}
   for (const { what, limitOf, limitName, remainingName, resetName } of kinds) {
     let tightest: { limit: number; left: number; window: Window } | undefined
-    for (const { limits, window } of asked) {
+    for (const { limits, window } of applied) {
       const limit = limits[limitOf]
       if (limit === null) continue
       const left = Math.max(limit - window[what], 0)

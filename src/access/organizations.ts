@@ -3,17 +3,17 @@ import { LRUCache } from 'lru-cache'
 import type { Store } from '../store/open.ts'
 import type { OrganizationRules } from '../store/rules.ts'
 
-/** What holds for the calls of organizations. */
-export type OrganizationRoom = {
+/** Cached rules of organizations. */
+export type OrganizationCache = {
   /** The rules of an organization: the same object as long as nothing has changed. Throws an Error for an unknown one. */
   rulesOf(id: string): OrganizationRules
 }
 
-/** Opens the rules of a store's organizations. `now` gives Unix milliseconds. */
+/** Opens the rules of a store's organizations. `now` returns Unix milliseconds. */
 export function openOrganizations(
   store: Pick<Store, 'organizations'>,
   { now = Date.now, rereadMs = defaultRereadMs } = {},
-): OrganizationRoom {
+): OrganizationCache {
   const known = new LRUCache<string, { rules: OrganizationRules; readAt: number }>({ max: mostKnown })
   const changed = new Set<string>()
   store.organizations.onChange((id) => changed.add(id))
@@ -21,11 +21,11 @@ export function openOrganizations(
     rulesOf(id) {
       const at = now()
       let entry = known.get(id)
-      // A clock that was set back must not make an entry look young.
+      // `at < readAt`: the clock was set back.
       if (!entry || changed.delete(id) || at - entry.readAt >= rereadMs || at < entry.readAt) {
         const rules = store.organizations.rules(id)
         if (!rules) throw new Error(`the organization ${id} of a key does not exist`)
-        // What is worked out for rules is kept by their identity.
+        // Unchanged rules stay the same object, as values derived from them are cached by it.
         entry = { rules: entry && isDeepStrictEqual(rules, entry.rules) ? entry.rules : rules, readAt: at }
         known.set(id, entry)
       }
@@ -34,6 +34,6 @@ export function openOrganizations(
   }
 }
 
-/** What another process changes holds at most this much later. */
+/** How long a change by another process may go unnoticed. */
 const defaultRereadMs = 2_000
 const mostKnown = 10_000

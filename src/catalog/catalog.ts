@@ -1,6 +1,6 @@
 import type { ModelEntry } from '../core/model.ts'
 
-/** All models that are known, of all providers. */
+/** The known models of all providers. */
 export type Catalog = {
   /** A model by the provider's own id, or by one of its aliases. */
   find(provider: string, model: string): ModelEntry | undefined
@@ -8,7 +8,7 @@ export type Catalog = {
   list(): readonly CatalogedModel[]
 }
 
-/** A model and whose it is. */
+/** A model and its provider. */
 export type CatalogedModel = { provider: string; model: string; entry: ModelEntry }
 
 /** The models of one provider by id. */

@@ -58,7 +58,7 @@ export function run(args: string[], out: Out): Promise<number> {
   })
 }
 
-/** What was looked at: how many of each kind, and the mappings in them. */
+/** The result of a check: the number of files of each kind, their mappings and problems. */
 type Checked = { providers: number; dialects: number; models: number; examples: number } & {
   mappings: PlacedMapping[]
   /** Of files that were named: what no request can bring to the provider. */
@@ -143,7 +143,7 @@ async function checkOne(source: Source, config: Config, env: Environment): Promi
   }
 }
 
-/** A file's kind: by its place, else by what it says. */
+/** The kind of a file is that of its folder, else that of its fields. */
 function isConfig({ file, value }: Source): boolean {
   if (/^config\b/.test(basename(file))) return true
   return isObject(value) && ['server', 'store', 'folders', 'manage'].some((name) => value[name] !== undefined)

@@ -2,7 +2,7 @@ import type { Snapshot } from '../snapshot/snapshot.ts'
 import type { Store } from '../store/open.ts'
 import type { Args, Syntax } from './args.ts'
 
-/** What an action works on. */
+/** The database and the files of the configuration. */
 export type LedgerSource = { store: Store; snapshot: Snapshot }
 
 /** The result of an action; unless it is `ok` the exit code is 1. */

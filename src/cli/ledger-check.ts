@@ -8,7 +8,7 @@ export const options: LedgerAction['options'] = {}
 /** `ledger check`: compares all sums of spend and usage with the rows of the ledger. */
 export function prepare(): (source: LedgerSource) => Finding {
   return ({ store }) => {
-    const checked = store.books.wrongSums(mostListed)
+    const checked = store.verifySums(mostListed)
     return { json: asJson(checked), text: asText(checked), ok: checked.wrong === 0 }
   }
 }

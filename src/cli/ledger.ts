@@ -9,30 +9,30 @@ import { jsonText, type Out, problemLine } from './output.ts'
 import { withStore } from './store-command.ts'
 
 /** The text of `inference-router ledger --help`. */
-export const help = `The rows of settled calls, held against prices and bills.
+export const help = `Compares the rows of settled calls with sums, prices and bills.
 
   inference-router ledger check
   inference-router ledger recount [--from DAY] [--to DAY] [--org NAME] [--key ID]
   inference-router ledger compare --bill FILE.csv [--provider SLUG] [--tolerance 0.01]
                                   [--columns date=…,model=…,cost=…] [--from DAY] [--to DAY]
 
-check holds the sums of spend and usage against the rows of the ledger: exit code 1 when one is wrong.
+check compares the sums of spend and usage with the rows of the ledger: exit code 1 when one is wrong.
 
 recount computes the cost of each call anew from what it used. A call whose prices are still those of the catalog
 must cost the same to the nano-dollar: exit code 1 when one does not. Calls priced by other prices are summed up by
-model with what they would cost today, calls whose cost the provider told with what it told.
+model with what they would cost today, calls whose cost the provider reported with that cost.
 
 compare sums up by model and day of UTC and shows what the bill of a provider and the ledger say: exit code 1 when
 they differ by more than the tolerance, which is USD or, with a %, a part of the bill.
 
   --from, --to      days such as 2026-11-30, the last one included, or times such as 2026-11-30T12:00:00Z;
-                    unless said this month until now, or the days of the bill
+                    by default this month until now, or the days of the bill
   --org NAME        the calls of one organization (name or id)
   --key ID          the calls of one key
   --bill FILE       CSV with a line that names its columns, money in USD
   --columns LIST    which column is what, where the names are not the usual ones
   --provider SLUG   whose bill it is; without it the calls of all providers count
-  --tolerance SUM   per model and day: USD (0.01 unless said) or a share such as 1%
+  --tolerance SUM   per model and day: USD (0.01 by default) or a share such as 1%
   --config FILE     the configuration (or INFERENCE_ROUTER_CONFIG; else ./config.yaml)
   --json            print JSON
 `

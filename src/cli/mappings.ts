@@ -2,17 +2,17 @@ import type { Layer } from '../manifest/layer.ts'
 import type { Problem } from '../manifest/problem.ts'
 import type { Mapping } from '../mapping/mapping.ts'
 
-/** A mapping and where it stands. `name` is its path in the file. */
+/** A mapping and its position. `name` is its path in the file. */
 export type PlacedMapping = { file: string; line: number; column: number; name: string; mapping: Mapping }
 
-/** What these files have in mappings, those of variants included, each once and in the order of the files. */
+/** The mappings of these files, including those of variants, each once and in the order of the files. */
 export function mappingsIn(layers: readonly Layer[]): PlacedMapping[] {
   const found = new Map<Mapping, PlacedMapping>()
   for (const { source, places, variants } of layers) {
     for (const [mapping, path] of places) {
       found.set(mapping, { file: source.file, ...source.at(path), name: path.join('.'), mapping })
     }
-    // What lies under a variant stands in other files, or in this one.
+    // The layers of a variant are in other files, or in this one.
     for (const placed of mappingsIn(variants.flatMap((variant) => variant.layers.slice(-1)))) {
       found.set(placed.mapping, placed)
     }

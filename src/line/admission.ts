@@ -1,10 +1,10 @@
 import type { Key } from '../access/keys.ts'
-import type { Limited, Limits, Taken } from '../access/limits.ts'
+import type { Limited, LimitReservation, Limits } from '../access/limits.ts'
 import { RouterError } from '../core/errors.ts'
 import type { NeutralRequest } from '../core/request.ts'
 import type { Target } from '../manifest/target.ts'
 import type { Budget, Hold } from '../money/budget.ts'
-import { type Worst, worstOf } from '../money/max-cost.ts'
+import { type MaxCost, maxCost } from '../money/max-cost.ts'
 import type { OrganizationRules } from '../store/rules.ts'
 
 /** Limits, budget and ledger, as far as they decide whether a call may run. */
@@ -46,7 +46,7 @@ export function admit(
   applicant: Applicant,
   { limits, budget, unstatedOutput }: Omit<AdmissionServices, 'writeFailure'>,
 ): Admission {
-  const worst = worstOf(applicant.request, applicant.targets, { unstatedOutput, at: applicant.at })
+  const worst = maxCost(applicant.request, applicant.targets, { unstatedOutput, at: applicant.at })
   const { promptTokens: prompt, outputTokens: output, stated } = worst
   const taken = limits.take(limitedOf(applicant), { prompt, output, stated })
   const hold = holdOrUndo(applicant, worst, { budget, taken })
@@ -73,7 +73,7 @@ export function requireLedger({ writeFailure }: Pick<AdmissionServices, 'writeFa
 export function admitUnpaid(
   applicant: Pick<Applicant, 'key' | 'rules'>,
   { limits }: Pick<AdmissionServices, 'limits'>,
-): Taken {
+): LimitReservation {
   return limits.take(limitedOf(applicant), { prompt: 0, output: 0, stated: true })
 }
 
@@ -86,8 +86,8 @@ function limitedOf({ key, rules }: Pick<Applicant, 'key' | 'rules'>): Limited[] 
 
 function holdOrUndo(
   { key, rules, at }: Applicant,
-  { nanoUsd, outputTokens, stated }: Worst,
-  { budget, taken }: { budget: Budget; taken: Taken },
+  { nanoUsd, outputTokens, stated }: MaxCost,
+  { budget, taken }: { budget: Budget; taken: LimitReservation },
 ): Hold {
   try {
     return budget.hold({

@@ -3,7 +3,7 @@ import { asRouterError, RouterError } from '../core/errors.ts'
 import { isObject, type JsonObject } from '../core/json.ts'
 import type { NeutralRequest } from '../core/request.ts'
 import type { Target } from '../manifest/target.ts'
-import { promptEstimate } from '../money/meter.ts'
+import { estimatePromptTokens } from '../money/meter.ts'
 import { resolve } from '../routing/resolve.ts'
 import { sendForJson } from '../upstream/call.ts'
 import type { HttpClient } from '../upstream/http-client.ts'
@@ -48,7 +48,7 @@ async function countAt(
   const { provider } = target
   const { clientApi, signal, passed = [] } = call
   if (!provider.count || !speaksSameFormat(target, clientApi)) {
-    return { input_tokens: promptEstimate(request), estimated: true }
+    return { input_tokens: estimatePromptTokens(request), estimated: true }
   }
   const body = await nativeBody(target, clientApi, { body: request.origin.body, stream: false, dropped: [] })
   const counted = await sendForJson(target, { path: provider.count.path, body, signal, passed }, httpClient)

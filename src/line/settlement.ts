@@ -3,7 +3,7 @@ import type { RouterError } from '../core/errors.ts'
 import type { Reply } from '../core/reply.ts'
 import { withoutSecrets } from '../core/secrets.ts'
 import { completionTokens, promptTokens, type Usage } from '../core/usage.ts'
-import type { Ledger } from '../money/ledger.ts'
+import type { LedgerQueue } from '../money/ledger.ts'
 import { measuredUsage } from '../money/meter.ts'
 import { priceOf } from '../money/price.ts'
 import type { Attempted } from '../routing/attempts.ts'
@@ -18,7 +18,7 @@ export type Opening = Pick<
 > & { begun: number }
 
 /** The part of the ledger that a call writes to. */
-export type CallLedger = Pick<Ledger, 'settle'>
+export type CallLedger = Pick<LedgerQueue, 'settle'>
 
 /** The target that was tried last, and the fields that its request left out. */
 export type Tried = Attempted & { dropped: string[] }

@@ -9,7 +9,7 @@ import type { Store } from '../store/open.ts'
 import type { OrganizationRules } from '../store/rules.ts'
 import type { ModelDirectory } from './names.ts'
 
-/** What management routes work with; `directory` returns that of the current snapshot. */
+/** The dependencies of management routes; `directory` returns that of the current snapshot. */
 export type ManagementContext = { store: Store; access: Access; directory(): ModelDirectory }
 
 /** A request of a key that may manage its organization; it can see and change only what belongs to that organization. */

@@ -94,7 +94,7 @@ const approvedModels: Setting<string[] | null> = {
   entry: ({ approvedModels: models }) => ({ approved_models: models === null ? null : [...models] }),
 }
 
-/** What providers must guarantee for the organization's data; null is no requirement. */
+/** The guarantees that providers must give for the organization's data; null is no requirement. */
 const dataRules: Setting<DataRules> = {
   fields: ['geolocation', 'data_retention', 'data_used_for_training'],
   parse: (body, directory) => dataRulesFrom(body, placeCheck(directory)),

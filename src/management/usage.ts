@@ -3,13 +3,7 @@ import type { JsonObject } from '../core/json.ts'
 import { dayMs, formatTime, monthStart, parseTime } from '../core/time.ts'
 import type { JsonAnswer } from '../http/server.ts'
 import { usdOf } from '../money/usd.ts'
-import {
-  isUsageGroup,
-  type Resolution,
-  type UsageQuestion,
-  type UsageRow,
-  UsageTooLarge,
-} from '../store/usage-query.ts'
+import { isUsageGroup, type Resolution, type UsageQuery, type UsageRow, UsageTooLarge } from '../store/usage-query.ts'
 import { keyOf } from './keys.ts'
 import type { ManagementContext, ManageRequest, ManageRoute } from './manage.ts'
 import { invalid, parametersOf } from './read.ts'
@@ -31,7 +25,7 @@ export function usageRoutes({ store }: Pick<ManagementContext, 'store'>): Manage
   ]
 }
 
-async function usageAnswer({ usage }: ManagementContext['store'], question: UsageQuestion): Promise<JsonAnswer> {
+async function usageAnswer({ usage }: ManagementContext['store'], question: UsageQuery): Promise<JsonAnswer> {
   try {
     return { text: await usageText(await usage.query(question), question.groupBy) }
   } catch (thrown) {
@@ -69,7 +63,7 @@ const mostDays = 100
 /** Each further group multiplies the rows. */
 const mostGroups = 5
 
-type Parameters = Pick<UsageQuestion, 'from' | 'to' | 'resolution' | 'groupBy'>
+type Parameters = Pick<UsageQuery, 'from' | 'to' | 'resolution' | 'groupBy'>
 
 function parametersIn({ group_by, ...others }: ManageRequest['query'], now = Date.now()): Parameters {
   const { start, end, resolution = 'day' } = parametersOf(others, ['start', 'end', 'resolution', 'group_by'])

@@ -3,7 +3,7 @@ import { join } from 'node:path'
 import type { Problem } from './problem.ts'
 import { readSource, type Source } from './source.ts'
 
-/** Files by path as they were read before: one whose text has not changed is not parsed again. */
+/** Previously parsed files by path; a file with the same text is not parsed a second time. */
 export type KnownSources = ReadonlyMap<string, Source>
 
 /** All YAML files of a folder, by name. A folder that does not exist is empty. */
@@ -21,7 +21,7 @@ export async function readFolder(
   }
 }
 
-/** One file; a file that has vanished since its folder was listed is nothing, and no problem. */
+/** One file; a file that was deleted since its folder was listed yields neither a source nor a problem. */
 export async function readSourceFile(file: string, known?: Source): Promise<{ source?: Source; problems: Problem[] }> {
   try {
     const text = await readFile(file, 'utf8')

@@ -3,25 +3,25 @@ import { type Parsed, type Path, type Place, placeInText, placeOf } from './posi
 import type { Problem } from './problem.ts'
 import { readYaml } from './read-yaml.ts'
 
-/** One YAML file as it was read: its value, and the places of everything in it. */
+/** A parsed YAML file: its value, and the positions of everything in it. */
 export type Source = {
   file: string
   text: string
   /** Plain JSON; undefined when the text is not YAML. */
   value: unknown
-  /** What keeps the text from being YAML. */
+  /** The syntax errors of the text. */
   problems: Problem[]
-  /** The place of a member's value or name; what does not exist stands where its nearest parent stands. */
+  /** The position of a member's value or name; of its closest existing parent when it does not exist. */
   at(path: Path, what?: 'value' | 'name'): Place
-  /** The place of a character inside a text, wherever the YAML around it put that character. */
+  /** The position of a character of a string, however the YAML writes that string. */
   inText(path: Path, offset: number): Place
   problem(path: Path, message: string, what?: 'value' | 'name'): Problem
 }
 
-/** Reads a YAML text. Problems of the text are in the result: nothing is thrown. */
+/** Parses a YAML text. Never throws: problems are part of the result. */
 export function readSource(file: string, text: string): Source {
   let parsed: Parsed | undefined
-  // Most files have no problems: the nodes are only made again when a place is asked for.
+  // Parsed on demand: positions are needed only for problems.
   const nodes = () => {
     parsed ??= parseNodes(text)
     return parsed
@@ -39,7 +39,7 @@ export function readSource(file: string, text: string): Source {
   }
 }
 
-/** A member of a file as if it stood alone: what is said about it is told at its place in the whole file. */
+/** A member of a file as a source of its own; its problems have positions in the whole file. */
 export function memberOf(source: Source, path: Path): Source {
   const value = path.reduce<unknown>(
     (inner, step) => (inner as { [step: string]: unknown } | undefined)?.[step],
@@ -75,7 +75,7 @@ function readValue(file: string, text: string): Pick<Source, 'value' | 'problems
   }
 }
 
-/** All doubled names, and the first other error: what follows it is mostly its echo. */
+/** All duplicate keys, and the first other error: further ones are mostly its consequences. */
 function syntaxProblems(file: string, text: string, { document, lines }: Parsed): Problem[] {
   const doubled = document.errors.filter(({ code }) => code === 'DUPLICATE_KEY')
   const other = document.errors.find(({ code }) => code !== 'DUPLICATE_KEY')

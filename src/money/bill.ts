@@ -3,7 +3,7 @@ import { dayMs, parseTime } from '../core/time.ts'
 /** One line of a provider's bill: a day of UTC (when it begins, Unix milliseconds), a model as the bill calls it, nano-USD. */
 export type BillLine = { day: number; model: string; nano: bigint }
 
-/** What a bill says; `left` are lines without a day or a model, such as totals. */
+/** The lines of a bill; `left` are those without a day or a model, such as totals. */
 export type Bill = { lines: BillLine[]; left: { lines: number; nano: bigint } }
 
 /** Which columns of a bill hold what; those that are not named are looked for under the usual names. */
@@ -92,7 +92,7 @@ function decoded(bytes: Uint8Array): string {
   return new TextDecoder(bytes[0] === 0xff && bytes[1] === 0xfe ? 'utf-16le' : 'utf-8').decode(bytes)
 }
 
-/** What parts the names of the columns. */
+/** The delimiter of the header line. */
 function delimiterOf(text: string): string {
   const head = text.slice(0, Math.max(0, text.search(/[\r\n]/)) || text.length)
   const counts = [',', ';', '\t'].map((mark) => ({ mark, count: head.split(mark).length }))
@@ -108,9 +108,7 @@ function placesOf(head: readonly string[], columns: BillColumns, file: string) {
       .find((index) => index >= 0)
     if (found !== undefined) return found
     const what = wanted === undefined ? `no column for the ${name}` : `no column '${wanted}'`
-    throw new UnreadableBill(
-      `${file} has ${what}; it has: ${head.join(', ')}. Say which it is: --columns ${name}=<its name>`,
-    )
+    throw new UnreadableBill(`${file} has ${what}; it has: ${head.join(', ')}. Name it: --columns ${name}=<its name>`)
   }
   return { date: place('date'), model: place('model'), cost: place('cost') }
 }

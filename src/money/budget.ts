@@ -3,46 +3,46 @@ import { formatTime, monthStart } from '../core/time.ts'
 import { monthOf, type Spend } from '../store/spend.ts'
 import { usdText } from './usd.ts'
 
-/** Who pays for a call, and what it could cost at most. Limits and credit in nano-USD; null does not limit. */
-export type Wanted = {
-  /** Unix milliseconds: it is booked in the month of this moment. */
+/** The accounts that pay for a call, and its maximum cost. Limits and credit in nano-USD; null is no limit. */
+export type HoldRequest = {
+  /** Unix milliseconds; the call counts in the month of this time. */
   at: number
   key: { id: string; monthlyLimitNano: bigint | null }
   group?: { id: string; name?: string; limitNano: bigint | null }
   organization: { id: string; creditNano: bigint; enforcesBalance: boolean }
   nanoUsd: bigint
-  /** How many tokens of output that assumes, where the call does not bound them itself. */
+  /** The tokens of output that the cost assumes, when the call does not bound them itself. */
   assumedTokens?: number
 }
 
-/** What a running call holds of the limits. */
+/** The money that a running call holds. */
 export type Hold = {
   /**
-   * The call is over and cost this much, which may be more than was held: it is spent at once, and nothing is held any
-   * longer. Only the first time counts. 0 releases.
+   * Ends the hold with the call's cost, which may exceed it and counts as spent from now on; 0 releases the hold. Only the
+   * first call has an effect.
    */
   settle(nanoUsd: bigint): void
-  /** What was settled is in the tables of spend. Never said when that is not known. */
+  /** To be called when the settled cost is in the tables of spend; not called when that is unknown. */
   written(): void
 }
 
-/** What may be spent. It lives in memory: after a crash nothing is held. */
+/** Enforces limits and balances. Holds are in memory only: a crash releases them. */
 export type Budget = {
   /**
-   * Holds money of the key, its group and the organization: of all or of none. What costs nothing is always admitted.
+   * Holds money of the key, its group and the organization, of all or none. A call that costs nothing is always admitted.
    * Throws RouterError `budget_exhausted`, and what the tables throw when they cannot be read.
    */
-  hold(wanted: Wanted): Hold
-  /** How many accounts are remembered, and what running calls hold of them in nano-USD, each account by itself. */
-  books(): { accounts: number; heldNano: bigint }
+  hold(request: HoldRequest): Hold
+  /** How many accounts are cached, and the sum of what running calls hold of them, in nano-USD. */
+  totals(): { accounts: number; heldNano: bigint }
 }
 
-/** Sums of the tables at the first use of an account. */
+/** The stored sums, read at the first use of an account. */
 export type SpendTables = Pick<Spend, 'ofKey' | 'ofGroup' | 'totalOfOrganization'>
 
 /**
- * Opens the budget on the tables of spend. Only this process may add to them: an account is read once, then kept, as long
- * as anything of it is held or on its way to the disk. `mostIdle` bounds how many others are kept.
+ * Opens the budget on the tables of spend, which only this process may add to: an account is read once and cached as long
+ * as a hold or an unwritten cost needs it. `mostIdle` bounds how many other accounts are cached.
  */
 export function openBudget(tables: SpendTables, { mostIdle = 10_000 } = {}): Budget {
   const accounts = new Map<string, Account>()
@@ -59,10 +59,10 @@ export function openBudget(tables: SpendTables, { mostIdle = 10_000 } = {}): Bud
     return found
   }
 
-  /** Forgets what was not used since the last time: all that is known of it is in the tables. */
+  /** Drops accounts that were not used since the last sweep; the tables have all of them. */
   const sweep = () => {
     for (const [name, { open, used }] of accounts) if (open === 0 && !used) accounts.delete(name)
-    for (const kept of accounts.values()) kept.used = false
+    for (const remaining of accounts.values()) remaining.used = false
     sweepAt = Math.max(mostIdle, 2 * accounts.size)
   }
 
@@ -88,14 +88,14 @@ export function openBudget(tables: SpendTables, { mostIdle = 10_000 } = {}): Bud
       }
       return holdOf(ofGroup ? [ofKey, ofGroup, ofAll] : [ofKey, ofAll], nanoUsd)
     },
-    books: () => ({
+    totals: () => ({
       accounts: accounts.size,
       heldNano: [...accounts.values()].reduce((sum, { held }) => sum + held, 0n),
     }),
   }
 }
 
-/** Nano-USD. `open` counts the calls that run or whose cost is not on disk yet, those that hold nothing as well. */
+/** Nano-USD. `open` counts the calls that are running or whose cost is not on disk yet. */
 type Account = { spent: bigint; held: bigint; open: number; used: boolean }
 
 type Facts = Pick<Account, 'spent' | 'held'> & { nanoUsd: bigint; resetAt: number; assumedTokens: number | undefined }
@@ -134,19 +134,19 @@ function holdOf(accounts: readonly Account[], nanoUsd: bigint): Hold {
   }
 }
 
-function limitReached(whose: string, limitNano: bigint | null, facts: Facts): RouterError {
+function limitReached(owner: string, limitNano: bigint | null, facts: Facts): RouterError {
   const reset = formatTime(facts.resetAt)
-  const message = `The monthly limit of ${whose} is ${usd(limitNano ?? 0n)}: ${standing(facts)} It resets at ${reset}.`
+  const message = `The monthly limit of ${owner} is ${usd(limitNano ?? 0n)}: ${stateText(facts)} It resets at ${reset}.`
   return new RouterError('budget_exhausted', message)
 }
 
 function balanceUsed(creditNano: bigint, facts: Facts): RouterError {
   const balance = usd(creditNano - facts.spent)
-  const message = `The balance of the organization is ${balance} of ${usd(creditNano)} credit: ${standing(facts)} It does not reset: add credit.`
+  const message = `The balance of the organization is ${balance} of ${usd(creditNano)} credit: ${stateText(facts)} It does not reset: add credit.`
   return new RouterError('budget_exhausted', message)
 }
 
-function standing({ spent, held, nanoUsd, assumedTokens }: Facts): string {
+function stateText({ spent, held, nanoUsd, assumedTokens }: Facts): string {
   const why =
     assumedTokens === undefined ? '' : ` (it does not bound its output, so ${assumedTokens} tokens are assumed)`
   return `${usd(spent)} are spent, ${usd(held)} are held by running calls, and this call could cost up to ${usd(nanoUsd)}${why}.`

@@ -1,9 +1,9 @@
 import type { BillLine } from './bill.ts'
 
-/** How far a bill may be off, by day and model: nano-USD, or millionths of what the bill says. */
+/** The accepted difference by day and model: nano-USD, or millionths of the bill. */
 export type Tolerance = { nano: bigint } | { millionths: bigint }
 
-/** What was spent on a model on a day, by our books. */
+/** The spend on a model on a day, by the ledger. */
 export type Spent = { day: number; model: string; requests: number; nano: bigint }
 
 /** A day and a model on both sides; one that is missing on a side is undefined there. Nano-USD. */
@@ -13,7 +13,7 @@ export type Compared = {
   requests: number
   ledger: bigint | undefined
   bill: bigint | undefined
-  /** What the bill has more than the ledger. */
+  /** The bill minus the ledger. */
   difference: bigint
   exceeds: boolean
 }
@@ -25,8 +25,8 @@ export function compareBill(
   { tolerance, nameOf }: { tolerance: Tolerance; nameOf: (model: string) => string },
 ): Compared[] {
   const sides = new Map<string, Omit<Compared, 'difference' | 'exceeds'>>()
-  const side = (day: number, told: string) => {
-    const model = nameOf(told)
+  const side = (day: number, writtenModel: string) => {
+    const model = nameOf(writtenModel)
     const name = `${day} ${model}`
     const found = sides.get(name) ?? { day, model, requests: 0, ledger: undefined, bill: undefined }
     sides.set(name, found)

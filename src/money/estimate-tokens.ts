@@ -2,7 +2,7 @@ import type { Json } from '../core/json.ts'
 import type { CacheHint, MediaPart, Part } from '../core/parts.ts'
 import { isProviderTool, type NeutralRequest } from '../core/request.ts'
 
-/** What a request is taken to count, and what in it has a price of its own. */
+/** The estimated tokens of a prompt, and what in it has a price of its own. */
 export type PromptSize = {
   tokens: number
   audio: boolean
@@ -11,8 +11,8 @@ export type PromptSize = {
   caches: '5m' | '1h' | undefined
 }
 
-/** Sizes up a request in one walk: about four ASCII characters are a token, and so is each other character. */
-export function sizeUp(request: NeutralRequest): PromptSize {
+/** Estimates the tokens of a prompt in one walk: four ASCII characters are a token, and so is each other character. */
+export function estimateTokens(request: NeutralRequest): PromptSize {
   const { system, messages, tools, response_format: format, cache, extensions } = request
   const size = emptyWalk()
   if (system) takeParts(size, system)
@@ -38,8 +38,8 @@ export function sizeUp(request: NeutralRequest): PromptSize {
   return { tokens: tokensIn(size), audio, images, caches }
 }
 
-/** Tokens of what a model said in these parts, visible or not; what tools of the provider found is no output. */
-export function saidTokens(parts: readonly Part[]): number {
+/** The estimated tokens of a model's output, visible or not; results of the provider's own tools are not output. */
+export function estimateOutputTokens(parts: readonly Part[]): number {
   const size = emptyWalk()
   takeParts(
     size,
@@ -50,11 +50,11 @@ export function saidTokens(parts: readonly Part[]): number {
 
 /** A token is about four characters of English text or JSON: the usual estimate where nobody counted. */
 const charactersPerToken = 4
-/** What an image, a recording or a document is taken to count at least where nobody counted. Tokens. */
+/** The least that an image, a recording or a document is estimated at. Tokens. */
 const tokensPerMedium = 1_000
 /** Base64 of written text is a third longer than it; that of pages, sound and film holds far fewer tokens. Characters. */
 const base64PerToken = { text: 5, other: 64 }
-/** Who speaks and where a turn ends is told in tokens as well. Characters. */
+/** The markup of a message: its role and end. Characters. */
 const charactersPerTurn = 16
 
 /** Characters, and the tokens of media. */
@@ -116,7 +116,7 @@ function takeText(size: Walk, text: unknown): void {
   size.other += other
 }
 
-/** How many bytes more than one a character that is not ASCII takes here, from a sample: 1 (Cyrillic) to 2 (Chinese). */
+/** The average number of bytes beyond one of characters that are not ASCII, from a sample: 1 (Cyrillic) to 2 (Chinese). */
 function bytesBeyond(text: string): number {
   const step = Math.max(1, Math.floor(text.length / sampledCharacters))
   let characters = 0
@@ -164,6 +164,6 @@ function takeHint(size: Walk, hint: CacheHint | undefined): void {
 
 /** Any lifetime in words that is not a short one counts as a long one: `24h`, `12h`, `1h`. */
 function lifetimeOf({ retention, options }: NonNullable<NeutralRequest['cache']>): CacheHint {
-  const told = [retention, options?.ttl].filter((one) => typeof one === 'string')
-  return { ttl: told.some((one) => /^\d+(h|d)$/.test(one)) ? '1h' : '5m' }
+  const lifetimes = [retention, options?.ttl].filter((one) => typeof one === 'string')
+  return { ttl: lifetimes.some((one) => /^\d+(h|d)$/.test(one)) ? '1h' : '5m' }
 }

@@ -4,33 +4,33 @@ import type { LedgerWriter } from '../store/ledger-thread.ts'
 import type { StoredResponse } from '../store/responses.ts'
 import { StoreError } from '../store/store-error.ts'
 
-/** Where settled calls are written, each exactly once. */
-export type Ledger = {
+/** Writes settled calls to the database, each exactly once. */
+export type LedgerQueue = {
   /**
-   * Resolves when the row is on disk, `response` in the same commit. While the database fails it resolves as well: the
-   * provider has answered and is paid, so the client gets what it pays for; the row is kept and tried again. Rejects with
-   * RouterError `internal` when the row can never be written. A record whose id is in the ledger already changes nothing.
-   * The record must not change afterwards.
+   * Resolves when the row is on disk, with `response` in the same commit. Also resolves while the database fails: the
+   * provider has answered and is paid, so the client gets its reply; the row is queued and retried. Rejects with
+   * RouterError `internal` when the row can never be written. A record whose id is in the ledger already has no effect.
+   * The record must not be modified afterwards.
    */
   settle(record: CallRecord, response?: StoredResponse): Promise<void>
   /**
-   * What keeps rows from being written, in words fit for callers; undefined as soon as all are. Whoever asks before each
-   * new call keeps the rows that wait in memory to those of the calls that were running.
+   * Why rows cannot be written, as a message for clients; undefined once all are written. A caller that checks it before
+   * each new call bounds the queue to the calls that were running.
    */
-  trouble(): string | undefined
+  writeFailure(): string | undefined
   /** How many settled calls are not on disk yet. */
   backlog(): number
-  /** Writes what is left and ends the writer. Rejects when rows had to be given up; `onError` was told which. */
+  /** Writes the rest of the queue and closes the writer. Rejects when rows were lost; `onError` got them. */
   close(): Promise<void>
 }
 
-/** Told of a failure; `lost` are the records that will not be tried again, `backlog` those that will. */
+/** Receives failures; `lost` are records that will not be retried, `backlog` is the number of those that will. */
 export type LedgerErrorListener = (error: Error, facts: { backlog: number; lost: readonly CallRecord[] }) => void
 
 /**
- * `onError` is told when trouble begins, when it becomes another, once a minute while it lasts, and of every record that
- * is lost; `onRecovery` when all is written again. `patienceMs` is how long a settle waits for the disk, `closingMs` how
- * long close waits for the rest.
+ * `onError` is called when a failure begins, when its reason changes, once a minute while it lasts, and for lost records;
+ * `onRecovery` when all rows are written. `patienceMs` is how long `settle` waits for the disk, `closingMs` how long
+ * `close` waits for the rest of the queue.
  */
 export type LedgerOptions = {
   onError: LedgerErrorListener
@@ -39,43 +39,43 @@ export type LedgerOptions = {
   closingMs?: number
 }
 
-/** Opens the ledger on a writer, which it then owns: `openLedger(store.ledger.openWriter(), { onError })`. */
-export function openLedger(writer: LedgerWriter, options: LedgerOptions): Ledger {
-  return new QueuedLedger(writer, options)
+/** Opens the queue on a writer, which it then owns: `openLedger(store.ledger.openWriter(), { onError })`. */
+export function openLedger(writer: LedgerWriter, options: LedgerOptions): LedgerQueue {
+  return new BatchingQueue(writer, options)
 }
 
-/** A transaction of this many rows takes some 20 ms: a bound on what one commit holds up. */
+/** Rows per commit: a transaction of this many takes about 20 ms. */
 const largestBatch = 1_000
-/** After a failure the next try comes after the first of these, then twice as late each time, up to the last. */
+/** The delay of the first retry after a failure, which doubles with each further one, and its upper bound. */
 const [firstRetryMs, lastRetryMs] = [50, 1_000]
 
-/** A short lock of another process delays calls; what lasts longer must not hold up more and more of them. */
+/** Long enough for a short lock of another process; a longer one must not hold up more and more calls. */
 const defaultPatienceMs = 2_000
-/** Well below the ten seconds after which containers are killed: what is lost must be told before. */
+/** Well below the ten seconds after which containers are killed, so that lost records can be reported. */
 const defaultClosingMs = 5_000
-/** How often trouble that lasts is told. */
+/** How often a lasting failure is reported. */
 const reminderMs = 60_000
 
-/** How long a settle waits until its row is at least beside the database. */
-const rescueMs = 1_000
+/** How long `settle` waits until its row is at least in the spill file. */
+const spillMs = 1_000
 
-/** `isLetGo`: nobody waits for it any longer. `isKept`: it outlives the process. */
+/** `isReleased`: its `settle` no longer waits. `isSpilled`: it is in the spill file and survives a crash. */
 type Row = {
   record: CallRecord
   response: StoredResponse | undefined
-  isLetGo: boolean
-  isKept: boolean
+  isReleased: boolean
+  isSpilled: boolean
   resolve(): void
   reject(error: Error): void
 }
 
-/** Rows gather while the writer waits for the disk and go to it as one batch: the slower the disk, the larger the commits. */
-class QueuedLedger implements Ledger {
+/** Collects rows while the writer waits for the disk and writes them as one batch: the slower the disk, the larger the commits. */
+class BatchingQueue implements LedgerQueue {
   readonly #writer: LedgerWriter
   readonly #options: LedgerOptions
   readonly #patienceMs: number
   readonly #closingMs: number
-  #trouble: { text: string; toldAt: number } | undefined
+  #failure: { message: string; reportedAt: number } | undefined
   #queued: Row[] = []
   #writing: Row[] = []
   #wakeUp: NodeJS.Immediate | NodeJS.Timeout | undefined
@@ -93,8 +93,8 @@ class QueuedLedger implements Ledger {
   settle(record: CallRecord, response?: StoredResponse): Promise<void> {
     if (this.#closed) return Promise.reject(unwritten(new Error('the ledger is closed')))
     return new Promise((resolve, reject) => {
-      this.#queued.push({ record, response, isLetGo: false, isKept: false, resolve, reject })
-      // Not at once: what else settles in this turn of the event loop shares the commit.
+      this.#queued.push({ record, response, isReleased: false, isSpilled: false, resolve, reject })
+      // Deferred, so that calls that settle in the same turn of the event loop share the commit.
       if (this.#writing.length === 0) this.#wakeUp ??= setImmediate(() => this.#send())
     })
   }
@@ -103,8 +103,8 @@ class QueuedLedger implements Ledger {
     return this.#queued.length + this.#writing.length
   }
 
-  trouble(): string | undefined {
-    return this.#trouble?.text
+  writeFailure(): string | undefined {
+    return this.#failure?.message
   }
 
   close(): Promise<void> {
@@ -116,15 +116,15 @@ class QueuedLedger implements Ledger {
     this.#wakeUp = undefined
     this.#writing = this.#queued
     this.#queued = this.#writing.splice(largestBatch)
-    const impatience = setInterval(() => {
-      this.#letGo(new StoreError(`the disk did not answer within ${this.#patienceMs} ms`, undefined, noAnswer))
+    const patience = setInterval(() => {
+      this.#release(new StoreError(`the disk did not answer within ${this.#patienceMs} ms`, undefined, noAnswer))
     }, this.#patienceMs)
     this.#writer
       .write(
         this.#writing.map(({ record }) => record),
         this.#writing.flatMap(({ response }) => response ?? []),
       )
-      .finally(() => clearInterval(impatience))
+      .finally(() => clearInterval(patience))
       .then(
         (refused) => this.#written(refused),
         (error: Error) => this.#failed(error),
@@ -148,10 +148,10 @@ class QueuedLedger implements Ledger {
 
   #emptied(): void {
     this.#drained()
-    if (!this.#trouble) return
-    this.#trouble = undefined
-    // Should that fail, the next start finds them again and writes none twice.
-    this.#writer.rescue?.forget().catch(() => {})
+    if (!this.#failure) return
+    this.#failure = undefined
+    // If that fails, the next start reads them again; records that are in the ledger are skipped.
+    this.#writer.spill?.clear().catch(() => {})
     this.#options.onRecovery?.()
   }
 
@@ -160,33 +160,33 @@ class QueuedLedger implements Ledger {
     this.#writing = []
     this.#wakeUp = setTimeout(() => this.#send(), this.#retryMs)
     this.#retryMs = Math.min(this.#retryMs * 2, lastRetryMs)
-    this.#letGo(error)
+    this.#release(error)
   }
 
-  /** Nobody waits any longer; the rows stay. Those not tried yet would have failed in the same way. */
-  #letGo(error: Error): void {
-    this.#rescue([...this.#writing, ...this.#queued].filter(({ isLetGo }) => !isLetGo))
+  /** Lets no call wait any longer; the rows stay queued, also those not tried yet, which would have failed as well. */
+  #release(error: Error): void {
+    this.#spillAndResolve([...this.#writing, ...this.#queued].filter(({ isReleased }) => !isReleased))
     const reason = (error instanceof StoreError && error.reason) || 'the database cannot be used'
-    const text = `The router cannot write its ledger: ${reason}.`
+    const message = `The router cannot write its ledger: ${reason}.`
     const now = performance.now()
-    const known = this.#trouble
-    const isTold = known?.text === text && now - known.toldAt < reminderMs
-    this.#trouble = { text, toldAt: isTold ? known.toldAt : now }
-    if (!isTold) this.#options.onError(error, { backlog: this.backlog(), lost: [] })
+    const known = this.#failure
+    const isReported = known?.message === message && now - known.reportedAt < reminderMs
+    this.#failure = { message, reportedAt: isReported ? known.reportedAt : now }
+    if (!isReported) this.#options.onError(error, { backlog: this.backlog(), lost: [] })
   }
 
-  /** What a killed process would lose goes beside the database first, as far and as soon as the disk takes it. */
-  async #rescue(rows: Row[]): Promise<void> {
-    for (const row of rows) row.isLetGo = true
-    const { rescue } = this.#writer
-    if (rescue && rows.length > 0) {
-      const kept = rescue.keep(rows.map(({ record }) => record)).then(
+  /** Puts rows into the spill file, as far and as soon as the disk takes them, and resolves their `settle`. */
+  async #spillAndResolve(rows: Row[]): Promise<void> {
+    for (const row of rows) row.isReleased = true
+    const { spill } = this.#writer
+    if (spill && rows.length > 0) {
+      const spilled = spill.append(rows.map(({ record }) => record)).then(
         () => {
-          for (const row of rows) row.isKept = true
+          for (const row of rows) row.isSpilled = true
         },
         () => {},
       )
-      await settledWithin(rescueMs, kept)
+      await settledWithin(spillMs, spilled)
     }
     for (const row of rows) row.resolve()
   }
@@ -201,9 +201,9 @@ class QueuedLedger implements Ledger {
     const left = [...this.#writing, ...this.#queued]
     await settledWithin(this.#closingMs, this.#writer.close())
     if (inTime) return
-    const lost = left.filter(({ isKept }) => !isKept).map(({ record }) => record)
+    const lost = left.filter(({ isSpilled }) => !isSpilled).map(({ record }) => record)
     if (lost.length === 0) {
-      const error = new Error(`${left.length} settled calls wait beside the database for the next start to write them`)
+      const error = new Error(`${left.length} settled calls are in the spill file for the next start to write them`)
       this.#options.onError(error, { backlog: left.length, lost })
       return
     }
@@ -217,7 +217,7 @@ class QueuedLedger implements Ledger {
 
 const noAnswer = 'the disk does not answer'
 
-/** For the caller: without the path of the database, which stays in the cause. */
+/** The error for clients, without the path of the database, which stays in the cause. */
 function unwritten(cause: Error): RouterError {
   return new RouterError('internal', 'The router could not write this call to its ledger.', { cause })
 }

@@ -2,12 +2,12 @@ import type { ModelEntry } from '../core/model.ts'
 import { entryAt } from '../core/price-times.ts'
 import type { NeutralRequest } from '../core/request.ts'
 import type { Usage, UsageClass } from '../core/usage.ts'
-import { type PromptSize, sizeUp } from './estimate-tokens.ts'
+import { estimateTokens, type PromptSize } from './estimate-tokens.ts'
 import { costAt } from './price.ts'
 import { multiplierUnit, type Rates, reachedTier, type Tariff, tariffOf } from './rates.ts'
 
-/** What a call may cost at most, as far as that can be known before it. */
-export type Worst = {
+/** The maximum cost of a call, as far as it is known in advance. */
+export type MaxCost = {
   /** Of the dearest target; 0 where no target has a price. */
   nanoUsd: bigint
   promptTokens: number
@@ -17,16 +17,16 @@ export type Worst = {
 }
 
 /**
- * What a request may cost at its dearest target: the estimated prompt, all of it in the dearest class that can apply,
+ * The cost of a request at its most expensive target: the estimated prompt, all of it in the dearest class that can apply,
  * and as much output as the request allows, or `unstatedOutput` tokens where it says nothing; by the prices of the
  * moment when it came, `at`, in Unix milliseconds.
  */
-export function worstOf(
+export function maxCost(
   request: NeutralRequest,
   targets: readonly PricedTarget[],
   { unstatedOutput, at }: { unstatedOutput: number; at: number },
-): Worst {
-  const prompt = sizeUp(request)
+): MaxCost {
+  const prompt = estimateTokens(request)
   const stated = request.max_output_tokens !== undefined
   let nanoUsd = 0n
   let outputTokens = 0
@@ -36,7 +36,7 @@ export function worstOf(
     const entry = target.entry && entryAt(target.entry, at)
     const tariff = entry && tariffOf(entry)
     if (!tariff) continue
-    const cost = worstCost({ request, prompt, output, entry, tariff })
+    const cost = costBound({ request, prompt, output, entry, tariff })
     if (cost > nanoUsd) nanoUsd = cost
   }
   return { nanoUsd, promptTokens: prompt.tokens, outputTokens, stated }
@@ -68,13 +68,13 @@ function outputBound(request: NeutralRequest, { entry, provider }: PricedTarget,
 type Question = { request: NeutralRequest; prompt: PromptSize; output: number; entry: ModelEntry; tariff: Tariff }
 
 /** A prompt that counts less than estimated may stay in a lower tier: the dearest of all that it can reach. */
-function worstCost(question: Question): bigint {
+function costBound(question: Question): bigint {
   const { prompt } = question
   const tariff = question.tariff.marginal ? withDearestInput(question) : question.tariff
   let most = 0n
   for (let place = reachedTier(tariff, prompt.tokens); place >= 0; place--) {
     const tokens = Math.min(prompt.tokens, mostInside(tariff, place))
-    const cost = costAt(worstUsage({ ...question, tariff, prompt: { ...prompt, tokens } }, place), tariff, place)
+    const cost = costAt(usageBound({ ...question, tariff, prompt: { ...prompt, tokens } }, place), tariff, place)
     if (cost > most) most = cost
   }
   return most
@@ -100,19 +100,19 @@ function dearestOf(names: readonly UsageClass[], { pico }: Rates): UsageClass {
   return names.reduce((one, other) => (pico[other] > pico[one] ? other : one))
 }
 
-function worstUsage({ request, prompt, output, entry, tariff }: Question, place: number): Usage {
+function usageBound({ request, prompt, output, entry, tariff }: Question, place: number): Usage {
   const rates = tariff.tiers[place] as Rates
-  const modes = worstModes(request, tariff)
+  const modes = dearestModes(request, tariff)
   return {
     [dearestOf(inputClasses(request, prompt, entry), rates)]: prompt.tokens,
     [dearestOf(outputClasses(request, entry), rates)]: output,
-    ...worstSearches(request),
+    ...searchBound(request),
     ...(modes.length > 0 && { modes }),
   }
 }
 
 /** As many searches as the request allows, one where it does not say. */
-function worstSearches({ web_search: search, tools, extensions }: NeutralRequest): Usage {
+function searchBound({ web_search: search, tools, extensions }: NeutralRequest): Usage {
   const most = extensions?.max_tool_calls
   const allowed = typeof most === 'number' ? most : 1
   const inFiles = tools?.some(({ kind }) => kind === 'file_search')
@@ -147,9 +147,9 @@ function outputClasses({ modalities, audio }: NeutralRequest, entry: ModelEntry)
   return names
 }
 
-/** What was asked for at a higher price; at a lower one it may be served all the same without it. */
-function worstModes({ service_tier: tier, extensions, web_search: search }: NeutralRequest, { multipliers }: Tariff) {
-  const asked = [tier, extensions?.speed, extensions?.inference_geo].filter((mode) => typeof mode === 'string')
-  const dearer = [...new Set(asked)].filter((mode) => (multipliers.get(mode) ?? 0n) > multiplierUnit)
+/** The requested modes that cost more; a request for a cheaper mode may be served without it. */
+function dearestModes({ service_tier: tier, extensions, web_search: search }: NeutralRequest, { multipliers }: Tariff) {
+  const requested = [tier, extensions?.speed, extensions?.inference_geo].filter((mode) => typeof mode === 'string')
+  const dearer = [...new Set(requested)].filter((mode) => (multipliers.get(mode) ?? 0n) > multiplierUnit)
   return search?.context_size ? [...dearer, `search_${search.context_size}`] : dearer
 }

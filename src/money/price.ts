@@ -28,7 +28,7 @@ export function priceOf(usage: Usage, entry: ModelEntry | undefined, at: number)
   return { nanoUsd: Number(nano), parts, priceVersion: versionOf(tariff, reached, modes) }
 }
 
-/** What a usage costs as if its prompt reached a certain tier, in nano-USD. */
+/** The cost of a usage as if its prompt reached a certain tier, in nano-USD. */
 export function costAt(usage: Usage, tariff: Tariff, reached: number): bigint {
   return BigInt(costOf(usage, { tariff, reached, modes: pricedModes(tariff, usage.modes) }).nano)
 }
@@ -102,7 +102,7 @@ function sumOf(usage: Usage, bill: Bill): { total: bigint; scale: bigint; parts:
   return { total, scale, parts }
 }
 
-/** What each class of a prompt costs when every slice of it costs what its own tier says. */
+/** The cost of each class of a prompt with marginal tiers, where each slice has the price of its own tier. */
 function slicedPrompt(usage: Usage, { tariff, reached }: Bill): { [name in Priced]?: bigint } {
   const cost: { [name in Priced]?: bigint } = {}
   let begin = 0n

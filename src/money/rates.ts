@@ -3,10 +3,10 @@ import type { ModelEntry } from '../core/model.ts'
 import { ascending, type BilledTier, billedTier, type Tier } from '../core/tier.ts'
 import { promptClasses, type UsageClass, usageClasses } from '../core/usage.ts'
 
-/** What can cost something: a counted class, or the request as such. */
+/** A priced unit: a usage class, or the request itself. */
 export type Priced = UsageClass | 'request'
 
-/** What everything costs at one tier, in integer pico-USD. */
+/** The prices of one tier, in integer pico-USD. */
 export type Rates = {
   /** The tier is reached by a prompt of more tokens than this; of at least this many where the entry says so. */
   threshold: number
@@ -137,7 +137,7 @@ function classPrices(tier: BilledTier, other: { [name: string]: number }): { [na
   }
 }
 
-/** How much of the web a call saw decides what its search costs at some providers. */
+/** The context sizes of web searches, which have different prices at some providers. */
 const searchSizes = ['low', 'medium', 'high'] as const
 
 function pricesByMode(other: { [name: string]: number }): Rates['byMode'] {

@@ -2,10 +2,10 @@ import type { CallRecord } from '../core/call.ts'
 import type { ModelEntry } from '../core/model.ts'
 import { priceOf } from './price.ts'
 
-/** What today's prices say about calls that were settled. Sums are nano-USD. */
+/** The result of a recount of settled calls with today's prices. Sums are nano-USD. */
 export type Recount = {
   calls: number
-  /** Nothing was to be paid: the call failed before anything came. */
+  /** Calls that cost nothing because they failed before any output. */
   unbilled: number
   /** Priced as today, and the same to the nano-dollar. */
   agreeing: number
@@ -13,7 +13,7 @@ export type Recount = {
   wrong: { calls: number; difference: bigint; listed: WrongCall[] }
   /** By model: priced by other prices than today's, also where there were none or are none now. */
   repriced: Map<string, { calls: number; ledger: bigint; today: bigint }>
-  /** By model: what the provider itself said it costs, beside what we say. */
+  /** By model: the cost that the provider reported, beside the ledger's. */
   reported: Map<string, { calls: number; ledger: bigint; provider: bigint }>
 }
 
@@ -50,18 +50,18 @@ export function recount(
     const name = `${provider}/${model}`
     const ledger = BigInt(cost.nanoUsd)
     if (usage.reported_cost !== undefined) {
-      const said = entry(found.reported, name, () => ({ calls: 0, ledger: 0n, provider: 0n }))
-      said.calls++
-      said.ledger += ledger
-      said.provider += BigInt(Math.round(usage.reported_cost * 1e9))
+      const reported = entry(found.reported, name, () => ({ calls: 0, ledger: 0n, provider: 0n }))
+      reported.calls++
+      reported.ledger += ledger
+      reported.provider += BigInt(Math.round(usage.reported_cost * 1e9))
     }
     if (isUnbilled(call)) {
       found.unbilled++
       continue
     }
-    const again = priceOf(usage, entryOf(provider, model), at)
-    const today = BigInt(again.nanoUsd)
-    if (again.priceVersion !== cost.priceVersion) {
+    const recounted = priceOf(usage, entryOf(provider, model), at)
+    const today = BigInt(recounted.nanoUsd)
+    if (recounted.priceVersion !== cost.priceVersion) {
       const other = entry(found.repriced, name, () => ({ calls: 0, ledger: 0n, today: 0n }))
       other.calls++
       other.ledger += ledger
@@ -72,7 +72,7 @@ export function recount(
   return found
 }
 
-/** More would not be read by anybody. */
+/** The most wrong calls that are listed. */
 export const mostListed = 100
 
 function note(wrong: Recount['wrong'], call: CallRecord, ledger: bigint, today: bigint): void {

@@ -22,11 +22,11 @@ export type Config = {
   /** `sqlite:` and an absolute path, or `sqlite::memory:`. */
   store: { url: string }
   folders: { providers: string; catalog: string; plugins: string }
-  /** What may be fetched for clients that name files by URL. */
+  /** Limits of fetching files that clients give by URL. */
   media: MediaSettings
-  /** What is reserved before a call. */
+  /** How much a call reserves. */
   budget: { defaultOutputTokens: number }
-  /** By slug, in the words of manifests; their references are resolved together with the manifest. */
+  /** By slug, in the form of manifests; their references are resolved together with the manifest. */
   providers: { [slug: string]: ProviderSettings }
   /** Managed policies, by id. */
   policies: ReadonlyMap<string, Policy>
@@ -76,7 +76,7 @@ export async function loadConfig(
   const { source, problems } = await readConfigFile(path, known)
   if (problems.length > 0) return { source, problems }
   const { value, problems: unresolved } = resolveReferences(source, env)
-  // What is not set would only be told a second time by the schema.
+  // The schema would report missing variables a second time.
   const wrong = unresolved.length > 0 ? unresolved : checkSchema(source, 'config', value)
   if (wrong.length > 0) return { source, problems: wrong }
   return { config: configOf(path, (value ?? {}) as ConfigFile), source, problems: [] }
@@ -109,7 +109,7 @@ function configOf(path: string, file: ConfigFile): Config {
   const folder = dirname(path)
   const { host = '127.0.0.1', port = 8787, body_limit = '50mb' } = file.server ?? {}
   const { providers = './providers', catalog = './catalog', plugins = './plugins' } = file.folders ?? {}
-  const settings = Object.entries(file.providers ?? {}).map(([slug, said]) => [slug, said ?? {}] as const)
+  const settings = Object.entries(file.providers ?? {}).map(([slug, settings]) => [slug, settings ?? {}] as const)
   return {
     path,
     server: { host, port, bodyLimitBytes: bytesOf(body_limit) },

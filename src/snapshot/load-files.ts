@@ -25,7 +25,7 @@ export type Files = {
   problems: Problem[]
 }
 
-/** What the reading goes by; `everything` reads the manifests of switched-off providers as well. */
+/** The input of `readFiles`; `everything` includes the manifests of switched-off providers. */
 export type Reading = { config: Config; source: Source; env: Environment; known?: KnownSources; everything?: boolean }
 
 /** Reads all files that a configuration leads to, and collects all their problems. */
@@ -79,7 +79,7 @@ function nameOf({ file }: Source): string {
   return file.replace(/^.*[\\/]/, '').replace(/\.yaml$/, '')
 }
 
-/** What is read from a source never changes: a source that is known from before need not be read again. */
+/** Dialects by source: an unchanged source is not loaded a second time. */
 const dialectsRead = new WeakMap<Source, ReturnType<typeof loadDialect>>()
 
 function readDialects(sources: readonly Source[], problems: Problem[]): Dialects {
@@ -145,7 +145,7 @@ export function loadCatalog(source: Source): CatalogRead {
   const name = nameOf(source)
   if (provider !== name) {
     problems.push(
-      source.problem(['provider'], `the models of \`${provider}\` must stand in ${provider}.yaml, not ${name}.yaml`),
+      source.problem(['provider'], `the models of \`${provider}\` must be in ${provider}.yaml, not ${name}.yaml`),
     )
   }
   const filled = Object.entries(models).map(([model, entry]) => [model, mergeEntries(defaults, entry)] as const)
@@ -189,10 +189,10 @@ function joinCatalog(
     const below = (model: string) => ofCatalog.find(slug, model)
     const merged = merge(models, below)
     problems.push(...findingsIn(merged).map(({ path, message }) => manifest.problem(['models', ...path], message)))
-    const said = merge(fromSettings, (model) => merged[model] ?? below(model))
+    const ofSettings = merge(fromSettings, (model) => merged[model] ?? below(model))
     const at = ['providers', slug, 'models']
-    problems.push(...findingsIn(said).map(({ path, message }) => source.problem([...at, ...path], message)))
-    added.push({ provider: slug, models: { ...merged, ...said } })
+    problems.push(...findingsIn(ofSettings).map(({ path, message }) => source.problem([...at, ...path], message)))
+    added.push({ provider: slug, models: { ...merged, ...ofSettings } })
   }
   return createCatalog([...lists.filter(({ provider }) => served.has(provider)), ...added])
 }

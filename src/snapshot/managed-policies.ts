@@ -6,17 +6,17 @@ import type { Provider } from '../manifest/provider.ts'
 import type { Source } from '../manifest/source.ts'
 import type { Config } from './config.ts'
 
-/** What the targets of policies are held against: the providers that can be used, the slugs of all, the models. */
+/** Facts to check the targets of policies with: the usable providers, the slugs of all, the models. */
 export type Known = { providers: ReadonlyMap<string, Provider>; slugs: ReadonlySet<string>; catalog: Catalog }
 
-/** What is wrong with the managed policies of a configuration, at its place in the file. */
+/** The problems of a configuration's managed policies, with their positions. */
 export function policyProblems({ policies, providers }: Config, source: Source, known: Known): Problem[] {
   const isOff = (slug: string) => providers[slug]?.enabled === false
   return [...policies.values()].flatMap((policy) => {
     const { id, targets } = policy
     const ofTargets = targets.flatMap((target, index): Problem[] => {
       const at = ['policies', id, 'targets', index]
-      if (targets.indexOf(target) < index) return [source.problem(at, `\`${target}\` stands here twice`)]
+      if (targets.indexOf(target) < index) return [source.problem(at, `\`${target}\` is a duplicate`)]
       const slug = splitModel(target)?.provider ?? ''
       const message = `\`${target}\` is left out: the provider \`${slug}\` is switched off`
       if (isOff(slug)) return [{ ...source.problem(at, message), severity: 'warning' }]
@@ -36,7 +36,7 @@ function targetProblem(target: string, { providers, slugs, catalog }: Known): st
   const { provider: slug = '', model = '' } = splitModel(target) ?? {}
   if (!slugs.has(slug)) return `there is no provider \`${slug}\`${didYouMean(slug, slugs)}`
   const provider = providers.get(slug)
-  // What is wrong with a manifest is told at its own place.
+  // Problems of a manifest are reported in its own file.
   if (!provider || provider.unknownModels === 'pass' || catalog.find(slug, model)) return undefined
   const models = catalog.list().filter((one) => one.provider === slug)
   const names = models.flatMap(({ model: name, entry }) => [name, ...(entry.aliases ?? [])])

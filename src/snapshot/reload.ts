@@ -5,7 +5,7 @@ import { type Config, needRestart } from './config.ts'
 import { shippedDialects } from './load-files.ts'
 import { buildSnapshot, type Snapshot } from './snapshot.ts'
 
-/** The snapshot of the moment, and what was refused since. */
+/** The current snapshot, and the problems of a rejected one since. */
 export type Watch = {
   current(): Snapshot
   /** Why the newest state of the files is not in use; empty when it is. */
@@ -13,7 +13,7 @@ export type Watch = {
   close(): Promise<void>
 }
 
-/** Who is told of changes; `notes` are warnings, and settings that hold only from the next start. */
+/** Listeners; `notes` are warnings, and settings that need a restart. */
 export type WatchListeners = {
   onSwap?(snapshot: Snapshot, notes: string[]): void
   onProblems?(problems: readonly Problem[]): void

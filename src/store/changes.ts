@@ -1,36 +1,36 @@
 import type { Connection } from './connection.ts'
 import { fileAt, requireSameFile } from './file-guard.ts'
 
-/** Those who want to know that something of one kind has changed. */
+/** Listeners for one kind of change. */
 export type Topic<Subject> = {
-  /** Tells all listeners, as soon as the transaction that is open has ended. */
-  tell(subject: Subject): void
+  /** Calls all listeners, after the transaction if one is open. */
+  notify(subject: Subject): void
   listen(listener: (subject: Subject) => void): void
 }
 
-/** What this process changes, told after it was committed: whoever asks the database then gets what is new. */
+/** Announces what this process changes, after the commit, so that a listener reads the new state. */
 export type Changes = {
-  /** The hash of a key that was changed; undefined when it were many. */
+  /** The hash of a changed key; undefined when many keys changed. */
   keys: Topic<Buffer | undefined>
-  /** The id of an organization of which anything was changed: its rules, groups, aliases, policies or credit. */
+  /** The id of an organization whose rules, groups, aliases, policies or credit changed. */
   organizations: Topic<string>
-  /** Runs changes all or nothing; no other process writes meanwhile. */
+  /** Runs changes in a transaction that excludes other writers. */
   atomically<Result>(change: () => Result): Result
 }
 
-/** Opens the changes of one connection. */
+/** Creates the notifications of one connection. */
 export function openChanges(db: Connection): Changes {
   const file = fileAt(db.name)
   let waiting: (() => void)[] = []
   const topic = <Subject>(): Topic<Subject> => {
     const listeners = new Set<(subject: Subject) => void>()
     return {
-      tell(subject) {
-        const tellAll = () => {
+      notify(subject) {
+        const notifyAll = () => {
           for (const listener of listeners) listener(subject)
         }
-        if (db.inTransaction) waiting.push(tellAll)
-        else tellAll()
+        if (db.inTransaction) waiting.push(notifyAll)
+        else notifyAll()
       },
       listen(listener) {
         listeners.add(listener)
@@ -46,11 +46,11 @@ export function openChanges(db: Connection): Changes {
       try {
         return db.transaction(change).immediate()
       } finally {
-        // Also after a rollback: what was read meanwhile and kept is then as wrong as what was read before.
+        // Also after a rollback: a listener may have cached uncommitted state.
         if (isOutermost) {
-          const told = waiting
+          const notifications = waiting
           waiting = []
-          for (const tell of told) tell()
+          for (const notify of notifications) notify()
         }
       }
     },

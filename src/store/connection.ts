@@ -7,9 +7,9 @@ export type Connection = Database.Database
 /** The path of a database that lives in memory and ends with its connection. */
 export const inMemory = ':memory:'
 
-/** How long a connection waits for another process or thread that writes, before it gives up. */
+/** How long a connection waits for another process or thread that writes. */
 const busyTimeoutMs = 5_000
-/** Checkpoints cut the write-ahead log back to this size, so that one burst does not keep its space for ever. Bytes. */
+/** Checkpoints truncate the write-ahead log to this size, so that a burst does not occupy the disk for good. Bytes. */
 const logSizeLimit = 64 * 1024 * 1024
 
 /** Opens a connection with the settings that all connections share. Throws StoreError. */
@@ -22,7 +22,7 @@ export function connect(path: string, options: { mustExist?: boolean } = {}): Co
     // FULL: a commit that was answered survives a power cut, not only a crash of the process.
     db.pragma('synchronous = FULL')
     db.pragma('foreign_keys = ON')
-    // What is deleted is overwritten: a conversation that somebody deleted must not stay in free pages.
+    // Overwrites deleted rows: a deleted conversation must not survive in free pages.
     db.pragma('secure_delete = ON')
     db.pragma(`journal_size_limit = ${logSizeLimit}`)
     return db
@@ -32,14 +32,14 @@ export function connect(path: string, options: { mustExist?: boolean } = {}): Co
   }
 }
 
-/** From now on a connection gives up so soon: for a thread that must not stand still. Milliseconds. */
+/** Sets how long a connection waits for a lock: for a thread that must not block. Milliseconds. */
 export function waitAtMost(db: Connection, ms: number): void {
   db.pragma(`busy_timeout = ${ms}`)
 }
 
 /**
- * Writes something that means nothing, to the disk and not only to memory: a database that is full, locked or read-only
- * is found before anybody relies on it. Throws StoreError.
+ * Writes to the disk, without changing any data, to detect a database that is full, locked or read-only before it is
+ * needed. Throws StoreError.
  */
 export function proveWritable(db: Connection): void {
   try {

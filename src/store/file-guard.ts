@@ -2,7 +2,7 @@ import { statSync } from 'node:fs'
 import { inMemory } from './connection.ts'
 import { StoreError } from './store-error.ts'
 
-/** Which file stands at a path, whatever its name; undefined when there is none. */
+/** The identity of the file at a path, independent of its name; undefined when there is none. */
 export function fileAt(path: string): string | undefined {
   if (path === inMemory) return inMemory
   const stat = statSync(path, { bigint: true, throwIfNoEntry: false })
@@ -10,8 +10,8 @@ export function fileAt(path: string): string | undefined {
 }
 
 /**
- * Throws StoreError when the file of a database is no longer at its path. SQLite would go on and write into a file that
- * nobody can find, and a new connection would mix the log of the old file into the new one.
+ * Throws StoreError when the file of a database is no longer at its path. SQLite would go on and write to a file
+ * that has no name, and a new connection would mix the log of the old file into the new one.
  */
 export function requireSameFile(path: string, file: string | undefined): void {
   const now = fileAt(path)

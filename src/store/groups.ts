@@ -12,7 +12,7 @@ export type Group = {
   createdAt: number
 }
 
-/** What a new group is made of; without a limit it is unlimited. */
+/** The properties of a new group; without a limit it is unlimited. */
 export type NewGroup = Pick<Group, 'organization' | 'name'> & Partial<Pick<Group, 'monthlyLimitNano'>>
 
 /** One page of an organization's records: those after an id or name, in its order. */
@@ -20,7 +20,7 @@ export type PageOf = { organization: string; after?: string; limit: number }
 
 type Row = { id: string; organization: string; name: string; monthly_limit_nano: bigint | null; created_at: bigint }
 
-/** The functions on the table of groups. */
+/** Queries of the groups. */
 export function groups(db: Connection, changes: Changes) {
   const insert = db.prepare('INSERT INTO groups VALUES (@id, @organization, @name, @monthlyLimitNano, @createdAt)')
   const byId = db.prepare<[string], Row>('SELECT * FROM groups WHERE id = ?').safeIntegers()
@@ -33,38 +33,38 @@ export function groups(db: Connection, changes: Changes) {
     )
     .safeIntegers()
   const setLimit = db.prepare('UPDATE groups SET monthly_limit_nano = ? WHERE id = ?')
-  const leave = db.prepare('UPDATE api_keys SET group_id = NULL WHERE group_id = ?')
+  const detachKeys = db.prepare('UPDATE api_keys SET group_id = NULL WHERE group_id = ?')
   const remove = db.prepare('DELETE FROM groups WHERE id = ?')
   const find = (id: string) => group(byId.get(id))
-  const told = (changed: Group | undefined): Group | undefined => {
-    if (changed) changes.organizations.tell(changed.organization)
+  const notified = (changed: Group | undefined): Group | undefined => {
+    if (changed) changes.organizations.notify(changed.organization)
     return changed
   }
   return {
-    /** A new group without keys. Throws NameTaken when the organization has one of this name. */
+    /** Creates a group without keys. Throws NameTaken when the organization has a group of this name. */
     create({ organization, name, monthlyLimitNano = null }: NewGroup): Group {
       const id = randomUUIDv7()
       const row = { id, organization, name, monthlyLimitNano, createdAt: Date.now() }
       unlessTaken(`There is already a group named '${name}'.`, () => insert.run(row))
-      return told(find(id)) as Group
+      return notified(find(id)) as Group
     },
     find,
     findByName: (organization: string, name: string) => group(byName.get(organization, name)),
     /** Groups of an organization by id, the oldest first. */
     page: ({ organization, after = '', limit }: PageOf): Group[] =>
       page.all(organization, after, limit).map((row) => group(row) as Group),
-    /** Sets the monthly limit; null is unlimited. Nothing for an unknown id. */
+    /** Sets the monthly limit; null is unlimited. Undefined for an unknown id. */
     setLimit(id: string, monthlyLimitNano: bigint | null): Group | undefined {
       setLimit.run(monthlyLimitNano, id)
-      return told(find(id))
+      return notified(find(id))
     },
-    /** Ends a group; its keys stay, without a group. Returns it as it was, nothing for an unknown id. */
+    /** Deletes a group; its keys remain, without a group. Returns the deleted group, undefined for an unknown id. */
     remove: (id: string): Group | undefined =>
       changes.atomically(() => {
         const removed = find(id)
-        if (removed && leave.run(id).changes > 0) changes.keys.tell(undefined)
+        if (removed && detachKeys.run(id).changes > 0) changes.keys.notify(undefined)
         remove.run(id)
-        return told(removed)
+        return notified(removed)
       }),
   }
 }

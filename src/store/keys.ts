@@ -3,16 +3,16 @@ import type { RateLimits } from '../core/limits.ts'
 import type { Changes } from './changes.ts'
 import type { Connection } from './connection.ts'
 
-/** What a permission may be, from least to most. */
+/** The levels of a permission, from least to most. */
 export const levels = ['none', 'read', 'write'] as const
 
-/** How far a key may go in one area. */
+/** The level of one permission. */
 export type Level = (typeof levels)[number]
 
-/** What a key may do: manage the organization, and call models. */
+/** The permissions of a key: to manage the organization, and to call models. */
 export type Permissions = { manage: Level; completions: Level }
 
-/** A key as it is stored: never its secret, only the SHA-256 of it and a prefix to recognize it by. Times are Unix milliseconds. */
+/** A stored key: not its secret but the SHA-256 of it and a recognizable prefix. Times are Unix milliseconds. */
 export type KeyRecord = {
   id: string
   organization: string
@@ -32,11 +32,11 @@ export type KeyRecord = {
   createdAt: number
   expiresAt: number | null
   revokedAt: number | null
-  /** A deleted key is known only by its secret, as a revoked one. */
+  /** A deleted key is on no list; its secret is reported as revoked. */
   deletedAt: number | null
 }
 
-/** What may be changed of a key. */
+/** The properties of a key that can be changed. */
 export type KeyChanges = Partial<
   Pick<
     KeyRecord,
@@ -44,20 +44,20 @@ export type KeyChanges = Partial<
   >
 >
 
-/** What a new key is made of; what is left out is empty, unlimited, for ever. */
+/** The properties of a new key; without labels, limits and an expiry unless given. */
 export type NewKey = Pick<KeyRecord, 'organization' | 'hash' | 'prefix' | 'name' | 'permissions' | 'createdBy'> &
   KeyChanges
 
-/** A key is one of these at a moment. */
+/** The state of a key. */
 export type KeyState = 'active' | 'expired' | 'revoked'
 
-/** The state of a key at a moment (Unix milliseconds): it follows from its times, so that it cannot contradict them. */
+/** The state of a key at a time (Unix milliseconds), derived from its times. */
 export function keyState({ revokedAt, expiresAt }: Pick<KeyRecord, 'revokedAt' | 'expiresAt'>, now: number): KeyState {
   if (revokedAt !== null) return 'revoked'
   return expiresAt !== null && expiresAt <= now ? 'expired' : 'active'
 }
 
-/** Which keys a page has: of one organization or of all, those after an id. */
+/** A page of keys: of one organization or of all, after an id. */
 export type KeyPage = { organization?: string; after?: string; limit: number }
 
 /** No limit at all. */
@@ -66,7 +66,7 @@ export const noLimits: RateLimits = { requestsPerMinute: null, tokensPerMinute: 
 /** The keys of a database. */
 export type Keys = ReturnType<typeof keys>
 
-/** The functions on the table of keys. */
+/** Queries of the keys. */
 export function keys(db: Connection, changes: Changes) {
   const insert = db.prepare(`
     INSERT INTO api_keys (id, organization, hash, prefix, created_by_id, created_by_email, created_at, ${changeable})
@@ -78,13 +78,13 @@ export function keys(db: Connection, changes: Changes) {
   const rotate = db.prepare('UPDATE api_keys SET hash = @hash, prefix = @prefix WHERE id = @id AND deleted_at IS NULL')
   const reading = keyReader(db)
   const { find } = reading
-  const told = (before: KeyRecord | undefined): void => {
-    if (before) changes.keys.tell(before.hash)
+  const notify = (before: KeyRecord | undefined): void => {
+    if (before) changes.keys.notify(before.hash)
   }
 
   return {
     ...reading,
-    /** A new, active key. The organization must exist, and the group must be one of it. */
+    /** Creates an active key. The organization must exist, and the group must belong to it. */
     create({ createdBy, ...key }: NewKey): KeyRecord {
       const id = randomUUIDv7()
       const { organization, hash, prefix } = key
@@ -97,30 +97,30 @@ export function keys(db: Connection, changes: Changes) {
       })
       return find(id) as KeyRecord
     },
-    /** Changes what is given; what is left out stays. Nothing for an unknown id. A new group must be of its organization. */
+    /** Changes the given properties. A new group must belong to the key's organization. Undefined for an unknown id. */
     update: (id: string, changed: KeyChanges): KeyRecord | undefined =>
       changes.atomically(() => {
         const before = find(id)
         if (before) change.run({ id, ...columns({ ...before, ...changed }) })
-        told(before)
+        notify(before)
         return before && find(id)
       }),
-    /** Gives a key another secret: the old one ends at once. Nothing for an unknown id. */
+    /** Replaces the secret of a key; the old one stops working at once. Undefined for an unknown id. */
     rotate: (id: string, secret: Pick<KeyRecord, 'hash' | 'prefix'>): KeyRecord | undefined =>
       changes.atomically(() => {
         const before = find(id)
         rotate.run({ id, ...secret })
-        told(before)
+        notify(before)
         return before && find(id)
       }),
-    /** Revokes a key for ever; a key that was revoked before keeps its time. Nothing for an unknown id. */
+    /** Revokes a key for good; a revoked key keeps its time of revocation. Undefined for an unknown id. */
     revoke(id: string): KeyRecord | undefined {
       const before = find(id)
       if (before) revoke.run(Date.now(), id)
-      told(before)
+      notify(before)
       return before && find(id)
     },
-    /** Revokes a key and takes it off all lists. Returns it as it was, nothing for an unknown id. */
+    /** Revokes a key and removes it from all lists. Returns the key as it was, undefined for an unknown id. */
     remove: (id: string): KeyRecord | undefined =>
       changes.atomically(() => {
         const before = find(id)
@@ -128,10 +128,10 @@ export function keys(db: Connection, changes: Changes) {
           revoke.run(Date.now(), id)
           remove.run(Date.now(), id)
         }
-        told(before)
+        notify(before)
         return before
       }),
-    /** Calls the listener with the hash of each key that this process changes from now on, undefined when it were many. */
+    /** Calls the listener with the hash of each key that this process changes, undefined when many keys change. */
     onChange: changes.keys.listen,
   }
 }
@@ -151,26 +151,26 @@ function keyReader(db: Connection) {
     SELECT 1 FROM api_keys WHERE organization = ? AND id <> ? AND manage = 'write' AND revoked_at IS NULL
       AND deleted_at IS NULL AND (expires_at IS NULL OR expires_at > ?) LIMIT 1`)
   return {
-    /** A key that is not deleted. */
+    /** A key by id, unless it is deleted. */
     find: (id: string) => keyRecord(byId.get(id)),
-    /** The key of a secret, deleted ones too. */
+    /** A key by the hash of its secret, also a deleted one. */
     findByHash: (hash: Buffer) => keyRecord(byHash.get(hash)),
-    /** The organization of a key, of a deleted one too. */
+    /** The organization of a key, also of a deleted one. */
     ownerOf: (id: string): string | undefined => owner.get(id),
     /** Keys that are not deleted, by id: the oldest first. */
     page({ organization, after = '', limit }: KeyPage): KeyRecord[] {
       const rows = organization === undefined ? page.all(after, limit) : pageOf.all(organization, after, limit)
       return rows.map((row) => keyRecord(row) as KeyRecord)
     },
-    /** Whether there is any key, in whatever state, deleted ones too. */
+    /** Whether there is any key, deleted ones included. */
     any: (): boolean => any.get() !== undefined,
-    /** Whether another key of its organization is active at a moment (Unix milliseconds) and may change things there. */
+    /** Whether another key of its organization is active at a time (Unix milliseconds) and may manage it. */
     anotherManages: ({ organization, id }: Pick<KeyRecord, 'organization' | 'id'>, at: number): boolean =>
       anotherManages.get(organization, id, at) !== undefined,
   }
 }
 
-/** The columns that changes are about. */
+/** The columns that can be changed. */
 const changeable =
   'name, manage, completions, labels, monthly_limit_nano, group_id, access_list, requests_per_minute, ' +
   'tokens_per_minute, concurrent_calls, expires_at'
@@ -247,10 +247,10 @@ function keyRecord(row: Row | undefined): KeyRecord | undefined {
   }
 }
 
-/** The columns of limits, which keys and organizations have alike. */
+/** The columns of rate limits, which keys and organizations share. */
 export type LimitColumns = Pick<Row, 'requests_per_minute' | 'tokens_per_minute' | 'concurrent_calls'>
 
-/** The limits that stand in a row. */
+/** The rate limits of a row. */
 export function rateLimits(row: LimitColumns): RateLimits {
   return {
     requestsPerMinute: numberOrNull(row.requests_per_minute),

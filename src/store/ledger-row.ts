@@ -2,13 +2,13 @@ import type { CallRecord } from '../core/call.ts'
 import { withoutSecrets } from '../core/secrets.ts'
 import { promptClasses, type Usage, type UsageClass, usageClasses } from '../core/usage.ts'
 
-/** A value as SQLite takes it. */
+/** A value that SQLite can bind. */
 export type SqlValue = string | number | bigint | null
 
-/** A row of the ledger as SQLite gives it, integers as bigint. */
+/** A row of the ledger as SQLite returns it, with integers as bigint. */
 export type LedgerRow = Record<string, SqlValue>
 
-/** How each column of the ledger is made from a record. Counts come from providers: what is no count is left out. */
+/** The columns of the ledger and their values from a record. Counts come from providers: invalid ones are left out. */
 export const ledgerColumns: readonly [name: string, of: (record: CallRecord) => SqlValue][] = [
   ['id', ({ id }) => id],
   ['at', ({ at }) => Math.round(at)],
@@ -81,7 +81,7 @@ export function costNano({ cost }: CallRecord): bigint {
   return BigInt(whole(cost.nanoUsd) ?? 0)
 }
 
-/** The columns whose sum is the tokens of the answer; those of the prompt are `promptClasses`. */
+/** The columns whose sum is the tokens of the output; those of the prompt are `promptClasses`. */
 export const answerColumns = ['output', 'reasoning', 'output_audio', 'output_image'] as const
 
 /** Tokens of the prompt and of the answer, as the columns of a row count them. */
@@ -90,7 +90,7 @@ export function tokensOf({ usage }: CallRecord): { input: number; output: number
   return { input: sum(promptClasses), output: sum(answerColumns) }
 }
 
-/** Names that clients choose may be of any length: what is longer than this helps nobody. Characters. */
+/** The length at which names that clients choose are cut off. Characters. */
 const longestName = 1_024
 
 function usageOf(row: LedgerRow): Usage {

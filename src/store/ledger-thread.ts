@@ -5,46 +5,46 @@ import { fileAt } from './file-guard.ts'
 import type { WorkerAnswer, WorkerBatch, WorkerFile } from './ledger-worker.ts'
 import { ledgerWriter, type Refused } from './ledger-writer.ts'
 import type { StoredResponse } from './responses.ts'
-import { openRescue, type Rescue } from './spill-file.ts'
+import { openSpillFile, type SpillFile } from './spill-file.ts'
 import { StoreError, storeError } from './store-error.ts'
 
-/** Writes batches of records to the ledger, one batch at a time. */
+/** Writes records to the ledger, one batch at a time. */
 export type LedgerWriter = {
   /**
-   * Resolves when the batch and the responses that are kept with it are on disk, with the records that can never be
-   * written. Rejects with StoreError when nothing was written.
+   * Resolves when the batch and its stored responses are on disk, with the records that can never be written. Rejects
+   * with StoreError when nothing was written.
    */
   write(records: readonly CallRecord[], responses?: readonly StoredResponse[]): Promise<Refused[]>
-  /** Where rows outlive the process while they cannot be written. */
-  rescue?: Rescue
+  /** Holds rows while they cannot be written to the database. */
+  spill?: SpillFile
   close(): Promise<void>
 }
 
 /**
- * A writer with its own thread and connection, so that waiting for the disk never stops the event loop. A thread that
- * ended is started again with the next batch.
+ * A writer with its own thread and connection, so that waiting for the disk never blocks the event loop. A thread that
+ * has died is restarted with the next batch.
  */
 export function ledgerThread(path: string, script = new URL('./ledger-worker.ts', import.meta.url)): LedgerWriter {
   const file = fileAt(path)
-  const rescue = openRescue(path)
+  const spill = openSpillFile(path)
   let worker: Worker | undefined
-  let waiting: { resolve(refused: Refused[]): void; reject(error: StoreError): void } | undefined
+  let pending: { resolve(refused: Refused[]): void; reject(error: StoreError): void } | undefined
 
   const start = (): Worker => {
     const started = new Worker(script, { workerData: { path, file } satisfies WorkerFile })
-    let reason = 'it ended'
+    let reason = 'it exited'
     started.on('message', (answer: WorkerAnswer) => {
-      if ('refused' in answer) waiting?.resolve(answer.refused)
-      else waiting?.reject(new StoreError(answer.failure, undefined, answer.reason))
-      waiting = undefined
+      if ('refused' in answer) pending?.resolve(answer.refused)
+      else pending?.reject(new StoreError(answer.failure, undefined, answer.reason))
+      pending = undefined
     })
     started.on('error', (error: unknown) => {
       reason = error instanceof Error ? error.message : String(error)
     })
     started.on('exit', () => {
       worker = undefined
-      waiting?.reject(new StoreError(`${path}: the thread that writes the ledger failed (${reason})`))
-      waiting = undefined
+      pending?.reject(new StoreError(`${path}: the thread that writes the ledger failed (${reason})`))
+      pending = undefined
     })
     return started
   }
@@ -53,12 +53,12 @@ export function ledgerThread(path: string, script = new URL('./ledger-worker.ts'
     async write(records, responses = []) {
       worker ??= start()
       const { promise, resolve, reject } = Promise.withResolvers<Refused[]>()
-      waiting = { resolve, reject }
-      // One text for the whole batch: cheaper than to clone thousands of small objects.
+      pending = { resolve, reject }
+      // One string for the whole batch: cheaper than cloning thousands of small objects.
       worker.postMessage({ records: JSON.stringify(records), responses } satisfies WorkerBatch)
       return await promise
     },
-    rescue,
+    spill,
     async close() {
       const running = worker
       if (running) {
@@ -66,7 +66,7 @@ export function ledgerThread(path: string, script = new URL('./ledger-worker.ts'
         running.postMessage('')
         await ended
       }
-      await rescue.close()
+      await spill.close()
     },
   }
 }

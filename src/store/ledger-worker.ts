@@ -6,13 +6,13 @@ import { ledgerWriter, type Refused } from './ledger-writer.ts'
 import type { StoredResponse } from './responses.ts'
 import { storeError } from './store-error.ts'
 
-/** What the thread answers to each batch; `failure` and `reason` are the message and the reason of a StoreError. */
+/** The reply to a batch; `failure` and `reason` are the message and the reason of a StoreError. */
 export type WorkerAnswer = { refused: Refused[] } | { failure: string; reason: string | undefined }
 
-/** What the thread takes: records as one JSON text, and responses to keep. */
+/** A batch: records as one JSON text, and responses to store. */
 export type WorkerBatch = { records: string; responses: readonly StoredResponse[] }
 
-/** The database, and which file it was when the router opened it. */
+/** The path of the database, and the identity of its file when the router opened it. */
 export type WorkerFile = { path: string; file: string | undefined }
 
 /** The upper levels of the tables of sums and of the indices of some ten million rows. */
@@ -20,7 +20,7 @@ const cacheKib = 16 * 1024
 /** 16 MB of log: pages that many commits change go to the database once. */
 const pagesPerCheckpoint = 4_000
 
-/** The thread that waits for the disk: takes batches, an empty text ends it. */
+/** The thread that waits for the disk. An empty message ends it. */
 const { path, file }: WorkerFile = workerData
 let open: { db: Connection; write: ReturnType<typeof ledgerWriter> } | undefined
 
@@ -36,11 +36,11 @@ function written({ records: text, responses }: WorkerBatch): WorkerAnswer {
     const records: CallRecord[] = JSON.parse(text)
     open ??= openWriter()
     const refused = open.write(records, responses)
-    // Afterwards: what was written into a file that is gone is written again, what is there already is left out.
+    // Checked after the write: rows written to a file that is gone are retried, and existing rows are skipped.
     requireSameFile(path, file)
     return { refused }
   } catch (thrown) {
-    // A new connection for the next try: this one may be what is broken.
+    // A new connection for the next attempt, in case this one is broken.
     close()
     const { message: failure, reason } = storeError(thrown, path)
     return { failure, reason }

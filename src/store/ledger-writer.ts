@@ -5,15 +5,15 @@ import { responseWriter, type StoredResponse } from './responses.ts'
 import { isRowFault } from './store-error.ts'
 import { usageSums } from './usage-sums.ts'
 
-/** A record that can never be written: its place in the batch, and why. */
+/** A record that can never be written: its index in the batch, and the reason. */
 export type Refused = { index: number; reason: string }
 
-/** Writes records, and the responses that are kept of some of them. */
+/** Writes records and the stored responses of some of them. */
 export type WriteBatch = (records: readonly CallRecord[], responses?: readonly StoredResponse[]) => Refused[]
 
 /**
- * A function that writes records, adds up their spend and keeps responses in one transaction; a record whose id is
- * there already is left out. Returns the records that can never be written. Throws when nothing was written.
+ * A function that writes records, their sums and stored responses in one transaction; a record whose id exists already is
+ * skipped. Returns the records that can never be written. Throws when nothing was written.
  */
 export function ledgerWriter(db: Connection): WriteBatch {
   const isNew = rowWriter(db)
@@ -39,7 +39,7 @@ export function ledgerWriter(db: Connection): WriteBatch {
     try {
       keepOne(response)
     } catch (thrown) {
-      // The row of its call counts, and is tried until it is written: a response that never can be must not keep it.
+      // A response that can never be written must not prevent the row of its call.
       if (!isRowFault(thrown)) throw thrown
     }
   }
@@ -58,15 +58,15 @@ export function ledgerWriter(db: Connection): WriteBatch {
       return []
     } catch (thrown) {
       if (!isRowFault(thrown)) throw thrown
-      // One bad record must not keep the others from being written.
+      // One bad record must not prevent the others.
       return writeEach.immediate(records, responses)
     }
   }
 }
 
 /**
- * A function that writes the row of a record and says whether it was not there before. Most calls leave a third of the
- * columns empty, and each value that is bound costs its time: every set of columns that occurs has its own statement.
+ * A function that inserts the row of a record and returns whether it is new. Most calls leave a third of the columns empty,
+ * and binding a value takes time: each set of columns that occurs has its own statement.
  */
 function rowWriter(db: Connection): (record: CallRecord) => boolean {
   if (ledgerColumns.length > mostColumns)

@@ -4,18 +4,18 @@ import { type Connection, inMemory } from './connection.ts'
 import { callRecord, type LedgerRow } from './ledger-row.ts'
 import { type LedgerWriter, ledgerInThisThread, ledgerThread } from './ledger-thread.ts'
 import { ledgerWriter } from './ledger-writer.ts'
-import { rescuedRecords, wipeRescued } from './spill-file.ts'
+import { clearSpilled, spilledRecords } from './spill-file.ts'
 
 /** The rows of settled calls. */
 export type LedgerTable = ReturnType<typeof ledger>
 
-/** Rows from one moment up to another (Unix milliseconds, the second not included), of all or of some; ever, unless said. */
+/** Rows of a range of Unix milliseconds (`to` is exclusive), optionally of one organization or key. */
 export type LedgerRange = { from?: number; to?: number; organization?: string; key?: string }
 
-/** What all calls of a day of UTC to one model of a provider cost; `day` is when it begins, in Unix milliseconds. */
+/** The cost of all calls of a day (UTC) to one model of a provider; `day` is its beginning, in Unix milliseconds. */
 export type DayCost = { day: number; provider: string; model: string; requests: number; nano: bigint }
 
-/** The functions on the table of settled calls. */
+/** Queries of the settled calls. */
 export function ledger(db: Connection) {
   const byId = db.prepare<[string], LedgerRow>('SELECT * FROM ledger WHERE id = ?').safeIntegers()
   const byDay = db
@@ -28,31 +28,31 @@ export function ledger(db: Connection) {
       const row = byId.get(id)
       return row && callRecord(row)
     },
-    /** The calls of a range, those of an organization in order; never more than some are held in memory. */
+    /** The calls of a range, ordered within each organization and read page by page. */
     each: (range: LedgerRange): Iterable<CallRecord> => eachOf(db, range),
-    /** What was spent by day and model, of all organizations; both moments are beginnings of days. */
+    /** The spend of all organizations by day and model; `from` and `to` are beginnings of days. */
     byDay: (from: number, to: number): DayCost[] =>
       byDay
         .all(BigInt(Math.floor(from / hourMs)), BigInt(Math.ceil(to / hourMs)))
         .map((row) => ({ ...row, day: Number(row.day) * dayMs, requests: Number(row.requests) })),
     /**
-     * Writes the rows that a process before this one was prevented from writing. Returns how many; `onLost` is told of those
-     * that can never be written. Throws the engine's errors.
+     * Writes the records that an earlier process spilled. Returns how many; calls `onLost` for each that can never be
+     * written. Throws the engine's errors.
      */
     recover(onLost: (record: CallRecord, reason: string) => void = () => {}): number {
-      const rescued = db.name === inMemory ? [] : rescuedRecords(db.name)
-      if (rescued.length === 0) return 0
-      const refused = ledgerWriter(db)(rescued)
-      for (const { index, reason } of refused) onLost(rescued[index] as CallRecord, reason)
-      wipeRescued(db.name)
-      return rescued.length - refused.length
+      const spilled = db.name === inMemory ? [] : spilledRecords(db.name)
+      if (spilled.length === 0) return 0
+      const refused = ledgerWriter(db)(spilled)
+      for (const { index, reason } of refused) onLost(spilled[index] as CallRecord, reason)
+      clearSpilled(db.name)
+      return spilled.length - refused.length
     },
     /** A writer of rows; the caller closes it. */
     openWriter: (): LedgerWriter => (db.name === inMemory ? ledgerInThisThread(db) : ledgerThread(db.name)),
   }
 }
 
-/** So many rows are read at once: short reads, between which the database may tidy up behind a router that runs. */
+/** Rows per page: between short reads a running router can checkpoint the database. */
 const rowsAtOnce = 1_000
 
 function* eachOf(db: Connection, range: LedgerRange): Generator<CallRecord> {
@@ -77,7 +77,7 @@ function* eachOf(db: Connection, range: LedgerRange): Generator<CallRecord> {
   }
 }
 
-/** All that ever called: from each one to the next, without a look at the rows between them. */
+/** All organizations with calls, found by skipping from one to the next in the index. */
 function organizationsOf(db: Connection): string[] {
   const next = db
     .prepare<[string], string>('SELECT organization FROM ledger WHERE organization > ? ORDER BY organization LIMIT 1')

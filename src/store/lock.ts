@@ -3,33 +3,32 @@ import { basename, dirname, join } from 'node:path'
 import Database from 'better-sqlite3'
 import { StoreError, storeError } from './store-error.ts'
 
-/** A claim on a database: as long as it stands nobody else gets one. */
-export type Claim = { release(): void }
+/** An exclusive lock on a database. */
+export type Lock = { release(): void }
 
 /**
- * Claims a database for the router of this process. It is a lock of the kernel on a file beside the database, which ends
- * with the process however that ends; connections to the database itself do not notice it. The folder must be there.
- * Waits `patienceMs` for another router that may be ending.
- * Throws StoreError when another router has it.
+ * Locks a database for the router of this process. The operating system holds the lock, on a file beside the database, and
+ * releases it however the process ends; connections to the database are not affected. The folder must exist. Waits
+ * `patienceMs` for a router that may be shutting down. Throws StoreError when another router holds the lock.
  */
-export function claim(path: string, patienceMs = defaultPatienceMs): Claim {
+export function acquireLock(path: string, patienceMs = defaultPatienceMs): Lock {
   let lock: Database.Database | undefined
   try {
     lock = new Database(fileOf(path), { timeout: patienceMs })
-    // Nothing is written: the transaction is there for its lock.
+    // The transaction writes nothing: it exists for its lock.
     lock.exec('BEGIN EXCLUSIVE')
   } catch (thrown) {
     lock?.close()
-    throw isTaken(thrown) ? taken(path) : storeError(thrown, path)
+    throw isLocked(thrown) ? lockedError(path) : storeError(thrown, path)
   }
   const held = lock
   return { release: () => void held.close() }
 }
 
-/** A router that was killed a moment ago may need one to end. */
+/** A router that was just killed needs a moment to exit. */
 const defaultPatienceMs = 1_000
 
-/** One file for one database, by whatever link it is reached. */
+/** The lock file of a database, the same for all links to it. */
 function fileOf(path: string): string {
   return `${realPath(path)}-lock`
 }
@@ -43,11 +42,11 @@ function realPath(path: string): string {
   }
 }
 
-function isTaken(thrown: unknown): boolean {
+function isLocked(thrown: unknown): boolean {
   return thrown instanceof Database.SqliteError && thrown.code.startsWith('SQLITE_BUSY')
 }
 
-function taken(path: string): StoreError {
+function lockedError(path: string): StoreError {
   return new StoreError(
     `${path}: another router serves with this database, and limits and budgets hold only within one; stop that one, or ` +
       'name another file in store.url',

@@ -2,7 +2,7 @@ import type { Connection } from './connection.ts'
 import type { Migration } from './migrations.ts'
 import { StoreError } from './store-error.ts'
 
-/** Brings a database up to the newest step, all or nothing. Throws StoreError for a database of a newer router. */
+/** Applies the missing migrations in one transaction. Throws StoreError for a database of a newer router. */
 export function migrate(db: Connection, steps: readonly Migration[]): void {
   if (versionOf(db, steps.length) === steps.length) return
   const takeSteps = db.transaction(() => {
@@ -12,7 +12,7 @@ export function migrate(db: Connection, steps: readonly Migration[]): void {
       applied_at INTEGER NOT NULL
     ) STRICT`)
     const note = db.prepare('INSERT INTO migrations (version, name, applied_at) VALUES (?, ?, ?)')
-    // Asked again under the lock: another process may have taken the same steps meanwhile.
+    // Read a second time under the lock: another process may have migrated meanwhile.
     const taken = versionOf(db, steps.length)
     for (const [index, step] of steps.entries()) {
       if (index < taken) continue
@@ -23,7 +23,7 @@ export function migrate(db: Connection, steps: readonly Migration[]): void {
   takeSteps.immediate()
 }
 
-/** The number of steps a database has taken: 0 for a new file. */
+/** The number of migrations that a database has: 0 for a new file. */
 function versionOf(db: Connection, newest: number): number {
   const tables = db.prepare("SELECT name FROM sqlite_master WHERE type = 'table' AND name NOT LIKE 'sqlite_%'").pluck()
   const names = tables.all()

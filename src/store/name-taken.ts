@@ -1,6 +1,6 @@
 import { isDuplicate, StoreError } from './store-error.ts'
 
-/** There is something of this name already. */
+/** The name is in use already. */
 export class NameTaken extends StoreError {
   constructor(message: string, cause: unknown) {
     super(message, cause)
@@ -8,7 +8,7 @@ export class NameTaken extends StoreError {
   }
 }
 
-/** Runs an insert. Throws NameTaken, with this message, when what must be unique was there before. */
+/** Runs an insert. Throws NameTaken, with this message, when it violates a unique constraint. */
 export function unlessTaken(message: string, insert: () => void): void {
   try {
     insert()

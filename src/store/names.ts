@@ -3,12 +3,12 @@ import type { Changes } from './changes.ts'
 import type { Connection } from './connection.ts'
 import type { PageOf } from './groups.ts'
 
-/** An organization's other name for a model or a policy. */
+/** An organization's alias of a model or a policy. */
 export type Alias = { name: string; target: string }
 
 type PolicyRow = { id: string; description: string; targets: string }
 
-/** The functions on the names that organizations give: aliases and policies. */
+/** Queries of the aliases and policies of organizations. */
 export function names(db: Connection, changes: Changes) {
   const alias = db.prepare<[string, string], Alias>(
     'SELECT name, target FROM aliases WHERE organization = ? AND name = ?',
@@ -30,22 +30,22 @@ export function names(db: Connection, changes: Changes) {
     INSERT INTO policies (organization, id, description, targets, created_at) VALUES (?, ?, ?, ?, ?)
     ON CONFLICT (organization, id) DO UPDATE SET description = excluded.description, targets = excluded.targets`)
   const removePolicy = db.prepare('DELETE FROM policies WHERE organization = ? AND id = ?')
-  const told = <Result>(organization: string, result: Result): Result => {
-    changes.organizations.tell(organization)
+  const notified = <Result>(organization: string, result: Result): Result => {
+    changes.organizations.notify(organization)
     return result
   }
   return {
     alias: (organization: string, name: string): Alias | undefined => alias.get(organization, name),
     /** Aliases of an organization by name. */
     aliases: ({ organization, after = '', limit }: PageOf): Alias[] => aliases.all(organization, after, limit),
-    /** Gives a name a target; a name that was there before gets a new one. The organization must exist. */
+    /** Creates an alias or changes its target. The organization must exist. */
     setAlias(organization: string, { name, target }: Alias): Alias {
       setAlias.run(organization, name, target, Date.now())
-      return told(organization, { name, target })
+      return notified(organization, { name, target })
     },
-    /** Returns whether it was there. */
+    /** Returns whether it existed. */
     removeAlias: (organization: string, name: string): boolean =>
-      told(organization, removeAlias.run(organization, name).changes === 1),
+      notified(organization, removeAlias.run(organization, name).changes === 1),
     policy(organization: string, id: string): Policy | undefined {
       const row = policy.get(organization, id)
       return row && policyOf(row)
@@ -53,15 +53,15 @@ export function names(db: Connection, changes: Changes) {
     /** Policies of an organization by id. */
     policies: ({ organization, after = '', limit }: PageOf): Policy[] =>
       policies.all(organization, after, limit).map(policyOf),
-    /** Makes a policy, or changes the one of this id. The organization must exist. */
+    /** Creates a policy or replaces the one with this id. The organization must exist. */
     setPolicy(organization: string, changed: Policy): Policy {
       const { id, description, targets } = changed
       setPolicy.run(organization, id, description, JSON.stringify(targets), Date.now())
-      return told(organization, changed)
+      return notified(organization, changed)
     },
-    /** Returns whether it was there. */
+    /** Returns whether it existed. */
     removePolicy: (organization: string, id: string): boolean =>
-      told(organization, removePolicy.run(organization, id).changes === 1),
+      notified(organization, removePolicy.run(organization, id).changes === 1),
   }
 }
 

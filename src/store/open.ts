@@ -6,7 +6,7 @@ import { type Connection, connect, inMemory, proveWritable, waitAtMost } from '.
 import { groups } from './groups.ts'
 import { keys } from './keys.ts'
 import { ledger } from './ledger.ts'
-import { type Claim, claim } from './lock.ts'
+import { acquireLock, type Lock } from './lock.ts'
 import { migrate } from './migrate.ts'
 import { migrations } from './migrations.ts'
 import { names } from './names.ts'
@@ -15,14 +15,14 @@ import { responses } from './responses.ts'
 import { spend } from './spend.ts'
 import { StoreError, storeError } from './store-error.ts'
 import { usage } from './usage.ts'
-import { books } from './verify-sums.ts'
+import { sumVerifier } from './verify-sums.ts'
 
-/** The open database, its functions grouped by table. They work at once and throw StoreError or the engine's error. */
+/** An open database: its functions, grouped by table. They are synchronous and throw StoreError or the engine's errors. */
 export type Store = ReturnType<typeof openStore>
 
 /**
- * Opens `sqlite:<path>` or `sqlite::memory:`, made and brought up to date where needed. `asRouter` claims it: a second
- * router is refused, commands are not; `patienceMs` is how long it waits for one that may be ending. Throws StoreError.
+ * Opens `sqlite:<path>` or `sqlite::memory:`, creating and migrating it where needed. `asRouter` locks it against a second
+ * router, but not against commands; `patienceMs` is how long to wait for a router that is shutting down. Throws StoreError.
  */
 export function openStore(
   url: string,
@@ -30,11 +30,11 @@ export function openStore(
 ) {
   const path = pathOf(url)
   if (path !== inMemory) makeFolder(path)
-  // First: what another router serves with must not be changed.
-  const claimed = asRouter && path !== inMemory ? claim(path, patienceMs) : undefined
-  const db = openMigrated(path, claimed)
+  // Before anything else: a database that another router uses must not be migrated.
+  const lock = asRouter && path !== inMemory ? acquireLock(path, patienceMs) : undefined
+  const db = openMigrated(path, lock)
   const changes = openChanges(db)
-  const counted = usage(db)
+  const usageReports = usage(db)
   return {
     path,
     organizations: organizations(db, changes),
@@ -43,25 +43,25 @@ export function openStore(
     names: names(db, changes),
     audit: audit(db),
     spend: spend(db),
-    usage: counted,
+    usage: usageReports,
     ledger: ledger(db),
-    books: books(db),
+    verifySums: sumVerifier(db),
     responses: responses(db),
-    /** Runs changes all or nothing; no other process writes meanwhile. */
+    /** Runs changes in a transaction that excludes other writers. */
     atomically: changes.atomically,
-    /** Writes to the disk. Throws StoreError when the database is full, locked or read-only. */
+    /** Writes to the disk. Throws StoreError when that is not possible. */
     proveWritable: () => proveWritable(db),
-    /** From now on no function waits longer for another process that writes: those of the event loop. Milliseconds. */
+    /** Sets how long the functions, which block the event loop, wait for another process that writes. Milliseconds. */
     waitAtMost: (ms: number) => waitAtMost(db, ms),
     close: (): void => {
-      counted.close()
+      usageReports.close()
       db.close()
-      claimed?.release()
+      lock?.release()
     },
   }
 }
 
-function openMigrated(path: string, claimed: Claim | undefined): Connection {
+function openMigrated(path: string, lock: Lock | undefined): Connection {
   let db: Connection | undefined
   try {
     db = connect(path)
@@ -69,7 +69,7 @@ function openMigrated(path: string, claimed: Claim | undefined): Connection {
     return db
   } catch (thrown) {
     db?.close()
-    claimed?.release()
+    lock?.release()
     throw storeError(thrown, path)
   }
 }
@@ -79,7 +79,7 @@ function makeFolder(path: string): void {
     mkdirSync(dirname(path), { recursive: true })
   } catch (thrown) {
     const reason = thrown instanceof Error ? thrown.message : String(thrown)
-    throw new StoreError(`${path}: the folder of the database cannot be made (${reason}); change store.url`, thrown)
+    throw new StoreError(`${path}: the folder of the database cannot be created (${reason}); change store.url`, thrown)
   }
 }
 

@@ -9,13 +9,13 @@ import { rulesReader } from './rules.ts'
 
 export type { OrganizationRules } from './rules.ts'
 
-/** An organization with its books: all credit it was given and all it spent, in nano-USD. Times are Unix milliseconds. */
+/** An organization with all its credit and spend, in nano-USD. Times are Unix milliseconds. */
 export type Organization = { id: string; name: string; createdAt: number; creditNano: bigint; spendNano: bigint }
 
-/** Whether an organization keeps its responses, and for how many days (1 to `longestRetentionDays`). */
+/** Whether an organization stores its responses, and for how many days (1 to `longestRetentionDays`). */
 export type Retention = { keeps: boolean; days: number }
 
-/** The longest time that responses may be kept, in days. */
+/** The longest retention of responses, in days. */
 export const longestRetentionDays = 3_650
 
 type Row = { id: string; name: string; created_at: bigint; credit_nano: bigint; spend_nano: bigint }
@@ -23,7 +23,7 @@ type Row = { id: string; name: string; created_at: bigint; credit_nano: bigint; 
 /** The organizations of a database and their credits. */
 export type Organizations = ReturnType<typeof organizations>
 
-/** The functions on the table of organizations. */
+/** Queries of the organizations and their credits. */
 export function organizations(db: Connection, changes: Changes) {
   const select = `
     SELECT id, name, created_at,
@@ -62,23 +62,23 @@ export function organizations(db: Connection, changes: Changes) {
     /** All organizations, the oldest first. */
     list: (): Organization[] => all.all().map((row) => organization(row) as Organization),
     /**
-     * Adds credit, or takes it back when negative. The first that is given makes the balance a limit from then on. The
-     * organization must exist.
+     * Adds credit, or takes it back when negative. The first credit makes the balance a limit. The organization must
+     * exist.
      */
     credit: (id: string, nano: bigint, note = ''): Organization =>
       changes.atomically(() => {
         if (nano > 0n && wasCredited.get(id) === undefined) enforce.run(1, id)
         insertCredit.run(randomUUIDv7(), id, nano, note, Date.now())
-        changes.organizations.tell(id)
+        changes.organizations.notify(id)
         return find(id) as Organization
       }),
-    /** What holds for the calls of an organization. Nothing for an unknown id. */
+    /** The rules of an organization; undefined for an unknown id. */
     rules: rulesReader(db),
-    /** Calls the listener with the id of each organization of which this process changes anything from now on. */
+    /** Calls the listener with the id of each organization that this process changes. */
     onChange: changes.organizations.listen,
-    /** Whether an organization keeps its responses; an unknown one keeps none. */
+    /** The retention of an organization; an unknown one stores nothing. */
     retention: retentionOf,
-    /** Changes what is given. A new number of days holds for the responses that are kept already as well. */
+    /** Changes what is given. A new number of days applies to stored responses as well. */
     setRetention: (id: string, changed: Partial<Retention>): Retention =>
       changes.atomically(() => {
         const before = retentionOf(id)
@@ -92,7 +92,7 @@ export function organizations(db: Connection, changes: Changes) {
 
 const enforcing = 'UPDATE organizations SET enforces_balance = ? WHERE id = ?'
 
-/** What an organization, or its operator, sets for its calls. */
+/** The settings of an organization's calls. */
 function settings(db: Connection, changes: Changes) {
   const enforce = db.prepare(enforcing)
   const setLimits = db.prepare(`
@@ -100,27 +100,27 @@ function settings(db: Connection, changes: Changes) {
       concurrent_calls = @concurrentCalls WHERE id = @id`)
   const setModels = db.prepare('UPDATE organizations SET approved_models = ? WHERE id = ?')
   const setRules = db.prepare('UPDATE organizations SET data_rules = ? WHERE id = ?')
-  const told = (id: string): void => changes.organizations.tell(id)
+  const notify = (id: string): void => changes.organizations.notify(id)
   return {
-    /** Whether calls are refused when the balance is used up. */
+    /** Sets whether calls are rejected once the balance is used up. */
     enforceBalance(id: string, enforces: boolean): void {
       enforce.run(enforces ? 1 : 0, id)
-      told(id)
+      notify(id)
     },
-    /** How much all keys together may ask. */
+    /** Sets the rate limits of all keys together. */
     setLimits(id: string, limits: RateLimits): void {
       setLimits.run({ ...limits, id })
-      told(id)
+      notify(id)
     },
-    /** Which models may be called, by id or as `<provider>/*`; null means all. */
+    /** Sets the models that may be called, by id or as `<provider>/*`; null means all. */
     approveModels(id: string, models: readonly string[] | null): void {
       setModels.run(models === null ? null : JSON.stringify(models), id)
-      told(id)
+      notify(id)
     },
-    /** What providers must promise of the data they get. */
+    /** Sets what providers must guarantee for the data they receive. */
     setDataRules(id: string, rules: DataRules): void {
       setRules.run(JSON.stringify(rules), id)
-      told(id)
+      notify(id)
     },
   }
 }

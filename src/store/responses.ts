@@ -32,10 +32,10 @@ type Row = {
   response: string
 }
 
-/** The kept responses of a database; each belongs to one organization and ends at its time. */
+/** The stored responses of a database; each belongs to one organization and expires. */
 export type Responses = ReturnType<typeof responses>
 
-/** The functions on the table of responses. */
+/** Queries of the stored responses. */
 export function responses(db: Connection) {
   const byId = db.prepare<[string, string, number], Row>(
     'SELECT * FROM responses WHERE organization = ? AND id = ? AND expires_at > ?',
@@ -59,7 +59,7 @@ export function responses(db: Connection) {
       const row = byItem.get(organization, item, now)
       return row && storedResponse(row)
     },
-    /** Deletes a response for ever. Returns whether it was there. */
+    /** Deletes a response. Returns whether it existed. */
     delete: (organization: string, id: string, now = Date.now()): boolean =>
       remove.run(organization, id, now).changes === 1,
     /** Deletes at most so many that have expired. Returns how many. */

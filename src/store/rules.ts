@@ -3,7 +3,7 @@ import type { DataRules, Policy } from '../core/names.ts'
 import type { Connection } from './connection.ts'
 import { type LimitColumns, rateLimits } from './keys.ts'
 
-/** What holds for every call of an organization; a call needs nothing else of it. Money in nano-USD. */
+/** The settings of an organization that calls depend on. Money in nano-USD. */
 export type OrganizationRules = {
   id: string
   name: string
@@ -23,7 +23,7 @@ export type OrganizationRules = {
   groupLimits: ReadonlyMap<string, GroupLimit>
 }
 
-/** What a group is called, and what its keys may spend in a month, in nano-USD. */
+/** The name of a group and its monthly limit, in nano-USD. */
 export type GroupLimit = { name: string; limitNano: bigint }
 
 type Row = LimitColumns & {
@@ -35,7 +35,7 @@ type Row = LimitColumns & {
   credit_nano: bigint
 }
 
-/** A function that reads the rules of an organization; nothing for an unknown id. */
+/** A function that reads the rules of an organization; undefined for an unknown id. */
 export function rulesReader(db: Connection): (id: string) => OrganizationRules | undefined {
   const byId = db
     .prepare<[string], Row>(`

@@ -3,24 +3,24 @@ import { type FileHandle, open } from 'node:fs/promises'
 import type { CallRecord } from '../core/call.ts'
 import { withoutSecrets } from '../core/secrets.ts'
 
-/** A file beside the database for rows that it does not take: they outlive a process that is killed meanwhile. */
-export type Rescue = {
-  /** Resolves when the records are on disk. Rejects when they cannot be. */
-  keep(records: readonly CallRecord[]): Promise<void>
-  /** All that was kept is in the database. */
-  forget(): Promise<void>
+/** A file beside the database that holds rows while the database cannot be written, so that they survive a crash. */
+export type SpillFile = {
+  /** Resolves when the records are on disk. Rejects when they cannot be written. */
+  append(records: readonly CallRecord[]): Promise<void>
+  /** Empties the file once its records are in the database. */
+  clear(): Promise<void>
   close(): Promise<void>
 }
 
-/** The room that is taken beforehand, so that a full disk has it: about a thousand records. Bytes. */
-const reserve = 1024 * 1024
+/** Bytes reserved in advance, for about a thousand records, so that the file works on a full disk. */
+const reservedBytes = 1024 * 1024
 
-/** Opens the file of a database, and makes it where it can be made. */
-export function openRescue(database: string): Rescue {
+/** Opens the spill file of a database; creates it when possible. */
+export function openSpillFile(database: string): SpillFile {
   const opened = openReserved(fileOf(database))
   opened.catch(() => {})
   let end = 0
-  // One after the other: each begins where the one before has ended.
+  // Operations run one after the other, each at the end of the previous one.
   let last: Promise<unknown> = opened.catch(() => {})
   const inTurn = (work: (file: FileHandle) => Promise<void>): Promise<void> => {
     const done = last.then(async () => work(await opened))
@@ -28,7 +28,7 @@ export function openRescue(database: string): Rescue {
     return done
   }
   return {
-    keep: (records) =>
+    append: (records) =>
       inTurn(async (file) => {
         const lines = records.map((record) => `${withoutSecrets(JSON.stringify(record))}\n`)
         const bytes = Buffer.from(lines.join(''))
@@ -36,7 +36,7 @@ export function openRescue(database: string): Rescue {
         await file.datasync()
         end += bytes.length
       }),
-    forget: () =>
+    clear: () =>
       inTurn(async (file) => {
         await file.write(Buffer.alloc(end), 0, end, 0)
         await file.datasync()
@@ -46,16 +46,16 @@ export function openRescue(database: string): Rescue {
   }
 }
 
-/** The records that a process before this one kept and could not write; none when there is no such file. */
-export function rescuedRecords(database: string): CallRecord[] {
+/** The records that an earlier process spilled and could not write to the database; none without a file. */
+export function spilledRecords(database: string): CallRecord[] {
   const bytes = bytesOf(fileOf(database))
   const end = bytes.indexOf(0)
   const lines = bytes.toString('utf8', 0, end === -1 ? bytes.length : end).split('\n')
   return lines.flatMap(recordIn)
 }
 
-/** Overwrites what was kept: it is in the database. */
-export function wipeRescued(database: string): void {
+/** Overwrites the file once its records are in the database. */
+export function clearSpilled(database: string): void {
   const { length } = bytesOf(fileOf(database))
   const file = openSync(fileOf(database), 'r+')
   try {
@@ -66,7 +66,7 @@ export function wipeRescued(database: string): void {
 }
 
 function fileOf(database: string): string {
-  return `${database}-rescue`
+  return `${database}-spill`
 }
 
 async function openReserved(path: string): Promise<FileHandle> {
@@ -75,7 +75,7 @@ async function openReserved(path: string): Promise<FileHandle> {
     return open(path, 'w+')
   })
   const { size } = await file.stat()
-  if (size < reserve) await file.write(Buffer.alloc(reserve - size), 0, reserve - size, size)
+  if (size < reservedBytes) await file.write(Buffer.alloc(reservedBytes - size), 0, reservedBytes - size, size)
   return file
 }
 
@@ -88,7 +88,7 @@ function bytesOf(path: string): Buffer {
   }
 }
 
-/** A line that was cut off by the end of its process is no record. */
+/** The record of a line; none when a crash cut the line off. */
 function recordIn(line: string): CallRecord[] {
   try {
     return line === '' ? [] : [JSON.parse(line)]

@@ -2,8 +2,8 @@ import Database from 'better-sqlite3'
 import { RouterError } from '../core/errors.ts'
 
 /**
- * Something is wrong with the database, said so that an operator can act on it. `cause` is the engine's own error.
- * `reason` is there when the database itself fails, rather than what was asked of it: a few words without its path.
+ * A database error, with a message that an operator can act on. `cause` is the engine's own error. `reason` is set when
+ * the database itself fails, rather than the operation being wrong: a short phrase without the path.
  */
 export class StoreError extends Error {
   readonly reason: string | undefined
@@ -15,18 +15,18 @@ export class StoreError extends Error {
   }
 }
 
-/** Any thrown value as a StoreError that names the database file and what to do. */
+/** Converts any thrown value to a StoreError that names the database file and the remedy. */
 export function storeError(thrown: unknown, path: string): StoreError {
   if (thrown instanceof StoreError) return thrown
   const fault = faultOf(thrown)
-  const said = thrown instanceof Error ? thrown.message : String(thrown)
+  const detail = thrown instanceof Error ? thrown.message : String(thrown)
   const what = fault ? `${fault.reason}; ${fault.remedy}` : 'the database cannot be used'
-  return new StoreError(`${path}: ${what} (${said})`, thrown, fault?.reason)
+  return new StoreError(`${path}: ${what} (${detail})`, thrown, fault?.reason)
 }
 
 /**
- * A failure of the database itself as the caller learns it: `unavailable`, in words without a path. Undefined for
- * everything else, also for a change that the database refuses and for mistakes in the program.
+ * A failure of the database itself as an error for clients: `unavailable`, without the path. Undefined for everything
+ * else, such as a violated constraint or a bug.
  */
 export function unavailable(thrown: unknown): RouterError | undefined {
   const reason = thrown instanceof StoreError ? thrown.reason : faultOf(thrown)?.reason
@@ -35,7 +35,7 @@ export function unavailable(thrown: unknown): RouterError | undefined {
   return new RouterError('unavailable', message, { cause: thrown, retryAfterMs: 1_000 })
 }
 
-/** Whether the database engine threw this, rather than a mistake in the program. */
+/** Whether the database engine threw this. */
 export function isEngineError(thrown: unknown): boolean {
   return codeOf(thrown) !== ''
 }
@@ -46,12 +46,12 @@ export function isRowFault(thrown: unknown): boolean {
   return ['SQLITE_CONSTRAINT', 'SQLITE_MISMATCH', 'SQLITE_TOOBIG'].some((prefix) => codeOf(thrown).startsWith(prefix))
 }
 
-/** Whether a value that must be unique was there before. */
+/** Whether a unique constraint was violated. */
 export function isDuplicate(thrown: unknown): boolean {
   return codeOf(thrown) === 'SQLITE_CONSTRAINT_UNIQUE'
 }
 
-/** What may be wrong with a database that was asked nothing wrong: for everybody, and for who can do something. */
+/** A failure of the database itself: its reason for everybody, and the remedy for operators. */
 type Fault = { prefix: string; reason: string; remedy: string }
 
 const faults: readonly Fault[] = [

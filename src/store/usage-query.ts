@@ -3,15 +3,15 @@ import { promptClasses } from '../core/usage.ts'
 import type { Connection } from './connection.ts'
 import { answerColumns } from './ledger-row.ts'
 
-/** How long one period of a report is; periods are those of UTC. */
+/** The length of one period of a report; periods are in UTC. */
 export type Resolution = 'hour' | 'day' | 'month'
 
 /**
- * What is to be counted, of an organization or of one key of it, from one moment up to another (Unix milliseconds, the
- * second not included), both widened to whole hours. `groupBy` names `model` (provider/model), `provider`, `key` (its id),
+ * The query of a usage report: an organization or one of its keys, and a range of Unix milliseconds (`to` is exclusive)
+ * that is widened to whole hours. `groupBy` names `model` (provider/model), `provider`, `key` (its id),
  * `user`, `label` (all labels of the key as JSON), `label.<name>` and `extra.<field of the call's metadata>`.
  */
-export type UsageQuestion = {
+export type UsageQuery = {
   organization: string
   key?: string
   from: number
@@ -20,7 +20,7 @@ export type UsageQuestion = {
   groupBy: readonly string[]
 }
 
-/** What was used in one period by one group; `values` stand in the order of `groupBy`, null where a call has none. */
+/** The usage of one group in one period; `values` are in the order of `groupBy`, null where calls have none. */
 export type UsageRow = {
   /** When the period begins: Unix milliseconds. */
   start: number
@@ -32,36 +32,34 @@ export type UsageRow = {
   outputTokens: number
 }
 
-/** The answer would have more rows than anybody reads, or takes longer than anybody waits. */
+/** The report has too many rows or takes too long. */
 export class UsageTooLarge extends Error {}
 
-/** Whether `groupBy` of a question may have this word. */
-export function isUsageGroup(word: string): boolean {
-  return /^(?:model|provider|key|user|label|(?:label|extra)\.[^"\p{Cc}]{1,128})$/u.test(word)
+/** Whether `groupBy` may have this name. */
+export function isUsageGroup(name: string): boolean {
+  return /^(?:model|provider|key|user|label|(?:label|extra)\.[^"\p{Cc}]{1,128})$/u.test(name)
 }
 
-/** Rows of an answer at most. */
+/** The most rows of a report. */
 export const mostUsageRows = 100_000
-/** A question that needs the rows of the ledger reads some 300,000 of them in a second. */
+/** The longest time of a query; one that reads the ledger itself reads about 300,000 rows per second. */
 const longestMs = 30_000
 
-/** A function that answers questions, the periods in order. Throws UsageTooLarge and the engine's errors. */
-export function usageAnswerer(db: Connection): (question: UsageQuestion) => UsageRow[] {
+/** A function that runs usage queries; the rows are in the order of their periods. Throws UsageTooLarge and the engine's errors. */
+export function usageReporter(db: Connection): (query: UsageQuery) => UsageRow[] {
   const labels = db.prepare<[string], string>('SELECT labels FROM api_keys WHERE id = ?').pluck()
-  return (question) => {
-    const labelsOf = remembered(
-      (key: string | null): Record<string, string> => JSON.parse(labels.get(key ?? '') ?? '{}'),
-    )
-    const readers = question.groupBy.map((word) => valueReader(word, labelsOf))
-    const { sql, unitMs, longest } = sourceOf(question)
+  return (query) => {
+    const labelsOf = memoized((key: string | null): Record<string, string> => JSON.parse(labels.get(key ?? '') ?? '{}'))
+    const readers = query.groupBy.map((name) => valueReader(name, labelsOf))
+    const { sql, unitMs, longest } = sourceOf(query)
     const statement = db.prepare<[Record<string, string | bigint>], RawRow>(sql).raw().safeIntegers()
     const rows = new Map<string, UsageRow>()
     const deadline = performance.now() + longestMs
-    for (const { from, to } of stretches(question, longest)) {
+    for (const { from, to } of rangesOf(query, longest)) {
       if (performance.now() > deadline) throw new UsageTooLarge(tooLong)
-      const asked = { ...boundWords(question), from: BigInt(from / unitMs), to: BigInt(to / unitMs) }
-      for (const [period, operation, requests, nano, input, output, ...found] of statement.iterate(asked)) {
-        const start = question.resolution === 'month' ? monthStart(from) : Number(period)
+      const bound = { ...boundParameters(query), from: BigInt(from / unitMs), to: BigInt(to / unitMs) }
+      for (const [period, operation, requests, nano, input, output, ...found] of statement.iterate(bound)) {
+        const start = query.resolution === 'month' ? monthStart(from) : Number(period)
         const values = readers.map((read, index) => read(found[index] ?? null))
         const row = rowOf(rows, start, values)
         row.requests += Number(requests)
@@ -77,11 +75,11 @@ export function usageAnswerer(db: Connection): (question: UsageQuestion) => Usag
 
 type RawRow = [period: bigint, operation: string, ...counts: [bigint, bigint, bigint, bigint], ...(string | null)[]]
 
-/** A query whose times count units of so many milliseconds, asked for stretches of time that are so long at most. */
+/** An SQL query with the unit of its times in milliseconds, and the longest range that one execution may have. */
 type Source = { sql: string; unitMs: number; longest: 'day' | 'month' | 'all' }
 
-const tooMany = `The answer would have more than ${mostUsageRows} rows: ask for fewer days, a coarser resolution or fewer groups.`
-const tooLong = `The answer takes longer than ${longestMs / 1_000} s: ask for fewer days, or without user and extra, which are counted call by call.`
+const tooMany = `The report would have more than ${mostUsageRows} rows: ask for fewer days, a coarser resolution or fewer groups.`
+const tooLong = `The report takes longer than ${longestMs / 1_000} s: ask for fewer days, or without user and extra, which are counted call by call.`
 
 function rowOf(rows: Map<string, UsageRow>, start: number, values: UsageRow['values']): UsageRow {
   const name = JSON.stringify([start, ...values])
@@ -93,22 +91,22 @@ function rowOf(rows: Map<string, UsageRow>, start: number, values: UsageRow['val
   return row
 }
 
-/** The table with the fewest rows that knows what is asked. The ledger is read day by day: short reads keep its log short. */
-function sourceOf(question: UsageQuestion): Source {
-  const { key, resolution, groupBy } = question
-  if (groupBy.some((word) => word === 'user' || word.startsWith('extra.'))) {
+/** The smallest table that can answer a query. The ledger is read day by day, as long reads make its write-ahead log grow. */
+function sourceOf(query: UsageQuery): Source {
+  const { key, resolution, groupBy } = query
+  if (groupBy.some((name) => name === 'user' || name.startsWith('extra.'))) {
     const sum = (columns: readonly string[]) => `sum(${columns.map((name) => `coalesce(${name}, 0)`).join(' + ')})`
     const counts = ['count(*)', 'sum(cost_nano)', sum(promptClasses), sum(answerColumns)]
-    return { sql: select('ledger', { name: 'at', unitMs: 1 }, counts, question), unitMs: 1, longest: 'day' }
+    return { sql: select('ledger', { name: 'at', unitMs: 1 }, counts, query), unitMs: 1, longest: 'day' }
   }
-  const byKey = key !== undefined || groupBy.some((word) => word === 'key' || word.startsWith('label'))
+  const byKey = key !== undefined || groupBy.some((name) => name === 'key' || name.startsWith('label'))
   const table = byKey ? (key === undefined ? usageOfAllKeys : 'key_usage') : 'organization_usage'
   const counts = ['sum(requests)', 'sum(nano)', 'sum(input_tokens)', 'sum(output_tokens)']
-  const sql = select(table, { name: 'hour', unitMs: hourMs }, counts, question)
+  const sql = select(table, { name: 'hour', unitMs: hourMs }, counts, query)
   return { sql, unitMs: hourMs, longest: resolution === 'month' ? 'month' : 'all' }
 }
 
-/** From key to key, and of each only the hours in question: what keys used in years before is not read. */
+/** Walks from key to key and reads only the hours of the range, not the rest of each key's history. */
 const usageOfAllKeys = `(
   WITH RECURSIVE held (id) AS (
     SELECT min(key) FROM key_usage WHERE organization = @organization
@@ -121,13 +119,13 @@ function select(
   table: string,
   time: { name: string; unitMs: number },
   counts: readonly string[],
-  { key, resolution, groupBy }: UsageQuestion,
+  { key, resolution, groupBy }: UsageQuery,
 ): string {
-  // Whole numbers divide to whole numbers. A month is never asked together with another one.
+  // SQLite divides integers to integers. A range never spans two months when the resolution is `month`.
   const periodMs = { hour: hourMs, day: dayMs, month: 0 }[resolution]
   const start = periodMs === 0 ? '0' : `${time.name} / ${periodMs / time.unitMs} * ${periodMs}`
-  const groups = groupBy.map((word, index) =>
-    word.startsWith('extra.') ? `metadata -> @path${index}` : columnOf(word),
+  const groups = groupBy.map((name, index) =>
+    name.startsWith('extra.') ? `metadata -> @path${index}` : columnOf(name),
   )
   const places = groups.map((_, index) => 3 + counts.length + index)
   return `
@@ -137,35 +135,35 @@ function select(
     GROUP BY ${[...places, 1, 2]}`
 }
 
-/** The fields of metadata are named by the client: they are bound, never written into the text. */
-function boundWords({ organization, key, groupBy }: UsageQuestion): Record<string, string> {
-  const paths = groupBy.flatMap((word, index) =>
-    word.startsWith('extra.') ? [[`path${index}`, `$.${JSON.stringify(word.slice('extra.'.length))}`]] : [],
+/** The query's bound parameters. Fields of metadata are named by clients: they are bound, never part of the SQL. */
+function boundParameters({ organization, key, groupBy }: UsageQuery): Record<string, string> {
+  const paths = groupBy.flatMap((name, index) =>
+    name.startsWith('extra.') ? [[`path${index}`, `$.${JSON.stringify(name.slice('extra.'.length))}`]] : [],
   )
   return { organization, ...(key !== undefined && { key }), ...Object.fromEntries(paths) }
 }
 
-/** Calls that were refused before any provider was chosen have none, and no model. */
-const columns: { readonly [word: string]: string } = {
+/** Calls that were rejected before a provider was chosen have neither provider nor model. */
+const columns: { readonly [name: string]: string } = {
   model: "nullif(provider, '') || '/' || model",
   provider: "nullif(provider, '')",
   user: 'user',
 }
 
-/** The column of a group: that of a key for all that is known of keys. */
-function columnOf(word: string): string {
-  return columns[word] ?? 'key'
+/** The column of a group; labels are looked up by key. */
+function columnOf(name: string): string {
+  return columns[name] ?? 'key'
 }
 
-function valueReader(word: string, labelsOf: (key: string | null) => Record<string, string>) {
-  if (word.startsWith('extra.'))
-    return remembered((json: string | null) => (json === null ? null : plain(JSON.parse(json))))
-  if (word === 'label') return remembered((key: string | null) => sorted(labelsOf(key)))
-  if (!word.startsWith('label.')) return (value: string | null) => value
-  const name = word.slice('label.'.length)
+function valueReader(name: string, labelsOf: (key: string | null) => Record<string, string>) {
+  if (name.startsWith('extra.'))
+    return memoized((json: string | null) => (json === null ? null : plain(JSON.parse(json))))
+  if (name === 'label') return memoized((key: string | null) => sorted(labelsOf(key)))
+  if (!name.startsWith('label.')) return (value: string | null) => value
+  const label = name.slice('label.'.length)
   return (key: string | null) => {
     const labels = labelsOf(key)
-    return Object.hasOwn(labels, name) ? (labels[name] ?? null) : null
+    return Object.hasOwn(labels, label) ? (labels[label] ?? null) : null
   }
 }
 
@@ -178,7 +176,7 @@ function sorted(labels: Record<string, string>): string {
   return JSON.stringify(Object.fromEntries(Object.entries(labels).sort()))
 }
 
-function remembered<From, To>(read: (from: From) => To): (from: From) => To {
+function memoized<From, To>(read: (from: From) => To): (from: From) => To {
   const known = new Map<From, To>()
   return (from) => {
     if (!known.has(from)) known.set(from, read(from))
@@ -186,8 +184,8 @@ function remembered<From, To>(read: (from: From) => To): (from: From) => To {
   }
 }
 
-/** The time of a question in whole hours, cut at days or months. */
-function* stretches({ from, to }: UsageQuestion, longest: Source['longest']): Generator<{ from: number; to: number }> {
+/** The range of a query in whole hours, split at days or months. */
+function* rangesOf({ from, to }: UsageQuery, longest: Source['longest']): Generator<{ from: number; to: number }> {
   const end = Math.ceil(to / hourMs) * hourMs
   let start = Math.floor(from / hourMs) * hourMs
   while (start < end) {

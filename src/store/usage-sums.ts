@@ -4,11 +4,11 @@ import type { Connection } from './connection.ts'
 import { costNano, tokensOf } from './ledger-row.ts'
 import { monthOf } from './spend.ts'
 
-/** What rows of the ledger add to the sums beside it: gathered in memory, written once per sum. */
+/** Collects in memory what rows add to the sums of spend and usage, and writes each sum once. */
 export type Sums = { add(record: CallRecord): void; write(): void }
 
 /**
- * A function that begins to gather sums; `write` belongs into the transaction of their rows. A thousand rows of one key
+ * A function that starts to collect sums; `write` belongs in the transaction of their rows. A thousand rows of one key
  * and model become five writes instead of five thousand.
  */
 export function usageSums(db: Connection): () => Sums {
@@ -43,7 +43,7 @@ type Sum = Counts &
     what: readonly string[]
   }
 
-/** The words that a sum is kept under; undefined where there is none. */
+/** The key columns of a sum; undefined where the table has none for it. */
 type By = (sum: Sum) => (string | number)[] | undefined
 
 function sumWriter(db: Connection): (sums: readonly Sum[]) => void {
@@ -61,26 +61,26 @@ function sumWriter(db: Connection): (sums: readonly Sum[]) => void {
   ]
   return (sums) => {
     const paid = sums.filter(({ nano }) => nano !== 0n)
-    for (const [add, by] of spend) for (const [words, { nano }] of folded(paid, by)) add.run(...words, nano)
+    for (const [add, by] of spend) for (const [columns, { nano }] of folded(paid, by)) add.run(...columns, nano)
     for (const [add, by] of usage) {
       // As bigint throughout: SQLite adds a bound number as a float.
-      for (const [words, { requests, nano, input, output }] of folded(sums, by))
-        add.run(...words, BigInt(requests), nano, BigInt(input), BigInt(output))
+      for (const [columns, { requests, nano, input, output }] of folded(sums, by))
+        add.run(...columns, BigInt(requests), nano, BigInt(input), BigInt(output))
     }
   }
 }
 
-/** Sums added up by fewer words. */
-function folded(sums: readonly Sum[], by: By): Iterable<[words: (string | number)[], Counts]> {
-  const found = new Map<string, [words: (string | number)[], Counts]>()
+/** Sums added up by fewer columns. */
+function folded(sums: readonly Sum[], by: By): Iterable<[columns: (string | number)[], Counts]> {
+  const found = new Map<string, [columns: (string | number)[], Counts]>()
   for (const sum of sums) {
-    const words = by(sum)
-    if (!words) continue
-    const name = words.join('\n')
+    const columns = by(sum)
+    if (!columns) continue
+    const name = columns.join('\n')
     const { requests, nano, input, output } = sum
     const [, counts] = found.get(name) ?? []
     if (counts) addTo(counts, sum)
-    else found.set(name, [words, { requests, nano, input, output }])
+    else found.set(name, [columns, { requests, nano, input, output }])
   }
   return found.values()
 }

@@ -1,26 +1,26 @@
 import { Worker } from 'node:worker_threads'
 import { type Connection, inMemory } from './connection.ts'
 import { StoreError, storeError } from './store-error.ts'
-import { type UsageQuestion, type UsageRow, UsageTooLarge, usageAnswerer } from './usage-query.ts'
-import type { UsageAnswer, UsageWish } from './usage-worker.ts'
+import { type UsageQuery, type UsageRow, UsageTooLarge, usageReporter } from './usage-query.ts'
+import type { UsageAnswer, UsageMessage } from './usage-worker.ts'
 
-/** What was used, counted on demand. */
+/** Usage reports. */
 export type Usage = {
   /** Rejects with UsageTooLarge and StoreError. */
-  query(question: UsageQuestion): Promise<UsageRow[]>
+  query(query: UsageQuery): Promise<UsageRow[]>
   close(): void
 }
 
-/** Usage of a database: counted in a thread of its own, or in this one when the database is in memory. */
+/** Usage reports of a database, from a thread of its own; from this one when the database is in memory. */
 export function usage(db: Connection): Usage {
   return db.name === inMemory ? usageInThisThread(db) : usageThread(db.name)
 }
 
 function usageInThisThread(db: Connection): Usage {
   return {
-    async query(question) {
+    async query(query) {
       try {
-        return usageAnswerer(db)(question)
+        return usageReporter(db)(query)
       } catch (thrown) {
         throw thrown instanceof UsageTooLarge ? thrown : storeError(thrown, db.name)
       }
@@ -30,17 +30,17 @@ function usageInThisThread(db: Connection): Usage {
 }
 
 type Waiting = {
-  question: UsageQuestion
+  query: UsageQuery
   rows: UsageRow[]
   resolve(rows: UsageRow[]): void
   reject(error: Error): void
 }
 
-/** The thread starts with the first question, and again after it ended; it has one question at a time and keeps no process alive. */
+/** The thread starts with the first query, and restarts after it died; it runs one query at a time and does not keep the process alive. */
 function usageThread(path: string): Usage {
   const waiting: Waiting[] = []
   let running: Worker | undefined
-  const askNext = () => {
+  const runNext = () => {
     const [next] = waiting
     if (!next) {
       running?.unref()
@@ -48,19 +48,19 @@ function usageThread(path: string): Usage {
     }
     running ??= start()
     running.ref()
-    running.postMessage(next.question satisfies UsageWish)
+    running.postMessage(next.query satisfies UsageMessage)
   }
   const start = () => {
     const worker = new Worker(new URL('./usage-worker.ts', import.meta.url), { workerData: path })
-    let reason = 'it ended'
+    let reason = 'it exited'
     worker.on('message', (answer: UsageAnswer) => {
       if ('rows' in answer) waiting[0]?.rows.push(...answer.rows)
       if ('rows' in answer && answer.more) {
-        worker.postMessage('more' satisfies UsageWish)
+        worker.postMessage('more' satisfies UsageMessage)
         return
       }
       settle(waiting.shift(), answer)
-      askNext()
+      runNext()
     })
     worker.on('error', (error: unknown) => {
       reason = error instanceof Error ? error.message : String(error)
@@ -68,15 +68,15 @@ function usageThread(path: string): Usage {
     worker.on('exit', () => {
       running = undefined
       waiting.shift()?.reject(new StoreError(`${path}: the thread that counts usage failed (${reason})`))
-      askNext()
+      runNext()
     })
     return worker
   }
   return {
-    query(question) {
+    query(query) {
       const { promise, resolve, reject } = Promise.withResolvers<UsageRow[]>()
-      waiting.push({ question, rows: [], resolve, reject })
-      if (waiting.length === 1) askNext()
+      waiting.push({ query, rows: [], resolve, reject })
+      if (waiting.length === 1) runNext()
       return promise
     },
     close() {

@@ -4,8 +4,8 @@ import type { Connection } from './connection.ts'
 import { answerColumns } from './ledger-row.ts'
 
 /**
- * A sum beside the ledger that is not what the rows add up to: whose it is, of which month or hour (as `2026-11` or
- * RFC 3339), what it counts, and both figures; money in nano-USD.
+ * A stored sum that differs from the ledger's rows: its owner, its month or hour (as `2026-11` or RFC 3339), what it
+ * counts, and both figures; money in nano-USD.
  */
 export type WrongSum = {
   table: string
@@ -16,26 +16,23 @@ export type WrongSum = {
   rows: bigint
 }
 
-/** What was checked: how many sums, and those that are wrong, of which the first are listed. */
+/** The result of a verification: how many sums were checked, how many are wrong, and the first of the wrong ones. */
 export type CheckedSums = { checked: number; wrong: number; listed: WrongSum[] }
 
-/** What a sum may count. */
+/** The figures that a sum may count. */
 export type Figure = 'nano' | 'requests' | 'input_tokens' | 'output_tokens'
 
-/** The functions on the books as a whole. */
-export function books(db: Connection) {
+/** A function that compares every sum with the rows of the ledger, in one snapshot: a router may go on writing. */
+export function sumVerifier(db: Connection): (mostListed: number) => CheckedSums {
   const checkAll = db.transaction((mostListed: number): CheckedSums => {
     const checked: CheckedSums = { checked: 0, wrong: 0, listed: [] }
     for (const table of tables) checkTable(db, { table, checked, mostListed })
     return checked
   })
-  return {
-    /** Holds every sum against the rows of the ledger, as of one moment: a router may go on writing. */
-    wrongSums: (mostListed: number): CheckedSums => checkAll.deferred(mostListed),
-  }
+  return (mostListed) => checkAll.deferred(mostListed)
 }
 
-/** A table of sums: whose they are there and in the ledger, their periods there and in the ledger, and what they count. */
+/** A table of sums: the columns of owner and period, there and in the ledger (`ofRow`, `periodOfRow`), and its figures. */
 type Table = { name: string; owner: string; ofRow: string; period: string; periodOfRow: string; figures: Figure[] }
 
 const byMonth = {
@@ -57,7 +54,7 @@ const tables: readonly Table[] = [
   { name: 'organization_usage', owner: 'organization', ofRow: 'organization', ...byHour },
 ]
 
-/** What each figure is in the ledger. */
+/** The expression of each figure in the ledger. */
 const inLedger: { readonly [figure in Figure]: string } = {
   requests: 'count(*)',
   nano: 'sum(cost_nano)',
@@ -83,7 +80,7 @@ function checkTable(
   }
 }
 
-/** Both sides by owner and period; a side that has nothing there is NULL. */
+/** Both sides by owner and period; NULL where a side has no rows. */
 function joined({ name, owner, ofRow, period, periodOfRow, figures }: Table): string {
   const kept = figures.map((figure) => `sum(${figure}) AS kept_${figure}`)
   const rows = figures.map((figure) => `${inLedger[figure]} AS rows_${figure}`)

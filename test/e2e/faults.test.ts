@@ -160,7 +160,7 @@ test.concurrent('told to stop while rows cannot be written, the router leaves th
   world.release()
   expect((await running).status).toBe(200)
   expect(await router.end('SIGTERM')).toBe(0)
-  expect(router.output()).toContain('1 settled calls wait beside the database for the next start to write them')
+  expect(router.output()).toContain('1 settled calls are in the spill file for the next start to write them')
   end()
   expect(recovered(world)).toBe(1)
   expect(rows(world)).toEqual(['whole'])

@@ -201,13 +201,13 @@ function world({ keyLimit, groupLimit, credit }: { keyLimit: bigint; groupLimit:
         if (name.startsWith('key limited')) expect(nano).toBeLessThanOrEqual(keyLimit)
       }
       const held = open.reduce((sum, { payers, worst }) => sum + BigInt(payers.length) * worst, 0n)
-      expect(process.budget.books().heldNano).toBe(held)
+      expect(process.budget.totals().heldNano).toBe(held)
     },
     /** Ends all calls, and holds the books against the rows. */
     async close() {
       while (open.length > 0) this.end(0, 'complete', 1)
       await process.write(process.waiting())
-      expect(process.budget.books().heldNano).toBe(0n)
+      expect(process.budget.totals().heldNano).toBe(0n)
       const rows = [...store.ledger.each({ organization: rules.id })]
       const sumOf = (kept: CallRecord[]) => kept.reduce((sum, { cost }) => sum + BigInt(cost.nanoUsd), 0n)
       expect(store.spend.totalOfOrganization(rules.id)).toBe(sumOf(rows))
@@ -321,7 +321,7 @@ describe('a call', () => {
     const busy = applicant({ ...noLimits, concurrentCalls: 1 }, 10n, 10)
     admit(busy, here)
     expect(() => admit(busy, here)).toThrow('calls at once')
-    expect(here.budget.books().heldNano).toBe(20n)
+    expect(here.budget.totals().heldNano).toBe(20n)
   })
 
   test('that does not bound its output is told what is assumed of it', () => {

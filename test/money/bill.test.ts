@@ -68,11 +68,7 @@ describe('a bill', () => {
 
   test.each([
     ['', undefined, /^bill\.csv is empty/],
-    [
-      'day,model\n',
-      undefined,
-      /^bill\.csv has no column for the cost; it has: day, model\. Say which it is: --columns cost=/,
-    ],
+    ['day,model\n', undefined, /^bill\.csv has no column for the cost; it has: day, model\. Name it: --columns cost=/],
     ['a,b,cost\n', undefined, /no column for the date; it has: a, b, cost/],
     ['date,b,cost\n', undefined, /no column for the model/],
     ['date,model,cost\n', { cost: 'Net' }, /no column 'Net'; it has: date, model, cost/],

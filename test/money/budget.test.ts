@@ -1,6 +1,6 @@
 import { expect, test } from 'vitest'
 import { RouterError } from '../../src/core/errors.ts'
-import { type Budget, openBudget, type SpendTables, type Wanted } from '../../src/money/budget.ts'
+import { type Budget, type HoldRequest, openBudget, type SpendTables } from '../../src/money/budget.ts'
 
 const november = Date.UTC(2026, 10, 21)
 const december = Date.UTC(2026, 11, 1)
@@ -20,7 +20,7 @@ function tables(sums: { key?: bigint; group?: bigint; all?: bigint } = {}) {
   return { spend, reads, sums }
 }
 
-function wanted(nanoUsd: bigint, more: Partial<Wanted> = {}): Wanted {
+function wanted(nanoUsd: bigint, more: Partial<HoldRequest> = {}): HoldRequest {
   return {
     at: november,
     key: { id: 'k', monthlyLimitNano: 100n },
@@ -79,7 +79,7 @@ test('only the first settlement of a call counts, and a row is written once', ()
   hold.written()
   hold.written()
   hold.settle(90n)
-  expect(budget.books().heldNano).toBe(0n)
+  expect(budget.totals().heldNano).toBe(0n)
   budget.hold(wanted(90n))
 })
 
@@ -98,7 +98,7 @@ test('a refused call holds nothing of any account', () => {
     'The balance of the organization is 0.00000002 USD of 0.00000002 USD credit: 0.00 USD are spent, 0.00 USD are held by ' +
       'running calls, and this call could cost up to 0.00000003 USD. It does not reset: add credit.',
   )
-  expect(budget.books().heldNano).toBe(0n)
+  expect(budget.totals().heldNano).toBe(0n)
 })
 
 test('keys of a group share its limit, and all of an organization its balance', () => {
@@ -153,7 +153,7 @@ test('accounts that are idle do not gather', () => {
     hold.settle(1n)
     hold.written()
   }
-  expect(budget.books().accounts).toBeLessThan(400)
+  expect(budget.totals().accounts).toBeLessThan(400)
 })
 
 test('tables that cannot be read leave nothing held', () => {

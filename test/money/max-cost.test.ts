@@ -3,8 +3,8 @@ import { describe, expect, test } from 'vitest'
 import type { ModelEntry, PricingTier } from '../../src/core/model.ts'
 import type { NeutralRequest } from '../../src/core/request.ts'
 import type { Usage } from '../../src/core/usage.ts'
-import { sizeUp } from '../../src/money/estimate-tokens.ts'
-import { worstOf } from '../../src/money/max-cost.ts'
+import { estimateTokens } from '../../src/money/estimate-tokens.ts'
+import { maxCost } from '../../src/money/max-cost.ts'
 import { priceOf } from '../../src/money/price.ts'
 
 /** The prices of these tests do not depend on when a call comes. */
@@ -25,7 +25,7 @@ function model(pricing: Partial<PricingTier>, more: Partial<ModelEntry> = {}): M
 const unstated = { unstatedOutput: 400, at }
 const nanoOf = (request: NeutralRequest, ...entries: (ModelEntry | undefined)[]) =>
   Number(
-    worstOf(
+    maxCost(
       request,
       entries.map((entry) => (entry ? { entry } : {})),
       unstated,
@@ -43,9 +43,9 @@ describe('what a call may cost at most', () => {
   })
 
   test('says what it is made of', () => {
-    const { promptTokens, outputTokens, stated } = worstOf(asking('12345678'), [{ entry: answers }], unstated)
+    const { promptTokens, outputTokens, stated } = maxCost(asking('12345678'), [{ entry: answers }], unstated)
     expect([promptTokens, outputTokens, stated]).toEqual([6, 400, false])
-    const bounded = worstOf(asking('', { max_output_tokens: 7 }), [{ entry: answers }], unstated)
+    const bounded = maxCost(asking('', { max_output_tokens: 7 }), [{ entry: answers }], unstated)
     expect([bounded.outputTokens, bounded.stated]).toEqual([7, true])
   })
 
@@ -57,7 +57,7 @@ describe('what a call may cost at most', () => {
   test('is a number however absurd the bound is, where nobody knows what the model can give', () => {
     const { max_output_tokens: _, ...boundless } = answers
     const absurd = asking('', { max_output_tokens: 1e308, n: 128 })
-    expect(worstOf(absurd, [{ entry: boundless }], unstated)).toEqual({
+    expect(maxCost(absurd, [{ entry: boundless }], unstated)).toEqual({
       nanoUsd: 128n * 1_000_000_000n * 4_000n,
       promptTokens: 4,
       outputTokens: 128e9,
@@ -80,7 +80,7 @@ describe('what a call may cost at most', () => {
 
   test('knows the least that an API lets one ask for', () => {
     const target = { entry: answers, provider: { sameAs: 'responses' } }
-    expect(worstOf(asking('', { max_output_tokens: 1 }), [target], unstated).outputTokens).toBe(16)
+    expect(maxCost(asking('', { max_output_tokens: 1 }), [target], unstated).outputTokens).toBe(16)
   })
 
   test('is that of the dearest target, whatever the others cost', () => {
@@ -189,21 +189,21 @@ describe('a prompt is sized up', () => {
     ['one character among many', `${'x'.repeat(40_000)}é`, 10_001],
     ['nothing', '', 0],
   ])('%s', (_, text, tokens) => {
-    expect(Math.abs(sizeUp(asking(text)).tokens - 4 - tokens)).toBeLessThanOrEqual(tokens / 100)
+    expect(Math.abs(estimateTokens(asking(text)).tokens - 4 - tokens)).toBeLessThanOrEqual(tokens / 100)
   })
 
   test('with its tools, schemas, calls, results and media', () => {
     const parameters = { type: 'object', properties: { city: { type: 'string', description: 'x'.repeat(400) } } }
     const tools = [{ kind: 'function' as const, name: 'weather', parameters }]
-    const bare = sizeUp(asking('')).tokens
-    expect(sizeUp(asking('', { tools })).tokens - bare).toBeGreaterThan(100)
-    expect(sizeUp(asking('', { tools })).tokens - bare).toBeLessThan(150)
+    const bare = estimateTokens(asking('')).tokens
+    expect(estimateTokens(asking('', { tools })).tokens - bare).toBeGreaterThan(100)
+    expect(estimateTokens(asking('', { tools })).tokens - bare).toBeLessThan(150)
     const parts = [
       { type: 'tool_result' as const, id: 'a', parts: [{ type: 'text' as const, text: 'x'.repeat(400) }] },
       { type: 'image' as const, url: 'https://example.com/a.png' },
       { type: 'file' as const, data: 'x'.repeat(640_000), media_type: 'application/pdf' },
     ]
-    expect(sizeUp(asking('', { messages: [{ role: 'user', parts }] })).tokens).toBe(4 + 100 + 1_000 + 10_000)
+    expect(estimateTokens(asking('', { messages: [{ role: 'user', parts }] })).tokens).toBe(4 + 100 + 1_000 + 10_000)
   })
 })
 
@@ -244,7 +244,7 @@ test('no call that its request allows costs more than its worst', () => {
         ...(given.searches > 0 && { web_search: { max_uses: given.searches } }),
         ...(given.serving && { service_tier: given.serving }),
       })
-      const worst = worstOf(request, [{ entry }], unstated)
+      const worst = maxCost(request, [{ entry }], unstated)
       const prompt = Math.floor(worst.promptTokens * given.fill)
       const read = Math.floor(prompt * given.shares[0])
       const rest = prompt - read

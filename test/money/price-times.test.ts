@@ -3,7 +3,7 @@ import { describe, expect, test } from 'vitest'
 import type { CallRecord } from '../../src/core/call.ts'
 import type { ModelEntry } from '../../src/core/model.ts'
 import type { NeutralRequest } from '../../src/core/request.ts'
-import { worstOf } from '../../src/money/max-cost.ts'
+import { maxCost } from '../../src/money/max-cost.ts'
 import { priceOf } from '../../src/money/price.ts'
 import { recount } from '../../src/money/recount.ts'
 import { plainRecord } from '../store/plain-record.ts'
@@ -62,7 +62,7 @@ describe('a reservation', () => {
     messages: [{ role: 'user', parts: [{ type: 'text', text: 'Hello' }] }],
     max_output_tokens: 500,
   } as NeutralRequest
-  const held = (at: number) => worstOf(request, [{ entry: model }], { unstatedOutput: 1_000, at })
+  const held = (at: number) => maxCost(request, [{ entry: model }], { unstatedOutput: 1_000, at })
 
   test('one second before midnight is made at the prices at which the call is then paid', () => {
     const at = Date.parse('2026-11-30T23:59:59Z')

@@ -92,7 +92,7 @@ test('all problems of all files are told, and there is no snapshot', async () =>
   expect(snapshot).toBeUndefined()
   expect(problems.sort()).toEqual([
     'catalog/acme.yaml:2:40: the alias `b` already names the model `a`',
-    'catalog/wrong.yaml:1:11: the models of `acme` must stand in acme.yaml, not wrong.yaml',
+    'catalog/wrong.yaml:1:11: the models of `acme` must be in acme.yaml, not wrong.yaml',
     expect.stringMatching(/^config.yaml:1:14: there is no provider `acne` in .*; did you mean `acme`\?$/),
     'config.yaml:1:60: `m` needs `api`, such as chat',
     'providers/beta.yaml:1:1: the file needs `auth`',
@@ -137,7 +137,7 @@ describe('managed policies', () => {
       expect.stringMatching(/^config.yaml:2:3: the id of a policy must .* without `policy\/`$/),
       'config.yaml:2:25: `acme/bog`: the provider `acme` has no model `bog`; did you mean `big`?',
       'config.yaml:3:18: `acne/big`: there is no provider `acne`; did you mean `acme`?',
-      'config.yaml:3:38: `acme/big` stands here twice',
+      'config.yaml:3:38: `acme/big` is a duplicate',
     ])
     expect((await build(files(text))).problems).toEqual([
       expect.stringMatching(/^config.yaml:4:20: `policies.best.targets` /),

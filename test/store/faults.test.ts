@@ -3,7 +3,7 @@ import { dirname } from 'node:path'
 import Database from 'better-sqlite3'
 import { expect, onTestFinished, test, vi } from 'vitest'
 import type { CallRecord } from '../../src/core/call.ts'
-import { type Ledger, type LedgerErrorListener, openLedger } from '../../src/money/ledger.ts'
+import { type LedgerErrorListener, type LedgerQueue, openLedger } from '../../src/money/ledger.ts'
 import { startPurge } from '../../src/purge.ts'
 import { connect, proveWritable, waitAtMost } from '../../src/store/connection.ts'
 import { ledgerThread } from '../../src/store/ledger-thread.ts'
@@ -34,8 +34,8 @@ function open() {
 const large = (): CallRecord => plainRecord({ metadata: { note: 'x'.repeat(60_000) } })
 
 /** The thread of the first batch must be started, and rows are tried again once a second. */
-async function noTrouble(ledger: Ledger): Promise<void> {
-  await eventually(() => expect(ledger.trouble()).toBeUndefined())
+async function noTrouble(ledger: LedgerQueue): Promise<void> {
+  await eventually(() => expect(ledger.writeFailure()).toBeUndefined())
 }
 
 type Fault = { reason: string; begin(path: string): () => void }
@@ -83,7 +83,7 @@ test.each(Object.entries(faults))(
     await noTrouble(ledger)
     const end = begin(path)
     await within(5_000, 'the settling', Promise.all(after.map((record) => ledger.settle(record))))
-    expect(ledger.trouble()).toBe(`The router cannot write its ledger: ${reason}.`)
+    expect(ledger.writeFailure()).toBe(`The router cannot write its ledger: ${reason}.`)
     expect(onError).toHaveBeenCalledWith(expect.any(Error), { backlog: 3, lost: [] })
     // What can be read still is.
     expect(store.ledger.find(before.id)).toEqual(before)
@@ -103,7 +103,7 @@ test('a file that was replaced is left alone: nothing is mixed into it', async (
   const back = moved(path, `${path}.away`)
   writeFileSync(path, 'the database of somebody else')
   await ledger.settle(plainRecord())
-  expect(ledger.trouble()).toContain('was replaced while the router was running')
+  expect(ledger.writeFailure()).toContain('was replaced while the router was running')
   expect(() => store.atomically(() => {})).toThrow(/replaced while the router was running; stop the router/)
   expect(readFileSync(path, 'utf8')).toBe('the database of somebody else')
   back()

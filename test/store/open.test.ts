@@ -80,7 +80,7 @@ describe('opening', () => {
     expect(() => openStore(`sqlite:${path}`)).toThrow(/taken: the database file cannot be opened/)
     writeFileSync(join(dirname(path), 'file'), '')
     expect(() => openStore(`sqlite:${dirname(path)}/file/router.sqlite`)).toThrow(
-      /folder of the database cannot be made/,
+      /folder of the database cannot be created/,
     )
   })
 })

@@ -3,58 +3,58 @@ import { expect, onTestFinished, test } from 'vitest'
 import { newSecret } from '../../src/access/secret.ts'
 import type { CallRecord } from '../../src/core/call.ts'
 import { openStore } from '../../src/store/open.ts'
-import { openRescue, rescuedRecords, wipeRescued } from '../../src/store/spill-file.ts'
+import { clearSpilled, openSpillFile, spilledRecords } from '../../src/store/spill-file.ts'
 import { plainRecord } from './plain-record.ts'
 import { temporaryFile } from './temporary.ts'
 
 function open() {
   const path = temporaryFile('router.sqlite')
-  const rescue = openRescue(path)
-  onTestFinished(() => rescue.close())
-  return { path, file: `${path}-rescue`, rescue }
+  const spill = openSpillFile(path)
+  onTestFinished(() => spill.close())
+  return { path, file: `${path}-spill`, spill }
 }
 
 test('records that are kept are found by another process, in order, until they are forgotten', async () => {
-  const { path, rescue } = open()
-  expect(rescuedRecords(path)).toEqual([])
+  const { path, spill } = open()
+  expect(spilledRecords(path)).toEqual([])
   const records = [plainRecord({ user: 'ü' }), plainRecord(), plainRecord()] as const
-  await Promise.all([rescue.keep([records[0]]), rescue.keep([records[1], records[2]])])
-  expect(rescuedRecords(path)).toEqual(records)
-  await rescue.forget()
-  expect(rescuedRecords(path)).toEqual([])
-  await rescue.keep([records[2]])
-  expect(rescuedRecords(path)).toEqual([records[2]])
+  await Promise.all([spill.append([records[0]]), spill.append([records[1], records[2]])])
+  expect(spilledRecords(path)).toEqual(records)
+  await spill.clear()
+  expect(spilledRecords(path)).toEqual([])
+  await spill.append([records[2]])
+  expect(spilledRecords(path)).toEqual([records[2]])
 })
 
 test('what is forgotten is overwritten; a thousand records need no more room than was taken beforehand', async () => {
-  const { path, file, rescue } = open()
-  await rescue.forget()
+  const { path, file, spill } = open()
+  await spill.clear()
   const { size } = statSync(file)
-  await rescue.keep(Array.from({ length: 1_000 }, () => plainRecord({ user: 'somebody' })))
+  await spill.append(Array.from({ length: 1_000 }, () => plainRecord({ user: 'somebody' })))
   expect(statSync(file).size).toBe(size)
-  expect(rescuedRecords(path)).toHaveLength(1_000)
-  await rescue.forget()
+  expect(spilledRecords(path)).toHaveLength(1_000)
+  await spill.clear()
   expect(readFileSync(file).every((byte) => byte === 0)).toBe(true)
 })
 
 test('a line that was cut off is left out; what looks like a key is hidden', async () => {
-  const { path, file, rescue } = open()
+  const { path, file, spill } = open()
   const secret = newSecret()
   const [one, two] = [plainRecord({ user: secret }), plainRecord()]
-  await rescue.keep([one, two])
+  await spill.append([one, two])
   truncateSync(file, JSON.stringify(one).length + 40)
-  expect(rescuedRecords(path)).toEqual([{ ...one, user: '[secret]' }])
+  expect(spilledRecords(path)).toEqual([{ ...one, user: '[secret]' }])
 })
 
 test('a start writes them into the ledger, each once', async () => {
-  const { path, rescue } = open()
+  const { path, spill } = open()
   const store = openStore(`sqlite:${path}`)
   onTestFinished(() => store.close())
   const records = [plainRecord(), plainRecord()] as const
   const writer = store.ledger.openWriter()
   await writer.write([records[0]])
   await writer.close()
-  await rescue.keep(records)
+  await spill.append(records)
   expect(store.ledger.recover()).toBe(2)
   expect(store.ledger.recover()).toBe(0)
   expect([...store.ledger.each({ key: 'key-1' })]).toEqual(records)
@@ -62,11 +62,11 @@ test('a start writes them into the ledger, each once', async () => {
 })
 
 test('what can never be written is told, and does not keep the others from the ledger', async () => {
-  const { path, rescue } = open()
+  const { path, spill } = open()
   const store = openStore(`sqlite:${path}`)
   onTestFinished(() => store.close())
   const [good, bad] = [plainRecord(), { ...plainRecord(), organization: null }]
-  await rescue.keep([bad as unknown as CallRecord, good])
+  await spill.append([bad as unknown as CallRecord, good])
   const lost: [unknown, string][] = []
   expect(store.ledger.recover((record, reason) => lost.push([record, reason]))).toBe(1)
   expect(lost).toEqual([[bad, expect.stringContaining('ledger.organization')]])
@@ -75,13 +75,13 @@ test('what can never be written is told, and does not keep the others from the l
 
 test('without a place to keep them, keeping fails and nothing else does', async () => {
   const path = temporaryFile('gone/router.sqlite')
-  const rescue = openRescue(path)
-  await expect(rescue.keep([plainRecord()])).rejects.toThrow('ENOENT')
-  await rescue.close()
-  expect(rescuedRecords(path)).toEqual([])
+  const spill = openSpillFile(path)
+  await expect(spill.append([plainRecord()])).rejects.toThrow('ENOENT')
+  await spill.close()
+  expect(spilledRecords(path)).toEqual([])
   const odd = temporaryFile('router.sqlite')
-  writeFileSync(`${odd}-rescue`, 'something else')
-  expect(rescuedRecords(odd)).toEqual([])
-  wipeRescued(odd)
-  expect(readFileSync(`${odd}-rescue`).every((byte) => byte === 0)).toBe(true)
+  writeFileSync(`${odd}-spill`, 'something else')
+  expect(spilledRecords(odd)).toEqual([])
+  clearSpilled(odd)
+  expect(readFileSync(`${odd}-spill`).every((byte) => byte === 0)).toBe(true)
 })

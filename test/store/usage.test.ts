@@ -5,7 +5,7 @@ import { connect } from '../../src/store/connection.ts'
 import { migrate } from '../../src/store/migrate.ts'
 import { migrations } from '../../src/store/migrations.ts'
 import { openStore } from '../../src/store/open.ts'
-import { isUsageGroup, mostUsageRows, type UsageQuestion, type UsageRow } from '../../src/store/usage-query.ts'
+import { isUsageGroup, mostUsageRows, type UsageQuery, type UsageRow } from '../../src/store/usage-query.ts'
 import { plainRecord } from './plain-record.ts'
 import { temporaryFile } from './temporary.ts'
 
@@ -20,7 +20,7 @@ async function filled(where: 'memory' | 'file', records: readonly CallRecord[] =
   const writer = store.ledger.openWriter()
   await writer.write(records)
   await writer.close()
-  const ask = (changes: Partial<UsageQuestion> = {}) =>
+  const ask = (changes: Partial<UsageQuery> = {}) =>
     store.usage.query({
       organization: 'org-1',
       from: november,
@@ -50,7 +50,7 @@ describe.each(['memory', 'file'] as const)('usage (%s)', (where) => {
     const at = [0, hour - 1, hour, 24 * hour - 1, 24 * hour].map((after) => november + after)
     const records = [...at, december - 1, december].map((at) => plainRecord({ at }))
     const { ask } = await filled(where, records)
-    const requests = async (changes: Partial<UsageQuestion>) =>
+    const requests = async (changes: Partial<UsageQuery>) =>
       (await ask(changes)).map(({ start, requests }) => [new Date(start).toISOString(), requests])
     expect(await requests({ resolution: 'hour', to: november + 24 * hour })).toEqual([
       ['2026-11-01T00:00:00.000Z', 2],
@@ -121,7 +121,7 @@ describe.each(['memory', 'file'] as const)('usage (%s)', (where) => {
       plainRecord({ key: 'key-2' }),
       plainRecord({ organization: 'org-2', key: 'key-3' }),
     ])
-    const requests = async (changes: Partial<UsageQuestion>) => (await ask(changes)).map((row) => row.requests)
+    const requests = async (changes: Partial<UsageQuery>) => (await ask(changes)).map((row) => row.requests)
     expect(await requests({})).toEqual([2])
     expect(await requests({ key: 'key-2' })).toEqual([1])
     expect(await requests({ key: 'key-3' })).toEqual([])
@@ -281,7 +281,7 @@ test('what was called before there were sums is in them', async () => {
   before.close()
   const store = openStore(`sqlite:${path}`)
   onTestFinished(() => store.close())
-  const question: UsageQuestion = {
+  const question: UsageQuery = {
     organization: 'org-1',
     from: november,
     to: december,
