@@ -13,6 +13,8 @@ export type LedgerQueue = {
    * The record must not be modified afterwards.
    */
   settle(record: CallRecord, response?: StoredResponse): Promise<void>
+  /** Resolves when the writer has started: a call settled before might have to wait for it in vain. */
+  ready(): Promise<void>
   /**
    * Why rows cannot be written, as a message for clients; undefined once all are written. A caller that checks it before
    * each new call bounds the queue to the calls that were running.
@@ -97,6 +99,10 @@ class BatchingQueue implements LedgerQueue {
       // Deferred, so that calls that settle in the same turn of the event loop share the commit.
       if (this.#writing.length === 0) this.#wakeUp ??= setImmediate(() => this.#send())
     })
+  }
+
+  ready(): Promise<void> {
+    return this.#writer.ready()
   }
 
   backlog(): number {

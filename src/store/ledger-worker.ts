@@ -9,6 +9,9 @@ import { storeError } from './store-error.ts'
 /** The reply to a batch; `failure` and `reason` are the message and the reason of a StoreError. */
 export type WorkerAnswer = { refused: Refused[] } | { failure: string; reason: string | undefined }
 
+/** A message of the thread: `ready` when it accepts batches, then a reply to each. */
+export type WorkerMessage = 'ready' | WorkerAnswer
+
 /** A batch: records as one JSON text, and responses to store. */
 export type WorkerBatch = { records: string; responses: readonly StoredResponse[] }
 
@@ -28,8 +31,9 @@ parentPort?.on('message', (batch: WorkerBatch | '') => {
   if (batch === '') {
     close()
     parentPort?.close()
-  } else parentPort?.postMessage(written(batch))
+  } else parentPort?.postMessage(written(batch) satisfies WorkerMessage)
 })
+parentPort?.postMessage('ready' satisfies WorkerMessage)
 
 function written({ records: text, responses }: WorkerBatch): WorkerAnswer {
   try {

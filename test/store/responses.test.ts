@@ -149,7 +149,7 @@ describe('a response that is settled with its call', () => {
   test('is tried again with its call when the commit failed: the client has its id', async () => {
     const write = vi.fn(async () => [] as { index: number; reason: string }[])
     write.mockRejectedValueOnce(new Error('the disk is full'))
-    const ledger = openLedger({ write, close: async () => {} }, { onError: () => {} })
+    const ledger = openLedger({ write, ready: async () => {}, close: async () => {} }, { onError: () => {} })
     const record = plainRecord()
     const kept = response()
     await ledger.settle(record, kept)
