@@ -35,10 +35,10 @@ export function ledgerThread(path: string, script = new URL('./ledger-worker.ts'
   const start = (): Worker => {
     const started = new Worker(script, { workerData: { path, file } satisfies WorkerFile })
     let reason = 'it exited'
-    started.on('message', (answer: WorkerMessage) => {
-      if (answer === 'ready') return onReady()
-      if ('refused' in answer) pending?.resolve(answer.refused)
-      else pending?.reject(new StoreError(answer.failure, undefined, answer.reason))
+    started.on('message', (message: WorkerMessage) => {
+      if (message === 'ready') return onReady()
+      if ('refused' in message) pending?.resolve(message.refused)
+      else pending?.reject(new StoreError(message.failure, undefined, message.reason))
       pending = undefined
     })
     started.on('error', (error: unknown) => {

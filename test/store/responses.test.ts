@@ -82,11 +82,11 @@ describe('retention', () => {
   test('is 30 days unless set, and none for an unknown organization', () => {
     const { organizations } = memory()
     const { id } = organizations.create('acme')
-    expect(organizations.retention(id)).toEqual({ keeps: true, days: 30 })
-    expect(organizations.retention('nobody')).toEqual({ keeps: false, days: 0 })
-    expect(organizations.setRetention(id, { keeps: false })).toEqual({ keeps: false, days: 30 })
-    expect(organizations.setRetention(id, { days: 2 })).toEqual({ keeps: false, days: 2 })
-    expect(organizations.retention(id)).toEqual({ keeps: false, days: 2 })
+    expect(organizations.retention(id)).toEqual({ stores: true, days: 30 })
+    expect(organizations.retention('nobody')).toEqual({ stores: false, days: 0 })
+    expect(organizations.setRetention(id, { stores: false })).toEqual({ stores: false, days: 30 })
+    expect(organizations.setRetention(id, { days: 2 })).toEqual({ stores: false, days: 2 })
+    expect(organizations.retention(id)).toEqual({ stores: false, days: 2 })
   })
 
   test('holds for what is kept already, of that organization only', () => {
