@@ -113,7 +113,7 @@ describe('the map in docs/architecture.md', () => {
     expect([...new Set(sources.map(({ path }) => folderOf(path)))].sort()).toEqual([...rankOf.keys()].sort())
   })
 
-  test('names every file that stands directly in src/', () => {
+  test('names every file directly in src/', () => {
     const named = rows.find(({ folder }) => folder === '.')?.files ?? []
     const standing = sources.map(({ path }) => path).filter((path) => folderOf(path) === '.')
     expect(named.toSorted()).toEqual(standing.toSorted())

@@ -100,7 +100,7 @@ describe('the provider of the tutorial', () => {
     { role: 'user', content: 'Bye' },
   ]
 
-  test('answers a whole call, priced, and says what it could not take', async () => {
+  test('serves a whole call with its cost, and reports dropped fields', async () => {
     const body = { model: 'murmur/murmur-2', messages, temperature: 0.5, seed: 3 }
     const response = await router.call('/v1/chat/completions', body)
     expect(response.status).toBe(200)
@@ -125,7 +125,7 @@ describe('the provider of the tutorial', () => {
     })
   })
 
-  test('answers a streamed call word by word, priced', async () => {
+  test('streams a call with its cost', async () => {
     const { data: stream, response } = await router
       .openai()
       .chat.completions.create({
@@ -146,7 +146,7 @@ describe('the provider of the tutorial', () => {
     expect(provider.received.at(-1)).toMatchObject({ path: '/utter/live', body: { heat: 1 } })
   })
 
-  test('refuses in strict mode what would be lost, and asks nobody', async () => {
+  test('rejects losses in strict mode, and calls no provider', async () => {
     const before = provider.received.length
     const body = { model: 'murmur/murmur-2', messages, seed: 3 }
     const response = await router.call('/v1/chat/completions', body, { 'x-router-strict': 'true' })
@@ -155,7 +155,7 @@ describe('the provider of the tutorial', () => {
     expect(provider.received.length).toBe(before)
   })
 
-  test('fails as its table of errors says, before and inside a stream', async () => {
+  test('fails by its table of errors, before and inside a stream', async () => {
     const ask = (content: string, stream: boolean) =>
       router.call('/v1/chat/completions', { model: 'murmur/murmur-2', stream, messages: [{ role: 'user', content }] })
     const refused = await ask('too much', false)

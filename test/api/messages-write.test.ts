@@ -118,7 +118,7 @@ describe('a reply written as a message', () => {
     })
   })
 
-  it('has the inputs of tools as objects, whatever the model wrote', () => {
+  it('has the inputs of tools as objects, even when the model wrote invalid JSON', () => {
     const call = (id: string, text: string): Part => ({ type: 'tool_call', id, name: 'f', arguments: text })
     const inputs = contentOf([call('a', '{"x":1}'), call('b', ''), call('c', '{"x":'), call('d', '[1]')])
     expect(inputs.map(({ input }) => input)).toEqual([{ x: 1 }, {}, { input: '{"x":' }, { input: '[1]' }])

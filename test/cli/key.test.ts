@@ -83,7 +83,7 @@ describe('key', () => {
     })
   })
 
-  test('lists keys with what they spent this month, all or those of one organization', async () => {
+  test('lists keys with their spend of this month, all or those of one organization', async () => {
     const { url, say } = administration()
     for (const name of ['acme', 'other']) await say(org, 'create', name)
     const made = (await say(key, 'create', 'laptop', '--org', 'acme', '--json')).json() as Made
@@ -169,7 +169,7 @@ describe('key', () => {
     expect(JSON.stringify(log)).not.toContain(made.api_key.slice(8))
   })
 
-  test('says what cannot be done: exit code 1', async () => {
+  test('reports failures: exit code 1', async () => {
     const { say } = administration()
     expect(await say(key, 'create', 'laptop')).toMatchObject({ code: 1, stderr: expect.stringContaining('org create') })
     await say(org, 'create', 'acme')
@@ -180,7 +180,7 @@ describe('key', () => {
     })
   })
 
-  test('may call what there is for its organization: models, all of a provider, aliases and policies', async () => {
+  test('may have an access list of names of its organization: models, all of a provider, aliases and policies', async () => {
     const { url, say } = administration()
     for (const name of ['acme', 'other']) await say(org, 'create', name)
     const store = openStore(url)

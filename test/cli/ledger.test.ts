@@ -48,7 +48,7 @@ const wrongCost = { ...priceOf(usage, entry, at), nanoUsd: 20_001 }
 const november = ['--from', '2026-11-01', '--to', '2026-11-30']
 
 describe('ledger recount', () => {
-  test('finds every call to cost what it should: exit code 0', async () => {
+  test('finds every cost to be right: exit code 0', async () => {
     const failed = priced({
       outcome: 'failed',
       status: 502,
@@ -102,7 +102,7 @@ describe('ledger recount', () => {
     expect(said.wrong.listed).toHaveLength(mostListed)
   })
 
-  test('sums up what other prices would make of calls, and prices that came or went', async () => {
+  test('sums up the costs at other prices, and prices that were added or removed', async () => {
     const old = { nanoUsd: 7, parts: {}, priceVersion: 'older' }
     const { say, json } = await books([
       priced({ cost: old }),
@@ -121,7 +121,7 @@ describe('ledger recount', () => {
     expect((await say('recount', ...november)).stdout).toContain("Other prices than today's:\nMODEL ")
   })
 
-  test('shows what providers themselves said beside what we say', async () => {
+  test('shows costs that providers reported beside our own', async () => {
     const told = (reported_cost: number) => priced({ usage: { ...usage, reported_cost } })
     const { say, json } = await books([told(0.00002), told(0.000025), priced()])
     const { code, said } = await json('recount', ...november)
@@ -201,7 +201,7 @@ describe('ledger compare', () => {
     })
   })
 
-  test('shows what is on one side only, and what differs: exit code 1', async () => {
+  test('shows lines on one side only, and differences: exit code 1', async () => {
     const { put, say, json } = await books(records)
     const bill = put('bill.csv', 'date,model,cost\n2026-11-21,m,0.00005\n2026-11-21,mystery,1\n')
     const { code, stdout } = await say('compare', '--bill', bill, '--tolerance', '0.000001')
@@ -233,7 +233,7 @@ describe('ledger compare', () => {
     expect(longer.said.days.map(({ day }: { day: string }) => day)).toEqual(['2026-11-21', '2026-11-21', '2026-11-22'])
   })
 
-  test('says what is wrong with a bill: exit code 1', async () => {
+  test('explains an unreadable bill: exit code 1', async () => {
     const { put, folder, say } = await books()
     const bad = put('bad.csv', 'day,sku\n2026-11-21,m\n')
     expect(await say('compare', '--bill', bad)).toMatchObject({
@@ -280,7 +280,7 @@ test.each([['--help'], ['recount', '-h'], ['compare', '--help']])('%j %j helps',
   expect(await ran(run, ...args)).toEqual({ code: 0, stdout: help, stderr: '' })
 })
 
-test('a configuration that is wrong is said: exit code 1', async () => {
+test('a configuration with errors is reported: exit code 1', async () => {
   const { put, say } = await books()
   put('config.yaml', 'stor: 1\n')
   expect(await say('recount')).toMatchObject({
@@ -291,7 +291,7 @@ test('a configuration that is wrong is said: exit code 1', async () => {
 })
 
 describe('ledger check', () => {
-  test('finds every sum to be what its rows add up to: exit code 0', async () => {
+  test('finds every sum to equal the total of its rows: exit code 0', async () => {
     const { say, json } = await books([
       priced(),
       priced({ key: 'key-2', group: 'lab' }),
@@ -304,12 +304,12 @@ describe('ledger check', () => {
     expect((await json('check')).said).toMatchObject({ wrong: 0, listed: [] })
   })
 
-  test('says of an empty ledger that nothing is wrong', async () => {
+  test('finds nothing wrong with an empty ledger', async () => {
     const { json } = await books()
     expect(await json('check')).toMatchObject({ code: 0, said: { checked: 0, wrong: 0 } })
   })
 
-  test('lists a sum that lost a nano-dollar, one that is gone and one too many: exit code 1', async () => {
+  test('lists a sum that lost a nano-dollar, a missing one and a surplus one: exit code 1', async () => {
     const { folder, json } = await books([priced(), priced({ key: 'key-2', group: 'lab' })])
     const db = new Database(join(folder, 'router.sqlite'))
     db.exec(`

@@ -46,7 +46,7 @@ describe('org', () => {
     expect(log).toMatchObject({ actor: 'cli', action: 'organization.credit', ...sums })
   })
 
-  test('keeps responses for 30 days unless told otherwise, or not at all', async () => {
+  test('stores responses for 30 days by default, for other periods, or not at all', async () => {
     const { say } = administration()
     await say(org, 'create', 'acme')
     const told = async (...args: string[]) => (await say(org, 'store', 'acme', ...args, '--json')).json()
@@ -58,7 +58,7 @@ describe('org', () => {
     expect((await say(org, 'store', 'acme', 'off')).stdout).toBe('Organization acme: responses are not stored\n')
   })
 
-  test('shows and changes what holds for the calls of an organization, each alone', async () => {
+  test('shows and changes the settings of an organization, one by one', async () => {
     const { url, say } = administration()
     const { id } = (await say(org, 'create', 'acme', '--json')).json() as { id: string }
     const said = async (...args: string[]) => (await say(org, ...args, '--json')).json()
@@ -117,7 +117,7 @@ describe('org', () => {
     expect(await say(org, ...args)).toMatchObject({ code: 2, stderr: expect.stringContaining(says) })
   })
 
-  test('says what cannot be done: exit code 1, no half of it', async () => {
+  test('reports failures: exit code 1, without partial changes', async () => {
     const { say } = administration()
     await say(org, 'create', 'acme')
     expect(await say(org, 'create', 'acme', '--credit', '5')).toMatchObject({

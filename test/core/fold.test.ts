@@ -115,7 +115,7 @@ describe('a reply put together from events', () => {
     [[{ tool: { id: 'a', name: 'f' } }, { done: true }], 'tool_calls'],
     [[{ text: 'a' }, { finish: 'length' }, { done: true }], 'length'],
     [[{ text: 'a' }, { done: true }, { finish: 'length' }], 'length'],
-  ])('an end mark after content ends the reply: %j', (events, finish) => {
+  ])('an end marker after content ends the reply: %j', (events, finish) => {
     const folding = new Fold(facts)
     for (const event of events) folding.take(event)
     expect(folding.complete).toBe(true)
@@ -124,7 +124,7 @@ describe('a reply put together from events', () => {
   })
 
   test.each<ProviderEvent[][]>([[[{ done: true }]], [[{ id: 'x', usage: { input: 3 } }, { done: true }]]])(
-    'an end mark without any content ends nothing: %j',
+    'an end marker without any content ends nothing: %j',
     (events) => {
       const folding = new Fold(facts)
       for (const event of events) folding.take(event)

@@ -93,7 +93,7 @@ describe('thinking', () => {
     expect(await none('claude-haiku-4-5')).toEqual({ max_tokens: 10_000 })
   })
 
-  test('is not asked of families without it', async () => {
+  test('is not requested of families without it', async () => {
     expect(await levels('claude-3-5-haiku-20241022', { effort: 'high' })).toEqual({ max_tokens: 10_000 })
     expect(await lost(asking({ reasoning: { effort: 'high' } }), 'claude-3-5-haiku-20241022')).toContain('reasoning')
   })
@@ -127,7 +127,7 @@ describe('tool choice', () => {
     { kind: 'function', name: 'g' },
   ]
 
-  test('has a form for every wish', async () => {
+  test('has a form for every request', async () => {
     const choice = async (tool_choice: NeutralRequest['tool_choice'], more: Partial<NeutralRequest> = {}) =>
       (await sent({ tools, ...(tool_choice && { tool_choice }), ...more })).tool_choice
     expect(await choice('auto')).toEqual({ type: 'auto' })
@@ -160,7 +160,7 @@ describe('tool choice', () => {
     expect(await lost(asking({ tool_choice: 'auto' }))).toEqual([])
   })
 
-  test('by force is asked for in words where the family refuses it, and reported', async () => {
+  test('that is required is requested in the instructions where the family rejects it, and reported', async () => {
     const forced = { tools, tool_choice: { name: 'f' } }
     const body = await sent(forced, 'claude-opus-5-5')
     expect(body.tool_choice).toEqual({ type: 'auto' })
@@ -169,7 +169,7 @@ describe('tool choice', () => {
     expect(await lost(asking(forced), 'claude-opus-5')).not.toContain('tool_choice')
   })
 
-  test('by force and thinking exclude each other: what was not asked for yields', async () => {
+  test('that is required and thinking exclude each other: the one that was not requested yields', async () => {
     expect((await sent({ tools, tool_choice: 'required' }, 'claude-sonnet-5')).thinking).toEqual({ type: 'disabled' })
     const both = { tools, tool_choice: 'required', reasoning: { effort: 'low' } } as const
     expect(await sent(both)).toMatchObject({ tool_choice: { type: 'any' } })
@@ -184,7 +184,7 @@ describe('tools', () => {
   })
   const closed = { type: 'object', properties: { n: { type: 'integer' } } }
 
-  test('are strict where schemas bind; what does not bind is reported', async () => {
+  test('are strict where schemas are enforced; others are reported', async () => {
     expect((await sent(tool(closed))).tools).toMatchObject([
       { strict: true, input_schema: { ...closed, additionalProperties: false } },
     ])
@@ -218,7 +218,7 @@ describe('tools', () => {
     expect(await lost(asked)).toEqual(['tools.custom', 'tools.code_interpreter', 'tools.bash_20250124'])
   })
 
-  test('for searching take one list of domains, and nothing is said of what they cannot take', async () => {
+  test('for searching take one list of domains, and the other one is not reported', async () => {
     const web_search: WebSearch = {
       max_uses: 2,
       allowed_domains: ['https://a.example'],
@@ -279,7 +279,7 @@ describe('the form of the answer', () => {
     })
   })
 
-  test('is asked for in words otherwise: older families, open schemas, web search, plain JSON', async () => {
+  test('is requested in the instructions otherwise: older families, open schemas, web search, plain JSON', async () => {
     const open = { ...format, schema: { type: 'object', additionalProperties: { type: 'string' } } } as const
     for (const body of [
       await sent({ response_format: format }, 'claude-sonnet-4-20250514'),
@@ -293,7 +293,7 @@ describe('the form of the answer', () => {
     expect((await sent({ response_format: { type: 'text' } })).system).toBeUndefined()
   })
 
-  test('has its description in the schema; strictness that is only asked for in words is reported', async () => {
+  test('has its description in the schema; strictness that is only requested in the instructions is reported', async () => {
     const asked = asking({ response_format: { ...format, description: 'A number.', strict: true } })
     expect((await sent(asked)).output_config).toMatchObject({ format: { schema: { description: 'A number.' } } })
     expect(await lost(asked)).toEqual(['response_format.schema'])
@@ -372,7 +372,7 @@ describe('content', () => {
     ])
   })
 
-  test('what has no counterpart is left out and reported', async () => {
+  test('fields without a counterpart are dropped and reported', async () => {
     const parts: Message['parts'] = [
       { type: 'text', text: 'a' },
       { type: 'audio', data: 'AA==', media_type: 'audio/wav' },
@@ -387,7 +387,7 @@ describe('content', () => {
     ])
   })
 
-  test('office documents are no text, whatever their type or name says of xml', async () => {
+  test('office documents are not text, even with xml in their type or name', async () => {
     const docx = 'application/vnd.openxmlformats-officedocument.wordprocessingml.document'
     const text: Message['parts'][number] = { type: 'text', text: 'a' }
     for (const file of [
@@ -406,7 +406,7 @@ describe('content', () => {
     expect(await blocks(named)).toMatchObject([{ type: 'document', source: { media_type: 'application/pdf' } }])
   })
 
-  test('media inside a tool result are shown or reported like others', async () => {
+  test('media inside a tool result are sent or reported like others', async () => {
     const call: Message = { role: 'assistant', parts: [{ type: 'tool_call', id: 'a', name: 'f', arguments: '{}' }] }
     const result = (...parts: Message['parts']): Partial<NeutralRequest> => ({
       messages: [...asking().messages, call, { role: 'user', parts: [{ type: 'tool_result', id: 'a', parts }] }],
@@ -421,7 +421,7 @@ describe('content', () => {
     expect(await lost(asking(result({ type: 'image', data: 'AA==', media_type: 'image/png' })))).toEqual([])
   })
 
-  test('pictures that an assistant made are not shown to it again', async () => {
+  test('images of the assistant are not sent back', async () => {
     const image: Message['parts'] = [{ type: 'image', data: 'AA==', media_type: 'image/png' }]
     const drawn: Message = { role: 'assistant', parts: [{ type: 'text', text: 'Here.' }, ...image] }
     const messages = [...asking().messages, drawn, ...asking().messages]
@@ -430,7 +430,7 @@ describe('content', () => {
     expect(await lost(asking({ messages: [{ role: 'user', parts: image }] }))).toEqual([])
   })
 
-  test('sealed parts go back to their maker only', async () => {
+  test('signed parts go back to their provider only', async () => {
     const by = (maker: string): Message => ({
       role: 'assistant',
       parts: [
@@ -456,7 +456,7 @@ describe('content', () => {
     expect(await content('someone')).toEqual([{ type: 'text', text: 'so' }])
   })
 
-  test('the last word is the user’s where the family does not continue the assistant’s', async () => {
+  test('the last message is the user’s where the family does not continue the assistant’s', async () => {
     const messages: Message[] = [...asking().messages, { role: 'assistant', parts: [{ type: 'text', text: 'So' }] }]
     expect((await sent({ messages }, 'claude-haiku-4-5')).messages).toHaveLength(2)
     expect((await sent({ messages }, 'claude-sonnet-5')).messages).toMatchObject([{}, {}, { role: 'user' }])

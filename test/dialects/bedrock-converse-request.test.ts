@@ -33,7 +33,7 @@ type Asked = Partial<NeutralRequest>
 type Examples = { examples: Example[] }
 
 describe('turns', () => {
-  test('that hold nothing for this provider are gone, and their neighbours are one', async () => {
+  test('without content for this provider are dropped, and their neighbours are merged', async () => {
     const { messages } = await sent({
       messages: [
         user('Hi'),
@@ -50,7 +50,7 @@ describe('turns', () => {
     ])
   })
 
-  test('begin with the user, even when all the user said is gone', async () => {
+  test('begin with the user, even when all parts of the user are dropped', async () => {
     const { messages } = await sent({
       messages: [
         { role: 'user', parts: [{ type: 'image', file_id: 'file-1' }] },
@@ -60,12 +60,12 @@ describe('turns', () => {
     expect(messages.map(({ role }: Body) => role)).toEqual(['user', 'assistant'])
   })
 
-  test('that hold nothing at all are a conversation that begins', async () => {
+  test('without any content are a conversation that begins', async () => {
     const { messages } = await sent({ messages: [{ role: 'user', parts: [{ type: 'file', file_id: 'file-1' }] }] })
     expect(messages).toEqual([{ role: 'user', content: [{ text: '(The conversation begins.)' }] }])
   })
 
-  test('of a begun answer end without blanks; where none may be begun the user asks to go on', async () => {
+  test('of a prefilled reply end without white space; where prefilling is not supported the user asks to continue', async () => {
     const begun = [
       user('Count.'),
       { role: 'assistant' as const, parts: [{ type: 'text' as const, text: 'One,\n two \n' }] },
@@ -77,7 +77,7 @@ describe('turns', () => {
     })
   })
 
-  test('carry instructions from the middle as notes, and as the first words where a family has no place for them', async () => {
+  test('have instructions in the middle as notes, and at the beginning where a family has no system role', async () => {
     const asked: Asked = { system: [{ type: 'text', text: 'Be brief.' }], messages: [user('Hi')] }
     expect((await sent(asked)).system).toEqual([{ text: 'Be brief.' }])
     const titan = await sent(asked, 'amazon.titan-text-express-v1')
@@ -159,7 +159,7 @@ describe('media', () => {
     expect(others).toEqual([{ audio: { format: 'wav', source: { bytes: 'aGk=' } } }])
   })
 
-  test('that sound follow a tool result whatever they are called, and what it cannot hold is reported', async () => {
+  test('that are documents follow a tool result whatever their name, and unsupported ones are reported', async () => {
     const result = (...parts: Part[]): Asked => ({
       messages: [user('Go'), calls('c'), { role: 'user', parts: [{ type: 'tool_result', id: 'c', parts }] }],
     })
@@ -169,7 +169,7 @@ describe('media', () => {
     expect(await losses(result({ type: 'file', data: 'aGk=', media_type: 'application/zip' }))).toEqual(['parts.file'])
   })
 
-  test('of the assistant are not shown to it again, and its sound that is told in words is still lost', async () => {
+  test('of the assistant are not sent back, and its audio counts as lost although its transcript is sent', async () => {
     const drawn: Part = { type: 'image', data: 'aGk=', media_type: 'image/png' }
     const asked: Asked = {
       messages: [user('Draw.'), { role: 'assistant', parts: [{ type: 'text', text: 'Here.' }, drawn] }, user('Nice.')],
@@ -182,7 +182,7 @@ describe('media', () => {
     expect(await losses(told)).toEqual(['parts.audio'])
   })
 
-  test('of the same name have names of their own, wherever they stand', async () => {
+  test('of the same name get unique names, wherever they are', async () => {
     const pdf: Part = { type: 'file', data: 'aGk=', media_type: 'application/pdf', filename: 'Report.pdf' }
     const { messages } = await sent({
       messages: [
@@ -217,7 +217,7 @@ describe('cache points', () => {
   }
   const point = { cachePoint: { type: 'default' } }
 
-  test('stand behind what they mark, where the family takes them', async () => {
+  test('follow the part that they mark, where the family accepts them', async () => {
     const claude = await sent(hinted, budgeted)
     expect(claude.system).toEqual([{ text: 'Be brief.' }, { cachePoint: { type: 'default', ttl: '1h' } }])
     expect(claude.messages[0].content).toEqual([{ text: 'Hi' }, point, { text: 'there' }])
@@ -230,7 +230,7 @@ describe('cache points', () => {
     expect((await losses(hinted, llama)).toSorted()).toEqual(['parts.cache', 'tools.cache'])
   })
 
-  test('stand before documents, and nowhere when nothing stands before them', async () => {
+  test('precede documents, and are dropped when nothing precedes them', async () => {
     const pdf: Part = { type: 'file', data: 'aGk=', media_type: 'text/csv', cache: {} }
     const behind = await sent({ messages: [{ role: 'user', parts: [{ type: 'text', text: 'Read.' }, pdf] }] }, budgeted)
     expect(behind.messages[0].content.map((block: Body) => Object.keys(block)[0])).toEqual([
@@ -242,7 +242,7 @@ describe('cache points', () => {
     expect(first.messages[0].content.map((block: Body) => Object.keys(block)[0])).toEqual(['document', 'text'])
   })
 
-  test('inside a tool result stand behind it', async () => {
+  test('inside a tool result follow it', async () => {
     const parts: Part[] = [{ type: 'text', text: 'done', cache: {} }]
     const asked: Asked = {
       messages: [user('Go'), calls('c'), { role: 'user', parts: [{ type: 'tool_result', id: 'c', parts }] }],
@@ -289,12 +289,12 @@ describe('tools', () => {
     expect(await losses({ tools: [f], tool_choice: 'none', messages: loop })).toEqual(['tool_choice'])
   })
 
-  test('of the history alone have stand-ins', async () => {
+  test('of the history alone have placeholder definitions', async () => {
     const { toolConfig } = await sent({ messages: loop })
     expect(toolConfig.tools.map(({ toolSpec }: Body) => toolSpec.name)).toEqual(['f'])
   })
 
-  test('are called one by one by the switch of Claude, with the choice told once', async () => {
+  test('are called one at a time by Claude’s own field, with the choice sent once', async () => {
     const one: Asked = { tools: [f], parallel_tool_calls: false }
     const auto = await sent(one, adaptive)
     expect(auto.additionalModelRequestFields.tool_choice).toEqual({ type: 'auto', disable_parallel_tool_use: true })
@@ -345,7 +345,7 @@ describe('tools', () => {
     expect(messages[2].content[0].toolResult.toolUseId).toBe(id)
   })
 
-  test('that failed say so, by status or in words', async () => {
+  test('that failed are marked, by status or as text', async () => {
     const failed: Message = { role: 'user', parts: [{ type: 'tool_result', id: 'c', parts: [], is_error: true }] }
     const told = async (model: string) =>
       (await sent({ messages: [user('Go'), calls('c'), failed] }, model)).messages[2].content[0].toolResult
@@ -402,7 +402,7 @@ describe('reasoning', () => {
     expect(await losses(asked, model)).not.toContain('reasoning')
   })
 
-  test('is a loss where it cannot be asked for, or a call is demanded', async () => {
+  test('is a loss where it is not supported, or a call is required', async () => {
     expect(await losses({ reasoning: { effort: 'high' } }, llama)).toEqual(['reasoning'])
     const forced: Asked = {
       reasoning: { effort: 'high' },
@@ -416,7 +416,7 @@ describe('reasoning', () => {
     }
   })
 
-  test('goes back sealed to its maker, as text to those that read it, and to no one else', async () => {
+  test('goes back signed to its provider, as text to those that accept it, and to no other', async () => {
     const thought = async (part: Part, model: string) => {
       const said = await sent(
         { messages: [user('Hi'), { role: 'assistant', parts: [part, { type: 'text', text: 'Yes.' }] }, user('Go')] },
@@ -441,7 +441,7 @@ describe('reasoning', () => {
     expect(await lost(sealed, 'moonshot.kimi-k2-thinking')).toEqual(['parts.signature'])
   })
 
-  test('costs no sampling where it is not asked for in the end', async () => {
+  test('does not drop sampling where it is not requested in the end', async () => {
     const asked: Asked = {
       reasoning: { effort: 'high' },
       tools: [{ kind: 'function', name: 'f' }],
@@ -457,7 +457,7 @@ describe('reasoning', () => {
     expect(await losses({ reasoning: { summary: 'auto' } }, open)).toEqual(['reasoning'])
   })
 
-  test('at the highest level of Nova leaves length and sampling to it, and says so', async () => {
+  test('at the highest level of Nova drops length and sampling, and reports it', async () => {
     const asked: Asked = {
       reasoning: { effort: 'high' },
       max_output_tokens: 100,
@@ -484,7 +484,7 @@ describe('the rest of a request', () => {
     expect(await losses(asked, llama)).toEqual(['top_k'])
   })
 
-  test('asks for JSON by schema, or in words', async () => {
+  test('requests JSON by schema, or in the instructions', async () => {
     const schema = { type: 'object', properties: { n: { type: 'integer' } } }
     const asked: Asked = { response_format: { type: 'json_schema', name: 'n', schema } }
     const formal = await sent(asked, open)
@@ -514,7 +514,7 @@ describe('the rest of a request', () => {
       expect(await losses(asked, model)).toContain('web_search')
   })
 
-  test('carries what only this provider knows, by its own name', async () => {
+  test('passes provider-specific fields by their own names', async () => {
     const extensions = {
       guardrailConfig: { guardrailIdentifier: 'abc', guardrailVersion: 'DRAFT', trace: 'enabled' },
       performanceConfig: { latency: 'optimized' },
@@ -527,7 +527,7 @@ describe('the rest of a request', () => {
     expect(await losses({ extensions }, budgeted)).toEqual(['extensions.something'])
   })
 
-  test('asks which stop sequence ends it, and tells the metadata that may be told', async () => {
+  test('requests the stop sequence that ended it, and passes permitted metadata', async () => {
     const body = await sent(
       { stop: ['END', '\n'], metadata: { team: 'blue', odd: 'ünï' }, service_tier: 'priority' },
       budgeted,
@@ -539,7 +539,7 @@ describe('the rest of a request', () => {
     expect(await losses({ metadata: { odd: 'ünï' } })).toEqual(['metadata'])
   })
 
-  test('reports what it cannot carry, and only when it was asked for', async () => {
+  test('reports requested fields that it cannot carry, and no others', async () => {
     const asked: Asked = {
       messages: [
         {
@@ -597,7 +597,7 @@ describe('the rest of a request', () => {
     ).toEqual([])
   })
 
-  test('never takes what Converse has no place for', () => {
+  test('never takes fields that Converse does not have', () => {
     expect(provider.chat && neverTaken(provider.chat.request.taken)).toEqual([
       'seed',
       'frequency_penalty',
@@ -661,7 +661,7 @@ test.skipIf(recordingsMissing || serviceModelMissing)(
   },
 )
 
-test.skipIf(serviceModelMissing)('the reading of the published model refuses what the provider refuses', () => {
+test.skipIf(serviceModelMissing)('the reading of the published model rejects what the provider rejects', () => {
   const refused = (content: object) =>
     violations({ messages: [{ role: 'user', content: [content] }] } as unknown as JsonObject, 'ConverseRequest')
       .length > 0

@@ -27,14 +27,14 @@ const plain = 'command-a-03-2025'
 const reasoner = 'command-a-reasoning-08-2025'
 const older = 'command-r-08-2024'
 
-test('the examples of the files hold', async () => {
+test('the examples of the files pass', async () => {
   expect(problems).toEqual([])
   expect(await proveExamples(bareProvider(dialect), [dialect.layer])).toEqual([])
   expect(await proveExamples(provider, loaded.layers)).toEqual([])
 })
 
 describe('a request', () => {
-  test('keeps instructions where they were said, and leaves empty texts away', async () => {
+  test('keeps instructions at their position, and drops empty texts', async () => {
     const { messages } = await sent({
       system: [
         { type: 'text', text: 'Be brief.' },
@@ -108,7 +108,7 @@ describe('a request', () => {
     expect(await losses(open, reasoner)).toEqual([])
   })
 
-  test('answers every call right after it, whatever stood between, and shows images after the results', async () => {
+  test('puts each result directly after its call, whatever was between, and images after the results', async () => {
     const image = { type: 'image' as const, data: 'aGk=', media_type: 'image/png' }
     const { messages } = await sent({
       messages: [
@@ -181,7 +181,7 @@ describe('a request', () => {
     expect(await strict({ strict: true })).toEqual([undefined, ['tools.strict']])
   })
 
-  test('answers in JSON, asked for in words beside tools and documents', async () => {
+  test('replies in JSON, requested in the instructions beside tools and documents', async () => {
     const schema = { type: 'object', properties: { a: { type: 'string' } }, required: ['a'] }
     const asked: Asked = { response_format: { type: 'json_schema', name: 'a', schema } }
     expect((await sent(asked)).response_format).toEqual({ type: 'json_object', json_schema: schema })
@@ -246,7 +246,7 @@ describe('a request', () => {
     expect(await losses(strict)).toEqual([])
   })
 
-  test('reports what it cannot carry, and only when it was asked for', async () => {
+  test('reports requested fields that it cannot carry, and no others', async () => {
     const asked: Asked = {
       messages: [
         {
@@ -333,7 +333,7 @@ describe('a request', () => {
   })
 })
 
-test.skipIf(chatSchemaMissing)('the strict reading of the published schema refuses what the provider refuses', () => {
+test.skipIf(chatSchemaMissing)('the strict reading of the published schema rejects what the provider rejects', () => {
   const valid = (body: object) =>
     chatViolations({ model: 'm', messages: [{ role: 'user', content: 'Hi' }], stream: false, ...body }).length === 0
   expect(valid({})).toBe(true)

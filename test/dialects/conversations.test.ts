@@ -82,7 +82,7 @@ describe.each(files.dialects.map(({ name }) => name))('any conversation in %s', 
   const profile = profiles[name]
   const targets = targetsOf(name)
 
-  test('reaches every provider whole: what is not sent is reported, and the rules of the format hold', async () => {
+  test('reaches every provider whole: unsent parts are reported, and the rules of the format are met', async () => {
     if (!profile) throw new Error(`the table of this test does not know the dialect ${name}`)
     const arbitrary = fc.constantFrom(...targets).chain((target) => {
       const { maker } = target.provider
@@ -116,7 +116,7 @@ describe('once found', () => {
   const said = (role: Message['role'], ...parts: Message['parts']): Message => ({ role, parts })
   const hi = said('user', { type: 'text', text: 'Hi' })
 
-  test('a turn of which nothing can be shown keeps its place', async () => {
+  test('a turn without any supported part keeps its position', async () => {
     const video = said('user', { type: 'video', url: 'https://files.example/a.mp4' })
     const { body, dropped } = await write('anthropic', 'claude-haiku-4-5', [video])
     expect(body.messages).toEqual([
@@ -153,7 +153,7 @@ describe('once found', () => {
     expect((await write('anthropic', 'claude-haiku-4-5', [hi], same)).dropped).toEqual([])
   })
 
-  test('a loss is told by the history that is sent: results and what was said after them are one turn', async () => {
+  test('a loss is judged by the repaired history: results and the text after them are one turn', async () => {
     const call = said('assistant', { type: 'tool_call', id: 'a', name: 'f', arguments: '{}' })
     const result = said('user', { type: 'tool_result', id: 'a', parts: [{ type: 'text', text: 'done' }] })
     const { body, dropped } = await write('anthropic', 'claude-haiku-4-5', [hi, call, result, hi], {

@@ -26,7 +26,7 @@ const endpoint = provider.chat as ChatEndpoint
 // biome-ignore lint/suspicious/noExplicitAny: bodies and schemas have the shape of whoever made them.
 type Body = any
 
-test('the examples of the files hold, and send what the published schema takes', async () => {
+test('the examples of the files pass, and send what the published schema accepts', async () => {
   expect(problems).toEqual([])
   expect(await proveExamples(bareProvider(dialect), [dialect.layer])).toEqual([])
   expect(await proveExamples(provider, loaded.layers)).toEqual([])
@@ -52,14 +52,14 @@ describe('a request', () => {
     })
   })
 
-  test('tells instructions to the first user turn where the family has no place for them', async () => {
+  test('moves instructions into the first user turn where the family has no system role', async () => {
     const asked = { system: [{ type: 'text' as const, text: 'Be brief.' }], messages: [user('Hi')] }
     const { systemInstruction, contents } = await sent(asked, 'gemma-4-31b-it')
     expect(systemInstruction).toBeUndefined()
     expect(contents).toEqual([{ role: 'user', parts: [{ text: 'Be brief.' }, { text: 'Hi' }] }])
   })
 
-  test('inlines data and names addresses, with the media type their ending tells', async () => {
+  test('inlines data and passes URLs, with the media type of their extension', async () => {
     const { contents } = await sent({
       messages: [
         {
@@ -88,7 +88,7 @@ describe('a request', () => {
     ])
   })
 
-  test('returns a signature to its maker only, on the very part it came with', async () => {
+  test('returns a signature to its provider only, on the part it came with', async () => {
     const parts: Part[] = [
       { type: 'reasoning', text: 'Hm.', signature: 'r', by: 'google' },
       { type: 'reasoning', text: 'Private.', signature: 'foreign', by: 'another' },
@@ -144,7 +144,7 @@ describe('a request', () => {
     ])
   })
 
-  test('wraps results in an object, says what failed, and puts images where the family takes them', async () => {
+  test('wraps results in an object, marks failures, and puts images where the family accepts them', async () => {
     const image = { type: 'image' as const, data: 'aGk=', media_type: 'image/png' }
     const inline = { inlineData: { mimeType: 'image/png', data: 'aGk=' } }
     const result: ToolResultPart = { type: 'tool_result', id: 'a', parts: [{ type: 'text', text: '[1]' }, image] }
@@ -204,7 +204,7 @@ describe('a request', () => {
     expect(toolConfig).toEqual({ functionCallingConfig })
   })
 
-  test('keeps calls to their schema where a tool is strict', async () => {
+  test('restricts calls to their schema where a tool is strict', async () => {
     const { toolConfig } = await sent({ tools: [{ ...f, strict: true }] })
     expect(toolConfig.functionCallingConfig.mode).toBe('VALIDATED')
   })
@@ -221,7 +221,7 @@ describe('a request', () => {
     expect((await sent({ web_search: {} }, 'gemini-2.5-flash')).tools).toEqual([{ googleSearch: {} }])
   })
 
-  test('answers in JSON, asked for in words where tools forbid the field', async () => {
+  test('replies in JSON, requested in the instructions where tools forbid the field', async () => {
     const schema = { type: 'object', properties: { a: { type: 'string' } } }
     const asked: Asked = { tools: [f], response_format: { type: 'json_schema', name: 'a', schema } }
     const newer = await sent(asked, 'gemini-3.5-flash')
@@ -289,7 +289,7 @@ describe('a request', () => {
     expect([serviceTier, safetySettings, cachedContent]).toEqual(['flex', [], 'cachedContents/x'])
   })
 
-  test('reports what it cannot carry, and only when it was asked for', async () => {
+  test('reports requested fields that it cannot carry, and no others', async () => {
     const seen = { type: 'image' as const, data: 'aGk=', media_type: 'image/png', detail: 'high', cache: {} }
     const asked: Asked = {
       messages: [
@@ -433,7 +433,7 @@ function expectAnswered(contents: Body[]): void {
 }
 
 test.skipIf(generateSchemaMissing)(
-  'the strict reading of the published schema refuses what the provider refuses',
+  'the strict reading of the published schema rejects what the provider rejects',
   () => {
     const valid = (part: object) => generateViolations({ contents: [{ role: 'user', parts: [part] }] }).length === 0
     expect(valid({ text: '' })).toBe(true)

@@ -192,7 +192,7 @@ const comparable = (body: JsonObject): unknown => JSON.parse(JSON.stringify(body
 
 const all = await cases()
 
-describe('a wish reaches the provider or is named, never both, never neither', () => {
+describe('a field reaches the provider or is reported, never both, never neither', () => {
   test.each(all.map((one) => [one.label, one] as const))('%s', async (_, one) => {
     const wrong: string[] = []
     for (const name of names) {
@@ -208,7 +208,7 @@ describe('a wish reaches the provider or is named, never both, never neither', (
   })
 })
 
-test('and so does each of several wishes together', async () => {
+test('and so does each of several fields together', async () => {
   const several = fc.uniqueArray(fc.constantFrom(...names), { minLength: 2, maxLength: 5 })
   await fc.assert(
     fc.asyncProperty(fc.constantFrom(...all), several, async (one, chosen) => {

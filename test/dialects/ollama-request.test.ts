@@ -20,13 +20,13 @@ if (!loaded) throw new Error(problems.map(({ message }) => message).join('; '))
 const { provider } = loaded
 const endpoint = provider.chat as ChatEndpoint
 
-test('the examples of the files hold', async () => {
+test('the examples of the files pass', async () => {
   expect(problems).toEqual([])
   expect(await proveExamples(bareProvider(dialect), [dialect.layer])).toEqual([])
   expect(await proveExamples(provider, loaded.layers)).toEqual([])
 })
 
-test('it needs no key, takes any model, and is asked at its own address', () => {
+test('it needs no key, accepts any model, and is called at its own address', () => {
   expect(provider).toMatchObject({
     baseUrl: 'http://127.0.0.1:11434',
     unknownModels: 'pass',
@@ -37,7 +37,7 @@ test('it needs no key, takes any model, and is asked at its own address', () => 
 })
 
 describe('a request', () => {
-  test('keeps the order of what was said, images and sound beside the words', async () => {
+  test('keeps the order of parts, images and audio beside the text', async () => {
     const { messages } = await sent({
       system: [{ type: 'text', text: 'Be brief.' }],
       messages: [
@@ -64,7 +64,7 @@ describe('a request', () => {
     ])
   })
 
-  test('gives calls with objects, results by name and id, and what a tool showed right after', async () => {
+  test('writes calls with objects, results by name and id, and images of a tool directly after', async () => {
     const parts: Part[] = [
       { type: 'reasoning', summary: 'Hm.', encrypted: 'sealed', by: 'another' },
       { type: 'tool_call', id: 'a', name: 'draw', arguments: '{"what":"cat"}' },
@@ -147,7 +147,7 @@ describe('a request', () => {
     expect(await losses(strict)).toEqual(['response_format.description'])
   })
 
-  test('tells what was heard or said aloud by its transcript', async () => {
+  test('replaces audio by its transcript', async () => {
     const said: Part = { type: 'audio', data: 'aG8=', media_type: 'audio/wav', transcript: 'Yes?' }
     const asked: Asked = { messages: [user('Hi'), { role: 'assistant', parts: [said] }, user('On.')] }
     expect((await sent(asked)).messages[1]).toEqual({ role: 'assistant', content: 'Yes?' })
@@ -205,7 +205,7 @@ describe('a request', () => {
     expect(await sent({})).not.toHaveProperty('options')
   })
 
-  test('reports what it cannot carry, and only when it was asked for', async () => {
+  test('reports requested fields that it cannot carry, and no others', async () => {
     const asked: Asked = {
       messages: [
         {

@@ -12,7 +12,7 @@ describe('tools', () => {
     { kind: 'custom', name: 'c', format: { type: 'grammar', grammar: { syntax: 'lark', definition: 'd' } } },
   ]
 
-  test('are flat, and always say whether they are strict', async () => {
+  test('are flat, and always have `strict`', async () => {
     expect((await sent({ tools })).tools).toEqual([
       { type: 'function', name: 'f', description: 'F', parameters: { type: 'object' }, strict: true },
       {
@@ -67,7 +67,7 @@ describe('tools', () => {
   })
 })
 
-test('a search has its words here, and what is not taken is reported', async () => {
+test('a search has its own options here, and unsupported ones are reported', async () => {
   const search: Partial<NeutralRequest> = {
     web_search: {
       max_uses: 3,
@@ -93,7 +93,7 @@ test('a search has its words here, and what is not taken is reported', async () 
   expect(await lost(search, 'gpt-4.1-nano')).toContain('web_search')
 })
 
-test('reasoning is asked for in a level that the family knows', async () => {
+test('reasoning is requested at a level that the family supports', async () => {
   const level = async (model: string, reasoning: NonNullable<NeutralRequest['reasoning']>) =>
     (await sent({ reasoning }, model)).reasoning
   expect(await level('gpt-5', { effort: 'none' })).toEqual({ effort: 'minimal' })
@@ -136,7 +136,7 @@ describe('sampling', () => {
     expect(await lost({ temperature: 1, top_p: 1 }, 'o3')).toEqual([])
   })
 
-  test('what means nothing is not reported', async () => {
+  test('fields without effect are not reported', async () => {
     expect(await lost({ n: 1, frequency_penalty: 0, presence_penalty: 0, modalities: ['text'] })).toEqual([])
     const meant = { n: 2, frequency_penalty: 1, presence_penalty: 1, modalities: ['text', 'audio'] }
     expect(await lost(meant)).toEqual(Object.keys(meant))

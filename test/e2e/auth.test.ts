@@ -224,7 +224,7 @@ describe('an AWS stream that fails', () => {
     expect(text).not.toContain(sessionToken)
   })
 
-  test('a JSON document instead of a stream is told as what it is', async () => {
+  test('a JSON document instead of a stream is reported as such', async () => {
     const { status, text } = await ask('signed', 'refused whole', { stream: true })
     expect(status).toBe(502)
     expect(JSON.parse(text)).toMatchObject({ error: { origin: 'provider', message: 'no, [secret]' } })

@@ -25,7 +25,7 @@ afterEach(async () => {
   rmSync(folder, { recursive: true, force: true })
 })
 
-test('after kill -9 in a burst the books agree, and exactly the rest of the limit can still be spent', async () => {
+test('after kill -9 in a burst rows and sums agree, and exactly the rest of the limit can still be spent', async () => {
   const death = Promise.withResolvers<void>()
   // Half of the calls are still running at the death, however slow the machine.
   provider = await pricedProvider({ wait: (n) => (n % 2 === 0 ? pause(20 + n) : death.promise) })

@@ -107,7 +107,7 @@ test('the keys of a group share its limit; its other keys go on', async () => {
   expect((await callOnce(router.url, outside.secret, tenTokens)).status).toBe(200)
 })
 
-test('calls that fail give back what they held, and the rest is spent to the last', async () => {
+test('calls that fail release their reservation, and the whole limit can be spent', async () => {
   await begin({ oddly: (n) => (n % 3 === 0 ? refused : undefined) })
   const key = newKey(store, { monthlyLimitNano: 7n * callNano })
   const ended = []
@@ -116,7 +116,7 @@ test('calls that fail give back what they held, and the rest is spent to the las
   expect(books([key.id])).toEqual(all(7n * callNano))
 })
 
-test('however a call ends, nothing stays held: a key that pays one call can still make it', async () => {
+test('however a call ends, nothing stays reserved: a key that can pay one call can still make it', async () => {
   const ends: OddEnd[] = [
     refused,
     (response) => response.destroy(),
@@ -160,7 +160,7 @@ test('however a call ends, nothing stays held: a key that pays one call can stil
   expect(books([key.id])).toEqual(all(callNano))
 })
 
-test('a model that costs nothing is usable when the money is gone', async () => {
+test('a free model is usable when the limit is reached', async () => {
   await begin()
   const key = newKey(store, { monthlyLimitNano: callNano })
   expect((await callOnce(router.url, key.secret, tenTokens)).status).toBe(200)
@@ -183,7 +183,7 @@ test('of a call that does not bound its output the configured number of tokens i
   expect(books([key.id])).toEqual(all(callNano))
 })
 
-test('each API tells that the money is gone in its own words', async () => {
+test('each API reports an exhausted budget in its own form', async () => {
   await begin()
   const key = newKey(store, { monthlyLimitNano: 1n })
   const headers = { authorization: `Bearer ${key.secret}` }
@@ -193,7 +193,7 @@ test('each API tells that the money is gone in its own words', async () => {
   expect([responses.status, (await errorIn(responses)).code]).toEqual([402, 'budget_exhausted'])
 })
 
-test('a row keeps the group of its key and the tags of its call, over the metadata of the body', async () => {
+test('a row has the group of its key and the tags of its call, which override the metadata of the body', async () => {
   await begin()
   const group = store.groups.create({ organization: organization(), name: randomUUIDv7() })
   const key = newKey(store, { groupId: group.id })

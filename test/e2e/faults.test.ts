@@ -151,7 +151,7 @@ const faults: { [name: string]: Fault } = {
   },
 }
 
-test.concurrent('told to stop while rows cannot be written, the router leaves them to the next start', async (context) => {
+test.concurrent('when it stops while rows cannot be written, the router leaves them to the next start', async (context) => {
   const world = await newWorld(context)
   const router = await world.start()
   const running = chat(router, 'whole', 'held')
@@ -167,7 +167,7 @@ test.concurrent('told to stop while rows cannot be written, the router leaves th
 })
 
 describe.concurrent('a start', () => {
-  test('on a database that another process keeps locked is refused with what to do', async (context) => {
+  test('on a database that another process has locked fails with the remedy', async (context) => {
     const world = await newWorld(context)
     openStore(`sqlite:${world.database}`).close()
     const unlock = locked(world.database)
@@ -177,7 +177,7 @@ describe.concurrent('a start', () => {
     expect(output).toMatch(/router\.sqlite: the database is locked by another process; end that process/)
   })
 
-  test('on a full disk is refused with what to do; the next one makes everything, and shows the first key', async (context) => {
+  test('on a full disk fails with the remedy; the next one creates everything, and prints the first key', async (context) => {
     const world = await newWorld(context)
     const env = { INFERENCE_ROUTER_ADMIN_KEY: '' }
     mkdirSync(dirname(world.database))
@@ -190,7 +190,7 @@ describe.concurrent('a start', () => {
     await eventually(() => expect(router.output()).toMatch(/shown only now:\s+ir-/))
   })
 
-  test('on a database that became read-only is refused with what to do', async (context) => {
+  test('on a database that became read-only fails with the remedy', async (context) => {
     const world = await newWorld(context)
     openStore(`sqlite:${world.database}`).close()
     const end = told('read-only')(world.database)
@@ -203,7 +203,7 @@ describe.concurrent('a start', () => {
 })
 
 describe.concurrent.each(Object.entries(faults))('%s', (_, { reason, begin }) => {
-  test('running calls are answered and counted, new ones refused before a provider is asked, until it is over', async (context) => {
+  test('running calls are served and recorded, new ones rejected before a provider is called, until it is over', async (context) => {
     const world = await newWorld(context)
     const router = await world.start()
     const made = await router.call('/v1/manage/apikey', { name: 'another' })

@@ -49,7 +49,7 @@ test.each([
   expect(rows[0]?.cost.priceVersion).not.toBe(rows[1]?.cost.priceVersion)
 })
 
-test('lists and single models show the price of the moment, to the millisecond, however often they were asked', async () => {
+test('lists and single models show the price of the moment, to the millisecond, however often they are requested', async () => {
   const headers = { authorization: `Bearer ${testKey}` }
   const shown = async () => {
     const paths = ['/v1/models', '/v1/models/chat', '/v1/models/all', '/v1/models/priced/m1']

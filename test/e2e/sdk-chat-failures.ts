@@ -142,7 +142,7 @@ function retryRows(grid: Grid): void {
   }
   chatRow(grid, 'maxRetries: once after 503, never after 400', steps, cell, failing)
 
-  test('after 429 the SDK waits as long as it was asked to', async () => {
+  test('after 429 the SDK waits as long as Retry-After requires', async () => {
     const column = columnOf(grid.wayTo(chatWire))
     column.way?.provider.play({ refuse: 429, retryAfter: '1' }, good)
     const begun = performance.now()

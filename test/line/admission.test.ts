@@ -266,7 +266,7 @@ const step: fc.Arbitrary<(on: World) => unknown> = fc.oneof(
   { weight: 1, arbitrary: fc.constant((on: World) => on.breakDown()) },
 )
 
-test('whatever calls, failures and crashes come: limits hold, rows and sums agree, nothing stays held, what fits is admitted', async () => {
+test('for any calls, failures and crashes: limits are kept, rows and sums agree, nothing stays reserved, calls that fit are admitted', async () => {
   const amounts = fc.record({
     keyLimit: fc.bigInt({ min: 1n, max: 200n }),
     groupLimit: fc.bigInt({ min: 1n, max: 300n }),
@@ -324,13 +324,13 @@ describe('a call', () => {
     expect(here.budget.totals().reservedNano).toBe(20n)
   })
 
-  test('that does not bound its output is told what is assumed of it', () => {
+  test('without an output limit is told the assumed tokens', () => {
     expect(() => admit(applicant(noLimits, 10n), services())).toThrow(
       'this call could cost up to 0.000004096 USD (it sets no output limit such as max_tokens, so 4096 output tokens are assumed).',
     )
   })
 
-  test('is refused as unavailable when what was spent cannot be read', () => {
+  test('is rejected as unavailable when the spend tables cannot be read', () => {
     const limits = openLimits()
     const unreadable = () => {
       throw new Error('SQLITE_IOERR at /secret/path')

@@ -78,7 +78,7 @@ describe('usage', () => {
     expect(await manage.get('/apikey/nobody/usage')).toMatchObject({ status: 404 })
   })
 
-  test('is grouped by what is asked for, each time it is given', async () => {
+  test('is grouped by every `group_by` of the query', async () => {
     const { body } = await manage.get(`/org/usage?${november}&resolution=month&group_by=label.team&group_by=extra.task`)
     const { grouped_data, ...total } =
       (body.usage as Record<string, Record<string, unknown>>)['2026-11-01T00:00:00Z'] ?? {}

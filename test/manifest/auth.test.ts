@@ -14,7 +14,7 @@ const aws =
   'session_token: "${SESSION}", bearer: "${BEARER}"'
 
 describe('aws-sigv4', () => {
-  test('a key pair is enough; what may be there is left out when it is not set', () => {
+  test('a key pair is enough; optional members are omitted when they are not set', () => {
     const { auth, missing } = provider(aws, { ID: 'i', KEY: 'k' })
     expect(auth).toEqual({ scheme: 'aws-sigv4', service: 'acme', region: 'us-east-1', accessKey: 'i', secretKey: 'k' })
     expect(missing).toEqual([])
@@ -72,7 +72,7 @@ describe('oauth-client-credentials', () => {
     expect(provider(oauth).missing).toEqual(['TENANT', 'CLIENT', 'SECRET'])
   })
 
-  test('a secret does not stand in the file, and an address is one', () => {
+  test('a secret must not be in the file, and a URL must be one', () => {
     expect(problems(oauth.replace('"${SECRET}"', 'hush'))).toEqual([
       expect.stringContaining('secrets do not stand in files'),
     ])
@@ -82,7 +82,7 @@ describe('oauth-client-credentials', () => {
   })
 })
 
-test('members of another scheme are told, and those that a scheme needs', () => {
+test('members of another scheme are reported, and missing ones of a scheme', () => {
   expect(problems('scheme: bearer, secret: "${KEY}", region: x')).toEqual([
     expect.stringContaining('`auth` with the scheme bearer has no use for `region`'),
   ])

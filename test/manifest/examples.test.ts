@@ -18,11 +18,11 @@ const whole = `  - name: all sides
     means: { parts: [{ type: text, text: yes sir }], finish: stop }
 `
 
-test('an example that holds says nothing; the order of members does not matter', async () => {
+test('an example that passes reports nothing; the order of members does not matter', async () => {
   expect(await prove(whole)).toEqual([])
 })
 
-describe('an example that does not hold is told where its expectation stands', () => {
+describe('an example that fails is reported at the position of its expectation', () => {
   test.each([
     ['a sent value', 'limit: 3,', 'limit: 4,', "4:21 example 'all sides': sends differs at limit: expected 4, got 3"],
     ['a sent member too many', 'limit: 3, ', '', "4:12 example 'all sides': sends differs: unexpected `limit`: 3"],
@@ -57,7 +57,7 @@ describe('an example that does not hold is told where its expectation stands', (
     else expect(first?.replace(/^\d+/, (line) => String(Number(line) - 5))).toMatch(expected)
   })
 
-  test('a mapping that fails is told where the mapping stands', async () => {
+  test('a mapping that fails is reported at its position', async () => {
     const dialect = loadedDialect(
       `${plainDialect.replace('"text": said }\'', '"text": said + 1 }\'')}examples:\n  - name: broken\n    events: [{ kind: piece, said: x }]\n    means: {}\n`,
     )
@@ -70,7 +70,7 @@ describe('an example that does not hold is told where its expectation stands', (
   })
 })
 
-test('an example that proves nothing, or speaks of fields that do not exist, is told', async () => {
+test('an example that proves nothing, or has unknown fields, is reported', async () => {
   expect(await prove('  - { name: a, request: { messages: [] } }\n')).toEqual([
     "7:5 example 'a': `request` and `sends` belong together",
   ])
@@ -82,7 +82,7 @@ test('an example that proves nothing, or speaks of fields that do not exist, is 
   ])
 })
 
-test('an example may say what is known of its target', async () => {
+test('an example may define its target', async () => {
   const text = `endpoints:
   chat:
     request: { t: '{ "t": target, "all": [messages, system, max_output_tokens] }' }
@@ -98,7 +98,7 @@ examples:
   expect(loaded && told(await proveExamples(loaded.provider, loaded.layers))).toEqual([])
 })
 
-test('values are compared by what they say', () => {
+test('values are compared by content', () => {
   expect(difference({ a: 1, b: { c: [1] } }, { b: { c: [1] }, a: 1, d: undefined })).toBeUndefined()
   expect(difference({ a: null }, {})).toMatchObject({ path: ['a'], message: 'expected null, got nothing' })
   expect(partialDifference({ a: [{ b: 1 }] }, { a: [{ b: 1, c: 2 }], d: 1 })).toBeUndefined()

@@ -109,7 +109,7 @@ test('members of an object are taken by their paths; asking whether the object i
   expect(await dropped('1')).toEqual(['web_search'])
 })
 
-test('what is mentioned in a definition counts where the definition is used', async () => {
+test('members mentioned in a definition count where the definition is used', async () => {
   const using = async (body: string) => {
     const text = `${acme}define: '$s := function() { seed };'\nendpoints: { chat: { request: { body: '${body}' } } }\n`
     const { loaded, problems } = loadAcme(text)
@@ -121,7 +121,7 @@ test('what is mentioned in a definition counts where the definition is used', as
   expect((await using('{ "a": 1 }'))?.dropped).toEqual(['seed'])
 })
 
-test('`dropped` names what the request loses although a section reads it, as far as the request uses it', async () => {
+test('`dropped` names fields that are lost although a section reads them, if the request uses them', async () => {
   const text = `${acme}endpoints:
   chat:
     request:

@@ -37,7 +37,7 @@ describe('a manifest with mistakes', () => {
   const changing = (change: string) => `${acme}models:\n  m:\n    price_changes: [{ ${change} }]\n`
   const problems = (text: string) => told(checkSchema(readSource('acme.yaml', text), 'provider'))
 
-  test('what may be a secret is not repeated: problems go to logs', () => {
+  test('possible secrets are not repeated: problems go to logs', () => {
     for (const secret of ['sk-live-123', '123']) {
       const said = problems(acme.replace(/auth: .*/, `auth: { scheme: bearer, secret: ${secret} }`))
       expect(said).toEqual([expect.stringMatching(/secrets do not stand in files$/)])
@@ -115,7 +115,7 @@ describe('a manifest with mistakes', () => {
     ])
   })
 
-  test('all mistakes are told at once', () => {
+  test('all problems are reported at once', () => {
     expect(problems('slug: acme\nnam: x\nbase_url: 3\n')).toHaveLength(4)
   })
 })

@@ -7,14 +7,14 @@ const at = (text: string, path: (string | number)[], what?: 'value' | 'name') =>
   return `${line}:${column}`
 }
 
-test('values and names are found where they stand', () => {
+test('values and names are found at their positions', () => {
   const text = 'a:\n  - x: 1\n    y: { 429: z }\n'
   expect(at(text, ['a', 0, 'x'])).toBe('2:8')
   expect(at(text, ['a', 0, 'y', '429'])).toBe('3:15')
   expect(at(text, ['a', 0, 'y', '429'], 'name')).toBe('3:10')
 })
 
-test('what does not exist stands where its nearest parent stands, and a file without text at its beginning', () => {
+test('a missing value has the position of its nearest parent, and an empty file its beginning', () => {
   expect(at('a:\n  b: 1\n', ['a', 'missing', 'deeper'])).toBe('2:3')
   expect(at('', ['a'])).toBe('1:1')
 })
@@ -39,13 +39,13 @@ test('a character of a text is found inside the YAML that writes it', () => {
   expect(place('plain', 'X')).toBe('6:11')
 })
 
-test('text that is not YAML is told once, with its place', () => {
+test('text that is not YAML is reported once, with its position', () => {
   const { value, problems } = readSource('f.yaml', 'a: 1\n  b: 2\n')
   expect(value).toBeUndefined()
   expect(told(problems)).toEqual([expect.stringMatching(/^1:4 not YAML: Nested mappings/)])
 })
 
-test('a name that stands twice is named', () => {
+test('a duplicate name is reported', () => {
   expect(told(readSource('f.yaml', 'a: 1\nb:\n  c: 1\n  c: 2\n').problems)).toEqual([
     '4:3 `c` stands twice here; remove one of them',
   ])

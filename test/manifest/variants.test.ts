@@ -70,7 +70,7 @@ describe('a variant', () => {
     expect(await sent(served)).toEqual({ engine: 'm', lines: [] })
   })
 
-  test('without one changes what it says and nothing else', async () => {
+  test('without one changes its own fields only', async () => {
     const provider = loaded()
     const served = servedBy(provider, 'big-1')
     const { chat, variants: _, ...others } = provider
@@ -88,7 +88,7 @@ describe('a variant', () => {
     expect(targetOf('acme/small')?.provider.chat?.path).toBe('/generate')
   })
 
-  test('goes where the settings say, like the provider itself', () => {
+  test('uses the address of the settings, like the provider itself', () => {
     const provider = loaded(acme + variants, { base_url: 'http://127.0.0.1:7' })
     expect(servedBy(provider, 'claude-1').baseUrl).toBe('http://127.0.0.1:7')
   })
@@ -98,7 +98,7 @@ describe('a variant', () => {
     expect([provider.missing, servedBy(provider, 'claude-1').missing]).toEqual([[], ['CLAUDE_HOST']])
   })
 
-  test('has its problems told at their places, once', () => {
+  test('has its problems reported at their positions, once', () => {
     const problems = (text: string) => told(load(text).problems)
     const wrong = variants
       .replace('^claude-', '"("')
@@ -118,7 +118,7 @@ describe('a variant', () => {
     expect(problems(`${acme.replace('9/v1', '9/${1}')}variants: [{ match: a }]\n`)).toHaveLength(1)
   })
 
-  test('sees the definitions of its manifest, and translates words with its tables', async () => {
+  test('sees the definitions of its manifest, and translates finish reasons with its tables', async () => {
     const text = `${acme}define: '$twice := function($x) { $x & $x };'
 variants:
   - match: a
@@ -160,7 +160,7 @@ describe('examples of a manifest with variants', () => {
     expect(layer && countExamples(layer)).toBe(1)
   })
 
-  test('are run again when the dialect of a variant has changed', () => {
+  test('are run when the dialect of a variant has changed', () => {
     const { layers = [] } = load(acme + variants).loaded ?? {}
     expect(filesOf(layers).map(({ text }) => text)).toContain(dialects.get('other')?.layer.source.text)
   })

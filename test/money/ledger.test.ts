@@ -74,7 +74,7 @@ describe('settling', () => {
     expect(ledger.backlog()).toBe(0)
   })
 
-  test('shares commits: what comes while the disk works goes out as one batch', async () => {
+  test('shares commits: rows that arrive during a write form one batch', async () => {
     const { ledger, next, batches } = open()
     const rows = records(6)
     const settling = rows.map((record) => ledger.settle(record))
@@ -106,7 +106,7 @@ describe('settling', () => {
 })
 
 describe('a failure', () => {
-  test('lets go who waits, as their calls were answered and are paid; the rows are tried again and written in order', async () => {
+  test('resolves waiting calls, since the provider has answered and is paid; the rows are retried and written in order', async () => {
     const { ledger, next, onError, onRecovery } = open()
     const [one, two] = [plainRecord(), plainRecord()]
     const first = ledger.settle(one)
@@ -127,7 +127,7 @@ describe('a failure', () => {
     expect(onRecovery).toHaveBeenCalledOnce()
   })
 
-  test('is told once while it lasts, and again when it becomes another; nothing in its words tells a path', async () => {
+  test('is reported once while it lasts, and when its reason changes; its message has no path', async () => {
     const { ledger, next, onError } = open()
     ledger.settle(plainRecord())
     const reasons = ['the disk is full', 'the disk is full', undefined]
@@ -138,7 +138,7 @@ describe('a failure', () => {
     await ledger.close()
   })
 
-  test('does not lose the response that is kept with a row', async () => {
+  test('does not lose the response that is stored with a row', async () => {
     const { ledger, next } = open()
     const response = { id: 'resp_1' } as StoredResponse
     const settling = ledger.settle(plainRecord(), response)
@@ -167,7 +167,7 @@ describe('a failure', () => {
     }
   })
 
-  test('does not keep a later settle from being written with the next try', async () => {
+  test('does not prevent a later row from being written with the next retry', async () => {
     const { ledger, next } = open()
     const first = ledger.settle(plainRecord())
     const batch = await next()
@@ -180,7 +180,7 @@ describe('a failure', () => {
     await second
   })
 
-  test('of one record alone is told with the record; the others are settled', async () => {
+  test('of a single record is reported with the record; the others are settled', async () => {
     const { ledger, next, onError } = open()
     const [good, bad] = [plainRecord(), plainRecord()]
     const settling = [ledger.settle(good), ledger.settle(bad)]
@@ -192,7 +192,7 @@ describe('a failure', () => {
     expect(onError).toHaveBeenCalledExactlyOnceWith(error, { backlog: 0, lost: [bad] })
   })
 
-  test('to answer at all is bounded, also for who comes later; what was sent still counts when the answer comes', async () => {
+  test('of the disk to respond is bounded, also for later calls; the sent batch counts when the response arrives', async () => {
     const { ledger, next, onError } = open({ patienceMs: 30 })
     const first = ledger.settle(plainRecord())
     const batch = await next()
@@ -211,7 +211,7 @@ describe('a failure', () => {
 })
 
 describe('closing', () => {
-  test('writes what is left, then ends the writer; nothing is taken afterwards', async () => {
+  test('writes the rest, then closes the writer; later calls are rejected', async () => {
     const { ledger, next, closed } = open()
     const settling = records(3).map((record) => ledger.settle(record))
     const closing = ledger.close()
@@ -224,7 +224,7 @@ describe('closing', () => {
     await ledger.close()
   })
 
-  test('tries again after a failure', async () => {
+  test('retries after a failure', async () => {
     const { ledger, next } = open()
     const settling = ledger.settle(plainRecord())
     const closing = ledger.close()
@@ -236,7 +236,7 @@ describe('closing', () => {
     await closing
   })
 
-  test('gives up in the end, and says which calls are lost', async () => {
+  test('gives up in the end, and reports the lost calls', async () => {
     const { ledger, next, onError, closed } = open({ patienceMs: 30, closingMs: 60 })
     const record = plainRecord()
     const settling = ledger.settle(record)
@@ -266,7 +266,7 @@ describe('with a real thread', () => {
     store.close()
   })
 
-  test('it is ready when the thread could not start: then each batch tries again', async () => {
+  test('it is ready when the thread could not start: then each batch tries to start it', async () => {
     const path = temporaryFile('router.sqlite')
     const writer = ledgerThread(path, new URL('./no-such-worker.ts', import.meta.url))
     const ledger = openLedger(writer, { onError: vi.fn() })

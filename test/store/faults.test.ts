@@ -111,7 +111,7 @@ test('a file that was replaced is left alone: nothing is mixed into it', async (
   expect([...store.ledger.each({ key: 'key-1' })]).toHaveLength(2)
 })
 
-test('a change that meets a lock gives up as soon as it was told to', () => {
+test('a change that meets a lock gives up after the configured time', () => {
   const { path, store } = open()
   store.waitAtMost(50)
   const other = new Database(path)
@@ -149,7 +149,7 @@ test('purging goes on after a lock', async () => {
   await eventually(() => expect(purge.mock.results.at(-1)).toEqual({ type: 'return', value: 0 }))
 })
 
-test('that a database can be written is proved, and what stands in the way is named with its remedy', () => {
+test('a database is proved writable, and an obstacle is reported with its remedy', () => {
   const path = temporaryFile('router.sqlite')
   const db = connect(path)
   onTestFinished(() => void db.close())

@@ -90,7 +90,7 @@ describe('media given by URL', () => {
     expect(messages[0]?.parts.flatMap((part) => ('data' in part ? [part.type] : []))).toEqual(kinds)
   })
 
-  test('keep the type their client declared when nothing else tells it', async () => {
+  test('keep the declared type when it cannot be detected', async () => {
     const bare = media(async () => ({ data: 'aGk=', media_type: 'application/octet-stream' }))
     const typeOf = async (part: MediaPart) => (await inlineMedia(user(part), true, bare)).messages[0]?.parts[0]
     expect(await typeOf(image(a, { media_type: 'image/webp' }))).toMatchObject({ media_type: 'image/webp' })
