@@ -36,16 +36,16 @@ describe('YAML in the documentation', () => {
     '%s is accepted, examples and all',
     async (slug, { text }) => {
       const folder = folderOf({ [`providers/${slug}.yaml`]: text, 'config.yaml': '{}' })
-      const told = { out: '', error: '' }
+      const printed = { out: '', error: '' }
       const code = await check([join(folder, `providers/${slug}.yaml`), '--config', join(folder, 'config.yaml')], {
         stdout: (words) => {
-          told.out += words
+          printed.out += words
         },
         stderr: (words) => {
-          told.error += words
+          printed.error += words
         },
       })
-      expect([code, told.out, told.error]).toEqual([0, expect.stringContaining(': no problems'), ''])
+      expect([code, printed.out, printed.error]).toEqual([0, expect.stringContaining(': no problems'), ''])
     },
   )
 
@@ -80,7 +80,7 @@ describe('the provider of the tutorial', () => {
   let provider: LoopbackProvider
   let router: TestRouter
   beforeAll(async () => {
-    provider = await loopbackProvider(speakMurmur)
+    provider = await loopbackProvider(serveMurmur)
     router = await testRouter({
       files: { 'providers/murmur.yaml': murmur },
       providers: { murmur: { base_url: provider.url } },
@@ -168,7 +168,7 @@ describe('the provider of the tutorial', () => {
 })
 
 /** A server of the invented format. */
-function speakMurmur(request: Received, response: ServerResponse): void {
+function serveMurmur(request: Received, response: ServerResponse): void {
   const said: string = request.body.turns.at(-1).said.split('\n').at(-1)
   const words = `You said: ${said}`
   const meter = { heard: 9, spoken: 2 }

@@ -417,7 +417,7 @@ describe.skipIf(recordingsMissing || schemaMissing)('every recorded answer', () 
       const { sse, body } = recording.response
       const streams = sse !== undefined || Array.isArray(body)
       if (!streams && !body) continue
-      const { reply, told } = streams ? await bench.stream(recordedEvents(recording)) : await bench.reply(body)
+      const { reply, emitted } = streams ? await bench.stream(recordedEvents(recording)) : await bench.reply(body)
       const answered = { model, usage: reply.usage, costUsd: 0.5 }
       const message = written(reply, answered)
       expect(violationsBeside('Message', plain(message)), recording.case).toEqual([])

@@ -29,7 +29,7 @@ const llama = 'meta.llama3-3-70b-instruct-v1:0'
 
 // biome-ignore lint/suspicious/noExplicitAny: bodies and schemas have the shape of whoever made them.
 type Body = any
-type Asked = Partial<NeutralRequest>
+type RequestFields = Partial<NeutralRequest>
 type Examples = { examples: Example[] }
 
 describe('turns', () => {
@@ -78,7 +78,7 @@ describe('turns', () => {
   })
 
   test('have instructions in the middle as notes, and at the beginning where a family has no system role', async () => {
-    const asked: Asked = { system: [{ type: 'text', text: 'Be brief.' }], messages: [user('Hi')] }
+    const asked: RequestFields = { system: [{ type: 'text', text: 'Be brief.' }], messages: [user('Hi')] }
     expect((await sent(asked)).system).toEqual([{ text: 'Be brief.' }])
     const titan = await sent(asked, 'amazon.titan-text-express-v1')
     expect(titan.system).toBeUndefined()
@@ -137,7 +137,7 @@ describe('media', () => {
     [{ type: 'file', data: 'aGk=' }, { document: { format: 'pdf', name: 'document', source: { bytes: 'aGk=' } } }],
     [{ type: 'file', file_id: 'file-1' }, undefined],
   ])('%j is %j, or reported', async (part, block) => {
-    const asked: Asked = { messages: [{ role: 'user', parts: [{ type: 'text', text: 'See.' }, part] }] }
+    const asked: RequestFields = { messages: [{ role: 'user', parts: [{ type: 'text', text: 'See.' }, part] }] }
     const { body, dropped } = await written(asked, budgeted)
     expectValid(body)
     expect(body.messages[0].content).toEqual([{ text: 'See.' }, ...(block ? [block] : [])])
@@ -160,7 +160,7 @@ describe('media', () => {
   })
 
   test('that are documents follow a tool result whatever their name, and unsupported ones are reported', async () => {
-    const result = (...parts: Part[]): Asked => ({
+    const result = (...parts: Part[]): RequestFields => ({
       messages: [user('Go'), calls('c'), { role: 'user', parts: [{ type: 'tool_result', id: 'c', parts }] }],
     })
     const sound = result({ type: 'file', data: 'aGk=', media_type: 'audio/wav' })
@@ -171,13 +171,13 @@ describe('media', () => {
 
   test('of the assistant are not sent back, and its audio counts as lost although its transcript is sent', async () => {
     const drawn: Part = { type: 'image', data: 'aGk=', media_type: 'image/png' }
-    const asked: Asked = {
+    const asked: RequestFields = {
       messages: [user('Draw.'), { role: 'assistant', parts: [{ type: 'text', text: 'Here.' }, drawn] }, user('Nice.')],
     }
     expect((await sent(asked)).messages[1].content).toEqual([{ text: 'Here.' }])
     expect(await losses(asked)).toEqual(['parts.image'])
     const heard: Part = { type: 'audio', data: 'aGk=', media_type: 'audio/amr', transcript: 'Hello' }
-    const told: Asked = { messages: [{ role: 'user', parts: [heard] }] }
+    const told: RequestFields = { messages: [{ role: 'user', parts: [heard] }] }
     expect((await sent(told)).messages[0].content).toEqual([{ text: 'Hello' }])
     expect(await losses(told)).toEqual(['parts.audio'])
   })
@@ -202,7 +202,7 @@ describe('media', () => {
 })
 
 describe('cache points', () => {
-  const hinted: Asked = {
+  const hinted: RequestFields = {
     system: [{ type: 'text', text: 'Be brief.', cache: { ttl: '1h' } }],
     messages: [
       {
@@ -244,7 +244,7 @@ describe('cache points', () => {
 
   test('inside a tool result follow it', async () => {
     const parts: Part[] = [{ type: 'text', text: 'done', cache: {} }]
-    const asked: Asked = {
+    const asked: RequestFields = {
       messages: [user('Go'), calls('c'), { role: 'user', parts: [{ type: 'tool_result', id: 'c', parts }] }],
     }
     expect((await sent(asked, budgeted)).messages[2].content[1]).toEqual(point)
@@ -267,7 +267,7 @@ describe('tools', () => {
     ['required', newest, { any: {} }, []],
     ['required', 'us.anthropic.claude-fable-5', undefined, ['tool_choice']],
   ])('the choice %j for %s is %j', async (tool_choice, model, toolChoice, lost) => {
-    const asked: Asked = { tools: [f, g], ...(tool_choice && { tool_choice }) }
+    const asked: RequestFields = { tools: [f, g], ...(tool_choice && { tool_choice }) }
     const { toolConfig, system, additionalModelRequestFields: more } = await sent(asked, model)
     expect(toolConfig.toolChoice).toEqual(toolChoice)
     expect(await losses(asked, model)).toEqual(lost)
@@ -295,7 +295,7 @@ describe('tools', () => {
   })
 
   test('are called one at a time by Claude’s own field, with the choice sent once', async () => {
-    const one: Asked = { tools: [f], parallel_tool_calls: false }
+    const one: RequestFields = { tools: [f], parallel_tool_calls: false }
     const auto = await sent(one, adaptive)
     expect(auto.additionalModelRequestFields.tool_choice).toEqual({ type: 'auto', disable_parallel_tool_use: true })
     const forced = await sent({ ...one, tool_choice: 'required' }, adaptive)
@@ -332,7 +332,7 @@ describe('tools', () => {
   })
 
   test('that are not there cannot be demanded', async () => {
-    const asked: Asked = { tools: [f], tool_choice: { name: 'h' } }
+    const asked: RequestFields = { tools: [f], tool_choice: { name: 'h' } }
     expect((await sent(asked, budgeted)).toolConfig.toolChoice).toBeUndefined()
     expect(await losses(asked, budgeted)).toEqual(['tool_choice'])
     expect(await losses({ tool_choice: 'required' }, budgeted)).toEqual(['tool_choice'])
@@ -368,7 +368,7 @@ describe('tools', () => {
 })
 
 describe('reasoning', () => {
-  test.each<[string, Asked, object | undefined]>([
+  test.each<[string, RequestFields, object | undefined]>([
     [
       budgeted,
       { reasoning: { effort: 'medium' }, max_output_tokens: 4000 },
@@ -404,7 +404,7 @@ describe('reasoning', () => {
 
   test('is a loss where it is not supported, or a call is required', async () => {
     expect(await losses({ reasoning: { effort: 'high' } }, llama)).toEqual(['reasoning'])
-    const forced: Asked = {
+    const forced: RequestFields = {
       reasoning: { effort: 'high' },
       tools: [{ kind: 'function', name: 'f' }],
       tool_choice: 'required',
@@ -442,7 +442,7 @@ describe('reasoning', () => {
   })
 
   test('does not drop sampling where it is not requested in the end', async () => {
-    const asked: Asked = {
+    const asked: RequestFields = {
       reasoning: { effort: 'high' },
       tools: [{ kind: 'function', name: 'f' }],
       tool_choice: 'required',
@@ -458,7 +458,7 @@ describe('reasoning', () => {
   })
 
   test('at the highest level of Nova drops length and sampling, and reports it', async () => {
-    const asked: Asked = {
+    const asked: RequestFields = {
       reasoning: { effort: 'high' },
       max_output_tokens: 100,
       temperature: 0.5,
@@ -472,7 +472,7 @@ describe('reasoning', () => {
 
 describe('the rest of a request', () => {
   test('samples as each family allows', async () => {
-    const asked: Asked = { temperature: 0.5, top_p: 0.6, top_k: 7, max_output_tokens: 10 }
+    const asked: RequestFields = { temperature: 0.5, top_p: 0.6, top_k: 7, max_output_tokens: 10 }
     expect(await sent(asked, budgeted)).toMatchObject({
       inferenceConfig: { maxTokens: 10, temperature: 0.5 },
       additionalModelRequestFields: { top_k: 7 },
@@ -486,7 +486,7 @@ describe('the rest of a request', () => {
 
   test('requests JSON by schema, or in the instructions', async () => {
     const schema = { type: 'object', properties: { n: { type: 'integer' } } }
-    const asked: Asked = { response_format: { type: 'json_schema', name: 'n', schema } }
+    const asked: RequestFields = { response_format: { type: 'json_schema', name: 'n', schema } }
     const formal = await sent(asked, open)
     expect(JSON.parse(formal.outputConfig.textFormat.structure.jsonSchema.schema)).toEqual({
       ...schema,
@@ -497,7 +497,7 @@ describe('the rest of a request', () => {
     expect(told.outputConfig).toBeUndefined()
     expect(told.system[0].text).toContain(JSON.stringify(schema))
     expect((await sent({ response_format: { type: 'json' } }, open)).system[0].text).toContain('JSON')
-    const strict: Asked = {
+    const strict: RequestFields = {
       response_format: { type: 'json_schema', name: 'n', schema, strict: true, description: 'd' },
     }
     expect((await sent(strict, open)).outputConfig.textFormat.structure.jsonSchema.description).toBe('d')
@@ -506,7 +506,7 @@ describe('the rest of a request', () => {
   })
 
   test('searches where the family can', async () => {
-    const asked: Asked = { web_search: { max_uses: 2 }, tools: [{ kind: 'function', name: 'f' }] }
+    const asked: RequestFields = { web_search: { max_uses: 2 }, tools: [{ kind: 'function', name: 'f' }] }
     const { toolConfig } = await sent(asked, nova)
     expect(toolConfig.tools.map((tool: Body) => Object.keys(tool)[0])).toEqual(['toolSpec', 'systemTool'])
     expect(await losses(asked, nova)).toEqual(['web_search.max_uses'])
@@ -540,7 +540,7 @@ describe('the rest of a request', () => {
   })
 
   test('reports requested fields that it cannot carry, and no others', async () => {
-    const asked: Asked = {
+    const asked: RequestFields = {
       messages: [
         {
           role: 'user',
@@ -711,22 +711,22 @@ function results(...ids: string[]): Message {
   }
 }
 
-function whole(request: Asked, model: string): NeutralRequest {
+function whole(request: RequestFields, model: string): NeutralRequest {
   return { model, messages: [user('Hi')], origin: { api: 'chat', body: {} }, ...request }
 }
 
-async function written(asked: Asked, model: string): Promise<{ body: Body; dropped: string[] }> {
+async function written(asked: RequestFields, model: string): Promise<{ body: Body; dropped: string[] }> {
   return await writeRequest(provider, whole(asked, model), { model, entry: { api: 'chat', max_output_tokens: 64_000 } })
 }
 
 /** The body for a model of the manifest; every one is held against the published model. */
-async function sent(asked: Asked, model = llama): Promise<Body> {
+async function sent(asked: RequestFields, model = llama): Promise<Body> {
   const { body } = await written(asked, model)
   expectValid(body)
   return body
 }
 
-async function losses(asked: Asked, model = llama): Promise<string[]> {
+async function losses(asked: RequestFields, model = llama): Promise<string[]> {
   return (await written(asked, model)).dropped
 }
 

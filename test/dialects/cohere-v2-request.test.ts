@@ -87,7 +87,7 @@ describe('a request', () => {
       { type: 'text', text: 'I will look.' },
       { type: 'tool_call', id: 'a', name: 'f', arguments: '{"n": 1.0}' },
     ]
-    const asked: Asked = { messages: [user('Go.'), { role: 'assistant', parts }, results('a')], tools: [f] }
+    const asked: RequestFields = { messages: [user('Go.'), { role: 'assistant', parts }, results('a')], tools: [f] }
     const calls = [{ id: 'a', type: 'function', function: { name: 'f', arguments: '{"n": 1.0}' } }]
     expect((await sent(asked)).messages[1]).toEqual({
       role: 'assistant',
@@ -104,7 +104,7 @@ describe('a request', () => {
     })
     expect(await losses(asked)).toEqual(['parts.reasoning'])
     expect(await losses(asked, reasoner)).toEqual(['parts.reasoning'])
-    const open: Asked = { messages: [user('Go.'), { role: 'assistant', parts: parts.slice(0, 1) }, user('On.')] }
+    const open: RequestFields = { messages: [user('Go.'), { role: 'assistant', parts: parts.slice(0, 1) }, user('On.')] }
     expect(await losses(open, reasoner)).toEqual([])
   })
 
@@ -157,7 +157,7 @@ describe('a request', () => {
     [{ allowed: ['f'], mode: 'auto' }, ['f'], undefined],
     [{ allowed: ['f'], mode: 'required' }, ['f'], 'REQUIRED'],
   ])('says the tool choice %j by the tools that are left and a word', async (tool_choice, names, word) => {
-    const asked: Asked = { tools: [f, { ...f, name: 'g' }], tool_choice }
+    const asked: RequestFields = { tools: [f, { ...f, name: 'g' }], tool_choice }
     const body = await sent(asked)
     expect(body.tools?.map((tool: Body) => tool.function.name)).toEqual(names)
     expect(body.tool_choice).toBe(word)
@@ -172,7 +172,7 @@ describe('a request', () => {
   test('is strict where every tool is and requires something', async () => {
     const parameters = { type: 'object', properties: { a: { type: 'string' } }, required: ['a'] }
     const strict = async (...tools: Partial<ClientTool>[]) => {
-      const asked: Asked = { tools: tools.map((tool) => ({ ...f, ...tool })) }
+      const asked: RequestFields = { tools: tools.map((tool) => ({ ...f, ...tool })) }
       return [(await sent(asked)).strict_tools, await losses(asked)]
     }
     expect(await strict({ strict: true, parameters })).toEqual([true, []])
@@ -183,7 +183,7 @@ describe('a request', () => {
 
   test('replies in JSON, requested in the instructions beside tools and documents', async () => {
     const schema = { type: 'object', properties: { a: { type: 'string' } }, required: ['a'] }
-    const asked: Asked = { response_format: { type: 'json_schema', name: 'a', schema } }
+    const asked: RequestFields = { response_format: { type: 'json_schema', name: 'a', schema } }
     expect((await sent(asked)).response_format).toEqual({ type: 'json_object', json_schema: schema })
     expect((await sent({ response_format: { type: 'json' } })).response_format).toEqual({ type: 'json_object' })
     expect((await sent({ ...asked, tools: [f], tool_choice: 'none' })).tools).toBeUndefined()
@@ -210,7 +210,7 @@ describe('a request', () => {
 
   test('carries every knob there is a counterpart for, the nearest value where a limit is exceeded', async () => {
     const documents = [{ id: 'd', data: { text: 'It is 3 degrees.' } }]
-    const asked: Asked = {
+    const asked: RequestFields = {
       max_output_tokens: 100_000,
       temperature: 0,
       top_p: 1,
@@ -242,12 +242,12 @@ describe('a request', () => {
       priority: 1,
     })
     expect(await losses(asked)).toEqual(['extensions.top_a', 'stop', 'top_k', 'frequency_penalty', 'presence_penalty'])
-    const strict: Asked = { tools: [{ ...f, strict: true }], extensions: { strict_tools: true } }
+    const strict: RequestFields = { tools: [{ ...f, strict: true }], extensions: { strict_tools: true } }
     expect(await losses(strict)).toEqual([])
   })
 
   test('reports requested fields that it cannot carry, and no others', async () => {
-    const asked: Asked = {
+    const asked: RequestFields = {
       messages: [
         {
           role: 'user',
@@ -311,7 +311,7 @@ describe('a request', () => {
       ].toSorted(),
     )
     expect(await losses({ reasoning: { effort: 'high', summary: 'auto' } }, reasoner)).toEqual(['reasoning.summary'])
-    const modest: Asked = {
+    const modest: RequestFields = {
       n: 1,
       store: false,
       parallel_tool_calls: true,
@@ -365,7 +365,7 @@ function expectAnswered(messages: Body[]): void {
   expect(answered).toEqual(asked)
 }
 
-type Asked = Partial<NeutralRequest>
+type RequestFields = Partial<NeutralRequest>
 
 const f: ClientTool = { kind: 'function', name: 'f' }
 
@@ -394,18 +394,18 @@ function results(...ids: string[]): Message {
   }
 }
 
-async function written(asked: Asked, model: string): Promise<{ body: Body; dropped: string[] }> {
+async function written(asked: RequestFields, model: string): Promise<{ body: Body; dropped: string[] }> {
   const request: NeutralRequest = { messages: [user('Hi')], origin: { api: 'chat', body: {} }, ...asked, model }
   return await writeRequest(provider, request, { model, entry: { api: 'chat', max_output_tokens: 8_000 } })
 }
 
 /** The body for a model of the manifest; every one is held against the published schema. */
-async function sent(asked: Asked, model = plain): Promise<Body> {
+async function sent(asked: RequestFields, model = plain): Promise<Body> {
   const { body } = await written(asked, model)
   expect(chatViolations(body)).toEqual([])
   return body
 }
 
-async function losses(asked: Asked, model = plain): Promise<string[]> {
+async function losses(asked: RequestFields, model = plain): Promise<string[]> {
   return (await written(asked, model)).dropped
 }

@@ -12,14 +12,14 @@ import { loadConfig } from '../../src/snapshot/config.ts'
 import { readFiles } from '../../src/snapshot/load-files.ts'
 import { schemaMissing, violations } from '../api/chatSchema.ts'
 import { pairingFaults, type ReadCall, readers, roleFaults } from './conversation-readers.ts'
-import { type Conversation, conversations, foreignReasoning, type Maker } from './conversations.ts'
+import { type Conversation, conversations, foreignReasoning, type ProviderProfile } from './conversations.ts'
 import { violations as converseViolations, serviceModelMissing } from './converse-model.ts'
 import { generateSchemaMissing, generateViolations } from './generate-schema.ts'
 import { messagesSchemaMissing, messagesViolations } from './messages-schema.ts'
 import { responsesSchemaMissing, responsesViolations } from './responses-schema.ts'
 
 /** What a dialect is like, told apart from its file. */
-type Profile = Omit<Maker, 'name'> & {
+type Profile = Omit<ProviderProfile, 'name'> & {
   /** Arguments of calls are JSON text, not values. */
   textArguments?: boolean
   /** The free text of a custom tool stands in an object. */
@@ -88,8 +88,8 @@ describe.each(files.dialects.map(({ name }) => name))('any conversation in %s', 
       const { maker } = target.provider
       const { reasoning_replay } = targetFacts(target.provider, target.target).traits
       const seals = reasoning_replay === 'reasoning_details' ? (['signature', 'encrypted'] as const) : profile.seals
-      const talks = conversations({ ...profile, seals: [...seals], name: maker })
-      return fc.tuple(fc.constant(target), talks, fc.nat())
+      const samples = conversations({ ...profile, seals: [...seals], name: maker })
+      return fc.tuple(fc.constant(target), samples, fc.nat())
     })
     await fc.assert(
       fc.asyncProperty(arbitrary, async ([{ provider, target }, talk, choice]) => {

@@ -112,7 +112,7 @@ describe('a request', () => {
     const loop = (first: Partial<ToolCallPart>) => ({
       messages: [user('Go.'), calls({ id: 'a', ...first }, { id: 'b', arguments: '' }), results('a', 'b')],
     })
-    const stamps = async (request: Asked, model: string) => {
+    const stamps = async (request: RequestFields, model: string) => {
       const { contents } = await sent(request, model)
       return contents[1].parts.map((part: Body) => part.thoughtSignature)
     }
@@ -149,7 +149,7 @@ describe('a request', () => {
     const inline = { inlineData: { mimeType: 'image/png', data: 'aGk=' } }
     const result: ToolResultPart = { type: 'tool_result', id: 'a', parts: [{ type: 'text', text: '[1]' }, image] }
     const failed: ToolResultPart = { type: 'tool_result', id: 'b', parts: [], is_error: true }
-    const asked: Asked = {
+    const asked: RequestFields = {
       messages: [user('Go.'), calls({ id: 'a' }, { id: 'b' }), { role: 'user', parts: [result, failed] }],
     }
     const error = { functionResponse: { id: 'b', name: 'f', response: { error: '' } } }
@@ -210,7 +210,7 @@ describe('a request', () => {
   })
 
   test('searches the web beside functions from 3 on, before that alone', async () => {
-    const both: Asked = { tools: [f], web_search: {} }
+    const both: RequestFields = { tools: [f], web_search: {} }
     const newer = await sent(both, 'gemini-3.5-flash')
     expect(newer.tools).toEqual([{ functionDeclarations: [{ name: 'f', description: '' }] }, { googleSearch: {} }])
     expect(newer.toolConfig.includeServerSideToolInvocations).toBe(true)
@@ -223,7 +223,7 @@ describe('a request', () => {
 
   test('replies in JSON, requested in the instructions where tools forbid the field', async () => {
     const schema = { type: 'object', properties: { a: { type: 'string' } } }
-    const asked: Asked = { tools: [f], response_format: { type: 'json_schema', name: 'a', schema } }
+    const asked: RequestFields = { tools: [f], response_format: { type: 'json_schema', name: 'a', schema } }
     const newer = await sent(asked, 'gemini-3.5-flash')
     expect(newer.generationConfig).toEqual({ responseMimeType: 'application/json', responseJsonSchema: schema })
     const older = await sent(asked, 'gemini-2.5-flash')
@@ -291,7 +291,7 @@ describe('a request', () => {
 
   test('reports requested fields that it cannot carry, and no others', async () => {
     const seen = { type: 'image' as const, data: 'aGk=', media_type: 'image/png', detail: 'high', cache: {} }
-    const asked: Asked = {
+    const asked: RequestFields = {
       messages: [
         { role: 'user', name: 'Ada', parts: [seen, { type: 'file', data: 'aGk=', filename: 'a.pdf' }] },
         {
@@ -367,7 +367,7 @@ function sourceOf(name: string) {
   return readSource(file, readFileSync(file, 'utf8'))
 }
 
-type Asked = Partial<NeutralRequest>
+type RequestFields = Partial<NeutralRequest>
 
 const f: ClientTool = { kind: 'function', name: 'f' }
 
@@ -389,23 +389,23 @@ function results(...ids: string[]): Message {
   }
 }
 
-function whole(request: Asked, model: string): NeutralRequest {
+function whole(request: RequestFields, model: string): NeutralRequest {
   return { model, messages: [user('Hi')], origin: { api: 'chat', body: {} }, ...request }
 }
 
-async function written(asked: Asked, model: string): Promise<{ body: Body; dropped: string[] }> {
+async function written(asked: RequestFields, model: string): Promise<{ body: Body; dropped: string[] }> {
   const entry = { api: 'chat', max_output_tokens: 65_536 }
   return await writeRequest(provider, whole(asked, model), { model, entry })
 }
 
 /** The body for a model of the manifest; every one is held against the published schema. */
-async function sent(asked: Asked, model = 'gemini-3.5-flash'): Promise<Body> {
+async function sent(asked: RequestFields, model = 'gemini-3.5-flash'): Promise<Body> {
   const { body } = await written(asked, model)
   expectValid(body)
   return body
 }
 
-async function losses(asked: Asked, model = 'gemini-3.5-flash'): Promise<string[]> {
+async function losses(asked: RequestFields, model = 'gemini-3.5-flash'): Promise<string[]> {
   return (await written(asked, model)).dropped
 }
 

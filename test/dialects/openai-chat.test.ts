@@ -584,11 +584,11 @@ describe('a request loses', () => {
   })
 
   test('audio without a transcript or without an id', async () => {
-    const spoken = assistant({ type: 'audio', id: 'audio_1' }, { type: 'text', text: 'Yes.' })
-    const heard = assistant({ type: 'audio', data: 'AA==', transcript: 'Yes.' })
-    expect([await lost(spoken), await lost(heard)]).toEqual([['parts.audio'], []])
+    const audioById = assistant({ type: 'audio', id: 'audio_1' }, { type: 'text', text: 'Yes.' })
+    const audioWithData = assistant({ type: 'audio', data: 'AA==', transcript: 'Yes.' })
+    expect([await lost(audioById), await lost(audioWithData)]).toEqual([['parts.audio'], []])
     const modalities = ['text', 'audio']
-    expect([await lost({ ...spoken, modalities }), await lost({ ...heard, modalities })]).toEqual([[], ['parts.audio']])
+    expect([await lost({ ...audioById, modalities }), await lost({ ...audioWithData, modalities })]).toEqual([[], ['parts.audio']])
   })
 
   test('the effort or the budget, where both are requested and one is supported', async () => {

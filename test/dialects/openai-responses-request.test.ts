@@ -113,7 +113,7 @@ test('reasoning is requested at a level that the family supports', async () => {
 })
 
 describe('sampling', () => {
-  const wish = { temperature: 0.5, top_p: 0.9, logprobs: { top: 2 } }
+  const requestFields = { temperature: 0.5, top_p: 0.9, logprobs: { top: 2 } }
   const names = ['temperature', 'top_p', 'logprobs']
 
   test('is free where nothing is thought, and left out and reported elsewhere', async () => {
@@ -123,15 +123,15 @@ describe('sampling', () => {
       top_logprobs: 2,
       include: expect.arrayContaining(['message.output_text.logprobs']),
     }
-    expect(await sent(wish, 'gpt-4.1')).toMatchObject(taken)
-    expect(await sent({ ...wish, reasoning: { effort: 'none' } })).toMatchObject(taken)
-    expect(await sent({ ...wish, reasoning: { budget: 0 } })).toMatchObject(taken)
-    expect(await lost({ ...wish, reasoning: { effort: 'none' } })).toEqual([])
+    expect(await sent(requestFields, 'gpt-4.1')).toMatchObject(taken)
+    expect(await sent({ ...requestFields, reasoning: { effort: 'none' } })).toMatchObject(taken)
+    expect(await sent({ ...requestFields, reasoning: { budget: 0 } })).toMatchObject(taken)
+    expect(await lost({ ...requestFields, reasoning: { effort: 'none' } })).toEqual([])
     for (const model of ['o3', 'gpt-5', 'gpt-5.4']) {
-      const body = await sent(wish, model)
+      const body = await sent(requestFields, model)
       expect([body.temperature, body.top_p, body.top_logprobs]).toEqual([undefined, undefined, undefined])
       expect(body.include).toEqual(['reasoning.encrypted_content'])
-      expect(await lost(wish, model)).toEqual(names)
+      expect(await lost(requestFields, model)).toEqual(names)
     }
     expect(await lost({ temperature: 1, top_p: 1 }, 'o3')).toEqual([])
   })

@@ -65,8 +65,8 @@ const efforts: [target: string, member: string, told: { [effort in Effort]?: unk
 
 describe.each(efforts)('%s gets the reasoning setting', (target, member, told) => {
   test.each(Object.entries(told))('for the effort %s', async (effort, expected) => {
-    const wish = { reasoning: { effort: effort as Effort } }
-    const { said, dropped } = await sent(target, wish, [member])
+    const fields = { reasoning: { effort: effort as Effort } }
+    const { said, dropped } = await sent(target, fields, [member])
     expect([said[0], dropped.includes('reasoning')]).toEqual(
       expected === 'dropped' ? [undefined, true] : [expected, false],
     )

@@ -121,7 +121,7 @@ function recovered({ database }: World): number {
 /** `begin` breaks the database of this path, and gives what mends it. */
 type Fault = { reason: string; begin(database: string): () => void }
 
-const told = (fault: string) => (database: string) => {
+const injected = (fault: string) => (database: string) => {
   writeFileSync(`${database}.fault`, fault)
   return () => rmSync(`${database}.fault`)
 }
@@ -138,8 +138,8 @@ function locked(database: string) {
 }
 
 const faults: { [name: string]: Fault } = {
-  'a full disk': { reason: 'the disk is full', begin: told('full') },
-  'a file that is read-only': { reason: 'the database file or its folder is read-only', begin: told('read-only') },
+  'a full disk': { reason: 'the disk is full', begin: injected('full') },
+  'a file that is read-only': { reason: 'the database file or its folder is read-only', begin: injected('read-only') },
   'a lock of another process': { reason: 'the disk does not answer', begin: locked },
   'a file that was moved away': {
     reason: 'the database file was deleted or moved away',
@@ -156,7 +156,7 @@ test.concurrent('when it stops while rows cannot be written, the router leaves t
   const router = await world.start()
   const running = chat(router, 'whole', 'held')
   await eventually(() => expect(world.provider.received).toHaveLength(1))
-  const end = told('read-only')(world.database)
+  const end = injected('read-only')(world.database)
   world.release()
   expect((await running).status).toBe(200)
   expect(await router.end('SIGTERM')).toBe(0)
@@ -181,7 +181,7 @@ describe.concurrent('a start', () => {
     const world = await newWorld(context)
     const env = { INFERENCE_ROUTER_ADMIN_KEY: '' }
     mkdirSync(dirname(world.database))
-    const end = told('full')(world.database)
+    const end = injected('full')(world.database)
     const { code, output } = await world.refused(env)
     expect(code).toBe(1)
     expect(output).toMatch(/router\.sqlite: the disk is full; free some space/)
@@ -193,7 +193,7 @@ describe.concurrent('a start', () => {
   test('on a database that became read-only fails with the remedy', async (context) => {
     const world = await newWorld(context)
     openStore(`sqlite:${world.database}`).close()
-    const end = told('read-only')(world.database)
+    const end = injected('read-only')(world.database)
     const { code, output } = await world.refused()
     expect(code).toBe(1)
     expect(output).toMatch(/router\.sqlite: the database file or its folder is read-only; make it writable/)
@@ -257,7 +257,7 @@ test.concurrent('kill -9 while rows cannot be written loses none of them: the ne
   expect((await chat(router, 'before', 'now')).status).toBe(200)
   const running = chat(router, 'whole', 'held')
   await eventually(() => expect(world.provider.received).toHaveLength(2))
-  const end = told('full')(world.database)
+  const end = injected('full')(world.database)
   world.release()
   expect((await running).status).toBe(200)
   await router.end('SIGKILL')
@@ -303,7 +303,7 @@ test.concurrent('under load, through faults that come and go and a kill -9 withi
     refused.clear()
     await pause(100)
   }
-  const end = told('read-only')(world.database)
+  const end = injected('read-only')(world.database)
   await eventually(() => expect(refused.size).toBe(1))
   expect([...refused]).toEqual([503])
   await router.end('SIGKILL')

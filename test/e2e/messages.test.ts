@@ -134,11 +134,11 @@ describe('POST /v1/messages/count_tokens', () => {
   })
 
   test('fails as every call does, in the shape of this API', async () => {
-    const said = async (answer: Response) => [answer.status, (await json(answer)).error.type]
-    expect(await said(await count({ model: native.model }))).toEqual([400, 'invalid_request_error'])
-    expect(await said(await count({ ...countable, model: 'anthropic/none' }))).toEqual([404, 'not_found_error'])
-    const nobody = { method: 'POST', body: JSON.stringify(countable) }
-    expect(await said(await fetch(`${router.url}/v1/messages/count_tokens`, nobody))).toEqual([
+    const statusAndType = async (answer: Response) => [answer.status, (await json(answer)).error.type]
+    expect(await statusAndType(await count({ model: native.model }))).toEqual([400, 'invalid_request_error'])
+    expect(await statusAndType(await count({ ...countable, model: 'anthropic/none' }))).toEqual([404, 'not_found_error'])
+    const withoutKey = { method: 'POST', body: JSON.stringify(countable) }
+    expect(await statusAndType(await fetch(`${router.url}/v1/messages/count_tokens`, withoutKey))).toEqual([
       401,
       'authentication_error',
     ])

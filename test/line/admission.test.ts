@@ -68,7 +68,7 @@ function controlledLedger() {
   }
 }
 
-type Open = { settlement: Settlement; payers: string[]; worst: bigint }
+type Open = { settlement: Settlement; payers: string[]; maximum: bigint }
 
 /** One process after another on the same tables, and beside it a model of what must be spent and held. */
 function world({ keyLimit, groupLimit, credit }: { keyLimit: bigint; groupLimit: bigint; credit: bigint }) {
@@ -120,17 +120,17 @@ function world({ keyLimit, groupLimit, credit }: { keyLimit: bigint; groupLimit:
     return known
   }
   const heldBy = (name: string): bigint =>
-    open.reduce((sum, { payers, worst }) => sum + (payers.includes(name) ? worst : 0n), 0n)
+    open.reduce((sum, { payers, maximum }) => sum + (payers.includes(name) ? maximum : 0n), 0n)
 
   return {
     keys,
     call(which: number, maxTokens: number | undefined) {
       const chosen = keys[which] as Applicant['key']
-      const worst = BigInt(maxTokens ?? 30)
+      const maximum = BigInt(maxTokens ?? 30)
       const payers = payersOf(chosen)
       const fits =
-        worst === 0n ||
-        payers.every(([name, limit]) => limit === null || spent(name, chosen) + heldBy(name) + worst <= limit)
+        maximum === 0n ||
+        payers.every(([name, limit]) => limit === null || spent(name, chosen) + heldBy(name) + maximum <= limit)
       const expected = process.writeFailure() ? 'unavailable' : fits ? 'admitted' : 'budget_exhausted'
       const request = requestOf(maxTokens)
       let outcome = 'admitted'
@@ -152,7 +152,7 @@ function world({ keyLimit, groupLimit, credit }: { keyLimit: bigint; groupLimit:
           },
           { ledger: process.ledger, admission },
         )
-        open.push({ settlement, payers: payers.map(([name]) => name), worst })
+        open.push({ settlement, payers: payers.map(([name]) => name), maximum })
       } catch (thrown) {
         if (!(thrown instanceof RouterError)) throw thrown
         outcome = thrown.code
@@ -163,13 +163,13 @@ function world({ keyLimit, groupLimit, credit }: { keyLimit: bigint; groupLimit:
     end(which: number, how: 'complete' | 'partial' | 'failed', share: number) {
       const [ended] = open.splice(which % Math.max(open.length, 1), 1)
       if (!ended) return
-      const { settlement, payers, worst } = ended
-      const used = Math.floor(Number(worst) * share)
-      const gone = new RouterError('client_gone', 'The client left.')
+      const { settlement, payers, maximum } = ended
+      const used = Math.floor(Number(maximum) * share)
+      const disconnect = new RouterError('client_gone', 'The client left.')
       // What waits for the disk is waited for by the client of the call alone.
       if (how === 'complete') void settlement.complete({ ...tried, reply: replyOf(used) })
-      else if (how === 'partial') void settlement.partial({ ...tried, reply: replyOf(used) }, gone)
-      else void settlement.fail(tried, gone)
+      else if (how === 'partial') void settlement.partial({ ...tried, reply: replyOf(used) }, disconnect)
+      else void settlement.fail(tried, disconnect)
       const cost = how === 'failed' ? 0n : BigInt(used)
       for (const name of payers) {
         const known = process.settled.get(name)
@@ -200,8 +200,8 @@ function world({ keyLimit, groupLimit, credit }: { keyLimit: bigint; groupLimit:
         if (name.startsWith('group')) expect(nano).toBeLessThanOrEqual(groupLimit)
         if (name.startsWith('key limited')) expect(nano).toBeLessThanOrEqual(keyLimit)
       }
-      const held = open.reduce((sum, { payers, worst }) => sum + BigInt(payers.length) * worst, 0n)
-      expect(process.budget.totals().reservedNano).toBe(held)
+      const reserved = open.reduce((sum, { payers, maximum }) => sum + BigInt(payers.length) * maximum, 0n)
+      expect(process.budget.totals().reservedNano).toBe(reserved)
     },
     /** Ends all calls, and holds the books against the rows. */
     async close() {

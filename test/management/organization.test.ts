@@ -3,7 +3,7 @@ import { newSecret, storedSecret } from '../../src/access/secret.ts'
 import { openStore } from '../../src/store/open.ts'
 import { type TestRouter, testKey, testRouter } from '../helpers/router.ts'
 import { limit } from '../helpers/time.ts'
-import { administration, type Said } from './administration.ts'
+import { administration, type ManageReply } from './administration.ts'
 
 let router: TestRouter
 let manage: ReturnType<typeof administration>
@@ -32,7 +32,7 @@ function strangerIn({ folder }: TestRouter): string {
   return secret
 }
 
-const messageOf = ({ body }: Said) => (body.error as { message: string }).message
+const messageOf = ({ body }: ManageReply) => (body.error as { message: string }).message
 const ask = { model: 'demo/echo', messages: [{ role: 'user', content: 'Hello' }] }
 
 describe('the organization', () => {

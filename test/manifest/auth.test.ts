@@ -1,13 +1,13 @@
 import { describe, expect, test } from 'vitest'
-import { acme, loadAcme, told } from './files.ts'
+import { acme, loadAcme, formatted } from './files.ts'
 
 const withAuth = (auth: string) => acme.replace('auth: { scheme: none }', `auth: { ${auth} }`)
 const provider = (auth: string, env: { [name: string]: string } = {}) => {
   const { loaded, problems } = loadAcme(withAuth(auth), env)
-  if (!loaded) throw new Error(told(problems).join('\n'))
+  if (!loaded) throw new Error(formatted(problems).join('\n'))
   return loaded.provider
 }
-const problems = (auth: string, env: { [name: string]: string } = {}) => told(loadAcme(withAuth(auth), env).problems)
+const problems = (auth: string, env: { [name: string]: string } = {}) => formatted(loadAcme(withAuth(auth), env).problems)
 
 const aws =
   'scheme: aws-sigv4, service: acme, region: "${REGION:-us-east-1}", access_key: "${ID}", secret_key: "${KEY}", ' +

@@ -2,12 +2,12 @@ import { describe, expect, test } from 'vitest'
 import { bareProvider } from '../../src/manifest/dialect.ts'
 import { difference, partialDifference } from '../../src/manifest/difference.ts'
 import { proveExamples } from '../../src/manifest/examples.ts'
-import { acme, loadAcme, loadedDialect, plainDialect, told } from './files.ts'
+import { acme, loadAcme, loadedDialect, plainDialect, formatted } from './files.ts'
 
 async function prove(examples: string): Promise<string[]> {
   const { loaded, problems } = loadAcme(`${acme}examples:\n${examples}`)
-  if (!loaded) return told(problems)
-  return told(await proveExamples(loaded.provider, loaded.layers))
+  if (!loaded) return formatted(problems)
+  return formatted(await proveExamples(loaded.provider, loaded.layers))
 }
 
 const whole = `  - name: all sides
@@ -94,8 +94,8 @@ examples:
     sends: { t: { maker: other, max_output_tokens: 7, traits: { a: 1, b: 2 } }, all: [] }
 `
   const { loaded, problems } = loadAcme(acme + text)
-  expect(told(problems)).toEqual([])
-  expect(loaded && told(await proveExamples(loaded.provider, loaded.layers))).toEqual([])
+  expect(formatted(problems)).toEqual([])
+  expect(loaded && formatted(await proveExamples(loaded.provider, loaded.layers))).toEqual([])
 })
 
 test('values are compared by content', () => {

@@ -3,15 +3,15 @@ import { loadDialect } from '../../src/manifest/dialect.ts'
 import { loadManifest } from '../../src/manifest/manifest.ts'
 import type { Provider } from '../../src/manifest/provider.ts'
 import { readSource } from '../../src/manifest/source.ts'
-import { acme, loadAcme, loadedDialect, plainDialect, plainEndpoint, told } from './files.ts'
+import { acme, loadAcme, loadedDialect, plainDialect, plainEndpoint, formatted } from './files.ts'
 
 function provider(text: string, env: { [name: string]: string } = {}): Provider {
   const { loaded, problems } = loadAcme(text, env)
-  expect(told(problems)).toEqual([])
+  expect(formatted(problems)).toEqual([])
   return loaded?.provider as Provider
 }
 
-const problems = (text: string) => told(loadAcme(text).problems)
+const problems = (text: string) => formatted(loadAcme(text).problems)
 
 describe('a manifest on a dialect', () => {
   test('needs five lines; the rest has a default or comes from the dialect', () => {
@@ -225,7 +225,7 @@ endpoints:
 })
 
 describe('a dialect', () => {
-  const dialectProblems = (text: string, file = 'plain.yaml') => told(loadDialect(readSource(file, text)).problems)
+  const dialectProblems = (text: string, file = 'plain.yaml') => formatted(loadDialect(readSource(file, text)).problems)
 
   test('defines its endpoint completely, in a file of its name', () => {
     expect(dialectProblems(plainDialect, 'other.yaml')).toEqual([
@@ -239,7 +239,7 @@ describe('a dialect', () => {
       dialects: new Map([['plain', 'unusable']]),
       env: {},
     })
-    expect(told(found)).toEqual(['5:10 the dialect `plain` has errors of its own'])
+    expect(formatted(found)).toEqual(['5:10 the dialect `plain` has errors of its own'])
   })
 })
 

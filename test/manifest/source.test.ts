@@ -1,6 +1,6 @@
 import { expect, test } from 'vitest'
 import { readSource } from '../../src/manifest/source.ts'
-import { told } from './files.ts'
+import { formatted } from './files.ts'
 
 const at = (text: string, path: (string | number)[], what?: 'value' | 'name') => {
   const { line, column } = readSource('f.yaml', text).at(path, what)
@@ -42,11 +42,11 @@ test('a character of a text is found inside the YAML that writes it', () => {
 test('text that is not YAML is reported once, with its position', () => {
   const { value, problems } = readSource('f.yaml', 'a: 1\n  b: 2\n')
   expect(value).toBeUndefined()
-  expect(told(problems)).toEqual([expect.stringMatching(/^1:4 not YAML: Nested mappings/)])
+  expect(formatted(problems)).toEqual([expect.stringMatching(/^1:4 not YAML: Nested mappings/)])
 })
 
 test('a duplicate name is reported', () => {
-  expect(told(readSource('f.yaml', 'a: 1\nb:\n  c: 1\n  c: 2\n').problems)).toEqual([
+  expect(formatted(readSource('f.yaml', 'a: 1\nb:\n  c: 1\n  c: 2\n').problems)).toEqual([
     '4:3 `c` stands twice here; remove one of them',
   ])
 })
@@ -57,7 +57,7 @@ test('a bare reference inside braces is explained', () => {
 })
 
 test('unknown and exploding aliases are problems, not exceptions', () => {
-  expect(told(readSource('f.yaml', 'a: *nothing\n').problems)).toEqual([expect.stringContaining('cannot be used')])
+  expect(formatted(readSource('f.yaml', 'a: *nothing\n').problems)).toEqual([expect.stringContaining('cannot be used')])
   const bomb = [
     'a: &a [x,x,x,x,x,x,x,x,x]',
     ...'bcdefg'.split('').map((name, index) => {

@@ -11,11 +11,11 @@ import {
   usedLosses,
   writeRequest,
 } from '../../src/manifest/translate.ts'
-import { acme, loadAcme, told } from './files.ts'
+import { acme, loadAcme, formatted } from './files.ts'
 
 function provider(more = ''): Provider {
   const { loaded, problems } = loadAcme(acme + more)
-  expect(told(problems)).toEqual([])
+  expect(formatted(problems)).toEqual([])
   return loaded?.provider as Provider
 }
 

@@ -7,7 +7,7 @@ import { readSource } from '../../src/manifest/source.ts'
 import { servedBy } from '../../src/manifest/target.ts'
 import { finishOf, writeRequest } from '../../src/manifest/translate.ts'
 import { resolve } from '../../src/routing/resolve.ts'
-import { acme, loadedDialect, plainDialect, told } from './files.ts'
+import { acme, loadedDialect, plainDialect, formatted } from './files.ts'
 
 const other = plainDialect
   .replace('dialect: plain', 'dialect: other\nsame_as: messages\nheaders: { x-format: other }')
@@ -44,7 +44,7 @@ function load(text: string, env: { [name: string]: string } = {}, settings: obje
 
 function loaded(text = acme + variants, settings: object = {}): Provider {
   const { loaded: found, problems } = load(text, {}, settings)
-  expect(told(problems)).toEqual([])
+  expect(formatted(problems)).toEqual([])
   return found?.provider as Provider
 }
 
@@ -99,7 +99,7 @@ describe('a variant', () => {
   })
 
   test('has its problems reported at their positions, once', () => {
-    const problems = (text: string) => told(load(text).problems)
+    const problems = (text: string) => formatted(load(text).problems)
     const wrong = variants
       .replace('^claude-', '"("')
       .replace('dialect: other', 'dialect: othr')
@@ -137,7 +137,7 @@ variants:
 describe('examples of a manifest with variants', () => {
   const prove = async (text: string) => {
     const { loaded: found, problems } = load(text)
-    return found ? told(await proveExamples(found.provider, found.layers)) : told(problems)
+    return found ? formatted(await proveExamples(found.provider, found.layers)) : formatted(problems)
   }
   const asks = (model: string, sends: string) =>
     `{ name: e, request: { model: ${model}, messages: [] }, sends: ${sends} }`

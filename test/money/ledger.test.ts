@@ -15,7 +15,7 @@ import { temporaryFile } from '../store/temporary.ts'
 type Refused = Awaited<ReturnType<LedgerWriter['write']>>
 
 /** A writer whose answers the test gives, batch by batch. */
-function handWriter() {
+function controlledWriter() {
   type Batch = {
     records: readonly CallRecord[]
     responses: readonly StoredResponse[]
@@ -49,11 +49,11 @@ function handWriter() {
 }
 
 function open(times: { patienceMs?: number; closingMs?: number } = {}) {
-  const hand = handWriter()
+  const controlled = controlledWriter()
   const onError = vi.fn<LedgerErrorListener>()
   const onRecovery = vi.fn()
-  const ledger = openLedger(hand.writer, { onError, onRecovery, ...times })
-  return { ...hand, onError, onRecovery, ledger }
+  const ledger = openLedger(controlled.writer, { onError, onRecovery, ...times })
+  return { ...controlled, onError, onRecovery, ledger }
 }
 
 const records = (count: number) => Array.from({ length: count }, () => plainRecord())
@@ -118,9 +118,9 @@ describe('a failure', () => {
     expect(ledger.writeFailure()).toBe('The router cannot write its ledger: the disk is full.')
     const failure = expect.objectContaining({ message: '/secret/path: the disk is full' })
     expect(onError).toHaveBeenCalledExactlyOnceWith(failure, { backlog: 2, lost: [] })
-    const again = await next()
-    expect(again.records).toEqual([one, two])
-    again.done()
+    const retried = await next()
+    expect(retried.records).toEqual([one, two])
+    retried.done()
     await ledger.close()
     expect(ledger.backlog()).toBe(0)
     expect(ledger.writeFailure()).toBeUndefined()
@@ -145,9 +145,9 @@ describe('a failure', () => {
     const batch = await next()
     batch.fail('full')
     await settling
-    const again = await next()
-    expect(again.responses).toEqual([response])
-    again.done()
+    const retried = await next()
+    expect(retried.responses).toEqual([response])
+    retried.done()
     await ledger.close()
   })
 
@@ -174,9 +174,9 @@ describe('a failure', () => {
     batch.fail('busy')
     await first
     const second = ledger.settle(plainRecord())
-    const again = await next()
-    expect(again.records).toHaveLength(2)
-    again.done()
+    const retried = await next()
+    expect(retried.records).toHaveLength(2)
+    retried.done()
     await second
   })
 
@@ -231,8 +231,8 @@ describe('closing', () => {
     const batch = await next()
     batch.fail('busy')
     await settling
-    const again = await next()
-    again.done()
+    const retried = await next()
+    retried.done()
     await closing
   })
 

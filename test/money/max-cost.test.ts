@@ -71,11 +71,11 @@ describe('the maximum cost of a call', () => {
 
   test('adds a thinking budget that exceeds the output limit', () => {
     const thinking = { max_output_tokens: 600, reasoning: { effort: 'high' as const } }
-    const roomy = { ...answers, max_output_tokens: 9_000 }
-    expect(nanoOf(asking('', thinking), roomy)).toBe((600 + 1_024) * 4_000)
-    expect(nanoOf(asking('', { ...thinking, reasoning: { budget: 2_000 } }), roomy)).toBe(2_600 * 4_000)
-    expect(nanoOf(asking('', { ...thinking, reasoning: { effort: 'none' } }), roomy)).toBe(600 * 4_000)
-    expect(nanoOf(asking('', { ...thinking, max_output_tokens: 4_000 }), roomy)).toBe(4_000 * 4_000)
+    const larger = { ...answers, max_output_tokens: 9_000 }
+    expect(nanoOf(asking('', thinking), larger)).toBe((600 + 1_024) * 4_000)
+    expect(nanoOf(asking('', { ...thinking, reasoning: { budget: 2_000 } }), larger)).toBe(2_600 * 4_000)
+    expect(nanoOf(asking('', { ...thinking, reasoning: { effort: 'none' } }), larger)).toBe(600 * 4_000)
+    expect(nanoOf(asking('', { ...thinking, max_output_tokens: 4_000 }), larger)).toBe(4_000 * 4_000)
   })
 
   test('knows the smallest limit that an API accepts', () => {
@@ -96,9 +96,9 @@ describe('the maximum cost of a call', () => {
   })
 
   test('uses the price of audio when audio is requested', () => {
-    const speaker = model({ output_price: million(2) }, { other_prices: { output_audio_token: million(64) } })
-    expect(nanoOf(asking('', { max_output_tokens: 10 }), speaker)).toBe(20_000)
-    expect(nanoOf(asking('', { max_output_tokens: 10, modalities: ['text', 'audio'] }), speaker)).toBe(640_000)
+    const audioModel = model({ output_price: million(2) }, { other_prices: { output_audio_token: million(64) } })
+    expect(nanoOf(asking('', { max_output_tokens: 10 }), audioModel)).toBe(20_000)
+    expect(nanoOf(asking('', { max_output_tokens: 10, modalities: ['text', 'audio'] }), audioModel)).toBe(640_000)
   })
 
   const explicit = model({ input_price: million(1), caching_5m_price: million(1.25), caching_1h_price: million(2) })
@@ -244,27 +244,27 @@ test('no call costs more than its maximum', () => {
         ...(given.searches > 0 && { web_search: { max_uses: given.searches } }),
         ...(given.serving && { service_tier: given.serving }),
       })
-      const worst = maxCost(request, [{ entry }], unstated)
-      const prompt = Math.floor(worst.promptTokens * given.fill)
+      const maximum = maxCost(request, [{ entry }], unstated)
+      const prompt = Math.floor(maximum.promptTokens * given.fill)
       const read = Math.floor(prompt * given.shares[0])
       const rest = prompt - read
       // Only what was asked for is written, unless the provider writes unasked.
       const writesUnasked = given.tiers.some((one) => one.caching_price !== null && one.caching_5m_price === null)
       const written = given.cached || writesUnasked ? Math.floor(rest * given.shares[1]) : 0
       const hour = given.cached === '1h' ? Math.floor(written / 2) : 0
-      const output = Math.floor(worst.outputTokens * given.shares[1])
+      const output = Math.floor(maximum.outputTokens * given.shares[1])
       const usage: Usage = {
         input: rest - written,
         cache_read: read,
         cache_write_5m: written - hour,
         cache_write_1h: hour,
         output,
-        reasoning: worst.outputTokens - output,
+        reasoning: maximum.outputTokens - output,
         searches: given.searches,
         ...(given.serving && { modes: [given.serving] }),
       }
-      expect(Number(worst.nanoUsd)).toBeGreaterThanOrEqual(priceOf(usage, entry, at).nanoUsd)
-      expect(Number(worst.nanoUsd)).toBeGreaterThanOrEqual(priceOf({ ...usage, modes: [] }, entry, at).nanoUsd)
+      expect(Number(maximum.nanoUsd)).toBeGreaterThanOrEqual(priceOf(usage, entry, at).nanoUsd)
+      expect(Number(maximum.nanoUsd)).toBeGreaterThanOrEqual(priceOf({ ...usage, modes: [] }, entry, at).nanoUsd)
     },
   )
   fc.assert(property, { numRuns: 1_000 })

@@ -3,12 +3,12 @@ import { join, resolve } from 'node:path'
 import { expect, test } from 'vitest'
 import { parse } from 'yaml'
 import { findConfig, loadConfig, needRestart } from '../../src/snapshot/config.ts'
-import { folderOf, told } from '../manifest/files.ts'
+import { folderOf, formatted } from '../manifest/files.ts'
 
 async function load(text: string, env: { [name: string]: string } = {}) {
   const folder = folderOf({ 'config.yaml': text })
   const { config, problems } = await loadConfig(join(folder, 'config.yaml'), env)
-  return { folder, config, problems: told(problems) }
+  return { folder, config, problems: formatted(problems) }
 }
 
 test('everything has a default; paths are relative to the file', async () => {
@@ -141,7 +141,7 @@ test.each([
 test('a file that is named must exist', async () => {
   const { config, problems } = await loadConfig('/nowhere/config.yaml', {})
   expect(config).toBeUndefined()
-  expect(told(problems)).toEqual(['1:1 the configuration cannot be read: there is no such file'])
+  expect(formatted(problems)).toEqual(['1:1 the configuration cannot be read: there is no such file'])
 })
 
 test('the file is the one that is named, else that of the environment, else the usual one', () => {

@@ -307,11 +307,11 @@ describe('too long', () => {
   test('for a client that has left is stopped at once', async () => {
     const client = new AbortController()
     const fetched = open()(at('/stalled'), client.signal)
-    const gone = new RouterError('client_gone', 'The client left.')
-    setTimeout(() => client.abort(gone), 50)
-    await expect(within(5_000, 'stopping', fetched)).rejects.toBe(gone)
+    const disconnect = new RouterError('client_gone', 'The client left.')
+    setTimeout(() => client.abort(disconnect), 50)
+    await expect(within(5_000, 'stopping', fetched)).rejects.toBe(disconnect)
     await within(5_000, 'letting go', left)
-    await expect(open()(at('/cat.png'), client.signal)).rejects.toBe(gone)
+    await expect(open()(at('/cat.png'), client.signal)).rejects.toBe(disconnect)
   })
 })
 

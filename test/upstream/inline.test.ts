@@ -175,11 +175,11 @@ describe('the files of a call', () => {
 
   test('are given up when the client leaves', async () => {
     const client = new AbortController()
-    const gone = new RouterError('client_gone', 'The client left.')
+    const disconnect = new RouterError('client_gone', 'The client left.')
     const waiting: FetchMedia = (_url, signal) =>
       new Promise((_, reject) => signal.addEventListener('abort', () => reject(signal.reason)))
     const left = inlineMedia(user(image(a)), true, media(waiting, {}, client.signal))
-    client.abort(gone)
-    await expect(within(5_000, 'giving up', left)).rejects.toBe(gone)
+    client.abort(disconnect)
+    await expect(within(5_000, 'giving up', left)).rejects.toBe(disconnect)
   })
 })
