@@ -48,7 +48,7 @@ function folderOf(path: string): string {
   return path === 'main.ts' ? path : dirname(path)
 }
 
-/** What a file imports, types included: packages by name, files of src/ by path. */
+/** The imports of a file, types included: packages by name, files of src/ by path. */
 function importsOf({ path, text }: { path: string; text: string }): { packages: string[]; paths: string[] } {
   const specifiers = [...text.matchAll(/(?:\bfrom |\bimport |\bimport\()'([^']+)'/g)].map(([, name = '']) => name)
   const local = specifiers.filter((name) => name.startsWith('.'))
@@ -97,7 +97,7 @@ describe('imports', () => {
 
 describe('the map in docs/architecture.md', () => {
   const page = readFileSync(join(root, 'docs/architecture.md'), 'utf8')
-  /** Rows of the map: rank, folder, and what is in it. */
+  /** Rows of the map: rank, folder, and contents. */
   const rows = [...page.matchAll(/^\| (\d+) \| `([\w./-]+)` \| (.+) \|$/gm)].map(([, rank, name = '', about = '']) => {
     const folder = name === 'src/' ? '.' : name.replace(/\/$/, '')
     return { rank: Number(rank), folder, files: tsFilesIn(about) }

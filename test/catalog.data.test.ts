@@ -15,7 +15,7 @@ const sources = readdirSync(join(root, 'catalog'))
 
 type File = { provider: string; defaults?: Partial<ModelEntry>; models: { [id: string]: Partial<ModelEntry> } }
 
-/** They pass on what the models behind them cost. */
+/** They charge the prices of the models behind them. */
 const unpriced = new Set(['groq/compound', 'groq/compound-mini'])
 
 /** A token of any model costs less than this. USD. */
@@ -76,7 +76,7 @@ function expectPrices(id: string, pricing: PricingTier[] = []): void {
   for (const { prompt_tokens_threshold, ...prices } of pricing) {
     for (const price of Object.values(prices)) if (price !== null) expect(price, id).toBeLessThan(dearest)
     const { input_price: input, cached_price: cached, output_price: output } = prices
-    // What slips by a unit shows here: no model sells its words for a tenth of what it takes to read.
+    // Catches prices in the wrong unit: no model has output for a tenth of the price of input.
     expect((output ?? 0) * 10, id).toBeGreaterThanOrEqual(input ?? 0)
     expect(cached ?? 0, id).toBeLessThanOrEqual(input ?? 0)
     if (cached) expect(cached * 200, `${id}: cached`).toBeGreaterThanOrEqual(input ?? 0)

@@ -11,7 +11,7 @@ import { routerProcess } from './helpers/process.ts'
 import { within } from './helpers/provider.ts'
 import { routerFolder, simulatorOnly, testRouter } from './helpers/router.ts'
 
-/** A server that cannot start: its exit code and what it output. */
+/** A server that cannot start: its exit code and its output. */
 async function failingStart(files: Record<string, string>, args: string[] = []) {
   return await failingStartIn(newFolder(files), args)
 }
@@ -42,7 +42,7 @@ test('a start that fails ends the process and reports why: a port that is taken'
   const { code, output, folder } = await failingStart({}, ['--port', `${port}`])
   expect(code).toBe(1)
   expect(output).toContain(`127.0.0.1:${port} is taken by another process`)
-  // A first key that was made and not shown could never be used, nor made again.
+  // A first key that was created and not printed could never be used, nor created again.
   const store = openStore(`sqlite:${join(folder, 'data/router.sqlite')}`)
   expect(store.keys.any()).toBe(false)
   store.close()
@@ -82,7 +82,7 @@ test('a chosen first key is not printed, only its variable: logs are read by mor
   expect(router.output()).not.toContain('chosen')
   const curl = /^ {2}(curl [\s\S]*?\}')$/m.exec(router.output())?.[1] ?? ''
   expect(curl).toContain('"Authorization: Bearer $INFERENCE_ROUTER_ADMIN_KEY"')
-  // What a shell makes of the line, without the program.
+  // The arguments that a shell passes to the program.
   const shell = `curl() { printf '%s\\n' "$@"; }\n${curl}`
   const { stdout } = await promisify(execFile)('sh', ['-c', shell], { env: { ...process.env, ...env } })
   const [url = '', , authorization, , contentType, , body] = stdout.split('\n')
@@ -91,8 +91,8 @@ test('a chosen first key is not printed, only its variable: logs are read by mor
   expect([answer.status, headers[0]?.[1]]).toEqual([200, `Bearer ${env.INFERENCE_ROUTER_ADMIN_KEY}`])
   await router.end('SIGTERM')
   // It is the first key once.
-  const again = await routerProcess(configPath, { env })
-  expect(again.output()).not.toContain('INFERENCE_ROUTER_ADMIN_KEY')
+  const second = await routerProcess(configPath, { env })
+  expect(second.output()).not.toContain('INFERENCE_ROUTER_ADMIN_KEY')
 })
 
 test('a start with a port for the management API prints both addresses, and a signal closes both', async () => {

@@ -1,7 +1,7 @@
 import { defineConfig } from 'vitest/config'
 import { timeFactor } from './helpers/time.ts'
 
-/** Tests run on Node's own loader, the one that runs the server: what a test accepts, production accepts. */
+/** Tests run on Node's own loader, the one that runs the server: code that a test accepts is accepted in production. */
 export default defineConfig({
   test: {
     include: ['test/**/*.test.ts'],
@@ -12,7 +12,7 @@ export default defineConfig({
     // Many small objects live for one test only: a larger young generation saves most of the collections.
     execArgv: ['--max-semi-space-size=64'],
     globalSetup: ['test/helpers/temporary-folder.ts'],
-    // These bound what hangs; what must be fast says so itself.
+    // These bound hanging tests; tests of speed have limits of their own.
     testTimeout: 120_000 * timeFactor,
     hookTimeout: 60_000 * timeFactor,
     expect: { poll: { timeout: 15_000 * timeFactor } },

@@ -25,7 +25,7 @@ function open(url = 'sqlite::memory:') {
   return { store, organization, makeKey }
 }
 
-/** What a call throws. */
+/** The error of a call. */
 function thrownBy(call: () => unknown): RouterError {
   try {
     call()

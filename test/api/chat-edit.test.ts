@@ -148,7 +148,7 @@ const stream = (include_usage?: boolean) => {
   return chat.openStream(chat.read({ ...hello, stream: true, ...stream_options }), { model, id: 'call-1', finishOf })
 }
 
-/** What a client receives for these chunks of a provider. */
+/** The chunks that a client receives for these chunks of a provider. */
 function edited(payloads: readonly JsonObject[], include_usage?: boolean): JsonObject[] {
   const writer = stream(include_usage)
   const text = payloads.map((payload) => writer.frame(payload)).join('') + writer.end(facts)
@@ -159,37 +159,41 @@ function edited(payloads: readonly JsonObject[], include_usage?: boolean): JsonO
 
 describe('chunks of a provider of the same format', () => {
   const shared = { id: 'x', object: 'chat.completion.chunk', created: 1, model: 'own-name', provider: 'kept' }
-  const said = { ...shared, choices: [{ index: 0, delta: { content: 'a', odd: 1 }, finish_reason: null }], usage: null }
+  const written = {
+    ...shared,
+    choices: [{ index: 0, delta: { content: 'a', odd: 1 }, finish_reason: null }],
+    usage: null,
+  }
   const ended = { ...shared, choices: [{ index: 0, delta: {}, finish_reason: 'stop' }], usage: null }
   const usage = { prompt_tokens: 3, completion_tokens: 2, total_tokens: 5, extra: 1 }
   const counted = { ...shared, choices: [], usage }
   const without = ({ usage: _, ...chunk }: JsonObject) => ({ ...chunk, model })
 
   it('keep unknown members, and name the model that served', () => {
-    expect(edited([said, ended])).toEqual([without(said), without(ended)])
+    expect(edited([written, ended])).toEqual([without(written), without(ended)])
   })
 
   it('report usage once, last and with the cost, to a client that requested it', () => {
-    const [first, second, last] = edited([said, ended, counted], true)
+    const [first, second, last] = edited([written, ended, counted], true)
     expect([first, second]).toEqual([
-      { ...said, model },
+      { ...written, model },
       { ...ended, model },
     ])
     expect(last).toEqual({ ...counted, model, usage: { ...usage, cost: 0.25 } })
   })
 
   it('report none to a client that did not request it', () => {
-    expect(edited([said, ended, counted])).toEqual([without(said), without(ended)])
-    expect(edited([said, ended, counted], false)).toEqual([without(said), without(ended)])
+    expect(edited([written, ended, counted])).toEqual([without(written), without(ended)])
+    expect(edited([written, ended, counted], false)).toEqual([without(written), without(ended)])
   })
 
   it('move usage to the end from any position', () => {
     const chunks = [
-      { ...said, usage: { ...usage, completion_tokens: 1 } },
+      { ...written, usage: { ...usage, completion_tokens: 1 } },
       { ...ended, usage },
     ]
     expect(edited(chunks, true)).toEqual([
-      { ...said, model },
+      { ...written, model },
       { ...ended, model },
       {
         id: 'x',
@@ -200,11 +204,14 @@ describe('chunks of a provider of the same format', () => {
         usage: { ...usage, cost: 0.25 },
       },
     ])
-    expect(edited(chunks)).toEqual([without(said), without(ended)])
+    expect(edited(chunks)).toEqual([without(written), without(ended)])
   })
 
   it('get usage from the router’s own count when the provider never reported any', () => {
-    expect(edited([said, ended], true).at(-1)).toMatchObject({ choices: [], usage: { prompt_tokens: 10, cost: 0.25 } })
+    expect(edited([written, ended], true).at(-1)).toMatchObject({
+      choices: [],
+      usage: { prompt_tokens: 10, cost: 0.25 },
+    })
   })
 
   it('pass when they have no choices and are not about usage', () => {
@@ -216,7 +223,7 @@ describe('chunks of a provider of the same format', () => {
       choices: [],
       prompt_filter_results: [{ prompt_index: 0 }],
     }
-    expect(edited([prompt, said])[0]).toEqual({ ...prompt, object: 'chat.completion.chunk', model })
+    expect(edited([prompt, written])[0]).toEqual({ ...prompt, object: 'chat.completion.chunk', model })
   })
 
   it('are completed where the provider omitted required members', () => {
@@ -233,9 +240,9 @@ describe('chunks of a provider of the same format', () => {
       return { index, id: `${index}`, function: { name: 'f', ...(args !== undefined && { arguments: args }) } }
     }
     const filled = (index: number): JsonObject => ({ index, function: { arguments: '{}' } })
-    const said = (chunks: JsonObject[]) => edited(chunks).map((chunk) => (chunk.choices as JsonObject[])[0]?.delta)
+    const written = (chunks: JsonObject[]) => edited(chunks).map((chunk) => (chunk.choices as JsonObject[])[0]?.delta)
     const done = { ...shared, choices: [{ index: 0, delta: {}, finish_reason: 'tool_calls' }] }
-    const [, second, , last] = said([
+    const [, second, , last] = written([
       call([opened(0, ''), opened(1)]),
       call([{ index: 0, function: { arguments: '' } }]),
       call([{ index: 1, function: { arguments: '{"a":1}' } }]),
@@ -243,10 +250,10 @@ describe('chunks of a provider of the same format', () => {
     ])
     expect(second).toEqual({ tool_calls: [{ index: 0, function: { arguments: '' } }] })
     expect(last).toEqual({ tool_calls: [filled(0)] })
-    expect(said([call([opened(0)], 'tool_calls')])).toEqual([{ tool_calls: [opened(0), filled(0)] }])
-    expect(said([call([opened(0, '{}')]), done]).at(-1)).toEqual({})
+    expect(written([call([opened(0)], 'tool_calls')])).toEqual([{ tool_calls: [opened(0), filled(0)] }])
+    expect(written([call([opened(0, '{}')]), done]).at(-1)).toEqual({})
     const cut = { ...shared, choices: [{ index: 0, delta: {}, finish_reason: 'length' }] }
-    expect(said([call([opened(0)]), cut]).at(-1)).toEqual({})
+    expect(written([call([opened(0)]), cut]).at(-1)).toEqual({})
   })
 
   const ending = ({ choices }: JsonObject) => (choices as JsonObject[]).map(({ finish_reason }) => finish_reason)
@@ -310,9 +317,9 @@ describe('chunks of a provider of the same format', () => {
   )
 
   it('are left as they are for everyone else', () => {
-    const before = structuredClone(said)
-    stream(true).frame(said)
-    expect(said).toEqual(before)
+    const before = structuredClone(written)
+    stream(true).frame(written)
+    expect(written).toEqual(before)
   })
 })
 
@@ -400,7 +407,7 @@ describe.skipIf(recordingsMissing || schemaMissing)('recorded answers, edited', 
     'azure-openai',
   ]
   const answers = formats.flatMap(recordings).filter(({ response }) => response.status === 200)
-  // What these providers send beyond the published schema is passed on unchanged.
+  // Members of these providers beyond the published schema are passed on unchanged.
   const exceptions = [
     /service_tier must/, // on_demand
     /message\/annotations\/\d+/, // of files

@@ -535,11 +535,11 @@ describe('a chat body that is wrong', () => {
     [{ reasoning_effort: 3 }, 'reasoning_effort', 'a string'],
     [{ reasoning: { max_tokens: -1 } }, 'reasoning.max_tokens', 'at least 1'],
     [{ web_search_options: { search_context_size: 'huge' } }, 'web_search_options.search_context_size', "not 'huge'"],
-  ])('%j is refused with the field named', (members, param, said) => {
+  ])('%j is refused with the field named', (members, param, message) => {
     const error = refusal({ ...hello, ...members })
     expect(error).toMatchObject({ code: 'invalid_request', status: 400, param })
     expect(error.message).toContain(`'${param}'`)
-    expect(error.message).toContain(said)
+    expect(error.message).toContain(message)
   })
 
   it.each([[undefined], [null], [[]], ['text'], [7]])('%j is no body at all', (body) => {
@@ -585,13 +585,13 @@ describe.skipIf(recordingsMissing)('recorded chat requests', () => {
     (_, recording) => {
       const body = recording.request?.body as JsonObject
       const request = chat.read(body)
-      const told = (body.messages as JsonObject[]).filter(({ role }) => role !== 'system' && role !== 'developer')
-      const tools = told.filter(({ role }) => role === 'tool' || role === 'function')
+      const history = (body.messages as JsonObject[]).filter(({ role }) => role !== 'system' && role !== 'developer')
+      const tools = history.filter(({ role }) => role === 'tool' || role === 'function')
       const results = request.messages.flatMap(({ parts }) => parts.filter(({ type }) => type === 'tool_result'))
       expect(results.length).toBe(tools.length)
       expect(request.messages.every(({ parts }) => parts.length > 0)).toBe(true)
       expect(request.messages.filter(({ role }) => role === 'assistant').length).toBe(
-        told.filter(({ role }) => role === 'assistant').length,
+        history.filter(({ role }) => role === 'assistant').length,
       )
     },
   )

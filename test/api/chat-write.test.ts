@@ -245,7 +245,7 @@ describe('a reply written as a chat completion', () => {
 const word = fc.constantFrom('', 'a', 'Rome ', '😀', 'naïve\n', '{"x":', '漢字')
 const filledWord = word.filter((text) => text !== '')
 const by = 'maker'
-const seal = fc.constantFrom({}, { signature: 'sealed', by })
+const signatureMembers = fc.constantFrom({}, { signature: 'sealed', by })
 const arbitraryPart: fc.Arbitrary<Part> = fc.oneof(
   { weight: 4, arbitrary: fc.record({ type: fc.constant('text' as const), text: filledWord }) },
   fc.record({
@@ -266,8 +266,8 @@ const arbitraryPart: fc.Arbitrary<Part> = fc.oneof(
     .filter(({ type, ...members }) => Object.values(members).some(Boolean))
     .map((part) => ({ ...Object.fromEntries(Object.entries(part).filter(([, value]) => value)), by }) as Part),
   fc
-    .record({ id: fc.uuid(), name: fc.constantFrom('f', 'g'), arguments: fc.json(), seal })
-    .map(({ seal, ...call }) => ({ type: 'tool_call' as const, ...call, ...seal })),
+    .record({ id: fc.uuid(), name: fc.constantFrom('f', 'g'), arguments: fc.json(), signatureMembers })
+    .map(({ signatureMembers, ...call }) => ({ type: 'tool_call' as const, ...call, ...signatureMembers })),
   fc
     .record({ id: fc.uuid(), query: word, results: fc.constantFrom<Json>([{ encrypted_content: 'E' }], []) })
     .map((search): Part => ({ type: 'search', status: 'completed', ...search, by })),
@@ -275,7 +275,7 @@ const arbitraryPart: fc.Arbitrary<Part> = fc.oneof(
 )
 const arbitraryParts = fc.array(arbitraryPart, { maxLength: 9 })
 
-/** Every part that is not plain text, with how much text and how many calls stood before it. */
+/** Every part that is not plain text, with the amount of text and the number of calls before it. */
 function landmarks(parts: readonly Part[]) {
   let content = 0
   let calls = 0
@@ -319,7 +319,7 @@ describe('a message that a client echoes', () => {
   })
 })
 
-/** The JSON of all data lines, and what stood last. */
+/** The JSON of all data lines, and the last line. */
 function dataOf(text: string): { chunks: JsonObject[]; last: string } {
   const lines = text.split('\n\n').filter((line) => line !== '')
   expect(lines.every((line) => line.startsWith('data: '))).toBe(true)
@@ -330,7 +330,7 @@ function dataOf(text: string): { chunks: JsonObject[]; last: string } {
   }
 }
 
-/** What a client makes of the chunks of the first choice. */
+/** The message that a client accumulates from the chunks of the first choice. */
 function gathered(chunks: readonly JsonObject[]): JsonObject {
   const message: JsonObject = {}
   const calls: JsonObject[] = []
@@ -380,9 +380,9 @@ function inPieces(events: readonly ProviderEvent[]): ProviderEvent[] {
     const { text, reasoning, tool } = event
     if (text !== undefined) return [...text].map((piece) => ({ ...event, text: piece }))
     if (reasoning?.text) {
-      const { text: thought, ...seals } = reasoning
+      const { text: thought, ...signatures } = reasoning
       const pieces = [...thought].map((piece) => ({ ...event, reasoning: { text: piece } }))
-      return [...pieces, { ...event, reasoning: seals }]
+      return [...pieces, { ...event, reasoning: signatures }]
     }
     if (typeof tool?.arguments !== 'string') return [event]
     const pieces = [...tool.arguments].map((piece) => ({ ...event, tool: { arguments: piece } }))
@@ -461,8 +461,8 @@ describe('a streamed reply', () => {
     ]
     for (const finish of ['tool_calls', 'length'] as const) {
       const none = finish === 'length' ? '' : '{}'
-      const told = gathered(dataOf(streamText(calls(finish), writerFor())).chunks)
-      expect(told).toMatchObject({
+      const choice = gathered(dataOf(streamText(calls(finish), writerFor())).chunks)
+      expect(choice).toMatchObject({
         message: { tool_calls: [{ function: { arguments: '{"a":1}' } }, { function: { arguments: none } }] },
       })
       const whole = chat.writeReply(fold(calls(finish), foldFacts), facts)
@@ -498,11 +498,11 @@ describe('a streamed reply', () => {
       fc.property(arbitraryParts, (parts) => {
         const events = eventsOf(replyOf(parts, { finish_raw: 'stop_sequence', stop_sequence: 'END' }))
         const whole = choiceOf(completion(fold(events, foldFacts)))
-        const { index, logprobs, ...said } = whole
-        const expected = JSON.parse(JSON.stringify(said))
+        const { index, logprobs, ...withoutLogprobs } = whole
+        const expected = JSON.parse(JSON.stringify(withoutLogprobs))
         const message = { ...expected.message, content: expected.message.content || null }
-        for (const told of [events, inPieces(events)]) {
-          const streamed = gathered(dataOf(streamText(told, writerFor())).chunks) as { message: JsonObject }
+        for (const variant of [events, inPieces(events)]) {
+          const streamed = gathered(dataOf(streamText(variant, writerFor())).chunks) as { message: JsonObject }
           const content = streamed.message.content || null
           expect({ ...streamed, message: { ...streamed.message, content } }).toEqual({ ...expected, message })
         }

@@ -11,7 +11,7 @@ const components = (publishedSpec(file)?.components ?? {}) as JsonObject
 const ajv = new Ajv2020({ strict: false, validateFormats: false, allErrors: true })
 if (!schemaMissing) ajv.addSchema({ $id: 'published', components: readable(components) } as object)
 
-/** What is wrong with a value by the published schema of this name; an empty list when nothing is. */
+/** The violations of the published schema of this name in a value. */
 export function violations(name: string, value: unknown): string[] {
   const validate = ajv.getSchema(`published#/components/schemas/${name}`)
   if (!validate) throw new Error(`the published description has no schema ${name}`)
@@ -31,7 +31,7 @@ function propertiesIn(schema: Json | undefined): string[] {
   return [...referred, ...own, ...(Array.isArray(schema.allOf) ? schema.allOf.flatMap(propertiesIn) : [])]
 }
 
-/** `nullable` beside a reference says nothing to a JSON Schema validator: it becomes a choice. */
+/** `nullable` beside a reference has no effect in a JSON Schema validator: it becomes a choice. */
 function readable(schema: Json | undefined): Json {
   if (Array.isArray(schema)) return schema.map(readable)
   if (!isObject(schema)) return schema ?? null

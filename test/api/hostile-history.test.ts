@@ -27,8 +27,8 @@ describe('a history that a client has tampered with', () => {
   it('has no members of the wrong type in a Responses body', () => {
     const item = { type: 'reasoning', summary: [], encrypted_content: forged({ ...wrong, signature: 's' }) }
     const annotations = [{ type: 'url_citation', url: 7, title: 'T', start_index: '0', end_index: 4 }]
-    const said = { role: 'assistant', content: [{ type: 'output_text', text: 'a', annotations }] }
-    expect(partsOf(responses.read({ model: 'm', input: [hi, item, said] })).slice(1)).toEqual([
+    const written = { role: 'assistant', content: [{ type: 'output_text', text: 'a', annotations }] }
+    expect(partsOf(responses.read({ model: 'm', input: [hi, item, written] })).slice(1)).toEqual([
       { type: 'reasoning', signature: 's' },
       { type: 'text', text: 'a', citations: [{ title: 'T', end: 4 }] },
     ])

@@ -293,11 +293,11 @@ describe('a Messages body that is wrong', () => {
     [{ output_config: { format: { type: 'text' } } }, 'output_config.format.type', "not 'text'"],
     [{ output_config: { format: { type: 'json_schema' } } }, 'output_config.format.schema', 'missing'],
     [{ output_format: { type: 'json_schema' } }, 'output_format.schema', 'missing'],
-  ])('%j is refused with the field named', (members, param, said) => {
+  ])('%j is refused with the field named', (members, param, message) => {
     const error = refusal({ ...hello, ...members })
     expect(error).toMatchObject({ code: 'invalid_request', status: 400, param })
     expect(error.message).toContain(`'${param}'`)
-    expect(error.message).toContain(said)
+    expect(error.message).toContain(message)
     expect(messages.writeError(error, 'req_1')).toMatchObject({
       type: 'error',
       error: { type: 'invalid_request_error', message: error.message, param },
@@ -328,7 +328,7 @@ describe.skipIf(schemaMissing)('the published request schema', () => {
 })
 
 describe.skipIf(recordingsMissing)('recorded requests for Messages', () => {
-  // Its maker refused it as well: the schema of its tool is `true`.
+  // Its provider rejected it as well: the schema of its tool is `true`.
   const exceptions = ['anthropic-messages/error-400__anthropic.claude-sonnet-4-6__618c0f']
   const sent = recordings('anthropic-messages').filter((recording) => {
     return recording.request?.body?.messages && !exceptions.includes(recording.case)
@@ -340,10 +340,10 @@ describe.skipIf(recordingsMissing)('recorded requests for Messages', () => {
     // One cloud has the model in the address.
     const body: JsonObject = { model: 'in-the-address', ...recording.request?.body }
     const request = messages.read(body)
-    const told = body.messages as JsonObject[]
-    expect(request.messages.map(({ role }) => role)).toEqual(told.map(({ role }) => role))
+    const history = body.messages as JsonObject[]
+    expect(request.messages.map(({ role }) => role)).toEqual(history.map(({ role }) => role))
     expect(request.messages.every(({ parts }) => parts.length > 0)).toBe(true)
-    const calls = (type: string) => JSON.stringify(told).split(`"type":"${type}"`).length - 1
+    const calls = (type: string) => JSON.stringify(history).split(`"type":"${type}"`).length - 1
     const read = (type: string) => request.messages.flatMap(({ parts }) => parts).filter((part) => part.type === type)
     expect(read('tool_call').length).toBe(calls('tool_use'))
     expect(read('tool_result').length).toBe(calls('tool_result'))

@@ -16,7 +16,7 @@ import { schemaMissing, violations, violationsBeside } from './messagesSchema.ts
 
 const model = 'maker/model'
 const question = { role: 'user', content: 'hello' }
-const asked = { model, max_tokens: 100, messages: [question] }
+const requested = { model, max_tokens: 100, messages: [question] }
 const facts = { model, usage: { input: 10, output: 5 }, costUsd: 0.25 }
 const foldFacts: FoldFacts = { maker: 'maker', newId: () => '0b1c', now: () => 1_700_000_000 }
 const by = 'maker'
@@ -25,14 +25,14 @@ function replyOf(parts: Part[], members: Partial<Reply> = {}): Reply {
   return { id: 'msg_1', created: 1_700_000_000, parts, finish: 'stop', usage: {}, ...members }
 }
 
-/** What a client keeps: the written JSON, read from its text. */
+/** The reply as a client stores it: the written JSON, read from its text. */
 function written(reply: Reply, members: object = {}): JsonObject {
   return JSON.parse(JSON.stringify(messages.writeReply(reply, { ...facts, ...members })))
 }
 
 function readBack(message: JsonObject): Part[] {
-  const told = { role: 'assistant', content: message.content as Json[] }
-  return messages.read({ ...asked, messages: [question, told] }).messages[1]?.parts ?? []
+  const turn = { role: 'assistant', content: message.content as Json[] }
+  return messages.read({ ...requested, messages: [question, turn] }).messages[1]?.parts ?? []
 }
 
 const contentOf = (parts: Part[], members: Partial<Reply> = {}) =>
@@ -130,7 +130,7 @@ describe('a reply written as a message', () => {
     expect(block?.id).toMatch(/^[a-zA-Z0-9_-]+$/)
     const result = { type: 'tool_result', tool_use_id: block?.id, content: 'ok' }
     const history = [question, { role: 'assistant', content: [block] }, { role: 'user', content: [result] }]
-    const read = messages.read({ ...asked, messages: history } as JsonObject)
+    const read = messages.read({ ...requested, messages: history } as JsonObject)
     expect(read.messages[1]?.parts).toEqual([call])
     expect(read.messages[2]?.parts).toMatchObject([{ id: 'functions.f:0|x', name: 'f' }])
   })
@@ -152,35 +152,40 @@ describe('a reply written as a message', () => {
 
 const word = fc.constantFrom('', 'a', 'Rome ', '😀', 'naïve\n', '{"x":', '漢字')
 const filledWord = word.filter((text) => text !== '')
-const seal = fc.constantFrom({}, { signature: 'sealed', by })
+const signatureMembers = fc.constantFrom({}, { signature: 'sealed', by })
 const arbitraryPart: fc.Arbitrary<Part> = fc.oneof(
   {
     weight: 4,
     arbitrary: fc
-      .record({ text: filledWord, seal })
-      .map(({ text, seal }) => ({ type: 'text' as const, text, ...seal })),
+      .record({ text: filledWord, signatureMembers })
+      .map(({ text, signatureMembers }) => ({ type: 'text' as const, text, ...signatureMembers })),
   },
   fc.constant<Part>({ type: 'text', text: '', signature: 'sealed', by }),
   fc
     .record({
-      told: fc.constantFrom('text', 'summary'),
+      kind: fc.constantFrom('text', 'summary'),
       words: word,
       signature: word,
       encrypted: word,
       id: fc.constantFrom('', 'rs_1'),
     })
-    .filter(({ told, ...members }) => Object.values(members).some(Boolean))
-    .map(({ told, words, ...seals }) => {
-      const members = Object.entries({ [told]: words, ...seals }).filter(([, value]) => value)
+    .filter(({ kind, ...members }) => Object.values(members).some(Boolean))
+    .map(({ kind, words, ...signatures }) => {
+      const members = Object.entries({ [kind]: words, ...signatures }).filter(([, value]) => value)
       return { type: 'reasoning', ...Object.fromEntries(members), by } as Part
     }),
   fc
-    .record({ id: fc.uuid(), name: fc.constantFrom('f', 'g'), input: fc.dictionary(fc.string(), fc.jsonValue()), seal })
-    .map(({ seal, input, ...call }) => ({
+    .record({
+      id: fc.uuid(),
+      name: fc.constantFrom('f', 'g'),
+      input: fc.dictionary(fc.string(), fc.jsonValue()),
+      signatureMembers,
+    })
+    .map(({ signatureMembers, input, ...call }) => ({
       type: 'tool_call' as const,
       ...call,
       arguments: JSON.stringify(input),
-      ...seal,
+      ...signatureMembers,
     })),
   fc
     .record({
@@ -220,7 +225,7 @@ describe('a message that a client echoes', () => {
     ]
     const content = [...native, ...contentOf(parts)]
     const only = { role: 'assistant', content: contentOf(parts.slice(0, 2)) }
-    const body = { ...asked, messages: [question, only, question, { role: 'assistant', content }] }
+    const body = { ...requested, messages: [question, only, question, { role: 'assistant', content }] }
     const edited = messages.editRequest(body as JsonObject, { model: 'm', stream: false, dropped: [] })
     expect(edited.messages).toEqual([
       question,
@@ -238,14 +243,14 @@ describe('a message that a client echoes', () => {
 })
 
 function writerFor(): StreamWriter {
-  return messages.openStream(messages.read({ ...asked, stream: true }), { model, id: 'call' })
+  return messages.openStream(messages.read({ ...requested, stream: true }), { model, id: 'call' })
 }
 
-function streamText(events: readonly ProviderEvent[], replied = facts): string {
+function streamText(events: readonly ProviderEvent[], replyFacts = facts): string {
   const folding = new Fold(foldFacts)
   const writer = writerFor()
-  const told = events.map((event) => writer.events(folding.take(event)))
-  return told.join('') + writer.events(folding.end()) + writer.end(replied)
+  const texts = events.map((event) => writer.events(folding.take(event)))
+  return texts.join('') + writer.events(folding.end()) + writer.end(replyFacts)
 }
 
 const streamed = (events: readonly ProviderEvent[]) => accumulated(eventsIn(streamText(events)))
@@ -258,9 +263,9 @@ function inPieces(events: readonly ProviderEvent[]): ProviderEvent[] {
     if (text !== undefined)
       return [...text].map((piece) => ({ ...event, text: piece })).concat([{ ...event, text: '' }])
     if (reasoning?.text) {
-      const { text: thought, ...seals } = reasoning
+      const { text: thought, ...signatures } = reasoning
       const pieces = [...thought].map((piece) => ({ ...event, reasoning: { text: piece } }))
-      return [...pieces, { ...event, reasoning: seals }]
+      return [...pieces, { ...event, reasoning: signatures }]
     }
     if (typeof tool?.arguments !== 'string') return [event]
     const pieces = [...tool.arguments].map((piece) => ({ ...event, tool: { arguments: piece } }))
@@ -340,11 +345,11 @@ describe('a streamed reply', () => {
       { at: 'a', text: '', signature: 'S' },
       { finish: 'stop' },
     ]
-    const told = streamed(events).content as JsonObject[]
-    const texts = told.filter(({ type }) => type === 'text')
+    const blocks = streamed(events).content as JsonObject[]
+    const texts = blocks.filter(({ type }) => type === 'text')
     expect(texts.map(({ text }) => text).join('')).toBe('Rome is old')
     expect(texts[1]?.citations).toMatchObject([{ url: 'https://a.example' }])
-    expect(readBack({ content: told })[0]).toEqual({ type: 'text', text: 'Rome', signature: 'S', by })
+    expect(readBack({ content: blocks })[0]).toEqual({ type: 'text', text: 'Rome', signature: 'S', by })
   })
 
   it('that breaks ends with an error and without the last event', () => {
@@ -422,7 +427,7 @@ describe.skipIf(recordingsMissing || schemaMissing)('every recorded answer', () 
       const message = written(reply, answered)
       expect(violationsBeside('Message', plain(message)), recording.case).toEqual([])
       const writer = writerFor()
-      const events = eventsIn(writer.events(told) + writer.end(answered))
+      const events = eventsIn(writer.events(emitted) + writer.end(answered))
       const wrong = events
         .filter(({ type, content_block }) => type !== 'ping' && !isDrawn(content_block ?? {}))
         .flatMap((event) => violationsBeside('RawMessageStreamEvent', event))

@@ -11,7 +11,7 @@ const published = publishedSpec(file) ?? {}
 const ajv = new Ajv({ strict: false, validateFormats: false, allErrors: true })
 if (!schemaMissing) ajv.addSchema(published as object, 'published')
 
-/** What is wrong with a value by the published definition of this name; an empty list when nothing is. */
+/** The violations of the published definition of this name in a value. */
 export function violations(name: string, value: unknown): string[] {
   const validate = ajv.getSchema(`published#/definitions/${name}`)
   if (!validate) throw new Error(`the published schema has no ${name}`)

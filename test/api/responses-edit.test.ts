@@ -70,8 +70,8 @@ describe('a reply of a provider of this format', () => {
       const response = frame.response as JsonObject | undefined
       if (!response) return frame
       const usage = response.usage as JsonObject | null
-      const told = index === frames.length - 1 && usage ? { usage: { ...usage, cost: 0.25 } } : {}
-      return { ...frame, response: { ...response, model, ...told } }
+      const counted = index === frames.length - 1 && usage ? { usage: { ...usage, cost: 0.25 } } : {}
+      return { ...frame, response: { ...response, model, ...counted } }
     })
     expect(events).toEqual(expected)
     expect(writer.reply?.(facts)).toEqual(events.at(-1).response)

@@ -1,7 +1,7 @@
 import { expect } from 'vitest'
 import type { JsonObject } from '../../src/core/json.ts'
 
-// The order of the events of a streamed response, and what a client has in its hands at the end.
+// The order of the events of a streamed response, and the client's result at the end.
 
 // biome-ignore lint/suspicious/noExplicitAny: events of all kinds, as they come over the wire.
 type Loose = any
@@ -19,7 +19,7 @@ export function eventsIn(text: string): Loose[] {
 }
 
 type Content = { type: string; text: string; annotations: Loose[]; logprobs: Loose[]; done: boolean }
-type Item = { id: string; type: string; contents: Content[]; said: string; stages: string[]; done: boolean }
+type Item = { id: string; type: string; contents: Content[]; written: string; stages: string[]; done: boolean }
 
 /** Checks a stream event by event, and fails at the first one that is out of order. Returns the last response. */
 export function follow(events: Loose[]): JsonObject {
@@ -74,7 +74,7 @@ function added(item: Loose, before: Item[]): Item {
   if (item.type === 'function_call') expect(item).toMatchObject({ arguments: '', status: 'in_progress' })
   if (item.type === 'custom_tool_call') expect(item.input).toBe('')
   if (item.type === 'image_generation_call') expect(item.result).toBeNull()
-  return { id: item.id, type: item.type, contents: [], said: '', stages: [], done: false }
+  return { id: item.id, type: item.type, contents: [], written: '', stages: [], done: false }
 }
 
 function kindOf(type: string): string {
@@ -143,10 +143,10 @@ function argumentSteps(name: string, type: string, member: string): typeof steps
     [`${name}.delta`]: (item, { delta }) => {
       expect(item.type).toBe(type)
       expect(item.stages).toEqual([])
-      item.said += delta
+      item.written += delta
     },
     [`${name}.done`]: (item, event) => {
-      expect(event[member]).toBe(item.said)
+      expect(event[member]).toBe(item.written)
       item.stages.push('done')
     },
   }
@@ -171,16 +171,16 @@ function open(item: Item, index: number, type: string): Content {
 function endItem(item: Item, done: Loose): void {
   expect(done).toMatchObject({ id: item.id, type: item.type })
   expect(item.contents.every((content) => content.done)).toBe(true)
-  const said = item.contents.map(({ text }) => text)
+  const written = item.contents.map(({ text }) => text)
   if (done.type === 'message') {
-    expect(done.content.map((part: Loose) => part.text ?? part.refusal)).toEqual(said)
+    expect(done.content.map((part: Loose) => part.text ?? part.refusal)).toEqual(written)
     for (const [index, { annotations, logprobs }] of item.contents.entries()) {
       if (done.content[index].type !== 'output_text') continue
       expect(done.content[index]).toMatchObject({ annotations, logprobs })
     }
-  } else if (done.type === 'reasoning') expect(done.summary.map(({ text }: Loose) => text)).toEqual(said)
-  else if (done.type === 'function_call') expect(done.arguments).toBe(item.said)
-  else if (done.type === 'custom_tool_call') expect(done.input).toBe(item.said)
+  } else if (done.type === 'reasoning') expect(done.summary.map(({ text }: Loose) => text)).toEqual(written)
+  else if (done.type === 'function_call') expect(done.arguments).toBe(item.written)
+  else if (done.type === 'custom_tool_call') expect(done.input).toBe(item.written)
   if (done.type.endsWith('tool_call') || done.type === 'function_call') expect(item.stages).toEqual(['done'])
   if (done.status === 'completed' && done.type === 'web_search_call') expect(item.stages.at(-1)).toBe('completed')
   item.done = true

@@ -8,8 +8,8 @@ import type { NeutralRequest } from '../../src/core/request.ts'
 import { recordings, recordingsMissing } from '../helpers/recordings.ts'
 import { choicesOf, propertiesOf, schemaMissing } from './chatSchema.ts'
 
-const asked = { model: 'maker/model', input: 'Hello' }
-const read = (members: JsonObject): NeutralRequest => responses.read({ ...asked, ...members })
+const requested = { model: 'maker/model', input: 'Hello' }
+const read = (members: JsonObject): NeutralRequest => responses.read({ ...requested, ...members })
 const refused = (members: JsonObject): RouterError => {
   try {
     read(members)
@@ -19,7 +19,7 @@ const refused = (members: JsonObject): RouterError => {
   throw new Error('it was accepted')
 }
 
-/** Each field of the published request: values that are good, and what they become. */
+/** Each field of the published request: valid values, and their neutral form. */
 const fields: { readonly [name: string]: { good: Json; becomes: Partial<NeutralRequest> } } = {
   model: { good: 'other/model', becomes: { model: 'other/model' } },
   input: { good: 'Hi', becomes: { messages: [{ role: 'user', parts: [{ type: 'text', text: 'Hi' }] }] } },
@@ -176,7 +176,7 @@ describe('a Responses request', () => {
     const { origin, ...request } = read({ [name]: good })
     const { origin: _origin, ...bare } = read({})
     expect(request).toEqual({ ...bare, ...becomes })
-    expect(origin).toEqual({ api: 'responses', body: { ...asked, [name]: good } })
+    expect(origin).toEqual({ api: 'responses', body: { ...requested, [name]: good } })
   })
 
   it.each(Object.keys(fields).filter((name) => name !== 'model' && name !== 'input'))(
@@ -306,7 +306,7 @@ describe('input', () => {
 
   it('puts the results of calls right after them, together, with the names of their tools', () => {
     const call = (id: string) => ({ type: 'function_call', call_id: id, name: `f${id}`, arguments: '{}' })
-    const output = (id: string, said: Json) => ({ type: 'function_call_output', call_id: id, output: said })
+    const output = (id: string, result: Json) => ({ type: 'function_call_output', call_id: id, output: result })
     const input = [
       { role: 'user', content: 'Hello' },
       { type: 'reasoning', id: 'rs_1', summary: [], encrypted_content: 'sealed' },
@@ -388,7 +388,7 @@ describe('a reply that the client sends back', () => {
       id: 'srv_1',
       query: 'news',
       status: 'completed',
-      results: [{ url: 'https://a.at', sealed: 'x' }],
+      results: [{ url: 'https://a.at', signed: 'x' }],
     },
     { type: 'text', text: 'It rains.', citations: [{ url: 'https://a.at', title: 'A', start: 0, end: 2 }] },
     { type: 'text', text: ' A lot.', signature: 'text-seal', by },
@@ -415,7 +415,7 @@ describe('a reply that the client sends back', () => {
   it('never reaches a provider of this format with signatures that this router wrote', () => {
     const reply: Reply = { id: 'r', created: 1, parts, finish: 'stop', usage: {} }
     const { output } = responses.writeReply(reply, { model: 'maker/model', usage: {}, id: '0198' })
-    const body = { ...asked, input: output as Json[] }
+    const body = { ...requested, input: output as Json[] }
     const edited = responses.editRequest(body, { model: 'm', stream: false, dropped: [] })
     expect(JSON.stringify(edited)).not.toContain('router1.')
     expect((edited.input as JsonObject[]).map(({ type }) => type)).toEqual([

@@ -55,8 +55,8 @@ describe.skipIf(recordingsMissing ?? schemaMissing).each(dialects)('every record
     expect(violations('Response', whole)).toEqual([])
 
     const writer = responses.openStream(request, { model, id })
-    const said = batches(replayed.emitted).map((batch) => writer.events(batch))
-    const events = eventsIn([...said, writer.end(facts)].join(''))
+    const written = batches(replayed.emitted).map((batch) => writer.events(batch))
+    const events = eventsIn([...written, writer.end(facts)].join(''))
     for (const event of events) expect([event.type, ...violations(published(event.type), event)]).toEqual([event.type])
     const last = follow(events)
     expect(comparable(last)).toEqual(comparable(whole))

@@ -17,11 +17,14 @@ const schemaOf = schemaMissing ? undefined : choicesOf('ResponseStreamEvent')
 type Loose = any
 
 /** A reply of these provider events: whole, streamed, and every event of the stream, each checked in its place. */
-function answer(told: ProviderEvent[], asked: JsonObject = {}): { whole: Loose; last: Loose; events: Loose[] } {
-  const request = responses.read({ model, input: 'Hello', ...asked })
+function answer(
+  inputEvents: ProviderEvent[],
+  requested: JsonObject = {},
+): { whole: Loose; last: Loose; events: Loose[] } {
+  const request = responses.read({ model, input: 'Hello', ...requested })
   const writer = responses.openStream(request, { model, id })
   const fold = new Fold(foldFacts)
-  let text = told.map((event) => writer.events(fold.take(event))).join('')
+  let text = inputEvents.map((event) => writer.events(fold.take(event))).join('')
   text += writer.events(fold.end())
   const reply: Reply = fold.reply()
   const facts = { model, usage: reply.usage, costUsd: 0.25, request, id }
@@ -46,7 +49,7 @@ const namesOf = (events: Loose[]): string[] => events.map(({ type }) => type.rep
 
 describe('a reply as a response', () => {
   it('has the settings of the request, and the cost', () => {
-    const asked = {
+    const requested = {
       instructions: 'Be brief.',
       max_output_tokens: 100,
       temperature: 0.5,
@@ -68,9 +71,9 @@ describe('a reply as a response', () => {
       previous_response_id: 'resp_1',
     }
     const usage = { input: 10, cache_read: 5, cache_write_5m: 2, output: 3, reasoning: 4 }
-    const { whole, last } = answer([{ text: 'Hi' }, { usage }, stop], asked)
+    const { whole, last } = answer([{ text: 'Hi' }, { usage }, stop], requested)
     expect(whole).toEqual({
-      ...asked,
+      ...requested,
       id: 'resp_0198f7a2000070008000000000000001',
       object: 'response',
       created_at: 1_795_219_200,
@@ -126,7 +129,7 @@ describe('a reply as a response', () => {
   })
 
   it('has its events in this order', () => {
-    const told: ProviderEvent[] = [
+    const inputEvents: ProviderEvent[] = [
       { reasoning: { text: 'Th' } },
       { reasoning: { text: 'ink', signature: 's' } },
       { search: { id: 's1', query: 'news', status: 'completed' } },
@@ -136,7 +139,7 @@ describe('a reply as a response', () => {
       { tool: { arguments: '1}' } },
       stop,
     ]
-    const { events, whole, last } = answer(told)
+    const { events, whole, last } = answer(inputEvents)
     expect(namesOf(events)).toEqual([
       'created',
       'in_progress',
@@ -225,9 +228,9 @@ describe('a reply as a response', () => {
       { text: ' today' },
       stop,
     ])
-    const told = events.filter(({ type }) => type.endsWith('annotation.added'))
+    const inputEvents = events.filter(({ type }) => type.endsWith('annotation.added'))
     expect(
-      told.map(({ annotation_index, annotation: { title, end_index } }) => [annotation_index, title, end_index]),
+      inputEvents.map(({ annotation_index, annotation: { title, end_index } }) => [annotation_index, title, end_index]),
     ).toEqual([
       [0, 'A', 2],
       [1, 'B', 10],
@@ -237,7 +240,7 @@ describe('a reply as a response', () => {
   })
 
   it('has sources that come after their text in its last event', () => {
-    const told: ProviderEvent[] = [
+    const inputEvents: ProviderEvent[] = [
       { text: 'Rain.' },
       { tool: { id: 'a', name: 'f', arguments: '{}' } },
       { citation: { url: 'https://a.at', title: 'A', start: 0, end: 4 } },
@@ -246,14 +249,14 @@ describe('a reply as a response', () => {
     const request = responses.read({ model, input: 'Hello' })
     const writer = responses.openStream(request, { model, id })
     const fold = new Fold(foldFacts)
-    for (const event of told) writer.events(fold.take(event))
+    for (const event of inputEvents) writer.events(fold.take(event))
     writer.events(fold.end())
     const [last] = eventsIn(writer.end({ model, usage: {} }))
     expect(last.response.output[0].content[0].annotations).toMatchObject([{ url: 'https://a.at', end_index: 4 }])
   })
 
   it('loses no text that comes after its part was done', () => {
-    const told: ProviderEvent[] = [
+    const inputEvents: ProviderEvent[] = [
       { at: 't', text: 'One' },
       { at: 'r', reasoning: { text: 'think' } },
       { at: 't', text: ' two' },
@@ -262,17 +265,17 @@ describe('a reply as a response', () => {
       { at: 't', text: ' three' },
       stop,
     ]
-    const { last } = answer(told)
-    const said = last.output.map((item: Loose) => (item.content ?? item.summary).map(({ text }: Loose) => text))
-    expect(said).toEqual([['One'], ['think on'], [' two', '!', ' three']])
+    const { last } = answer(inputEvents)
+    const written = last.output.map((item: Loose) => (item.content ?? item.summary).map(({ text }: Loose) => text))
+    expect(written).toEqual([['One'], ['think on'], [' two', '!', ' three']])
   })
 
   it('distinguishes summaries from reasoning text', () => {
-    const told: ProviderEvent[] = [{ reasoning: { text: 'Long.' } }, { reasoning: { summary: 'Short.' } }, stop]
-    const { whole, last } = answer(told)
+    const inputEvents: ProviderEvent[] = [{ reasoning: { text: 'Long.' } }, { reasoning: { summary: 'Short.' } }, stop]
+    const { whole, last } = answer(inputEvents)
     expect(last.output[0].summary.map(({ text }: Loose) => text)).toEqual(['Long.', 'Short.'])
     expect(last).toEqual(whole)
-    const other = answer([told[1] as ProviderEvent, told[0] as ProviderEvent, stop]).last
+    const other = answer([inputEvents[1] as ProviderEvent, inputEvents[0] as ProviderEvent, stop]).last
     expect(other.output[0].summary.map(({ text }: Loose) => text)).toEqual(['Short.', 'Long.'])
   })
 
@@ -302,16 +305,16 @@ describe('a reply as a response', () => {
   })
 
   it('has the URLs that a search found when they are requested', () => {
-    const results = [{ url: 'https://a.at', sealed: 'x' }]
-    const told: ProviderEvent[] = [
+    const results = [{ url: 'https://a.at', signed: 'x' }]
+    const inputEvents: ProviderEvent[] = [
       { search: { id: 's', query: 'q', status: 'completed', results } },
       { text: 'a' },
       stop,
     ]
     const action = { type: 'search', query: 'q' }
-    expect(answer(told).last.output[0].action).toEqual(action)
+    expect(answer(inputEvents).last.output[0].action).toEqual(action)
     const include = ['web_search_call.action.sources']
-    const { whole, last } = answer(told, { include })
+    const { whole, last } = answer(inputEvents, { include })
     expect(last.output[0].action).toEqual({ ...action, sources: [{ type: 'url', url: 'https://a.at' }] })
     expect(last).toEqual(whole)
     const page = { type: 'open_page', url: 'https://a.at' }
@@ -335,8 +338,8 @@ describe('a reply as a response', () => {
     )
     const finish = fc.constantFrom('stop', 'length', 'content_filter', 'refusal' as const)
     fc.assert(
-      fc.property(fc.array(event, { maxLength: 12 }), finish, (told, why) => {
-        const { whole, last } = answer([...told, { finish: why as 'stop' }])
+      fc.property(fc.array(event, { maxLength: 12 }), finish, (inputEvents, why) => {
+        const { whole, last } = answer([...inputEvents, { finish: why as 'stop' }])
         expect(last.status).toBe(whole.status)
         expect(contentsOf(last)).toEqual(contentsOf(whole))
       }),
@@ -345,7 +348,7 @@ describe('a reply as a response', () => {
   })
 })
 
-/** Items by what they say, without places: free text is told done at the end, with what is sealed of it. */
+/** Items by content, without positions: free text is done at the end, with its signature. */
 function contentsOf({ output }: Loose): string[] {
   return output.map(({ id: _id, ...item }: Loose) => JSON.stringify(item)).toSorted()
 }

@@ -3,7 +3,7 @@ import { temporaryFile } from '../store/temporary.ts'
 
 type Command = { run(args: string[], out: Out, storeUrl: () => string): Promise<number> }
 
-/** What a command printed, and its exit code. */
+/** The output of a command, and its exit code. */
 export type CommandResult = { code: number; stdout: string; stderr: string }
 
 /** Runs something that prints. */
@@ -20,7 +20,7 @@ export async function printed(run: (out: Out) => Promise<number>): Promise<Comma
   return { code, ...result }
 }
 
-/** Runs commands on one new database; `json` reads what was printed. */
+/** Runs commands on one new database; `json` parses the output. */
 export function administration() {
   const url = `sqlite:${temporaryFile('router.sqlite')}`
   return {

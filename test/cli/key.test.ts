@@ -22,7 +22,8 @@ describe('key', () => {
     expect(openAccess(store).authenticate(secret)).toMatchObject({ name: 'laptop', permissions: { manage: 'none' } })
     store.close()
     for (const file of ['', '-wal']) expect(readable(url, file)).not.toContain(secret)
-    for (const args of [['list'], ['list', '--json']]) expect((await runCommand(key, ...args)).stdout).not.toContain(secret)
+    for (const args of [['list'], ['list', '--json']])
+      expect((await runCommand(key, ...args)).stdout).not.toContain(secret)
   })
 
   test('takes everything a key may have', async () => {
@@ -171,7 +172,10 @@ describe('key', () => {
 
   test('reports failures: exit code 1', async () => {
     const { runCommand } = administration()
-    expect(await runCommand(key, 'create', 'laptop')).toMatchObject({ code: 1, stderr: expect.stringContaining('org create') })
+    expect(await runCommand(key, 'create', 'laptop')).toMatchObject({
+      code: 1,
+      stderr: expect.stringContaining('org create'),
+    })
     await runCommand(org, 'create', 'acme')
     expect(await runCommand(key, 'create', 'laptop', '--org', 'other')).toMatchObject({ code: 1 })
     expect(await runCommand(key, 'revoke', 'nobody')).toMatchObject({

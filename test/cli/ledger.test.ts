@@ -55,7 +55,12 @@ describe('ledger recount', () => {
       usage: {},
       cost: { nanoUsd: 0, parts: {}, priceVersion: '' },
     })
-    const { runCommand, json } = await ledgerWith([priced(), priced({ key: 'key-2' }), priced({ model: 'm-2026' }), failed])
+    const { runCommand, json } = await ledgerWith([
+      priced(),
+      priced({ key: 'key-2' }),
+      priced({ model: 'm-2026' }),
+      failed,
+    ])
     const { code, stdout } = await runCommand('recount', ...november)
     expect({ code, stdout }).toEqual({
       code: 0,
@@ -122,8 +127,8 @@ describe('ledger recount', () => {
   })
 
   test('shows costs that providers reported beside our own', async () => {
-    const told = (reported_cost: number) => priced({ usage: { ...usage, reported_cost } })
-    const { runCommand, json } = await ledgerWith([told(0.00002), told(0.000025), priced()])
+    const costing = (reported_cost: number) => priced({ usage: { ...usage, reported_cost } })
+    const { runCommand, json } = await ledgerWith([costing(0.00002), costing(0.000025), priced()])
     const { code, result } = await json('recount', ...november)
     expect({ code, reported: result.reported }).toEqual({
       code: 0,
@@ -192,7 +197,17 @@ describe('ledger compare', () => {
       left_out: { lines: 1, cost: 0.00006 },
     })
     expect(
-      await runCommand('compare', '--bill', bill, '--provider', 'acme', '--tolerance', '0', '--columns', 'cost=cost (usd)'),
+      await runCommand(
+        'compare',
+        '--bill',
+        bill,
+        '--provider',
+        'acme',
+        '--tolerance',
+        '0',
+        '--columns',
+        'cost=cost (usd)',
+      ),
     ).toMatchObject({
       code: 0,
       stdout: expect.stringContaining(
@@ -230,7 +245,11 @@ describe('ledger compare', () => {
       '--provider',
       'acme',
     )
-    expect(longer.result.days.map(({ day }: { day: string }) => day)).toEqual(['2026-11-21', '2026-11-21', '2026-11-22'])
+    expect(longer.result.days.map(({ day }: { day: string }) => day)).toEqual([
+      '2026-11-21',
+      '2026-11-21',
+      '2026-11-22',
+    ])
   })
 
   test('explains an unreadable bill: exit code 1', async () => {

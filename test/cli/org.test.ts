@@ -34,7 +34,10 @@ describe('org', () => {
   test('gives credit and takes it back, by name or id', async () => {
     const { url, runCommand } = administration()
     const { id } = (await runCommand(org, 'create', 'acme', '--json')).json() as { id: string }
-    expect((await runCommand(org, 'credit', 'acme', '0.000000001', '--json')).json()).toMatchObject({ id, balance: 1e-9 })
+    expect((await runCommand(org, 'credit', 'acme', '0.000000001', '--json')).json()).toMatchObject({
+      id,
+      balance: 1e-9,
+    })
     expect((await runCommand(org, 'credit', id, '10', '--note', 'invoice 7', '--json')).json()).toMatchObject({
       balance: 10.000000001,
     })
@@ -49,11 +52,11 @@ describe('org', () => {
   test('stores responses for 30 days by default, for other periods, or not at all', async () => {
     const { runCommand } = administration()
     await runCommand(org, 'create', 'acme')
-    const told = async (...args: string[]) => (await runCommand(org, 'store', 'acme', ...args, '--json')).json()
-    expect(await told()).toMatchObject({ name: 'acme', store: true, retention_days: 30 })
-    expect(await told('off')).toMatchObject({ store: false, retention_days: 30 })
-    expect(await told('--retention-days', '7')).toMatchObject({ store: false, retention_days: 7 })
-    expect(await told('on')).toMatchObject({ store: true, retention_days: 7 })
+    const reported = async (...args: string[]) => (await runCommand(org, 'store', 'acme', ...args, '--json')).json()
+    expect(await reported()).toMatchObject({ name: 'acme', store: true, retention_days: 30 })
+    expect(await reported('off')).toMatchObject({ store: false, retention_days: 30 })
+    expect(await reported('--retention-days', '7')).toMatchObject({ store: false, retention_days: 7 })
+    expect(await reported('on')).toMatchObject({ store: true, retention_days: 7 })
     expect((await runCommand(org, 'store', 'acme')).stdout).toBe('Organization acme: responses are stored for 7 days\n')
     expect((await runCommand(org, 'store', 'acme', 'off')).stdout).toBe('Organization acme: responses are not stored\n')
   })

@@ -166,7 +166,7 @@ describe('at every moment', () => {
     )
   })
 
-  /** Asks the calendar of the platform, not arithmetic. */
+  /** Uses the calendar of the platform, not arithmetic. */
   function readPlainly({ from, until, weekly: week }: PriceChange, at: number): boolean {
     if (from !== undefined && at < Date.parse(from)) return false
     if (until !== undefined && at >= Date.parse(until)) return false

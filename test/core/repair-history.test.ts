@@ -61,16 +61,16 @@ describe('roles', () => {
 describe('empty text', () => {
   test('is dropped, and so is a message with nothing else', () => {
     const messages = [user(text('a'), text(' \n')), assistant(text('')), user({ type: 'refusal', text: '' }, text('b'))]
-    const { messages: left, system: said } = repairHistory(request(messages, { system: [text(''), text('s')] }), {
+    const { messages: left, system: written } = repairHistory(request(messages, { system: [text(''), text('s')] }), {
       no_empty_text: true,
     })
     expect(left).toEqual([user(text('a')), user(text('b'))])
-    expect(said).toEqual([text('s')])
+    expect(written).toEqual([text('s')])
   })
 
   test('stays when it has a signature', () => {
-    const sealed = assistant({ type: 'text', text: '', signature: 'seal', by: 'maker' })
-    expect(repaired([sealed], { no_empty_text: true })).toEqual([sealed])
+    const signed = assistant({ type: 'text', text: '', signature: 'seal', by: 'maker' })
+    expect(repaired([signed], { no_empty_text: true })).toEqual([signed])
   })
 
   test('leaves a tool result without content, and an empty note is no note', () => {
@@ -146,8 +146,11 @@ describe('tools', () => {
   })
 
   test('two calls of one turn with the same id get the results in the order in which they came', () => {
-    const [asked, answer] = repaired([assistant(call('a'), call('a')), user(result('a', '1'), result('a', '2'))], rules)
-    expect(asked).toEqual(assistant(call('a'), call('a_2')))
+    const [requested, answer] = repaired(
+      [assistant(call('a'), call('a')), user(result('a', '1'), result('a', '2'))],
+      rules,
+    )
+    expect(requested).toEqual(assistant(call('a'), call('a_2')))
     expect(answer).toEqual(user(result('a', '1'), result('a_2', '2')))
   })
 
@@ -161,8 +164,8 @@ describe('tool ids', () => {
   test('that fit pass unchanged; others become a digest that is the same for call and result', () => {
     const rules: HistoryRules = { tool_id: { pattern: '[a-zA-Z0-9_-]+', max_length: 40 } }
     const messages = [assistant(call('toolu_01'), call('a.b:c|d')), user(result('toolu_01'), result('a.b:c|d'))]
-    const [asked, answer] = repaired(messages, rules)
-    const ids = idsOf(asked)
+    const [requested, answer] = repaired(messages, rules)
+    const ids = idsOf(requested)
     expect(ids[0]).toBe('toolu_01')
     expect(ids[1]).toMatch(/^[a-f0-9]{24}$/)
     expect(idsOf(answer)).toEqual(ids)
@@ -201,17 +204,17 @@ describe('for any history and any rules', () => {
     words.map((word): Part => ({ type: 'refusal', text: word })),
     fc.constant<Part>({ type: 'reasoning', signature: 's', by: 'm' }),
   )
-  const told = fc.oneof(
+  const userPart = fc.oneof(
     leaf,
     fc.record({ type: fc.constant('tool_result' as const), id, parts: fc.array(leaf, { maxLength: 2 }) }),
   )
-  const said = fc.oneof(
+  const assistantPart = fc.oneof(
     leaf,
     id.map((key) => call(key)),
   )
   const message: fc.Arbitrary<Message> = fc.oneof(
-    fc.record({ role: fc.constant('user' as const), parts: fc.array(told, { maxLength: 4 }) }),
-    fc.record({ role: fc.constant('assistant' as const), parts: fc.array(said, { maxLength: 4 }) }),
+    fc.record({ role: fc.constant('user' as const), parts: fc.array(userPart, { maxLength: 4 }) }),
+    fc.record({ role: fc.constant('assistant' as const), parts: fc.array(assistantPart, { maxLength: 4 }) }),
     fc.record({ role: fc.constant('system' as const), parts: fc.array(leaf, { maxLength: 2 }) }),
   )
   const rules: fc.Arbitrary<HistoryRules> = fc.record(

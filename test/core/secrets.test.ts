@@ -9,8 +9,8 @@ test.each([
   [`${secret},${secret}`, '[secret],[secret]'],
   [`/v1/manage/apikey/${secret}/rotate`, '/v1/manage/apikey/[secret]/rotate'],
   [
-    `${JSON.stringify({ said: `not known:\n${secret}\u001f${secret}` })}`,
-    '{"said":"not known:\\n[secret]\\u001f[secret]"}',
+    `${JSON.stringify({ message: `not known:\n${secret}\u001f${secret}` })}`,
+    '{"message":"not known:\\n[secret]\\u001f[secret]"}',
   ],
   [`KEY_${secret}`, 'KEY_[secret]'],
   [`cut off: ${secret.slice(0, 37)}…`, 'cut off: [secret]…'],

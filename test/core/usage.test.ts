@@ -12,12 +12,12 @@ describe('counts of an answer', () => {
   })
 
   test('invalid counts are ignored', () => {
-    const told = { input: Number.NaN, output: 1e300, searches: '3', images: -1 } as unknown as ReportedUsage
-    expect(mergeUsage({}, told)).toEqual({ images: 0 })
+    const reported = { input: Number.NaN, output: 1e300, searches: '3', images: -1 } as unknown as ReportedUsage
+    expect(mergeUsage({}, reported)).toEqual({ images: 0 })
   })
 
   test('only seconds have fractions: the paid count is the count in the row', () => {
-    const told = {
+    const reported = {
       input: 1.5,
       output: 2.4,
       cache_write: 10.6,
@@ -26,12 +26,12 @@ describe('counts of an answer', () => {
       reported_cost: 0.125,
     }
     const counts = { input: 2, output: 2, cache_write_5m: 11, cache_write_1h: 0, seconds: 1.25, reported_cost: 0.125 }
-    expect(mergeUsage({}, told)).toEqual(counts)
+    expect(mergeUsage({}, reported)).toEqual(counts)
   })
 
   test('only special modes are kept, and later ones replace earlier ones', () => {
-    const served = (...told: unknown[]) =>
-      told.reduce<ReportedUsage>((usage, modes) => mergeUsage(usage, { modes } as ReportedUsage), {}).modes
+    const served = (...reported: unknown[]) =>
+      reported.reduce<ReportedUsage>((usage, modes) => mergeUsage(usage, { modes } as ReportedUsage), {}).modes
     expect(served(['priority', 'us', 'priority', 'standard'])).toEqual(['priority', 'us'])
     expect(served(['auto'], ['flex'])).toEqual(['flex'])
     expect(served(['priority'], ['default'])).toBeUndefined()

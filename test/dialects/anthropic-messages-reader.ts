@@ -2,7 +2,7 @@ import type { Reply } from '../../src/core/reply.ts'
 import { type Recording, recordedEvents } from '../helpers/recordings.ts'
 import type { Frame } from './replay.ts'
 
-// The independent reader of Messages: what a recording says, without the mappings.
+// The independent reader of Messages: the contents of a recording, read without the mappings.
 
 // biome-ignore lint/suspicious/noExplicitAny: the reader walks over recorded JSON of whatever shape.
 type Loose = any
@@ -124,8 +124,8 @@ export function framesOf(message: Loose): Frame[] {
     for (const delta of deltasOf(block)) frames.push({ type: 'content_block_delta', index, delta })
     frames.push({ type: 'content_block_stop', index })
   })
-  const { cache_creation, ...told } = usage
-  frames.push({ type: 'message_delta', delta: { stop_reason, stop_sequence, stop_details }, usage: told })
+  const { cache_creation, ...reported } = usage
+  frames.push({ type: 'message_delta', delta: { stop_reason, stop_sequence, stop_details }, usage: reported })
   frames.push({ type: 'message_stop' })
   return frames.map((data) => ({ event: data.type, data }))
 }

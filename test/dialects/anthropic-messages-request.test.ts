@@ -18,9 +18,10 @@ function requestWith(more: Partial<NeutralRequest> = {}): NeutralRequest {
   return { model: 'm', messages, origin: { api: 'chat', body: {} }, ...more }
 }
 
-const sent = (more: Partial<NeutralRequest>, model = 'claude-haiku-4-5') => bench.body(requestWith(more), modelFacts(model))
+const sent = (more: Partial<NeutralRequest>, model = 'claude-haiku-4-5') =>
+  bench.body(requestWith(more), modelFacts(model))
 
-/** What this request loses, in the names of the neutral form. */
+/** The losses of this request, in the names of the neutral form. */
 async function lost(request: NeutralRequest, model = 'claude-haiku-4-5'): Promise<string[]> {
   return (await bench.written(request, modelFacts(model))).dropped
 }
@@ -95,18 +96,20 @@ describe('thinking', () => {
 
   test('is not requested of families without it', async () => {
     expect(await levels('claude-3-5-haiku-20241022', { effort: 'high' })).toEqual({ max_tokens: 10_000 })
-    expect(await lost(requestWith({ reasoning: { effort: 'high' } }), 'claude-3-5-haiku-20241022')).toContain('reasoning')
+    expect(await lost(requestWith({ reasoning: { effort: 'high' } }), 'claude-3-5-haiku-20241022')).toContain(
+      'reasoning',
+    )
   })
 
   test('by budget needs the thinking of the turn under way; without it, it is left out and reported', async () => {
-    const loop = (sealed: boolean): Partial<NeutralRequest> => ({
+    const loop = (signed: boolean): Partial<NeutralRequest> => ({
       reasoning: { effort: 'high' },
       messages: [
         ...requestWith().messages,
         {
           role: 'assistant',
           parts: [
-            ...(sealed ? [{ type: 'reasoning', text: 'hm', signature: 's', by: 'anthropic' } as const] : []),
+            ...(signed ? [{ type: 'reasoning', text: 'hm', signature: 's', by: 'anthropic' } as const] : []),
             { type: 'tool_call', id: 'a', name: 'f', arguments: '' },
           ],
         },
@@ -199,14 +202,16 @@ describe('tools', () => {
       [open, 'claude-haiku-4-5'],
       [closed, 'claude-sonnet-4-20250514'],
     ] as const) {
-      const asked = tool(parameters)
-      expect((await sent(asked, model)).tools).toEqual([{ name: 'f', input_schema: { properties: {}, ...parameters } }])
-      expect(await lost(requestWith(asked), model)).toEqual(['tools.strict'])
+      const requested = tool(parameters)
+      expect((await sent(requested, model)).tools).toEqual([
+        { name: 'f', input_schema: { properties: {}, ...parameters } },
+      ])
+      expect(await lost(requestWith(requested), model)).toEqual(['tools.strict'])
     }
   })
 
   test('of one client API, of free text and of the provider are reported by their kind', async () => {
-    const asked = requestWith({
+    const requested = requestWith({
       tools: [
         { kind: 'function', name: 'f' },
         { kind: 'custom', name: 'c' },
@@ -214,8 +219,8 @@ describe('tools', () => {
         { kind: 'bash_20250124', by: 'messages', definition: { type: 'bash_20250124' } },
       ],
     })
-    expect((await sent(asked)).tools).toMatchObject([{ name: 'f' }])
-    expect(await lost(asked)).toEqual(['tools.custom', 'tools.code_interpreter', 'tools.bash_20250124'])
+    expect((await sent(requested)).tools).toMatchObject([{ name: 'f' }])
+    expect(await lost(requested)).toEqual(['tools.custom', 'tools.code_interpreter', 'tools.bash_20250124'])
   })
 
   test('for searching take one list of domains, and the other one is not reported', async () => {
@@ -294,16 +299,16 @@ describe('the form of the answer', () => {
   })
 
   test('has its description in the schema; strictness that is only requested in the instructions is reported', async () => {
-    const asked = requestWith({ response_format: { ...format, description: 'A number.', strict: true } })
-    expect((await sent(asked)).output_config).toMatchObject({ format: { schema: { description: 'A number.' } } })
-    expect(await lost(asked)).toEqual(['response_format.schema'])
-    expect(JSON.stringify((await sent(asked, 'claude-sonnet-4-20250514')).system)).toContain('A number.')
-    expect(await lost(asked, 'claude-sonnet-4-20250514')).toEqual(['response_format.strict'])
-    const told = {
-      ...asked,
+    const requested = requestWith({ response_format: { ...format, description: 'A number.', strict: true } })
+    expect((await sent(requested)).output_config).toMatchObject({ format: { schema: { description: 'A number.' } } })
+    expect(await lost(requested)).toEqual(['response_format.schema'])
+    expect(JSON.stringify((await sent(requested, 'claude-sonnet-4-20250514')).system)).toContain('A number.')
+    expect(await lost(requested, 'claude-sonnet-4-20250514')).toEqual(['response_format.strict'])
+    const expected = {
+      ...requested,
       response_format: { ...format, schema: { ...schema, description: 'n.' }, description: 'N.' },
     }
-    expect(await lost(told as NeutralRequest)).toEqual(['response_format.schema', 'response_format.description'])
+    expect(await lost(expected as NeutralRequest)).toEqual(['response_format.schema', 'response_format.description'])
   })
 
   test('keeps every kind of schema', async () => {
@@ -457,7 +462,10 @@ describe('content', () => {
   })
 
   test('the last message is the user’s where the family does not continue the assistant’s', async () => {
-    const messages: Message[] = [...requestWith().messages, { role: 'assistant', parts: [{ type: 'text', text: 'So' }] }]
+    const messages: Message[] = [
+      ...requestWith().messages,
+      { role: 'assistant', parts: [{ type: 'text', text: 'So' }] },
+    ]
     expect((await sent({ messages }, 'claude-haiku-4-5')).messages).toHaveLength(2)
     expect((await sent({ messages }, 'claude-sonnet-5')).messages).toMatchObject([{}, {}, { role: 'user' }])
   })
@@ -512,14 +520,14 @@ test.each(Object.keys(samples) as (keyof typeof samples)[])(
 )
 
 test('a demanded call costs an older family its thinking alone: sampling stays, and is not reported', async () => {
-  const asked: Partial<NeutralRequest> = {
+  const requested: Partial<NeutralRequest> = {
     tools: [{ kind: 'function', name: 'f' }],
     tool_choice: 'required',
     reasoning: { effort: 'high' },
     temperature: 0.5,
     top_k: 5,
   }
-  const { body, dropped } = await bench.written(requestWith(asked), modelFacts('claude-haiku-4-5'))
+  const { body, dropped } = await bench.written(requestWith(requested), modelFacts('claude-haiku-4-5'))
   expect(body).toMatchObject({ tool_choice: { type: 'any' }, temperature: 0.5, top_k: 5 })
   expect(body.thinking).toBeUndefined()
   expect(dropped).toEqual(['reasoning'])
@@ -528,16 +536,21 @@ test('a demanded call costs an older family its thinking alone: sampling stays, 
 describe.skipIf(messagesSchemaMissing ?? recordingsMissing)(
   'requests of chat clients become bodies of the published schema',
   () => {
-    const asked = recordings('openai-chat').filter(({ request, response }) => request?.body && response.status === 200)
+    const requested = recordings('openai-chat').filter(
+      ({ request, response }) => request?.body && response.status === 200,
+    )
 
-    test.each(asked.map((recording) => [recording.case, recording.request?.body] as const))('%s', async (_, wire) => {
-      for (const model of ['claude-opus-5-5', 'claude-sonnet-5', 'claude-opus-4-6', 'claude-haiku-4-5']) {
-        const request = { ...chat.read(wire), model }
-        expect(messagesViolations(await bench.body(request, modelFacts(model)))).toEqual([])
-        const named = new Set(Object.keys(request))
-        for (const field of await lost(request, model))
-          expect(named).toContain(field.replace('parts', 'messages').split('.')[0])
-      }
-    })
+    test.each(requested.map((recording) => [recording.case, recording.request?.body] as const))(
+      '%s',
+      async (_, wire) => {
+        for (const model of ['claude-opus-5-5', 'claude-sonnet-5', 'claude-opus-4-6', 'claude-haiku-4-5']) {
+          const request = { ...chat.read(wire), model }
+          expect(messagesViolations(await bench.body(request, modelFacts(model)))).toEqual([])
+          const named = new Set(Object.keys(request))
+          for (const field of await lost(request, model))
+            expect(named).toContain(field.replace('parts', 'messages').split('.')[0])
+        }
+      },
+    )
   },
 )

@@ -32,11 +32,11 @@ describe('streams', () => {
     type: 'message_start',
     message: { id: 'm', model: 'c', usage: { input_tokens: 5, output_tokens: 1 } },
   }
-  const said = { type: 'content_block_delta', index: 0, delta: { type: 'text_delta', text: 'a' } }
+  const delta = { type: 'content_block_delta', index: 0, delta: { type: 'text_delta', text: 'a' } }
   const stream = (...frames: JsonObject[]) => bench.stream([begun, ...frames].map((data) => ({ data })))
 
   test('that report an error have its type, its status and its message', async () => {
-    const { error, complete } = await stream(said, {
+    const { error, complete } = await stream(delta, {
       type: 'error',
       error: { type: 'overloaded_error', message: 'Overloaded' },
     })
@@ -45,7 +45,7 @@ describe('streams', () => {
   })
 
   test('that end without a reason are cut', async () => {
-    expect((await stream(said, { type: 'message_stop' })).complete).toBe(false)
+    expect((await stream(delta, { type: 'message_stop' })).complete).toBe(false)
   })
 
   test('ignore pings and unknown events', async () => {
@@ -53,7 +53,7 @@ describe('streams', () => {
       { type: 'ping' },
       { type: 'something_new', index: 3 },
       { type: 'content_block_delta', index: 0, delta: { type: 'something_newer', text: 'x' } },
-      said,
+      delta,
       { type: 'message_delta', delta: { stop_reason: 'end_turn' }, usage: {} },
     )
     expect(reply).toMatchObject({ parts: [{ type: 'text', text: 'a' }], finish: 'stop' })
@@ -61,7 +61,7 @@ describe('streams', () => {
 
   test('keep the earlier count where the last one is null', async () => {
     const usage = { input_tokens: null, output_tokens: 9, output_tokens_details: null, server_tool_use: null }
-    const { reply } = await stream(said, { type: 'message_delta', delta: { stop_reason: 'end_turn' }, usage })
+    const { reply } = await stream(delta, { type: 'message_delta', delta: { stop_reason: 'end_turn' }, usage })
     expect(reply.usage).toEqual({ input: 5, output: 9 })
   })
 
@@ -118,7 +118,7 @@ describe.skipIf(recordingsMissing)('recorded errors', () => {
   })
 })
 
-/** What a reply says, without the form in which the neutral reply says it. */
+/** The contents of a reply, independent of the neutral form. */
 function viewOf({ parts, usage, ...facts }: Reply) {
   const of = <T extends Part['type']>(type: T) => parts.filter((part): part is Part & { type: T } => part.type === type)
   return {

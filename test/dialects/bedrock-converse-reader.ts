@@ -4,9 +4,9 @@ import type { Citation } from '../../src/core/parts.ts'
 import type { Recording } from '../helpers/recordings.ts'
 import type { Frame } from './replay.ts'
 
-// The independent reader of Converse and ConverseStream: what a recording says, without the mappings.
+// The independent reader of Converse and ConverseStream: the contents of a recording, read without the mappings.
 
-/** What a recorded answer says. */
+/** The contents of a recorded reply. */
 export type Facts = {
   texts: string[]
   reasoning: { text: string; seal: string | undefined }[]
@@ -18,7 +18,7 @@ export type Facts = {
   usage: { [name: string]: number }
 }
 
-// biome-ignore lint/suspicious/noExplicitAny: recorded bodies have the shape of whoever sent them.
+// biome-ignore lint/suspicious/noExplicitAny: recorded bodies have the shape of their sender.
 type Block = any
 
 /** The decoded frames of a recorded stream; undefined when the answer came whole. */
@@ -52,8 +52,8 @@ function grown(block: Block, { text, toolUse, toolResult, reasoningContent: thou
   if (thought?.redactedContent) block.reasoningContent = thought
   else if (thought) {
     const { text: earlier = '', ...rest } = block.reasoningContent?.reasoningText ?? {}
-    const { text: more = '', ...sealed } = thought
-    block.reasoningContent = { reasoningText: { ...rest, ...sealed, text: earlier + more } }
+    const { text: more = '', ...signed } = thought
+    block.reasoningContent = { reasoningText: { ...rest, ...signed, text: earlier + more } }
   }
   return block
 }
@@ -64,7 +64,7 @@ function finished({ citations, text, ...block }: Block): Block {
   return text === undefined ? block : { text }
 }
 
-/** A whole answer as a stream would tell it: texts in two pieces, usage last. */
+/** A whole reply as a stream: texts in two pieces, usage last. */
 export function framesFrom({
   output,
   stopReason,
@@ -83,9 +83,9 @@ export function framesFrom({
       if (text !== undefined) return deltas(index, { text: text.slice(0, 3) }, { text: text.slice(3) })
       if (thought?.redactedContent) return deltas(index, { reasoningContent: thought })
       if (thought) {
-        const { text: said, signature } = thought.reasoningText
-        const sealed = signature ? deltas(index, { reasoningContent: { signature } }) : []
-        return [...deltas(index, { reasoningContent: { text: said } }), ...sealed]
+        const { text: contents, signature } = thought.reasoningText
+        const signed = signature ? deltas(index, { reasoningContent: { signature } }) : []
+        return [...deltas(index, { reasoningContent: { text: contents } }), ...signed]
       }
       if (toolUse) {
         const { input, ...start } = toolUse
@@ -96,11 +96,11 @@ export function framesFrom({
         ]
       }
       if (toolResult) {
-        const { content: told, ...start } = toolResult
-        return [begins({ toolResult: start }), ...deltas(index, { toolResult: told })]
+        const { content: reported, ...start } = toolResult
+        return [begins({ toolResult: start }), ...deltas(index, { toolResult: reported })]
       }
-      const { content: said = [], citations } = citationsContent
-      return deltas(index, ...citations.map((citation: object) => ({ citation })), ...said)
+      const { content: contents = [], citations } = citationsContent
+      return deltas(index, ...citations.map((citation: object) => ({ citation })), ...contents)
     },
   )
   return [
@@ -116,14 +116,14 @@ export function framesFrom({
   ]
 }
 
-/** What a whole answer says. */
+/** The contents of a whole reply. */
 export function readIndependently({ output, stopReason, usage }: Block): Facts {
   const content: Block[] = output.message.content
   const texts: string[] = []
   const citations: Facts['citations'] = []
   for (const { text, citationsContent } of content) {
-    const said = text ?? (citationsContent?.content ?? []).map((one: Block) => one.text).join('')
-    if (said) texts.push(said)
+    const contents = text ?? (citationsContent?.content ?? []).map((one: Block) => one.text).join('')
+    if (contents) texts.push(contents)
     for (const { title, sourceContent = [], location = {} } of citationsContent?.citations ?? []) {
       const quoted = sourceContent.map((one: Block) => one.text).join('')
       const [url, name] = [location.web?.url, title ?? location.web?.domain]

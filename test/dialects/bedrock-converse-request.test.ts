@@ -27,7 +27,7 @@ const open = 'openai.gpt-oss-120b-1:0'
 const mistral = 'mistral.mistral-large-3-675b-instruct'
 const llama = 'meta.llama3-3-70b-instruct-v1:0'
 
-// biome-ignore lint/suspicious/noExplicitAny: bodies and schemas have the shape of whoever made them.
+// biome-ignore lint/suspicious/noExplicitAny: bodies and schemas have the shape of their source.
 type Body = any
 type RequestFields = Partial<NeutralRequest>
 type Examples = { examples: Example[] }
@@ -78,9 +78,9 @@ describe('turns', () => {
   })
 
   test('have instructions in the middle as notes, and at the beginning where a family has no system role', async () => {
-    const asked: RequestFields = { system: [{ type: 'text', text: 'Be brief.' }], messages: [user('Hi')] }
-    expect((await sent(asked)).system).toEqual([{ text: 'Be brief.' }])
-    const titan = await sent(asked, 'amazon.titan-text-express-v1')
+    const requested: RequestFields = { system: [{ type: 'text', text: 'Be brief.' }], messages: [user('Hi')] }
+    expect((await sent(requested)).system).toEqual([{ text: 'Be brief.' }])
+    const titan = await sent(requested, 'amazon.titan-text-express-v1')
     expect(titan.system).toBeUndefined()
     expect(titan.messages[0].content).toEqual([{ text: 'Be brief.' }, { text: 'Hi' }])
   })
@@ -137,8 +137,8 @@ describe('media', () => {
     [{ type: 'file', data: 'aGk=' }, { document: { format: 'pdf', name: 'document', source: { bytes: 'aGk=' } } }],
     [{ type: 'file', file_id: 'file-1' }, undefined],
   ])('%j is %j, or reported', async (part, block) => {
-    const asked: RequestFields = { messages: [{ role: 'user', parts: [{ type: 'text', text: 'See.' }, part] }] }
-    const { body, dropped } = await written(asked, budgeted)
+    const requested: RequestFields = { messages: [{ role: 'user', parts: [{ type: 'text', text: 'See.' }, part] }] }
+    const { body, dropped } = await written(requested, budgeted)
     expectValid(body)
     expect(body.messages[0].content).toEqual([{ text: 'See.' }, ...(block ? [block] : [])])
     expect(dropped.length > 0, dropped.join()).toBe(block === undefined)
@@ -155,7 +155,11 @@ describe('media', () => {
       messages: [user('Go'), calls('c'), { role: 'user', parts: [{ type: 'tool_result', id: 'c', parts }] }],
     })
     const [result, ...others] = messages[2].content
-    expect(result.toolResult.content.map((told: Body) => Object.keys(told)[0])).toEqual(['text', 'image', 'document'])
+    expect(result.toolResult.content.map((reported: Body) => Object.keys(reported)[0])).toEqual([
+      'text',
+      'image',
+      'document',
+    ])
     expect(others).toEqual([{ audio: { format: 'wav', source: { bytes: 'aGk=' } } }])
   })
 
@@ -171,15 +175,15 @@ describe('media', () => {
 
   test('of the assistant are not sent back, and its audio counts as lost although its transcript is sent', async () => {
     const drawn: Part = { type: 'image', data: 'aGk=', media_type: 'image/png' }
-    const asked: RequestFields = {
+    const requested: RequestFields = {
       messages: [user('Draw.'), { role: 'assistant', parts: [{ type: 'text', text: 'Here.' }, drawn] }, user('Nice.')],
     }
-    expect((await sent(asked)).messages[1].content).toEqual([{ text: 'Here.' }])
-    expect(await losses(asked)).toEqual(['parts.image'])
+    expect((await sent(requested)).messages[1].content).toEqual([{ text: 'Here.' }])
+    expect(await losses(requested)).toEqual(['parts.image'])
     const heard: Part = { type: 'audio', data: 'aGk=', media_type: 'audio/amr', transcript: 'Hello' }
-    const told: RequestFields = { messages: [{ role: 'user', parts: [heard] }] }
-    expect((await sent(told)).messages[0].content).toEqual([{ text: 'Hello' }])
-    expect(await losses(told)).toEqual(['parts.audio'])
+    const withAudio: RequestFields = { messages: [{ role: 'user', parts: [heard] }] }
+    expect((await sent(withAudio)).messages[0].content).toEqual([{ text: 'Hello' }])
+    expect(await losses(withAudio)).toEqual(['parts.audio'])
   })
 
   test('of the same name get unique names, wherever they are', async () => {
@@ -244,10 +248,10 @@ describe('cache points', () => {
 
   test('inside a tool result follow it', async () => {
     const parts: Part[] = [{ type: 'text', text: 'done', cache: {} }]
-    const asked: RequestFields = {
+    const requested: RequestFields = {
       messages: [user('Go'), calls('c'), { role: 'user', parts: [{ type: 'tool_result', id: 'c', parts }] }],
     }
-    expect((await sent(asked, budgeted)).messages[2].content[1]).toEqual(point)
+    expect((await sent(requested, budgeted)).messages[2].content[1]).toEqual(point)
   })
 })
 
@@ -267,10 +271,10 @@ describe('tools', () => {
     ['required', newest, { any: {} }, []],
     ['required', 'us.anthropic.claude-fable-5', undefined, ['tool_choice']],
   ])('the choice %j for %s is %j', async (tool_choice, model, toolChoice, lost) => {
-    const asked: RequestFields = { tools: [f, g], ...(tool_choice && { tool_choice }) }
-    const { toolConfig, system, additionalModelRequestFields: more } = await sent(asked, model)
+    const requested: RequestFields = { tools: [f, g], ...(tool_choice && { tool_choice }) }
+    const { toolConfig, system, additionalModelRequestFields: more } = await sent(requested, model)
     expect(toolConfig.toolChoice).toEqual(toolChoice)
-    expect(await losses(asked, model)).toEqual(lost)
+    expect(await losses(requested, model)).toEqual(lost)
     expect(system?.at(-1).text ?? '').toContain(lost.length > 0 ? 'Answer with a call' : '')
     if (model === newest) expect(more.thinking).toEqual({ type: 'disabled' })
   })
@@ -283,9 +287,9 @@ describe('tools', () => {
 
   test('that must not be called are left out, unless the history has calls', async () => {
     expect((await sent({ tools: [f], tool_choice: 'none' })).toolConfig).toBeUndefined()
-    const kept = await sent({ tools: [f], tool_choice: 'none', messages: loop })
-    expect(kept.toolConfig.tools[0].toolSpec.name).toBe('f')
-    expect(kept.system.at(-1).text).toBe('Do not call any tool.')
+    const remaining = await sent({ tools: [f], tool_choice: 'none', messages: loop })
+    expect(remaining.toolConfig.tools[0].toolSpec.name).toBe('f')
+    expect(remaining.system.at(-1).text).toBe('Do not call any tool.')
     expect(await losses({ tools: [f], tool_choice: 'none', messages: loop })).toEqual(['tool_choice'])
   })
 
@@ -332,9 +336,9 @@ describe('tools', () => {
   })
 
   test('that are not there cannot be demanded', async () => {
-    const asked: RequestFields = { tools: [f], tool_choice: { name: 'h' } }
-    expect((await sent(asked, budgeted)).toolConfig.toolChoice).toBeUndefined()
-    expect(await losses(asked, budgeted)).toEqual(['tool_choice'])
+    const requested: RequestFields = { tools: [f], tool_choice: { name: 'h' } }
+    expect((await sent(requested, budgeted)).toolConfig.toolChoice).toBeUndefined()
+    expect(await losses(requested, budgeted)).toEqual(['tool_choice'])
     expect(await losses({ tool_choice: 'required' }, budgeted)).toEqual(['tool_choice'])
   })
 
@@ -347,10 +351,10 @@ describe('tools', () => {
 
   test('that failed are marked, by status or as text', async () => {
     const failed: Message = { role: 'user', parts: [{ type: 'tool_result', id: 'c', parts: [], is_error: true }] }
-    const told = async (model: string) =>
+    const results = async (model: string) =>
       (await sent({ messages: [user('Go'), calls('c'), failed] }, model)).messages[2].content[0].toolResult
-    expect(await told(nova)).toMatchObject({ status: 'error', content: [{ text: '(no output)' }] })
-    expect(await told(llama)).toEqual({ toolUseId: 'c', content: [{ text: 'The tool failed.' }] })
+    expect(await results(nova)).toMatchObject({ status: 'error', content: [{ text: '(no output)' }] })
+    expect(await results(llama)).toEqual({ toolUseId: 'c', content: [{ text: 'The tool failed.' }] })
   })
 
   test('of free text and broken JSON are called with an object', async () => {
@@ -397,9 +401,9 @@ describe('reasoning', () => {
     [nova, { reasoning: { effort: 'none' } }, { reasoningConfig: { type: 'disabled' } }],
     [open, { reasoning: { effort: 'minimal' } }, { reasoning_effort: 'low' }],
     [open, { reasoning: { effort: 'xhigh' } }, { reasoning_effort: 'high' }],
-  ])('%s is asked %j by %j', async (model, asked, fields) => {
-    expect((await sent(asked, model)).additionalModelRequestFields).toEqual(fields)
-    expect(await losses(asked, model)).not.toContain('reasoning')
+  ])('%s is asked %j by %j', async (model, requested, fields) => {
+    expect((await sent(requested, model)).additionalModelRequestFields).toEqual(fields)
+    expect(await losses(requested, model)).not.toContain('reasoning')
   })
 
   test('is a loss where it is not supported, or a call is required', async () => {
@@ -418,84 +422,84 @@ describe('reasoning', () => {
 
   test('goes back signed to its provider, as text to those that accept it, and to no other', async () => {
     const thought = async (part: Part, model: string) => {
-      const said = await sent(
+      const body = await sent(
         { messages: [user('Hi'), { role: 'assistant', parts: [part, { type: 'text', text: 'Yes.' }] }, user('Go')] },
         model,
       )
-      return said.messages[1].content[0].reasoningContent
+      return body.messages[1].content[0].reasoningContent
     }
-    const sealed: Part = { type: 'reasoning', text: 'Hm', signature: 'c2VhbA==', by: 'bedrock' }
+    const signed: Part = { type: 'reasoning', text: 'Hm', signature: 'c2VhbA==', by: 'bedrock' }
     const redacted: Part = { type: 'reasoning', encrypted: 'aGk=', by: 'bedrock' }
     const bare: Part = { type: 'reasoning', text: 'Hm', by: 'bedrock' }
-    expect(await thought(sealed, budgeted)).toEqual({ reasoningText: { text: 'Hm', signature: 'c2VhbA==' } })
+    expect(await thought(signed, budgeted)).toEqual({ reasoningText: { text: 'Hm', signature: 'c2VhbA==' } })
     expect(await thought(redacted, budgeted)).toEqual({ redactedContent: 'aGk=' })
     expect(await thought(bare, budgeted)).toBeUndefined()
-    expect(await thought({ ...sealed, by: 'another' }, budgeted)).toBeUndefined()
+    expect(await thought({ ...signed, by: 'another' }, budgeted)).toBeUndefined()
     expect(await thought({ type: 'reasoning', text: 'Hm', signature: 's' }, budgeted)).toBeUndefined()
     expect(await thought(bare, 'moonshot.kimi-k2-thinking')).toEqual({ reasoningText: { text: 'Hm' } })
-    expect(await thought(sealed, llama)).toBeUndefined()
+    expect(await thought(signed, llama)).toBeUndefined()
     const lost = (part: Part, model: string) => losses({ messages: [{ role: 'assistant', parts: [part] }] }, model)
-    expect(await lost(sealed, budgeted)).toEqual([])
+    expect(await lost(signed, budgeted)).toEqual([])
     expect(await lost(bare, budgeted)).toEqual(['parts.reasoning'])
-    expect(await lost(sealed, llama)).toEqual(['parts.reasoning'])
-    expect(await lost(sealed, 'moonshot.kimi-k2-thinking')).toEqual(['parts.signature'])
+    expect(await lost(signed, llama)).toEqual(['parts.reasoning'])
+    expect(await lost(signed, 'moonshot.kimi-k2-thinking')).toEqual(['parts.signature'])
   })
 
   test('does not drop sampling where it is not requested in the end', async () => {
-    const asked: RequestFields = {
+    const requested: RequestFields = {
       reasoning: { effort: 'high' },
       tools: [{ kind: 'function', name: 'f' }],
       tool_choice: 'required',
       temperature: 0.5,
       top_k: 5,
     }
-    expect(await sent(asked, budgeted)).toMatchObject({
+    expect(await sent(requested, budgeted)).toMatchObject({
       inferenceConfig: { temperature: 0.5 },
       additionalModelRequestFields: { top_k: 5 },
     })
-    expect(await losses(asked, budgeted)).toEqual(['reasoning'])
+    expect(await losses(requested, budgeted)).toEqual(['reasoning'])
     expect(await losses({ reasoning: { summary: 'auto' } }, open)).toEqual(['reasoning'])
   })
 
   test('at the highest level of Nova drops length and sampling, and reports it', async () => {
-    const asked: RequestFields = {
+    const requested: RequestFields = {
       reasoning: { effort: 'high' },
       max_output_tokens: 100,
       temperature: 0.5,
       top_p: 0.5,
       top_k: 5,
     }
-    expect((await sent(asked, nova)).inferenceConfig).toBeUndefined()
-    expect(await losses(asked, nova)).toEqual(['max_output_tokens', 'temperature', 'top_p', 'top_k'])
+    expect((await sent(requested, nova)).inferenceConfig).toBeUndefined()
+    expect(await losses(requested, nova)).toEqual(['max_output_tokens', 'temperature', 'top_p', 'top_k'])
   })
 })
 
 describe('the rest of a request', () => {
   test('samples as each family allows', async () => {
-    const asked: RequestFields = { temperature: 0.5, top_p: 0.6, top_k: 7, max_output_tokens: 10 }
-    expect(await sent(asked, budgeted)).toMatchObject({
+    const requested: RequestFields = { temperature: 0.5, top_p: 0.6, top_k: 7, max_output_tokens: 10 }
+    expect(await sent(requested, budgeted)).toMatchObject({
       inferenceConfig: { maxTokens: 10, temperature: 0.5 },
       additionalModelRequestFields: { top_k: 7 },
     })
-    expect(await losses(asked, budgeted)).toEqual(['top_p'])
-    expect(await losses(asked, newest)).toEqual(['temperature', 'top_p', 'top_k'])
-    expect((await sent(asked, nova)).additionalModelRequestFields).toEqual({ inferenceConfig: { topK: 7 } })
-    expect((await sent(asked, llama)).inferenceConfig).toEqual({ maxTokens: 10, temperature: 0.5, topP: 0.6 })
-    expect(await losses(asked, llama)).toEqual(['top_k'])
+    expect(await losses(requested, budgeted)).toEqual(['top_p'])
+    expect(await losses(requested, newest)).toEqual(['temperature', 'top_p', 'top_k'])
+    expect((await sent(requested, nova)).additionalModelRequestFields).toEqual({ inferenceConfig: { topK: 7 } })
+    expect((await sent(requested, llama)).inferenceConfig).toEqual({ maxTokens: 10, temperature: 0.5, topP: 0.6 })
+    expect(await losses(requested, llama)).toEqual(['top_k'])
   })
 
   test('requests JSON by schema, or in the instructions', async () => {
     const schema = { type: 'object', properties: { n: { type: 'integer' } } }
-    const asked: RequestFields = { response_format: { type: 'json_schema', name: 'n', schema } }
-    const formal = await sent(asked, open)
+    const requested: RequestFields = { response_format: { type: 'json_schema', name: 'n', schema } }
+    const formal = await sent(requested, open)
     expect(JSON.parse(formal.outputConfig.textFormat.structure.jsonSchema.schema)).toEqual({
       ...schema,
       additionalProperties: false,
     })
     expect(formal.system).toBeUndefined()
-    const told = await sent(asked, newest)
-    expect(told.outputConfig).toBeUndefined()
-    expect(told.system[0].text).toContain(JSON.stringify(schema))
+    const body = await sent(requested, newest)
+    expect(body.outputConfig).toBeUndefined()
+    expect(body.system[0].text).toContain(JSON.stringify(schema))
     expect((await sent({ response_format: { type: 'json' } }, open)).system[0].text).toContain('JSON')
     const strict: RequestFields = {
       response_format: { type: 'json_schema', name: 'n', schema, strict: true, description: 'd' },
@@ -506,12 +510,12 @@ describe('the rest of a request', () => {
   })
 
   test('searches where the family can', async () => {
-    const asked: RequestFields = { web_search: { max_uses: 2 }, tools: [{ kind: 'function', name: 'f' }] }
-    const { toolConfig } = await sent(asked, nova)
+    const requested: RequestFields = { web_search: { max_uses: 2 }, tools: [{ kind: 'function', name: 'f' }] }
+    const { toolConfig } = await sent(requested, nova)
     expect(toolConfig.tools.map((tool: Body) => Object.keys(tool)[0])).toEqual(['toolSpec', 'systemTool'])
-    expect(await losses(asked, nova)).toEqual(['web_search.max_uses'])
+    expect(await losses(requested, nova)).toEqual(['web_search.max_uses'])
     for (const model of [budgeted, 'eu.amazon.nova-2-lite-v1:0'])
-      expect(await losses(asked, model)).toContain('web_search')
+      expect(await losses(requested, model)).toContain('web_search')
   })
 
   test('passes provider-specific fields by their own names', async () => {
@@ -540,7 +544,7 @@ describe('the rest of a request', () => {
   })
 
   test('reports requested fields that it cannot carry, and no others', async () => {
-    const asked: RequestFields = {
+    const requested: RequestFields = {
       messages: [
         {
           role: 'user',
@@ -569,7 +573,7 @@ describe('the rest of a request', () => {
       service_tier: 'scale',
       tools: [{ kind: 'custom', name: 'c' }],
     }
-    expect((await losses(asked)).toSorted()).toEqual(
+    expect((await losses(requested)).toSorted()).toEqual(
       [
         'seed',
         'frequency_penalty',
@@ -715,19 +719,22 @@ function whole(request: RequestFields, model: string): NeutralRequest {
   return { model, messages: [user('Hi')], origin: { api: 'chat', body: {} }, ...request }
 }
 
-async function written(asked: RequestFields, model: string): Promise<{ body: Body; dropped: string[] }> {
-  return await writeRequest(provider, whole(asked, model), { model, entry: { api: 'chat', max_output_tokens: 64_000 } })
+async function written(requested: RequestFields, model: string): Promise<{ body: Body; dropped: string[] }> {
+  return await writeRequest(provider, whole(requested, model), {
+    model,
+    entry: { api: 'chat', max_output_tokens: 64_000 },
+  })
 }
 
 /** The body for a model of the manifest; every one is held against the published model. */
-async function sent(asked: RequestFields, model = llama): Promise<Body> {
-  const { body } = await written(asked, model)
+async function sent(requested: RequestFields, model = llama): Promise<Body> {
+  const { body } = await written(requested, model)
   expectValid(body)
   return body
 }
 
-async function losses(asked: RequestFields, model = llama): Promise<string[]> {
-  return (await written(asked, model)).dropped
+async function losses(requested: RequestFields, model = llama): Promise<string[]> {
+  return (await written(requested, model)).dropped
 }
 
 function expectValid(body: JsonObject): void {

@@ -17,13 +17,13 @@ describe.skipIf(recordingsMissing)('every recorded answer', () => {
   for (const recording of answered) {
     const frames = framesOf(recording)
     test(`${recording.case} is read correctly`, async () => {
-      const said = readIndependently(frames ? joined(frames) : recording.response.body)
+      const expectedReply = readIndependently(frames ? joined(frames) : recording.response.body)
       const { reply, complete, error } = frames
         ? await converse.stream(frames)
         : await converse.reply(recording.response.body)
       expect(complete).toBe(true)
       expect(error).toBeUndefined()
-      expect(factsOf(reply)).toEqual(said)
+      expect(factsOf(reply)).toEqual(expectedReply)
     })
 
     test(`${recording.case} means the same whole and streamed`, async () => {

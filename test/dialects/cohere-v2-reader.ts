@@ -4,9 +4,9 @@ import { Ajv } from 'ajv'
 import type { Citation } from '../../src/core/parts.ts'
 import { type Recording, recordedEvents } from '../helpers/recordings.ts'
 
-// The independent reader of Cohere's chat v2: what a recording says, without the mappings.
+// The independent reader of Cohere's chat v2: the contents of a recording, read without the mappings.
 
-/** What a recorded answer says. */
+/** The contents of a recorded reply. */
 export type Facts = {
   text: string
   reasoning: string
@@ -19,7 +19,7 @@ export type Facts = {
   id: string
 }
 
-// biome-ignore lint/suspicious/noExplicitAny: recorded bodies have the shape of whoever sent them.
+// biome-ignore lint/suspicious/noExplicitAny: recorded bodies have the shape of their sender.
 export type Body = any
 
 /** The whole message of a recording, put together from its events where it was streamed. */
@@ -28,7 +28,7 @@ export function assembled(recording: Recording): Body {
   return sse === undefined ? body : joined(eventsOf(recording))
 }
 
-/** The events of a streamed recording, without the word that ends it. */
+/** The events of a streamed recording, without the end marker. */
 export function eventsOf(recording: Recording): Body[] {
   return recordedEvents(recording).flatMap(({ data }) => (data === '[DONE]' ? [] : JSON.parse(data)))
 }
@@ -36,7 +36,7 @@ export function eventsOf(recording: Recording): Body[] {
 /** The whole answer that events add up to. */
 export function joined(events: Body[]): Body {
   const of = (type: string): Body[] => events.filter((event) => event.type === type)
-  const said = (type: string): Body[] => of(type).map(({ delta }) => delta.message)
+  const messagesOf = (type: string): Body[] => of(type).map(({ delta }) => delta.message)
   const content = of('content-start').map(({ index, delta }) => {
     const item = { ...delta.message.content }
     const deltas = of('content-delta').filter((event) => event.index === index)
@@ -49,8 +49,8 @@ export function joined(events: Body[]): Body {
     const words = deltas.map(({ delta }) => delta.message.tool_calls.function.arguments)
     return { ...call, function: { ...called, arguments: called.arguments + words.join('') } }
   })
-  const citations = said('citation-start').map((message) => message.citations)
-  const tool_plan = said('tool-plan-delta')
+  const citations = messagesOf('citation-start').map((message) => message.citations)
+  const tool_plan = messagesOf('tool-plan-delta')
     .map((message) => message.tool_plan)
     .join('')
   const logprobs = of('content-delta').flatMap((event) => event.logprobs ?? [])
@@ -62,12 +62,12 @@ export function joined(events: Body[]): Body {
   }
 }
 
-/** The events that tell a whole answer, in pieces of a few characters. */
+/** The events of a whole reply, in pieces of a few characters. */
 export function framesOf({ id, message, logprobs = [], ...end }: Body): Body[] {
-  const at = (type: string, index: number | undefined, said?: object) => ({
+  const at = (type: string, index: number | undefined, message?: object) => ({
     type,
     index,
-    ...(said && { delta: { message: said } }),
+    ...(message && { delta: { message: message } }),
   })
   const content = (message.content ?? []).flatMap((item: Body, index: number) => {
     const { type } = item
@@ -111,7 +111,7 @@ const finishes: { [reason: string]: string } = {
   ERROR: 'error',
 }
 
-/** What an answer says. */
+/** The contents of a reply. */
 export function readIndependently({ id, message, finish_reason: raw, usage, logprobs = [] }: Body): Facts {
   const content: Body[] = message.content ?? []
   const words = (type: string) => content.flatMap((item) => (item.type === type ? item[type] : [])).join('')
@@ -162,7 +162,7 @@ const file = join(specs, 'cohere.v2.schema.json')
 export const chatSchemaMissing = existsSync(file) ? undefined : `no ${file} (set SPECS)`
 if (chatSchemaMissing) console.warn(`skipped: ${chatSchemaMissing}`)
 
-/** What is wrong with a request by the published schema and the documented limits; an empty list when nothing is. */
+/** The violations of the published schema and the documented limits in a request. */
 export function chatViolations({ stream, ...body }: Body): string[] {
   if (!validate) return []
   validate(body)

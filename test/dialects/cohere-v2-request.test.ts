@@ -87,14 +87,14 @@ describe('a request', () => {
       { type: 'text', text: 'I will look.' },
       { type: 'tool_call', id: 'a', name: 'f', arguments: '{"n": 1.0}' },
     ]
-    const asked: RequestFields = { messages: [user('Go.'), { role: 'assistant', parts }, results('a')], tools: [f] }
+    const requested: RequestFields = { messages: [user('Go.'), { role: 'assistant', parts }, results('a')], tools: [f] }
     const calls = [{ id: 'a', type: 'function', function: { name: 'f', arguments: '{"n": 1.0}' } }]
-    expect((await sent(asked)).messages[1]).toEqual({
+    expect((await sent(requested)).messages[1]).toEqual({
       role: 'assistant',
       tool_plan: 'I will look.',
       tool_calls: calls,
     })
-    expect((await sent(asked, reasoner)).messages[1]).toEqual({
+    expect((await sent(requested, reasoner)).messages[1]).toEqual({
       role: 'assistant',
       content: [
         { type: 'thinking', thinking: 'Hm.' },
@@ -102,9 +102,11 @@ describe('a request', () => {
       ],
       tool_calls: calls,
     })
-    expect(await losses(asked)).toEqual(['parts.reasoning'])
-    expect(await losses(asked, reasoner)).toEqual(['parts.reasoning'])
-    const open: RequestFields = { messages: [user('Go.'), { role: 'assistant', parts: parts.slice(0, 1) }, user('On.')] }
+    expect(await losses(requested)).toEqual(['parts.reasoning'])
+    expect(await losses(requested, reasoner)).toEqual(['parts.reasoning'])
+    const open: RequestFields = {
+      messages: [user('Go.'), { role: 'assistant', parts: parts.slice(0, 1) }, user('On.')],
+    }
     expect(await losses(open, reasoner)).toEqual([])
   })
 
@@ -157,23 +159,23 @@ describe('a request', () => {
     [{ allowed: ['f'], mode: 'auto' }, ['f'], undefined],
     [{ allowed: ['f'], mode: 'required' }, ['f'], 'REQUIRED'],
   ])('says the tool choice %j by the tools that are left and a word', async (tool_choice, names, word) => {
-    const asked: RequestFields = { tools: [f, { ...f, name: 'g' }], tool_choice }
-    const body = await sent(asked)
+    const requested: RequestFields = { tools: [f, { ...f, name: 'g' }], tool_choice }
+    const body = await sent(requested)
     expect(body.tools?.map((tool: Body) => tool.function.name)).toEqual(names)
     expect(body.tool_choice).toBe(word)
     const isGone = JSON.stringify(tool_choice).includes('gone')
-    expect(await losses(asked)).toEqual(isGone ? ['tool_choice'] : [])
-    const before = await sent(asked, older)
+    expect(await losses(requested)).toEqual(isGone ? ['tool_choice'] : [])
+    const before = await sent(requested, older)
     expect(before.tool_choice).toBeUndefined()
     expect(before.tools === undefined).toBe(tool_choice === 'none')
-    expect(await losses(asked, older)).toEqual(word === 'REQUIRED' || isGone ? ['tool_choice'] : [])
+    expect(await losses(requested, older)).toEqual(word === 'REQUIRED' || isGone ? ['tool_choice'] : [])
   })
 
   test('is strict where every tool is and requires something', async () => {
     const parameters = { type: 'object', properties: { a: { type: 'string' } }, required: ['a'] }
     const strict = async (...tools: Partial<ClientTool>[]) => {
-      const asked: RequestFields = { tools: tools.map((tool) => ({ ...f, ...tool })) }
-      return [(await sent(asked)).strict_tools, await losses(asked)]
+      const requested: RequestFields = { tools: tools.map((tool) => ({ ...f, ...tool })) }
+      return [(await sent(requested)).strict_tools, await losses(requested)]
     }
     expect(await strict({ strict: true, parameters })).toEqual([true, []])
     expect(await strict({ strict: false, parameters })).toEqual([undefined, []])
@@ -183,12 +185,12 @@ describe('a request', () => {
 
   test('replies in JSON, requested in the instructions beside tools and documents', async () => {
     const schema = { type: 'object', properties: { a: { type: 'string' } }, required: ['a'] }
-    const asked: RequestFields = { response_format: { type: 'json_schema', name: 'a', schema } }
-    expect((await sent(asked)).response_format).toEqual({ type: 'json_object', json_schema: schema })
+    const requested: RequestFields = { response_format: { type: 'json_schema', name: 'a', schema } }
+    expect((await sent(requested)).response_format).toEqual({ type: 'json_object', json_schema: schema })
     expect((await sent({ response_format: { type: 'json' } })).response_format).toEqual({ type: 'json_object' })
-    expect((await sent({ ...asked, tools: [f], tool_choice: 'none' })).tools).toBeUndefined()
+    expect((await sent({ ...requested, tools: [f], tool_choice: 'none' })).tools).toBeUndefined()
     for (const beside of [{ tools: [f] }, { extensions: { documents: ['It is 3 degrees.'] } }]) {
-      const { response_format, messages } = await sent({ ...asked, ...beside })
+      const { response_format, messages } = await sent({ ...requested, ...beside })
       expect(response_format).toBeUndefined()
       expect(messages[0]).toMatchObject({ role: 'system', content: expect.stringContaining(JSON.stringify(schema)) })
     }
@@ -210,7 +212,7 @@ describe('a request', () => {
 
   test('carries every knob there is a counterpart for, the nearest value where a limit is exceeded', async () => {
     const documents = [{ id: 'd', data: { text: 'It is 3 degrees.' } }]
-    const asked: RequestFields = {
+    const requested: RequestFields = {
       max_output_tokens: 100_000,
       temperature: 0,
       top_p: 1,
@@ -223,7 +225,7 @@ describe('a request', () => {
       stream: true,
       extensions: { documents, citation_options: { mode: 'FAST' }, safety_mode: 'OFF', priority: 1, top_a: 2 },
     }
-    expect(await sent(asked)).toEqual({
+    expect(await sent(requested)).toEqual({
       model: plain,
       messages: [{ role: 'user', content: 'Hi' }],
       max_tokens: 8_000,
@@ -241,13 +243,19 @@ describe('a request', () => {
       safety_mode: 'OFF',
       priority: 1,
     })
-    expect(await losses(asked)).toEqual(['extensions.top_a', 'stop', 'top_k', 'frequency_penalty', 'presence_penalty'])
+    expect(await losses(requested)).toEqual([
+      'extensions.top_a',
+      'stop',
+      'top_k',
+      'frequency_penalty',
+      'presence_penalty',
+    ])
     const strict: RequestFields = { tools: [{ ...f, strict: true }], extensions: { strict_tools: true } }
     expect(await losses(strict)).toEqual([])
   })
 
   test('reports requested fields that it cannot carry, and no others', async () => {
-    const asked: RequestFields = {
+    const requested: RequestFields = {
       messages: [
         {
           role: 'user',
@@ -300,7 +308,7 @@ describe('a request', () => {
       response_format: { type: 'json_schema', name: 'a', description: 'An answer.' },
       extensions: { top_a: 1 },
     }
-    expect((await losses(asked, older)).toSorted()).toEqual(
+    expect((await losses(requested, older)).toSorted()).toEqual(
       [
         ...['audio', 'cache', 'extensions.top_a', 'frequency_penalty', 'logit_bias', 'logprobs.top', 'messages.name'],
         ...['metadata', 'modalities', 'moderation', 'n', 'parallel_tool_calls', 'parts.audio', 'parts.cache'],
@@ -356,13 +364,13 @@ describe.skipIf(recordingsMissing)('every recorded request of the OpenAI format'
   }
 })
 
-/** Right after an assistant message with calls stand as many results, by the same ids in the same order. */
+/** An assistant message with calls is directly followed by as many results, by the same ids in the same order. */
 function expectAnswered(messages: Body[]): void {
-  const asked = messages.flatMap(({ tool_calls = [] }, index) =>
+  const requested = messages.flatMap(({ tool_calls = [] }, index) =>
     tool_calls.map(({ id }: Body, call: number) => [index + 1 + call, id]),
   )
   const answered = messages.flatMap(({ role, tool_call_id }, index) => (role === 'tool' ? [[index, tool_call_id]] : []))
-  expect(answered).toEqual(asked)
+  expect(answered).toEqual(requested)
 }
 
 type RequestFields = Partial<NeutralRequest>
@@ -380,10 +388,10 @@ function user(text: string): Message {
   return { role: 'user', parts: [{ type: 'text', text }] }
 }
 
-function calls(...said: (Partial<ToolCallPart> & { id: string })[]): Message {
+function calls(...toolCalls: (Partial<ToolCallPart> & { id: string })[]): Message {
   return {
     role: 'assistant',
-    parts: said.map((call) => ({ type: 'tool_call', name: 'f', arguments: '{"x":1}', ...call })),
+    parts: toolCalls.map((call) => ({ type: 'tool_call', name: 'f', arguments: '{"x":1}', ...call })),
   }
 }
 
@@ -394,18 +402,18 @@ function results(...ids: string[]): Message {
   }
 }
 
-async function written(asked: RequestFields, model: string): Promise<{ body: Body; dropped: string[] }> {
-  const request: NeutralRequest = { messages: [user('Hi')], origin: { api: 'chat', body: {} }, ...asked, model }
+async function written(requested: RequestFields, model: string): Promise<{ body: Body; dropped: string[] }> {
+  const request: NeutralRequest = { messages: [user('Hi')], origin: { api: 'chat', body: {} }, ...requested, model }
   return await writeRequest(provider, request, { model, entry: { api: 'chat', max_output_tokens: 8_000 } })
 }
 
 /** The body for a model of the manifest; every one is held against the published schema. */
-async function sent(asked: RequestFields, model = plain): Promise<Body> {
-  const { body } = await written(asked, model)
+async function sent(requested: RequestFields, model = plain): Promise<Body> {
+  const { body } = await written(requested, model)
   expect(chatViolations(body)).toEqual([])
   return body
 }
 
-async function losses(asked: RequestFields, model = plain): Promise<string[]> {
-  return (await written(asked, model)).dropped
+async function losses(requested: RequestFields, model = plain): Promise<string[]> {
+  return (await written(requested, model)).dropped
 }

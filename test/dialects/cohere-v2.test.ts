@@ -24,13 +24,13 @@ const provider = { slug: 'x', auth: { scheme: 'none' }, headers: {}, errors: coh
 describe.skipIf(recordingsMissing)('every recorded answer', () => {
   for (const recording of answered) {
     test(`${recording.case} is read correctly`, async () => {
-      const said = readIndependently(assembled(recording))
+      const expectedReply = readIndependently(assembled(recording))
       const { reply, complete, error } = recording.response.sse
         ? await cohere.stream(recordedEvents(recording))
         : await cohere.reply(recording.response.body)
       expect(complete).toBe(true)
-      expect(error?.code).toBe(said.finish === 'error' ? 'INVALID_TOOL_GENERATION' : undefined)
-      expect(factsOf(reply)).toEqual(said)
+      expect(error?.code).toBe(expectedReply.finish === 'error' ? 'INVALID_TOOL_GENERATION' : undefined)
+      expect(factsOf(reply)).toEqual(expectedReply)
       for (const { text, citation } of citedTexts(reply)) {
         expect([...text].slice(citation.start, citation.end).join('')).toBe(citation.cited_text)
       }
@@ -80,22 +80,28 @@ test.each([
 
 describe('an answer', () => {
   test('that failed is a retryable failure, after the content so far', async () => {
-    const failed = { ...said({ tool_plan: 'I will' }, 'ERROR'), error: 'broken', error_type: 'INVALID_TOOL_GENERATION' }
+    const failed = {
+      ...replyBody({ tool_plan: 'I will' }, 'ERROR'),
+      error: 'broken',
+      error_type: 'INVALID_TOOL_GENERATION',
+    }
     for (const { reply, error } of await bothWays(failed)) {
       expect(error).toEqual({ code: 'INVALID_TOOL_GENERATION', message: 'broken', retryable: true })
       expect(reply.parts).toEqual([{ type: 'text', text: 'I will' }])
     }
-    for (const { error } of await bothWays(said({}, 'TIMEOUT'))) {
+    for (const { error } of await bothWays(replyBody({}, 'TIMEOUT'))) {
       expect(error && reportedFailure(provider, error).code).toBe('provider_timeout')
     }
   })
 
   test('of an unknown reason is a stop with the raw reason, and without one it is cut', async () => {
-    for (const { reply, complete } of await bothWays(said({ content: [{ type: 'text', text: 'Hm' }] }, 'BRAND_NEW'))) {
+    for (const { reply, complete } of await bothWays(
+      replyBody({ content: [{ type: 'text', text: 'Hm' }] }, 'BRAND_NEW'),
+    )) {
       expect(reply).toMatchObject({ finish: 'stop', finish_raw: 'BRAND_NEW' })
       expect(complete).toBe(true)
     }
-    const frames = framesOf(said({ content: [{ type: 'text', text: 'Hm' }] }))
+    const frames = framesOf(replyBody({ content: [{ type: 'text', text: 'Hm' }] }))
     expect((await cohere.stream(frames.slice(0, -1).map((data) => ({ data })))).complete).toBe(false)
   })
 
@@ -106,9 +112,9 @@ describe('an answer', () => {
 
   test('calls without arguments, absent or null, have an empty object', async () => {
     const call = (id: string, text: string) => ({ id, type: 'function', function: { name: 'roll', arguments: text } })
-    const { reply } = await cohere.reply(said({ tool_calls: [call('a', 'null'), call('b', '')] }, 'TOOL_CALL'))
+    const { reply } = await cohere.reply(replyBody({ tool_calls: [call('a', 'null'), call('b', '')] }, 'TOOL_CALL'))
     const streamed = await cohere.stream(
-      framesOf(said({ tool_calls: [call('a', '')] }, 'TOOL_CALL')).map((data) => ({ data })),
+      framesOf(replyBody({ tool_calls: [call('a', '')] }, 'TOOL_CALL')).map((data) => ({ data })),
     )
     for (const part of [...reply.parts, ...streamed.reply.parts]) expect(part).toMatchObject({ arguments: '{}' })
   })
@@ -137,7 +143,7 @@ describe('an answer', () => {
         cited('six', { type: 'PLAN' }),
       ],
     }
-    for (const { reply } of await bothWays(said(message))) {
+    for (const { reply } of await bothWays(replyBody(message))) {
       expect(citedTexts(reply).map(({ text, citation: { url, title } }) => [text, url ?? title, title])).toEqual([
         ['two', 'https://example.com/two', 'd'],
         ['two', 't:0', 't:0'],
@@ -145,23 +151,23 @@ describe('an answer', () => {
         ['six', 't:0', 't:0'],
       ])
     }
-    const { reply } = await cohere.reply(said({ ...message, citations: [cited('one', {})] }))
+    const { reply } = await cohere.reply(replyBody({ ...message, citations: [cited('one', {})] }))
     expect(citedTexts(reply).map(({ text }) => text)).toEqual(['one', 'one'])
   })
 
   test('reports log probabilities, and keeps blocks of new types', async () => {
     const likely = { token_ids: [1, 2], text: 'Hi', logprobs: [-0.5, -0.25] }
-    const answer = { ...said({ content: [{ type: 'text', text: 'Hi' }] }), logprobs: [likely] }
+    const answer = { ...replyBody({ content: [{ type: 'text', text: 'Hi' }] }), logprobs: [likely] }
     for (const { reply } of await bothWays(answer)) {
       expect(reply.logprobs).toEqual({ content: [{ token: 'Hi', logprob: -0.75, bytes: null, top_logprobs: [] }] })
     }
-    const { reply } = await cohere.reply(said({ content: [{ type: 'drawing', lines: [] }] }))
+    const { reply } = await cohere.reply(replyBody({ content: [{ type: 'drawing', lines: [] }] }))
     expect(reply.parts).toEqual([{ type: 'opaque', by: 'maker', body: { type: 'drawing', lines: [] } }])
   })
 
   test('counts the model’s tokens where billed units are missing', async () => {
     const usage = { tokens: { input_tokens: 50, output_tokens: 9, reasoning_tokens: 4 } }
-    for (const { reply } of await bothWays({ ...said({}), usage })) {
+    for (const { reply } of await bothWays({ ...replyBody({}), usage })) {
       expect(reply.usage).toEqual({ input: 50, output: 5, reasoning: 4 })
     }
   })
@@ -185,7 +191,7 @@ test.skipIf(recordingsMissing)(
   },
 )
 
-function said(message: object, finish_reason = 'COMPLETE'): Body {
+function replyBody(message: object, finish_reason = 'COMPLETE'): Body {
   return { id: 'c1', message: { role: 'assistant', ...message }, finish_reason, usage: {} }
 }
 

@@ -5,7 +5,7 @@ import type { JsonObject } from '../../src/core/json.ts'
 /** A call as the body has it: `input` is JSON text where the format takes text, else a value. */
 export type ReadCall = { id?: string; name: string; input: unknown }
 
-/** One turn; `plain` says whether anything but results stands in it, and `late` whether something stood before them. */
+/** One turn; `plain`: whether it has other content than results; `late`: whether that comes before them. */
 export type ReadTurn = {
   role: string
   calls: ReadCall[]
@@ -14,7 +14,7 @@ export type ReadTurn = {
   late: boolean
 }
 
-// biome-ignore lint/suspicious/noExplicitAny: bodies have the shape of whoever reads them.
+// biome-ignore lint/suspicious/noExplicitAny: bodies may have any shape.
 type Body = any
 
 /** The turns of a request body, by dialect. */
@@ -88,7 +88,7 @@ function responsesTurn(item: Body): ReadTurn {
   return { ...none, role: item.role ?? 'assistant' }
 }
 
-/** What is wrong with the order of calls and results: an empty list when every call is answered right after it. */
+/** The violations of the order of calls and results: empty when each result directly follows its call. */
 export function pairingFaults(turns: readonly ReadTurn[]): string[] {
   const faults: string[] = []
   const seen = new Set<string>()
@@ -100,7 +100,7 @@ export function pairingFaults(turns: readonly ReadTurn[]): string[] {
       else open.splice(at, 1)
     }
     if (late) faults.push('results do not stand first')
-    // Calls of one turn may stand in items of their own.
+    // Calls of one turn may be separate items.
     if (open.length > 0 && role !== 'assistant' && plain) faults.push(`${role} speaks while ${open} is waited for`)
     for (const { id } of calls) {
       if (id !== undefined && seen.has(id)) faults.push(`the id ${id} is used twice`)
@@ -112,7 +112,7 @@ export function pairingFaults(turns: readonly ReadTurn[]): string[] {
   return faults
 }
 
-/** What is wrong with the order of roles. */
+/** The violations of the order of roles. */
 export function roleFaults(turns: readonly ReadTurn[], rules: { alternate?: boolean; first_user?: boolean }): string[] {
   const faults: string[] = []
   if (rules.first_user && turns[0]?.role !== 'user') faults.push(`begins with ${turns[0]?.role}`)

@@ -18,11 +18,11 @@ import { generateSchemaMissing, generateViolations } from './generate-schema.ts'
 import { messagesSchemaMissing, messagesViolations } from './messages-schema.ts'
 import { responsesSchemaMissing, responsesViolations } from './responses-schema.ts'
 
-/** What a dialect is like, told apart from its file. */
+/** The properties of a dialect, independent of its file. */
 type Profile = Omit<ProviderProfile, 'name'> & {
   /** Arguments of calls are JSON text, not values. */
   textArguments?: boolean
-  /** The free text of a custom tool stands in an object. */
+  /** The free text of a custom tool is in an object. */
   wrapsText?: boolean
   rules?: { alternate?: boolean; first_user?: boolean }
   violations?: (body: JsonObject) => string[]
@@ -32,13 +32,13 @@ type Profile = Omit<ProviderProfile, 'name'> & {
 
 const profiles: { [dialect: string]: Profile } = {
   'openai-chat': {
-    seals: [],
+    signatures: [],
     textArguments: true,
     published: ['openai'],
     ...(!schemaMissing && { violations: (body) => violations('CreateChatCompletionRequest', body) }),
   },
   'anthropic-messages': {
-    seals: ['signature', 'encrypted'],
+    signatures: ['signature', 'encrypted'],
     replaysSearches: true,
     rules: { alternate: true, first_user: true },
     opaque: (mark) => ({ type: 'container_upload', file_id: mark }),
@@ -46,24 +46,24 @@ const profiles: { [dialect: string]: Profile } = {
     ...(!messagesSchemaMissing && { violations: messagesViolations }),
   },
   gemini: {
-    seals: ['signature', 'call', 'text'],
+    signatures: ['signature', 'call', 'text'],
     rules: { alternate: true, first_user: true },
     opaque: (mark) => ({ executableCode: { language: 'PYTHON', code: mark } }),
     published: ['google'],
     ...(!generateSchemaMissing && { violations: generateViolations }),
   },
   'bedrock-converse': {
-    seals: ['signature', 'encrypted'],
+    signatures: ['signature', 'encrypted'],
     rules: { alternate: true, first_user: true },
     published: ['bedrock'],
     ...(!serviceModelMissing && {
       violations: (body) => converseViolations({ modelId: 'm', ...body }, 'ConverseRequest'),
     }),
   },
-  'cohere-v2': { seals: [], textArguments: true, wrapsText: true },
-  ollama: { seals: [] },
+  'cohere-v2': { signatures: [], textArguments: true, wrapsText: true },
+  ollama: { signatures: [] },
   'openai-responses': {
-    seals: ['encrypted'],
+    signatures: ['encrypted'],
     textArguments: true,
     published: ['openai-responses'],
     ...(!responsesSchemaMissing && { violations: responsesViolations }),
@@ -87,8 +87,9 @@ describe.each(files.dialects.map(({ name }) => name))('any conversation in %s', 
     const arbitrary = fc.constantFrom(...targets).chain((target) => {
       const { maker } = target.provider
       const { reasoning_replay } = targetFacts(target.provider, target.target).traits
-      const seals = reasoning_replay === 'reasoning_details' ? (['signature', 'encrypted'] as const) : profile.seals
-      const samples = conversations({ ...profile, seals: [...seals], name: maker })
+      const signatures =
+        reasoning_replay === 'reasoning_details' ? (['signature', 'encrypted'] as const) : profile.signatures
+      const samples = conversations({ ...profile, signatures: [...signatures], name: maker })
       return fc.tuple(fc.constant(target), samples, fc.nat())
     })
     await fc.assert(
@@ -113,17 +114,17 @@ describe('once found', () => {
     const provider = files.providers.find((one) => one.provider.slug === slug)?.provider as Provider
     return await writeRequest(provider, { model, messages, ...more, origin: { api: 'chat', body: {} } }, { model })
   }
-  const said = (role: Message['role'], ...parts: Message['parts']): Message => ({ role, parts })
-  const hi = said('user', { type: 'text', text: 'Hi' })
+  const message = (role: Message['role'], ...parts: Message['parts']): Message => ({ role, parts })
+  const hi = message('user', { type: 'text', text: 'Hi' })
 
   test('a turn without any supported part keeps its position', async () => {
-    const video = said('user', { type: 'video', url: 'https://files.example/a.mp4' })
+    const video = message('user', { type: 'video', url: 'https://files.example/a.mp4' })
     const { body, dropped } = await write('anthropic', 'claude-haiku-4-5', [video])
     expect(body.messages).toEqual([
       { role: 'user', content: [{ type: 'text', text: '(something that cannot be shown here)' }] },
     ])
     expect(dropped).toContain('parts.video')
-    const thought = said('assistant', { type: 'reasoning', text: 'Hm.', by: 'somebody-else' })
+    const thought = message('assistant', { type: 'reasoning', text: 'Hm.', by: 'somebody-else' })
     const { body: google } = await write('google', 'gemini-3.5-flash', [hi, thought, hi])
     expect(google.contents).toEqual([
       { role: 'user', parts: [{ text: 'Hi' }] },
@@ -133,7 +134,7 @@ describe('once found', () => {
   })
 
   test('thoughts and searches of others are reported, and one of two names of the user', async () => {
-    const other = said(
+    const other = message(
       'assistant',
       { type: 'reasoning', text: 'Hm.', signature: 's', by: 'somebody-else' },
       { type: 'search', query: 'q', results: [], by: 'somebody-else' },
@@ -154,8 +155,8 @@ describe('once found', () => {
   })
 
   test('a loss is judged by the repaired history: results and the text after them are one turn', async () => {
-    const call = said('assistant', { type: 'tool_call', id: 'a', name: 'f', arguments: '{}' })
-    const result = said('user', { type: 'tool_result', id: 'a', parts: [{ type: 'text', text: 'done' }] })
+    const call = message('assistant', { type: 'tool_call', id: 'a', name: 'f', arguments: '{}' })
+    const result = message('user', { type: 'tool_result', id: 'a', parts: [{ type: 'text', text: 'done' }] })
     const { body, dropped } = await write('anthropic', 'claude-haiku-4-5', [hi, call, result, hi], {
       reasoning: { effort: 'high' },
     })
@@ -171,14 +172,14 @@ describe('once found', () => {
   })
 
   test('a file in a tool result that cannot be read is reported as well', async () => {
-    const call = said('assistant', { type: 'tool_call', id: 'a', name: 'f', arguments: '{}' })
+    const call = message('assistant', { type: 'tool_call', id: 'a', name: 'f', arguments: '{}' })
     const zip = { type: 'file', data: 'UEs=', media_type: 'application/zip' } as const
-    const result = said('user', { type: 'tool_result', id: 'a', parts: [zip] })
+    const result = message('user', { type: 'tool_result', id: 'a', parts: [zip] })
     expect((await write('anthropic', 'claude-haiku-4-5', [hi, call, result])).dropped).toEqual(['parts.file'])
   })
 })
 
-/** Where a request goes; in a counterexample its name says enough. */
+/** The target of a request; a counterexample prints its name only. */
 type Target = { provider: Provider; target: ModelTarget; [fc.toStringMethod]: () => string }
 
 /** The bare dialect, and every shipped provider that speaks it with some of its models. */
@@ -200,16 +201,16 @@ function targetsOf(dialect: string): Target[] {
 /** Writing changes nothing, and gives the same again: provider caches depend on it. */
 async function restless(provider: Provider, target: ModelTarget, request: NeutralRequest, written: Written) {
   const before = structuredClone(request)
-  const again = await writeRequest(provider, request, target)
+  const second = await writeRequest(provider, request, target)
   return [
     ...(isDeepStrictEqual(request, before) ? [] : ['the request was changed']),
-    ...(JSON.stringify(written) === JSON.stringify(again) ? [] : ['the same request became two bodies']),
+    ...(JSON.stringify(written) === JSON.stringify(second) ? [] : ['the same request became two bodies']),
   ]
 }
 
 /**
- * What may be left out in silence. A reported loss takes all parts of that type out of a body that is edited, so it
- * must not be reported for some of them: thoughts without a seal where sealed ones go back as `reasoning_details`, and
+ * Parts that may be dropped without a report. A reported loss takes all parts of that type out of a body that is edited, so it
+ * must not be reported for some of them: reasoning without a signature where signed reasoning goes back as `reasoning_details`, and
  * pictures by assistants, which two patches leave out beside those of users that are taken.
  */
 function exceptions(provider: Provider, target: ModelTarget): string[] {
@@ -234,7 +235,7 @@ function lostMarks({ marks, forbidden }: Conversation, { body, dropped }: Writte
   ]
 }
 
-/** Every text of a body, member names too; base64 both as it stands and decoded. */
+/** Every text of a body, member names too; base64 both as it is and decoded. */
 function textsIn(value: Json | undefined): string[] {
   if (typeof value === 'string')
     return [value, Buffer.from(value.replace(/^data:.*;base64,/, ''), 'base64').toString('utf8')]
@@ -248,17 +249,17 @@ function turnFaults(dialect: string, profile: Profile, talk: Conversation, { bod
   if (!read) return [`no reader for ${dialect}`]
   const turns = read(body)
   const calls = turns.flatMap((turn) => turn.calls)
-  const asked = talk.request.messages.flatMap(({ parts }) => parts.filter((part) => part.type === 'tool_call'))
+  const requested = talk.request.messages.flatMap(({ parts }) => parts.filter((part) => part.type === 'tool_call'))
   // A provider without custom tools gets their calls as those of functions, whatever its format has.
   const form = dropped.includes('tools.custom') ? { ...profile, wrapsText: true as const } : profile
-  const expected = asked.map((call) => ({ name: call.name, input: inputOf(call.arguments, call.kind, form) }))
-  const told = calls.map(({ name, input }: ReadCall) => ({ name, input }))
+  const expected = requested.map((call) => ({ name: call.name, input: inputOf(call.arguments, call.kind, form) }))
+  const reported = calls.map(({ name, input }: ReadCall) => ({ name, input }))
   return [
     ...pairingFaults(turns),
     ...roleFaults(turns, profile.rules ?? {}),
-    ...(dropped.includes('parts.tool_call') || isDeepStrictEqual(told, expected)
+    ...(dropped.includes('parts.tool_call') || isDeepStrictEqual(reported, expected)
       ? []
-      : [`calls became ${JSON.stringify(told)} from ${JSON.stringify(asked)}`]),
+      : [`calls became ${JSON.stringify(reported)} from ${JSON.stringify(requested)}`]),
   ]
 }
 
@@ -269,7 +270,7 @@ function inputOf(text: string, kind: string | undefined, { textArguments, wrapsT
   return text ? JSON.parse(text) : {}
 }
 
-/** Fields whose value here is what would be done without them. */
+/** Fields whose value here is the default. */
 const idle: { [field: string]: (value: Json, request: NeutralRequest) => boolean } = {
   n: (value) => value === 1,
   store: (value) => value === false,

@@ -3,25 +3,25 @@ import type { Json, JsonObject } from '../../src/core/json.ts'
 import type { CacheHint, MediaPart, Part, ToolCallPart, ToolResultPart } from '../../src/core/parts.ts'
 import type { ClientTool, Effort, Message, NeutralRequest } from '../../src/core/request.ts'
 
-/** A text that stands nowhere else: it must reach the provider, or one of the fields must be reported as lost. */
+/** A unique text: it must reach the provider, or one of the fields must be reported as lost. */
 export type Mark = { text: string; where: string; fields: string[] }
 
-/** A conversation, what must not get lost of it, and what must never be sent. */
+/** A conversation, the texts that must not get lost, and those that must never be sent. */
 export type Conversation = { request: NeutralRequest; marks: Mark[]; forbidden: string[] }
 
-/** Where the marks of thoughts stand that are not sealed by the maker. */
+/** The places of reasoning that is not signed by the provider. */
 export const foreignReasoning = 'foreign reasoning'
 
-/** What a maker seals, and how a block that only it understands looks. */
+/** The parts that a provider signs, and an example of a block that only it understands. */
 export type ProviderProfile = {
   name: string
-  seals: ('signature' | 'encrypted' | 'call' | 'text')[]
+  signatures: ('signature' | 'encrypted' | 'call' | 'text')[]
   /** Searches go back to it with their results. */
   replaysSearches?: boolean
   opaque?: (mark: string) => Json
 }
 
-/** Neutral conversations of every kind, odd ones included, as a client of `maker` may send them. */
+/** Neutral conversations of every kind, odd ones included, as a client of the provider may send them. */
 export function conversations(maker: ProviderProfile): fc.Arbitrary<Conversation> {
   return fc.gen().map((draw) => {
     const conversation = new Writer(draw, maker).conversation()
@@ -93,23 +93,23 @@ class Writer {
     return { request, marks: this.#marks, forbidden: this.#forbidden }
   }
 
-  /** What one side says, or a whole round of tools: sometimes broken, as histories are. */
+  /** The message of one side, or a whole round of tools: sometimes broken, as histories are. */
   #turns(): Message[] {
     const kind = this.#below(10)
     if (kind < 4) return [this.#user()]
     if (kind < 6) return [this.#assistant()]
     if (kind === 6) return [{ role: 'system', parts: [this.#text('mid-system')] }]
     const calls = this.#several(3, (index) => this.#call(index))
-    const said = this.#assistant()
+    const assistantMessage = this.#assistant()
     const answered = this.#likely(15) ? calls.slice(1) : calls
     const results = answered.map((call) => this.#result(call.id, this.#likely(50) ? call.name : undefined))
     if (this.#likely(15)) results.push(this.#result(this.#pick(oddIds)))
     if (this.#likely(20)) results.reverse()
     const answer: Part[] = this.#likely(20) ? [this.#text('beside results'), ...results] : results
-    const asked: Message = { role: 'assistant', parts: [...said.parts, ...calls] }
+    const requested: Message = { role: 'assistant', parts: [...assistantMessage.parts, ...calls] }
     const [first, ...rest] = answer
-    if (first && this.#likely(20)) return [asked, { role: 'user', parts: [first] }, { role: 'user', parts: rest }]
-    return [asked, { role: 'user', parts: answer }]
+    if (first && this.#likely(20)) return [requested, { role: 'user', parts: [first] }, { role: 'user', parts: rest }]
+    return [requested, { role: 'user', parts: answer }]
   }
 
   #user(): Message {
@@ -117,7 +117,7 @@ class Writer {
       this.#likely(70) ? this.#text('user', [], this.#likely(10)) : this.#media('user'),
     )
     if (this.#likely(5)) parts.push(this.#opaque())
-    // A message of which nothing can be shown has no name either.
+    // A message without supported parts has no name either.
     const named = this.#likely(5) && parts.some((part) => part.type === 'text' && part.text.trim() !== '')
     return { role: 'user', parts, ...(named && { name: this.#mark('name', ['messages.name']) }) }
   }
@@ -126,8 +126,8 @@ class Writer {
     const parts: Part[] = []
     if (this.#likely(30)) parts.push(this.#reasoning())
     if (this.#likely(10)) parts.push(this.#search())
-    // Nobody seals a thought after which nothing was said.
-    if (parts[0]?.type === 'reasoning' || this.#likely(80)) parts.push(this.#said('assistant'))
+    // Reasoning that nothing follows is not signed.
+    if (parts[0]?.type === 'reasoning' || this.#likely(80)) parts.push(this.#assistantMessage('assistant'))
     if (this.#likely(5)) parts.push({ type: 'refusal', text: this.#mark('refusal', ['parts.refusal']) })
     if (this.#likely(5)) parts.push(this.#opaque())
     if (this.#likely(4)) parts.push(this.#media('assistant'))
@@ -136,21 +136,21 @@ class Writer {
 
   #text(where: string, fields: string[] = [], cached = false): Part {
     if (this.#likely(6)) return { type: 'text', text: this.#pick(['', ' ', '\n']) }
-    return this.#said(where, fields, cached)
+    return this.#assistantMessage(where, fields, cached)
   }
 
-  #said(where: string, fields: string[] = [], cached = false): Part {
+  #assistantMessage(where: string, fields: string[] = [], cached = false): Part {
     const text = this.#pick(oddities) + this.#mark(`${where} text`, fields) + this.#pick(oddities)
-    const sealed = where === 'assistant' && this.#maker.seals.includes('text') && this.#likely(20)
-    if (sealed) return { type: 'text', text, signature: this.#seal('text seal'), by: this.#maker.name }
+    const signed = where === 'assistant' && this.#maker.signatures.includes('text') && this.#likely(20)
+    if (signed) return { type: 'text', text, signature: this.#seal('text seal'), by: this.#maker.name }
     if (where === 'assistant' && this.#likely(5)) return { type: 'text', text, ...this.#foreignSeal() }
     return { type: 'text', text, ...(cached && { cache: this.#cache() }) }
   }
 
   #reasoning(): Part {
-    const kinds = this.#maker.seals.filter((kind) => kind === 'signature' || kind === 'encrypted')
+    const kinds = this.#maker.signatures.filter((kind) => kind === 'signature' || kind === 'encrypted')
     if (kinds.length === 0 || this.#likely(40)) {
-      // Thoughts that are not sealed, or by somebody else, may go on as words where the provider takes them.
+      // Reasoning without a signature, or by another provider, may be sent as text where the provider accepts it.
       const text = this.#mark(foreignReasoning, ['parts.reasoning'])
       return { type: 'reasoning', text, ...(this.#likely(50) && this.#foreignSeal()) }
     }
@@ -182,7 +182,7 @@ class Writer {
       name: `f_${this.#pick(['a', 'b', 'c'])}`,
       arguments: kind ? 'free text "not JSON"' : json,
       ...(kind && { kind }),
-      ...(this.#maker.seals.includes('call') && this.#likely(30)
+      ...(this.#maker.signatures.includes('call') && this.#likely(30)
         ? { signature: this.#seal('call seal'), by: this.#maker.name }
         : this.#likely(5) && this.#foreignSeal()),
     }
@@ -223,16 +223,16 @@ class Writer {
     const own = this.#maker.replaysSearches && this.#likely(60)
     const query = own ? this.#mark('own search', ['parts.search']) : `query ${++this.#count}`
     const id = `srvtoolu_${this.#count}`
-    const sealed = `Sealed${this.#count}==`
+    const signed = `Sealed${this.#count}==`
     if (own) return { type: 'search', id, query, status: 'completed', results: [], by: this.#maker.name }
-    this.#forbidden.push(sealed)
-    this.#marks.push({ text: sealed, where: 'foreign search', fields: ['parts.search'] })
+    this.#forbidden.push(signed)
+    this.#marks.push({ text: signed, where: 'foreign search', fields: ['parts.search'] })
     return {
       type: 'search',
       id,
       query,
       status: 'completed',
-      results: [{ encrypted_content: sealed }],
+      results: [{ encrypted_content: signed }],
       by: 'somebody-else',
     }
   }
@@ -281,14 +281,14 @@ class Writer {
       undefined,
     ] as const)
     if (tool_choice === undefined) return parallel
-    // What may not be called need not be told.
+    // A tool that must not be called need not be sent.
     if (tool_choice === 'none' || typeof tool_choice === 'object') {
       for (const { text, fields } of [...this.#marks]) if (fields.includes('tools')) this.#unmark(text)
     }
     return { tool_choice: tool_choice as NeutralRequest['tool_choice'], ...parallel } as Partial<NeutralRequest>
   }
 
-  /** Everything that may stand beside the conversation, each now and then. */
+  /** All other fields, each with some probability. */
   #fields(): Partial<NeutralRequest> {
     const fields: Partial<NeutralRequest> = {
       max_output_tokens: 1 + this.#below(5_000),
@@ -317,12 +317,12 @@ class Writer {
       extensions: { strange_field: this.#later('extensions.strange_field') },
       stream: this.#likely(50),
     }
-    const kept = Object.entries(fields).filter(([, value]) => {
+    const remaining = Object.entries(fields).filter(([, value]) => {
       if (this.#likely(15)) return true
       for (const mark of JSON.stringify(value).match(/Mk\d+Q/g) ?? []) this.#unmark(mark)
       return false
     })
-    return Object.fromEntries(kept)
+    return Object.fromEntries(remaining)
   }
 
   #format(): NonNullable<NeutralRequest['response_format']> {
@@ -392,7 +392,7 @@ const types = {
   file: ['application/pdf', 'text/plain', 'application/json', 'application/zip'],
 } as const
 const endings = { image: 'png', audio: 'wav', video: 'mp4', file: 'pdf' } as const
-/** Media by where they stand; models make images. */
+/** Media by their position; models generate images. */
 const shown = {
   user: ['image', 'image', 'file', 'audio', 'video'],
   result: ['image', 'image', 'file'],

@@ -28,7 +28,7 @@ if (serviceModelMissing) console.warn(`skipped: ${serviceModelMissing}`)
 
 const shapes: { [name: string]: Shape } = serviceModelMissing ? {} : JSON.parse(readFileSync(file, 'utf8')).shapes
 
-/** What is wrong with a value by the published shape of this name, and where; an empty list when nothing is. */
+/** The violations of the published shape of this name in a value, with their paths. */
 export function violations(value: Json | undefined, name: string, at = ''): string[] {
   const shape = shapes[name]
   if (!shape) return serviceModelMissing ? [] : [`${at}: no shape ${name}`]

@@ -2,14 +2,14 @@ import { expect } from 'vitest'
 import type { Citation } from '../../src/core/parts.ts'
 import { type Recording, recordedEvents } from '../helpers/recordings.ts'
 
-// The independent reader of generateContent: what a recording says, without the mappings.
+// The independent reader of generateContent: the contents of a recording, read without the mappings.
 
-/** What a recorded answer says. */
+/** The contents of a recorded reply. */
 export type Facts = {
   text: string
   reasoning: string
   calls: { name: string; arguments: unknown; id: string | undefined }[]
-  seals: string[]
+  signatures: string[]
   citations: Citation[]
   searches: string[]
   media: { data: string | undefined; media_type: string }[]
@@ -22,7 +22,7 @@ export type Facts = {
   id: string
 }
 
-// biome-ignore lint/suspicious/noExplicitAny: recorded bodies have the shape of whoever sent them.
+// biome-ignore lint/suspicious/noExplicitAny: recorded bodies have the shape of their sender.
 export type Chunk = any
 
 /** Whether the recording is a stream: server-sent events, or an array of them. */
@@ -35,7 +35,7 @@ export function chunksOf(recording: Recording): Chunk[] {
   return isStream(recording) ? recordedEvents(recording).map(({ data }) => JSON.parse(data)) : [recording.response.body]
 }
 
-/** What the events of an answer say together. */
+/** The combined contents of the events of a reply. */
 export function readIndependently(chunks: Chunk[]): Facts {
   const candidates = chunks.flatMap((chunk) => chunk.candidates?.[0] ?? [])
   const parts: Chunk[] = candidates.flatMap((candidate) => candidate.content?.parts ?? [])
@@ -50,7 +50,7 @@ export function readIndependently(chunks: Chunk[]): Facts {
     text,
     reasoning: parts.flatMap((part) => (part.thought ? (part.text ?? '') : [])).join(''),
     calls: calls.map(({ name, args = {}, id }) => ({ name, arguments: args, id })),
-    seals: parts.flatMap((part) => (part.thoughtSignature && !isOpaque(part) ? part.thoughtSignature : [])),
+    signatures: parts.flatMap((part) => (part.thoughtSignature && !isOpaque(part) ? part.thoughtSignature : [])),
     citations: citationsOf(grounding, text),
     searches: grounding?.webSearchQueries ?? [],
     media: parts.flatMap(({ inlineData: inline }) =>
@@ -80,7 +80,7 @@ function isOpaque(part: Chunk): boolean {
   return part.executableCode || part.codeExecutionResult || part.toolCall || part.toolResponse
 }
 
-/** Byte offsets are turned over bytes; where they miss the words they cite, the words themselves are looked for. */
+/** Byte offsets are turned over bytes; where they miss the cited text, the text itself is searched for. */
 function citationsOf(grounding: Chunk, text: string): Citation[] {
   const bytes = Buffer.from(text)
   const codePoints = (until: number) => [...bytes.subarray(0, until).toString()].length

@@ -23,7 +23,7 @@ if (!loaded) throw new Error(problems.map(({ message }) => message).join('; '))
 const { provider } = loaded
 const endpoint = provider.chat as ChatEndpoint
 
-// biome-ignore lint/suspicious/noExplicitAny: bodies and schemas have the shape of whoever made them.
+// biome-ignore lint/suspicious/noExplicitAny: bodies and schemas have the shape of their source.
 type Body = any
 
 test('the examples of the files pass, and send what the published schema accepts', async () => {
@@ -53,8 +53,8 @@ describe('a request', () => {
   })
 
   test('moves instructions into the first user turn where the family has no system role', async () => {
-    const asked = { system: [{ type: 'text' as const, text: 'Be brief.' }], messages: [user('Hi')] }
-    const { systemInstruction, contents } = await sent(asked, 'gemma-4-31b-it')
+    const requested = { system: [{ type: 'text' as const, text: 'Be brief.' }], messages: [user('Hi')] }
+    const { systemInstruction, contents } = await sent(requested, 'gemma-4-31b-it')
     expect(systemInstruction).toBeUndefined()
     expect(contents).toEqual([{ role: 'user', parts: [{ text: 'Be brief.' }, { text: 'Hi' }] }])
   })
@@ -149,16 +149,16 @@ describe('a request', () => {
     const inline = { inlineData: { mimeType: 'image/png', data: 'aGk=' } }
     const result: ToolResultPart = { type: 'tool_result', id: 'a', parts: [{ type: 'text', text: '[1]' }, image] }
     const failed: ToolResultPart = { type: 'tool_result', id: 'b', parts: [], is_error: true }
-    const asked: RequestFields = {
+    const requested: RequestFields = {
       messages: [user('Go.'), calls({ id: 'a' }, { id: 'b' }), { role: 'user', parts: [result, failed] }],
     }
     const error = { functionResponse: { id: 'b', name: 'f', response: { error: '' } } }
-    const newer = await sent(asked, 'gemini-3-flash-preview')
+    const newer = await sent(requested, 'gemini-3-flash-preview')
     expect(newer.contents[2].parts).toEqual([
       { functionResponse: { id: 'a', name: 'f', response: { output: '[1]' }, parts: [inline] } },
       error,
     ])
-    const older = await sent(asked, 'gemini-2.5-flash')
+    const older = await sent(requested, 'gemini-2.5-flash')
     expect(older.contents[2].parts).toEqual([
       { functionResponse: { id: 'a', name: 'f', response: { output: '[1]' } } },
       error,
@@ -223,10 +223,10 @@ describe('a request', () => {
 
   test('replies in JSON, requested in the instructions where tools forbid the field', async () => {
     const schema = { type: 'object', properties: { a: { type: 'string' } } }
-    const asked: RequestFields = { tools: [f], response_format: { type: 'json_schema', name: 'a', schema } }
-    const newer = await sent(asked, 'gemini-3.5-flash')
+    const requested: RequestFields = { tools: [f], response_format: { type: 'json_schema', name: 'a', schema } }
+    const newer = await sent(requested, 'gemini-3.5-flash')
     expect(newer.generationConfig).toEqual({ responseMimeType: 'application/json', responseJsonSchema: schema })
-    const older = await sent(asked, 'gemini-2.5-flash')
+    const older = await sent(requested, 'gemini-2.5-flash')
     expect(older.generationConfig).toEqual({})
     expect(older.systemInstruction.parts[0].text).toContain(JSON.stringify(schema))
     const free = await sent({ response_format: { type: 'json' } }, 'gemini-2.5-flash')
@@ -291,7 +291,7 @@ describe('a request', () => {
 
   test('reports requested fields that it cannot carry, and no others', async () => {
     const seen = { type: 'image' as const, data: 'aGk=', media_type: 'image/png', detail: 'high', cache: {} }
-    const asked: RequestFields = {
+    const requested: RequestFields = {
       messages: [
         { role: 'user', name: 'Ada', parts: [seen, { type: 'file', data: 'aGk=', filename: 'a.pdf' }] },
         {
@@ -334,7 +334,7 @@ describe('a request', () => {
       response_format: { type: 'json_schema', name: 'a', description: 'An answer.' },
       extensions: { safety_settings: [], top_a: 1 },
     }
-    expect((await losses(asked)).toSorted()).toEqual(
+    expect((await losses(requested)).toSorted()).toEqual(
       [
         ...['audio', 'cache', 'extensions.top_a', 'logit_bias', 'messages.name', 'metadata', 'moderation', 'n'],
         ...['parallel_tool_calls', 'parts.audio', 'parts.cache', 'parts.citations', 'parts.detail', 'parts.filename'],
@@ -375,10 +375,10 @@ function user(text: string): Message {
   return { role: 'user', parts: [{ type: 'text', text }] }
 }
 
-function calls(...said: (Partial<ToolCallPart> & { id: string })[]): Message {
+function calls(...toolCalls: (Partial<ToolCallPart> & { id: string })[]): Message {
   return {
     role: 'assistant',
-    parts: said.map((call) => ({ type: 'tool_call', name: 'f', arguments: '{"x":1}', ...call })),
+    parts: toolCalls.map((call) => ({ type: 'tool_call', name: 'f', arguments: '{"x":1}', ...call })),
   }
 }
 
@@ -393,20 +393,20 @@ function whole(request: RequestFields, model: string): NeutralRequest {
   return { model, messages: [user('Hi')], origin: { api: 'chat', body: {} }, ...request }
 }
 
-async function written(asked: RequestFields, model: string): Promise<{ body: Body; dropped: string[] }> {
+async function written(requested: RequestFields, model: string): Promise<{ body: Body; dropped: string[] }> {
   const entry = { api: 'chat', max_output_tokens: 65_536 }
-  return await writeRequest(provider, whole(asked, model), { model, entry })
+  return await writeRequest(provider, whole(requested, model), { model, entry })
 }
 
 /** The body for a model of the manifest; every one is held against the published schema. */
-async function sent(asked: RequestFields, model = 'gemini-3.5-flash'): Promise<Body> {
-  const { body } = await written(asked, model)
+async function sent(requested: RequestFields, model = 'gemini-3.5-flash'): Promise<Body> {
+  const { body } = await written(requested, model)
   expectValid(body)
   return body
 }
 
-async function losses(asked: RequestFields, model = 'gemini-3.5-flash'): Promise<string[]> {
-  return (await written(asked, model)).dropped
+async function losses(requested: RequestFields, model = 'gemini-3.5-flash'): Promise<string[]> {
+  return (await written(requested, model)).dropped
 }
 
 describe.skipIf(recordingsMissing)('every recorded request of the OpenAI format', () => {

@@ -13,21 +13,21 @@ const recorded = recordings('gemini')
 const answered = recorded.filter(({ response }) => response.status === 200)
 const refused = recorded.filter(({ response }) => response.status !== 200)
 
-/** Recordings whose answer is a failure inside an HTTP success: they are told apart from the others, not skipped. */
+/** Recordings whose answer is a failure inside an HTTP success: they are tested separately, not skipped. */
 const failing = new Set(['UNEXPECTED_TOOL_CALL'])
 
 describe.skipIf(recordingsMissing)('every recorded answer', () => {
   for (const recording of answered) {
     test(`${recording.case} is read correctly`, async () => {
       const chunks = chunksOf(recording)
-      const said = readIndependently(chunks)
+      const expectedReply = readIndependently(chunks)
       const streamed = isStream(recording)
       const { reply, complete, error } = streamed
         ? await gemini.stream(recordedEvents(recording))
         : await gemini.reply(chunks[0])
       expect(complete).toBe(true)
-      expect(error?.code).toBe(failing.has(said.raw ?? '') ? said.raw : undefined)
-      expect(factsOf(reply)).toEqual(said)
+      expect(error?.code).toBe(failing.has(expectedReply.raw ?? '') ? expectedReply.raw : undefined)
+      expect(factsOf(reply)).toEqual(expectedReply)
       for (const { text, citation } of citedTexts(reply)) {
         expect([...text].slice(citation.start, citation.end).join('')).toBe(citation.cited_text)
       }
@@ -70,7 +70,7 @@ const provider = { slug: 'x', auth: { scheme: 'none' }, headers: {}, errors: gem
 
 describe('an answer', () => {
   test('with two calls of one function and no ids is two calls, without arguments an empty object', async () => {
-    const answer = said([{ functionCall: { name: 'roll' } }, { functionCall: { name: 'roll', args: { n: 2 } } }])
+    const answer = replyBody([{ functionCall: { name: 'roll' } }, { functionCall: { name: 'roll', args: { n: 2 } } }])
     const called = [
       { name: 'roll', arguments: '{}' },
       { name: 'roll', arguments: '{"n":2}' },
@@ -83,8 +83,8 @@ describe('an answer', () => {
 
   test('keeps a signature that comes after the text, or alone', async () => {
     const { reply } = await gemini.stream([
-      { data: said([{ text: 'Hi' }], {}) },
-      { data: said([{ thoughtSignature: 'late' }]) },
+      { data: replyBody([{ text: 'Hi' }], {}) },
+      { data: replyBody([{ thoughtSignature: 'late' }]) },
     ])
     expect(reply.parts).toEqual([{ type: 'text', text: 'Hi', signature: 'late', by: 'maker' }])
   })
@@ -95,20 +95,23 @@ describe('an answer', () => {
       { inlineData: { mimeType: 'image/png', data: 'aGk=' }, thought: true },
       { somethingNew: 1 },
     ]
-    for (const { reply } of await bothWays(said(blocks))) {
+    for (const { reply } of await bothWays(replyBody(blocks))) {
       expect(reply.parts).toEqual(blocks.map((body) => ({ type: 'opaque', by: 'maker', body })))
     }
   })
 
   test('of an unknown reason is a stop with the raw reason', async () => {
-    for (const { reply, complete } of await bothWays(said([{ text: 'Hm' }], { finishReason: 'BRAND_NEW' }))) {
+    for (const { reply, complete } of await bothWays(replyBody([{ text: 'Hm' }], { finishReason: 'BRAND_NEW' }))) {
       expect(reply).toMatchObject({ finish: 'stop', finish_raw: 'BRAND_NEW' })
       expect(complete).toBe(true)
     }
   })
 
   test('that could not be read as a call is a failure worth another try', async () => {
-    const answer = said([], { finishReason: 'MALFORMED_FUNCTION_CALL', finishMessage: 'Malformed function call: f(' })
+    const answer = replyBody([], {
+      finishReason: 'MALFORMED_FUNCTION_CALL',
+      finishMessage: 'Malformed function call: f(',
+    })
     for (const { error } of await bothWays(answer)) {
       expect(error).toEqual({
         code: 'MALFORMED_FUNCTION_CALL',
@@ -119,13 +122,13 @@ describe('an answer', () => {
   })
 
   test('without a reason is cut, whatever its content', async () => {
-    const { complete } = await gemini.stream([{ data: said([{ text: 'Once upon' }], {}) }])
+    const { complete } = await gemini.stream([{ data: replyBody([{ text: 'Once upon' }], {}) }])
     expect(complete).toBe(false)
   })
 
   test('that breaks in the middle of a stream reports the error', async () => {
     const failed = { error: { code: 503, message: 'The model is overloaded.', status: 'UNAVAILABLE' } }
-    const { error, complete } = await gemini.stream([{ data: said([{ text: 'Once' }], {}) }, { data: failed }])
+    const { error, complete } = await gemini.stream([{ data: replyBody([{ text: 'Once' }], {}) }, { data: failed }])
     expect(error).toEqual({ status: 503, code: 'UNAVAILABLE', message: 'The model is overloaded.' })
     expect(complete).toBe(false)
   })
@@ -137,7 +140,7 @@ describe('an answer', () => {
       promptTokensDetails: [{ modality: 'AUDIO', tokenCount: 50 }],
       cacheTokensDetails: [{ modality: 'AUDIO', tokenCount: 20 }],
     }
-    for (const { reply } of await bothWays({ ...said([{ text: 'Hi' }]), usageMetadata })) {
+    for (const { reply } of await bothWays({ ...replyBody([{ text: 'Hi' }]), usageMetadata })) {
       expect(reply.usage).toEqual({ input: 10, cache_read: 40, cache_read_audio: 20, input_audio: 30 })
     }
     const early = await gemini.stream([{ data: { usageMetadata: { trafficType: 'ON_DEMAND' } } }])
@@ -147,7 +150,7 @@ describe('an answer', () => {
   test('counts searches by query, for the older families once', async () => {
     const groundingMetadata = { webSearchQueries: ['a', 'b'] }
     for (const [modelVersion, searches] of [['gemini-3.5-flash', 2] as const, ['gemini-2.5-flash', 1] as const]) {
-      const answer = { ...said([{ text: 'Hi' }], { finishReason: 'STOP', groundingMetadata }), modelVersion }
+      const answer = { ...replyBody([{ text: 'Hi' }], { finishReason: 'STOP', groundingMetadata }), modelVersion }
       for (const { reply } of await bothWays({ ...answer, usageMetadata: { promptTokenCount: 1 } })) {
         expect(reply.usage.searches).toBe(searches)
         expect(reply.parts.map((part) => part.type === 'search' && part.query)).toEqual([false, 'a', 'b'])
@@ -165,7 +168,7 @@ describe('an answer', () => {
       groundingSupports: [support('two', 6), support('one', 999), support('nowhere', 0)],
     }
     const parts = [{ text: 'é one' }, { executableCode: { language: 'PYTHON', code: '1' } }, { text: 'two, ü two' }]
-    const { reply } = await gemini.reply(said(parts, { finishReason: 'STOP', groundingMetadata }))
+    const { reply } = await gemini.reply(replyBody(parts, { finishReason: 'STOP', groundingMetadata }))
     const source = { url: 'https://example.com', title: 'Example' }
     expect(citedTexts(reply).map(({ text, citation }) => [text, citation])).toEqual([
       ['é one', { ...source, cited_text: 'one', start: 2, end: 5 }],
@@ -176,14 +179,16 @@ describe('an answer', () => {
 
   test('names the works it recites', async () => {
     const citationMetadata = { citationSources: [{ startIndex: 3, endIndex: 6, uri: 'https://example.com/poem' }] }
-    const { reply } = await gemini.reply(said([{ text: 'ü poem' }], { finishReason: 'RECITATION', citationMetadata }))
+    const { reply } = await gemini.reply(
+      replyBody([{ text: 'ü poem' }], { finishReason: 'RECITATION', citationMetadata }),
+    )
     expect(citedTexts(reply)[0]?.citation).toEqual({ url: 'https://example.com/poem', start: 2, end: 5 })
     expect(reply.finish).toBe('content_filter')
   })
 })
 
 /** An answer with these parts; without a candidate's other members it goes on. */
-function said(parts: object[], candidate: object = { finishReason: 'STOP' }): JsonObject {
+function replyBody(parts: object[], candidate: object = { finishReason: 'STOP' }): JsonObject {
   return { candidates: [{ content: { role: 'model', parts }, ...candidate }] } as unknown as JsonObject
 }
 
@@ -204,7 +209,7 @@ function factsOf(reply: Reply): Facts {
       arguments: JSON.parse(text),
       id: id === madeUpId ? undefined : id,
     })),
-    seals: parts.flatMap((part) => ('signature' in part && part.signature ? part.signature : [])),
+    signatures: parts.flatMap((part) => ('signature' in part && part.signature ? part.signature : [])),
     citations: citedTexts(reply).map(({ citation }) => citation),
     searches: parts.flatMap((part) => (part.type === 'search' ? (part.query ?? '') : [])),
     media: parts.flatMap((part) => ('media_type' in part ? { data: part.data, media_type: part.media_type } : [])),

@@ -3,7 +3,7 @@ import { publishedSpec, specMissing } from '../helpers/specs.ts'
 
 // The published schema, made strict: this API refuses unknown names, and parts with more or less than one kind of data.
 
-// biome-ignore lint/suspicious/noExplicitAny: schemas have the shape of whoever made them.
+// biome-ignore lint/suspicious/noExplicitAny: schemas have the shape of their source.
 type Schema = any
 
 const file = 'gemini.v1beta.schema.json'
@@ -11,7 +11,7 @@ const file = 'gemini.v1beta.schema.json'
 /** Why the published schema of generateContent cannot be read here; undefined when it can. */
 export const generateSchemaMissing = specMissing(file)
 
-/** What is wrong with a request for generateContent by its published schema; an empty list when nothing is. */
+/** The violations of the published schema in a request for generateContent. */
 export function generateViolations(body: object): string[] {
   validate?.({ model: 'in the path', ...body })
   return (validate?.errors ?? []).map(({ instancePath, message }) => `${instancePath} ${message}`)

@@ -10,15 +10,15 @@ import { type ModelTarget, targetFacts, writeRequest } from '../../src/manifest/
 import { shippedFiles } from '../helpers/shipped.ts'
 
 /**
- * The law of losses, by difference: what a request has reaches the provider's body, or is named; and nothing is named
- * that reached it. A wish has reached the body when the body is another one without it.
+ * The law of losses, by difference: each field of a request reaches the provider's body, or is reported; and nothing is reported
+ * that reached it. A field has reached the body when the body differs without it.
  */
 type RequestCase = {
   /** Names under which its loss is reported: one of them, a member of it, or the field that it is in. */
   loss: readonly string[]
-  /** The request with this wish. */
+  /** The request with this field. */
   add(request: NeutralRequest): NeutralRequest
-  /** The request without it, but with what it belongs to. */
+  /** The request without it, but with the fields that it depends on. */
   leave?(request: NeutralRequest): NeutralRequest
 }
 
@@ -123,7 +123,7 @@ const requestCases: { readonly [name: string]: RequestCase } = {
   pdf: part({ type: 'file', data: 'JVBERi0=', media_type: 'application/pdf', filename: 'a.pdf' }),
 }
 
-/** Wishes that mean nothing without others, with what they need. */
+/** Fields without effect on their own, with those that they depend on. */
 const withTools: { readonly [name: string]: RequestCase } = {
   required: field('tool_choice', 'required', 'tool_choice'),
   named: field('tool_choice', { name: 'f' }, 'tool_choice'),
@@ -155,10 +155,10 @@ async function cases(): Promise<Case[]> {
   return [...found.values()]
 }
 
-const write = ({ provider, target }: Case, asked: readonly RequestCase[], except?: RequestCase) => {
+const write = ({ provider, target }: Case, requested: readonly RequestCase[], except?: RequestCase) => {
   const add = (request: NeutralRequest, requestCase: RequestCase) =>
     requestCase === except ? (requestCase.leave?.(request) ?? request) : requestCase.add(request)
-  return writeRequest(provider, asked.reduce(add, base), target)
+  return writeRequest(provider, requested.reduce(add, base), target)
 }
 
 /** Whether a loss is named: by its own name, that of a member, or that of the field that it is a member of. */
@@ -170,16 +170,20 @@ function isNamed({ loss }: RequestCase, dropped: readonly string[]): boolean {
 
 /** Rules that the law yields to. */
 function isRuled({ loss: [name] }: RequestCase, changed: boolean): boolean {
-  // Where a call cannot be demanded it is asked for in words, which is less, so the demand is named.
+  // Where a call cannot be required it is requested in the instructions, which is less, so the requirement is reported.
   if (name === 'tool_choice') return changed
-  // Formats without this switch always show what was thought.
+  // Formats without this switch always return reasoning.
   return name === 'reasoning.summary' && !changed
 }
 
-/** What is wrong with how one wish among others fares; undefined when nothing is. */
-async function verdict(one: Case, asked: readonly RequestCase[], requestCase: RequestCase): Promise<string | undefined> {
-  const whole = await write(one, asked)
-  const without = await write(one, asked, requestCase)
+/** The violation for one field among others; undefined when there is none. */
+async function verdict(
+  one: Case,
+  requested: readonly RequestCase[],
+  requestCase: RequestCase,
+): Promise<string | undefined> {
+  const whole = await write(one, requested)
+  const without = await write(one, requested, requestCase)
   const changed = !isDeepStrictEqual(comparable(whole.body), comparable(without.body))
   if (isRuled(requestCase, changed)) return undefined
   if (!changed && !isNamed(requestCase, whole.dropped)) return `lost in silence (dropped: ${whole.dropped})`
@@ -212,12 +216,15 @@ test('and so does each of several fields together', async () => {
   const several = fc.uniqueArray(fc.constantFrom(...names), { minLength: 2, maxLength: 5 })
   await fc.assert(
     fc.asyncProperty(fc.constantFrom(...all), several, async (one, chosen) => {
-      const asked = chosen.map((name) => requestCases[name] as RequestCase)
+      const requested = chosen.map((name) => requestCases[name] as RequestCase)
       const wrong: string[] = []
-      for (const [index, requestCase] of asked.entries()) {
+      for (const [index, requestCase] of requested.entries()) {
         // The same field twice: one of them is not there.
-        if (asked.filter(({ loss: [name] }) => name?.split('.')[0] === requestCase.loss[0]?.split('.')[0]).length > 1) continue
-        const found = await verdict(one, asked, requestCase)
+        if (
+          requested.filter(({ loss: [name] }) => name?.split('.')[0] === requestCase.loss[0]?.split('.')[0]).length > 1
+        )
+          continue
+        const found = await verdict(one, requested, requestCase)
         if (found) wrong.push(`${chosen[index]}: ${found}`)
       }
       expect({ [one.label]: wrong }).toEqual({ [one.label]: [] })

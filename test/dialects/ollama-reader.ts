@@ -1,9 +1,9 @@
 import { Ajv } from 'ajv'
 import type { Recording } from '../helpers/recordings.ts'
 
-// The independent reader of Ollama's chat: what a recording says, without the mappings.
+// The independent reader of Ollama's chat: the contents of a recording, read without the mappings.
 
-/** What a recorded answer says. */
+/** The contents of a recorded reply. */
 export type Facts = {
   text: string
   reasoning: string
@@ -15,7 +15,7 @@ export type Facts = {
   created: number
 }
 
-// biome-ignore lint/suspicious/noExplicitAny: recorded bodies have the shape of whoever sent them.
+// biome-ignore lint/suspicious/noExplicitAny: recorded bodies have the shape of their sender.
 export type Body = any
 
 /** The lines of a streamed recording; undefined when it is a whole answer. */
@@ -29,22 +29,22 @@ export function linesOf({ response }: Recording): Body[] | undefined {
 
 /** The whole answer that lines add up to. */
 export function joined(lines: Body[]): Body {
-  const said = (name: string) => lines.flatMap(({ message }) => message?.[name] ?? [])
+  const valuesOf = (name: string) => lines.flatMap(({ message }) => message?.[name] ?? [])
   const message = {
     role: 'assistant',
-    content: said('content').join(''),
-    ...(said('thinking').length > 0 && { thinking: said('thinking').join('') }),
-    ...(said('tool_calls').length > 0 && { tool_calls: said('tool_calls') }),
+    content: valuesOf('content').join(''),
+    ...(valuesOf('thinking').length > 0 && { thinking: valuesOf('thinking').join('') }),
+    ...(valuesOf('tool_calls').length > 0 && { tool_calls: valuesOf('tool_calls') }),
   }
   return { ...lines.at(-1), created_at: lines[0].created_at, message }
 }
 
-/** The lines that tell a whole answer, in pieces of a few characters. */
+/** The lines of a whole reply, in pieces of a few characters. */
 export function linesFor({ model, created_at, message, ...end }: Body): Body[] {
-  const line = (said: object) => ({
+  const line = (message: object) => ({
     model,
     created_at,
-    message: { role: 'assistant', content: '', ...said },
+    message: { role: 'assistant', content: '', ...message },
     done: false,
   })
   const pieces = (text = ''): string[] => text.match(/[\s\S]{1,7}/gu) ?? []
@@ -56,7 +56,7 @@ export function linesFor({ model, created_at, message, ...end }: Body): Body[] {
   ]
 }
 
-/** What an answer says. */
+/** The contents of a reply. */
 export function readIndependently({ model, created_at, message, ...end }: Body): Facts {
   const calls: Body[] = message.tool_calls ?? []
   const raw = end.done_reason
@@ -159,7 +159,7 @@ const request = {
 
 const validate = new Ajv({ strict: false, allErrors: true }).compile(request)
 
-/** What is wrong with a request by the documented form; an empty list when nothing is. */
+/** The violations of the documented form in a request. */
 export function chatViolations(body: object): string[] {
   validate(body)
   return (validate.errors ?? []).map(({ instancePath, message: what }) => `${instancePath} ${what}`)

@@ -106,10 +106,10 @@ describe('a request', () => {
     [{ allowed: ['f'], mode: 'auto' }, ['f'], []],
     [{ allowed: ['f'], mode: 'required' }, ['f'], ['tool_choice']],
   ])('says the tool choice %j by the tools that are left', async (tool_choice, names, lost) => {
-    const asked: RequestFields = { tools: [f, { ...f, name: 'g' }], tool_choice }
-    const { tools } = await sent(asked)
+    const requested: RequestFields = { tools: [f, { ...f, name: 'g' }], tool_choice }
+    const { tools } = await sent(requested)
     expect(tools?.map((tool: Body) => tool.function.name)).toEqual(names)
-    expect(await losses(asked)).toEqual(lost)
+    expect(await losses(requested)).toEqual(lost)
   })
 
   test.each<[RequestFields, unknown]>([
@@ -122,18 +122,18 @@ describe('a request', () => {
     [{ reasoning: { budget: 9000 } }, 'high'],
     [{ extensions: { think: true } }, true],
     [{}, undefined],
-  ])('thinks by %j as %j', async (asked, think) => {
-    expect((await sent(asked)).think).toBe(think)
-    expect(await losses(asked)).toEqual([])
+  ])('thinks by %j as %j', async (requested, think) => {
+    expect((await sent(requested)).think).toBe(think)
+    expect(await losses(requested)).toEqual([])
   })
 
   test.each<[RequestFields, unknown, string]>([
     [{ reasoning: { effort: 'low' }, extensions: { think: true } }, true, 'reasoning'],
     [{ reasoning: { budget: -1 } }, undefined, 'reasoning.budget'],
     [{ reasoning: { summary: 'auto' } }, undefined, 'reasoning.summary'],
-  ])('thinks by %j as %j and reports %s', async (asked, think, lost) => {
-    expect((await sent(asked)).think).toBe(think)
-    expect(await losses(asked)).toEqual([lost])
+  ])('thinks by %j as %j and reports %s', async (requested, think, lost) => {
+    expect((await sent(requested)).think).toBe(think)
+    expect(await losses(requested)).toEqual([lost])
   })
 
   test('answers in JSON, by the schema itself', async () => {
@@ -148,14 +148,16 @@ describe('a request', () => {
   })
 
   test('replaces audio by its transcript', async () => {
-    const said: Part = { type: 'audio', data: 'aG8=', media_type: 'audio/wav', transcript: 'Yes?' }
-    const asked: RequestFields = { messages: [user('Hi'), { role: 'assistant', parts: [said] }, user('On.')] }
-    expect((await sent(asked)).messages[1]).toEqual({ role: 'assistant', content: 'Yes?' })
-    expect(await losses(asked)).toEqual([])
+    const audio: Part = { type: 'audio', data: 'aG8=', media_type: 'audio/wav', transcript: 'Yes?' }
+    const requested: RequestFields = {
+      messages: [user('Hi'), { role: 'assistant', parts: [audio] }, user('On.')],
+    }
+    expect((await sent(requested)).messages[1]).toEqual({ role: 'assistant', content: 'Yes?' })
+    expect(await losses(requested)).toEqual([])
   })
 
   test('carries every knob there is a counterpart for, and its own by their names', async () => {
-    const asked: RequestFields = {
+    const requested: RequestFields = {
       max_output_tokens: 100,
       temperature: 0,
       top_p: 0.5,
@@ -177,7 +179,7 @@ describe('a request', () => {
         top_a: 2,
       },
     }
-    expect(await sent(asked)).toEqual({
+    expect(await sent(requested)).toEqual({
       model: 'm',
       messages: [{ role: 'user', content: 'Hi' }],
       stream: true,
@@ -201,12 +203,12 @@ describe('a request', () => {
         frequency_penalty: 1.5,
       },
     })
-    expect(await losses(asked)).toEqual(['extensions.top_a'])
+    expect(await losses(requested)).toEqual(['extensions.top_a'])
     expect(await sent({})).not.toHaveProperty('options')
   })
 
   test('reports requested fields that it cannot carry, and no others', async () => {
-    const asked: RequestFields = {
+    const requested: RequestFields = {
       messages: [
         {
           role: 'user',
@@ -255,7 +257,7 @@ describe('a request', () => {
       reasoning: { effort: 'high', summary: 'auto' },
       extensions: { top_a: 1 },
     }
-    expect((await losses(asked)).toSorted()).toEqual(
+    expect((await losses(requested)).toSorted()).toEqual(
       [
         ...[
           'audio',
@@ -298,15 +300,15 @@ describe.skipIf(recordingsMissing)('every recorded request of the OpenAI format'
   }
 })
 
-/** Right after an assistant message with calls stand as many results, by the same names in the same order. */
+/** An assistant message with calls is directly followed by as many results, by the same names in the same order. */
 function expectAnswered(messages: Body[]): void {
-  const asked = messages.flatMap(({ tool_calls = [] }, index) =>
+  const requested = messages.flatMap(({ tool_calls = [] }, index) =>
     tool_calls.map(({ id, function: { name } }: Body, call: number) => [index + 1 + call, id, name]),
   )
   const answered = messages.flatMap(({ role, tool_call_id, tool_name }, index) =>
     role === 'tool' ? [[index, tool_call_id, tool_name]] : [],
   )
-  expect(answered).toEqual(asked)
+  expect(answered).toEqual(requested)
 }
 
 type RequestFields = Partial<NeutralRequest>
@@ -322,18 +324,23 @@ function user(text: string): Message {
   return { role: 'user', parts: [{ type: 'text', text }] }
 }
 
-async function written(asked: RequestFields): Promise<{ body: Body; dropped: string[] }> {
-  const request: NeutralRequest = { messages: [user('Hi')], origin: { api: 'chat', body: {} }, ...asked, model: 'm' }
+async function written(requested: RequestFields): Promise<{ body: Body; dropped: string[] }> {
+  const request: NeutralRequest = {
+    messages: [user('Hi')],
+    origin: { api: 'chat', body: {} },
+    ...requested,
+    model: 'm',
+  }
   return await writeRequest(provider, request, { model: 'm' })
 }
 
 /** The body for a model; every one is held against the documented form. */
-async function sent(asked: RequestFields): Promise<Body> {
-  const { body } = await written(asked)
+async function sent(requested: RequestFields): Promise<Body> {
+  const { body } = await written(requested)
   expect(chatViolations(body)).toEqual([])
   return body
 }
 
-async function losses(asked: RequestFields): Promise<string[]> {
-  return (await written(asked)).dropped
+async function losses(requested: RequestFields): Promise<string[]> {
+  return (await written(requested)).dropped
 }

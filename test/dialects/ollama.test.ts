@@ -61,7 +61,7 @@ describe('an answer', () => {
   test('thinks, speaks and calls in that order, even in one line', async () => {
     const call = (name: string, facts: object = {}) => ({ function: { name, arguments: { n: 1 } }, ...facts })
     const message = { thinking: 'Hm.', content: 'So.', tool_calls: [call('roll', { id: 'call_1' }), call('roll')] }
-    for (const { reply } of await bothWays(said(message))) {
+    for (const { reply } of await bothWays(replyBody(message))) {
       expect(reply.parts).toEqual([
         { type: 'reasoning', text: 'Hm.', by: 'maker' },
         { type: 'text', text: 'So.' },
@@ -73,16 +73,17 @@ describe('an answer', () => {
   })
 
   test('without a reason ends, without an end is cut', async () => {
-    for (const { reply, complete } of await bothWays({ ...said({ content: 'Hi' }), done_reason: undefined })) {
+    for (const { reply, complete } of await bothWays({ ...replyBody({ content: 'Hi' }), done_reason: undefined })) {
       expect(reply).toMatchObject({ finish: 'stop', parts: [{ type: 'text', text: 'Hi' }] })
       expect(complete).toBe(true)
     }
-    for (const { complete } of await bothWays({ ...said({ content: 'Hi' }), done: false })) expect(complete).toBe(false)
+    for (const { complete } of await bothWays({ ...replyBody({ content: 'Hi' }), done: false }))
+      expect(complete).toBe(false)
   })
 
   test('that breaks in the middle reports it in a line of its own', async () => {
     const { error, complete, reply } = await replayed([
-      ...linesFor(said({ content: 'Once' })).slice(0, -1),
+      ...linesFor(replyBody({ content: 'Once' })).slice(0, -1),
       { error: 'gone' },
     ])
     expect(error && reportedFailure(provider, error)).toMatchObject({ code: 'provider_failed', message: 'gone' })
@@ -93,25 +94,25 @@ describe('an answer', () => {
 
   test('reports the log probability of each token', async () => {
     const logprobs = [{ token: 'Hi', logprob: -0.1, bytes: [72, 105], top_logprobs: [{ token: 'Ho', logprob: -2 }] }]
-    for (const { reply } of await bothWays({ ...said({ content: 'Hi' }), logprobs })) {
+    for (const { reply } of await bothWays({ ...replyBody({ content: 'Hi' }), logprobs })) {
       expect(reply.logprobs).toEqual({ content: logprobs })
     }
   })
 
   test('is of the time it was made at, unless that is nothing', async () => {
-    const created = async (created_at: string) => (await ollama.reply({ ...said({}), created_at })).reply.created
+    const created = async (created_at: string) => (await ollama.reply({ ...replyBody({}), created_at })).reply.created
     expect(await created('2025-06-09T19:58:55.337823123+02:00')).toBe(1_749_491_935)
     expect(await created('0001-01-01T00:00:00Z')).toBe(1)
   })
 
   test('draws an image', async () => {
-    for (const { reply } of await bothWays(said({ images: ['aGk='] }))) {
+    for (const { reply } of await bothWays(replyBody({ images: ['aGk='] }))) {
       expect(reply.parts).toEqual([{ type: 'image', data: 'aGk=', media_type: 'image/png' }])
     }
   })
 })
 
-function said(message: object): Body {
+function replyBody(message: object): Body {
   return {
     model: 'm',
     created_at: '2026-11-21T00:00:00Z',

@@ -1,11 +1,11 @@
 import { type Recording, recordedEvents } from '../helpers/recordings.ts'
 
-// The independent reader of Chat Completions: what a recording says, without the mappings.
+// The independent reader of Chat Completions: the contents of a recording, read without the mappings.
 
-// biome-ignore lint/suspicious/noExplicitAny: recorded bodies have the shape of whoever sent them.
+// biome-ignore lint/suspicious/noExplicitAny: recorded bodies have the shape of their sender.
 type Body = any
 
-/** Everybody whose recordings speak this format. */
+/** All providers with recordings in this format. */
 export const speakers = [
   'openai-chat',
   'groq',
@@ -18,7 +18,7 @@ export const speakers = [
   'azure-openai',
   'perplexity',
 ]
-/** What a recorded answer says. */
+/** The contents of a recorded reply. */
 export type Facts = {
   id: string | undefined
   model: string | undefined
@@ -26,7 +26,7 @@ export type Facts = {
   reasoning: string
   refusal: string
   calls: { id: string; name: string; arguments: string }[]
-  seals: string[]
+  signatures: string[]
   citations: { url: string; title: string; start: number; end: number }[]
   audio: string[]
   logprobs: number
@@ -47,32 +47,32 @@ export function chunksOf(recording: Recording): Body[] {
     .map(({ data }) => JSON.parse(data))
 }
 
-/** What a recorded answer says, whole or streamed; of several choices, the first. */
+/** The contents of a recorded reply, whole or streamed; of several choices, the first. */
 export function readIndependently(recording: Recording): Facts {
   const chunks = isStream(recording) ? chunksOf(recording) : [recording.response.body]
   const choices: Body[] = chunks.flatMap(({ choices = [] }) => choices.filter(({ index }: Body) => !index))
-  const said: Body[] = choices.map(({ delta, message }) => (isStream(recording) ? delta : message) ?? {})
-  const pieces = said.flatMap(({ content }) =>
+  const contents: Body[] = choices.map(({ delta, message }) => (isStream(recording) ? delta : message) ?? {})
+  const pieces = contents.flatMap(({ content }) =>
     typeof content === 'string' ? [{ type: 'text', text: content }] : (content ?? []),
   )
-  const details: Body[] = said.flatMap(({ reasoning_details }) => reasoning_details ?? [])
+  const details: Body[] = contents.flatMap(({ reasoning_details }) => reasoning_details ?? [])
   const finish = choices.map(({ finish_reason }) => finish_reason).findLast(Boolean)
-  const calls = callsIn(said, finish)
+  const calls = callsIn(contents, finish)
   const counted = chunks.map(({ usage, x_groq }) => usage ?? x_groq?.usage).findLast(Boolean)
   return {
     id: chunks.map(({ id }) => id).find(Boolean),
     model: chunks.map(({ model }) => model).findLast(Boolean),
     text: joinedText(pieces.filter(({ type }) => type === 'text')),
-    reasoning: said.map((message) => thoughtIn(message)).join(''),
-    refusal: said.map(({ refusal }) => refusal ?? '').join(''),
+    reasoning: contents.map((message) => thoughtIn(message)).join(''),
+    refusal: contents.map(({ refusal }) => refusal ?? '').join(''),
     calls,
-    seals: details.flatMap(({ signature, data }) => signature ?? data ?? []).filter(Boolean),
-    citations: said.flatMap(({ annotations }) =>
+    signatures: details.flatMap(({ signature, data }) => signature ?? data ?? []).filter(Boolean),
+    citations: contents.flatMap(({ annotations }) =>
       (annotations ?? []).flatMap(({ url_citation: cited }: Body) =>
         cited ? { url: cited.url, title: cited.title, start: cited.start_index, end: cited.end_index } : [],
       ),
     ),
-    audio: said.flatMap(({ audio }) => audio?.data ?? []),
+    audio: contents.flatMap(({ audio }) => audio?.data ?? []),
     logprobs: choices.flatMap(({ logprobs }) => logprobs?.content ?? []).length,
     finish: finish === 'function_call' ? 'tool_calls' : finish,
     raw: finish,
@@ -80,14 +80,16 @@ export function readIndependently(recording: Recording): Facts {
   }
 }
 
-/** The words of the audio in an answer. */
+/** The transcript of the audio in a reply. */
 export function transcriptOf(recording: Recording): string {
   const chunks = isStream(recording) ? chunksOf(recording) : [recording.response.body]
-  const said: Body[] = chunks.flatMap(({ choices = [] }) => choices.map(({ delta, message }: Body) => delta ?? message))
-  return said.map((message) => message?.audio?.transcript ?? '').join('')
+  const contents: Body[] = chunks.flatMap(({ choices = [] }) =>
+    choices.map(({ delta, message }: Body) => delta ?? message),
+  )
+  return contents.map((message) => message?.audio?.transcript ?? '').join('')
 }
 
-/** Which sources of Perplexity the text marks by number, and where, when every piece tells where it stands. */
+/** The sources of Perplexity that the text cites by number, and their positions. */
 export function marksIn(recording: Recording, text: string): Facts['citations'] {
   const chunks = isStream(recording) ? chunksOf(recording) : [recording.response.body]
   const { citations: urls, search_results: results = [] } = chunks.at(-1)
@@ -110,9 +112,9 @@ function thoughtIn({ reasoning, reasoning_content, reasoning_details, content }:
 }
 
 /** Saying nothing means a call without arguments, unless the reply broke off. */
-function callsIn(said: Body[], finish: string): Facts['calls'] {
+function callsIn(contents: Body[], finish: string): Facts['calls'] {
   const calls: Facts['calls'] = []
-  for (const { tool_calls, function_call } of said) {
+  for (const { tool_calls, function_call } of contents) {
     for (const [position, part] of (tool_calls ?? []).entries()) {
       calls[part.index ?? position] ??= { id: '', name: '', arguments: '' }
       const call = calls[part.index ?? position] as Facts['calls'][number]
@@ -126,7 +128,7 @@ function callsIn(said: Body[], finish: string): Facts['calls'] {
   return calls
 }
 
-/** Who counts reasoning beside the completion, and audio or what was cached beside the prompt. */
+/** The providers that count reasoning beside the completion, and audio or cached tokens beside the prompt. */
 const reasoningBeside = /^xai\/|vercel-gateway\.gemini/
 const audioBeside = /^mistral\//
 const cacheBeside = /^azure-openai\/(cache|structured|tool-loop)__azure\.grok/
@@ -139,14 +141,17 @@ function usageOf(counts: Body, { case: name }: Recording): Facts['usage'] {
   const written = prompt?.cache_write_tokens ?? 0
   const usage = {
     input:
-      counts.prompt_tokens - (cacheBeside.test(name) ? 0 : cached) - written - (audioBeside.test(name) ? 0 : inputAudio),
+      counts.prompt_tokens -
+      (cacheBeside.test(name) ? 0 : cached) -
+      written -
+      (audioBeside.test(name) ? 0 : inputAudio),
     cache_read: cached,
     cache_write_5m: written,
     input_audio: inputAudio,
     output: counts.completion_tokens - outputAudio - (reasoningBeside.test(name) ? 0 : thought),
     reasoning: thought,
     output_audio: outputAudio,
-    // OpenAI's search models search once per call and do not say so.
+    // OpenAI's search models search once per call without reporting it.
     searches: counts.server_tool_use_details?.web_search_requests ?? (/-search-(api|preview)/.test(name) ? 1 : 0),
     seconds: counts.prompt_audio_seconds ?? 0,
     reported_cost: counts.cost?.total_cost ?? counts.cost ?? (counts.cost_in_usd_ticks ?? 0) / 1e10,

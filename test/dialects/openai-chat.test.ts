@@ -49,8 +49,8 @@ describe.skipIf(recordingsMissing)('every recorded answer', () => {
 describe.skipIf(recordingsMissing)('a stream that breaks off reports the reason', () => {
   test.each(failing)('$case', async (recording) => {
     const { error } = await dialect.stream(recordedEvents(recording))
-    const said = chunksOf(recording).find(({ error }) => error).error
-    expect(error).toEqual({ status: 400, code: String(said.code), message: said.message })
+    const failure = chunksOf(recording).find(({ error }) => error).error
+    expect(error).toEqual({ status: 400, code: String(failure.code), message: failure.message })
   })
 
   test.each([
@@ -271,13 +271,13 @@ describe('a request', () => {
   })
 
   test('uses the family’s names of instructions and the length limit', async () => {
-    const asked = {
+    const requested = {
       system: [{ type: 'text' as const, text: 'Be brief.' }],
       messages: [user('Hi')],
       max_output_tokens: 9,
     }
-    expect(await sent(asked)).toMatchObject({ messages: [{ role: 'system' }, {}], max_tokens: 9 })
-    const { max_tokens, ...body } = await sent(asked, traitsOf('openai', 'o3'))
+    expect(await sent(requested)).toMatchObject({ messages: [{ role: 'system' }, {}], max_tokens: 9 })
+    const { max_tokens, ...body } = await sent(requested, traitsOf('openai', 'o3'))
     expect(body).toMatchObject({ messages: [{ role: 'developer' }, {}], max_completion_tokens: 9 })
     expect(max_tokens).toBeUndefined()
   })
@@ -364,13 +364,13 @@ describe('a request', () => {
       { type: 'audio', id: 'audio_1', transcript: 'Yes.' },
       { type: 'refusal', text: ' No.' },
     ]
-    const asked: Message[] = [
+    const requested: Message[] = [
       user('Hi'),
       { role: 'assistant', parts },
       user('Go'),
       { role: 'assistant', parts: [call('a')] },
     ]
-    const history = { messages: [...asked, { role: 'user' as const, parts: [failed] }] }
+    const history = { messages: [...requested, { role: 'user' as const, parts: [failed] }] }
     const { messages } = await sent(history)
     expect(messages[1]).toEqual({ role: 'assistant', content: 'Yes. No.' })
     expect(messages[4]).toEqual({ role: 'tool', tool_call_id: 'a', content: 'Error: no such city' })
@@ -387,16 +387,18 @@ describe('a request', () => {
       { ...call('a'), signature: 'mine', by: 'maker' },
       { ...call('b'), signature: 'foreign', by: 'another' },
     ]
-    const said = async (traits: object) =>
+    const sentMessages = async (traits: object) =>
       (await sent({ messages: [user('Hi'), { role: 'assistant', parts }] }, traits)).messages[1]
-    const plain = await said({})
+    const plain = await sentMessages({})
     expect(plain).toMatchObject({ role: 'assistant', content: 'Yes.' })
     expect(Object.keys(plain)).toEqual(['role', 'content', 'tool_calls'])
     expect(plain.tool_calls[0].extra_content).toEqual({ google: { thought_signature: 'mine' } })
     expect(plain.tool_calls[1].extra_content).toBeUndefined()
-    expect(await said({ reasoning_replay: 'reasoning_content' })).toMatchObject({ reasoning_content: 'Hm.\nThought.' })
-    expect(await said({ reasoning_replay: 'reasoning' })).toMatchObject({ reasoning: 'Hm.\nThought.' })
-    expect((await said({ reasoning_replay: 'reasoning_details' })).reasoning_details).toEqual([
+    expect(await sentMessages({ reasoning_replay: 'reasoning_content' })).toMatchObject({
+      reasoning_content: 'Hm.\nThought.',
+    })
+    expect(await sentMessages({ reasoning_replay: 'reasoning' })).toMatchObject({ reasoning: 'Hm.\nThought.' })
+    expect((await sentMessages({ reasoning_replay: 'reasoning_details' })).reasoning_details).toEqual([
       { type: 'reasoning.text', text: 'Hm.', signature: 's', format: 'anthropic-claude-v1' },
       { type: 'reasoning.encrypted', id: 'rs_1', data: 'x==', format: 'openai-responses-v1' },
     ])
@@ -421,11 +423,11 @@ describe('a request', () => {
 
   test('narrows to some tools, by name or by leaving the others out', async () => {
     const tools: NeutralRequest['tools'] = ['f', 'g', 'h'].map((name) => ({ kind: 'function', name }))
-    const asked = { tools, tool_choice: { allowed: ['g'], mode: 'required' as const } }
-    const narrowed = await sent(asked)
+    const requested = { tools, tool_choice: { allowed: ['g'], mode: 'required' as const } }
+    const narrowed = await sent(requested)
     expect(narrowed).toMatchObject({ tools: [{ function: { name: 'g' } }], tool_choice: 'required' })
     expect(narrowed.tools).toHaveLength(1)
-    expect(await sent(asked, traitsOf('openai', 'gpt-5'))).toMatchObject({
+    expect(await sent(requested, traitsOf('openai', 'gpt-5'))).toMatchObject({
       tools: [{}, {}, {}],
       tool_choice: {
         type: 'allowed_tools',
@@ -449,16 +451,16 @@ describe('a request', () => {
 
   test('writes cache hints in the form of the family', async () => {
     const hinted: Part = { type: 'text', text: 'Long.', cache: { ttl: '1h' } }
-    const asked = { system: [hinted], messages: [{ role: 'user' as const, parts: [{ ...hinted, cache: {} }] }] }
-    expect((await sent(asked)).messages).toEqual([
+    const requested = { system: [hinted], messages: [{ role: 'user' as const, parts: [{ ...hinted, cache: {} }] }] }
+    expect((await sent(requested)).messages).toEqual([
       { role: 'system', content: 'Long.' },
       { role: 'user', content: 'Long.' },
     ])
-    expect((await sent(asked, { cache_marks: 'cache_control' })).messages).toEqual([
+    expect((await sent(requested, { cache_marks: 'cache_control' })).messages).toEqual([
       { role: 'system', content: [{ type: 'text', text: 'Long.', cache_control: { type: 'ephemeral', ttl: '1h' } }] },
       { role: 'user', content: [{ type: 'text', text: 'Long.', cache_control: { type: 'ephemeral' } }] },
     ])
-    expect((await sent(asked, { cache_marks: 'breakpoint' })).messages[1].content).toEqual([
+    expect((await sent(requested, { cache_marks: 'breakpoint' })).messages[1].content).toEqual([
       { type: 'text', text: 'Long.', prompt_cache_breakpoint: { mode: 'explicit' } },
     ])
   })
@@ -558,14 +560,14 @@ describe('a request loses', () => {
     system: [{ type: 'text', text: 'Long.', cache: {} }],
     tools: [{ kind: 'function', name: 'f', cache: {} }],
   }
-  const lost = async (asked: Partial<NeutralRequest>, traits = {}) => (await written(asked, traits)).dropped
+  const lost = async (requested: Partial<NeutralRequest>, traits = {}) => (await written(requested, traits)).dropped
 
   test('marks for the cache, where the family knows none or not in this place', async () => {
     expect(await lost(cached)).toEqual(['parts.cache', 'tools.cache'])
     expect(await lost(cached, { cache_marks: 'breakpoint' })).toEqual(['tools.cache'])
     expect(await lost(cached, { cache_marks: 'cache_control' })).toEqual([])
-    const said = assistant({ type: 'text', text: 'Yes.', cache: {} })
-    expect(await lost(said, { cache_marks: 'cache_control' })).toEqual(['parts.cache'])
+    const hintedReply = assistant({ type: 'text', text: 'Yes.', cache: {} })
+    expect(await lost(hintedReply, { cache_marks: 'cache_control' })).toEqual(['parts.cache'])
   })
 
   test('options of another kind of cache', async () => {
@@ -574,12 +576,12 @@ describe('a request loses', () => {
   })
 
   test('reasoning that is not returned: all of it, signatures of others, or parts without text', async () => {
-    const sealed = assistant({ type: 'reasoning', encrypted: 'x', by: 'another' }, { type: 'text', text: 'Yes.' })
-    const told = assistant({ type: 'reasoning', text: 'Hm.', by: 'maker' })
-    expect(await lost(told)).toEqual(['parts.reasoning'])
+    const signed = assistant({ type: 'reasoning', encrypted: 'x', by: 'another' }, { type: 'text', text: 'Yes.' })
+    const plainReasoning = assistant({ type: 'reasoning', text: 'Hm.', by: 'maker' })
+    expect(await lost(plainReasoning)).toEqual(['parts.reasoning'])
     for (const reasoning_replay of ['reasoning_content', 'reasoning', 'reasoning_details']) {
-      expect(await lost(sealed, { reasoning_replay }), reasoning_replay).toEqual(['parts.reasoning'])
-      expect(await lost(told, { reasoning_replay }), reasoning_replay).toEqual([])
+      expect(await lost(signed, { reasoning_replay }), reasoning_replay).toEqual(['parts.reasoning'])
+      expect(await lost(plainReasoning, { reasoning_replay }), reasoning_replay).toEqual([])
     }
   })
 
@@ -588,7 +590,10 @@ describe('a request loses', () => {
     const audioWithData = assistant({ type: 'audio', data: 'AA==', transcript: 'Yes.' })
     expect([await lost(audioById), await lost(audioWithData)]).toEqual([['parts.audio'], []])
     const modalities = ['text', 'audio']
-    expect([await lost({ ...audioById, modalities }), await lost({ ...audioWithData, modalities })]).toEqual([[], ['parts.audio']])
+    expect([await lost({ ...audioById, modalities }), await lost({ ...audioWithData, modalities })]).toEqual([
+      [],
+      ['parts.audio'],
+    ])
   })
 
   test('the effort or the budget, where both are requested and one is supported', async () => {
@@ -636,7 +641,7 @@ test('counts mean the same whole and streamed, beside the tier that the first ch
   expect((await dialect.stream([{ data: pieces[0] as JsonObject }])).reply.usage).toEqual({ modes: ['flex'] })
 })
 
-/** What the neutral form says in one way where the recorded client said it in another. */
+/** Normalizes what the neutral form writes differently from the recorded client. */
 const respelled: { [field: string]: (value: Body) => unknown } = {
   stop: (stop) => [stop].flat(),
   max_tokens: () => undefined,
@@ -667,15 +672,15 @@ describe.skipIf(recordingsMissing)('a recorded request survives being rebuilt', 
 function respell({ role, content, name, ...others }: Body, { system_role = 'system' }: Body): Body {
   const single =
     Array.isArray(content) && content.length === 1 && content[0].type === 'text' ? content[0].text : content
-  const told = others.tool_calls && !single ? null : single
+  const calls = others.tool_calls && !single ? null : single
   const speaker = role === 'system' || role === 'developer' ? system_role : role
-  return { ...others, ...(name && role !== 'tool' && { name }), role: speaker, content: told }
+  return { ...others, ...(name && role !== 'tool' && { name }), role: speaker, content: calls }
 }
 
 // ---------------------------------------------------------------------------------------------------------------------
 // Requests
 
-// biome-ignore lint/suspicious/noExplicitAny: recorded bodies have the shape of whoever sent them.
+// biome-ignore lint/suspicious/noExplicitAny: recorded bodies have the shape of their sender.
 type Body = any
 
 function user(text: string): Message {
@@ -691,15 +696,15 @@ function result(id: string, ...parts: Part[]): Part {
 }
 
 async function written(
-  asked: Partial<NeutralRequest>,
+  requested: Partial<NeutralRequest>,
   traits: object = {},
 ): Promise<{ body: Body; dropped: string[] }> {
-  const request = { model: 'm', messages: [user('Hi')], origin: { api: 'messages' as const, body: {} }, ...asked }
+  const request = { model: 'm', messages: [user('Hi')], origin: { api: 'messages' as const, body: {} }, ...requested }
   return await dialect.written(request, { traits: traits as { [name: string]: string } })
 }
 
-async function sent(asked: Partial<NeutralRequest>, traits: object = {}): Promise<Body> {
-  return (await written(asked, traits)).body
+async function sent(requested: Partial<NeutralRequest>, traits: object = {}): Promise<Body> {
+  return (await written(requested, traits)).body
 }
 
 /** The same facts out of a folded reply. */
@@ -724,7 +729,7 @@ function factsOf({ id, model, parts, finish, finish_raw = '', usage, logprobs }:
       name,
       arguments: args,
     })),
-    seals: of('reasoning').flatMap(
+    signatures: of('reasoning').flatMap(
       ({ signature, encrypted }) => signature ?? encrypted?.replace(/^[a-z0-9-]+:/, '') ?? [],
     ),
     citations: of('text').flatMap(({ citations = [] }) =>

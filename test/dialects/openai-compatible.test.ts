@@ -83,15 +83,15 @@ function facts(slug: string) {
 
 const user: Message = { role: 'user', parts: [{ type: 'text', text: 'Hi' }] }
 
-/** What an edited body of a Chat client becomes. */
+/** The edited body of a Chat client. */
 async function edited(slug: string, body: JsonObject): Promise<JsonObject> {
   const model = String(body.model ?? 'm')
   const facts = targetFacts(provider(slug), { model })
   return await patchRequest(provider(slug), { model, messages: [{ role: 'user', content: 'Hi' }], ...body }, facts)
 }
 
-async function losses(slug: string, model: string, asked: Partial<NeutralRequest>): Promise<string[]> {
-  const request = { model, messages: [user], origin: { api: 'chat' as const, body: {} }, ...asked }
+async function losses(slug: string, model: string, requested: Partial<NeutralRequest>): Promise<string[]> {
+  const request = { model, messages: [user], origin: { api: 'chat' as const, body: {} }, ...requested }
   return (await usedLosses(provider(slug), request, { model })).toSorted()
 }
 
@@ -154,9 +154,9 @@ describe('a body that is edited', () => {
       { type: 'file', file: { file_id: '1' } },
       { type: 'input_audio', input_audio: { data: 'aGk=', format: 'wav' } },
     ]
-    const said = { role: 'assistant', content: 'Yes.', reasoning_content: 'Hm.', refusal: null }
+    const message = { role: 'assistant', content: 'Yes.', reasoning_content: 'Hm.', refusal: null }
     const body = await edited('mistral', {
-      messages: [{ role: 'user', content }, said],
+      messages: [{ role: 'user', content }, message],
       seed: 0,
       stream_options: {},
       reasoning_effort: 'low',

@@ -3,7 +3,18 @@ import { isObject, type JsonObject } from '../../src/core/json.ts'
 import type { Part } from '../../src/core/parts.ts'
 import type { Message } from '../../src/core/request.ts'
 import { recordings, recordingsMissing } from '../helpers/recordings.ts'
-import { answered, assistant, bench, called, input, lost, said, sealed, sent, user } from './openai-responses-asking.ts'
+import {
+  answered,
+  assistant,
+  bench,
+  called,
+  input,
+  lost,
+  sent,
+  signedReasoning,
+  textPart,
+  user,
+} from './openai-responses-fields.ts'
 import { responsesSchemaMissing, responsesViolations } from './responses-schema.ts'
 
 const thought = (id: string) => ({
@@ -22,11 +33,11 @@ describe('reasoning', () => {
 
   test('goes back before its call, in a tool loop with results and more thoughts', async () => {
     const messages = [
-      user(said('Go')),
-      assistant(sealed('rs_1'), called('a'), called('b')),
-      user(answered('b', said('B')), answered('a', said('A'))),
-      assistant(sealed('rs_2'), called('c')),
-      user(answered('c', said('C'))),
+      user(textPart('Go')),
+      assistant(signedReasoning('rs_1'), called('a'), called('b')),
+      user(answered('b', textPart('B')), answered('a', textPart('A'))),
+      assistant(signedReasoning('rs_2'), called('c')),
+      user(answered('c', textPart('C'))),
     ]
     const call = (call_id: string) => ({ type: 'function_call', call_id, name: 'f', arguments: '{}' })
     const result = (call_id: string, output: string) => ({ type: 'function_call_output', call_id, output })
@@ -46,8 +57,12 @@ describe('reasoning', () => {
 
   test('of another provider, or without encrypted content, is dropped and reported', async () => {
     const messages = [
-      user(said('Go')),
-      assistant(sealed('rs_1', 'someone'), { type: 'reasoning', id: 'rs_2', summary: 'S', by: 'openai' }, said('so')),
+      user(textPart('Go')),
+      assistant(
+        signedReasoning('rs_1', 'someone'),
+        { type: 'reasoning', id: 'rs_2', summary: 'S', by: 'openai' },
+        textPart('so'),
+      ),
     ]
     expect(await input(messages)).toEqual([
       { role: 'user', content: 'Go' },
@@ -57,18 +72,18 @@ describe('reasoning', () => {
   })
 
   test('as plain text goes back to the server that sent it', async () => {
-    const messages = [user(said('Go')), assistant({ type: 'reasoning', text: 'hm', by: 'openai' }, said('so'))]
+    const messages = [user(textPart('Go')), assistant({ type: 'reasoning', text: 'hm', by: 'openai' }, textPart('so'))]
     const [, item] = await input(messages)
     expect(item).toMatchObject({ type: 'reasoning', summary: [], content: [{ type: 'reasoning_text', text: 'hm' }] })
     expect(item?.id).toMatch(/^rs_[0-9a-f]{48}$/)
   })
 
   test('that nothing came of is left out, unless the assistant goes on', async () => {
-    const cut = assistant(said('so'), sealed('rs_1'))
+    const cut = assistant(textPart('so'), signedReasoning('rs_1'))
     const kinds = async (...messages: Message[]) =>
       (await input(messages)).map(({ type, role }) => (type === 'reasoning' ? type : role))
-    expect(await kinds(user(said('Go')), cut, user(said('On')))).toEqual(['user', 'assistant', 'user'])
-    expect(await kinds(user(said('Go')), cut, assistant(said('then')))).toEqual([
+    expect(await kinds(user(textPart('Go')), cut, user(textPart('On')))).toEqual(['user', 'assistant', 'user'])
+    expect(await kinds(user(textPart('Go')), cut, assistant(textPart('then')))).toEqual([
       'user',
       'assistant',
       'reasoning',
@@ -80,12 +95,12 @@ describe('reasoning', () => {
 describe('the messages of an assistant', () => {
   test('are merged when they were split, and marked messages stay separate', async () => {
     const messages = [
-      user(said('Go')),
+      user(textPart('Go')),
       assistant(
-        said('a'),
+        textPart('a'),
         { type: 'text', text: 'b', citations: [{ url: 'https://a' }] },
         { type: 'reasoning', text: 'foreign', by: 'someone' },
-        said('c'),
+        textPart('c'),
         { type: 'text', text: 'd', signature: 'commentary', by: 'openai' },
         { type: 'text', text: 'e', signature: 'seal', by: 'someone' },
         { type: 'audio', id: 'audio_1', transcript: 'f' },
@@ -106,7 +121,7 @@ describe('the messages of an assistant', () => {
     const body = { type: 'compaction', id: 'cmp_1', encrypted_content: 'x' }
     const action = { type: 'search', query: 'q', sources: [{ type: 'url', url: 'https://a' }] }
     const by = (maker: string) => [
-      user(said('Go')),
+      user(textPart('Go')),
       assistant(
         { type: 'search', id: 'ws_1', query: 'q', status: 'completed', results: action, by: maker },
         { type: 'search', id: 'ws_2', query: 'q', by: maker },
@@ -165,17 +180,17 @@ describe('media', () => {
   })
 
   test('sounds and videos are left out and reported', async () => {
-    const parts: Part[] = [said('a'), { type: 'audio', data: 'AA==' }, { type: 'video', url: 'https://a/b.mp4' }]
+    const parts: Part[] = [textPart('a'), { type: 'audio', data: 'AA==' }, { type: 'video', url: 'https://a/b.mp4' }]
     expect(await contents(...parts)).toBe('a')
     expect(await lost({ messages: [user(...parts)] })).toEqual(['parts.video', 'parts.audio'])
     const spoken = { type: 'audio', id: 'audio_1', transcript: 'Hi' } as const
-    expect(await lost({ messages: [user(said('a')), assistant(spoken), user(said('b'))] })).toEqual([])
-    expect(await lost({ messages: [user(said('a'), spoken)] })).toEqual(['parts.audio'])
+    expect(await lost({ messages: [user(textPart('a')), assistant(spoken), user(textPart('b'))] })).toEqual([])
+    expect(await lost({ messages: [user(textPart('a'), spoken)] })).toEqual(['parts.audio'])
   })
 
   test('instructions come first, and keep their position in the middle', async () => {
-    const system = [said('A'), said('B')]
-    const messages: Message[] = [user(said('Hi')), { role: 'system', parts: [said('C')] }, user(said('Ho'))]
+    const system = [textPart('A'), textPart('B')]
+    const messages: Message[] = [user(textPart('Hi')), { role: 'system', parts: [textPart('C')] }, user(textPart('Ho'))]
     expect(await sent({ system, messages })).toMatchObject({
       instructions: 'A\n\nB',
       input: [{ role: 'user' }, { role: 'developer', content: 'C' }, { role: 'user' }],
@@ -184,7 +199,7 @@ describe('media', () => {
   })
 
   test('instructions with a mark for the cache are an item, where marks are known', async () => {
-    const system: Part[] = [said('A'), { type: 'text', text: 'B', cache: {} }]
+    const system: Part[] = [textPart('A'), { type: 'text', text: 'B', cache: {} }]
     const body = await sent({ system }, 'gpt-5.6')
     expect(body.instructions).toBeUndefined()
     expect((body.input as JsonObject[])[0]).toEqual({
@@ -197,20 +212,20 @@ describe('media', () => {
     expect(await sent({ system }, 'gpt-4.1')).toMatchObject({ instructions: 'A\n\nB' })
     expect(await lost({ system }, 'gpt-5.6')).toEqual([])
     expect(await lost({ system }, 'gpt-4.1')).toEqual(['parts.cache'])
-    const messages = [user(said('Hi')), assistant({ type: 'text', text: 'Yes.', cache: {} }), user(said('On'))]
+    const messages = [user(textPart('Hi')), assistant({ type: 'text', text: 'Yes.', cache: {} }), user(textPart('On'))]
     expect(await lost({ messages }, 'gpt-5.6')).toEqual(['parts.cache'])
   })
 })
 
 test('calls and results of both kinds, with images, and errors marked', async () => {
   const image: Part = { type: 'image', data: 'AA==', media_type: 'image/png' }
-  const failed: Part = { type: 'tool_result', id: 'b', parts: [said('no')], is_error: true }
+  const failed: Part = { type: 'tool_result', id: 'b', parts: [textPart('no')], is_error: true }
   const shown: Part = { type: 'tool_result', id: 'c', parts: [image], is_error: true }
   const long = 'x'.repeat(65)
   const items = await input([
-    user(said('Go')),
+    user(textPart('Go')),
     assistant(called('a', { kind: 'custom', arguments: 'free' }), called('b', { arguments: '' }), called('c')),
-    user(answered('a', said('A'), said('AA')), failed, shown, said('and')),
+    user(answered('a', textPart('A'), textPart('AA')), failed, shown, textPart('and')),
     assistant(called(long)),
     user(answered(long)),
   ])
@@ -235,17 +250,17 @@ test('calls and results of both kinds, with images, and errors marked', async ()
 })
 
 const rich: Message[] = [
-  user(said('Go'), { type: 'image', data: 'AA==', media_type: 'image/png' }),
-  assistant(sealed('rs_1'), said('so'), called('a'), called('b', { kind: 'custom' })),
-  user(answered('a', said('A'), { type: 'file', data: 'AA==', media_type: 'application/pdf' }), answered('b')),
+  user(textPart('Go'), { type: 'image', data: 'AA==', media_type: 'image/png' }),
+  assistant(signedReasoning('rs_1'), textPart('so'), called('a'), called('b', { kind: 'custom' })),
+  user(answered('a', textPart('A'), { type: 'file', data: 'AA==', media_type: 'application/pdf' }), answered('b')),
   assistant(
     { type: 'search', id: 'ws_1', query: 'q', by: 'openai' },
     { type: 'image', id: 'ig_1', data: 'AA==' },
     { type: 'text', text: 'd', signature: 'commentary', by: 'openai' },
     { type: 'refusal', text: 'no' },
   ),
-  { role: 'system', parts: [said('C')] },
-  user(said('Ho')),
+  { role: 'system', parts: [textPart('C')] },
+  user(textPart('Ho')),
 ]
 
 test.skipIf(responsesSchemaMissing)('a conversation of everything is one of the published schema', async () => {
@@ -260,17 +275,17 @@ describe.skipIf(recordingsMissing)('a recorded reply goes back to its provider',
   test.each(answers.map((recording) => [recording.case, recording.response.body] as const))('%s', async (_, body) => {
     const { reply } = await bench.reply(body)
     const parts = reply.parts.map((part) => ('by' in part ? { ...part, by: 'openai' } : part))
-    const items = await input([user(said('Go')), assistant(...parts), user(said('On'))])
+    const items = await input([user(textPart('Go')), assistant(...parts), user(textPart('On'))])
     const sealsOf = (list: JsonObject[]) => list.flatMap(({ encrypted_content }) => encrypted_content ?? [])
     const last = body.output.at(-1)
     const expected = last.type === 'reasoning' ? body.output.slice(0, -1) : body.output
     expect(sealsOf(items)).toEqual(sealsOf(expected))
-    const kept = (type: string, name: string) => (list: JsonObject[]) =>
+    const remaining = (type: string, name: string) => (list: JsonObject[]) =>
       list.filter((item) => item.type === type).map((item) => item[name])
     for (const same of [
-      kept('function_call', 'arguments'),
-      kept('custom_tool_call', 'input'),
-      kept('web_search_call', 'action'),
+      remaining('function_call', 'arguments'),
+      remaining('custom_tool_call', 'input'),
+      remaining('web_search_call', 'action'),
     ])
       expect(same(items)).toEqual(same(body.output))
     // Blocks that go back as they came are the provider's own to judge.

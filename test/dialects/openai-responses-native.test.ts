@@ -81,7 +81,7 @@ function answers(output: JsonObject[]): void {
   }
 }
 
-const asked: OpenAI.ChatCompletionCreateParamsNonStreaming = {
+const requested: OpenAI.ChatCompletionCreateParamsNonStreaming = {
   model: 'openai-responses/gpt-5.4',
   messages: [{ role: 'user', content: 'Weather in Graz?' }],
   tools: [{ type: 'function', function: { name: 'weather', parameters: { type: 'object' } } }],
@@ -90,7 +90,7 @@ const asked: OpenAI.ChatCompletionCreateParamsNonStreaming = {
 /** The parts of a message that a client keeps without knowing them. */
 async function firstTurn(stream: boolean): Promise<OpenAI.ChatCompletionMessage> {
   if (!stream) {
-    const { choices } = await client.chat.completions.create(asked)
+    const { choices } = await client.chat.completions.create(requested)
     expect(choices[0]?.finish_reason).toBe('tool_calls')
     return choices[0]?.message as OpenAI.ChatCompletionMessage
   }
@@ -98,7 +98,7 @@ async function firstTurn(stream: boolean): Promise<OpenAI.ChatCompletionMessage>
   const calls: JsonObject[] = []
   const details: JsonObject[] = []
   let finish: string | null | undefined
-  for await (const { choices } of await client.chat.completions.create({ ...asked, stream: true })) {
+  for await (const { choices } of await client.chat.completions.create({ ...requested, stream: true })) {
     const { delta, finish_reason } = choices[0] ?? {}
     details.push(...((delta as { reasoning_details?: JsonObject[] })?.reasoning_details ?? []))
     for (const piece of delta?.tool_calls ?? []) {
@@ -114,7 +114,7 @@ async function firstTurn(stream: boolean): Promise<OpenAI.ChatCompletionMessage>
 
 test('the prefix chooses the API, with one key for both', async () => {
   answers([{ type: 'message', id: 'msg_1', role: 'assistant', content: [{ type: 'output_text', text: 'Hello' }] }])
-  const { choices, usage } = await client.chat.completions.create({ ...asked, tools: [] })
+  const { choices, usage } = await client.chat.completions.create({ ...requested, tools: [] })
   expect(choices[0]).toMatchObject({ message: { content: 'Hello' }, finish_reason: 'stop' })
   expect(usage).toMatchObject({
     prompt_tokens: 100,
@@ -124,7 +124,7 @@ test('the prefix chooses the API, with one key for both', async () => {
     cost: 40 * 2.5e-6 + 60 * 0.25e-6 + 30 * 15e-6,
   })
   answer = (response) => answerJson(response, { choices: [{ message: { content: 'Hi' }, finish_reason: 'stop' }] })
-  await client.chat.completions.create({ ...asked, model: 'openai/gpt-5.4' })
+  await client.chat.completions.create({ ...requested, model: 'openai/gpt-5.4' })
   expect(provider.received.map(({ path }) => path)).toEqual(['/responses', '/chat/completions'])
   expect(provider.received.map(({ headers }) => headers.authorization)).toEqual([
     'Bearer sk-native',
@@ -138,7 +138,7 @@ describe.each([false, true])('a tool loop of a chat client (streamed: %s)', (str
     const message = await firstTurn(stream)
     answers([{ type: 'message', id: 'msg_1', role: 'assistant', content: [{ type: 'output_text', text: 'Rain.' }] }])
     const result = { role: 'tool', tool_call_id: 'call_1', content: 'rain' } as const
-    await client.chat.completions.create({ ...asked, messages: [...asked.messages, message, result] })
+    await client.chat.completions.create({ ...requested, messages: [...requested.messages, message, result] })
     const { id, ...called } = call
     expect(provider.received[1]?.body.input).toEqual([
       { role: 'user', content: 'Weather in Graz?' },
@@ -163,11 +163,11 @@ test('a failure in the middle of a stream reaches the client, with the providerâ
       response.write(`event: ${data.type}\ndata: ${JSON.stringify(data)}\n\n`)
     response.end()
   }
-  const said: string[] = []
+  const texts: string[] = []
   const reading = async () => {
-    for await (const { choices } of await client.chat.completions.create({ ...asked, stream: true }))
-      said.push(choices[0]?.delta.content ?? '')
+    for await (const { choices } of await client.chat.completions.create({ ...requested, stream: true }))
+      texts.push(choices[0]?.delta.content ?? '')
   }
   await expect(reading()).rejects.toThrow('Out of order')
-  expect(said.join('')).toBe('Hel')
+  expect(texts.join('')).toBe('Hel')
 })

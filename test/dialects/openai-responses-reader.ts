@@ -1,7 +1,7 @@
 import { type Recording, recordedEvents } from '../helpers/recordings.ts'
 import type { Frame } from './replay.ts'
 
-// The independent reader of Responses: what a recording says, without the mappings.
+// The independent reader of Responses: the contents of a recording, read without the mappings.
 
 // biome-ignore lint/suspicious/noExplicitAny: the reader walks over recorded JSON of whatever shape.
 type Loose = any
@@ -18,12 +18,12 @@ export function eventsIn(recording: Recording): Loose[] {
     .map(({ data }) => JSON.parse(data))
 }
 
-/** The whole response: as it came, or as the last event of its stream tells it. */
+/** The whole response: as it came, or from the last event of its stream. */
 export function wholeOf(recording: Recording): Loose {
   return recording.response.body ?? eventsIn(recording).at(-1).response
 }
 
-/** The response as its stream tells it: seals are made anew in every event, and those of the finished items are the ones to keep. */
+/** The response as a stream: encrypted content differs in every event, and that of the finished items counts. */
 export function streamedOf(recording: Recording): Loose {
   const finished = eventsIn(recording).filter(({ type }) => type === 'response.output_item.done')
   const output = finished.toSorted((one, other) => one.output_index - other.output_index).map(({ item }) => item)
@@ -122,8 +122,8 @@ function usageOf({ usage, output }: Loose) {
 
 function kindsOf({ type, content }: Loose): string[] {
   if (type === 'message') {
-    const said = content.filter((part: Loose) => part.text !== '')
-    return said.map((part: Loose) => (part.type === 'refusal' ? 'refusal' : 'text'))
+    const filled = content.filter((part: Loose) => part.text !== '')
+    return filled.map((part: Loose) => (part.type === 'refusal' ? 'refusal' : 'text'))
   }
   const kinds: { [type: string]: string } = {
     function_call: 'tool_call',

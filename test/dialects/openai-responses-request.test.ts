@@ -2,7 +2,7 @@ import { describe, expect, test } from 'vitest'
 import { chat } from '../../src/api/chat/api.ts'
 import type { NeutralRequest } from '../../src/core/request.ts'
 import { recordings, recordingsMissing } from '../helpers/recordings.ts'
-import { bench, lost, lostOf, modelFacts, sent } from './openai-responses-asking.ts'
+import { bench, lost, lostOf, modelFacts, sent } from './openai-responses-fields.ts'
 import { publishedFields, responsesSchemaMissing, responsesViolations } from './responses-schema.ts'
 
 describe('tools', () => {
@@ -254,18 +254,23 @@ describe.skipIf(responsesSchemaMissing)('the published schema takes', () => {
   })
 
   describe.skipIf(recordingsMissing)('requests of chat clients', () => {
-    const asked = recordings('openai-chat').filter(({ request, response }) => request?.body && response.status === 200)
+    const requested = recordings('openai-chat').filter(
+      ({ request, response }) => request?.body && response.status === 200,
+    )
 
-    test.each(asked.map((recording) => [recording.case, recording.request?.body] as const))('%s', async (_, wire) => {
-      for (const model of ['gpt-4.1', 'gpt-5.4', 'gpt-5.6', 'o3']) {
-        const request = { ...chat.read(wire), model }
-        expect(responsesViolations(await bench.body(request, modelFacts(model)))).toEqual([])
-        const named = new Set(Object.keys(request))
-        for (const field of await lostOf(request, model)) {
-          const [first = ''] = field.replace('parts', 'messages').split('.')
-          expect(named.has(first), field).toBe(true)
+    test.each(requested.map((recording) => [recording.case, recording.request?.body] as const))(
+      '%s',
+      async (_, wire) => {
+        for (const model of ['gpt-4.1', 'gpt-5.4', 'gpt-5.6', 'o3']) {
+          const request = { ...chat.read(wire), model }
+          expect(responsesViolations(await bench.body(request, modelFacts(model)))).toEqual([])
+          const named = new Set(Object.keys(request))
+          for (const field of await lostOf(request, model)) {
+            const [first = ''] = field.replace('parts', 'messages').split('.')
+            expect(named.has(first), field).toBe(true)
+          }
         }
-      }
-    })
+      },
+    )
   })
 })

@@ -16,7 +16,7 @@ const failing = recorded.filter(({ case: name }) => name.includes('/error-mid-st
 const refused = recorded.filter(({ response }) => response.status !== 200)
 const complete = recorded.filter((recording) => !failing.includes(recording) && !refused.includes(recording))
 
-/** Whose pieces of text are not those of the finished item: whoever recorded it shortened them. */
+/** Recordings whose text deltas differ from the finished item: they were shortened. */
 const shortened: { [start: string]: string } = { 'openai-responses/shell-call-stream': 'The command ran successfully.' }
 
 describe.skipIf(recordingsMissing)('every recorded answer', () => {
@@ -35,8 +35,8 @@ describe.skipIf(recordingsMissing)('every recorded answer', () => {
       expect(whole).toBe(true)
       const expected = readResponse(isStream(recording) ? streamedOf(recording) : wholeOf(recording))
       const [, text] = Object.entries(shortened).find(([start]) => name.startsWith(start)) ?? []
-      const said = expected.text.map((part) => ({ ...part, text: text ?? part.text }))
-      expect(factsOf(reply)).toEqual({ ...expected, text: said })
+      const expectedText = expected.text.map((part) => ({ ...part, text: text ?? part.text }))
+      expect(factsOf(reply)).toEqual({ ...expected, text: expectedText })
     })
   }
 
@@ -51,13 +51,16 @@ describe.skipIf(recordingsMissing)('a stream that breaks off reports the reason'
 
   test.each(failing)('$case', async (recording: Recording) => {
     const { error, complete: whole } = await bench.stream(recordedEvents(recording))
-    const said = eventsIn(recording).find(({ type }) => type === 'error').error
-    expect(error).toEqual({ code: said.code, message: said.message })
+    const failure = eventsIn(recording).find(({ type }) => type === 'error').error
+    expect(error).toEqual({ code: failure.code, message: failure.message })
     expect(whole).toBe(false)
     expect(reportedFailure(provider, error as { message: string }).code).toBe(codes[recording.case.slice(-6)])
     const last = await bench.stream(recordedEvents(recording).filter(({ event }) => event !== 'error'))
-    expect(last.error).toEqual({ code: said.code, message: said.message })
-    expect((await bench.reply(wholeOf(recording))).error).toEqual({ code: said.code, message: said.message })
+    expect(last.error).toEqual({ code: failure.code, message: failure.message })
+    expect((await bench.reply(wholeOf(recording))).error).toEqual({
+      code: failure.code,
+      message: failure.message,
+    })
   })
 })
 
@@ -76,7 +79,7 @@ describe.skipIf(recordingsMissing)('every recorded refusal has its error', () =>
   })
 })
 
-/** Events that say nothing beside the others, or tell of tools that run at the provider: their items come whole. */
+/** Events that repeat others, or report progress of provider tools, whose items come whole. */
 const ignored = [
   /^response\.(queued|in_progress|content_part\.done)$/,
   /^response\.(output_text|refusal|reasoning_text|reasoning_summary_text|reasoning_summary_part)\.done$/,
@@ -217,16 +220,16 @@ describe('differences between servers of this format', () => {
   test('the tier and moderation results are reported, and nothing where there are none', async () => {
     const judgement = { type: 'moderation_result', model: 'omni', flagged: false }
     const facts = { status: 'completed', output: [], service_tier: 'flex' }
-    const said = async (response: JsonObject) => {
+    const extensionsOf = async (response: JsonObject) => {
       const frames = [{ data: { type: 'response.completed', response } }]
       const [whole, streamed] = [await bench.reply(response), await bench.stream(frames)]
       expect(streamed.reply.extensions).toEqual(whole.reply.extensions)
       return whole.reply.extensions
     }
-    expect(await said({ ...facts, moderation: null })).toEqual({ service_tier: 'flex' })
-    expect(await said({ ...facts, service_tier: null, moderation: null })).toBeUndefined()
+    expect(await extensionsOf({ ...facts, moderation: null })).toEqual({ service_tier: 'flex' })
+    expect(await extensionsOf({ ...facts, service_tier: null, moderation: null })).toBeUndefined()
     const results = { type: 'moderation_results', model: 'omni', results: [judgement] }
-    expect(await said({ ...facts, moderation: { input: judgement, output: null } })).toEqual({
+    expect(await extensionsOf({ ...facts, moderation: { input: judgement, output: null } })).toEqual({
       service_tier: 'flex',
       moderation: { input: results, output: null },
     })
@@ -241,7 +244,7 @@ describe('differences between servers of this format', () => {
 
 type Facts = ReturnType<typeof readResponse>
 
-/** What a reply says, in the form of the independent reader. */
+/** The contents of a reply, in the form of the independent reader. */
 function factsOf({ parts, usage, logprobs, ...reply }: Reply): Facts {
   const of = <T extends Part['type']>(type: T) => parts.filter((part): part is Part & { type: T } => part.type === type)
   const probabilities = (logprobs as { content?: { token: string }[] } | undefined)?.content ?? []

@@ -60,7 +60,7 @@ describe.each(['azure', 'vertex', 'perplexity', 'cloudflare', 'mistral'])('%s', 
   })
 })
 
-/** Everybody whose recordings go through a manifest of these. */
+/** All providers with recordings for one of these manifests. */
 const speakers = { 'azure-openai': 'azure', perplexity: 'perplexity', mistral: 'mistral' } as const
 const recorded = Object.entries(speakers).flatMap(([name, slug]) =>
   recordings(name).map((recording) => ({ recording, slug, case: recording.case })),
@@ -88,9 +88,12 @@ describe.skipIf(recordingsMissing)('every recorded reply is read correctly throu
 
   test.each(answered)('$case', async ({ recording, slug }) => {
     const { reply, error, complete } = await replayed(serving(slug, recording.model ?? 'm'), recording)
-    const { seals, audio, logprobs, refusal: _, ...said } = chat.readIndependently(recording)
-    const marked = { citations: chat.marksIn(recording, said.text), usage: { ...said.usage, searches: 1 } }
-    const expected = slug === 'perplexity' ? { ...said, ...marked } : said
+    const { signatures, audio, logprobs, refusal: _, ...expectedReply } = chat.readIndependently(recording)
+    const marked = {
+      citations: chat.marksIn(recording, expectedReply.text),
+      usage: { ...expectedReply.usage, searches: 1 },
+    }
+    const expected = slug === 'perplexity' ? { ...expectedReply, ...marked } : expectedReply
     expect([error, complete]).toEqual([undefined, true])
     expect(factsOf(reply)).toEqual(expected)
   })
@@ -100,14 +103,14 @@ describe.skipIf(recordingsMissing)('every recorded reply is read correctly throu
     const { reply, error, complete } = await replayed(provider, recording)
     expect(complete).toBe(true)
     if (recording.dialect === 'gemini') {
-      const said = gemini.readIndependently(gemini.chunksOf(recording))
+      const expectedReply = gemini.readIndependently(gemini.chunksOf(recording))
       expect(error).toEqual(
-        said.raw === 'UNEXPECTED_TOOL_CALL' ? expect.objectContaining({ code: said.raw }) : undefined,
+        expectedReply.raw === 'UNEXPECTED_TOOL_CALL' ? expect.objectContaining({ code: expectedReply.raw }) : undefined,
       )
-      const { text, reasoning, finish, usage, model, id } = said
+      const { text, reasoning, finish, usage, model, id } = expectedReply
       expect(factsOf(reply)).toMatchObject({ text, reasoning, finish, usage, model, id })
       expect(factsOf(reply).calls.map(({ name, arguments: text }) => ({ name, arguments: JSON.parse(text) }))).toEqual(
-        said.calls.map(({ name, arguments: args }) => ({ name, arguments: args })),
+        expectedReply.calls.map(({ name, arguments: args }) => ({ name, arguments: args })),
       )
       return
     }
@@ -231,12 +234,12 @@ describe('a body that is edited', () => {
 
   test('of mistral has the ids that a written one has, and leaves alone those that fit', async () => {
     const { messages } = await edited('mistral', { messages: [{ role: 'user', content: 'Hi' }, call, result] })
-    const asked: Message[] = [
+    const requested: Message[] = [
       { role: 'user', parts: [{ type: 'text', text: 'Hi' }] },
       { role: 'assistant', parts: [{ type: 'tool_call', id: 'call_1', name: 'f', arguments: '{}' }] },
       { role: 'user', parts: [{ type: 'tool_result', id: 'call_1', parts: [{ type: 'text', text: 'sunny' }] }] },
     ]
-    const request = { model: 'm', messages: asked, origin: { api: 'messages' as const, body: {} } }
+    const request = { model: 'm', messages: requested, origin: { api: 'messages' as const, body: {} } }
     const { body } = await writeRequest(serving('mistral', 'm'), request, { model: 'm' })
     const idsIn = (list: unknown) =>
       (list as JsonObject[]).flatMap(({ tool_calls, tool_call_id }) => [
@@ -303,8 +306,14 @@ describe('a body that is edited', () => {
 
 test('the fields that azure drops depend on the model', async () => {
   const losses = async (model: string) => {
-    const asked = { temperature: 0, top_k: 3, web_search: {}, verbosity: 'low', reasoning: { effort: 'low' as const } }
-    const request = { model, messages: [], origin: { api: 'messages' as const, body: {} }, ...asked }
+    const requested = {
+      temperature: 0,
+      top_k: 3,
+      web_search: {},
+      verbosity: 'low',
+      reasoning: { effort: 'low' as const },
+    }
+    const request = { model, messages: [], origin: { api: 'messages' as const, body: {} }, ...requested }
     return (await usedLosses(serving('azure', model), request, { model })).toSorted()
   }
   expect(await losses('gpt-4.1')).toEqual(['reasoning', 'top_k', 'verbosity', 'web_search'])

@@ -7,13 +7,13 @@ import { writeRequest } from '../../src/manifest/translate.ts'
 import { loadConfig } from '../../src/snapshot/config.ts'
 import { readFiles } from '../../src/snapshot/load-files.ts'
 
-// How much to think and in which form to answer: what becomes of the wish at each provider.
+// Reasoning settings and response formats: their translation for each provider.
 
 const { config, source } = await loadConfig(join(import.meta.dirname, '../../config.yaml'), {})
 if (!config) throw new Error('config.yaml cannot be read')
 const files = await readFiles({ config, source, env: {}, everything: true })
 
-/** What a model is sent for a wish, of the members named, and what is lost of it. */
+/** The named members of the request to a model, and the losses. */
 async function sent(target: string, more: Partial<NeutralRequest>, members: string[]) {
   const slug = target.slice(0, target.indexOf('/'))
   const model = target.slice(slug.length + 1)
@@ -31,17 +31,17 @@ async function sent(target: string, more: Partial<NeutralRequest>, members: stri
     model,
     ...(entry && { entry }),
   })
-  return { said: members.map((path) => memberOf(body, path)), dropped }
+  return { sentMembers: members.map((path) => memberOf(body, path)), dropped }
 }
 
-// biome-ignore lint/suspicious/noExplicitAny: bodies have the shape of whoever reads them.
+// biome-ignore lint/suspicious/noExplicitAny: bodies may have any shape.
 function memberOf(body: JsonObject, path: string): any {
   // biome-ignore lint/suspicious/noExplicitAny: see above
   return path.split('.').reduce((value: any, name) => value?.[name], body)
 }
 
-/** Where each model gets the reasoning setting, and what it is told by effort; `dropped` when it cannot be. */
-const efforts: [target: string, member: string, told: { [effort in Effort]?: unknown }][] = [
+/** Where each model gets the reasoning setting, and the value by effort; `dropped` when there is none. */
+const efforts: [target: string, member: string, expectedSettings: { [effort in Effort]?: unknown }][] = [
   ['openai/gpt-5.2', 'reasoning_effort', { none: 'none', low: 'low', high: 'high' }],
   ['openai/gpt-4.1', 'reasoning_effort', { low: 'dropped', high: 'dropped' }],
   ['openai-responses/o3', 'reasoning.effort', { low: 'low', high: 'high', xhigh: 'high', max: 'high' }],
@@ -63,18 +63,18 @@ const efforts: [target: string, member: string, told: { [effort in Effort]?: unk
   ['openrouter/anthropic/claude-haiku-4.5', 'reasoning.effort', { low: 'low', max: 'max' }],
 ]
 
-describe.each(efforts)('%s gets the reasoning setting', (target, member, told) => {
-  test.each(Object.entries(told))('for the effort %s', async (effort, expected) => {
+describe.each(efforts)('%s gets the reasoning setting', (target, member, expectedSettings) => {
+  test.each(Object.entries(expectedSettings))('for the effort %s', async (effort, expected) => {
     const fields = { reasoning: { effort: effort as Effort } }
-    const { said, dropped } = await sent(target, fields, [member])
-    expect([said[0], dropped.includes('reasoning')]).toEqual(
+    const { sentMembers, dropped } = await sent(target, fields, [member])
+    expect([sentMembers[0], dropped.includes('reasoning')]).toEqual(
       expected === 'dropped' ? [undefined, true] : [expected, false],
     )
   })
 })
 
-/** A number of tokens, where there are only words, and where there are numbers. */
-const budgets: [target: string, member: string, told: [budget: number, expected: unknown][]][] = [
+/** A number of tokens, where only efforts are supported, and where numbers are. */
+const budgets: [target: string, member: string, expectedSettings: [budget: number, expected: unknown][]][] = [
   [
     'openai/gpt-5.2',
     'reasoning_effort',
@@ -130,9 +130,9 @@ const budgets: [target: string, member: string, told: [budget: number, expected:
   ['openrouter/anthropic/claude-haiku-4.5', 'reasoning.max_tokens', [[3_000, 3_000]]],
 ]
 
-describe.each(budgets)('%s gets the reasoning setting', (target, member, told) => {
-  test.each(told)('for %d tokens', async (budget, expected) => {
-    expect((await sent(target, { reasoning: { budget } }, [member])).said).toEqual([expected])
+describe.each(budgets)('%s gets the reasoning setting', (target, member, expectedSettings) => {
+  test.each(expectedSettings)('for %d tokens', async (budget, expected) => {
+    expect((await sent(target, { reasoning: { budget } }, [member])).sentMembers).toEqual([expected])
   })
 })
 
@@ -142,14 +142,14 @@ const schema: JsonObject = {
   required: ['name'],
   additionalProperties: false,
 }
-const asked: Partial<NeutralRequest> = {
+const requested: Partial<NeutralRequest> = {
   response_format: { type: 'json_schema', name: 'person', schema, strict: true },
 }
 const wanted = { type: 'json_schema', json_schema: { name: 'person', schema, strict: true } }
-/** What the provider refuses of the schema is told to the model in words. */
+/** Schema rules that the provider rejects are written into descriptions. */
 const narrowed = { ...schema, properties: { name: { type: 'string', description: '(minLength: 1)' } } }
 
-/** Where the schema stands, and what stands there. */
+/** The path of the schema, and its value. */
 const forms: [target: string, member: string, expected: unknown][] = [
   ['openai/gpt-5.2', 'response_format', wanted],
   ['openrouter/openai/gpt-4o', 'response_format', wanted],
@@ -164,36 +164,36 @@ const forms: [target: string, member: string, expected: unknown][] = [
 
 describe('an answer by a schema', () => {
   test.each(forms)('is requested of %s in its own field', async (target, member, expected) => {
-    const { said, dropped } = await sent(target, asked, [member])
-    expect(said).toEqual([expected])
+    const { sentMembers, dropped } = await sent(target, requested, [member])
+    expect(sentMembers).toEqual([expected])
     expect(dropped).not.toContain('response_format')
   })
 
   test('is narrowed where the provider refuses some of it, and that is reported', async () => {
     const plain = { ...schema, properties: { name: { type: 'string' }, minLength: { type: 'object' } } }
     for (const target of ['anthropic/claude-haiku-4-5', 'bedrock/us.anthropic.claude-haiku-4-5-20251001-v1:0']) {
-      expect((await sent(target, asked, [])).dropped, target).toEqual(['response_format.schema'])
+      expect((await sent(target, requested, [])).dropped, target).toEqual(['response_format.schema'])
       const whole = await sent(target, { response_format: { type: 'json_schema', name: 'p', schema: plain } }, [])
       expect(whole.dropped, target).toEqual([])
     }
   })
 
   test('is requested in the instructions where the family has no schemas, or not beside a search', async () => {
-    const old = await sent('anthropic/claude-3-5-haiku-20241022', asked, ['output_config', 'system'])
-    expect(old.said[0]).toBeUndefined()
-    expect(JSON.stringify(old.said[1])).toContain('minLength')
-    const searching = await sent('anthropic/claude-haiku-4-5', { ...asked, web_search: {} }, [
+    const old = await sent('anthropic/claude-3-5-haiku-20241022', requested, ['output_config', 'system'])
+    expect(old.sentMembers[0]).toBeUndefined()
+    expect(JSON.stringify(old.sentMembers[1])).toContain('minLength')
+    const searching = await sent('anthropic/claude-haiku-4-5', { ...requested, web_search: {} }, [
       'output_config',
       'system',
     ])
-    expect(searching.said[0]).toBeUndefined()
-    expect(JSON.stringify(searching.said[1])).toContain('JSON schema')
-    const grounded = await sent('google/gemini-2.5-flash', { ...asked, web_search: {} }, [
+    expect(searching.sentMembers[0]).toBeUndefined()
+    expect(JSON.stringify(searching.sentMembers[1])).toContain('JSON schema')
+    const grounded = await sent('google/gemini-2.5-flash', { ...requested, web_search: {} }, [
       'generationConfig.responseJsonSchema',
       'systemInstruction',
     ])
-    // Alone in front of the conversation it would be all there is to say.
-    expect(grounded.said[0]).toBeUndefined()
-    expect(JSON.stringify(grounded.said[1])).toContain('JSON schema')
+    // Without a conversation it would be the only message.
+    expect(grounded.sentMembers[0]).toBeUndefined()
+    expect(JSON.stringify(grounded.sentMembers[1])).toContain('JSON schema')
   })
 })

@@ -67,11 +67,11 @@ function piecesOf(request: NeutralRequest): Piece[] {
 }
 
 function withoutParts(request: NeutralRequest, type: Part['type']): NeutralRequest {
-  const kept = request.messages.map((message) => ({
+  const remaining = request.messages.map((message) => ({
     ...message,
     parts: message.parts.filter((part) => part.type !== type),
   }))
-  return { ...request, messages: kept.filter(({ parts }) => parts.length > 0) }
+  return { ...request, messages: remaining.filter(({ parts }) => parts.length > 0) }
 }
 
 function withoutTools(request: NeutralRequest, kind: string): NeutralRequest {
@@ -81,7 +81,7 @@ function withoutTools(request: NeutralRequest, kind: string): NeutralRequest {
   return rest
 }
 
-/** What asks for nothing, or for what happens anyway, needs no word: by name, with the reason. */
+/** Fields without effect, or with the default as their value, need no report: by name, with the reason. */
 const rules: readonly { name: RegExp; when?: (request: NeutralRequest) => boolean; reason: string }[] = [
   { name: /^tool_choice$|^parallel_tool_calls$/, when: ({ tools = [] }) => tools.length === 0, reason: 'no tools' },
   { name: /^temperature$/, when: ({ temperature }) => temperature === 1, reason: 'the usual value' },
@@ -107,7 +107,7 @@ const isRuled = (name: string, request: NeutralRequest): boolean =>
 
 describe.skipIf(recordingsMissing)('all of every recorded request reaches the provider or is named, not both', () => {
   for (const [folder, client] of Object.entries(clients)) {
-    const asked = recordings(folder).filter(({ request, response }) => request?.body && response.status === 200)
+    const requested = recordings(folder).filter(({ request, response }) => request?.body && response.status === 200)
     test.each(targets)(`${folder} → %s`, async (id) => {
       const { providers, catalog } = await shippedFiles()
       const slug = id.slice(0, id.indexOf('/'))
@@ -115,11 +115,11 @@ describe.skipIf(recordingsMissing)('all of every recorded request reaches the pr
       const loaded = providers.find(({ provider }) => provider.slug === slug)
       if (!loaded) throw new Error(`there is no provider ${slug}`)
       const provider = servedBy(loaded.provider, model)
-      if (provider.sameAs === client.api) return await checkEdited(provider, { model, client, asked })
+      if (provider.sameAs === client.api) return await checkEdited(provider, { model, client, requested })
       const entry = catalog.find(slug, model)
       const target = { model, ...(entry && { entry }) }
       const wrong = new Map<string, string>()
-      for (const { request: recorded, case: name } of asked) {
+      for (const { request: recorded, case: name } of requested) {
         const request = client.read({ model, ...recorded?.body })
         const whole = await writeRequest(provider, request, target)
         for (const piece of piecesOf(request)) {
@@ -141,14 +141,14 @@ function verdict(name: string, changed: boolean, dropped: readonly string[]): st
     (one) => one === name || one.startsWith(`${name}.`) || name.startsWith(`${one}.`) || ofMedia.includes(one),
   )
   if (!changed && !named) return 'lost in silence'
-  // A message that held nothing else says so.
+  // A message without other content is reported.
   return changed && dropped.includes(name) && !name.startsWith('parts.') ? 'sent, and named as lost' : undefined
 }
 
 /** The same of bodies that are edited, field by field: the client's names are the provider's. */
 async function checkEdited(
   provider: Provider,
-  { model, client, asked }: { model: string; client: ClientApi; asked: readonly Recording[] },
+  { model, client, requested }: { model: string; client: ClientApi; requested: readonly Recording[] },
 ): Promise<void> {
   const edit = async (given: JsonObject) => {
     const request = client.read(given)
@@ -157,7 +157,7 @@ async function checkEdited(
     return { body: await patchRequest(provider, edited, targetFacts(provider, { model })), dropped }
   }
   const wrong = new Map<string, string>()
-  for (const { request, case: name } of asked) {
+  for (const { request, case: name } of requested) {
     const given: JsonObject = { model, ...request?.body }
     const whole = await edit(given)
     const named = new Set(whole.dropped.flatMap((field) => client.wireNames(field)))

@@ -20,7 +20,7 @@ import { messagesSchemaMissing, messagesViolations } from './messages-schema.ts'
 import { chatViolations as ollamaViolations } from './ollama-reader.ts'
 import { responsesSchemaMissing, responsesViolations } from './responses-schema.ts'
 
-/** A provider of each format with a model of it, and what its publisher demands of a body. */
+/** A provider of each format with a model of it, and the publisher's requirements for a body. */
 const ways: {
   slug: string
   model: string
@@ -93,7 +93,7 @@ describe.skipIf(recordingsMissing)(
   'every recorded request reaches every format valid, with its words and its calls',
   () => {
     for (const [folder, api] of Object.entries(clientApis)) {
-      const asked = recordings(folder).filter(({ request, response }) => request?.body && response.status === 200)
+      const requested = recordings(folder).filter(({ request, response }) => request?.body && response.status === 200)
       // A body of the provider's own format is edited, not translated.
       for (const { slug, model, dialect, faults, missing } of ways.filter(
         (way) => providers.get(way.slug)?.sameAs !== api.api,
@@ -103,7 +103,7 @@ describe.skipIf(recordingsMissing)(
           if (!provider) throw new Error(`there is no provider ${slug}`)
           const entry = files.catalog.find(slug, model)
           const wrong: string[] = []
-          for (const recording of asked) {
+          for (const recording of requested) {
             // Clouds name the model in the path.
             const request = api.read({ model, ...recording.request?.body })
             const { body, dropped } = await writeRequest(provider, request, { model, ...(entry && { entry }) })
@@ -114,7 +114,10 @@ describe.skipIf(recordingsMissing)(
               ...lostTexts(request, body, dropped).map((words) => `${recording.case}: lost without a word: ${words}`),
             )
           }
-          counts[folder] = { ...counts[folder], [slug]: missing ? `${asked.length} (no schema)` : `${asked.length}` }
+          counts[folder] = {
+            ...counts[folder],
+            [slug]: missing ? `${requested.length} (no schema)` : `${requested.length}`,
+          }
           expect(wrong).toEqual([])
         })
       }

@@ -16,7 +16,7 @@ import { readEvent, readReply, type Written, writeFor } from '../../src/manifest
 
 export type { Example }
 
-/** What came of a provider's answer: the folded reply, whether it came whole, and the failure it reported. */
+/** The result of reading a provider's reply: the folded reply, whether it came whole, and the failure it reported. */
 export type Replayed = { reply: Reply; complete: boolean; error?: ProviderFailure; emitted: StreamEvent[] }
 
 /** A dialect without a manifest or a network. */
@@ -26,7 +26,7 @@ export type Bench = {
   history: HistoryRules
   errors: { [name: string]: string }
   examples: readonly Example[]
-  /** The provider JSON for a neutral request, and what it loses. `target` fills in the facts about the model. */
+  /** The provider JSON for a neutral request, and its losses. `target` fills in the facts about the model. */
   written(request: NeutralRequest, target?: Partial<TargetFacts>): Promise<Written>
   /** The body of `written`. */
   body(request: NeutralRequest, target?: Partial<TargetFacts>): Promise<JsonObject>
@@ -82,7 +82,7 @@ function factsOf(target: Partial<TargetFacts> = {}): TargetFacts {
 async function readWhole(provider: Provider, answer: JsonObject): Promise<Replayed> {
   const { reply, error } = await readReply(provider, answer, foldFacts, factsOf())
   const { emitted } = folded(eventsOf(reply), error)
-  // A reply that says nothing about its end gets a reason, but no word of the provider for it.
+  // A reply without a finish reason gets one, but no raw reason.
   const complete = reply.finish !== 'error' || reply.finish_raw !== undefined
   return { reply, complete, emitted, ...(error && { error }) }
 }

@@ -14,7 +14,7 @@ if (!responsesSchemaMissing) {
   ajv.addSchema({ $id: 'open', components: { schemas: usable(schemas) } } as object)
 }
 
-/** What is wrong with a request for Responses by its published schema, fields unknown to it included. */
+/** The violations of the published schema in a request for Responses, unknown fields included. */
 export function responsesViolations(body: JsonObject): string[] {
   const validate = ajv.getSchema('published#/components/schemas/CreateResponse')
   if (!validate) throw new Error('the published description has no schema CreateResponse')
@@ -24,12 +24,12 @@ export function responsesViolations(body: JsonObject): string[] {
   )
 }
 
-/** What is wrong with a response by its published schema; members that it does not name are fine. */
+/** The violations of the published schema in a response; unknown members are allowed. */
 export function responseViolations(response: JsonObject): string[] {
   return openViolations('Response', response)
 }
 
-/** What is wrong with an event of a stream by the published schema of its type. */
+/** The violations of the published schema in an event of a stream. */
 export function eventViolations(event: JsonObject): string[] {
   const name = eventSchemas().get(String(event.type))
   return name ? openViolations(name, event) : [`there is no event ${event.type}`]
@@ -98,7 +98,7 @@ function namesIn(text: string): string[] {
 }
 
 /**
- * The items of a conversation are told as exclusive choices, although a message in one form often has the other form
+ * The items of a conversation are described as exclusive choices, although a message in one form often has the other form
  * too: they become plain choices. `nullable` says nothing to a validator and becomes a choice as well.
  */
 function usable(schema: Json | undefined): Json {

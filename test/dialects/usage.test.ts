@@ -3,7 +3,7 @@ import { describe, expect, test } from 'vitest'
 import { isObject, type Json, type JsonObject } from '../../src/core/json.ts'
 import { benchDialect, type Frame } from './replay.ts'
 
-/** A provider's usage object, and how it is told: in a whole answer, and event by event. */
+/** A provider's usage object, and its form in a whole reply and in events. */
 type ReportedCase = {
   usage: fc.Arbitrary<JsonObject>
   whole(usage: JsonObject): JsonObject
@@ -25,12 +25,12 @@ const messagesCounts = fc
     cache_read_input_tokens: count,
     written5m: count,
     written1h: count,
-    told: fc.boolean(),
+    reported: fc.boolean(),
   })
-  .map(({ written5m, written1h, told, ...counts }) => ({
+  .map(({ written5m, written1h, reported, ...counts }) => ({
     ...counts,
     cache_creation_input_tokens: written5m + written1h,
-    ...(told && {
+    ...(reported && {
       cache_creation: { ephemeral_5m_input_tokens: written5m, ephemeral_1h_input_tokens: written1h },
     }),
   }))
@@ -43,9 +43,9 @@ const messagesUsage = fc
     service_tier: fc.constantFrom('standard', 'priority', 'batch', undefined),
     thought: some(fc.nat({ max: 100 })),
   })
-  .map(({ counts, compaction, thought, ...told }) => ({
+  .map(({ counts, compaction, thought, ...reported }) => ({
     ...counts,
-    ...told,
+    ...reported,
     ...(thought !== undefined && {
       output_tokens: counts.output_tokens + thought,
       output_tokens_details: { thinking_tokens: thought },
@@ -58,7 +58,7 @@ const messagesUsage = fc
     }),
   }))
 
-/** Details by modality are shares of the sums; what is cached is a share of the prompt. */
+/** Details by modality are shares of the sums; cached tokens are a share of the prompt. */
 const geminiUsage = fc
   .record({
     prompt: fc.record({ text: count, sound: some(count) }),
@@ -68,8 +68,8 @@ const geminiUsage = fc
     thoughtsTokenCount: some(count),
     trafficType: fc.constantFrom('ON_DEMAND', 'ON_DEMAND_PRIORITY', undefined),
   })
-  .map(({ prompt, cached, answer, ...told }) => ({
-    ...told,
+  .map(({ prompt, cached, answer, ...reported }) => ({
+    ...reported,
     promptTokenCount: 1 + all(prompt) + all(cached ?? {}),
     promptTokensDetails: details({ AUDIO: all({ sound: prompt.sound, cached: cached?.sound }) }),
     ...(cached && { cachedContentTokenCount: all(cached), cacheTokensDetails: details({ AUDIO: cached.sound }) }),
@@ -114,12 +114,12 @@ const converseUsage = fc
     cacheReadInputTokens: some(count),
     written5m: count,
     written1h: count,
-    told: fc.constantFrom('nothing', 'sum', 'details'),
+    reported: fc.constantFrom('nothing', 'sum', 'details'),
   })
-  .map(({ written5m, written1h, told, ...counts }) => ({
+  .map(({ written5m, written1h, reported, ...counts }) => ({
     ...counts,
-    ...(told !== 'nothing' && { cacheWriteInputTokens: written5m + written1h }),
-    ...(told === 'details' && {
+    ...(reported !== 'nothing' && { cacheWriteInputTokens: written5m + written1h }),
+    ...(reported === 'details' && {
       cacheDetails: [
         { ttl: '1h', inputTokens: written1h },
         { ttl: '5m', inputTokens: written5m },
@@ -127,7 +127,7 @@ const converseUsage = fc
     }),
   }))
 
-/** Shares of the sums; some servers count what was thought, or heard, beside them, which only the total tells. */
+/** Shares of the sums; some servers count reasoning or audio beside them, which only the total shows. */
 const chatUsage = fc
   .record({
     prompt: fc.record({ text: count, cached: some(count), written: some(count), heard: some(count) }),
@@ -137,7 +137,7 @@ const chatUsage = fc
   .map(({ prompt, answer, beside }) => {
     const total = all(prompt) + all(answer)
     const { heard = 0 } = beside === 'heard' ? prompt : {}
-    // What is as much as the other is taken for it.
+    // Equal counts are taken for the same tokens.
     const { thought = 0 } = beside === 'thought' && prompt.heard !== answer.thought ? answer : {}
     return {
       prompt_tokens: all(prompt) - heard,
@@ -162,8 +162,8 @@ const responsesUsage = fc
     answer: fc.record({ text: count, thought: some(count) }),
     cost: some(fc.constantFrom(0.5, 0)),
   })
-  .map(({ prompt, answer, ...told }) => ({
-    ...told,
+  .map(({ prompt, answer, ...reported }) => ({
+    ...reported,
     input_tokens: all(prompt),
     output_tokens: all(answer),
     input_tokens_details: { cached_tokens: prompt.cached, cache_write_tokens: prompt.written },
@@ -218,7 +218,7 @@ const dialects: { [name: string]: ReportedCase } = {
   'anthropic-messages': {
     usage: present(messagesUsage),
     whole: (usage) => ({ id: 'm', content: [], stop_reason: 'end_turn', usage }),
-    // The first event has what is known by then; the last one restates the sums, but not how long what was written lives.
+    // The first event has the counts so far; the last one repeats the sums, but not the lifetimes of cache writes.
     frames: (usage) => {
       const { output_tokens_details, server_tool_use, iterations, ...early } = usage
       const { cache_creation, service_tier, ...late } = usage
@@ -233,7 +233,7 @@ const dialects: { [name: string]: ReportedCase } = {
     total: (usage) =>
       sum(usage, ['promptTokenCount', 'toolUsePromptTokenCount', 'candidatesTokenCount', 'thoughtsTokenCount']),
     whole: (usageMetadata) => ({ ...geminiAnswer, usageMetadata }),
-    // Each chunk restates what is known by then.
+    // Each chunk repeats the counts so far.
     frames: ({ promptTokenCount, ...late }) => [
       { data: { usageMetadata: { promptTokenCount: promptTokenCount ?? 0, trafficType: 'ON_DEMAND' } } },
       { data: { ...geminiAnswer, usageMetadata: { promptTokenCount: promptTokenCount ?? 0, ...late } } },
@@ -261,9 +261,9 @@ describe.each(Object.entries(dialects))('%s', (name, { usage, whole, frames, tot
 
   test('counts the same whole and streamed', async () => {
     await fc.assert(
-      fc.asyncProperty(usage, async (told) => {
-        const { reply } = await bench.stream(frames(told))
-        expect(reply.usage).toEqual((await bench.reply(whole(told))).reply.usage)
+      fc.asyncProperty(usage, async (reported) => {
+        const { reply } = await bench.stream(frames(reported))
+        expect(reply.usage).toEqual((await bench.reply(whole(reported))).reply.usage)
       }),
       { numRuns: 200 },
     )
@@ -271,9 +271,9 @@ describe.each(Object.entries(dialects))('%s', (name, { usage, whole, frames, tot
 
   test.skipIf(!total)('counts each token in one class', async () => {
     await fc.assert(
-      fc.asyncProperty(usage, async (told) => {
-        const { modes, searches, reported_cost, ...tokens } = (await bench.reply(whole(told))).reply.usage
-        expect(all(tokens)).toBe(total?.(told))
+      fc.asyncProperty(usage, async (reported) => {
+        const { modes, searches, reported_cost, ...tokens } = (await bench.reply(whole(reported))).reply.usage
+        expect(all(tokens)).toBe(total?.(reported))
         expect(Object.values(tokens).every((one) => one >= 0)).toBe(true)
       }),
       { numRuns: 200 },

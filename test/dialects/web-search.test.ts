@@ -4,7 +4,7 @@ import type { JsonObject } from '../../src/core/json.ts'
 import { answerJson, beginStream, type LoopbackProvider, loopbackProvider, type Received } from '../helpers/provider.ts'
 import { type TestRouter, testRouter } from '../helpers/router.ts'
 
-// How each provider is asked to search, how it answers, and what its searches cost.
+// How each provider is asked to search, how it replies, and the price of its searches.
 
 /** USD per search in this test, so that every provider has a price of its own to be found in the bill. */
 const perSearch = 0.25
@@ -26,9 +26,9 @@ const completion = (model: string, usage: object, message: object = { annotation
   choices: [{ index: 0, message: { role: 'assistant', content: 'Ruby is old.', ...message }, finish_reason: 'stop' }],
   usage: { prompt_tokens: 10, completion_tokens: 5, total_tokens: 15, ...usage },
 })
-const chunks = (model: string, usage: object, told: object = { annotations: [annotation] }) => [
+const chunks = (model: string, usage: object, extra: object = { annotations: [annotation] }) => [
   { ...chunk({ role: 'assistant', content: 'Ruby is old.' }), model },
-  { ...chunk(told), model },
+  { ...chunk(extra), model },
   { ...chunk({}, 'stop'), model },
   { ...chunk({}), model, choices: [], usage: { prompt_tokens: 10, completion_tokens: 5, total_tokens: 15, ...usage } },
 ]
@@ -46,7 +46,7 @@ const citation = { type: 'web_search_result_location', url, title: 'Ruby', cited
 const messageUsage = { input_tokens: 10, output_tokens: 5, server_tool_use: { web_search_requests: 2 } }
 const message = { id: 'msg_1', type: 'message', role: 'assistant', model: 'claude-haiku-4-5' }
 
-/** Gemini: one chunk says all there is to say. */
+/** Gemini: one chunk has the whole result. */
 const grounded = (modelVersion: string) => ({
   candidates: [
     {
@@ -91,7 +91,7 @@ const response = {
 
 type Row = {
   model: string
-  /** What the client writes, beside the model and one message. */
+  /** The client's fields, beside the model and one message. */
   asks: JsonObject
   /** Of the body that the provider gets; a missing member must be missing. */
   sends: { [member: string]: unknown }
@@ -265,7 +265,7 @@ const unable = {
 
 let provider: LoopbackProvider
 let router: TestRouter
-let asked: Row | undefined
+let requested: Row | undefined
 beforeAll(async () => {
   provider = await loopbackProvider((request, answer) => speak(request, answer))
   const models = Object.values(rows).map(({ model }) => model)
@@ -303,9 +303,9 @@ afterAll(async () => {
 
 function speak(request: Received, answer: ServerResponse): void {
   const isStream = request.body.stream === true || request.path.includes('stream')
-  if (!asked) answerJson(answer, plain[request.path] ?? completion('m', {}))
-  else if (!isStream) answerJson(answer, asked.whole)
-  else streamEvents(asked.events, answer)
+  if (!requested) answerJson(answer, plain[request.path] ?? completion('m', {}))
+  else if (!isStream) answerJson(answer, requested.whole)
+  else streamEvents(requested.events, answer)
 }
 
 function streamEvents(events: object[], answer: ServerResponse): void {
@@ -331,7 +331,7 @@ const messages = [{ role: 'user', content: 'How old is Ruby?' }]
 
 describe.each(Object.entries(rows))('a search by %s', (_, row) => {
   test('is requested in its own form; unsupported options are reported', async () => {
-    asked = row
+    requested = row
     const { status, headers } = await router.call('/v1/chat/completions', { model: row.model, messages, ...row.asks })
     expect(status).toBe(200)
     const dropped = headers.get('x-router-dropped')?.split(/,\s*/) ?? []
@@ -341,7 +341,7 @@ describe.each(Object.entries(rows))('a search by %s', (_, row) => {
   })
 
   test('is answered with citations, counted and priced', async () => {
-    asked = row
+    requested = row
     const called = await router.call('/v1/chat/completions', { model: row.model, messages, ...row.asks })
     const { choices, usage } = (await called.json()) as ReturnType<typeof completion> & { usage: { cost: number } }
     const answer = choices[0]?.message as { annotations?: (typeof annotation)[] } | undefined
@@ -350,7 +350,7 @@ describe.each(Object.entries(rows))('a search by %s', (_, row) => {
   })
 
   test('is answered with citations, counted and priced when streamed', async () => {
-    asked = row
+    requested = row
     const stream = await router.openai().chat.completions.create({
       model: row.model,
       messages: [{ role: 'user', content: 'How old is Ruby?' }],
@@ -374,7 +374,7 @@ describe.each(Object.entries(unable))('%s, which cannot search,', (slug, model) 
   const body = { model: `${slug}/${model}`, messages, ...tool({ max_uses: 2 }) }
 
   test('reports the loss, and calls without it', async () => {
-    asked = undefined
+    requested = undefined
     const { headers } = await router.call('/v1/chat/completions', body)
     expect(headers.get('x-router-dropped')).toContain('tools.web_search')
     expect(JSON.stringify(provider.received.at(-1)?.body)).not.toContain('web_search')

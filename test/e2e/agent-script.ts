@@ -3,13 +3,13 @@ import { pixel } from './sdk-conversations.ts'
 import { expectPaired } from './sdk-grid.ts'
 import { type Body, type FakeProvider, type Reply, turn } from './sdk-wire.ts'
 
-/** What a coding agent does with its API: it says, answers calls, asks, is interrupted and compacts its history. */
+/** The calls of a coding agent: messages, tool results, turns, interruptions and a compaction of its history. */
 export type Agent = {
   say(text: string, picture?: string): void
   answer(results: Result[]): void
-  /** Asks for the next turn, streamed, and remembers it. */
+  /** Requests the next turn, streamed, and appends it to the history. */
   next(): Promise<{ text: string; calls: { id: string; name: string; arguments: unknown }[] }>
-  /** Asks, and leaves after the first words; remembers them as they stand, and answers them. */
+  /** Requests a turn, and disconnects after the first texts; appends them to the history, and replies to them. */
   interrupted(): Promise<string>
   /** Forgets everything but a summary. */
   compact(summary: string): void
@@ -57,7 +57,7 @@ const call = (at: number, nth: number, name: string, more = {}) => ({
 })
 const odd = { edits: [{ old: 'a "b" \\ \n\t\u00e9 😀 </x>', new: '' }], limit: 1e6 }
 
-/** What the model says in its turns, by their position in a round of six. */
+/** The model's turns, by their position in a round of six. */
 const rounds: ((at: number) => Reply)[] = [
   (at) => ({
     thought: `Thought ${at}.`,
@@ -88,7 +88,7 @@ const turns = 30
 const interruptedAt = 11
 const compactedAt = 17
 
-/** What must stand in a turn when it arrives. */
+/** The required content of a turn when it arrives. */
 type Known = { role: 'user' | 'assistant'; text: string[]; calls: object[]; results: string[] }
 
 /** Plays the session and looks at every request that arrives, also with the `rule` of its provider. Answers the turns. */
@@ -149,7 +149,7 @@ export async function playSession(agent: Agent, provider: FakeProvider, rule: (b
   return turns
 }
 
-/** The request that arrived holds the whole history, in order, in the provider's own words, and nothing of ours. */
+/** The request that arrived has the whole history, in order, in the provider's own format, and nothing of the router. */
 function expectHistory(provider: FakeProvider, known: Known[], thoughts: string[], pictures: number): void {
   expect(provider.received.length).toBe(1)
   const body = JSON.stringify(provider.received[0]?.body)

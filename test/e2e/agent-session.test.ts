@@ -29,8 +29,8 @@ afterAll(async () => {
   await Promise.all([...played.values()].map((server) => server.close()))
 })
 
-/** Gemini 3 refuses a turn whose first call is not sealed. */
-const sealed = ({ contents }: Body) => {
+/** Gemini 3 rejects a turn whose first call is not signed. */
+const signed = ({ contents }: Body) => {
   for (const { parts } of contents) {
     const [first] = parts.filter(({ functionCall }: Body) => functionCall)
     if (first) expect(first.thoughtSignature).toMatch(/./)
@@ -66,9 +66,9 @@ const answered = ({ messages }: Body) => {
   }
 }
 
-/** Sessions: the client's API, the provider's format, the model, and what its provider refuses otherwise. */
+/** Sessions: the client's API, the provider's format, the model, and the provider's check of the history. */
 const sessions: [string, Wire, string, (model: string) => Agent, (body: Body) => void][] = [
-  ['Messages', geminiWire, geminiWire.models.thinker, messagesAgent, sealed],
+  ['Messages', geminiWire, geminiWire.models.thinker, messagesAgent, signed],
   ['Messages', chatWire, 'deepseek/deepseek-flash', messagesAgent, answered],
   ['Messages', converseWire, converseWire.models.thinker, messagesAgent, converse],
   ['Responses', messagesWire, messagesWire.models.thinker, responsesAgent, alternating],
@@ -139,7 +139,7 @@ function messagesAgent(model: string): Agent {
   }
 }
 
-/** A client of Responses as Codex is one: nothing kept by the server, reasoning sealed, items sent back as they came. */
+/** A client of Responses as Codex is one: nothing stored by the server, reasoning encrypted, items sent back unchanged. */
 function responsesAgent(model: string): Agent {
   const client = router.openai()
   let input: OpenAI.Responses.ResponseInputItem[] = []

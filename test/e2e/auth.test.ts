@@ -37,7 +37,7 @@ errors: { throttlingException: rate_limited }
 
 type ReceivedCall = { target: string; headers: IncomingHttpHeaders; body: string }
 
-/** How the provider ends its stream, by what it was told to say. */
+/** How the provider ends its stream, by the prompt. */
 const endings: { [said: string]: Buffer[] } = {
   well: [awsEvent('end', { in: 3, out: 2 })],
   throttled: [awsException('throttlingException', `too fast for ${sessionToken}`)],
@@ -45,22 +45,26 @@ const endings: { [said: string]: Buffer[] } = {
   garbled: [Buffer.from(awsEvent('end', { in: 3, out: 2 })).fill('x', 40, 44)],
 }
 
-const bench = {} as { router: TestRouter; tokens: TokenEndpoint; asked: ReceivedCall[]; close(): Promise<void> }
+const bench = {} as { router: TestRouter; tokens: TokenEndpoint; requested: ReceivedCall[]; close(): Promise<void> }
 
 beforeAll(async () => {
-  bench.asked = []
+  bench.requested = []
   const server = createServer(async (request, response) => {
     const chunks: Buffer[] = []
     for await (const chunk of request) chunks.push(chunk)
-    const asked = { target: request.url ?? '', headers: request.headers, body: Buffer.concat(chunks).toString('utf8') }
-    bench.asked.push(asked)
-    const problem = asked.target.startsWith('/signed/') ? signatureProblem(asked) : tokenProblem(asked)
+    const requested = {
+      target: request.url ?? '',
+      headers: request.headers,
+      body: Buffer.concat(chunks).toString('utf8'),
+    }
+    bench.requested.push(requested)
+    const problem = requested.target.startsWith('/signed/') ? signatureProblem(requested) : tokenProblem(requested)
     if (problem !== undefined) return refuse(response, problem)
-    if (asked.body.includes('"revoked"')) return answerJson(response, 401, { message: 'revoked' })
-    if (!asked.target.endsWith('-stream')) return answerJson(response, 200, { said: 'fine', in: 3, out: 1 })
-    const [said = ''] = (JSON.parse(asked.body) as { lines: string[] }).lines
+    if (requested.body.includes('"revoked"')) return answerJson(response, 401, { message: 'revoked' })
+    if (!requested.target.endsWith('-stream')) return answerJson(response, 200, { said: 'fine', in: 3, out: 1 })
+    const [said = ''] = (JSON.parse(requested.body) as { lines: string[] }).lines
     if (said === 'refused whole') return answerJson(response, 200, { message: `no, ${secretKey}` })
-    await streams[asked.target.split('/')[1] as string]?.(response, said)
+    await streams[requested.target.split('/')[1] as string]?.(response, said)
   })
   await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve))
   const url = `http://127.0.0.1:${(server.address() as AddressInfo).port}`
@@ -161,7 +165,7 @@ async function ask(slug: string, content: string, more: object = {}) {
   return { status: response.status, text: await within(5_000, 'the answer', response.text()) }
 }
 
-/** The words of a streamed answer, and the failure that ended it. */
+/** The text of a streamed reply, and the failure that ended it. */
 function streamed(text: string) {
   const chunks = text
     .split('\n\n')
@@ -186,14 +190,14 @@ describe('every way to authenticate and to stream, through the whole router', ()
     const { text } = await ask(slug, 'well', { stream: true })
     expect(streamed(text)).toEqual({ words: 'für 🐧', finish: 'stop', error: undefined })
     expect(text.trimEnd()).toMatch(/data: \[DONE\]$/)
-    expect(bench.asked.at(-1)).toMatchObject({
+    expect(bench.requested.at(-1)).toMatchObject({
       target: `/${slug}/model/${encodeURIComponent(model)}/say-stream`,
       headers: { accept: type },
     })
   })
 
   test('one token served them all', () => {
-    expect(bench.tokens.asked.map(({ grant_type }) => grant_type).sort()).toEqual([
+    expect(bench.tokens.requested.map(({ grant_type }) => grant_type).sort()).toEqual([
       'client_credentials',
       'urn:ietf:params:oauth:grant-type:jwt-bearer',
     ])
@@ -201,10 +205,10 @@ describe('every way to authenticate and to stream, through the whole router', ()
 })
 
 test('a token that the provider refuses is replaced by a new one with the next call', async () => {
-  const before = bench.asked.length
+  const before = bench.requested.length
   expect((await ask('client', 'revoked')).status).toBe(502)
   expect((await ask('client', 'well')).status).toBe(200)
-  const [first, second] = bench.asked.slice(before).map(({ headers }) => headers.authorization)
+  const [first, second] = bench.requested.slice(before).map(({ headers }) => headers.authorization)
   expect(first).toMatch(/^Bearer token-/)
   expect(second).toMatch(/^Bearer token-/)
   expect(second).not.toBe(first)

@@ -15,7 +15,7 @@ import {
   tenTokens,
 } from './budget-world.ts'
 
-// The server dies in the middle of a burst that is larger than what the key may spend.
+// The server dies in the middle of a burst that is larger than the limit of the key.
 
 let provider: LoopbackProvider
 let folder = ''
@@ -58,12 +58,12 @@ test('after kill -9 in a burst rows and sums agree, and exactly the rest of the 
   await within(5_000, 'the callers', Promise.all(burst))
   death.resolve()
 
-  const { url: again } = await routerProcess(made.configPath)
+  const { url: second } = await routerProcess(made.configPath)
   const afterDeath = ledgerState()
   expect(afterDeath.complete.length).toBeGreaterThanOrEqual(delivered.length)
   expect(afterDeath.spent).toBeLessThan(limitNano)
   const left = Number((limitNano - afterDeath.spent) / callNano)
-  const rest = await Promise.all(Array.from({ length: 100 }, () => callOnce(again, key.secret, tenTokens)))
+  const rest = await Promise.all(Array.from({ length: 100 }, () => callOnce(second, key.secret, tenTokens)))
   expect(byStatus(rest)).toEqual({ 200: left, 402: 100 - left })
   expect(ledgerState().spent).toBe(limitNano)
   store.close()

@@ -6,7 +6,7 @@ import { beginStream, type LoopbackProvider, loopbackProvider, within } from '..
 import { type TestRouter, testRouter } from '../helpers/router.ts'
 import { newKey, storeIn } from './budget-world.ts'
 
-// A client that leaves after so many chunks of a stream: each chunk is one token, as nobody counted them.
+// A client that leaves after so many chunks of a stream: each chunk is one token, since the provider reports no counts.
 
 let provider: LoopbackProvider
 let router: TestRouter
@@ -25,7 +25,7 @@ models:
 
 const event = (data: JsonObject) => `event: ${data.type}\ndata: ${JSON.stringify(data)}\n\n`
 
-/** The beginning of a stream and its words, by the path where the format is asked for. */
+/** The beginning of a stream and its texts, by the path of the format. */
 const formats: Record<string, { begin: string; word: string }> = {
   '/chat/completions': {
     begin: '',
@@ -101,7 +101,7 @@ const bodies: Record<string, (model: string, content: string) => JsonObject> = {
   '/v1/responses': (model, input) => ({ model, input }),
 }
 
-/** Reads a stream until so many words have come, then leaves. */
+/** Reads a stream until so many texts have come, then disconnects. */
 async function leaveAfter(words: number, path: string, slug: string, secret: string): Promise<void> {
   const leaving = new AbortController()
   const response = await fetch(router.url + path, {

@@ -6,7 +6,7 @@ import type { NewKey } from '../../src/store/keys.ts'
 import { openStore, type Store } from '../../src/store/open.ts'
 import { answerJson, beginStream, type LoopbackProvider, loopbackProvider, pause } from '../helpers/provider.ts'
 
-/** What one call to `priced/m1` costs that asks for ten tokens and gets them: 0.001 USD, in nano-USD. */
+/** The cost of a call to `priced/m1` with ten tokens of output: 0.001 USD, in nano-USD. */
 export const callNano = 1_000_000n
 
 /** A call of known cost. */
@@ -87,7 +87,7 @@ export function newKey(store: Store, changes: Partial<NewKey> = {}): { id: strin
   return { id, secret }
 }
 
-/** How one call ended: its status, what came, and whether it came whole. */
+/** How one call ended: its status, its text, and whether it is complete. */
 export type Ended = { status: number; text: string; whole: boolean }
 
 /** Makes one call; one whose router died has status 0. */

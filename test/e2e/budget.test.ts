@@ -38,7 +38,7 @@ afterEach(async () => {
 const now = Date.now()
 const organization = () => store.organizations.list()[0]?.id ?? ''
 
-/** The books after calls: what the rows say, and each sum. */
+/** The state of the ledger after calls: the totals of the rows, and each sum. */
 function ledgerState(keyIds: string[]) {
   const rows = keyIds.flatMap((id) => [...store.ledger.each({ key: id })])
   const of = (ids: string[]) => ids.reduce((sum, id) => sum + store.spend.ofKey(id, now), 0n)
@@ -145,9 +145,9 @@ test('however a call ends, nothing stays reserved: a key that can pay one call c
     const signal = n === ends.length - 1 ? AbortSignal.timeout(100) : null
     const body = JSON.stringify({ ...tenTokens, stream: n >= 5 && n <= 7 })
     const headers = { authorization: `Bearer ${key.secret}` }
-    const asked = fetch(`${router.url}/v1/chat/completions`, { method: 'POST', headers, body, signal })
+    const requested = fetch(`${router.url}/v1/chat/completions`, { method: 'POST', headers, body, signal })
     expect(
-      await asked.then(
+      await requested.then(
         ({ status }) => status,
         () => 499,
       ),

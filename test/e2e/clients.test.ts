@@ -157,7 +157,7 @@ describe('bodies that no reader could follow', () => {
     }
     socket.on('drain', send)
     send()
-    // The refusal may be lost together with what was still on its way.
+    // The refusal may be lost together with data in flight.
     expect(await within(25_000, 'the end', socket.whole)).toMatch(/^$|^HTTP\/1.1 413 /)
   })
 })

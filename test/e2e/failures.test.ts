@@ -78,8 +78,8 @@ let router: TestRouter
 
 beforeAll(async () => {
   provider = await loopbackProvider((request, response) => {
-    const said = request.body.messages.at(-1).content as string
-    behaviours[said]?.(request, response)
+    const prompt = request.body.messages.at(-1).content as string
+    behaviours[prompt]?.(request, response)
   })
   router = await testRouter({
     providers: { openai: { base_url: provider.url, secret: '${UPSTREAM_KEY}', timeouts: limits } },

@@ -19,10 +19,10 @@ models:
     pricing: [{ prompt_tokens_threshold: 0, input_price: 0.000001, output_price: 0.000002 }]
 `
 
-/** What each call costs in nano-USD: 10 tokens in, 5 out. */
+/** The cost of each call in nano-USD: 10 tokens in, 5 out. */
 const costNano = 20_000
 
-/** A router's folder of its own, and a provider that holds back its answers to what says `held` until they are released. */
+/** A router's folder of its own, and a provider that delays its replies to prompts with `held` until they are released. */
 type World = {
   provider: LoopbackProvider
   folder: string
@@ -118,7 +118,7 @@ function recovered({ database }: World): number {
   }
 }
 
-/** `begin` breaks the database of this path, and gives what mends it. */
+/** `begin` breaks the database of this path, and returns a function that repairs it. */
 type Fault = { reason: string; begin(database: string): () => void }
 
 const injected = (fault: string) => (database: string) => {
@@ -229,7 +229,7 @@ describe.concurrent.each(Object.entries(faults))('%s', (_, { reason, begin }) =>
     })
     expect(world.provider.received).toHaveLength(3)
 
-    // What only reads goes on, also for a key that was not seen before.
+    // Reads continue, also for a key that is not cached.
     expect((await router.call('/v1/models')).status).toBe(200)
     expect((await router.call('/v1/manage/apikey')).status).toBe(200)
     const stranger = await router.call('/v1/auth/check', undefined, { authorization: `Bearer ${another}` })
@@ -263,11 +263,11 @@ test.concurrent('kill -9 while rows cannot be written loses none of them: the ne
   await router.end('SIGKILL')
   end()
   expect(rows(world)).toEqual(['before'])
-  const again = await world.start()
-  expect(again.output()).toContain('"recovered":1')
-  expect((await chat(again, 'after', 'now')).status).toBe(200)
+  const second = await world.start()
+  expect(second.output()).toContain('"recovered":1')
+  expect((await chat(second, 'after', 'now')).status).toBe(200)
   expect(rows(world)).toEqual(['after', 'before', 'whole'])
-  await again.end('SIGTERM')
+  await second.end('SIGTERM')
   expect(recovered(world)).toBe(0)
   expect(rows(world)).toEqual(['after', 'before', 'whole'])
 })

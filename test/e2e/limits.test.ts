@@ -18,7 +18,7 @@ import {
   tenTokens,
 } from './budget-world.ts'
 
-// How much may be asked in a minute, and at once. The clock of the limits is moved forward by the tests.
+// Rate limits and concurrent calls. The clock of the limits is moved forward by the tests.
 
 let provider: LoopbackProvider
 let router: TestRouter
@@ -60,14 +60,14 @@ async function ask(secret: string, body: object = tenTokens, path = '/v1/chat/co
 test('a key may make so many requests a minute; after Retry-After the next one passes', async () => {
   await begin()
   const key = newKey(store, { limits: { ...noLimits, requestsPerMinute: 3 } })
-  const told = []
+  const reported = []
   for (let n = 0; n < 3; n++) {
     const { status, requests, tokens } = await ask(key.secret, n === 1 ? { ...tenTokens, stream: true } : tenTokens)
     expect([status, tokens.limit]).toEqual([200, null])
     expect(requests.reset).toMatch(/^(5\d|60|61)s$/)
-    told.push([requests.limit, requests.remaining])
+    reported.push([requests.limit, requests.remaining])
   }
-  expect(told).toEqual([
+  expect(reported).toEqual([
     ['3', '2'],
     ['3', '1'],
     ['3', '0'],
@@ -160,9 +160,9 @@ test('a call without an output limit is not rejected for its longest output', as
   await begin()
   const { max_tokens: _, ...unbounded } = tenTokens
   const key = newKey(store, { limits: { ...noLimits, tokensPerMinute: 40 } })
-  const told = []
-  for (let n = 0; n < 3; n++) told.push((await ask(key.secret, unbounded)).status)
-  expect(told).toEqual([200, 200, 429])
+  const reported = []
+  for (let n = 0; n < 3; n++) reported.push((await ask(key.secret, unbounded)).status)
+  expect(reported).toEqual([200, 200, 429])
 })
 
 test('so many calls run at once: streams until their end or until the client leaves', async () => {
@@ -201,8 +201,8 @@ test('a burst beyond the calls at once loses none that was taken', async () => {
   expect(taken + refused).toBe(60)
   expect(taken).toBeGreaterThanOrEqual(5)
   expect([...store.ledger.each({ key: key.id })]).toHaveLength(taken)
-  const again = await Promise.all(Array.from({ length: 5 }, () => callOnce(router.url, key.secret, tenTokens)))
-  expect(byStatus(again)).toEqual({ 200: 5 })
+  const second = await Promise.all(Array.from({ length: 5 }, () => callOnce(router.url, key.secret, tenTokens)))
+  expect(byStatus(second)).toEqual({ 200: 5 })
 })
 
 test('counting tokens is a request, and every API has the limit headers', async () => {

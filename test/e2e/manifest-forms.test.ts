@@ -4,7 +4,7 @@ import { answerJson, beginStream, type LoopbackProvider, loopbackProvider, type 
 import { type TestRouter, testRouter } from '../helpers/router.ts'
 
 // Providers of unusual forms, each dropped in as a file: events that are bare texts, models with slashes in the path,
-// JSON lines, and servers of the Chat format that end their replies in words, or in ways, that no client knows.
+// JSON lines, and servers of the Chat format with finish reasons and endings that no client knows.
 
 const models = `models:
   maker/m1: { api: chat, context_window: 8000, max_output_tokens: 900, pricing: [{ prompt_tokens_threshold: 0, input_price: 1e-6, output_price: 2e-6 }] }
@@ -84,7 +84,7 @@ function answerTexts({ body }: Received, response: ServerResponse): void {
 
 function answerLines({ body }: Received, response: ServerResponse): void {
   const over = body.talk.at(-1).words
-  const count = { asked: 7, answered: 2 }
+  const count = { requested: 7, answered: 2 }
   const lines = body.live ? [{ words: 'Hel' }, { words: 'lo', over, count }] : [{ words: 'Hello', over, count }]
   response.writeHead(200, { 'content-type': 'application/json' })
   response.end(lines.map((line) => `${JSON.stringify(line)}\n`).join(''))

@@ -21,9 +21,9 @@ const pages: Record<string, (response: ServerResponse) => void> = {
   '/inside': (response) => response.writeHead(302, { location: 'http://169.254.169.254/latest/meta-data/' }).end(),
   '/large': (response) => response.writeHead(200).end(Buffer.alloc(5_000)),
 }
-const asked: string[] = []
+const requested: string[] = []
 const files = createServer((request, response) => {
-  asked.push(request.url ?? '')
+  requested.push(request.url ?? '')
   pages[request.url ?? '']?.(response)
 })
 let port: number
@@ -44,7 +44,7 @@ afterAll(async () => {
   files.closeAllConnections()
 })
 beforeEach(() => {
-  asked.length = 0
+  requested.length = 0
   provider.received.length = 0
 })
 
@@ -92,7 +92,7 @@ describe('a provider that wants data', () => {
     expect(contents[0].parts).toEqual([{ text: 'What is this?' }, inlined])
     expect(JSON.stringify(contents[2])).toContain(pngBase64)
     expect(JSON.stringify(contents)).not.toContain('localhost')
-    expect(asked).toEqual(['/cat'])
+    expect(requested).toEqual(['/cat'])
   })
 
   test('gets data URLs as the data they are, and its own addresses untouched', async () => {
@@ -110,7 +110,7 @@ describe('a provider that wants data', () => {
       expect((await look(fileUri)).status).toBe(200)
       expect(provider.received[0]?.body.contents[0].parts[1]).toMatchObject({ fileData: { fileUri } })
     }
-    expect(asked).toEqual([])
+    expect(requested).toEqual([])
   })
 
   test.each([
@@ -137,7 +137,7 @@ describe('a provider that wants data', () => {
     expect(error).toMatchObject({ param: 'messages', message: expect.stringContaining(reason) })
     if (url.endsWith('/inside')) expect(error.message).not.toContain('169.254')
     expect(provider.received).toEqual([])
-    expect(asked).not.toContain('/cat')
+    expect(requested).not.toContain('/cat')
   })
 
   test('is sent nothing by the settings every router begins with, in use as soon as they are saved', async () => {
@@ -146,6 +146,6 @@ describe('a provider that wants data', () => {
     await expect.poll(() => router.snapshot().generation).toBeGreaterThan(generation)
     const answer = await look(`http://localhost:${port}/cat`)
     expect(await answer.json()).toMatchObject({ error: { message: expect.stringContaining('only https is fetched') } })
-    expect([answer.status, provider.received, asked]).toEqual([400, [], []])
+    expect([answer.status, provider.received, requested]).toEqual([400, [], []])
   })
 })

@@ -65,7 +65,7 @@ afterAll(async () => {
   await provider.close()
 })
 
-// biome-ignore lint/suspicious/noExplicitAny: a test knows what it asked for.
+// biome-ignore lint/suspicious/noExplicitAny: a test knows the reply it expects.
 async function json(answer: Response): Promise<any> {
   return await answer.json()
 }
@@ -128,7 +128,7 @@ describe('POST /v1/messages/count_tokens', () => {
 
   test('estimates elsewhere, marks it, and calls no provider', async () => {
     const answer = await count({ ...countable, model: other.model, system: 'x'.repeat(400) })
-    // Four characters are a token, and four tokens tell whose turn it is.
+    // Four characters are a token, and four tokens are the markup of a turn.
     expect(await json(answer)).toEqual({ input_tokens: 106, estimated: true })
     expect(provider.received).toEqual([])
   })
@@ -136,7 +136,10 @@ describe('POST /v1/messages/count_tokens', () => {
   test('fails as every call does, in the shape of this API', async () => {
     const statusAndType = async (answer: Response) => [answer.status, (await json(answer)).error.type]
     expect(await statusAndType(await count({ model: native.model }))).toEqual([400, 'invalid_request_error'])
-    expect(await statusAndType(await count({ ...countable, model: 'anthropic/none' }))).toEqual([404, 'not_found_error'])
+    expect(await statusAndType(await count({ ...countable, model: 'anthropic/none' }))).toEqual([
+      404,
+      'not_found_error',
+    ])
     const withoutKey = { method: 'POST', body: JSON.stringify(countable) }
     expect(await statusAndType(await fetch(`${router.url}/v1/messages/count_tokens`, withoutKey))).toEqual([
       401,

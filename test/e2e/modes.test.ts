@@ -25,7 +25,7 @@ type Served = {
   nanoUsd: number
 }
 
-/** How providers say in which way they served a call. Prices in nano-USD per token. */
+/** How providers report the mode in which they served a call. Prices in nano-USD per token. */
 const table: Served[] = [
   chat('OpenAI, at priority', 'gpt-5', { service_tier: 'priority' }, ['priority'], 2 * (1_000 * 1_250 + 100 * 10_000)),
   chat('OpenAI, flexibly', 'gpt-5', { service_tier: 'flex' }, ['flex'], (1_000 * 1_250 + 100 * 10_000) / 2),
@@ -96,11 +96,11 @@ const catalogs: { [dialect: string]: string } = {
   perplexity: 'perplexity',
 }
 
-function chat(what: string, model: string, told: Body, modes: string[] | undefined, nanoUsd: number): Served {
+function chat(what: string, model: string, reported: Body, modes: string[] | undefined, nanoUsd: number): Served {
   const facts = { id: 'c', created: 1, model }
   const usage = { prompt_tokens: 1_000, completion_tokens: 100, total_tokens: 1_100 }
   const chunk = (choices: Body[], more: Body = {}) => ({
-    data: { ...facts, object: 'chat.completion.chunk', ...told, choices, ...more },
+    data: { ...facts, object: 'chat.completion.chunk', ...reported, choices, ...more },
   })
   return {
     what,
@@ -109,7 +109,7 @@ function chat(what: string, model: string, told: Body, modes: string[] | undefin
     whole: {
       ...facts,
       object: 'chat.completion',
-      ...told,
+      ...reported,
       choices: [{ index: 0, message: { role: 'assistant', content: 'Hi' }, finish_reason: 'stop' }],
       usage,
     },
@@ -127,7 +127,7 @@ function chat(what: string, model: string, told: Body, modes: string[] | undefin
   }
 }
 
-function responses(what: string, model: string, told: Body, modes: string[] | undefined, nanoUsd: number): Served {
+function responses(what: string, model: string, reported: Body, modes: string[] | undefined, nanoUsd: number): Served {
   const usage = { input_tokens: 1_000, output_tokens: 100, total_tokens: 1_100 }
   const item = {
     type: 'message',
@@ -137,7 +137,7 @@ function responses(what: string, model: string, told: Body, modes: string[] | un
     content: [{ type: 'output_text', text: 'Hi', annotations: [] }],
   }
   const begun = { id: 'resp_1', object: 'response', created_at: 1, model, status: 'in_progress', output: [] }
-  const whole = { ...begun, ...told, status: 'completed', output: [item], usage }
+  const whole = { ...begun, ...reported, status: 'completed', output: [item], usage }
   return {
     what,
     dialect: 'openai-responses',
@@ -152,10 +152,10 @@ function responses(what: string, model: string, told: Body, modes: string[] | un
   }
 }
 
-function messages(what: string, told: Body, modes: string[] | undefined, nanoUsd: number): Served {
+function messages(what: string, reported: Body, modes: string[] | undefined, nanoUsd: number): Served {
   const model = 'claude-opus-5-5'
   const head = { id: 'msg_1', type: 'message', role: 'assistant', model }
-  const usage = { input_tokens: 1_000, ...told }
+  const usage = { input_tokens: 1_000, ...reported }
   const end = { stop_reason: 'end_turn', stop_sequence: null }
   return {
     what,
@@ -177,17 +177,20 @@ function messages(what: string, told: Body, modes: string[] | undefined, nanoUsd
   }
 }
 
-function gemini(what: string, told: Body, modes: string[] | undefined, nanoUsd: number): Served {
+function gemini(what: string, reported: Body, modes: string[] | undefined, nanoUsd: number): Served {
   const model = 'gemini-3-flash-preview'
-  const said = (text: string, more: Body = {}) => ({ content: { role: 'model', parts: [{ text }] }, ...more })
-  const usageMetadata = { promptTokenCount: 1_000, candidatesTokenCount: 100, totalTokenCount: 1_100, ...told }
-  const whole = { candidates: [said('Hi', { finishReason: 'STOP' })], usageMetadata, modelVersion: model }
+  const candidate = (text: string, more: Body = {}) => ({ content: { role: 'model', parts: [{ text }] }, ...more })
+  const usageMetadata = { promptTokenCount: 1_000, candidatesTokenCount: 100, totalTokenCount: 1_100, ...reported }
+  const whole = { candidates: [candidate('Hi', { finishReason: 'STOP' })], usageMetadata, modelVersion: model }
   const first = {
-    candidates: [said('H')],
+    candidates: [candidate('H')],
     usageMetadata: { ...usageMetadata, candidatesTokenCount: 1 },
     modelVersion: model,
   }
-  const stream = streamOf([{ data: first }, { data: { ...whole, candidates: [said('i', { finishReason: 'STOP' })] } }])
+  const stream = streamOf([
+    { data: first },
+    { data: { ...whole, candidates: [candidate('i', { finishReason: 'STOP' })] } },
+  ])
   return { what, dialect: 'gemini', model, whole, stream, modes, nanoUsd }
 }
 

@@ -87,7 +87,7 @@ describe.skipIf(recordingsMissing).each(faces)('recordings through /v1/$api', ({
   })
 })
 
-/** What is wrong with an answer by the published schema: where it is the provider's own, what we made wrong of it. */
+/** The violations of the published schema in a reply; in a provider's own reply, those that the router added. */
 function wrongIn(
   reader: ClientApiReader,
   { text, stream, own }: { text: string; stream: boolean; own: Answer | false },

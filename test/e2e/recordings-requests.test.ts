@@ -27,15 +27,15 @@ const formats = [
 ]
 
 describe.skipIf(recordingsMissing || schemaMissing).each(formats)('requests to $slug', ({ slug, models, wrong }) => {
-  const asked = recordings('openai-chat').filter(({ request }) => request?.body)
+  const requested = recordings('openai-chat').filter(({ request }) => request?.body)
   const counts = { sent: 0, losses: 0 }
 
-  test.each(asked.map((recording) => [recording.case, recording] as const))(
+  test.each(requested.map((recording) => [recording.case, recording] as const))(
     '%s is valid there; a loss is reported, or refused when asked to be strict',
     async (_, recording) => {
-      // What was recorded names a host that is not ours to ask.
-      const asked = JSON.stringify(recording.request?.body).replaceAll('https://example.com', stage.filesUrl)
-      const body: Body = JSON.parse(asked)
+      // The recording names a foreign host.
+      const requested = JSON.stringify(recording.request?.body).replaceAll('https://example.com', stage.filesUrl)
+      const body: Body = JSON.parse(requested)
       for (const model of slug === 'openai' ? [body.model] : models) {
         const { status, text, received, headers } = await stage.send({ ...body, model: `${slug}/${model}` })
         expect([status, status === 200 ? '' : text]).toEqual([200, ''])
@@ -66,7 +66,7 @@ describe.skipIf(recordingsMissing || schemaMissing).each(formats)('requests to $
 
   test('were all sent', () => {
     console.info(`${slug}: ${counts.sent} recorded requests valid, ${counts.losses} losses reported`)
-    expect(counts.sent).toBe(asked.length * (slug === 'openai' ? 1 : models.length))
+    expect(counts.sent).toBe(requested.length * (slug === 'openai' ? 1 : models.length))
   })
 })
 
@@ -85,7 +85,7 @@ async function expectStrict(body: Body, dropped: readonly string[]): Promise<voi
 const lookup = { name: 'lookup', description: 'Looks up.', parameters: { type: 'object', properties: {} } }
 const tools = [{ type: 'function', function: lookup }]
 
-/** One value for each field of the published schema, unlike its default, with what it needs beside it. */
+/** One value for each field of the published schema, unlike its default, with the fields that it depends on. */
 const samples: { [name: string]: { value: unknown; beside?: object } } = {
   messages: { value: [{ role: 'user', content: 'Other' }] },
   metadata: { value: { a: 'b' } },

@@ -100,7 +100,7 @@ async function ask(recording: Recording, stream: boolean, answer: Answer): Promi
   return called
 }
 
-/** What proves to each provider who asks. */
+/** The credential for each provider. */
 function credentialOf(slug: string): object {
   const proofs: { [slug: string]: object } = {
     bedrock: {
@@ -135,7 +135,7 @@ function fromStream({ text }: Called): Body {
   return gathered(chunks)
 }
 
-/** What is wrong with a reply or any chunk by the published schema. */
+/** The violations of the published schema in a reply or any chunk. */
 function invalid({ text }: Called, stream: boolean): string[] {
   if (schemaMissing) return []
   if (!stream) return violations('CreateChatCompletionResponse', JSON.parse(text))
@@ -152,7 +152,7 @@ function expectReply(reply: Body, expected: Expected, recording: Recording): voi
   if (expected.id) expect(reply.id.replace(/^chatcmpl-/, '')).toBe(expected.id.replace(/^chatcmpl-/, ''))
 }
 
-/** Who served, at what price, and that the ledger says the same. */
+/** Checks the model that served, the price, and the ledger's row. */
 function expectFacts({ headers }: Called, reply: Body, row: CallRecord, recording: Recording): void {
   const model = modelOf(recording)
   expect(reply.model).toBe(model)
@@ -162,7 +162,7 @@ function expectFacts({ headers }: Called, reply: Body, row: CallRecord, recordin
   if (!row.cost.unpriced) expect(reply.usage.cost).toBe(row.cost.nanoUsd / 1e9)
 }
 
-/** Where the client's usage is not what the recording says. */
+/** The differences between the client's usage and the recording. */
 function usageDifferences(usage: Body, expected: Expected, recording: Recording): string[] {
   // Searches in files have no place in this API.
   const { file_searches, ...counts } = countsOf(expected.usage)
@@ -172,7 +172,7 @@ function usageDifferences(usage: Body, expected: Expected, recording: Recording)
   return recorded ? [...differing('usage', usage, recorded), ...whole] : []
 }
 
-/** Where the ledger's counts are not what the recording says. */
+/** The differences between the ledger's counts and the recording. */
 function ledgerDifferences({ usage, cost }: CallRecord, expected: Expected): string[] {
   const counted = promptTokens(expected.usage) > 0
   if (!counted) return differing('estimated', { estimated: cost.estimated }, { estimated: true })

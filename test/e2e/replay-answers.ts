@@ -1,10 +1,10 @@
 import type { Received } from '../helpers/provider.ts'
 import { type Recording, recordedEvents } from '../helpers/recordings.ts'
 
-// biome-ignore lint/suspicious/noExplicitAny: recorded bodies have the shape of whoever sent them.
+// biome-ignore lint/suspicious/noExplicitAny: recorded bodies have the shape of their sender.
 export type Body = any
 
-/** What a loopback provider answers; `text` is bytes where the wire is binary. */
+/** The reply of a loopback provider; `text` is bytes where the wire is binary. */
 export type Answer = { status: number; headers: Record<string, string>; text: string | Buffer }
 
 /** The recorded answer as it came; an array of events is framed as its provider frames streams for us. */

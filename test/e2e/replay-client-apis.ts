@@ -8,7 +8,7 @@ import type { Body } from './replay-answers.ts'
 import { finishInChat } from './replay-client.ts'
 import type { Expected } from './replay-expected.ts'
 
-/** What every client learns of a reply, whatever its API. */
+/** The contents of a reply that every API has. */
 export type ClientReply = {
   text: string
   reasoning: string
@@ -21,11 +21,11 @@ export type ClientReply = {
 /** How the answers of a client API are read and judged. */
 export type ClientApiReader = {
   read(text: string, stream: boolean): ClientReply
-  /** What the recording says, as far as this API has words for it. */
+  /** The contents of the recording, as far as this API can express them. */
   expected(expected: Expected): ClientReply
   /** Why an answer failed, and whether it looks done all the same. */
   failure(text: string, stream: boolean): { message: unknown; done: boolean }
-  /** What is wrong with an answer by the published schema. */
+  /** The violations of the published schema in a reply. */
   wrong(text: string, stream: boolean): string[]
 }
 
@@ -35,7 +35,7 @@ export const messagesReader: ClientApiReader = {
     const facts = messages.readMessage(stream ? messages.assembled(streamRecording(body)) : JSON.parse(body))
     const text = facts.text.map(({ text }) => text).join('')
     return {
-      // Why it was refused stands beside the reply, and in it where the model itself gave a reason.
+      // The reason of a refusal is beside the reply, and in it where the model itself gave one.
       text: facts.refusal.reduce((sum, why) => (sum.includes(why) ? sum : sum + why), text),
       reasoning: facts.reasoning.flatMap(({ text }) => text ?? []).join('\n\n'),
       calls: facts.calls.map(({ id, name, input }) => ({ id, name, arguments: input })),
@@ -104,13 +104,13 @@ export const responsesReader: ClientApiReader = {
 
 const textEvents = new Set(['response.output_text.delta', 'response.refusal.delta'])
 
-/** Words of Messages that Responses has no finish for: what was refused is a reply, and what paused is not done. */
+/** Stop reasons of Messages that Responses lacks: a refusal is a reply, and a pause is incomplete. */
 const finishesHere: { [raw: string]: string } = { refusal: 'stop', pause_turn: 'length' }
 
-/** What a recording means for every client. */
+/** The expected contents of a recording for every client. */
 function inCommon({ reply, usage, transcript = '' }: Expected): ClientReply {
   return {
-    // Where sound cannot be given, its words are.
+    // Where audio is not supported, its transcript is written.
     text: reply.text + reply.refusal + transcript,
     reasoning: reply.reasoning,
     calls: reply.calls.map((call) => ({ ...call, arguments: objectOf(call.arguments) })),
@@ -130,7 +130,7 @@ function streamRecording(sse: string): Recording {
   return { response: { status: 200, headers: {}, sse } } as Recording
 }
 
-/** Arguments by value; words that are no JSON object are a member of one. */
+/** Arguments by value; text that is not a JSON object is a member of one. */
 function objectOf(given: unknown): unknown {
   if (typeof given !== 'string') return given
   try {
@@ -141,7 +141,7 @@ function objectOf(given: unknown): unknown {
   }
 }
 
-/** Tokens by the classes that all APIs tell apart; searches are counted by one of them only. */
+/** Tokens by the classes that all APIs distinguish; searches are counted by one of them only. */
 function classes(usage: { [name: string]: number }): ClientReply['usage'] {
   const sum = (...names: string[]) => names.reduce((total, name) => total + (usage[name] ?? 0), 0)
   return {
@@ -152,7 +152,7 @@ function classes(usage: { [name: string]: number }): ClientReply['usage'] {
   }
 }
 
-/** The cost is ours, and stands beside the counts of every API. */
+/** The cost is the router's, beside the counts of every API. */
 function withoutCost(value: Body): JsonObject {
   const plain: Body = structuredClone(value)
   for (const usage of [plain.usage, plain.message?.usage]) if (usage) delete usage.cost

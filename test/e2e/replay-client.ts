@@ -8,7 +8,7 @@ export type ReplyFacts = {
   refusal: string
   /** `arguments`: the text as it came, or its value where the wire has no text. */
   calls: { id: string; name: string; arguments: unknown }[]
-  seals: string[]
+  signatures: string[]
   citations: { url: string; title: string; start: number; end: number }[]
   searches: { query: unknown; results: unknown }[]
   opaque: unknown[]
@@ -25,7 +25,7 @@ export const emptyReply: ReplyFacts = {
   reasoning: '',
   refusal: '',
   calls: [],
-  seals: [],
+  signatures: [],
   citations: [],
   searches: [],
   opaque: [],
@@ -89,7 +89,7 @@ export function factsOf({ choices }: Body, textual: boolean): ReplyFacts {
       })),
       ...(message.function_call ? [{ id: 'made up', ...message.function_call }] : []),
     ],
-    seals: [
+    signatures: [
       ...details.flatMap(({ signature, data }) => signature || data || []),
       ...calls.flatMap(({ extra_content = {} }) =>
         Object.values<Body>(extra_content).map(({ thought_signature }) => thought_signature),

@@ -8,7 +8,7 @@ import { type Body, framed, isStreamed, linesAnswer, streamOf, wholeOf } from '.
 import { emptyReply, finishInChat, type ReplyFacts } from './replay-client.ts'
 import type { Expected } from './replay-expected.ts'
 
-/** What a recording of Converse says. */
+/** The contents of a recording of Converse. */
 export function fromConverse(recording: Recording): Expected {
   const frames = converse.framesOf(recording)
   const answer = frames ? converse.joined(frames) : recording.response.body
@@ -24,7 +24,7 @@ export function fromConverse(recording: Recording): Expected {
       text: facts.texts.join(''),
       reasoning: facts.reasoning.flatMap(({ text }) => text || []).join('\n\n'),
       calls: facts.calls.map(({ id, name, arguments: input }) => ({ id, name, arguments: input })),
-      seals: facts.reasoning.flatMap(({ seal }) => seal ?? []).sort(),
+      signatures: facts.reasoning.flatMap(({ seal }) => seal ?? []).sort(),
       citations: placed(blocks),
       searches: facts.searches.map((query) => ({ query, results: undefined })),
       finish: finishInChat(facts.finish),
@@ -50,7 +50,7 @@ export function placed(
   })
 }
 
-/** What a recording of Cohere's chat says. */
+/** The contents of a recording of Cohere's chat. */
 export function fromCohere(recording: Recording): Expected {
   const answer = cohere.assembled(recording)
   const facts = cohere.readIndependently(answer)
@@ -76,7 +76,7 @@ export function fromCohere(recording: Recording): Expected {
   }
 }
 
-/** What a recording of Ollama's chat says. */
+/** The contents of a recording of Ollama's chat. */
 export function fromOllama(recording: Recording): Expected {
   const lines = ollama.linesOf(recording)
   const answer = lines ? ollama.joined(lines) : recording.response.body
@@ -98,10 +98,10 @@ export function fromOllama(recording: Recording): Expected {
   }
 }
 
-/** Whose pieces of text are not those of the finished item: whoever recorded it shortened them. */
+/** Recordings whose text deltas differ from the finished item: they were shortened. */
 const shortened: { [start: string]: string } = { 'openai-responses/shell-call-stream': 'The command ran successfully.' }
 
-/** What a recording of Responses says. */
+/** The contents of a recording of Responses. */
 export function fromResponses(recording: Recording): Expected {
   const response = responseIn(recording)
   const facts = responses.readResponse(response)
@@ -124,8 +124,8 @@ export function fromResponses(recording: Recording): Expected {
         name,
         arguments: custom ? text : JSON.parse(text),
       })),
-      // The phase of a message goes back with it, as a seal does.
-      seals: [...facts.reasoning.map(({ encrypted }) => encrypted), ...facts.text.map(({ phase }) => phase)]
+      // The phase of a message goes back with it, like a signature.
+      signatures: [...facts.reasoning.map(({ encrypted }) => encrypted), ...facts.text.map(({ phase }) => phase)]
         .flatMap((seal) => seal ?? [])
         .sort(),
       citations: blocks.flat(),

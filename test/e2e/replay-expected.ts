@@ -7,11 +7,11 @@ import { type Answer, type Body, isStreamed, streamOf, wholeOf } from './replay-
 import { emptyReply, finishInChat, type ReplyFacts } from './replay-client.ts'
 import { fromCohere, fromConverse, fromOllama, fromResponses, placed } from './replay-expected-others.ts'
 
-/** What a client must learn of a recording; `usage` by neutral class, `total` in the recording's own words. */
+/** The contents of a recording that a client must receive; `usage` by neutral class, `total` in the recording's own form. */
 export type Expected = {
   reply: ReplyFacts
   id: string | undefined
-  /** The provider's own word for how it ended, where ours is another. */
+  /** The provider's own finish reason, where it differs from the neutral one. */
   raw: string | undefined
   stop: string | undefined
   usage: { [name: string]: number }
@@ -19,9 +19,9 @@ export type Expected = {
   total: number | undefined
   /** The same answer the other way: whole where the recording is a stream, streamed where it is whole. */
   otherWay: Answer
-  /** The words of audio. */
+  /** The transcript of audio. */
   transcript?: string
-  /** What the other way says, where it says more. */
+  /** The contents of the other way (whole or streamed), where it has more. */
   replyOtherWay?: ReplyFacts
 }
 
@@ -39,14 +39,14 @@ export function asRecordedId({ reply }: Expected) {
   }
 }
 
-/** How callers learn that a provider refused: the status, the type of the error, and whether our key was what it refused. */
+/** How a provider's error is reported: the status, the type, and whether it rejected the router's key. */
 export function refusalOf({ case: name, response }: Recording): { status: number; type: string; refusesKey: boolean } {
-  // Google and xAI say 400 where they refuse our key.
+  // Google and xAI send 400 for a wrong key.
   const refusesKey =
     [401, 403].includes(response.status) || /^gemini\/error-400__google|^openai-responses\/error-400__xai/.test(name)
   if (refusesKey || response.status >= 500) return { status: 502, type: 'api_error', refusesKey }
   if (response.status === 429) return { status: 429, type: 'rate_limit_error', refusesKey }
-  // Models are of one's own there: whoever names one that is not there hears so.
+  // Models are deployments of the account: an unknown one is reported.
   return { status: 400, type: 'invalid_request_error', refusesKey }
 }
 
@@ -62,7 +62,7 @@ const readers: { [dialect: string]: (recording: Recording) => Expected } = {
 
 function fromChat(recording: Recording): Expected {
   const facts = chat.readIndependently(recording)
-  const { text, reasoning, refusal, calls, seals, citations, audio, logprobs, raw, usage, id } = facts
+  const { text, reasoning, refusal, calls, signatures, citations, audio, logprobs, raw, usage, id } = facts
   const counted = lastUsage(recording)
   return {
     reply: {
@@ -71,7 +71,7 @@ function fromChat(recording: Recording): Expected {
       reasoning,
       refusal,
       calls,
-      seals: seals.toSorted(),
+      signatures: signatures.toSorted(),
       citations,
       media: audio,
       logprobs,
@@ -89,7 +89,7 @@ function fromChat(recording: Recording): Expected {
   }
 }
 
-/** Sources stand beside the answer, whose text marks them by number; every call is a search. */
+/** Sources are beside the reply, whose text cites them by number; every call is a search. */
 function fromPerplexity(recording: Recording): Expected {
   const expected = fromChat(recording)
   const { reply, usage } = expected
@@ -97,7 +97,7 @@ function fromPerplexity(recording: Recording): Expected {
     ...expected,
     reply: { ...reply, citations: chat.marksIn(recording, reply.text) },
     usage: { ...usage, searches: 1 },
-    // A whole answer tells where its marks stand; not every stream does.
+    // A whole reply has the positions of its marks; not every stream does.
     ...(!isStreamed(recording) && { otherWay: streamOf([{ data: withMessage(recording.response.body) }]) }),
     ...(isStreamed(recording) && {
       replyOtherWay: { ...reply, citations: chat.marksIn(asWholeOf(recording), reply.text) },
@@ -105,7 +105,7 @@ function fromPerplexity(recording: Recording): Expected {
   }
 }
 
-/** A chunk that repeats what was sent so far. */
+/** A chunk that repeats earlier content. */
 function withMessage(whole: Body): Body {
   const { choices, ...facts } = asChunk(whole)
   return { ...facts, choices: choices.map((choice: Body) => ({ ...choice, message: choice.delta })) }
@@ -151,7 +151,7 @@ function fromMessages(recording: Recording): Expected {
       reasoning: facts.reasoning.flatMap(({ text }) => text ?? []).join('\n\n'),
       refusal: facts.refusal.join(''),
       calls: facts.calls.map(({ id, name, input }) => ({ id, name, arguments: input })),
-      seals: facts.reasoning.flatMap(({ signature, encrypted }) => signature || encrypted || []).sort(),
+      signatures: facts.reasoning.flatMap(({ signature, encrypted }) => signature || encrypted || []).sort(),
       citations: placed(facts.text),
       searches: facts.searches.map(({ query, results }) => ({ query, results })),
       opaque: facts.opaque,
@@ -180,7 +180,7 @@ function fromGemini(recording: Recording): Expected {
       text: facts.text,
       reasoning: facts.reasoning,
       calls: facts.calls.map(({ name, arguments: args, id }) => ({ id: id ?? 'made up', name, arguments: args })),
-      seals: facts.seals.toSorted(),
+      signatures: facts.signatures.toSorted(),
       citations: facts.citations.map(({ url = '', title = url, start = 0, end = 0 }) => ({ url, title, start, end })),
       searches: facts.searches.map((query) => ({ query, results: undefined })),
       opaque: facts.opaque,

@@ -39,7 +39,7 @@ export function providerOf({ dialect, provider }: Recording): string {
   return provider === 'vertex' ? 'vertex' : providersOf[dialect as Folder]
 }
 
-/** The recordings of a folder: good answers, answers that say inside an HTTP success that they failed, and refusals. */
+/** The recordings of a folder: successful replies, failures inside an HTTP success, and errors. */
 export function sorted(folder: Folder): Record<'all' | 'good' | 'failing' | 'refused', Recording[]> {
   const all = recordings(folder)
   const answered = all.filter(({ response }) => response.status === 200)
@@ -63,7 +63,7 @@ export const clientApis = {
 /** The name of a client API. */
 export type ClientApi = keyof typeof clientApis
 
-/** One call through the router: its answer, and what the provider received. */
+/** One call through the router: its reply, and the request that the provider received. */
 export type Called = { status: number; headers: Headers; text: string; received: Received | undefined }
 
 /** A router between us and one loopback provider per wire format. */
@@ -71,9 +71,9 @@ export type Stage = {
   router: TestRouter
   /** Sends a chat request as it is; calls run one after the other. */
   send(body: Body, headers?: Record<string, string>): Promise<Called>
-  /** Asks the provider of a recording through one of the client APIs; it answers this. */
-  replay(recording: Recording, asked: { api: ClientApi; stream: boolean; answer: Answer }): Promise<Called>
-  /** What the ledger says of a call. */
+  /** Calls the provider of a recording through one of the client APIs; it replies with this. */
+  replay(recording: Recording, requested: { api: ClientApi; stream: boolean; answer: Answer }): Promise<Called>
+  /** The ledger's row of a call. */
   rowOf(called: Called): CallRecord
   /** Where files by URL are really there. */
   filesUrl: string

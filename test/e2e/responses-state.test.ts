@@ -116,7 +116,7 @@ function onDisk(): string {
     .join('\n')
 }
 
-/** What a call failed with. */
+/** The error of a call. */
 function failure(call: Promise<unknown>): Promise<object> {
   return call.then(
     () => ({}),
@@ -140,12 +140,16 @@ describe('a conversation by previous_response_id', () => {
   test('reaches another format as a history with its signatures, tool calls and all', async () => {
     const tools = [{ type: 'function' as const, name: 'weather', parameters: { type: 'object' }, strict: false }]
     const options = { model: claude, tools, reasoning: { effort: 'low' as const }, store: true }
-    const asked = await openai.responses.create({ ...options, instructions: 'Be brief.', input: 'Weather in Oslo?' })
-    const call = asked.output.find((item) => item.type === 'function_call')
+    const requested = await openai.responses.create({
+      ...options,
+      instructions: 'Be brief.',
+      input: 'Weather in Oslo?',
+    })
+    const call = requested.output.find((item) => item.type === 'function_call')
     expect(call?.call_id).toBe('toolu_1')
     const output: ResponseInputItem[] = [{ type: 'function_call_output', call_id: 'toolu_1', output: 'Snow.' }]
     const answered = await openai.responses
-      .create({ ...options, previous_response_id: asked.id, input: output })
+      .create({ ...options, previous_response_id: requested.id, input: output })
       .withResponse()
     expect(anthropic.received[1]?.body.messages).toMatchObject([
       { role: 'user', content: [{ type: 'text', text: 'Weather in Oslo?' }] },
@@ -161,9 +165,9 @@ describe('a conversation by previous_response_id', () => {
     ])
     // Instructions are those of their own turn.
     expect(JSON.stringify(anthropic.received[1]?.body)).not.toContain('Be brief.')
-    // What the router itself keeps is no loss.
+    // The router's own storage is not a loss.
     expect(answered.response.headers.get('x-router-dropped')).toBeNull()
-    expect(answered.data.previous_response_id).toBe(asked.id)
+    expect(answered.data.previous_response_id).toBe(requested.id)
   })
 
   test('reports an error at the path in the client’s body', async () => {
@@ -216,14 +220,14 @@ describe('a provider that stores responses itself', () => {
     forgotten = id
     const second = await openai.responses.create({ model: native, input: 'Two.', previous_response_id: id })
     expect(second.previous_response_id).toBe(id)
-    const asked = upstream.received.map(({ body }) => [body.previous_response_id, JSON.stringify(body.input)])
-    expect(asked).toEqual([
+    const requested = upstream.received.map(({ body }) => [body.previous_response_id, JSON.stringify(body.input)])
+    expect(requested).toEqual([
       [undefined, '"One."'],
       [id, '"Two."'],
       [undefined, expect.stringMatching(/One\..*This is resp_up1\..*Two\./)],
     ])
     // Thoughts that only it could look up are lost with it.
-    expect(asked[2]?.[1]).not.toContain('reasoning')
+    expect(requested[2]?.[1]).not.toContain('reasoning')
   })
 
   test('gets turns of other providers as input, without reasoning that only others can read', async () => {
@@ -276,12 +280,12 @@ describe('a stored response', () => {
     const whole = await openai.responses.create({ model: claude, input: 'Hello.', metadata: { topic: 'sky' } })
     expect(await openai.responses.retrieve(whole.id)).toEqual(whole)
     const streamed = await openai.responses.stream({ model: 'demo/echo', input: 'Hello.' }).finalResponse()
-    const { output_parsed: _, ...kept } = streamed
+    const { output_parsed: _, ...storedResponse } = streamed
     expect(JSON.parse(JSON.stringify(await openai.responses.retrieve(streamed.id)))).toMatchObject({
-      id: kept.id,
+      id: storedResponse.id,
       status: 'completed',
-      usage: kept.usage,
-      output: [{ type: 'message', content: [{ type: 'output_text', text: kept.output_text }] }],
+      usage: storedResponse.usage,
+      output: [{ type: 'message', content: [{ type: 'output_text', text: storedResponse.output_text }] }],
     })
   })
 
@@ -388,7 +392,7 @@ describe('nothing is stored', () => {
   })
 
   afterEach(async () => {
-    // The proof that the search finds what is there.
+    // Proves that the search would find it.
     await openai.responses.create({ model: 'demo/echo', input: `${secret} once more` })
     expect(onDisk()).toContain(`${secret} once more`)
   })
@@ -420,6 +424,6 @@ test('a response is stored for the days of its organization', async () => {
   const { client, id } = newcomer()
   store.organizations.setRetention(id, { days: 3 })
   const response = await client.responses.create({ model: 'demo/echo', input: 'Hello.' })
-  const kept = store.responses.find(id, response.id)
-  expect((kept?.expiresAt ?? 0) - (kept?.createdAt ?? 0)).toBe(3 * 24 * 60 * 60 * 1_000)
+  const storedResponse = store.responses.find(id, response.id)
+  expect((storedResponse?.expiresAt ?? 0) - (storedResponse?.createdAt ?? 0)).toBe(3 * 24 * 60 * 60 * 1_000)
 })

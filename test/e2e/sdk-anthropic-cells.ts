@@ -57,7 +57,7 @@ export function anthropicRows(wayTo: (wire: Wire) => Way): void {
     const message = await running.finalMessage()
     expect(deltas.length).toBeGreaterThanOrEqual(3)
     expect(deltas.join('')).toBe(greeting)
-    // What runs at home has no price.
+    // Local models have no price.
     expect(costs).toEqual([way.wire.slug === 'ollama' ? undefined : expect.any(Number)])
     expect(message).toMatchObject({ stop_reason: 'end_turn', content: [{ type: 'text', text: greeting }] })
     expect(message.usage).toMatchObject({ input_tokens: counted.input, output_tokens: counted.output })
@@ -171,9 +171,9 @@ function mediaRows(wayTo: (wire: Wire) => Way): void {
       { type: 'text', text: 'Sum it up.' },
     ]
     await create(way, { max_tokens, messages: [{ role: 'user', content }] })
-    const [asked] = way.provider.arrived(0).turns
-    expect(asked?.text).toContain('Sum it up.')
-    return carriedOrReported(way, 'file', asked?.files === 1, /document$/)
+    const [requested] = way.provider.arrived(0).turns
+    expect(requested?.text).toContain('Sum it up.')
+    return carriedOrReported(way, 'file', requested?.files === 1, /document$/)
   })
 
   row('anthropic messages: an error of a tool', [{ text: greeting }], wayTo, async (way) => {
@@ -216,7 +216,7 @@ async function loop(messages: Anthropic.MessageParam[], next: () => Promise<Anth
 }
 
 /**
- * A message without its id and those of signed items, which are new for each, without what the SDK puts there, and
+ * A message without its id and those of signed items, which are new for each, without members that the SDK adds, and
  * without the cost: of the last counts of a stream the SDK keeps only those it knows.
  */
 function steady(message: Anthropic.Message): unknown {

@@ -16,7 +16,7 @@ import {
 import { cellOf, elsewhere, expectPaired, row, simulator, type Way, wires } from './sdk-grid.ts'
 import { counted, type Reply, type Step, signatureOf, type Wire } from './sdk-wire.ts'
 
-/** What the rows of Chat Completions are made of; the router and the files are there when a cell runs. */
+/** The context of the rows of Chat Completions; the router and the files are there when a cell runs. */
 export type Grid = { wayTo(wire: Wire): Way; router(): TestRouter; filesUrl(): string }
 
 /** One column at work: a format with its fake provider, or the simulator. */
@@ -82,7 +82,7 @@ const streamed: Ask = async ({ client }, body) => {
   return onlyChoice(await stream.finalChatCompletion())
 }
 
-/** `openai` SDK, Chat Completions: what works. */
+/** `openai` SDK, Chat Completions: successful calls. */
 export function chatRows(grid: Grid): void {
   greetingRows(grid)
   schemaRows(grid)
@@ -170,7 +170,7 @@ function expectBounded(way: Way): void {
 
 type Metered = OpenAI.CompletionUsage & { cost?: number }
 
-/** The provider's counts in the words of this API, with their price. */
+/** The provider's counts in the form of this API, with their price. */
 function expectUsage(usage: Metered | null | undefined, { way }: Column): void {
   if (!way) {
     expect(usage?.prompt_tokens).toBeGreaterThan(0)
@@ -333,9 +333,9 @@ function contentRows(grid: Grid): void {
       const model = column.way?.wire.models.seer ?? column.plain
       const choice = await whole(column, { model, messages: [user(content)] })
       expect(choice.message.content).toMatch(/^You said: What is this\? I see an image /)
-      const [asked] = column.way?.provider.arrived(0).turns ?? []
-      // Providers that take no address are sent what is there.
-      if (column.way) expect([[pixel], [url]]).toContainEqual(asked?.images)
+      const [requested] = column.way?.provider.arrived(0).turns ?? []
+      // Providers that accept no URLs are sent the file.
+      if (column.way) expect([[pixel], [url]]).toContainEqual(requested?.images)
     })
   }
 
@@ -358,7 +358,7 @@ function contentRows(grid: Grid): void {
     expect(last.message.content).toBe('The tool said: 12:00')
     if (!column.way) return
     expectPaired(column.way.provider.arrived(0))
-    // Signatures are for their maker only, and nobody else knows the members that carry them.
+    // Signatures are for their provider only, and no other one knows their members.
     const body = JSON.stringify(column.way.provider.received[0]?.body)
     expect(body).not.toContain(signatureOf('First the weather.'))
     expect(body).not.toMatch(/router1\.|reasoning_details|extra_content|replay_parts/)

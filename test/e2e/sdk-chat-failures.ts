@@ -12,7 +12,7 @@ import { chatWire } from './sdk-wires-chat.ts'
 const failing = wires.filter(({ failures }) => failures)
 const good: Reply = { text: greeting }
 
-/** `openai` SDK, Chat Completions: what fails, and what a client gives up. */
+/** `openai` SDK, Chat Completions: failures, and calls that a client aborts. */
 export function chatFailureRows(grid: Grid): void {
   for (const refusal of refusals) refusalRow(grid, ...refusal)
   for (const [what, step, word] of breaks) breakRow(grid, what, step, word)
@@ -46,7 +46,7 @@ function refusalRow(grid: Grid, ...[status, name, kind, forClient]: (typeof refu
   chatRow(grid, title, [{ refuse: status }], cell, failing)
 }
 
-/** A request to the model that fails when it is asked to. */
+/** A request to the model that fails on request. */
 const asking = ({ faulty }: Column, content: string) => ({ model: faulty, messages: [user(content)] })
 
 async function failureOf(promise: PromiseLike<unknown>): Promise<APIError> {
@@ -58,7 +58,7 @@ async function failureOf(promise: PromiseLike<unknown>): Promise<APIError> {
   throw new Error(`expected an APIError, got ${thrown}`, { cause: thrown })
 }
 
-/** What a stream does after its first words, and how the simulator is asked to do it. */
+/** The behavior of a stream after its first chunks, and the prompt for it. */
 const breaks = [
   ['breaks off', 'break', 'cut'],
   ['reports an error', 'fail', 'garble'],

@@ -2,7 +2,7 @@ import { expect } from 'vitest'
 import { expectPaired, type Way } from './sdk-grid.ts'
 import { type Reply, type ReplyCall, signatureOf, source } from './sdk-wire.ts'
 
-// The conversations of the grid, and what must have reached the provider, whoever the client was.
+// The conversations of the grid, and the contents that must have reached the provider, for every client.
 
 export const greeting = 'You said: Hello there'
 
@@ -20,7 +20,7 @@ export const placeSchema = {
   additionalProperties: false,
 }
 
-/** The tools that are offered everywhere, and what they answer. */
+/** The tools that are offered everywhere, and their results. */
 export const offered = [
   { name: 'get_weather', description: 'The weather of a city', result: 'sunny' },
   { name: 'local_time', description: 'The time in a city', result: '12:00' },
@@ -44,7 +44,7 @@ const thinking: Reply[] = [
 
 const call = (id: string, name: string): ReplyCall => ({ id, name, arguments: { city: 'Paris' } })
 
-/** In the words of the simulator, so that it can be a column as well. */
+/** In the simulator's format, so that it can be a column as well. */
 export const simulatorConversations = {
   greeting: [{ text: greeting, cached: 10 }],
   secondTurn: [{ text: greeting }, { text: greeting }],
@@ -137,7 +137,7 @@ export function expectTwoRounds({ wire, provider }: Way, { thought }: { thought:
   }
 }
 
-/** The thought before a call went back to its maker as it came, and no signature of ours went anywhere. */
+/** The reasoning before a call went back to its provider unchanged, and no signature of the router was sent. */
 export function expectThoughtSent({ wire, provider }: Way): void {
   const [, second, third] = provider.received
   for (const request of [second, third]) {
@@ -148,7 +148,7 @@ export function expectThoughtSent({ wire, provider }: Way): void {
   expectPaired(provider.arrived(2))
 }
 
-/** What began with another maker arrives whole, without that maker's signatures and without ours. */
+/** A conversation that began with another provider arrives whole, without that provider's signatures and the router's. */
 export function expectTakenOver({ provider }: Way): void {
   const arrived = provider.arrived(0)
   expectPaired(arrived)

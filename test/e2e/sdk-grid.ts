@@ -38,7 +38,7 @@ export const simulator = 'demo'
 
 const results = new Map<string, Map<string, string>>()
 
-/** A row of the grid: one feature of one client, behind every format. The provider answers in these `steps`, and is asked for all of it. */
+/** A row of the grid: one feature of one client, behind every format. The provider replies in these `steps`, and must be called for all of them. */
 export function row(name: string, steps: Step[], wayTo: (wire: Wire) => Way, cell: Cell, columns = wires): void {
   describe(name, () => {
     for (const wire of columns) {
@@ -75,7 +75,7 @@ function expectAddressed({ wire, provider }: Way): void {
   }
 }
 
-/** A format of another maker, for conversations that move. */
+/** A format of another provider, for conversations that move. */
 export function elsewhere(wire: Wire): Wire {
   const at = wires.indexOf(wire)
   return wires[(at + 3) % wires.length] as Wire

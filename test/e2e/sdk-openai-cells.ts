@@ -151,9 +151,9 @@ export function openaiRows(wayTo: (wire: Wire) => Way): void {
       { type: 'input_file', filename: 'a.pdf', file_data },
     ]
     await create(way, { input: [{ role: 'user', content }] })
-    const [asked] = way.provider.arrived(0).turns
-    expect(asked?.text).toContain('Sum it up.')
-    return carriedOrReported(way, 'file', asked?.files === 1, /input_file$/)
+    const [requested] = way.provider.arrived(0).turns
+    expect(requested?.text).toContain('Sum it up.')
+    return carriedOrReported(way, 'file', requested?.files === 1, /input_file$/)
   })
 
   row('openai responses: multi-turn by items', [...conversations.hello, ...conversations.hello], wayTo, async (way) => {
@@ -264,11 +264,11 @@ async function loop(
 
 function expectUsage(usage: OpenAI.Responses.ResponseUsage | undefined, { wire }: Way): void {
   expect(usage).toMatchObject({ input_tokens: counted.input, output_tokens: counted.output, total_tokens: 52 })
-  // What runs at home has no price.
+  // Local models have no price.
   expect(typeof (usage as { cost?: number }).cost).toBe(wire.slug === 'ollama' ? 'undefined' : 'number')
 }
 
-/** Items without what is made anew for each response, or was parsed by the SDK. */
+/** Items without members that are new for each response, or were parsed by the SDK. */
 function steady(output: OpenAI.Responses.ResponseOutputItem[]): unknown {
   return JSON.parse(
     JSON.stringify(output, (name, value) => (['id', 'parsed', 'parsed_arguments'].includes(name) ? undefined : value)),

@@ -2,7 +2,7 @@ import type { ServerResponse } from 'node:http'
 import { answerJson, loopbackProvider, pause } from '../helpers/provider.ts'
 import type { Arrived, FakeProvider, Refusal, Step, Wire } from './sdk-wire.ts'
 
-/** Starts a server that answers in a wire format: whole or streamed, as it is asked. */
+/** Starts a server that answers in a wire format: whole or streamed, as requested. */
 export async function fakeProvider(wire: Wire): Promise<FakeProvider> {
   let waiting: Step[] = []
   const server = await loopbackProvider(async ({ path, body }, response) => {

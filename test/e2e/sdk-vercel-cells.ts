@@ -52,7 +52,7 @@ const providers: { [name: string]: (way: Way, model: string) => LanguageModel } 
     createAnthropic({ baseURL: `${router.url}/v1`, apiKey: testKey, fetch })(model),
 }
 
-/** What makes each of them think, and keep its thoughts for the next turn. */
+/** The options that make each of them reason, and return its reasoning in the next turn. */
 const thinks = {
   openai: {
     store: false,

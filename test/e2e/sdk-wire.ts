@@ -9,11 +9,11 @@ export type Reply = {
   cited?: boolean
   /** Why it was cut short. */
   ended?: 'length' | 'filter'
-  /** Tokens of the prompt that came from a cache, where the wire's `cost` says what they cost. */
+  /** Tokens of the prompt that came from a cache, where the wire's `cost` has their price. */
   cached?: number
 }
 
-/** One answer of a provider: a reply, none, a stream that stays open, breaks or fails after its first words, a refusal. */
+/** One answer of a provider: a reply, none, a stream that stays open, breaks or fails after its first texts, a refusal. */
 export type Step = Reply | 'silence' | 'stay' | 'break' | 'fail' | Refusal
 
 /** A refusal with this status. */
@@ -22,10 +22,10 @@ export type Refusal = { refuse: number; retryAfter?: string }
 /** A call; `nameless` ones have no id where the format lets them. */
 export type ReplyCall = { id: string; nameless?: true; name: string; arguments: { [name: string]: unknown } }
 
-/** What a provider's format cannot carry: such a cell names the field that is reported as lost. */
+/** Features that a provider's format lacks: such a cell names the field that is reported as lost. */
 export type Lack = 'search' | 'file' | 'citations' | 'custom tools'
 
-/** A wire format as its maker documents it. */
+/** A wire format as its provider documents it. */
 export type Wire = {
   dialect: string
   slug: string
@@ -35,11 +35,11 @@ export type Wire = {
   lacks: { [lack in Lack]?: true }
   /** Where every request goes, and the headers that it has. */
   address: { path: RegExp; headers?: { [name: string]: string | RegExp } }
-  /** The word for a reply that was cut short. */
+  /** The finish reason of a reply that was cut short. */
   ends: { length: string; filter?: string }
-  /** What `counted` costs with ten tokens from a cache. USD. */
+  /** The cost of `counted` with ten tokens from a cache. USD. */
   cost?: number
-  /** How its maker says that something went wrong: with a status, and inside a stream. */
+  /** How its provider reports an error: with a status, and inside a stream. */
   failures?: { refusal(status: number): { status: number; headers?: object; body: object }; frame: string }
   /** Whether the request is for a stream. */
   isStream(path: string, body: Body): boolean
@@ -48,11 +48,11 @@ export type Wire = {
   frames(reply: Reply): (string | Buffer)[]
   contentType: string
   read(body: Body): Arrived
-  /** How a thought is sent back to its maker, anywhere in the body. */
+  /** How reasoning is sent back to its provider, anywhere in the body. */
   thoughtSent(thought: string): string
 }
 
-// biome-ignore lint/suspicious/noExplicitAny: bodies have the shape of whoever reads them.
+// biome-ignore lint/suspicious/noExplicitAny: bodies may have any shape.
 export type Body = any
 
 /** What reached a provider, in words that are the same for every format. Neighbouring turns of one role are one. */
@@ -82,10 +82,10 @@ export type ArrivedTurn = {
 /** The source that every cited text names. */
 export const source = { url: 'https://example.com/ruby', title: 'Ruby', quote: 'Ruby is at 4.0' }
 
-/** What every played provider counts. Tokens. */
+/** The counts of every simulated provider. Tokens. */
 export const counted = { input: 40, output: 12 }
 
-/** The word by which a reply ends that has no tool calls, unless it was cut short. */
+/** The finish reason of a complete reply without tool calls. */
 export function endOf({ ended }: Reply, { length, filter = length }: Wire['ends'], done: string): string {
   return ended === 'length' ? length : ended === 'filter' ? filter : done
 }
@@ -124,13 +124,13 @@ export function joined(turns: ArrivedTurn[]): ArrivedTurn[] {
   return all
 }
 
-/** A turn with nothing in it but what is given. */
+/** A turn with the given members only. */
 export function turn(role: string, reply: Partial<ArrivedTurn>): ArrivedTurn {
   const side = role === 'assistant' || role === 'model' ? 'assistant' : 'user'
   return { text: '', images: [], files: 0, calls: [], results: [], ...reply, role: side }
 }
 
-/** All words of a text, of a block or of blocks. */
+/** The text of a string, of a block or of blocks. */
 export function wordsOf(content: Body): string {
   if (typeof content === 'string') return content
   if (Array.isArray(content)) return content.map(wordsOf).join('')
@@ -150,10 +150,10 @@ export function pictureIn(url: string): string {
   return url.replace(/^data:[^,]*,/, '')
 }
 
-/** A provider that answers in given steps and remembers what reached it. */
+/** A provider that replies in given steps and records its requests. */
 export type FakeProvider = LoopbackProvider & {
   wire: Wire
-  /** Answers like this next; forgets what arrived before. */
+  /** Sets the next replies; forgets earlier requests. */
   play(...steps: Step[]): void
   arrived(index: number): Arrived
   /** All steps were used. */

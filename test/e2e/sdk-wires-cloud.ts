@@ -31,7 +31,7 @@ const chunk = (reply: Reply, parts: object[], more: object = {}) => ({
   responseId: 'mFNKaZ6UNKyMvdIP',
 })
 
-/** The signature of a thought stands on the first call, or on the text. */
+/** The signature of reasoning is on the first call, or on the text. */
 function partsOf({ thought, text, calls = [] }: Reply): { [name: string]: unknown }[] {
   const signature = thought === undefined ? {} : { thoughtSignature: signatureOf(thought) }
   return [
@@ -103,7 +103,7 @@ export const geminiWire: Wire = {
       const { thoughtSignature: _last, ...plain } = part
       return pieces(text).map((piece) => frame(chunk(reply, [{ text: piece, ...plain }])))
     }),
-    // The signature of a text comes after its last word.
+    // The signature of a text comes after its end.
     frame(
       chunk(
         reply,

@@ -12,7 +12,7 @@ import { routerFolder, simulatorOnly, testRouter } from '../helpers/router.ts'
 
 const main = join(import.meta.dirname, '../../src/main.ts')
 
-/** What we authenticate to providers with: by scheme, as the environment has it. */
+/** Our credentials for providers: by scheme, as the environment has it. */
 const credentials = {
   BEARER_KEY: 'sk-bearer-0fa1b2c3d4e5',
   HEADER_KEY: 'sk-header-1fa1b2c3d4e5',
@@ -29,7 +29,7 @@ dialect: openai-chat
 unknown_models: pass
 `
 
-/** What is wrong with the answers of the provider, by the model that was asked for: all repeat the whole request. */
+/** The faults in the provider's replies, by model: all repeat the whole request. */
 const blabbing: { [model: string]: (response: ServerResponse, echo: string) => void } = {
   refused: (response, echo) => json(response, 401, { error: { message: echo, code: echo, type: echo, param: echo } }),
   invalid: (response, echo) => json(response, 400, { error: echo }),
@@ -77,12 +77,12 @@ async function blabber(): Promise<string> {
   return `http://127.0.0.1:${(server.address() as AddressInfo).port}/v1`
 }
 
-/** Requests that nobody thought of. */
+/** Unexpected requests. */
 const unforeseen: string[] = []
 
 type Headers = Record<string, string>
 
-/** Everything that could hold a secret, by a name that says where it came from. */
+/** Everything that could hold a secret, by a name for its source. */
 const seen: { where: string; text: string }[] = []
 
 async function send(
@@ -102,17 +102,17 @@ async function send(
 }
 
 /** Sends a request and remembers its answer. */
-async function noted(...asked: Parameters<typeof send>): Promise<number> {
-  const { status, text, head } = await send(...asked)
-  const [, method, path] = asked
-  if (status === 500) unforeseen.push(`${method} ${path}: ${asked[3].body}: ${text}`)
+async function noted(...requested: Parameters<typeof send>): Promise<number> {
+  const { status, text, head } = await send(...requested)
+  const [, method, path] = requested
+  if (status === 500) unforeseen.push(`${method} ${path}: ${requested[3].body}: ${text}`)
   seen.push({ where: `the answer ${status} to ${method} ${path}`, text: `${head}\n${text}` })
   return status
 }
 
 const bearer = (secret: string): Headers => ({ authorization: `Bearer ${secret}` })
 
-/** A request to one endpoint with a key in each place where somebody may put it by mistake. */
+/** A request to one endpoint with a key in each place where a client may put it by mistake. */
 async function misplaced(
   router: RouterProcess,
   { method, path }: { method: string; path: string },
@@ -233,19 +233,19 @@ test('no secret of a client or a provider is in a reply, a log or the database, 
     expect(await noted(router, 'POST', '/v1/chat/completions', { headers: { 'x-api-key': secret }, body })).toBe(403)
   }
 
-  // Providers that fail and repeat what they were sent.
+  // Providers that fail and repeat the request.
   for (const provider of ['bearer', 'header', 'query', 'gone']) {
     for (const model of [...Object.keys(blabbing), first]) {
       for (const stream of [false, true]) {
         const messages = [{ role: 'user', content: 'hello' }]
         const metadata = { note: `my key is ${first}` }
         const chat = { model: `${provider}/${model}`, stream, messages, user: first, metadata }
-        const asked = [
+        const requested = [
           ['/v1/chat/completions', chat],
           ['/v1/messages', { model: chat.model, stream, messages, max_tokens: 9, metadata: { user_id: first } }],
           ['/v1/responses', { model: chat.model, stream, input: 'hello' }],
         ] as const
-        for (const [path, body] of asked)
+        for (const [path, body] of requested)
           await noted(router, 'POST', path, { headers: bearer(first), body: JSON.stringify(body) })
       }
     }
@@ -256,13 +256,13 @@ test('no secret of a client or a provider is in a reply, a log or the database, 
   expect(await router.end('SIGTERM')).toBe(0)
   seen.push({ where: 'what the first process said', text: router.output().slice(welcome.length) })
   expect(welcome.split(first)).toHaveLength(3)
-  const again = await routerProcess(configPath, { env })
-  expect(await noted(again, 'GET', '/v1/auth/check', { headers: bearer(first) })).toBe(200)
-  expect(await noted(again, 'GET', '/v1/manage/apikey', { headers: bearer(first) })).toBe(200)
-  expect(await noted(again, 'GET', '/v1/manage/audit', { headers: bearer(first) })).toBe(200)
+  const second = await routerProcess(configPath, { env })
+  expect(await noted(second, 'GET', '/v1/auth/check', { headers: bearer(first) })).toBe(200)
+  expect(await noted(second, 'GET', '/v1/manage/apikey', { headers: bearer(first) })).toBe(200)
+  expect(await noted(second, 'GET', '/v1/manage/audit', { headers: bearer(first) })).toBe(200)
   filesOf(folder)
-  expect(await again.end('SIGTERM')).toBe(0)
-  seen.push({ where: 'what the second process said', text: again.output() })
+  expect(await second.end('SIGTERM')).toBe(0)
+  seen.push({ where: 'what the second process said', text: second.output() })
   filesOf(folder)
 
   expect(unforeseen).toEqual([])

@@ -22,25 +22,27 @@ beforeEach(() => {
   provider.received.length = 0
 })
 
-const said = 'Hello.'
+const greeting = 'Hello.'
 const answers: { [ending: string]: object } = {
   completions: {
     id: 'c1',
-    choices: [{ index: 0, message: { role: 'assistant', content: said }, finish_reason: 'stop' }],
+    choices: [{ index: 0, message: { role: 'assistant', content: greeting }, finish_reason: 'stop' }],
     usage: { prompt_tokens: 3, completion_tokens: 2, total_tokens: 5 },
   },
   messages: {
     id: 'm1',
     type: 'message',
     role: 'assistant',
-    content: [{ type: 'text', text: said }],
+    content: [{ type: 'text', text: greeting }],
     stop_reason: 'end_turn',
     usage: { input_tokens: 3, output_tokens: 2 },
   },
   responses: {
     id: 'r1',
     status: 'completed',
-    output: [{ type: 'message', role: 'assistant', content: [{ type: 'output_text', text: said, annotations: [] }] }],
+    output: [
+      { type: 'message', role: 'assistant', content: [{ type: 'output_text', text: greeting, annotations: [] }] },
+    ],
     usage: { input_tokens: 3, output_tokens: 2, total_tokens: 5 },
   },
 }
@@ -56,7 +58,7 @@ test.each([
   expect(response.headers.get('x-router-model')).toBe(`azure/${model}`)
   expect(await response.json()).toMatchObject({
     model: `azure/${model}`,
-    choices: [{ message: { content: said }, finish_reason: 'stop' }],
+    choices: [{ message: { content: greeting }, finish_reason: 'stop' }],
     usage: { prompt_tokens: 3, completion_tokens: 2 },
   })
   expect(provider.received).toMatchObject([{ path, headers: { 'api-key': 'k' }, body: { model, [limit]: 50 } }])

@@ -6,7 +6,7 @@ import { isObject, type Json, type JsonObject } from '../../src/core/json.ts'
 
 const root = join(import.meta.dirname, '../..')
 
-/** The description of the service as it stands in the repository. */
+/** The description of the service from the repository. */
 export const openapi: JsonObject = parse(readFileSync(join(root, 'schemas/openapi.yaml'), 'utf8'))
 
 /** One operation of the description, with the parameters of its path. */
@@ -29,7 +29,7 @@ export const operations: readonly Operation[] = Object.entries(openapi.paths as 
   })
 })
 
-/** What a reference of the description names; any other value is itself. */
+/** The target of a reference; any other value is itself. */
 export function resolved(value: Json | undefined): Json | undefined {
   if (!isObject(value) || typeof value.$ref !== 'string') return value
   const steps = value.$ref.split('/').slice(1)
@@ -90,7 +90,7 @@ function located(schema: Json, closed: boolean): JsonObject {
   return copy
 }
 
-/** Closes every object whose members are described and that does not say what others may be. */
+/** Closes every object whose members are described and that does not allow others. */
 function close(value: Json | undefined): void {
   for (const member of Array.isArray(value) ? value : []) close(member)
   if (!isObject(value)) return

@@ -13,7 +13,7 @@ export type RouterProcess = {
   url: string
   /** All that it has printed: standard output and standard error. */
   output(): string
-  /** Calls an endpoint with the test key, or whatever the headers say. */
+  /** Calls an endpoint with the test key, or with other headers. */
   call(path: string, body?: unknown, headers?: Record<string, string>): Promise<Response>
   /** Ends it; resolves to its exit code. */
   end(signal: NodeJS.Signals): Promise<number | null>

@@ -7,7 +7,7 @@ export type Received = {
   method: string
   path: string
   headers: IncomingMessage['headers']
-  // biome-ignore lint/suspicious/noExplicitAny: a test knows what it sent.
+  // biome-ignore lint/suspicious/noExplicitAny: a test knows the body it sent.
   body: any
   /** Resolves when the connection of this request was closed before its answer was finished. */
   left: Promise<void>
@@ -72,7 +72,7 @@ export function pause(ms: number): Promise<void> {
   return new Promise((resolve) => setTimeout(resolve, ms))
 }
 
-/** The promise, or a failure that says what took longer than this on an idle machine. */
+/** The promise, or a failure that names what took longer than this on an idle machine. */
 export async function within<T>(idleMs: number, what: string, promise: Promise<T>): Promise<T> {
   const ms = limit(idleMs)
   let timer: NodeJS.Timeout | undefined

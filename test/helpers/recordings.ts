@@ -11,7 +11,7 @@ export type Recording = {
   tags: string[]
   stop: string[]
   note?: string
-  // biome-ignore lint/suspicious/noExplicitAny: recorded bodies have the shape of whoever sent them.
+  // biome-ignore lint/suspicious/noExplicitAny: recorded bodies have the shape of their sender.
   request: { method: string; path: string; headers: Record<string, string>; body: any } | null
   response: {
     status: number

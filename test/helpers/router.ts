@@ -58,7 +58,7 @@ export function routerFolder(
   return { folder, put, configPath: join(folder, 'config.yaml') }
 }
 
-/** Starts a router in this process. `providers` are the overrides of the config file, `media` what it may fetch, `settings` the rest. */
+/** Starts a router in this process. `providers` are the overrides of the config file, `media` the media settings, `settings` the rest. */
 export async function testRouter(
   options: {
     providers?: Record<string, object>

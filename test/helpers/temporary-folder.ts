@@ -2,7 +2,7 @@ import { existsSync, mkdtempSync, rmSync, statfsSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 
-/** Gives the run a temporary folder of its own, in memory where there is room: databases sync at every commit. */
+/** Gives the run a temporary folder of its own, in memory where there is enough: databases sync at every commit. */
 export default function setup(): () => void {
   const folder = mkdtempSync(join(hasRoom(memory) ? memory : tmpdir(), 'router-tests-'))
   process.env.TMPDIR = folder

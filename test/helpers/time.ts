@@ -13,7 +13,7 @@ export async function eventually<T>(expectation: () => T | Promise<T>, ms = 15_0
   return await vi.waitFor(expectation, { timeout: limit(ms), interval: 10 })
 }
 
-/** The processor time of this process while something ran, in milliseconds: what else the machine does is not in it. */
+/** The processor time of this process while something ran, in milliseconds; other processes are not included. */
 export async function processorTime<T>(run: () => T | Promise<T>): Promise<{ result: T; ms: number }> {
   const before = process.cpuUsage()
   const result = await run()

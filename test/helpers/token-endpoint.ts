@@ -1,13 +1,13 @@
 import { createServer } from 'node:http'
 import type { AddressInfo } from 'node:net'
 
-/** What a token endpoint answers; every member has a usual value. */
+/** The reply of a token endpoint; every member has a default. */
 export type TokenAnswer = { status?: number; body?: unknown; delayMs?: number }
 
 /** A token endpoint on loopback; `asked` holds the forms it got, `answer` may be changed at any time. */
 export type TokenEndpoint = {
   url: string
-  asked: { [field: string]: string }[]
+  requested: { [field: string]: string }[]
   answer: TokenAnswer
   close(): Promise<void>
 }
@@ -17,8 +17,8 @@ export async function tokenEndpoint(): Promise<TokenEndpoint> {
   const server = createServer(async (request, response) => {
     const chunks: Buffer[] = []
     for await (const chunk of request) chunks.push(chunk)
-    endpoint.asked.push(Object.fromEntries(new URLSearchParams(Buffer.concat(chunks).toString('utf8'))))
-    const usual = { access_token: `token-${endpoint.asked.length}`, expires_in: 3_600, token_type: 'Bearer' }
+    endpoint.requested.push(Object.fromEntries(new URLSearchParams(Buffer.concat(chunks).toString('utf8'))))
+    const usual = { access_token: `token-${endpoint.requested.length}`, expires_in: 3_600, token_type: 'Bearer' }
     const { status = 200, body = usual, delayMs = 0 } = endpoint.answer
     setTimeout(() => {
       response.writeHead(status, { 'content-type': 'application/json' })
@@ -29,7 +29,7 @@ export async function tokenEndpoint(): Promise<TokenEndpoint> {
   const { port } = server.address() as AddressInfo
   const endpoint: TokenEndpoint = {
     url: `http://127.0.0.1:${port}/token`,
-    asked: [],
+    requested: [],
     answer: {},
     close: () =>
       new Promise((resolve) => {

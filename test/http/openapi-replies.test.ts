@@ -28,8 +28,8 @@ afterAll(async () => {
   await provider.close()
 })
 
-/** What came: the status, the body as JSON (the events of a stream), and the headers. */
-// biome-ignore lint/suspicious/noExplicitAny: a test knows what it asked for.
+/** A reply: the status, the body as JSON (the events of a stream), and the headers. */
+// biome-ignore lint/suspicious/noExplicitAny: a test knows the reply it expects.
 type Came = { status: number; body: any; headers: Headers }
 
 /** Operations and statuses that were seen. */
@@ -38,7 +38,7 @@ const seen = new Set<string>()
 const model = 'demo/echo'
 const messages = [{ role: 'user', content: 'Hello' }]
 
-/** Asks the router, and holds the question and the answer against the description. */
+/** Calls the router, and validates the request and the reply against the description. */
 async function ask(
   method: string,
   path: string,

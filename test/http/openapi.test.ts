@@ -85,17 +85,17 @@ describe('requirements of the specification', () => {
 
   test.each(Object.entries(statuses))('%s has its statuses', (operationId, wanted) => {
     const operation = operations.find(({ body }) => body.operationId === operationId)
-    const told = Object.keys((operation?.body.responses ?? {}) as JsonObject).map(Number)
-    expect(wanted.filter((status) => !told.includes(status))).toEqual([])
+    const statuses = Object.keys((operation?.body.responses ?? {}) as JsonObject).map(Number)
+    expect(wanted.filter((status) => !statuses.includes(status))).toEqual([])
   })
 
   test('who needs a key, who may have one, who needs none', () => {
-    const told = Map.groupBy(operations, ({ body }) => {
+    const bySecurity = Map.groupBy(operations, ({ body }) => {
       const security = (body.security ?? openapi.security) as JsonObject[]
       if (security.length === 0) return 'open'
       return security.some((one) => Object.keys(one).length === 0) ? 'optional' : 'required'
     })
-    const paths = (kind: 'open' | 'optional') => told.get(kind)?.map(({ path }) => path)
+    const paths = (kind: 'open' | 'optional') => bySecurity.get(kind)?.map(({ path }) => path)
     expect(paths('open')).toEqual(['/v1/models/managed', '/health', '/ready', '/openapi.json'])
     const lists = ['chat', 'all', 'decision', 'embedding', 'image', 'transcription', 'speech', '{id}']
     expect(paths('optional')).toEqual(['/v1/models', ...lists.map((name) => `/v1/models/${name}`)])

@@ -18,7 +18,7 @@ import { monthOf } from '../../src/store/spend.ts'
 const store = openStore('sqlite::memory:')
 afterAll(() => store.close())
 
-/** A token of the answer costs one nano-USD, the prompt nothing: what a call costs at most is what it asks for. */
+/** A token of output costs one nano-USD, the prompt nothing: the maximum cost of a call is its output limit. */
 const entry: ModelEntry = {
   api: 'chat',
   pricing: [{ prompt_tokens_threshold: 0, input_price: 0, output_price: 1e-9 }],
@@ -36,7 +36,7 @@ function replyOf(output: number): Reply {
   return { id: 'r', created: 1, parts: [], finish: 'stop', usage: { input: 5, output } }
 }
 
-/** A ledger that writes when it is told to, and may be cut off from its disk. */
+/** A ledger that writes on request, and whose disk can fail. */
 function controlledLedger() {
   const writer = store.ledger.openWriter()
   const waiting: { record: CallRecord; done(): void }[] = []
@@ -55,7 +55,7 @@ function controlledLedger() {
       broken = true
       for (const { done } of waiting) done()
     },
-    /** Writes the oldest rows; `silently` they reach the disk, but nobody hears of it. */
+    /** Writes the oldest rows; `silently`: they reach the disk, but `written` is not called. */
     async write(count: number, { silently = false } = {}) {
       const batch = waiting.splice(0, count)
       await writer.write(batch.map(({ record }) => record))
@@ -70,7 +70,7 @@ function controlledLedger() {
 
 type Open = { settlement: Settlement; payers: string[]; maximum: bigint }
 
-/** One process after another on the same tables, and beside it a model of what must be spent and held. */
+/** One process after another on the same tables, and beside it a model of the expected spend and reservations. */
 function world({ keyLimit, groupLimit, credit }: { keyLimit: bigint; groupLimit: bigint; credit: bigint }) {
   const id = randomUUID()
   const rules: Applicant['rules'] = {
@@ -104,7 +104,7 @@ function world({ keyLimit, groupLimit, credit }: { keyLimit: bigint; groupLimit:
     return { ...disk, budget, services, settled: new Map<string, bigint>() }
   }
 
-  /** The accounts of a call by name, each with what it may spend. */
+  /** The accounts of a call by name, each with its limit. */
   const payersOf = ({ id: keyId, groupId, monthlyLimitNano }: Applicant['key']): [string, bigint | null][] => [
     [`key ${keyId} ${at}`, monthlyLimitNano],
     ...(groupId === null ? [] : ([[`group ${at}`, groupLimit]] as [string, bigint][])),
@@ -166,7 +166,7 @@ function world({ keyLimit, groupLimit, credit }: { keyLimit: bigint; groupLimit:
       const { settlement, payers, maximum } = ended
       const used = Math.floor(Number(maximum) * share)
       const disconnect = new RouterError('client_gone', 'The client left.')
-      // What waits for the disk is waited for by the client of the call alone.
+      // Only the client of a call waits for the disk.
       if (how === 'complete') void settlement.complete({ ...tried, reply: replyOf(used) })
       else if (how === 'partial') void settlement.partial({ ...tried, reply: replyOf(used) }, disconnect)
       else void settlement.fail(tried, disconnect)
@@ -183,7 +183,7 @@ function world({ keyLimit, groupLimit, credit }: { keyLimit: bigint; groupLimit:
       open = []
       process = start()
     },
-    /** So many others call that what is idle is forgotten. */
+    /** So many others call that idle accounts are evicted. */
     strangers() {
       for (let n = 0; n < 40; n++) {
         const stranger = { id: `stranger ${n} ${id}`, monthlyLimitNano: null }
@@ -203,13 +203,13 @@ function world({ keyLimit, groupLimit, credit }: { keyLimit: bigint; groupLimit:
       const reserved = open.reduce((sum, { payers, maximum }) => sum + BigInt(payers.length) * maximum, 0n)
       expect(process.budget.totals().reservedNano).toBe(reserved)
     },
-    /** Ends all calls, and holds the books against the rows. */
+    /** Ends all calls, and compares the sums with the rows. */
     async close() {
       while (open.length > 0) this.end(0, 'complete', 1)
       await process.write(process.waiting())
       expect(process.budget.totals().reservedNano).toBe(0n)
       const rows = [...store.ledger.each({ organization: rules.id })]
-      const sumOf = (kept: CallRecord[]) => kept.reduce((sum, { cost }) => sum + BigInt(cost.nanoUsd), 0n)
+      const sumOf = (records: CallRecord[]) => records.reduce((sum, { cost }) => sum + BigInt(cost.nanoUsd), 0n)
       expect(store.spend.totalOfOrganization(rules.id)).toBe(sumOf(rows))
       for (const [month, ofMonth] of Map.groupBy(rows, (row) => monthOf(row.at))) {
         const moment = ofMonth[0]?.at ?? 0
@@ -225,7 +225,7 @@ function world({ keyLimit, groupLimit, credit }: { keyLimit: bigint; groupLimit:
       }
       expect(sumOf(rows)).toBeLessThanOrEqual(credit)
     },
-    /** With nothing in flight, what is left may be spent to the last nano-USD, and not one more. */
+    /** With nothing in flight, the rest may be spent to the last nano-USD, and not one more. */
     checkRest(which: number) {
       const chosen = keys[which] as Applicant['key']
       const rests = payersOf(chosen).flatMap(([name, limit]) =>

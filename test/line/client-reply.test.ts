@@ -19,7 +19,7 @@ const target = { provider: { slug: 'maker', maker: 'maker' } as Provider, model:
 const request: NeutralRequest = { model: 'maker/m1', messages: [], origin: { api: 'chat', body: {} } }
 const reply: Reply = { id: 'r', created: 1, parts: [], finish: 'stop', usage: { input: 5, output: 10 } }
 
-/** An answered attempt with this translation; what was settled, and the rows. */
+/** An answered attempt with this translation; the settled cost, and the rows. */
 function answeredWith(translation: Partial<Translation>) {
   const settled: bigint[] = []
   const rows: CallRecord[] = []
@@ -85,7 +85,7 @@ test('a stream whose reader has left is settled with the part so far: its row is
     }
   }
   let read = 0
-  // A client that leaves while there is more to say ends the stream here, and not in the wait for the provider.
+  // A client that disconnects in the middle ends the stream here, and not in the wait for the provider.
   for await (const _ of streamedReply({ kind: 'stream', batches: words() }, answered)) if (++read === 3) break
   expect(closed).toBe(true)
   expect(settled).toEqual([6_000n])

@@ -23,9 +23,9 @@ function opened() {
     const response = { id, object: 'response', status: 'completed', store: keptThere, output }
     const target = { provider: by, model: 'm' } as Target
     const sameFormat = by.sameAs === 'responses'
-    const kept = ask({ input, ...body }).stored(response, JSON.stringify(response), { target, sameFormat })
-    store.responses.write(kept as StoredResponse)
-    return kept as StoredResponse
+    const storedResponse = ask({ input, ...body }).stored(response, JSON.stringify(response), { target, sameFormat })
+    store.responses.write(storedResponse as StoredResponse)
+    return storedResponse as StoredResponse
   }
   return { store, organization, conversations, ask, made }
 }
@@ -141,9 +141,13 @@ describe('the body for a provider of the same format', () => {
     const output = [thinks('rs_1'), thinks('rs_2', 'sealed'), says('First')]
     made('resp_1', { input: 'One', output, by: here, keptThere })
     const { input, previous_response_id } = ask({ input: 'Two', previous_response_id: 'resp_1' }).bodyFor(provider)
-    const sealed = provider === here ? [thinks('rs_2', 'sealed')] : []
-    const text = (said: string) => ({ type: 'message', role: 'user', content: [{ type: 'input_text', text: said }] })
-    expect(input).toEqual([text('One'), ...sealed, says('First'), text('Two')])
+    const signed = provider === here ? [thinks('rs_2', 'sealed')] : []
+    const text = (received: string) => ({
+      type: 'message',
+      role: 'user',
+      content: [{ type: 'input_text', text: received }],
+    })
+    expect(input).toEqual([text('One'), ...signed, says('First'), text('Two')])
     expect(previous_response_id).toBeUndefined()
   })
 
@@ -198,9 +202,9 @@ describe('the stored turn', () => {
   test('are the items that were new in the turn, and the response as it was answered', () => {
     const { made } = opened()
     made('resp_1', { input: 'One' })
-    const kept = made('resp_2', { input: [{ role: 'user', content: 'Two' }], previous_response_id: 'resp_1' })
-    expect(kept).toMatchObject({ previous: 'resp_1', model: 'foreign/m', provider: 'foreign', native: false })
-    expect(JSON.parse(kept.input)).toEqual([{ role: 'user', content: 'Two' }])
+    const storedResponse = made('resp_2', { input: [{ role: 'user', content: 'Two' }], previous_response_id: 'resp_1' })
+    expect(storedResponse).toMatchObject({ previous: 'resp_1', model: 'foreign/m', provider: 'foreign', native: false })
+    expect(JSON.parse(storedResponse.input)).toEqual([{ role: 'user', content: 'Two' }])
   })
 
   test.each([

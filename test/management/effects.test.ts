@@ -15,7 +15,7 @@ async function call(secret: string, model = 'demo/echo') {
   const body = { model, max_tokens: 9, messages: [{ role: 'user', content: 'Hello' }] }
   const response = await router.call('/v1/chat/completions', body, { authorization: `Bearer ${secret}` })
   const { error } = (await response.json()) as { error?: { message: string } }
-  return { status: response.status, said: error?.message }
+  return { status: response.status, received: error?.message }
 }
 
 describe('changes apply to the next call', () => {
@@ -23,7 +23,7 @@ describe('changes apply to the next call', () => {
     const { id, secret } = await manage.newKey()
     expect((await call(secret)).status).toBe(200)
     await manage.post(`/apikey/${id}/access`, { models: [] })
-    expect(await call(secret)).toMatchObject({ status: 403, said: expect.stringContaining('access list') })
+    expect(await call(secret)).toMatchObject({ status: 403, received: expect.stringContaining('access list') })
     await manage.post(`/apikey/${id}/access`, { models: ['demo/*'] })
     expect((await call(secret)).status).toBe(200)
     await manage.post(`/apikey/${id}/limits`, { requests_per_minute: 1 })
@@ -39,7 +39,7 @@ describe('changes apply to the next call', () => {
     const { secret } = await manage.newKey()
     expect((await call(secret)).status).toBe(200)
     await manage.put('/org/models', { approved_models: [] })
-    expect(await call(secret)).toMatchObject({ status: 404, said: expect.stringContaining('not approved') })
+    expect(await call(secret)).toMatchObject({ status: 404, received: expect.stringContaining('not approved') })
     await manage.put('/org/models', { approved_models: null })
     await manage.put('/org/limits', { requests_per_minute: 1 })
     expect((await call(secret)).status).toBe(200)

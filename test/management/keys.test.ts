@@ -91,11 +91,11 @@ describe('a new key', () => {
     ['a time that has passed', { name: 'x', expires_at: '2020-01-31T00:00:00Z' }, /has passed/],
     ['a number as time', { name: 'x', expires_at: 4_102_444_800 }, /RFC 3339/],
     ['a permission that is no area', { name: 'x', permissions: { constructor: 'read' } }, /'permissions.constructor'/],
-  ])('%s → 400', async (_what, body, said) => {
+  ])('%s → 400', async (_what, body, message) => {
     const answer = await manage.post('/apikey', body)
     expect(answer.body).toMatchObject({ error: { origin: 'router', code: 'invalid_request' } })
     expect(answer.text).not.toContain('ir-')
-    expect((answer.body.error as { message: string }).message).toMatch(said)
+    expect((answer.body.error as { message: string }).message).toMatch(message)
     expect(answer.status).toBe(400)
   })
 })
@@ -151,7 +151,7 @@ describe('the list of keys', () => {
       const error = { param: 'cursor', message: expect.stringMatching(/'cursor' .*next_cursor/) }
       expect(await manage.get(path), path).toMatchObject({ status: 400, body: { error } })
     }
-    // Of these nothing is kept: what could have been there goes on.
+    // Nothing of these is stored.
     for (const path of [`/group?cursor=${randomUUID()}`, '/alias?cursor=gone', '/policy?cursor=gone']) {
       expect((await manage.get(path)).status, path).toBe(200)
     }
@@ -164,9 +164,9 @@ describe('the list of keys', () => {
     ['limit=1&limit=2', /'limit' is given 2 times/],
     ['cursor=', /'cursor' is empty/],
     ['cursr=x', /`cursor`/],
-  ])('?%s → 400', async (query, said) => {
+  ])('?%s → 400', async (query, message) => {
     const { status, body } = await manage.get(`/apikey?${query}`)
-    expect((body.error as { message: string }).message).toMatch(said)
+    expect((body.error as { message: string }).message).toMatch(message)
     expect(status).toBe(400)
   })
 })
@@ -212,11 +212,11 @@ describe('a key that changes', () => {
     ['group', { group_id: 'nobody' }, /no group 'nobody'/],
     ['rotate', { now: true }, /no field 'now' here; the body must be empty/],
     ['rotate', [], /must be empty/],
-  ])('%s with %j → 400 and nothing changes', async (what, body, said) => {
+  ])('%s with %j → 400 and nothing changes', async (what, body, message) => {
     const { id } = await manage.newKey({ monthly_limit: 3, labels: { a: 'b' } })
     const before = (await manage.get(`/apikey/${id}`)).body
     const answer = await manage.post(`/apikey/${id}/${what}`, body)
-    expect((answer.body.error as { message: string }).message).toMatch(said)
+    expect((answer.body.error as { message: string }).message).toMatch(message)
     expect(answer.status).toBe(400)
     expect((await manage.get(`/apikey/${id}`)).body).toEqual(before)
   })
@@ -236,9 +236,9 @@ describe('a key that changes', () => {
     const { id, secret } = await manage.newKey()
     const { status, text } = await manage.delete(`/apikey/${id}`)
     expect({ status, text }).toEqual({ status: 204, text: '' })
-    for (const again of [await manage.get(`/apikey/${id}`), await manage.delete(`/apikey/${id}`)]) {
-      expect(again.status).toBe(404)
-      expect(again.body).toMatchObject({ error: { code: 'not_found', origin: 'router' } })
+    for (const second of [await manage.get(`/apikey/${id}`), await manage.delete(`/apikey/${id}`)]) {
+      expect(second.status).toBe(404)
+      expect(second.body).toMatchObject({ error: { code: 'not_found', origin: 'router' } })
     }
     expect((await manage.post(`/apikey/${id}/limit`, { monthly_limit: 1 })).status).toBe(404)
     expect((await manage.get('/apikey')).text).not.toContain(id)

@@ -58,9 +58,9 @@ describe('the organization', () => {
     [{ amount: 1e300 }, /at most 9000000/],
     [{ amount: 1, memo: 'x' }, /no field 'memo'/],
     [{ amount: 1, note: 7 }, /'note' must be a string/],
-  ])('credit %j → 400', async (body, said) => {
+  ])('credit %j → 400', async (body, message) => {
     const answer = await manage.post('/org/credit', body)
-    expect(messageOf(answer)).toMatch(said)
+    expect(messageOf(answer)).toMatch(message)
     expect(answer.status).toBe(400)
   })
 
@@ -108,9 +108,9 @@ describe('the organization', () => {
     ['rules', { data_retentoin: false }, /`data_retention`/],
     ['limits', { requests_per_minute: -1 }, /'requests_per_minute' must be a whole number/],
     ['limits', { requests: 1 }, /no field 'requests'/],
-  ])('PUT %s %j → 400', async (what, body, said) => {
+  ])('PUT %s %j → 400', async (what, body, message) => {
     const answer = await manage.put(`/org/${what}`, body)
-    expect(messageOf(answer)).toMatch(said)
+    expect(messageOf(answer)).toMatch(message)
     expect(answer.status).toBe(400)
   })
 })
@@ -135,9 +135,9 @@ describe('groups', () => {
 
   test('a name is taken once, in one organization', async () => {
     await manage.post('/group', { name: 'twice' })
-    const again = await manage.post('/group', { name: 'twice' })
-    expect(messageOf(again)).toMatch(/already a group named 'twice'/)
-    expect(again).toMatchObject({ status: 400, body: { error: { param: 'name' } } })
+    const second = await manage.post('/group', { name: 'twice' })
+    expect(messageOf(second)).toMatch(/already a group named 'twice'/)
+    expect(second).toMatchObject({ status: 400, body: { error: { param: 'name' } } })
     expect((await manage.post('/group', { name: 'twice' }, stranger)).status).toBe(201)
   })
 })
@@ -199,9 +199,9 @@ describe('aliases and policies', () => {
     ['policy', { id: 'x', targets: ['demo/none'] }, /'targets\[0\]' names an unknown model/],
     ['policy', { id: 'x/y', targets: ['demo/echo'] }, /'id' must have.*'x\/y'/],
     ['policy', { targets: ['demo/echo'] }, /'id' is missing/],
-  ])('POST %s %j → 400', async (what, body, said) => {
+  ])('POST %s %j → 400', async (what, body, message) => {
     const answer = await manage.post(`/${what}`, body)
-    expect(messageOf(answer)).toMatch(said)
+    expect(messageOf(answer)).toMatch(message)
     expect(answer.status).toBe(400)
   })
 

@@ -5,7 +5,7 @@ import { openStore } from '../../src/store/open.ts'
 import { type TestRouter, testKey, testRouter } from '../helpers/router.ts'
 import { administration } from './administration.ts'
 
-/** What an endpoint asks of the key: nothing, that it is good if there is one, that there is one, or a permission. */
+/** The requirement of an endpoint: none, an optional valid key, any valid key, or a permission. */
 type Need = 'nothing' | 'no bad key' | 'any key' | `${keyof Permissions}: ${Exclude<Level, 'none'>}`
 
 /**
@@ -20,7 +20,7 @@ const list: Row = { need: 'no bad key' }
 const read: Row = { need: 'manage: read' }
 const noKey = '/v1/manage/apikey/nobody'
 
-/** The whole service. Words in capitals are the ids of what the test made. */
+/** The whole service. Names in capitals are the ids of records that the test created. */
 const table: { readonly [endpoint: string]: Row } = {
   'POST /v1/chat/completions': { need: 'completions: write', body: call },
   'POST /v1/messages': { need: 'completions: write', body: call },
@@ -135,7 +135,7 @@ function keyChange(what: string, body?: object): Row {
   return { need: 'manage: write', path: `/v1/manage/apikey/KEY/${what}`, ...(body && { body }) }
 }
 
-/** Who asks: nobody, a text that is no key, or a key in a state and with permissions. */
+/** The caller: without a key, with an invalid key, or with a key in a state and with permissions. */
 type Asker = {
   name: string
   headers: Record<string, string>
@@ -152,8 +152,8 @@ beforeAll(async () => {
   router = await testRouter()
   manage = administration(router)
   askers = makeAskers(`sqlite:${router.folder}/data/router.sqlite`)
-  const kept = await router.call('/v1/responses', { model: 'demo/echo', input: 'Hello' })
-  made.RESPONSE = ((await kept.json()) as { id: string }).id
+  const storedResponse = await router.call('/v1/responses', { model: 'demo/echo', input: 'Hello' })
+  made.RESPONSE = ((await storedResponse.json()) as { id: string }).id
   made.KEY = (await manage.newKey()).id
   made.GROUP = String((await manage.post('/group', { name: 'a group' })).body.group_id)
   await manage.post('/alias', { name: 'chatty', target: 'demo/echo' })
@@ -209,7 +209,7 @@ function makeAskers(url: string): Asker[] {
   ]
 }
 
-/** Why a request is refused: its status and what the message is about; undefined when it is not. */
+/** The expected rejection of a request: its status and a part of the message; undefined when there is none. */
 function refusal(need: Need, { state, permissions }: Asker): string | undefined {
   if (need === 'nothing') return undefined
   if (state === 'missing') return need === 'no bad key' ? undefined : '401 no key'
@@ -263,8 +263,8 @@ describe.each(Object.entries(table))('%s', (endpoint, { need, path, body, allowe
     const letIn = askers.filter((asker) => !refusal(need, asker))
     const outcomes: [string, string][] = []
     for (const { name, headers } of letIn) {
-      const asked = { path: path ?? ownPath, body, ...allowed }
-      outcomes.push([name, await outcome(method, asked.path, asked.body, headers)])
+      const requested = { path: path ?? ownPath, body, ...allowed }
+      outcomes.push([name, await outcome(method, requested.path, requested.body, headers)])
     }
     expect(outcomes).toEqual(letIn.map(({ name }) => [name, String(status)]))
   })

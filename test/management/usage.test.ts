@@ -106,7 +106,7 @@ describe('usage', () => {
     const starts = async (query: string) =>
       Object.keys((await manage.get(`/org/usage?resolution=hour&${query}`)).body.usage as object)
     expect(await starts('start=2026-11-02T13:00:00%2B02:00&end=2026-11-02T13:00:00Z')).toEqual(['2026-11-02T12:00:00Z'])
-    // A plus sign that nobody encoded has become a space.
+    // An unencoded plus sign arrives as a space.
     expect(await starts('start=2026-11-02T13:00:00+02:00&end=2026-11-02T13:00:00Z')).toEqual(['2026-11-02T12:00:00Z'])
     expect(await starts('start=2026-11-01T01:00:00Z&end=2026-11-02T12:00:00Z')).toEqual([])
     expect(await starts('end=2026-11-01')).toEqual(['2026-11-01T00:00:00Z'])

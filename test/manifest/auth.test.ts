@@ -1,5 +1,5 @@
 import { describe, expect, test } from 'vitest'
-import { acme, loadAcme, formatted } from './files.ts'
+import { acme, formatted, loadAcme } from './files.ts'
 
 const withAuth = (auth: string) => acme.replace('auth: { scheme: none }', `auth: { ${auth} }`)
 const provider = (auth: string, env: { [name: string]: string } = {}) => {
@@ -7,7 +7,8 @@ const provider = (auth: string, env: { [name: string]: string } = {}) => {
   if (!loaded) throw new Error(formatted(problems).join('\n'))
   return loaded.provider
 }
-const problems = (auth: string, env: { [name: string]: string } = {}) => formatted(loadAcme(withAuth(auth), env).problems)
+const problems = (auth: string, env: { [name: string]: string } = {}) =>
+  formatted(loadAcme(withAuth(auth), env).problems)
 
 const aws =
   'scheme: aws-sigv4, service: acme, region: "${REGION:-us-east-1}", access_key: "${ID}", secret_key: "${KEY}", ' +

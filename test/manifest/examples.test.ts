@@ -2,7 +2,7 @@ import { describe, expect, test } from 'vitest'
 import { bareProvider } from '../../src/manifest/dialect.ts'
 import { difference, partialDifference } from '../../src/manifest/difference.ts'
 import { proveExamples } from '../../src/manifest/examples.ts'
-import { acme, loadAcme, loadedDialect, plainDialect, formatted } from './files.ts'
+import { acme, formatted, loadAcme, loadedDialect, plainDialect } from './files.ts'
 
 async function prove(examples: string): Promise<string[]> {
   const { loaded, problems } = loadAcme(`${acme}examples:\n${examples}`)

@@ -27,7 +27,7 @@ export function formatted(problems: readonly Problem[]): string[] {
   return problems.map(({ line, column, message }) => `${line}:${column} ${message}`)
 }
 
-/** The endpoint of a small invented format, indented as it stands in a file. */
+/** The endpoint of a small invented format, indented as in a file. */
 export const plainEndpoint = `endpoints:
   chat:
     path: /generate
@@ -59,7 +59,7 @@ export function loadedDialect(text = plainDialect): Dialect {
   return dialect
 }
 
-/** What comes of a manifest `acme.yaml` on the invented dialect. */
+/** The result of loading a manifest `acme.yaml` on the invented dialect. */
 export function loadAcme(text: string, env: { [name: string]: string } = {}) {
   const dialects = new Map([['plain', loadedDialect()]])
   return loadManifest(readSource('providers/acme.yaml', text), { dialects, env })

@@ -1,7 +1,7 @@
 import { expect, test } from 'vitest'
 import type { NeutralRequest } from '../../src/core/request.ts'
 import { writeRequest } from '../../src/manifest/translate.ts'
-import { acme, loadAcme, formatted } from './files.ts'
+import { acme, formatted, loadAcme } from './files.ts'
 
 const request: NeutralRequest = {
   model: 'm',
@@ -26,13 +26,13 @@ const request: NeutralRequest = {
   origin: { api: 'chat', body: {} },
 }
 
-/** The input of a mapping that takes all of these fields as they are, and what is reported as lost. */
-async function written(asked: NeutralRequest, { takes, more = '' }: { takes: string; more?: string }) {
+/** The input of a mapping that takes all of these fields as they are, and the reported losses. */
+async function written(requested: NeutralRequest, { takes, more = '' }: { takes: string; more?: string }) {
   const endpoint = `endpoints:\n  chat:\n    request: { body: '${takes}' }\n${more}`
   const { loaded, problems } = loadAcme(acme + endpoint)
   expect(formatted(problems)).toEqual([])
   if (!loaded) throw new Error('no provider')
-  return await writeRequest(loaded.provider, asked, { model: 'm' })
+  return await writeRequest(loaded.provider, requested, { model: 'm' })
 }
 
 const all =
@@ -80,7 +80,7 @@ test('a mapping that names no kind takes functions and text alone', async () => 
 })
 
 test('where there are no custom tools their calls are those of functions, and nothing is left to choose from', async () => {
-  const asked: NeutralRequest = {
+  const requested: NeutralRequest = {
     model: 'm',
     tools: [{ kind: 'custom', name: 'c' }],
     tool_choice: { name: 'c' },
@@ -94,7 +94,7 @@ test('where there are no custom tools their calls are those of functions, and no
     origin: { api: 'responses', body: {} },
   }
   const takes = '{ "m": messages.parts[type = "tool_call"], "t": tools, "c": tool_choice, "p": parallel_tool_calls }'
-  const { body, dropped } = await written(asked, { takes })
+  const { body, dropped } = await written(requested, { takes })
   expect(body).toEqual({ m: { type: 'tool_call', id: 'a', name: 'c', arguments: '{"input":"free \\"text\\""}' } })
   expect(dropped).toEqual(['tools.custom', 'tool_choice'])
 })
@@ -114,8 +114,8 @@ test('members mentioned in a definition count where the definition is used', asy
     const text = `${acme}define: '$s := function() { seed };'\nendpoints: { chat: { request: { body: '${body}' } } }\n`
     const { loaded, problems } = loadAcme(text)
     expect(formatted(problems)).toEqual([])
-    const asked = { ...request, web_search: undefined, messages: [], tools: [] } as unknown as NeutralRequest
-    return loaded && (await writeRequest(loaded.provider, asked, { model: 'm' }))
+    const requested = { ...request, web_search: undefined, messages: [], tools: [] } as unknown as NeutralRequest
+    return loaded && (await writeRequest(loaded.provider, requested, { model: 'm' }))
   }
   expect(await using('{ "a": $s() }')).toEqual({ body: { a: 7 }, dropped: [] })
   expect((await using('{ "a": 1 }'))?.dropped).toEqual(['seed'])
@@ -133,7 +133,7 @@ traits: [{ match: free, facts: { free: true } }]
   const { loaded } = loadAcme(text)
   if (!loaded) throw new Error('no provider')
   const bare: NeutralRequest = { model: 'm', messages: [], temperature: 1, seed: 2, origin: { api: 'chat', body: {} } }
-  const sent = (asked: NeutralRequest, model: string) => writeRequest(loaded.provider, asked, { model })
+  const sent = (requested: NeutralRequest, model: string) => writeRequest(loaded.provider, requested, { model })
   expect(await sent(bare, 'm')).toEqual({ body: { seed: 2 }, dropped: ['temperature'] })
   expect(await sent(bare, 'free')).toEqual({ body: { heat: 1, seed: 2 }, dropped: [] })
   expect(await sent({ ...bare, temperature: undefined } as unknown as NeutralRequest, 'm')).toEqual({

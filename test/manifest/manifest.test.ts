@@ -3,7 +3,7 @@ import { loadDialect } from '../../src/manifest/dialect.ts'
 import { loadManifest } from '../../src/manifest/manifest.ts'
 import type { Provider } from '../../src/manifest/provider.ts'
 import { readSource } from '../../src/manifest/source.ts'
-import { acme, loadAcme, loadedDialect, plainDialect, plainEndpoint, formatted } from './files.ts'
+import { acme, formatted, loadAcme, loadedDialect, plainDialect, plainEndpoint } from './files.ts'
 
 function provider(text: string, env: { [name: string]: string } = {}): Provider {
   const { loaded, problems } = loadAcme(text, env)

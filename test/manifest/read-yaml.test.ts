@@ -5,7 +5,7 @@ import { expect, test } from 'vitest'
 import { parseDocument, stringify } from 'yaml'
 import { readYaml } from '../../src/manifest/read-yaml.ts'
 
-/** What `yaml` makes of a text; undefined when it refuses it. */
+/** The value that `yaml` reads from a text; undefined when it rejects it. */
 function reference(text: string): { value: unknown } | undefined {
   const document = parseDocument(text, { prettyErrors: false, logLevel: 'silent' })
   return document.errors.length === 0 ? { value: document.toJS() } : undefined

@@ -39,9 +39,9 @@ describe('a manifest with mistakes', () => {
 
   test('possible secrets are not repeated: problems go to logs', () => {
     for (const secret of ['sk-live-123', '123']) {
-      const said = problems(acme.replace(/auth: .*/, `auth: { scheme: bearer, secret: ${secret} }`))
-      expect(said).toEqual([expect.stringMatching(/secrets do not stand in files$/)])
-      expect(said.join()).not.toContain(secret)
+      const found = problems(acme.replace(/auth: .*/, `auth: { scheme: bearer, secret: ${secret} }`))
+      expect(found).toEqual([expect.stringMatching(/secrets do not stand in files$/)])
+      expect(found.join()).not.toContain(secret)
     }
   })
 

@@ -11,7 +11,7 @@ import {
   usedLosses,
   writeRequest,
 } from '../../src/manifest/translate.ts'
-import { acme, loadAcme, formatted } from './files.ts'
+import { acme, formatted, loadAcme } from './files.ts'
 
 function provider(more = ''): Provider {
   const { loaded, problems } = loadAcme(acme + more)
@@ -88,10 +88,10 @@ endpoints:
   chat:
     losses: [{ field: max_output_tokens, when: '$not(target.traits.penalties = true) and max_output_tokens > 10' }]
 `)
-    const asked = request({ max_output_tokens: 20 })
-    expect((await writeRequest(made, asked, { model: 'small' })).dropped).toEqual(['max_output_tokens'])
-    expect((await writeRequest(made, asked, { model: 'big-1' })).dropped).toEqual([])
-    expect(await usedLosses(made, asked, { model: 'small' })).toEqual(['max_output_tokens'])
+    const requested = request({ max_output_tokens: 20 })
+    expect((await writeRequest(made, requested, { model: 'small' })).dropped).toEqual(['max_output_tokens'])
+    expect((await writeRequest(made, requested, { model: 'big-1' })).dropped).toEqual([])
+    expect(await usedLosses(made, requested, { model: 'small' })).toEqual(['max_output_tokens'])
   })
 
   test('loses parts that only another provider understands', async () => {

@@ -7,7 +7,7 @@ import { readSource } from '../../src/manifest/source.ts'
 import { servedBy } from '../../src/manifest/target.ts'
 import { finishOf, writeRequest } from '../../src/manifest/translate.ts'
 import { resolve } from '../../src/routing/resolve.ts'
-import { acme, loadedDialect, plainDialect, formatted } from './files.ts'
+import { acme, formatted, loadedDialect, plainDialect } from './files.ts'
 
 const other = plainDialect
   .replace('dialect: plain', 'dialect: other\nsame_as: messages\nheaders: { x-format: other }')

@@ -31,7 +31,7 @@ const literals = [
   '\r\n  ',
 ]
 
-/** Places of a mapping in which a literal may stand, as deep in the code as they come. */
+/** Places of a mapping in which a literal may be, at all depths. */
 const places: [name: string, text: (literal: string) => string, value: (literal: string) => unknown][] = [
   ['alone', (l) => l, (l) => l],
   ['in an object', (l) => `{"a": ${l}}`, (a) => ({ a })],

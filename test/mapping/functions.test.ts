@@ -7,7 +7,7 @@ import { limit, processorTime } from '../helpers/time.ts'
 /** The value of a mapping, compiled and by the library. */
 async function values(text: string, input: unknown = {}): Promise<unknown[]> {
   const compiled = readMapping(text)
-  // What `$eval` gives is left to the library.
+  // `$eval` is left to the library.
   const interpreted = readMapping(`($eval("1"); ${text})`)
   expect([compiled.compiled, interpreted.compiled]).toEqual([true, false])
   return [compiled.run(input), await interpreted.run(input)]

@@ -18,7 +18,7 @@ beforeAll(async () => {
   before = stateOf(await sharedObjects())
 })
 
-/** Runs a text compiled and interpreted, on an input that nobody may change. */
+/** Runs a text compiled and interpreted, on a frozen input. */
 async function runBoth(text: string, given: unknown): Promise<void> {
   for (const each of [text, `($eval("1"); ${text})`]) {
     const copy = structuredClone(given)
@@ -35,7 +35,7 @@ async function run(text: string, given: unknown): Promise<unknown> {
     return await mapping.run(given)
   } catch (error) {
     if (error instanceof MappingError) {
-      // A frozen input must not be what a compiled mapping fails at; the library works on a copy.
+      // A compiled mapping must not fail because of a frozen input; the library works on a copy.
       if (mapping?.compiled)
         expect(error.message).not.toMatch(/read only|not extensible|Cannot (add|assign|delete|define|redefine)/)
       return error
@@ -80,7 +80,7 @@ const hostile = [
     `({} ~> |$distinct([${callable}, ${callable}])|${assault}|)`,
     `({} ~> |$reduce([${callable}, 1], function($l, $r) {$l})|${assault}|)`,
   ]),
-  // A function of the library without its mark is an object, and shows what it consists of.
+  // A function of the library without its mark is an object, and exposes its members.
   ...['global', 'base.options', 'base', 'base.RegexEngine', 'base.base.guardrails', 'timestamp'].map(
     (place) => `(
       $f := function($x) {$x};

@@ -8,7 +8,7 @@ export const staticNames = [
   ...readFileSync(createRequire(import.meta.url).resolve('jsonata'), 'utf8').matchAll(/staticFrame\.bind\('(\w+)'/g),
 ].map(([, name]) => name as string)
 
-/** All that mappings of one process share: the functions that they call, and what JavaScript values inherit from. */
+/** All that mappings of one process share: the functions that they call, and the prototypes of JavaScript values. */
 export async function sharedObjects(): Promise<readonly object[]> {
   const definitions = await Promise.all(staticNames.map((name) => jsonata(`$${name}`).evaluate(undefined, {})))
   const intrinsics = [
@@ -60,7 +60,7 @@ export function stateOf(roots: readonly object[]): ReadonlyMap<object, readonly 
   return state
 }
 
-/** The objects whose members are not what they were. */
+/** The objects whose members have changed. */
 export function changed(before: ReadonlyMap<object, readonly unknown[]>): object[] {
   const now = stateOf([...before.keys()])
   return [...before].flatMap(([object, members]) => {

@@ -14,7 +14,7 @@ const binaryFunctions =
     .split(' ')
     .map((name) => `$${name}`)
 
-/** Random JSON with members that random expressions ask for. */
+/** Random JSON with members that random expressions read. */
 export const values: fc.Arbitrary<unknown> = fc.letrec<{ value: unknown; record: unknown; list: unknown }>((tie) => ({
   value: fc.oneof({ maxDepth: 4, depthSize: 'medium' }, scalar(), tie('record'), tie('list')),
   list: fc.array(tie('value'), { maxLength: 3 }),

@@ -24,7 +24,7 @@ test(`random expressions over random JSON give the result of the library (${runs
       const actual = compiledOutcome(() => mapping.run(structuredClone(input)))
       const given = structuredClone(input)
       const expected = await libraryOutcome(text, given)
-      // The library itself changed the input, and worked with what it had changed.
+      // The library itself changed the input, and worked with the changed one.
       if (!isDeepStrictEqual(given, input)) return
       if ('code' in expected) counts.failed++
       expect(JSON.stringify(input)).toBe(before)
@@ -81,7 +81,7 @@ function withoutFunctions(result: unknown): unknown {
 function agree(expected: Outcome, actual: Outcome, text: string): boolean {
   // Where the library itself stumbles, without a code of its own, there is nothing to agree with.
   if ('code' in expected && expected.code === undefined) return true
-  // What the library cannot finish is bounded here by steps or by depth.
+  // Evaluations that the library cannot finish are bounded here by steps or by depth.
   if ('code' in expected && expected.code === 'D1012')
     return 'code' in actual && /^D101[124]$|^D2015$/.test(actual.code ?? '')
   // The library lets a transform change anything, here it changes its copy alone.

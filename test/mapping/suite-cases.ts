@@ -13,7 +13,7 @@ export type Case = {
   depth: number | undefined
 }
 
-/** Where the suite lies: beside the repository unless JSONATA_SUITE says otherwise. */
+/** Where the suite lies: beside the repository by default; JSONATA_SUITE overrides it. */
 export const suiteFolder = resolve(
   process.env.JSONATA_SUITE ?? join(import.meta.dirname, '../../../shared/jsonata-suite'),
 )

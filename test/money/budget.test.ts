@@ -30,7 +30,7 @@ function wanted(nanoUsd: bigint, more: Partial<BudgetRequest> = {}): BudgetReque
   }
 }
 
-/** So many other keys that one which is idle is forgotten. */
+/** So many other keys that an idle one is evicted. */
 function callOthers(budget: Budget): void {
   for (let n = 0; n < 50; n++) {
     budget.reserve(wanted(1n, { key: { id: `other ${n}`, monthlyLimitNano: null } })).settle(0n)

@@ -25,7 +25,7 @@ const providers = {
 
 type Provider = keyof typeof providers
 
-/** The same usage in both words: there, input holds what was cached. Perplexity's requests cost most at size high there. */
+/** The same usage in both forms: there, input includes cached tokens. Perplexity's requests cost most at size high there. */
 const usages: [what: string, ours: Usage, theirs: Record<string, number>][] = [
   ['plain', { input: 1_003, output: 501, modes: ['search_high'] }, { input_tokens: 1_003, output_tokens: 501 }],
   [
@@ -101,7 +101,7 @@ function compared(provider: Provider, id: string, entry: ModelEntry): string[] |
     const other = calcPrice(theirs, id, { providerId: providers[provider], timestamp: day })
     if (!other) return undefined
     const [mine, their] = [priceOf(ours, entry, day.getTime()).nanoUsd, other.total_price * 1e9]
-    // It sums floats and rounds nothing: what is left is our own rounding.
+    // It sums floats and rounds nothing: the rest is our own rounding.
     return Math.abs(mine - their) <= 0.5 + their * 1e-12 ? '' : `${what} ${mine} instead of ${their}`
   })
   const known = results.filter((one) => one !== undefined)

@@ -14,7 +14,7 @@ import { temporaryFile } from '../store/temporary.ts'
 
 type Refused = Awaited<ReturnType<LedgerWriter['write']>>
 
-/** A writer whose answers the test gives, batch by batch. */
+/** A writer whose results the test sets, batch by batch. */
 function controlledWriter() {
   type Batch = {
     records: readonly CallRecord[]

@@ -248,7 +248,7 @@ test('no call costs more than its maximum', () => {
       const prompt = Math.floor(maximum.promptTokens * given.fill)
       const read = Math.floor(prompt * given.shares[0])
       const rest = prompt - read
-      // Only what was asked for is written, unless the provider writes unasked.
+      // Only requested cache writes happen, unless the provider caches by default.
       const writesUnasked = given.tiers.some((one) => one.caching_price !== null && one.caching_5m_price === null)
       const written = given.cached || writesUnasked ? Math.floor(rest * given.shares[1]) : 0
       const hour = given.cached === '1h' ? Math.floor(written / 2) : 0

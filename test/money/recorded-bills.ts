@@ -4,7 +4,7 @@
  * or one like it where that one is no longer sold.
  */
 export const byHand: [case_: string, model: string, nanoUsd: number][] = [
-  // Anthropic: input stands apart from the cache; a write costs 1.25 times, a read a tenth; thinking is in the output.
+  // Anthropic: input excludes the cache; a write costs 1.25 times, a read a tenth; thinking is in the output.
   [
     'anthropic-messages/cache-stream__anthropic.claude-sonnet-4-5',
     'anthropic/claude-sonnet-4-5',
@@ -25,7 +25,7 @@ export const byHand: [case_: string, model: string, nanoUsd: number][] = [
     'anthropic/claude-haiku-4-5',
     672 * 1000 + 39 * 5000,
   ],
-  // What a compaction reads and writes is beside the totals.
+  // Tokens of a compaction are not in the totals.
   [
     'anthropic-messages/compaction-stream__',
     'anthropic/claude-sonnet-4-6',
@@ -62,7 +62,7 @@ export const byHand: [case_: string, model: string, nanoUsd: number][] = [
   ['azure-openai/text__azure.gpt-5-nano', 'azure/gpt-5-nano', 14 * 50 + 139 * 400],
   ['azure-openai/vision__azure.grok', 'azure/grok-4-1-fast-non-reasoning', (265 - 170) * 200 + 170 * 50 + 208 * 500],
 
-  // Bedrock: a tenth more than global; input stands apart from the cache.
+  // Bedrock: a tenth more than global; input excludes the cache.
   [
     'bedrock-converse/cache-stream__bedrock.us.anthropic.claude-3-7',
     'bedrock/us.anthropic.claude-sonnet-4-5-20250929-v1:0',
@@ -95,7 +95,7 @@ export const byHand: [case_: string, model: string, nanoUsd: number][] = [
     51 * 150 + 512 * 3 + 116 * 600,
   ],
 
-  // Gemini: thoughts stand beside the answer, what tools put into the prompt beside the prompt.
+  // Gemini: thoughts are not in the output count, tool results not in the prompt count.
   [
     'gemini/audio-in__google.gemini-3-flash-preview',
     'google/gemini-3-flash-preview',
@@ -131,7 +131,7 @@ export const byHand: [case_: string, model: string, nanoUsd: number][] = [
   ['groq/parallel-tools__groq.llama-4-scout', 'groq/llama-3.3-70b-versatile', 779 * 590 + 65 * 790],
   ['groq/reasoning-stream__groq__', 'groq/openai/gpt-oss-120b', 17 * 150 + 1107 * 600],
 
-  // Mistral: audio stands beside the prompt and has no price of its own here.
+  // Mistral: audio is not in the prompt count and has no price of its own here.
   ['mistral/audio-in__', 'mistral/voxtral-small-latest', (9 + 375) * 100 + 248 * 300],
   ['mistral/cache__mistral.mistral-tiny', 'mistral/voxtral-small-latest', 10 * 100 + 10 * 10 + 18 * 300],
   ['mistral/n-choices__', 'mistral/ministral-3b-latest', 8 * 100 + 10 * 100],
@@ -218,6 +218,6 @@ export const byHand: [case_: string, model: string, nanoUsd: number][] = [
 
   ['together/stream__together.llama-3.3-70b', 'together/meta-llama/Llama-3.3-70B-Instruct-Turbo', (45 + 3) * 880],
 
-  // xAI: reasoning stands beside the completion.
+  // xAI: reasoning is not in the completion count.
   ['xai/parallel-tools-stream__xai.grok-4-fast', 'xai/grok-4.3', (432 - 153) * 1250 + 153 * 200 + (68 + 136) * 2500],
 ]

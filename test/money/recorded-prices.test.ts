@@ -41,24 +41,24 @@ describe.skipIf(recordingsMissing)(
   },
 )
 
-/** They do not say what the prompt was: the router estimates it. */
+/** They do not report the prompt: the router estimates it. */
 const uncounted = /^ollama\/text__ollama\.llama3|^gemini\/stop-reason-block-model-armor/
 
 const reporting = counted.flatMap((recording) => {
-  const told = reportedNano(rawUsage(recording))
-  return told > 0 ? [[recording.case, recording, told] as const] : []
+  const reported = reportedNano(rawUsage(recording))
+  return reported > 0 ? [[recording.case, recording, reported] as const] : []
 })
 
 describe.skipIf(recordingsMissing)('the cost that a provider reports', () => {
   let agreed = 0
-  test.each(reporting)('is recorded beside our own figure: %s', async (_, recording, told) => {
+  test.each(reporting)('is recorded beside our own figure: %s', async (_, recording, reported) => {
     const { usage, cost } = await rowOf(recording)
-    expect(Math.round((usage.reported_cost ?? 0) * 1e9)).toBe(Math.round(told))
+    expect(Math.round((usage.reported_cost ?? 0) * 1e9)).toBe(Math.round(reported))
     if (cost.unpriced) return
     const [, beside = 0] = otherBills.find(([pattern]) => pattern.test(recording.case)) ?? []
     // Perplexity rounds each of its parts to a hundredth of a thousandth of a dollar.
     const rounded = recording.dialect === 'perplexity' ? 10_000 : 0.5
-    expect(Math.abs(cost.nanoUsd + beside - told)).toBeLessThanOrEqual(rounded)
+    expect(Math.abs(cost.nanoUsd + beside - reported)).toBeLessThanOrEqual(rounded)
     if (beside === 0) agreed++
   })
 
@@ -82,7 +82,7 @@ const otherBills: [case_: RegExp, nanoUsd: number, why: string][] = [
   [/^openrouter\/web-search__openrouter.sonar/, 4_997_000, 'the maker charges for the request, the list says nothing'],
 ]
 
-/** The provider's own figure in nano-USD, in whatever words. */
+/** The provider's own figure in nano-USD, in any form. */
 function reportedNano({ cost, cost_in_usd_ticks: ticks = 0, is_byok, cost_details }: Body): number {
   if (ticks > 0) return ticks / 10
   const charged = (cost?.total_cost ?? cost ?? 0) * 1e9
@@ -90,8 +90,8 @@ function reportedNano({ cost, cost_in_usd_ticks: ticks = 0, is_byok, cost_detail
 }
 
 async function rowOf(recording: Recording): Promise<CallRecord> {
-  const asked = { api: 'chat', stream: isStreamed(recording), answer: recordedAnswer(recording) } as const
-  const called = await stage.replay(recording, asked)
+  const requested = { api: 'chat', stream: isStreamed(recording), answer: recordedAnswer(recording) } as const
+  const called = await stage.replay(recording, requested)
   expect([called.status, called.status === 200 ? '' : called.text]).toEqual([200, ''])
   return stage.rowOf(called)
 }

@@ -1,21 +1,21 @@
 import { framesOf, joined } from '../dialects/bedrock-converse-reader.ts'
 import { type Recording, recordedEvents } from '../helpers/recordings.ts'
 
-// biome-ignore lint/suspicious/noExplicitAny: recorded bodies have the shape of whoever sent them.
+// biome-ignore lint/suspicious/noExplicitAny: recorded bodies have the shape of their sender.
 type Body = any
 
-/** What a recording says was used, in the words of its provider; undefined when it says nothing. */
+/** The usage in a recording, in the provider's form; undefined when there is none. */
 export function rawUsage(recording: Recording): Body {
-  const told = documents(recording).flatMap((one) =>
+  const reported = documents(recording).flatMap((one) =>
     [one, one.message, one.response, one.delta, one.x_groq].map((holder) => holder?.usage ?? holder?.usageMetadata),
   )
   const lines = documents(recording).filter((one) => one.eval_count !== undefined)
-  const all = [...told, ...lines.map(({ prompt_eval_count, eval_count }) => ({ prompt_eval_count, eval_count }))]
+  const all = [...reported, ...lines.map(({ prompt_eval_count, eval_count }) => ({ prompt_eval_count, eval_count }))]
   const counted = all.filter((one) => one && typeof one === 'object')
   return counted.length > 0 ? Object.assign({}, ...counted.map(withoutNulls)) : undefined
 }
 
-/** The form of a usage: where its numbers stand, apart from sums, times and zeros. */
+/** The form of a usage: the paths of its numbers, apart from sums, times and zeros. */
 export function formOf(recording: Recording): string {
   const places = [...new Set(numbersIn(rawUsage(recording)))].filter((place) => !beside.test(place))
   return `${recording.dialect}: ${places.sort().join(' ')}`

@@ -6,7 +6,7 @@ import { targetId } from '../../src/manifest/target.ts'
 import { resolve } from '../../src/routing/resolve.ts'
 import type { Scope } from '../../src/routing/scope.ts'
 
-/** Providers and models as rules see them; `away` is not configured, `any` passes on what nobody knows. */
+/** Providers and models as rules see them; `away` is not configured, `any` passes on unknown models. */
 const models: { [id: string]: Partial<ModelEntry> } = {
   'one/eu': { geolocation: 'eu', data_retention: false, data_used_for_training: false },
   'one/us': { geolocation: 'us', data_retention: true, data_used_for_training: false, aliases: ['us-latest'] },
@@ -45,7 +45,7 @@ export function directory(managed: { [id: string]: readonly string[] } = {}) {
   }
 }
 
-/** What holds in a scope; what is left out does not limit. */
+/** The rules of a scope; absent ones do not limit. */
 export function scope(facts: {
   aliases?: { [name: string]: string }
   policies?: { [id: string]: readonly string[] }

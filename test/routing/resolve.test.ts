@@ -57,10 +57,10 @@ describe('a policy', () => {
   })
 
   test('without a remaining target reports the reason of each', () => {
-    const said = targets('p', scope({ policies: { p: ['away/m', 'two/gone', 'two/keeps'] }, approved: ['one/*'] }))
-    expect(said).toEqual(refused(404, "'p' has no target that can be used."))
+    const rejection = targets('p', scope({ policies: { p: ['away/m', 'two/gone', 'two/keeps'] }, approved: ['one/*'] }))
+    expect(rejection).toEqual(refused(404, "'p' has no target that can be used."))
     for (const reason of ['set AWAY_KEY', "no model 'gone'", "'two/keeps' is not approved"]) {
-      expect(said).toEqual(refused(404, reason))
+      expect(rejection).toEqual(refused(404, reason))
     }
   })
 

@@ -303,12 +303,12 @@ describe('faults', () => {
       messages: [{ role: 'user', content: word }],
       stream: true,
     })
-    const said: string[] = []
+    const texts: string[] = []
     const reading = (async () => {
-      for await (const chunk of stream) said.push(chunk.choices[0]?.delta.content ?? '')
+      for await (const chunk of stream) texts.push(chunk.choices[0]?.delta.content ?? '')
     })()
     await expect(reading).rejects.toThrow()
-    expect(said.join('')).toContain('You')
+    expect(texts.join('')).toContain('You')
   })
 
   test('unfinished: the stream ends without a finish reason', async () => {

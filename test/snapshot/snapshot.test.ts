@@ -23,9 +23,9 @@ test('the files of this project have no problems and are read in a moment', asyn
   expect(snapshot?.providers.size).toBeGreaterThan(10)
   expect(snapshot?.catalog.list().length).toBeGreaterThan(400)
   expect(ms).toBeLessThan(limit(3_000))
-  const again = await buildSnapshot(config, {}, snapshot)
-  expect(again.snapshot?.generation).toBe(2)
-  expect([...(again.snapshot?.sources ?? [])].every(([file, source]) => snapshot?.sources.get(file) === source)).toBe(
+  const second = await buildSnapshot(config, {}, snapshot)
+  expect(second.snapshot?.generation).toBe(2)
+  expect([...(second.snapshot?.sources ?? [])].every(([file, source]) => snapshot?.sources.get(file) === source)).toBe(
     true,
   )
 })

@@ -77,16 +77,16 @@ describe('a key', () => {
   test('notifies caches with its hash, after the commit', () => {
     const { store, aKey } = open()
     const made = aKey()
-    const told: (Buffer | undefined)[] = []
-    store.keys.onChange((hash) => told.push(hash))
+    const notified: (Buffer | undefined)[] = []
+    store.keys.onChange((hash) => notified.push(hash))
     store.keys.update(made.id, { name: 'x' })
-    expect(told).toEqual([made.hash])
+    expect(notified).toEqual([made.hash])
     store.atomically(() => {
       store.keys.revoke(made.id)
       store.atomically(() => store.keys.rotate(made.id, { hash: randomBytes(32), prefix: 'p' }))
-      expect(told).toHaveLength(1)
+      expect(notified).toHaveLength(1)
     })
-    expect(told).toEqual([made.hash, made.hash, made.hash])
+    expect(notified).toEqual([made.hash, made.hash, made.hash])
     const failing = () =>
       store.atomically(() => {
         store.keys.update(made.id, { name: 'y' })
@@ -94,8 +94,8 @@ describe('a key', () => {
       })
     expect(failing).toThrow('no')
     expect(store.keys.find(made.id)?.name).toBe('x')
-    // What somebody read meanwhile was never true.
-    expect(told).toHaveLength(4)
+    // A state that was read meanwhile never existed.
+    expect(notified).toHaveLength(4)
   })
 })
 
@@ -121,13 +121,13 @@ describe('groups', () => {
     const { store, acme, aKey } = open()
     const group = store.groups.create({ organization: acme, name: 'team' })
     const key = aKey({ groupId: group.id })
-    const told: unknown[] = []
-    store.keys.onChange((hash) => told.push(hash))
+    const notified: unknown[] = []
+    store.keys.onChange((hash) => notified.push(hash))
     expect(store.groups.remove(group.id)).toEqual(group)
     expect(store.groups.remove(group.id)).toBeUndefined()
     expect(store.groups.find(group.id)).toBeUndefined()
     expect(store.keys.find(key.id)).toEqual({ ...key, groupId: null })
-    expect(told).toEqual([undefined])
+    expect(notified).toEqual([undefined])
   })
 })
 
@@ -151,8 +151,8 @@ describe('the rules of an organization', () => {
 
   test('are stored, and each change notifies the caches', () => {
     const { store, acme } = open()
-    const told: string[] = []
-    store.organizations.onChange((id) => told.push(id))
+    const notified: string[] = []
+    store.organizations.onChange((id) => notified.push(id))
     const policy = { id: 'best', description: 'd', targets: ['demo/echo', 'one/m'] }
     const changes: (() => unknown)[] = [
       () => store.organizations.setLimits(acme, limits),
@@ -165,7 +165,7 @@ describe('the rules of an organization', () => {
     ]
     for (const [index, change] of changes.entries()) {
       change()
-      expect(told).toHaveLength(index + 1)
+      expect(notified).toHaveLength(index + 1)
     }
     const group = store.groups.create({ organization: acme, name: 'g', monthlyLimitNano: 9n })
     store.groups.create({ organization: acme, name: 'free' })
@@ -189,7 +189,7 @@ describe('the rules of an organization', () => {
       aliases: new Map(),
       policies: new Map(),
     })
-    expect(new Set(told)).toEqual(new Set([acme]))
+    expect(new Set(notified)).toEqual(new Set([acme]))
   })
 
   test('make the balance a limit with the first credit only', () => {

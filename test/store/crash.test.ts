@@ -26,7 +26,7 @@ test.each([1, 2, 3])(
   },
 )
 
-/** The ids of the calls that a process said were settled before it was killed, after at least so many. */
+/** The ids of the calls that a process reported as settled before it was killed, after at least so many. */
 async function settleUntilKilled(path: string, least: number): Promise<string[]> {
   const child = spawn(process.execPath, [join(import.meta.dirname, 'crash-child.ts'), path], {
     stdio: ['ignore', 'pipe', 'inherit'],
@@ -40,6 +40,6 @@ async function settleUntilKilled(path: string, least: number): Promise<string[]>
   expect(await ended).toEqual([null, 'SIGKILL'])
   const lines = output.split('\n')
   expect(lines.length).toBeGreaterThan(least)
-  // What stands after the last line end may be half an id.
+  // The text after the last line end may be half an id.
   return lines.slice(0, -1)
 }

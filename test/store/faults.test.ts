@@ -30,7 +30,7 @@ function open() {
   return { path, store, ledger, onError }
 }
 
-/** Too large for what is left of the pages that a new database has. */
+/** Too large for the free pages of a new database. */
 const large = (): CallRecord => plainRecord({ metadata: { note: 'x'.repeat(60_000) } })
 
 /** Rows are tried again once a second. */
@@ -85,7 +85,7 @@ test.each(Object.entries(faults))(
     await within(5_000, 'the settling', Promise.all(after.map((record) => ledger.settle(record))))
     expect(ledger.writeFailure()).toBe(`The router cannot write its ledger: ${reason}.`)
     expect(onError).toHaveBeenCalledWith(expect.any(Error), { backlog: 3, lost: [] })
-    // What can be read still is.
+    // Reads still work.
     expect(store.ledger.find(before.id)).toEqual(before)
     end()
     await ledgerRecovered(ledger)

@@ -36,9 +36,13 @@ function memory() {
 describe('a stored response', () => {
   test('comes back as it was written', () => {
     const { responses } = memory()
-    const kept = response({ previous: 'resp_0', native: true, input: '[{"role":"user","content":"ä\\u0000🙂"}]' })
-    responses.write(kept)
-    expect(responses.find('acme', 'resp_1')).toEqual(kept)
+    const storedResponse = response({
+      previous: 'resp_0',
+      native: true,
+      input: '[{"role":"user","content":"ä\\u0000🙂"}]',
+    })
+    responses.write(storedResponse)
+    expect(responses.find('acme', 'resp_1')).toEqual(storedResponse)
   })
 
   test('belongs to one organization, also when another one has the same id', () => {
@@ -61,11 +65,11 @@ describe('a stored response', () => {
 
   test('is unknown after its expiry, purged or not', () => {
     const { responses } = memory()
-    const kept = response()
-    responses.write(kept)
-    expect(responses.find('acme', 'resp_1', kept.expiresAt - 1)).toBeDefined()
-    expect(responses.find('acme', 'resp_1', kept.expiresAt)).toBeUndefined()
-    expect(responses.delete('acme', 'resp_1', kept.expiresAt)).toBe(false)
+    const storedResponse = response()
+    responses.write(storedResponse)
+    expect(responses.find('acme', 'resp_1', storedResponse.expiresAt - 1)).toBeDefined()
+    expect(responses.find('acme', 'resp_1', storedResponse.expiresAt)).toBeUndefined()
+    expect(responses.delete('acme', 'resp_1', storedResponse.expiresAt)).toBe(false)
   })
 
   test('leaves no trace in the file when it is deleted', () => {
@@ -92,12 +96,12 @@ describe('retention', () => {
   test('applies to stored responses, of that organization only', () => {
     const { organizations, responses } = memory()
     const { id } = organizations.create('acme')
-    const kept = response({ organization: id, expiresAt: Date.now() + 30 * day })
-    responses.write(kept)
-    responses.write({ ...kept, organization: 'other' })
+    const storedResponse = response({ organization: id, expiresAt: Date.now() + 30 * day })
+    responses.write(storedResponse)
+    responses.write({ ...storedResponse, organization: 'other' })
     organizations.setRetention(id, { days: 7 })
-    expect(responses.find(id, 'resp_1')?.expiresAt).toBe(kept.createdAt + 7 * day)
-    expect(responses.find('other', 'resp_1')?.expiresAt).toBe(kept.expiresAt)
+    expect(responses.find(id, 'resp_1')?.expiresAt).toBe(storedResponse.createdAt + 7 * day)
+    expect(responses.find('other', 'resp_1')?.expiresAt).toBe(storedResponse.expiresAt)
   })
 
   test('purges only expired responses, in batches, periodically', async () => {
@@ -138,9 +142,9 @@ describe('a response that is settled with its call', () => {
     const store = openStore(`sqlite:${temporaryFile('router.sqlite')}`)
     const ledger = openLedger(store.ledger.openWriter(), { onError: () => {} })
     const record = plainRecord()
-    const kept = response()
-    await ledger.settle(record, kept)
-    expect(store.responses.find('acme', 'resp_1')).toEqual(kept)
+    const storedResponse = response()
+    await ledger.settle(record, storedResponse)
+    expect(store.responses.find('acme', 'resp_1')).toEqual(storedResponse)
     expect(store.ledger.find(record.id)).toBeDefined()
     await ledger.close()
     store.close()
@@ -151,12 +155,12 @@ describe('a response that is settled with its call', () => {
     write.mockRejectedValueOnce(new Error('the disk is full'))
     const ledger = openLedger({ write, ready: async () => {}, close: async () => {} }, { onError: () => {} })
     const record = plainRecord()
-    const kept = response()
-    await ledger.settle(record, kept)
+    const storedResponse = response()
+    await ledger.settle(record, storedResponse)
     await eventually(() => expect(write).toHaveBeenCalledTimes(2))
     expect(write.mock.calls).toEqual([
-      [[record], [kept]],
-      [[record], [kept]],
+      [[record], [storedResponse]],
+      [[record], [storedResponse]],
     ])
     await ledger.close()
   })

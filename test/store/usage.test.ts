@@ -77,9 +77,9 @@ describe.each(['memory', 'file'] as const)('usage (%s)', (where) => {
       where,
       [0, 1.5, 2.9, 3].map((hours) => plainRecord({ at: november + hours * hour })),
     )
-    const asked = { from: november + 1.7 * hour, to: november + 2.1 * hour }
+    const requested = { from: november + 1.7 * hour, to: november + 2.1 * hour }
     for (const groupBy of [[], ['key'], ['user']]) {
-      expect((await ask({ ...asked, groupBy })).map(({ requests }) => requests)).toEqual([2])
+      expect((await ask({ ...requested, groupBy })).map(({ requests }) => requests)).toEqual([2])
     }
   })
 
@@ -318,9 +318,9 @@ test('a long answer comes in parts, and whole', async () => {
 
 test('a query that is pending when the database is closed is rejected', async () => {
   const { store, ask } = await filled('file', [plainRecord()])
-  const asked = Promise.allSettled([ask(), ask()])
+  const requested = Promise.allSettled([ask(), ask()])
   store.close()
-  expect((await asked).map(({ status }) => status)).toEqual(['rejected', 'rejected'])
+  expect((await requested).map(({ status }) => status)).toEqual(['rejected', 'rejected'])
 })
 
 test('the thread of reports replies in order, and reports failures of the database', async () => {

@@ -88,7 +88,7 @@ describe('oauth-client-credentials', () => {
   test('is requested once for all calls and all providers that have the same credential', async () => {
     const all = await Promise.all(Array.from({ length: 50 }, (_, index) => go(auth(), `acme-${index % 2}`)))
     expect(new Set(all.map(({ headers }) => headers.authorization))).toEqual(new Set(['Bearer token-1']))
-    expect(bench.endpoint.asked).toEqual([
+    expect(bench.endpoint.requested).toEqual([
       {
         grant_type: 'client_credentials',
         client_id: 'me',
@@ -117,7 +117,7 @@ describe('oauth-client-credentials', () => {
     }
     const [one, other] = await Promise.allSettled([go(auth(), 'one'), go(auth(), 'other')])
     const host = new URL(bench.endpoint.url).host
-    const said = (provider: string) => ({
+    const message = (provider: string) => ({
       status: 'rejected',
       reason: {
         code: 'provider_refused',
@@ -125,9 +125,9 @@ describe('oauth-client-credentials', () => {
         message: `The router got no token for ${provider}: ${host} answered with status 401: invalid_client, [secret] is wrong`,
       },
     })
-    expect(one).toMatchObject(said('one'))
-    expect(other).toMatchObject(said('other'))
-    expect(bench.endpoint.asked).toHaveLength(1)
+    expect(one).toMatchObject(message('one'))
+    expect(other).toMatchObject(message('other'))
+    expect(bench.endpoint.requested).toHaveLength(1)
     bench.endpoint.answer = {}
     expect((await go(auth())).headers.authorization).toBe('Bearer token-2')
   })
@@ -137,9 +137,9 @@ describe('oauth-client-credentials', () => {
     [{ status: 429, body: {} }, 'provider_unreachable', 'answered with status 429'],
     [{ body: '<html>' }, 'provider_unreadable', 'answered without an `access_token`'],
     [{ body: { access_token: 'a\nb' } }, 'provider_unreadable', 'answered without an `access_token`'],
-  ])('an endpoint that answers %j', async (answer, code, said) => {
+  ])('an endpoint that answers %j', async (answer, code, message) => {
     bench.endpoint.answer = answer
-    await expect(go(auth())).rejects.toMatchObject({ code, status: 502, message: expect.stringContaining(said) })
+    await expect(go(auth())).rejects.toMatchObject({ code, status: 502, message: expect.stringContaining(message) })
   })
 
   test('an endpoint that is not there', async () => {
@@ -180,7 +180,7 @@ describe('google-service-account', () => {
 
   test('sends a signed assertion of the account, for the usual scope', async () => {
     expect((await go(auth())).headers.authorization).toBe('Bearer token-1')
-    const [form] = bench.endpoint.asked
+    const [form] = bench.endpoint.requested
     expect(form?.grant_type).toBe('urn:ietf:params:oauth:grant-type:jwt-bearer')
     const [header = '', claims = '', signature = ''] = (form?.assertion ?? '').split('.')
     const read = (part: string) => JSON.parse(Buffer.from(part, 'base64url').toString()) as { [name: string]: unknown }
@@ -205,7 +205,7 @@ describe('google-service-account', () => {
 
   test('fifty concurrent calls request one token', async () => {
     await Promise.all(Array.from({ length: 50 }, () => go(auth())))
-    expect(bench.endpoint.asked).toHaveLength(1)
+    expect(bench.endpoint.requested).toHaveLength(1)
   })
 
   test('the key file may be named by its path, and its line ends be escaped twice', async () => {
@@ -220,12 +220,12 @@ describe('google-service-account', () => {
     ['{"client_email":"x","private_key":"top secret"}', 'has a `private_key` that is not a PEM key'],
     ['{"client_email":"x","private_key":"y","token_uri":"z"}', 'has a `token_uri` that is not a URL'],
     ['{', 'is not JSON'],
-  ])('credentials that cannot be used, %s, are told and not shown', async (credentials, said) => {
+  ])('credentials that cannot be used, %s, are told and not shown', async (credentials, message) => {
     const failed = go(auth(credentials))
     await expect(failed).rejects.toMatchObject({
       code: 'provider_refused',
       status: 502,
-      message: expect.stringContaining(said),
+      message: expect.stringContaining(message),
     })
     await expect(failed).rejects.not.toMatchObject({ message: expect.stringContaining('top secret') })
   })

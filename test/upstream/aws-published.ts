@@ -1,8 +1,8 @@
-/** SHA-256 of `Param1=value1`, which these requests say themselves. */
+/** SHA-256 of `Param1=value1`, which these requests contain. */
 const bodyHash = '9095672bbd1f56dfc5b65f3e153adc8731a4a654192329106275f4c7b24d0b6e'
 
 /**
- * AWS's published test suite for Signature Version 4, as it stands in awslabs/aws-c-auth under
+ * AWS's published test suite for Signature Version 4, as published in awslabs/aws-c-auth under
  * tests/aws-signing-test-suite/v4 (Apache License 2.0): requests and the signatures they must get. All are for the
  * service `service` in us-east-1 on 2015-08-30 at 12:36:00 UTC, and for the host example.amazonaws.com.
  *

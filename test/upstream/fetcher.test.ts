@@ -9,8 +9,8 @@ import { limit } from '../helpers/time.ts'
 
 const png = Buffer.from('89504e470d0a1a0a0000000d49484452', 'hex')
 
-/** Every path that was asked for, and what each answers. */
-const asked: string[] = []
+/** Every requested path, and its reply. */
+const requested: string[] = []
 let left: Promise<void>
 const pages: Record<string, (response: ServerResponse, request: IncomingMessage) => void> = {
   '/cat.png': (response) => response.writeHead(200, { 'content-type': 'text/plain; charset=utf-8' }).end(png),
@@ -37,7 +37,7 @@ const pages: Record<string, (response: ServerResponse, request: IncomingMessage)
 
 const server = createServer((request, response) => {
   const path = request.url ?? ''
-  asked.push(path)
+  requested.push(path)
   left = new Promise((resolve) => response.once('close', resolve))
   const away = /^\/to\?(.*)$/.exec(path)
   const location = decodeURIComponent(away?.[1] ?? '').replace(/[^\x20-\x7e]/g, encodeURIComponent)
@@ -55,7 +55,7 @@ afterAll(() => {
   server.closeAllConnections()
 })
 beforeEach(() => {
-  asked.length = 0
+  requested.length = 0
 })
 
 const usual: MediaSettings = {
@@ -67,7 +67,7 @@ const usual: MediaSettings = {
   allowHosts: ['files.test'],
 }
 
-/** `files.test` is the loopback server; all else resolves as told. */
+/** `files.test` is the loopback server; all other names resolve as configured. */
 const names: Record<string, string[]> = { 'files.test': ['127.0.0.1'] }
 const resolved: string[] = []
 const resolveName: ResolveName = async (name) => {
@@ -104,7 +104,7 @@ describe('a file', () => {
 
   test('is followed to where it has moved', async () => {
     expect(await open()(at('/here'), never)).toMatchObject({ media_type: 'image/png' })
-    expect(asked).toEqual(['/here', '/there?signed=secret', '/cat.png'])
+    expect(requested).toEqual(['/here', '/there?signed=secret', '/cat.png'])
   })
 
   test('is requested without credentials, cookies or compression', async () => {
@@ -137,7 +137,7 @@ describe('an address that is not public', () => {
     expect(await refused(at(`/to?${encodeURIComponent(`http://${host}:${port}/cat.png`)}`))).toMatch(
       /after a redirect, the address of its host is not public\.$/,
     )
-    expect(asked.filter((path) => !path.startsWith('/to'))).toEqual([])
+    expect(requested.filter((path) => !path.startsWith('/to'))).toEqual([])
   })
 
   const addresses = ['127.0.0.1', '::1', '::ffff:10.0.0.1', '0.0.0.0', '169.254.169.254', '10.1.2.3', 'fe80::1%eth0']
@@ -148,7 +148,7 @@ describe('an address that is not public', () => {
       expect(await refused(`http://${name}:${port}/cat.png`)).toContain('is not public')
       expect(await refused(at(`/to?http://${name}:${port}/cat.png`))).toContain('after a redirect')
     }
-    expect(asked.filter((path) => !path.startsWith('/to'))).toEqual([])
+    expect(requested.filter((path) => !path.startsWith('/to'))).toEqual([])
   })
 
   test('is refused by its usual names, with the resolver of the system', async () => {
@@ -156,7 +156,7 @@ describe('an address that is not public', () => {
     for (const name of ['localhost', 'LOCALHOST', 'localhost.']) {
       await expect(fetchMedia(`http://${name}:${port}/cat.png`, never)).rejects.toThrow(/not public|cannot be resolved/)
     }
-    expect(asked).toEqual([])
+    expect(requested).toEqual([])
   })
 
   test('is never in a message for the client', async () => {
@@ -217,7 +217,7 @@ describe('a URL', () => {
 
   test('is https unless the operator configures otherwise', async () => {
     expect(await refused(at('/cat.png'), { schemes: ['https'] })).toContain('only https is fetched, not http')
-    expect(asked).toEqual([])
+    expect(requested).toEqual([])
     expect(await refused('ftp://files.test/', { schemes: ['ftp'] })).toContain('not ftp')
   })
 
@@ -228,7 +228,7 @@ describe('a URL', () => {
       expect(message).not.toContain('u:pass')
     }
     expect(await refused(at(`/to?http://u:pass@files.test:${port}/cat.png`))).toContain('after a redirect')
-    expect(asked).not.toContain('/cat.png')
+    expect(requested).not.toContain('/cat.png')
   })
 
   test.each([
@@ -255,7 +255,7 @@ describe('a URL', () => {
     ['/reset', 'the connection to its host failed ('],
   ])('whose host answers with %s is told so', async (path, what) => {
     expect(await refused(at(path))).toContain(what)
-    expect(asked.length).toBeLessThanOrEqual(6)
+    expect(requested.length).toBeLessThanOrEqual(6)
   })
 
   test('whose host cannot be reached is reported as such, without addresses', async () => {
@@ -275,7 +275,7 @@ describe('too much', () => {
     poured = 0
     expect(await refused(at('/endless'))).toContain('larger than 100000 bytes')
     await within(5_000, 'letting go', left)
-    // What the sockets of both sides had taken before.
+    // The bytes that the sockets of both sides had taken.
     expect(poured).toBeLessThan(20_000_000)
   })
 

@@ -8,14 +8,14 @@ import { type CallMedia, inlineMedia, openCallMedia } from '../../src/upstream/i
 import { pause, within } from '../helpers/provider.ts'
 
 const file: Fetched = { data: 'aGk=', media_type: 'image/png' }
-const asked: string[] = []
+const requested: string[] = []
 const usual: FetchMedia = async (url) => {
-  asked.push(url)
+  requested.push(url)
   return file
 }
 
 function media(fetchMedia: FetchMedia = usual, limits = {}, signal = new AbortController().signal): CallMedia {
-  asked.length = 0
+  requested.length = 0
   const settings = { maxFiles: 9, maxTotalBytes: 100, ...limits }
   return openCallMedia({ fetchMedia, settings }, { param: 'messages', signal })
 }
@@ -47,7 +47,7 @@ describe('media given by URL', () => {
         { role: 'user', parts: [{ type: 'tool_result', id: 'c', parts: [text, image(a)], is_error: true }] },
       ],
     })
-    const kept = structuredClone(before)
+    const copy = structuredClone(before)
     const after = await inlineMedia(before, true, media())
     const data = { type: 'image', ...file }
     expect(after).toEqual({
@@ -59,15 +59,15 @@ describe('media given by URL', () => {
         { role: 'user', parts: [{ type: 'tool_result', id: 'c', parts: [text, data], is_error: true }] },
       ],
     })
-    expect(before).toEqual(kept)
-    expect(asked.toSorted()).toEqual([a, b])
+    expect(before).toEqual(copy)
+    expect(requested.toSorted()).toEqual([a, b])
   })
 
   test('stay as they are where the provider takes them so', async () => {
     const before = user(image(a))
     expect(await inlineMedia(before, undefined, media())).toBe(before)
     expect(await inlineMedia(before, false, media())).toBe(before)
-    expect(asked).toEqual([])
+    expect(requested).toEqual([])
   })
 
   test.each<[HistoryRules['inline_media'], string[]]>([
@@ -120,7 +120,7 @@ describe('the files of a call', () => {
     const files = media()
     await inlineMedia(user(image(a), image(a), image(b)), true, files)
     await inlineMedia(user(image(a), image(b), image('https://c.test/')), true, files)
-    expect(asked).toEqual([a, b, 'https://c.test/'])
+    expect(requested).toEqual([a, b, 'https://c.test/'])
   })
 
   test('are not even begun when there are too many', async () => {
@@ -128,7 +128,7 @@ describe('the files of a call', () => {
     const refused = inlineMedia(user(...urls), true, media(usual, { maxFiles: 3 }))
     await expect(refused).rejects.toMatchObject({ code: 'invalid_request', param: 'messages' })
     await expect(refused).rejects.toThrow('more than 3 URLs')
-    expect(asked).toEqual([])
+    expect(requested).toEqual([])
     await expect(inlineMedia(user(image(a)), true, media(usual, { maxFiles: 0 }))).rejects.toThrow('more than 0')
   })
 

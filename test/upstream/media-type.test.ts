@@ -39,6 +39,6 @@ test.each([
   ['?', undefined, '/a.json', 'application/json'],
   ['?', 'nonsense', '/a', undefined],
   ['', undefined, '/', undefined],
-])('else the server, else the name: %j %s %s', (bytes, said, path, type) => {
-  expect(mediaTypeOf(latin(bytes), said, path)).toBe(type)
+])('else the server, else the name: %j %s %s', (bytes, declared, path, type) => {
+  expect(mediaTypeOf(latin(bytes), declared, path)).toBe(type)
 })

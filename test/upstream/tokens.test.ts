@@ -4,13 +4,13 @@ import { openTokens, type Token } from '../../src/upstream/tokens.ts'
 const minute = 60_000
 const patient = new AbortController().signal
 
-/** A store whose clock stands at `clock.now`, and an issuer that counts what was asked of it. */
+/** A store whose clock stands at `clock.now`, and an issuer that counts its requests. */
 function bench() {
   const clock = { now: 0 }
-  const issuer = { asked: 0, refuses: false, answer: Promise.resolve() }
+  const issuer = { requested: 0, refuses: false, answer: Promise.resolve() }
   const tokens = openTokens(() => clock.now)
   const fetchToken = async (): Promise<Token> => {
-    const number = ++issuer.asked
+    const number = ++issuer.requested
     await issuer.answer
     if (issuer.refuses) throw new Error('refused')
     return { text: `t${number}`, refreshAt: clock.now + 50 * minute, expiresAt: clock.now + 60 * minute }
@@ -27,7 +27,7 @@ test('fifty concurrent calls request one token', async () => {
   const texts = await Promise.all(Array.from({ length: 50 }, () => get()))
   expect(new Set(texts)).toEqual(new Set(['t1']))
   expect(await get()).toBe('t1')
-  expect(issuer.asked).toBe(1)
+  expect(issuer.requested).toBe(1)
 })
 
 test('before a token expires the next one is fetched, once, and no call waits for it', async () => {
@@ -35,14 +35,14 @@ test('before a token expires the next one is fetched, once, and no call waits fo
   await get()
   clock.now = 49 * minute
   expect(await get()).toBe('t1')
-  expect(issuer.asked).toBe(1)
+  expect(issuer.requested).toBe(1)
   clock.now = 51 * minute
   let answer = () => {}
   issuer.answer = new Promise((resolve) => {
     answer = resolve
   })
   expect(await Promise.all(Array.from({ length: 50 }, () => get()))).toEqual(Array(50).fill('t1'))
-  expect(issuer.asked).toBe(2)
+  expect(issuer.requested).toBe(2)
   answer()
   await settled()
   expect(await get()).toBe('t2')
@@ -53,7 +53,7 @@ test('an expired token is not used: all wait for the next', async () => {
   await get()
   clock.now = 60 * minute - 1_000
   expect(await Promise.all([get(), get()])).toEqual(['t2', 't2'])
-  expect(issuer.asked).toBe(2)
+  expect(issuer.requested).toBe(2)
 })
 
 test('a failure rejects those who waited and is not remembered', async () => {
@@ -61,7 +61,7 @@ test('a failure rejects those who waited and is not remembered', async () => {
   issuer.refuses = true
   const outcomes = await Promise.allSettled([get(), get()])
   expect(outcomes.map(({ status }) => status)).toEqual(['rejected', 'rejected'])
-  expect(issuer.asked).toBe(1)
+  expect(issuer.requested).toBe(1)
   issuer.refuses = false
   expect(await get()).toBe('t2')
 })
@@ -75,7 +75,7 @@ test('when the refresh ahead of time fails the old token is used on, and the iss
     expect(await get()).toBe('t1')
     await settled()
   }
-  expect(issuer.asked).toBe(2)
+  expect(issuer.requested).toBe(2)
   clock.now += 11_000
   issuer.refuses = false
   expect(await get()).toBe('t1')
@@ -96,7 +96,7 @@ test('a caller that leaves does not end what others wait for', async () => {
   await expect(left).rejects.toThrow('left')
   answer()
   expect(await stayed).toBe('t1')
-  expect(issuer.asked).toBe(1)
+  expect(issuer.requested).toBe(1)
 })
 
 test('a rejected token is not used again; one that has replaced it stays', async () => {

@@ -19,7 +19,8 @@ function requestWith(more: Partial<NeutralRequest> = {}): NeutralRequest {
 }
 
 /** The body that a request becomes. */
-export const sent = (more: Partial<NeutralRequest>, model = 'gpt-5.4') => bench.body(requestWith(more), modelFacts(model))
+export const sent = (more: Partial<NeutralRequest>, model = 'gpt-5.4') =>
+  bench.body(requestWith(more), modelFacts(model))
 
 /** Fields that are reported as lost for this request, in the names of the neutral form. */
 export const lost = (more: Partial<NeutralRequest>, model = 'gpt-5.4') => lostOf(requestWith(more), model)
@@ -34,11 +35,11 @@ export async function input(messages: Message[], model?: string): Promise<JsonOb
   return (await sent({ messages }, model)).input as JsonObject[]
 }
 
-/** Turns and parts of conversations, in few words. */
+/** Short constructors of turns and parts. */
 export const user = (...parts: Part[]): Message => ({ role: 'user', parts })
 export const assistant = (...parts: Part[]): Message => ({ role: 'assistant', parts })
-export const said = (text: string): Part => ({ type: 'text', text })
-export const sealed = (id: string, by = 'openai'): Part => ({
+export const textPart = (text: string): Part => ({ type: 'text', text })
+export const signedReasoning = (id: string, by = 'openai'): Part => ({
   type: 'reasoning',
   id,
   summary: 'S',
