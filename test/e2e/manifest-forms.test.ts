@@ -84,7 +84,7 @@ function answerTexts({ body }: Received, response: ServerResponse): void {
 
 function answerLines({ body }: Received, response: ServerResponse): void {
   const over = body.talk.at(-1).words
-  const count = { requested: 7, answered: 2 }
+  const count = { asked: 7, answered: 2 }
   const lines = body.live ? [{ words: 'Hel' }, { words: 'lo', over, count }] : [{ words: 'Hello', over, count }]
   response.writeHead(200, { 'content-type': 'application/json' })
   response.end(lines.map((line) => `${JSON.stringify(line)}\n`).join(''))
