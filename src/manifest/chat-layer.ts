@@ -7,7 +7,7 @@ import { readPattern } from './pattern.ts'
 import type { Path } from './position.ts'
 import type { Fragment } from './program.ts'
 import type { ChatEndpoint, Loss, RequestMapping, StreamForm } from './provider.ts'
-import { takenBy } from './taken.ts'
+import { takenBy } from './inferred-losses.ts'
 
 /** `endpoints.chat` as far as one file describes it. */
 export type PartialChat = Partial<Pick<ChatEndpoint, 'path' | 'request' | 'reply'>> &

@@ -7,7 +7,7 @@ import type { Api } from '../core/request.ts'
 import type { Mapping } from '../mapping/mapping.ts'
 import type { StreamFormat } from '../wire/frames.ts'
 import type { Path } from './position.ts'
-import type { Taken } from './taken.ts'
+import type { Taken } from './inferred-losses.ts'
 
 /** A manifest made ready to serve: dialect merged in, secrets resolved, mappings read. */
 export type Provider = {

@@ -12,7 +12,7 @@ import type { ReportedUsage } from '../core/usage.ts'
 import { type Mapping, MappingError, type Variables } from '../mapping/mapping.ts'
 import { declaredLosses, distinctNames, foreignOpaque, usedNames, withoutFields } from './losses.ts'
 import type { ChatEndpoint, Provider } from './provider.ts'
-import { notTaken, onlyTaken, takenFor } from './taken.ts'
+import { notTaken, onlyTaken, takenFor } from './inferred-losses.ts'
 
 /** The model a request goes to; no entry means the catalog does not know it. */
 export type ModelTarget = { model: string; entry?: ModelEntry }
