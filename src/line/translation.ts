@@ -3,7 +3,7 @@ import type { RouterError } from '../core/errors.ts'
 import type { Fold } from '../core/fold.ts'
 import type { JsonObject } from '../core/json.ts'
 import type { Target } from '../manifest/target.ts'
-import type { Written } from '../manifest/translate.ts'
+import type { ProviderRequest } from '../manifest/translate.ts'
 import type { StoredResponse } from '../store/responses.ts'
 import type { StreamFrame, WholeAnswer } from '../upstream/call.ts'
 import type { PassedHeader } from '../upstream/post.ts'
@@ -14,7 +14,7 @@ import { translatedTranslation } from './translated.ts'
 /** Both directions between a client's call and one target: the request, and the answer whole or streamed. */
 export type Translation = {
   /** The provider's body, and the neutral names of what it leaves out. Throws RouterError. */
-  request(): Promise<Written>
+  request(): Promise<ProviderRequest>
   /** The client's headers that go to the provider. */
   passed: readonly PassedHeader[]
   /** A whole answer as the client's JSON. */

@@ -2,12 +2,12 @@ import type { HistoryRules } from '../core/repair-history.ts'
 import type { Mapping } from '../mapping/mapping.ts'
 import type { StreamFormat } from '../wire/frames.ts'
 import { didYouMean } from './did-you-mean.ts'
+import { supportOf } from './inferred-losses.ts'
 import type { MappingReader } from './mapping-reader.ts'
 import { readPattern } from './pattern.ts'
 import type { Path } from './position.ts'
 import type { Fragment } from './program.ts'
 import type { ChatEndpoint, Loss, RequestMapping, StreamForm } from './provider.ts'
-import { takenBy } from './inferred-losses.ts'
 
 /** `endpoints.chat` as far as one file describes it. */
 export type PartialChat = Partial<Pick<ChatEndpoint, 'path' | 'request' | 'reply'>> &
@@ -61,7 +61,7 @@ function readRequest(reader: MappingReader, sections: { [name: string]: string }
   ])
   const own = shared === undefined ? undefined : { path: [...path, 'let'], text: shared }
   const mapping = reader.readBlock(path, own, [...members, '}'])
-  return mapping && { mapping, sections: Object.keys(results).filter(isSection), taken: takenBy(mapping) }
+  return mapping && { mapping, sections: Object.keys(results).filter(isSection), support: supportOf(mapping) }
 }
 
 /** Sections have any names, but one that looks like `dropped` would be sent. */
