@@ -136,6 +136,7 @@ async function checkOne(source: Source, config: Config, env: Environment): Promi
   return {
     ...nothing,
     [kind]: 1,
+    models: Object.keys(provider.models).length,
     examples: own.reduce((count, layer) => count + countExamples(layer), 0),
     mappings: mappingsIn(own),
     notTaken: provider.chat ? [{ file: source.file, names: unsupportedByEndpoint(provider.chat) }] : [],

@@ -2,7 +2,7 @@ import { isObject, type Json, type JsonObject } from '../core/json.ts'
 import type { Api, NeutralRequest, Tool } from '../core/request.ts'
 import type { Mapping } from '../mapping/mapping.ts'
 import { type Mentions, membersOf, mentionsOf, type PathTree, whole } from '../mapping/mentions.ts'
-import { neutralFields, partTypes, undemanding } from './fields.ts'
+import { labels, neutralFields, partTypes, undemanding } from './fields.ts'
 import { distinctNames } from './losses.ts'
 import type { ChatEndpoint } from './provider.ts'
 
@@ -96,7 +96,10 @@ function lostIn(field: string, value: Json | undefined, support: Support): strin
   if (value === undefined || value === null || (Array.isArray(value) && value.length === 0)) return []
   switch (neutralFields[field as keyof typeof neutralFields]) {
     case 'parts':
-      return (value as JsonObject[]).flatMap(({ parts }) => lostParts(parts as JsonObject[], support))
+      return (value as JsonObject[]).flatMap(({ parts, name }) => [
+        ...lostParts(parts as JsonObject[], support),
+        ...(name !== undefined && !support.named('name') ? ['messages.name'] : []),
+      ])
     case 'kinds':
       return lostTools(value as unknown as Tool[], support)
     case 'paths':
@@ -126,6 +129,7 @@ function lostMembersOfPart(part: JsonObject, support: Support): string[] {
   if (part.detail !== undefined && part.detail !== 'auto' && !support.named('detail')) lost.push('parts.detail')
   if (part.file_id !== undefined && !support.named('file_id')) lost.push('parts.file_id')
   if (part.url !== undefined && part.data === undefined && !support.named('url')) lost.push('parts.url')
+  if (part.is_error === true && !support.named('is_error')) lost.push('parts.is_error')
   return lost
 }
 
@@ -148,7 +152,7 @@ function lostMembers(path: string, value: JsonObject, tree: PathTree): string[] 
   return Object.entries(value).flatMap(([name, member]) => {
     if (member === undefined || member === null) return []
     const inner = tree.get(name)
-    if (inner === undefined) return [`${path}.${name}`]
+    if (inner === undefined) return labels.has(`${path}.${name}`) ? [] : [`${path}.${name}`]
     return isObject(member) ? lostMembers(`${path}.${name}`, member, inner) : []
   })
 }

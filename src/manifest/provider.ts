@@ -95,6 +95,8 @@ export type ChatEndpoint = {
   finish?: Readonly<{ [word: string]: Finish }>
   /** The provider's usage object to ours. Without it the object is ours. */
   usage?: Mapping
+  /** The provider's error body to its code and message. Without it the usual places are searched. */
+  failure?: Mapping
   /** Provider JSON in and out; `$target` holds the facts about the model. */
   patch: { request?: Mapping; reply?: Mapping; event?: Mapping }
   losses: Loss[]

@@ -138,6 +138,14 @@ export function readFrame(
   )
 }
 
+/** The failure that an HTTP error body reports, where the manifest says how to read it. */
+export async function readFailure(provider: Provider, body: Json): Promise<ProviderFailure | undefined> {
+  const mapping = provider.chat?.failure
+  if (!mapping) return undefined
+  const failure = await runMapping(provider, 'failure', mapping, body)
+  return isObject(failure) ? (failure as ProviderFailure) : undefined
+}
+
 /** The neutral finish reason for a provider's own; `error` for one that the manifest does not list. */
 export function finishOf(provider: Provider, reason: string): Finish {
   const { finish } = chatEndpoint(provider)

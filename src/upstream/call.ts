@@ -12,7 +12,7 @@ import { type Frame, FrameError } from '../wire/frame.ts'
 import { framesOf, type StreamFormat, streamFormats } from '../wire/frames.ts'
 import type { HttpClient, HttpResponse } from './http-client.ts'
 import { type PassedHeader, post, textOf } from './post.ts'
-import { refusal, reportedFailure } from './provider-error.ts'
+import { readRefusal, reportedFailure } from './provider-error.ts'
 import { redact } from './secrets.ts'
 
 /** A provider's answer: a whole reply, or a stream whose first event has come. */
@@ -66,9 +66,13 @@ async function readWhole(target: Target, response: HttpResponse): Promise<WholeA
   const answer = parseObject(provider, text)
   const { body, reply, error } = await readReply(provider, answer, foldFacts(provider), targetFacts(provider, target))
   if (error) throw reportedFailure(provider, error)
-  if (reply.finish === 'error')
-    throw unreadable(provider, `sent a reply without a finish reason: ${redact(provider, text).slice(0, 200)}`)
+  if (reply.finish === 'error') throw unreadable(provider, endedInError(reply, redact(provider, text)))
   return { kind: 'whole', body, reply }
+}
+
+function endedInError({ finish_raw }: Reply, text: string): string {
+  if (finish_raw === undefined) return `sent a reply without a finish reason: ${text.slice(0, 200)}`
+  return `ended its reply with the finish reason \`${finish_raw}\`, which reports a failure`
 }
 
 /** Formats that providers also send as `application/json`; an error inside is an event like any other. */
@@ -81,7 +85,7 @@ async function readStream(target: Target, response: HttpResponse): Promise<Strea
   if (!streamsAsJson.has(format) && type.startsWith('application/json')) {
     const text = await textOf(provider, response)
     if (/"error"|^\s*\{\s*"message"/.test(text))
-      throw refusal(provider, { status: 502, headers: response.headers, text })
+      throw await readRefusal(provider, { status: 502, headers: response.headers, text })
     throw unreadable(provider, 'answered a request for a stream with a JSON document')
   }
   const batches = readBatches(provider, targetFacts(provider, target), response)

@@ -4,7 +4,7 @@ import type { Provider } from '../manifest/provider.ts'
 import type { Target } from '../manifest/target.ts'
 import { authorize } from './authorize.ts'
 import type { HttpClient, HttpResponse } from './http-client.ts'
-import { refusal } from './provider-error.ts'
+import { readRefusal } from './provider-error.ts'
 
 /** A client's header for the provider: it replaces the manifest's own, or is joined to it as a list. */
 export type PassedHeader = { name: string; value: string; how: 'before' | 'joined' }
@@ -42,7 +42,7 @@ export async function post(
   if (response.status >= 200 && response.status < 300) return response
   if (response.status === 401) refused?.()
   const text = await textOf(provider, response)
-  throw refusal(provider, { status: response.status, headers: response.headers, text })
+  throw await readRefusal(provider, { status: response.status, headers: response.headers, text })
 }
 
 /**
