@@ -223,3 +223,57 @@ describe('$reasoningEffort and $nearestEffort', () => {
     await expectValue('$nearestEffort(effort, levels)', { effort, levels }, nearest)
   })
 })
+
+describe('$reasoningBudget', () => {
+  test.each([
+    [{ budget: 300, effort: 'max' }, 300],
+    [{ budget: -1, effort: 'low' }, 200],
+    [{ effort: 'xhigh' }, 950],
+    [{ summary: 'auto' }, 500],
+    [undefined, undefined],
+  ])('%j of 1001 tokens is %j', async (reasoning, tokens) => {
+    await expectValue('$reasoningBudget(r, 1001)', reasoning ? { r: reasoning } : {}, tokens)
+  })
+})
+
+describe('$jsonInstruction', () => {
+  test('shows the schema as it is', async () => {
+    const schema = { type: 'number', maximum: 1e21 }
+    const [text] = await values('$jsonInstruction(schema)', { schema })
+    expect(text).toMatch(/^Answer with one JSON value .*\nIt must be valid against this JSON schema:\n/)
+    expect(String(text).split('\n').at(-1)).toBe(JSON.stringify(schema))
+  })
+})
+
+describe('$joinTurns', () => {
+  const turn = (role: string, ...content: unknown[]) => ({ role, content })
+
+  test('joins neighbors of one role and leaves the others', async () => {
+    const turns = [turn('user', 1), turn('user'), turn('user', 2), turn('assistant', 3), turn('user', 4)]
+    const joined = [turn('user', 1, 2), turn('assistant', 3), turn('user', 4)]
+    await expectValue('$joinTurns(turns)', { turns }, joined)
+    expect(turns[0]).toEqual(turn('user', 1))
+  })
+
+  test('of one turn, or of none, is a list', async () => {
+    await expectValue('{ "turns": $joinTurns([turns]) }', { turns: [turn('user', 1)] }, { turns: [turn('user', 1)] })
+    await expectValue('{ "turns": $joinTurns([turns]) }', {}, { turns: [] })
+  })
+})
+
+describe('$distinctNames', () => {
+  test('numbers repeated names in the order in which they come, at the given paths alone', async () => {
+    const given = [
+      { file: { name: 'A' }, input: { file: { name: 'A' } } },
+      { result: [{ file: { name: 'a' } }, { file: { name: 'b' } }, { file: {} }] },
+      { file: { name: 'A', size: 3 } },
+    ]
+    const named = [
+      { file: { name: 'A' }, input: { file: { name: 'A' } } },
+      { result: [{ file: { name: 'a [2]' } }, { file: { name: 'b' } }, { file: {} }] },
+      { file: { name: 'A [3]', size: 3 } },
+    ]
+    await expectValue('$distinctNames(list, ["file.name", "result.file.name"])', { list: given }, named)
+    await expectValue('$distinctNames(missing, ["file.name"])', {}, undefined)
+  })
+})
