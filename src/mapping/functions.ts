@@ -2,6 +2,7 @@ import { callInstruction, jsonInstruction } from './functions/instructions.ts'
 import { jsonArguments, parseJson, toJson, withoutNulls } from './functions/json.ts'
 import { dataUrl, mediaFormat, mediaType, parseDataUrl } from './functions/media.ts'
 import { narrowSchema } from './functions/narrow-schema.ts'
+import { partEvent, plainText } from './functions/parts.ts'
 import { nearestEffort, reasoningBudget, reasoningEffort } from './functions/reasoning-effort.ts'
 import { base64Text, codePointOffset, digest } from './functions/text.ts'
 import { distinctNames, joinTurns } from './functions/turns.ts'
@@ -38,6 +39,10 @@ export const functions: Readonly<Record<string, { signature: string; run: (...ar
   mediaFormat: { signature: '<x-:s>', run: mediaFormat },
   /** `$narrowSchema({"type": "integer", "minimum": 0})` is `{"schema": {"type": "integer", "description": "(minimum: 0)"}, "narrowed": true, "open": false}`. */
   narrowSchema: { signature: '<x-o?:o>', run: narrowSchema },
+  /** `$partEvent({"type": "reasoning", "text": "Hm."})` is `{"reasoning": {"text": "Hm."}}`. */
+  partEvent: { signature: '<x-:o>', run: partEvent },
+  /** `$plainText([{"type": "text", "text": "Hi"}])` is `"Hi"`; other lists stay as they are. */
+  plainText: { signature: '<x-:x>', run: plainText },
   /** `$reasoningEffort({"budget": 4096})` is `"medium"`; `$reasoningEffort({"budget": 2000}, {"low": 2048})` is `"low"`. */
   reasoningEffort: { signature: '<x-o?:s>', run: reasoningEffort },
   /** `$reasoningBudget({"effort": "high"}, 1000)` is `800`; `$reasoningBudget({"budget": 300}, 1000)` is `300`. */

@@ -47,6 +47,48 @@ describe('$jsonArguments', () => {
   })
 })
 
+describe('$partEvent', () => {
+  test.each([
+    [
+      { type: 'text', text: 'Hi', signature: 's', citations: [{ url: 'u' }] },
+      { text: 'Hi', signature: 's' },
+    ],
+    [{ type: 'refusal', text: 'No.' }, { refusal: 'No.' }],
+    [{ type: 'reasoning', summary: 'S', by: 'maker' }, { reasoning: { summary: 'S' } }],
+    [{ type: 'tool_call', id: 'a', name: 'f', arguments: '{}' }, { tool: { id: 'a', name: 'f', arguments: '{}' } }],
+    [{ type: 'search', id: 's', query: 'q' }, { search: { id: 's', query: 'q' } }],
+    [{ type: 'opaque', body: [{ a: 1 }] }, { opaque: { body: [{ a: 1 }] } }],
+    [{ type: 'image', url: 'u' }, { media: { type: 'image', url: 'u' } }],
+  ])('of %j is %j', async (part, event) => {
+    await expectValue('$partEvent(p)', { p: part }, event)
+    await expectValue('[p.$partEvent($)]', { p: [part, part] }, [event, event])
+  })
+
+  test('of nothing is missing', async () => {
+    await expectValue('$partEvent(missing)', {}, undefined)
+  })
+})
+
+describe('$plainText', () => {
+  const text = { type: 'text', text: 'Hi' }
+
+  test('is the text of a single block that holds nothing else', async () => {
+    await expectValue('$plainText(b)', { b: [text] }, 'Hi')
+    await expectValue('{ "content": $plainText(b) }', { b: [{ type: 'input_text', text: '' }] }, { content: '' })
+  })
+
+  test.each([[[text, text]], [[{ ...text, cache: {} }]], [[{ type: 'image', url: 'u' }]], [[]], ['Hi']])(
+    '%j stays as it is',
+    async (blocks) => {
+      await expectValue('{ "content": $plainText(b) }', { b: blocks }, { content: blocks })
+    },
+  )
+
+  test('of nothing is missing', async () => {
+    await expectValue('$plainText(missing)', {}, undefined)
+  })
+})
+
 describe('$dataUrl', () => {
   test('names the type that the part tells, else the one given', async () => {
     await expectValue('$dataUrl(p)', { p: { data: 'aGk=' } }, 'data:application/octet-stream;base64,aGk=')
