@@ -106,6 +106,7 @@ async function start(
   const routes = jsonRoutes({ watch, store, access, rulesOf, stopping: () => stopping, writeFailure })
   const { server, manage } = snapshot.config
   const where = { host: server.host, port: port ?? server.port, managePort: manage.port }
+  await ledger.ready()
   const { stopListening, ...listeners } = await openListeners(context, routes, where, started)
   const { url, manageUrl } = listeners
   // Last: a start that fails after this would have created a key that nobody has seen.

@@ -3,7 +3,7 @@ import type { Limited, LimitReservation, Limits } from '../access/limits.ts'
 import { RouterError } from '../core/errors.ts'
 import type { NeutralRequest } from '../core/request.ts'
 import type { Target } from '../manifest/target.ts'
-import type { Budget, Hold } from '../money/budget.ts'
+import type { Budget, Reservation } from '../money/budget.ts'
 import { type MaxCost, maxCost } from '../money/max-cost.ts'
 import type { OrganizationRules } from '../store/rules.ts'
 
@@ -49,7 +49,7 @@ export function admit(
   const worst = maxCost(applicant.request, applicant.targets, { unstatedOutput, at: applicant.at })
   const { promptTokens: prompt, outputTokens: output, stated } = worst
   const taken = limits.take(limitedOf(applicant), { prompt, output, stated })
-  const hold = holdOrUndo(applicant, worst, { budget, taken })
+  const hold = reserveOrUndo(applicant, worst, { budget, taken })
   return {
     settle(nanoUsd, tokens) {
       hold.settle(nanoUsd)
@@ -66,7 +66,7 @@ export function admit(
 export function requireLedger({ writeFailure }: Pick<AdmissionServices, 'writeFailure'>): void {
   const failure = writeFailure()
   if (failure === undefined) return
-  throw new RouterError('unavailable', `${failure} No call is taken until it can.`, { retryAfterMs: 1_000 })
+  throw new RouterError('unavailable', `${failure} No calls are accepted until it can.`, { retryAfterMs: 1_000 })
 }
 
 /** Counts a request that uses no model: one request and one running call. Throws RouterError `rate_limited`. */
@@ -84,13 +84,13 @@ function limitedOf({ key, rules }: Pick<Applicant, 'key' | 'rules'>): Limited[] 
   ]
 }
 
-function holdOrUndo(
+function reserveOrUndo(
   { key, rules, at }: Applicant,
   { nanoUsd, outputTokens, stated }: MaxCost,
   { budget, taken }: { budget: Budget; taken: LimitReservation },
-): Hold {
+): Reservation {
   try {
-    return budget.hold({
+    return budget.reserve({
       at,
       key,
       ...(key.groupId !== null && {
@@ -103,7 +103,7 @@ function holdOrUndo(
   } catch (thrown) {
     taken.undo()
     if (thrown instanceof RouterError) throw thrown
-    const message = 'The router cannot read what was spent. No call is taken until it can.'
+    const message = 'The router cannot read its spend tables. No calls are accepted until it can.'
     throw new RouterError('unavailable', message, { cause: thrown })
   }
 }

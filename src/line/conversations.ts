@@ -52,11 +52,11 @@ export function openConversations(store: Pick<Store, 'responses' | 'organization
       const previous = optional(body.previous_response_id, 'previous_response_id', filledText)
       const earlier = previous === undefined ? [] : turnsUpTo(store, organization, previous)
       const now = resolved(store, organization, body.input)
-      const { keeps, days } = store.organizations.retention(organization)
+      const { stores: isEnabled, days } = store.organizations.retention(organization)
       const resendTo = new Set<string>()
-      const stores = keeps && body.store !== false
+      const stores = isEnabled && body.store !== false
       // An organization that wants nothing stored here does not want it stored at the provider either.
-      const origin = keeps ? body : { ...body, store: false }
+      const origin = isEnabled ? body : { ...body, store: false }
       return {
         request: withoutStore(readAll(clientApi, origin, [...earlier, ...now])),
         bodyFor: (provider) => bodyFor(provider, origin, { earlier, now, resendTo }),
