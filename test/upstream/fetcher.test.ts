@@ -307,7 +307,7 @@ describe('too long', () => {
   test('for a client that has left is stopped at once', async () => {
     const client = new AbortController()
     const fetched = open()(at('/stalled'), client.signal)
-    const gone = new RouterError('client_gone', 'The client left.')
+    const gone = new RouterError('client_gone', 'The client disconnected.')
     setTimeout(() => client.abort(gone), 50)
     await expect(within(5_000, 'stopping', fetched)).rejects.toBe(gone)
     await within(5_000, 'letting go', left)

@@ -175,7 +175,7 @@ describe('the files of a call', () => {
 
   test('are given up when the client leaves', async () => {
     const client = new AbortController()
-    const gone = new RouterError('client_gone', 'The client left.')
+    const gone = new RouterError('client_gone', 'The client disconnected.')
     const waiting: FetchMedia = (_url, signal) =>
       new Promise((_, reject) => signal.addEventListener('abort', () => reject(signal.reason)))
     const left = inlineMedia(user(image(a)), true, media(waiting, {}, client.signal))
