@@ -50,7 +50,7 @@ export type Router = {
   stop(deadlineMs: number): Promise<void>
 }
 
-/** Starts everything in the order of dependence; when a step fails, what was started before is stopped again. */
+/** Starts everything in the order of dependence. If a step fails, everything started before it is stopped. */
 export async function startRouter(options: RouterOptions): Promise<Router> {
   const started = new AsyncDisposableStack()
   try {
@@ -108,7 +108,7 @@ async function start(
   const where = { host: server.host, port: port ?? server.port, managePort: manage.port }
   const { stopListening, ...listeners } = await openListeners(context, routes, where, started)
   const { url, manageUrl } = listeners
-  // Last: a start that fails after this would have created a key that nobody has seen.
+  // Last, because a start that fails later would have created a key without displaying it.
   const firstKey = createFirstKey(store, env)
   store.waitAtMost(lockPatienceMs)
   log.info({ url, manageUrl, generation: snapshot.generation }, 'serving')

@@ -99,7 +99,7 @@ export function createApp(
   return app
 }
 
-/** Every response has an `x-request-id`: the client's own if it can be used, else a new one. */
+/** Every response has an `x-request-id`: the client's own if it is valid and safe to log, else a new one. */
 const assignRequestId: RequestHandler = (request, response, next) => {
   const given = request.get('x-request-id')
   response.locals.id = randomUUIDv7()

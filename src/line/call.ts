@@ -22,5 +22,5 @@ export type Call = {
 /** A call whose body has been read: everything that does not depend on the target. */
 export type PreparedCall = { call: Call; request: NeutralRequest; turn: Turn; media: CallMedia }
 
-/** The response to a call: JSON text, or the texts of server-sent events as they come. */
+/** The response to a call: JSON text, or the texts of server-sent events as they are produced. */
 export type CallResponse = { headers: Readonly<Record<string, string>>; body: string | AsyncGenerator<string, void> }

@@ -29,7 +29,7 @@ export async function clientReply(
 ): Promise<CallResponse> {
   const headers = { ...limitHeaders, ...attemptHeaders(attempted) }
   try {
-    if (attempted.error) return await failed(attempted, attempted.error, context)
+    if (attempted.error) return await settleFailure(attempted, attempted.error, context)
     const answered = { ...attempted, ...context }
     const { answer } = attempted
     if (answer.kind === 'stream') return { headers, body: streamedReply(answer, answered) }
@@ -39,9 +39,13 @@ export async function clientReply(
   }
 }
 
-async function failed(tried: AttemptSummary, error: RouterError, { settlement }: ReplyContext): Promise<never> {
+async function settleFailure(
+  attempted: AttemptSummary,
+  error: RouterError,
+  { settlement }: ReplyContext,
+): Promise<never> {
   // If the ledger fails as well, it keeps the row for later: the client must be told the original error.
-  await settlement.fail(tried, error).catch(() => {})
+  await settlement.fail(attempted, error).catch(() => {})
   throw error
 }
 

@@ -25,8 +25,8 @@ export type Turn = {
   /** The client's body for a provider of the same format, with the earlier turns unless that provider stored them. */
   bodyFor(provider: Provider): JsonObject
   /**
-   * Whether a provider failed because it no longer has what it stored: from then on `bodyFor` gives it everything. True
-   * once for each provider.
+   * Whether a provider failed because it no longer has what it stored: from then on `bodyFor` sends it the whole conversation.
+   * True once for each provider.
    */
   mustResend(error: RouterError, provider: Provider): boolean
   /** A reply or event of a provider of the same format, with the response id that the client continued from. */
@@ -169,7 +169,7 @@ function readAll(clientApi: ClientApi, body: JsonObject, segments: readonly Segm
   try {
     return { ...clientApi.read({ ...body, input }), origin: { api: clientApi.api, body } }
   } catch (thrown) {
-    // An error must name the position in the client's own input, not in the joined one.
+    // An error must name the position in the client's own input, not in the combined one.
     if (Array.isArray(body.input)) clientApi.read(body)
     throw thrown
   }

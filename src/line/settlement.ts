@@ -11,7 +11,7 @@ import { costNano } from '../store/ledger-row.ts'
 import type { StoredResponse } from '../store/responses.ts'
 import type { Admission } from './admission.ts'
 
-/** The facts of a call before any provider is called. `at` and `begun` are milliseconds, `begun` on the monotonic clock. */
+/** The facts of a call before any provider is called. `at` is Unix milliseconds, `begun` milliseconds of the monotonic clock. */
 export type CallStart = Pick<
   CallRecord,
   'id' | 'at' | 'organization' | 'key' | 'group' | 'api' | 'operation' | 'requested' | 'stream' | 'user' | 'metadata'
@@ -66,9 +66,9 @@ export class Settlement {
   }
 
   /** No reply was received: nothing is charged. */
-  async fail(tried: AttemptSummary, error: RouterError): Promise<void> {
+  async fail(attempted: AttemptSummary, error: RouterError): Promise<void> {
     const cost: Cost = { nanoUsd: 0, parts: {}, priceVersion: '' }
-    await this.#write(tried, { outcome: 'failed', status: error.status, settled: { usage: {}, cost }, error })
+    await this.#write(attempted, { outcome: 'failed', status: error.status, settled: { usage: {}, cost }, error })
   }
 
   #price({ target, reply }: ReceivedReply, complete: boolean): Settled {

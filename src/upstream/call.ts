@@ -17,7 +17,7 @@ import { redact } from './secrets.ts'
 /** A provider's answer: a whole reply, or a stream whose first event has come. */
 export type ProviderAnswer = WholeAnswer | StreamedAnswer
 
-/** `body` as `patch.reply` left it, and its meaning. */
+/** `body` is the JSON after `patch.reply`, `reply` its neutral form. */
 export type WholeAnswer = { kind: 'whole'; body: JsonObject; reply: Reply }
 
 /** Frames as they came over the network: several at a time. */
@@ -98,7 +98,7 @@ async function* startingWith<T>(first: T, rest: AsyncGenerator<T, void>): AsyncG
   }
 }
 
-/** Frames with their meaning; an error in the middle comes after everything that was sent before it. */
+/** Frames with their neutral events. An error in the middle is thrown after everything that was sent before it. */
 async function* readBatches(
   provider: Provider,
   facts: TargetFacts,

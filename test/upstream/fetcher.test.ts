@@ -224,7 +224,7 @@ describe('a URL', () => {
   test('with credentials is refused, and they are not repeated', async () => {
     for (const url of [`http://u:pass@files.test:${port}/cat.png`, `http://u@files.test:${port}/cat.png`]) {
       const message = await refused(url)
-      expect(message).toContain('holds a user name or a password')
+      expect(message).toContain('contains a user name or a password')
       expect(message).not.toContain('u:pass')
     }
     expect(await refused(at(`/to?http://u:pass@files.test:${port}/cat.png`))).toContain('after a redirect')

@@ -139,7 +139,7 @@ describe('the files of a call', () => {
     }
     await expect(inlineMedia(user(image(a)), true, media(large))).resolves.toBeDefined()
     const refused = inlineMedia(user(image(a), image(b)), true, media(large))
-    await expect(refused).rejects.toThrow('more than 100 bytes')
+    await expect(refused).rejects.toThrow('larger than 100 bytes')
     await expect(refused).rejects.toMatchObject({ param: 'messages' })
   })
 
