@@ -4,6 +4,7 @@ import { RouterError } from '../core/errors.ts'
 import type { FoldFacts } from '../core/fold.ts'
 import { isObject, type Json, type JsonObject } from '../core/json.ts'
 import type { NeutralRequest } from '../core/request.ts'
+import { speaksSameFormat } from '../line/translation.ts'
 import { readStream } from '../manifest/examples.ts'
 import type { Layer } from '../manifest/layer.ts'
 import { hasErrors } from '../manifest/problem.ts'
@@ -139,7 +140,7 @@ async function tryRequest(
   const entry = await entryOf(provider, model, config)
   const target = { model, ...(entry && { entry }) }
   // Like the router: a body of the provider's own format is edited, any other is rebuilt.
-  if (isChat && provider.sameAs === chat.api) {
+  if (isChat && speaksSameFormat({ provider }, chat)) {
     const dropped = await usedLosses(provider, read, target)
     const edited = chat.editRequest(input, { model, stream: read.stream === true, dropped })
     const body = await patchRequest(provider, edited, targetFacts(provider, target))

@@ -15,8 +15,8 @@ import { translatedTranslation } from './translated.ts'
 export type Translation = {
   /** The provider's body, and the neutral names of what it leaves out. Throws RouterError. */
   request(): Promise<ProviderRequest>
-  /** The client's headers that go to the provider. */
-  passed: readonly PassedHeader[]
+  /** The client's headers to forward to the provider. */
+  forwardedHeaders: readonly PassedHeader[]
   /** A whole answer as the client's JSON. */
   whole(answer: WholeAnswer, facts: ReplyFacts): JsonObject
   /** A writer for one streamed answer. */
@@ -47,6 +47,6 @@ export function translationOf(target: Target, prepared: PreparedCall): Translati
 }
 
 /** Whether a target's own format is that of the client API. */
-export function speaksSameFormat({ provider }: Target, clientApi: ClientApi): boolean {
+export function speaksSameFormat({ provider }: Pick<Target, 'provider'>, clientApi: ClientApi): boolean {
   return provider.sameAs === clientApi.api
 }

@@ -6,8 +6,8 @@ import { authorize } from './authorize.ts'
 import type { HttpClient, HttpResponse } from './http-client.ts'
 import { readRefusal } from './provider-error.ts'
 
-/** A client's header for the provider: it replaces the manifest's own, or is joined to it as a list. */
-export type PassedHeader = { name: string; value: string; how: 'before' | 'joined' }
+/** A client's header for the provider: it replaces the manifest's own value, or is appended to it as a list item. */
+export type PassedHeader = { name: string; value: string; how: 'replace' | 'append' }
 
 /** Sends one body to a path of a target and waits for a successful response. Throws RouterError. */
 export async function post(
@@ -84,7 +84,7 @@ function withPassed(own: Record<string, string>, passed: readonly PassedHeader[]
   const headers = { ...own }
   for (const { name, value, how } of passed) {
     const items = [headers[name] ?? '', value].flatMap((list) => list.split(',')).map((item) => item.trim())
-    headers[name] = how === 'before' ? value : [...new Set(items)].filter(Boolean).join(',')
+    headers[name] = how === 'replace' ? value : [...new Set(items)].filter(Boolean).join(',')
   }
   return headers
 }
