@@ -5,6 +5,7 @@ import { narrowSchema } from './functions/narrow-schema.ts'
 import { partEvent, plainText } from './functions/parts.ts'
 import { nearestEffort, reasoningBudget, reasoningEffort } from './functions/reasoning-effort.ts'
 import { base64Text, codePointOffset, digest } from './functions/text.ts'
+import { toolSchema } from './functions/tool-schema.ts'
 import { distinctNames, joinTurns } from './functions/turns.ts'
 
 /**
@@ -39,6 +40,8 @@ export const functions: Readonly<Record<string, { signature: string; run: (...ar
   mediaFormat: { signature: '<x-:s>', run: mediaFormat },
   /** `$narrowSchema({"type": "integer", "minimum": 0})` is `{"schema": {"type": "integer", "description": "(minimum: 0)"}, "narrowed": true, "open": false}`. */
   narrowSchema: { signature: '<x-o?:o>', run: narrowSchema },
+  /** `$toolSchema({"name": "f", "strict": true}, false)` is `{"schema": {"properties": {}, "type": "object"}, "lost": "tools.strict"}`. */
+  toolSchema: { signature: '<x-b?:o>', run: toolSchema },
   /** `$partEvent({"type": "reasoning", "text": "Hm."})` is `{"reasoning": {"text": "Hm."}}`. */
   partEvent: { signature: '<x-:o>', run: partEvent },
   /** `$plainText([{"type": "text", "text": "Hi"}])` is `"Hi"`; other lists stay as they are. */

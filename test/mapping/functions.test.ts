@@ -319,3 +319,30 @@ describe('$distinctNames', () => {
     await expectValue('$distinctNames(missing, ["file.name"])', {}, undefined)
   })
 })
+
+describe('$toolSchema', () => {
+  const closed = { type: 'object', properties: { n: { type: 'integer' } }, additionalProperties: false }
+
+  test.each([
+    [{ parameters: { description: 'd' } }, true, { schema: { properties: {}, description: 'd', type: 'object' } }],
+    [{ strict: false, parameters: closed }, true, { schema: closed }],
+    [{ strict: true, parameters: closed }, true, { schema: closed, strict: true }],
+    [{ strict: true, parameters: closed }, undefined, { schema: closed, lost: 'tools.strict' }],
+    [
+      { strict: true, parameters: { additionalProperties: true } },
+      true,
+      { schema: { properties: {}, additionalProperties: true, type: 'object' }, lost: 'tools.strict' },
+    ],
+    [
+      { strict: true, parameters: { minProperties: 1 } },
+      true,
+      {
+        schema: { properties: {}, type: 'object', description: '(minProperties: 1)', additionalProperties: false },
+        strict: true,
+        lost: 'tools.parameters',
+      },
+    ],
+  ])('of %j where schemas bind: %j', async (tool, takesStrict, made) => {
+    await expectValue('$toolSchema(tool, takes)', { tool, ...(takesStrict && { takes: takesStrict }) }, made)
+  })
+})
