@@ -89,6 +89,27 @@ describe('$plainText', () => {
   })
 })
 
+describe('$joinTexts', () => {
+  test.each([
+    [['a', 'b'], ['ab']],
+    [
+      ['a', { b: 1 }, 'c', '', 'd'],
+      ['a', { b: 1 }, 'cd'],
+    ],
+    [
+      [{ b: 1 }, { b: 2 }],
+      [{ b: 1 }, { b: 2 }],
+    ],
+    [[], []],
+  ])('of %j is %j', async (list, joined) => {
+    await expectValue('{ "list": $joinTexts(l) }', { l: list }, { list: joined })
+  })
+
+  test('of nothing is missing', async () => {
+    await expectValue('$joinTexts(missing)', {}, undefined)
+  })
+})
+
 describe('$dataUrl', () => {
   test('names the type that the part tells, else the one given', async () => {
     await expectValue('$dataUrl(p)', { p: { data: 'aGk=' } }, 'data:application/octet-stream;base64,aGk=')
