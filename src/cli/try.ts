@@ -10,7 +10,8 @@ import type { Layer } from '../manifest/layer.ts'
 import { hasErrors } from '../manifest/problem.ts'
 import type { Provider } from '../manifest/provider.ts'
 import { servedBy } from '../manifest/target.ts'
-import { patchRequest, readReply, targetFacts, usedLosses, writeRequest } from '../manifest/translate.ts'
+import { targetFacts } from '../manifest/target-facts.ts'
+import { patchRequest, readReply, usedLosses, writeRequest } from '../manifest/translate.ts'
 import { type Config, findConfig, loadConfig } from '../snapshot/config.ts'
 import { sseFrames } from '../wire/sse.ts'
 import { CommandError, parseArguments, runCommand, UsageError } from './args.ts'
@@ -102,7 +103,8 @@ async function trialsOf(
   if (request !== undefined) trials.push(await tryRequest(provider, await objectIn(request), model, config))
   const served = servedBy(provider, model ?? '')
   if (reply !== undefined) trials.push(await tryReply(served, await objectIn(reply)))
-  if (stream !== undefined) trials.push(await tryStream(served, await framesIn(stream)))
+  if (stream !== undefined)
+    trials.push(await tryStream(served, await framesIn(stream, served.chat?.stream.data ?? 'json')))
   if (trials.length > 0) return trials
   const examples = layers.flatMap((layer) => layer.examples.map((example) => ({ example, provider })))
   for (const [index, variant] of (layers.at(-1)?.variants ?? []).entries()) {
@@ -181,7 +183,7 @@ async function objectIn(file: string): Promise<JsonObject> {
 }
 
 /** Events as `readStream` takes them: an event name that was on the wire stays beside its data. */
-async function framesIn(file: string): Promise<(JsonObject | string)[]> {
+async function framesIn(file: string, form: 'json' | 'text'): Promise<(JsonObject | string)[]> {
   const { text, value } = await readInput(file)
   if (Array.isArray(value)) return value as (JsonObject | string)[]
   if (!/^(?:data|event):/m.test(text)) {
@@ -191,8 +193,8 @@ async function framesIn(file: string): Promise<(JsonObject | string)[]> {
   const frames: (JsonObject | string)[] = []
   for await (const batch of sseFrames(once(text))) {
     for (const { event, data } of batch) {
-      const payload = data.trimStart().startsWith('{') ? parsed(data, file) : data
-      frames.push(event === undefined || typeof payload === 'string' ? payload : { event, data: payload })
+      const payload = form === 'json' && data.trimStart().startsWith('{') ? parsed(data, file) : data
+      frames.push(event === undefined ? payload : { event, data: payload })
     }
   }
   return frames

@@ -1,7 +1,8 @@
 import type { ClientApi } from '../api/client-api.ts'
 import type { JsonObject } from '../core/json.ts'
 import { type Target, targetId } from '../manifest/target.ts'
-import { finishOf, patchRequest, targetFacts, usedLosses } from '../manifest/translate.ts'
+import { targetFacts } from '../manifest/target-facts.ts'
+import { finishOf, patchRequest, usedLosses } from '../manifest/translate.ts'
 import type { PreparedCall } from './call.ts'
 import type { Translation } from './translation.ts'
 

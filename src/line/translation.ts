@@ -3,10 +3,10 @@ import type { RouterError } from '../core/errors.ts'
 import type { Fold } from '../core/fold.ts'
 import type { JsonObject } from '../core/json.ts'
 import type { Target } from '../manifest/target.ts'
-import type { Written } from '../manifest/translate.ts'
+import type { ProviderRequest } from '../manifest/translate.ts'
 import type { StoredResponse } from '../store/responses.ts'
 import type { StreamFrame, WholeAnswer } from '../upstream/call.ts'
-import type { PassedHeader } from '../upstream/post.ts'
+import type { ForwardedHeader } from '../upstream/post.ts'
 import type { PreparedCall } from './call.ts'
 import { nativeTranslation } from './native.ts'
 import { translatedTranslation } from './translated.ts'
@@ -14,9 +14,9 @@ import { translatedTranslation } from './translated.ts'
 /** Both directions between a client's call and one target: the request, and the answer whole or streamed. */
 export type Translation = {
   /** The provider's body, and the neutral names of what it leaves out. Throws RouterError. */
-  request(): Promise<Written>
+  request(): Promise<ProviderRequest>
   /** The client's headers to forward to the provider. */
-  forwardedHeaders: readonly PassedHeader[]
+  forwardedHeaders: readonly ForwardedHeader[]
   /** A whole answer as the client's JSON. */
   whole(answer: WholeAnswer, facts: ReplyFacts): JsonObject
   /** A writer for one streamed answer. */

@@ -2,218 +2,222 @@ import { isObject, type Json, type JsonObject } from '../core/json.ts'
 import type { Api, NeutralRequest, Tool } from '../core/request.ts'
 import type { Mapping } from '../mapping/mapping.ts'
 import { type Mentions, membersOf, mentionsOf, type PathTree, whole } from '../mapping/mentions.ts'
-import { neutralFields, partTypes, undemanding } from './fields.ts'
+import { labels, neutralFields, partTypes, undemanding } from './fields.ts'
 import { distinctNames } from './losses.ts'
 import type { ChatEndpoint } from './provider.ts'
 
-/** What a request mapping can take over, told by what it mentions: all else is lost by itself. */
-export type Taken = {
+/** The request features that a mapping supports, inferred from the names it uses; everything else is lost and reported. */
+export type Support = {
   has(field: string): boolean
-  /** The members of an object that are taken; `whole` for all of them. */
+  /** The members of an object field that are read; `whole` for all of them. */
   members(field: string): PathTree
   part(type: string): boolean
-  /** Kinds that are named; `*` takes all that the client API of the same format defines. */
+  /** By kind; a tool that only one client API defines has `by`. */
   tool(tool: { kind: string; by?: Api }): boolean
-  /** Members of parts and tools, wherever they stand. */
+  /** Whether a member of parts or tools is named anywhere. */
   named(member: string): boolean
 }
 
-/** The program's sections but `dropped`: what is only mentioned there does not reach the provider. */
-export function takenBy({ tree }: Mapping): Taken {
+/** Infers the support of a request mapping. What only `dropped` mentions does not reach the provider. */
+export function supportOf({ tree }: Mapping): Support {
   const mentions = mentionsOf(tree, (last) =>
     [...membersOf(last)].filter(([name]) => name !== 'dropped').map(([, section]) => section),
   )
   const { names, paths } = mentions
   const part = kinds(mentions, 'type', names.has('parts') ? 'text' : '')
-  // Parts that are taken whatever they are go as they are, with members that nobody names.
+  // A mapping that accepts every type of part copies parts whole, including members that it does not name.
   const copies = part('*')
   return {
     has: (field) => names.has(field),
     members: (field) => paths.get(field) ?? new Map<string, PathTree>(),
     part,
-    tool: takesTool(mentions),
+    tool: supportsTool(mentions),
     named: (member) => copies || names.has(member),
   }
 }
 
-/** A tool that only one client API defines means nothing to formats of others, unless they name it. */
-function takesTool(mentions: Mentions): Taken['tool'] {
+/** A tool that only one client API defines is dropped for other formats unless their mapping names it. */
+function supportsTool(mentions: Mentions): Support['tool'] {
   const takes = kinds(mentions, 'kind', mentions.names.has('tools') ? 'function' : '')
   const named = (kind: string) => mentions.compared.get('kind')?.has(kind) || mentions.compared.get('')?.has(kind)
   return ({ kind, by }) => (by === undefined ? takes(kind) : named(kind) === true)
 }
 
-/** A mapping takes the kinds that it names, `*` for all; one that names none is only interested in `plain` items. */
-function kinds({ compared }: Mentions, member: string, plain: string): (kind: string) => boolean {
+/** A mapping supports the kinds that it names, `*` for all; one that names none supports only the default kind. */
+function kinds({ compared }: Mentions, member: string, byDefault: string): (kind: string) => boolean {
   const named = compared.get(member) ?? new Set<string>()
   if (named.has('*')) return () => true
   const elsewhere = compared.get('') ?? new Set<string>()
-  if (named.size === 0) return (kind) => kind === plain || elsewhere.has(kind)
+  if (named.size === 0) return (kind) => kind === byDefault || elsewhere.has(kind)
   return (kind) => named.has(kind) || elsewhere.has(kind)
 }
 
 /**
- * As `taken`, where these losses are declared: types of parts (`parts.audio`), kinds of tools (`tools.custom`). A format
- * that equals the client API `sameAs` knows the tools of that API.
+ * Support without the declared losses of types of parts (`parts.audio`) and kinds of tools (`tools.custom`). A mapping
+ * with `*` for tools supports those of the client API `sameAs` that its format equals.
  */
-export function takenFor(taken: Taken, losses: readonly string[], sameAs: Api | undefined): Taken {
+export function supportFor(support: Support, losses: readonly string[], sameAs: Api | undefined): Support {
   const lost = new Set(losses)
-  const all = taken.tool({ kind: '*' })
+  const all = support.tool({ kind: '*' })
   return {
-    ...taken,
-    part: (type) => taken.part(type) && !lost.has(`parts.${type}`),
+    ...support,
+    part: (type) => support.part(type) && !lost.has(`parts.${type}`),
     tool: (tool) =>
-      ((all && tool.by !== undefined && tool.by === sameAs) || taken.tool(tool)) && !lost.has(`tools.${tool.kind}`),
+      ((all && tool.by !== undefined && tool.by === sameAs) || support.tool(tool)) && !lost.has(`tools.${tool.kind}`),
   }
 }
 
-/** The names of what a request uses and a mapping does not take. */
-export function notTaken(request: NeutralRequest, taken: Taken): string[] {
-  const lost = Object.entries(request).flatMap(([field, value]) => lostIn(field, value as Json | undefined, taken))
-  return choosesLostTool(request, taken) ? [...lost, 'tool_choice'] : lost
+/** The names of what a request uses and a mapping does not support. */
+export function inferredLosses(request: NeutralRequest, support: Support): string[] {
+  const lost = Object.entries(request).flatMap(([field, value]) => lostIn(field, value as Json | undefined, support))
+  return choosesLostTool(request, support) ? [...lost, 'tool_choice'] : lost
 }
 
-/** What no request can bring to an endpoint: what its mapping does not take, and its unconditional losses. */
-export function neverSent({ request, losses }: ChatEndpoint): string[] {
+/** The features that never reach an endpoint: unsupported by its mapping, or declared as losses without a condition. */
+export function unsupportedByEndpoint({ request, losses }: ChatEndpoint): string[] {
   const declared = losses.filter(({ when }) => !when).map(({ field }) => field)
-  return distinctNames([...neverTaken(request.taken), ...declared])
+  return distinctNames([...unsupportedByMapping(request.support), ...declared])
 }
 
-/** Fields, types of parts and kinds of tools that a mapping never takes. */
-export function neverTaken(taken: Taken): string[] {
+/** The fields, types of parts and kinds of tools that a mapping does not support. */
+export function unsupportedByMapping(support: Support): string[] {
   const fields = Object.entries(neutralFields)
-    .filter(([field, how]) => how !== 'free' && how !== 'paths' && !taken.has(field))
+    .filter(([field, how]) => how !== 'free' && how !== 'paths' && !support.has(field))
     .map(([field]) => field)
-  const types = Object.keys(partTypes).filter((type) => !taken.part(type))
+  const types = Object.keys(partTypes).filter((type) => !support.part(type))
   return [
     ...fields,
     ...types.map((type) => `parts.${type}`),
-    ...(taken.tool({ kind: 'custom' }) ? [] : ['tools.custom']),
+    ...(support.tool({ kind: 'custom' }) ? [] : ['tools.custom']),
   ]
 }
 
-function lostIn(field: string, value: Json | undefined, taken: Taken): string[] {
+function lostIn(field: string, value: Json | undefined, support: Support): string[] {
   if (value === undefined || value === null || (Array.isArray(value) && value.length === 0)) return []
   switch (neutralFields[field as keyof typeof neutralFields]) {
     case 'parts':
-      return (value as JsonObject[]).flatMap(({ parts }) => lostParts(parts as JsonObject[], taken))
+      return (value as JsonObject[]).flatMap(({ parts, name }) => [
+        ...lostParts(parts as JsonObject[], support),
+        ...(name !== undefined && !support.named('name') ? ['messages.name'] : []),
+      ])
     case 'kinds':
-      return lostTools(value as unknown as Tool[], taken)
+      return lostTools(value as unknown as Tool[], support)
     case 'paths':
-      return lostMembers('extensions', value as JsonObject, taken.members(field))
+      return lostMembers('extensions', value as JsonObject, support.members(field))
     case 'members':
-      if (taken.has(field)) return lostMembers(field, value as JsonObject, taken.members(field))
+      if (support.has(field)) return lostMembers(field, value as JsonObject, support.members(field))
       return undemanding[field]?.(value) ? [] : [field]
     case 'whole':
-      return taken.has(field) || undemanding[field]?.(value) ? [] : [field]
+      return support.has(field) || undemanding[field]?.(value) ? [] : [field]
     default:
       return []
   }
 }
 
-function lostParts(parts: readonly JsonObject[], taken: Taken): string[] {
+function lostParts(parts: readonly JsonObject[], support: Support): string[] {
   return parts.flatMap((part) => {
-    if (!taken.part(part.type as string)) return [`parts.${part.type}`]
-    const inner = part.type === 'tool_result' ? lostParts(part.parts as JsonObject[], taken) : []
-    return [...inner, ...lostHints(part, taken)]
+    if (!support.part(part.type as string)) return [`parts.${part.type}`]
+    const inner = part.type === 'tool_result' ? lostParts(part.parts as JsonObject[], support) : []
+    return [...inner, ...lostMembersOfPart(part, support)]
   })
 }
 
-/** Wishes about a part that a mapping must know by name. */
-function lostHints(part: JsonObject, taken: Taken): string[] {
+/** Optional members of a part that reach the provider only if the mapping names them. */
+function lostMembersOfPart(part: JsonObject, support: Support): string[] {
   const lost: string[] = []
-  if (part.cache !== undefined && !taken.named('cache')) lost.push('parts.cache')
-  if (part.detail !== undefined && part.detail !== 'auto' && !taken.named('detail')) lost.push('parts.detail')
-  if (part.file_id !== undefined && !taken.named('file_id')) lost.push('parts.file_id')
-  if (part.url !== undefined && part.data === undefined && !taken.named('url')) lost.push('parts.url')
+  if (part.cache !== undefined && !support.named('cache')) lost.push('parts.cache')
+  if (part.detail !== undefined && part.detail !== 'auto' && !support.named('detail')) lost.push('parts.detail')
+  if (part.file_id !== undefined && !support.named('file_id')) lost.push('parts.file_id')
+  if (part.url !== undefined && part.data === undefined && !support.named('url')) lost.push('parts.url')
+  if (part.is_error === true && !support.named('is_error')) lost.push('parts.is_error')
   return lost
 }
 
-function lostTools(tools: readonly Tool[], taken: Taken): string[] {
+function lostTools(tools: readonly Tool[], support: Support): string[] {
   return tools.flatMap((tool) => {
     const { kind, cache } = tool
-    if (!taken.has('tools')) return ['tools']
-    if (!taken.tool(tool)) return [`tools.${kind}`]
+    if (!support.has('tools')) return ['tools']
+    if (!support.tool(tool)) return [`tools.${kind}`]
     const lost: string[] = []
     const strict = 'strict' in tool && tool.strict
-    if (strict === true && !taken.named('strict')) lost.push('tools.strict')
-    if (cache !== undefined && !taken.named('cache')) lost.push('tools.cache')
+    if (strict === true && !support.named('strict')) lost.push('tools.strict')
+    if (cache !== undefined && !support.named('cache')) lost.push('tools.cache')
     return lost
   })
 }
 
-/** Members that are not in the tree, by their full path; a value that is no object is its own leaf. */
+/** Members that are not in the tree, by their full path. */
 function lostMembers(path: string, value: JsonObject, tree: PathTree): string[] {
   if (tree === whole) return []
   return Object.entries(value).flatMap(([name, member]) => {
     if (member === undefined || member === null) return []
     const inner = tree.get(name)
-    if (inner === undefined) return [`${path}.${name}`]
+    if (inner === undefined) return labels.has(`${path}.${name}`) ? [] : [`${path}.${name}`]
     return isObject(member) ? lostMembers(`${path}.${name}`, member, inner) : []
   })
 }
 
 /**
- * The request without the parts and tools that a mapping does not take. The client's own is not changed. Where there
- * are no custom tools, the text that one was called with is the argument of a function.
+ * The request without unsupported parts and tools; the original is not changed. Without custom tools, the input of an
+ * earlier call of one becomes `{input}`, the arguments of a function call.
  */
-export function onlyTaken(request: NeutralRequest, taken: Taken): NeutralRequest {
+export function supportedOnly(request: NeutralRequest, support: Support): NeutralRequest {
   const { messages, tools } = request
-  const partsFit = messages.every(({ parts }) => parts.every((part) => fits(part, taken)))
-  const toolsFit = (!tools || tools.every((tool) => taken.tool(tool))) && !choosesLostTool(request, taken)
+  const partsFit = messages.every(({ parts }) => parts.every((part) => fits(part, support)))
+  const toolsFit = (!tools || tools.every((tool) => support.tool(tool))) && !choosesLostTool(request, support)
   if (partsFit && toolsFit) return request
-  const kept = partsFit ? messages : messages.map((message) => withTakenParts(message, taken))
-  const left = { ...request, messages: kept }
-  return toolsFit ? left : withTools(left, tools?.filter((tool) => taken.tool(tool)) ?? [], taken)
+  const supported = partsFit ? messages : messages.map((message) => withSupportedParts(message, support))
+  const fitting = { ...request, messages: supported }
+  return toolsFit ? fitting : withTools(fitting, tools?.filter((tool) => support.tool(tool)) ?? [], support)
 }
 
 type Message = NeutralRequest['messages'][number]
 type Part = Message['parts'][number]
 
-/** What a user says with nothing but lost parts keeps its turn: without it the conversation would be another one. */
-function withTakenParts(message: Message, taken: Taken): Message {
-  const parts = keep(message.parts, taken)
-  const isGone = message.role === 'user' && parts.length === 0 && message.parts.length > 0
-  return { ...message, parts: isGone ? [{ type: 'text', text: '(something that cannot be shown here)' }] : parts }
+/** A user message left without parts gets a placeholder, so that the turns stay in order. */
+function withSupportedParts(message: Message, support: Support): Message {
+  const parts = supportedParts(message.parts, support)
+  const isEmptied = message.role === 'user' && parts.length === 0 && message.parts.length > 0
+  return { ...message, parts: isEmptied ? [{ type: 'text', text: '(unsupported content omitted)' }] : parts }
 }
 
-function fits(part: Part, taken: Taken): boolean {
-  if (!taken.part(part.type)) return false
-  if (part.type === 'tool_call') return part.kind !== 'custom' || taken.tool({ kind: 'custom' })
-  return part.type !== 'tool_result' || part.parts.every((inner) => taken.part(inner.type))
+function fits(part: Part, support: Support): boolean {
+  if (!support.part(part.type)) return false
+  if (part.type === 'tool_call') return part.kind !== 'custom' || support.tool({ kind: 'custom' })
+  return part.type !== 'tool_result' || part.parts.every((inner) => support.part(inner.type))
 }
 
-function keep(parts: readonly Part[], taken: Taken): Part[] {
+function supportedParts(parts: readonly Part[], support: Support): Part[] {
   return parts.flatMap((part): Part[] => {
-    if (!taken.part(part.type)) return []
-    if (part.type === 'tool_result') return [{ ...part, parts: part.parts.filter(({ type }) => taken.part(type)) }]
-    if (part.type !== 'tool_call' || part.kind !== 'custom' || taken.tool({ kind: 'custom' })) return [part]
+    if (!support.part(part.type)) return []
+    if (part.type === 'tool_result') return [{ ...part, parts: part.parts.filter(({ type }) => support.part(type)) }]
+    if (part.type !== 'tool_call' || part.kind !== 'custom' || support.tool({ kind: 'custom' })) return [part]
     const { kind: _custom, ...call } = part
     return [{ ...call, arguments: JSON.stringify({ input: part.arguments }) }]
   })
 }
 
-/** The request with fewer tools; a choice goes with the tool that it involves, and without tools nothing is chosen. */
-function withTools(request: NeutralRequest, left: readonly Tool[], taken: Taken): NeutralRequest {
+/** The request with fewer tools; a choice is removed with the tool that it names, and without tools there is none. */
+function withTools(request: NeutralRequest, remaining: readonly Tool[], support: Support): NeutralRequest {
   const { tools: _tools, tool_choice: choice, parallel_tool_calls: parallel, ...rest } = request
-  if (left.length === 0) return rest
-  const kept = choosesLostTool(request, taken) ? undefined : choice
+  if (remaining.length === 0) return rest
+  const keptChoice = choosesLostTool(request, support) ? undefined : choice
   return {
     ...rest,
-    tools: [...left],
-    ...(kept !== undefined && { tool_choice: kept }),
+    tools: [...remaining],
+    ...(keptChoice !== undefined && { tool_choice: keptChoice }),
     ...(parallel !== undefined && { parallel_tool_calls: parallel }),
   }
 }
 
 /** Whether the choice demands a tool that is lost, or is one that only another client API defines. */
-function choosesLostTool({ tool_choice: choice, tools = [] }: NeutralRequest, taken: Taken): boolean {
+function choosesLostTool({ tool_choice: choice, tools = [] }: NeutralRequest, support: Support): boolean {
   if (choice === undefined || choice === 'auto' || choice === 'none') return false
-  if (typeof choice === 'object' && 'definition' in choice) return taken.has('tool_choice') && !taken.tool(choice)
-  const noneLeft = tools.length > 0 && !tools.some((tool) => taken.tool(tool))
+  if (typeof choice === 'object' && 'definition' in choice) return support.has('tool_choice') && !support.tool(choice)
+  const noneLeft = tools.length > 0 && !tools.some((tool) => support.tool(tool))
   if (noneLeft || typeof choice !== 'object' || !('name' in choice)) return noneLeft
   const tool = tools.find((one) => toolName(one) === choice.name)
-  return tool !== undefined && !taken.tool(tool)
+  return tool !== undefined && !support.tool(tool)
 }
 
 function toolName(tool: Tool): string | undefined {

@@ -6,12 +6,13 @@ import type { Reply } from '../core/reply.ts'
 import type { TargetFacts } from '../core/request.ts'
 import type { ChatEndpoint, Provider } from '../manifest/provider.ts'
 import type { Target } from '../manifest/target.ts'
-import { type ReadFrame, readFrame, readReply, targetFacts } from '../manifest/translate.ts'
+import { targetFacts } from '../manifest/target-facts.ts'
+import { type ReadFrame, readFrame, readReply } from '../manifest/translate.ts'
 import { type Frame, FrameError } from '../wire/frame.ts'
 import { framesOf, type StreamFormat, streamFormats } from '../wire/frames.ts'
 import type { HttpClient, HttpResponse } from './http-client.ts'
-import { type PassedHeader, post, textOf } from './post.ts'
-import { refusal, reportedFailure } from './provider-error.ts'
+import { type ForwardedHeader, post, textOf } from './post.ts'
+import { readRefusal, reportedFailure } from './provider-error.ts'
 import { redact } from './secrets.ts'
 
 /** A provider's answer: a whole reply, or a stream whose first event has come. */
@@ -32,7 +33,7 @@ const drainMs = 50
 /** Sends one body to a target and waits for the reply or its first event. Throws RouterError. */
 export async function send(
   target: Target,
-  outgoing: { body: JsonObject; stream: boolean; signal: AbortSignal; passed: readonly PassedHeader[] },
+  outgoing: { body: JsonObject; stream: boolean; signal: AbortSignal; forwardedHeaders: readonly ForwardedHeader[] },
   httpClient: HttpClient,
 ): Promise<ProviderAnswer> {
   const { provider } = target
@@ -47,7 +48,7 @@ export async function send(
 /** Sends one body to a path of a target and waits for its JSON. Throws RouterError. */
 export async function sendForJson(
   target: Target,
-  outgoing: { path: string; body: JsonObject; signal: AbortSignal; passed: readonly PassedHeader[] },
+  outgoing: { path: string; body: JsonObject; signal: AbortSignal; forwardedHeaders: readonly ForwardedHeader[] },
   httpClient: HttpClient,
 ): Promise<JsonObject> {
   const response = await post(target, { ...outgoing, accept: 'application/json' }, httpClient)
@@ -65,9 +66,13 @@ async function readWhole(target: Target, response: HttpResponse): Promise<WholeA
   const answer = parseObject(provider, text)
   const { body, reply, error } = await readReply(provider, answer, foldFacts(provider), targetFacts(provider, target))
   if (error) throw reportedFailure(provider, error)
-  if (reply.finish === 'error')
-    throw unreadable(provider, `sent a reply without a finish reason: ${redact(provider, text).slice(0, 200)}`)
+  if (reply.finish === 'error') throw unreadable(provider, endedInError(reply, redact(provider, text)))
   return { kind: 'whole', body, reply }
+}
+
+function endedInError({ finish_raw }: Reply, text: string): string {
+  if (finish_raw === undefined) return `sent a reply without a finish reason: ${text.slice(0, 200)}`
+  return `ended its reply with the finish reason \`${finish_raw}\`, which reports a failure`
 }
 
 /** Formats that providers also send as `application/json`; an error inside is an event like any other. */
@@ -80,7 +85,7 @@ async function readStream(target: Target, response: HttpResponse): Promise<Strea
   if (!streamsAsJson.has(format) && type.startsWith('application/json')) {
     const text = await textOf(provider, response)
     if (/"error"|^\s*\{\s*"message"/.test(text))
-      throw refusal(provider, { status: 502, headers: response.headers, text })
+      throw await readRefusal(provider, { status: 502, headers: response.headers, text })
     throw unreadable(provider, 'answered a request for a stream with a JSON document')
   }
   const batches = readBatches(provider, targetFacts(provider, target), response)
