@@ -17,7 +17,7 @@ export type AdmissionServices = {
   defaultOutputTokens: number
 }
 
-/** A call to be admitted. `at` is its arrival in Unix milliseconds, which decides its prices and the month that it counts toward. */
+/** A call to be admitted. `at` is its arrival in Unix milliseconds: it decides the prices, and the month it counts toward. */
 export type AdmissionRequest = {
   key: Pick<Key, 'id' | 'groupId' | 'limits' | 'monthlyLimitNano'>
   rules: Pick<OrganizationRules, 'id' | 'limits' | 'groupLimits' | 'creditNano' | 'enforcesBalance'>

@@ -22,7 +22,7 @@ export type Translation = {
   /** A writer for one streamed answer. */
   stream(): StreamTranslation
   /** The row of a response, `text` being its JSON; undefined when it is not to be stored. */
-  stored(response: JsonObject, text: string): StoredResponse | undefined
+  responseToStore(response: JsonObject, text: string): StoredResponse | undefined
 }
 
 /** Writes one streamed answer as the text of server-sent events. */

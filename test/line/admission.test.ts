@@ -147,7 +147,7 @@ function world({ keyLimit, groupLimit, credit }: { keyLimit: bigint; groupLimit:
           {
             id: randomUUID(),
             at,
-            begun: 0,
+            monotonicMs: 0,
             organization: rules.id,
             key: chosen.id,
             ...(chosen.groupId !== null && { group: chosen.groupId }),
