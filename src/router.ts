@@ -106,6 +106,7 @@ async function start(
   const routes = jsonRoutes({ watch, store, access, rulesOf, stopping: () => stopping, writeFailure })
   const { server, manage } = snapshot.config
   const where = { host: server.host, port: port ?? server.port, managePort: manage.port }
+  await ledger.ready()
   const { stopListening, ...listeners } = await openListeners(context, routes, where, started)
   const { url, manageUrl } = listeners
   // Last, because a start that fails later would have created a key without displaying it.

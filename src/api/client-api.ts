@@ -43,7 +43,7 @@ export type ReplyFacts = {
 export type StreamFacts = { model: string; id: string; finishOf?: FinishOf }
 
 /** The neutral meaning of a provider's finish reason: edited replies need it where the client API lacks that reason. */
-export type FinishOf = (word: string) => Finish | undefined
+export type FinishOf = (reason: string) => Finish | undefined
 
 /** Writes one streamed reply as the text of server-sent events. */
 export type StreamWriter = {

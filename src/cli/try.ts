@@ -21,16 +21,16 @@ import { jsonText, type Out, problemLine } from './output.ts'
 import { sideBySide } from './side-by-side.ts'
 
 /** The text of `inference-router try --help`. */
-export const help = `Shows what a mapping makes of an input, side by side. Nothing is sent anywhere.
+export const help = `Shows the input and the output of a mapping side by side. Nothing is sent anywhere.
 
   inference-router try <manifest> [--request FILE] [--reply FILE] [--stream FILE] [options]
 
   <manifest>      a file, the slug of a provider, or the name of a dialect
-  --request FILE  a request, neutral or of the chat API: what the provider would be sent, and what would be dropped
-  --reply FILE    a provider's whole answer: the neutral reply it means
-  --stream FILE   a provider's stream (server-sent events, one JSON per line, or a list): what each event means
-  --explain       instead: the JavaScript that each mapping of the manifest and its dialect became
-  --model NAME    the provider's model id, where the input does not say it
+  --request FILE  a request, neutral or of the chat API: shows the provider's request, and the dropped fields
+  --reply FILE    a provider's whole response: shows the neutral reply
+  --stream FILE   a provider's stream (server-sent events, one JSON per line, or a list): shows each event's neutral events
+  --explain       instead: the JavaScript of each mapping of the manifest and its dialect
+  --model NAME    the provider's model id, where the input has none
   --config FILE   the configuration (or INFERENCE_ROUTER_CONFIG; else ./config.yaml)
   --json          print JSON
 
@@ -70,7 +70,7 @@ export function run(args: string[], out: Out): Promise<number> {
   })
 }
 
-/** Whatever goes wrong with an input or a mapping is a message for the user. */
+/** Reports every error of an input or a mapping as a message for the user. */
 async function failing(run: () => Promise<number>): Promise<number> {
   try {
     return await run()
@@ -89,7 +89,7 @@ function explanationText({ file, line, name, code }: Explained): string {
   return `── ${name} (${basename(file)}:${line})\n${code}\n`
 }
 
-/** One input and what the mapping made of it; `notes` hold anything further, by name. */
+/** One input and the mapping's output; `notes` are further results, by name. */
 type Trial = { name: string; steps: { input: Json; output: Json }[]; notes: { [name: string]: Json } }
 
 type Loaded = { provider: Provider; layers: Layer[] }
@@ -139,7 +139,7 @@ async function tryRequest(
   const provider = servedBy(named, model)
   const entry = await entryOf(provider, model, config)
   const target = { model, ...(entry && { entry }) }
-  // As the router does it: a body of the provider's own format is edited, any other is rebuilt.
+  // Like the router: a body of the provider's own format is edited, any other is rebuilt.
   if (isChat && speaksSameFormat({ provider }, chat)) {
     const dropped = await usedLosses(provider, read, target)
     const edited = chat.editRequest(input, { model, stream: read.stream === true, dropped })
@@ -169,7 +169,7 @@ async function tryStream(provider: Provider, frames: readonly (JsonObject | stri
   return { name: 'stream', steps, notes: { means, complete } }
 }
 
-/** Facts that make the same input give the same output. */
+/** Fixed values, so that the same input gives the same output. */
 function foldFacts({ maker }: Provider): FoldFacts {
   return { maker, newId: () => 'made-up-id', now: () => 0 }
 }
@@ -178,7 +178,7 @@ async function objectIn(file: string): Promise<JsonObject> {
   const { value, problems } = await readInput(file)
   const [problem] = problems
   if (problem) throw new Error(problemLine(problem).trim())
-  if (!isObject(value)) throw new RouterError('invalid_request', `${file} must hold one JSON object.`)
+  if (!isObject(value)) throw new RouterError('invalid_request', `${file} must contain one JSON object.`)
   return value
 }
 

@@ -3,7 +3,7 @@ import type { Limited, LimitReservation, Limits } from '../access/limits.ts'
 import { RouterError } from '../core/errors.ts'
 import type { NeutralRequest } from '../core/request.ts'
 import type { Target } from '../manifest/target.ts'
-import type { Budget, Hold } from '../money/budget.ts'
+import type { Budget, Reservation } from '../money/budget.ts'
 import { type MaxCost, maxCost } from '../money/max-cost.ts'
 import type { OrganizationRules } from '../store/rules.ts'
 
@@ -49,14 +49,14 @@ export function admit(
   const cost = maxCost(call.request, call.targets, { unstatedOutput: defaultOutputTokens, at: call.at })
   const { promptTokens: prompt, outputTokens: output, stated: hasOutputLimit } = cost
   const limitReservation = limits.take(limitScopes(call), { prompt, output, stated: hasOutputLimit })
-  const hold = reserveBudgetOrRollBack(call, cost, { budget, limitReservation })
+  const budgetReservation = reserveBudgetOrRollBack(call, cost, { budget, limitReservation })
   return {
     settle(nanoUsd, tokens) {
-      hold.settle(nanoUsd)
+      budgetReservation.settle(nanoUsd)
       limitReservation.settle(tokens)
     },
     // A failing ledger accepts rows that are not on disk yet: until they are, no call is admitted that would miss them.
-    recorded: hold.written,
+    recorded: budgetReservation.written,
     headers: limitReservation.headers,
     promptTokens: prompt,
   }
@@ -88,9 +88,9 @@ function reserveBudgetOrRollBack(
   { key, rules, at }: AdmissionRequest,
   { nanoUsd, outputTokens, stated: hasOutputLimit }: MaxCost,
   { budget, limitReservation }: { budget: Budget; limitReservation: LimitReservation },
-): Hold {
+): Reservation {
   try {
-    return budget.hold({
+    return budget.reserve({
       at,
       key,
       ...(key.groupId !== null && {

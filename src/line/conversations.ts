@@ -56,7 +56,7 @@ export function openConversations(store: Pick<Store, 'responses' | 'organization
       const previous = optional(body.previous_response_id, 'previous_response_id', filledText)
       const earlier = previous === undefined ? [] : turnsUpTo(store, organization, previous)
       const now = resolved(store, organization, body.input)
-      const { keeps: storeResponses, days } = store.organizations.retention(organization)
+      const { stores: storeResponses, days } = store.organizations.retention(organization)
       const resendTo = new Set<string>()
       const stores = storeResponses && body.store !== false
       // If the organization stores no responses here, the provider must not store them either.

@@ -194,7 +194,7 @@ function world({ keyLimit, groupLimit, credit }: { keyLimit: bigint; groupLimit:
       for (let n = 0; n < 40; n++) {
         const stranger = { id: `stranger ${n} ${id}`, monthlyLimitNano: null }
         const organization = { id: `strangers of ${id}`, creditNano: 0n, enforcesBalance: false }
-        process.budget.hold({ at, key: stranger, organization, nanoUsd: 1n }).settle(0n)
+        process.budget.reserve({ at, key: stranger, organization, nanoUsd: 1n }).settle(0n)
       }
     },
     nextMonth() {
@@ -207,13 +207,13 @@ function world({ keyLimit, groupLimit, credit }: { keyLimit: bigint; groupLimit:
         if (name.startsWith('key limited')) expect(nano).toBeLessThanOrEqual(keyLimit)
       }
       const held = open.reduce((sum, { payers, worst }) => sum + BigInt(payers.length) * worst, 0n)
-      expect(process.budget.totals().heldNano).toBe(held)
+      expect(process.budget.totals().reservedNano).toBe(held)
     },
     /** Ends all calls, and holds the books against the rows. */
     async close() {
       while (open.length > 0) this.end(0, 'complete', 1)
       await process.write(process.waiting())
-      expect(process.budget.totals().heldNano).toBe(0n)
+      expect(process.budget.totals().reservedNano).toBe(0n)
       const rows = [...store.ledger.each({ organization: rules.id })]
       const sumOf = (kept: CallRecord[]) => kept.reduce((sum, { cost }) => sum + BigInt(cost.nanoUsd), 0n)
       expect(store.spend.totalOfOrganization(rules.id)).toBe(sumOf(rows))
@@ -331,12 +331,12 @@ describe('a call', () => {
     const busy = applicant({ ...noLimits, concurrentCalls: 1 }, 10n, 10)
     admit(busy, here)
     expect(() => admit(busy, here)).toThrow('calls at once')
-    expect(here.budget.totals().heldNano).toBe(20n)
+    expect(here.budget.totals().reservedNano).toBe(20n)
   })
 
   test('that does not bound its output is told what is assumed of it', () => {
     expect(() => admit(applicant(noLimits, 10n), services())).toThrow(
-      'this call could cost up to 0.000004096 USD (it does not bound its output, so 4096 tokens are assumed).',
+      'this call could cost up to 0.000004096 USD (it sets no output limit such as max_tokens, so 4096 output tokens are assumed).',
     )
   })
 
