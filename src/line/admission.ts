@@ -46,9 +46,9 @@ export function admit(
   call: AdmissionRequest,
   { limits, budget, defaultOutputTokens }: Omit<AdmissionServices, 'writeFailure'>,
 ): Admission {
-  const cost = maxCost(call.request, call.targets, { unstatedOutput: defaultOutputTokens, at: call.at })
-  const { promptTokens: prompt, outputTokens: output, stated: hasOutputLimit } = cost
-  const limitReservation = limits.take(limitScopes(call), { prompt, output, stated: hasOutputLimit })
+  const cost = maxCost(call.request, call.targets, { defaultOutputTokens, at: call.at })
+  const { promptTokens: prompt, outputTokens: output, hasOutputLimit } = cost
+  const limitReservation = limits.take(limitScopes(call), { prompt, output, hasOutputLimit })
   const budgetReservation = reserveBudgetOrRollBack(call, cost, { budget, limitReservation })
   return {
     settle(nanoUsd, tokens) {
@@ -74,7 +74,7 @@ export function admitUncharged(
   call: Pick<AdmissionRequest, 'key' | 'rules'>,
   { limits }: Pick<AdmissionServices, 'limits'>,
 ): LimitReservation {
-  return limits.take(limitScopes(call), { prompt: 0, output: 0, stated: true })
+  return limits.take(limitScopes(call), { prompt: 0, output: 0, hasOutputLimit: true })
 }
 
 function limitScopes({ key, rules }: Pick<AdmissionRequest, 'key' | 'rules'>): Limited[] {
@@ -86,7 +86,7 @@ function limitScopes({ key, rules }: Pick<AdmissionRequest, 'key' | 'rules'>): L
 
 function reserveBudgetOrRollBack(
   { key, rules, at }: AdmissionRequest,
-  { nanoUsd, outputTokens, stated: hasOutputLimit }: MaxCost,
+  { nanoUsd, outputTokens, hasOutputLimit }: MaxCost,
   { budget, limitReservation }: { budget: Budget; limitReservation: LimitReservation },
 ): Reservation {
   try {
