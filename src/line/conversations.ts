@@ -33,7 +33,7 @@ export type Turn = {
   withPrevious(payload: JsonObject): JsonObject
   /** Whether the response is to be stored when it is complete. */
   stores: boolean
-  /** The row of a response, `text` being its JSON; undefined when it is not to be stored or did not complete. */
+  /** A response in its stored form, `text` being its JSON; undefined when it is not to be stored or did not complete. */
   responseToStore(
     response: JsonObject,
     text: string,

@@ -21,7 +21,7 @@ export type Translation = {
   whole(answer: WholeAnswer, facts: ReplyFacts): JsonObject
   /** A writer for one streamed answer. */
   stream(): StreamTranslation
-  /** The row of a response, `text` being its JSON; undefined when it is not to be stored. */
+  /** A response in its stored form, `text` being its JSON; undefined when it is not to be stored. */
   responseToStore(response: JsonObject, text: string): StoredResponse | undefined
 }
 

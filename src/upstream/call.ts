@@ -21,7 +21,7 @@ export type ProviderAnswer = WholeAnswer | StreamedAnswer
 /** `body` is the JSON after `patch.reply`, `reply` its neutral form. */
 export type WholeAnswer = { kind: 'whole'; body: JsonObject; reply: Reply }
 
-/** Frames as they came over the network: several at a time. */
+/** Frames as they arrive from the network, several at a time. */
 export type StreamedAnswer = { kind: 'stream'; batches: AsyncIterable<StreamFrame[]> }
 
 /** One frame of a stream; the declared end marker has no payload. */
