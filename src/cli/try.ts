@@ -155,7 +155,8 @@ async function tryReply(provider: Provider, answer: JsonObject): Promise<Trial> 
   const target = targetFacts(provider, { model: '' })
   const { reply, error } = await readReply(provider, answer, foldFacts(provider), target)
   const means = reply as unknown as JsonObject
-  return { name: 'reply', steps: [{ input: answer, output: means }], notes: error ? { error: error as Json } : {} }
+  const notes = { ...(error && { error: error as Json }), ...unlistedFinish(means) }
+  return { name: 'reply', steps: [{ input: answer, output: means }], notes }
 }
 
 async function tryStream(provider: Provider, frames: readonly (JsonObject | string)[]): Promise<Trial> {
@@ -166,7 +167,13 @@ async function tryStream(provider: Provider, frames: readonly (JsonObject | stri
     targetFacts(provider, { model: '' }),
   )
   const steps = frames.map((input, index) => ({ input, output: events[index] ?? 'the end of the stream' }))
-  return { name: 'stream', steps, notes: { means, complete } }
+  return { name: 'stream', steps, notes: { means, complete, ...unlistedFinish(means) } }
+}
+
+/** A word that the table of finish reasons lacks makes a failure of a reply that looks fine. */
+function unlistedFinish({ finish, finish_raw }: JsonObject): { hint?: string } {
+  if (finish !== 'error' || finish_raw === undefined) return {}
+  return { hint: `the reply counts as failed: the table \`finish\` has no \`${finish_raw}\`, or calls it an error` }
 }
 
 /** Fixed values, so that the same input gives the same output. */
