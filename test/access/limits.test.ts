@@ -118,7 +118,7 @@ test('tokens are corrected to what was used, down for a failed call and up beyon
   take(who, few)
 })
 
-test('a call without an output limit takes what is left and is refused only where its prompt does not fit', () => {
+test('a call without an output limit reserves the rest and is rejected only where its prompt does not fit', () => {
   const { take } = underClock()
   const who = [limited({ tokensPerMinute: 100 })]
   const unstated = { prompt: 30, output: 4_096, hasOutputLimit: false }

@@ -42,7 +42,7 @@ describe('what a call may cost at most', () => {
     expect(nanoOf(request, model({ output_price: 0.0375e-6 }))).toBe(4_613)
   })
 
-  test('says what it is made of', () => {
+  test('reports its components', () => {
     const { promptTokens, outputTokens, hasOutputLimit } = maxCost(asking('12345678'), [{ entry: answers }], unstated)
     expect([promptTokens, outputTokens, hasOutputLimit]).toEqual([6, 400, false])
     const bounded = maxCost(asking('', { max_output_tokens: 7 }), [{ entry: answers }], unstated)
