@@ -1,7 +1,7 @@
 import type { ClientApi } from '../api/client-api.ts'
 import type { NeutralRequest } from '../core/request.ts'
 import type { CallMedia } from '../upstream/inline.ts'
-import type { PassedHeader } from '../upstream/post.ts'
+import type { ForwardedHeader } from '../upstream/post.ts'
 import type { Turn } from './conversations.ts'
 
 /** One client request. `signal` is aborted when the client disconnects or the process stops. */
@@ -13,7 +13,7 @@ export type Call = {
   /** Refuse the call, instead of only reporting the loss, when the provider does not support a part of the request. */
   strict: boolean
   /** The client's headers for a provider of the same format. */
-  forwardedHeaders?: readonly PassedHeader[]
+  forwardedHeaders?: readonly ForwardedHeader[]
   /** The `x-router-tags` header, stored with the ledger row. */
   tags?: string | undefined
   signal: AbortSignal

@@ -59,7 +59,7 @@ export async function wholeReply(answer: WholeAnswer, answered: AnsweredAttempt)
     await settlement.complete({ ...answered, reply }, (settled) => {
       const written = translation.whole(answer, replyFacts(answered, settled))
       text = JSON.stringify(written)
-      return translation.stored(written, text)
+      return translation.responseToStore(written, text)
     })
     return text
   } catch (thrown) {
@@ -90,7 +90,7 @@ export async function* streamedReply(answer: StreamedAnswer, answered: AnsweredA
     remember(complete.reply)
     const settled = await settlement.complete(complete, (known) => {
       const whole = prepared.turn.stores && writer.reply?.(replyFacts(answered, known))
-      return whole ? translation.stored(whole, JSON.stringify(whole)) : undefined
+      return whole ? translation.responseToStore(whole, JSON.stringify(whole)) : undefined
     })
     yield last + writer.end(replyFacts(answered, settled))
   } catch (thrown) {

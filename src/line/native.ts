@@ -33,7 +33,7 @@ export function nativeTranslation(target: Target, { call, request, turn }: Prepa
         ...(writer.reply && { reply: writer.reply }),
       }
     },
-    stored: (response, text) => turn.stored(response, text, { target, sameFormat: true }),
+    responseToStore: (response, text) => turn.responseToStore(response, text, { target, sameFormat: true }),
   }
 }
 

@@ -39,7 +39,11 @@ async function callOnce(
     if (call.strict && dropped.length > 0) throw lossRefused(dropped, target)
     const stream = request.stream === true
     const { body } = written
-    const answer = await send(target, { body, stream, signal, passed: translation.forwardedHeaders }, httpClient)
+    const answer = await send(
+      target,
+      { body, stream, signal, forwardedHeaders: translation.forwardedHeaders },
+      httpClient,
+    )
     return { dropped, translation, answer }
   } catch (thrown) {
     return { dropped, error: asRouterError(thrown) }

@@ -27,6 +27,6 @@ export function translatedTranslation(target: Target, { call, request, turn, med
         ...(writer.reply && { reply: writer.reply }),
       }
     },
-    stored: (response, text) => turn.stored(response, text, { target, sameFormat: false }),
+    responseToStore: (response, text) => turn.responseToStore(response, text, { target, sameFormat: false }),
   }
 }

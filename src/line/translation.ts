@@ -6,7 +6,7 @@ import type { Target } from '../manifest/target.ts'
 import type { ProviderRequest } from '../manifest/translate.ts'
 import type { StoredResponse } from '../store/responses.ts'
 import type { StreamFrame, WholeAnswer } from '../upstream/call.ts'
-import type { PassedHeader } from '../upstream/post.ts'
+import type { ForwardedHeader } from '../upstream/post.ts'
 import type { PreparedCall } from './call.ts'
 import { nativeTranslation } from './native.ts'
 import { translatedTranslation } from './translated.ts'
@@ -16,13 +16,13 @@ export type Translation = {
   /** The provider's body, and the neutral names of what it leaves out. Throws RouterError. */
   request(): Promise<ProviderRequest>
   /** The client's headers to forward to the provider. */
-  forwardedHeaders: readonly PassedHeader[]
+  forwardedHeaders: readonly ForwardedHeader[]
   /** A whole answer as the client's JSON. */
   whole(answer: WholeAnswer, facts: ReplyFacts): JsonObject
   /** A writer for one streamed answer. */
   stream(): StreamTranslation
-  /** The row of a response, `text` being its JSON; undefined when it is not to be stored. */
-  stored(response: JsonObject, text: string): StoredResponse | undefined
+  /** A response in its stored form, `text` being its JSON; undefined when it is not to be stored. */
+  responseToStore(response: JsonObject, text: string): StoredResponse | undefined
 }
 
 /** Writes one streamed answer as the text of server-sent events. */

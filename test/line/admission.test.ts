@@ -147,7 +147,7 @@ function world({ keyLimit, groupLimit, credit }: { keyLimit: bigint; groupLimit:
           {
             id: randomUUID(),
             at,
-            begun: 0,
+            monotonicMs: 0,
             organization: rules.id,
             key: chosen.id,
             ...(chosen.groupId !== null && { group: chosen.groupId }),
@@ -340,7 +340,7 @@ describe('a call', () => {
     )
   })
 
-  test('is refused as unavailable when the current spending cannot be read', () => {
+  test('is rejected as unavailable when the spend tables cannot be read', () => {
     const limits = openLimits()
     const unreadable = () => {
       throw new Error('SQLITE_IOERR at /secret/path')

@@ -32,7 +32,7 @@ function answeredWith(translation: Partial<Translation>) {
   const start = {
     id: 'c',
     at: 1,
-    begun: 0,
+    monotonicMs: 0,
     organization: 'o',
     key: 'k',
     api: 'chat' as const,
@@ -57,7 +57,7 @@ test('an answer that has come is paid, even when it cannot be written for the cl
   const broken = () => {
     throw new TypeError('no such part')
   }
-  for (const translation of [{ whole: broken }, { whole: () => ({}), stored: broken }]) {
+  for (const translation of [{ whole: broken }, { whole: () => ({}), responseToStore: broken }]) {
     const { answered, settled, rows } = answeredWith(translation)
     await expect(wholeReply({ kind: 'whole', body: {}, reply }, answered)).rejects.toThrow('no such part')
     expect(settled).toEqual([25_000n])

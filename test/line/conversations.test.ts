@@ -23,7 +23,7 @@ function opened() {
     const response = { id, object: 'response', status: 'completed', store: keptThere, output }
     const target = { provider: by, model: 'm' } as Target
     const sameFormat = by.sameAs === 'responses'
-    const kept = ask({ input, ...body }).stored(response, JSON.stringify(response), { target, sameFormat })
+    const kept = ask({ input, ...body }).responseToStore(response, JSON.stringify(response), { target, sameFormat })
     store.responses.write(kept as StoredResponse)
     return kept as StoredResponse
   }
@@ -211,7 +211,10 @@ describe('what is kept', () => {
   ])('is not %j of %j', (response, body) => {
     const turn = opened().ask({ input: 'x', ...body })
     expect(
-      turn.stored(response, JSON.stringify(response), { target: { provider: here, model: 'm' }, sameFormat: true }),
+      turn.responseToStore(response, JSON.stringify(response), {
+        target: { provider: here, model: 'm' },
+        sameFormat: true,
+      }),
     ).toBeUndefined()
   })
 })
