@@ -27,7 +27,7 @@ function refusal(run: () => unknown): RouterError {
   throw new Error('it was not refused')
 }
 
-test('nobody who is not limited is remembered', () => {
+test('windows exist only for limits', () => {
   const { take, state } = underClock()
   expect(take([limited({})], few).headers).toEqual({})
   expect(state()).toEqual({ windows: 0, running: 0 })
@@ -55,7 +55,7 @@ test('in no minute are there more requests than the limit, and after Retry-After
   }
 })
 
-test('a refusal says which limit, and for how long', () => {
+test('a rejection has the limit and the delay', () => {
   const { take, clock } = underClock()
   const who = [limited({ requestsPerMinute: 1 }, 'organization')]
   take(who, few)
@@ -105,7 +105,7 @@ test('a call that was refused elsewhere is as if it had not been', () => {
   expect(state().running).toBe(1)
 })
 
-test('tokens are corrected to what was used, down for a failed call and up beyond the limit', () => {
+test('tokens are corrected to the actual usage, down for a failed call and up beyond the limit', () => {
   const { take, clock } = underClock()
   const who = [limited({ tokensPerMinute: 100 })]
   take(who, { prompt: 50, output: 50, hasOutputLimit: true }).settle(0)
@@ -146,7 +146,7 @@ test('a call that alone is more than the limit passes when nothing else was used
   take(who, large)
 })
 
-test('of several limits the headers tell the tightest', () => {
+test('of several limits the headers report the tightest', () => {
   const { take, clock } = underClock()
   const key = limited({ requestsPerMinute: 10, tokensPerMinute: 1_000 })
   const organization = limited({ requestsPerMinute: 100, tokensPerMinute: 500 }, 'organization')
@@ -171,7 +171,7 @@ test('where several limits refuse, the wait is that of the last to be free', () 
   expect(error.retryAfterMs).toBe(30_100)
 })
 
-test('a call that ends after its minute changes the window of nobody', () => {
+test('a call that ends after its minute changes no window', () => {
   const { take, clock } = underClock()
   const who = [limited({ tokensPerMinute: 100 })]
   const long = take(who, few)

@@ -65,7 +65,7 @@ test('an answer that has come is paid, even when it cannot be written for the cl
   }
 })
 
-test('a stream that nobody reads on is settled with what has passed: its row is written, nothing stays held', async () => {
+test('a stream whose reader has left is settled with the part so far: its row is written, nothing stays reserved', async () => {
   const stream: StreamTranslation = {
     frame({ events }, fold) {
       for (const event of events) fold.take(event)

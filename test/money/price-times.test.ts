@@ -33,7 +33,7 @@ const model: ModelEntry = {
   ],
 }
 
-describe('a call costs what the prices of its moment say', () => {
+describe('a call is billed at the prices of its time', () => {
   test.each([
     ['the lower tier', { input: 100, output: 10 }, 100_000 + 20_000, 1_000_000 + 200_000],
     ['the upper tier, which begins elsewhere', { input: 201, output: 10 }, 603_000 + 50_000, 6_030_000 + 500_000],
@@ -88,7 +88,7 @@ describe('a recount', () => {
     expect([found.agreeing, found.wrong.calls, found.repriced.size]).toEqual([4, 0, 0])
   })
 
-  test('agrees with what was settled before the change was known', () => {
+  test('agrees with calls that were settled before the change was known', () => {
     const { price_changes, ...unaware } = model
     const found = recount([call(before, unaware), call(change, unaware)], () => model)
     expect(found.agreeing).toBe(1)
