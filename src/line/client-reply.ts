@@ -6,10 +6,9 @@ import { withoutSecrets } from '../core/secrets.ts'
 import { type Target, targetId } from '../manifest/target.ts'
 import type { Attempted } from '../routing/attempts.ts'
 import { foldFacts, type StreamedAnswer, type WholeAnswer } from '../upstream/call.ts'
-import type { CallResponse, PreparedCall } from './call.ts'
+import type { CallResponse, PreparedCall, Translation } from './call.ts'
 import type { ProviderResult } from './provider-call.ts'
 import type { AttemptSummary, Settled, Settlement } from './settlement.ts'
-import type { Translation } from './translation.ts'
 
 /** Everything needed to write and settle the reply of a call. */
 export type ReplyContext = {

@@ -70,7 +70,7 @@ test('without an input the examples are tried', async () => {
   const { trial } = project({
     'providers/acme.yaml': `${acme}examples: [{ name: one, answers: { said: a }, means: { finish: stop } }]\n`,
   })
-  expect((await trial('acme')).trials).toMatchObject([{ name: 'one: reply', steps: [{ input: { result: 'a' } }] }])
+  expect((await trial('acme')).trials).toMatchObject([{ name: 'one: reply', steps: [{ input: { said: 'a' } }] }])
 })
 
 test('--explain shows the code of each mapping of the manifest and its dialect', async () => {

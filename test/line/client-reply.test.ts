@@ -6,9 +6,9 @@ import type { ModelEntry } from '../../src/core/model.ts'
 import type { Reply } from '../../src/core/reply.ts'
 import type { NeutralRequest } from '../../src/core/request.ts'
 import type { Admission } from '../../src/line/admission.ts'
+import type { StreamTranslation, Translation } from '../../src/line/call.ts'
 import { type AnsweredAttempt, clientReply, streamedReply, wholeReply } from '../../src/line/client-reply.ts'
 import { Settlement } from '../../src/line/settlement.ts'
-import type { StreamTranslation, Translation } from '../../src/line/translation.ts'
 import type { Provider } from '../../src/manifest/provider.ts'
 
 const entry: ModelEntry = {
