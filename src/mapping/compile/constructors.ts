@@ -1,10 +1,10 @@
+import { readsContext } from './context.ts'
 import {
-  arrowFunction,
   type Code,
   captured,
   codeOf,
   type Generator,
-  inOrder,
+  itemFunction,
   literal,
   type Node,
   statement,
@@ -33,20 +33,46 @@ function sideBySide<T>(generator: Generator, count: number, emit: () => T): T {
 
 function arrayConstructor(generator: Generator, node: Node, context: string): Code {
   const nodes = node.expressions as Node[]
-  const items = sideBySide(generator, nodes.length, () =>
-    inOrder(
-      generator,
-      nodes.map((item) => () => generator.value(item, context)),
-    ),
-  )
-  const whole = nodes.map((item, index) => item.value === '[' || isOneItem(items[index] as Code))
-  let text: string
-  if (items.every((item, index) => item.present && whole[index]))
-    text = `[${items.map((item) => item.text).join(', ')}]`
-  else if (items.length === 1 && !whole[0]) text = `$.list(${items[0]?.text})`
-  else text = `$.lists([${items.map((item) => item.text).join(', ')}], ${literal(whole)})`
-  if (node.consarray) text = `$.constructed(${text})`
-  return codeOf(text, { kind: 'array', present: true })
+  const code = sideBySide(generator, nodes.length, () => items(generator, nodes, context))
+  return node.consarray ? codeOf(`$.constructed(${code.text})`, { kind: 'array', present: true }) : code
+}
+
+function items(generator: Generator, nodes: readonly Node[], context: string): Code {
+  const lead: Code[] = []
+  let index = 0
+  // Leading single items form a list literal; others are added to it.
+  for (; index < nodes.length; index++) {
+    const { lines, result } = captured(generator, () => generator.value(nodes[index] as Node, context))
+    const isLead = result.present && isWhole(nodes[index] as Node, result) && (lines.length === 0 || index === 0)
+    if (!isLead) break
+    generator.lines.push(...lines)
+    lead.push(result)
+  }
+  const known = { kind: 'array', present: true } as const
+  const list = `[${lead.map(({ text }) => text).join(', ')}]`
+  if (index === nodes.length) {
+    const areLiterals = nodes.every(({ type }) => type === 'string' || type === 'number' || type === 'value')
+    return codeOf(list, areLiterals ? { ...known, literals: lead.map(({ text }) => text) } : known)
+  }
+  const name = uniqueName(generator, 'list')
+  statement(generator, `const ${name} = ${list}`)
+  for (; index < nodes.length; index++) addItem(generator, name, nodes[index] as Node, context)
+  return codeOf(name, { ...known, simple: true })
+}
+
+function addItem(generator: Generator, list: string, node: Node, context: string): void {
+  const value = generator.value(node, context)
+  if (!isWhole(node, value)) statement(generator, `$.extend(${list}, ${value.text})`)
+  else if (value.present) statement(generator, `${list}.push(${value.text})`)
+  else {
+    const item = stored(generator, value, 'item')
+    statement(generator, `if (${item.text} !== undefined) ${list}.push(${item.text})`)
+  }
+}
+
+/** Whether a value is one item of a list, not its items. */
+function isWhole(node: Node, code: Code): boolean {
+  return node.value === '[' || isOneItem(code)
 }
 
 function isOneItem({ kind }: Code): boolean {
@@ -61,16 +87,11 @@ function objectConstructor(generator: Generator, node: Node, context: string): C
     return codeOf(groupBy(generator, pairs, context, node.position ?? 0), { kind: 'object', present: true })
   }
   const values = pairs.map(([, value]) => value)
-  const own = usesContext(values) ? uniqueName(generator, 'context') : context
+  const own = values.some((value) => readsContext(generator, value)) ? uniqueName(generator, 'context') : context
   if (own !== context) {
     statement(generator, `const ${own} = $.isArray(${context}) ? $.grouped(${context}) : ${context}`)
   }
   return sideBySide(generator, values.length, () => members(generator, keys as string[], values, own))
-}
-
-/** Whether an expression may look at its context: anything but literals and variables. */
-function usesContext(values: readonly Node[]): boolean {
-  return values.some((value) => !['string', 'number', 'value'].includes(value.type))
 }
 
 function members(generator: Generator, keys: readonly string[], values: readonly Node[], context: string): Code {
@@ -115,9 +136,9 @@ export function groupBy(generator: Generator, pairs: readonly [Node, Node][], it
   const emitted = pairs.map(([key, value]) => {
     const keyOf = uniqueName(generator, 'item')
     const of = uniqueName(generator, 'items')
-    const keyFunction = arrowFunction(generator, keyOf, () => generator.value(key, keyOf))
+    const keyFunction = itemFunction(generator, keyOf, () => generator.value(key, keyOf))
     const valueFunction = sideBySide(generator, pairs.length, () =>
-      arrowFunction(generator, of, () => generator.value(value, of)),
+      itemFunction(generator, of, () => generator.value(value, of)),
     )
     return `[${keyFunction}, ${valueFunction}]`
   })
