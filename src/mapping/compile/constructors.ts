@@ -39,29 +39,31 @@ function arrayConstructor(generator: Generator, node: Node, context: string): Co
 
 function items(generator: Generator, nodes: readonly Node[], context: string): Code {
   const lead: Code[] = []
-  let index = 0
+  const literalList = (): string => `[${lead.map(({ text }) => text).join(', ')}]`
+  let name: string | undefined
   // Leading single items form a list literal; others are added to it.
-  for (; index < nodes.length; index++) {
-    const { lines, result } = captured(generator, () => generator.value(nodes[index] as Node, context))
-    const isLead = result.present && isWhole(nodes[index] as Node, result) && (lines.length === 0 || index === 0)
-    if (!isLead) break
+  for (const node of nodes) {
+    const { lines, result } = captured(generator, () => generator.value(node, context))
+    if (name === undefined) {
+      const isLead = result.present && isWhole(node, result) && (lines.length === 0 || lead.length === 0)
+      if (isLead) {
+        generator.lines.push(...lines)
+        lead.push(result)
+        continue
+      }
+      name = uniqueName(generator, 'list')
+      statement(generator, `const ${name} = ${literalList()}`)
+    }
     generator.lines.push(...lines)
-    lead.push(result)
+    addItem(generator, name, node, result)
   }
   const known = { kind: 'array', present: true } as const
-  const list = `[${lead.map(({ text }) => text).join(', ')}]`
-  if (index === nodes.length) {
-    const areLiterals = nodes.every(({ type }) => type === 'string' || type === 'number' || type === 'value')
-    return codeOf(list, areLiterals ? { ...known, literals: lead.map(({ text }) => text) } : known)
-  }
-  const name = uniqueName(generator, 'list')
-  statement(generator, `const ${name} = ${list}`)
-  for (; index < nodes.length; index++) addItem(generator, name, nodes[index] as Node, context)
-  return codeOf(name, { ...known, simple: true })
+  if (name !== undefined) return codeOf(name, { ...known, simple: true })
+  const areLiterals = nodes.every(({ type }) => type === 'string' || type === 'number' || type === 'value')
+  return codeOf(literalList(), areLiterals ? { ...known, literals: lead.map(({ text }) => text) } : known)
 }
 
-function addItem(generator: Generator, list: string, node: Node, context: string): void {
-  const value = generator.value(node, context)
+function addItem(generator: Generator, list: string, node: Node, value: Code): void {
   if (!isWhole(node, value)) statement(generator, `$.extend(${list}, ${value.text})`)
   else if (value.present) statement(generator, `${list}.push(${value.text})`)
   else {
@@ -95,30 +97,34 @@ function objectConstructor(generator: Generator, node: Node, context: string): C
 }
 
 function members(generator: Generator, keys: readonly string[], values: readonly Node[], context: string): Code {
-  const name = uniqueName(generator, 'object')
   const lead: string[] = []
-  let index = 0
-  // Leading members that are never undefined form an object literal; from the first that may be, they are assigned.
-  for (; index < keys.length; index++) {
+  const literalObject = (): string => (lead.length === 0 ? '{}' : `{ ${lead.join(', ')} }`)
+  let name: string | undefined
+  // Leading members that are never undefined form an object literal; others are assigned.
+  for (const [index, key] of keys.entries()) {
     const { lines, result } = captured(generator, () => generator.value(values[index] as Node, context))
-    if (!result.present) break
-    if (lines.length > 0 && lead.length > 0) break
-    generator.lines.push(...lines)
-    lead.push(`${memberName(keys[index] as string)}: ${result.text}`)
-  }
-  const object = lead.length === 0 ? '{}' : `{ ${lead.join(', ')} }`
-  if (index === keys.length) return codeOf(object, { kind: 'object', present: true })
-  statement(generator, `const ${name} = ${object}`)
-  for (; index < keys.length; index++) {
-    const key = keys[index] as string
-    const value = generator.value(values[index] as Node, context)
-    if (value.present) statement(generator, set(name, key, value.text))
-    else {
-      const member = stored(generator, value, key)
-      statement(generator, `if (${member.text} !== undefined) ${set(name, key, member.text)}`)
+    if (name === undefined) {
+      if (result.present && (lines.length === 0 || lead.length === 0)) {
+        generator.lines.push(...lines)
+        lead.push(`${memberName(key)}: ${result.text}`)
+        continue
+      }
+      name = uniqueName(generator, 'object')
+      statement(generator, `const ${name} = ${literalObject()}`)
     }
+    generator.lines.push(...lines)
+    addMember(generator, name, key, result)
   }
-  return codeOf(name, { kind: 'object', present: true, simple: true })
+  const known = { kind: 'object', present: true } as const
+  return name === undefined ? codeOf(literalObject(), known) : codeOf(name, { ...known, simple: true })
+}
+
+function addMember(generator: Generator, object: string, key: string, value: Code): void {
+  if (value.present) statement(generator, set(object, key, value.text))
+  else {
+    const member = stored(generator, value, key)
+    statement(generator, `if (${member.text} !== undefined) ${set(object, key, member.text)}`)
+  }
 }
 
 /** A computed property name defines an own member even for `__proto__`. */

@@ -142,17 +142,23 @@ export function signature(text: string): Signature {
   return validator
 }
 
-/** Skips validation when all arguments match and none is replaced by the context: then it would change nothing. */
+/** Does without the library's validation when all arguments match and none is replaced by the context. */
 function fastValidation(text: string, validate: Signature): Signature {
   const parameters = simpleParameters(text)
   if (parameters === undefined) return validate
   const required = parameters.findLastIndex(({ optional }) => !optional) + 1
   return (args, context) => {
     if (args.length < required || args.length > parameters.length) return validate(args, context)
+    let checked = args
     for (let index = 0; index < args.length; index++) {
-      if (!accepts(parameters[index] as Parameter, args[index])) return validate(args, context)
+      const parameter = parameters[index] as Parameter
+      const argument = args[index]
+      if (accepts(parameter, argument)) continue
+      if (!acceptsItem(parameter, argument)) return validate(args, context)
+      if (checked === args) checked = args.slice()
+      checked[index] = [argument]
     }
-    return args
+    return checked
   }
 }
 
@@ -181,6 +187,11 @@ function accepts({ types, items }: Parameter, value: unknown): boolean {
   if (types === 'j') return type !== 'f'
   if (!types.includes(type)) return false
   return type !== 'a' || items === undefined || (value as unknown[]).every((item) => typeLetter(item) === items)
+}
+
+/** Whether a value stands for a list with it as the only item. */
+function acceptsItem({ types, items }: Parameter, value: unknown): boolean {
+  return types === 'a' && !Array.isArray(value) && (items === undefined || typeLetter(value) === items)
 }
 
 /** The letter of a value's type in signatures. */

@@ -48,7 +48,11 @@ export function last(input: unknown, step: Step, keep: boolean): unknown {
     spend(1)
     return one(step(input[0]), keep)
   }
-  const values = results(input, step)
+  return several(results(input, step), keep)
+}
+
+/** The value of a path whose last step had these results. */
+function several(values: unknown[], keep: boolean): unknown {
   return values.length === 1 ? one(values[0], keep) : collapse(sequence(flatten(values)), keep)
 }
 
@@ -76,6 +80,7 @@ function results(input: unknown[], step: Step): unknown[] {
 }
 
 function flatten(values: unknown[]): unknown[] {
+  if (!values.some((value) => Array.isArray(value) && !(value as Sequence).cons)) return values
   const flat: unknown[] = []
   for (const result of values) {
     if (Array.isArray(result) && !(result as Sequence).cons) extend(flat, result)
@@ -88,14 +93,27 @@ function flatten(values: unknown[]): unknown[] {
 export function names(input: unknown, path: readonly string[], index: number, ends: boolean, keep: boolean): unknown {
   let value = index > 0 ? items(input) : input
   for (let at = index; at < path.length; at++) {
-    if (value === undefined && at > 0) return undefined
+    if (value === undefined) return undefined
     const name = path[at] as string
-    const step = (item: unknown): unknown => collapse(lookup(item, name))
-    const final = ends && at === path.length - 1
-    if (at === 0) value = final ? only(value, step, keep) : start(value, step)
-    else value = final ? last(value, step, keep) : each(value, step)
+    const isList = Array.isArray(value) && value.length !== 1
+    const found = isList
+      ? members(value as unknown[], name)
+      : collapse(lookup(Array.isArray(value) ? value[0] : value, name))
+    if (!ends || at < path.length - 1) value = isList ? flatten(found as unknown[]) : items(found)
+    else value = isList ? several(found as unknown[], keep) : one(found, keep)
   }
   return value
+}
+
+/** The values of a name in the items of a list. */
+function members(list: unknown[], name: string): unknown[] {
+  spend(list.length)
+  const values: unknown[] = []
+  for (const item of list) {
+    const value = collapse(lookup(item, name))
+    if (value !== undefined) values.push(value)
+  }
+  return values
 }
 
 /** `value[index]`, as a sequence. */
