@@ -4,7 +4,7 @@ import { describe, expect, test } from 'vitest'
 
 /**
  * The folders of src/ by rank, the lowest first. A file imports from its own folder and from lower ranks; folders of one
- * rank do not know each other. `.` are the files directly in src/, apart from the entry point.
+ * rank do not import each other. `.` are the files directly in src/, apart from the entry point.
  */
 const ranks: readonly (readonly string[])[] = [
   ['core', 'simulator'],
@@ -48,7 +48,7 @@ function folderOf(path: string): string {
   return path === 'main.ts' ? path : dirname(path)
 }
 
-/** What a file imports, types included: packages by name, files of src/ by path. */
+/** The imports of a file, types included: packages by name, files of src/ by path. */
 function importsOf({ path, text }: { path: string; text: string }): { packages: string[]; paths: string[] } {
   const specifiers = [...text.matchAll(/(?:\bfrom |\bimport |\bimport\()'([^']+)'/g)].map(([, name = '']) => name)
   const local = specifiers.filter((name) => name.startsWith('.'))
@@ -113,10 +113,10 @@ describe('the map in docs/architecture.md', () => {
     expect([...new Set(sources.map(({ path }) => folderOf(path)))].sort()).toEqual([...rankOf.keys()].sort())
   })
 
-  test('names every file that stands directly in src/', () => {
+  test('names every file directly in src/', () => {
     const named = rows.find(({ folder }) => folder === '.')?.files ?? []
-    const standing = sources.map(({ path }) => path).filter((path) => folderOf(path) === '.')
-    expect(named.toSorted()).toEqual(standing.toSorted())
+    const found = sources.map(({ path }) => path).filter((path) => folderOf(path) === '.')
+    expect(named.toSorted()).toEqual(found.toSorted())
   })
 
   test('and all other pages name no file that does not exist', () => {

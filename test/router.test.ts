@@ -4,11 +4,12 @@ import { rmSync } from 'node:fs'
 import { createServer } from 'node:net'
 import { join } from 'node:path'
 import { promisify } from 'node:util'
+import type { Worker } from 'node:worker_threads'
 import { expect, onTestFinished, test } from 'vitest'
 import { openStore } from '../src/store/open.ts'
 import { routerProcess } from './helpers/process.ts'
 import { within } from './helpers/provider.ts'
-import { routerFolder, simulatorOnly } from './helpers/router.ts'
+import { routerFolder, simulatorOnly, testRouter } from './helpers/router.ts'
 
 /** A server that cannot start: its exit code and what it output. */
 async function failingStart(files: Record<string, string>, args: string[] = []) {
@@ -60,6 +61,16 @@ test('a start that fails ends the process and says why: another router has the d
   const { code, output } = await failingStartIn(made)
   expect(code).toBe(1)
   expect(output).toMatch(/data\/router\.sqlite: another router serves with this database/)
+})
+
+test('a router that listens has started the thread of its ledger', async () => {
+  const messages: unknown[] = []
+  const onWorker = (worker: Worker) => worker.on('message', (message) => messages.push(message))
+  process.on('worker', onWorker)
+  onTestFinished(() => void process.off('worker', onWorker))
+  const router = await testRouter({ files: simulatorOnly })
+  expect(messages).toEqual(['ready'])
+  await router.end()
 })
 
 test('a first key that somebody chose is not printed, only where it is: logs are read by more people', async () => {

@@ -69,9 +69,9 @@ export function openAccess(store: Pick<Store, 'keys'>, { now = Date.now, rereadM
   }
 
   const read = (digest: string): KeyRecord => {
-    const wanted = Buffer.from(digest, 'hex')
-    const found = store.keys.findByHash(wanted)
-    if (found && timingSafeEqual(found.hash, wanted)) return found
+    const digestBytes = Buffer.from(digest, 'hex')
+    const found = store.keys.findByHash(digestBytes)
+    if (found && timingSafeEqual(found.hash, digestBytes)) return found
     throw new RouterError('invalid_key', `This API key is not known here. ${howToSend}`)
   }
 

@@ -9,7 +9,7 @@ export type TokenRequest = { prompt: number; output: number; stated: boolean }
 
 /** The part of the limits that a running call occupies. `headers` report what remains; none when nothing is limited. */
 export type LimitReservation = {
-  /** Ends the call with the tokens that it used. Only the first end has an effect. */
+  /** Ends the call with the tokens that it used. Later calls have no effect. */
   settle(tokens: number): void
   /** Ends the call as if it had not happened: it was rejected elsewhere. */
   undo(): void
@@ -22,7 +22,7 @@ export type Limits = {
    * Reserves a request, tokens and a running call within the limits of all, or of none. Throws RouterError `rate_limited`
    * with the time after which the same call passes.
    */
-  take(limited: readonly Limited[], wanted: TokenRequest): LimitReservation
+  take(limited: readonly Limited[], request: TokenRequest): LimitReservation
   /** How many windows are in memory, and how many calls run in them. */
   state(): { windows: number; running: number }
 }
@@ -39,7 +39,7 @@ export function openLimits({ now = () => performance.now(), mostIdle = 10_000 } 
   const windowOf = ({ scope, id }: Limited, at: number): Window => {
     const name = `${scope} ${id}`
     const known = windows.get(name)
-    if (known) forget(known, at)
+    if (known) dropExpired(known, at)
     const window = known ?? { slots: [], requests: 0, tokens: 0, running: 0 }
     if (!known) windows.set(name, window)
     return window
@@ -47,25 +47,25 @@ export function openLimits({ now = () => performance.now(), mostIdle = 10_000 } 
 
   const sweep = (at: number) => {
     for (const [name, window] of windows) {
-      forget(window, at)
+      dropExpired(window, at)
       if (window.slots.length === 0 && window.running === 0) windows.delete(name)
     }
     sweepAt = Math.max(mostIdle, 2 * windows.size)
   }
 
   return {
-    take(limited, wanted) {
+    take(limited, request) {
       const at = now()
       if (windows.size >= sweepAt) sweep(at)
       const applied = limited.filter(isLimited).map((one) => ({ ...one, window: windowOf(one, at) }))
       if (applied.length === 0) return unlimited
-      const longest = applied.flatMap((one) => exceededLimits(one, wanted, at)).sort((a, b) => b.waitMs - a.waitMs)[0]
+      const longest = applied.flatMap((one) => exceededLimits(one, request, at)).sort((a, b) => b.waitMs - a.waitMs)[0]
       if (longest) {
         const facts = { retryAfterMs: longest.waitMs, headers: headersOf(applied, at) }
         throw new RouterError('rate_limited', longest.message, facts)
       }
-      const taken = applied.map((one) => takeFrom(one, wanted, at))
-      return { ...endsOf(taken), headers: headersOf(applied, at) }
+      const reserved = applied.map((one) => reserveIn(one, request, at))
+      return { ...endsOf(reserved), headers: headersOf(applied, at) }
     },
     state: () => ({
       windows: windows.size,
@@ -84,7 +84,7 @@ type Exceeded = { waitMs: number; message: string }
 const windowMs = 60_000
 /** A window has at most 601 slots, and a retry waits at most this much too long. */
 const slotMs = 100
-/** The suggested delay when all calls at once are running: when one ends is not known. */
+/** The suggested delay when the limit of calls at once is reached: when one will end is unknown. */
 const runningWaitMs = 1_000
 
 const unlimited: LimitReservation = { settle() {}, undo() {}, headers: {} }
@@ -93,35 +93,35 @@ function isLimited({ limits }: Limited): boolean {
   return limits.requestsPerMinute !== null || limits.tokensPerMinute !== null || limits.concurrentCalls !== null
 }
 
-function forget(window: Window, at: number): void {
-  let gone = 0
+function dropExpired(window: Window, at: number): void {
+  let expired = 0
   for (const slot of window.slots) {
     if (slot.endsAt > at) break
     window.requests -= slot.requests
     window.tokens -= slot.tokens
-    gone++
+    expired++
   }
-  if (gone > 0) window.slots.splice(0, gone)
+  if (expired > 0) window.slots.splice(0, expired)
 }
 
-function exceededLimits({ scope, limits, window }: LimitedWindow, wanted: TokenRequest, at: number): Exceeded[] {
+function exceededLimits({ scope, limits, window }: LimitedWindow, request: TokenRequest, at: number): Exceeded[] {
   const { concurrentCalls, requestsPerMinute, tokensPerMinute } = limits
   const owner = scope === 'key' ? 'this API key' : 'the organization'
   const exceeded: Exceeded[] = []
   if (concurrentCalls !== null && window.running >= concurrentCalls) {
-    const message = `The limit of ${owner} is ${concurrentCalls} calls at once, and as many are running. Try again when one has ended.`
+    const message = `The limit of ${owner} is ${concurrentCalls} calls at once, and that many are already running. Try again when one has ended.`
     exceeded.push({ waitMs: runningWaitMs, message })
   }
   if (requestsPerMinute !== null && window.requests + 1 > requestsPerMinute) {
     const waitMs = waitFor(window, 'requests', window.requests + 1 - requestsPerMinute) - at
-    const message = `The limit of ${owner} is ${requestsPerMinute} requests per minute, and it is used up. Try again in ${inWords(waitMs)}.`
+    const message = `The limit of ${owner} is ${requestsPerMinute} requests per minute, and it is used up. Try again in ${seconds(waitMs)}.`
     exceeded.push({ waitMs, message })
   }
-  const needed = neededTokens(wanted)
+  const needed = neededTokens(request)
   if (tokensPerMinute !== null && needed > 0 && window.tokens > 0 && window.tokens + needed > tokensPerMinute) {
     const waitMs = waitFor(window, 'tokens', window.tokens + needed - tokensPerMinute) - at
     const left = Math.max(tokensPerMinute - window.tokens, 0)
-    const message = `The limit of ${owner} is ${tokensPerMinute} tokens per minute: ${left} are left, and this call may need ${needed}. Try again in ${inWords(waitMs)}.`
+    const message = `The limit of ${owner} is ${tokensPerMinute} tokens per minute: ${left} are left and this call may need ${needed}. Try again in ${seconds(waitMs)}.`
     exceeded.push({ waitMs, message })
   }
   return exceeded
@@ -137,16 +137,16 @@ function waitFor(window: Window, what: 'requests' | 'tokens', missing: number): 
   return window.slots.at(-1)?.endsAt ?? 0
 }
 
-/** The tokens without which a call does not pass. */
+/** The tokens that must be available for a call to pass. */
 function neededTokens({ prompt, output, stated }: TokenRequest): number {
   return stated ? prompt + output : Math.max(prompt, 1)
 }
 
 type Reserved = { window: Window; slot: Slot; tokens: number }
 
-function takeFrom({ window, limits }: LimitedWindow, wanted: TokenRequest, at: number): Reserved {
+function reserveIn({ window, limits }: LimitedWindow, request: TokenRequest, at: number): Reserved {
   const left = limits.tokensPerMinute === null ? Number.POSITIVE_INFINITY : limits.tokensPerMinute - window.tokens
-  const tokens = Math.max(Math.min(left, wanted.prompt + wanted.output), neededTokens(wanted))
+  const tokens = Math.max(Math.min(left, request.prompt + request.output), neededTokens(request))
   const endsAt = (Math.floor(at / slotMs) + 1) * slotMs + windowMs
   let slot = window.slots.at(-1)
   if (slot?.endsAt !== endsAt) {
@@ -184,7 +184,7 @@ function endsOf(parts: readonly Reserved[]): Pick<LimitReservation, 'settle' | '
   }
 }
 
-/** What remains of the tightest limit of each kind, and when the limit is fully available. */
+/** The remainder of the tightest limit of each kind, and when it is fully available again. */
 function headersOf(applied: readonly LimitedWindow[], at: number): Record<string, string> {
   const headers: Record<string, string> = {}
   for (const { what, limitOf, limitName, remainingName, resetName } of kinds) {
@@ -226,6 +226,6 @@ function shortly(ms: number): string {
   return ms < 1_000 ? `${Math.ceil(ms)}ms` : `${Math.ceil(ms / 1_000)}s`
 }
 
-function inWords(ms: number): string {
+function seconds(ms: number): string {
   return `${Math.ceil(ms / 1_000)} s`
 }

@@ -2,9 +2,9 @@ import { isObject, type Json, type JsonObject, parseJson } from '../core/json.ts
 import { defined, onlyNumber, onlyString } from './check.ts'
 
 /**
- * Signed or encrypted content of another maker, carried in the fields where a client API keeps its own signatures. It
+ * Signed or encrypted content of another provider, carried in the fields where a client API keeps its own signatures. It
  * belongs to a tool call (`call`), to a text (`text`, by its position) or to reasoning; `body` is a block that only its
- * maker understands, or the results of the search `search`. Its text is a prefix of ours before base64url JSON.
+ * provider understands, or the results of the search `search`. Its text is a prefix of ours before base64url JSON.
  */
 export type ForeignSignature = {
   by?: string

@@ -14,7 +14,7 @@ export type CatalogedModel = { provider: string; model: string; entry: ModelEntr
 /** The models of one provider by id. */
 export type ModelList = { provider: string; models: { readonly [model: string]: ModelEntry } }
 
-/** Joins the lists of all providers; of two entries of the same model the later one wins, fact by fact. */
+/** Joins the lists of all providers; of two entries of the same model the later one wins, field by field. */
 export function createCatalog(lists: Iterable<ModelList>): Catalog {
   const byProvider = new Map<string, Map<string, ModelEntry>>()
   for (const { provider, models } of lists) {
@@ -32,12 +32,12 @@ export function createCatalog(lists: Iterable<ModelList>): Catalog {
   }
 }
 
-/** Facts of the later entry over those of the earlier one, whose price changes are not those of other prices. */
+/** Merges two entries: fields of the later one win. Price changes of the earlier one belong to its prices, and go with them. */
 export function mergeEntries(earlier: Partial<ModelEntry> | undefined, later: Partial<ModelEntry>): ModelEntry {
   if (!earlier) return later as ModelEntry
-  const { price_changes, ...facts } = earlier
-  const kept = price_changes && !later.pricing ? { price_changes } : {}
-  return { ...facts, ...kept, ...later } as ModelEntry
+  const { price_changes, ...fields } = earlier
+  const changes = price_changes && !later.pricing ? { price_changes } : {}
+  return { ...fields, ...changes, ...later } as ModelEntry
 }
 
 function aliasesOf(models: ReadonlyMap<string, ModelEntry>): Map<string, ModelEntry> {

@@ -2,12 +2,12 @@ import type { ModelEntry, PriceChange } from '../core/model.ts'
 import { hoursOf } from '../core/price-times.ts'
 import { parseTime } from '../core/time.ts'
 
-/** Something that is wrong with a list of models although its form is right; `path` leads to it from the list. */
+/** Something that is wrong with a list of models although it matches the schema; `path` leads to it from the list. */
 export type Finding = { path: (string | number)[]; message: string }
 
 /**
- * What the form cannot say: every model does something, tiers ascend from 0, a price change says what changes and when,
- * a name belongs to one model only.
+ * Checks that a JSON schema cannot express: every model has an `api`, tiers ascend from 0, a price change says what changes
+ * and when, and a name belongs to one model only.
  */
 export function findingsIn(models: { readonly [model: string]: Partial<ModelEntry> }): Finding[] {
   const findings = Object.entries(models).flatMap(([model, entry]) => [
@@ -37,7 +37,7 @@ function changeFindings(path: Finding['path'], change: PriceChange): Finding[] {
   if (!pricing && !other_prices && !multipliers)
     find([], 'a price change needs what it changes: `pricing`, `other_prices` or `multipliers`')
   if (from === undefined && until === undefined && !weekly)
-    find([], 'a price change needs to say when it holds: `from`, `until` or `weekly`')
+    find([], 'a price change needs a time when it applies: `from`, `until` or `weekly`')
   const [begins, ends] = [from, until].map((text) => text && parseTime(text))
   if (from !== undefined && begins === undefined) find(['from'], `there is no such time as ${from}`)
   if (until !== undefined && ends === undefined) find(['until'], `there is no such time as ${until}`)

@@ -12,7 +12,7 @@ export function organizationOf(store: Store, nameOrId: string): Organization {
   if (found) return found
   const names = store.organizations.list().map(({ name }) => name)
   throw new CommandError(
-    `There is no organization '${nameOrId}'. There is: ${names.join(', ') || 'none; org create makes one'}`,
+    `There is no organization '${nameOrId}'. Known: ${names.join(', ') || 'none; org create creates one'}`,
   )
 }
 

@@ -15,11 +15,11 @@ export type Args = {
 /** The arguments are wrong: exit code 2. */
 export class UsageError extends Error {}
 
-/** The arguments are right, but the command cannot do what they ask: exit code 1. */
+/** The arguments are valid, but the command failed: exit code 1. */
 export class CommandError extends Error {}
 
 /**
- * Runs a command: prints its help when that is asked for, and reports UsageError and CommandError on standard error.
+ * Runs a command: prints its help when requested, and reports UsageError and CommandError on standard error.
  * Returns the exit code.
  */
 export async function runCommand(
@@ -59,7 +59,7 @@ export function actionNamed<Action>(actions: { readonly [name: string]: Action }
   const action = name !== undefined && Object.hasOwn(actions, name) ? actions[name] : undefined
   if (action) return action
   const known = Object.keys(actions).join(', ')
-  throw new UsageError(name ? `there is no '${name}': ${known}` : `name an action: ${known}`)
+  throw new UsageError(name ? `there is no action '${name}'; actions: ${known}` : `name an action: ${known}`)
 }
 
 function parsed(args: string[], options: Syntax['options']) {

@@ -4,10 +4,10 @@ import { basename, dirname, join, resolve } from 'node:path'
 import { isObject } from '../core/json.ts'
 import type { Environment } from '../manifest/environment.ts'
 import { proveExamples } from '../manifest/examples.ts'
+import { unsupportedByEndpoint } from '../manifest/inferred-losses.ts'
 import { countExamples } from '../manifest/layer.ts'
 import { hasErrors, type Problem } from '../manifest/problem.ts'
 import type { Source } from '../manifest/source.ts'
-import { neverSent } from '../manifest/taken.ts'
 import { type Config, findConfig, loadConfig } from '../snapshot/config.ts'
 import { loadCatalog, readFiles } from '../snapshot/load-files.ts'
 import { proveFiles } from '../snapshot/snapshot.ts'
@@ -21,15 +21,15 @@ export const help = `Checks configuration, manifests, dialects and catalog, and 
 
   inference-router check [path…] [--mappings] [--config FILE] [--json]
 
-  path            a file or folder to check (default: the configuration and all it leads to)
-  --mappings      list every mapping: compiled, or interpreted and the construct that made it so
+  path            a file or folder to check (default: the configuration and all files it refers to)
+  --mappings      list every mapping: compiled, or interpreted because of which construct
   --config FILE   the configuration (or INFERENCE_ROUTER_CONFIG; else ./config.yaml)
   --json          print JSON: {checked, mappings: [{file, line, column, name, compiled, construct?}],
                   not_taken: [{file, names}], problems: [{file, line, column, message, severity}]}
 
-Each problem is one line, file:line:column: message. For each file that was named, a line lists what no request can
-bring to the provider. Exit code 1 when there is an error. Variables that are not set
-are no errors here: inference-router providers shows them. An interpreted mapping works, but slowly: a warning.
+Each problem is one line, file:line:column: message. For each named file, a line lists the request fields that
+never reach the provider. Exit code 1 when there is an error. Variables that are not set
+are not errors here: inference-router providers lists them. An interpreted mapping works, but slowly: a warning.
 `
 
 const options = { config: { type: 'string' }, json: { type: 'boolean' }, mappings: { type: 'boolean' } } as const
@@ -61,7 +61,7 @@ export function run(args: string[], out: Out): Promise<number> {
 /** The result of a check: the number of files of each kind, their mappings and problems. */
 type Checked = { providers: number; dialects: number; models: number; examples: number } & {
   mappings: PlacedMapping[]
-  /** Of files that were named: what no request can bring to the provider. */
+  /** Of named files: the request fields that never reach the provider. */
   notTaken: NotTaken[]
   problems: Problem[]
 }
@@ -136,9 +136,10 @@ async function checkOne(source: Source, config: Config, env: Environment): Promi
   return {
     ...nothing,
     [kind]: 1,
+    models: Object.keys(provider.models).length,
     examples: own.reduce((count, layer) => count + countExamples(layer), 0),
     mappings: mappingsIn(own),
-    notTaken: provider.chat ? [{ file: source.file, names: neverSent(provider.chat) }] : [],
+    notTaken: provider.chat ? [{ file: source.file, names: unsupportedByEndpoint(provider.chat) }] : [],
     problems: [...problems, ...(await proveExamples(provider, layers))],
   }
 }
@@ -154,7 +155,7 @@ function isCatalog({ file, value }: Source): boolean {
   return isObject(value) && value.provider !== undefined && value.slug === undefined
 }
 
-/** By file and place; the same problem, found on two ways, once. */
+/** By file and position; a problem that was found twice appears once. */
 function inOrder(problems: readonly Problem[]): Problem[] {
   const once = new Map(problems.map((problem) => [problemLine(problem), problem]))
   return [...once.values()].sort(

@@ -24,12 +24,12 @@ export const help = `Keys that clients authenticate with.
   --org NAME            the organization, by name or id; may be left out when there is only one
   --completions LEVEL   none, read or write (the default): calling models needs write
   --manage LEVEL        none (the default), read or write
-  --monthly-limit USD   what the key may spend in a calendar month (UTC); 0 is unlimited, the default
+  --monthly-limit USD   the most that the key may spend in a calendar month (UTC); 0 is unlimited, the default
   --expires TIME        RFC 3339, as 2027-01-31T00:00:00Z
   --label NAME=VALUE    repeatable
   --requests-per-minute N, --tokens-per-minute N, --concurrent N
-                        how much it may ask; 0 is unlimited, the default
-  --models NAME         what it may call and nothing else: a model, '<provider>/*', an alias or a policy; repeatable
+                        its rate limits; 0 is unlimited, the default
+  --models NAME         the only models it may call: a model, '<provider>/*', an alias or a policy; repeatable
   --group NAME          the group whose monthly limit it shares, by name or id
   --limit N             how many keys to list, 1 to 1000 (the default)
   --after ID            list those that come after this one
@@ -62,18 +62,18 @@ const actions: { readonly [name: string]: StoreAction } = {
     },
     positionals: 1,
     async prepare(args, loadDirectory) {
-      const facts = newKeyFacts(args)
-      const directory = facts.accessList && (await loadDirectory())
+      const properties = newKeyProperties(args)
+      const directory = properties.accessList && (await loadDirectory())
       return (store) => {
         const { id: organization } = organizationOf(store, args.text('org') ?? onlyOrganization(store))
         if (directory) {
           const check = grantCheck(directory, store.organizations.rules(organization) as OrganizationRules)
-          for (const name of facts.accessList ?? []) checked(check, name, '--models')
+          for (const name of properties.accessList ?? []) checked(check, name, '--models')
         }
         const groupId = groupOf(store, organization, args.text('group'))
         const secret = newSecret()
         const record = audited(store, actor, () => {
-          const result = store.keys.create({ ...facts, ...storedSecret(secret), groupId, organization, createdBy })
+          const result = store.keys.create({ ...properties, ...storedSecret(secret), groupId, organization, createdBy })
           const after = wholeKeyEntry(result, store)
           return { result, organization, action: 'apikey.create', subject: result.id, after }
         })
@@ -89,7 +89,7 @@ const actions: { readonly [name: string]: StoreAction } = {
       const limit = pageLimit(args.text('limit'))
       return (store) => {
         if (after !== undefined && store.keys.ownerOf(after) === undefined) {
-          throw new UsageError(`--after is '${after}', which no key has as its id; key list shows the ids`)
+          throw new UsageError(`--after is '${after}', which is not the id of a key; key list shows the ids`)
         }
         const organization = org === undefined ? undefined : organizationOf(store, org).id
         const which = { ...(organization !== undefined && { organization }), ...(after !== undefined && { after }) }
@@ -128,7 +128,7 @@ const actions: { readonly [name: string]: StoreAction } = {
 
 const createdBy = { id: actor, email: '' }
 
-function newKeyFacts(args: Args) {
+function newKeyProperties(args: Args) {
   const { positionals, text } = args
   const models = args.texts('models')
   const name = (positionals[0] ?? text('name'))?.trim()
@@ -195,7 +195,7 @@ function stateOf(record: KeyRecord): JsonObject {
   return { state: keyState(record, Date.now()), revoked_at: timeText(record.revokedAt) }
 }
 
-/** A key as the management API returns it, with what only an operator needs. */
+/** A key as the management API returns it, with fields that only operators need. */
 function entry(store: Store, record: KeyRecord): JsonObject {
   const { organization, prefix, revokedAt } = record
   return { ...wholeKeyEntry(record, store), organization, prefix, revoked_at: timeText(revokedAt) }

@@ -17,21 +17,21 @@ export function prepare(): (source: LedgerSource) => Finding {
 const mostListed = 100
 
 function asJson({ checked, wrong, listed }: CheckedSums) {
-  const entry = ({ figure, kept, rows, ...sum }: WrongSum) =>
+  const entry = ({ figure, stored, rows, ...sum }: WrongSum) =>
     figure === 'nano'
-      ? { ...sum, figure: 'spend', kept: usdOf(kept), rows: usdOf(rows) }
-      : { ...sum, figure, kept: Number(kept), rows: Number(rows) }
+      ? { ...sum, figure: 'spend', kept: usdOf(stored), rows: usdOf(rows) }
+      : { ...sum, figure, kept: Number(stored), rows: Number(rows) }
   return { checked, wrong, listed: listed.map(entry) }
 }
 
 function asText({ checked, wrong, listed }: CheckedSums): string {
-  if (wrong === 0) return `${checked} sums are what the rows of the ledger add up to\n`
+  if (wrong === 0) return `${checked} sums equal the totals of the ledger's rows\n`
   const extent = wrong > mostListed ? ` (the first ${mostListed})` : ''
-  const rows = listed.map(({ table, owner, period, figure, kept, rows }) =>
+  const rows = listed.map(({ table, owner, period, figure, stored, rows }) =>
     figure === 'nano'
-      ? [table, owner, period, 'USD', usdText(kept), usdText(rows)]
-      : [table, owner, period, figure, String(kept), String(rows)],
+      ? [table, owner, period, 'USD', usdText(stored), usdText(rows)]
+      : [table, owner, period, figure, String(stored), String(rows)],
   )
   const head = ['TABLE', 'OF', 'PERIOD', 'FIGURE', 'SUM', 'ROWS']
-  return `${wrong} of ${checked} sums are not what the rows of the ledger add up to${extent}:\n${table([head, ...rows])}\n`
+  return `${wrong} of ${checked} sums differ from the totals of the ledger's rows${extent}:\n${table([head, ...rows])}\n`
 }

@@ -25,9 +25,7 @@ export function prepare(args: Args): (source: LedgerSource) => Promise<Finding> 
       throw new UsageError('a bill is compared by days: write --from and --to as days')
   return async ({ store, snapshot }) => {
     if (provider !== undefined && !snapshot.providers.has(provider))
-      throw new CommandError(
-        `There is no provider '${provider}'. There are: ${[...snapshot.providers.keys()].join(', ')}`,
-      )
+      throw new CommandError(`There is no provider '${provider}'. Known: ${[...snapshot.providers.keys()].join(', ')}`)
     const bill = await billIn(path, columns)
     const lines = bill.lines.filter(({ day }) => day >= (range.from ?? day) && day < (range.to ?? day + 1))
     if (lines.length === 0)
@@ -74,7 +72,7 @@ async function billIn(path: string, columns: BillColumns): Promise<Bill> {
   }
 }
 
-/** A model's name without its provider, and the catalog's id for what is also called otherwise: bills name what was served. */
+/** A model's name without its provider, and the catalog's id in place of an alias: bills may use either. */
 function namesOf(catalog: Catalog, slugs: readonly string[], provider: string | undefined): (model: string) => string {
   const ids = new Map<string, string>()
   for (const { provider: whose, model, entry } of catalog.list()) {
@@ -136,7 +134,7 @@ function asText(compared: readonly Compared[], { ledger, bill, exceeding, left }
     usdText(difference),
     exceeds ? noteOf(ledger, bill) : '',
   ])
-  const totals = ['', 'in all', '', usdText(ledger), usdText(bill), usdText(bill - ledger), '']
+  const totals = ['', 'total', '', usdText(ledger), usdText(bill), usdText(bill - ledger), '']
   const verdict =
     exceeding === 0 ? 'Ledger and bill agree.' : `Ledger and bill differ in ${exceeding} of ${compared.length} lines.`
   const leftOut =

@@ -11,7 +11,7 @@ const text = { type: 'string' } as const
 
 export const options = { from: text, to: text, org: text, key: text }
 
-/** `ledger recount`: computes the cost of each call anew from its usage and today's prices. */
+/** `ledger recount`: computes the cost of each call again from its usage and today's prices. */
 export function prepare(args: Args): (source: LedgerSource) => Finding {
   const [org, key] = [args.text('org'), args.text('key')]
   const now = Date.now()
@@ -61,7 +61,7 @@ function asText(
 ): string {
   const other = [...repriced.values()].reduce((sum, one) => sum + one.calls, 0)
   const parts = [
-    `${calls} calls from ${range.from} to ${range.to}: ${agreeing} cost what they should, ${wrong.calls} do not, ${other} have other prices than today's, ${unbilled} failed unpaid\n`,
+    `${calls} calls from ${range.from} to ${range.to}: ${agreeing} are right, ${wrong.calls} are wrong, ${other} were billed at other prices than today's, ${unbilled} failed unbilled\n`,
   ]
   if (wrong.calls > 0) {
     const extent = wrong.calls > mostListed ? ` (the first ${mostListed})` : ''

@@ -18,11 +18,11 @@ export const help = `Compares the rows of settled calls with sums, prices and bi
 
 check compares the sums of spend and usage with the rows of the ledger: exit code 1 when one is wrong.
 
-recount computes the cost of each call anew from what it used. A call whose prices are still those of the catalog
-must cost the same to the nano-dollar: exit code 1 when one does not. Calls priced by other prices are summed up by
+recount computes the cost of each call again from its usage. A call whose prices are still those of the catalog
+must cost the same to the nano-dollar: exit code 1 when one does not. Calls billed at other prices are summed up by
 model with what they would cost today, calls whose cost the provider reported with that cost.
 
-compare sums up by model and day of UTC and shows what the bill of a provider and the ledger say: exit code 1 when
+compare shows the sums of a provider's bill and of the ledger by model and day of UTC: exit code 1 when
 they differ by more than the tolerance, which is USD or, with a %, a part of the bill.
 
   --from, --to      days such as 2026-11-30, the last one included, or times such as 2026-11-30T12:00:00Z;
@@ -30,7 +30,7 @@ they differ by more than the tolerance, which is USD or, with a %, a part of the
   --org NAME        the calls of one organization (name or id)
   --key ID          the calls of one key
   --bill FILE       CSV with a line that names its columns, money in USD
-  --columns LIST    which column is what, where the names are not the usual ones
+  --columns LIST    the names of the columns, where they are not the usual ones
   --provider SLUG   whose bill it is; without it the calls of all providers count
   --tolerance SUM   per model and day: USD (0.01 by default) or a share such as 1%
   --config FILE     the configuration (or INFERENCE_ROUTER_CONFIG; else ./config.yaml)

@@ -20,7 +20,7 @@ export function mappingsIn(layers: readonly Layer[]): PlacedMapping[] {
   return [...found.values()]
 }
 
-/** Whether a mapping became JavaScript and, when not, the construct that made it so. */
+/** Whether a mapping was compiled to JavaScript and, when not, the construct that prevented it. */
 export function treatmentOf({ compiled, fallback }: Mapping): { compiled: boolean; construct?: string } {
   return { compiled, ...(fallback !== undefined && { construct: fallback }) }
 }

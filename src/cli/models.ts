@@ -14,7 +14,7 @@ export const help = `The models that are loaded, with capabilities and prices.
   --config FILE     the configuration (or INFERENCE_ROUTER_CONFIG; else ./config.yaml)
   --json            print JSON: prices in USD per token, as in the catalog
 
-Prices are those of this moment; price_changes in the JSON say when there are others. In the table they are USD per million
+Prices are those of this moment; price_changes in the JSON list others by time. In the table they are USD per million
 tokens, of the lowest tier; + means that there are more tiers.
 SET names the environment variables without which a model cannot be called; clients do not see it until they are set.
 `
@@ -30,9 +30,7 @@ export function run(args: string[], out: Out): Promise<number> {
     if (!snapshot) return 1
     const provider = text('provider')
     if (provider !== undefined && !snapshot.providers.has(provider))
-      throw new CommandError(
-        `There is no provider '${provider}'. There are: ${[...snapshot.providers.keys()].join(', ')}`,
-      )
+      throw new CommandError(`There is no provider '${provider}'. Known: ${[...snapshot.providers.keys()].join(', ')}`)
     const models = loadedModels(snapshot, Date.now()).filter(
       (model) => provider === undefined || model.provider === provider,
     )

@@ -123,7 +123,7 @@ function settingsText(rules: OrganizationRules, spendNano: bigint): string {
   const balance = usdText(rules.creditNano - spendNano)
   const lines = [
     ['organization', `${name} (${id})`],
-    ['balance', `${balance} USD, ${enforcesBalance ? 'calls are refused when it is used up' : 'no limit'}`],
+    ['balance', `${balance} USD, ${enforcesBalance ? 'calls are rejected when it is used up' : 'no limit'}`],
     ['requests per minute', limit(limits.requestsPerMinute)],
     ['tokens per minute', limit(limits.tokensPerMinute)],
     ['concurrent calls', limit(limits.concurrentCalls)],
@@ -137,7 +137,7 @@ function settingsText(rules: OrganizationRules, spendNano: bigint): string {
   return lines.map(([name = '', value = '']) => `${name.padEnd(21)}${value}`).join('\n')
 }
 
-/** The places of a rule, each once; `any` stands alone. */
+/** The places of a rule, each once; `any` cannot be combined with others. */
 function placesFrom(args: Args): string[] {
   const places = args.texts('geolocation').flatMap((text) => text.split(',').map((place) => place.trim()))
   if (places.some((place) => place === '' || (place === 'any' && places.length > 1))) {

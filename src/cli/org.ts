@@ -2,7 +2,7 @@ import type { JsonObject } from '../core/json.ts'
 import { title } from '../management/read.ts'
 import { usdOf, usdText } from '../money/usd.ts'
 import { audited } from '../store/audit.ts'
-import { longestRetentionDays, type Organization } from '../store/organizations.ts'
+import { longestRetentionDays, type Organization, type Retention } from '../store/organizations.ts'
 import { actor, checked, organizationOf, usdFrom } from './admin.ts'
 import { UsageError } from './args.ts'
 import { settingActions } from './org-settings.ts'
@@ -10,7 +10,7 @@ import { type Out, table } from './output.ts'
 import { runStoreAction, type StoreAction, type StoreUrl } from './store-command.ts'
 
 /** The text of `inference-router org --help`. */
-export const help = `Organizations, their credit, what holds for their calls, and what is kept of their responses.
+export const help = `Organizations: their credit, the rules for their calls, and the storage of their responses.
 
   inference-router org create <name> [--credit USD]
   inference-router org list
@@ -25,20 +25,20 @@ export const help = `Organizations, their credit, what holds for their calls, an
   --credit USD    credit to begin with
   --note TEXT     why the credit was given
   --retention-days N
-                  how many days responses are kept, 1 to 3650; holds for those kept already as well
+                  how many days responses are stored, 1 to 3650; applies to those already stored as well
   --requests-per-minute N, --tokens-per-minute N, --concurrent N
-                  how much all keys together may ask; 0 is unlimited
-  MODEL           <provider>/<model> or '<provider>/*': what may be called and nothing else
+                  the limits of all keys together; 0 is unlimited
+  MODEL           <provider>/<model> or '<provider>/*': the only models that may be called
   --geolocation PLACE
                   only models hosted there: eu, or eu,us; any for no rule
   --retention WORD, --training WORD
-                  whether providers may keep what they are sent, and train on it: forbidden or allowed
+                  whether providers may retain requests, and train on them: forbidden or allowed
   --config FILE   the configuration (or INFERENCE_ROUTER_CONFIG; else ./config.yaml)
   --json          print JSON
 
 Credit is added; to take it back write a negative sum after two dashes: org credit acme -- -5
-The first credit turns the balance on: from then on calls are refused when it is used up.
-Of an organization whose store is off no new response is kept; those kept before stay until they expire or are deleted.
+The first credit makes the balance a limit: from then on calls are rejected when it is used up.
+With store off no new response is stored; those already stored stay until they expire or are deleted.
 `
 
 /** Runs `inference-router org …` on the database of the configuration. Returns the exit code. */
@@ -112,24 +112,30 @@ const actions: { readonly [name: string]: StoreAction } = {
       if (state !== undefined && state !== 'on' && state !== 'off')
         throw new UsageError(`the store is 'on' or 'off', not '${state}'`)
       const days = daysFrom(text('retention-days'))
-      const changes = { ...(state && { keeps: state === 'on' }), ...(days !== undefined && { days }) }
+      const changes = { ...(state && { stores: state === 'on' }), ...(days !== undefined && { days }) }
       return (store) => {
         const { id, name: foundName } = organizationOf(store, name)
         const before = store.organizations.retention(id)
         if (Object.keys(changes).length > 0) {
           audited(store, actor, () => {
             const after = store.organizations.setRetention(id, changes)
-            return { result: after, organization: id, action: 'organization.store', subject: id, before, after }
+            const states = { before: retentionEntry(before), after: retentionEntry(after) }
+            return { result: after, organization: id, action: 'organization.store', subject: id, ...states }
           })
         }
         const now = store.organizations.retention(id)
         return {
-          json: { id, name: foundName, store: now.keeps, retention_days: now.days },
-          text: `Organization ${foundName}: responses are ${now.keeps ? `kept for ${now.days} days` : 'not kept'}`,
+          json: { id, name: foundName, store: now.stores, retention_days: now.days },
+          text: `Organization ${foundName}: responses are ${now.stores ? `stored for ${now.days} days` : 'not stored'}`,
         }
       }
     },
   },
+}
+
+/** The retention in the audit log. */
+function retentionEntry({ stores, days }: Retention): JsonObject {
+  return { keeps: stores, days }
 }
 
 function daysFrom(text: string | undefined): number | undefined {

@@ -4,7 +4,7 @@ import { parseArguments, runCommand } from './args.ts'
 import { jsonText, type Out, problemLine, table } from './output.ts'
 
 /** The text of `inference-router providers --help`. */
-export const help = `The providers that are loaded, and what each still needs.
+export const help = `The loaded providers, and the settings that each still needs.
 
   inference-router providers [--config FILE] [--json]
 

@@ -1,6 +1,6 @@
 import type { Json } from '../core/json.ts'
 
-/** Where the width of the terminal is not known. Characters. */
+/** The width when that of the terminal is unknown. Characters. */
 const usualWidth = 120
 
 /** Two values as JSON, the left one beside the right one; long lines are broken. */

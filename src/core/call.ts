@@ -3,7 +3,7 @@ import type { JsonObject } from './json.ts'
 import type { Api } from './request.ts'
 import type { Usage, UsageClass } from './usage.ts'
 
-/** What a call cost, in integer nano-USD; `parts` adds up to `nanoUsd` before the one rounding. */
+/** The cost of a call in integer nano-USD; `parts` adds up to `nanoUsd` before the one rounding. */
 export type Cost = {
   nanoUsd: number
   /** Nano-USD by usage class and for the request as such, with fractions. */

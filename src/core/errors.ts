@@ -34,7 +34,7 @@ export const catalogue = {
 export type ErrorCode = keyof typeof catalogue
 
 /** Details of an error: `param` names the field, `retryAfterMs` becomes `Retry-After`, `headers` are sent with it. */
-export type ErrorFacts = {
+export type ErrorDetails = {
   headers?: Readonly<Record<string, string>>
   param?: string | undefined
   provider?: string | undefined
@@ -52,15 +52,15 @@ export class RouterError extends Error {
   readonly retryAfterMs: number | undefined
   readonly headers: Readonly<Record<string, string>>
 
-  constructor(code: ErrorCode, message: string, facts: ErrorFacts = {}) {
-    super(message, facts.cause === undefined ? undefined : { cause: facts.cause })
+  constructor(code: ErrorCode, message: string, details: ErrorDetails = {}) {
+    super(message, details.cause === undefined ? undefined : { cause: details.cause })
     this.name = 'RouterError'
     this.code = code
-    this.param = facts.param
-    this.provider = facts.provider
-    this.providerCode = facts.providerCode
-    this.retryAfterMs = facts.retryAfterMs
-    this.headers = facts.headers ?? {}
+    this.param = details.param
+    this.provider = details.provider
+    this.providerCode = details.providerCode
+    this.retryAfterMs = details.retryAfterMs
+    this.headers = details.headers ?? {}
   }
 
   /** The same error with these headers added; headers that it has already take precedence. */

@@ -4,7 +4,7 @@ import type { Finish } from './reply.ts'
 import type { ReportedUsage, Usage } from './usage.ts'
 
 /**
- * What a stream mapping makes of one provider event. `at` is the provider's own key for the part; without it the event
+ * The result of a stream mapping for one provider event. `at` is the provider's own key for the part; without it the event
  * belongs to the open part of its kind, or opens one. An event may have several of these members.
  */
 export type ProviderEvent = {
@@ -33,7 +33,7 @@ export type ProviderEvent = {
   finish?: Finish
   /** The provider's own finish reason. */
   raw?: string
-  /** The provider's declared end mark: the stream was not cut off, even if no event has a finish reason. */
+  /** The provider's end marker: the stream was not cut off, even if no event has a finish reason. */
   done?: true
   stop_sequence?: string
   usage?: ReportedUsage

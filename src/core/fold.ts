@@ -6,7 +6,7 @@ import type { Finish, Reply } from './reply.ts'
 import { finishedArguments } from './tool-arguments.ts'
 import { mergeUsage, type Usage } from './usage.ts'
 
-/** Who made the reply (`by` of its signed parts), and how to fill in an id and a time where the provider gives none. */
+/** The author of signed parts (their `by`), and where an id and a time come from when the provider sends none. */
 export type FoldFacts = { maker: string; newId: () => string; now: () => number }
 
 /** A part of the reply so far. `input` is the JSON text of the input of a tool that the provider runs. */
@@ -34,7 +34,7 @@ export class Fold {
     this.#facts = facts
   }
 
-  /** Whether the provider ended the reply, by a finish reason or an end mark: otherwise the stream was cut off. */
+  /** Whether the provider ended the reply, by a finish reason or an end marker: otherwise the stream was cut off. */
   get complete(): boolean {
     return this.#finish !== undefined
   }
@@ -47,7 +47,7 @@ export class Fold {
   /** Takes one provider event and returns what it changed. */
   take(event: ProviderEvent): StreamEvent[] {
     const out: StreamEvent[] = []
-    this.#takeFacts(event)
+    this.#takeMetadata(event)
     const { at } = event
     if (event.text || event.signature) this.#takeText(event.text ?? '', event.signature, at, out)
     if (event.refusal) this.#takeRefusal(event.refusal, at, out)
@@ -55,13 +55,13 @@ export class Fold {
     if (event.tool) this.#takeTool(event.tool, at, out)
     if (event.citation) this.#takeCitation(event.citation, at, out)
     if (event.search) this.#takeSearch(event.search, at, out)
-    if (event.media) this.#whole(event.media as Part, out)
+    if (event.media) this.#addPart(event.media as Part, out)
     if (event.opaque) this.#takeOpaque(event.opaque.body, at, out)
     if (event.logprobs) {
       this.#logprobs = joinLogprobs(this.#logprobs, event.logprobs)
       out.push({ type: 'logprobs', logprobs: event.logprobs })
     }
-    // Some providers never name a reason: their end mark after content is one.
+    // Some providers send no finish reason: an end marker after content counts as `stop`.
     if (event.done && this.#parts.length > 0) this.#finish ??= { finish: 'stop' }
     return this.#withStart(out)
   }
@@ -96,7 +96,7 @@ export class Fold {
     }
   }
 
-  #takeFacts(event: ProviderEvent): void {
+  #takeMetadata(event: ProviderEvent): void {
     if (event.id && !this.#id) this.#id = event.id
     if (event.model) this.#model = event.model
     if (event.created && !this.#created) this.#created = event.created
@@ -142,7 +142,7 @@ export class Fold {
   }
 
   #takeTool(tool: NonNullable<ProviderEvent['tool']>, at: ProviderEvent['at'], out: StreamEvent[]): void {
-    if (this.#growInput(tool, at)) return
+    if (this.#appendToolInput(tool, at)) return
     const begins = at === undefined && tool.name ? this.#parts.length : at
     const index = this.#locate('tool_call', begins, newCall, out)
     const state = this.#parts[index] as PartState
@@ -159,7 +159,7 @@ export class Fold {
   }
 
   /** Arguments with the key of a search or an opaque part are the input of a tool that the provider runs. */
-  #growInput(tool: NonNullable<ProviderEvent['tool']>, at: ProviderEvent['at']): boolean {
+  #appendToolInput(tool: NonNullable<ProviderEvent['tool']>, at: ProviderEvent['at']): boolean {
     const index = at === undefined || tool.name ? undefined : this.#byKey.get(`server tool ${at}`)
     if (index === undefined) return false
     const state = this.#parts[index] as PartState
@@ -199,13 +199,13 @@ export class Fold {
   }
 
   #takeOpaque(body: Json, at: ProviderEvent['at'], out: StreamEvent[]): void {
-    this.#whole({ type: 'opaque', by: this.#facts.maker, body }, out)
+    this.#addPart({ type: 'opaque', by: this.#facts.maker, body }, out)
     if (at !== undefined) this.#byKey.set(`server tool ${at}`, this.#parts.length - 1)
   }
 
-  #whole(part: Part, out: StreamEvent[]): void {
+  #addPart(part: Part, out: StreamEvent[]): void {
     const index = this.#parts.push({ part, opened: true, closed: false }) - 1
-    this.#opened(index, out)
+    this.#startPart(index, out)
   }
 
   /** The index of the part that an event belongs to: by key, else the open part of that kind, else a new one. */
@@ -223,11 +223,11 @@ export class Fold {
     if (known !== undefined) return known
     const index = this.#parts.push({ part: create(), opened: kind !== 'tool_call', closed: false }) - 1
     if (at !== undefined) this.#byKey.set(key, index)
-    this.#opened(index, out)
+    this.#startPart(index, out)
     return index
   }
 
-  #opened(index: number, out: StreamEvent[]): void {
+  #startPart(index: number, out: StreamEvent[]): void {
     if (this.#open >= 0) this.#close(this.#open, out)
     this.#open = index
     const { part, opened } = this.#parts[index] as PartState
@@ -237,7 +237,7 @@ export class Fold {
   #close(index: number, out: StreamEvent[]): void {
     const state = this.#parts[index] as PartState
     if (state.closed) return
-    // A call whose name has not come yet stays open for it; at the end of the reply it opens without one.
+    // A call still waiting for its name is not closed; at the end of the reply it is opened with an empty name.
     if (state.part.type === 'tool_call' && !state.opened) {
       if (!this.complete) return
       this.#openCall(index, out)

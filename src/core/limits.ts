@@ -1,4 +1,4 @@
-/** How much may be asked of the router in a minute, and at once; null does not limit. */
+/** The most requests and tokens per minute, and calls at once; null is no limit. */
 export type RateLimits = {
   requestsPerMinute: number | null
   tokensPerMinute: number | null

@@ -14,7 +14,7 @@ export type Part =
 /** Asks the provider to cache the prompt up to and including this part. */
 export type CacheHint = { ttl?: '5m' | '1h' }
 
-/** Plain text. `signature` is a provider's signature on it, meaningful to its maker `by` alone. */
+/** Plain text. `signature` is a provider's signature on it, meaningful to the provider `by` alone. */
 export type TextPart = {
   type: 'text'
   text: string
@@ -43,7 +43,7 @@ export type MediaPart = {
   cache?: CacheHint
 }
 
-/** Reasoning. `by` is its maker; `signature` and `encrypted` go back to that maker only. */
+/** Reasoning of the provider `by`; `signature` and `encrypted` go back to that provider only. */
 export type ReasoningPart = {
   type: 'reasoning'
   text?: string
@@ -76,7 +76,7 @@ export type ToolResultPart = {
   cache?: CacheHint
 }
 
-/** A web search that the provider ran; `results` are in the maker's own form, to be sent back to `by`. */
+/** A web search that the provider ran; `results` are in the provider's own form, to be sent back to `by`. */
 export type SearchPart = {
   type: 'search'
   id?: string
@@ -89,5 +89,5 @@ export type SearchPart = {
 /** A refusal, as the model worded it. */
 export type RefusalPart = { type: 'refusal'; text: string }
 
-/** A block that only its maker understands: passed on unchanged, and sent back to its maker only. */
+/** A block that only the provider `by` understands: passed on unchanged, and sent back to that provider only. */
 export type OpaquePart = { type: 'opaque'; by?: string; body: Json }

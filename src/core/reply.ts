@@ -7,9 +7,9 @@ export type Finish = (typeof finishes)[number]
 
 const finishes = ['stop', 'length', 'tool_calls', 'content_filter', 'refusal', 'pause', 'error'] as const
 
-/** Whether a word is a neutral finish reason. */
-export function isFinish(word: string): word is Finish {
-  return (finishes as readonly string[]).includes(word)
+/** Whether a text is a neutral finish reason. */
+export function isFinish(text: string): text is Finish {
+  return (finishes as readonly string[]).includes(text)
 }
 
 /** One whole reply. `finish_raw` is the provider's own finish reason; `created` is in Unix seconds. */

@@ -86,7 +86,7 @@ export type ToolChoice =
 /** A choice that involves a provider tool: `kind` is the choice's type in the API `by`, `definition` the client's JSON. */
 export type ProviderToolChoice = { kind: string; by: Api; definition: JsonObject }
 
-/** Whether this is a provider tool. `kind` alone does not tell, since an API may name its types as it likes. */
+/** Whether this is a provider tool. `kind` is not enough: an API may name its types as it likes. */
 export function isProviderTool(tool: Tool): tool is ProviderTool {
   return 'definition' in tool
 }
@@ -100,7 +100,7 @@ export type WebSearch = {
   context_size?: 'low' | 'medium' | 'high'
 }
 
-/** The form of the answer; `schema` is a JSON schema. */
+/** The format of the reply; `schema` is a JSON schema. */
 export type ResponseFormat =
   | { type: 'text' }
   | { type: 'json' }
@@ -114,7 +114,7 @@ export type Effort = (typeof efforts)[number]
 
 /** Facts about the model that a request goes to; mappings read them as `target`. */
 export type TargetFacts = {
-  /** The maker whose signatures this provider accepts: `by` of signed parts. */
+  /** Whose signatures this provider accepts: `by` of signed parts. Its slug, unless the manifest shares another's. */
   maker: string
   max_output_tokens?: number
   context_window?: number

@@ -1,7 +1,7 @@
 /** A price tier as a catalog gives it, in USD per token, with gaps. */
 export type Tier = { prompt_tokens_threshold: number } & { [name in PriceName]?: number | null }
 
-/** A tier without gaps: what each token costs, in USD. */
+/** A tier without gaps: the price of each token in USD. */
 export type BilledTier = { prompt_tokens_threshold: number } & { [name in PriceName]: number }
 
 /**

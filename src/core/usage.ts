@@ -21,7 +21,7 @@ export const usageClasses = [
 
 /**
  * The name of one class: tokens, except searches, file searches, images, seconds and characters. `citations` are tokens
- * of sources that are part of neither the prompt nor the answer.
+ * of sources that are part of neither the prompt nor the reply.
  */
 export type UsageClass = (typeof usageClasses)[number]
 
@@ -69,7 +69,7 @@ function isCount(count: unknown): count is number {
 /** Providers' names for the ordinary way of serving, at list prices. */
 const plainModes: ReadonlySet<string> = new Set(['default', 'standard', 'auto', 'on_demand', 'global', 'not_available'])
 
-/** A call is served in one tier, at one speed, in one region: bounds with room to spare. */
+/** A call is served in one tier, at one speed, in one region: these bounds are generous. */
 const mostModes = 8
 const longestMode = 64
 
@@ -87,12 +87,12 @@ export function cachedTokens(usage: Usage): number {
   return sum(usage, ['cache_read', 'cache_read_audio'])
 }
 
-/** Tokens of the answer, visible or not. */
+/** Tokens of the reply, visible or not. */
 export function completionTokens(usage: Usage): number {
   return sum(usage, ['output', 'reasoning', 'output_audio', 'output_image'])
 }
 
-/** The classes of prompt tokens in the order of the prompt, whose beginning is what a cache holds. */
+/** The classes of prompt tokens in the order of the prompt, whose beginning is cached. */
 export const promptClasses = [
   'cache_read',
   'cache_read_audio',

@@ -11,7 +11,7 @@ export function translatedTranslation(target: Target, { call, request, turn, med
   return {
     request: async () =>
       await writeRequest(provider, await inlineMedia(request, provider.chat?.history.inline_media, media), target),
-    passed: [],
+    forwardedHeaders: [],
     whole: ({ reply }, facts) => clientApi.writeReply(reply, facts),
     stream() {
       const writer = clientApi.openStream(request, { model: targetId(target), id: call.id })

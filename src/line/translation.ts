@@ -3,7 +3,7 @@ import type { RouterError } from '../core/errors.ts'
 import type { Fold } from '../core/fold.ts'
 import type { JsonObject } from '../core/json.ts'
 import type { Target } from '../manifest/target.ts'
-import type { Written } from '../manifest/translate.ts'
+import type { ProviderRequest } from '../manifest/translate.ts'
 import type { StoredResponse } from '../store/responses.ts'
 import type { StreamFrame, WholeAnswer } from '../upstream/call.ts'
 import type { PassedHeader } from '../upstream/post.ts'
@@ -14,9 +14,9 @@ import { translatedTranslation } from './translated.ts'
 /** Both directions between a client's call and one target: the request, and the answer whole or streamed. */
 export type Translation = {
   /** The provider's body, and the neutral names of what it leaves out. Throws RouterError. */
-  request(): Promise<Written>
-  /** The client's headers that go to the provider. */
-  passed: readonly PassedHeader[]
+  request(): Promise<ProviderRequest>
+  /** The client's headers to forward to the provider. */
+  forwardedHeaders: readonly PassedHeader[]
   /** A whole answer as the client's JSON. */
   whole(answer: WholeAnswer, facts: ReplyFacts): JsonObject
   /** A writer for one streamed answer. */
@@ -47,6 +47,6 @@ export function translationOf(target: Target, prepared: PreparedCall): Translati
 }
 
 /** Whether a target's own format is that of the client API. */
-export function speaksSameFormat({ provider }: Target, clientApi: ClientApi): boolean {
+export function speaksSameFormat({ provider }: Pick<Target, 'provider'>, clientApi: ClientApi): boolean {
   return provider.sameAs === clientApi.api
 }

@@ -68,7 +68,7 @@ const changes: { readonly [property: string]: KeyChange } = {
   },
   access: {
     fields: ['models'],
-    parse: ({ models }, { organization }, _asked, { directory, store }) => {
+    parse: ({ models }, { organization }, _request, { directory, store }) => {
       if (models === undefined) throw missingField('models', 'an array of names, or null for all')
       const accessList = orNull(namesOfModels)(models, 'models')
       const checkName = grantCheck(directory(), rulesOf(store, organization))

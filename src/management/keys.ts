@@ -33,11 +33,11 @@ export function keyRoutes({ store }: ManagementContext): ManageRoute[] {
       path: '/v1/manage/apikey',
       method: 'post',
       handle: (request) => {
-        const facts = newKeyFacts(request, store)
+        const properties = newKeyProperties(request, store)
         const secret = newSecret()
         const createdBy = { id: request.key.id, email: '' }
         const created = audited(store, request.key.id, () => {
-          const key = store.keys.create({ ...facts, ...storedSecret(secret), createdBy })
+          const key = store.keys.create({ ...properties, ...storedSecret(secret), createdBy })
           return {
             result: key,
             organization: request.organization,
@@ -91,7 +91,7 @@ export function groupIn(value: Json | undefined, { organization }: ManageRequest
 
 const newKeyFields = ['name', 'monthly_limit', 'permissions', 'labels', 'group_id', 'expires_at']
 
-function newKeyFacts(request: ManageRequest, store: Store): Omit<NewKey, 'hash' | 'prefix' | 'createdBy'> {
+function newKeyProperties(request: ManageRequest, store: Store): Omit<NewKey, 'hash' | 'prefix' | 'createdBy'> {
   const body = membersOf(request.body, newKeyFields)
   return {
     organization: request.organization,

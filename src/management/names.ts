@@ -65,7 +65,7 @@ export function refuseOutsideEurope(
   throw invalid(`${message} (${locations.join(', ')}).`, path)
 }
 
-/** The models that the target of an alias stands for: itself, or the targets of the policy that it names. */
+/** The models that the target of an alias resolves to: itself, or the targets of the policy that it names. */
 export function modelsBehind(
   target: string,
   { managed }: ModelDirectory,
@@ -82,7 +82,7 @@ export function placeCheck(directory: ModelDirectory): NameCheck {
     if (places.has(name)) return
     const known = [...places].sort().join(', ')
     throw invalid(
-      `'${path}' names no place that models are hosted in: '${name.slice(0, 60)}'; there is: ${known}.`,
+      `'${path}' names a place where no models are hosted: '${name.slice(0, 60)}'; known places: ${known}.`,
       path,
     )
   }
@@ -106,7 +106,7 @@ function check(directory: ModelDirectory, kinds: string, others: readonly string
     if (known.has(name) || isModel(name, directory)) return
     // Overlong names take long to compare, and none is a misspelling.
     const hint = name.length > longestName ? '' : didYouMean(name, [...known, ...directory.modelIds()])
-    throw invalid(`'${path}' names no ${kinds} that is here: '${name.slice(0, 100)}'${hint || '.'}`, path)
+    throw invalid(`'${path}' names an unknown ${kinds}: '${name.slice(0, 100)}'${hint || '.'}`, path)
   }
 }
 

@@ -116,7 +116,7 @@ function policyFrom(body: unknown, pathId: string | undefined, directory: ModelD
 function targetsFrom(value: Json, path: string, directory: ModelDirectory): string[] {
   const count = list(value, path).length
   if (count < 1 || count > mostTargets)
-    throw invalid(`'${path}' has ${count} models; 1 to ${mostTargets} may be.`, path)
+    throw invalid(`'${path}' has ${count} models; it must have 1 to ${mostTargets}.`, path)
   const targets = listOf(filledText)(value, path)
   const checkName = modelCheck(directory)
   targets.forEach((target, index) => {
@@ -128,8 +128,8 @@ function targetsFrom(value: Json, path: string, directory: ModelDirectory): stri
 
 const mostTargets = 64
 
-/** A policy that an alias leads to cannot be deleted. */
+/** A policy that an alias points to cannot be deleted. */
 function refuseAliased(id: string, aliases: ReadonlyMap<string, string>): void {
   const alias = [...aliases].find(([, target]) => target === id || target === `policy/${id}`)
-  if (alias) throw invalid(`The alias '${alias[0]}' leads to this policy: change or delete that one first.`)
+  if (alias) throw invalid(`The alias '${alias[0]}' points to this policy: change or delete that one first.`)
 }

@@ -79,7 +79,8 @@ export const remark: Check<string> = (value, path) => {
 export const labels: Check<Record<string, string>> = (value, path) => {
   const members = mapOf(remark)(value, path)
   const names = Object.keys(members)
-  if (names.length > mostLabels) throw invalid(`'${path}' has ${names.length} labels; ${mostLabels} may be.`, path)
+  if (names.length > mostLabels)
+    throw invalid(`'${path}' has ${names.length} labels; at most ${mostLabels} are allowed.`, path)
   for (const name of names) title(name, `${path}: the name of a label`)
   return members as Record<string, string>
 }
@@ -126,7 +127,7 @@ function refuseUnknown(
   const unknown = names.find((name) => !known.includes(name))
   if (unknown === undefined) return
   const name = unknown.slice(0, 60)
-  const hint = didYouMean(name, known) || `; there is: ${known.join(', ')}.`
+  const hint = didYouMean(name, known) || `; known: ${known.join(', ')}.`
   throw invalid(`There is no ${kind} '${within}${name}' here${hint}`, within + name)
 }
 

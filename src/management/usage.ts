@@ -13,21 +13,21 @@ export function usageRoutes({ store }: Pick<ManagementContext, 'store'>): Manage
   return [
     {
       path: '/v1/manage/org/usage',
-      handle: async ({ organization, query }) => usageAnswer(store, { organization, ...parametersIn(query) }),
+      handle: async ({ organization, query }) => usageResponse(store, { organization, ...parametersIn(query) }),
     },
     {
       path: '/v1/manage/apikey/:id/usage',
       handle: async (request) => {
         const { id: key, organization } = keyOf(request, store)
-        return usageAnswer(store, { organization, key, ...parametersIn(request.query) })
+        return usageResponse(store, { organization, key, ...parametersIn(request.query) })
       },
     },
   ]
 }
 
-async function usageAnswer({ usage }: ManagementContext['store'], question: UsageQuery): Promise<JsonAnswer> {
+async function usageResponse({ usage }: ManagementContext['store'], report: UsageQuery): Promise<JsonAnswer> {
   try {
-    return { text: await usageText(await usage.query(question), question.groupBy) }
+    return { text: await usageText(await usage.query(report), report.groupBy) }
   } catch (thrown) {
     throw thrown instanceof UsageTooLarge ? invalid(thrown.message, 'group_by') : thrown
   }
@@ -84,7 +84,7 @@ function isResolution(text: string): text is Resolution {
 /** Unix milliseconds of a time or a date; a date is its beginning, or as `end` the beginning of the next day. */
 function timeIn(text: string, name: 'start' | 'end'): number {
   const isDate = /^\d{4}-\d\d-\d\d$/.test(text)
-  // In a query that nobody encoded a plus sign has become a space.
+  // An unencoded plus sign in a query arrives as a space.
   const time = parseTime(isDate ? `${text}T00:00:00Z` : text.replace(/ (?=\d\d:\d\d$)/, '+'))
   // Usage is counted by hours since 1970.
   if (time !== undefined && time >= 0) return isDate && name === 'end' ? time + dayMs : time
@@ -102,7 +102,7 @@ function groupsIn(names: readonly string[]): string[] {
       'group_by',
     )
   const groups = [...new Set(names)]
-  if (groups.length > mostGroups) throw invalid(`'group_by' may be given ${mostGroups} times.`, 'group_by')
+  if (groups.length > mostGroups) throw invalid(`'group_by' may be given at most ${mostGroups} times.`, 'group_by')
   return groups
 }
 

@@ -6,8 +6,8 @@ import type { Finish } from '../core/reply.ts'
 import type { Api } from '../core/request.ts'
 import type { Mapping } from '../mapping/mapping.ts'
 import type { StreamFormat } from '../wire/frames.ts'
+import type { Support } from './inferred-losses.ts'
 import type { Path } from './position.ts'
-import type { Taken } from './taken.ts'
 
 /** A manifest made ready to serve: dialect merged in, secrets resolved, mappings read. */
 export type Provider = {
@@ -95,6 +95,8 @@ export type ChatEndpoint = {
   finish?: Readonly<{ [word: string]: Finish }>
   /** The provider's usage object to ours. Without it the object is ours. */
   usage?: Mapping
+  /** The provider's error body to its code and message. Without it the usual places are searched. */
+  failure?: Mapping
   /** Provider JSON in and out; `$target` holds the facts about the model. */
   patch: { request?: Mapping; reply?: Mapping; event?: Mapping }
   losses: Loss[]
@@ -102,7 +104,7 @@ export type ChatEndpoint = {
 }
 
 /** A program over the request that gives an object by section, and under `dropped` what is lost although it is read. */
-export type RequestMapping = { mapping: Mapping; sections: readonly string[]; taken: Taken }
+export type RequestMapping = { mapping: Mapping; sections: readonly string[]; support: Support }
 
 /** Streamed answers on the wire: `eventField` names an event by a member of its JSON, `done` is the text of the last frame. */
 export type StreamForm = {

@@ -1,8 +1,12 @@
+import { callInstruction, jsonInstruction } from './functions/instructions.ts'
 import { jsonArguments, parseJson, toJson, withoutNulls } from './functions/json.ts'
 import { dataUrl, mediaFormat, mediaType, parseDataUrl } from './functions/media.ts'
 import { narrowSchema } from './functions/narrow-schema.ts'
-import { nearestEffort, reasoningEffort } from './functions/reasoning-effort.ts'
+import { partEvent, plainText } from './functions/parts.ts'
+import { nearestEffort, reasoningBudget, reasoningEffort } from './functions/reasoning-effort.ts'
 import { base64Text, codePointOffset, digest } from './functions/text.ts'
+import { toolSchema } from './functions/tool-schema.ts'
+import { distinctNames, joinTurns } from './functions/turns.ts'
 
 /**
  * What a mapping may call beyond JSONata's own library: pure, synchronous, plain JSON in and out. A signature is
@@ -36,8 +40,24 @@ export const functions: Readonly<Record<string, { signature: string; run: (...ar
   mediaFormat: { signature: '<x-:s>', run: mediaFormat },
   /** `$narrowSchema({"type": "integer", "minimum": 0})` is `{"schema": {"type": "integer", "description": "(minimum: 0)"}, "narrowed": true, "open": false}`. */
   narrowSchema: { signature: '<x-o?:o>', run: narrowSchema },
+  /** `$toolSchema({"name": "f", "strict": true}, false)` is `{"schema": {"properties": {}, "type": "object"}, "lost": "tools.strict"}`. */
+  toolSchema: { signature: '<x-b?:o>', run: toolSchema },
+  /** `$partEvent({"type": "reasoning", "text": "Hm."})` is `{"reasoning": {"text": "Hm."}}`. */
+  partEvent: { signature: '<x-:o>', run: partEvent },
+  /** `$plainText([{"type": "text", "text": "Hi"}])` is `"Hi"`; other lists stay as they are. */
+  plainText: { signature: '<x-:x>', run: plainText },
   /** `$reasoningEffort({"budget": 4096})` is `"medium"`; `$reasoningEffort({"budget": 2000}, {"low": 2048})` is `"low"`. */
   reasoningEffort: { signature: '<x-o?:s>', run: reasoningEffort },
+  /** `$reasoningBudget({"effort": "high"}, 1000)` is `800`; `$reasoningBudget({"budget": 300}, 1000)` is `300`. */
+  reasoningBudget: { signature: '<x-n?:n>', run: reasoningBudget },
   /** `$nearestEffort("medium", ["low", "high"])` is `"high"`; `$nearestEffort("xhigh", ["high", "max"])` is `"high"`. */
   nearestEffort: { signature: '<s-a?:s>', run: nearestEffort },
+  /** `$jsonInstruction()` is `"Answer with one JSON value and nothing else: no explanation, no code fences."`; a schema follows it. */
+  jsonInstruction: { signature: '<x?:s>', run: jsonInstruction },
+  /** `$callInstruction("f")` is `"Answer with a call of the tool f."`; `$callInstruction()` is `"Answer with a call of one of the tools."`. */
+  callInstruction: { signature: '<s?:s>', run: callInstruction },
+  /** `$joinTurns([{"role": "user", "content": [1]}, {"role": "user", "content": [2]}])` is `[{"role": "user", "content": [1, 2]}]`. */
+  joinTurns: { signature: '<a:a>', run: joinTurns },
+  /** `$distinctNames([{"name": "a"}, {"name": "A"}], ["name"])` is `[{"name": "a"}, {"name": "A [2]"}]`. */
+  distinctNames: { signature: '<xa?:x>', run: distinctNames },
 }

@@ -1,12 +1,12 @@
 import { dayMs, parseTime } from '../core/time.ts'
 
-/** One line of a provider's bill: a day of UTC (when it begins, Unix milliseconds), a model as the bill calls it, nano-USD. */
+/** One line of a provider's bill: a day of UTC (when it begins, Unix milliseconds), a model as the bill names it, nano-USD. */
 export type BillLine = { day: number; model: string; nano: bigint }
 
 /** The lines of a bill; `left` are those without a day or a model, such as totals. */
 export type Bill = { lines: BillLine[]; left: { lines: number; nano: bigint } }
 
-/** Which columns of a bill hold what; those that are not named are looked for under the usual names. */
+/** The names of a bill's columns; a missing one is looked for under the usual names. */
 export type BillColumns = { date?: string; model?: string; cost?: string }
 
 /** The bill cannot be read; the message names the file, and the line and column where there is one. */
@@ -18,12 +18,12 @@ export async function readBill(bytes: Uint8Array, file: string, columns: BillCol
   const delimiter = delimiterOf(text)
   const [head, ...records] = await recordsOf(text, delimiter, file)
   if (!head) throw new UnreadableBill(`${file} is empty; a bill begins with a line that names its columns`)
-  const places = placesOf(head.cells, columns, file)
+  const indexes = indexesOf(head.cells, columns, file)
   const bill: Bill = { lines: [], left: { lines: 0, nano: 0n } }
   for (const { cells, line } of records) {
     const cell = (name: keyof BillColumns) => ({
-      text: (cells[places[name]] ?? '').trim(),
-      where: `${file}:${line}: ${head.cells[places[name]]}`,
+      text: (cells[indexes[name]] ?? '').trim(),
+      where: `${file}:${line}: ${head.cells[indexes[name]]}`,
     })
     const [date, model, cost] = [cell('date'), cell('model'), cell('cost')]
     const nano = isAmbiguous(cost.text, delimiter) ? undefined : nanoOfCost(cost.text)
@@ -41,7 +41,7 @@ export async function readBill(bytes: Uint8Array, file: string, columns: BillCol
 
 type Record = { cells: string[]; line: number }
 
-/** Where columns of bills are usually found, the best name first. */
+/** The usual names of columns, the best first. */
 const usualNames: { readonly [name in keyof Required<BillColumns>]: readonly string[] } = {
   date: [
     'date',
@@ -83,11 +83,11 @@ async function recordsOf(text: string, delimiter: string, file: string): Promise
     const parsed = parse(text, options) as unknown as { record: string[]; info: { lines: number } }[]
     return parsed.map(({ record, info }) => ({ cells: record, line: info.lines }))
   } catch (thrown) {
-    throw new UnreadableBill(`${file} is no CSV: ${thrown instanceof Error ? thrown.message : thrown}`)
+    throw new UnreadableBill(`${file} is not CSV: ${thrown instanceof Error ? thrown.message : thrown}`)
   }
 }
 
-/** UTF-16 where the file says so, as spreadsheets write it; the mark at the beginning goes away. */
+/** UTF-16 where the byte order mark says so, as spreadsheets write it; the mark is removed. */
 function decoded(bytes: Uint8Array): string {
   return new TextDecoder(bytes[0] === 0xff && bytes[1] === 0xfe ? 'utf-16le' : 'utf-8').decode(bytes)
 }
@@ -99,18 +99,20 @@ function delimiterOf(text: string): string {
   return counts.reduce((best, one) => (one.count > best.count ? one : best)).mark
 }
 
-function placesOf(head: readonly string[], columns: BillColumns, file: string) {
-  const place = (name: keyof BillColumns): number => {
-    const wanted = columns[name]
-    const names = wanted === undefined ? usualNames[name] : [wanted]
+function indexesOf(head: readonly string[], columns: BillColumns, file: string) {
+  const indexOf = (name: keyof BillColumns): number => {
+    const chosen = columns[name]
+    const names = chosen === undefined ? usualNames[name] : [chosen]
     const found = names
       .map((each) => head.findIndex((title) => plainName(title) === plainName(each)))
       .find((index) => index >= 0)
     if (found !== undefined) return found
-    const what = wanted === undefined ? `no column for the ${name}` : `no column '${wanted}'`
-    throw new UnreadableBill(`${file} has ${what}; it has: ${head.join(', ')}. Name it: --columns ${name}=<its name>`)
+    const what = chosen === undefined ? `no column for the ${name}` : `no column '${chosen}'`
+    throw new UnreadableBill(
+      `${file} has ${what}; it has: ${head.join(', ')}. Choose one: --columns ${name}=<its name>`,
+    )
   }
-  return { date: place('date'), model: place('model'), cost: place('cost') }
+  return { date: indexOf('date'), model: indexOf('model'), cost: indexOf('cost') }
 }
 
 function plainName(title: string): string {
@@ -128,7 +130,7 @@ function dayOf({ text, where }: { text: string; where: string }): number {
   return Math.floor(at / dayMs) * dayMs
 }
 
-/** Unix milliseconds of a day, a time (of UTC unless it says otherwise), or a number of seconds or milliseconds since 1970. */
+/** Unix milliseconds of a day, a time (UTC by default), or a number of seconds or milliseconds since 1970. */
 function timeOf(text: string): number | undefined {
   if (/^\d{10}$/.test(text)) return Number(text) * 1_000
   if (/^\d{13}$/.test(text)) return Number(text)
@@ -139,12 +141,12 @@ function timeOf(text: string): number | undefined {
   return parseTime(`${year}-${month}-${day}T${time.length === 5 ? `${time}:00` : time}${offset}`)
 }
 
-/** Where a comma does not part columns it may begin a fraction: alone it may mean either. */
+/** Where commas do not separate columns, a single one may be a decimal or a thousands separator. */
 function isAmbiguous(cost: string, delimiter: string): boolean {
   return delimiter === ';' && cost.includes(',') && !cost.includes('.')
 }
 
-/** USD as bills write it, rounded to nano-USD: `0.0123`, `$1,234.50`, `-1.2e-5 USD`, `(3.00)` for what is given back. */
+/** USD as bills write it, rounded to nano-USD: `0.0123`, `$1,234.50`, `-1.2e-5 USD`, `(3.00)` for a refund. */
 function nanoOfCost(text: string): bigint | undefined {
   const bare = text
     .replace(/^\((.*)\)$/, '-$1')

@@ -2,12 +2,12 @@ import type { Json } from '../core/json.ts'
 import type { CacheHint, MediaPart, Part } from '../core/parts.ts'
 import { isProviderTool, type NeutralRequest } from '../core/request.ts'
 
-/** The estimated tokens of a prompt, and what in it has a price of its own. */
+/** The estimated tokens of a prompt, and the kinds of content in it that have prices of their own. */
 export type PromptSize = {
   tokens: number
   audio: boolean
   images: boolean
-  /** The longest lifetime for which the prompt is to be kept in the provider's cache. */
+  /** The longest requested lifetime in the provider's cache. */
   caches: '5m' | '1h' | undefined
 }
 
@@ -48,11 +48,11 @@ export function estimateOutputTokens(parts: readonly Part[]): number {
   return tokensIn({ ...size, media: 0 })
 }
 
-/** A token is about four characters of English text or JSON: the usual estimate where nobody counted. */
+/** A token is about four characters of English text or JSON: the usual estimate where there is no tokenizer. */
 const charactersPerToken = 4
-/** The least that an image, a recording or a document is estimated at. Tokens. */
+/** The smallest estimate for an image, a recording or a document. Tokens. */
 const tokensPerMedium = 1_000
-/** Base64 of written text is a third longer than it; that of pages, sound and film holds far fewer tokens. Characters. */
+/** Base64 of text is a third longer than the text; that of pages, audio and video has far fewer tokens. Characters. */
 const base64PerToken = { text: 5, other: 64 }
 /** The markup of a message: its role and end. Characters. */
 const charactersPerTurn = 16
@@ -101,14 +101,14 @@ function takeParts(size: Walk, parts: readonly Part[]): void {
 function takeMedium(size: Walk, { type, data, media_type: kind }: MediaPart): void {
   if (type === 'audio') size.audio = true
   if (type === 'image') size.images = true
-  const held = type === 'image' || !data ? 0 : data.length
-  const written = kind?.startsWith('text/') === true
-  size.media += Math.max(tokensPerMedium, Math.ceil(held / base64PerToken[written ? 'text' : 'other']))
+  const length = type === 'image' || !data ? 0 : data.length
+  const isText = kind?.startsWith('text/') === true
+  size.media += Math.max(tokensPerMedium, Math.ceil(length / base64PerToken[isText ? 'text' : 'other']))
 }
 
-/** The length in UTF-8 is counted many characters at a time, and tells plain ASCII apart. */
+/** Compares the length with that in UTF-8, which is fast to compute: plain ASCII has the same. */
 function takeText(size: Walk, text: unknown): void {
-  // What a provider says may be anything.
+  // Values from providers may have any type.
   if (typeof text !== 'string' || text === '') return
   const beyond = Buffer.byteLength(text) - text.length
   const other = beyond === 0 ? 0 : Math.min(Math.ceil(beyond / bytesBeyond(text)), text.length)
@@ -162,7 +162,7 @@ function takeHint(size: Walk, hint: CacheHint | undefined): void {
   if (hint.ttl === '1h' || size.caches === undefined) size.caches = hint.ttl === '1h' ? '1h' : '5m'
 }
 
-/** Any lifetime in words that is not a short one counts as a long one: `24h`, `12h`, `1h`. */
+/** Every lifetime in hours or days counts as the long one: `24h`, `12h`, `1h`. */
 function lifetimeOf({ retention, options }: NonNullable<NeutralRequest['cache']>): CacheHint {
   const lifetimes = [retention, options?.ttl].filter((one) => typeof one === 'string')
   return { ttl: lifetimes.some((one) => /^\d+(h|d)$/.test(one)) ? '1h' : '5m' }

@@ -13,6 +13,8 @@ export type LedgerQueue = {
    * The record must not be modified afterwards.
    */
   settle(record: CallRecord, response?: StoredResponse): Promise<void>
+  /** Resolves when the writer has started: a call that settles earlier may have to wait longer than `patienceMs`. */
+  ready(): Promise<void>
   /**
    * Why rows cannot be written, as a message for clients; undefined once all are written. A caller that checks it before
    * each new call bounds the queue to the calls that were running.
@@ -25,7 +27,7 @@ export type LedgerQueue = {
 }
 
 /** Receives failures; `lost` are records that will not be retried, `backlog` is the number of those that will. */
-export type LedgerErrorListener = (error: Error, facts: { backlog: number; lost: readonly CallRecord[] }) => void
+export type LedgerErrorListener = (error: Error, details: { backlog: number; lost: readonly CallRecord[] }) => void
 
 /**
  * `onError` is called when a failure begins, when its reason changes, once a minute while it lasts, and for lost records;
@@ -99,6 +101,10 @@ class BatchingQueue implements LedgerQueue {
     })
   }
 
+  ready(): Promise<void> {
+    return this.#writer.ready()
+  }
+
   backlog(): number {
     return this.#queued.length + this.#writing.length
   }
@@ -163,7 +169,7 @@ class BatchingQueue implements LedgerQueue {
     this.#release(error)
   }
 
-  /** Lets no call wait any longer; the rows stay queued, also those not tried yet, which would have failed as well. */
+  /** Stops all waits; the rows stay queued, also those not tried yet, which would have failed as well. */
   #release(error: Error): void {
     this.#spillAndResolve([...this.#writing, ...this.#queued].filter(({ isReleased }) => !isReleased))
     const reason = (error instanceof StoreError && error.reason) || 'the database cannot be used'

@@ -8,18 +8,18 @@ import { multiplierUnit, type Rates, reachedTier, type Tariff, tariffOf } from '
 
 /** The maximum cost of a call, as far as it is known in advance. */
 export type MaxCost = {
-  /** Of the dearest target; 0 where no target has a price. */
+  /** Of the most expensive target; 0 where no target has a price. */
   nanoUsd: bigint
   promptTokens: number
   outputTokens: number
-  /** The request bounds its output itself. */
+  /** The request limits its output itself. */
   stated: boolean
 }
 
 /**
- * The cost of a request at its most expensive target: the estimated prompt, all of it in the dearest class that can apply,
- * and as much output as the request allows, or `unstatedOutput` tokens where it says nothing; by the prices of the
- * moment when it came, `at`, in Unix milliseconds.
+ * The cost of a request at its most expensive target: the estimated prompt, all of it in the most expensive class that can apply,
+ * and as much output as the request allows, or `unstatedOutput` tokens where it sets no limit; at the prices of the
+ * moment when it arrived, `at`, in Unix milliseconds.
  */
 export function maxCost(
   request: NeutralRequest,
@@ -42,15 +42,15 @@ export function maxCost(
   return { nanoUsd, promptTokens: prompt.tokens, outputTokens, stated }
 }
 
-/** A target as far as its price goes. */
+/** The properties of a target that its price depends on. */
 export type PricedTarget = { entry?: ModelEntry; provider?: { sameAs?: string } }
 
-/** The least output that a request to the Responses API may ask for. Tokens. */
+/** The smallest output limit of the Responses API. Tokens. */
 const leastOfResponses = 16
-/** The least that providers let a model think when it thinks by budget; it is asked for beside a smaller limit. Tokens. */
+/** The smallest thinking budget of providers; it is added to a smaller output limit. Tokens. */
 const leastThinking = 1_024
 
-/** No model writes more: a bound beyond it is no number to count with. Tokens. */
+/** Larger bounds are capped: no model writes more. Tokens. */
 const mostOutput = 1_000_000_000
 
 function outputBound(request: NeutralRequest, { entry, provider }: PricedTarget, unstated: number): number {
@@ -65,16 +65,16 @@ function outputBound(request: NeutralRequest, { entry, provider }: PricedTarget,
   return Math.min(bound, entry?.max_output_tokens ?? mostOutput) * Math.max(n, 1)
 }
 
-type Question = { request: NeutralRequest; prompt: PromptSize; output: number; entry: ModelEntry; tariff: Tariff }
+type CostInput = { request: NeutralRequest; prompt: PromptSize; output: number; entry: ModelEntry; tariff: Tariff }
 
-/** A prompt that counts less than estimated may stay in a lower tier: the dearest of all that it can reach. */
-function costBound(question: Question): bigint {
-  const { prompt } = question
-  const tariff = question.tariff.marginal ? withDearestInput(question) : question.tariff
+/** The highest cost at any tier that the prompt can reach: one with fewer tokens than estimated may stay in a lower tier. */
+function costBound(input: CostInput): bigint {
+  const { prompt } = input
+  const tariff = input.tariff.marginal ? withDearestInput(input) : input.tariff
   let most = 0n
   for (let place = reachedTier(tariff, prompt.tokens); place >= 0; place--) {
     const tokens = Math.min(prompt.tokens, mostInside(tariff, place))
-    const cost = costAt(usageBound({ ...question, tariff, prompt: { ...prompt, tokens } }, place), tariff, place)
+    const cost = costAt(usageBound({ ...input, tariff, prompt: { ...prompt, tokens } }, place), tariff, place)
     if (cost > most) most = cost
   }
   return most
@@ -86,8 +86,8 @@ function mostInside({ tiers, inclusive }: Tariff, place: number): number {
   return next ? next.threshold - (inclusive ? 1 : 0) : Infinity
 }
 
-/** In slices several tiers take part, and each may be filled with what is dearest there. */
-function withDearestInput({ request, prompt, entry, tariff }: Question): Tariff {
+/** With marginal tiers each slice may be of the class that is the most expensive in its tier. */
+function withDearestInput({ request, prompt, entry, tariff }: CostInput): Tariff {
   const names = inputClasses(request, prompt, entry)
   const tiers = tariff.tiers.map((rates) => ({
     ...rates,
@@ -100,7 +100,7 @@ function dearestOf(names: readonly UsageClass[], { pico }: Rates): UsageClass {
   return names.reduce((one, other) => (pico[other] > pico[one] ? other : one))
 }
 
-function usageBound({ request, prompt, output, entry, tariff }: Question, place: number): Usage {
+function usageBound({ request, prompt, output, entry, tariff }: CostInput, place: number): Usage {
   const rates = tariff.tiers[place] as Rates
   const modes = dearestModes(request, tariff)
   return {
@@ -111,7 +111,7 @@ function usageBound({ request, prompt, output, entry, tariff }: Question, place:
   }
 }
 
-/** As many searches as the request allows, one where it does not say. */
+/** As many searches as the request allows, one by default. */
 function searchBound({ web_search: search, tools, extensions }: NeutralRequest): Usage {
   const most = extensions?.max_tool_calls
   const allowed = typeof most === 'number' ? most : 1
@@ -126,13 +126,13 @@ function inputClasses({ modalities }: NeutralRequest, { audio, images, caches }:
   const names: UsageClass[] = ['input', 'cache_read']
   if (audio || modalities?.includes('audio')) names.push('input_audio', 'cache_read_audio')
   if (images) names.push('input_image')
-  if (caches || writesUnasked(entry)) names.push('cache_write_5m')
+  if (caches || writesByDefault(entry)) names.push('cache_write_5m')
   if (caches === '1h') names.push('cache_write_1h')
   return names
 }
 
-/** Where writes have one price whatever their lifetime, the provider writes unasked. */
-function writesUnasked({ pricing = [] }: ModelEntry): boolean {
+/** Where cache writes have one price whatever their lifetime, the provider caches by default. */
+function writesByDefault({ pricing = [] }: ModelEntry): boolean {
   return pricing.some(({ caching_price, caching_5m_price }) => isPrice(caching_price) && !isPrice(caching_5m_price))
 }
 

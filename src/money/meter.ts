@@ -13,12 +13,12 @@ export function measuredUsage(
   const promptCounted = promptTokens(usage) > 0
   if (!promptCounted) measured.input = passed.promptTokens
   const counted = completionTokens(usage)
-  // Counts of a stream that broke may be of its beginning: what has come since counts as well.
+  // Counts of a stream that broke may cover only its beginning: the output since then is estimated.
   const outputEstimate = passed.complete && counted > 0 ? 0 : estimateOutputTokens(reply.parts)
   const isSilence = passed.complete && promptCounted && outputEstimate === 0
-  const answerEstimated = counted === 0 ? !isSilence : counted < outputEstimate
-  if (answerEstimated) measured.output = Math.max(outputEstimate - (usage.reasoning ?? 0), 0)
-  return { usage: measured, estimated: !promptCounted || answerEstimated }
+  const outputEstimated = counted === 0 ? !isSilence : counted < outputEstimate
+  if (outputEstimated) measured.output = Math.max(outputEstimate - (usage.reasoning ?? 0), 0)
+  return { usage: measured, estimated: !promptCounted || outputEstimated }
 }
 
 /** The estimated tokens of a request. */

@@ -15,8 +15,8 @@ import {
 } from './rates.ts'
 
 /**
- * What a usage costs by the prices that a model has at the moment when the call came (`at`, Unix milliseconds): tokens
- * at the tier that its prompt reaches, multiplied by how the call was served; each part exact, the sum rounded once
+ * The cost of a usage at the prices that a model had when the call arrived (`at`, Unix milliseconds): tokens at the tier
+ * that the prompt reaches, times the multipliers of how the call was served; each part exact, the sum rounded once
  * (half up) to nano-USD. A model without prices costs 0 and is marked unpriced.
  */
 export function priceOf(usage: Usage, entry: ModelEntry | undefined, at: number): Cost {
@@ -47,7 +47,7 @@ function costOf(usage: Usage, bill: Bill): Costs {
   return { nano: rounded(total, scale), parts }
 }
 
-/** Nearly all calls: whole counts at the prices of one tier, small enough for exact numbers. A third of the time. */
+/** Nearly all calls: whole counts at the prices of one tier, small enough for exact numbers. Three times as fast. */
 function plainCost(usage: Usage, { tariff, reached, modes }: Bill): Costs | undefined {
   if (modes.length > 0 || tariff.marginal) return undefined
   const { plain } = tariff.tiers[reached] as Rates
@@ -67,7 +67,7 @@ function plainCost(usage: Usage, { tariff, reached, modes }: Bill): Costs | unde
 }
 
 const picoPerNano = 1_000
-/** Pico-USD: some thousand dollars, with room for the rounding. */
+/** Pico-USD: some thousand dollars, less a margin for the rounding. */
 const mostPlain = Number.MAX_SAFE_INTEGER - picoPerNano
 
 /** The sum and its parts; `scale` is how many units of the sum are a nano-USD. */

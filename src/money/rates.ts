@@ -8,26 +8,26 @@ export type Priced = UsageClass | 'request'
 
 /** The prices of one tier, in integer pico-USD. */
 export type Rates = {
-  /** The tier is reached by a prompt of more tokens than this; of at least this many where the entry says so. */
+  /** The tier is reached by a prompt of more tokens than this; of at least this many where the tariff is `inclusive`. */
   threshold: number
   pico: { readonly [name in Priced]: bigint }
   /** The same as numbers, as long as they are exact; else NaN. */
   plain: { readonly [name in Priced]: number }
-  /** Prices of what depends on how the call was served, by way of serving: `search_low`. */
+  /** Prices that depend on how the call was served, by mode: `search_low`. */
   byMode: ReadonlyMap<string, { readonly [name in Priced]?: bigint }>
 }
 
 /** The prices of a model in the form in which they are multiplied. */
 export type Tariff = {
-  /** Ascending; the first one holds for every prompt. */
+  /** Ascending; every prompt reaches the first one. */
   tiers: readonly Rates[]
-  /** Each slice of the prompt costs what its own tier says, instead of all what the reached one says. */
+  /** Each slice of the prompt is billed at its own tier, instead of the whole prompt at the reached one. */
   marginal: boolean
   /** A prompt reaches a tier at its threshold, not only above it. */
   inclusive: boolean
-  /** By way of serving, in units of which `multiplierUnit` are 1. */
+  /** By mode, in units of which `multiplierUnit` are 1. */
   multipliers: ReadonlyMap<string, bigint>
-  /** Digests of what priced a call, by tier and ways of serving. */
+  /** Digests of the prices of a call, by tier and modes. */
   versions: Map<string, string>
 }
 
@@ -41,20 +41,20 @@ export function tariffOf(entry: ModelEntry): Tariff | undefined {
   return tariff ?? undefined
 }
 
-/** The tier that a prompt of this many tokens reaches, by its place. */
+/** The tier that a prompt of this many tokens reaches, by its index. */
 export function reachedTier({ tiers, inclusive }: Tariff, prompt: number): number {
   const place = tiers.findLastIndex(({ threshold }) => (inclusive ? threshold <= prompt : threshold < prompt))
   return Math.max(place, 0)
 }
 
-/** A digest of all that priced a call which reached this tier, served in these ways. */
+/** A digest of all prices of a call that reached this tier and was served in these modes. */
 export function versionOf(tariff: Tariff, reached: number, modes: readonly string[]): string {
   const key = modes.length === 0 ? String(reached) : `${reached} ${modes.join(' ')}`
   let version = tariff.versions.get(key)
   if (version === undefined) {
     const { tiers, marginal, inclusive, multipliers } = tariff
     const used = marginal ? tiers.slice(0, reached + 1) : tiers.slice(reached, reached + 1)
-    const facts = [
+    const inputs = [
       marginal,
       inclusive,
       used.map(({ threshold, pico, byMode }) => [
@@ -66,20 +66,20 @@ export function versionOf(tariff: Tariff, reached: number, modes: readonly strin
       ]),
       modes.map((mode) => `${mode} ${multipliers.get(mode)}`),
     ]
-    version = createHash('sha256').update(JSON.stringify(facts)).digest('hex').slice(0, 12)
+    version = createHash('sha256').update(JSON.stringify(inputs)).digest('hex').slice(0, 12)
     tariff.versions.set(key, version)
   }
   return version
 }
 
-/** The ways of serving that change what something costs, each once, in one order. */
+/** The modes that change a price, each once, sorted. */
 export function pricedModes({ multipliers, tiers }: Tariff, modes: readonly string[] | undefined): readonly string[] {
   if (!modes || modes.length === 0) return none
   const priced = modes.filter((mode) => multipliers.has(mode) || tiers[0]?.byMode.has(mode))
   return priced.length > 1 ? [...new Set(priced)].sort() : priced
 }
 
-/** Classes that count tokens: what is multiplied by the way of serving. */
+/** Classes that count tokens: multipliers apply to them. */
 export const tokenClasses: ReadonlySet<Priced> = new Set<Priced>([
   ...promptClasses,
   'output',
@@ -113,7 +113,7 @@ function readTariff({ pricing, other_prices = {}, multipliers = {}, ...entry }: 
 const unitPrices = ['per_image', 'per_second', 'per_character', 'per_request'] as const
 const notByToken: Tier = { prompt_tokens_threshold: 0 }
 
-/** USD per unit of each class; audio, image and reasoning tokens without a price of their own cost what text costs. */
+/** USD per unit of each class; audio, image and reasoning tokens without a price of their own cost as much as text. */
 function classPrices(tier: BilledTier, other: { [name: string]: number }): { [name in Priced]: number } {
   return {
     input: tier.input_price,
@@ -172,7 +172,7 @@ function multiple(by: number): bigint {
   return BigInt(Math.round(by * 1e12))
 }
 
-/** Published prices have at most twelve decimals; what a float adds beyond them is rounded away. */
+/** Published prices have at most twelve decimals; rounding removes the error of the float. */
 function picoUsd(usd: number): bigint {
   return BigInt(Math.round(usd * 1e12))
 }

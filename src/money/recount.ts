@@ -7,11 +7,11 @@ export type Recount = {
   calls: number
   /** Calls that cost nothing because they failed before any output. */
   unbilled: number
-  /** Priced as today, and the same to the nano-dollar. */
+  /** Billed at today's prices, and the same to the nano-dollar. */
   agreeing: number
-  /** Priced as today, but not the same: something is wrong. At most `mostListed` of them are listed. */
+  /** Billed at today's prices, but not the same: something is wrong. At most `mostListed` of them are listed. */
   wrong: { calls: number; difference: bigint; listed: WrongCall[] }
-  /** By model: priced by other prices than today's, also where there were none or are none now. */
+  /** By model: billed at other prices than today's, also where there were none or are none now. */
   repriced: Map<string, { calls: number; ledger: bigint; today: bigint }>
   /** By model: the cost that the provider reported, beside the ledger's. */
   reported: Map<string, { calls: number; ledger: bigint; provider: bigint }>
@@ -29,8 +29,8 @@ export type WrongCall = {
 }
 
 /**
- * Computes the cost of each call anew, one at a time. `entryOf` finds today's catalog entry of a model: of the prices in
- * it those of the call's own moment are taken.
+ * Recomputes the cost of each call, one at a time. `entryOf` finds today's catalog entry of a model: of the
+ * prices in it, those of the time of the call are used.
  */
 export function recount(
   calls: Iterable<CallRecord>,
@@ -59,15 +59,15 @@ export function recount(
       found.unbilled++
       continue
     }
-    const recounted = priceOf(usage, entryOf(provider, model), at)
-    const today = BigInt(recounted.nanoUsd)
-    if (recounted.priceVersion !== cost.priceVersion) {
+    const recomputed = priceOf(usage, entryOf(provider, model), at)
+    const today = BigInt(recomputed.nanoUsd)
+    if (recomputed.priceVersion !== cost.priceVersion) {
       const other = entry(found.repriced, name, () => ({ calls: 0, ledger: 0n, today: 0n }))
       other.calls++
       other.ledger += ledger
       other.today += today
     } else if (ledger === today) found.agreeing++
-    else note(found.wrong, call, ledger, today)
+    else addWrong(found.wrong, call, ledger, today)
   }
   return found
 }
@@ -75,7 +75,7 @@ export function recount(
 /** The most wrong calls that are listed. */
 export const mostListed = 100
 
-function note(wrong: Recount['wrong'], call: CallRecord, ledger: bigint, today: bigint): void {
+function addWrong(wrong: Recount['wrong'], call: CallRecord, ledger: bigint, today: bigint): void {
   wrong.calls++
   wrong.difference += today - ledger
   if (wrong.listed.length === mostListed) return
@@ -83,7 +83,7 @@ function note(wrong: Recount['wrong'], call: CallRecord, ledger: bigint, today: 
   wrong.listed.push({ id, at, organization, key, model: `${provider}/${model}`, ledger, today })
 }
 
-/** A call that failed names no prices and is not one whose prices are unknown. */
+/** A failed call has neither a price version nor unknown prices. */
 function isUnbilled({ cost }: CallRecord): boolean {
   return cost.priceVersion === '' && !cost.unpriced && cost.nanoUsd === 0
 }

@@ -49,12 +49,12 @@ type LookedUp = { ids: readonly string[]; through: readonly string[] }
 function lookUp(model: string, directory: Directory, scope: Scope | undefined): LookedUp {
   const name = bareName(model)
   const target = scope?.rules.aliases.get(name)
-  const wanted = target === undefined ? name : bareName(target)
+  const policyOrModel = target === undefined ? name : bareName(target)
   const through = target === undefined ? [] : [name]
-  const policy = scope?.rules.policies.get(wanted) ?? directory.managed.get(wanted)
-  if (policy) return { ids: policy.targets, through: [...through, wanted] }
+  const policy = scope?.rules.policies.get(policyOrModel) ?? directory.managed.get(policyOrModel)
+  if (policy) return { ids: policy.targets, through: [...through, policyOrModel] }
   const isPolicy = (target ?? model).startsWith(policyPrefix)
-  if (!isPolicy && splitModel(wanted)) return { ids: [wanted], through }
+  if (!isPolicy && splitModel(policyOrModel)) return { ids: [policyOrModel], through }
   if (target !== undefined) throw notFound(`The alias '${name}' stands for '${target}', which does not exist.`)
   if (isPolicy) throw notFound(`There is no policy and no alias '${name}'. GET /v1/models lists those that there are.`)
   throw notFound(`The model '${model}' does not exist. Write a model as <provider>/<model>; GET /v1/models lists them.`)

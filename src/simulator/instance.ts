@@ -52,8 +52,8 @@ function arrayOf({ schema, root, name, depth }: Place): unknown {
   const listed = Array.isArray(schema.prefixItems) ? schema.prefixItems : []
   const [least, most] = [bound(schema.minItems, 1), bound(schema.maxItems, Number.POSITIVE_INFINITY)]
   // One item, or none where a recursive schema has to end.
-  const wanted = depth > maxDepth / 2 ? bound(schema.minItems, 0) : Math.min(Math.max(least, listed.length), most)
-  return Array.from({ length: wanted }, (_, index) => {
+  const length = depth > maxDepth / 2 ? bound(schema.minItems, 0) : Math.min(Math.max(least, listed.length), most)
+  return Array.from({ length }, (_, index) => {
     const item = make({ schema: record(listed[index] ?? schema.items), root, name, depth: depth + 1 })
     return schema.uniqueItems === true && index > 0 ? distinct(item, index) : item
   })
@@ -84,9 +84,9 @@ function stringOf({ schema, name }: Place): string {
   return text.padEnd(least, 'x').slice(0, most)
 }
 
-/** The nearest number to `wish` within the bounds, a multiple where the schema asks for one. */
-function numberOf(schema: Schema, wish: number): number {
-  const whole = Number.isInteger(wish)
+/** The nearest number to `preferred` within the bounds, a multiple where the schema asks for one. */
+function numberOf(schema: Schema, preferred: number): number {
+  const whole = Number.isInteger(preferred)
   const step = bound(schema.multipleOf, whole ? 1 : 0)
   const gap = step || 0.5
   const least = Math.max(
@@ -97,7 +97,7 @@ function numberOf(schema: Schema, wish: number): number {
     bound(schema.maximum, Number.POSITIVE_INFINITY),
     bound(schema.exclusiveMaximum, Number.POSITIVE_INFINITY) - gap,
   )
-  const value = Math.min(Math.max(wish, least), most)
+  const value = Math.min(Math.max(preferred, least), most)
   return step ? Math.ceil(value / step) * step : value
 }
 

@@ -17,7 +17,7 @@ export type SimulatedReply = {
 }
 
 /**
- * Replies to a request. In this order: the model `trouble` fails as the text says; offered tools are called unless the last
+ * Replies to a request. In this order: the model `trouble` fails as the text requests; offered tools are called unless the last
  * message is a tool's result; a requested JSON format is filled in; otherwise the last message is echoed.
  */
 export function replyTo(request: SimulatedRequest): SimulatedReply {
@@ -56,12 +56,12 @@ function callsFor({ messages, tools, calls, parallel }: SimulatedRequest, last: 
   const answered = resultsIn(messages).length > 0
   if (calls === 'none' || tools.length === 0 || (answered && calls === 'auto')) return []
   const named = tools.filter(({ name }) => last.text.includes(name))
-  const wanted = /\b(all|both|each|every|parallel)\b/i.test(last.text)
+  const chosen = /\b(all|both|each|every|parallel)\b/i.test(last.text)
     ? tools
     : named.length > 0
       ? named
       : tools.slice(0, 1)
-  return parallel ? wanted : wanted.slice(0, 1)
+  return parallel ? chosen : chosen.slice(0, 1)
 }
 
 function textFor({ format, messages }: SimulatedRequest, last: SimulatedMessage): string {

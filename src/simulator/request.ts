@@ -1,4 +1,4 @@
-/** The models of the simulator; the manifest and reply.ts say what each does. */
+/** The models of the simulator; the manifest and reply.ts describe each. */
 export const modelNames = ['echo', 'thinker', 'trouble'] as const
 
 /** The parts of a chat request that the simulator uses. */
@@ -30,11 +30,11 @@ export class SimulatedError extends Error {
   readonly param: string | null
   readonly code: string | null
 
-  constructor(status: number, message: string, facts: { param?: string; code?: string } = {}) {
+  constructor(status: number, message: string, details: { param?: string; code?: string } = {}) {
     super(message)
     this.status = status
-    this.param = facts.param ?? null
-    this.code = facts.code ?? null
+    this.param = details.param ?? null
+    this.code = details.code ?? null
   }
 }
 

@@ -24,7 +24,7 @@ export type Config = {
   folders: { providers: string; catalog: string; plugins: string }
   /** Limits of fetching files that clients give by URL. */
   media: MediaSettings
-  /** How much a call reserves. */
+  /** The reservation of a call. */
   budget: { defaultOutputTokens: number }
   /** By slug, in the form of manifests; their references are resolved together with the manifest. */
   providers: { [slug: string]: ProviderSettings }
@@ -82,7 +82,7 @@ export async function loadConfig(
   return { config: configOf(path, (value ?? {}) as ConfigFile), source, problems: [] }
 }
 
-/** Settings that differ between two generations but hold only from the next start, by name: `server.port`. */
+/** Settings that differ between two generations but apply only from the next start, by name: `server.port`. */
 export function needRestart(before: Config, after: Config): string[] {
   return restartPaths(readSchema('config'), []).flatMap((path) => {
     const [one, other] = [valueAt(before, path), valueAt(after, path)]
@@ -168,7 +168,7 @@ function resolveReferences(source: Source, env: Environment): { value: unknown; 
     }
     if (typeof value !== 'string' || !value.includes('${')) return value
     const broken = brokenReference(value)
-    if (broken !== undefined) problems.push(source.problem(path, `\`${broken}\` is no reference: write \${NAME}`))
+    if (broken !== undefined) problems.push(source.problem(path, `\`${broken}\` is not a reference: write \${NAME}`))
     const { text, missing } = resolveText(value, env)
     for (const name of missing) {
       problems.push(source.problem(path, `the variable ${name} is not set: set it, or write \${${name}:-a default}`))
@@ -178,7 +178,7 @@ function resolveReferences(source: Source, env: Environment): { value: unknown; 
   return { value: visit(source.value, []), problems }
 }
 
-/** The environment holds texts only: where the schema wants something else, a text that looks like it becomes it. */
+/** Environment variables are strings: where the schema has another type, a string that looks like a number, boolean or null is converted. */
 function takesText(schema: JsonObject, path: Path): boolean {
   const node = path.reduce<unknown>((at, step) => valueAt(at, ['properties', String(step)]), schema)
   return [valueAt(node, ['type'])].flat().includes('string')

@@ -154,7 +154,7 @@ export function loadCatalog(source: Source): CatalogRead {
   return problems.length > 0 ? { problems } : { list, problems }
 }
 
-/** Lists for providers that offer another one's models: its catalog, its manifest and the settings for it, as it has them. */
+/** Lists for providers that offer another one's models: from its catalog, its manifest and the settings for it. */
 function sharedLists(
   lists: readonly ModelList[],
   providers: readonly LoadedProvider[],

@@ -6,7 +6,7 @@ import type { Provider } from '../manifest/provider.ts'
 import type { Source } from '../manifest/source.ts'
 import type { Config } from './config.ts'
 
-/** Facts to check the targets of policies with: the usable providers, the slugs of all, the models. */
+/** The names that targets of policies may have: the usable providers, the slugs of all, the models. */
 export type Known = { providers: ReadonlyMap<string, Provider>; slugs: ReadonlySet<string>; catalog: Catalog }
 
 /** The problems of a configuration's managed policies, with their positions. */
@@ -43,13 +43,13 @@ function targetProblem(target: string, { providers, slugs, catalog }: Known): st
   return `the provider \`${slug}\` has no model \`${model}\`${didYouMean(model, names)}`
 }
 
-/** Its name is a promise: without a target in the EU the policy could never answer. */
+/** A name with `@eu` is a promise: without a target in the EU the policy could never serve a call. */
 function regionProblems({ id, targets }: Policy, source: Source, { providers, catalog }: Known): Problem[] {
   if (!isEuropean(id)) return []
   const isHere = (target: string) => providers.has(splitModel(target)?.provider ?? '')
   const elsewhere = outsideEurope(targets, catalog.find).filter(({ target }) => isHere(target))
   if (elsewhere.length === targets.length) {
-    const message = `\`${id}\` promises the EU by its end \`@eu\`, and no target has geolocation eu`
+    const message = `\`${id}\` promises the EU by its suffix \`@eu\`, and no target has geolocation eu`
     return [source.problem(['policies', id], message, 'name')]
   }
   return elsewhere.map(({ index, target, where }) => {

@@ -13,7 +13,7 @@ export type Watch = {
   close(): Promise<void>
 }
 
-/** Listeners; `notes` are warnings, and settings that need a restart. */
+/** `notes` are warnings, and settings that need a restart. */
 export type WatchListeners = {
   onSwap?(snapshot: Snapshot, notes: string[]): void
   onProblems?(problems: readonly Problem[]): void

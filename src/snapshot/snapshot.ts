@@ -9,7 +9,7 @@ import type { Provider } from '../manifest/provider.ts'
 import { type Config, findConfig, loadConfig } from './config.ts'
 import { type Files, readFiles } from './load-files.ts'
 
-/** One immutable generation of settings, providers and catalog. Calls keep the one they began with. */
+/** One immutable generation of settings, providers and catalog. A call uses the one it began with to its end. */
 export type Snapshot = {
   /** 1 for the first of the process. */
   generation: number
@@ -23,12 +23,12 @@ export type Snapshot = {
   sources: KnownSources
 }
 
-/** A snapshot when no file has an error, and everything there is to say about the files. */
+/** A snapshot when no file has an error, and all problems of the files. */
 export type Built = { snapshot?: Snapshot; problems: Problem[] }
 
 /**
- * Builds a whole snapshot from a configuration file (`findConfig` says which, when none is named). After a `previous`
- * one, what has changed since must also prove its examples; at the start of the process `check` has done that. Files
+ * Builds a whole snapshot from a configuration file (chosen by `findConfig` when none is named). After a `previous`
+ * one, the examples of changed files must pass too; at the start of the process `check` has run them. Files
  * that are `known` with the same text are not parsed again.
  */
 export async function buildSnapshot(

@@ -82,12 +82,12 @@ export function costNano({ cost }: CallRecord): bigint {
 }
 
 /** The columns whose sum is the tokens of the output; those of the prompt are `promptClasses`. */
-export const answerColumns = ['output', 'reasoning', 'output_audio', 'output_image'] as const
+export const outputColumns = ['output', 'reasoning', 'output_audio', 'output_image'] as const
 
-/** Tokens of the prompt and of the answer, as the columns of a row count them. */
+/** Tokens of the prompt and of the output, as the columns of a row count them. */
 export function tokensOf({ usage }: CallRecord): { input: number; output: number } {
   const sum = (names: readonly UsageClass[]) => names.reduce((total, name) => total + (whole(usage[name]) ?? 0), 0)
-  return { input: sum(promptClasses), output: sum(answerColumns) }
+  return { input: sum(promptClasses), output: sum(outputColumns) }
 }
 
 /** The length at which names that clients choose are cut off. Characters. */

@@ -2,7 +2,7 @@ import { Worker } from 'node:worker_threads'
 import type { CallRecord } from '../core/call.ts'
 import type { Connection } from './connection.ts'
 import { fileAt } from './file-guard.ts'
-import type { WorkerAnswer, WorkerBatch, WorkerFile } from './ledger-worker.ts'
+import type { WorkerBatch, WorkerFile, WorkerMessage } from './ledger-worker.ts'
 import { ledgerWriter, type Refused } from './ledger-writer.ts'
 import type { StoredResponse } from './responses.ts'
 import { openSpillFile, type SpillFile } from './spill-file.ts'
@@ -15,27 +15,30 @@ export type LedgerWriter = {
    * with StoreError when nothing was written.
    */
   write(records: readonly CallRecord[], responses?: readonly StoredResponse[]): Promise<Refused[]>
+  /** Resolves when a batch can be written without delay: when the thread has started, or has failed to. */
+  ready(): Promise<void>
   /** Holds rows while they cannot be written to the database. */
   spill?: SpillFile
   close(): Promise<void>
 }
 
 /**
- * A writer with its own thread and connection, so that waiting for the disk never blocks the event loop. A thread that
- * has died is restarted with the next batch.
+ * A writer with its own thread and connection, so that waiting for the disk never blocks the event loop. The thread starts
+ * at once, since that can take seconds on a busy machine; one that has died is restarted with the next batch.
  */
 export function ledgerThread(path: string, script = new URL('./ledger-worker.ts', import.meta.url)): LedgerWriter {
   const file = fileAt(path)
   const spill = openSpillFile(path)
-  let worker: Worker | undefined
+  const { promise: ready, resolve: onReady } = Promise.withResolvers<void>()
   let pending: { resolve(refused: Refused[]): void; reject(error: StoreError): void } | undefined
 
   const start = (): Worker => {
     const started = new Worker(script, { workerData: { path, file } satisfies WorkerFile })
     let reason = 'it exited'
-    started.on('message', (answer: WorkerAnswer) => {
-      if ('refused' in answer) pending?.resolve(answer.refused)
-      else pending?.reject(new StoreError(answer.failure, undefined, answer.reason))
+    started.on('message', (message: WorkerMessage) => {
+      if (message === 'ready') return onReady()
+      if ('refused' in message) pending?.resolve(message.refused)
+      else pending?.reject(new StoreError(message.failure, undefined, message.reason))
       pending = undefined
     })
     started.on('error', (error: unknown) => {
@@ -43,11 +46,13 @@ export function ledgerThread(path: string, script = new URL('./ledger-worker.ts'
     })
     started.on('exit', () => {
       worker = undefined
+      onReady()
       pending?.reject(new StoreError(`${path}: the thread that writes the ledger failed (${reason})`))
       pending = undefined
     })
     return started
   }
+  let worker: Worker | undefined = start()
 
   return {
     async write(records, responses = []) {
@@ -58,6 +63,7 @@ export function ledgerThread(path: string, script = new URL('./ledger-worker.ts'
       worker.postMessage({ records: JSON.stringify(records), responses } satisfies WorkerBatch)
       return await promise
     },
+    ready: () => ready,
     spill,
     async close() {
       const running = worker
@@ -82,6 +88,7 @@ export function ledgerInThisThread(db: Connection): LedgerWriter {
         throw storeError(thrown, db.name)
       }
     },
+    async ready() {},
     async close() {},
   }
 }

@@ -6,8 +6,11 @@ import { ledgerWriter, type Refused } from './ledger-writer.ts'
 import type { StoredResponse } from './responses.ts'
 import { storeError } from './store-error.ts'
 
-/** The reply to a batch; `failure` and `reason` are the message and the reason of a StoreError. */
-export type WorkerAnswer = { refused: Refused[] } | { failure: string; reason: string | undefined }
+/** The result of a batch; `failure` and `reason` are the message and the reason of a StoreError. */
+export type BatchResult = { refused: Refused[] } | { failure: string; reason: string | undefined }
+
+/** A message of the thread: `ready` when it accepts batches, then the result of each. */
+export type WorkerMessage = 'ready' | BatchResult
 
 /** A batch: records as one JSON text, and responses to store. */
 export type WorkerBatch = { records: string; responses: readonly StoredResponse[] }
@@ -28,10 +31,11 @@ parentPort?.on('message', (batch: WorkerBatch | '') => {
   if (batch === '') {
     close()
     parentPort?.close()
-  } else parentPort?.postMessage(written(batch))
+  } else parentPort?.postMessage(written(batch) satisfies WorkerMessage)
 })
+parentPort?.postMessage('ready' satisfies WorkerMessage)
 
-function written({ records: text, responses }: WorkerBatch): WorkerAnswer {
+function written({ records: text, responses }: WorkerBatch): BatchResult {
   try {
     const records: CallRecord[] = JSON.parse(text)
     open ??= openWriter()

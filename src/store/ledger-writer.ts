@@ -17,27 +17,27 @@ export type WriteBatch = (records: readonly CallRecord[], responses?: readonly S
  */
 export function ledgerWriter(db: Connection): WriteBatch {
   const isNew = rowWriter(db)
-  const gather = usageSums(db)
-  const keep = responseWriter(db)
+  const newSums = usageSums(db)
+  const storeResponse = responseWriter(db)
   const writeAll = db.transaction((records: readonly CallRecord[], responses: readonly StoredResponse[]) => {
-    const sums = gather()
+    const sums = newSums()
     for (const record of records) if (isNew(record)) sums.add(record)
     sums.write()
-    for (const response of responses) keep(response)
+    for (const response of responses) storeResponse(response)
   })
   const writeEach = db.transaction((records: readonly CallRecord[], responses: readonly StoredResponse[]) => {
-    for (const response of responses) keepOrLeave(response)
+    for (const response of responses) storeIfPossible(response)
     return records.flatMap(writeOrRefuse)
   })
   const savepoint = db.transaction((record: CallRecord) => {
-    const sums = gather()
+    const sums = newSums()
     if (isNew(record)) sums.add(record)
     sums.write()
   })
-  const keepOne = db.transaction(keep)
-  const keepOrLeave = (response: StoredResponse) => {
+  const storeOne = db.transaction(storeResponse)
+  const storeIfPossible = (response: StoredResponse) => {
     try {
-      keepOne(response)
+      storeOne(response)
     } catch (thrown) {
       // A response that can never be written must not prevent the row of its call.
       if (!isRowFault(thrown)) throw thrown
@@ -70,7 +70,7 @@ export function ledgerWriter(db: Connection): WriteBatch {
  */
 function rowWriter(db: Connection): (record: CallRecord) => boolean {
   if (ledgerColumns.length > mostColumns)
-    throw new RangeError(`a set of more than ${mostColumns} columns has no number`)
+    throw new RangeError(`a set of more than ${mostColumns} columns does not fit in a number`)
   const prepare = (names: readonly string[]) =>
     db.prepare(`INSERT INTO ledger (${names}) VALUES (${names.map(() => '?')}) ON CONFLICT (id) DO NOTHING`)
   const statements = new Map<number, ReturnType<typeof prepare>>()
@@ -93,7 +93,7 @@ function rowWriter(db: Connection): (record: CallRecord) => boolean {
   }
 }
 
-/** A set of columns is a whole number that is exact: a bit for each. */
+/** A set of columns is a number with a bit for each: a number holds this many bits exactly. */
 const mostColumns = 53
 /** Statements are some kilobytes each. */
 const mostShapes = 200

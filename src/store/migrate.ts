@@ -5,22 +5,22 @@ import { StoreError } from './store-error.ts'
 /** Applies the missing migrations in one transaction. Throws StoreError for a database of a newer router. */
 export function migrate(db: Connection, steps: readonly Migration[]): void {
   if (versionOf(db, steps.length) === steps.length) return
-  const takeSteps = db.transaction(() => {
+  const applySteps = db.transaction(() => {
     db.exec(`CREATE TABLE IF NOT EXISTS migrations (
       version INTEGER PRIMARY KEY,
       name TEXT NOT NULL,
       applied_at INTEGER NOT NULL
     ) STRICT`)
-    const note = db.prepare('INSERT INTO migrations (version, name, applied_at) VALUES (?, ?, ?)')
+    const record = db.prepare('INSERT INTO migrations (version, name, applied_at) VALUES (?, ?, ?)')
     // Read a second time under the lock: another process may have migrated meanwhile.
-    const taken = versionOf(db, steps.length)
+    const applied = versionOf(db, steps.length)
     for (const [index, step] of steps.entries()) {
-      if (index < taken) continue
+      if (index < applied) continue
       db.exec(step.sql)
-      note.run(index + 1, step.name, Date.now())
+      record.run(index + 1, step.name, Date.now())
     }
   })
-  takeSteps.immediate()
+  applySteps.immediate()
 }
 
 /** The number of migrations that a database has: 0 for a new file. */

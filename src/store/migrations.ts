@@ -1,7 +1,7 @@
 /** One step of the schema; a step that has been released is never edited, a change is a new step. */
 export type Migration = { name: string; sql: string }
 
-/** All steps, in order: the version of a database is the number of steps it has taken. */
+/** All steps, in order: the version of a database is the number of steps that were applied to it. */
 export const migrations: readonly Migration[] = [
   {
     name: 'organizations, keys, ledger, spend',

@@ -13,7 +13,7 @@ export type { OrganizationRules } from './rules.ts'
 export type Organization = { id: string; name: string; createdAt: number; creditNano: bigint; spendNano: bigint }
 
 /** Whether an organization stores its responses, and for how many days (1 to `longestRetentionDays`). */
-export type Retention = { keeps: boolean; days: number }
+export type Retention = { stores: boolean; days: number }
 
 /** The longest retention of responses, in days. */
 export const longestRetentionDays = 3_650
@@ -44,7 +44,7 @@ export function organizations(db: Connection, changes: Changes) {
   const moveExpiry = db.prepare('UPDATE responses SET expires_at = created_at + ? WHERE organization = ?')
   const retentionOf = (id: string): Retention => {
     const row = retention.get(id)
-    return { keeps: row?.keeps_responses === 1, days: row?.retention_days ?? 0 }
+    return { stores: row?.keeps_responses === 1, days: row?.retention_days ?? 0 }
   }
   const enforce = db.prepare(enforcing)
   const wasCredited = db.prepare('SELECT 1 FROM credits WHERE organization = ? AND nano > 0 LIMIT 1')
@@ -78,14 +78,14 @@ export function organizations(db: Connection, changes: Changes) {
     onChange: changes.organizations.listen,
     /** The retention of an organization; an unknown one stores nothing. */
     retention: retentionOf,
-    /** Changes what is given. A new number of days applies to stored responses as well. */
+    /** Changes the given properties. A new number of days applies to stored responses as well. */
     setRetention: (id: string, changed: Partial<Retention>): Retention =>
       changes.atomically(() => {
         const before = retentionOf(id)
-        const { keeps, days } = { ...before, ...changed }
-        setRetention.run(keeps ? 1 : 0, days, id)
+        const { stores, days } = { ...before, ...changed }
+        setRetention.run(stores ? 1 : 0, days, id)
         if (days !== before.days) moveExpiry.run(days * dayMs, id)
-        return { keeps, days }
+        return { stores, days }
       }),
   }
 }
@@ -117,7 +117,7 @@ function settings(db: Connection, changes: Changes) {
       setModels.run(models === null ? null : JSON.stringify(models), id)
       notify(id)
     },
-    /** Sets what providers must guarantee for the data they receive. */
+    /** Sets the guarantees that providers must give for the data they receive. */
     setDataRules(id: string, rules: DataRules): void {
       setRules.run(JSON.stringify(rules), id)
       notify(id)

@@ -2,8 +2,8 @@ import { isObject } from '../core/json.ts'
 import type { Connection } from './connection.ts'
 
 /**
- * One response of a conversation that goes on by id. `input` is the JSON text of the items that were new in this turn,
- * `response` that of the whole response object. `provider` made it; `native` when the provider keeps it too, under the
+ * One response that a conversation can continue from by its id. `input` is the JSON text of the items that were new in this turn,
+ * `response` that of the whole response object. `provider` made it; `native` when the provider stores it too, under the
  * same id. Times are Unix milliseconds.
  */
 export type StoredResponse = {

@@ -51,7 +51,7 @@ export function isDuplicate(thrown: unknown): boolean {
   return codeOf(thrown) === 'SQLITE_CONSTRAINT_UNIQUE'
 }
 
-/** A failure of the database itself: its reason for everybody, and the remedy for operators. */
+/** A failure of the database itself: its reason for clients, and the remedy for operators. */
 type Fault = { prefix: string; reason: string; remedy: string }
 
 const faults: readonly Fault[] = [

@@ -1,7 +1,7 @@
 import { dayMs, hourMs, monthStart } from '../core/time.ts'
 import { promptClasses } from '../core/usage.ts'
 import type { Connection } from './connection.ts'
-import { answerColumns } from './ledger-row.ts'
+import { outputColumns } from './ledger-row.ts'
 
 /** The length of one period of a report; periods are in UTC. */
 export type Resolution = 'hour' | 'day' | 'month'
@@ -82,12 +82,12 @@ const tooMany = `The report would have more than ${mostUsageRows} rows: ask for 
 const tooLong = `The report takes longer than ${longestMs / 1_000} s: ask for fewer days, or without user and extra, which are counted call by call.`
 
 function rowOf(rows: Map<string, UsageRow>, start: number, values: UsageRow['values']): UsageRow {
-  const name = JSON.stringify([start, ...values])
-  const known = rows.get(name)
+  const key = JSON.stringify([start, ...values])
+  const known = rows.get(key)
   if (known) return known
   if (rows.size === mostUsageRows) throw new UsageTooLarge(tooMany)
   const row = { start, values, requests: 0, byOperation: {}, nano: 0n, inputTokens: 0, outputTokens: 0 }
-  rows.set(name, row)
+  rows.set(key, row)
   return row
 }
 
@@ -96,7 +96,7 @@ function sourceOf(query: UsageQuery): Source {
   const { key, resolution, groupBy } = query
   if (groupBy.some((name) => name === 'user' || name.startsWith('extra.'))) {
     const sum = (columns: readonly string[]) => `sum(${columns.map((name) => `coalesce(${name}, 0)`).join(' + ')})`
-    const counts = ['count(*)', 'sum(cost_nano)', sum(promptClasses), sum(answerColumns)]
+    const counts = ['count(*)', 'sum(cost_nano)', sum(promptClasses), sum(outputColumns)]
     return { sql: select('ledger', { name: 'at', unitMs: 1 }, counts, query), unitMs: 1, longest: 'day' }
   }
   const byKey = key !== undefined || groupBy.some((name) => name === 'key' || name.startsWith('label'))
@@ -108,12 +108,12 @@ function sourceOf(query: UsageQuery): Source {
 
 /** Walks from key to key and reads only the hours of the range, not the rest of each key's history. */
 const usageOfAllKeys = `(
-  WITH RECURSIVE held (id) AS (
+  WITH RECURSIVE listed (id) AS (
     SELECT min(key) FROM key_usage WHERE organization = @organization
     UNION ALL
-    SELECT (SELECT min(key) FROM key_usage WHERE organization = @organization AND key > held.id) FROM held
-    WHERE held.id IS NOT NULL)
-  SELECT id FROM held WHERE id IS NOT NULL) AS held CROSS JOIN key_usage ON key = held.id`
+    SELECT (SELECT min(key) FROM key_usage WHERE organization = @organization AND key > listed.id) FROM listed
+    WHERE listed.id IS NOT NULL)
+  SELECT id FROM listed WHERE id IS NOT NULL) AS listed CROSS JOIN key_usage ON key = listed.id`
 
 function select(
   table: string,

@@ -4,7 +4,7 @@ import type { Connection } from './connection.ts'
 import { costNano, tokensOf } from './ledger-row.ts'
 import { monthOf } from './spend.ts'
 
-/** Collects in memory what rows add to the sums of spend and usage, and writes each sum once. */
+/** Adds up in memory how rows change the sums of spend and usage, and writes each sum once. */
 export type Sums = { add(record: CallRecord): void; write(): void }
 
 /**
@@ -21,12 +21,20 @@ export function usageSums(db: Connection): () => Sums {
         const counts = { requests: 1, nano: costNano(record), ...tokensOf(record) }
         const hour = Math.floor(Math.round(record.at) / hourMs)
         // Only the model, which is last, may have a line feed in its name.
-        const name = `${organization}\n${key}\n${group ?? ''}\n${hour}\n${operation}\n${provider}\n${model}`
-        const sum = sums.get(name)
+        const sumKey = `${organization}\n${key}\n${group ?? ''}\n${hour}\n${operation}\n${provider}\n${model}`
+        const sum = sums.get(sumKey)
         if (sum) addTo(sum, counts)
         else {
           const month = monthOf(hour * hourMs)
-          sums.set(name, { organization, key, group, hour, month, what: [operation, provider, model], ...counts })
+          sums.set(sumKey, {
+            organization,
+            key,
+            group,
+            hour,
+            month,
+            dimensions: [operation, provider, model],
+            ...counts,
+          })
         }
       },
       write: () => write([...sums.values()]),
@@ -40,7 +48,7 @@ type Sum = Counts &
     group: string | undefined
     hour: number
     month: string
-    what: readonly string[]
+    dimensions: readonly string[]
   }
 
 /** The key columns of a sum; undefined where the table has none for it. */
@@ -56,8 +64,14 @@ function sumWriter(db: Connection): (sums: readonly Sum[]) => void {
     [spendStatement(db, 'organization_spend', 'organization'), (sum) => [sum.organization, sum.month]],
   ]
   const usage: typeof spend = [
-    [usageStatement(db, 'key_usage', 'organization, key'), (sum) => [sum.organization, sum.key, sum.hour, ...sum.what]],
-    [usageStatement(db, 'organization_usage', 'organization'), (sum) => [sum.organization, sum.hour, ...sum.what]],
+    [
+      usageStatement(db, 'key_usage', 'organization, key'),
+      (sum) => [sum.organization, sum.key, sum.hour, ...sum.dimensions],
+    ],
+    [
+      usageStatement(db, 'organization_usage', 'organization'),
+      (sum) => [sum.organization, sum.hour, ...sum.dimensions],
+    ],
   ]
   return (sums) => {
     const paid = sums.filter(({ nano }) => nano !== 0n)
@@ -76,11 +90,11 @@ function folded(sums: readonly Sum[], by: By): Iterable<[columns: (string | numb
   for (const sum of sums) {
     const columns = by(sum)
     if (!columns) continue
-    const name = columns.join('\n')
+    const key = columns.join('\n')
     const { requests, nano, input, output } = sum
-    const [, counts] = found.get(name) ?? []
+    const [, counts] = found.get(key) ?? []
     if (counts) addTo(counts, sum)
-    else found.set(name, [columns, { requests, nano, input, output }])
+    else found.set(key, [columns, { requests, nano, input, output }])
   }
   return found.values()
 }

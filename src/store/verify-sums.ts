@@ -1,18 +1,18 @@
 import { formatTime, hourMs } from '../core/time.ts'
 import { promptClasses } from '../core/usage.ts'
 import type { Connection } from './connection.ts'
-import { answerColumns } from './ledger-row.ts'
+import { outputColumns } from './ledger-row.ts'
 
 /**
- * A stored sum that differs from the ledger's rows: its owner, its month or hour (as `2026-11` or RFC 3339), what it
- * counts, and both figures; money in nano-USD.
+ * A stored sum that differs from the ledger's rows: its owner, its month or hour (as `2026-11` or RFC 3339), the figure
+ * that it counts, and both figures; money in nano-USD.
  */
 export type WrongSum = {
   table: string
   owner: string
   period: string
   figure: Figure
-  kept: bigint
+  stored: bigint
   rows: bigint
 }
 
@@ -59,7 +59,7 @@ const inLedger: { readonly [figure in Figure]: string } = {
   requests: 'count(*)',
   nano: 'sum(cost_nano)',
   input_tokens: `sum(${added(promptClasses)})`,
-  output_tokens: `sum(${added(answerColumns)})`,
+  output_tokens: `sum(${added(outputColumns)})`,
 }
 
 type Joined = { owner: string; period: string | bigint } & { [figure: string]: bigint | string | null }
@@ -71,21 +71,21 @@ function checkTable(
   for (const row of db.prepare<[], Joined>(joined(table)).safeIntegers().iterate()) {
     checked.checked++
     for (const figure of table.figures) {
-      const [kept, rows] = [bigintOf(row[`kept_${figure}`]), bigintOf(row[`rows_${figure}`])]
-      if (kept === rows) continue
+      const [stored, rows] = [bigintOf(row[`stored_${figure}`]), bigintOf(row[`rows_${figure}`])]
+      if (stored === rows) continue
       checked.wrong++
       if (checked.listed.length === mostListed) continue
-      checked.listed.push({ table: table.name, owner: row.owner, period: periodText(row.period), figure, kept, rows })
+      checked.listed.push({ table: table.name, owner: row.owner, period: periodText(row.period), figure, stored, rows })
     }
   }
 }
 
 /** Both sides by owner and period; NULL where a side has no rows. */
 function joined({ name, owner, ofRow, period, periodOfRow, figures }: Table): string {
-  const kept = figures.map((figure) => `sum(${figure}) AS kept_${figure}`)
+  const stored = figures.map((figure) => `sum(${figure}) AS stored_${figure}`)
   const rows = figures.map((figure) => `${inLedger[figure]} AS rows_${figure}`)
   return `
-    SELECT * FROM (SELECT ${owner} AS owner, ${period} AS period, ${kept} FROM ${name} GROUP BY 1, 2)
+    SELECT * FROM (SELECT ${owner} AS owner, ${period} AS period, ${stored} FROM ${name} GROUP BY 1, 2)
     FULL JOIN (
       SELECT ${ofRow} AS owner, ${periodOfRow} AS period, ${rows} FROM ledger WHERE ${ofRow} IS NOT NULL GROUP BY 1, 2
     ) USING (owner, period)`

@@ -112,7 +112,7 @@ test('tokens are corrected to what was used, down for a failed call and up beyon
   take(who, { prompt: 50, output: 40, stated: true }).settle(170)
   const error = refusal(() => take(who, few))
   expect(error.message).toBe(
-    'The limit of this API key is 100 tokens per minute: 0 are left, and this call may need 30. Try again in 61 s.',
+    'The limit of this API key is 100 tokens per minute: 0 are left and this call may need 30. Try again in 61 s.',
   )
   clock.ms += error.retryAfterMs ?? 0
   take(who, few)

@@ -488,7 +488,7 @@ describe('a streamed reply', () => {
     expect(gathered(dataOf(streamText(events, writerFor())).chunks)).toMatchObject({
       message: {
         annotations: [{ url_citation: { start_index: 0, end_index: 4 } }],
-        reasoning_details: [{ data: 'S', seals: 4 }],
+        reasoning_details: [{ data: 'S', signed_length: 4 }],
       },
     })
   })

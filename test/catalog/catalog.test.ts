@@ -79,7 +79,7 @@ test('a price change says what changes and when, in times that exist', () => {
     `${at} a price change needs what it changes: \`pricing\`, \`other_prices\` or \`multipliers\``,
   ])
   expect(found({ pricing })).toEqual([
-    `${at} a price change needs to say when it holds: \`from\`, \`until\` or \`weekly\``,
+    `${at} a price change needs a time when it applies: \`from\`, \`until\` or \`weekly\``,
   ])
   expect(found({ from: '2026-02-30T00:00:00Z', pricing })).toEqual([
     `${at}.from there is no such time as 2026-02-30T00:00:00Z`,

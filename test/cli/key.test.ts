@@ -193,7 +193,7 @@ describe('key', () => {
     expect((await say(key, ...create, '--org', 'acme')).json()).toMatchObject({ models: names })
     const refused = await say(key, ...create, '--org', 'other')
     expect(refused).toMatchObject({ code: 2, stdout: '' })
-    expect(refused.stderr).toContain("'--models' names no model, provider, alias or policy that is here: 'swift'")
+    expect(refused.stderr).toContain("'--models' names an unknown model, provider, alias or policy: 'swift'")
     const near = await say(key, 'create', 'a', '--org', 'acme', '--models', 'swfit')
     expect(near).toMatchObject({ code: 2, stderr: expect.stringContaining('did you mean `swift`?') })
     expect((await say(key, 'list', '--json')).json()).toMatchObject({ keys: [{ models: names }] })
@@ -214,7 +214,7 @@ describe('key', () => {
     [['create', 'a', '--label', 'team'], "--label is 'team'; write NAME=VALUE"],
     [['create', 'a'], 'there are several organizations; name one with --org NAME'],
     [['revoke'], 'name the key: key revoke'],
-    [['list', '--after', 'nobody'], "--after is 'nobody', which no key has as its id"],
+    [['list', '--after', 'nobody'], "--after is 'nobody', which is not the id of a key"],
   ])('%j is wrong usage: exit code 2, the reason and the help', async (args, reason) => {
     const { say } = administration()
     for (const name of ['acme', 'other']) await say(org, 'create', name)

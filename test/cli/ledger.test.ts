@@ -60,7 +60,7 @@ describe('ledger recount', () => {
     expect({ code, stdout }).toEqual({
       code: 0,
       stdout:
-        "4 calls from 2026-11-01T00:00:00Z to 2026-12-01T00:00:00Z: 3 cost what they should, 0 do not, 0 have other prices than today's, 1 failed unpaid\n",
+        "4 calls from 2026-11-01T00:00:00Z to 2026-12-01T00:00:00Z: 3 are right, 0 are wrong, 0 were billed at other prices than today's, 1 failed unbilled\n",
     })
     expect((await json('recount', ...november, '--key', 'key-2')).said).toMatchObject({ calls: 1, agreeing: 1 })
     expect((await json('recount', '--from', '2026-11-22')).said).toMatchObject({ calls: 0 })
@@ -149,7 +149,7 @@ describe('ledger recount', () => {
     })
     expect(await say('recount', ...november, '--org', 'nobody')).toMatchObject({
       code: 1,
-      stderr: "There is no organization 'nobody'. There is: one\n",
+      stderr: "There is no organization 'nobody'. Known: one\n",
     })
   })
 })
@@ -211,7 +211,7 @@ describe('ledger compare', () => {
       '2026-11-21 | m | 2 | 0.00004 | 0.00005 | 0.00001 | differs',
       '2026-11-21 | mystery | 0 | 1.00 | 1.00 | only in the bill',
       '2026-11-21 | x | 1 | 0.00002 | -0.00002 | only in the ledger',
-      ' | in all | 0.00006 | 1.00005 | 0.99999',
+      ' | total | 0.00006 | 1.00005 | 0.99999',
       '',
       'Ledger and bill differ in 3 of 3 lines.',
       '',
@@ -252,15 +252,15 @@ describe('ledger compare', () => {
     })
     expect(await say('compare', '--bill', bad, '--provider', 'acem')).toMatchObject({
       code: 1,
-      stderr: "There is no provider 'acem'. There are: acme\n",
+      stderr: "There is no provider 'acem'. Known: acme\n",
     })
   })
 })
 
 test.each([
   [[], 'name an action: check, recount, compare'],
-  [['audit'], "there is no 'audit': check, recount, compare"],
-  [['constructor'], "there is no 'constructor'"],
+  [['audit'], "there is no action 'audit'; actions: check, recount, compare"],
+  [['constructor'], "there is no action 'constructor'"],
   [['recount', '--from', 'monday'], "--from is 'monday'; write a day as 2026-11-30"],
   [['recount', '--from', '2026-11-02', '--to', '2026-11-01'], '--to 2026-11-01 is before --from 2026-11-02'],
   [['recount', 'all'], "'all' is one argument too many"],
@@ -300,7 +300,7 @@ describe('ledger check', () => {
     ])
     const { code, stdout } = await say('check')
     expect(code).toBe(0)
-    expect(stdout).toMatch(/^\d+ sums are what the rows of the ledger add up to\n$/)
+    expect(stdout).toMatch(/^\d+ sums equal the totals of the ledger's rows\n$/)
     expect((await json('check')).said).toMatchObject({ wrong: 0, listed: [] })
   })
 

@@ -70,7 +70,7 @@ test('prices are those of this moment, and the JSON says when there are others',
 test('an unknown provider gives 1 and the known ones, wrong usage gives 2', async () => {
   expect(await ran(run, '--config', config(), '--provider', 'x')).toMatchObject({
     code: 1,
-    stderr: "There is no provider 'x'. There are: acme, beta\n",
+    stderr: "There is no provider 'x'. Known: acme, beta\n",
   })
   expect((await ran(run, '--provider')).code).toBe(2)
   expect(await ran(run, '--help')).toMatchObject({ code: 0, stdout: expect.stringContaining('--provider SLUG') })

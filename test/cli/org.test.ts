@@ -54,8 +54,8 @@ describe('org', () => {
     expect(await told('off')).toMatchObject({ store: false, retention_days: 30 })
     expect(await told('--retention-days', '7')).toMatchObject({ store: false, retention_days: 7 })
     expect(await told('on')).toMatchObject({ store: true, retention_days: 7 })
-    expect((await say(org, 'store', 'acme')).stdout).toBe('Organization acme: responses are kept for 7 days\n')
-    expect((await say(org, 'store', 'acme', 'off')).stdout).toBe('Organization acme: responses are not kept\n')
+    expect((await say(org, 'store', 'acme')).stdout).toBe('Organization acme: responses are stored for 7 days\n')
+    expect((await say(org, 'store', 'acme', 'off')).stdout).toBe('Organization acme: responses are not stored\n')
   })
 
   test('shows and changes what holds for the calls of an organization, each alone', async () => {
@@ -102,12 +102,12 @@ describe('org', () => {
 
   test.each([
     [['limits', 'acme', '--requests-per-minute', 'many'], '--requests-per-minute'],
-    [['models', 'acme', 'gpt'], "'org models' names no model or provider that is here: 'gpt'"],
+    [['models', 'acme', 'gpt'], "'org models' names an unknown model or provider: 'gpt'"],
     [['models', 'acme', 'demo/*', 'demo/ehco'], 'did you mean `demo/echo`?'],
     [['models', 'acme', 'opnai/*'], 'did you mean `openai/*`?'],
     [['models', 'acme', 'all', 'demo/echo'], 'either all or names'],
     [['rules', 'acme', '--geolocation', 'eu,any'], '--geolocation'],
-    [['rules', 'acme', '--geolocation', 'eu,EU'], "hosted in: 'EU'; there is: "],
+    [['rules', 'acme', '--geolocation', 'eu,EU'], "hosted: 'EU'; known places: "],
     [['rules', 'acme', '--geolocation', 'europe'], ' eu, global, '],
     [['rules', 'acme', '--training', 'no'], 'forbidden or allowed'],
     [['balance', 'acme', 'maybe'], "not 'maybe'"],
@@ -127,15 +127,15 @@ describe('org', () => {
     })
     expect(await say(org, 'credit', 'amce', '5')).toMatchObject({
       code: 1,
-      stderr: "There is no organization 'amce'. There is: acme\n",
+      stderr: "There is no organization 'amce'. Known: acme\n",
     })
     expect((await say(org, 'list', '--json')).json()).toMatchObject({ organizations: [{ balance: 0 }] })
   })
 
   test.each([
     [[], 'name an action: create, list, credit, store'],
-    [['make'], "there is no 'make': create, list, credit, store"],
-    [['toString'], "there is no 'toString'"],
+    [['make'], "there is no action 'make'; actions: create, list, credit, store"],
+    [['toString'], "there is no action 'toString'"],
     [['create'], 'name the organization'],
     [['create', ' '], 'name the organization'],
     [['create', 'a', 'b'], "'b' is one argument too many"],

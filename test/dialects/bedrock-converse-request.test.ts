@@ -6,10 +6,10 @@ import type { JsonObject } from '../../src/core/json.ts'
 import type { Part } from '../../src/core/parts.ts'
 import type { ClientTool, Message, NeutralRequest, ToolChoice } from '../../src/core/request.ts'
 import { loadDialect } from '../../src/manifest/dialect.ts'
+import { unsupportedByMapping } from '../../src/manifest/inferred-losses.ts'
 import { loadManifest } from '../../src/manifest/manifest.ts'
 import type { Provider } from '../../src/manifest/provider.ts'
 import { readSource } from '../../src/manifest/source.ts'
-import { neverTaken } from '../../src/manifest/taken.ts'
 import { writeRequest } from '../../src/manifest/translate.ts'
 import { recordings, recordingsMissing } from '../helpers/recordings.ts'
 import { framesOf } from './bedrock-converse-reader.ts'
@@ -598,7 +598,7 @@ describe('the rest of a request', () => {
   })
 
   test('never takes what Converse has no place for', () => {
-    expect(provider.chat && neverTaken(provider.chat.request.taken)).toEqual([
+    expect(provider.chat && unsupportedByMapping(provider.chat.request.support)).toEqual([
       'seed',
       'frequency_penalty',
       'presence_penalty',

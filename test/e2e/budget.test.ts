@@ -71,7 +71,7 @@ test.each([
     type: 'billing_error',
     code: 'budget_exhausted',
     message:
-      'The monthly limit of this API key is 0.02 USD: 0.02 USD are spent, 0.00 USD are held by running calls, and this ' +
+      'The monthly limit of this API key is 0.02 USD: 0.02 USD spent, 0.00 USD reserved by running calls, and this ' +
       `call could cost up to 0.001 USD. It resets at ${reset.replace('.000Z', 'Z')}.`,
   })
 })
@@ -174,7 +174,7 @@ test('of a call that does not bound its output the configured number of tokens i
   const { max_tokens: _, ...unbounded } = tenTokens
   const rejected = await callOnce(router.url, key.secret, unbounded)
   expect(rejected.status).toBe(402)
-  expect(rejected.text).toContain('(it does not bound its output, so 4096 tokens are assumed)')
+  expect(rejected.text).toContain('(it sets no output limit such as max_tokens, so 4096 output tokens are assumed)')
   const config = JSON.stringify({ server: { port: 0 }, budget: { default_output_tokens: 400 } })
   const generation = router.snapshot().generation
   router.put('config.yaml', config)
@@ -210,6 +210,7 @@ test('a row keeps the group of its key and the tags of its call, over the metada
   expect(bad.status).toBe(400)
   expect(await errorIn(bad)).toMatchObject({
     param: 'x-router-tags',
-    message: "The header x-router-tags has the tag 'no tag'; write name=value, the name of letters, digits and _ . -.",
+    message:
+      "The header x-router-tags has the tag 'no tag'; write name=value; names may contain letters, digits, _ . and -.",
   })
 })

@@ -405,7 +405,7 @@ describe('nothing is kept', () => {
 
   test('when the store of the organization is off, nor by its provider', async () => {
     const { client, id } = newcomer()
-    store.organizations.setRetention(id, { keeps: false })
+    store.organizations.setRetention(id, { stores: false })
     const whole = await client.responses.create({ model: 'demo/echo', input: secret, store: true })
     await client.responses.create({ model: claude, input: secret })
     await client.responses.create({ model: native, input: secret, store: true })

@@ -7,7 +7,13 @@ import { RouterError } from '../../src/core/errors.ts'
 import type { ModelEntry } from '../../src/core/model.ts'
 import type { Reply } from '../../src/core/reply.ts'
 import type { NeutralRequest } from '../../src/core/request.ts'
-import { type AdmissionServices, type Applicant, admit, admitUnpaid, requireLedger } from '../../src/line/admission.ts'
+import {
+  type AdmissionRequest,
+  type AdmissionServices,
+  admit,
+  admitUncharged,
+  requireLedger,
+} from '../../src/line/admission.ts'
 import { type CallLedger, Settlement } from '../../src/line/settlement.ts'
 import type { Provider } from '../../src/manifest/provider.ts'
 import { openBudget } from '../../src/money/budget.ts'
@@ -73,14 +79,14 @@ type Open = { settlement: Settlement; payers: string[]; worst: bigint }
 /** One process after another on the same tables, and beside it a model of what must be spent and held. */
 function world({ keyLimit, groupLimit, credit }: { keyLimit: bigint; groupLimit: bigint; credit: bigint }) {
   const id = randomUUID()
-  const rules: Applicant['rules'] = {
+  const rules: AdmissionRequest['rules'] = {
     id: `organization ${id}`,
     limits: noLimits,
     groupLimits: new Map([[`group ${id}`, { name: 'lab', limitNano: groupLimit }]]),
     creditNano: credit,
     enforcesBalance: true,
   }
-  const key = (name: string, groupId: string | null, monthlyLimitNano: bigint | null): Applicant['key'] => ({
+  const key = (name: string, groupId: string | null, monthlyLimitNano: bigint | null): AdmissionRequest['key'] => ({
     id: `${name} ${id}`,
     groupId,
     limits: noLimits,
@@ -100,21 +106,21 @@ function world({ keyLimit, groupLimit, credit }: { keyLimit: bigint; groupLimit:
     const disk = controlledLedger()
     const budget = openBudget(store.spend, { mostIdle: 2 })
     const { writeFailure } = disk
-    const services: AdmissionServices = { budget, limits: openLimits(), writeFailure, unstatedOutput: 30 }
+    const services: AdmissionServices = { budget, limits: openLimits(), writeFailure, defaultOutputTokens: 30 }
     return { ...disk, budget, services, settled: new Map<string, bigint>() }
   }
 
   /** The accounts of a call by name, each with what it may spend. */
-  const payersOf = ({ id: keyId, groupId, monthlyLimitNano }: Applicant['key']): [string, bigint | null][] => [
+  const payersOf = ({ id: keyId, groupId, monthlyLimitNano }: AdmissionRequest['key']): [string, bigint | null][] => [
     [`key ${keyId} ${at}`, monthlyLimitNano],
     ...(groupId === null ? [] : ([[`group ${at}`, groupLimit]] as [string, bigint][])),
     ['organization', credit],
   ]
-  const inTables = (name: string, { id: keyId, groupId }: Applicant['key']): bigint => {
+  const inTables = (name: string, { id: keyId, groupId }: AdmissionRequest['key']): bigint => {
     if (name === 'organization') return store.spend.totalOfOrganization(rules.id)
     return name.startsWith('group') ? store.spend.ofGroup(groupId as string, at) : store.spend.ofKey(keyId, at)
   }
-  const spent = (name: string, of: Applicant['key']): bigint => {
+  const spent = (name: string, of: AdmissionRequest['key']): bigint => {
     const known = process.settled.get(name) ?? inTables(name, of)
     process.settled.set(name, known)
     return known
@@ -125,7 +131,7 @@ function world({ keyLimit, groupLimit, credit }: { keyLimit: bigint; groupLimit:
   return {
     keys,
     call(which: number, maxTokens: number | undefined) {
-      const chosen = keys[which] as Applicant['key']
+      const chosen = keys[which] as AdmissionRequest['key']
       const worst = BigInt(maxTokens ?? 30)
       const payers = payersOf(chosen)
       const fits =
@@ -165,7 +171,7 @@ function world({ keyLimit, groupLimit, credit }: { keyLimit: bigint; groupLimit:
       if (!ended) return
       const { settlement, payers, worst } = ended
       const used = Math.floor(Number(worst) * share)
-      const gone = new RouterError('client_gone', 'The client left.')
+      const gone = new RouterError('client_gone', 'The client disconnected.')
       // What waits for the disk is waited for by the client of the call alone.
       if (how === 'complete') void settlement.complete({ ...tried, reply: replyOf(used) })
       else if (how === 'partial') void settlement.partial({ ...tried, reply: replyOf(used) }, gone)
@@ -188,7 +194,7 @@ function world({ keyLimit, groupLimit, credit }: { keyLimit: bigint; groupLimit:
       for (let n = 0; n < 40; n++) {
         const stranger = { id: `stranger ${n} ${id}`, monthlyLimitNano: null }
         const organization = { id: `strangers of ${id}`, creditNano: 0n, enforcesBalance: false }
-        process.budget.hold({ at, key: stranger, organization, nanoUsd: 1n }).settle(0n)
+        process.budget.reserve({ at, key: stranger, organization, nanoUsd: 1n }).settle(0n)
       }
     },
     nextMonth() {
@@ -201,13 +207,13 @@ function world({ keyLimit, groupLimit, credit }: { keyLimit: bigint; groupLimit:
         if (name.startsWith('key limited')) expect(nano).toBeLessThanOrEqual(keyLimit)
       }
       const held = open.reduce((sum, { payers, worst }) => sum + BigInt(payers.length) * worst, 0n)
-      expect(process.budget.totals().heldNano).toBe(held)
+      expect(process.budget.totals().reservedNano).toBe(held)
     },
     /** Ends all calls, and holds the books against the rows. */
     async close() {
       while (open.length > 0) this.end(0, 'complete', 1)
       await process.write(process.waiting())
-      expect(process.budget.totals().heldNano).toBe(0n)
+      expect(process.budget.totals().reservedNano).toBe(0n)
       const rows = [...store.ledger.each({ organization: rules.id })]
       const sumOf = (kept: CallRecord[]) => kept.reduce((sum, { cost }) => sum + BigInt(cost.nanoUsd), 0n)
       expect(store.spend.totalOfOrganization(rules.id)).toBe(sumOf(rows))
@@ -227,7 +233,7 @@ function world({ keyLimit, groupLimit, credit }: { keyLimit: bigint; groupLimit:
     },
     /** With nothing in flight, what is left may be spent to the last nano-USD, and not one more. */
     checkRest(which: number) {
-      const chosen = keys[which] as Applicant['key']
+      const chosen = keys[which] as AdmissionRequest['key']
       const rests = payersOf(chosen).flatMap(([name, limit]) =>
         limit === null ? [] : [limit - inTables(name, chosen)],
       )
@@ -291,10 +297,14 @@ describe('a call', () => {
     budget: openBudget(store.spend),
     limits: openLimits(),
     writeFailure: () => undefined,
-    unstatedOutput: 4_096,
+    defaultOutputTokens: 4_096,
     ...changes,
   })
-  const applicant = (limits = noLimits, monthlyLimitNano: bigint | null = null, maxTokens?: number): Applicant => ({
+  const applicant = (
+    limits = noLimits,
+    monthlyLimitNano: bigint | null = null,
+    maxTokens?: number,
+  ): AdmissionRequest => ({
     key: { id: randomUUID(), groupId: null, limits, monthlyLimitNano },
     rules: { id: randomUUID(), limits: noLimits, groupLimits: new Map(), creditNano: 0n, enforcesBalance: false },
     request: requestOf(maxTokens),
@@ -305,7 +315,7 @@ describe('a call', () => {
   test('is not taken while its row could not be written', () => {
     const writeFailure = () => 'The router cannot write its ledger: the disk is full.'
     expect(() => requireLedger({ writeFailure })).toThrow(
-      'The router cannot write its ledger: the disk is full. No call is taken until it can.',
+      'The router cannot write its ledger: the disk is full. New calls are refused until it can.',
     )
   })
 
@@ -321,16 +331,16 @@ describe('a call', () => {
     const busy = applicant({ ...noLimits, concurrentCalls: 1 }, 10n, 10)
     admit(busy, here)
     expect(() => admit(busy, here)).toThrow('calls at once')
-    expect(here.budget.totals().heldNano).toBe(20n)
+    expect(here.budget.totals().reservedNano).toBe(20n)
   })
 
   test('that does not bound its output is told what is assumed of it', () => {
     expect(() => admit(applicant(noLimits, 10n), services())).toThrow(
-      'this call could cost up to 0.000004096 USD (it does not bound its output, so 4096 tokens are assumed).',
+      'this call could cost up to 0.000004096 USD (it sets no output limit such as max_tokens, so 4096 output tokens are assumed).',
     )
   })
 
-  test('is refused as unavailable when what was spent cannot be read', () => {
+  test('is refused as unavailable when the current spending cannot be read', () => {
     const limits = openLimits()
     const unreadable = () => {
       throw new Error('SQLITE_IOERR at /secret/path')
@@ -338,7 +348,7 @@ describe('a call', () => {
     const budget = openBudget({ ...store.spend, totalOfOrganization: unreadable })
     const limited = applicant({ requestsPerMinute: 1, tokensPerMinute: null, concurrentCalls: null })
     for (let n = 0; n < 2; n++) {
-      expect(() => admit(limited, services({ budget, limits }))).toThrow('The router cannot read what was spent.')
+      expect(() => admit(limited, services({ budget, limits }))).toThrow('The router cannot read the current spending.')
     }
   })
 
@@ -352,8 +362,8 @@ describe('a call', () => {
   test('that only counts tokens is a request, and uses none', () => {
     const here = services()
     const limited = applicant({ requestsPerMinute: 2, tokensPerMinute: 100, concurrentCalls: 1 }, null, 80)
-    admitUnpaid(limited, here).settle(0)
+    admitUncharged(limited, here).settle(0)
     admit(limited, here)
-    expect(() => admitUnpaid(limited, here)).toThrow('requests per minute')
+    expect(() => admitUncharged(limited, here)).toThrow('requests per minute')
   })
 })

@@ -25,11 +25,11 @@ function answeredWith(translation: Partial<Translation>) {
   const rows: CallRecord[] = []
   const admission: Admission = {
     settle: (nano) => void settled.push(nano),
-    written() {},
+    recorded() {},
     headers: {},
     promptTokens: 0,
   }
-  const opening = {
+  const start = {
     id: 'c',
     at: 1,
     begun: 0,
@@ -47,7 +47,7 @@ function answeredWith(translation: Partial<Translation>) {
     dropped: [],
     translation: translation as Translation,
     prepared: { call: { id: 'c', clientApi: chat }, request, turn: {} } as unknown as AnsweredAttempt['prepared'],
-    settlement: new Settlement(opening, { ledger, admission }),
+    settlement: new Settlement(start, { ledger, admission }),
     remember() {},
   }
   return { answered, settled, rows }

@@ -149,7 +149,7 @@ describe('the body for a provider of the same format', () => {
 
   test('forbids keeping where the organization keeps nothing', () => {
     const { ask, store, organization } = opened()
-    store.organizations.setRetention(organization, { keeps: false })
+    store.organizations.setRetention(organization, { stores: false })
     expect(ask({ input: 'x', store: true }).bodyFor(here)).toEqual({ model: 'm', input: 'x', store: false })
   })
 })

@@ -102,7 +102,7 @@ describe('the organization', () => {
     [
       'rules',
       { geolocation: ['us', 'EU'] },
-      /'geolocation\[1\]' names no place .*'EU'; there is: .*\beu, global,.* us/,
+      /'geolocation\[1\]' names a place where no models are hosted: 'EU'; known places: .*\beu, global,.* us/,
     ],
     ['rules', { data_retention: true }, /'data_retention' must be false, or null/],
     ['rules', { data_retentoin: false }, /`data_retention`/],
@@ -165,7 +165,7 @@ describe('aliases and policies', () => {
     expect({ status, body }).toEqual({ status: 200, body: { name: 'chatty', target: 'led-to' } })
     expect((await manage.get('/alias/chatty')).body).toEqual({ name: 'chatty', target: 'led-to' })
     expect((await manage.get('/alias')).body).toEqual({ aliases: [{ name: 'chatty', target: 'led-to' }] })
-    expect(messageOf(await manage.delete('/policy/led-to'))).toMatch(/alias 'chatty' leads to this policy/)
+    expect(messageOf(await manage.delete('/policy/led-to'))).toMatch(/alias 'chatty' points to this policy/)
     expect((await manage.delete('/alias/chatty')).status).toBe(204)
     expect((await manage.delete('/alias/chatty')).status).toBe(404)
     expect((await manage.delete('/policy/led-to')).status).toBe(204)
@@ -190,13 +190,13 @@ describe('aliases and policies', () => {
     ['alias', { name: 'policy/b', target: 'demo/echo' }, /'name' must not begin with `policy\/`/],
     ['alias', { name: 'demo/*', target: 'demo/echo' }, /'name' must have/],
     ['alias', { name: 7, target: 'demo/echo' }, /'name' must be a string/],
-    ['alias', { name: 'x', target: 'demo/ecko' }, /'target' names no model.*`demo\/echo`/],
-    ['alias', { name: 'x', target: 'nowhere' }, /'target' names no model or policy/],
+    ['alias', { name: 'x', target: 'demo/ecko' }, /'target' names an unknown model.*`demo\/echo`/],
+    ['alias', { name: 'x', target: 'nowhere' }, /'target' names an unknown model or policy/],
     ['alias', { name: 'x', target: 'x' }, /alias itself/],
     ['alias', { name: 'x', targett: 'demo/echo' }, /`target`/],
     ['policy', { id: 'x', targets: [] }, /'targets' has 0 models/],
     ['policy', { id: 'x', targets: ['demo/echo', 'demo/echo'] }, /duplicate/],
-    ['policy', { id: 'x', targets: ['demo/none'] }, /'targets\[0\]' names no model/],
+    ['policy', { id: 'x', targets: ['demo/none'] }, /'targets\[0\]' names an unknown model/],
     ['policy', { id: 'x/y', targets: ['demo/echo'] }, /'id' must have.*'x\/y'/],
     ['policy', { targets: ['demo/echo'] }, /'id' is missing/],
   ])('POST %s %j → 400', async (what, body, said) => {
@@ -205,7 +205,7 @@ describe('aliases and policies', () => {
     expect(answer.status).toBe(400)
   })
 
-  test('what promises the EU by its end must have a target there, as in the configuration', async () => {
+  test('a name that promises the EU by its suffix must have a target there, as in the configuration', async () => {
     const [here, elsewhere] = ['mistral/mistral-large-2512', 'demo/echo']
     const promise = { code: 'invalid_request', param: 'targets', message: expect.stringContaining("'@eu'") }
     const made = await manage.post('/policy', { id: 'p@eu', targets: [elsewhere] })

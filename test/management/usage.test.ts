@@ -141,7 +141,7 @@ describe('usage', () => {
       'group_by',
       /5 times/,
     ],
-    ['since=2026-11-01', 'since', /There is no parameter 'since' here; there is: start, end, resolution, group_by/],
+    ['since=2026-11-01', 'since', /There is no parameter 'since' here; known: start, end, resolution, group_by/],
     ['start=2026-11-01&start=2026-11-02', 'start', /given 2 times/],
   ])('of %s is refused with 400 that names the parameter', async (query, param, message) => {
     for (const path of ['/org/usage', '/apikey/self/usage']) {

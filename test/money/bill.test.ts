@@ -68,7 +68,11 @@ describe('a bill', () => {
 
   test.each([
     ['', undefined, /^bill\.csv is empty/],
-    ['day,model\n', undefined, /^bill\.csv has no column for the cost; it has: day, model\. Name it: --columns cost=/],
+    [
+      'day,model\n',
+      undefined,
+      /^bill\.csv has no column for the cost; it has: day, model\. Choose one: --columns cost=/,
+    ],
     ['a,b,cost\n', undefined, /no column for the date; it has: a, b, cost/],
     ['date,b,cost\n', undefined, /no column for the model/],
     ['date,model,cost\n', { cost: 'Net' }, /no column 'Net'; it has: date, model, cost/],
@@ -83,7 +87,7 @@ describe('a bill', () => {
     ['date;model;cost\n2026-11-01;m;1,500\n', undefined, /^bill\.csv:2: cost is '1,500'; write USD as 1\.25/],
     ['date,model,cost\n2026-11-01,m,1 EUR\n', undefined, /cost is '1 EUR'/],
     ['date,model,cost\n2026-11-01,m\n', undefined, /^bill\.csv:2: cost is ''/],
-    ['date,model,cost\n2026-11-01,"m,1\n', undefined, /^bill\.csv is no CSV: .*[Qq]uot/],
+    ['date,model,cost\n2026-11-01,"m,1\n', undefined, /^bill\.csv is not CSV: .*[Qq]uot/],
   ])('that reads %j is refused, with the place', async (text, columns, message) => {
     await expect(read(text, columns)).rejects.toThrow(message)
   })

@@ -1,6 +1,6 @@
 import { expect, test } from 'vitest'
 import { RouterError } from '../../src/core/errors.ts'
-import { type Budget, type HoldRequest, openBudget, type SpendTables } from '../../src/money/budget.ts'
+import { type Budget, type BudgetRequest, openBudget, type SpendTables } from '../../src/money/budget.ts'
 
 const november = Date.UTC(2026, 10, 21)
 const december = Date.UTC(2026, 11, 1)
@@ -20,7 +20,7 @@ function tables(sums: { key?: bigint; group?: bigint; all?: bigint } = {}) {
   return { spend, reads, sums }
 }
 
-function wanted(nanoUsd: bigint, more: Partial<HoldRequest> = {}): HoldRequest {
+function wanted(nanoUsd: bigint, more: Partial<BudgetRequest> = {}): BudgetRequest {
   return {
     at: november,
     key: { id: 'k', monthlyLimitNano: 100n },
@@ -33,7 +33,7 @@ function wanted(nanoUsd: bigint, more: Partial<HoldRequest> = {}): HoldRequest {
 /** So many other keys that one which is idle is forgotten. */
 function callOthers(budget: Budget): void {
   for (let n = 0; n < 50; n++) {
-    budget.hold(wanted(1n, { key: { id: `other ${n}`, monthlyLimitNano: null } })).settle(0n)
+    budget.reserve(wanted(1n, { key: { id: `other ${n}`, monthlyLimitNano: null } })).settle(0n)
   }
 }
 
@@ -49,56 +49,56 @@ function refusal(run: () => unknown): string {
 
 test('what is spent, held and wanted together may reach the limit, not pass it', () => {
   const budget = openBudget(tables({ key: 40n }).spend)
-  budget.hold(wanted(30n))
-  budget.hold(wanted(30n))
-  expect(refusal(() => budget.hold(wanted(1n)))).toBe(
-    'The monthly limit of this API key is 0.0000001 USD: 0.00000004 USD are spent, 0.00000006 USD are held by running calls, ' +
+  budget.reserve(wanted(30n))
+  budget.reserve(wanted(30n))
+  expect(refusal(() => budget.reserve(wanted(1n)))).toBe(
+    'The monthly limit of this API key is 0.0000001 USD: 0.00000004 USD spent, 0.00000006 USD reserved by running calls, ' +
       'and this call could cost up to 0.000000001 USD. It resets at 2026-12-01T00:00:00Z.',
   )
 })
 
 test('a call that ends cheaper than it could gives back the rest at once, before its row is on disk', () => {
   const budget = openBudget(tables().spend)
-  const hold = budget.hold(wanted(100n))
+  const hold = budget.reserve(wanted(100n))
   hold.settle(1n)
-  expect(refusal(() => budget.hold(wanted(100n)))).not.toBe('')
-  budget.hold(wanted(99n))
+  expect(refusal(() => budget.reserve(wanted(100n)))).not.toBe('')
+  budget.reserve(wanted(99n))
 })
 
 test('a call that cost more than it could is booked all the same', () => {
   const budget = openBudget(tables().spend)
-  budget.hold(wanted(10n)).settle(150n)
-  expect(refusal(() => budget.hold(wanted(1n)))).toContain('0.00000015 USD are spent')
+  budget.reserve(wanted(10n)).settle(150n)
+  expect(refusal(() => budget.reserve(wanted(1n)))).toContain('0.00000015 USD spent')
 })
 
 test('only the first settlement of a call counts, and a row is written once', () => {
   const budget = openBudget(tables().spend)
-  const hold = budget.hold(wanted(50n))
+  const hold = budget.reserve(wanted(50n))
   hold.settle(10n)
   hold.settle(90n)
   hold.written()
   hold.written()
   hold.settle(90n)
-  expect(budget.totals().heldNano).toBe(0n)
-  budget.hold(wanted(90n))
+  expect(budget.totals().reservedNano).toBe(0n)
+  budget.reserve(wanted(90n))
 })
 
 test('a call that costs nothing is admitted even when the limit is used up', () => {
   const budget = openBudget(tables({ key: 200n }).spend)
-  budget.hold(wanted(0n))
-  expect(refusal(() => budget.hold(wanted(1n)))).not.toBe('')
+  budget.reserve(wanted(0n))
+  expect(refusal(() => budget.reserve(wanted(1n)))).not.toBe('')
 })
 
 test('a refused call holds nothing of any account', () => {
   const budget = openBudget(tables().spend)
   const organization = { id: 'o', creditNano: 20n, enforcesBalance: true }
   const group = { id: 'g', name: 'lab', limitNano: 50n }
-  expect(refusal(() => budget.hold(wanted(60n, { group })))).toContain("The monthly limit of the group 'lab'")
-  expect(refusal(() => budget.hold(wanted(30n, { group, organization })))).toBe(
-    'The balance of the organization is 0.00000002 USD of 0.00000002 USD credit: 0.00 USD are spent, 0.00 USD are held by ' +
+  expect(refusal(() => budget.reserve(wanted(60n, { group })))).toContain("The monthly limit of the group 'lab'")
+  expect(refusal(() => budget.reserve(wanted(30n, { group, organization })))).toBe(
+    'The balance of the organization is 0.00000002 USD of 0.00000002 USD credit: 0.00 USD spent, 0.00 USD reserved by ' +
       'running calls, and this call could cost up to 0.00000003 USD. It does not reset: add credit.',
   )
-  expect(budget.totals().heldNano).toBe(0n)
+  expect(budget.totals().reservedNano).toBe(0n)
 })
 
 test('keys of a group share its limit, and all of an organization its balance', () => {
@@ -106,50 +106,50 @@ test('keys of a group share its limit, and all of an organization its balance', 
   const group = { id: 'g', name: 'lab', limitNano: 50n }
   const organization = { id: 'o', creditNano: 60n, enforcesBalance: true }
   const key = (id: string) => ({ id, monthlyLimitNano: null })
-  budget.hold(wanted(50n, { key: key('a'), group, organization }))
-  expect(refusal(() => budget.hold(wanted(1n, { key: key('b'), group, organization })))).toContain('group')
-  budget.hold(wanted(10n, { key: key('c'), organization }))
-  expect(refusal(() => budget.hold(wanted(1n, { key: key('c'), organization })))).toContain('balance')
+  budget.reserve(wanted(50n, { key: key('a'), group, organization }))
+  expect(refusal(() => budget.reserve(wanted(1n, { key: key('b'), group, organization })))).toContain('group')
+  budget.reserve(wanted(10n, { key: key('c'), organization }))
+  expect(refusal(() => budget.reserve(wanted(1n, { key: key('c'), organization })))).toContain('balance')
 })
 
 test('a new month begins with the whole limit, and the old one is still settled in its own', () => {
   const budget = openBudget(tables({ key: 90n }).spend)
-  const old = budget.hold(wanted(10n))
-  budget.hold(wanted(100n, { at: december })).settle(0n)
+  const old = budget.reserve(wanted(10n))
+  budget.reserve(wanted(100n, { at: december })).settle(0n)
   old.settle(10n)
-  budget.hold(wanted(100n, { at: december }))
-  expect(refusal(() => budget.hold(wanted(1n, { at: december })))).toContain('It resets at 2027-01-01T00:00:00Z.')
+  budget.reserve(wanted(100n, { at: december }))
+  expect(refusal(() => budget.reserve(wanted(1n, { at: december })))).toContain('It resets at 2027-01-01T00:00:00Z.')
 })
 
 test('an account is not read again before all of it is in the tables', () => {
   const { spend, reads, sums } = tables({ key: 0n, all: 0n })
   const budget = openBudget(spend, { mostIdle: 0 })
-  const hold = budget.hold(wanted(60n))
-  budget.hold(wanted(0n)).settle(0n)
+  const hold = budget.reserve(wanted(60n))
+  budget.reserve(wanted(0n)).settle(0n)
   hold.settle(60n)
   callOthers(budget)
-  expect(refusal(() => budget.hold(wanted(41n)))).toContain('0.00000006 USD are spent')
+  expect(refusal(() => budget.reserve(wanted(41n)))).toContain('0.00000006 USD spent')
   expect(reads.count).toBe(1)
   sums.key = 60n
   hold.written()
   callOthers(budget)
-  expect(refusal(() => budget.hold(wanted(41n)))).toContain('0.00000006 USD are spent')
+  expect(refusal(() => budget.reserve(wanted(41n)))).toContain('0.00000006 USD spent')
   expect(reads.count).toBe(2)
 })
 
 test('a running call that holds nothing keeps its account from being read again', () => {
   const { spend } = tables({ key: 0n })
   const budget = openBudget(spend, { mostIdle: 0 })
-  const free = budget.hold(wanted(0n))
+  const free = budget.reserve(wanted(0n))
   callOthers(budget)
   free.settle(80n)
-  expect(refusal(() => budget.hold(wanted(21n)))).toContain('0.00000008 USD are spent')
+  expect(refusal(() => budget.reserve(wanted(21n)))).toContain('0.00000008 USD spent')
 })
 
 test('accounts that are idle do not gather', () => {
   const budget = openBudget(tables().spend, { mostIdle: 100 })
   for (let n = 0; n < 5_000; n++) {
-    const hold = budget.hold(wanted(1n, { key: { id: `k${n}`, monthlyLimitNano: 1n } }))
+    const hold = budget.reserve(wanted(1n, { key: { id: `k${n}`, monthlyLimitNano: 1n } }))
     hold.settle(1n)
     hold.written()
   }
@@ -166,7 +166,7 @@ test('tables that cannot be read leave nothing held', () => {
       return 0n
     },
   })
-  expect(() => budget.hold(wanted(100n))).toThrow('disk')
+  expect(() => budget.reserve(wanted(100n))).toThrow('disk')
   broken = false
-  budget.hold(wanted(100n))
+  budget.reserve(wanted(100n))
 })

@@ -1,9 +1,10 @@
 import { once } from 'node:events'
+import { writeFileSync } from 'node:fs'
 import Database from 'better-sqlite3'
 import { describe, expect, onTestFinished, test, vi } from 'vitest'
 import type { CallRecord } from '../../src/core/call.ts'
 import { type LedgerErrorListener, openLedger } from '../../src/money/ledger.ts'
-import type { LedgerWriter } from '../../src/store/ledger-thread.ts'
+import { type LedgerWriter, ledgerThread } from '../../src/store/ledger-thread.ts'
 import { openStore } from '../../src/store/open.ts'
 import type { StoredResponse } from '../../src/store/responses.ts'
 import { StoreError } from '../../src/store/store-error.ts'
@@ -36,6 +37,7 @@ function handWriter() {
       arrivals.dispatchEvent(new Event('batch'))
       return promise
     },
+    ready: async () => {},
     close: async () => closed(),
   }
   /** The next batch, waited for. */
@@ -248,6 +250,30 @@ describe('closing', () => {
 })
 
 describe('with a real thread', () => {
+  test('it is ready when the thread has started, which no call has to wait for', async () => {
+    const path = temporaryFile('router.sqlite')
+    const store = openStore(`sqlite:${path}`)
+    const writer = ledgerThread(path, new URL('../store/held-back-worker.ts', import.meta.url))
+    const ledger = openLedger(writer, { onError: vi.fn() })
+    const onReady = vi.fn()
+    const ready = ledger.ready().then(onReady)
+    await new Promise((resolve) => setTimeout(resolve, 50))
+    expect(onReady).not.toHaveBeenCalled()
+    // Without any row to write.
+    writeFileSync(`${path}.start`, '')
+    await ready
+    await ledger.close()
+    store.close()
+  })
+
+  test('it is ready when the thread could not start: then each batch tries again', async () => {
+    const path = temporaryFile('router.sqlite')
+    const writer = ledgerThread(path, new URL('./no-such-worker.ts', import.meta.url))
+    const ledger = openLedger(writer, { onError: vi.fn() })
+    await ledger.ready()
+    await ledger.close()
+  })
+
   test('a thousand calls at once are in the file once each, and the event loop goes on meanwhile', async () => {
     const store = openStore(`sqlite:${temporaryFile('router.sqlite')}`)
     const ledger = openLedger(store.ledger.openWriter(), { onError: vi.fn() })

@@ -155,7 +155,7 @@ describe('managed policies', () => {
     const none = await build(files('policies:\n  a@eu: { targets: [acme/small] }\n'))
     expect(none.snapshot).toBeUndefined()
     expect(none.problems).toEqual([
-      'config.yaml:2:3: `a@eu` promises the EU by its end `@eu`, and no target has geolocation eu',
+      'config.yaml:2:3: `a@eu` promises the EU by its suffix `@eu`, and no target has geolocation eu',
     ])
     const some = await build(files('policies:\n  a@eu: { targets: [acme/small, acme/big] }\n'))
     expect(some.snapshot).toBeDefined()

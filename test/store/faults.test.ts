@@ -33,7 +33,7 @@ function open() {
 /** Too large for what is left of the pages that a new database has. */
 const large = (): CallRecord => plainRecord({ metadata: { note: 'x'.repeat(60_000) } })
 
-/** The thread of the first batch must be started, and rows are tried again once a second. */
+/** Rows are tried again once a second. */
 async function noTrouble(ledger: LedgerQueue): Promise<void> {
   await eventually(() => expect(ledger.writeFailure()).toBeUndefined())
 }

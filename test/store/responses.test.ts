@@ -82,11 +82,11 @@ describe('retention', () => {
   test('is 30 days unless set, and none for an unknown organization', () => {
     const { organizations } = memory()
     const { id } = organizations.create('acme')
-    expect(organizations.retention(id)).toEqual({ keeps: true, days: 30 })
-    expect(organizations.retention('nobody')).toEqual({ keeps: false, days: 0 })
-    expect(organizations.setRetention(id, { keeps: false })).toEqual({ keeps: false, days: 30 })
-    expect(organizations.setRetention(id, { days: 2 })).toEqual({ keeps: false, days: 2 })
-    expect(organizations.retention(id)).toEqual({ keeps: false, days: 2 })
+    expect(organizations.retention(id)).toEqual({ stores: true, days: 30 })
+    expect(organizations.retention('nobody')).toEqual({ stores: false, days: 0 })
+    expect(organizations.setRetention(id, { stores: false })).toEqual({ stores: false, days: 30 })
+    expect(organizations.setRetention(id, { days: 2 })).toEqual({ stores: false, days: 2 })
+    expect(organizations.retention(id)).toEqual({ stores: false, days: 2 })
   })
 
   test('holds for what is kept already, of that organization only', () => {
@@ -149,7 +149,7 @@ describe('a response that is settled with its call', () => {
   test('is tried again with its call when the commit failed: the client has its id', async () => {
     const write = vi.fn(async () => [] as { index: number; reason: string }[])
     write.mockRejectedValueOnce(new Error('the disk is full'))
-    const ledger = openLedger({ write, close: async () => {} }, { onError: () => {} })
+    const ledger = openLedger({ write, ready: async () => {}, close: async () => {} }, { onError: () => {} })
     const record = plainRecord()
     const kept = response()
     await ledger.settle(record, kept)

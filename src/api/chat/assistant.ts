@@ -64,7 +64,7 @@ function functionCalled(value: Json | undefined, path: string): Pick<ToolCallPar
   }
 }
 
-/** `extra_content: {<maker>: {thought_signature}}`: the signature of the call's maker. */
+/** `extra_content: {<maker>: {thought_signature}}`: the signature of the call's provider. */
 function signatureOf(call: JsonObject): { signature?: string; by?: string } {
   const makers = isObject(call.extra_content) ? Object.entries(call.extra_content) : []
   for (const [by, extra] of makers) {

@@ -53,14 +53,14 @@ function withStreaming(edited: JsonObject, stream: boolean): JsonObject {
   return { ...edited, stream: true, stream_options: { ...options, include_usage: true } }
 }
 
-/** What to remove below the top level for a dropped field. */
+/** The members to remove below the top level for a dropped field. */
 function unwantedBy(field: string): Nested[] {
   const known = nestedFields[field] ?? (field === 'cache' ? nestedFields['parts.cache'] : undefined)
   if (known) return [known]
   return wireFields[field] ? [] : [{ name: field, messages: [field], parts: [field] }]
 }
 
-/** A message without the unwanted members, and without parts that this router wrote into it for other makers. */
+/** A message without the unwanted members, and without parts that this router wrote into it for other providers. */
 function editMessage(message: Json, unwanted: readonly Nested[]): Json {
   if (!isObject(message)) return message
   const own = withoutForeignParts(message)
@@ -79,7 +79,7 @@ function filled(parts: Json[]): Json {
   return parts.length > 0 ? parts : ''
 }
 
-/** The provider would take signatures of other makers for its own, or refuse fields that it does not know. */
+/** The provider would take signatures of other providers for its own, or refuse fields that it does not know. */
 function withoutForeignParts(message: JsonObject): JsonObject {
   const details = Array.isArray(message.reasoning_details) ? message.reasoning_details : []
   if (message.replay_parts === undefined && !details.some(isForeignDetail)) return message

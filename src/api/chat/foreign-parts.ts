@@ -5,9 +5,9 @@ import { defined, list, onlyString, optional, text } from '../check.ts'
 /**
  * Parts that a message of this API has no field for, written so that a client that echoes the message returns them:
  * - `reasoning_details`, a form that gateways share: `{type: reasoning.text | .summary | .encrypted, text | summary |
- *   data, signature?, id?, format, index}`; `format` is the maker of the signature. A signature on text is a
- *   `reasoning.encrypted` whose `seals` counts the code points that it signs.
- * - `replay_parts`, our own: `{index, part}` with provider-run searches and blocks that only their maker understands.
+ *   data, signature?, id?, format, index}`; `format` is the provider of the signature. A signature on text is a
+ *   `reasoning.encrypted` whose `signed_length` counts the code points that it signs.
+ * - `replay_parts`, our own: `{index, part}` with provider-run searches and blocks that only their provider understands.
  * In both, `after` counts what precedes them: code points of the content, and tool calls.
  */
 export function foreignPartsOf(parts: readonly Part[]): {
@@ -23,7 +23,7 @@ export function foreignPartsOf(parts: readonly Part[]): {
     else if (part.type === 'tool_call') passed.tool_calls++
     else if (part.type === 'text') {
       const length = codePoints(part.text)
-      if (part.signature) details.push({ ...encrypted(part.signature, part.by), ...place, seals: length })
+      if (part.signature) details.push({ ...encrypted(part.signature, part.by), ...place, signed_length: length })
       passed.content += length
     } else if (!ownFields.has(part.type)) replay.push({ ...place, part: part as JsonObject })
   }
@@ -91,10 +91,10 @@ type Block = {
 
 function readDetail(detail: Json): Block | undefined {
   if (!isObject(detail)) return undefined
-  const { type, format, seals } = detail
+  const { type, format, signed_length: length } = detail
   const by = filled(format)
-  if (type === 'reasoning.encrypted' && isForeignDetail(detail) && typeof seals === 'number') {
-    const signed = { length: seals, signature: filled(detail.data) ?? '', ...defined({ by }) }
+  if (type === 'reasoning.encrypted' && isForeignDetail(detail) && typeof length === 'number') {
+    const signed = { length, signature: filled(detail.data) ?? '', ...defined({ by }) }
     return { ...placeOf(detail), signed }
   }
   const members = defined({

@@ -119,9 +119,9 @@ function readStop(value: Json | undefined): string[] | undefined {
 }
 
 function readLogprobs(body: JsonObject): { top?: number } | undefined {
-  const wanted = optional(body.logprobs, 'logprobs', flag)
+  const isRequested = optional(body.logprobs, 'logprobs', flag)
   const top = optional(body.top_logprobs, 'top_logprobs', integer(0, 20))
-  return wanted ? defined({ top }) : undefined
+  return isRequested ? defined({ top }) : undefined
 }
 
 type Read<T> = { request?: T; extensions?: JsonObject }
@@ -136,12 +136,12 @@ function readResponseFormat(body: JsonObject): Read<ResponseFormat> {
   // Formats that only single providers have, such as grammars.
   if (type !== 'json_schema') return { extensions: { response_format: format } }
   const at = `${path}.json_schema`
-  const wanted = required(format.json_schema, at, 'an object with a name and a schema', object)
-  const name = required(wanted.name, `${at}.name`, 'a name for the format', filledText)
+  const schema = required(format.json_schema, at, 'an object with a name and a schema', object)
+  const name = required(schema.name, `${at}.name`, 'a name for the format', filledText)
   const rest = {
-    description: optional(wanted.description, `${at}.description`, text),
-    schema: optional(wanted.schema, `${at}.schema`, object),
-    strict: optional(wanted.strict, `${at}.strict`, flag),
+    description: optional(schema.description, `${at}.description`, text),
+    schema: optional(schema.schema, `${at}.schema`, object),
+    strict: optional(schema.strict, `${at}.strict`, flag),
   }
   return { request: { type, name, ...defined(rest) } }
 }
@@ -156,10 +156,10 @@ function readReasoning(body: JsonObject): Read<NonNullable<NeutralRequest['reaso
   const budget =
     optional(reasoning.max_tokens, 'reasoning.max_tokens', atLeastOne) ??
     optional(thinking.budget_tokens, 'thinking.budget_tokens', atLeastOne)
-  const wanted = optional(enabled, 'reasoning.enabled', flag) ?? thinkingWanted(thinking.type)
+  const isEnabled = optional(enabled, 'reasoning.enabled', flag) ?? isThinkingEnabled(thinking.type)
   const named = flat ?? nested
   const request = defined({
-    effort: knownEffort(named) ?? effortOf(wanted, budget !== undefined || named !== undefined),
+    effort: knownEffort(named) ?? effortOf(isEnabled, budget !== undefined || named !== undefined),
     budget,
     summary: optional(reasoning.summary, 'reasoning.summary', text),
   })
@@ -175,13 +175,13 @@ function knownEffort(effort: string | undefined): Effort | undefined {
   return efforts.find((known) => known === effort)
 }
 
-function thinkingWanted(type: Json | undefined): boolean | undefined {
+function isThinkingEnabled(type: Json | undefined): boolean | undefined {
   if (type === 'disabled') return false
   return type === 'enabled' || type === 'adaptive' ? true : undefined
 }
 
 /** Reasoning that is only switched on has medium effort, unless something else sets how much. */
-function effortOf(wanted: boolean | undefined, isSet: boolean): Effort | undefined {
-  if (wanted === false) return 'none'
-  return wanted && !isSet ? 'medium' : undefined
+function effortOf(isEnabled: boolean | undefined, isSet: boolean): Effort | undefined {
+  if (isEnabled === false) return 'none'
+  return isEnabled && !isSet ? 'medium' : undefined
 }

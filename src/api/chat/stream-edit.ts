@@ -3,7 +3,7 @@ import { finishedArguments } from '../../core/tool-arguments.ts'
 import type { FinishOf } from '../client-api.ts'
 import { type Called, editEnding, inferredReason } from './finish.ts'
 
-export type ChunkEditorFacts = { model: string; includeUsage: boolean; finishOf?: FinishOf | undefined }
+export type ChunkEditorOptions = { model: string; includeUsage: boolean; finishOf?: FinishOf | undefined }
 
 /** How a choice calls tools, which of its calls have arguments so far, and whether it has ended. */
 type Choice = { called: Called; calls: Map<Json, boolean>; ended: boolean }
@@ -20,7 +20,7 @@ export class ChunkEditor {
   /** The choices that have begun, by their index. */
   readonly #choices = new Map<Json, Choice>()
 
-  constructor({ model, includeUsage, finishOf }: ChunkEditorFacts) {
+  constructor({ model, includeUsage, finishOf }: ChunkEditorOptions) {
     this.#model = model
     this.#includeUsage = includeUsage
     this.#finishOf = finishOf

@@ -4,14 +4,14 @@ import type { Part, ToolCallPart } from '../../core/parts.ts'
 import { endingOf } from './finish.ts'
 import { lateMembers, mediaOf, reasoningBreak, replyId, signatureMembers, writeLogprobs } from './write.ts'
 
-/** What chunks depend on: the model that serves, whether usage will follow, and whether calls take their deprecated form. */
-export type ChunkFacts = { model: string; includeUsage: boolean; legacy: boolean }
+/** The model that serves, whether usage will follow, and whether calls take their deprecated form. */
+export type ChunkOptions = { model: string; includeUsage: boolean; legacy: boolean }
 
 /** Writes neutral events as chat completion chunks. The JSON around a delta is the same in all of them and built once. */
 export class ChunkWriter {
   /** The members that all chunks share. */
   readonly base = { id: '', object: 'chat.completion.chunk', created: 0 }
-  readonly #facts: ChunkFacts
+  readonly #options: ChunkOptions
   readonly #closed: Part[] = []
   /** Tool calls by the index of their part: their number among the calls, and their kind. */
   readonly #calls = new Map<number, { number: number; custom: boolean }>()
@@ -20,9 +20,9 @@ export class ChunkWriter {
   /** The reasoning part written last, and whether its text was written or its summary. */
   #reasoning = { index: -1, hasText: false }
 
-  constructor(facts: ChunkFacts) {
-    this.#facts = facts
-    this.#end = facts.includeUsage ? '}],"usage":null}\n\n' : '}]}\n\n'
+  constructor(options: ChunkOptions) {
+    this.#options = options
+    this.#end = options.includeUsage ? '}],"usage":null}\n\n' : '}]}\n\n'
   }
 
   /** The chunks of some events, as the text of server-sent events. */
@@ -46,7 +46,7 @@ export class ChunkWriter {
 
   #start({ id, created }: StreamEventOf<'start'>, next: StreamEvent | undefined): string {
     Object.assign(this.base, { id: replyId(id), created })
-    const opening = JSON.stringify({ ...this.base, model: this.#facts.model, choices: [] })
+    const opening = JSON.stringify({ ...this.base, model: this.#options.model, choices: [] })
     this.#head = `data: ${opening.slice(0, -']}'.length)}{"index":0,"delta":`
     const startsWithText = next?.type === 'open' && next.part.type === 'text'
     return this.#members({ role: 'assistant', content: startsWithText ? '' : null, refusal: null })
@@ -75,7 +75,7 @@ export class ChunkWriter {
     const { id, name } = part
     const custom = part.kind === 'custom'
     this.#calls.set(index, { number: this.#calls.size, custom })
-    if (this.#facts.legacy) return this.#call(index, { name, arguments: '' })
+    if (this.#options.legacy) return this.#call(index, { name, arguments: '' })
     const called: JsonObject = custom
       ? { id, type: 'custom', custom: { name, input: '' } }
       : { id, type: 'function', function: { name, arguments: '' } }
@@ -85,14 +85,14 @@ export class ChunkWriter {
   #arguments(index: number, fragment: string): string {
     const call = this.#calls.get(index)
     if (!call) return ''
-    if (this.#facts.legacy) return this.#call(index, { arguments: fragment })
+    if (this.#options.legacy) return this.#call(index, { arguments: fragment })
     return this.#call(index, call.custom ? { custom: { input: fragment } } : { function: { arguments: fragment } })
   }
 
-  /** The deprecated form has room for one call. */
+  /** The deprecated form allows one call only. */
   #call(index: number, members: JsonObject): string {
     const number = this.#calls.get(index)?.number ?? 0
-    if (this.#facts.legacy) return number === 0 ? this.#members({ function_call: members }) : ''
+    if (this.#options.legacy) return number === 0 ? this.#members({ function_call: members }) : ''
     return this.#members({ tool_calls: [{ index: number, ...members }] })
   }
 
@@ -106,13 +106,13 @@ export class ChunkWriter {
   /** The signature is written once, when the call is closed: clients concatenate fragments. */
   #closeCall(index: number, part: ToolCallPart): string {
     const signature = signatureMembers(part)
-    return this.#facts.legacy || Object.keys(signature).length === 0 ? '' : this.#call(index, signature)
+    return this.#options.legacy || Object.keys(signature).length === 0 ? '' : this.#call(index, signature)
   }
 
   #finish(event: StreamEventOf<'finish'>): string {
     const late = lateMembers(this.#closed.filter((part) => part !== undefined))
     const lateChunk = Object.keys(late).length > 0 ? this.#members(late) : ''
-    const ending = JSON.stringify(endingOf(event, this.#facts.legacy)).slice(1, -1)
+    const ending = JSON.stringify(endingOf(event, this.#options.legacy)).slice(1, -1)
     return `${lateChunk}${this.#head}{},"logprobs":null,${ending}${this.#end}`
   }
 

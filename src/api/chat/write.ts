@@ -56,7 +56,7 @@ function tokenLogprob(token: Json): Json {
   }
 }
 
-/** What a provider reported about the whole reply, as far as this API defines it. */
+/** The metadata that a provider reported about the whole reply, as far as this API defines it. */
 export function knownExtensions(extensions: JsonObject = {}): JsonObject {
   const { service_tier, ...others } = extensions
   return { ...others, ...(tiers.has(service_tier) && { service_tier }) }
@@ -64,7 +64,7 @@ export function knownExtensions(extensions: JsonObject = {}): JsonObject {
 
 const tiers: ReadonlySet<Json | undefined> = new Set(['auto', 'default', 'flex', 'scale', 'priority', 'fast'])
 
-function messageOf(parts: readonly Part[], facts: { created: number; legacy: boolean }): JsonObject {
+function messageOf(parts: readonly Part[], context: { created: number; legacy: boolean }): JsonObject {
   const texts = parts.filter((part) => part.type === 'text')
   const refusals = parts.filter((part) => part.type === 'refusal')
   const calls = parts.filter((part) => part.type === 'tool_call')
@@ -73,10 +73,10 @@ function messageOf(parts: readonly Part[], facts: { created: number; legacy: boo
     role: 'assistant',
     content: texts.length > 0 ? texts.map(({ text }) => text).join('') : null,
     refusal: refusals.length > 0 ? refusals.map(({ text }) => text).join('') : null,
-    ...callsOf(calls, facts.legacy),
+    ...callsOf(calls, context.legacy),
     ...defined({ reasoning_content: reasoningContent(reasoning) }),
     ...lateMembers(parts),
-    ...mediaOf(parts, facts.created),
+    ...mediaOf(parts, context.created),
   }
 }
 
@@ -96,7 +96,7 @@ function writeCall(call: ToolCallPart): JsonObject {
   return { ...called, ...signatureMembers(call) }
 }
 
-/** A call's signature, in the form that Google introduced; without a known maker it could go back to nobody. */
+/** A call's signature, in the form that Google introduced; without a known provider it could not be returned to one. */
 export function signatureMembers({ signature, by }: ToolCallPart): JsonObject {
   return signature && by ? { extra_content: { [by]: { thought_signature: signature } } } : {}
 }
@@ -142,7 +142,7 @@ function annotationOf({ url, title, cited_text, start, end }: Citation, offset: 
   return [{ type: 'url_citation', url_citation }]
 }
 
-/** How long audio can be referred to by its id, where the provider does not say. Seconds. */
+/** How long audio can be referred to by its id, where the provider does not report it. Seconds. */
 const audioLifetimeSeconds = 3_600
 
 /** Audio and images that the model made. */

@@ -8,7 +8,7 @@ export function writeCallId(id: string): string {
   return legal.test(id) && !id.startsWith(prefix) ? id : prefix + Buffer.from(id).toString('base64url')
 }
 
-/** The maker's own id of a call. */
+/** The provider's own id of a call. */
 export function readCallId(id: string): string {
   return id.startsWith(prefix) ? Buffer.from(id.slice(prefix.length), 'base64url').toString('utf8') : id
 }

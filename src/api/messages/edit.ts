@@ -8,7 +8,7 @@ import { isForeignSearch } from './searches.ts'
 
 /**
  * The client's body for a provider of this format: its model id, without dropped fields, and without parts that this
- * router wrote into it for other makers. Everything else, known or not, stays unchanged.
+ * router wrote into it for other providers. Everything else, known or not, stays unchanged.
  */
 export const editRequest: ClientApi['editRequest'] = (body, { model, stream, dropped }) => {
   const edited: JsonObject = { ...withoutFields(body, dropped, wireNames), model }
@@ -29,7 +29,7 @@ export function editReply(body: JsonObject, { model, costUsd, finishOf }: ReplyF
   }
 }
 
-/** A message without blocks that this router wrote for other makers; nothing when it has no other blocks. */
+/** A message without blocks that this router wrote for other providers; nothing when it has no other blocks. */
 function withoutForeign(message: Json): Json[] {
   if (!isObject(message) || !Array.isArray(message.content)) return [message]
   const left = message.content.filter((block) => !isForeign(block))

@@ -144,7 +144,7 @@ function readRedacted({ data }: JsonObject): Read {
   return call !== undefined || position !== undefined ? [{ foreign }] : [{ type: 'reasoning', ...members }]
 }
 
-/** A search and its results are two blocks but one part; some makers give no ids. */
+/** A search and its results are two blocks but one part; some providers give no ids. */
 function joinSearch(parts: Part[], part: SearchPart): void {
   const same = parts.find((one) => one.type === 'search' && one.status === undefined && one.id === part.id)
   if (same) Object.assign(same, part)

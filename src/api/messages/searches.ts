@@ -7,8 +7,8 @@ import { readForeignSignature, writeForeignSignature } from '../foreign-signatur
 const prefix = 'srvtoolu_'
 
 /**
- * A search that the provider ran, as two blocks: the query and the results. The search's own id and its maker are
- * encoded in the block's id, and the results in the maker's form in the first result that the client sees.
+ * A search that the provider ran, as two blocks: the query and the results. The search's own id and its provider are
+ * encoded in the block's id, and the results in the provider's form in the first result that the client sees.
  */
 export function searchBlocks({ id, by, query, status, results }: SearchPart): JsonObject[] {
   const found = (Array.isArray(results) ? results : []).flatMap(resultOf)
@@ -42,7 +42,7 @@ export function readQuery(id: Json | undefined, input: Json | undefined): Search
   return { type: 'search', ...identity(id), ...defined({ query }) }
 }
 
-/** The results of a search, in their maker's form when this router wrote them. */
+/** The results of a search, in their provider's form when this router wrote them. */
 export function readResults(id: Json | undefined, content: Json | undefined): SearchPart {
   const first = Array.isArray(content) ? content[0] : undefined
   const foreign = isObject(first) ? readForeignSignature(first.encrypted_content) : undefined
@@ -63,7 +63,7 @@ function identity(id: Json | undefined): Pick<SearchPart, 'id' | 'by' | 'results
   return foreign ? defined({ id: foreign.id, by: foreign.by, results: foreign.body }) : { id }
 }
 
-/** A result of any maker: whatever else it has, it has a URL. */
+/** A result of any provider: only the URL is required. */
 function resultOf(result: Json): JsonObject[] {
   if (!isObject(result)) return []
   const { url, title, page_age } = result

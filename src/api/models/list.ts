@@ -1,7 +1,7 @@
 import type { Json, JsonObject } from '../../core/json.ts'
 import { ascending, billedTier, type Tier } from '../../core/tier.ts'
 
-/** What a catalog knows of a model; a list shows no other fields. */
+/** The catalog fields of a model that a list shows. */
 export type ModelFacts = { api: string; created?: number; updated?: number; pricing?: readonly Tier[] } & {
   [name in (typeof listedFacts)[number]]?: Json
 }

@@ -29,14 +29,14 @@ export function modelPage(models: Iterable<NamedModel>, query: PageQuery): JsonO
 }
 
 /** One model in the form of the Messages API. */
-export function pagedModel(id: string, { created = 0, description, ...facts }: NamedModel['entry']): JsonObject {
+export function pagedModel(id: string, { created = 0, description, ...fields }: NamedModel['entry']): JsonObject {
   return {
     id,
     type: 'model',
     display_name: typeof description === 'string' ? description : id,
     created_at: new Date(created * 1_000).toISOString().replace('.000Z', 'Z'),
-    max_input_tokens: facts.context_window ?? null,
-    max_tokens: facts.max_output_tokens ?? null,
+    max_input_tokens: fields.context_window ?? null,
+    max_tokens: fields.max_output_tokens ?? null,
   }
 }
 
@@ -54,9 +54,9 @@ function limitOf(value: unknown): number {
 }
 
 function positionOf(models: readonly NamedModel[], name: string, query: PageQuery): number | undefined {
-  const wanted = query[name]
-  if (wanted === undefined) return undefined
-  const position = models.findIndex(({ id }) => id === wanted)
+  const id = query[name]
+  if (id === undefined) return undefined
+  const position = models.findIndex((model) => model.id === id)
   if (position >= 0) return position
   throw new RouterError('invalid_request', `'${name}' must be the id of a listed model.`, { param: name })
 }

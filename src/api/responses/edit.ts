@@ -7,7 +7,7 @@ import { editEnding } from './finish.ts'
 
 /**
  * The client's body for a provider of this format: its model id, without dropped fields, and without items that this
- * router wrote into it for other makers. Everything else, known or not, stays unchanged.
+ * router wrote into it for other providers. Everything else, known or not, stays unchanged.
  */
 export const editRequest: ClientApi['editRequest'] = (body, { model, stream, dropped }) => {
   const edited: JsonObject = { ...withoutFields(body, dropped, wireNames), model }

@@ -106,7 +106,7 @@ export function reasoningMembers(part: Part): JsonObject {
     }
   }
   const { text, summary, by, signature, encrypted, id } = part as ReasoningPart
-  // Repeated in the signature, so that a summary can be told from the text when it comes back.
+  // Repeated in the signature, so that a summary can be distinguished from the text when it comes back.
   const foreign = writeForeignSignature(defined({ by, signature, encrypted, id, summary: summary || undefined }))
   const texts = [text, summary].filter((one) => one !== undefined && one !== '')
   return {
@@ -152,7 +152,7 @@ function writeSearch(part: SearchPart, id: string, status: ItemStatus, sources: 
 
 const actions: ReadonlySet<Json | undefined> = new Set(['search', 'open_page', 'find_in_page'])
 
-/** What a search did, when its maker reports that in the form of this API. */
+/** The action of a search, when its provider reports it in the form of this API. */
 function actionOf({ results }: SearchPart): JsonObject | undefined {
   return isObject(results) && actions.has(results.type) ? results : undefined
 }

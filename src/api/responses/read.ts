@@ -37,7 +37,7 @@ export function readRequest(body: unknown): NeutralRequest {
     refuse('input', 'an input that is not empty', body.input)
   const instructions = optional(body.instructions, 'instructions', text)
   const heading = [...(instructions ? [{ type: 'text' as const, text: instructions }] : []), ...system]
-  const wanted = readText(body.text)
+  const textFields = readText(body.text)
   const unknown = unknownFields(body, knownNames)
   // Truncation is disabled by default.
   if (unknown.truncation === 'disabled') delete unknown.truncation
@@ -48,7 +48,7 @@ export function readRequest(body: unknown): NeutralRequest {
     ...readPlain(body),
     ...defined({
       ...readTools(body),
-      ...wanted,
+      ...textFields,
       logprobs: readLogprobs(body),
       reasoning: readReasoning(body.reasoning),
       cache: readPromptCache(body),
@@ -135,6 +135,6 @@ function readReasoning(value: Json | undefined): NeutralRequest['reasoning'] {
 function readLogprobs(body: JsonObject): { top?: number } | undefined {
   const include = optional(body.include, 'include', listOf(text)) ?? []
   const top = optional(body.top_logprobs, 'top_logprobs', integer(0, 20))
-  const wanted = include.includes('message.output_text.logprobs') || (top ?? 0) > 0
-  return wanted ? defined({ top }) : undefined
+  const isRequested = include.includes('message.output_text.logprobs') || (top ?? 0) > 0
+  return isRequested ? defined({ top }) : undefined
 }
