@@ -9,11 +9,17 @@ import { toolSchema } from './functions/tool-schema.ts'
 import { distinctNames, joinTurns } from './functions/turns.ts'
 
 /**
+ * A function that mappings may call. `takes` names the members of its argument that its result carries over: a call
+ * mentions them. What it only looks at is not among them.
+ */
+export type RouterFunction = { signature: string; run: (...args: never[]) => unknown; takes?: readonly string[] }
+
+/**
  * What a mapping may call beyond JSONata's own library: pure, synchronous, plain JSON in and out. A signature is
  * JSONata's: `s` text, `n` number, `a` array, `o` object, `x` anything; `-` stands for the context when it is left
  * out, `?` is optional.
  */
-export const functions: Readonly<Record<string, { signature: string; run: (...args: never[]) => unknown }>> = {
+export const functions: Readonly<Record<string, RouterFunction>> = {
   /** `$parseJson("[1]")` is `[1]`; missing when the text is not JSON. JSONata's own `$eval` would run it as code. */
   parseJson: { signature: '<s-:x>', run: parseJson },
   /** `$toJson({"a": 1})` is `'{"a":1}'`, digits untouched (JSONata's `$string` rounds to 15 digits). */
@@ -29,15 +35,15 @@ export const functions: Readonly<Record<string, { signature: string; run: (...ar
   /** `$codePointOffset("é!", 2)` is `1`: an offset in UTF-8 bytes as one in code points. */
   codePointOffset: { signature: '<s-n:n>', run: codePointOffset },
   /** `$dataUrl({"data": "aQ==", "media_type": "image/png"})` is `"data:image/png;base64,aQ=="`; of a part with an address the address. */
-  dataUrl: { signature: '<x-s?:s>', run: dataUrl },
+  dataUrl: { signature: '<x-s?:s>', run: dataUrl, takes: ['data', 'media_type', 'url'] },
   /** `$dataUrlType("data:image/png;base64,aQ==")` is `"image/png"`; missing for any other text. */
   dataUrlType: { signature: '<s-:s>', run: (url?: string) => parseDataUrl(url)?.type },
   /** `$dataUrlBody("data:image/png;base64,aQ==")` is `"aQ=="`; missing for any other text. */
   dataUrlBody: { signature: '<s-:s>', run: (url?: string) => parseDataUrl(url)?.body },
   /** `$mediaType({"filename": "a.PDF"})` is `"application/pdf"`; `$mediaType({"media_type": "image/jpg; q=1"})` is `"image/jpeg"`. */
-  mediaType: { signature: '<x-:s>', run: mediaType },
+  mediaType: { signature: '<x-:s>', run: mediaType, takes: ['media_type', 'filename'] },
   /** `$mediaFormat({"media_type": "audio/mpeg"})` is `"mp3"`; `$mediaFormat("text/plain")` is `"txt"`. */
-  mediaFormat: { signature: '<x-:s>', run: mediaFormat },
+  mediaFormat: { signature: '<x-:s>', run: mediaFormat, takes: ['media_type', 'filename'] },
   /** `$narrowSchema({"type": "integer", "minimum": 0})` is `{"schema": {"type": "integer", "description": "(minimum: 0)"}, "narrowed": true, "open": false}`. */
   narrowSchema: { signature: '<x-o?:o>', run: narrowSchema },
   /** `$toolSchema({"name": "f", "strict": true}, false)` is `{"schema": {"properties": {}, "type": "object"}, "lost": "tools.strict"}`. */
