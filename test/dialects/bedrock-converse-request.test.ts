@@ -84,6 +84,13 @@ describe('turns', () => {
     expect(titan.system).toBeUndefined()
     expect(titan.messages[0].content).toEqual([{ text: 'Be brief.' }, { text: 'Hi' }])
   })
+
+  test('of a conversation of thousands of messages are within the bounds of a mapping', async () => {
+    const messages = Array.from({ length: 3_000 }, (_, index): Message => {
+      return { role: index % 2 === 0 ? 'user' : 'assistant', parts: [{ type: 'text', text: `Message ${index}` }] }
+    })
+    expect((await written({ messages }, llama)).body.messages).toHaveLength(3_000)
+  })
 })
 
 describe('media', () => {
