@@ -3,6 +3,7 @@ import { openLimits } from './access/limits.ts'
 import { openOrganizations } from './access/organizations.ts'
 import { type Endpoint, openListeners } from './http/listeners.ts'
 import type { ServerContext } from './http/server.ts'
+import { jsonRoutes } from './json-routes.ts'
 import type { AdmissionServices } from './line/admission.ts'
 import { openConversations } from './line/conversations.ts'
 import type { Services } from './line/gateway.ts'
@@ -13,7 +14,6 @@ import { openBudget } from './money/budget.ts'
 import { type LedgerQueue, openLedger } from './money/ledger.ts'
 import type { Log } from './observe/log.ts'
 import { startPurge } from './purge.ts'
-import { jsonRoutes } from './routes.ts'
 import { openSignatureCache } from './routing/signature-cache.ts'
 import { startSimulator } from './simulator/server.ts'
 import { type Watch, type WatchListeners, watchSnapshot } from './snapshot/reload.ts'
@@ -50,7 +50,7 @@ export type Router = {
   stop(deadlineMs: number): Promise<void>
 }
 
-/** Starts everything in the order of dependence; when a step fails, what was started before is stopped again. */
+/** Starts everything in the order of dependence. If a step fails, everything started before it is stopped. */
 export async function startRouter(options: RouterOptions): Promise<Router> {
   const started = new AsyncDisposableStack()
   try {
@@ -109,7 +109,7 @@ async function start(
   await ledger.ready()
   const { stopListening, ...listeners } = await openListeners(context, routes, where, started)
   const { url, manageUrl } = listeners
-  // Last: a start that fails after this would have created a key that nobody has seen.
+  // Last, because a start that fails later would have created a key without displaying it.
   const firstKey = createFirstKey(store, env)
   store.waitAtMost(lockPatienceMs)
   log.info({ url, manageUrl, generation: snapshot.generation }, 'serving')
@@ -155,7 +155,7 @@ async function allEnded(running: ReadonlySet<Promise<void>>): Promise<void> {
 function servicesOf(
   watch: Watch,
   lasting: Omit<Services, 'directory' | 'admission' | 'media'> & {
-    admission: Omit<AdmissionServices, 'unstatedOutput'>
+    admission: Omit<AdmissionServices, 'defaultOutputTokens'>
   },
 ): () => Services {
   return () => {
@@ -163,7 +163,7 @@ function servicesOf(
     return {
       ...lasting,
       directory: { providers, findModel: catalog.find, managed: config.policies },
-      admission: { ...lasting.admission, unstatedOutput: config.budget.defaultOutputTokens },
+      admission: { ...lasting.admission, defaultOutputTokens: config.budget.defaultOutputTokens },
       media: { fetchMedia: openFetcher(config.media), settings: config.media },
     }
   }

@@ -4,7 +4,7 @@ import { describe, expect, test } from 'vitest'
 
 /**
  * The folders of src/ by rank, the lowest first. A file imports from its own folder and from lower ranks; folders of one
- * rank do not know each other. `.` are the files directly in src/, apart from the entry point.
+ * rank do not import each other. `.` are the files directly in src/, apart from the entry point.
  */
 const ranks: readonly (readonly string[])[] = [
   ['core', 'simulator'],
@@ -115,8 +115,8 @@ describe('the map in docs/architecture.md', () => {
 
   test('names every file directly in src/', () => {
     const named = rows.find(({ folder }) => folder === '.')?.files ?? []
-    const standing = sources.map(({ path }) => path).filter((path) => folderOf(path) === '.')
-    expect(named.toSorted()).toEqual(standing.toSorted())
+    const found = sources.map(({ path }) => path).filter((path) => folderOf(path) === '.')
+    expect(named.toSorted()).toEqual(found.toSorted())
   })
 
   test('and all other pages name no file that does not exist', () => {

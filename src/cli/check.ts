@@ -4,10 +4,10 @@ import { basename, dirname, join, resolve } from 'node:path'
 import { isObject } from '../core/json.ts'
 import type { Environment } from '../manifest/environment.ts'
 import { proveExamples } from '../manifest/examples.ts'
+import { unsupportedByEndpoint } from '../manifest/inferred-losses.ts'
 import { countExamples } from '../manifest/layer.ts'
 import { hasErrors, type Problem } from '../manifest/problem.ts'
 import type { Source } from '../manifest/source.ts'
-import { neverSent } from '../manifest/taken.ts'
 import { type Config, findConfig, loadConfig } from '../snapshot/config.ts'
 import { loadCatalog, readFiles } from '../snapshot/load-files.ts'
 import { proveFiles } from '../snapshot/snapshot.ts'
@@ -136,9 +136,10 @@ async function checkOne(source: Source, config: Config, env: Environment): Promi
   return {
     ...nothing,
     [kind]: 1,
+    models: Object.keys(provider.models).length,
     examples: own.reduce((count, layer) => count + countExamples(layer), 0),
     mappings: mappingsIn(own),
-    notTaken: provider.chat ? [{ file: source.file, names: neverSent(provider.chat) }] : [],
+    notTaken: provider.chat ? [{ file: source.file, names: unsupportedByEndpoint(provider.chat) }] : [],
     problems: [...problems, ...(await proveExamples(provider, layers))],
   }
 }

@@ -4,12 +4,14 @@ import { RouterError } from '../core/errors.ts'
 import type { FoldFacts } from '../core/fold.ts'
 import { isObject, type Json, type JsonObject } from '../core/json.ts'
 import type { NeutralRequest } from '../core/request.ts'
+import { speaksSameFormat } from '../line/translation.ts'
 import { readStream } from '../manifest/examples.ts'
 import type { Layer } from '../manifest/layer.ts'
 import { hasErrors } from '../manifest/problem.ts'
 import type { Provider } from '../manifest/provider.ts'
 import { servedBy } from '../manifest/target.ts'
-import { patchRequest, readReply, targetFacts, usedLosses, writeRequest } from '../manifest/translate.ts'
+import { targetFacts } from '../manifest/target-facts.ts'
+import { patchRequest, readReply, usedLosses, writeRequest } from '../manifest/translate.ts'
 import { type Config, findConfig, loadConfig } from '../snapshot/config.ts'
 import { sseFrames } from '../wire/sse.ts'
 import { CommandError, parseArguments, runCommand, UsageError } from './args.ts'
@@ -101,7 +103,8 @@ async function trialsOf(
   if (request !== undefined) trials.push(await tryRequest(provider, await objectIn(request), model, config))
   const served = servedBy(provider, model ?? '')
   if (reply !== undefined) trials.push(await tryReply(served, await objectIn(reply)))
-  if (stream !== undefined) trials.push(await tryStream(served, await framesIn(stream)))
+  if (stream !== undefined)
+    trials.push(await tryStream(served, await framesIn(stream, served.chat?.stream.data ?? 'json')))
   if (trials.length > 0) return trials
   const examples = layers.flatMap((layer) => layer.examples.map((example) => ({ example, provider })))
   for (const [index, variant] of (layers.at(-1)?.variants ?? []).entries()) {
@@ -137,7 +140,7 @@ async function tryRequest(
   const entry = await entryOf(provider, model, config)
   const target = { model, ...(entry && { entry }) }
   // Like the router: a body of the provider's own format is edited, any other is rebuilt.
-  if (isChat && provider.sameAs === chat.api) {
+  if (isChat && speaksSameFormat({ provider }, chat)) {
     const dropped = await usedLosses(provider, read, target)
     const edited = chat.editRequest(input, { model, stream: read.stream === true, dropped })
     const body = await patchRequest(provider, edited, targetFacts(provider, target))
@@ -152,7 +155,8 @@ async function tryReply(provider: Provider, answer: JsonObject): Promise<Trial> 
   const target = targetFacts(provider, { model: '' })
   const { reply, error } = await readReply(provider, answer, foldFacts(provider), target)
   const means = reply as unknown as JsonObject
-  return { name: 'reply', steps: [{ input: answer, output: means }], notes: error ? { error: error as Json } : {} }
+  const notes = { ...(error && { error: error as Json }), ...unlistedFinish(means) }
+  return { name: 'reply', steps: [{ input: answer, output: means }], notes }
 }
 
 async function tryStream(provider: Provider, frames: readonly (JsonObject | string)[]): Promise<Trial> {
@@ -163,7 +167,13 @@ async function tryStream(provider: Provider, frames: readonly (JsonObject | stri
     targetFacts(provider, { model: '' }),
   )
   const steps = frames.map((input, index) => ({ input, output: events[index] ?? 'the end of the stream' }))
-  return { name: 'stream', steps, notes: { means, complete } }
+  return { name: 'stream', steps, notes: { means, complete, ...unlistedFinish(means) } }
+}
+
+/** A word that the table of finish reasons lacks makes a failure of a reply that looks fine. */
+function unlistedFinish({ finish, finish_raw }: JsonObject): { hint?: string } {
+  if (finish !== 'error' || finish_raw === undefined) return {}
+  return { hint: `the reply counts as failed: the table \`finish\` has no \`${finish_raw}\`, or calls it an error` }
 }
 
 /** Fixed values, so that the same input gives the same output. */
@@ -180,7 +190,7 @@ async function objectIn(file: string): Promise<JsonObject> {
 }
 
 /** Events as `readStream` takes them: an event name that was on the wire stays beside its data. */
-async function framesIn(file: string): Promise<(JsonObject | string)[]> {
+async function framesIn(file: string, form: 'json' | 'text'): Promise<(JsonObject | string)[]> {
   const { text, value } = await readInput(file)
   if (Array.isArray(value)) return value as (JsonObject | string)[]
   if (!/^(?:data|event):/m.test(text)) {
@@ -190,8 +200,8 @@ async function framesIn(file: string): Promise<(JsonObject | string)[]> {
   const frames: (JsonObject | string)[] = []
   for await (const batch of sseFrames(once(text))) {
     for (const { event, data } of batch) {
-      const payload = data.trimStart().startsWith('{') ? parsed(data, file) : data
-      frames.push(event === undefined || typeof payload === 'string' ? payload : { event, data: payload })
+      const payload = form === 'json' && data.trimStart().startsWith('{') ? parsed(data, file) : data
+      frames.push(event === undefined ? payload : { event, data: payload })
     }
   }
   return frames

@@ -17,30 +17,34 @@ export function eventsOf(reply: MappedReply): ProviderEvent[] {
 }
 
 function eventsOfPart(part: Part, at: string): ProviderEvent[] {
+  const citations = part.type === 'text' ? (part.citations ?? []) : []
+  return [{ at, ...eventOfPart(part) }, ...citations.map((citation) => ({ at, citation }))]
+}
+
+/** The event by which a stream says a whole part; the citations of a text are events of their own. */
+export function eventOfPart(part: Part): ProviderEvent {
   switch (part.type) {
-    case 'text': {
-      const { text, signature, citations = [] } = part
-      return [{ at, text, ...(signature && { signature }) }, ...citations.map((citation) => ({ at, citation }))]
-    }
+    case 'text':
+      return { text: part.text, ...(part.signature && { signature: part.signature }) }
     case 'refusal':
-      return [{ at, refusal: part.text }]
+      return { refusal: part.text }
     case 'reasoning': {
       const { type, by, ...reasoning } = part
-      return [{ at, reasoning }]
+      return { reasoning }
     }
     case 'tool_call': {
       const { type, by, ...tool } = part
-      return [{ at, tool }]
+      return { tool }
     }
     case 'search': {
       const { type, by, ...search } = part
-      return [{ at, search }]
+      return { search }
     }
     case 'opaque':
-      return [{ opaque: { body: part.body } }]
+      return { opaque: { body: part.body } }
     case 'tool_result':
-      return []
+      return {}
     default:
-      return [{ media: part }]
+      return { media: part }
   }
 }

@@ -13,7 +13,7 @@ export type Listeners = { url: string; manageUrl: string; endpoints: readonly En
 
 /**
  * Listens; the management API shares the address unless it has a port of its own. The stack closes everything. Throws the
- * system's error, or one that says which setting to change.
+ * system's error, or one that names the setting to change.
  */
 export async function openListeners(
   context: ServerContext,
@@ -21,14 +21,14 @@ export async function openListeners(
   { host, port, managePort }: { host: string; port: number; managePort: number | null },
   started: AsyncDisposableStack,
 ): Promise<Listeners> {
-  const at = async (chosen: number, calls: typeof callRoutes, reads: readonly JsonRoute[]) =>
+  const listenAt = async (chosen: number, calls: typeof callRoutes, reads: readonly JsonRoute[]) =>
     started.adopt(await listen(createApp(context, calls, reads), host, chosen), (listening) => listening.close())
   const shared = managePort === null
   if (managePort === port && port !== 0) {
     throw new Error(`manage.port is ${port}, the port of the server itself: write null to share it, or another number.`)
   }
-  const main = await at(port, callRoutes, [...common, ...open, ...(shared ? manage : [])])
-  const own = shared ? main : await at(managePort, [], [...common, ...manage])
+  const main = await listenAt(port, callRoutes, [...common, ...open, ...(shared ? manage : [])])
+  const own = shared ? main : await listenAt(managePort, [], [...common, ...manage])
   return {
     url: main.url,
     manageUrl: own.url,

@@ -9,7 +9,7 @@ import type { Call, CallResponse } from '../line/call.ts'
 import { handle, type Services } from '../line/gateway.ts'
 import type { Log } from '../observe/log.ts'
 import { unavailable } from '../store/store-error.ts'
-import { refuseDeep, tooLarge, type UploadLimits, watchUpload } from './request-body.ts'
+import { readJson } from './request-body.ts'
 import { comment, deliver, setHeaders } from './response-body.ts'
 
 /** The process as the HTTP server sees it; functions are called for every request. */
@@ -99,7 +99,7 @@ export function createApp(
   return app
 }
 
-/** Every response has an `x-request-id`: the client's own if it can be used, else a new one. */
+/** Every response has an `x-request-id`: the client's own if it is valid and safe to log, else a new one. */
 const assignRequestId: RequestHandler = (request, response, next) => {
   const given = request.get('x-request-id')
   response.locals.id = randomUUIDv7()
@@ -155,7 +155,7 @@ async function serveCall(
     secret: secretOf(request.headers),
     readBody: () => readJson(request, response, { limitBytes: context.bodyLimitBytes(), signal, idleMs }),
     strict: request.get('x-router-strict') === 'true',
-    passed: passedHeaders(clientApi, request),
+    forwardedHeaders: forwardedHeaders(clientApi, request),
     tags: request.get('x-router-tags'),
     signal,
   }
@@ -164,10 +164,10 @@ async function serveCall(
   await deliver(response, callResponse, { signal, idleMs, keepAlive })
 }
 
-/** Aborted, with a RouterError as reason, when the client leaves or the process must end. */
+/** Aborted, with a RouterError as reason, when the client disconnects or the process must end. */
 function abortSignalOf(response: Response, { deadline }: ServerContext): AbortSignal {
   const controller = new AbortController()
-  const clientGone = () => controller.abort(new RouterError('client_gone', 'The client left.'))
+  const clientGone = () => controller.abort(new RouterError('client_gone', 'The client disconnected.'))
   const stop = () => controller.abort(new RouterError('stopping', 'The router is stopping.'))
   response.once('close', () => {
     deadline.removeEventListener('abort', stop)
@@ -178,55 +178,21 @@ function abortSignalOf(response: Response, { deadline }: ServerContext): AbortSi
   return controller.signal
 }
 
-/** The client's headers that its API passes on to providers of the same format. */
-function passedHeaders({ passHeaders = {} }: ClientApi, request: Request): NonNullable<Call['passed']> {
-  return Object.entries(passHeaders).flatMap(([name, how]) => {
+/** The client's headers that its API forwards to providers of the same format. */
+function forwardedHeaders(
+  { forwardedHeaders: names = {} }: ClientApi,
+  request: Request,
+): NonNullable<Call['forwardedHeaders']> {
+  return Object.entries(names).flatMap(([name, how]) => {
     const value = request.get(name)?.trim()
     return value ? [{ name, value, how }] : []
   })
 }
 
-const parsers = new Map<number, RequestHandler>()
-
-/** The body as JSON, whatever its content type. Throws RouterError 400, 413 or 415, or the abort reason. */
-async function readJson(request: Request, response: Response, limits: UploadLimits): Promise<unknown> {
-  const { limitBytes } = limits
-  const parse = parsers.get(limitBytes) ?? express.json({ limit: limitBytes, strict: false, type: () => true })
-  parsers.set(limitBytes, parse)
-  const parsed = new Promise<unknown>((resolve, reject) => {
-    parse(request, response, (error?: unknown) =>
-      error ? reject(bodyError(error, limitBytes)) : resolve(request.body),
-    )
-  })
-  const watch = watchUpload(request, limits)
-  try {
-    const body = await Promise.race([parsed, watch.broken])
-    refuseDeep(body)
-    return body
-  } finally {
-    watch.stop()
-    // The rest of a body that is not read must not keep the connection open.
-    if (!request.complete) response.setHeader('connection', 'close')
-  }
-}
-
-function bodyError(error: unknown, limitBytes: number): RouterError {
-  const { type = '', message = '', code } = error as { type?: string; message?: string; code?: unknown }
-  const facts = { cause: error }
-  if (type === 'entity.too.large') return tooLarge(limitBytes, error)
-  if (type === 'request.aborted') return new RouterError('client_gone', 'The client left.', facts)
-  if (type === 'encoding.unsupported' || type === 'charset.unsupported') {
-    return new RouterError('unsupported_media_type', `The body cannot be read: ${message}`, facts)
-  }
-  // Errors of decompressors have a code, errors of JSON.parse have none.
-  const what = code === undefined ? 'is not valid JSON' : 'cannot be decompressed'
-  return new RouterError('invalid_request', `The body ${what}: ${message}`, facts)
-}
-
 function refuseMethod(allowed: string): RequestHandler {
   return (request, response) => {
     response.setHeader('allow', allowed)
-    throw new RouterError('method_not_allowed', `${request.path} takes ${allowed}, not ${request.method}.`)
+    throw new RouterError('method_not_allowed', `${request.path} supports ${allowed}, not ${request.method}.`)
   }
 }
 

@@ -11,14 +11,14 @@ import type { OrganizationRules } from '../store/rules.ts'
 export type AdmissionServices = {
   limits: Limits
   budget: Budget
-  /** Why the ledger cannot be written, in words fit for callers; undefined while it can. */
+  /** Why the ledger cannot be written, as a message for clients; undefined while it can. */
   writeFailure(): string | undefined
-  /** How many output tokens are reserved for a call that does not limit them. */
-  unstatedOutput: number
+  /** How many output tokens are reserved for a call without an output limit. */
+  defaultOutputTokens: number
 }
 
-/** A call that asks to run. `at` is when it came, in Unix milliseconds: it decides the prices, and the month that pays. */
-export type Applicant = {
+/** A call to be admitted. `at` is its arrival in Unix milliseconds: it decides the prices, and the month it counts toward. */
+export type AdmissionRequest = {
   key: Pick<Key, 'id' | 'groupId' | 'limits' | 'monthlyLimitNano'>
   rules: Pick<OrganizationRules, 'id' | 'limits' | 'groupLimits' | 'creditNano' | 'enforcesBalance'>
   request: NeutralRequest
@@ -26,12 +26,12 @@ export type Applicant = {
   at: number
 }
 
-/** The limits and money that an admitted call holds. */
+/** The limits and money that are reserved for an admitted call. */
 export type Admission = {
-  /** The call is over: what it cost in nano-USD, and how many tokens it used. Only the first time counts. */
+  /** Ends the reservation with the call's cost in nano-USD and the tokens that it used. Later calls have no effect. */
   settle(nanoUsd: bigint, tokens: number): void
-  /** The ledger took the row of the settled call. */
-  written(): void
+  /** To be called when the row of the settled call is in the ledger. */
+  recorded(): void
   /** Rate-limit headers for the client. */
   headers: Readonly<Record<string, string>>
   /** The estimated size of the prompt. */
@@ -39,25 +39,25 @@ export type Admission = {
 }
 
 /**
- * Admits a call, or takes nothing at all. Throws RouterError: `rate_limited`, `budget_exhausted`, `unavailable` while the
- * spending so far cannot be read. Only for calls that have passed `requireLedger`.
+ * Admits a call, or reserves nothing at all. Throws RouterError: `rate_limited`, `budget_exhausted`, `unavailable` while the
+ * current spending cannot be read. Only for calls that have passed `requireLedger`.
  */
 export function admit(
-  applicant: Applicant,
-  { limits, budget, unstatedOutput }: Omit<AdmissionServices, 'writeFailure'>,
+  call: AdmissionRequest,
+  { limits, budget, defaultOutputTokens }: Omit<AdmissionServices, 'writeFailure'>,
 ): Admission {
-  const worst = maxCost(applicant.request, applicant.targets, { unstatedOutput, at: applicant.at })
-  const { promptTokens: prompt, outputTokens: output, stated } = worst
-  const taken = limits.take(limitedOf(applicant), { prompt, output, stated })
-  const hold = reserveOrUndo(applicant, worst, { budget, taken })
+  const cost = maxCost(call.request, call.targets, { defaultOutputTokens, at: call.at })
+  const { promptTokens: prompt, outputTokens: output, hasOutputLimit } = cost
+  const limitReservation = limits.take(limitScopes(call), { prompt, output, hasOutputLimit })
+  const budgetReservation = reserveBudgetOrRollBack(call, cost, { budget, limitReservation })
   return {
     settle(nanoUsd, tokens) {
-      hold.settle(nanoUsd)
-      taken.settle(tokens)
+      budgetReservation.settle(nanoUsd)
+      limitReservation.settle(tokens)
     },
     // A failing ledger accepts rows that are not on disk yet: until they are, no call is admitted that would miss them.
-    written: hold.written,
-    headers: taken.headers,
+    recorded: budgetReservation.written,
+    headers: limitReservation.headers,
     promptTokens: prompt,
   }
 }
@@ -66,28 +66,28 @@ export function admit(
 export function requireLedger({ writeFailure }: Pick<AdmissionServices, 'writeFailure'>): void {
   const failure = writeFailure()
   if (failure === undefined) return
-  throw new RouterError('unavailable', `${failure} No calls are accepted until it can.`, { retryAfterMs: 1_000 })
+  throw new RouterError('unavailable', `${failure} New calls are refused until it can.`, { retryAfterMs: 1_000 })
 }
 
 /** Counts a request that uses no model: one request and one running call. Throws RouterError `rate_limited`. */
-export function admitUnpaid(
-  applicant: Pick<Applicant, 'key' | 'rules'>,
+export function admitUncharged(
+  call: Pick<AdmissionRequest, 'key' | 'rules'>,
   { limits }: Pick<AdmissionServices, 'limits'>,
 ): LimitReservation {
-  return limits.take(limitedOf(applicant), { prompt: 0, output: 0, stated: true })
+  return limits.take(limitScopes(call), { prompt: 0, output: 0, hasOutputLimit: true })
 }
 
-function limitedOf({ key, rules }: Pick<Applicant, 'key' | 'rules'>): Limited[] {
+function limitScopes({ key, rules }: Pick<AdmissionRequest, 'key' | 'rules'>): Limited[] {
   return [
     { id: key.id, scope: 'key', limits: key.limits },
     { id: rules.id, scope: 'organization', limits: rules.limits },
   ]
 }
 
-function reserveOrUndo(
-  { key, rules, at }: Applicant,
-  { nanoUsd, outputTokens, stated }: MaxCost,
-  { budget, taken }: { budget: Budget; taken: LimitReservation },
+function reserveBudgetOrRollBack(
+  { key, rules, at }: AdmissionRequest,
+  { nanoUsd, outputTokens, hasOutputLimit }: MaxCost,
+  { budget, limitReservation }: { budget: Budget; limitReservation: LimitReservation },
 ): Reservation {
   try {
     return budget.reserve({
@@ -98,12 +98,12 @@ function reserveOrUndo(
       }),
       organization: rules,
       nanoUsd,
-      ...(!stated && { assumedTokens: outputTokens }),
+      ...(!hasOutputLimit && { assumedTokens: outputTokens }),
     })
   } catch (thrown) {
-    taken.undo()
+    limitReservation.undo()
     if (thrown instanceof RouterError) throw thrown
-    const message = 'The router cannot read its spend tables. No calls are accepted until it can.'
+    const message = 'The router cannot read the current spending. New calls are refused until it can.'
     throw new RouterError('unavailable', message, { cause: thrown })
   }
 }

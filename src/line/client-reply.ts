@@ -6,21 +6,20 @@ import { withoutSecrets } from '../core/secrets.ts'
 import { type Target, targetId } from '../manifest/target.ts'
 import type { Attempted } from '../routing/attempts.ts'
 import { foldFacts, type StreamedAnswer, type WholeAnswer } from '../upstream/call.ts'
-import type { CallResponse, PreparedCall } from './call.ts'
+import type { CallResponse, PreparedCall, Translation } from './call.ts'
 import type { ProviderResult } from './provider-call.ts'
-import type { Settled, Settlement, Tried } from './settlement.ts'
-import type { Translation } from './translation.ts'
+import type { AttemptSummary, Settled, Settlement } from './settlement.ts'
 
-/** Everything that the reply of a call is written and settled with. */
+/** Everything needed to write and settle the reply of a call. */
 export type ReplyContext = {
   prepared: Pick<PreparedCall, 'call' | 'request' | 'turn'>
   settlement: Settlement
-  /** Keeps the signatures of a complete reply for the next turn. */
+  /** Remembers the signatures of a complete reply for the next turn. */
   remember(reply: Reply): void
 }
 
 /** A target that has answered, and the context of its reply. */
-export type AnsweredAttempt = Tried & ReplyContext & { translation: Translation }
+export type AnsweredAttempt = AttemptSummary & ReplyContext & { translation: Translation }
 
 /** The response to a call whose attempts are over. Throws RouterError, with the same headers as a response. */
 export async function clientReply(
@@ -29,7 +28,7 @@ export async function clientReply(
 ): Promise<CallResponse> {
   const headers = { ...limitHeaders, ...attemptHeaders(attempted) }
   try {
-    if (attempted.error) return await failed(attempted, attempted.error, context)
+    if (attempted.error) return await settleFailure(attempted, attempted.error, context)
     const answered = { ...attempted, ...context }
     const { answer } = attempted
     if (answer.kind === 'stream') return { headers, body: streamedReply(answer, answered) }
@@ -39,9 +38,13 @@ export async function clientReply(
   }
 }
 
-async function failed(tried: Tried, error: RouterError, { settlement }: ReplyContext): Promise<never> {
-  // If the ledger fails as well, it keeps the row for later: the client must hear of the first failure.
-  await settlement.fail(tried, error).catch(() => {})
+async function settleFailure(
+  attempted: AttemptSummary,
+  error: RouterError,
+  { settlement }: ReplyContext,
+): Promise<never> {
+  // If the ledger fails as well, it keeps the row for later: the client must be told the original error.
+  await settlement.fail(attempted, error).catch(() => {})
   throw error
 }
 
@@ -55,11 +58,11 @@ export async function wholeReply(answer: WholeAnswer, answered: AnsweredAttempt)
     await settlement.complete({ ...answered, reply }, (settled) => {
       const written = translation.whole(answer, replyFacts(answered, settled))
       text = JSON.stringify(written)
-      return translation.stored(written, text)
+      return translation.responseToStore(written, text)
     })
     return text
   } catch (thrown) {
-    // The provider has answered and must be paid, whatever kept the answer from the client.
+    // The provider has answered and must be paid, even if the client cannot get the answer.
     await settlement.partial({ ...answered, reply }, asRouterError(thrown))
     throw thrown
   }
@@ -86,17 +89,17 @@ export async function* streamedReply(answer: StreamedAnswer, answered: AnsweredA
     remember(complete.reply)
     const settled = await settlement.complete(complete, (known) => {
       const whole = prepared.turn.stores && writer.reply?.(replyFacts(answered, known))
-      return whole ? translation.stored(whole, JSON.stringify(whole)) : undefined
+      return whole ? translation.responseToStore(whole, JSON.stringify(whole)) : undefined
     })
     yield last + writer.end(replyFacts(answered, settled))
   } catch (thrown) {
     const error = asRouterError(thrown)
-    // If the ledger fails as well, it keeps the row for later: the client must still hear of the break.
+    // If the ledger fails as well, it keeps the row for later: the client must be told that the stream broke.
     await settlement.partial(received(), error).catch(() => {})
     if (error.code !== 'client_gone') yield writer.fail(error)
   } finally {
-    // A client that leaves ends this generator at a yield: what has passed is still paid.
-    await settlement.partial(received(), new RouterError('client_gone', 'The client left.'))
+    // A client that disconnects ends this generator at a yield: the part that was received is still paid.
+    await settlement.partial(received(), new RouterError('client_gone', 'The client disconnected.'))
   }
 }
 
@@ -105,8 +108,8 @@ function replyFacts({ target, prepared: { call, request } }: AnsweredAttempt, { 
   return { model, usage, request, id: call.id, ...(!cost.unpriced && { costUsd: cost.nanoUsd / 1e9 }) }
 }
 
-/** The model that was tried last, how many were, and which fields were left out. */
-function attemptHeaders({ target, attempts, dropped }: Tried): Record<string, string> {
+/** The model that was tried last, how many models were tried, and which fields were left out. */
+function attemptHeaders({ target, attempts, dropped }: AttemptSummary): Record<string, string> {
   return {
     'x-router-model': withoutSecrets(targetId(target)),
     'x-router-attempts': String(attempts),
@@ -114,10 +117,10 @@ function attemptHeaders({ target, attempts, dropped }: Tried): Record<string, st
   }
 }
 
-/** The whole reply of such an end is refused when it is read. */
+/** Only for streams: a whole reply that ends like this is refused when it is read. */
 function endedInError({ provider }: Target, { finish_raw }: Reply): RouterError {
-  const word = finish_raw === undefined ? 'an error' : `\`${finish_raw}\``
-  const message = `The provider ended its reply with ${word}, which is no success.`
+  const reason = finish_raw === undefined ? 'an error' : `the finish reason \`${finish_raw}\`, which reports a failure`
+  const message = `The provider ended its reply with ${reason}.`
   return new RouterError('provider_unreadable', message, { provider: provider.slug })
 }
 

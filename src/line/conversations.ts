@@ -25,16 +25,20 @@ export type Turn = {
   /** The client's body for a provider of the same format, with the earlier turns unless that provider stored them. */
   bodyFor(provider: Provider): JsonObject
   /**
-   * Whether a provider failed because it no longer has what it stored: from then on `bodyFor` gives it everything. True
-   * once for each provider.
+   * Whether a provider failed because it no longer has what it stored: from then on `bodyFor` returns the whole
+   * conversation. True once for each provider.
    */
   mustResend(error: RouterError, provider: Provider): boolean
   /** A reply or event of a provider of the same format, with the response id that the client continued from. */
   withPrevious(payload: JsonObject): JsonObject
   /** Whether the response is to be stored when it is complete. */
   stores: boolean
-  /** The row of a response, `text` being its JSON; undefined when it is not to be stored or did not complete. */
-  stored(response: JsonObject, text: string, by: { target: Target; sameFormat: boolean }): StoredResponse | undefined
+  /** A response in its stored form, `text` being its JSON; undefined when it is not to be stored or did not complete. */
+  responseToStore(
+    response: JsonObject,
+    text: string,
+    by: { target: Target; sameFormat: boolean },
+  ): StoredResponse | undefined
 }
 
 /** Input items of one origin: an earlier response, or the client's present body. */
@@ -52,11 +56,11 @@ export function openConversations(store: Pick<Store, 'responses' | 'organization
       const previous = optional(body.previous_response_id, 'previous_response_id', filledText)
       const earlier = previous === undefined ? [] : turnsUpTo(store, organization, previous)
       const now = resolved(store, organization, body.input)
-      const { stores: isEnabled, days } = store.organizations.retention(organization)
+      const { stores: storeResponses, days } = store.organizations.retention(organization)
       const resendTo = new Set<string>()
-      const stores = isEnabled && body.store !== false
-      // An organization that wants nothing stored here does not want it stored at the provider either.
-      const origin = isEnabled ? body : { ...body, store: false }
+      const stores = storeResponses && body.store !== false
+      // If the organization stores no responses here, the provider must not store them either.
+      const origin = storeResponses ? body : { ...body, store: false }
       return {
         request: withoutStore(readAll(clientApi, origin, [...earlier, ...now])),
         bodyFor: (provider) => bodyFor(provider, origin, { earlier, now, resendTo }),
@@ -67,8 +71,8 @@ export function openConversations(store: Pick<Store, 'responses' | 'organization
         },
         withPrevious: (payload) => (previous === undefined ? payload : withPreviousId(payload, previous)),
         stores,
-        stored(response, text, { target, sameFormat }) {
-          const { id, status, store: storedThere } = response
+        responseToStore(response, text, { target, sameFormat }) {
+          const { id, status, store: storedAtProvider } = response
           if (!stores || typeof id !== 'string' || (status !== 'completed' && status !== 'incomplete')) return undefined
           const createdAt = Date.now()
           const { slug } = target.provider
@@ -80,7 +84,7 @@ export function openConversations(store: Pick<Store, 'responses' | 'organization
             previous: previous ?? null,
             model: targetId(target),
             provider: slug,
-            native: sameFormat && storedThere === true,
+            native: sameFormat && storedAtProvider === true,
             // Items left out because the provider could not read them would not be readable later either.
             input: JSON.stringify(now.flatMap((segment) => (sameFormat ? readableBy(slug, segment) : segment.items))),
             response: text,
@@ -99,7 +103,7 @@ function singleTurn(request: NeutralRequest): Turn {
     mustResend: () => false,
     withPrevious: (payload) => payload,
     stores: false,
-    stored: () => undefined,
+    responseToStore: () => undefined,
   }
 }
 
@@ -169,7 +173,7 @@ function readAll(clientApi: ClientApi, body: JsonObject, segments: readonly Segm
   try {
     return { ...clientApi.read({ ...body, input }), origin: { api: clientApi.api, body } }
   } catch (thrown) {
-    // An error must name the position in the client's own input, not in the joined one.
+    // An error must name the position in the client's own input, not in the combined one.
     if (Array.isArray(body.input)) clientApi.read(body)
     throw thrown
   }
@@ -192,8 +196,8 @@ function bodyFor(
   { earlier, now, resendTo }: { earlier: readonly Segment[]; now: readonly Segment[]; resendTo: ReadonlySet<string> },
 ): JsonObject {
   const resend = resendTo.has(slug)
-  const hasIt = ({ from }: Segment) => !from || (!resend && from.native && from.provider === slug)
-  if ([...earlier.slice(-1), ...now].every(hasIt)) return body
+  const providerHas = ({ from }: Segment) => !from || (!resend && from.native && from.provider === slug)
+  if ([...earlier.slice(-1), ...now].every(providerHas)) return body
   const { previous_response_id: _, ...rest } = body
   return { ...rest, input: [...earlier, ...now].flatMap((segment) => readableBy(slug, segment, resend)) }
 }

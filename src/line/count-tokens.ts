@@ -7,7 +7,7 @@ import { estimatePromptTokens } from '../money/meter.ts'
 import { resolve } from '../routing/resolve.ts'
 import { sendForJson } from '../upstream/call.ts'
 import type { HttpClient } from '../upstream/http-client.ts'
-import { admitUnpaid } from './admission.ts'
+import { admitUncharged } from './admission.ts'
 import type { Call, CallResponse } from './call.ts'
 import type { Services } from './gateway.ts'
 import { nativeBody } from './native.ts'
@@ -17,7 +17,7 @@ type CountCall = Omit<Call, 'strict' | 'id'>
 
 /**
  * Counts the input tokens of a request: `{input_tokens}` as the provider counts them if it can, else our estimate with
- * `estimated: true`. Nothing is generated, so nothing is paid and no row is written, but rate limits count the request.
+ * `estimated: true`. Nothing is generated, so nothing is charged and no row is written, but rate limits count the request.
  * Throws RouterError.
  */
 export async function countTokens(call: CountCall, services: Services): Promise<CallResponse> {
@@ -29,7 +29,7 @@ export async function countTokens(call: CountCall, services: Services): Promise<
   const request = services.signatures.restore(key.organization, readCountable(call.clientApi, body))
   const scope = { rules, accessList: key.accessList }
   const [target] = resolve(request.model, services.directory, scope)
-  const { headers, settle } = admitUnpaid({ key, rules }, services.admission)
+  const { headers, settle } = admitUncharged({ key, rules }, services.admission)
   try {
     const counted = await countAt(target, { call, request }, services.httpClient)
     return { headers, body: JSON.stringify(counted) }
@@ -46,12 +46,12 @@ async function countAt(
   httpClient: HttpClient,
 ): Promise<JsonObject> {
   const { provider } = target
-  const { clientApi, signal, passed = [] } = call
+  const { clientApi, signal, forwardedHeaders = [] } = call
   if (!provider.count || !speaksSameFormat(target, clientApi)) {
     return { input_tokens: estimatePromptTokens(request), estimated: true }
   }
   const body = await nativeBody(target, clientApi, { body: request.origin.body, stream: false, dropped: [] })
-  const counted = await sendForJson(target, { path: provider.count.path, body, signal, passed }, httpClient)
+  const counted = await sendForJson(target, { path: provider.count.path, body, signal, forwardedHeaders }, httpClient)
   if (typeof counted.input_tokens === 'number') return counted
   const message = 'The provider sent a count without `input_tokens`.'
   throw new RouterError('provider_unreadable', message, { provider: provider.slug })

@@ -12,10 +12,10 @@ import type { Call, CallResponse } from './call.ts'
 import { clientReply } from './client-reply.ts'
 import type { Conversations } from './conversations.ts'
 import { callProvider } from './provider-call.ts'
-import { type CallLedger, type Opening, Settlement } from './settlement.ts'
+import { type CallLedger, type CallStart, Settlement } from './settlement.ts'
 import { taggedMetadata } from './tags.ts'
 
-/** Everything that a call uses on its way. */
+/** The services a call depends on. */
 export type Services = {
   authenticate(secret: string | undefined): Key
   revalidate(key: Key): Key
@@ -34,18 +34,18 @@ export async function handle(call: Call, services: Services): Promise<CallRespon
   const { directory, ledger, signatures } = services
   const authenticated = services.authenticate(call.secret)
   const body = await call.readBody()
-  // From here to the admission nothing waits, so one check each is exact. A slow upload must not outlive its key.
+  // No `await` between here and admission, so each check stays valid. A slow upload must not outlive its key.
   const key = services.revalidate(authenticated)
-  // Before a stored response is looked up: it may be waiting to be written.
+  // Before a stored response is looked up: the stored response may still be in the write queue.
   requireLedger(services.admission)
   const turn = services.conversations.open(call.clientApi, key.organization, body)
   const rules = services.rulesOf(key.organization)
   const request = signatures.restore(key.organization, turn.request)
   const targets = resolve(request.model, directory, { rules, accessList: key.accessList })
   const prepared = { call, request, turn, media: openMedia(call, services) }
-  const opening = openingOf(call, key, request)
-  const admission = admit({ key, rules, request, targets, at: opening.at }, services.admission)
-  const settlement = new Settlement(opening, { ledger, admission })
+  const start = startOf(call, key, request)
+  const admission = admit({ key, rules, request, targets, at: start.at }, services.admission)
+  const settlement = new Settlement(start, { ledger, admission })
   const attempted = await attempt(targets, (target) => callProvider(target, prepared, services.httpClient))
   const remember = (reply: Reply) => signatures.remember(key.organization, reply)
   return await clientReply(attempted, { prepared, settlement, remember, limitHeaders: admission.headers })
@@ -55,13 +55,13 @@ function openMedia({ clientApi, signal }: Call, { media }: Services): CallMedia 
   return openCallMedia(media, { param: clientApi.wireNames('messages')[0] ?? '', signal })
 }
 
-function openingOf(call: Call, key: Key, request: NeutralRequest): Opening {
+function startOf(call: Call, key: Key, request: NeutralRequest): CallStart {
   const { user } = request
   const metadata = taggedMetadata(request.metadata, call.tags)
   return {
     id: call.id,
     at: Date.now(),
-    begun: performance.now(),
+    monotonicMs: performance.now(),
     organization: key.organization,
     key: key.id,
     ...(key.groupId !== null && { group: key.groupId }),

@@ -5,8 +5,8 @@ import type { JsonObject } from '../core/json.ts'
 import { type Target, targetId } from '../manifest/target.ts'
 import { type ProviderAnswer, send } from '../upstream/call.ts'
 import type { HttpClient } from '../upstream/http-client.ts'
-import type { PreparedCall } from './call.ts'
-import { type Translation, translationOf } from './translation.ts'
+import type { PreparedCall, Translation } from './call.ts'
+import { translationOf } from './translation.ts'
 
 /** The result of calling one target: its answer or an error, and the client's names of the fields that were left out. */
 export type ProviderResult = { dropped: string[] } & (
@@ -14,7 +14,7 @@ export type ProviderResult = { dropped: string[] } & (
   | { error: RouterError }
 )
 
-/** Calls one target. A provider that has lost the conversation it stored is called once more, with all of it. */
+/** Calls one target. Retries once with the full conversation if the provider no longer has its stored copy. */
 export async function callProvider(
   target: Target,
   prepared: PreparedCall,
@@ -39,20 +39,24 @@ async function callOnce(
     if (call.strict && dropped.length > 0) throw lossRefused(dropped, target)
     const stream = request.stream === true
     const { body } = written
-    const answer = await send(target, { body, stream, signal, passed: translation.passed }, httpClient)
+    const answer = await send(
+      target,
+      { body, stream, signal, forwardedHeaders: translation.forwardedHeaders },
+      httpClient,
+    )
     return { dropped, translation, answer }
   } catch (thrown) {
     return { dropped, error: asRouterError(thrown) }
   }
 }
 
-/** Neutral field names as the client names them: the names it used, else the usual one. */
+/** The client's names of neutral fields: those used in its body, else the default name. */
 function wireNames(clientApi: ClientApi, fields: readonly string[], body: JsonObject): string[] {
   return [...new Set(fields.flatMap((field) => usedNames(clientApi.wireNames(field), body)))]
 }
 
 function lossRefused(dropped: readonly string[], target: Target): RouterError {
   const fields = dropped.join(', ')
-  const message = `${targetId(target)} cannot take: ${fields}. Remove the fields, or send the request without x-router-strict.`
+  const message = `${targetId(target)} does not support: ${fields}. Remove the fields, or send the request without x-router-strict.`
   return new RouterError('loss_refused', message, { param: dropped[0] ?? '' })
 }

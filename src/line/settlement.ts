@@ -11,51 +11,51 @@ import { costNano } from '../store/ledger-row.ts'
 import type { StoredResponse } from '../store/responses.ts'
 import type { Admission } from './admission.ts'
 
-/** The facts of a call before any provider is called. `at` and `begun` are milliseconds, `begun` on the monotonic clock. */
-export type Opening = Pick<
+/** The facts of a call before any provider is called. `at` is Unix milliseconds, `monotonicMs` of the monotonic clock. */
+export type CallStart = Pick<
   CallRecord,
   'id' | 'at' | 'organization' | 'key' | 'group' | 'api' | 'operation' | 'requested' | 'stream' | 'user' | 'metadata'
-> & { begun: number }
+> & { monotonicMs: number }
 
 /** The part of the ledger that a call writes to. */
 export type CallLedger = Pick<LedgerQueue, 'settle'>
 
 /** The target that was tried last, and the fields that its request left out. */
-export type Tried = Attempted & { dropped: string[] }
+export type AttemptSummary = Attempted & { dropped: string[] }
 
-/** What came of a reply. */
-export type Received = Tried & { reply: Reply; firstEventMs?: number }
+/** A reply as far as it was received. */
+export type ReceivedReply = AttemptSummary & { reply: Reply; firstEventMs?: number }
 
-/** What a settled call used and cost. */
+/** The usage and the cost of a settled call. */
 export type Settled = { usage: Usage; cost: Cost }
 
 /** The ledger row of one call: written, and the admission closed, exactly once, however the call ends. */
 export class Settlement {
-  readonly #opening: Opening
+  readonly #start: CallStart
   readonly #ledger: CallLedger
   readonly #admission: Admission
   #written = false
 
-  constructor(opening: Opening, { ledger, admission }: { ledger: CallLedger; admission: Admission }) {
-    this.#opening = opening
+  constructor(start: CallStart, { ledger, admission }: { ledger: CallLedger; admission: Admission }) {
+    this.#start = start
     this.#ledger = ledger
     this.#admission = admission
   }
 
   /** Milliseconds since the call arrived. */
   elapsed(): number {
-    return Math.round(performance.now() - this.#opening.begun)
+    return Math.round(performance.now() - this.#start.monotonicMs)
   }
 
-  /** The whole reply came. `store` returns the response to store with the row, once the price is known. */
-  async complete(received: Received, store?: (settled: Settled) => StoredResponse | undefined): Promise<Settled> {
+  /** The whole reply was received. `store` returns the response to store with the row, once the price is known. */
+  async complete(received: ReceivedReply, store?: (settled: Settled) => StoredResponse | undefined): Promise<Settled> {
     const settled = this.#price(received, true)
     await this.#write(received, { outcome: 'complete', status: 200, settled, response: store?.(settled) })
     return settled
   }
 
-  /** The reply broke off after its first event: what has passed is paid. */
-  async partial(received: Received, error: RouterError): Promise<void> {
+  /** The reply broke off after its first event: the part that was received is charged. */
+  async partial(received: ReceivedReply, error: RouterError): Promise<void> {
     if (this.#written) return
     await this.#write(received, {
       outcome: 'partial',
@@ -65,15 +65,15 @@ export class Settlement {
     })
   }
 
-  /** Nothing came: nothing is paid. */
-  async fail(tried: Tried, error: RouterError): Promise<void> {
+  /** No reply was received: nothing is charged. */
+  async fail(attempted: AttemptSummary, error: RouterError): Promise<void> {
     const cost: Cost = { nanoUsd: 0, parts: {}, priceVersion: '' }
-    await this.#write(tried, { outcome: 'failed', status: error.status, settled: { usage: {}, cost }, error })
+    await this.#write(attempted, { outcome: 'failed', status: error.status, settled: { usage: {}, cost }, error })
   }
 
-  #price({ target, reply }: Received, complete: boolean): Settled {
+  #price({ target, reply }: ReceivedReply, complete: boolean): Settled {
     const { usage, estimated } = this.#measured(reply, complete)
-    const cost = priceOf(usage, target.entry, this.#opening.at)
+    const cost = priceOf(usage, target.entry, this.#start.at)
     return { usage, cost: estimated ? { ...cost, estimated } : cost }
   }
 
@@ -87,17 +87,17 @@ export class Settlement {
   }
 
   async #write(
-    { target, attempts, dropped, firstEventMs }: Tried & { firstEventMs?: number },
-    end: End,
+    { target, attempts, dropped, firstEventMs }: AttemptSummary & { firstEventMs?: number },
+    end: SettledOutcome,
   ): Promise<void> {
     if (this.#written) return
     this.#written = true
-    const { begun, ...opening } = this.#opening
+    const { monotonicMs: _, ...facts } = this.#start
     const { outcome, status, settled, error, response } = end
     const record: CallRecord = {
-      ...opening,
+      ...facts,
       provider: target.provider.slug,
-      // Where unknown models pass, the name is whatever the client wrote.
+      // Where unknown models are allowed, the name is any text the client sent.
       model: withoutSecrets(target.model),
       outcome,
       status,
@@ -111,11 +111,11 @@ export class Settlement {
     const { usage } = settled
     this.#admission.settle(costNano(record), promptTokens(usage) + completionTokens(usage))
     await this.#ledger.settle(record, response)
-    this.#admission.written()
+    this.#admission.recorded()
   }
 }
 
-type End = {
+type SettledOutcome = {
   outcome: Outcome
   status: number
   settled: Settled

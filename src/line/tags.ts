@@ -28,7 +28,7 @@ function textOf(header: string): string {
 
 function readTag(tag: string): [name: string, value: string] {
   const [, name = '', value = ''] = /^([\w.-]+)\s*=\s*(.*)$/.exec(tag) ?? []
-  if (name === '') throw invalid(`has the tag '${tag}'; write name=value, the name of letters, digits and _ . -`)
+  if (name === '') throw invalid(`has the tag '${tag}'; write name=value; names may contain letters, digits, _ . and -`)
   if (name === '__proto__') throw invalid(`has a tag named '${name}'; choose another name`)
   if (name.length > maxName) throw invalid(`has a name of ${name.length} characters; ${maxName} are allowed`)
   if (value.length > maxValue) {

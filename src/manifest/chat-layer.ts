@@ -2,12 +2,13 @@ import type { HistoryRules } from '../core/repair-history.ts'
 import type { Mapping } from '../mapping/mapping.ts'
 import type { StreamFormat } from '../wire/frames.ts'
 import { didYouMean } from './did-you-mean.ts'
+import { supportOf } from './inferred-losses.ts'
 import type { MappingReader } from './mapping-reader.ts'
 import { readPattern } from './pattern.ts'
 import type { Path } from './position.ts'
 import type { Fragment } from './program.ts'
 import type { ChatEndpoint, Loss, RequestMapping, StreamForm } from './provider.ts'
-import { takenBy } from './taken.ts'
+import { nameProblems } from './request-names.ts'
 
 /** `endpoints.chat` as far as one file describes it. */
 export type PartialChat = Partial<Pick<ChatEndpoint, 'path' | 'request' | 'reply'>> &
@@ -35,17 +36,20 @@ const at = ['endpoints', 'chat']
 export function readChat(reader: MappingReader, chat: ChatFile): PartialChat {
   const request = chat.request && readRequest(reader, chat.request)
   const reply = reader.read([...at, 'reply'], chat.reply)
+  const events = readEvents(reader, chat.events ?? {})
   checkPatterns(reader, chat.history ?? {})
   return {
     ...(chat.path !== undefined && { path: chat.path }),
     ...(request && { request }),
     ...(reply && { reply }),
     stream: readStream(chat.stream ?? {}),
-    events: readEvents(reader, chat.events ?? {}),
+    events,
     patch: readPatch(reader, chat.patch ?? {}),
     losses: readLosses(reader, chat.losses ?? []),
     history: chat.history ?? {},
-    broken: [...(chat.request && !request ? ['request'] : []), ...(chat.reply && !reply ? ['reply'] : [])],
+    broken: Object.entries({ request, reply, events: events.size > 0 || undefined }).flatMap(([name, made]) =>
+      chat[name as 'request' | 'reply' | 'events'] !== undefined && made === undefined ? [name] : [],
+    ),
   }
 }
 
@@ -61,7 +65,8 @@ function readRequest(reader: MappingReader, sections: { [name: string]: string }
   ])
   const own = shared === undefined ? undefined : { path: [...path, 'let'], text: shared }
   const mapping = reader.readBlock(path, own, [...members, '}'])
-  return mapping && { mapping, sections: Object.keys(results).filter(isSection), taken: takenBy(mapping) }
+  if (mapping) reader.problems.push(...nameProblems(mapping, reader.source, path))
+  return mapping && { mapping, sections: Object.keys(results).filter(isSection), support: supportOf(mapping) }
 }
 
 /** Sections have any names, but one that looks like `dropped` would be sent. */

@@ -12,7 +12,9 @@ import { named, type Path } from './position.ts'
 import type { Problem } from './problem.ts'
 import { problemAt } from './program.ts'
 import type { Provider } from './provider.ts'
-import { failedMapping, readEvent, readReply, targetFacts, writeFor } from './translate.ts'
+import { failedMapping } from './run-mapping.ts'
+import { targetFacts } from './target-facts.ts'
+import { readEvent, readFailure, readReply, writeFor } from './translate.ts'
 
 /**
  * Compiles the mappings and runs the examples of a provider's last layer: each must send and mean what it says. Answers
@@ -70,7 +72,10 @@ export async function readStream(
   const all: ProviderEvent[][] = []
   for (const frame of frames) {
     const { name, data } = frameOf(provider, frame)
-    if (data === undefined) break
+    if (data === undefined) {
+      fold.take({ done: true })
+      break
+    }
     const events = await readEvent(provider, name, data, target)
     all.push(events)
     for (const event of events) fold.take(event)
@@ -85,24 +90,28 @@ type Run = { provider: Provider; layers: readonly Layer[]; layer: Layer; example
 
 async function proveExample(run: Run): Promise<Problem[]> {
   const { example } = run
-  const { request, sends, answers, events, means } = example
+  const { request, sends, dropped, answers, events, fails, means } = example
   const problems = formProblems(run)
   if (problems.length > 0) return problems
   if (request && sends) problems.push(...(await attempt(run, 'sends', () => proveRequest(run, request, sends))))
+  if (request && dropped) problems.push(...(await attempt(run, 'dropped', () => proveDropped(run, request, dropped))))
   if (answers && means) problems.push(...(await attempt(run, 'answers', () => proveReply(run, answers, means))))
   if (events && means) problems.push(...(await attempt(run, 'events', () => proveEvents(run, events, means))))
+  if (fails && means) problems.push(...(await attempt(run, 'fails', () => proveFailure(run, fails, means))))
   return problems
 }
 
 /** An example that proves nothing is a mistake as well. */
 function formProblems({ layer: { source }, example, at }: Run): Problem[] {
-  const { request, sends, dropped, answers, events, means } = example
+  const { request, sends, dropped, answers, events, fails, means } = example
   const say = (message: string, path: Path = []) =>
     source.problem([...at, ...path], `example '${example.name}': ${message}`)
   const problems: Problem[] = []
   if (!request !== !sends) problems.push(say('`request` and `sends` belong together'))
   if (dropped && !request) problems.push(say('`dropped` needs a `request`', ['dropped']))
-  if (!means !== !(answers || events)) problems.push(say('`means` and `answers` or `events` belong together'))
+  if (!means !== !(answers || events || fails)) {
+    problems.push(say('`means` and `answers`, `events` or `fails` belong together'))
+  }
   for (const name of Object.keys(request ?? {})) {
     if (Object.hasOwn(neutralFields, name)) continue
     const hint = didYouMean(name, Object.keys(neutralFields))
@@ -114,10 +123,20 @@ function formProblems({ layer: { source }, example, at }: Run): Problem[] {
 }
 
 async function proveRequest({ provider, example }: Run, given: Partial<NeutralRequest>, sends: JsonObject) {
+  return difference(sends, (await written({ provider, example }, given)).body)
+}
+
+async function proveDropped(run: Run, given: Partial<NeutralRequest>, expected: readonly string[]) {
+  const { dropped } = await written(run, given)
+  const lost = dropped.find((name) => !expected.includes(name))
+  if (lost !== undefined) return { path: [], message: `\`${lost}\` is lost too` }
+  const index = expected.findIndex((name) => !dropped.includes(name))
+  return index < 0 ? undefined : { path: [index], message: `\`${expected[index]}\` is not lost` }
+}
+
+async function written({ provider, example }: Pick<Run, 'provider' | 'example'>, given: Partial<NeutralRequest>) {
   const request = { model: 'model', ...given, origin: { api: 'chat', body: {} } } as NeutralRequest
-  const { body, dropped } = await writeFor(provider, request, request.model, factsOf(provider, example))
-  const lost = example.dropped && difference(example.dropped.toSorted(), dropped.toSorted())
-  return difference(sends, body) ?? (lost && { ...lost, message: `dropped: ${lost.message}` })
+  return await writeFor(provider, request, request.model, factsOf(provider, example))
 }
 
 /** What is known of the model that an example is about, and what the example itself says of it. */
@@ -130,7 +149,7 @@ function factsOf(provider: Provider, { request, target }: Example): TargetFacts 
 
 async function proveReply({ provider, example }: Run, answers: JsonObject, means: JsonObject) {
   const { reply, error } = await readReply(provider, answers, foldFacts(provider, example), factsOf(provider, example))
-  return partialDifference(means, { ...reply, ...(error && { error }) })
+  return meaningDifference(means, { ...reply, ...(error && { error }) } as unknown as JsonObject)
 }
 
 async function proveEvents({ provider, example }: Run, frames: NonNullable<Example['events']>, means: JsonObject) {
@@ -138,7 +157,20 @@ async function proveEvents({ provider, example }: Run, frames: NonNullable<Examp
   const { events, complete, ...reply } = await readStream(provider, frames, facts, factsOf(provider, example))
   if (!complete && means.finish !== undefined)
     return { path: [], message: 'the events never say that the reply is finished' }
-  return partialDifference(means, reply)
+  return meaningDifference(means, reply)
+}
+
+async function proveFailure({ provider }: Run, body: JsonObject, means: JsonObject) {
+  return partialDifference(means, { error: await readFailure(provider, body) })
+}
+
+/** As `partialDifference`, with the reason for an unexpected failure. */
+function meaningDifference(means: JsonObject, reply: JsonObject): Difference | undefined {
+  const found = partialDifference(means, reply)
+  const unlisted = found?.path[0] === 'finish' && reply.finish === 'error' && reply.finish_raw !== undefined
+  return found && unlisted
+    ? { ...found, message: `${found.message}; the table \`finish\` does not list \`${reply.finish_raw}\`` }
+    : found
 }
 
 /** Facts that make replies comparable. */
@@ -149,15 +181,15 @@ function foldFacts(provider: Provider, { target }: Example): FoldFacts {
 /** A difference is told where the expectation stands, a failure where its mapping stands. */
 async function attempt(
   { layer: { source }, layers, example, at }: Run,
-  member: 'sends' | 'answers' | 'events',
+  member: 'sends' | 'dropped' | 'answers' | 'events' | 'fails',
   prove: () => Promise<Difference | undefined>,
 ): Promise<Problem[]> {
-  const about = member === 'sends' ? 'sends' : 'means'
+  const about = member === 'sends' || member === 'dropped' ? member : 'means'
   try {
     const found = await prove()
     if (!found) return []
     const where = found.path.length > 0 ? ` at ${named(found.path)}` : ''
-    const by = member === 'sends' ? '' : ` (from ${member})`
+    const by = about === member ? '' : ` (from ${member})`
     const message = `example '${example.name}': ${about}${by} differs${where}: ${found.message}`
     return [source.problem([...at, about, ...found.path], message)]
   } catch (error) {
@@ -175,15 +207,29 @@ function failedProblem(layers: readonly Layer[], error: unknown, message: string
 /** One event of an example: its JSON, or `{event, data}` where the wire names events, or the text that ends the stream. */
 function frameOf(provider: Provider, frame: JsonObject | string): { name?: string; data?: JsonObject | string } {
   const { eventField, done, data: form } = provider.chat?.stream ?? {}
-  if (typeof frame === 'string') {
-    if (frame === done) return {}
-    return { data: form === 'text' ? frame : (JSON.parse(frame) as JsonObject) }
-  }
+  if (frame === done) return {}
+  if (form === 'text') return textFrameOf(frame)
+  if (typeof frame === 'string') return { data: parseData(frame) }
   const { event, data: inner } = frame
-  const isText = form === 'text' && typeof inner === 'string'
-  if (typeof event === 'string' && isText) return { name: event, data: inner }
+  if (typeof event === 'string' && typeof inner === 'string') return { name: event, data: parseData(inner, event) }
   const isNamed = typeof event === 'string' && isObject(inner)
   const data = isNamed ? inner : frame
   const name = eventField === undefined ? isNamed && event : data[eventField]
   return typeof name === 'string' ? { name, data } : { data }
+}
+
+/** The data of an event are a text where the manifest says so. */
+function textFrameOf(frame: JsonObject | string): { name?: string; data: string } {
+  const { event, data } = typeof frame === 'string' ? { event: undefined, data: frame } : frame
+  if (typeof data !== 'string') throw new Error('with `stream.data: text` the data of an event are a text: write "42"')
+  return typeof event === 'string' ? { name: event, data } : { data }
+}
+
+function parseData(text: string, event?: string): JsonObject {
+  try {
+    return JSON.parse(text) as JsonObject
+  } catch {
+    const which = event === undefined ? 'an event' : `the event \`${event}\``
+    throw new Error(`the data of ${which} are not JSON: bare texts need \`stream.data: text\``)
+  }
 }

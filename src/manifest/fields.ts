@@ -60,7 +60,18 @@ export const partTypes = {
 } as const satisfies Record<Part['type'], true>
 
 /** Members of parts that a provider may be unable to take (`parts.cache`). */
-export const partMembers = ['cache', 'citations', 'detail', 'file_id', 'filename', 'id', 'signature', 'summary', 'url']
+export const partMembers = [
+  'cache',
+  'citations',
+  'detail',
+  'file_id',
+  'filename',
+  'id',
+  'is_error',
+  'signature',
+  'summary',
+  'url',
+]
 
 /** Values that ask for nothing special: a provider that cannot be told loses nothing. */
 export const undemanding: { readonly [field: string]: (value: unknown) => boolean } = {
@@ -79,6 +90,9 @@ export const undemanding: { readonly [field: string]: (value: unknown) => boolea
     return effort === 'none' || budget === 0
   },
 }
+
+/** Members that are labels: a provider that has no place for them does the same without. */
+export const labels: ReadonlySet<string> = new Set(['response_format.name'])
 
 /** Why `field` is no name of a loss; undefined when it is one. */
 export function unknownLoss(field: string, groups: readonly string[]): string | undefined {

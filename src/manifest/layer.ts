@@ -23,6 +23,8 @@ export type Layer = {
   finish?: { [word: string]: Finish }
   /** The provider's usage object to ours. */
   usage?: Mapping
+  /** The provider's error body to ours. */
+  failure?: Mapping
   /** Names for several losses at once. */
   groups: { [name: string]: readonly string[] }
   count?: { path: string }
@@ -49,6 +51,8 @@ export type Example = {
   dropped?: string[]
   answers?: JsonObject
   events?: (JsonObject | string)[]
+  /** The body of an HTTP error. */
+  fails?: JsonObject
   means?: JsonObject
 }
 
@@ -59,6 +63,7 @@ export type LayerFile = {
   define?: string
   finish?: { [word: string]: Finish }
   usage?: string
+  failure?: string
   groups?: { [name: string]: string[] }
   endpoints?: { chat?: ChatFile; count?: { path: string } }
   errors?: { [name: string]: ErrorCode }
@@ -75,6 +80,7 @@ export function readLayer(source: Source, outer?: Source): { layer: Layer; probl
   const reader = new MappingReader(source, outer)
   const { chat, count } = file.endpoints ?? {}
   const usage = reader.read(['usage'], file.usage)
+  const failure = reader.read(['failure'], file.failure)
   const layer: Layer = {
     source,
     headers: file.headers ?? {},
@@ -88,6 +94,7 @@ export function readLayer(source: Source, outer?: Source): { layer: Layer; probl
     ...(file.same_as !== undefined && { sameAs: file.same_as }),
     ...(file.finish && { finish: file.finish }),
     ...(usage && { usage }),
+    ...(failure && { failure }),
     ...(chat && { chat: readChat(reader, chat) }),
     ...(count && { count }),
   }

@@ -12,12 +12,15 @@ export class MappingReader {
   readonly places = new Map<Mapping, Path>()
   readonly pieces: Pieces = new Map()
   private readonly definitions: readonly Fragment[]
+  /** Whether the file's own definitions are wrong: its mappings would only repeat that. */
+  private readonly isBroken: boolean
 
   /** A variant sees the definitions of the `outer` file that it stands in, and then its own. */
   constructor(source: Source, outer?: Source) {
     this.source = source
     const given = outer ? define(outer, [], []) : []
     this.definitions = [...given, ...define(source, given, this.problems)]
+    this.isBroken = this.problems.length > 0
   }
 
   /** The mapping of one text; undefined when there is none, or when it has problems. */
@@ -35,6 +38,7 @@ export class MappingReader {
   }
 
   private compose(path: Path, fragments: readonly Fragment[], variables?: readonly string[]): Mapping | undefined {
+    if (this.isBroken) return undefined
     const { pieces, problems } = this
     const mapping = compose(fragments, { pieces, problems, ...(variables && { variables }) })
     if (mapping) this.places.set(mapping, path)
@@ -42,7 +46,7 @@ export class MappingReader {
   }
 }
 
-/** The definitions of a file; none, with a problem, when they are wrong: each mapping would repeat it. */
+/** The definitions of a file; none, with a problem, when they are wrong. */
 function define(source: Source, given: readonly Fragment[], problems: Problem[]): Fragment[] {
   const { define: text } = (source.value ?? {}) as { define?: string }
   if (text === undefined) return []

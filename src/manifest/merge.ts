@@ -40,6 +40,7 @@ export function chatOf(layers: readonly Layer[], source: Source): { chat?: ChatE
   }
   const tables = layers.flatMap(({ finish }) => (finish ? [finish] : []))
   const usage = layers.findLast((layer) => layer.usage)?.usage
+  const failure = layers.findLast((layer) => layer.failure)?.failure
   const chat: ChatEndpoint = {
     path,
     stream: { path, format: 'sse', data: 'json', ...Object.assign({}, ...parts.map(({ stream }) => stream)) },
@@ -48,6 +49,7 @@ export function chatOf(layers: readonly Layer[], source: Source): { chat?: ChatE
     events,
     ...(tables.length > 0 && { finish: Object.assign(Object.create(null), ...tables) }),
     ...(usage && { usage }),
+    ...(failure && { failure }),
     patch: Object.assign({}, ...parts.map(({ patch }) => patch)),
     losses: lossesOf(layers),
     history: Object.assign({}, ...parts.map(({ history }) => history)),

@@ -5,15 +5,15 @@ import type { HistoryRules } from '../core/repair-history.ts'
 import type { Finish } from '../core/reply.ts'
 import type { Api } from '../core/request.ts'
 import type { Mapping } from '../mapping/mapping.ts'
+import type { PathTree } from '../mapping/mentions.ts'
 import type { StreamFormat } from '../wire/frames.ts'
 import type { Path } from './position.ts'
-import type { Taken } from './taken.ts'
 
 /** A manifest made ready to serve: dialect merged in, secrets resolved, mappings read. */
 export type Provider = {
   slug: string
   name: string
-  /** Who accepts the seals on sealed parts: the slug unless the manifest shares another's. */
+  /** Whose signatures and encrypted reasoning it accepts: its own, unless the manifest names another provider. */
   maker: string
   baseUrl: string
   auth: Auth
@@ -95,6 +95,8 @@ export type ChatEndpoint = {
   finish?: Readonly<{ [word: string]: Finish }>
   /** The provider's usage object to ours. Without it the object is ours. */
   usage?: Mapping
+  /** The provider's error body to its code and message. Without it the usual places are searched. */
+  failure?: Mapping
   /** Provider JSON in and out; `$target` holds the facts about the model. */
   patch: { request?: Mapping; reply?: Mapping; event?: Mapping }
   losses: Loss[]
@@ -102,7 +104,19 @@ export type ChatEndpoint = {
 }
 
 /** A program over the request that gives an object by section, and under `dropped` what is lost although it is read. */
-export type RequestMapping = { mapping: Mapping; sections: readonly string[]; taken: Taken }
+export type RequestMapping = { mapping: Mapping; sections: readonly string[]; support: Support }
+
+/** The request features that a mapping supports, inferred from the names it uses; everything else is lost and reported. */
+export type Support = {
+  has(field: string): boolean
+  /** The members of an object field that are read; `whole` for all of them. */
+  members(field: string): PathTree
+  part(type: string): boolean
+  /** By kind; a tool that only one client API defines has `by`. */
+  tool(tool: { kind: string; by?: Api }): boolean
+  /** Whether a member of parts or tools is named anywhere. */
+  named(member: string): boolean
+}
 
 /** Streamed answers on the wire: `eventField` names an event by a member of its JSON, `done` is the text of the last frame. */
 export type StreamForm = {

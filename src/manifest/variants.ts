@@ -76,6 +76,7 @@ function withoutFormat({
   sameAs: _sameAs,
   finish: _finish,
   usage: _usage,
+  failure: _failure,
   ...layer
 }: Layer): Layer {
   return { ...layer, traits: [] }

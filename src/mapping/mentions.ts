@@ -1,3 +1,5 @@
+import { functions } from './functions.ts'
+
 /**
  * What a mapping's text mentions, found in its syntax tree. It over-approximates what the mapping can read: a name or a
  * kind that is not mentioned cannot reach the result.
@@ -5,7 +7,7 @@
 export type Mentions = {
   /** Every name of a member. */
   names: ReadonlySet<string>
-  /** Texts that something is compared with, by the member that is compared (`type`); `''` where that cannot be told. */
+  /** Strings that something is compared with, by the member that is compared (`type`); `''` where that cannot be told. */
   compared: ReadonlyMap<string, ReadonlySet<string>>
   /** The members read below each name, where paths say so: `{ extensions: { thinking: { budget: whole } } }`. */
   paths: ReadonlyMap<string, PathTree>
@@ -51,11 +53,15 @@ class Collector implements Mentions {
   readonly compared = new Map<string, Set<string>>()
   readonly paths = new Map<string, PathTree>()
   private readonly definitions: Map<string, Node>
+  /** Variables bound by the functions and blocks around the current node, which hide definitions of the same name. */
+  private local: ReadonlySet<string> = new Set()
   /** Variables that stand for facts about the target: their members are none of the request's. */
   private readonly facts: ReadonlySet<string>
+  private readonly defined: ReadonlySet<string>
 
   constructor(definitions: Map<string, Node>) {
     this.definitions = new Map(definitions)
+    this.defined = new Set(definitions.keys())
     this.facts = new Set([...definitions].filter(([, node]) => isOfTarget(node)).map(([name]) => name))
   }
 
@@ -67,11 +73,31 @@ class Collector implements Mentions {
 
   private visitNode(node: Node, asked: boolean): void {
     const { type } = node
-    if (type === 'path') this.visitPath(node.steps as Node[], asked, node)
+    if (type === 'lambda') this.visitFunction(node)
+    else if (type === 'block') this.visitBlock(node)
+    else if (type === 'path') this.visitPath(node.steps as Node[], asked, node)
     else if (type === 'name') this.visitPath([node], asked)
     else if (type === 'variable') this.visitVariable(node)
     else if (type === 'condition') this.visitCondition(node, asked)
     else this.visitOther(node)
+  }
+
+  private visitFunction({ arguments: parameters, ...rest }: Node): void {
+    const outer = this.local
+    this.local = new Set([...outer, ...(parameters as Node[]).map(variableName)])
+    for (const member of Object.values(rest)) this.visit(member)
+    this.local = outer
+  }
+
+  /** A variable of a block hides a definition from where it is bound. */
+  private visitBlock({ expressions, ...rest }: Node): void {
+    const outer = this.local
+    for (const expression of expressions as Node[]) {
+      this.visit(expression)
+      if (expression.type === 'bind') this.local = new Set([...this.local, variableName(expression.lhs as Node)])
+    }
+    this.local = outer
+    for (const member of Object.values(rest)) this.visit(member)
   }
 
   private visitCondition({ condition, then, else: otherwise }: Node, asked: boolean): void {
@@ -83,23 +109,33 @@ class Collector implements Mentions {
   private visitOther(node: Node): void {
     const { type, value } = node
     if (type === 'binary') this.compare(node)
-    if (type === 'unary' && value === '[') this.textsIn('', node)
+    if (type === 'unary' && value === '[') this.addStrings('', node)
     if (type === 'function' && (node.procedure as Node).value === 'lookup') this.compareKeys(node.arguments as Node[])
     const inquiring = type === 'function' && inquiries.has((node.procedure as Node).value)
     const logical = type === 'binary' && (value === 'and' || value === 'or')
-    for (const member of Object.values(node)) {
+    for (const [name, member] of Object.entries(node)) {
+      if (type === 'bind' && name === 'lhs') continue
       if (Array.isArray(member)) for (const item of member) this.visit(item, inquiring)
       else this.visit(member, logical)
     }
   }
 
-  /** The definition of the variable, and what its items are filtered by. */
+  /** The definition of the variable or the members that a function of the router takes, and what its items are filtered by. */
   private visitVariable(node: Node): void {
-    const name = node.value as string
+    const name = variableName(node)
+    if (!this.local.has(name)) this.visitDefinition(name)
+    for (const [member, inner] of Object.entries(node)) if (member !== 'value') this.visit(inner)
+  }
+
+  private visitDefinition(name: string): void {
+    if (!this.defined.has(name)) for (const member of functions[name]?.takes ?? []) this.names.add(member)
     const definition = this.definitions.get(name)
     this.definitions.delete(name)
-    if (definition) this.visit(definition)
-    for (const [member, inner] of Object.entries(node)) if (member !== 'value') this.visit(inner)
+    if (!definition) return
+    const { local } = this
+    this.local = new Set()
+    this.visit(definition)
+    this.local = local
   }
 
   private visitPath(steps: readonly Node[], asked: boolean, path?: Node): void {
@@ -115,8 +151,9 @@ class Collector implements Mentions {
   }
 
   private isFact(steps: readonly Node[]): boolean {
-    const [first] = steps
-    return startsAtTarget(steps) || (first?.type === 'variable' && this.facts.has(first.value as string))
+    if (startsAtTarget(steps)) return true
+    const name = steps[0]?.type === 'variable' ? variableName(steps[0]) : undefined
+    return name !== undefined && this.facts.has(name) && !this.local.has(name)
   }
 
   /** The names that follow each other from here on; what comes after them may take everything. */
@@ -138,28 +175,28 @@ class Collector implements Mentions {
   private compare({ value, lhs, rhs }: Node): void {
     if (value !== '=' && value !== '!=' && value !== 'in') return
     const [left, right] = [lhs as Node, rhs as Node]
-    this.textsIn(lastName(right), left)
-    this.textsIn(lastName(left), right)
+    this.addStrings(lastName(right), left)
+    this.addStrings(lastName(left), right)
   }
 
   private compareKeys([table, key]: readonly Node[]): void {
     if (!table || !key) return
-    for (const name of membersOf(table).keys()) this.addText(lastName(key), name)
+    for (const name of membersOf(table).keys()) this.addString(lastName(key), name)
   }
 
-  /** Texts that stand here as such, as items of a list, or as what a condition gives. */
-  private textsIn(member: string, node: Node | undefined): void {
+  /** Strings that are here as such, as items of a list, or as what a condition gives. */
+  private addStrings(member: string, node: Node | undefined): void {
     if (!node) return
-    if (node.type === 'string') this.addText(member, node.value as string)
-    else if (node.type === 'condition') for (const one of [node.then, node.else]) this.textsIn(member, one as Node)
+    if (node.type === 'string') this.addString(member, node.value as string)
+    else if (node.type === 'condition') for (const one of [node.then, node.else]) this.addStrings(member, one as Node)
     else if (node.type === 'unary' && node.value === '[') {
-      for (const item of node.expressions as Node[]) this.textsIn(member, item)
+      for (const item of node.expressions as Node[]) this.addStrings(member, item)
     }
   }
 
-  private addText(member: string, text: string): void {
-    const texts = this.compared.get(member) ?? new Set()
-    this.compared.set(member, texts.add(text))
+  private addString(member: string, string: string): void {
+    const strings = this.compared.get(member) ?? new Set()
+    this.compared.set(member, strings.add(string))
   }
 }
 
@@ -179,6 +216,10 @@ function startsAtTarget(steps: readonly Node[]): boolean {
 function lastName(node: Node): string {
   const last = node.type === 'path' ? (node.steps as Node[]).at(-1) : node
   return last?.type === 'name' ? (last.value as string) : ''
+}
+
+function variableName({ value }: Node): string {
+  return String(value)
 }
 
 function isNode(value: unknown): value is Node {

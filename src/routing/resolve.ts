@@ -49,12 +49,12 @@ type LookedUp = { ids: readonly string[]; through: readonly string[] }
 function lookUp(model: string, directory: Directory, scope: Scope | undefined): LookedUp {
   const name = bareName(model)
   const target = scope?.rules.aliases.get(name)
-  const wanted = target === undefined ? name : bareName(target)
+  const policyOrModel = target === undefined ? name : bareName(target)
   const through = target === undefined ? [] : [name]
-  const policy = scope?.rules.policies.get(wanted) ?? directory.managed.get(wanted)
-  if (policy) return { ids: policy.targets, through: [...through, wanted] }
+  const policy = scope?.rules.policies.get(policyOrModel) ?? directory.managed.get(policyOrModel)
+  if (policy) return { ids: policy.targets, through: [...through, policyOrModel] }
   const isPolicy = (target ?? model).startsWith(policyPrefix)
-  if (!isPolicy && splitModel(wanted)) return { ids: [wanted], through }
+  if (!isPolicy && splitModel(policyOrModel)) return { ids: [policyOrModel], through }
   if (target !== undefined) throw notFound(`The alias '${name}' stands for '${target}', which does not exist.`)
   if (isPolicy) throw notFound(`There is no policy and no alias '${name}'. GET /v1/models lists those that there are.`)
   throw notFound(`The model '${model}' does not exist. Write a model as <provider>/<model>; GET /v1/models lists them.`)
@@ -77,7 +77,7 @@ function targetOf(id: string, { providers, findModel }: Directory): Target | Exc
   return { provider, model, ...(entry && { entry }) }
 }
 
-/** The reasons why no target is left: one as it is, several in one message. */
+/** The error for a name without targets; its message combines the reasons. */
 function noTargets(model: string, { ids, through }: LookedUp, exclusions: readonly Exclusion[]): RouterError {
   const code = exclusions.some((one) => one.code === 'forbidden') ? 'forbidden' : 'model_not_found'
   const reasons = exclusions.slice(0, maxReasons).map(({ message }) => message)

@@ -43,7 +43,7 @@ export function exclusionInEurope({ id, entry }: Candidate): Exclusion | undefin
 
 function lists(list: readonly string[], { id, entry, find }: Candidate): boolean {
   if (hasModel(list, id)) return true
-  // A list that has one name of a model has all of them.
+  // A list that contains one name of a model allows all its names.
   if (!entry?.aliases?.length) return false
   const provider = splitModel(id)?.provider
   return list.some((name) => {
@@ -64,19 +64,21 @@ function brokenRule({ id, entry }: Candidate, rules: Scope['rules']['dataRules']
     return `${hosted(id, entry)}, and this organization's rule geolocation allows ${allowed}.`
   }
   if (data_retention === false && entry?.data_retention !== false) {
-    const does = entry?.data_retention ? 'is kept' : 'may be kept (nothing is known)'
-    return `What is sent to '${id}' ${does}, which this organization's rule data_retention: false forbids.`
+    const does = entry?.data_retention ? 'is retained' : 'may be retained (its retention is unknown)'
+    return `Data sent to '${id}' ${does}, which this organization's rule data_retention: false forbids.`
   }
   if (data_used_for_training === false && entry?.data_used_for_training !== false) {
-    const does = entry?.data_used_for_training ? 'is trained on' : 'may be trained on (nothing is known)'
-    return `What is sent to '${id}' ${does}, which this organization's rule data_used_for_training: false forbids.`
+    const does = entry?.data_used_for_training ? 'is used for training' : 'may be used for training (this is unknown)'
+    return `Data sent to '${id}' ${does}, which this organization's rule data_used_for_training: false forbids.`
   }
   return undefined
 }
 
 function hosted(id: string, entry: ModelEntry | undefined): string {
   const where = entry?.geolocation
-  return where === undefined ? `Where '${id}' is hosted is not known` : `The model '${id}' is hosted in '${where}'`
+  return where === undefined
+    ? `The location of the model '${id}' is unknown`
+    : `The model '${id}' is hosted in '${where}'`
 }
 
 function notFound(message: string): Exclusion {

@@ -8,7 +8,7 @@ import type { Message, NeutralRequest } from '../core/request.ts'
  * provider refuses the next round of the loop, or loses its reasoning.
  */
 export type SignatureCache = {
-  /** Remembers what the provider wants back with the calls of a reply. */
+  /** Remembers the signatures that the provider needs back with the calls of a reply. */
   remember(organization: string, reply: Reply): void
   /** The request with the signatures that the client left out. The client's own object is not changed. */
   restore(organization: string, request: NeutralRequest): NeutralRequest

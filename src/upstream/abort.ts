@@ -2,7 +2,7 @@
 export async function unlessAborted<T>(work: Promise<T>, signal: AbortSignal): Promise<T> {
   const { promise: aborted, reject } = Promise.withResolvers<never>()
   const abort = () => reject(signal.reason)
-  // The one that loses the race may reject later, when nobody listens any more.
+  // The promise that loses the race may reject later, which must not be an unhandled rejection.
   aborted.catch(() => {})
   work.catch(() => {})
   if (signal.aborted) abort()

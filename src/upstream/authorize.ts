@@ -14,7 +14,7 @@ export type UnauthorizedRequest = { url: string; headers: Record<string, string>
 /** The URL and headers to send it with. Call `refused` when the provider answers 401. */
 export type Authorized = { url: string; headers: Record<string, string>; refused?(): void }
 
-/** The client that requests tokens, and how long the caller waits for them. */
+/** The client that requests tokens, and the signal that ends the wait for them. */
 export type TokenOptions = { httpClient: HttpClient; signal: AbortSignal; now?: () => number }
 
 /** Adds the provider's authentication to a request. Throws RouterError when no token can be obtained. */
@@ -41,8 +41,8 @@ const schemes: { [Name in Auth['scheme']]: Scheme<Extract<Auth, { scheme: Name }
   bearer: ({ secret }, request) => (secret ? withBearer(request, secret) : withHeaders(request, {})),
   header: ({ header, secret }, request) => withHeaders(request, { [header.toLowerCase()]: secret }),
   query: ({ parameter, secret }, { url, headers }) => {
-    const joint = url.includes('?') ? '&' : '?'
-    return { url: `${url}${joint}${encodeURIComponent(parameter)}=${encodeURIComponent(secret)}`, headers }
+    const separator = url.includes('?') ? '&' : '?'
+    return { url: `${url}${separator}${encodeURIComponent(parameter)}=${encodeURIComponent(secret)}`, headers }
   },
   'aws-sigv4': async (auth, request, { now }) => {
     if (auth.bearer) return withBearer(request, auth.bearer)

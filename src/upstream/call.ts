@@ -6,33 +6,34 @@ import type { Reply } from '../core/reply.ts'
 import type { TargetFacts } from '../core/request.ts'
 import type { ChatEndpoint, Provider } from '../manifest/provider.ts'
 import type { Target } from '../manifest/target.ts'
-import { type ReadFrame, readFrame, readReply, targetFacts } from '../manifest/translate.ts'
+import { targetFacts } from '../manifest/target-facts.ts'
+import { type ReadFrame, readFrame, readReply } from '../manifest/translate.ts'
 import { type Frame, FrameError } from '../wire/frame.ts'
 import { framesOf, type StreamFormat, streamFormats } from '../wire/frames.ts'
 import type { HttpClient, HttpResponse } from './http-client.ts'
-import { type PassedHeader, post, textOf } from './post.ts'
-import { refusal, reportedFailure } from './provider-error.ts'
+import { type ForwardedHeader, post, textOf } from './post.ts'
+import { readRefusal, reportedFailure } from './provider-error.ts'
 import { redact } from './secrets.ts'
 
 /** A provider's answer: a whole reply, or a stream whose first event has come. */
 export type ProviderAnswer = WholeAnswer | StreamedAnswer
 
-/** `body` as `patch.reply` left it, and its meaning. */
+/** `body` is the JSON after `patch.reply`, `reply` its neutral form. */
 export type WholeAnswer = { kind: 'whole'; body: JsonObject; reply: Reply }
 
-/** Frames as they came over the network: several at a time. */
+/** Frames as they arrive from the network, several at a time. */
 export type StreamedAnswer = { kind: 'stream'; batches: AsyncIterable<StreamFrame[]> }
 
-/** One frame of a stream; the declared end mark has no payload. */
+/** One frame of a stream; the declared end marker has no payload. */
 export type StreamFrame = Pick<ReadFrame, 'events'> & Partial<Pick<ReadFrame, 'payload'>>
 
-/** How long a stream that has reached its end mark may keep its connection open before it is closed. Milliseconds. */
+/** How long a stream that has reached its end marker may keep its connection open before it is closed. Milliseconds. */
 const drainMs = 50
 
 /** Sends one body to a target and waits for the reply or its first event. Throws RouterError. */
 export async function send(
   target: Target,
-  outgoing: { body: JsonObject; stream: boolean; signal: AbortSignal; passed: readonly PassedHeader[] },
+  outgoing: { body: JsonObject; stream: boolean; signal: AbortSignal; forwardedHeaders: readonly ForwardedHeader[] },
   httpClient: HttpClient,
 ): Promise<ProviderAnswer> {
   const { provider } = target
@@ -47,7 +48,7 @@ export async function send(
 /** Sends one body to a path of a target and waits for its JSON. Throws RouterError. */
 export async function sendForJson(
   target: Target,
-  outgoing: { path: string; body: JsonObject; signal: AbortSignal; passed: readonly PassedHeader[] },
+  outgoing: { path: string; body: JsonObject; signal: AbortSignal; forwardedHeaders: readonly ForwardedHeader[] },
   httpClient: HttpClient,
 ): Promise<JsonObject> {
   const response = await post(target, { ...outgoing, accept: 'application/json' }, httpClient)
@@ -65,9 +66,13 @@ async function readWhole(target: Target, response: HttpResponse): Promise<WholeA
   const answer = parseObject(provider, text)
   const { body, reply, error } = await readReply(provider, answer, foldFacts(provider), targetFacts(provider, target))
   if (error) throw reportedFailure(provider, error)
-  if (reply.finish === 'error')
-    throw unreadable(provider, `sent a reply without a finish reason: ${redact(provider, text).slice(0, 200)}`)
+  if (reply.finish === 'error') throw unreadable(provider, endedInError(reply, redact(provider, text)))
   return { kind: 'whole', body, reply }
+}
+
+function endedInError({ finish_raw }: Reply, text: string): string {
+  if (finish_raw === undefined) return `sent a reply without a finish reason: ${text.slice(0, 200)}`
+  return `ended its reply with the finish reason \`${finish_raw}\`, which reports a failure`
 }
 
 /** Formats that providers also send as `application/json`; an error inside is an event like any other. */
@@ -80,7 +85,7 @@ async function readStream(target: Target, response: HttpResponse): Promise<Strea
   if (!streamsAsJson.has(format) && type.startsWith('application/json')) {
     const text = await textOf(provider, response)
     if (/"error"|^\s*\{\s*"message"/.test(text))
-      throw refusal(provider, { status: 502, headers: response.headers, text })
+      throw await readRefusal(provider, { status: 502, headers: response.headers, text })
     throw unreadable(provider, 'answered a request for a stream with a JSON document')
   }
   const batches = readBatches(provider, targetFacts(provider, target), response)
@@ -98,7 +103,7 @@ async function* startingWith<T>(first: T, rest: AsyncGenerator<T, void>): AsyncG
   }
 }
 
-/** Frames with their meaning; an error in the middle comes after everything that was sent before it. */
+/** Frames with their neutral events. An error in the middle is thrown after everything that was sent before it. */
 async function* readBatches(
   provider: Provider,
   facts: TargetFacts,
@@ -111,8 +116,8 @@ async function* readBatches(
     for await (const read of frames) {
       const { batch, failure, done } = await readBatch(provider, facts, read)
       begun ||= batch.length > 0
-      // An end mark alone is no answer.
-      if (done && begun) batch.push(endMark)
+      // An end marker alone is no answer.
+      if (done && begun) batch.push(endMarker)
       if (batch.length > 0) yield batch
       if (failure) throw failure
       if (done) return await drain(frames, response)
@@ -124,7 +129,7 @@ async function* readBatches(
   }
 }
 
-const endMark: StreamFrame = { events: [{ done: true }] }
+const endMarker: StreamFrame = { events: [{ done: true }] }
 
 type Batch = { batch: StreamFrame[]; failure?: RouterError; done: boolean }
 
@@ -134,7 +139,7 @@ async function readBatch(provider: Provider, facts: TargetFacts, frames: Frame[]
   try {
     for (const frame of frames) {
       if (end !== undefined && frame.data === end) return { batch, done: true }
-      const read = meaningOf(provider, facts, frame)
+      const read = readMappedFrame(provider, facts, frame)
       batch.push(read instanceof Promise ? await read : read)
     }
     return { batch, done: false }
@@ -155,15 +160,15 @@ async function drain(frames: AsyncGenerator<Frame[], void>, response: HttpRespon
   }
 }
 
-function meaningOf(provider: Provider, facts: TargetFacts, frame: Frame): ReadFrame | Promise<ReadFrame> {
+function readMappedFrame(provider: Provider, facts: TargetFacts, frame: Frame): ReadFrame | Promise<ReadFrame> {
   const { eventField, data } = chatOf(provider).stream
   const payload = data === 'text' ? frame.data : parseObject(provider, frame.data)
   const name = eventField === undefined || typeof payload === 'string' ? undefined : payload[eventField]
   const read = readFrame(provider, typeof name === 'string' ? name : frame.event, payload, facts)
-  return read instanceof Promise ? read.then((known) => withoutError(provider, known)) : withoutError(provider, read)
+  return read instanceof Promise ? read.then((known) => throwIfError(provider, known)) : throwIfError(provider, read)
 }
 
-function withoutError(provider: Provider, read: ReadFrame): ReadFrame {
+function throwIfError(provider: Provider, read: ReadFrame): ReadFrame {
   for (const { error } of read.events) if (error) throw reportedFailure(provider, error)
   return read
 }

@@ -39,7 +39,7 @@ export type ResolveName = (name: string) => Promise<LookupAddress[]>
  * addresses of its host. The host is resolved once, and only the addresses that were checked are connected to.
  */
 export function openFetcher(settings: MediaSettings, resolveName: ResolveName = systemNames): FetchMedia {
-  const rules: Rules = { ...settings, allowed: new Set(settings.allowHosts.map(asInUrl)), resolveName }
+  const rules: Rules = { ...settings, allowed: new Set(settings.allowHosts.map(hostInUrl)), resolveName }
   return async (url, signal, spend = () => {}) => {
     const timeout = AbortSignal.timeout(settings.timeoutMs)
     try {
@@ -70,7 +70,7 @@ async function follow(
   let address = URL.parse(first)
   for (let hops = 0; hops <= maxRedirects; hops++) {
     const refuse = (what: string) => fetchError(first, hops > 0 ? `after a redirect, ${what}` : what)
-    const url = addressRead(address, rules, refuse)
+    const url = parsedAddress(address, rules, refuse)
     const agent = agentFor(await checkedAddresses(url, rules, signal, refuse), rules)
     try {
       const answer = await request(url, { dispatcher: agent, signal, headers: requestHeaders })
@@ -92,13 +92,13 @@ const requestHeaders = { accept: '*/*', 'accept-encoding': 'identity', 'user-age
 
 type Refuse = (what: string) => RouterError
 
-function addressRead(url: URL | null, { schemes }: Rules, refuse: Refuse): URL {
+function parsedAddress(url: URL | null, { schemes }: Rules, refuse: Refuse): URL {
   if (!url) throw refuse('its address is not a valid URL')
   const scheme = url.protocol.slice(0, -1)
   const allowed = schemes.join(' or ')
   if (!schemes.includes(scheme) || !implementedSchemes.has(scheme))
     throw refuse(`only ${allowed} is fetched, not ${scheme}`)
-  if (url.username || url.password) throw refuse('its address holds a user name or a password')
+  if (url.username || url.password) throw refuse('its address contains a user name or a password')
   return url
 }
 
@@ -159,18 +159,18 @@ async function readFile(
   const encoding = String(headers['content-encoding'] ?? 'identity').toLowerCase()
   if (encoding !== 'identity') throw refuse('its server sends it compressed, though asked not to')
   // One growing buffer: a body that comes byte by byte must not cost one object per byte.
-  let held = Buffer.allocUnsafe(Math.min(maxBytes, 65_536))
+  let buffer = Buffer.allocUnsafe(Math.min(maxBytes, 65_536))
   let size = 0
   for await (const chunk of body as AsyncIterable<Buffer>) {
     const end = size + chunk.length
     if (end > maxBytes) throw refuse(tooLarge)
     spend(chunk.length)
-    if (end > held.length) held = Buffer.concat([held], Math.min(maxBytes, Math.max(end, held.length * 2)))
-    chunk.copy(held, size)
+    if (end > buffer.length) buffer = Buffer.concat([buffer], Math.min(maxBytes, Math.max(end, buffer.length * 2)))
+    chunk.copy(buffer, size)
     size = end
   }
   if (size === 0) throw refuse('it is empty')
-  const bytes = held.subarray(0, size)
+  const bytes = buffer.subarray(0, size)
   const type = mediaTypeOf(bytes, headers['content-type']?.toString(), url.pathname)
   return { data: bytes.toString('base64'), media_type: type ?? 'application/octet-stream' }
 }
@@ -179,7 +179,7 @@ async function readFile(
 const systemNames: ResolveName = (name) => lookup(name, { all: true, order: 'verbatim' })
 
 /** A host as in a URL: IPv6 in brackets, lower case. */
-function asInUrl(host: string): string {
+function hostInUrl(host: string): string {
   return isIPv6(host) ? `[${host.toLowerCase()}]` : host.toLowerCase()
 }
 
@@ -197,7 +197,7 @@ function fetchError(url: string, what: string, cause?: unknown): RouterError {
 /** Longer URLs are cut in messages. Characters. */
 const maxShownUrl = 200
 
-/** A URL for messages, without what may be secret: credentials and the query. */
+/** A URL for messages, without the parts that may be secret: credentials and the query. */
 export function safeUrl(text: string): string {
   const url = URL.parse(text)
   const plain = url

@@ -8,7 +8,7 @@ export type HttpRequest = {
   headers: Record<string, string>
   body: string
   timeouts: Timeouts
-  /** Aborted when the caller leaves or the process stops. */
+  /** Aborted when the client disconnects or the process stops. */
   signal: AbortSignal
   provider: string
 }
@@ -25,7 +25,7 @@ export type HttpResponse = {
 /** Sends requests to providers; nothing else does. */
 export type HttpClient = { send(request: HttpRequest): Promise<HttpResponse>; close(): Promise<void> }
 
-/** Opens the client: one pool of HTTP/1.1 connections per connect limit, kept for the life of the process. */
+/** Opens the client: one pool of HTTP/1.1 connections per connect limit, for the life of the process. */
 export function openHttpClient(): HttpClient {
   const agents = new Map<number, Agent>()
   const agentFor = (connectMs: number): Agent => {
@@ -116,7 +116,7 @@ class Deadlines {
     return this.#controller.signal
   }
 
-  /** Bytes came: until they are consumed it is the reader who is slow, not the provider. */
+  /** Bytes came. Until they are consumed the reader is slow, not the provider, so the limit does not apply. */
   arrived(): void {
     this.#reading = true
     if (this.#hasBegun) return
@@ -125,7 +125,7 @@ class Deadlines {
     const { betweenEventsMs } = this.#outgoing.timeouts
     this.#idle = setTimeout(() => {
       if (this.#reading) this.#idle.refresh()
-      else this.#expire(`fell silent for ${betweenEventsMs} ms`)
+      else this.#expire(`sent nothing more for ${betweenEventsMs} ms`)
     }, betweenEventsMs)
   }
 

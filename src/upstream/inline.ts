@@ -25,12 +25,14 @@ export function openCallMedia(
   const spend = (more: number) => {
     bytes += more
     if (bytes <= maxTotalBytes) return
-    throw refuse(`The files of this request hold more than ${maxTotalBytes} bytes, the media.max_total_bytes here.`)
+    throw refuse(
+      `The files of this request are larger than ${maxTotalBytes} bytes, the media.max_total_bytes of this router.`,
+    )
   }
   const fetchAll = async (urls: Iterable<string>) => {
     const missing = [...new Set(urls)].filter((url) => !known.has(url))
     if (known.size + missing.length > maxFiles) {
-      throw refuse(`This request has more than ${maxFiles} URLs of files to fetch, the media.max_files here.`)
+      throw refuse(`This request has more than ${maxFiles} URLs of files to fetch, the media.max_files of this router.`)
     }
     const others = new AbortController()
     const either = AbortSignal.any([signal, others.signal])

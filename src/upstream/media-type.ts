@@ -6,14 +6,14 @@ export function mediaTypeOf(bytes: Uint8Array, contentType: string | undefined, 
   const signature = signatures.find(({ at = 0, marks }) =>
     marks.some((mark) => asciiAt(bytes, at, mark.length) === mark),
   )
-  const sure = typeof signature?.type === 'function' ? signature.type(bytes) : signature?.type
-  if (sure) return sure
+  const bySignature = typeof signature?.type === 'function' ? signature.type(bytes) : signature?.type
+  if (bySignature) return bySignature
   const type = contentType?.split(';')[0]?.trim().toLowerCase()
-  if (type && /^[\w.+-]+\/[\w.+-]+$/.test(type) && !anything.has(type)) return spelled.get(type) ?? type
-  return endings.get(/\.(\w+)$/.exec(path)?.[1]?.toLowerCase() ?? '')
+  if (type && /^[\w.+-]+\/[\w.+-]+$/.test(type) && !genericTypes.has(type)) return canonicalTypes.get(type) ?? type
+  return typesByExtension.get(/\.(\w+)$/.exec(path)?.[1]?.toLowerCase() ?? '')
 }
 
-/** The bytes as Latin-1: one character per byte. */
+/** `marks` are bytes as Latin-1: one character per byte. */
 type Signature = { at?: number; marks: readonly string[]; type: string | ((bytes: Uint8Array) => string | undefined) }
 
 const signatures: readonly Signature[] = [
@@ -48,7 +48,7 @@ const brands: ReadonlyMap<string, string> = new Map([
 ])
 
 /** Content types of servers that do not know the type. */
-const anything: ReadonlySet<string> = new Set([
+const genericTypes: ReadonlySet<string> = new Set([
   'application/octet-stream',
   'binary/octet-stream',
   'application/binary',
@@ -58,14 +58,14 @@ const anything: ReadonlySet<string> = new Set([
   'application/zip',
 ])
 
-/** Aliases, by the name that providers know. */
-const spelled: ReadonlyMap<string, string> = new Map([
+/** Aliases, and the name that providers know. */
+const canonicalTypes: ReadonlyMap<string, string> = new Map([
   ['image/jpg', 'image/jpeg'],
   ['application/x-pdf', 'application/pdf'],
 ])
 
 /** Types that the first bytes do not identify, or only as an archive. */
-const endings: ReadonlyMap<string, string> = new Map([
+const typesByExtension: ReadonlyMap<string, string> = new Map([
   ['txt', 'text/plain'],
   ['md', 'text/markdown'],
   ['csv', 'text/csv'],

@@ -2,21 +2,32 @@ import { type ErrorCode, RouterError } from '../core/errors.ts'
 import type { ProviderFailure } from '../core/events.ts'
 import { isObject, type Json, type JsonObject } from '../core/json.ts'
 import type { Provider } from '../manifest/provider.ts'
+import { readFailure } from '../manifest/translate.ts'
 import { redact } from './secrets.ts'
 
 /** Longer error bodies are cut in messages. Characters. */
 const maxExcerpt = 2_000
 
-/** The caller's error for an unsuccessful response of a provider. */
-export function refusal(
-  provider: Provider,
-  answer: { status: number; headers: Record<string, string | string[] | undefined>; text: string },
-): RouterError {
+/** An unsuccessful response of a provider. */
+type ErrorResponse = { status: number; headers: Record<string, string | string[] | undefined>; text: string }
+
+/** As `refusal`, with the error body read by the manifest's own mapping where it has one. */
+export async function readRefusal(provider: Provider, answer: ErrorResponse): Promise<RouterError> {
+  const body = parse(answer.text)
+  // A body that the mapping cannot read is still an error.
+  const mapped = body === undefined ? undefined : await readFailure(provider, body).catch(() => undefined)
+  return refusal(provider, answer, mapped)
+}
+
+/** The caller's error for an unsuccessful response of a provider; `mapped` is what the manifest's mapping made of its body. */
+export function refusal(provider: Provider, answer: ErrorResponse, mapped?: ProviderFailure): RouterError {
   const body = parse(answer.text)
   const message =
-    messageIn(body) ?? (redact(provider, answer.text).slice(0, maxExcerpt) || `HTTP status ${answer.status}`)
-  const codes = [...codesIn(body), ...codeInHeaders(answer.headers)]
-  const code = classify(provider, answer.status, codes, message)
+    (mapped?.message || messageIn(body)) ??
+    (redact(provider, answer.text).slice(0, maxExcerpt) || `HTTP status ${answer.status}`)
+  const named = mapped?.code === undefined || mapped.code === null ? codesIn(body) : [String(mapped.code)]
+  const codes = [...named, ...codeInHeaders(answer.headers)]
+  const code = classify(provider, mapped?.status ?? answer.status, codes, message)
   const wait = code === 'rate_limited' ? retryAfter(answer.headers, body) : undefined
   const retryAfterMs = wait === undefined ? undefined : Math.min(wait, longestWaitMs)
   return failure(provider, code, message, codes[0], retryAfterMs)
@@ -48,13 +59,13 @@ function classify(provider: Provider, status: number, codes: string[], message: 
     if (named && !/^\d{3}$/.test(code)) return named
   }
   const text = message.toLowerCase()
-  const piece = Object.keys(errors).find(
+  const phrase = Object.keys(errors).find(
     (key) => !/^\d{3}$/.test(key) && key.includes(' ') && text.includes(key.toLowerCase()),
   )
-  return (piece && errors[piece]) || errors[String(status)] || usualMeaning(status)
+  return (phrase && errors[phrase]) || errors[String(status)] || codeByStatus(status)
 }
 
-function usualMeaning(status: number): ErrorCode {
+function codeByStatus(status: number): ErrorCode {
   if (status === 429) return 'rate_limited'
   if (status === 413) return 'too_large'
   if (status === 408) return 'provider_timeout'

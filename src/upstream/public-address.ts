@@ -2,20 +2,20 @@ import { BlockList, isIPv4, isIPv6 } from 'node:net'
 
 /**
  * Whether a text is an IP address on the public internet. Texts that are no address, addresses with a zone, and ranges that
- * IANA reserves for other purposes are not. IPv6 with an embedded IPv4 address is judged by that.
+ * IANA reserves for other purposes are not. IPv6 with an embedded IPv4 address is public if that is.
  */
 export function isPublicAddress(address: string): boolean {
-  if (isIPv4(address)) return !closed.check(address, 'ipv4')
+  if (isIPv4(address)) return !reserved.check(address, 'ipv4')
   if (!isIPv6(address) || address.includes('%')) return false
   const groups = groupsOf(address)
   const embedding = embeddings.find(({ prefix }) => prefix.every((group, index) => groups[index] === group))
   if (embedding) return isPublicAddress(embedded(groups, embedding.at))
-  return unicast.check(address, 'ipv6') && !closed.check(address, 'ipv6')
+  return unicast.check(address, 'ipv6') && !reserved.check(address, 'ipv6')
 }
 
 /** IPv4 ranges that are not public: IANA's special-purpose registry (RFC 6890 and its successors), multicast, reserved. */
 const reservedIPv4 = [
-  ['0.0.0.0', 8, 'this network: most systems take it for themselves'],
+  ['0.0.0.0', 8, 'this network: most systems connect to themselves'],
   ['10.0.0.0', 8, 'private'],
   ['100.64.0.0', 10, 'shared by carriers; metadata of one cloud'],
   ['127.0.0.0', 8, 'loopback'],
@@ -40,9 +40,9 @@ const reservedIPv6 = [
   ['3fff::', 20, 'documentation'],
 ] as const
 
-const closed = new BlockList()
-for (const [net, bits] of reservedIPv4) closed.addSubnet(net, bits, 'ipv4')
-for (const [net, bits] of reservedIPv6) closed.addSubnet(net, bits, 'ipv6')
+const reserved = new BlockList()
+for (const [net, bits] of reservedIPv4) reserved.addSubnet(net, bits, 'ipv4')
+for (const [net, bits] of reservedIPv6) reserved.addSubnet(net, bits, 'ipv6')
 
 const unicast = new BlockList()
 unicast.addSubnet('2000::', 3, 'ipv6')

@@ -4,10 +4,10 @@ import type { Auth, Provider } from '../manifest/provider.ts'
 export function redact({ auth, headers }: Pick<Provider, 'auth' | 'headers'>, text: string): string {
   const inHeaders = Object.entries(headers).flatMap(([name, value]) => (holdsSecret.test(name) ? value : []))
   const secrets = [...secretsOf(auth), ...(issued.get(auth) ?? []), ...inHeaders]
-  const written = secrets.filter(Boolean).flatMap((secret) => [secret, encodeURIComponent(secret)])
-  // The longest first: one may contain another.
-  written.sort((a, b) => b.length - a.length)
-  return written.reduce((left, secret) => left.replaceAll(secret, '[secret]'), text)
+  const forms = secrets.filter(Boolean).flatMap((secret) => [secret, encodeURIComponent(secret)])
+  // Longest first, because one may contain another.
+  forms.sort((a, b) => b.length - a.length)
+  return forms.reduce((left, secret) => left.replaceAll(secret, '[secret]'), text)
 }
 
 /** Remembers a token issued for a credential: `redact` must know it too. */

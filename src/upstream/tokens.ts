@@ -8,7 +8,7 @@ export type Token = { text: string; refreshAt: number; expiresAt: number }
 export type Tokens = {
   /**
    * A valid token. Concurrent callers share one fetch, which goes on when one of them aborts. A failed fetch is not cached:
-   * it rejects those who waited, and the next caller tries again.
+   * it rejects for the waiting callers, and the next caller tries again.
    */
   get(credential: string, fetchToken: () => Promise<Token>, signal: AbortSignal): Promise<string>
   /** Drops a token that the provider refused. */

@@ -10,21 +10,21 @@ import { type Frame, FrameError, frameLimit } from './frame.ts'
 export async function* awsEventStreamFrames(bytes: AsyncIterable<Uint8Array>): AsyncGenerator<Frame[], void> {
   const decode = await loadDecoder()
   let rest: Uint8Array = new Uint8Array()
-  let wanted = prelude
+  let needed = prelude
   // The pieces of a frame are joined once, when it is complete.
   let pieces: Uint8Array[] = []
   let length = 0
   for await (const chunk of bytes) {
     pieces.push(chunk)
     length += chunk.length
-    if (length < wanted) continue
+    if (length < needed) continue
     rest = pieces.length === 1 ? chunk : Buffer.concat(pieces)
     const batch: Frame[] = []
     let failure: unknown
     try {
-      for (wanted = lengthOf(rest); rest.length >= wanted; wanted = lengthOf(rest)) {
-        batch.push(frameOf(decode(rest.subarray(0, wanted))))
-        rest = rest.subarray(wanted)
+      for (needed = lengthOf(rest); rest.length >= needed; needed = lengthOf(rest)) {
+        batch.push(frameOf(decode(rest.subarray(0, needed))))
+        rest = rest.subarray(needed)
       }
     } catch (error) {
       failure = error

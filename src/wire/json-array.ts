@@ -23,13 +23,13 @@ export async function* jsonArrayFrames(bytes: AsyncIterable<Uint8Array>): AsyncG
   items.end()
 }
 
-/** What is expected outside of items. */
+/** The token that is expected between items. */
 type Expected = 'array' | 'item' | 'comma' | 'nothing'
 
 /** Counts brackets to find the end of each item, and skips strings. */
 class Items {
   #expected: Expected = 'array'
-  #listed = false
+  #inArray = false
   #depth = 0
   #inString = false
   #escaped = false
@@ -53,7 +53,7 @@ class Items {
         batch.push({ data: this.#finish(text.slice(start, at + 1)) })
       }
     }
-    if (this.#depth > 0) this.#keep(text.slice(start))
+    if (this.#depth > 0) this.#buffer(text.slice(start))
   }
 
   /** Throws when an item is incomplete. An array that is not closed is accepted: its items are complete. */
@@ -67,7 +67,7 @@ class Items {
       return false
     }
     if (this.#expected === 'array' && code === openBracket) {
-      this.#listed = true
+      this.#inArray = true
       this.#expected = 'item'
     } else if ((this.#expected === 'array' || this.#expected === 'item') && code === openBrace) {
       this.#depth = 1
@@ -100,7 +100,7 @@ class Items {
     return text.length
   }
 
-  #keep(piece: string): void {
+  #buffer(piece: string): void {
     this.#pieces.push(piece)
     this.#length += piece.length
     if (this.#length > frameLimit) {
@@ -112,7 +112,7 @@ class Items {
     const item = this.#pieces.length > 0 ? [...this.#pieces, piece].join('') : piece
     this.#pieces = []
     this.#length = 0
-    this.#expected = this.#listed ? 'comma' : 'nothing'
+    this.#expected = this.#inArray ? 'comma' : 'nothing'
     return item
   }
 }

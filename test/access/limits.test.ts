@@ -4,7 +4,7 @@ import { RouterError } from '../../src/core/errors.ts'
 import type { RateLimits } from '../../src/core/limits.ts'
 
 const none: RateLimits = { requestsPerMinute: null, tokensPerMinute: null, concurrentCalls: null }
-const few = { prompt: 10, output: 20, stated: true }
+const few = { prompt: 10, output: 20, hasOutputLimit: true }
 
 function limited(limits: Partial<RateLimits>, scope: Limited['scope'] = 'key'): Limited {
   return { id: scope, scope, limits: { ...none, ...limits } }
@@ -108,8 +108,8 @@ test('a call that was refused elsewhere is as if it had not been', () => {
 test('tokens are corrected to the actual usage, down for a failed call and up beyond the limit', () => {
   const { take, clock } = underClock()
   const who = [limited({ tokensPerMinute: 100 })]
-  take(who, { prompt: 50, output: 50, stated: true }).settle(0)
-  take(who, { prompt: 50, output: 40, stated: true }).settle(170)
+  take(who, { prompt: 50, output: 50, hasOutputLimit: true }).settle(0)
+  take(who, { prompt: 50, output: 40, hasOutputLimit: true }).settle(170)
   const error = refusal(() => take(who, few))
   expect(error.message).toBe(
     'The limit of this API key is 100 tokens per minute: 0 are left and this call may need 30. Try again in 61 s.',
@@ -121,7 +121,7 @@ test('tokens are corrected to the actual usage, down for a failed call and up be
 test('a call without an output limit reserves the rest and is rejected only where its prompt does not fit', () => {
   const { take } = underClock()
   const who = [limited({ tokensPerMinute: 100 })]
-  const unstated = { prompt: 30, output: 4_096, stated: false }
+  const unstated = { prompt: 30, output: 4_096, hasOutputLimit: false }
   const all = take(who, unstated)
   expect(all.headers['x-ratelimit-remaining-tokens']).toBe('0')
   refusal(() => take(who, unstated))
@@ -135,7 +135,7 @@ test('a call without an output limit reserves the rest and is rejected only wher
 test('a call that alone is more than the limit passes when nothing else was used', () => {
   const { take, clock } = underClock()
   const who = [limited({ tokensPerMinute: 100 })]
-  const large = { prompt: 300, output: 300, stated: true }
+  const large = { prompt: 300, output: 300, hasOutputLimit: true }
   const first = take(who, large)
   clock.ms += 10_000
   const { retryAfterMs = 0 } = refusal(() => take(who, large))

@@ -6,10 +6,10 @@ import type { JsonObject } from '../../src/core/json.ts'
 import type { Part } from '../../src/core/parts.ts'
 import type { ClientTool, Message, NeutralRequest, ToolChoice } from '../../src/core/request.ts'
 import { loadDialect } from '../../src/manifest/dialect.ts'
+import { unsupportedByMapping } from '../../src/manifest/inferred-losses.ts'
 import { loadManifest } from '../../src/manifest/manifest.ts'
 import type { Provider } from '../../src/manifest/provider.ts'
 import { readSource } from '../../src/manifest/source.ts'
-import { neverTaken } from '../../src/manifest/taken.ts'
 import { writeRequest } from '../../src/manifest/translate.ts'
 import { recordings, recordingsMissing } from '../helpers/recordings.ts'
 import { framesOf } from './bedrock-converse-reader.ts'
@@ -83,6 +83,13 @@ describe('turns', () => {
     const titan = await sent(requested, 'amazon.titan-text-express-v1')
     expect(titan.system).toBeUndefined()
     expect(titan.messages[0].content).toEqual([{ text: 'Be brief.' }, { text: 'Hi' }])
+  })
+
+  test('of a conversation of thousands of messages are within the bounds of a mapping', async () => {
+    const messages = Array.from({ length: 3_000 }, (_, index): Message => {
+      return { role: index % 2 === 0 ? 'user' : 'assistant', parts: [{ type: 'text', text: `Message ${index}` }] }
+    })
+    expect((await written({ messages }, llama)).body.messages).toHaveLength(3_000)
   })
 })
 
@@ -602,7 +609,7 @@ describe('the rest of a request', () => {
   })
 
   test('never takes fields that Converse does not have', () => {
-    expect(provider.chat && neverTaken(provider.chat.request.taken)).toEqual([
+    expect(provider.chat && unsupportedByMapping(provider.chat.request.support)).toEqual([
       'seed',
       'frequency_penalty',
       'presence_penalty',

@@ -165,6 +165,16 @@ describe('an answer', () => {
     expect(reply.parts).toEqual([{ type: 'opaque', by: 'maker', body: { type: 'drawing', lines: [] } }])
   })
 
+  test('counts nothing where nothing is billed, whatever the model read', async () => {
+    const usage = {
+      billed_units: { input_tokens: 0, output_tokens: 0 },
+      tokens: { input_tokens: 500, output_tokens: 1, reasoning_tokens: 1 },
+    }
+    for (const { reply } of await bothWays({ ...replyBody({}), usage })) {
+      expect(reply.usage).toEqual({ input: 0, output: 0, reasoning: 0 })
+    }
+  })
+
   test('counts the model’s tokens where billed units are missing', async () => {
     const usage = { tokens: { input_tokens: 50, output_tokens: 9, reasoning_tokens: 4 } }
     for (const { reply } of await bothWays({ ...replyBody({}), usage })) {

@@ -7,7 +7,8 @@ import type { Part } from '../../src/core/parts.ts'
 import { isProviderTool, type Message, type NeutralRequest } from '../../src/core/request.ts'
 import { bareProvider } from '../../src/manifest/dialect.ts'
 import type { Provider } from '../../src/manifest/provider.ts'
-import { type ModelTarget, targetFacts, type Written, writeRequest } from '../../src/manifest/translate.ts'
+import { type ModelTarget, targetFacts } from '../../src/manifest/target-facts.ts'
+import { type ProviderRequest, writeRequest } from '../../src/manifest/translate.ts'
 import { loadConfig } from '../../src/snapshot/config.ts'
 import { readFiles } from '../../src/snapshot/load-files.ts'
 import { schemaMissing, violations } from '../api/chatSchema.ts'
@@ -121,7 +122,7 @@ describe('once found', () => {
     const video = message('user', { type: 'video', url: 'https://files.example/a.mp4' })
     const { body, dropped } = await write('anthropic', 'claude-haiku-4-5', [video])
     expect(body.messages).toEqual([
-      { role: 'user', content: [{ type: 'text', text: '(something that cannot be shown here)' }] },
+      { role: 'user', content: [{ type: 'text', text: '(unsupported content omitted)' }] },
     ])
     expect(dropped).toContain('parts.video')
     const thought = message('assistant', { type: 'reasoning', text: 'Hm.', by: 'somebody-else' })
@@ -199,7 +200,7 @@ function targetsOf(dialect: string): Target[] {
 }
 
 /** Writing changes nothing, and gives the same again: provider caches depend on it. */
-async function restless(provider: Provider, target: ModelTarget, request: NeutralRequest, written: Written) {
+async function restless(provider: Provider, target: ModelTarget, request: NeutralRequest, written: ProviderRequest) {
   const before = structuredClone(request)
   const second = await writeRequest(provider, request, target)
   return [
@@ -222,7 +223,11 @@ function exceptions(provider: Provider, target: ModelTarget): string[] {
 }
 
 /** Texts that neither reached the body nor are excused by a reported loss, and texts that must not be there. */
-function lostMarks({ marks, forbidden }: Conversation, { body, dropped }: Written, excepted: string[]): string[] {
+function lostMarks(
+  { marks, forbidden }: Conversation,
+  { body, dropped }: ProviderRequest,
+  excepted: string[],
+): string[] {
   const texts = textsIn(body).join('\n')
   const lost = marks.filter(({ text, where, fields }) => {
     const excused = dropped.some((name) => fields.some((field) => field === name || field.startsWith(`${name}.`)))
@@ -244,7 +249,12 @@ function textsIn(value: Json | undefined): string[] {
   return Object.entries(value).flatMap(([name, member]) => [name, ...textsIn(member)])
 }
 
-function turnFaults(dialect: string, profile: Profile, talk: Conversation, { body, dropped }: Written): string[] {
+function turnFaults(
+  dialect: string,
+  profile: Profile,
+  talk: Conversation,
+  { body, dropped }: ProviderRequest,
+): string[] {
   const read = readers[dialect]
   if (!read) return [`no reader for ${dialect}`]
   const turns = read(body)
@@ -306,7 +316,7 @@ async function idleField(
   provider: Provider,
   target: ModelTarget,
   { request }: Conversation,
-  { body, dropped }: Written,
+  { body, dropped }: ProviderRequest,
   choice: number,
 ): Promise<string[]> {
   const fields = Object.entries(request).filter(([name, value]) => !idle[name]?.(value as Json, request))

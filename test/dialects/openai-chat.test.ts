@@ -5,8 +5,8 @@ import type { JsonObject } from '../../src/core/json.ts'
 import type { Part, ToolCallPart } from '../../src/core/parts.ts'
 import type { Reply } from '../../src/core/reply.ts'
 import type { Message, NeutralRequest } from '../../src/core/request.ts'
+import { unsupportedByMapping } from '../../src/manifest/inferred-losses.ts'
 import type { Provider } from '../../src/manifest/provider.ts'
-import { neverTaken } from '../../src/manifest/taken.ts'
 import { refusal } from '../../src/upstream/provider-error.ts'
 import { recordedEvents, recordings, recordingsMissing } from '../helpers/recordings.ts'
 import { chunksOf, type Facts, isStream, joined, nonZero, readIndependently, speakers } from './openai-chat-reader.ts'
@@ -527,7 +527,7 @@ describe('a request', () => {
   })
 
   test('has a place for every neutral field', () => {
-    expect(neverTaken(dialect.chat.request.taken)).toEqual(['parts.search', 'parts.opaque'])
+    expect(unsupportedByMapping(dialect.chat.request.support)).toEqual(['parts.search', 'parts.opaque'])
   })
 
   test('refers to uploaded files by id, whatever their kind', async () => {

@@ -8,14 +8,8 @@ import { bareProvider, type Dialect, type Dialects, loadDialect } from '../../sr
 import { proveExamples } from '../../src/manifest/examples.ts'
 import { type LoadedProvider, loadManifest } from '../../src/manifest/manifest.ts'
 import { readSource } from '../../src/manifest/source.ts'
-import {
-  patchRequest,
-  readFrame,
-  readReply,
-  targetFacts,
-  usedLosses,
-  writeRequest,
-} from '../../src/manifest/translate.ts'
+import { targetFacts } from '../../src/manifest/target-facts.ts'
+import { patchRequest, readFrame, readReply, usedLosses, writeRequest } from '../../src/manifest/translate.ts'
 import { recordedEvents, recordings, recordingsMissing } from '../helpers/recordings.ts'
 import { foldFacts } from './replay.ts'
 

@@ -117,6 +117,16 @@ describe('the messages of an assistant', () => {
     expect(items).toHaveLength(4)
   })
 
+  test('may be as long as thousands of parts', async () => {
+    const parts = Array.from({ length: 3_000 }, (_, index): Part[] => [
+      textPart(`a${index}`),
+      called(`c${index}`),
+    ]).flat()
+    const items = await input([user(textPart('Go')), assistant(...parts)])
+    expect(items.filter(({ role }) => role === 'assistant')).toHaveLength(3_000)
+    expect(items.filter(({ type }) => type === 'function_call')).toHaveLength(3_000)
+  })
+
   test('go back whole: searches, blocks and images of its provider', async () => {
     const body = { type: 'compaction', id: 'cmp_1', encrypted_content: 'x' }
     const action = { type: 'search', query: 'q', sources: [{ type: 'url', url: 'https://a' }] }

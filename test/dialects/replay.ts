@@ -12,7 +12,7 @@ import { bareProvider, loadDialect } from '../../src/manifest/dialect.ts'
 import type { Example } from '../../src/manifest/layer.ts'
 import type { ChatEndpoint, Provider } from '../../src/manifest/provider.ts'
 import { readSource } from '../../src/manifest/source.ts'
-import { readEvent, readReply, type Written, writeFor } from '../../src/manifest/translate.ts'
+import { type ProviderRequest, readEvent, readReply, writeFor } from '../../src/manifest/translate.ts'
 
 export type { Example }
 
@@ -27,7 +27,7 @@ export type Bench = {
   errors: { [name: string]: string }
   examples: readonly Example[]
   /** The provider JSON for a neutral request, and its losses. `target` fills in the facts about the model. */
-  written(request: NeutralRequest, target?: Partial<TargetFacts>): Promise<Written>
+  written(request: NeutralRequest, target?: Partial<TargetFacts>): Promise<ProviderRequest>
   /** The body of `written`. */
   body(request: NeutralRequest, target?: Partial<TargetFacts>): Promise<JsonObject>
   /** A whole answer. */

@@ -210,6 +210,7 @@ test('a row has the group of its key and the tags of its call, which override th
   expect(bad.status).toBe(400)
   expect(await errorIn(bad)).toMatchObject({
     param: 'x-router-tags',
-    message: "The header x-router-tags has the tag 'no tag'; write name=value, the name of letters, digits and _ . -.",
+    message:
+      "The header x-router-tags has the tag 'no tag'; write name=value; names may contain letters, digits, _ . and -.",
   })
 })

@@ -7,7 +7,13 @@ import { RouterError } from '../../src/core/errors.ts'
 import type { ModelEntry } from '../../src/core/model.ts'
 import type { Reply } from '../../src/core/reply.ts'
 import type { NeutralRequest } from '../../src/core/request.ts'
-import { type AdmissionServices, type Applicant, admit, admitUnpaid, requireLedger } from '../../src/line/admission.ts'
+import {
+  type AdmissionRequest,
+  type AdmissionServices,
+  admit,
+  admitUncharged,
+  requireLedger,
+} from '../../src/line/admission.ts'
 import { type CallLedger, Settlement } from '../../src/line/settlement.ts'
 import type { Provider } from '../../src/manifest/provider.ts'
 import { openBudget } from '../../src/money/budget.ts'
@@ -73,14 +79,14 @@ type Open = { settlement: Settlement; payers: string[]; maximum: bigint }
 /** One process after another on the same tables, and beside it a model of the expected spend and reservations. */
 function world({ keyLimit, groupLimit, credit }: { keyLimit: bigint; groupLimit: bigint; credit: bigint }) {
   const id = randomUUID()
-  const rules: Applicant['rules'] = {
+  const rules: AdmissionRequest['rules'] = {
     id: `organization ${id}`,
     limits: noLimits,
     groupLimits: new Map([[`group ${id}`, { name: 'lab', limitNano: groupLimit }]]),
     creditNano: credit,
     enforcesBalance: true,
   }
-  const key = (name: string, groupId: string | null, monthlyLimitNano: bigint | null): Applicant['key'] => ({
+  const key = (name: string, groupId: string | null, monthlyLimitNano: bigint | null): AdmissionRequest['key'] => ({
     id: `${name} ${id}`,
     groupId,
     limits: noLimits,
@@ -100,21 +106,21 @@ function world({ keyLimit, groupLimit, credit }: { keyLimit: bigint; groupLimit:
     const disk = controlledLedger()
     const budget = openBudget(store.spend, { mostIdle: 2 })
     const { writeFailure } = disk
-    const services: AdmissionServices = { budget, limits: openLimits(), writeFailure, unstatedOutput: 30 }
+    const services: AdmissionServices = { budget, limits: openLimits(), writeFailure, defaultOutputTokens: 30 }
     return { ...disk, budget, services, settled: new Map<string, bigint>() }
   }
 
   /** The accounts of a call by name, each with its limit. */
-  const payersOf = ({ id: keyId, groupId, monthlyLimitNano }: Applicant['key']): [string, bigint | null][] => [
+  const payersOf = ({ id: keyId, groupId, monthlyLimitNano }: AdmissionRequest['key']): [string, bigint | null][] => [
     [`key ${keyId} ${at}`, monthlyLimitNano],
     ...(groupId === null ? [] : ([[`group ${at}`, groupLimit]] as [string, bigint][])),
     ['organization', credit],
   ]
-  const inTables = (name: string, { id: keyId, groupId }: Applicant['key']): bigint => {
+  const inTables = (name: string, { id: keyId, groupId }: AdmissionRequest['key']): bigint => {
     if (name === 'organization') return store.spend.totalOfOrganization(rules.id)
     return name.startsWith('group') ? store.spend.ofGroup(groupId as string, at) : store.spend.ofKey(keyId, at)
   }
-  const spent = (name: string, of: Applicant['key']): bigint => {
+  const spent = (name: string, of: AdmissionRequest['key']): bigint => {
     const known = process.settled.get(name) ?? inTables(name, of)
     process.settled.set(name, known)
     return known
@@ -125,7 +131,7 @@ function world({ keyLimit, groupLimit, credit }: { keyLimit: bigint; groupLimit:
   return {
     keys,
     call(which: number, maxTokens: number | undefined) {
-      const chosen = keys[which] as Applicant['key']
+      const chosen = keys[which] as AdmissionRequest['key']
       const maximum = BigInt(maxTokens ?? 30)
       const payers = payersOf(chosen)
       const fits =
@@ -141,7 +147,7 @@ function world({ keyLimit, groupLimit, credit }: { keyLimit: bigint; groupLimit:
           {
             id: randomUUID(),
             at,
-            begun: 0,
+            monotonicMs: 0,
             organization: rules.id,
             key: chosen.id,
             ...(chosen.groupId !== null && { group: chosen.groupId }),
@@ -165,7 +171,7 @@ function world({ keyLimit, groupLimit, credit }: { keyLimit: bigint; groupLimit:
       if (!ended) return
       const { settlement, payers, maximum } = ended
       const used = Math.floor(Number(maximum) * share)
-      const disconnect = new RouterError('client_gone', 'The client left.')
+      const disconnect = new RouterError('client_gone', 'The client disconnected.')
       // Only the client of a call waits for the disk.
       if (how === 'complete') void settlement.complete({ ...tried, reply: replyOf(used) })
       else if (how === 'partial') void settlement.partial({ ...tried, reply: replyOf(used) }, disconnect)
@@ -227,7 +233,7 @@ function world({ keyLimit, groupLimit, credit }: { keyLimit: bigint; groupLimit:
     },
     /** With nothing in flight, the rest may be spent to the last nano-USD, and not one more. */
     checkRest(which: number) {
-      const chosen = keys[which] as Applicant['key']
+      const chosen = keys[which] as AdmissionRequest['key']
       const rests = payersOf(chosen).flatMap(([name, limit]) =>
         limit === null ? [] : [limit - inTables(name, chosen)],
       )
@@ -291,10 +297,14 @@ describe('a call', () => {
     budget: openBudget(store.spend),
     limits: openLimits(),
     writeFailure: () => undefined,
-    unstatedOutput: 4_096,
+    defaultOutputTokens: 4_096,
     ...changes,
   })
-  const applicant = (limits = noLimits, monthlyLimitNano: bigint | null = null, maxTokens?: number): Applicant => ({
+  const applicant = (
+    limits = noLimits,
+    monthlyLimitNano: bigint | null = null,
+    maxTokens?: number,
+  ): AdmissionRequest => ({
     key: { id: randomUUID(), groupId: null, limits, monthlyLimitNano },
     rules: { id: randomUUID(), limits: noLimits, groupLimits: new Map(), creditNano: 0n, enforcesBalance: false },
     request: requestOf(maxTokens),
@@ -305,7 +315,7 @@ describe('a call', () => {
   test('is not taken while its row could not be written', () => {
     const writeFailure = () => 'The router cannot write its ledger: the disk is full.'
     expect(() => requireLedger({ writeFailure })).toThrow(
-      'The router cannot write its ledger: the disk is full. No calls are accepted until it can.',
+      'The router cannot write its ledger: the disk is full. New calls are refused until it can.',
     )
   })
 
@@ -338,7 +348,7 @@ describe('a call', () => {
     const budget = openBudget({ ...store.spend, totalOfOrganization: unreadable })
     const limited = applicant({ requestsPerMinute: 1, tokensPerMinute: null, concurrentCalls: null })
     for (let n = 0; n < 2; n++) {
-      expect(() => admit(limited, services({ budget, limits }))).toThrow('The router cannot read its spend tables.')
+      expect(() => admit(limited, services({ budget, limits }))).toThrow('The router cannot read the current spending.')
     }
   })
 
@@ -352,8 +362,8 @@ describe('a call', () => {
   test('that only counts tokens is a request, and uses none', () => {
     const here = services()
     const limited = applicant({ requestsPerMinute: 2, tokensPerMinute: 100, concurrentCalls: 1 }, null, 80)
-    admitUnpaid(limited, here).settle(0)
+    admitUncharged(limited, here).settle(0)
     admit(limited, here)
-    expect(() => admitUnpaid(limited, here)).toThrow('requests per minute')
+    expect(() => admitUncharged(limited, here)).toThrow('requests per minute')
   })
 })

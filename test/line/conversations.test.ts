@@ -23,7 +23,10 @@ function opened() {
     const response = { id, object: 'response', status: 'completed', store: keptThere, output }
     const target = { provider: by, model: 'm' } as Target
     const sameFormat = by.sameAs === 'responses'
-    const storedResponse = ask({ input, ...body }).stored(response, JSON.stringify(response), { target, sameFormat })
+    const storedResponse = ask({ input, ...body }).responseToStore(response, JSON.stringify(response), {
+      target,
+      sameFormat,
+    })
     store.responses.write(storedResponse as StoredResponse)
     return storedResponse as StoredResponse
   }
@@ -142,10 +145,10 @@ describe('the body for a provider of the same format', () => {
     made('resp_1', { input: 'One', output, by: here, keptThere })
     const { input, previous_response_id } = ask({ input: 'Two', previous_response_id: 'resp_1' }).bodyFor(provider)
     const signed = provider === here ? [thinks('rs_2', 'sealed')] : []
-    const text = (received: string) => ({
+    const text = (content: string) => ({
       type: 'message',
       role: 'user',
-      content: [{ type: 'input_text', text: received }],
+      content: [{ type: 'input_text', text: content }],
     })
     expect(input).toEqual([text('One'), ...signed, says('First'), text('Two')])
     expect(previous_response_id).toBeUndefined()
@@ -215,7 +218,10 @@ describe('the stored turn', () => {
   ])('is not %j of %j', (response, body) => {
     const turn = opened().ask({ input: 'x', ...body })
     expect(
-      turn.stored(response, JSON.stringify(response), { target: { provider: here, model: 'm' }, sameFormat: true }),
+      turn.responseToStore(response, JSON.stringify(response), {
+        target: { provider: here, model: 'm' },
+        sameFormat: true,
+      }),
     ).toBeUndefined()
   })
 })

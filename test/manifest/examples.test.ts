@@ -46,7 +46,7 @@ describe('an example that fails is reported at the position of its expectation',
     ],
     [
       'an unfinished stream',
-      ', { kind: end, out: 1 }',
+      ', { kind: end, out: 1 }, END',
       '',
       /means \(from events\) differs: the events never say that the reply is finished$/,
     ],
@@ -75,10 +75,58 @@ test('an example that proves nothing, or has unknown fields, is reported', async
     "7:5 example 'a': `request` and `sends` belong together",
   ])
   expect(await prove('  - { name: a, means: {} }\n')).toEqual([
-    expect.stringContaining('`means` and `answers` or `events` belong together'),
+    expect.stringContaining('`means` and `answers`, `events` or `fails` belong together'),
   ])
   expect(await prove('  - { name: a, request: { messages: [], temprature: 1 }, sends: {} }\n')).toEqual([
     "7:53 example 'a': `temprature` is no field of the neutral request; did you mean `temperature`?",
+  ])
+})
+
+test('what a request loses is compared by name, at its own line', async () => {
+  const asks = 'request: { messages: [], seed: 1, top_p: 1 }, sends: { lines: [], model: model }'
+  expect(await prove(`  - { name: a, ${asks}, dropped: [seed, top_p] }\n`)).toEqual([])
+  expect(await prove(`  - { name: a, ${asks}, dropped: [seed] }\n`)).toEqual([
+    expect.stringMatching(/^7:\d+ example 'a': dropped differs: `top_p` is lost too$/),
+  ])
+  expect(await prove(`  - { name: a, ${asks}, dropped: [seed, top_p, stop] }\n`)).toEqual([
+    expect.stringMatching(/example 'a': dropped differs at \[2\]: `stop` is not lost$/),
+  ])
+})
+
+test('an error body is read by the mapping for failures', async () => {
+  const example = `  - { name: a, fails: { fault: { id: busy, text: Later. } }, means: { error: { code: busy, message: Later. } } }\n`
+  const load = (more: string) => loadAcme(`${acme}${more}examples:\n${example}`)
+  const run = async (more: string) => {
+    const { loaded, problems } = load(more)
+    return loaded ? formatted(await proveExamples(loaded.provider, loaded.layers)) : formatted(problems)
+  }
+  expect(await run(`failure: '{ "code": fault.id, "message": fault.text }'\n`)).toEqual([])
+  expect(await run('')).toEqual([expect.stringContaining('means (from fails) differs at error')])
+})
+
+test('data that are bare texts must be declared, and then be texts', async () => {
+  const run = async (data: string, stream: string) => {
+    const text = `${acme}endpoints: { chat: { stream: { ${stream} }, events: { out: '{ "text": $ }' } } }
+examples: [{ name: a, events: [{ event: out, data: ${data} }], means: { parts: [{ type: text, text: Hel }] } }]\n`
+    const { loaded, problems } = loadAcme(text.replace('dialect: plain', 'dialect: plain'))
+    return loaded ? formatted(await proveExamples(loaded.provider, loaded.layers)) : formatted(problems)
+  }
+  expect(await run('Hel', 'data: text')).toEqual([])
+  expect(await run('42', 'data: text')).toEqual([
+    expect.stringContaining('the data of an event are a text: write "42"'),
+  ])
+  expect(await run('Hel', 'data: json')).toEqual([
+    expect.stringContaining('the data of the event `out` are not JSON: bare texts need `stream.data: text`'),
+  ])
+})
+
+test('a finish reason that the table does not list says so', async () => {
+  const text = `${acme}finish: { done: stop }
+endpoints: { chat: { events: { end: '{ "finish": "over" }' } } }
+examples: [{ name: a, events: [{ kind: piece, said: x }, { kind: end }], means: { finish: stop } }]\n`
+  const { loaded } = loadAcme(text)
+  expect(loaded && formatted(await proveExamples(loaded.provider, loaded.layers))).toEqual([
+    expect.stringContaining('expected "stop", got "error"; the table `finish` does not list `over`'),
   ])
 })
 

@@ -73,7 +73,7 @@ test('a tool that only one client API defines is taken by name, or by a format o
 test('a mapping that names no kind takes functions and text alone', async () => {
   const { body, dropped } = await written(request, { takes: '{ "t": tools.name, "m": messages.parts.text }' })
   // A turn of which nothing is left keeps its place.
-  expect(body).toEqual({ t: 'f', m: ['hi', '(something that cannot be shown here)'] })
+  expect(body).toEqual({ t: 'f', m: ['hi', '(unsupported content omitted)'] })
   expect(dropped.toSorted()).toEqual(
     ['parts.cache', 'parts.tool_result', 'parts.video', 'seed', 'tools.custom', 'tools.mcp', 'web_search'].toSorted(),
   )

@@ -185,12 +185,25 @@ describe('sections of a request', () => {
 
   test('that are wrong are reported at their own text, and so are shared definitions, once', () => {
     const text = `${acme}define: |\n  $a := $b;\nendpoints:\n  chat:\n    request:\n      let: '$x := $y;'\n      body: '{ "m": $x + $z }'\n    patch: { request: '$' }\n`
-    expect(problems(text)).toEqual([
-      '7:9 there is no variable or function `$b`',
+    expect(problems(text)).toEqual(['7:9 there is no variable or function `$b`'])
+    expect(problems(text.replace('$b', '1'))).toEqual([
       '11:19 there is no variable or function `$y`',
       '12:26 there is no variable or function `$z`',
     ])
   })
+})
+
+test('a request mapping names only losses and facts that exist', () => {
+  const own = (sections: string) => problems(`${acme}endpoints: { chat: { request: { ${sections} } } }\n`)
+  expect(
+    own(
+      `a: '{ "m": model, "n": target.max_output_tokens }', dropped: '[1 > 0 ? "seed" : "tools.mcp", "extensions.x"]'`,
+    ),
+  ).toEqual([])
+  expect(own(`a: '{ "m": target.trait.x, "k": $$.target.maker }', dropped: '[model ? "sed"]'`)).toEqual([
+    expect.stringContaining('`sed` is neither a field of the neutral request nor a group; did you mean `seed`?'),
+    expect.stringContaining('`target` has no `trait`; did you mean `traits`?'),
+  ])
 })
 
 describe('a mapping that is not JSONata', () => {

@@ -2,12 +2,12 @@ import { describe, expect, test } from 'vitest'
 import { RouterError } from '../../src/core/errors.ts'
 import type { NeutralRequest } from '../../src/core/request.ts'
 import type { Provider } from '../../src/manifest/provider.ts'
+import { targetFacts } from '../../src/manifest/target-facts.ts'
 import {
   patchRequest,
   readEvent,
   readFrame,
   readReply,
-  targetFacts,
   usedLosses,
   writeRequest,
 } from '../../src/manifest/translate.ts'
@@ -160,8 +160,8 @@ describe('a whole answer', () => {
   })
 
   test.each([
-    ['nothing', 'reply: nothing_here', 'gave nothing instead of an object'],
-    ['a list', 'reply: "[1, 2]"', 'gave [1,2] instead of an object'],
+    ['nothing', 'reply: nothing_here', 'returned nothing instead of an object'],
+    ['a list', 'reply: "[1, 2]"', 'returned [1,2] instead of an object'],
     ['an error', 'reply: "$error(\'no\')"', 'failed: no'],
   ])('of which a mapping makes %s is unreadable; the error names provider and mapping', async (_, mapping, what) => {
     const failure = readReply(chat(`    ${mapping}\n`), { said: 'x' }, facts, about)
@@ -169,7 +169,7 @@ describe('a whole answer', () => {
     await expect(failure).rejects.toMatchObject({
       code: 'provider_unreadable',
       provider: 'acme',
-      message: `The answer could not be read of acme: the mapping \`reply\` ${what}.`,
+      message: `The response of acme could not be read: the mapping \`reply\` ${what}.`,
     })
   })
 })
@@ -209,7 +209,7 @@ describe('an event of a stream', () => {
   test('of which a mapping makes junk is unreadable', async () => {
     const made = chat(`    events: { "*": '[1]' }\n`)
     await expect(Promise.resolve().then(() => readEvent(made, 'x', {}, about))).rejects.toMatchObject({
-      message: 'The answer could not be read of acme: the mapping `events.x` gave 1 instead of an object.',
+      message: 'The response of acme could not be read: the mapping `events.x` returned 1 instead of an object.',
     })
   })
 })

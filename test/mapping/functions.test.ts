@@ -47,6 +47,69 @@ describe('$jsonArguments', () => {
   })
 })
 
+describe('$partEvent', () => {
+  test.each([
+    [
+      { type: 'text', text: 'Hi', signature: 's', citations: [{ url: 'u' }] },
+      { text: 'Hi', signature: 's' },
+    ],
+    [{ type: 'refusal', text: 'No.' }, { refusal: 'No.' }],
+    [{ type: 'reasoning', summary: 'S', by: 'maker' }, { reasoning: { summary: 'S' } }],
+    [{ type: 'tool_call', id: 'a', name: 'f', arguments: '{}' }, { tool: { id: 'a', name: 'f', arguments: '{}' } }],
+    [{ type: 'search', id: 's', query: 'q' }, { search: { id: 's', query: 'q' } }],
+    [{ type: 'opaque', body: [{ a: 1 }] }, { opaque: { body: [{ a: 1 }] } }],
+    [{ type: 'image', url: 'u' }, { media: { type: 'image', url: 'u' } }],
+  ])('of %j is %j', async (part, event) => {
+    await expectValue('$partEvent(p)', { p: part }, event)
+    await expectValue('[p.$partEvent($)]', { p: [part, part] }, [event, event])
+  })
+
+  test('of nothing is missing', async () => {
+    await expectValue('$partEvent(missing)', {}, undefined)
+  })
+})
+
+describe('$plainText', () => {
+  const text = { type: 'text', text: 'Hi' }
+
+  test('is the text of a single block that holds nothing else', async () => {
+    await expectValue('$plainText(b)', { b: [text] }, 'Hi')
+    await expectValue('{ "content": $plainText(b) }', { b: [{ type: 'input_text', text: '' }] }, { content: '' })
+  })
+
+  test.each([[[text, text]], [[{ ...text, cache: {} }]], [[{ type: 'image', url: 'u' }]], [[]], ['Hi']])(
+    '%j stays as it is',
+    async (blocks) => {
+      await expectValue('{ "content": $plainText(b) }', { b: blocks }, { content: blocks })
+    },
+  )
+
+  test('of nothing is missing', async () => {
+    await expectValue('$plainText(missing)', {}, undefined)
+  })
+})
+
+describe('$joinTexts', () => {
+  test.each([
+    [['a', 'b'], ['ab']],
+    [
+      ['a', { b: 1 }, 'c', '', 'd'],
+      ['a', { b: 1 }, 'cd'],
+    ],
+    [
+      [{ b: 1 }, { b: 2 }],
+      [{ b: 1 }, { b: 2 }],
+    ],
+    [[], []],
+  ])('of %j is %j', async (list, joined) => {
+    await expectValue('{ "list": $joinTexts(l) }', { l: list }, { list: joined })
+  })
+
+  test('of nothing is missing', async () => {
+    await expectValue('$joinTexts(missing)', {}, undefined)
+  })
+})
+
 describe('$dataUrl', () => {
   test('returns the media type of the part, else the given one', async () => {
     await expectValue('$dataUrl(p)', { p: { data: 'aGk=' } }, 'data:application/octet-stream;base64,aGk=')
@@ -221,5 +284,86 @@ describe('$reasoningEffort and $nearestEffort', () => {
     [undefined, ['low'], undefined],
   ])('nearest to %j of %j', async (effort, levels, nearest) => {
     await expectValue('$nearestEffort(effort, levels)', { effort, levels }, nearest)
+  })
+})
+
+describe('$reasoningBudget', () => {
+  test.each([
+    [{ budget: 300, effort: 'max' }, 300],
+    [{ budget: -1, effort: 'low' }, 200],
+    [{ effort: 'xhigh' }, 950],
+    [{ summary: 'auto' }, 500],
+    [undefined, undefined],
+  ])('%j of 1001 tokens is %j', async (reasoning, tokens) => {
+    await expectValue('$reasoningBudget(r, 1001)', reasoning ? { r: reasoning } : {}, tokens)
+  })
+})
+
+describe('$jsonInstruction', () => {
+  test('shows the schema as it is', async () => {
+    const schema = { type: 'number', maximum: 1e21 }
+    const [text] = await values('$jsonInstruction(schema)', { schema })
+    expect(text).toMatch(/^Answer with one JSON value .*\nIt must be valid against this JSON schema:\n/)
+    expect(String(text).split('\n').at(-1)).toBe(JSON.stringify(schema))
+  })
+})
+
+describe('$joinTurns', () => {
+  const turn = (role: string, ...content: unknown[]) => ({ role, content })
+
+  test('joins neighbors of one role and leaves the others', async () => {
+    const turns = [turn('user', 1), turn('user'), turn('user', 2), turn('assistant', 3), turn('user', 4)]
+    const joined = [turn('user', 1, 2), turn('assistant', 3), turn('user', 4)]
+    await expectValue('$joinTurns(turns)', { turns }, joined)
+    expect(turns[0]).toEqual(turn('user', 1))
+  })
+
+  test('of one turn, or of none, is a list', async () => {
+    await expectValue('{ "turns": $joinTurns([turns]) }', { turns: [turn('user', 1)] }, { turns: [turn('user', 1)] })
+    await expectValue('{ "turns": $joinTurns([turns]) }', {}, { turns: [] })
+  })
+})
+
+describe('$distinctNames', () => {
+  test('numbers repeated names in the order in which they come, at the given paths alone', async () => {
+    const given = [
+      { file: { name: 'A' }, input: { file: { name: 'A' } } },
+      { result: [{ file: { name: 'a' } }, { file: { name: 'b' } }, { file: {} }] },
+      { file: { name: 'A', size: 3 } },
+    ]
+    const named = [
+      { file: { name: 'A' }, input: { file: { name: 'A' } } },
+      { result: [{ file: { name: 'a [2]' } }, { file: { name: 'b' } }, { file: {} }] },
+      { file: { name: 'A [3]', size: 3 } },
+    ]
+    await expectValue('$distinctNames(list, ["file.name", "result.file.name"])', { list: given }, named)
+    await expectValue('$distinctNames(missing, ["file.name"])', {}, undefined)
+  })
+})
+
+describe('$toolSchema', () => {
+  const closed = { type: 'object', properties: { n: { type: 'integer' } }, additionalProperties: false }
+
+  test.each([
+    [{ parameters: { description: 'd' } }, true, { schema: { properties: {}, description: 'd', type: 'object' } }],
+    [{ strict: false, parameters: closed }, true, { schema: closed }],
+    [{ strict: true, parameters: closed }, true, { schema: closed, strict: true }],
+    [{ strict: true, parameters: closed }, undefined, { schema: closed, lost: 'tools.strict' }],
+    [
+      { strict: true, parameters: { additionalProperties: true } },
+      true,
+      { schema: { properties: {}, additionalProperties: true, type: 'object' }, lost: 'tools.strict' },
+    ],
+    [
+      { strict: true, parameters: { minProperties: 1 } },
+      true,
+      {
+        schema: { properties: {}, type: 'object', description: '(minProperties: 1)', additionalProperties: false },
+        strict: true,
+        lost: 'tools.parameters',
+      },
+    ],
+  ])('of %j where schemas bind: %j', async (tool, takesStrict, made) => {
+    await expectValue('$toolSchema(tool, takes)', { tool, ...(takesStrict && { takes: takesStrict }) }, made)
   })
 })

@@ -22,7 +22,7 @@ function model(pricing: Partial<PricingTier>, more: Partial<ModelEntry> = {}): M
   return { api: 'chat', max_output_tokens: 1_000, pricing: [tier], ...more }
 }
 
-const unstated = { unstatedOutput: 400, at }
+const unstated = { defaultOutputTokens: 400, at }
 const nanoOf = (request: NeutralRequest, ...entries: (ModelEntry | undefined)[]) =>
   Number(
     maxCost(
@@ -43,10 +43,10 @@ describe('the maximum cost of a call', () => {
   })
 
   test('reports its components', () => {
-    const { promptTokens, outputTokens, stated } = maxCost(asking('12345678'), [{ entry: answers }], unstated)
-    expect([promptTokens, outputTokens, stated]).toEqual([6, 400, false])
+    const { promptTokens, outputTokens, hasOutputLimit } = maxCost(asking('12345678'), [{ entry: answers }], unstated)
+    expect([promptTokens, outputTokens, hasOutputLimit]).toEqual([6, 400, false])
     const bounded = maxCost(asking('', { max_output_tokens: 7 }), [{ entry: answers }], unstated)
-    expect([bounded.outputTokens, bounded.stated]).toEqual([7, true])
+    expect([bounded.outputTokens, bounded.hasOutputLimit]).toEqual([7, true])
   })
 
   test('counts no more output than the model can give', () => {
@@ -61,7 +61,7 @@ describe('the maximum cost of a call', () => {
       nanoUsd: 128n * 1_000_000_000n * 4_000n,
       promptTokens: 4,
       outputTokens: 128e9,
-      stated: true,
+      hasOutputLimit: true,
     })
   })
 

@@ -62,7 +62,7 @@ describe('a reservation', () => {
     messages: [{ role: 'user', parts: [{ type: 'text', text: 'Hello' }] }],
     max_output_tokens: 500,
   } as NeutralRequest
-  const held = (at: number) => maxCost(request, [{ entry: model }], { unstatedOutput: 1_000, at })
+  const held = (at: number) => maxCost(request, [{ entry: model }], { defaultOutputTokens: 1_000, at })
 
   test('one second before midnight is made at the prices at which the call is then paid', () => {
     const at = Date.parse('2026-11-30T23:59:59Z')

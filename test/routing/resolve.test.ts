@@ -100,7 +100,7 @@ describe('data rules', () => {
     expect(targets('one/us', eu)).toEqual(
       refused(404, "is hosted in 'us', and this organization's rule geolocation allows eu"),
     )
-    expect(targets('two/silent', eu)).toEqual(refused(404, 'is hosted is not known'))
+    expect(targets('two/silent', eu)).toEqual(refused(404, 'is unknown, and this organization'))
     expect(targets('any/m', eu)).toEqual(refused(404, 'geolocation'))
     const forgets = scope({ rules: { data_retention: false } })
     expect(targets('one/eu', forgets)).toEqual(['one/eu'])

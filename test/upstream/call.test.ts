@@ -35,7 +35,7 @@ async function eventsOf(...frames: string[]) {
     } as unknown as Provider,
   }
   const { signal } = new AbortController()
-  const answer = await send(target, { body: {}, stream: true, signal, passed: [] }, httpClient)
+  const answer = await send(target, { body: {}, stream: true, signal, forwardedHeaders: [] }, httpClient)
   if (answer.kind !== 'stream') throw new Error('expected a stream')
   const read = []
   try {

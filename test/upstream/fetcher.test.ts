@@ -224,7 +224,7 @@ describe('a URL', () => {
   test('with credentials is refused, and they are not repeated', async () => {
     for (const url of [`http://u:pass@files.test:${port}/cat.png`, `http://u@files.test:${port}/cat.png`]) {
       const message = await refused(url)
-      expect(message).toContain('holds a user name or a password')
+      expect(message).toContain('contains a user name or a password')
       expect(message).not.toContain('u:pass')
     }
     expect(await refused(at(`/to?http://u:pass@files.test:${port}/cat.png`))).toContain('after a redirect')
@@ -307,7 +307,7 @@ describe('too long', () => {
   test('for a client that has left is stopped at once', async () => {
     const client = new AbortController()
     const fetched = open()(at('/stalled'), client.signal)
-    const disconnect = new RouterError('client_gone', 'The client left.')
+    const disconnect = new RouterError('client_gone', 'The client disconnected.')
     setTimeout(() => client.abort(disconnect), 50)
     await expect(within(5_000, 'stopping', fetched)).rejects.toBe(disconnect)
     await within(5_000, 'letting go', left)

@@ -99,7 +99,7 @@ test('a client that leaves stops the provider within a second', async () => {
     client.signal,
   )
   const reading = readAll(incoming)
-  client.abort(new RouterError('client_gone', 'The client left.'))
+  client.abort(new RouterError('client_gone', 'The client disconnected.'))
   await expect(reading).rejects.toMatchObject({ code: 'client_gone' })
   await within(5_000, 'closing the provider request', opened.provider?.received[0]?.left ?? Promise.reject())
 })

@@ -139,7 +139,7 @@ describe('the files of a call', () => {
     }
     await expect(inlineMedia(user(image(a)), true, media(large))).resolves.toBeDefined()
     const refused = inlineMedia(user(image(a), image(b)), true, media(large))
-    await expect(refused).rejects.toThrow('more than 100 bytes')
+    await expect(refused).rejects.toThrow('larger than 100 bytes')
     await expect(refused).rejects.toMatchObject({ param: 'messages' })
   })
 
@@ -175,7 +175,7 @@ describe('the files of a call', () => {
 
   test('are given up when the client leaves', async () => {
     const client = new AbortController()
-    const disconnect = new RouterError('client_gone', 'The client left.')
+    const disconnect = new RouterError('client_gone', 'The client disconnected.')
     const waiting: FetchMedia = (_url, signal) =>
       new Promise((_, reject) => signal.addEventListener('abort', () => reject(signal.reason)))
     const left = inlineMedia(user(image(a)), true, media(waiting, {}, client.signal))

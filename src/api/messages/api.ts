@@ -15,6 +15,6 @@ export const messages: ClientApi = {
   editReply,
   openStream,
   writeError,
-  passHeaders: { 'anthropic-version': 'before', 'anthropic-beta': 'joined' },
+  forwardedHeaders: { 'anthropic-version': 'replace', 'anthropic-beta': 'append' },
   keepAlive: 'event: ping\ndata: {"type":"ping"}\n\n',
 }

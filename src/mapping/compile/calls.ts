@@ -1,15 +1,20 @@
 import {
-  arrowFunction,
   type Code,
   codeOf,
+  constant,
+  type Definition,
+  endsInTailCall,
+  functionOf,
   type Generator,
   inOrder,
+  itemFunction,
   literal,
   type Node,
   Uncompilable,
   uniqueName,
 } from './generator.ts'
-import { builtIn, declare, inFrame, variable } from './scope.ts'
+import { builtIn, declare, definition, inFrame, variable } from './scope.ts'
+import { calledVariable } from './uses.ts'
 
 /** A function call. Its result may be an uncollapsed sequence. */
 export function functionCall(generator: Generator, node: Node, context: string): Code {
@@ -27,18 +32,52 @@ export function application(generator: Generator, node: Node, context: string): 
 function callWith(generator: Generator, node: Node, context: string, before: readonly (() => Code)[]): Code {
   const name = procedureName(node)
   const args = [...before, ...(node.arguments as Node[]).map((each) => () => generator.value(each, context))]
-  if (isBuiltIn(generator, node)) {
-    const codes = inOrder(generator, args)
-    const direct = directCalls[name as string]?.(codes)
-    if (direct) return direct
-    const list = codes.map(({ text }) => text).join(', ')
-    const text = `$.call(library.${name}, [${list}], ${context}, ${node.position ?? 0}, ${literal(name)})`
-    return codeOf(text, { raw: true, ...results[name as string] })
-  }
+  if (isBuiltIn(generator, node)) return libraryCall(generator, name as string, inOrder(generator, args), node, context)
+  const known = knownCall(generator, node, args)
+  if (known) return known
   const [target, ...codes] = inOrder(generator, [() => procedure(generator, node, context, 'T1005'), ...args])
   const list = codes.map(({ text }) => text).join(', ')
   const named = name === undefined ? '' : `, ${literal(name)}`
   return codeOf(`$.call(${target?.text}, [${list}], ${context}, ${node.position ?? 0}${named})`, { raw: true })
+}
+
+function libraryCall(generator: Generator, name: string, codes: Code[], { position = 0 }: Node, context: string): Code {
+  const direct = directCalls[name]?.(codes)
+  if (direct) return direct
+  const target = constant(generator, `library ${name}`, name, () => `library.${name}`)
+  const list = codes.map(({ text }) => text).join(', ')
+  const own = standsAlone(generator.library, name, codes.length) ? 'undefined' : context
+  const text = `$.callLibrary(${target}, [${list}], ${own}, ${position}, ${literal(name)})`
+  return codeOf(text, { raw: true, ...results[name] })
+}
+
+/** A plain call of a function of the expression that cannot call itself, and that checks no arguments. */
+function knownCall(generator: Generator, node: Node, args: readonly (() => Code)[]): Code | undefined {
+  const found = knownFunction(generator, node, args.length)
+  if (!found) return undefined
+  emitDefinition(generator, found.name, found.known)
+  if (found.known.tails) return undefined
+  generator.calls = true
+  const codes = inOrder(generator, args)
+  return codeOf(`${found.name}(${codes.map(({ text }) => text).join(', ')})`, found.known.result)
+}
+
+/** The function that a call calls, if the call may be compiled to a plain one. */
+export function knownFunction(generator: Generator, node: Node, count: number) {
+  const name = calledVariable(node)
+  const found = name === undefined ? undefined : definition(generator, name)
+  if (!found || found.known.recursive || found.known.node.signature) return undefined
+  return count <= found.known.node.arguments.length ? found : undefined
+}
+
+/** Generates a function when it is first needed, so that its callers know what it gives. */
+export function emitDefinition(generator: Generator, name: string, known: Definition): Code {
+  if (!known.started) {
+    known.started = true
+    const { node, frame, context, calledOnly } = known
+    known.code = inFrame(generator, () => lambda(generator, node, context, { name, calledOnly, known }), frame)
+  }
+  return known.code ?? codeOf(name, { kind: 'function', present: true, simple: true })
 }
 
 function procedureName(node: Node): string | undefined {
@@ -65,43 +104,64 @@ function procedure(generator: Generator, node: Node, context: string, code: stri
 /** A call in tail position: made directly if it cannot recurse, else returned to the caller's trampoline. */
 export function tailCall(generator: Generator, node: Node, context: string): Code {
   const name = procedureName(node)
-  if (isBuiltIn(generator, node) && standsAlone(generator, name as string, node.arguments.length)) {
+  const isLibrary = isBuiltIn(generator, node)
+  if (isLibrary && standsAlone(generator.library, name as string, node.arguments.length)) {
     return { ...functionCall(generator, node, context), raw: false }
   }
   const args = (node.arguments as Node[]).map((each) => () => generator.value(each, context))
+  const known = isLibrary ? undefined : knownCall(generator, node, args)
+  if (known) return codeOf(known.text, known.raw ? {} : known)
+  generator.tails = true
   const [target, ...codes] = inOrder(generator, [() => generator.value(node.procedure, context), ...args])
   const list = codes.map(({ text }) => text).join(', ')
   return codeOf(`new $.TailCall(${target?.text}, [${list}]${name === undefined ? '' : `, ${literal(name)}`})`)
 }
 
 /** Whether a library function called with this many arguments does not fall back to the context. */
-function standsAlone(generator: Generator, name: string, count: number): boolean {
-  const text = generator.library[name]?.native?.signature ?? ''
+export function standsAlone(library: Generator['library'], name: string, count: number): boolean {
+  const text = library[name]?.native?.signature ?? ''
   return !text.includes('-') || text.replace(/:.*|<[a-z]>|\([a-z]+\)/g, 'x').replace(/[^a-z]/g, '').length - 1 === count
 }
 
+/** What is known about a function that is bound to a variable. */
+type Known = { name: string; calledOnly: boolean; known: Definition }
+
 /** A lambda. */
-export function lambda(generator: Generator, node: Node, context: string): Code {
+export function lambda(generator: Generator, node: Node, context: string, bound?: Known): Code {
   if (node.thunk) return tailCall(generator, node.body, context)
-  const text = inFrame(generator, () => {
-    const names = (node.arguments as Node[]).map((parameter) => {
-      const jsName = declare(generator, parameter.value as string, true)
-      const known = generator.frame.variables.get(parameter.value as string)
+  const made = inFrame(generator, () => {
+    const parameters = (node.arguments as Node[]).map((parameter) => {
+      const declared = declare(generator, parameter.value as string, true)
       // Library functions may pass uncollapsed sequences.
-      if (known) known.raw = true
-      return jsName
+      declared.raw = !bound?.calledOnly
+      return declared.name
     })
-    return arrowFunction(generator, names.join(', '), () => generator.value(node.body, context))
+    const names = { hint: 'function', name: node.signature ? undefined : bound?.name, self: bound?.name }
+    return functionOf(generator, parameters, () => generator.value(node.body, context), names)
   })
-  const signature = node.signature ? `$.signed(${text}, ${literal(node.signature.definition)})` : `(${text})`
-  return codeOf(signature, { kind: 'function', present: true })
+  if (bound) {
+    const raw = endsInTailCall(node.body)
+    Object.assign(bound.known, { result: raw ? { raw } : knownOf(made.result), tails: made.tails })
+  }
+  const known: Partial<Code> = { kind: 'function', present: true, simple: generator.outermost.has(made.text) }
+  if (!node.signature) return codeOf(known.simple ? made.text : `(${made.text})`, known)
+  const text = `$.signed(${made.text}, ${literal(node.signature.definition)})`
+  if (!known.simple) return codeOf(text, known)
+  return codeOf(
+    constant(generator, text, 'function', () => text, bound?.name),
+    known,
+  )
+}
+
+function knownOf({ kind, present }: Code): Partial<Code> {
+  return { kind, present }
 }
 
 /** `|pattern|update,delete|`. */
 export function transformation(generator: Generator, node: Node): Code {
   const part = (each: Node): string => {
     const item = uniqueName(generator, 'item')
-    return arrowFunction(generator, item, () => generator.value(each, item))
+    return itemFunction(generator, item, () => generator.value(each, item))
   }
   const parts = [
     `pattern: ${part(node.pattern)}`,

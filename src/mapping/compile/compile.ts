@@ -1,13 +1,14 @@
 import { application, functionCall, lambda, transformation } from './calls.ts'
 import { unary } from './constructors.ts'
 import { simpleExpressions } from './expressions.ts'
-import { braces, type Code, type Generator, type Node, nested, Uncompilable } from './generator.ts'
+import { braces, type Code, endsInTailCall, type Generator, type Node, nested, Uncompilable } from './generator.ts'
 import { name } from './names.ts'
 import { filtered, path } from './paths.ts'
-import { call, chain, orSuggestDollar, signed, TailCall } from './runtime/callables.ts'
+import { call, callLibrary, chain, orSuggestDollar, signed, TailCall } from './runtime/callables.ts'
 import { group, grouped } from './runtime/grouping.ts'
 import type { Library } from './runtime/library.ts'
 import { type } from './runtime/library-values.ts'
+import { spend } from './runtime/limits.ts'
 import * as operators from './runtime/operators.ts'
 import * as paths from './runtime/paths.ts'
 import { matcher } from './runtime/regex.ts'
@@ -32,16 +33,46 @@ function generate(tree: Node, library: Library, bindings: ReadonlySet<string>): 
     lines: [],
     depth: 0,
     frame: { outer: undefined, variables: new Map(), parallel: false },
+    inside: false,
+    calls: false,
+    tails: false,
+    wrapsLists: wrapsLists(tree),
     preamble: new Map(),
-    names: new Set(),
+    outermost: new Set(),
+    runVariables: new Set(),
+    names: new Map(),
     library,
     bindings,
     value: (node, context) => value(generator, node, context),
   }
   const { lines, result } = nested(generator, () => generator.value(tree, 'context'))
-  const body = ['  const context = $.rootContext(input)', ...lines]
   const preamble = [...generator.preamble.values()].map(({ name, text }) => `const ${name} = ${text}`)
-  return [...preamble, `return (input, bindings) => ${braces(generator, body, `return ${result.text}`)}`].join('\n')
+  return [...preamble, ...mainFunction(generator, lines, result.text)].join('\n')
+}
+
+/** The function of a run. What other functions read of a run is stored outside of it, and removed after the run. */
+function mainFunction(generator: Generator, lines: readonly string[], result: string): string[] {
+  const { runVariables } = generator
+  const parameters = ['input', 'bindings'].map((name) => (runVariables.has(name) ? `given_${name}` : name))
+  const stored = ['input', 'bindings'].filter((name) => runVariables.has(name)).map((name) => `${name} = given_${name}`)
+  const context = `${runVariables.has('context') ? '' : 'const '}context = $.rootContext(${parameters[0]})`
+  const body = [...stored, context].map((line) => `  ${line}`).concat(lines)
+  const main = `(${parameters.join(', ')}) => ${braces(generator, body, `return ${result}`)}`
+  if (runVariables.size === 0) return [`return ${main}`]
+  const names = [...runVariables]
+  return [
+    `let ${names.join(', ')}`,
+    `const run = ${main}`,
+    `const clear = () => { ${names.map((name) => `${name} = undefined`).join('; ')} }`,
+    'return (input, bindings) => { try { return run(input, bindings) } finally { clear() } }',
+  ]
+}
+
+/** Whether an expression has array constructors as steps of a path. */
+function wrapsLists(tree: unknown): boolean {
+  if (Array.isArray(tree)) return tree.some(wrapsLists)
+  if (tree === null || typeof tree !== 'object') return false
+  return (tree as Node).consarray === true || Object.values(tree).some(wrapsLists)
 }
 
 /** Emits any expression: the node itself, then its predicates, then the collapse of its result. */
@@ -51,8 +82,8 @@ function value(generator: Generator, node: Node, context: string): Code {
   let code = emit(generator, node, context)
   const isPath = node.type === 'path'
   if (node.predicate && endsInTailCall(node)) throw new Uncompilable('a predicate on a call in tail position')
-  if (node.predicate) code = { ...filtered(generator, code, node.predicate), raw: true }
   const keep = node.keepArray === true && !isPath && !endsInTailCall(node)
+  if (node.predicate) code = { ...filtered(generator, code, node.predicate, keep), raw: true }
   if (!code.raw && !keep) return code
   const { raw, ...known } = code
   return { ...known, text: `$.collapse(${code.text}${keep ? ', true' : ''})`, present: false, simple: false }
@@ -69,12 +100,6 @@ const constructs: Readonly<Record<string, string>> = {
   partial: 'a partial application',
   sort: 'ordering by ^(…)',
   wildcard: 'the wildcard *',
-}
-
-function endsInTailCall(node: Node): boolean {
-  if (node.type === 'lambda') return node.thunk === true
-  if (node.type === 'condition') return endsInTailCall(node.then) || (node.else ? endsInTailCall(node.else) : false)
-  return node.type === 'block' && node.expressions.length > 0 && endsInTailCall(node.expressions.at(-1))
 }
 
 const emitters: Readonly<Record<string, (generator: Generator, node: Node, context: string) => Code>> = {
@@ -95,6 +120,7 @@ const runtime = {
   ...paths,
   TailCall,
   call,
+  callLibrary,
   chain,
   group,
   grouped,
@@ -102,6 +128,7 @@ const runtime = {
   isArray: Array.isArray,
   matcher,
   signed,
+  spend,
   transform,
   type,
   unbound: Symbol('unbound'),

@@ -1,10 +1,10 @@
+import { readsContext } from './context.ts'
 import {
-  arrowFunction,
   type Code,
   captured,
   codeOf,
   type Generator,
-  inOrder,
+  itemFunction,
   literal,
   type Node,
   statement,
@@ -33,20 +33,48 @@ function sideBySide<T>(generator: Generator, count: number, emit: () => T): T {
 
 function arrayConstructor(generator: Generator, node: Node, context: string): Code {
   const nodes = node.expressions as Node[]
-  const items = sideBySide(generator, nodes.length, () =>
-    inOrder(
-      generator,
-      nodes.map((item) => () => generator.value(item, context)),
-    ),
-  )
-  const whole = nodes.map((item, index) => item.value === '[' || isOneItem(items[index] as Code))
-  let text: string
-  if (items.every((item, index) => item.present && whole[index]))
-    text = `[${items.map((item) => item.text).join(', ')}]`
-  else if (items.length === 1 && !whole[0]) text = `$.list(${items[0]?.text})`
-  else text = `$.lists([${items.map((item) => item.text).join(', ')}], ${literal(whole)})`
-  if (node.consarray) text = `$.constructed(${text})`
-  return codeOf(text, { kind: 'array', present: true })
+  const code = sideBySide(generator, nodes.length, () => items(generator, nodes, context))
+  return node.consarray ? codeOf(`$.constructed(${code.text})`, { kind: 'array', present: true }) : code
+}
+
+function items(generator: Generator, nodes: readonly Node[], context: string): Code {
+  const lead: Code[] = []
+  const literalList = (): string => `[${lead.map(({ text }) => text).join(', ')}]`
+  let name: string | undefined
+  // Leading single items form a list literal; others are added to it.
+  for (const node of nodes) {
+    const { lines, result } = captured(generator, () => generator.value(node, context))
+    if (name === undefined) {
+      const isLead = result.present && isWhole(node, result) && (lines.length === 0 || lead.length === 0)
+      if (isLead) {
+        generator.lines.push(...lines)
+        lead.push(result)
+        continue
+      }
+      name = uniqueName(generator, 'list')
+      statement(generator, `const ${name} = ${literalList()}`)
+    }
+    generator.lines.push(...lines)
+    addItem(generator, name, node, result)
+  }
+  const known = { kind: 'array', present: true } as const
+  if (name !== undefined) return codeOf(name, { ...known, simple: true })
+  const areLiterals = nodes.every(({ type }) => type === 'string' || type === 'number' || type === 'value')
+  return codeOf(literalList(), areLiterals ? { ...known, literals: lead.map(({ text }) => text) } : known)
+}
+
+function addItem(generator: Generator, list: string, node: Node, value: Code): void {
+  if (!isWhole(node, value)) statement(generator, `$.extend(${list}, ${value.text})`)
+  else if (value.present) statement(generator, `${list}.push(${value.text})`)
+  else {
+    const item = stored(generator, value, 'item')
+    statement(generator, `if (${item.text} !== undefined) ${list}.push(${item.text})`)
+  }
+}
+
+/** Whether a value is one item of a list, not its items. */
+function isWhole(node: Node, code: Code): boolean {
+  return node.value === '[' || isOneItem(code)
 }
 
 function isOneItem({ kind }: Code): boolean {
@@ -61,43 +89,42 @@ function objectConstructor(generator: Generator, node: Node, context: string): C
     return codeOf(groupBy(generator, pairs, context, node.position ?? 0), { kind: 'object', present: true })
   }
   const values = pairs.map(([, value]) => value)
-  const own = usesContext(values) ? uniqueName(generator, 'context') : context
+  const own = values.some((value) => readsContext(generator, value)) ? uniqueName(generator, 'context') : context
   if (own !== context) {
     statement(generator, `const ${own} = $.isArray(${context}) ? $.grouped(${context}) : ${context}`)
   }
   return sideBySide(generator, values.length, () => members(generator, keys as string[], values, own))
 }
 
-/** Whether an expression may look at its context: anything but literals and variables. */
-function usesContext(values: readonly Node[]): boolean {
-  return values.some((value) => !['string', 'number', 'value'].includes(value.type))
+function members(generator: Generator, keys: readonly string[], values: readonly Node[], context: string): Code {
+  const lead: string[] = []
+  const literalObject = (): string => (lead.length === 0 ? '{}' : `{ ${lead.join(', ')} }`)
+  let name: string | undefined
+  // Leading members that are never undefined form an object literal; others are assigned.
+  for (const [index, key] of keys.entries()) {
+    const { lines, result } = captured(generator, () => generator.value(values[index] as Node, context))
+    if (name === undefined) {
+      if (result.present && (lines.length === 0 || lead.length === 0)) {
+        generator.lines.push(...lines)
+        lead.push(`${memberName(key)}: ${result.text}`)
+        continue
+      }
+      name = uniqueName(generator, 'object')
+      statement(generator, `const ${name} = ${literalObject()}`)
+    }
+    generator.lines.push(...lines)
+    addMember(generator, name, key, result)
+  }
+  const known = { kind: 'object', present: true } as const
+  return name === undefined ? codeOf(literalObject(), known) : codeOf(name, { ...known, simple: true })
 }
 
-function members(generator: Generator, keys: readonly string[], values: readonly Node[], context: string): Code {
-  const name = uniqueName(generator, 'object')
-  const lead: string[] = []
-  let index = 0
-  // Leading members that are never undefined form an object literal; from the first that may be, they are assigned.
-  for (; index < keys.length; index++) {
-    const { lines, result } = captured(generator, () => generator.value(values[index] as Node, context))
-    if (!result.present) break
-    if (lines.length > 0 && lead.length > 0) break
-    generator.lines.push(...lines)
-    lead.push(`${memberName(keys[index] as string)}: ${result.text}`)
+function addMember(generator: Generator, object: string, key: string, value: Code): void {
+  if (value.present) statement(generator, set(object, key, value.text))
+  else {
+    const member = stored(generator, value, key)
+    statement(generator, `if (${member.text} !== undefined) ${set(object, key, member.text)}`)
   }
-  const object = lead.length === 0 ? '{}' : `{ ${lead.join(', ')} }`
-  if (index === keys.length) return codeOf(object, { kind: 'object', present: true })
-  statement(generator, `const ${name} = ${object}`)
-  for (; index < keys.length; index++) {
-    const key = keys[index] as string
-    const value = generator.value(values[index] as Node, context)
-    if (value.present) statement(generator, set(name, key, value.text))
-    else {
-      const member = stored(generator, value, key)
-      statement(generator, `if (${member.text} !== undefined) ${set(name, key, member.text)}`)
-    }
-  }
-  return codeOf(name, { kind: 'object', present: true, simple: true })
 }
 
 /** A computed property name defines an own member even for `__proto__`. */
@@ -115,9 +142,9 @@ export function groupBy(generator: Generator, pairs: readonly [Node, Node][], it
   const emitted = pairs.map(([key, value]) => {
     const keyOf = uniqueName(generator, 'item')
     const of = uniqueName(generator, 'items')
-    const keyFunction = arrowFunction(generator, keyOf, () => generator.value(key, keyOf))
+    const keyFunction = itemFunction(generator, keyOf, () => generator.value(key, keyOf))
     const valueFunction = sideBySide(generator, pairs.length, () =>
-      arrowFunction(generator, of, () => generator.value(value, of)),
+      itemFunction(generator, of, () => generator.value(value, of)),
     )
     return `[${keyFunction}, ${valueFunction}]`
   })

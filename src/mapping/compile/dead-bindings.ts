@@ -1,4 +1,5 @@
 import type { Node } from './generator.ts'
+import { usedNames } from './uses.ts'
 
 /**
  * Removes unused bindings of a block whose evaluation has no effect: functions, constants and plain paths. Definitions
@@ -60,18 +61,4 @@ function isConstantObject(node: Node): boolean {
   const pairs = node.lhs as [Node, Node][]
   const names = new Set(pairs.map(([{ type, value }]) => (type === 'string' ? value : undefined)))
   return names.size === pairs.length && !names.has(undefined) && pairs.every(([, value]) => isPure(value))
-}
-
-/** Names of the variables that an expression may read. */
-function usedNames(tree: unknown, found = new Set<string>()): Set<string> {
-  if (Array.isArray(tree)) for (const item of tree) usedNames(item, found)
-  else if (tree !== null && typeof tree === 'object') {
-    const node = tree as Node
-    if (node.type === 'variable') found.add(String(node.value))
-    // A transform calls $clone; a call of a bare name looks up the variable that may have been meant.
-    if (node.type === 'transform') found.add('clone')
-    if (node.type === 'function' && node.procedure.type === 'path') found.add(String(node.procedure.steps[0].value))
-    for (const name in node) if (typeof node[name] === 'object') usedNames(node[name], found)
-  }
-  return found
 }

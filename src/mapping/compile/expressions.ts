@@ -1,3 +1,5 @@
+import { bind, block } from './blocks.ts'
+import { emitDefinition } from './calls.ts'
 import {
   braces,
   type Code,
@@ -14,7 +16,7 @@ import {
   Uncompilable,
   uniqueName,
 } from './generator.ts'
-import { bind, block, variable } from './scope.ts'
+import { definition, variable } from './scope.ts'
 
 type Emit = (generator: Generator, node: Node, context: string) => Code
 
@@ -24,7 +26,7 @@ export const simpleExpressions: Readonly<Record<string, Emit>> = {
   number: (_, node) => codeOf(literal(node.value), { kind: 'number', present: true, simple: true }),
   value: (_, node) => codeOf(literal(node.value), { ...valueKind(node.value), present: true, simple: true }),
   variable: (generator, node, context) =>
-    node.value === '' ? codeOf(`$.self(${context})`) : variable(generator, node.value as string),
+    node.value === '' ? codeOf(`$.self(${context})`) : namedVariable(generator, node.value as string),
   regex: (generator, node) => {
     // The parser copies the left side of ?: and ?? by way of JSON, which loses regular expressions.
     if (!(node.value instanceof RegExp)) throw new Uncompilable('a regular expression before ?: or ??')
@@ -37,6 +39,12 @@ export const simpleExpressions: Readonly<Record<string, Emit>> = {
   bind,
   condition,
   block: (generator, node, context) => block(generator, node.expressions, context),
+}
+
+function namedVariable(generator: Generator, name: string): Code {
+  const found = definition(generator, name)
+  if (found) emitDefinition(generator, found.name, found.known)
+  return variable(generator, name)
 }
 
 function valueKind(value: unknown): { kind: 'boolean' | 'any' } {
@@ -58,7 +66,7 @@ function binary(generator: Generator, node: Node, context: string): Code {
     case '!=':
       return codeOf(`$.differs(${left.text}, ${right.text})`, boolean)
     case 'in':
-      return codeOf(`$.includes(${left.text}, ${right.text})`, boolean)
+      return codeOf(membership(generator, left, right), boolean)
     case '&':
       return codeOf(`$.concat(${left.text}, ${right.text}, ${position})`, { kind: 'string', present: true })
     case '..':
@@ -71,6 +79,13 @@ function binary(generator: Generator, node: Node, context: string): Code {
     default:
       return codeOf(`$.arithmetic(${left.text}, ${right.text}, ${literal(operator)}, ${position})`, { kind: 'number' })
   }
+}
+
+/** Membership; of a list of literals by comparing with each. */
+function membership(generator: Generator, left: Code, right: Code): string {
+  if (!right.literals || right.literals.length > 8) return `$.includes(${left.text}, ${right.text})`
+  const { text } = stored(generator, left)
+  return `(${right.literals.map((each) => `${text} === ${each}`).join(' || ') || 'false'})`
 }
 
 /** Equality; strict if either side is a literal, else deep. */

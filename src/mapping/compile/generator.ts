@@ -22,6 +22,8 @@ export type Code = {
   simple: boolean
   /** May be an uncollapsed sequence. */
   raw?: boolean
+  /** The items of a new list that has nothing but literals. */
+  literals?: readonly string[]
 }
 
 /** Thrown for a construct that cannot be compiled. */
@@ -52,6 +54,25 @@ export type Variable = {
   present: boolean
   /** May hold an uncollapsed sequence. */
   raw?: boolean
+  /** The function that the variable stands for, if that is known. */
+  definition?: Definition
+}
+
+/** A function that a block binds to a variable once and before any use: calls of it can be compiled to plain calls. */
+export type Definition = {
+  node: Node
+  /** The scope and the context in which the function is defined. */
+  frame: Frame
+  context: string
+  /** Calls itself, if only by way of other functions. */
+  recursive: boolean
+  /** Every use is a call with all arguments, which are never uncollapsed sequences. */
+  calledOnly: boolean
+  started: boolean
+  /** The generated function, what is known of its result, and whether that may be a call in tail position. */
+  code?: Code
+  result?: Partial<Code>
+  tails?: boolean
 }
 
 /** Shared state of the emitters while one expression is compiled. */
@@ -61,9 +82,22 @@ export type Generator = {
   /** Nesting depth of the current code, for indentation. */
   depth: number
   frame: Frame
-  /** Accessors and constants that precede the function, by a description of their meaning. */
+  /** Whether the current code is inside a function of the expression, which may run several times. */
+  inside: boolean
+  /** Whether the current function calls other functions of the expression directly. */
+  calls: boolean
+  /** Whether the current function may return a call in tail position. */
+  tails: boolean
+  /** Whether values may be array constructors in a path, which steps take as one item. */
+  wrapsLists: boolean
+  /** Functions and constants that precede the main function, by a description of their meaning. */
   preamble: Map<string, { name: string; text: string }>
-  names: Set<string>
+  /** Names that are declared outside of the main function. */
+  outermost: Set<string>
+  /** Those that hold something of the current run. */
+  runVariables: Set<string>
+  /** Every name that was made, with the number of names before it. */
+  names: Map<string, number>
   library: Library
   /** Names of variables that are passed to each run. */
   bindings: ReadonlySet<string>
@@ -77,7 +111,7 @@ export function uniqueName(generator: Generator, hint: string): string {
   for (let count = 1; ; count++) {
     const name = `${safe}_${count}`
     if (generator.names.has(name)) continue
-    generator.names.add(name)
+    generator.names.set(name, generator.names.size)
     return name
   }
 }
@@ -119,11 +153,53 @@ function indentation({ depth }: Generator): string {
   return '  '.repeat(depth)
 }
 
-/** An arrow function with the body that the emitter generates. */
-export function arrowFunction(generator: Generator, parameters: string, emit: () => Code): string {
+/** A generated function; `tails` if it may return a call in tail position. */
+export type FunctionCode = { text: string; result: Code; tails: boolean }
+
+/**
+ * A function with the body that the emitter generates. One that reads nothing of an enclosing function is made once and
+ * for all, in the preamble: the text is then its name, the given one or a new one. `self` is the name by which it calls
+ * itself.
+ */
+export function functionOf(
+  generator: Generator,
+  parameters: readonly string[],
+  emit: () => Code,
+  { hint = 'step', name, self = name }: { hint?: string; name?: string | undefined; self?: string | undefined } = {},
+): FunctionCode {
+  const { inside, calls, tails } = generator
+  const first = generator.names.size
+  Object.assign(generator, { inside: true, calls: false, tails: false })
   const { lines, result } = nested(generator, emit)
-  if (lines.length === 0) return `(${parameters}) => ${result.text.startsWith('{') ? `(${result.text})` : result.text}`
-  return `(${parameters}) => ${braces(generator, lines, `return ${result.text}`)}`
+  const made = { result, tails: generator.tails }
+  // A run is bounded by its steps: loops count their rounds, and what calls other functions counts its own calls.
+  if (generator.calls && self !== undefined) lines.unshift(`${indentation(generator)}  $.spend(1)`)
+  Object.assign(generator, { inside, calls: calls || generator.calls, tails })
+  const text = arrowFunction(generator, parameters, lines, result.text)
+  const isOwn = (each: string): boolean =>
+    (generator.names.get(each) ?? 0) >= first || each === self || parameters.includes(each)
+  if (readsEnclosing(generator, text, isOwn)) return { ...made, text }
+  for (const [variable] of text.matchAll(/\b(?:context|input|bindings)\b/g)) generator.runVariables.add(variable)
+  return { ...made, text: constant(generator, text, hint, () => text, name) }
+}
+
+/** The text of a function of one item. */
+export function itemFunction(generator: Generator, item: string, emit: () => Code): string {
+  return functionOf(generator, [item], emit).text
+}
+
+function arrowFunction(generator: Generator, parameters: readonly string[], lines: string[], result: string): string {
+  const head = `(${parameters.join(', ')}) =>`
+  if (lines.length === 0) return `${head} ${result.startsWith('{') ? `(${result})` : result}`
+  return `${head} ${braces(generator, lines, `return ${result}`)}`
+}
+
+/** Whether code may mention a variable of an enclosing function. */
+function readsEnclosing({ names, outermost }: Generator, text: string, isOwn: (name: string) => boolean): boolean {
+  for (const [name] of text.matchAll(/\b[A-Za-z]\w*_\d+\b/g)) {
+    if (names.has(name) && !outermost.has(name) && !isOwn(name)) return true
+  }
+  return false
 }
 
 /** Stores a value in a constant unless it is simple already. */
@@ -157,15 +233,29 @@ export function codeOf(text: string, known: Partial<Code> = {}): Code {
 export const missing: Code = codeOf('undefined', { simple: true })
 
 /** A constant of the preamble, generated once per meaning. */
-export function constant(generator: Generator, meaning: string, hint: string, text: (name: string) => string): string {
+export function constant(
+  generator: Generator,
+  meaning: string,
+  hint: string,
+  text: (name: string) => string,
+  given?: string,
+): string {
   const known = generator.preamble.get(meaning)
   if (known) return known.name
-  const name = uniqueName(generator, hint)
+  const name = given ?? uniqueName(generator, hint)
   generator.preamble.set(meaning, { name, text: text(name) })
+  generator.outermost.add(name)
   return name
 }
 
 /** A JavaScript literal. Strings get into generated code by this function only. */
 export function literal(value: unknown): string {
   return JSON.stringify(value)
+}
+
+/** Whether a value may be that of a call in tail position, which is not collapsed. */
+export function endsInTailCall(node: Node): boolean {
+  if (node.type === 'lambda') return node.thunk === true
+  if (node.type === 'condition') return endsInTailCall(node.then) || (node.else ? endsInTailCall(node.else) : false)
+  return node.type === 'block' && node.expressions.length > 0 && endsInTailCall(node.expressions.at(-1))
 }

@@ -9,11 +9,15 @@ export function accessor(
   keep: boolean,
 ): Code {
   const meaning = `${ends ? 'value' : 'items'}${keep ? '[]' : ''} ${JSON.stringify(path)}`
-  const name = constant(generator, meaning, path.join('_'), () => accessorText(path, ends, keep))
+  const name = constant(generator, meaning, path.join('_'), () =>
+    accessorText(path, { ends, keep, wrapsLists: generator.wrapsLists }),
+  )
   return codeOf(`${name}(${input})`)
 }
 
-function accessorText(path: readonly string[], ends: boolean, keep: boolean): string {
+type Access = { ends: boolean; keep: boolean; wrapsLists: boolean }
+
+function accessorText(path: readonly string[], { ends, keep, wrapsLists }: Access): string {
   const rest = (value: string, index: number): string =>
     `$.names(${value}, ${literal(path)}, ${index}, ${ends}, ${keep})`
   const lines = path.map((name, index) => {
@@ -22,7 +26,7 @@ function accessorText(path: readonly string[], ends: boolean, keep: boolean): st
   })
   const last = `step${path.length}`
   const list = ends ? `$.one(${last}, ${keep})` : `$.items(${last})`
-  const result = keep ? list : `$.isArray(${last}) ? ${list} : ${last}`
+  const result = keep ? list : !ends && !wrapsLists ? last : `$.isArray(${last}) ? ${list} : ${last}`
   return `(from) => {\n${lines.join('\n')}\n  return ${result}\n}`
 }
 

@@ -1,8 +1,8 @@
 import {
-  arrowFunction,
   type Code,
   codeOf,
   type Generator,
+  itemFunction,
   type Node,
   statement,
   stored,
@@ -42,7 +42,8 @@ function firstStep(generator: Generator, steps: readonly Node[], context: string
   if (first.type !== 'variable') return step(generator, steps, 0, context, keep)
   const value = stepValue(generator, first, context)
   if (steps.length === 1) return { ...codeOf(`$.one(${value.text}, ${keep})`), taken: 1 }
-  return { ...value, text: value.kind === 'function' ? value.text : `$.items(${value.text})`, taken: 1 }
+  const isOneItem = !generator.wrapsLists || value.kind === 'function'
+  return { ...value, text: isOneItem ? value.text : `$.items(${value.text})`, taken: 1 }
 }
 
 function nextSteps(generator: Generator, steps: readonly Node[], { text, taken }: Part, keep: boolean): Part {
@@ -53,7 +54,7 @@ function nextSteps(generator: Generator, steps: readonly Node[], { text, taken }
 /** A step that is not just a name, as a function of an item. */
 function step(generator: Generator, steps: readonly Node[], index: number, input: string, keep: boolean): Part {
   const item = uniqueName(generator, 'item')
-  const of = arrowFunction(generator, item, () => stepValue(generator, steps[index] as Node, item))
+  const of = itemFunction(generator, item, () => stepValue(generator, steps[index] as Node, item))
   const taken = index + 1
   if (taken < steps.length) return { ...codeOf(`$.${index === 0 ? 'start' : 'each'}(${input}, ${of})`), taken }
   return { ...codeOf(`$.${index === 0 ? 'only' : 'last'}(${input}, ${of}, ${keep})`), taken }
@@ -66,15 +67,18 @@ function stepValue(generator: Generator, node: Node, item: string): Code {
   return filtered(generator, value, stages)
 }
 
-/** Applies predicates to a value. The result is an uncollapsed sequence. */
-export function filtered(generator: Generator, value: Code, stages: readonly Node[] | undefined): Code {
+/** Applies predicates to a value. The result may be an uncollapsed sequence, and is one if it has to stay a list. */
+export function filtered(generator: Generator, value: Code, stages: readonly Node[] | undefined, isList = false): Code {
   let code = value
-  for (const { expr } of stages ?? []) {
-    if (expr.type === 'number') code = codeOf(`$.at(${code.text}, ${Math.floor(expr.value)})`)
-    else {
+  for (const [index, { expr }] of (stages ?? []).entries()) {
+    // The next predicate takes no items for nothing, but a missing value for one item.
+    const bare = !isList && index === (stages ?? []).length - 1
+    if (expr.type === 'number') {
+      code = codeOf(`$.${bare ? 'item' : 'at'}(${code.text}, ${Math.floor(expr.value)})`)
+    } else {
       const item = uniqueName(generator, 'item')
-      const test = arrowFunction(generator, item, () => generator.value(expr, item))
-      code = codeOf(`$.filter(${code.text}, ${test}, $.boolean)`)
+      const test = itemFunction(generator, item, () => generator.value(expr, item))
+      code = codeOf(`$.${bare ? 'chosen' : 'filter'}(${code.text}, ${test})`)
     }
   }
   return code

@@ -15,6 +15,24 @@ export function reasoningEffort(reasoning?: unknown, { low = 1024, medium = 8192
   return budget <= low ? 'low' : budget <= medium ? 'medium' : 'high'
 }
 
+/** The share of a length limit that reasoning with an effort takes. */
+const shares = new Map([
+  ['minimal', 0.1],
+  ['low', 0.2],
+  ['medium', 0.5],
+  ['high', 0.8],
+  ['xhigh', 0.95],
+  ['max', 0.95],
+])
+
+/** The tokens for reasoning: its budget, or the share of a length limit that its effort stands for. */
+export function reasoningBudget(reasoning?: unknown, limit = 0): number | undefined {
+  if (typeof reasoning !== 'object' || reasoning === null) return undefined
+  const { effort, budget } = reasoning as { effort?: unknown; budget?: unknown }
+  if (typeof budget === 'number' && budget > 0) return budget
+  return Math.floor(limit * (shares.get(String(effort)) ?? 0.5))
+}
+
 /**
  * The level nearest to an effort among those that a model takes, in any order: the next one above, but for efforts
  * above `high` the next one below. Without levels the effort itself.

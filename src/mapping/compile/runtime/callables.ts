@@ -46,6 +46,26 @@ export function call(target: unknown, args: unknown[], context: unknown, positio
   }
 }
 
+/** Calls a function of the library, with the same errors. */
+export function callLibrary(
+  { native, signature }: Callable,
+  args: unknown[],
+  context: unknown,
+  position: number,
+  name: string,
+): unknown {
+  spend(1)
+  if (--budget.depth < 0) throw new EvaluationError('D1011', position)
+  try {
+    const checked = signature ? checkedArguments(signature, args, context, name) : args
+    const result = (native as Native).run(...checked)
+    budget.depth++
+    return result
+  } catch (error) {
+    throw withPosition(error, position, name)
+  }
+}
+
 /** Calls a function from a library function, without a context. */
 export function apply(target: unknown, args: unknown[]): unknown {
   return call(target, args, null)
@@ -122,25 +142,72 @@ export function signature(text: string): Signature {
   return validator
 }
 
-/** Skips validation when all arguments are present and match: then it would change nothing. */
+/** Does without the library's validation when all arguments match and none is replaced by the context. */
 function fastValidation(text: string, validate: Signature): Signature {
-  const kinds = /^<((?:[snbxjo][-?]?)*)(?::.*)?>$/.exec(text)?.[1]?.replace(/[-?]/g, '')
-  if (kinds === undefined) return validate
+  const parameters = simpleParameters(text)
+  if (parameters === undefined) return validate
+  const required = parameters.findLastIndex(({ optional }) => !optional) + 1
   return (args, context) => {
-    if (args.length !== kinds.length) return validate(args, context)
+    if (args.length < required || args.length > parameters.length) return validate(args, context)
+    let checked = args
     for (let index = 0; index < args.length; index++) {
-      if (!isOfKind(kinds[index] as string, args[index])) return validate(args, context)
+      const parameter = parameters[index] as Parameter
+      const argument = args[index]
+      if (accepts(parameter, argument)) continue
+      if (!acceptsItem(parameter, argument)) return validate(args, context)
+      if (checked === args) checked = args.slice()
+      checked[index] = [argument]
     }
-    return args
+    return checked
   }
 }
 
-function isOfKind(kind: string, value: unknown): boolean {
-  if (kind === 'x' || value === undefined) return true
-  if (kind === 's') return typeof value === 'string'
-  if (kind === 'n') return typeof value === 'number'
-  if (kind === 'b') return typeof value === 'boolean'
-  return false
+/** A parameter: letters of the types that it takes, and that of the items if it takes a list. */
+type Parameter = { types: string; items: string | undefined; optional: boolean }
+
+/** The parameters of a signature; undefined if it has some that are repeated or nested. */
+function simpleParameters(text: string): Parameter[] | undefined {
+  const inner = /^<((?:[^:<]|<[^<>]*>)*)(?::.*)?>$/.exec(text)?.[1]
+  const parameter = /(?:([snbxjofa])|\(([snboaf]+)\))(?:<([snbo]|[^<>]*:[^<>]*)>)?([-?]?)/y
+  const parameters: Parameter[] = []
+  while (inner !== undefined && parameter.lastIndex < inner.length) {
+    const [, type, choice, items, sign] = parameter.exec(inner) ?? []
+    const types = type ?? choice
+    if (types === undefined) return undefined
+    parameters.push({ types, items: types === 'a' ? items : undefined, optional: sign === '?' })
+  }
+  return inner === undefined ? undefined : parameters
+}
+
+function accepts({ types, items }: Parameter, value: unknown): boolean {
+  if (types === 'x') return true
+  // A function may be left out, but not be undefined.
+  if (value === undefined) return types !== 'f'
+  const type = typeLetter(value)
+  if (types === 'j') return type !== 'f'
+  if (!types.includes(type)) return false
+  return type !== 'a' || items === undefined || (value as unknown[]).every((item) => typeLetter(item) === items)
+}
+
+/** Whether a value stands for a list with it as the only item. */
+function acceptsItem({ types, items }: Parameter, value: unknown): boolean {
+  return types === 'a' && !Array.isArray(value) && (items === undefined || typeLetter(value) === items)
+}
+
+/** The letter of a value's type in signatures. */
+function typeLetter(value: unknown): string {
+  switch (typeof value) {
+    case 'string':
+      return 's'
+    case 'number':
+      return 'n'
+    case 'boolean':
+      return 'b'
+    case 'function':
+      return 'f'
+    default:
+      return value === null ? 'l' : Array.isArray(value) ? 'a' : value === undefined ? 'm' : 'o'
+  }
 }
 
 /** The callee of a call by a bare name. Throws if it is undefined but a variable of that name exists. */

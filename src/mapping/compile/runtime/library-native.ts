@@ -15,9 +15,6 @@ export const libraryFunctions: Readonly<Record<string, Callable>> = {
 
 function signatures(): Record<string, string> {
   return {
-    sum: '<a<n>:n>',
-    max: '<a<n>:n>',
-    min: '<a<n>:n>',
     average: '<a<n>:n>',
     trim: '<s-:s>',
     formatNumber: '<n-so?:s>',
@@ -51,12 +48,20 @@ async function borrow(name: string, text: string): Promise<Callable> {
   }
   const run = (...args: unknown[]): unknown => {
     for (const argument of args) spend(weight(argument))
-    // A time without a date is on the day of the run.
-    return implementation.apply({ environment: { timestamp: new Date(runTime()) } }, args)
+    return implementation.apply(evaluation, args)
   }
   const callable = native(run, text, implementation.length)
   callable.arity = implementation.length
   return callable
+}
+
+/** What the library's functions see of an evaluation: a time without a date is on the day of the run. */
+const evaluation = {
+  environment: {
+    get timestamp() {
+      return new Date(runTime())
+    },
+  },
 }
 
 function weight(argument: unknown): number {
@@ -88,6 +93,29 @@ export const guardedFunctions: Readonly<Record<string, Callable>> = {
     if (time !== undefined) boundedText(time.length > 256 ? Number.POSITIVE_INFINITY : 0)
     return toMillis(time, picture)
   }, '<s-s?:n>'),
+}
+
+/** Functions on numbers that mappings of usage call for every reply. */
+export const numberFunctions: Readonly<Record<string, Callable>> = {
+  sum: native(sum, '<a<n>:n>'),
+  max: native((numbers?: number[]) => extreme(numbers, Math.max), '<a<n>:n>'),
+  min: native((numbers?: number[]) => extreme(numbers, Math.min), '<a<n>:n>'),
+}
+
+function sum(numbers?: number[]): number | undefined {
+  if (numbers === undefined) return undefined
+  spend(numbers.length >> 3)
+  let total = 0
+  for (const each of numbers) total += each
+  return total
+}
+
+function extreme(numbers: number[] | undefined, choose: (left: number, right: number) => number): number | undefined {
+  if (numbers === undefined) return undefined
+  spend(numbers.length >> 3)
+  let [found] = numbers
+  for (const each of numbers) found = choose(found as number, each)
+  return found
 }
 
 function refuseInfinite(value: number | undefined): void {

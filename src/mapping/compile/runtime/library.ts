@@ -1,7 +1,7 @@
 import { type Callable, native } from './callables.ts'
 import { deepFreeze } from './deep-freeze.ts'
 import { higherOrderFunctions } from './library-higher-order.ts'
-import { guardedFunctions, libraryFunctions } from './library-native.ts'
+import { guardedFunctions, libraryFunctions, numberFunctions } from './library-native.ts'
 import { textFunctions } from './library-text.ts'
 import { valueFunctions } from './library-values.ts'
 import { spendSize } from './limits.ts'
@@ -19,6 +19,7 @@ export function libraryWith(
       Object.create(null),
       libraryFunctions,
       guardedFunctions,
+      numberFunctions,
       textFunctions,
       valueFunctions,
       higherOrderFunctions,

@@ -43,25 +43,42 @@ export function isNumeric(value: unknown): value is number {
 
 /** The truth of an operand of `and` and `or`. */
 export function operand(value: unknown, token: string, position: number): boolean {
+  if (value === undefined || typeof value === 'boolean') return value === true
+  if (typeof value === 'string') return value !== ''
   return withOperator(token, position, () => truthy(value))
 }
 
-/** `+ - * / %`; undefined if an operand is. Throws T2001, T2002. */
-export function arithmetic(left: unknown, right: unknown, token: string, position: number): number | undefined {
-  return withOperator(token, position, () => {
-    if (left !== undefined && !isNumeric(left)) throw new EvaluationError('T2001', position, { token, value: left })
-    if (right !== undefined && !isNumeric(right)) throw new EvaluationError('T2002', position, { token, value: right })
-    if (left === undefined || right === undefined) return undefined
-    return operations[token as keyof typeof operations](left as number, right as number)
-  })
+/** `+ - * / %`; undefined if an operand is. Throws T2001, T2002, D1001. */
+export function arithmetic(left: unknown, right: unknown, token: Operator, position: number): number | undefined {
+  if (!isOperand(left)) throw operandError('T2001', token, position, left)
+  if (!isOperand(right)) throw operandError('T2002', token, position, right)
+  return left === undefined || right === undefined ? undefined : calculate(left, right, token)
 }
 
-const operations = {
-  '+': (left: number, right: number) => left + right,
-  '-': (left: number, right: number) => left - right,
-  '*': (left: number, right: number) => left * right,
-  '/': (left: number, right: number) => left / right,
-  '%': (left: number, right: number) => left % right,
+type Operator = '+' | '-' | '*' | '/' | '%'
+
+function isOperand(value: unknown): value is number | undefined {
+  return value === undefined || Number.isFinite(value)
+}
+
+function operandError(code: string, token: string, position: number, value: unknown): EvaluationError {
+  const isInfinite = typeof value === 'number' && !Number.isNaN(value)
+  return new EvaluationError(isInfinite ? 'D1001' : code, position, { token, value })
+}
+
+function calculate(left: number, right: number, token: Operator): number {
+  switch (token) {
+    case '+':
+      return left + right
+    case '-':
+      return left - right
+    case '*':
+      return left * right
+    case '/':
+      return left / right
+    case '%':
+      return left % right
+  }
 }
 
 /** Unary minus. Throws D1002. */
@@ -72,27 +89,35 @@ export function negate(value: unknown, position: number): number | undefined {
 }
 
 /** `< <= > >=`; undefined if an operand is. Throws T2009, T2010. */
-export function compare(left: unknown, right: unknown, token: string, position: number): boolean | undefined {
+export function compare(left: unknown, right: unknown, token: Comparison, position: number): boolean | undefined {
+  if (typeof left === 'number' && typeof right === 'number') return holds(left, right, token)
   if (!comparable(left) || !comparable(right)) {
     const value = typeof left === 'string' || typeof left === 'number' ? right : left
     throw new EvaluationError('T2010', position, { token, value })
   }
   if (left === undefined || right === undefined) return undefined
   if (typeof left !== typeof right) throw new EvaluationError('T2009', position, { token, value: left, value2: right })
-  return comparisons[token as keyof typeof comparisons](left, right)
+  return holds(left, right, token)
 }
 
+type Comparison = '<' | '<=' | '>' | '>='
 type Comparable = string | number
 
 function comparable(value: unknown): value is Comparable | undefined {
   return value === undefined || typeof value === 'string' || typeof value === 'number'
 }
 
-const comparisons = {
-  '<': (left: Comparable, right: Comparable) => left < right,
-  '<=': (left: Comparable, right: Comparable) => left <= right,
-  '>': (left: Comparable, right: Comparable) => left > right,
-  '>=': (left: Comparable, right: Comparable) => left >= right,
+function holds(left: Comparable, right: Comparable, token: Comparison): boolean {
+  switch (token) {
+    case '<':
+      return left < right
+    case '<=':
+      return left <= right
+    case '>':
+      return left > right
+    case '>=':
+      return left >= right
+  }
 }
 
 /** `=`: false if an operand is undefined. */
@@ -130,7 +155,8 @@ export function includes(left: unknown, right: unknown): boolean {
 
 /** `&`: an undefined operand counts as an empty string. */
 export function concat(left: unknown, right: unknown, position: number): string {
-  const text = withOperator('&', position, () => (string(left) ?? '') + (string(right) ?? ''))
+  const areTexts = typeof left === 'string' && typeof right === 'string'
+  const text = areTexts ? left + right : withOperator('&', position, () => (string(left) ?? '') + (string(right) ?? ''))
   boundedText(text.length)
   return text
 }

@@ -7,35 +7,38 @@ import { type Sequence, setMember } from './sequence.ts'
  * throws D1012 or D1014 for a result whose JSON text would be too large.
  */
 export function output(value: unknown): unknown {
-  return outputOf(value, { text: 0 })
+  textLength = 0
+  return outputOf(value)
 }
 
-/** Total length of the strings of a result so far. */
-type Size = { text: number }
+/** Total length of the strings of the current result so far. */
+let textLength = 0
 
-function outputOf(value: unknown, size: Size): unknown {
-  if (typeof value === 'string') {
-    count(value, size)
-    return value
+function outputOf(value: unknown): unknown {
+  switch (typeof value) {
+    case 'string':
+      count(value)
+      return value
+    case 'number':
+      // JSON has neither infinity nor negative zero.
+      return Number.isFinite(value) ? value + 0 : null
+    case 'object':
+      if (value === null) return null
+      return Array.isArray(value) ? outputList(value) : outputRecord(value as Record<string, unknown>)
+    case 'function':
+      return undefined
+    default:
+      return value
   }
-  // JSON has neither infinity nor negative zero.
-  if (typeof value === 'number') return Number.isFinite(value) ? value + 0 : null
-  if (typeof value === 'function') return undefined
-  if (typeof value !== 'object' || value === null) return value
-  return Array.isArray(value) ? outputList(value, size) : outputRecord(value as Record<string, unknown>, size)
 }
 
-function outputList(list: Sequence, size: Size): unknown[] {
+function outputList(list: Sequence): unknown[] {
   spend(1 + list.length)
   const marked = list.sequence || list.cons || list.keepSingleton
   let plain: unknown[] | undefined = marked ? list.slice() : undefined
   for (let index = 0; index < list.length; index++) {
     const item = list[index]
-    if (typeof item === 'string') {
-      count(item, size)
-      continue
-    }
-    const result = outputOf(item, size)
+    const result = outputOf(item)
     if (!Object.is(result, item) || item === undefined) {
       plain ??= list.slice()
       plain[index] = result ?? null
@@ -44,16 +47,13 @@ function outputList(list: Sequence, size: Size): unknown[] {
   return plain ?? list
 }
 
-function outputRecord(record: Record<string, unknown>, size: Size): Record<string, unknown> {
+function outputRecord(record: Record<string, unknown>): Record<string, unknown> {
   spend(1)
   let plain: Record<string, unknown> | undefined
-  for (const name of Object.keys(record)) {
+  // Unlike Object.keys, this allocates nothing; Object.prototype has no enumerable members.
+  for (const name in record) {
     const item = record[name]
-    if (typeof item === 'string') {
-      count(item, size)
-      continue
-    }
-    const result = outputOf(item, size)
+    const result = outputOf(item)
     if (Object.is(result, item) && item !== undefined) continue
     plain ??= { ...record }
     if (result === undefined) delete plain[name]
@@ -62,7 +62,7 @@ function outputRecord(record: Record<string, unknown>, size: Size): Record<strin
   return plain ?? record
 }
 
-function count(text: string, size: Size): void {
-  size.text += text.length
-  boundedText(size.text)
+function count(text: string): void {
+  textLength += text.length
+  boundedText(textLength)
 }

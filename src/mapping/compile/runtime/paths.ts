@@ -1,5 +1,6 @@
 import { EvaluationError } from './evaluation-error.ts'
 import { spend } from './limits.ts'
+import { boolean } from './operators.ts'
 import { collapse, extend, isSequence, lookup, type Sequence, sequence } from './sequence.ts'
 
 /*
@@ -28,6 +29,10 @@ export function walked(left: unknown): unknown[] {
 /** A step that is neither first nor last. */
 export function each(input: unknown, step: Step): unknown {
   if (!Array.isArray(input)) return input === undefined ? undefined : items(step(input))
+  if (input.length === 1) {
+    spend(1)
+    return items(step(input[0]))
+  }
   return flatten(results(input, step))
 }
 
@@ -39,7 +44,15 @@ export function only(context: unknown, step: Step, keep: boolean): unknown {
 /** The last step of a path, and the path's value. */
 export function last(input: unknown, step: Step, keep: boolean): unknown {
   if (!Array.isArray(input)) return input === undefined ? undefined : one(step(input), keep)
-  const values = results(input, step)
+  if (input.length === 1) {
+    spend(1)
+    return one(step(input[0]), keep)
+  }
+  return several(results(input, step), keep)
+}
+
+/** The value of a path whose last step had these results. */
+function several(values: unknown[], keep: boolean): unknown {
   return values.length === 1 ? one(values[0], keep) : collapse(sequence(flatten(values)), keep)
 }
 
@@ -67,6 +80,7 @@ function results(input: unknown[], step: Step): unknown[] {
 }
 
 function flatten(values: unknown[]): unknown[] {
+  if (!values.some((value) => Array.isArray(value) && !(value as Sequence).cons)) return values
   const flat: unknown[] = []
   for (const result of values) {
     if (Array.isArray(result) && !(result as Sequence).cons) extend(flat, result)
@@ -79,47 +93,81 @@ function flatten(values: unknown[]): unknown[] {
 export function names(input: unknown, path: readonly string[], index: number, ends: boolean, keep: boolean): unknown {
   let value = index > 0 ? items(input) : input
   for (let at = index; at < path.length; at++) {
-    if (value === undefined && at > 0) return undefined
+    if (value === undefined) return undefined
     const name = path[at] as string
-    const step = (item: unknown): unknown => collapse(lookup(item, name))
-    const final = ends && at === path.length - 1
-    if (at === 0) value = final ? only(value, step, keep) : start(value, step)
-    else value = final ? last(value, step, keep) : each(value, step)
+    const isList = Array.isArray(value) && value.length !== 1
+    const found = isList
+      ? members(value as unknown[], name)
+      : collapse(lookup(Array.isArray(value) ? value[0] : value, name))
+    if (!ends || at < path.length - 1) value = isList ? flatten(found as unknown[]) : items(found)
+    else value = isList ? several(found as unknown[], keep) : one(found, keep)
   }
   return value
 }
 
-/** `value[index]`, as a sequence. */
-export function at(value: unknown, index: number): unknown[] {
-  const input = Array.isArray(value) ? value : [value]
-  const item = input[index < 0 ? input.length + index : index]
-  if (item === undefined) return sequence()
-  return Array.isArray(item) ? item : sequence([item])
+/** The values of a name in the items of a list. */
+function members(list: unknown[], name: string): unknown[] {
+  spend(list.length)
+  const values: unknown[] = []
+  for (const item of list) {
+    const value = collapse(lookup(item, name))
+    if (value !== undefined) values.push(value)
+  }
+  return values
 }
 
-/** `value[test]`: numbers select by index, anything else by truth. */
-export function filter(value: unknown, test: Step, holds: (value: unknown) => boolean | undefined): unknown[] {
+/** `value[index]`, as a sequence. */
+export function at(value: unknown, index: number): unknown[] {
+  const found = item(value, index)
+  if (found === undefined) return sequence()
+  return Array.isArray(found) ? found : sequence([found])
+}
+
+/** `value[index]`: an item, or the items of a list in a list. */
+export function item(value: unknown, index: number): unknown {
+  if (!Array.isArray(value)) return index === 0 || index === -1 ? value : undefined
+  return value[index < 0 ? value.length + index : index]
+}
+
+/** `value[test]`, as a sequence: numbers select by index, anything else by truth. */
+export function filter(value: unknown, test: Step): unknown[] {
+  return sequence(select(value, test) ?? [])
+}
+
+/** `value[test]`: an item, or a sequence of items. */
+export function chosen(value: unknown, test: Step): unknown {
+  const found = select(value, test)
+  if (found === undefined) return undefined
+  const [first] = found
+  return found.length === 1 && first !== undefined && !Array.isArray(first) ? first : sequence(found)
+}
+
+/** The items of a value that a predicate holds for; undefined if there are none. */
+function select(value: unknown, test: Step): unknown[] | undefined {
   const input = Array.isArray(value) ? value : [value]
-  const chosen = sequence()
   spend(input.length)
+  let found: unknown[] | undefined
   for (let index = 0; index < input.length; index++) {
     const item = input[index]
     const result = test(item)
-    if (result === true) chosen.push(item)
-    else if (result === false || result === undefined) continue
-    else {
-      const positions = numbers(result)
-      if (positions === undefined) {
-        if (holds(result)) chosen.push(item)
-      } else {
-        for (const position of positions) {
-          const floor = Math.floor(position)
-          if ((floor < 0 ? input.length + floor : floor) === index) chosen.push(item)
-        }
-      }
+    if (result === false || result === undefined) continue
+    const count = result === true ? 1 : times(result, index, input.length)
+    for (let each = 0; each < count; each++) {
+      found ??= []
+      found.push(item)
     }
   }
-  return chosen
+  return found
+}
+
+/** How often an item is chosen: as often as a list of numbers names its index. */
+function times(result: unknown, index: number, length: number): number {
+  const positions = numbers(result)
+  if (positions === undefined) return boolean(result) ? 1 : 0
+  return positions.filter((position) => {
+    const floor = Math.floor(position)
+    return (floor < 0 ? length + floor : floor) === index
+  }).length
 }
 
 function numbers(result: unknown): number[] | undefined {

@@ -90,17 +90,6 @@ export function list(value: unknown): unknown[] {
   return value === undefined ? [] : extend([], value)
 }
 
-/** The items of an array constructor: a value marked as whole is one item, a list is flattened otherwise. */
-export function lists(values: readonly unknown[], whole: readonly boolean[]): unknown[] {
-  const items: unknown[] = []
-  values.forEach((value, index) => {
-    if (value === undefined) return
-    if (whole[index]) items.push(value)
-    else extend(items, value)
-  })
-  return items
-}
-
 /** Marks a list as an array constructor in a path. */
 export function constructed(list: Sequence): Sequence {
   list.cons = true

@@ -12,7 +12,7 @@ import type { Watch } from './snapshot/reload.ts'
 import type { Store } from './store/open.ts'
 import type { OrganizationRules } from './store/rules.ts'
 
-/** What the routes besides the calls use; `writeFailure` says why the ledger cannot be written. */
+/** Services of the routes besides the calls; `writeFailure` is the reason why the ledger cannot be written. */
 export type RouteServices = {
   watch: Watch
   store: Store

@@ -1,0 +1,158 @@
+import { emitDefinition } from './calls.ts'
+import { withoutDeadBindings } from './dead-bindings.ts'
+import { type Code, captured, type Generator, missing, type Node, statement, Uncompilable } from './generator.ts'
+import { declare, inFrame } from './scope.ts'
+import { namesUsedInside, otherUses, usedNames } from './uses.ts'
+
+/** The expressions of a block, in a scope of their own. */
+export function block(generator: Generator, all: readonly Node[], context: string): Code {
+  const expressions = withoutDeadBindings(all)
+  return inFrame(generator, () => {
+    const bound = expressions.flatMap((expression) => bindings(expression))
+    const constants = constantNames(expressions, bound)
+    const others = [...new Set(bound)].filter((name) => !constants.has(name))
+    for (const name of constants) declare(generator, name, true)
+    for (const name of others) declare(generator, name, false)
+    addDefinitions(generator, expressions, constants, context)
+    if (!generator.inside) shareVariables(generator, expressions)
+    const { lines, result } = captured(generator, () => statements(generator, expressions, context, constants))
+    for (const name of others) declareVariable(generator, name)
+    generator.lines.push(...lines)
+    return result
+  })
+}
+
+/** Variables of the main function that other functions read are variables outside of it, so that those are made once. */
+function shareVariables({ frame, outermost, runVariables }: Generator, expressions: readonly Node[]): void {
+  const inside = namesUsedInside(expressions)
+  for (const [name, { name: jsName, definition }] of frame.variables) {
+    if (definition || !inside.has(name)) continue
+    outermost.add(jsName)
+    runVariables.add(jsName)
+  }
+}
+
+/** Notes the functions among the constants, which can then be called directly, in any order. */
+function addDefinitions(
+  { frame }: Generator,
+  expressions: readonly Node[],
+  constants: ReadonlySet<string>,
+  context: string,
+): void {
+  const functions = expressions.filter((each) => isFunctionBinding(each) && constants.has(each.lhs.value))
+  const nodes = new Map(functions.map(({ lhs, rhs }) => [lhs.value as string, rhs as Node]))
+  const others = otherUses(expressions, new Map([...nodes].map(([name, node]) => [name, node.arguments.length])))
+  const uses = new Map([...nodes].map(([name, node]) => [name, usedNames(node)]))
+  for (const [name, node] of nodes) {
+    const variable = frame.variables.get(name)
+    if (!variable) continue
+    const recursive = reaches(name, name, uses)
+    variable.definition = { node, frame, context, recursive, calledOnly: !others.has(name), started: false }
+  }
+}
+
+/** Whether a function may call another one, by way of others or of itself. */
+function reaches(from: string, target: string, uses: ReadonlyMap<string, ReadonlySet<string>>): boolean {
+  const reached = new Set([from])
+  for (const name of reached) {
+    const used = uses.get(name) ?? new Set()
+    if (used.has(target)) return true
+    for (const each of used) if (uses.has(each)) reached.add(each)
+  }
+  return false
+}
+
+function statements(g: Generator, expressions: readonly Node[], context: string, constants: ReadonlySet<string>): Code {
+  let result = missing
+  expressions.forEach((expression, index) => {
+    const name = expression.type === 'bind' ? (expression.lhs.value as string) : undefined
+    if (name !== undefined && constants.has(name)) {
+      result = constantBinding(g, expression, name, context)
+      return
+    }
+    result = g.value(expression, context)
+    const variable = name === undefined ? undefined : g.frame.variables.get(name)
+    if (variable) variable.bound = true
+    // An unused value is evaluated because it may fail; `void` keeps the line from continuing the previous one.
+    if (index < expressions.length - 1 && !result.simple) statement(g, `void (${result.text})`)
+  })
+  return result
+}
+
+function constantBinding(g: Generator, expression: Node, name: string, context: string): Code {
+  const variable = g.frame.variables.get(name)
+  if (!variable) throw new Error(`$${name} is not declared`)
+  const value = variable.definition
+    ? emitDefinition(g, variable.name, variable.definition)
+    : g.value(expression.rhs, context)
+  // A function that was made outside of this one has its name already.
+  if (value.text !== variable.name) {
+    statement(g, `${g.outermost.has(variable.name) ? '' : 'const '}${variable.name} = ${value.text}`)
+  }
+  Object.assign(variable, { kind: value.kind, present: value.present })
+  return { ...value, text: variable.name, simple: true }
+}
+
+function declareVariable(generator: Generator, name: string): void {
+  const variable = generator.frame.variables.get(name)
+  if (!variable) return
+  const isOutermost = generator.outermost.has(variable.name)
+  if (!isOutermost) statement(generator, `let ${variable.name}${variable.asked ? ' = $.unbound' : ''}`)
+  else if (variable.asked) statement(generator, `${variable.name} = $.unbound`)
+}
+
+/** `$name := value` elsewhere than as a statement of a block. */
+export function bind(generator: Generator, node: Node, context: string): Code {
+  if (generator.frame.parallel) throw new Uncompilable('a binding among the members of a constructor')
+  const name = node.lhs.value as string
+  const value = generator.value(node.rhs, context)
+  const variable = generator.frame.variables.get(name)
+  if (!variable) throw new Uncompilable('a binding outside a block')
+  statement(generator, `${variable.name} = ${value.text}`)
+  return { ...value, text: variable.name, simple: false }
+}
+
+/** Names that are bound exactly once, by a statement before every use: they can be constants. */
+function constantNames(expressions: readonly Node[], bound: readonly string[]): Set<string> {
+  const repeated = new Set(bound.filter((name, index) => bound.indexOf(name) !== index))
+  const constants = new Set<string>()
+  const used = new Set<string>()
+  // What a function uses counts only when the function itself is used.
+  const functions = new Map<string, ReadonlySet<string>>()
+  const use = (names: ReadonlySet<string>): void => {
+    for (const name of names) {
+      if (used.has(name)) continue
+      used.add(name)
+      use(functions.get(name) ?? new Set())
+    }
+  }
+  for (const expression of expressions) {
+    const name: unknown = isBinding(expression) ? expression.lhs.value : undefined
+    const isFunction = isFunctionBinding(expression)
+    if (!isFunction) use(usedNames(expression))
+    if (typeof name !== 'string') continue
+    if (!used.has(name) && !repeated.has(name)) constants.add(name)
+    if (isFunction) functions.set(name, new Set([...usedNames(expression.rhs), ...(functions.get(name) ?? [])]))
+    if (isFunction && used.has(name)) use(functions.get(name) ?? new Set())
+  }
+  return constants
+}
+
+function isBinding({ type, predicate, group }: Node): boolean {
+  return type === 'bind' && !predicate && !group
+}
+
+function isFunctionBinding(node: Node): boolean {
+  return isBinding(node) && node.rhs.type === 'lambda' && !node.rhs.predicate && !node.rhs.keepArray
+}
+
+/** Names that an expression binds in the enclosing scope. */
+function bindings(tree: unknown): string[] {
+  if (Array.isArray(tree)) return tree.flatMap((each) => bindings(each))
+  if (tree === null || typeof tree !== 'object') return []
+  const node = tree as Node
+  const own = node.type === 'bind' ? [node.lhs.value as string] : []
+  if (node.type === 'block') return bindings([node.predicate, node.group])
+  if (node.type === 'lambda') return node.thunk ? bindings(node.body) : []
+  return [...own, ...Object.values(node).flatMap((each) => bindings(each))]
+}
