@@ -168,7 +168,7 @@ test('a free model is usable when the limit is reached', async () => {
   expect((await callOnce(router.url, key.secret, { ...tenTokens, model: 'priced/free' })).status).toBe(200)
 })
 
-test('of a call that does not bound its output the configured number of tokens is reserved', async () => {
+test('for a call without an output limit the configured number of tokens is reserved', async () => {
   await begin()
   const key = newKey(store, { monthlyLimitNano: 40n * callNano })
   const { max_tokens: _, ...unbounded } = tenTokens
