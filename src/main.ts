@@ -28,7 +28,7 @@ const commands: Record<string, { about: string; load: () => Promise<Command> }> 
     load: () => import('./cli/models.ts'),
   },
   providers: { about: 'the providers that are loaded', load: () => import('./cli/providers.ts') },
-  try: { about: 'shows what a mapping makes of an input', load: () => import('./cli/try.ts') },
+  try: { about: 'shows the input and the output of a mapping side by side', load: () => import('./cli/try.ts') },
 }
 
 const usage = `usage: inference-router <command> [options]

@@ -25,14 +25,14 @@ describe.each(sources)('$file', (source) => {
   const { provider, defaults = {}, models } = source.value as File
   const entries = Object.entries(models).map(([id, own]) => ({ id, entry: { ...defaults, ...own } as ModelEntry }))
 
-  test('is what its schema accepts, of a provider that has a manifest', () => {
+  test('is valid for its schema, of a provider that has a manifest', () => {
     expect(source.problems).toEqual([])
     expect(checkSchema(source, 'catalog')).toEqual([])
     expect(provider).toBe(basename(source.file, '.yaml'))
     expect(readdirSync(join(root, 'providers'))).toContain(`${provider}.yaml`)
   })
 
-  test('says the same to the quick reader and to the whole parser', () => {
+  test('is the same for the fast reader and the full parser', () => {
     expect(source.value).toEqual(parse(source.text))
   })
 

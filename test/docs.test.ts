@@ -36,16 +36,16 @@ describe('YAML in the documentation', () => {
     '%s is accepted, examples and all',
     async (slug, { text }) => {
       const folder = folderOf({ [`providers/${slug}.yaml`]: text, 'config.yaml': '{}' })
-      const told = { out: '', error: '' }
+      const printed = { out: '', error: '' }
       const code = await check([join(folder, `providers/${slug}.yaml`), '--config', join(folder, 'config.yaml')], {
         stdout: (words) => {
-          told.out += words
+          printed.out += words
         },
         stderr: (words) => {
-          told.error += words
+          printed.error += words
         },
       })
-      expect([code, told.out, told.error]).toEqual([0, expect.stringContaining(': no problems'), ''])
+      expect([code, printed.out, printed.error]).toEqual([0, expect.stringContaining(': no problems'), ''])
     },
   )
 
@@ -80,7 +80,7 @@ describe('the provider of the tutorial', () => {
   let provider: LoopbackProvider
   let router: TestRouter
   beforeAll(async () => {
-    provider = await loopbackProvider(speakMurmur)
+    provider = await loopbackProvider(serveMurmur)
     router = await testRouter({
       files: { 'providers/murmur.yaml': murmur },
       providers: { murmur: { base_url: provider.url } },
@@ -100,7 +100,7 @@ describe('the provider of the tutorial', () => {
     { role: 'user', content: 'Bye' },
   ]
 
-  test('answers a whole call, priced, and says what it could not take', async () => {
+  test('serves a whole call with its cost, and reports dropped fields', async () => {
     const body = { model: 'murmur/murmur-2', messages, temperature: 0.5, seed: 3 }
     const response = await router.call('/v1/chat/completions', body)
     expect(response.status).toBe(200)
@@ -125,7 +125,7 @@ describe('the provider of the tutorial', () => {
     })
   })
 
-  test('answers a streamed call word by word, priced', async () => {
+  test('streams a call with its cost', async () => {
     const { data: stream, response } = await router
       .openai()
       .chat.completions.create({
@@ -146,7 +146,7 @@ describe('the provider of the tutorial', () => {
     expect(provider.received.at(-1)).toMatchObject({ path: '/utter/live', body: { heat: 1 } })
   })
 
-  test('refuses in strict mode what would be lost, and asks nobody', async () => {
+  test('rejects losses in strict mode, and calls no provider', async () => {
     const before = provider.received.length
     const body = { model: 'murmur/murmur-2', messages, seed: 3 }
     const response = await router.call('/v1/chat/completions', body, { 'x-router-strict': 'true' })
@@ -155,7 +155,7 @@ describe('the provider of the tutorial', () => {
     expect(provider.received.length).toBe(before)
   })
 
-  test('fails as its table of errors says, before and inside a stream', async () => {
+  test('fails by its table of errors, before and inside a stream', async () => {
     const ask = (content: string, stream: boolean) =>
       router.call('/v1/chat/completions', { model: 'murmur/murmur-2', stream, messages: [{ role: 'user', content }] })
     const refused = await ask('too much', false)
@@ -168,7 +168,7 @@ describe('the provider of the tutorial', () => {
 })
 
 /** A server of the invented format. */
-function speakMurmur(request: Received, response: ServerResponse): void {
+function serveMurmur(request: Received, response: ServerResponse): void {
   const said: string = request.body.turns.at(-1).said.split('\n').at(-1)
   const words = `You said: ${said}`
   const meter = { heard: 9, spoken: 2 }

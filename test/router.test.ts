@@ -34,7 +34,7 @@ async function failingStartIn({ folder, configPath }: { folder: string; configPa
   return { code, output, folder }
 }
 
-test('a start that fails ends the process and says why: a port that is taken', async () => {
+test('a start that fails ends the process and reports why: a port that is taken', async () => {
   const other = createServer().listen(0, '127.0.0.1')
   onTestFinished(() => void other.close())
   await once(other, 'listening')
@@ -48,13 +48,13 @@ test('a start that fails ends the process and says why: a port that is taken', a
   store.close()
 })
 
-test('a start that fails ends the process and says why: a file that is no database', async () => {
+test('a start that fails ends the process and reports why: a file that is not a database', async () => {
   const { code, output } = await failingStart({ 'data/router.sqlite': 'these are notes, not a database '.repeat(9) })
   expect(code).toBe(1)
   expect(output).toMatch(/data\/router\.sqlite: this file is not an SQLite database/)
 })
 
-test('a start that fails ends the process and says why: another router has the database', async () => {
+test('a start that fails ends the process and reports why: another router has the database', async () => {
   const made = newFolder()
   const first = openStore(`sqlite:${join(made.folder, 'data/router.sqlite')}`, { asRouter: true })
   onTestFinished(() => first.close())
@@ -73,7 +73,7 @@ test('a router that listens has started the thread of its ledger', async () => {
   await router.end()
 })
 
-test('a first key that somebody chose is not printed, only where it is: logs are read by more people', async () => {
+test('a chosen first key is not printed, only its variable: logs are read by more people', async () => {
   const { configPath } = newFolder()
   const env = { INFERENCE_ROUTER_ADMIN_KEY: 'chosen-secret-0fa1b2', LOG_LEVEL: 'trace' }
   const router = await routerProcess(configPath, { env })
@@ -95,7 +95,7 @@ test('a first key that somebody chose is not printed, only where it is: logs are
   expect(again.output()).not.toContain('INFERENCE_ROUTER_ADMIN_KEY')
 })
 
-test('a start with a port for the management API says both addresses, and a signal closes both', async () => {
+test('a start with a port for the management API prints both addresses, and a signal closes both', async () => {
   const { folder, configPath } = routerFolder({ files: simulatorOnly, settings: { manage: { port: 0 } } })
   onTestFinished(() => rmSync(folder, { recursive: true, force: true }))
   const main = join(import.meta.dirname, '../src/main.ts')

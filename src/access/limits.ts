@@ -4,8 +4,8 @@ import type { RateLimits } from '../core/limits.ts'
 /** A key or organization with its limits. */
 export type Limited = { id: string; scope: 'key' | 'organization'; limits: RateLimits }
 
-/** Tokens that a call may use: its prompt and its longest output; `stated` when the request itself bounds the output. */
-export type TokenRequest = { prompt: number; output: number; stated: boolean }
+/** Tokens that a call may use: its prompt and its longest output; `hasOutputLimit` when the request limits its output. */
+export type TokenRequest = { prompt: number; output: number; hasOutputLimit: boolean }
 
 /** The part of the limits that a running call occupies. `headers` report what remains; none when nothing is limited. */
 export type LimitReservation = {
@@ -28,7 +28,7 @@ export type Limits = {
 }
 
 /**
- * Opens the limits. No period of 60 s has more requests or tokens than the limit. A call without a stated bound reserves
+ * Opens the limits. No period of 60 s has more requests or tokens than the limit. A call without an output limit reserves
  * the remaining tokens, up to its estimate, and is rejected only when its prompt does not fit; a call that alone exceeds
  * the limit passes when nothing else was used. `now` returns milliseconds of a monotonic clock.
  */
@@ -138,8 +138,8 @@ function waitFor(window: Window, what: 'requests' | 'tokens', missing: number): 
 }
 
 /** The tokens that must be available for a call to pass. */
-function neededTokens({ prompt, output, stated }: TokenRequest): number {
-  return stated ? prompt + output : Math.max(prompt, 1)
+function neededTokens({ prompt, output, hasOutputLimit }: TokenRequest): number {
+  return hasOutputLimit ? prompt + output : Math.max(prompt, 1)
 }
 
 type Reserved = { window: Window; slot: Slot; tokens: number }

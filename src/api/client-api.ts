@@ -20,7 +20,7 @@ export type ClientApi = {
   openStream(request: NeutralRequest, facts: StreamFacts): StreamWriter
   /** The body of an HTTP error; `id` is that of the request. */
   writeError(error: RouterError, id?: string): JsonObject
-  /** Request headers to forward to a provider of the same format: they replace the manifest's value, or are appended to it. */
+  /** Request headers for a provider of the same format: they replace the manifest's value, or are appended to it. */
   forwardedHeaders?: { readonly [name: string]: 'replace' | 'append' }
   /** The text that keeps an idle stream open once it has begun; a comment where this is missing. */
   keepAlive?: string

@@ -1,7 +1,7 @@
 import express, { type Request, type RequestHandler, type Response } from 'express'
 import { RouterError } from '../core/errors.ts'
 
-/** When to give up the upload of a body. */
+/** When to stop waiting for the upload of a body. */
 type UploadLimits = {
   /** Aborted, with a RouterError as the reason, when the call is over. */
   signal: AbortSignal

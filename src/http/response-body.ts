@@ -1,11 +1,11 @@
 import type { ServerResponse } from 'node:http'
 import type { CallResponse } from '../line/call.ts'
 
-/** When to give up a client. */
+/** When to stop waiting for a client. */
 export type DeliveryLimits = {
   /** Aborted when the call must end. */
   signal: AbortSignal
-  /** How long a client may leave pending data unread before it counts as gone. Milliseconds. */
+  /** How long a client may leave pending data unread before it counts as disconnected. Milliseconds. */
   idleMs: number
   /** The text sent when a stream that has begun is silent for this long. Milliseconds. */
   keepAlive?: { ms: number; text: string }
@@ -14,7 +14,7 @@ export type DeliveryLimits = {
 /** A comment, which readers of server-sent events ignore. */
 export const comment = ': keep-alive\n\n'
 
-/** Sends a response as fast as the client reads it; resolves when all of it is sent, or the client is gone. */
+/** Sends a response as fast as the client reads it; resolves when all of it is sent, or the client has disconnected. */
 export async function deliver(
   response: ServerResponse,
   { headers, body }: CallResponse,
@@ -67,7 +67,7 @@ function headerText(text: string): string {
   return sendable.length > longestHeader ? `${sendable.slice(0, longestHeader)}...` : sendable
 }
 
-/** Resolves when the client has read on or is gone, or a moment after the call must end. */
+/** Resolves when the client has read more or disconnected, or a moment after the call must end. */
 function clientRead(
   response: ServerResponse,
   event: 'drain' | 'finish',

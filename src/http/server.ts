@@ -192,7 +192,7 @@ function forwardedHeaders(
 function refuseMethod(allowed: string): RequestHandler {
   return (request, response) => {
     response.setHeader('allow', allowed)
-    throw new RouterError('method_not_allowed', `${request.path} takes ${allowed}, not ${request.method}.`)
+    throw new RouterError('method_not_allowed', `${request.path} supports ${allowed}, not ${request.method}.`)
   }
 }
 

@@ -17,7 +17,7 @@ export type AdmissionServices = {
   defaultOutputTokens: number
 }
 
-/** A call to be admitted. `at` is its arrival in Unix milliseconds, which decides its prices and the month that it counts toward. */
+/** A call to be admitted. `at` is its arrival in Unix milliseconds: it decides the prices, and the month it counts toward. */
 export type AdmissionRequest = {
   key: Pick<Key, 'id' | 'groupId' | 'limits' | 'monthlyLimitNano'>
   rules: Pick<OrganizationRules, 'id' | 'limits' | 'groupLimits' | 'creditNano' | 'enforcesBalance'>
@@ -46,17 +46,17 @@ export function admit(
   call: AdmissionRequest,
   { limits, budget, defaultOutputTokens }: Omit<AdmissionServices, 'writeFailure'>,
 ): Admission {
-  const cost = maxCost(call.request, call.targets, { unstatedOutput: defaultOutputTokens, at: call.at })
-  const { promptTokens: prompt, outputTokens: output, stated: hasOutputLimit } = cost
-  const limitReservation = limits.take(limitScopes(call), { prompt, output, stated: hasOutputLimit })
-  const hold = reserveBudgetOrRollBack(call, cost, { budget, limitReservation })
+  const cost = maxCost(call.request, call.targets, { defaultOutputTokens, at: call.at })
+  const { promptTokens: prompt, outputTokens: output, hasOutputLimit } = cost
+  const limitReservation = limits.take(limitScopes(call), { prompt, output, hasOutputLimit })
+  const budgetReservation = reserveBudgetOrRollBack(call, cost, { budget, limitReservation })
   return {
     settle(nanoUsd, tokens) {
-      hold.settle(nanoUsd)
+      budgetReservation.settle(nanoUsd)
       limitReservation.settle(tokens)
     },
     // A failing ledger accepts rows that are not on disk yet: until they are, no call is admitted that would miss them.
-    recorded: hold.written,
+    recorded: budgetReservation.written,
     headers: limitReservation.headers,
     promptTokens: prompt,
   }
@@ -74,7 +74,7 @@ export function admitUncharged(
   call: Pick<AdmissionRequest, 'key' | 'rules'>,
   { limits }: Pick<AdmissionServices, 'limits'>,
 ): LimitReservation {
-  return limits.take(limitScopes(call), { prompt: 0, output: 0, stated: true })
+  return limits.take(limitScopes(call), { prompt: 0, output: 0, hasOutputLimit: true })
 }
 
 function limitScopes({ key, rules }: Pick<AdmissionRequest, 'key' | 'rules'>): Limited[] {
@@ -86,7 +86,7 @@ function limitScopes({ key, rules }: Pick<AdmissionRequest, 'key' | 'rules'>): L
 
 function reserveBudgetOrRollBack(
   { key, rules, at }: AdmissionRequest,
-  { nanoUsd, outputTokens, stated: hasOutputLimit }: MaxCost,
+  { nanoUsd, outputTokens, hasOutputLimit }: MaxCost,
   { budget, limitReservation }: { budget: Budget; limitReservation: LimitReservation },
 ): Reservation {
   try {

@@ -1,7 +1,13 @@
-import type { ClientApi } from '../api/client-api.ts'
+import type { ClientApi, ReplyFacts } from '../api/client-api.ts'
+import type { RouterError } from '../core/errors.ts'
+import type { Fold } from '../core/fold.ts'
+import type { JsonObject } from '../core/json.ts'
 import type { NeutralRequest } from '../core/request.ts'
+import type { ProviderRequest } from '../manifest/translate.ts'
+import type { StoredResponse } from '../store/responses.ts'
+import type { StreamFrame, WholeAnswer } from '../upstream/call.ts'
 import type { CallMedia } from '../upstream/inline.ts'
-import type { PassedHeader } from '../upstream/post.ts'
+import type { ForwardedHeader } from '../upstream/post.ts'
 import type { Turn } from './conversations.ts'
 
 /** One client request. `signal` is aborted when the client disconnects or the process stops. */
@@ -13,7 +19,7 @@ export type Call = {
   /** Refuse the call, instead of only reporting the loss, when the provider does not support a part of the request. */
   strict: boolean
   /** The client's headers for a provider of the same format. */
-  forwardedHeaders?: readonly PassedHeader[]
+  forwardedHeaders?: readonly ForwardedHeader[]
   /** The `x-router-tags` header, stored with the ledger row. */
   tags?: string | undefined
   signal: AbortSignal
@@ -21,6 +27,34 @@ export type Call = {
 
 /** A call whose body has been read: everything that does not depend on the target. */
 export type PreparedCall = { call: Call; request: NeutralRequest; turn: Turn; media: CallMedia }
+
+/** Both directions between a client's call and one target: the request, and the answer whole or streamed. */
+export type Translation = {
+  /** The provider's body, and the neutral names of what it leaves out. Throws RouterError. */
+  request(): Promise<ProviderRequest>
+  /** The client's headers to forward to the provider. */
+  forwardedHeaders: readonly ForwardedHeader[]
+  /** A whole answer as the client's JSON. */
+  whole(answer: WholeAnswer, facts: ReplyFacts): JsonObject
+  /** A writer for one streamed answer. */
+  stream(): StreamTranslation
+  /** A response in its stored form, `text` being its JSON; undefined when it is not to be stored. */
+  responseToStore(response: JsonObject, text: string): StoredResponse | undefined
+}
+
+/** Writes one streamed answer as the text of server-sent events. */
+export type StreamTranslation = {
+  /** Folds the events of one frame and writes it; empty when the client gets nothing of it. */
+  frame(frame: StreamFrame, fold: Fold): string
+  /** Closes the parts that are still open. */
+  close(fold: Fold): string
+  /** The end of a complete reply: usage, cost, terminator. */
+  end(facts: ReplyFacts): string
+  /** The end of a broken reply: an error, and no success terminator. */
+  fail(error: RouterError): string
+  /** The whole reply as it was streamed, in APIs that store replies. */
+  reply?(facts: ReplyFacts): JsonObject
+}
 
 /** The response to a call: JSON text, or the texts of server-sent events as they are produced. */
 export type CallResponse = { headers: Readonly<Record<string, string>>; body: string | AsyncGenerator<string, void> }

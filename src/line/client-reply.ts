@@ -6,10 +6,9 @@ import { withoutSecrets } from '../core/secrets.ts'
 import { type Target, targetId } from '../manifest/target.ts'
 import type { Attempted } from '../routing/attempts.ts'
 import { foldFacts, type StreamedAnswer, type WholeAnswer } from '../upstream/call.ts'
-import type { CallResponse, PreparedCall } from './call.ts'
+import type { CallResponse, PreparedCall, Translation } from './call.ts'
 import type { ProviderResult } from './provider-call.ts'
 import type { AttemptSummary, Settled, Settlement } from './settlement.ts'
-import type { Translation } from './translation.ts'
 
 /** Everything needed to write and settle the reply of a call. */
 export type ReplyContext = {
@@ -59,7 +58,7 @@ export async function wholeReply(answer: WholeAnswer, answered: AnsweredAttempt)
     await settlement.complete({ ...answered, reply }, (settled) => {
       const written = translation.whole(answer, replyFacts(answered, settled))
       text = JSON.stringify(written)
-      return translation.stored(written, text)
+      return translation.responseToStore(written, text)
     })
     return text
   } catch (thrown) {
@@ -90,7 +89,7 @@ export async function* streamedReply(answer: StreamedAnswer, answered: AnsweredA
     remember(complete.reply)
     const settled = await settlement.complete(complete, (known) => {
       const whole = prepared.turn.stores && writer.reply?.(replyFacts(answered, known))
-      return whole ? translation.stored(whole, JSON.stringify(whole)) : undefined
+      return whole ? translation.responseToStore(whole, JSON.stringify(whole)) : undefined
     })
     yield last + writer.end(replyFacts(answered, settled))
   } catch (thrown) {

@@ -25,16 +25,20 @@ export type Turn = {
   /** The client's body for a provider of the same format, with the earlier turns unless that provider stored them. */
   bodyFor(provider: Provider): JsonObject
   /**
-   * Whether a provider failed because it no longer has what it stored: from then on `bodyFor` sends it the whole conversation.
-   * True once for each provider.
+   * Whether a provider failed because it no longer has what it stored: from then on `bodyFor` returns the whole
+   * conversation. True once for each provider.
    */
   mustResend(error: RouterError, provider: Provider): boolean
   /** A reply or event of a provider of the same format, with the response id that the client continued from. */
   withPrevious(payload: JsonObject): JsonObject
   /** Whether the response is to be stored when it is complete. */
   stores: boolean
-  /** The row of a response, `text` being its JSON; undefined when it is not to be stored or did not complete. */
-  stored(response: JsonObject, text: string, by: { target: Target; sameFormat: boolean }): StoredResponse | undefined
+  /** A response in its stored form, `text` being its JSON; undefined when it is not to be stored or did not complete. */
+  responseToStore(
+    response: JsonObject,
+    text: string,
+    by: { target: Target; sameFormat: boolean },
+  ): StoredResponse | undefined
 }
 
 /** Input items of one origin: an earlier response, or the client's present body. */
@@ -67,7 +71,7 @@ export function openConversations(store: Pick<Store, 'responses' | 'organization
         },
         withPrevious: (payload) => (previous === undefined ? payload : withPreviousId(payload, previous)),
         stores,
-        stored(response, text, { target, sameFormat }) {
+        responseToStore(response, text, { target, sameFormat }) {
           const { id, status, store: storedAtProvider } = response
           if (!stores || typeof id !== 'string' || (status !== 'completed' && status !== 'incomplete')) return undefined
           const createdAt = Date.now()
@@ -99,7 +103,7 @@ function singleTurn(request: NeutralRequest): Turn {
     mustResend: () => false,
     withPrevious: (payload) => payload,
     stores: false,
-    stored: () => undefined,
+    responseToStore: () => undefined,
   }
 }
 

@@ -46,12 +46,12 @@ async function countAt(
   httpClient: HttpClient,
 ): Promise<JsonObject> {
   const { provider } = target
-  const { clientApi, signal, forwardedHeaders: passed = [] } = call
+  const { clientApi, signal, forwardedHeaders = [] } = call
   if (!provider.count || !speaksSameFormat(target, clientApi)) {
     return { input_tokens: estimatePromptTokens(request), estimated: true }
   }
   const body = await nativeBody(target, clientApi, { body: request.origin.body, stream: false, dropped: [] })
-  const counted = await sendForJson(target, { path: provider.count.path, body, signal, passed }, httpClient)
+  const counted = await sendForJson(target, { path: provider.count.path, body, signal, forwardedHeaders }, httpClient)
   if (typeof counted.input_tokens === 'number') return counted
   const message = 'The provider sent a count without `input_tokens`.'
   throw new RouterError('provider_unreadable', message, { provider: provider.slug })

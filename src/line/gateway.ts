@@ -61,7 +61,7 @@ function startOf(call: Call, key: Key, request: NeutralRequest): CallStart {
   return {
     id: call.id,
     at: Date.now(),
-    begun: performance.now(),
+    monotonicMs: performance.now(),
     organization: key.organization,
     key: key.id,
     ...(key.groupId !== null && { group: key.groupId }),

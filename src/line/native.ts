@@ -3,8 +3,7 @@ import type { JsonObject } from '../core/json.ts'
 import { type Target, targetId } from '../manifest/target.ts'
 import { targetFacts } from '../manifest/target-facts.ts'
 import { finishOf, patchRequest, usedLosses } from '../manifest/translate.ts'
-import type { PreparedCall } from './call.ts'
-import type { Translation } from './translation.ts'
+import type { PreparedCall, Translation } from './call.ts'
 
 /** For a provider of the client's own format: bodies are edited, so fields unknown to the router survive both ways. */
 export function nativeTranslation(target: Target, { call, request, turn }: PreparedCall): Translation {
@@ -33,7 +32,7 @@ export function nativeTranslation(target: Target, { call, request, turn }: Prepa
         ...(writer.reply && { reply: writer.reply }),
       }
     },
-    stored: (response, text) => turn.stored(response, text, { target, sameFormat: true }),
+    responseToStore: (response, text) => turn.responseToStore(response, text, { target, sameFormat: true }),
   }
 }
 

@@ -5,8 +5,8 @@ import type { JsonObject } from '../core/json.ts'
 import { type Target, targetId } from '../manifest/target.ts'
 import { type ProviderAnswer, send } from '../upstream/call.ts'
 import type { HttpClient } from '../upstream/http-client.ts'
-import type { PreparedCall } from './call.ts'
-import { type Translation, translationOf } from './translation.ts'
+import type { PreparedCall, Translation } from './call.ts'
+import { translationOf } from './translation.ts'
 
 /** The result of calling one target: its answer or an error, and the client's names of the fields that were left out. */
 export type ProviderResult = { dropped: string[] } & (
@@ -39,7 +39,11 @@ async function callOnce(
     if (call.strict && dropped.length > 0) throw lossRefused(dropped, target)
     const stream = request.stream === true
     const { body } = written
-    const answer = await send(target, { body, stream, signal, passed: translation.forwardedHeaders }, httpClient)
+    const answer = await send(
+      target,
+      { body, stream, signal, forwardedHeaders: translation.forwardedHeaders },
+      httpClient,
+    )
     return { dropped, translation, answer }
   } catch (thrown) {
     return { dropped, error: asRouterError(thrown) }

@@ -11,11 +11,11 @@ import { costNano } from '../store/ledger-row.ts'
 import type { StoredResponse } from '../store/responses.ts'
 import type { Admission } from './admission.ts'
 
-/** The facts of a call before any provider is called. `at` is Unix milliseconds, `begun` milliseconds of the monotonic clock. */
+/** The facts of a call before any provider is called. `at` is Unix milliseconds, `monotonicMs` of the monotonic clock. */
 export type CallStart = Pick<
   CallRecord,
   'id' | 'at' | 'organization' | 'key' | 'group' | 'api' | 'operation' | 'requested' | 'stream' | 'user' | 'metadata'
-> & { begun: number }
+> & { monotonicMs: number }
 
 /** The part of the ledger that a call writes to. */
 export type CallLedger = Pick<LedgerQueue, 'settle'>
@@ -44,7 +44,7 @@ export class Settlement {
 
   /** Milliseconds since the call arrived. */
   elapsed(): number {
-    return Math.round(performance.now() - this.#start.begun)
+    return Math.round(performance.now() - this.#start.monotonicMs)
   }
 
   /** The whole reply was received. `store` returns the response to store with the row, once the price is known. */
@@ -92,7 +92,7 @@ export class Settlement {
   ): Promise<void> {
     if (this.#written) return
     this.#written = true
-    const { begun, ...facts } = this.#start
+    const { monotonicMs: _, ...facts } = this.#start
     const { outcome, status, settled, error, response } = end
     const record: CallRecord = {
       ...facts,

@@ -1,8 +1,7 @@
 import { type Target, targetId } from '../manifest/target.ts'
 import { writeRequest } from '../manifest/translate.ts'
 import { inlineMedia } from '../upstream/inline.ts'
-import type { PreparedCall } from './call.ts'
-import type { Translation } from './translation.ts'
+import type { PreparedCall, Translation } from './call.ts'
 
 /** For a provider of another format: its mappings translate through the neutral form. */
 export function translatedTranslation(target: Target, { call, request, turn, media }: PreparedCall): Translation {
@@ -27,6 +26,6 @@ export function translatedTranslation(target: Target, { call, request, turn, med
         ...(writer.reply && { reply: writer.reply }),
       }
     },
-    stored: (response, text) => turn.stored(response, text, { target, sameFormat: false }),
+    responseToStore: (response, text) => turn.responseToStore(response, text, { target, sameFormat: false }),
   }
 }

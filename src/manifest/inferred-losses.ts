@@ -4,19 +4,7 @@ import type { Mapping } from '../mapping/mapping.ts'
 import { type Mentions, membersOf, mentionsOf, type PathTree, whole } from '../mapping/mentions.ts'
 import { labels, neutralFields, partTypes, undemanding } from './fields.ts'
 import { distinctNames } from './losses.ts'
-import type { ChatEndpoint } from './provider.ts'
-
-/** The request features that a mapping supports, inferred from the names it uses; everything else is lost and reported. */
-export type Support = {
-  has(field: string): boolean
-  /** The members of an object field that are read; `whole` for all of them. */
-  members(field: string): PathTree
-  part(type: string): boolean
-  /** By kind; a tool that only one client API defines has `by`. */
-  tool(tool: { kind: string; by?: Api }): boolean
-  /** Whether a member of parts or tools is named anywhere. */
-  named(member: string): boolean
-}
+import type { ChatEndpoint, Support } from './provider.ts'
 
 /** Infers the support of a request mapping. What only `dropped` mentions does not reach the provider. */
 export function supportOf({ tree }: Mapping): Support {

@@ -5,15 +5,15 @@ import type { HistoryRules } from '../core/repair-history.ts'
 import type { Finish } from '../core/reply.ts'
 import type { Api } from '../core/request.ts'
 import type { Mapping } from '../mapping/mapping.ts'
+import type { PathTree } from '../mapping/mentions.ts'
 import type { StreamFormat } from '../wire/frames.ts'
-import type { Support } from './inferred-losses.ts'
 import type { Path } from './position.ts'
 
 /** A manifest made ready to serve: dialect merged in, secrets resolved, mappings read. */
 export type Provider = {
   slug: string
   name: string
-  /** Who accepts the seals on sealed parts: the slug unless the manifest shares another's. */
+  /** Whose signatures and encrypted reasoning it accepts: its own, unless the manifest names another provider. */
   maker: string
   baseUrl: string
   auth: Auth
@@ -105,6 +105,18 @@ export type ChatEndpoint = {
 
 /** A program over the request that gives an object by section, and under `dropped` what is lost although it is read. */
 export type RequestMapping = { mapping: Mapping; sections: readonly string[]; support: Support }
+
+/** The request features that a mapping supports, inferred from the names it uses; everything else is lost and reported. */
+export type Support = {
+  has(field: string): boolean
+  /** The members of an object field that are read; `whole` for all of them. */
+  members(field: string): PathTree
+  part(type: string): boolean
+  /** By kind; a tool that only one client API defines has `by`. */
+  tool(tool: { kind: string; by?: Api }): boolean
+  /** Whether a member of parts or tools is named anywhere. */
+  named(member: string): boolean
+}
 
 /** Streamed answers on the wire: `eventField` names an event by a member of its JSON, `done` is the text of the last frame. */
 export type StreamForm = {

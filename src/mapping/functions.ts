@@ -2,7 +2,7 @@ import { callInstruction, jsonInstruction } from './functions/instructions.ts'
 import { jsonArguments, parseJson, toJson, withoutNulls } from './functions/json.ts'
 import { dataUrl, mediaFormat, mediaType, parseDataUrl } from './functions/media.ts'
 import { narrowSchema } from './functions/narrow-schema.ts'
-import { partEvent, plainText } from './functions/parts.ts'
+import { joinTexts, partEvent, plainText } from './functions/parts.ts'
 import { nearestEffort, reasoningBudget, reasoningEffort } from './functions/reasoning-effort.ts'
 import { base64Text, codePointOffset, digest } from './functions/text.ts'
 import { toolSchema } from './functions/tool-schema.ts'
@@ -52,6 +52,8 @@ export const functions: Readonly<Record<string, RouterFunction>> = {
   partEvent: { signature: '<x-:o>', run: partEvent },
   /** `$plainText([{"type": "text", "text": "Hi"}])` is `"Hi"`; other lists stay as they are. */
   plainText: { signature: '<x-:x>', run: plainText },
+  /** `$joinTexts(["a", "b", {"c": 1}, "d"])` is `["ab", {"c": 1}, "d"]`. */
+  joinTexts: { signature: '<x-:x>', run: joinTexts },
   /** `$reasoningEffort({"budget": 4096})` is `"medium"`; `$reasoningEffort({"budget": 2000}, {"low": 2048})` is `"low"`. */
   reasoningEffort: { signature: '<x-o?:s>', run: reasoningEffort },
   /** `$reasoningBudget({"effort": "high"}, 1000)` is `800`; `$reasoningBudget({"budget": 300}, 1000)` is `300`. */

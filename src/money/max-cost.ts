@@ -13,25 +13,25 @@ export type MaxCost = {
   promptTokens: number
   outputTokens: number
   /** The request limits its output itself. */
-  stated: boolean
+  hasOutputLimit: boolean
 }
 
 /**
  * The cost of a request at its most expensive target: the estimated prompt, all of it in the most expensive class that can apply,
- * and as much output as the request allows, or `unstatedOutput` tokens where it sets no limit; at the prices of the
+ * and as much output as the request allows, or `defaultOutputTokens` where it sets no limit; at the prices of the
  * moment when it arrived, `at`, in Unix milliseconds.
  */
 export function maxCost(
   request: NeutralRequest,
   targets: readonly PricedTarget[],
-  { unstatedOutput, at }: { unstatedOutput: number; at: number },
+  { defaultOutputTokens, at }: { defaultOutputTokens: number; at: number },
 ): MaxCost {
   const prompt = estimateTokens(request)
-  const stated = request.max_output_tokens !== undefined
+  const hasOutputLimit = request.max_output_tokens !== undefined
   let nanoUsd = 0n
   let outputTokens = 0
   for (const target of targets) {
-    const output = outputBound(request, target, unstatedOutput)
+    const output = outputBound(request, target, defaultOutputTokens)
     outputTokens = Math.max(outputTokens, output)
     const entry = target.entry && entryAt(target.entry, at)
     const tariff = entry && tariffOf(entry)
@@ -39,7 +39,7 @@ export function maxCost(
     const cost = costBound({ request, prompt, output, entry, tariff })
     if (cost > nanoUsd) nanoUsd = cost
   }
-  return { nanoUsd, promptTokens: prompt.tokens, outputTokens, stated }
+  return { nanoUsd, promptTokens: prompt.tokens, outputTokens, hasOutputLimit }
 }
 
 /** The properties of a target that its price depends on. */
@@ -53,12 +53,12 @@ const leastThinking = 1_024
 /** Larger bounds are capped: no model writes more. Tokens. */
 const mostOutput = 1_000_000_000
 
-function outputBound(request: NeutralRequest, { entry, provider }: PricedTarget, unstated: number): number {
-  const { max_output_tokens: stated, reasoning, n = 1 } = request
-  let bound = stated ?? unstated
+function outputBound(request: NeutralRequest, { entry, provider }: PricedTarget, defaultOutputTokens: number): number {
+  const { max_output_tokens: limit, reasoning, n = 1 } = request
+  let bound = limit ?? defaultOutputTokens
   if (provider?.sameAs === 'responses') bound = Math.max(bound, leastOfResponses)
   const thinks = reasoning && reasoning.effort !== 'none' && reasoning.budget !== 0
-  if (stated !== undefined && thinks) {
+  if (limit !== undefined && thinks) {
     const thinking = Math.max(reasoning.budget ?? 0, leastThinking)
     if (bound <= thinking) bound += thinking
   }

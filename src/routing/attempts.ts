@@ -2,7 +2,7 @@ import type { RouterError } from '../core/errors.ts'
 import type { Target } from '../manifest/target.ts'
 import type { Targets } from './resolve.ts'
 
-/** The target that was tried last, and how many were. */
+/** The target that was tried last, and the number of attempts. */
 export type Attempted = { target: Target; attempts: number }
 
 /**

@@ -77,7 +77,7 @@ function targetOf(id: string, { providers, findModel }: Directory): Target | Exc
   return { provider, model, ...(entry && { entry }) }
 }
 
-/** The reasons why no target is left: one as it is, several in one message. */
+/** The error for a name without targets; its message combines the reasons. */
 function noTargets(model: string, { ids, through }: LookedUp, exclusions: readonly Exclusion[]): RouterError {
   const code = exclusions.some((one) => one.code === 'forbidden') ? 'forbidden' : 'model_not_found'
   const reasons = exclusions.slice(0, maxReasons).map(({ message }) => message)

@@ -43,7 +43,7 @@ export function exclusionInEurope({ id, entry }: Candidate): Exclusion | undefin
 
 function lists(list: readonly string[], { id, entry, find }: Candidate): boolean {
   if (hasModel(list, id)) return true
-  // A list that has one name of a model has all of them.
+  // A list that contains one name of a model allows all its names.
   if (!entry?.aliases?.length) return false
   const provider = splitModel(id)?.provider
   return list.some((name) => {

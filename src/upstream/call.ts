@@ -11,7 +11,7 @@ import { type ReadFrame, readFrame, readReply } from '../manifest/translate.ts'
 import { type Frame, FrameError } from '../wire/frame.ts'
 import { framesOf, type StreamFormat, streamFormats } from '../wire/frames.ts'
 import type { HttpClient, HttpResponse } from './http-client.ts'
-import { type PassedHeader, post, textOf } from './post.ts'
+import { type ForwardedHeader, post, textOf } from './post.ts'
 import { readRefusal, reportedFailure } from './provider-error.ts'
 import { redact } from './secrets.ts'
 
@@ -21,7 +21,7 @@ export type ProviderAnswer = WholeAnswer | StreamedAnswer
 /** `body` is the JSON after `patch.reply`, `reply` its neutral form. */
 export type WholeAnswer = { kind: 'whole'; body: JsonObject; reply: Reply }
 
-/** Frames as they came over the network: several at a time. */
+/** Frames as they arrive from the network, several at a time. */
 export type StreamedAnswer = { kind: 'stream'; batches: AsyncIterable<StreamFrame[]> }
 
 /** One frame of a stream; the declared end marker has no payload. */
@@ -33,7 +33,7 @@ const drainMs = 50
 /** Sends one body to a target and waits for the reply or its first event. Throws RouterError. */
 export async function send(
   target: Target,
-  outgoing: { body: JsonObject; stream: boolean; signal: AbortSignal; passed: readonly PassedHeader[] },
+  outgoing: { body: JsonObject; stream: boolean; signal: AbortSignal; forwardedHeaders: readonly ForwardedHeader[] },
   httpClient: HttpClient,
 ): Promise<ProviderAnswer> {
   const { provider } = target
@@ -48,7 +48,7 @@ export async function send(
 /** Sends one body to a path of a target and waits for its JSON. Throws RouterError. */
 export async function sendForJson(
   target: Target,
-  outgoing: { path: string; body: JsonObject; signal: AbortSignal; passed: readonly PassedHeader[] },
+  outgoing: { path: string; body: JsonObject; signal: AbortSignal; forwardedHeaders: readonly ForwardedHeader[] },
   httpClient: HttpClient,
 ): Promise<JsonObject> {
   const response = await post(target, { ...outgoing, accept: 'application/json' }, httpClient)

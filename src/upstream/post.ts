@@ -7,7 +7,7 @@ import type { HttpClient, HttpResponse } from './http-client.ts'
 import { readRefusal } from './provider-error.ts'
 
 /** A client's header for the provider: it replaces the manifest's own value, or is appended to it as a list item. */
-export type PassedHeader = { name: string; value: string; how: 'replace' | 'append' }
+export type ForwardedHeader = { name: string; value: string; how: 'replace' | 'append' }
 
 /** Sends one body to a path of a target and waits for a successful response. Throws RouterError. */
 export async function post(
@@ -17,14 +17,14 @@ export async function post(
     accept: string
     body: JsonObject
     signal: AbortSignal
-    passed?: readonly PassedHeader[]
+    forwardedHeaders?: readonly ForwardedHeader[]
   },
   httpClient: HttpClient,
 ): Promise<HttpResponse> {
-  const { path, accept, signal, passed = [] } = outgoing
+  const { path, accept, signal, forwardedHeaders = [] } = outgoing
   const request = {
     url: urlOf(provider, path, model),
-    headers: withPassed(
+    headers: withForwarded(
       {
         'content-type': 'application/json',
         accept,
@@ -32,7 +32,7 @@ export async function post(
         'user-agent': 'inference-router',
         ...lowerCased(provider.headers),
       },
-      passed,
+      forwardedHeaders,
     ),
     body: wellFormed(JSON.stringify(outgoing.body)),
   }
@@ -80,9 +80,9 @@ export async function textOf(provider: Provider, { bytes }: HttpResponse): Promi
 }
 
 /** Our headers with the client's; a joined list has each item once. */
-function withPassed(own: Record<string, string>, passed: readonly PassedHeader[]): Record<string, string> {
+function withForwarded(own: Record<string, string>, forwarded: readonly ForwardedHeader[]): Record<string, string> {
   const headers = { ...own }
-  for (const { name, value, how } of passed) {
+  for (const { name, value, how } of forwarded) {
     const items = [headers[name] ?? '', value].flatMap((list) => list.split(',')).map((item) => item.trim())
     headers[name] = how === 'replace' ? value : [...new Set(items)].filter(Boolean).join(',')
   }

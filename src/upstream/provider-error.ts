@@ -59,13 +59,13 @@ function classify(provider: Provider, status: number, codes: string[], message: 
     if (named && !/^\d{3}$/.test(code)) return named
   }
   const text = message.toLowerCase()
-  const piece = Object.keys(errors).find(
+  const phrase = Object.keys(errors).find(
     (key) => !/^\d{3}$/.test(key) && key.includes(' ') && text.includes(key.toLowerCase()),
   )
-  return (piece && errors[piece]) || errors[String(status)] || usualMeaning(status)
+  return (phrase && errors[phrase]) || errors[String(status)] || codeByStatus(status)
 }
 
-function usualMeaning(status: number): ErrorCode {
+function codeByStatus(status: number): ErrorCode {
   if (status === 429) return 'rate_limited'
   if (status === 413) return 'too_large'
   if (status === 408) return 'provider_timeout'

@@ -23,7 +23,7 @@ export async function* jsonArrayFrames(bytes: AsyncIterable<Uint8Array>): AsyncG
   items.end()
 }
 
-/** What is expected outside of items. */
+/** The token that is expected between items. */
 type Expected = 'array' | 'item' | 'comma' | 'nothing'
 
 /** Counts brackets to find the end of each item, and skips strings. */

@@ -64,7 +64,7 @@ describe('who comes in', () => {
     expect(key).toMatchObject({ id, name, organization, labels: { team: 'a' }, monthlyLimitNano: 5n })
   })
 
-  test.each([undefined, ''])('nobody without a key (%j): 401 that says which header to send', (secret) => {
+  test.each([undefined, ''])('without a key (%j): 401 that names the headers to send', (secret) => {
     const error = thrownBy(() => openAccess(open().store).authenticate(secret))
     expect(error).toMatchObject({ code: 'missing_key', status: 401 })
     expect(error.message).toContain('Authorization: Bearer')
@@ -118,7 +118,7 @@ describe('who comes in', () => {
 })
 
 describe('a key that is known', () => {
-  test('is not read again at once, but soon: another process may have revoked it', () => {
+  test('is not reread at once, but soon: another process may have revoked it', () => {
     const url = `sqlite:${temporaryFile('router.sqlite')}`
     const { store, makeKey } = open(url)
     const { secret, record } = makeKey()

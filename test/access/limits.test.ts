@@ -4,7 +4,7 @@ import { RouterError } from '../../src/core/errors.ts'
 import type { RateLimits } from '../../src/core/limits.ts'
 
 const none: RateLimits = { requestsPerMinute: null, tokensPerMinute: null, concurrentCalls: null }
-const few = { prompt: 10, output: 20, stated: true }
+const few = { prompt: 10, output: 20, hasOutputLimit: true }
 
 function limited(limits: Partial<RateLimits>, scope: Limited['scope'] = 'key'): Limited {
   return { id: scope, scope, limits: { ...none, ...limits } }
@@ -27,7 +27,7 @@ function refusal(run: () => unknown): RouterError {
   throw new Error('it was not refused')
 }
 
-test('nobody who is not limited is remembered', () => {
+test('windows exist only for limits', () => {
   const { take, state } = underClock()
   expect(take([limited({})], few).headers).toEqual({})
   expect(state()).toEqual({ windows: 0, running: 0 })
@@ -55,7 +55,7 @@ test('in no minute are there more requests than the limit, and after Retry-After
   }
 })
 
-test('a refusal says which limit, and for how long', () => {
+test('a rejection has the limit and the delay', () => {
   const { take, clock } = underClock()
   const who = [limited({ requestsPerMinute: 1 }, 'organization')]
   take(who, few)
@@ -105,11 +105,11 @@ test('a call that was refused elsewhere is as if it had not been', () => {
   expect(state().running).toBe(1)
 })
 
-test('tokens are corrected to what was used, down for a failed call and up beyond the limit', () => {
+test('tokens are corrected to the actual usage, down for a failed call and up beyond the limit', () => {
   const { take, clock } = underClock()
   const who = [limited({ tokensPerMinute: 100 })]
-  take(who, { prompt: 50, output: 50, stated: true }).settle(0)
-  take(who, { prompt: 50, output: 40, stated: true }).settle(170)
+  take(who, { prompt: 50, output: 50, hasOutputLimit: true }).settle(0)
+  take(who, { prompt: 50, output: 40, hasOutputLimit: true }).settle(170)
   const error = refusal(() => take(who, few))
   expect(error.message).toBe(
     'The limit of this API key is 100 tokens per minute: 0 are left and this call may need 30. Try again in 61 s.',
@@ -118,10 +118,10 @@ test('tokens are corrected to what was used, down for a failed call and up beyon
   take(who, few)
 })
 
-test('a call without a stated bound takes what is left and is refused only where its prompt does not fit', () => {
+test('a call without an output limit reserves the rest and is rejected only where its prompt does not fit', () => {
   const { take } = underClock()
   const who = [limited({ tokensPerMinute: 100 })]
-  const unstated = { prompt: 30, output: 4_096, stated: false }
+  const unstated = { prompt: 30, output: 4_096, hasOutputLimit: false }
   const all = take(who, unstated)
   expect(all.headers['x-ratelimit-remaining-tokens']).toBe('0')
   refusal(() => take(who, unstated))
@@ -135,7 +135,7 @@ test('a call without a stated bound takes what is left and is refused only where
 test('a call that alone is more than the limit passes when nothing else was used', () => {
   const { take, clock } = underClock()
   const who = [limited({ tokensPerMinute: 100 })]
-  const large = { prompt: 300, output: 300, stated: true }
+  const large = { prompt: 300, output: 300, hasOutputLimit: true }
   const first = take(who, large)
   clock.ms += 10_000
   const { retryAfterMs = 0 } = refusal(() => take(who, large))
@@ -146,7 +146,7 @@ test('a call that alone is more than the limit passes when nothing else was used
   take(who, large)
 })
 
-test('of several limits the headers tell the tightest', () => {
+test('of several limits the headers report the tightest', () => {
   const { take, clock } = underClock()
   const key = limited({ requestsPerMinute: 10, tokensPerMinute: 1_000 })
   const organization = limited({ requestsPerMinute: 100, tokensPerMinute: 500 }, 'organization')
@@ -171,7 +171,7 @@ test('where several limits refuse, the wait is that of the last to be free', () 
   expect(error.retryAfterMs).toBe(30_100)
 })
 
-test('a call that ends after its minute changes the window of nobody', () => {
+test('a call that ends after its minute changes no window', () => {
   const { take, clock } = underClock()
   const who = [limited({ tokensPerMinute: 100 })]
   const long = take(who, few)

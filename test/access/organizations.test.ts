@@ -14,7 +14,7 @@ function open(url = 'sqlite::memory:') {
 }
 
 describe('the rules of an organization', () => {
-  test('are the same object as long as nothing has changed, also when they are read again', () => {
+  test('are the same object as long as nothing has changed, also when they are reread', () => {
     const { store, acme } = open()
     let now = 0
     const { rulesOf } = openOrganizations(store, { now: () => now, rereadMs: 100 })
@@ -25,7 +25,7 @@ describe('the rules of an organization', () => {
     expect(rulesOf(acme)).toBe(first)
   })
 
-  test('hold at once when this process changes them, once the change is committed', () => {
+  test('apply at once when this process changes them, after the commit', () => {
     const { store, acme } = open()
     const { rulesOf } = openOrganizations(store, { rereadMs: 1e9 })
     expect(rulesOf(acme).approvedModels).toBeNull()
@@ -46,7 +46,7 @@ describe('the rules of an organization', () => {
     expect(rulesOf(acme).approvedModels).toBeNull()
   })
 
-  test('that another process changes hold a moment later', () => {
+  test('that another process changes apply a moment later', () => {
     const file = `sqlite:${temporaryFile('router.sqlite')}`
     const [{ store, acme }, other] = [open(file), open(file)]
     let now = 0
@@ -91,7 +91,7 @@ describe('a key that is known', () => {
     expect(() => access.authenticate(next)).toThrow('revoked')
   })
 
-  test('is the same object when it is read again and nothing has changed', () => {
+  test('is the same object when it is reread unchanged', () => {
     const { store, acme } = open()
     let now = 0
     const access = openAccess(store, { now: () => now, rereadMs: 100 })

@@ -28,7 +28,7 @@ describe('a body for a provider of the same format', () => {
     expect(body).toEqual(before)
   })
 
-  it('always asks for usage in streams, and leaves stream options away otherwise', () => {
+  it('always requests usage in streams, and omits stream options otherwise', () => {
     expect(edit({ stream: true, stream_options: { include_obfuscation: false } }, [], true)).toMatchObject({
       stream: true,
       stream_options: { include_obfuscation: false, include_usage: true },
@@ -99,7 +99,7 @@ describe('a body for a provider of the same format', () => {
     expect(edit({ messages: [message] }, [field]).messages).toEqual([edited])
   })
 
-  it('loses single options and keeps the others', () => {
+  it('drops single options and keeps the others', () => {
     expect(edit({ reasoning: { effort: 'low', summary: 'auto' } }, ['reasoning.summary']).reasoning).toEqual({
       effort: 'low',
     })
@@ -109,7 +109,7 @@ describe('a body for a provider of the same format', () => {
     ])
   })
 
-  it('keeps signatures of its own maker and removes those of others', () => {
+  it('keeps signatures of the provider itself and removes those of others', () => {
     const ours = { type: 'reasoning.text', text: 'a', signature: 'S', format: 'other', index: 0, after: { content: 0 } }
     const own = { type: 'reasoning.encrypted', data: 'E', format: 'own-v1', index: 0 }
     const message = { role: 'assistant', content: 'b', replay_parts: [{ part: {} }], reasoning_details: [ours, own] }
@@ -165,11 +165,11 @@ describe('chunks of a provider of the same format', () => {
   const counted = { ...shared, choices: [], usage }
   const without = ({ usage: _, ...chunk }: JsonObject) => ({ ...chunk, model })
 
-  it('keep what nobody here knows, and name the model that served', () => {
+  it('keep unknown members, and name the model that served', () => {
     expect(edited([said, ended])).toEqual([without(said), without(ended)])
   })
 
-  it('report usage once, last and with the cost, to a client that asked for it', () => {
+  it('report usage once, last and with the cost, to a client that requested it', () => {
     const [first, second, last] = edited([said, ended, counted], true)
     expect([first, second]).toEqual([
       { ...said, model },
@@ -178,12 +178,12 @@ describe('chunks of a provider of the same format', () => {
     expect(last).toEqual({ ...counted, model, usage: { ...usage, cost: 0.25 } })
   })
 
-  it('report none to a client that did not ask for it', () => {
+  it('report none to a client that did not request it', () => {
     expect(edited([said, ended, counted])).toEqual([without(said), without(ended)])
     expect(edited([said, ended, counted], false)).toEqual([without(said), without(ended)])
   })
 
-  it('move usage to the end from wherever it stood', () => {
+  it('move usage to the end from any position', () => {
     const chunks = [
       { ...said, usage: { ...usage, completion_tokens: 1 } },
       { ...ended, usage },
@@ -219,7 +219,7 @@ describe('chunks of a provider of the same format', () => {
     expect(edited([prompt, said])[0]).toEqual({ ...prompt, object: 'chat.completion.chunk', model })
   })
 
-  it('are completed where the provider left out what the format promises', () => {
+  it('are completed where the provider omitted required members', () => {
     expect(edited([{ ...shared, choices: [{ delta: { content: 'a' } }] }])[0]?.choices).toEqual([
       { index: 0, delta: { content: 'a' }, finish_reason: null },
     ])
@@ -337,7 +337,7 @@ describe('a reply of a provider of the same format', () => {
     expect(chat.editReply({ ...body, usage: null }, facts).usage).toMatchObject({ total_tokens: 15, cost: 0.25 })
   })
 
-  it('is completed where the provider left out what the format promises', () => {
+  it('is completed where the provider omitted required members', () => {
     const bare = {
       message: { tool_calls: [{ id: '1', function: { name: 'f', arguments: '' } }] },
       finish_reason: 'tool_calls',
@@ -376,7 +376,7 @@ describe('a reply of a provider of the same format', () => {
     }
   })
 
-  it('keeps arguments that were cut off before their first letter', () => {
+  it('keeps arguments that were cut off before their first character', () => {
     const called = (args: JsonObject) => [{ id: '1', type: 'function', function: { name: 'f', ...args } }]
     const cut = (args: JsonObject) => ({ message: { tool_calls: called(args) }, finish_reason: 'length' })
     const choices = [cut({ arguments: '' }), cut({})]

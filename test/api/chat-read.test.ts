@@ -21,7 +21,7 @@ function refusal(body: unknown): RouterError {
 }
 
 describe('a chat body read as a neutral request', () => {
-  it('keeps the body beside what was read', () => {
+  it('keeps the original body', () => {
     expect(chat.read(hello)).toEqual({
       model: 'maker/model',
       messages: [{ role: 'user', parts: [{ type: 'text', text: 'hello' }] }],
@@ -72,7 +72,7 @@ describe('a chat body read as a neutral request', () => {
     expect(read({ prompt_cache_key: 'k', prompt_cache_retention: '24h' }).cache).toEqual({ key: 'k', retention: '24h' })
   })
 
-  it('reads reasoning wishes in their several forms', () => {
+  it('reads reasoning settings in all their forms', () => {
     expect(read({ reasoning_effort: 'xhigh' }).reasoning).toEqual({ effort: 'xhigh' })
     expect(read({ reasoning: { effort: 'low', summary: 'auto' } }).reasoning).toEqual({
       effort: 'low',
@@ -86,7 +86,7 @@ describe('a chat body read as a neutral request', () => {
     expect(read({ thinking: { type: 'enabled' }, reasoning_effort: 'high' }).reasoning).toEqual({ effort: 'high' })
   })
 
-  it('keeps what only one provider knows as extensions', () => {
+  it('keeps provider-specific fields as extensions', () => {
     expect(read({ min_p: 0.1, provider: { order: ['a'] } }).extensions).toEqual({
       min_p: 0.1,
       provider: { order: ['a'] },

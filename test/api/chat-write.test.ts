@@ -413,7 +413,7 @@ describe('a streamed reply', () => {
     expect(last).toBe('[DONE]')
   })
 
-  it('reports usage and cost last when the client asked, and null before', () => {
+  it('reports usage and cost last when the client requested them, and null before', () => {
     const writer = writerFor({ stream_options: { include_usage: true } })
     const { chunks } = dataOf(streamText([{ text: 'Hi' }, { finish: 'stop' }], writer))
     expect(chunks.slice(0, -1).every((chunk) => chunk.usage === null)).toBe(true)
@@ -425,7 +425,7 @@ describe('a streamed reply', () => {
     expect(chunks.at(-1)?.id).toBe(chunks[0]?.id)
   })
 
-  it('numbers tool calls among themselves, whatever parts are between them', () => {
+  it('numbers tool calls consecutively, with other parts between them', () => {
     const reply = replyOf([
       { type: 'reasoning', text: 'hm', by },
       { type: 'tool_call', id: 'a', name: 'f', arguments: '{"a":1}' },
@@ -493,7 +493,7 @@ describe('a streamed reply', () => {
     })
   })
 
-  it('amounts to the whole reply, in whatever pieces it comes', () => {
+  it('adds up to the whole reply, however it is split into events', () => {
     fc.assert(
       fc.property(arbitraryParts, (parts) => {
         const events = eventsOf(replyOf(parts, { finish_raw: 'stop_sequence', stop_sequence: 'END' }))

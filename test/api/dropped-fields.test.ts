@@ -34,7 +34,7 @@ describe.each(apis)('a $api.api body for a provider of the same format', ({ api,
     expect(edit({ tools }, 'web_search', 'tools.mcp')).toEqual({ ...body, tools: [own] })
   })
 
-  it('has no choice among tools that are all gone', () => {
+  it('has no choice when all tools were dropped', () => {
     const members = { tools: [{ type: 'mcp' }], tool_choice: { type: 'mcp' }, parallel_tool_calls: true }
     expect(edit(members, 'tools.mcp')).toEqual(body)
     expect(edit({ tool_choice: 'none' }, 'tools.mcp')).toEqual({ ...body, tool_choice: 'none' })

@@ -24,7 +24,7 @@ function refusal(body: unknown): RouterError {
 }
 
 describe('a Messages body read as a neutral request', () => {
-  it('keeps the body beside what was read', () => {
+  it('keeps the original body', () => {
     expect(messages.read(hello)).toEqual({
       model: 'maker/model',
       max_output_tokens: 100,
@@ -72,7 +72,7 @@ describe('a Messages body read as a neutral request', () => {
     expect(read({ output_format: format }).response_format).toEqual(form)
   })
 
-  it('keeps what only one provider knows as extensions', () => {
+  it('keeps provider-specific fields as extensions', () => {
     const body = { container: 'c', speed: 'fast', context_management: { edits: [] }, mcp_servers: [] }
     expect(read(body).extensions).toEqual(body)
     expect(read({ output_config: { effort: 'low', task_budget: { total: 1 } } }).extensions).toEqual({
@@ -136,7 +136,7 @@ describe('tools of a Messages body', () => {
 })
 
 describe('messages of a Messages body', () => {
-  it('hold media by data, address or id', () => {
+  it('have media by data, URL or id', () => {
     expect(
       turn(
         { type: 'image', source: { type: 'base64', media_type: 'image/png', data: 'AAAA' } },
@@ -159,7 +159,7 @@ describe('messages of a Messages body', () => {
     ])
   })
 
-  it('hold calls and their results, with the names of the calls', () => {
+  it('have calls and their results, with the names of the calls', () => {
     const request = read({
       messages: [
         ...hello.messages,
@@ -187,7 +187,7 @@ describe('messages of a Messages body', () => {
     ])
   })
 
-  it('hold reasoning with signatures of its own maker', () => {
+  it('have reasoning with signatures of the provider', () => {
     expect(
       answer(
         { type: 'thinking', thinking: 'hm', signature: 'S' },
@@ -201,7 +201,7 @@ describe('messages of a Messages body', () => {
     ])
   })
 
-  it('hold searches with their results as one part, and what nobody here knows as it is', () => {
+  it('have searches with their results as one part, and unknown blocks unchanged', () => {
     const results = [{ type: 'web_search_result', url: 'u', title: 't', encrypted_content: 'E' }]
     const strange = { type: 'novelty', x: 1 }
     expect(

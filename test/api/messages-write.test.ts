@@ -118,7 +118,7 @@ describe('a reply written as a message', () => {
     })
   })
 
-  it('has the inputs of tools as objects, whatever the model wrote', () => {
+  it('has the inputs of tools as objects, even when the model wrote invalid JSON', () => {
     const call = (id: string, text: string): Part => ({ type: 'tool_call', id, name: 'f', arguments: text })
     const inputs = contentOf([call('a', '{"x":1}'), call('b', ''), call('c', '{"x":'), call('d', '[1]')])
     expect(inputs.map(({ input }) => input)).toEqual([{ x: 1 }, {}, { input: '{"x":' }, { input: '[1]' }])
@@ -417,12 +417,12 @@ describe.skipIf(recordingsMissing || schemaMissing)('every recorded answer', () 
       const { sse, body } = recording.response
       const streams = sse !== undefined || Array.isArray(body)
       if (!streams && !body) continue
-      const { reply, told } = streams ? await bench.stream(recordedEvents(recording)) : await bench.reply(body)
+      const { reply, emitted } = streams ? await bench.stream(recordedEvents(recording)) : await bench.reply(body)
       const answered = { model, usage: reply.usage, costUsd: 0.5 }
       const message = written(reply, answered)
       expect(violationsBeside('Message', plain(message)), recording.case).toEqual([])
       const writer = writerFor()
-      const events = eventsIn(writer.events(told) + writer.end(answered))
+      const events = eventsIn(writer.events(emitted) + writer.end(answered))
       const wrong = events
         .filter(({ type, content_block }) => type !== 'ping' && !isDrawn(content_block ?? {}))
         .flatMap((event) => violationsBeside('RawMessageStreamEvent', event))

@@ -87,7 +87,7 @@ describe('a model entry', () => {
     expect(modelEntry('maker/m2', { api: 'chat', created: 5 })).toMatchObject({ created: 5, updated: 5 })
   })
 
-  test('has flat prices where a list asks for them: those of the lowest tier', () => {
+  test('has flat prices on request: those of the lowest tier', () => {
     expect(modelEntry('maker/m1', chat, true)).toMatchObject({
       input_price: 1.25e-6,
       caching_price: 1.25e-6,
@@ -122,7 +122,7 @@ describe('a model list', () => {
     expect(ids(modelList(models))).toEqual(['maker/m1', 'maker/m2'])
   })
 
-  test('holds one modality where that is asked', () => {
+  test('has one modality on request', () => {
     expect(ids(modelList(models, { api: 'chat' }))).toEqual(['maker/m1'])
   })
 

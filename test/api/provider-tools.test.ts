@@ -48,7 +48,7 @@ describe.each(apis.slice(0, 2))('a choice of a provider tool in the $api.api API
   })
 })
 
-test('a choice of several tools is kept as it is when not all of them have names of their own', () => {
+test('a choice of several tools is kept as it is when not all of them have names', () => {
   const allowed = (...tools: JsonObject[]) => ({ type: 'allowed_tools', mode: 'required', tools })
   const choiceOf = (tool_choice: JsonObject) => responses.read({ model: 'm', input: 'hi', tool_choice }).tool_choice
   const named = { type: 'function', name: 'f' }

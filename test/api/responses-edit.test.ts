@@ -29,7 +29,7 @@ describe('a body for a provider of this format', () => {
     expect(body).toEqual(before)
   })
 
-  it('loses what the provider cannot take, whole fields and members', () => {
+  it('drops unsupported fields and members', () => {
     const before = structuredClone(body)
     const dropped = ['temperature', 'verbosity', 'web_search', 'reasoning.summary', 'cache.options', 'parts.image']
     const { temperature: _gone, ...rest } = body

@@ -344,7 +344,7 @@ describe('input', () => {
   const known = ['message', 'function_call', 'function_call_output', 'custom_tool_call', 'custom_tool_call_output']
   const handled = new Set([...known, 'reasoning', 'web_search_call', 'image_generation_call'])
 
-  it.skipIf(schemaMissing)('keeps every published item, those of one maker as they are', () => {
+  it.skipIf(schemaMissing)('keeps every published item, those of one provider as they are', () => {
     const types = new Set([...choicesOf('Item').keys(), 'item_reference', 'compaction_trigger'])
     for (const type of handled) expect(types).toContain(type)
     for (const type of types) {

@@ -55,7 +55,7 @@ describe.skipIf(recordingsMissing ?? schemaMissing).each(dialects)('every record
     expect(violations('Response', whole)).toEqual([])
 
     const writer = responses.openStream(request, { model, id })
-    const said = batches(replayed.told).map((batch) => writer.events(batch))
+    const said = batches(replayed.emitted).map((batch) => writer.events(batch))
     const events = eventsIn([...said, writer.end(facts)].join(''))
     for (const event of events) expect([event.type, ...violations(published(event.type), event)]).toEqual([event.type])
     const last = follow(events)
@@ -78,12 +78,12 @@ describe.skipIf(recordingsMissing ?? schemaMissing).each(dialects)('every record
 })
 
 /** A reply that the provider broke off: its content so far is there, and it ends with a failure. */
-function breaksOff({ told, error }: Replayed): void {
+function breaksOff({ emitted, error }: Replayed): void {
   expect(error).toBeDefined()
   const writer = responses.openStream(request, { model, id })
   const failure = new RouterError('provider_failed', error?.message ?? '', { provider: 'maker' })
   // The gateway fails the call at the failure event: the events that would close the reply never come.
-  const before = told.filter(({ type }) => type !== 'close' && type !== 'finish' && type !== 'usage')
+  const before = emitted.filter(({ type }) => type !== 'close' && type !== 'finish' && type !== 'usage')
   const events = eventsIn(writer.events(before) + writer.fail(failure))
   for (const event of events) expect([event.type, ...violations(published(event.type), event)]).toEqual([event.type])
   expect(follow(events)).toMatchObject({ status: 'failed', error: { code: 'server_error', message: error?.message } })
@@ -94,9 +94,9 @@ function published(type: string): string {
 }
 
 /** The changes of one provider event: text, and then its log probabilities. */
-function batches(told: readonly StreamEvent[]): StreamEvent[][] {
+function batches(emitted: readonly StreamEvent[]): StreamEvent[][] {
   const all: StreamEvent[][] = []
-  for (const event of told) {
+  for (const event of emitted) {
     if (event.type === 'logprobs') all.at(-1)?.push(event)
     else all.push([event])
   }

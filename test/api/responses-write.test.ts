@@ -102,7 +102,7 @@ describe('a reply as a response', () => {
     expect(last).toEqual(whole)
   })
 
-  it('has the defaults of this API for what the request leaves out', () => {
+  it('has the defaults of this API for absent fields', () => {
     expect(answer([{ text: 'Hi' }, stop]).whole).toMatchObject({
       instructions: null,
       tools: [],
@@ -170,7 +170,7 @@ describe('a reply as a response', () => {
     expect(last).toEqual(whole)
   })
 
-  it('keeps calls apart that take turns', () => {
+  it('separates interleaved calls', () => {
     const call = (at: number, more: JsonObject): ProviderEvent => ({ at, tool: more }) as ProviderEvent
     const { whole, last } = answer([
       call(0, { id: 'a', name: 'f' }),
@@ -215,7 +215,7 @@ describe('a reply as a response', () => {
     expect(nothing.last).toMatchObject({ status: 'completed', output: [] })
   })
 
-  it('cites at once what has a place, and the whole text at its end', () => {
+  it('writes citations with a position at once, and others at the end of the text', () => {
     const cite = (title: string, place = {}): ProviderEvent => ({ citation: { url: 'https://a.at', title, ...place } })
     const { events, whole, last } = answer([
       { text: 'It 🌧' },
@@ -301,7 +301,7 @@ describe('a reply as a response', () => {
     expect(apart.last).toEqual(apart.whole)
   })
 
-  it('has the addresses that a search found when they are asked for', () => {
+  it('has the URLs that a search found when they are requested', () => {
     const results = [{ url: 'https://a.at', sealed: 'x' }]
     const told: ProviderEvent[] = [
       { search: { id: 's', query: 'q', status: 'completed', results } },
@@ -320,7 +320,7 @@ describe('a reply as a response', () => {
     expect(opened.output).toHaveLength(1)
   })
 
-  it('is legal and the same streamed, whatever a provider says', () => {
+  it('is valid and the same streamed, for any provider events', () => {
     const words = fc.string({ minLength: 1, maxLength: 5, unit: 'grapheme' })
     const event = fc.oneof(
       words.map((text): ProviderEvent => ({ text })),

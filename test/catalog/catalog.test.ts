@@ -66,7 +66,7 @@ test('tiers begin at 0 and ascend', () => {
   ])
 })
 
-test('a price change says what changes and when, in times that exist', () => {
+test('a price change needs new prices and a period of existing times', () => {
   const found = (change: PriceChange) =>
     findingsIn({ m: { ...chat, price_changes: [change] } }).map(({ path, message }) => `${path.join('.')} ${message}`)
   const at = 'm.price_changes.0'
@@ -95,7 +95,7 @@ test('a price change says what changes and when, in times that exist', () => {
   ])
 })
 
-test('every model says what it does, and a name belongs to one model', () => {
+test('every model has an api, and a name belongs to one model', () => {
   expect(findingsIn({ m: {}, n: { ...chat, aliases: ['m', 'x'] }, o: { ...chat, aliases: ['x'] } })).toEqual([
     { path: ['m'], message: '`m` needs `api`, such as chat' },
     { path: ['n', 'aliases', 0], message: 'the alias `m` already names the model `m`' },

@@ -4,20 +4,20 @@ import { temporaryFile } from '../store/temporary.ts'
 type Command = { run(args: string[], out: Out, storeUrl: () => string): Promise<number> }
 
 /** What a command printed, and its exit code. */
-export type Said = { code: number; stdout: string; stderr: string }
+export type CommandResult = { code: number; stdout: string; stderr: string }
 
 /** Runs something that prints. */
-export async function printed(run: (out: Out) => Promise<number>): Promise<Said> {
-  const said = { stdout: '', stderr: '' }
+export async function printed(run: (out: Out) => Promise<number>): Promise<CommandResult> {
+  const result = { stdout: '', stderr: '' }
   const code = await run({
     stdout: (text) => {
-      said.stdout += text
+      result.stdout += text
     },
     stderr: (text) => {
-      said.stderr += text
+      result.stderr += text
     },
   })
-  return { code, ...said }
+  return { code, ...result }
 }
 
 /** Runs commands on one new database; `json` reads what was printed. */
@@ -25,9 +25,9 @@ export function administration() {
   const url = `sqlite:${temporaryFile('router.sqlite')}`
   return {
     url,
-    async say(command: Command, ...args: string[]): Promise<Said & { json(): unknown }> {
-      const said = await printed((out) => command.run(args, out, () => url))
-      return { ...said, json: () => JSON.parse(said.stdout) }
+    async runCommand(command: Command, ...args: string[]): Promise<CommandResult & { json(): unknown }> {
+      const result = await printed((out) => command.run(args, out, () => url))
+      return { ...result, json: () => JSON.parse(result.stdout) }
     },
   }
 }

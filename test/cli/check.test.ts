@@ -58,7 +58,7 @@ test('a switched-off provider is checked as well', async () => {
   expect((await ran(run, '--config', config)).code).toBe(1)
 })
 
-test('single files and folders are checked by what they are', async () => {
+test('single files and folders are checked by their kind', async () => {
   const { config, at } = project({ 'catalog/acme.yaml': 'provider: acme\nmodels: { m: {} }\n' })
   const summary = async (...paths: string[]) =>
     (await ran(run, ...paths.map(at), '--config', config)).stdout.split('\n').at(-2)
@@ -119,7 +119,7 @@ test('the mappings of variants are among them', async () => {
   expect(stdout).toMatch(/^\S+acme\.yaml:6:\d+: endpoints\.chat\.patch\.reply: interpreted \(\$eval\)\n/)
 })
 
-test('lists what no request can bring to a provider, for files that were named', async () => {
+test('lists the fields that never reach a provider, for named files', async () => {
   const { config, at } = project({ 'providers/acme.yaml': `${acme}endpoints: { chat: { losses: [system] } }\n` })
   const { stdout } = await ran(run, at('providers/acme.yaml'), '--config', config)
   const [line = ''] = stdout.split('\n')
@@ -150,7 +150,7 @@ test('wrong usage gives 2 and the help, --help gives 0', async () => {
   expect(await ran(run, '--help')).toMatchObject({ code: 0, stdout: expect.stringContaining('Exit code 1') })
 })
 
-test('a configuration that cannot be read is told', async () => {
+test('a configuration that cannot be read is reported', async () => {
   const { code, stdout } = await ran(run, '--config', '/no/such/config.yaml')
   expect(stdout).toContain('/no/such/config.yaml:1:1: the configuration cannot be read: there is no such file')
   expect(code).toBe(1)

@@ -12,9 +12,9 @@ type Made = { id: string; api_key: string; organization: string }
 
 describe('key', () => {
   test('makes a key that works; its secret is printed once and is not in the file', async () => {
-    const { url, say } = administration()
-    await say(org, 'create', 'acme')
-    const made = await say(key, 'create', 'laptop')
+    const { url, runCommand } = administration()
+    await runCommand(org, 'create', 'acme')
+    const made = await runCommand(key, 'create', 'laptop')
     const secret = /^ {2}(ir-\S+)$/m.exec(made.stdout)?.[1] ?? ''
     expect(made.code).toBe(0)
     expect(made.stdout.split(secret)).toHaveLength(2)
@@ -22,13 +22,14 @@ describe('key', () => {
     expect(openAccess(store).authenticate(secret)).toMatchObject({ name: 'laptop', permissions: { manage: 'none' } })
     store.close()
     for (const file of ['', '-wal']) expect(readable(url, file)).not.toContain(secret)
-    for (const args of [['list'], ['list', '--json']]) expect((await say(key, ...args)).stdout).not.toContain(secret)
+    for (const args of [['list'], ['list', '--json']])
+      expect((await runCommand(key, ...args)).stdout).not.toContain(secret)
   })
 
   test('takes everything a key may have', async () => {
-    const { url, say } = administration()
-    await say(org, 'create', 'acme')
-    await say(org, 'create', 'other')
+    const { url, runCommand } = administration()
+    await runCommand(org, 'create', 'acme')
+    await runCommand(org, 'create', 'other')
     const facts = [
       '--manage',
       'read',
@@ -47,7 +48,7 @@ describe('key', () => {
     store.names.setAlias(other, { name: 'best', target: 'demo/echo' })
     store.close()
     const rest = ['--models', 'demo/*', '--models', 'best', '--group', 'team']
-    const made = await say(
+    const made = await runCommand(
       key,
       'create',
       '--name',
@@ -83,32 +84,32 @@ describe('key', () => {
     })
   })
 
-  test('lists keys with what they spent this month, all or those of one organization', async () => {
-    const { url, say } = administration()
-    for (const name of ['acme', 'other']) await say(org, 'create', name)
-    const made = (await say(key, 'create', 'laptop', '--org', 'acme', '--json')).json() as Made
-    await say(key, 'create', 'phone', '--org', 'other')
+  test('lists keys with their spend of this month, all or those of one organization', async () => {
+    const { url, runCommand } = administration()
+    for (const name of ['acme', 'other']) await runCommand(org, 'create', name)
+    const made = (await runCommand(key, 'create', 'laptop', '--org', 'acme', '--json')).json() as Made
+    await runCommand(key, 'create', 'phone', '--org', 'other')
     const store = openStore(url)
     const writer = store.ledger.openWriter()
     await writer.write([plainRecord({ key: made.id, at: Date.now() })])
     await writer.close()
     store.close()
-    const all = (await say(key, 'list', '--json')).json() as { keys: unknown[] }
+    const all = (await runCommand(key, 'list', '--json')).json() as { keys: unknown[] }
     expect(all.keys).toMatchObject([
       { id: made.id, monthly_limit: 0, monthly_spend: 0.000001 },
       { name: 'phone', monthly_spend: 0 },
     ])
-    const text = (await say(key, 'list', '--org', 'acme')).stdout
+    const text = (await runCommand(key, 'list', '--org', 'acme')).stdout
     expect(text).toMatch(/^ID +PREFIX +NAME +STATE/)
     expect(text).toMatch(/ laptop +active +none +write +unlimited +0\.000001 +unlimited +all\n$/)
     expect(text).not.toContain('phone')
   })
 
   test('revokes', async () => {
-    const { url, say } = administration()
-    await say(org, 'create', 'acme')
-    const made = (await say(key, 'create', 'laptop', '--json')).json() as Made
-    const revoked = await say(key, 'revoke', made.id, '--json')
+    const { url, runCommand } = administration()
+    await runCommand(org, 'create', 'acme')
+    const made = (await runCommand(key, 'create', 'laptop', '--json')).json() as Made
+    const revoked = await runCommand(key, 'revoke', made.id, '--json')
     expect(revoked.json()).toMatchObject({ id: made.id, state: 'revoked', revoked_at: expect.any(String) })
     const store = openStore(url)
     expect(() => openAccess(store).authenticate(made.api_key)).toThrow('revoked')
@@ -116,8 +117,8 @@ describe('key', () => {
   })
 
   test('lists many keys in pages', async () => {
-    const { url, say } = administration()
-    await say(org, 'create', 'acme')
+    const { url, runCommand } = administration()
+    await runCommand(org, 'create', 'acme')
     const store = openStore(url)
     const organization = store.organizations.list()[0]?.id ?? ''
     store.atomically(() => {
@@ -135,23 +136,23 @@ describe('key', () => {
     })
     store.close()
     type Page = { keys: { id: string }[]; next_cursor?: string }
-    const first = (await say(key, 'list', '--json')).json() as Page
+    const first = (await runCommand(key, 'list', '--json')).json() as Page
     expect([first.keys.length, first.next_cursor]).toEqual([1_000, first.keys.at(-1)?.id])
     const second = (
-      await say(key, 'list', '--org', 'acme', '--after', first.next_cursor ?? '', '--json')
+      await runCommand(key, 'list', '--org', 'acme', '--after', first.next_cursor ?? '', '--json')
     ).json() as Page
     expect([second.keys.length, second.next_cursor]).toEqual([1, undefined])
-    const few = (await say(key, 'list', '--limit', '2')).stdout
+    const few = (await runCommand(key, 'list', '--limit', '2')).stdout
     expect(few).toMatch(/\n\nThere are more: key list --after [0-9a-f-]{36}\n$/)
     expect(new Set([...first.keys, ...second.keys].map(({ id }) => id)).size).toBe(1_001)
   })
 
   test('is noted in the log of changes, without its secret', async () => {
-    const { url, say } = administration()
-    await say(org, 'create', 'acme')
-    const made = (await say(key, 'create', 'laptop', '--json')).json() as Made
-    await say(key, 'revoke', made.id)
-    await say(key, 'revoke', 'nobody')
+    const { url, runCommand } = administration()
+    await runCommand(org, 'create', 'acme')
+    const made = (await runCommand(key, 'create', 'laptop', '--json')).json() as Made
+    await runCommand(key, 'revoke', made.id)
+    await runCommand(key, 'revoke', 'nobody')
     const store = openStore(url)
     const log = store.audit.page({ organization: made.organization, limit: 9 })
     store.close()
@@ -169,20 +170,23 @@ describe('key', () => {
     expect(JSON.stringify(log)).not.toContain(made.api_key.slice(8))
   })
 
-  test('says what cannot be done: exit code 1', async () => {
-    const { say } = administration()
-    expect(await say(key, 'create', 'laptop')).toMatchObject({ code: 1, stderr: expect.stringContaining('org create') })
-    await say(org, 'create', 'acme')
-    expect(await say(key, 'create', 'laptop', '--org', 'other')).toMatchObject({ code: 1 })
-    expect(await say(key, 'revoke', 'nobody')).toMatchObject({
+  test('reports failures: exit code 1', async () => {
+    const { runCommand } = administration()
+    expect(await runCommand(key, 'create', 'laptop')).toMatchObject({
+      code: 1,
+      stderr: expect.stringContaining('org create'),
+    })
+    await runCommand(org, 'create', 'acme')
+    expect(await runCommand(key, 'create', 'laptop', '--org', 'other')).toMatchObject({ code: 1 })
+    expect(await runCommand(key, 'revoke', 'nobody')).toMatchObject({
       code: 1,
       stderr: "There is no key with the id 'nobody'. key list shows the ids.\n",
     })
   })
 
-  test('may call what there is for its organization: models, all of a provider, aliases and policies', async () => {
-    const { url, say } = administration()
-    for (const name of ['acme', 'other']) await say(org, 'create', name)
+  test('may have an access list of names of its organization: models, all of a provider, aliases and policies', async () => {
+    const { url, runCommand } = administration()
+    for (const name of ['acme', 'other']) await runCommand(org, 'create', name)
     const store = openStore(url)
     const acme = store.organizations.findByName('acme')?.id ?? ''
     store.names.setAlias(acme, { name: 'swift', target: 'demo/echo' })
@@ -190,13 +194,13 @@ describe('key', () => {
     store.close()
     const names = ['swift', 'policy/swift', 'sure', 'policy/sure', 'demo/*', 'demo/echo']
     const create = ['create', 'a', '--json', ...names.flatMap((name) => ['--models', name])]
-    expect((await say(key, ...create, '--org', 'acme')).json()).toMatchObject({ models: names })
-    const refused = await say(key, ...create, '--org', 'other')
+    expect((await runCommand(key, ...create, '--org', 'acme')).json()).toMatchObject({ models: names })
+    const refused = await runCommand(key, ...create, '--org', 'other')
     expect(refused).toMatchObject({ code: 2, stdout: '' })
     expect(refused.stderr).toContain("'--models' names an unknown model, provider, alias or policy: 'swift'")
-    const near = await say(key, 'create', 'a', '--org', 'acme', '--models', 'swfit')
+    const near = await runCommand(key, 'create', 'a', '--org', 'acme', '--models', 'swfit')
     expect(near).toMatchObject({ code: 2, stderr: expect.stringContaining('did you mean `swift`?') })
-    expect((await say(key, 'list', '--json')).json()).toMatchObject({ keys: [{ models: names }] })
+    expect((await runCommand(key, 'list', '--json')).json()).toMatchObject({ keys: [{ models: names }] })
   })
 
   test.each([
@@ -216,12 +220,12 @@ describe('key', () => {
     [['revoke'], 'name the key: key revoke'],
     [['list', '--after', 'nobody'], "--after is 'nobody', which is not the id of a key"],
   ])('%j is wrong usage: exit code 2, the reason and the help', async (args, reason) => {
-    const { say } = administration()
-    for (const name of ['acme', 'other']) await say(org, 'create', name)
-    const said = await say(key, ...args)
-    expect(said).toMatchObject({ code: 2, stdout: '' })
-    expect(said.stderr).toContain(reason)
-    expect(said.stderr).toContain(key.help)
+    const { runCommand } = administration()
+    for (const name of ['acme', 'other']) await runCommand(org, 'create', name)
+    const result = await runCommand(key, ...args)
+    expect(result).toMatchObject({ code: 2, stdout: '' })
+    expect(result.stderr).toContain(reason)
+    expect(result.stderr).toContain(key.help)
   })
 })
 

@@ -18,7 +18,7 @@ const pricing = [{ prompt_tokens_threshold: 0, input_price: 1e-6, output_price: 
 const entry = { api: 'chat', pricing }
 
 /** A folder with prices and a database of these records. */
-async function books(records: readonly CallRecord[] = []) {
+async function ledgerWith(records: readonly CallRecord[] = []) {
   const folder = folderOf({
     'config.yaml': 'store: { url: "sqlite:router.sqlite" }\n',
     'providers/dialects/plain.yaml': plainDialect,
@@ -33,12 +33,12 @@ async function books(records: readonly CallRecord[] = []) {
     writeFileSync(join(folder, name), text)
     return join(folder, name)
   }
-  const say = (...args: string[]) => ran(run, ...args, '--config', join(folder, 'config.yaml'))
+  const runCommand = (...args: string[]) => ran(run, ...args, '--config', join(folder, 'config.yaml'))
   const json = async (...args: string[]) => {
-    const { code, stdout, stderr } = await say(...args, '--json')
-    return { code, stderr, said: JSON.parse(stdout || 'null') }
+    const { code, stdout, stderr } = await runCommand(...args, '--json')
+    return { code, stderr, result: JSON.parse(stdout || 'null') }
   }
-  return { folder, put, say, json }
+  return { folder, put, runCommand, json }
 }
 
 const usage = { input: 10, output: 5 }
@@ -48,31 +48,36 @@ const wrongCost = { ...priceOf(usage, entry, at), nanoUsd: 20_001 }
 const november = ['--from', '2026-11-01', '--to', '2026-11-30']
 
 describe('ledger recount', () => {
-  test('finds every call to cost what it should: exit code 0', async () => {
+  test('finds every cost to be right: exit code 0', async () => {
     const failed = priced({
       outcome: 'failed',
       status: 502,
       usage: {},
       cost: { nanoUsd: 0, parts: {}, priceVersion: '' },
     })
-    const { say, json } = await books([priced(), priced({ key: 'key-2' }), priced({ model: 'm-2026' }), failed])
-    const { code, stdout } = await say('recount', ...november)
+    const { runCommand, json } = await ledgerWith([
+      priced(),
+      priced({ key: 'key-2' }),
+      priced({ model: 'm-2026' }),
+      failed,
+    ])
+    const { code, stdout } = await runCommand('recount', ...november)
     expect({ code, stdout }).toEqual({
       code: 0,
       stdout:
         "4 calls from 2026-11-01T00:00:00Z to 2026-12-01T00:00:00Z: 3 are right, 0 are wrong, 0 were billed at other prices than today's, 1 failed unbilled\n",
     })
-    expect((await json('recount', ...november, '--key', 'key-2')).said).toMatchObject({ calls: 1, agreeing: 1 })
-    expect((await json('recount', '--from', '2026-11-22')).said).toMatchObject({ calls: 0 })
+    expect((await json('recount', ...november, '--key', 'key-2')).result).toMatchObject({ calls: 1, agreeing: 1 })
+    expect((await json('recount', '--from', '2026-11-22')).result).toMatchObject({ calls: 0 })
   })
 
   test('lists a call that costs a nano-dollar more than it should: exit code 1', async () => {
     const wrong = priced({ cost: wrongCost })
-    const { say, json } = await books([priced(), wrong])
-    const { code, said } = await json('recount', ...november)
+    const { runCommand, json } = await ledgerWith([priced(), wrong])
+    const { code, result } = await json('recount', ...november)
     expect(code).toBe(1)
-    expect(said).toMatchObject({ calls: 2, agreeing: 1 })
-    expect(said.wrong).toEqual({
+    expect(result).toMatchObject({ calls: 2, agreeing: 1 })
+    expect(result.wrong).toEqual({
       calls: 1,
       difference: -1e-9,
       listed: [
@@ -87,67 +92,67 @@ describe('ledger recount', () => {
         },
       ],
     })
-    expect((await say('recount', ...november)).stdout).toMatch(
+    expect((await runCommand('recount', ...november)).stdout).toMatch(
       new RegExp(`${wrong.id} +acme/m +0.000020001 +0.00002 +-0.000000001\n`),
     )
   })
 
   test('reads all of many calls and lists some of many wrong ones', async () => {
     const at = Date.UTC(2026, 10, 2)
-    const { json } = await books(
+    const { json } = await ledgerWith(
       Array.from({ length: 2_500 }, (_, index) => priced({ at: at + (index % 3), cost: wrongCost })),
     )
-    const { said } = await json('recount', ...november)
-    expect(said).toMatchObject({ calls: 2_500, wrong: { calls: 2_500, difference: -0.0000025 } })
-    expect(said.wrong.listed).toHaveLength(mostListed)
+    const { result } = await json('recount', ...november)
+    expect(result).toMatchObject({ calls: 2_500, wrong: { calls: 2_500, difference: -0.0000025 } })
+    expect(result.wrong.listed).toHaveLength(mostListed)
   })
 
-  test('sums up what other prices would make of calls, and prices that came or went', async () => {
+  test('sums up the costs at other prices, and prices that were added or removed', async () => {
     const old = { nanoUsd: 7, parts: {}, priceVersion: 'older' }
-    const { say, json } = await books([
+    const { runCommand, json } = await ledgerWith([
       priced({ cost: old }),
       priced({ cost: old }),
       priced({ cost: { nanoUsd: 0, parts: {}, priceVersion: '', unpriced: true } }),
       priced({ model: 'gone', cost: old }),
     ])
-    const { code, said } = await json('recount', ...november)
-    expect({ code, repriced: said.repriced }).toEqual({
+    const { code, result } = await json('recount', ...november)
+    expect({ code, repriced: result.repriced }).toEqual({
       code: 0,
       repriced: [
         { model: 'acme/gone', calls: 1, ledger: 7e-9, today: 0, difference: -7e-9 },
         { model: 'acme/m', calls: 3, ledger: 14e-9, today: 0.00006, difference: 0.000059986 },
       ],
     })
-    expect((await say('recount', ...november)).stdout).toContain("Other prices than today's:\nMODEL ")
+    expect((await runCommand('recount', ...november)).stdout).toContain("Other prices than today's:\nMODEL ")
   })
 
-  test('shows what providers themselves said beside what we say', async () => {
+  test('shows costs that providers reported beside our own', async () => {
     const told = (reported_cost: number) => priced({ usage: { ...usage, reported_cost } })
-    const { say, json } = await books([told(0.00002), told(0.000025), priced()])
-    const { code, said } = await json('recount', ...november)
-    expect({ code, reported: said.reported }).toEqual({
+    const { runCommand, json } = await ledgerWith([told(0.00002), told(0.000025), priced()])
+    const { code, result } = await json('recount', ...november)
+    expect({ code, reported: result.reported }).toEqual({
       code: 0,
       reported: [{ model: 'acme/m', calls: 2, ledger: 0.00004, provider: 0.000045, difference: 0.000005 }],
     })
-    expect((await say('recount', ...november)).stdout).toMatch(
+    expect((await runCommand('recount', ...november)).stdout).toMatch(
       /Reported by the provider:\n.*\nacme\/m +2 +0.00004 +0.000045 +0.000005\n/,
     )
   })
 
   test('counts the organization that is named', async () => {
-    const { folder, say, json } = await books()
+    const { folder, runCommand, json } = await ledgerWith()
     const store = openStore(`sqlite:${folder}/router.sqlite`)
     const { id: organization } = store.organizations.create('one')
     const writer = store.ledger.openWriter()
     await writer.write([priced({ organization }), priced(), priced({ organization: 'two' })])
     await writer.close()
     store.close()
-    expect((await json('recount', ...november)).said).toMatchObject({ calls: 3, agreeing: 3 })
-    expect((await json('recount', ...november, '--org', 'one')).said).toMatchObject({ calls: 1 })
-    expect((await json('recount', ...november, '--org', organization, '--key', 'key-1')).said).toMatchObject({
+    expect((await json('recount', ...november)).result).toMatchObject({ calls: 3, agreeing: 3 })
+    expect((await json('recount', ...november, '--org', 'one')).result).toMatchObject({ calls: 1 })
+    expect((await json('recount', ...november, '--org', organization, '--key', 'key-1')).result).toMatchObject({
       calls: 1,
     })
-    expect(await say('recount', ...november, '--org', 'nobody')).toMatchObject({
+    expect(await runCommand('recount', ...november, '--org', 'nobody')).toMatchObject({
       code: 1,
       stderr: "There is no organization 'nobody'. Known: one\n",
     })
@@ -163,12 +168,12 @@ describe('ledger compare', () => {
   ]
 
   test('finds a bill that agrees: exit code 0', async () => {
-    const { put, say, json } = await books(records)
+    const { put, runCommand, json } = await ledgerWith(records)
     const bill = put(
       'bill.csv',
       '\ufeffDate,Model,"Cost (USD)"\n2026-11-21,m,$0.00003\n2026-11-21,acme/m-2026,0.00001\n2026-11-22,m,0.00002\n,,0.00006\n',
     )
-    const { code, said } = await json(
+    const { code, result } = await json(
       'compare',
       '--bill',
       bill,
@@ -180,7 +185,7 @@ describe('ledger compare', () => {
       'cost=cost (usd)',
     )
     expect(code).toBe(0)
-    expect(said).toEqual({
+    expect(result).toEqual({
       days: [
         { day: '2026-11-21', model: 'm', calls: 2, ledger: 0.00004, bill: 0.00004, difference: 0, exceeds: false },
         { day: '2026-11-22', model: 'm', calls: 1, ledger: 0.00002, bill: 0.00002, difference: 0, exceeds: false },
@@ -192,7 +197,17 @@ describe('ledger compare', () => {
       left_out: { lines: 1, cost: 0.00006 },
     })
     expect(
-      await say('compare', '--bill', bill, '--provider', 'acme', '--tolerance', '0', '--columns', 'cost=cost (usd)'),
+      await runCommand(
+        'compare',
+        '--bill',
+        bill,
+        '--provider',
+        'acme',
+        '--tolerance',
+        '0',
+        '--columns',
+        'cost=cost (usd)',
+      ),
     ).toMatchObject({
       code: 0,
       stdout: expect.stringContaining(
@@ -201,10 +216,10 @@ describe('ledger compare', () => {
     })
   })
 
-  test('shows what is on one side only, and what differs: exit code 1', async () => {
-    const { put, say, json } = await books(records)
+  test('shows lines on one side only, and differences: exit code 1', async () => {
+    const { put, runCommand, json } = await ledgerWith(records)
     const bill = put('bill.csv', 'date,model,cost\n2026-11-21,m,0.00005\n2026-11-21,mystery,1\n')
-    const { code, stdout } = await say('compare', '--bill', bill, '--tolerance', '0.000001')
+    const { code, stdout } = await runCommand('compare', '--bill', bill, '--tolerance', '0.000001')
     expect(code).toBe(1)
     expect(stdout.split('\n').map((line) => line.replace(/ {2,}/g, ' | '))).toEqual([
       'DAY | MODEL | CALLS | LEDGER USD | BILL USD | DIFFERENCE',
@@ -216,7 +231,7 @@ describe('ledger compare', () => {
       'Ledger and bill differ in 3 of 3 lines.',
       '',
     ])
-    expect((await json('compare', '--bill', bill, '--tolerance', '25%', '--provider', 'acme')).said).toMatchObject({
+    expect((await json('compare', '--bill', bill, '--tolerance', '25%', '--provider', 'acme')).result).toMatchObject({
       exceeding: 1,
     })
     const longer = await json(
@@ -230,27 +245,31 @@ describe('ledger compare', () => {
       '--provider',
       'acme',
     )
-    expect(longer.said.days.map(({ day }: { day: string }) => day)).toEqual(['2026-11-21', '2026-11-21', '2026-11-22'])
+    expect(longer.result.days.map(({ day }: { day: string }) => day)).toEqual([
+      '2026-11-21',
+      '2026-11-21',
+      '2026-11-22',
+    ])
   })
 
-  test('says what is wrong with a bill: exit code 1', async () => {
-    const { put, folder, say } = await books()
+  test('explains an unreadable bill: exit code 1', async () => {
+    const { put, folder, runCommand } = await ledgerWith()
     const bad = put('bad.csv', 'day,sku\n2026-11-21,m\n')
-    expect(await say('compare', '--bill', bad)).toMatchObject({
+    expect(await runCommand('compare', '--bill', bad)).toMatchObject({
       code: 1,
       stdout: '',
       stderr: expect.stringContaining('no column for the cost'),
     })
-    expect(await say('compare', '--bill', join(folder, 'none.csv'))).toMatchObject({
+    expect(await runCommand('compare', '--bill', join(folder, 'none.csv'))).toMatchObject({
       code: 1,
       stderr: expect.stringContaining('cannot be read'),
     })
     const empty = put('empty.csv', 'day,model,cost\n')
-    expect(await say('compare', '--bill', empty)).toMatchObject({
+    expect(await runCommand('compare', '--bill', empty)).toMatchObject({
       code: 1,
       stderr: expect.stringContaining('has no line'),
     })
-    expect(await say('compare', '--bill', bad, '--provider', 'acem')).toMatchObject({
+    expect(await runCommand('compare', '--bill', bad, '--provider', 'acem')).toMatchObject({
       code: 1,
       stderr: "There is no provider 'acem'. Known: acme\n",
     })
@@ -270,20 +289,20 @@ test.each([
   [['compare', '--bill', 'x', '--columns', 'price=net'], "--columns has 'price=net'; write date=<column>"],
   [['compare', '--bill', 'x', '--from', '2026-11-01T12:00:00Z'], 'write --from and --to as days'],
 ])('%j is wrong usage: exit code 2, the reason and the help', async (args, reason) => {
-  const said = await ran(run, ...args)
-  expect(said).toMatchObject({ code: 2, stdout: '' })
-  expect(said.stderr).toContain(reason)
-  expect(said.stderr).toContain(help)
+  const result = await ran(run, ...args)
+  expect(result).toMatchObject({ code: 2, stdout: '' })
+  expect(result.stderr).toContain(reason)
+  expect(result.stderr).toContain(help)
 })
 
 test.each([['--help'], ['recount', '-h'], ['compare', '--help']])('%j %j helps', async (...args) => {
   expect(await ran(run, ...args)).toEqual({ code: 0, stdout: help, stderr: '' })
 })
 
-test('a configuration that is wrong is said: exit code 1', async () => {
-  const { put, say } = await books()
+test('a configuration with errors is reported: exit code 1', async () => {
+  const { put, runCommand } = await ledgerWith()
   put('config.yaml', 'stor: 1\n')
-  expect(await say('recount')).toMatchObject({
+  expect(await runCommand('recount')).toMatchObject({
     code: 1,
     stdout: '',
     stderr: expect.stringContaining('config.yaml:1:1'),
@@ -291,26 +310,26 @@ test('a configuration that is wrong is said: exit code 1', async () => {
 })
 
 describe('ledger check', () => {
-  test('finds every sum to be what its rows add up to: exit code 0', async () => {
-    const { say, json } = await books([
+  test('finds every sum to equal the total of its rows: exit code 0', async () => {
+    const { runCommand, json } = await ledgerWith([
       priced(),
       priced({ key: 'key-2', group: 'lab' }),
       priced({ at: at + 40 * 24 * 60 * 60 * 1_000, usage: { cache_read: 7, output_audio: 2 } }),
       priced({ outcome: 'failed', usage: {}, cost: { nanoUsd: 0, parts: {}, priceVersion: '' } }),
     ])
-    const { code, stdout } = await say('check')
+    const { code, stdout } = await runCommand('check')
     expect(code).toBe(0)
     expect(stdout).toMatch(/^\d+ sums equal the totals of the ledger's rows\n$/)
-    expect((await json('check')).said).toMatchObject({ wrong: 0, listed: [] })
+    expect((await json('check')).result).toMatchObject({ wrong: 0, listed: [] })
   })
 
-  test('says of an empty ledger that nothing is wrong', async () => {
-    const { json } = await books()
-    expect(await json('check')).toMatchObject({ code: 0, said: { checked: 0, wrong: 0 } })
+  test('finds nothing wrong with an empty ledger', async () => {
+    const { json } = await ledgerWith()
+    expect(await json('check')).toMatchObject({ code: 0, result: { checked: 0, wrong: 0 } })
   })
 
-  test('lists a sum that lost a nano-dollar, one that is gone and one too many: exit code 1', async () => {
-    const { folder, json } = await books([priced(), priced({ key: 'key-2', group: 'lab' })])
+  test('lists a sum that lost a nano-dollar, a missing one and a surplus one: exit code 1', async () => {
+    const { folder, json } = await ledgerWith([priced(), priced({ key: 'key-2', group: 'lab' })])
     const db = new Database(join(folder, 'router.sqlite'))
     db.exec(`
       UPDATE key_spend SET nano = nano - 1 WHERE key = 'key-2';
@@ -318,10 +337,10 @@ describe('ledger check', () => {
       INSERT INTO organization_spend VALUES ('nobody', '2026-01', 5);
       UPDATE organization_usage SET requests = requests + 1;`)
     db.close()
-    const { code, said } = await json('check')
+    const { code, result } = await json('check')
     expect(code).toBe(1)
-    expect(said.wrong).toBe(4)
-    expect(said.listed).toMatchObject([
+    expect(result.wrong).toBe(4)
+    expect(result.listed).toMatchObject([
       { table: 'key_spend', owner: 'key-2', period: '2026-11', figure: 'spend', kept: 0.000019999, rows: 0.00002 },
       { table: 'group_spend', owner: 'lab', period: '2026-11', figure: 'spend', kept: 0, rows: 0.00002 },
       { table: 'organization_spend', owner: 'nobody', period: '2026-01', kept: 5e-9, rows: 0 },
@@ -330,7 +349,7 @@ describe('ledger check', () => {
   })
 
   test('takes no range: sums are of whole months and hours', async () => {
-    const { say } = await books()
-    expect(await say('check', '--from', '2026-11-01')).toMatchObject({ code: 2 })
+    const { runCommand } = await ledgerWith()
+    expect(await runCommand('check', '--from', '2026-11-01')).toMatchObject({ code: 2 })
   })
 })

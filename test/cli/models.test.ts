@@ -19,7 +19,7 @@ function config(): string {
   return join(folder, 'config.yaml')
 }
 
-test('each model is listed with what it costs per million tokens and what it can', async () => {
+test('each model is listed with its prices per million tokens and its capabilities', async () => {
   const { code, stdout } = await ran(run, '--config', config())
   expect(code).toBe(0)
   expect(stdout.split('\n').map((line) => line.replace(/ {2,}/g, ' | '))).toEqual([
@@ -44,7 +44,7 @@ test('--json has the entries of the catalog', async () => {
   ])
 })
 
-test('prices are those of this moment, and the JSON says when there are others', async () => {
+test('prices are those of this moment, and the JSON lists the others by time', async () => {
   const day = 86_400_000
   const [yesterday, tomorrow] = [-day, day].map((away) => new Date(Date.now() + away).toISOString())
   const folder = folderOf({

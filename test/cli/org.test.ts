@@ -8,8 +8,8 @@ import { administration, printed } from './administration.ts'
 
 describe('org', () => {
   test('makes an organization, with or without credit, and lists all', async () => {
-    const { say } = administration()
-    const made = await say(org, 'create', 'acme', '--credit', '12.5', '--json')
+    const { runCommand } = administration()
+    const made = await runCommand(org, 'create', 'acme', '--credit', '12.5', '--json')
     expect(made).toMatchObject({ code: 0, stderr: '' })
     const acme = {
       id: expect.any(String),
@@ -20,25 +20,28 @@ describe('org', () => {
       created_at: expect.any(String),
     }
     expect(made.json()).toEqual(acme)
-    expect(await say(org, 'create', '--name', 'other')).toMatchObject({
+    expect(await runCommand(org, 'create', '--name', 'other')).toMatchObject({
       code: 0,
       stdout: expect.stringMatching(/^Organization other/),
     })
-    const listed = await say(org, 'list', '--json')
+    const listed = await runCommand(org, 'list', '--json')
     expect(listed.json()).toEqual({ organizations: [acme, expect.objectContaining({ name: 'other', balance: 0 })] })
-    const text = (await say(org, 'list')).stdout.split('\n')
+    const text = (await runCommand(org, 'list')).stdout.split('\n')
     expect(text[0]).toMatch(/^ID +NAME +CREDIT USD +SPEND USD +BALANCE USD$/)
     expect(text[1]).toMatch(/ acme +12\.50 +0\.00 +12\.50$/)
   })
 
   test('gives credit and takes it back, by name or id', async () => {
-    const { url, say } = administration()
-    const { id } = (await say(org, 'create', 'acme', '--json')).json() as { id: string }
-    expect((await say(org, 'credit', 'acme', '0.000000001', '--json')).json()).toMatchObject({ id, balance: 1e-9 })
-    expect((await say(org, 'credit', id, '10', '--note', 'invoice 7', '--json')).json()).toMatchObject({
+    const { url, runCommand } = administration()
+    const { id } = (await runCommand(org, 'create', 'acme', '--json')).json() as { id: string }
+    expect((await runCommand(org, 'credit', 'acme', '0.000000001', '--json')).json()).toMatchObject({
+      id,
+      balance: 1e-9,
+    })
+    expect((await runCommand(org, 'credit', id, '10', '--note', 'invoice 7', '--json')).json()).toMatchObject({
       balance: 10.000000001,
     })
-    expect((await say(org, 'credit', '--json', 'acme', '--', '-10')).json()).toMatchObject({ balance: 1e-9 })
+    expect((await runCommand(org, 'credit', '--json', 'acme', '--', '-10')).json()).toMatchObject({ balance: 1e-9 })
     const store = openStore(url)
     const [, log] = store.audit.page({ organization: id, limit: 2 })
     store.close()
@@ -46,43 +49,43 @@ describe('org', () => {
     expect(log).toMatchObject({ actor: 'cli', action: 'organization.credit', ...sums })
   })
 
-  test('keeps responses for 30 days unless told otherwise, or not at all', async () => {
-    const { say } = administration()
-    await say(org, 'create', 'acme')
-    const told = async (...args: string[]) => (await say(org, 'store', 'acme', ...args, '--json')).json()
+  test('stores responses for 30 days by default, for other periods, or not at all', async () => {
+    const { runCommand } = administration()
+    await runCommand(org, 'create', 'acme')
+    const told = async (...args: string[]) => (await runCommand(org, 'store', 'acme', ...args, '--json')).json()
     expect(await told()).toMatchObject({ name: 'acme', store: true, retention_days: 30 })
     expect(await told('off')).toMatchObject({ store: false, retention_days: 30 })
     expect(await told('--retention-days', '7')).toMatchObject({ store: false, retention_days: 7 })
     expect(await told('on')).toMatchObject({ store: true, retention_days: 7 })
-    expect((await say(org, 'store', 'acme')).stdout).toBe('Organization acme: responses are stored for 7 days\n')
-    expect((await say(org, 'store', 'acme', 'off')).stdout).toBe('Organization acme: responses are not stored\n')
+    expect((await runCommand(org, 'store', 'acme')).stdout).toBe('Organization acme: responses are stored for 7 days\n')
+    expect((await runCommand(org, 'store', 'acme', 'off')).stdout).toBe('Organization acme: responses are not stored\n')
   })
 
-  test('shows and changes what holds for the calls of an organization, each alone', async () => {
-    const { url, say } = administration()
-    const { id } = (await say(org, 'create', 'acme', '--json')).json() as { id: string }
-    const said = async (...args: string[]) => (await say(org, ...args, '--json')).json()
+  test('shows and changes the settings of an organization, one by one', async () => {
+    const { url, runCommand } = administration()
+    const { id } = (await runCommand(org, 'create', 'acme', '--json')).json() as { id: string }
+    const result = async (...args: string[]) => (await runCommand(org, ...args, '--json')).json()
     const unlimited = { requests_per_minute: null, tokens_per_minute: null, concurrent_calls: null }
     const any = { geolocation: null, data_retention: null, data_used_for_training: null }
     const begin = { id, name: 'acme', balance: 0, enforces_balance: false, limits: unlimited, approved_models: null }
-    expect(await said('show', 'acme')).toEqual({ ...begin, rules: any, aliases: {}, policies: {} })
-    await said('limits', 'acme', '--requests-per-minute', '60', '--concurrent', '5')
+    expect(await result('show', 'acme')).toEqual({ ...begin, rules: any, aliases: {}, policies: {} })
+    await result('limits', 'acme', '--requests-per-minute', '60', '--concurrent', '5')
     const limits = { requests_per_minute: 60, tokens_per_minute: 1_000, concurrent_calls: null }
-    expect(await said('limits', id, '--tokens-per-minute', '1000', '--concurrent', '0')).toMatchObject({ limits })
-    expect(await said('models', 'acme', 'demo/*', 'openai/gpt-5', 'demo/*')).toMatchObject({
+    expect(await result('limits', id, '--tokens-per-minute', '1000', '--concurrent', '0')).toMatchObject({ limits })
+    expect(await result('models', 'acme', 'demo/*', 'openai/gpt-5', 'demo/*')).toMatchObject({
       limits,
       approved_models: ['demo/*', 'openai/gpt-5'],
     })
-    await said('rules', 'acme', '--geolocation', 'eu,us', '--retention', 'forbidden')
-    expect(await said('rules', 'acme', '--training', 'forbidden')).toMatchObject({
+    await result('rules', 'acme', '--geolocation', 'eu,us', '--retention', 'forbidden')
+    expect(await result('rules', 'acme', '--training', 'forbidden')).toMatchObject({
       rules: { geolocation: ['eu', 'us'], data_retention: false, data_used_for_training: false },
     })
-    expect(await said('rules', 'acme', '--geolocation', 'any', '--retention', 'allowed')).toMatchObject({
+    expect(await result('rules', 'acme', '--geolocation', 'any', '--retention', 'allowed')).toMatchObject({
       rules: { geolocation: null, data_retention: null, data_used_for_training: false },
     })
-    expect(await said('models', 'acme', 'all')).toMatchObject({ approved_models: null })
-    expect(await said('balance', 'acme', 'on')).toMatchObject({ enforces_balance: true })
-    const text = (await say(org, 'show', 'acme')).stdout
+    expect(await result('models', 'acme', 'all')).toMatchObject({ approved_models: null })
+    expect(await result('balance', 'acme', 'on')).toMatchObject({ enforces_balance: true })
+    const text = (await runCommand(org, 'show', 'acme')).stdout
     for (const line of ['requests per minute  60', 'models               all', 'training             forbidden']) {
       expect(text).toContain(`${line}\n`)
     }
@@ -113,23 +116,23 @@ describe('org', () => {
     [['balance', 'acme', 'maybe'], "not 'maybe'"],
     [['show'], 'name the organization'],
   ])('refuses %j: exit code 2', async (args, says) => {
-    const { say } = administration()
-    expect(await say(org, ...args)).toMatchObject({ code: 2, stderr: expect.stringContaining(says) })
+    const { runCommand } = administration()
+    expect(await runCommand(org, ...args)).toMatchObject({ code: 2, stderr: expect.stringContaining(says) })
   })
 
-  test('says what cannot be done: exit code 1, no half of it', async () => {
-    const { say } = administration()
-    await say(org, 'create', 'acme')
-    expect(await say(org, 'create', 'acme', '--credit', '5')).toMatchObject({
+  test('reports failures: exit code 1, without partial changes', async () => {
+    const { runCommand } = administration()
+    await runCommand(org, 'create', 'acme')
+    expect(await runCommand(org, 'create', 'acme', '--credit', '5')).toMatchObject({
       code: 1,
       stdout: '',
       stderr: "There is already an organization named 'acme'.\n",
     })
-    expect(await say(org, 'credit', 'amce', '5')).toMatchObject({
+    expect(await runCommand(org, 'credit', 'amce', '5')).toMatchObject({
       code: 1,
       stderr: "There is no organization 'amce'. Known: acme\n",
     })
-    expect((await say(org, 'list', '--json')).json()).toMatchObject({ organizations: [{ balance: 0 }] })
+    expect((await runCommand(org, 'list', '--json')).json()).toMatchObject({ organizations: [{ balance: 0 }] })
   })
 
   test.each([
@@ -148,16 +151,16 @@ describe('org', () => {
     [['store', 'a', 'maybe'], "the store is 'on' or 'off', not 'maybe'"],
     [['store', 'a', '--retention-days', '0'], 'write a whole number of days from 1 to 3650'],
   ])('%j is wrong usage: exit code 2, the reason and the help', async (args, reason) => {
-    const { say, url } = administration()
-    const said = await say(org, ...args)
-    expect(said).toMatchObject({ code: 2, stdout: '' })
-    expect(said.stderr).toContain(reason)
-    expect(said.stderr).toContain(org.help)
+    const { runCommand, url } = administration()
+    const result = await runCommand(org, ...args)
+    expect(result).toMatchObject({ code: 2, stdout: '' })
+    expect(result.stderr).toContain(reason)
+    expect(result.stderr).toContain(org.help)
     expect(existsSync(url.slice('sqlite:'.length))).toBe(false)
   })
 
   test.each([['--help'], ['-h'], ['create', '--help'], ['credit', '-h']])('%j %j helps', async (...args) => {
-    expect(await administration().say(org, ...args)).toMatchObject({ code: 0, stdout: org.help, stderr: '' })
+    expect(await administration().runCommand(org, ...args)).toMatchObject({ code: 0, stdout: org.help, stderr: '' })
   })
 })
 
@@ -165,8 +168,8 @@ describe('the database', () => {
   test('is the one that the configuration names, beside its file', async () => {
     const path = temporaryFile('config.yaml')
     writeFileSync(path, 'store: { url: "sqlite:books/router.sqlite" }\n')
-    const said = await printed((out) => org.run(['create', 'acme', '--config', path, '--json'], out))
-    expect(said).toMatchObject({ code: 0, stderr: '' })
+    const result = await printed((out) => org.run(['create', 'acme', '--config', path, '--json'], out))
+    expect(result).toMatchObject({ code: 0, stderr: '' })
     const store = openStore(`sqlite:${dirname(path)}/books/router.sqlite`)
     expect(store.organizations.list()).toMatchObject([{ name: 'acme' }])
     store.close()

@@ -36,7 +36,7 @@ test('--json is for scripts, and shows no secret', async () => {
   ])
 })
 
-test('problems of the files are told; wrong usage gives 2', async () => {
+test('problems of the files are reported; wrong usage gives 2', async () => {
   const folder = folderOf({ 'config.yaml': 'sever: 1\n' })
   expect(await ran(run, '--config', join(folder, 'config.yaml'))).toMatchObject({
     code: 1,

@@ -5,14 +5,14 @@ export type Ran = { code: number; stdout: string; stderr: string }
 
 /** Runs a command's function with these words. */
 export async function ran(run: (args: string[], out: Out) => Promise<number>, ...args: string[]): Promise<Ran> {
-  const said = { stdout: '', stderr: '' }
+  const result = { stdout: '', stderr: '' }
   const code = await run(args, {
     stdout: (text) => {
-      said.stdout += text
+      result.stdout += text
     },
     stderr: (text) => {
-      said.stderr += text
+      result.stderr += text
     },
   })
-  return { code, ...said }
+  return { code, ...result }
 }

@@ -25,7 +25,7 @@ function project(files: { [path: string]: string }) {
 const neutral = '{"model": "m", "messages": [{"role": "user", "parts": [{"type": "text", "text": "hi"}]}], "seed": 1}'
 const chat = '{"model": "acme/m", "messages": [{"role": "user", "content": "hi"}], "max_tokens": 5, "frob": 1}'
 
-test('a neutral request and one of the chat API become what the provider would be sent', async () => {
+test('a neutral request and one of the chat API become the provider’s request', async () => {
   const { at, trial } = project({ 'n.json': neutral, 'c.json': chat })
   expect(await trial('acme', '--request', at('n.json'))).toMatchObject({
     code: 0,
@@ -73,7 +73,7 @@ test('without an input the examples are tried', async () => {
   expect((await trial('acme')).trials).toMatchObject([{ name: 'one: reply', steps: [{ input: { said: 'a' } }] }])
 })
 
-test('--explain shows what each mapping of the manifest and its dialect became', async () => {
+test('--explain shows the code of each mapping of the manifest and its dialect', async () => {
   const { folder, trial } = project({
     'providers/acme.yaml': `${acme}endpoints: { chat: { patch: { reply: '$eval("$")' } } }\n`,
   })
@@ -93,7 +93,7 @@ test('--explain shows what each mapping of the manifest and its dialect became',
   expect(stdout).toContain('── endpoints.chat.patch.reply (acme.yaml:6)\n// Interpreted: $eval is not compiled.\n')
 })
 
-test('the two sides stand beside each other', async () => {
+test('the two sides are printed side by side', async () => {
   expect(sideBySide({ a: 1 }, 'b', 43)).toBe(
     '{                    │ b\n  "a": 1             │\n}                    │\n',
   )
@@ -104,7 +104,7 @@ test('the two sides stand beside each other', async () => {
   expect(stdout).toContain('dropped: [\n  "seed"\n]')
 })
 
-test('what cannot be tried is told: 1 for files, 2 for wrong usage', async () => {
+test('errors are reported: exit code 1 for files, 2 for wrong usage', async () => {
   const { at, trial } = project({ 'providers/broken.yaml': 'slug: broken\n', 'bad.json': '{"a": ' })
   expect(await trial('broken')).toMatchObject({
     code: 1,

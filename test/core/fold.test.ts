@@ -8,7 +8,7 @@ import { eventsOf } from '../../src/core/reply-events.ts'
 
 const facts: FoldFacts = { maker: 'acme', newId: () => 'new-id-0123456789', now: () => 1_700_000_000 }
 
-function told(events: ProviderEvent[]): StreamEvent[] {
+function foldEvents(events: ProviderEvent[]): StreamEvent[] {
   const folding = new Fold(facts)
   return [...events.flatMap((event) => folding.take(event)), ...folding.end()]
 }
@@ -54,7 +54,7 @@ describe('a reply put together from events', () => {
   })
 
   test('a call without arguments has an empty object before it closes; a custom tool keeps its empty text', () => {
-    const events = told([{ tool: { id: 'a', name: 'f' }, at: 0 }, { finish: 'tool_calls' }])
+    const events = foldEvents([{ tool: { id: 'a', name: 'f' }, at: 0 }, { finish: 'tool_calls' }])
     expect(events.slice(1, 4)).toMatchObject([
       { type: 'open', index: 0 },
       { type: 'delta', index: 0, arguments: '{}' },
@@ -85,7 +85,7 @@ describe('a reply put together from events', () => {
   })
 
   test('a call whose name comes late opens late, with what came before in its first delta', () => {
-    const events = told([
+    const events = foldEvents([
       { tool: { id: 'a', arguments: '{' }, at: 0 },
       { tool: { name: 'f', arguments: '}' }, at: 0 },
       { finish: 'tool_calls' },
@@ -115,7 +115,7 @@ describe('a reply put together from events', () => {
     [[{ tool: { id: 'a', name: 'f' } }, { done: true }], 'tool_calls'],
     [[{ text: 'a' }, { finish: 'length' }, { done: true }], 'length'],
     [[{ text: 'a' }, { done: true }, { finish: 'length' }], 'length'],
-  ])('an end mark after content ends the reply: %j', (events, finish) => {
+  ])('an end marker after content ends the reply: %j', (events, finish) => {
     const folding = new Fold(facts)
     for (const event of events) folding.take(event)
     expect(folding.complete).toBe(true)
@@ -124,7 +124,7 @@ describe('a reply put together from events', () => {
   })
 
   test.each<ProviderEvent[][]>([[[{ done: true }]], [[{ id: 'x', usage: { input: 3 } }, { done: true }]]])(
-    'an end mark without any content ends nothing: %j',
+    'an end marker without any content ends nothing: %j',
     (events) => {
       const folding = new Fold(facts)
       for (const event of events) folding.take(event)
@@ -156,7 +156,7 @@ describe('a reply put together from events', () => {
   })
 
   test('every part that opens closes, in order, before the finish', () => {
-    const events = told([
+    const events = foldEvents([
       { reasoning: { text: 'r' } },
       { text: 't' },
       { tool: { name: 'f' }, at: 0 },

@@ -11,7 +11,7 @@ const priceAt = (entry: ModelEntry, at: string | number) =>
 describe('a change on a date', () => {
   const entry = model({ from: '2026-12-01T00:00:00Z', pricing: tier(2) })
 
-  test('holds from its first millisecond on', () => {
+  test('applies from its first millisecond on', () => {
     expect(priceAt(entry, '2026-11-30T23:59:59.999Z')).toBe(1)
     expect(priceAt(entry, '2026-12-01T00:00:00.000Z')).toBe(2)
     expect(priceAt(entry, '2099-01-01T00:00:00Z')).toBe(2)
@@ -135,7 +135,7 @@ describe('at every moment', () => {
     .map((all) => all.map((one, index): PriceChange => ({ ...one, pricing: tier(index + 2) })))
   const moments = fc.array(fc.integer({ min: -40 * 24 * hour, max: 60 * 24 * hour }), { minLength: 1, maxLength: 20 })
 
-  test('exactly one of the prices holds: that of the last change that a plain reading of it finds', () => {
+  test('exactly one of the prices applies: that of the last change in force by a simple search', () => {
     fc.assert(
       fc.property(changes, moments, (price_changes, offsets) => {
         const entry = model(...price_changes)

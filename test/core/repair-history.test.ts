@@ -59,7 +59,7 @@ describe('roles', () => {
 })
 
 describe('empty text', () => {
-  test('is dropped, and so is a message that holds nothing else', () => {
+  test('is dropped, and so is a message with nothing else', () => {
     const messages = [user(text('a'), text(' \n')), assistant(text('')), user({ type: 'refusal', text: '' }, text('b'))]
     const { messages: left, system: said } = repairHistory(request(messages, { system: [text(''), text('s')] }), {
       no_empty_text: true,

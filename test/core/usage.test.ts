@@ -11,12 +11,12 @@ describe('counts of an answer', () => {
     expect(mergeUsage({ cache_write_1h: 40 }, { cache_write: 100 })).toEqual({ cache_write_1h: 40, cache_write_5m: 60 })
   })
 
-  test('what cannot be a count is left out', () => {
+  test('invalid counts are ignored', () => {
     const told = { input: Number.NaN, output: 1e300, searches: '3', images: -1 } as unknown as ReportedUsage
     expect(mergeUsage({}, told)).toEqual({ images: 0 })
   })
 
-  test('only seconds have fractions: what is paid is what a row can keep', () => {
+  test('only seconds have fractions: the paid count is the count in the row', () => {
     const told = {
       input: 1.5,
       output: 2.4,
@@ -29,7 +29,7 @@ describe('counts of an answer', () => {
     expect(mergeUsage({}, told)).toEqual(counts)
   })
 
-  test('only unusual ways of serving are kept, and later ones replace earlier ones', () => {
+  test('only special modes are kept, and later ones replace earlier ones', () => {
     const served = (...told: unknown[]) =>
       told.reduce<ReportedUsage>((usage, modes) => mergeUsage(usage, { modes } as ReportedUsage), {}).modes
     expect(served(['priority', 'us', 'priority', 'standard'])).toEqual(['priority', 'us'])

@@ -13,12 +13,13 @@ function modelFacts(model: string): Partial<TargetFacts> {
   return { maker: 'anthropic', max_output_tokens: 64_000, traits: traitsOf('anthropic', model) }
 }
 
-function asking(more: Partial<NeutralRequest> = {}): NeutralRequest {
+function requestWith(more: Partial<NeutralRequest> = {}): NeutralRequest {
   const messages: Message[] = [{ role: 'user', parts: [{ type: 'text', text: 'Hi' }] }]
   return { model: 'm', messages, origin: { api: 'chat', body: {} }, ...more }
 }
 
-const sent = (more: Partial<NeutralRequest>, model = 'claude-haiku-4-5') => bench.body(asking(more), modelFacts(model))
+const sent = (more: Partial<NeutralRequest>, model = 'claude-haiku-4-5') =>
+  bench.body(requestWith(more), modelFacts(model))
 
 /** What this request loses, in the names of the neutral form. */
 async function lost(request: NeutralRequest, model = 'claude-haiku-4-5'): Promise<string[]> {
@@ -77,10 +78,10 @@ describe('thinking', () => {
   test('by two measures goes by one of them, and the other is reported', async () => {
     const both = { effort: 'low', budget: 4_000 } as const
     expect((await levels('claude-haiku-4-5', both)).thinking).toEqual({ type: 'enabled', budget_tokens: 4_000 })
-    expect(await lost(asking({ reasoning: both }))).toEqual(['reasoning.effort'])
+    expect(await lost(requestWith({ reasoning: both }))).toEqual(['reasoning.effort'])
     expect(await levels('claude-opus-4-6', both)).toMatchObject({ effort: 'low' })
-    expect(await lost(asking({ reasoning: both }), 'claude-opus-4-6')).toEqual(['reasoning.budget'])
-    expect(await lost(asking({ reasoning: both }), 'claude-opus-4-5')).toEqual([])
+    expect(await lost(requestWith({ reasoning: both }), 'claude-opus-4-6')).toEqual(['reasoning.budget'])
+    expect(await lost(requestWith({ reasoning: both }), 'claude-opus-4-5')).toEqual([])
   })
 
   test('is switched off as the family wants it, and lowered where it cannot be', async () => {
@@ -93,16 +94,18 @@ describe('thinking', () => {
     expect(await none('claude-haiku-4-5')).toEqual({ max_tokens: 10_000 })
   })
 
-  test('is not asked of families without it', async () => {
+  test('is not requested of families without it', async () => {
     expect(await levels('claude-3-5-haiku-20241022', { effort: 'high' })).toEqual({ max_tokens: 10_000 })
-    expect(await lost(asking({ reasoning: { effort: 'high' } }), 'claude-3-5-haiku-20241022')).toContain('reasoning')
+    expect(await lost(requestWith({ reasoning: { effort: 'high' } }), 'claude-3-5-haiku-20241022')).toContain(
+      'reasoning',
+    )
   })
 
   test('by budget needs the thinking of the turn under way; without it, it is left out and reported', async () => {
     const loop = (sealed: boolean): Partial<NeutralRequest> => ({
       reasoning: { effort: 'high' },
       messages: [
-        ...asking().messages,
+        ...requestWith().messages,
         {
           role: 'assistant',
           parts: [
@@ -116,8 +119,8 @@ describe('thinking', () => {
     expect((await sent(loop(true))).thinking).toMatchObject({ type: 'enabled' })
     expect((await sent(loop(false))).thinking).toBeUndefined()
     expect((await sent(loop(false), 'claude-sonnet-5')).thinking).toEqual({ type: 'adaptive' })
-    expect(await lost(asking(loop(false)))).toContain('reasoning')
-    expect(await lost(asking(loop(true)))).not.toContain('reasoning')
+    expect(await lost(requestWith(loop(false)))).toContain('reasoning')
+    expect(await lost(requestWith(loop(true)))).not.toContain('reasoning')
   })
 })
 
@@ -127,7 +130,7 @@ describe('tool choice', () => {
     { kind: 'function', name: 'g' },
   ]
 
-  test('has a form for every wish', async () => {
+  test('has a form for every request', async () => {
     const choice = async (tool_choice: NeutralRequest['tool_choice'], more: Partial<NeutralRequest> = {}) =>
       (await sent({ tools, ...(tool_choice && { tool_choice }), ...more })).tool_choice
     expect(await choice('auto')).toEqual({ type: 'auto' })
@@ -153,28 +156,28 @@ describe('tool choice', () => {
   })
 
   test('of a tool that is not there is no demand, and reported', async () => {
-    const absent = asking({ tools, tool_choice: { name: 'h' } })
+    const absent = requestWith({ tools, tool_choice: { name: 'h' } })
     expect((await sent(absent)).tool_choice).toEqual({ type: 'auto' })
     expect(await lost(absent)).toEqual(['tool_choice'])
-    expect(await lost(asking({ tool_choice: 'required' }))).toEqual(['tool_choice'])
-    expect(await lost(asking({ tool_choice: 'auto' }))).toEqual([])
+    expect(await lost(requestWith({ tool_choice: 'required' }))).toEqual(['tool_choice'])
+    expect(await lost(requestWith({ tool_choice: 'auto' }))).toEqual([])
   })
 
-  test('by force is asked for in words where the family refuses it, and reported', async () => {
+  test('that is required is requested in the instructions where the family rejects it, and reported', async () => {
     const forced = { tools, tool_choice: { name: 'f' } }
     const body = await sent(forced, 'claude-opus-5-5')
     expect(body.tool_choice).toEqual({ type: 'auto' })
     expect(body.system).toEqual([{ type: 'text', text: 'Answer with a call of the tool f.' }])
-    expect(await lost(asking(forced), 'claude-opus-5-5')).toContain('tool_choice')
-    expect(await lost(asking(forced), 'claude-opus-5')).not.toContain('tool_choice')
+    expect(await lost(requestWith(forced), 'claude-opus-5-5')).toContain('tool_choice')
+    expect(await lost(requestWith(forced), 'claude-opus-5')).not.toContain('tool_choice')
   })
 
-  test('by force and thinking exclude each other: what was not asked for yields', async () => {
+  test('that is required and thinking exclude each other: the one that was not requested yields', async () => {
     expect((await sent({ tools, tool_choice: 'required' }, 'claude-sonnet-5')).thinking).toEqual({ type: 'disabled' })
     const both = { tools, tool_choice: 'required', reasoning: { effort: 'low' } } as const
     expect(await sent(both)).toMatchObject({ tool_choice: { type: 'any' } })
     expect((await sent(both)).thinking).toBeUndefined()
-    expect(await lost(asking(both))).toContain('reasoning')
+    expect(await lost(requestWith(both))).toContain('reasoning')
   })
 })
 
@@ -184,16 +187,16 @@ describe('tools', () => {
   })
   const closed = { type: 'object', properties: { n: { type: 'integer' } } }
 
-  test('are strict where schemas bind; what does not bind is reported', async () => {
+  test('are strict where schemas are enforced; others are reported', async () => {
     expect((await sent(tool(closed))).tools).toMatchObject([
       { strict: true, input_schema: { ...closed, additionalProperties: false } },
     ])
-    expect(await lost(asking(tool(closed)))).toEqual([])
+    expect(await lost(requestWith(tool(closed)))).toEqual([])
     const ranged = tool({ type: 'object', properties: { n: { type: 'integer', minimum: 1 } } })
     expect((await sent(ranged)).tools).toMatchObject([
       { strict: true, input_schema: { properties: { n: { type: 'integer', description: '(minimum: 1)' } } } },
     ])
-    expect(await lost(asking(ranged))).toEqual(['tools.parameters'])
+    expect(await lost(requestWith(ranged))).toEqual(['tools.parameters'])
     const open = { type: 'object', additionalProperties: { type: 'string' } }
     for (const [parameters, model] of [
       [open, 'claude-haiku-4-5'],
@@ -201,12 +204,12 @@ describe('tools', () => {
     ] as const) {
       const asked = tool(parameters)
       expect((await sent(asked, model)).tools).toEqual([{ name: 'f', input_schema: { properties: {}, ...parameters } }])
-      expect(await lost(asking(asked), model)).toEqual(['tools.strict'])
+      expect(await lost(requestWith(asked), model)).toEqual(['tools.strict'])
     }
   })
 
   test('of one client API, of free text and of the provider are reported by their kind', async () => {
-    const asked = asking({
+    const asked = requestWith({
       tools: [
         { kind: 'function', name: 'f' },
         { kind: 'custom', name: 'c' },
@@ -218,7 +221,7 @@ describe('tools', () => {
     expect(await lost(asked)).toEqual(['tools.custom', 'tools.code_interpreter', 'tools.bash_20250124'])
   })
 
-  test('for searching take one list of domains, and nothing is said of what they cannot take', async () => {
+  test('for searching take one list of domains, and the other one is not reported', async () => {
     const web_search: WebSearch = {
       max_uses: 2,
       allowed_domains: ['https://a.example'],
@@ -228,36 +231,36 @@ describe('tools', () => {
     expect((await sent({ web_search })).tools).toEqual([
       { type: 'web_search_20250305', name: 'web_search', max_uses: 2, allowed_domains: ['a.example'] },
     ])
-    expect((await lost(asking({ web_search }))).toSorted()).toEqual([
+    expect((await lost(requestWith({ web_search }))).toSorted()).toEqual([
       'web_search.blocked_domains',
       'web_search.context_size',
     ])
     const without = { ...modelFacts('claude-haiku-4-5'), traits: { search_tool: false } }
-    expect((await bench.written(asking({ web_search }), without)).dropped).toEqual(['web_search'])
+    expect((await bench.written(requestWith({ web_search }), without)).dropped).toEqual(['web_search'])
   })
 })
 
 describe('sampling', () => {
   test('is clamped, and left out where the family or its thinking refuses it', async () => {
-    const wish = { temperature: 1.7, top_p: 0.9, top_k: 40 }
-    expect(await sent(wish, 'claude-opus-4-6')).toMatchObject({ temperature: 1, top_p: 0.9, top_k: 40 })
-    const one = await sent(wish, 'claude-opus-4-5')
+    const fields = { temperature: 1.7, top_p: 0.9, top_k: 40 }
+    expect(await sent(fields, 'claude-opus-4-6')).toMatchObject({ temperature: 1, top_p: 0.9, top_k: 40 })
+    const one = await sent(fields, 'claude-opus-4-5')
     expect([one.temperature, one.top_p, one.top_k]).toEqual([1, undefined, 40])
     for (const refusing of [
-      await sent(wish, 'claude-sonnet-5'),
-      await sent({ ...wish, reasoning: { effort: 'low' } }, 'claude-opus-4-6'),
-      await sent({ ...wish, reasoning: { effort: 'low' } }, 'claude-opus-4-5'),
+      await sent(fields, 'claude-sonnet-5'),
+      await sent({ ...fields, reasoning: { effort: 'low' } }, 'claude-opus-4-6'),
+      await sent({ ...fields, reasoning: { effort: 'low' } }, 'claude-opus-4-5'),
     ]) {
       expect([refusing.temperature, refusing.top_p, refusing.top_k]).toEqual([undefined, undefined, undefined])
     }
-    expect(await lost(asking(wish), 'claude-sonnet-5')).toEqual(['temperature', 'top_p', 'top_k'])
-    expect(await lost(asking({ temperature: 0.3, top_k: 3 }), 'claude-opus-4-6')).toEqual([])
+    expect(await lost(requestWith(fields), 'claude-sonnet-5')).toEqual(['temperature', 'top_p', 'top_k'])
+    expect(await lost(requestWith({ temperature: 0.3, top_k: 3 }), 'claude-opus-4-6')).toEqual([])
   })
 
   test('the limit is that of the model when the client names none, and never more', async () => {
     expect((await sent({})).max_tokens).toBe(64_000)
     expect((await sent({ max_output_tokens: 200_000 })).max_tokens).toBe(64_000)
-    expect((await bench.body(asking())).max_tokens).toBe(8_192)
+    expect((await bench.body(requestWith())).max_tokens).toBe(8_192)
   })
 })
 
@@ -279,7 +282,7 @@ describe('the form of the answer', () => {
     })
   })
 
-  test('is asked for in words otherwise: older families, open schemas, web search, plain JSON', async () => {
+  test('is requested in the instructions otherwise: older families, open schemas, web search, plain JSON', async () => {
     const open = { ...format, schema: { type: 'object', additionalProperties: { type: 'string' } } } as const
     for (const body of [
       await sent({ response_format: format }, 'claude-sonnet-4-20250514'),
@@ -293,8 +296,8 @@ describe('the form of the answer', () => {
     expect((await sent({ response_format: { type: 'text' } })).system).toBeUndefined()
   })
 
-  test('has its description in the schema; strictness that is only asked for in words is reported', async () => {
-    const asked = asking({ response_format: { ...format, description: 'A number.', strict: true } })
+  test('has its description in the schema; strictness that is only requested in the instructions is reported', async () => {
+    const asked = requestWith({ response_format: { ...format, description: 'A number.', strict: true } })
     expect((await sent(asked)).output_config).toMatchObject({ format: { schema: { description: 'A number.' } } })
     expect(await lost(asked)).toEqual(['response_format.schema'])
     expect(JSON.stringify((await sent(asked, 'claude-sonnet-4-20250514')).system)).toContain('A number.')
@@ -372,7 +375,7 @@ describe('content', () => {
     ])
   })
 
-  test('what has no counterpart is left out and reported', async () => {
+  test('fields without a counterpart are dropped and reported', async () => {
     const parts: Message['parts'] = [
       { type: 'text', text: 'a' },
       { type: 'audio', data: 'AA==', media_type: 'audio/wav' },
@@ -380,14 +383,14 @@ describe('content', () => {
       { type: 'opaque', by: 'someone', body: {} },
     ]
     expect(await blocks(...parts)).toEqual([{ type: 'text', text: 'a' }])
-    expect((await lost(asking({ messages: [{ role: 'user', parts }] }))).toSorted()).toEqual([
+    expect((await lost(requestWith({ messages: [{ role: 'user', parts }] }))).toSorted()).toEqual([
       'parts.audio',
       'parts.file',
       'parts.opaque',
     ])
   })
 
-  test('office documents are no text, whatever their type or name says of xml', async () => {
+  test('office documents are not text, even with xml in their type or name', async () => {
     const docx = 'application/vnd.openxmlformats-officedocument.wordprocessingml.document'
     const text: Message['parts'][number] = { type: 'text', text: 'a' }
     for (const file of [
@@ -395,7 +398,7 @@ describe('content', () => {
       { type: 'file', data: 'UEsDBA==', filename: 'a.docx' },
     ] as const) {
       expect(await blocks(text, file)).toEqual([text])
-      expect(await lost(asking({ messages: [{ role: 'user', parts: [text, file] }] }))).toEqual(['parts.file'])
+      expect(await lost(requestWith({ messages: [{ role: 'user', parts: [text, file] }] }))).toEqual(['parts.file'])
     }
     const named: Message['parts'][number] = {
       type: 'file',
@@ -406,10 +409,10 @@ describe('content', () => {
     expect(await blocks(named)).toMatchObject([{ type: 'document', source: { media_type: 'application/pdf' } }])
   })
 
-  test('media inside a tool result are shown or reported like others', async () => {
+  test('media inside a tool result are sent or reported like others', async () => {
     const call: Message = { role: 'assistant', parts: [{ type: 'tool_call', id: 'a', name: 'f', arguments: '{}' }] }
     const result = (...parts: Message['parts']): Partial<NeutralRequest> => ({
-      messages: [...asking().messages, call, { role: 'user', parts: [{ type: 'tool_result', id: 'a', parts }] }],
+      messages: [...requestWith().messages, call, { role: 'user', parts: [{ type: 'tool_result', id: 'a', parts }] }],
     })
     const zip = result({ type: 'text', text: 'done' }, { type: 'file', data: 'AA==', media_type: 'application/zip' })
     expect((await sent(zip)).messages).toMatchObject([
@@ -417,20 +420,20 @@ describe('content', () => {
       {},
       { content: [{ type: 'tool_result', tool_use_id: 'a', content: [{ type: 'text', text: 'done' }] }] },
     ])
-    expect(await lost(asking(zip))).toEqual(['parts.file'])
-    expect(await lost(asking(result({ type: 'image', data: 'AA==', media_type: 'image/png' })))).toEqual([])
+    expect(await lost(requestWith(zip))).toEqual(['parts.file'])
+    expect(await lost(requestWith(result({ type: 'image', data: 'AA==', media_type: 'image/png' })))).toEqual([])
   })
 
-  test('pictures that an assistant made are not shown to it again', async () => {
+  test('images of the assistant are not sent back', async () => {
     const image: Message['parts'] = [{ type: 'image', data: 'AA==', media_type: 'image/png' }]
     const drawn: Message = { role: 'assistant', parts: [{ type: 'text', text: 'Here.' }, ...image] }
-    const messages = [...asking().messages, drawn, ...asking().messages]
+    const messages = [...requestWith().messages, drawn, ...requestWith().messages]
     expect((await sent({ messages })).messages).toMatchObject([{}, { content: [{ type: 'text' }] }, {}])
-    expect(await lost(asking({ messages }))).toEqual(['parts.image'])
-    expect(await lost(asking({ messages: [{ role: 'user', parts: image }] }))).toEqual([])
+    expect(await lost(requestWith({ messages }))).toEqual(['parts.image'])
+    expect(await lost(requestWith({ messages: [{ role: 'user', parts: image }] }))).toEqual([])
   })
 
-  test('sealed parts go back to their maker only', async () => {
+  test('signed parts go back to their provider only', async () => {
     const by = (maker: string): Message => ({
       role: 'assistant',
       parts: [
@@ -442,7 +445,7 @@ describe('content', () => {
       ],
     })
     const content = async (maker: string) => {
-      const messages = [...asking().messages, by(maker), ...asking().messages]
+      const messages = [...requestWith().messages, by(maker), ...requestWith().messages]
       return ((await sent({ messages })).messages as { content: unknown }[])[1]?.content
     }
     expect(await content('anthropic')).toEqual([
@@ -456,8 +459,11 @@ describe('content', () => {
     expect(await content('someone')).toEqual([{ type: 'text', text: 'so' }])
   })
 
-  test('the last word is the user’s where the family does not continue the assistant’s', async () => {
-    const messages: Message[] = [...asking().messages, { role: 'assistant', parts: [{ type: 'text', text: 'So' }] }]
+  test('the last message is the user’s where the family does not continue the assistant’s', async () => {
+    const messages: Message[] = [
+      ...requestWith().messages,
+      { role: 'assistant', parts: [{ type: 'text', text: 'So' }] },
+    ]
     expect((await sent({ messages }, 'claude-haiku-4-5')).messages).toHaveLength(2)
     expect((await sent({ messages }, 'claude-sonnet-5')).messages).toMatchObject([{}, {}, { role: 'user' }])
   })
@@ -506,7 +512,7 @@ test.each(Object.keys(samples) as (keyof typeof samples)[])(
     const tools = ['tool_choice', 'parallel_tool_calls'].includes(field) ? { tools: samples.tools } : {}
     const given = { ...tools, [field]: samples[field] }
     const changes = JSON.stringify(await sent(given)) !== JSON.stringify(await sent(tools))
-    const reported = (await lost(asking(given))).some((name) => name.split('.')[0] === field)
+    const reported = (await lost(requestWith(given))).some((name) => name.split('.')[0] === field)
     expect([changes, reported]).toEqual(changes ? [true, false] : [false, true])
   },
 )
@@ -519,7 +525,7 @@ test('a demanded call costs an older family its thinking alone: sampling stays, 
     temperature: 0.5,
     top_k: 5,
   }
-  const { body, dropped } = await bench.written(asking(asked), modelFacts('claude-haiku-4-5'))
+  const { body, dropped } = await bench.written(requestWith(asked), modelFacts('claude-haiku-4-5'))
   expect(body).toMatchObject({ tool_choice: { type: 'any' }, temperature: 0.5, top_k: 5 })
   expect(body.thinking).toBeUndefined()
   expect(dropped).toEqual(['reasoning'])

@@ -35,7 +35,7 @@ describe('streams', () => {
   const said = { type: 'content_block_delta', index: 0, delta: { type: 'text_delta', text: 'a' } }
   const stream = (...frames: JsonObject[]) => bench.stream([begun, ...frames].map((data) => ({ data })))
 
-  test('that report an error tell its type, its status and its text', async () => {
+  test('that report an error have its type, its status and its message', async () => {
     const { error, complete } = await stream(said, {
       type: 'error',
       error: { type: 'overloaded_error', message: 'Overloaded' },
@@ -48,7 +48,7 @@ describe('streams', () => {
     expect((await stream(said, { type: 'message_stop' })).complete).toBe(false)
   })
 
-  test('pass over pings and what nobody here knows', async () => {
+  test('ignore pings and unknown events', async () => {
     const { reply } = await stream(
       { type: 'ping' },
       { type: 'something_new', index: 3 },
@@ -77,7 +77,7 @@ describe('streams', () => {
   })
 })
 
-test('cache writes that the last event only sums up keep the lifetimes that the first one told', async () => {
+test('cache writes that the last event only sums up keep the lifetimes of the first event', async () => {
   const cache_creation = { ephemeral_5m_input_tokens: 100, ephemeral_1h_input_tokens: 500 }
   const { reply } = await bench.stream([
     { data: { type: 'message_start', message: { id: 'm', usage: { input_tokens: 1, cache_creation } } } },
@@ -88,7 +88,7 @@ test('cache writes that the last event only sums up keep the lifetimes that the 
   expect(reply.usage).toEqual({ input: 1, cache_write_5m: 150, cache_write_1h: 500 })
 })
 
-test('a search that failed says so and keeps the error', async () => {
+test('a failed search is marked as failed and keeps the error', async () => {
   const results = { type: 'web_search_tool_result_error', error_code: 'max_uses_exceeded' }
   const content = [
     { type: 'server_tool_use', id: 'srvtoolu_1', name: 'web_search', input: { query: 'q' } },

@@ -29,11 +29,11 @@ const llama = 'meta.llama3-3-70b-instruct-v1:0'
 
 // biome-ignore lint/suspicious/noExplicitAny: bodies and schemas have the shape of whoever made them.
 type Body = any
-type Asked = Partial<NeutralRequest>
+type RequestFields = Partial<NeutralRequest>
 type Examples = { examples: Example[] }
 
 describe('turns', () => {
-  test('that hold nothing for this provider are gone, and their neighbours are one', async () => {
+  test('without content for this provider are dropped, and their neighbours are merged', async () => {
     const { messages } = await sent({
       messages: [
         user('Hi'),
@@ -50,7 +50,7 @@ describe('turns', () => {
     ])
   })
 
-  test('begin with the user, even when all the user said is gone', async () => {
+  test('begin with the user, even when all parts of the user are dropped', async () => {
     const { messages } = await sent({
       messages: [
         { role: 'user', parts: [{ type: 'image', file_id: 'file-1' }] },
@@ -60,12 +60,12 @@ describe('turns', () => {
     expect(messages.map(({ role }: Body) => role)).toEqual(['user', 'assistant'])
   })
 
-  test('that hold nothing at all are a conversation that begins', async () => {
+  test('without any content are a conversation that begins', async () => {
     const { messages } = await sent({ messages: [{ role: 'user', parts: [{ type: 'file', file_id: 'file-1' }] }] })
     expect(messages).toEqual([{ role: 'user', content: [{ text: '(The conversation begins.)' }] }])
   })
 
-  test('of a begun answer end without blanks; where none may be begun the user asks to go on', async () => {
+  test('of a prefilled reply end without white space; where prefilling is not supported the user asks to continue', async () => {
     const begun = [
       user('Count.'),
       { role: 'assistant' as const, parts: [{ type: 'text' as const, text: 'One,\n two \n' }] },
@@ -77,8 +77,8 @@ describe('turns', () => {
     })
   })
 
-  test('carry instructions from the middle as notes, and as the first words where a family has no place for them', async () => {
-    const asked: Asked = { system: [{ type: 'text', text: 'Be brief.' }], messages: [user('Hi')] }
+  test('have instructions in the middle as notes, and at the beginning where a family has no system role', async () => {
+    const asked: RequestFields = { system: [{ type: 'text', text: 'Be brief.' }], messages: [user('Hi')] }
     expect((await sent(asked)).system).toEqual([{ text: 'Be brief.' }])
     const titan = await sent(asked, 'amazon.titan-text-express-v1')
     expect(titan.system).toBeUndefined()
@@ -137,7 +137,7 @@ describe('media', () => {
     [{ type: 'file', data: 'aGk=' }, { document: { format: 'pdf', name: 'document', source: { bytes: 'aGk=' } } }],
     [{ type: 'file', file_id: 'file-1' }, undefined],
   ])('%j is %j, or reported', async (part, block) => {
-    const asked: Asked = { messages: [{ role: 'user', parts: [{ type: 'text', text: 'See.' }, part] }] }
+    const asked: RequestFields = { messages: [{ role: 'user', parts: [{ type: 'text', text: 'See.' }, part] }] }
     const { body, dropped } = await written(asked, budgeted)
     expectValid(body)
     expect(body.messages[0].content).toEqual([{ text: 'See.' }, ...(block ? [block] : [])])
@@ -159,8 +159,8 @@ describe('media', () => {
     expect(others).toEqual([{ audio: { format: 'wav', source: { bytes: 'aGk=' } } }])
   })
 
-  test('that sound follow a tool result whatever they are called, and what it cannot hold is reported', async () => {
-    const result = (...parts: Part[]): Asked => ({
+  test('that are documents follow a tool result whatever their name, and unsupported ones are reported', async () => {
+    const result = (...parts: Part[]): RequestFields => ({
       messages: [user('Go'), calls('c'), { role: 'user', parts: [{ type: 'tool_result', id: 'c', parts }] }],
     })
     const sound = result({ type: 'file', data: 'aGk=', media_type: 'audio/wav' })
@@ -169,20 +169,20 @@ describe('media', () => {
     expect(await losses(result({ type: 'file', data: 'aGk=', media_type: 'application/zip' }))).toEqual(['parts.file'])
   })
 
-  test('of the assistant are not shown to it again, and its sound that is told in words is still lost', async () => {
+  test('of the assistant are not sent back, and its audio counts as lost although its transcript is sent', async () => {
     const drawn: Part = { type: 'image', data: 'aGk=', media_type: 'image/png' }
-    const asked: Asked = {
+    const asked: RequestFields = {
       messages: [user('Draw.'), { role: 'assistant', parts: [{ type: 'text', text: 'Here.' }, drawn] }, user('Nice.')],
     }
     expect((await sent(asked)).messages[1].content).toEqual([{ text: 'Here.' }])
     expect(await losses(asked)).toEqual(['parts.image'])
     const heard: Part = { type: 'audio', data: 'aGk=', media_type: 'audio/amr', transcript: 'Hello' }
-    const told: Asked = { messages: [{ role: 'user', parts: [heard] }] }
+    const told: RequestFields = { messages: [{ role: 'user', parts: [heard] }] }
     expect((await sent(told)).messages[0].content).toEqual([{ text: 'Hello' }])
     expect(await losses(told)).toEqual(['parts.audio'])
   })
 
-  test('of the same name have names of their own, wherever they stand', async () => {
+  test('of the same name get unique names, wherever they are', async () => {
     const pdf: Part = { type: 'file', data: 'aGk=', media_type: 'application/pdf', filename: 'Report.pdf' }
     const { messages } = await sent({
       messages: [
@@ -202,7 +202,7 @@ describe('media', () => {
 })
 
 describe('cache points', () => {
-  const hinted: Asked = {
+  const hinted: RequestFields = {
     system: [{ type: 'text', text: 'Be brief.', cache: { ttl: '1h' } }],
     messages: [
       {
@@ -217,7 +217,7 @@ describe('cache points', () => {
   }
   const point = { cachePoint: { type: 'default' } }
 
-  test('stand behind what they mark, where the family takes them', async () => {
+  test('follow the part that they mark, where the family accepts them', async () => {
     const claude = await sent(hinted, budgeted)
     expect(claude.system).toEqual([{ text: 'Be brief.' }, { cachePoint: { type: 'default', ttl: '1h' } }])
     expect(claude.messages[0].content).toEqual([{ text: 'Hi' }, point, { text: 'there' }])
@@ -230,7 +230,7 @@ describe('cache points', () => {
     expect((await losses(hinted, llama)).toSorted()).toEqual(['parts.cache', 'tools.cache'])
   })
 
-  test('stand before documents, and nowhere when nothing stands before them', async () => {
+  test('precede documents, and are dropped when nothing precedes them', async () => {
     const pdf: Part = { type: 'file', data: 'aGk=', media_type: 'text/csv', cache: {} }
     const behind = await sent({ messages: [{ role: 'user', parts: [{ type: 'text', text: 'Read.' }, pdf] }] }, budgeted)
     expect(behind.messages[0].content.map((block: Body) => Object.keys(block)[0])).toEqual([
@@ -242,9 +242,9 @@ describe('cache points', () => {
     expect(first.messages[0].content.map((block: Body) => Object.keys(block)[0])).toEqual(['document', 'text'])
   })
 
-  test('inside a tool result stand behind it', async () => {
+  test('inside a tool result follow it', async () => {
     const parts: Part[] = [{ type: 'text', text: 'done', cache: {} }]
-    const asked: Asked = {
+    const asked: RequestFields = {
       messages: [user('Go'), calls('c'), { role: 'user', parts: [{ type: 'tool_result', id: 'c', parts }] }],
     }
     expect((await sent(asked, budgeted)).messages[2].content[1]).toEqual(point)
@@ -267,7 +267,7 @@ describe('tools', () => {
     ['required', newest, { any: {} }, []],
     ['required', 'us.anthropic.claude-fable-5', undefined, ['tool_choice']],
   ])('the choice %j for %s is %j', async (tool_choice, model, toolChoice, lost) => {
-    const asked: Asked = { tools: [f, g], ...(tool_choice && { tool_choice }) }
+    const asked: RequestFields = { tools: [f, g], ...(tool_choice && { tool_choice }) }
     const { toolConfig, system, additionalModelRequestFields: more } = await sent(asked, model)
     expect(toolConfig.toolChoice).toEqual(toolChoice)
     expect(await losses(asked, model)).toEqual(lost)
@@ -289,13 +289,13 @@ describe('tools', () => {
     expect(await losses({ tools: [f], tool_choice: 'none', messages: loop })).toEqual(['tool_choice'])
   })
 
-  test('of the history alone have stand-ins', async () => {
+  test('of the history alone have placeholder definitions', async () => {
     const { toolConfig } = await sent({ messages: loop })
     expect(toolConfig.tools.map(({ toolSpec }: Body) => toolSpec.name)).toEqual(['f'])
   })
 
-  test('are called one by one by the switch of Claude, with the choice told once', async () => {
-    const one: Asked = { tools: [f], parallel_tool_calls: false }
+  test('are called one at a time by Claude’s own field, with the choice sent once', async () => {
+    const one: RequestFields = { tools: [f], parallel_tool_calls: false }
     const auto = await sent(one, adaptive)
     expect(auto.additionalModelRequestFields.tool_choice).toEqual({ type: 'auto', disable_parallel_tool_use: true })
     const forced = await sent({ ...one, tool_choice: 'required' }, adaptive)
@@ -332,7 +332,7 @@ describe('tools', () => {
   })
 
   test('that are not there cannot be demanded', async () => {
-    const asked: Asked = { tools: [f], tool_choice: { name: 'h' } }
+    const asked: RequestFields = { tools: [f], tool_choice: { name: 'h' } }
     expect((await sent(asked, budgeted)).toolConfig.toolChoice).toBeUndefined()
     expect(await losses(asked, budgeted)).toEqual(['tool_choice'])
     expect(await losses({ tool_choice: 'required' }, budgeted)).toEqual(['tool_choice'])
@@ -345,7 +345,7 @@ describe('tools', () => {
     expect(messages[2].content[0].toolResult.toolUseId).toBe(id)
   })
 
-  test('that failed say so, by status or in words', async () => {
+  test('that failed are marked, by status or as text', async () => {
     const failed: Message = { role: 'user', parts: [{ type: 'tool_result', id: 'c', parts: [], is_error: true }] }
     const told = async (model: string) =>
       (await sent({ messages: [user('Go'), calls('c'), failed] }, model)).messages[2].content[0].toolResult
@@ -368,7 +368,7 @@ describe('tools', () => {
 })
 
 describe('reasoning', () => {
-  test.each<[string, Asked, object | undefined]>([
+  test.each<[string, RequestFields, object | undefined]>([
     [
       budgeted,
       { reasoning: { effort: 'medium' }, max_output_tokens: 4000 },
@@ -402,9 +402,9 @@ describe('reasoning', () => {
     expect(await losses(asked, model)).not.toContain('reasoning')
   })
 
-  test('is a loss where it cannot be asked for, or a call is demanded', async () => {
+  test('is a loss where it is not supported, or a call is required', async () => {
     expect(await losses({ reasoning: { effort: 'high' } }, llama)).toEqual(['reasoning'])
-    const forced: Asked = {
+    const forced: RequestFields = {
       reasoning: { effort: 'high' },
       tools: [{ kind: 'function', name: 'f' }],
       tool_choice: 'required',
@@ -416,7 +416,7 @@ describe('reasoning', () => {
     }
   })
 
-  test('goes back sealed to its maker, as text to those that read it, and to no one else', async () => {
+  test('goes back signed to its provider, as text to those that accept it, and to no other', async () => {
     const thought = async (part: Part, model: string) => {
       const said = await sent(
         { messages: [user('Hi'), { role: 'assistant', parts: [part, { type: 'text', text: 'Yes.' }] }, user('Go')] },
@@ -441,8 +441,8 @@ describe('reasoning', () => {
     expect(await lost(sealed, 'moonshot.kimi-k2-thinking')).toEqual(['parts.signature'])
   })
 
-  test('costs no sampling where it is not asked for in the end', async () => {
-    const asked: Asked = {
+  test('does not drop sampling where it is not requested in the end', async () => {
+    const asked: RequestFields = {
       reasoning: { effort: 'high' },
       tools: [{ kind: 'function', name: 'f' }],
       tool_choice: 'required',
@@ -457,8 +457,8 @@ describe('reasoning', () => {
     expect(await losses({ reasoning: { summary: 'auto' } }, open)).toEqual(['reasoning'])
   })
 
-  test('at the highest level of Nova leaves length and sampling to it, and says so', async () => {
-    const asked: Asked = {
+  test('at the highest level of Nova drops length and sampling, and reports it', async () => {
+    const asked: RequestFields = {
       reasoning: { effort: 'high' },
       max_output_tokens: 100,
       temperature: 0.5,
@@ -472,7 +472,7 @@ describe('reasoning', () => {
 
 describe('the rest of a request', () => {
   test('samples as each family allows', async () => {
-    const asked: Asked = { temperature: 0.5, top_p: 0.6, top_k: 7, max_output_tokens: 10 }
+    const asked: RequestFields = { temperature: 0.5, top_p: 0.6, top_k: 7, max_output_tokens: 10 }
     expect(await sent(asked, budgeted)).toMatchObject({
       inferenceConfig: { maxTokens: 10, temperature: 0.5 },
       additionalModelRequestFields: { top_k: 7 },
@@ -484,9 +484,9 @@ describe('the rest of a request', () => {
     expect(await losses(asked, llama)).toEqual(['top_k'])
   })
 
-  test('asks for JSON by schema, or in words', async () => {
+  test('requests JSON by schema, or in the instructions', async () => {
     const schema = { type: 'object', properties: { n: { type: 'integer' } } }
-    const asked: Asked = { response_format: { type: 'json_schema', name: 'n', schema } }
+    const asked: RequestFields = { response_format: { type: 'json_schema', name: 'n', schema } }
     const formal = await sent(asked, open)
     expect(JSON.parse(formal.outputConfig.textFormat.structure.jsonSchema.schema)).toEqual({
       ...schema,
@@ -497,7 +497,7 @@ describe('the rest of a request', () => {
     expect(told.outputConfig).toBeUndefined()
     expect(told.system[0].text).toContain(JSON.stringify(schema))
     expect((await sent({ response_format: { type: 'json' } }, open)).system[0].text).toContain('JSON')
-    const strict: Asked = {
+    const strict: RequestFields = {
       response_format: { type: 'json_schema', name: 'n', schema, strict: true, description: 'd' },
     }
     expect((await sent(strict, open)).outputConfig.textFormat.structure.jsonSchema.description).toBe('d')
@@ -506,7 +506,7 @@ describe('the rest of a request', () => {
   })
 
   test('searches where the family can', async () => {
-    const asked: Asked = { web_search: { max_uses: 2 }, tools: [{ kind: 'function', name: 'f' }] }
+    const asked: RequestFields = { web_search: { max_uses: 2 }, tools: [{ kind: 'function', name: 'f' }] }
     const { toolConfig } = await sent(asked, nova)
     expect(toolConfig.tools.map((tool: Body) => Object.keys(tool)[0])).toEqual(['toolSpec', 'systemTool'])
     expect(await losses(asked, nova)).toEqual(['web_search.max_uses'])
@@ -514,7 +514,7 @@ describe('the rest of a request', () => {
       expect(await losses(asked, model)).toContain('web_search')
   })
 
-  test('carries what only this provider knows, by its own name', async () => {
+  test('passes provider-specific fields by their own names', async () => {
     const extensions = {
       guardrailConfig: { guardrailIdentifier: 'abc', guardrailVersion: 'DRAFT', trace: 'enabled' },
       performanceConfig: { latency: 'optimized' },
@@ -527,7 +527,7 @@ describe('the rest of a request', () => {
     expect(await losses({ extensions }, budgeted)).toEqual(['extensions.something'])
   })
 
-  test('asks which stop sequence ends it, and tells the metadata that may be told', async () => {
+  test('requests the stop sequence that ended it, and passes permitted metadata', async () => {
     const body = await sent(
       { stop: ['END', '\n'], metadata: { team: 'blue', odd: 'ünï' }, service_tier: 'priority' },
       budgeted,
@@ -539,8 +539,8 @@ describe('the rest of a request', () => {
     expect(await losses({ metadata: { odd: 'ünï' } })).toEqual(['metadata'])
   })
 
-  test('reports what it cannot carry, and only when it was asked for', async () => {
-    const asked: Asked = {
+  test('reports requested fields that it cannot carry, and no others', async () => {
+    const asked: RequestFields = {
       messages: [
         {
           role: 'user',
@@ -597,7 +597,7 @@ describe('the rest of a request', () => {
     ).toEqual([])
   })
 
-  test('never takes what Converse has no place for', () => {
+  test('never takes fields that Converse does not have', () => {
     expect(provider.chat && unsupportedByMapping(provider.chat.request.support)).toEqual([
       'seed',
       'frequency_penalty',
@@ -661,7 +661,7 @@ test.skipIf(recordingsMissing || serviceModelMissing)(
   },
 )
 
-test.skipIf(serviceModelMissing)('the reading of the published model refuses what the provider refuses', () => {
+test.skipIf(serviceModelMissing)('the reading of the published model rejects what the provider rejects', () => {
   const refused = (content: object) =>
     violations({ messages: [{ role: 'user', content: [content] }] } as unknown as JsonObject, 'ConverseRequest')
       .length > 0
@@ -711,22 +711,22 @@ function results(...ids: string[]): Message {
   }
 }
 
-function whole(request: Asked, model: string): NeutralRequest {
+function whole(request: RequestFields, model: string): NeutralRequest {
   return { model, messages: [user('Hi')], origin: { api: 'chat', body: {} }, ...request }
 }
 
-async function written(asked: Asked, model: string): Promise<{ body: Body; dropped: string[] }> {
+async function written(asked: RequestFields, model: string): Promise<{ body: Body; dropped: string[] }> {
   return await writeRequest(provider, whole(asked, model), { model, entry: { api: 'chat', max_output_tokens: 64_000 } })
 }
 
 /** The body for a model of the manifest; every one is held against the published model. */
-async function sent(asked: Asked, model = llama): Promise<Body> {
+async function sent(asked: RequestFields, model = llama): Promise<Body> {
   const { body } = await written(asked, model)
   expectValid(body)
   return body
 }
 
-async function losses(asked: Asked, model = llama): Promise<string[]> {
+async function losses(asked: RequestFields, model = llama): Promise<string[]> {
   return (await written(asked, model)).dropped
 }
 

@@ -16,7 +16,7 @@ const refused = recorded.filter(({ response }) => response.status !== 200)
 describe.skipIf(recordingsMissing)('every recorded answer', () => {
   for (const recording of answered) {
     const frames = framesOf(recording)
-    test(`${recording.case} means what it says`, async () => {
+    test(`${recording.case} is read correctly`, async () => {
       const said = readIndependently(frames ? joined(frames) : recording.response.body)
       const { reply, complete, error } = frames
         ? await converse.stream(frames)
@@ -70,7 +70,7 @@ describe('an answer', () => {
     }
   })
 
-  test('keeps a seal and a redacted thought byte for byte', async () => {
+  test('keeps a signature and redacted reasoning byte for byte', async () => {
     const content = [
       { reasoningContent: { reasoningText: { text: 'Hm.', signature: 'c2VhbA==' } } },
       { reasoningContent: { redactedContent: 'cmVkYWN0ZWQ=' } },
@@ -85,7 +85,7 @@ describe('an answer', () => {
     }
   })
 
-  test('counts what was written to the cache by how long it lives', async () => {
+  test('counts cache writes by lifetime', async () => {
     const usage = {
       inputTokens: 10,
       outputTokens: 5,
@@ -129,7 +129,7 @@ describe('an answer', () => {
     }
   })
 
-  test('says which stop sequence ended it, which tier served it and what the guardrail found', async () => {
+  test('reports the stop sequence, the tier and the guardrail’s findings', async () => {
     const whole = {
       ...answer([{ text: 'Hm' }], 'stop_sequence'),
       additionalModelResponseFields: { delta: { stop_sequence: 'END' } },
@@ -142,7 +142,7 @@ describe('an answer', () => {
     }
   })
 
-  test('without a reason is cut, whatever it said', async () => {
+  test('without a reason is cut, whatever its content', async () => {
     const { complete } = await converse.stream([
       { event: 'messageStart', data: { role: 'assistant' } },
       { event: 'contentBlockDelta', data: { contentBlockIndex: 0, delta: { text: 'Once' } } },
@@ -150,7 +150,7 @@ describe('an answer', () => {
     expect(complete).toBe(false)
   })
 
-  test('may tell its usage before its end', async () => {
+  test('may report its usage before its end', async () => {
     const frames = framesFrom(answer([{ text: 'Hi' }]))
     const { reply, complete } = await converse.stream([...frames.slice(0, -2), ...frames.slice(-2).reverse()])
     expect(complete).toBe(true)
@@ -170,13 +170,13 @@ describe('an answer', () => {
     expect(reply.parts).toEqual([drawn])
   })
 
-  test('keeps blocks that nobody here knows whole, for the way back', async () => {
+  test('keeps unknown blocks whole, to be sent back', async () => {
     const body = { guardContent: { text: { text: 'x' } } }
     const { reply } = await converse.reply(answer([body]))
     expect(reply.parts).toEqual([{ type: 'opaque', by: 'maker', body }])
   })
 
-  test('of a failed search says so', async () => {
+  test('of a failed search is marked as failed', async () => {
     const content = [
       { toolUse: { toolUseId: 's', name: 'nova_grounding', input: { query: 'ruby' }, type: 'server_tool_use' } },
       { toolResult: { toolUseId: 's', content: [], status: 'error', type: 'nova_grounding_result' } },

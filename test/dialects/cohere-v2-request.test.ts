@@ -27,14 +27,14 @@ const plain = 'command-a-03-2025'
 const reasoner = 'command-a-reasoning-08-2025'
 const older = 'command-r-08-2024'
 
-test('the examples of the files hold', async () => {
+test('the examples of the files pass', async () => {
   expect(problems).toEqual([])
   expect(await proveExamples(bareProvider(dialect), [dialect.layer])).toEqual([])
   expect(await proveExamples(provider, loaded.layers)).toEqual([])
 })
 
 describe('a request', () => {
-  test('keeps instructions where they were said, and leaves empty texts away', async () => {
+  test('keeps instructions at their position, and drops empty texts', async () => {
     const { messages } = await sent({
       system: [
         { type: 'text', text: 'Be brief.' },
@@ -87,7 +87,7 @@ describe('a request', () => {
       { type: 'text', text: 'I will look.' },
       { type: 'tool_call', id: 'a', name: 'f', arguments: '{"n": 1.0}' },
     ]
-    const asked: Asked = { messages: [user('Go.'), { role: 'assistant', parts }, results('a')], tools: [f] }
+    const asked: RequestFields = { messages: [user('Go.'), { role: 'assistant', parts }, results('a')], tools: [f] }
     const calls = [{ id: 'a', type: 'function', function: { name: 'f', arguments: '{"n": 1.0}' } }]
     expect((await sent(asked)).messages[1]).toEqual({
       role: 'assistant',
@@ -104,11 +104,13 @@ describe('a request', () => {
     })
     expect(await losses(asked)).toEqual(['parts.reasoning'])
     expect(await losses(asked, reasoner)).toEqual(['parts.reasoning'])
-    const open: Asked = { messages: [user('Go.'), { role: 'assistant', parts: parts.slice(0, 1) }, user('On.')] }
+    const open: RequestFields = {
+      messages: [user('Go.'), { role: 'assistant', parts: parts.slice(0, 1) }, user('On.')],
+    }
     expect(await losses(open, reasoner)).toEqual([])
   })
 
-  test('answers every call right after it, whatever stood between, and shows images after the results', async () => {
+  test('puts each result directly after its call, whatever was between, and images after the results', async () => {
     const image = { type: 'image' as const, data: 'aGk=', media_type: 'image/png' }
     const { messages } = await sent({
       messages: [
@@ -157,7 +159,7 @@ describe('a request', () => {
     [{ allowed: ['f'], mode: 'auto' }, ['f'], undefined],
     [{ allowed: ['f'], mode: 'required' }, ['f'], 'REQUIRED'],
   ])('says the tool choice %j by the tools that are left and a word', async (tool_choice, names, word) => {
-    const asked: Asked = { tools: [f, { ...f, name: 'g' }], tool_choice }
+    const asked: RequestFields = { tools: [f, { ...f, name: 'g' }], tool_choice }
     const body = await sent(asked)
     expect(body.tools?.map((tool: Body) => tool.function.name)).toEqual(names)
     expect(body.tool_choice).toBe(word)
@@ -172,7 +174,7 @@ describe('a request', () => {
   test('is strict where every tool is and requires something', async () => {
     const parameters = { type: 'object', properties: { a: { type: 'string' } }, required: ['a'] }
     const strict = async (...tools: Partial<ClientTool>[]) => {
-      const asked: Asked = { tools: tools.map((tool) => ({ ...f, ...tool })) }
+      const asked: RequestFields = { tools: tools.map((tool) => ({ ...f, ...tool })) }
       return [(await sent(asked)).strict_tools, await losses(asked)]
     }
     expect(await strict({ strict: true, parameters })).toEqual([true, []])
@@ -181,9 +183,9 @@ describe('a request', () => {
     expect(await strict({ strict: true })).toEqual([undefined, ['tools.strict']])
   })
 
-  test('answers in JSON, asked for in words beside tools and documents', async () => {
+  test('replies in JSON, requested in the instructions beside tools and documents', async () => {
     const schema = { type: 'object', properties: { a: { type: 'string' } }, required: ['a'] }
-    const asked: Asked = { response_format: { type: 'json_schema', name: 'a', schema } }
+    const asked: RequestFields = { response_format: { type: 'json_schema', name: 'a', schema } }
     expect((await sent(asked)).response_format).toEqual({ type: 'json_object', json_schema: schema })
     expect((await sent({ response_format: { type: 'json' } })).response_format).toEqual({ type: 'json_object' })
     expect((await sent({ ...asked, tools: [f], tool_choice: 'none' })).tools).toBeUndefined()
@@ -210,7 +212,7 @@ describe('a request', () => {
 
   test('carries every knob there is a counterpart for, the nearest value where a limit is exceeded', async () => {
     const documents = [{ id: 'd', data: { text: 'It is 3 degrees.' } }]
-    const asked: Asked = {
+    const asked: RequestFields = {
       max_output_tokens: 100_000,
       temperature: 0,
       top_p: 1,
@@ -242,12 +244,12 @@ describe('a request', () => {
       priority: 1,
     })
     expect(await losses(asked)).toEqual(['extensions.top_a', 'stop', 'top_k', 'frequency_penalty', 'presence_penalty'])
-    const strict: Asked = { tools: [{ ...f, strict: true }], extensions: { strict_tools: true } }
+    const strict: RequestFields = { tools: [{ ...f, strict: true }], extensions: { strict_tools: true } }
     expect(await losses(strict)).toEqual([])
   })
 
-  test('reports what it cannot carry, and only when it was asked for', async () => {
-    const asked: Asked = {
+  test('reports requested fields that it cannot carry, and no others', async () => {
+    const asked: RequestFields = {
       messages: [
         {
           role: 'user',
@@ -311,7 +313,7 @@ describe('a request', () => {
       ].toSorted(),
     )
     expect(await losses({ reasoning: { effort: 'high', summary: 'auto' } }, reasoner)).toEqual(['reasoning.summary'])
-    const modest: Asked = {
+    const modest: RequestFields = {
       n: 1,
       store: false,
       parallel_tool_calls: true,
@@ -333,7 +335,7 @@ describe('a request', () => {
   })
 })
 
-test.skipIf(chatSchemaMissing)('the strict reading of the published schema refuses what the provider refuses', () => {
+test.skipIf(chatSchemaMissing)('the strict reading of the published schema rejects what the provider rejects', () => {
   const valid = (body: object) =>
     chatViolations({ model: 'm', messages: [{ role: 'user', content: 'Hi' }], stream: false, ...body }).length === 0
   expect(valid({})).toBe(true)
@@ -365,7 +367,7 @@ function expectAnswered(messages: Body[]): void {
   expect(answered).toEqual(asked)
 }
 
-type Asked = Partial<NeutralRequest>
+type RequestFields = Partial<NeutralRequest>
 
 const f: ClientTool = { kind: 'function', name: 'f' }
 
@@ -394,18 +396,18 @@ function results(...ids: string[]): Message {
   }
 }
 
-async function written(asked: Asked, model: string): Promise<{ body: Body; dropped: string[] }> {
+async function written(asked: RequestFields, model: string): Promise<{ body: Body; dropped: string[] }> {
   const request: NeutralRequest = { messages: [user('Hi')], origin: { api: 'chat', body: {} }, ...asked, model }
   return await writeRequest(provider, request, { model, entry: { api: 'chat', max_output_tokens: 8_000 } })
 }
 
 /** The body for a model of the manifest; every one is held against the published schema. */
-async function sent(asked: Asked, model = plain): Promise<Body> {
+async function sent(asked: RequestFields, model = plain): Promise<Body> {
   const { body } = await written(asked, model)
   expect(chatViolations(body)).toEqual([])
   return body
 }
 
-async function losses(asked: Asked, model = plain): Promise<string[]> {
+async function losses(asked: RequestFields, model = plain): Promise<string[]> {
   return (await written(asked, model)).dropped
 }

@@ -23,7 +23,7 @@ const provider = { slug: 'x', auth: { scheme: 'none' }, headers: {}, errors: coh
 
 describe.skipIf(recordingsMissing)('every recorded answer', () => {
   for (const recording of answered) {
-    test(`${recording.case} means what it says`, async () => {
+    test(`${recording.case} is read correctly`, async () => {
       const said = readIndependently(assembled(recording))
       const { reply, complete, error } = recording.response.sse
         ? await cohere.stream(recordedEvents(recording))
@@ -79,7 +79,7 @@ test.each([
 })
 
 describe('an answer', () => {
-  test('that failed is a failure worth another try, with what was said before it', async () => {
+  test('that failed is a retryable failure, after the content so far', async () => {
     const failed = { ...said({ tool_plan: 'I will' }, 'ERROR'), error: 'broken', error_type: 'INVALID_TOOL_GENERATION' }
     for (const { reply, error } of await bothWays(failed)) {
       expect(error).toEqual({ code: 'INVALID_TOOL_GENERATION', message: 'broken', retryable: true })
@@ -90,7 +90,7 @@ describe('an answer', () => {
     }
   })
 
-  test('of an unknown reason is a stop that says so, and without one it is cut', async () => {
+  test('of an unknown reason is a stop with the raw reason, and without one it is cut', async () => {
     for (const { reply, complete } of await bothWays(said({ content: [{ type: 'text', text: 'Hm' }] }, 'BRAND_NEW'))) {
       expect(reply).toMatchObject({ finish: 'stop', finish_raw: 'BRAND_NEW' })
       expect(complete).toBe(true)
@@ -99,12 +99,12 @@ describe('an answer', () => {
     expect((await cohere.stream(frames.slice(0, -1).map((data) => ({ data })))).complete).toBe(false)
   })
 
-  test('that breaks in the middle of a stream says how', async () => {
+  test('that breaks in the middle of a stream reports the error', async () => {
     const { error } = await cohere.stream([{ data: { type: 'message-start', id: 'x' } }, { data: { message: 'gone' } }])
     expect(error).toEqual({ message: 'gone' })
   })
 
-  test('calls without arguments, told as nothing or as null, have an empty object', async () => {
+  test('calls without arguments, absent or null, have an empty object', async () => {
     const call = (id: string, text: string) => ({ id, type: 'function', function: { name: 'roll', arguments: text } })
     const { reply } = await cohere.reply(said({ tool_calls: [call('a', 'null'), call('b', '')] }, 'TOOL_CALL'))
     const streamed = await cohere.stream(
@@ -149,7 +149,7 @@ describe('an answer', () => {
     expect(citedTexts(reply).map(({ text }) => text)).toEqual(['one', 'one'])
   })
 
-  test('tells how likely each piece was, and keeps blocks of kinds that are new', async () => {
+  test('reports log probabilities, and keeps blocks of new types', async () => {
     const likely = { token_ids: [1, 2], text: 'Hi', logprobs: [-0.5, -0.25] }
     const answer = { ...said({ content: [{ type: 'text', text: 'Hi' }] }), logprobs: [likely] }
     for (const { reply } of await bothWays(answer)) {
@@ -169,7 +169,7 @@ describe('an answer', () => {
     }
   })
 
-  test('counts what the model read where nothing is said of the bill', async () => {
+  test('counts the model’s tokens where billed units are missing', async () => {
     const usage = { tokens: { input_tokens: 50, output_tokens: 9, reasoning_tokens: 4 } }
     for (const { reply } of await bothWays({ ...said({}), usage })) {
       expect(reply.usage).toEqual({ input: 50, output: 5, reasoning: 4 })

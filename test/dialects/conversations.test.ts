@@ -13,14 +13,14 @@ import { loadConfig } from '../../src/snapshot/config.ts'
 import { readFiles } from '../../src/snapshot/load-files.ts'
 import { schemaMissing, violations } from '../api/chatSchema.ts'
 import { pairingFaults, type ReadCall, readers, roleFaults } from './conversation-readers.ts'
-import { type Conversation, conversations, foreignReasoning, type Maker } from './conversations.ts'
+import { type Conversation, conversations, foreignReasoning, type ProviderProfile } from './conversations.ts'
 import { violations as converseViolations, serviceModelMissing } from './converse-model.ts'
 import { generateSchemaMissing, generateViolations } from './generate-schema.ts'
 import { messagesSchemaMissing, messagesViolations } from './messages-schema.ts'
 import { responsesSchemaMissing, responsesViolations } from './responses-schema.ts'
 
 /** What a dialect is like, told apart from its file. */
-type Profile = Omit<Maker, 'name'> & {
+type Profile = Omit<ProviderProfile, 'name'> & {
   /** Arguments of calls are JSON text, not values. */
   textArguments?: boolean
   /** The free text of a custom tool stands in an object. */
@@ -83,14 +83,14 @@ describe.each(files.dialects.map(({ name }) => name))('any conversation in %s', 
   const profile = profiles[name]
   const targets = targetsOf(name)
 
-  test('reaches every provider whole: what is not sent is reported, and the rules of the format hold', async () => {
+  test('reaches every provider whole: unsent parts are reported, and the rules of the format are met', async () => {
     if (!profile) throw new Error(`the table of this test does not know the dialect ${name}`)
     const arbitrary = fc.constantFrom(...targets).chain((target) => {
       const { maker } = target.provider
       const { reasoning_replay } = targetFacts(target.provider, target.target).traits
       const seals = reasoning_replay === 'reasoning_details' ? (['signature', 'encrypted'] as const) : profile.seals
-      const talks = conversations({ ...profile, seals: [...seals], name: maker })
-      return fc.tuple(fc.constant(target), talks, fc.nat())
+      const samples = conversations({ ...profile, seals: [...seals], name: maker })
+      return fc.tuple(fc.constant(target), samples, fc.nat())
     })
     await fc.assert(
       fc.asyncProperty(arbitrary, async ([{ provider, target }, talk, choice]) => {
@@ -117,7 +117,7 @@ describe('once found', () => {
   const said = (role: Message['role'], ...parts: Message['parts']): Message => ({ role, parts })
   const hi = said('user', { type: 'text', text: 'Hi' })
 
-  test('a turn of which nothing can be shown keeps its place', async () => {
+  test('a turn without any supported part keeps its position', async () => {
     const video = said('user', { type: 'video', url: 'https://files.example/a.mp4' })
     const { body, dropped } = await write('anthropic', 'claude-haiku-4-5', [video])
     expect(body.messages).toEqual([
@@ -154,7 +154,7 @@ describe('once found', () => {
     expect((await write('anthropic', 'claude-haiku-4-5', [hi], same)).dropped).toEqual([])
   })
 
-  test('a loss is told by the history that is sent: results and what was said after them are one turn', async () => {
+  test('a loss is judged by the repaired history: results and the text after them are one turn', async () => {
     const call = said('assistant', { type: 'tool_call', id: 'a', name: 'f', arguments: '{}' })
     const result = said('user', { type: 'tool_result', id: 'a', parts: [{ type: 'text', text: 'done' }] })
     const { body, dropped } = await write('anthropic', 'claude-haiku-4-5', [hi, call, result, hi], {

@@ -13,7 +13,7 @@ export type Conversation = { request: NeutralRequest; marks: Mark[]; forbidden: 
 export const foreignReasoning = 'foreign reasoning'
 
 /** What a maker seals, and how a block that only it understands looks. */
-export type Maker = {
+export type ProviderProfile = {
   name: string
   seals: ('signature' | 'encrypted' | 'call' | 'text')[]
   /** Searches go back to it with their results. */
@@ -22,7 +22,7 @@ export type Maker = {
 }
 
 /** Neutral conversations of every kind, odd ones included, as a client of `maker` may send them. */
-export function conversations(maker: Maker): fc.Arbitrary<Conversation> {
+export function conversations(maker: ProviderProfile): fc.Arbitrary<Conversation> {
   return fc.gen().map((draw) => {
     const conversation = new Writer(draw, maker).conversation()
     const { origin, ...request } = conversation.request
@@ -65,12 +65,12 @@ const pixel = 'iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR42mNk+M9QD
 /** Draws one conversation; every text in it carries a mark of its own. */
 class Writer {
   readonly #draw: Draw
-  readonly #maker: Maker
+  readonly #maker: ProviderProfile
   readonly #marks: Mark[] = []
   readonly #forbidden: string[] = []
   #count = 0
 
-  constructor(draw: Draw, maker: Maker) {
+  constructor(draw: Draw, maker: ProviderProfile) {
     this.#draw = draw
     this.#maker = maker
   }

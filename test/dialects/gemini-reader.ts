@@ -98,18 +98,18 @@ function usageOf({ usageMetadata: counts = {}, modelVersion }: Chunk, grounding:
   const count = (side: string, modality: string): number =>
     counts[`${side}TokensDetails`]?.find((one: Chunk) => one.modality === modality)?.tokenCount ?? 0
   const known = count('cache', 'AUDIO')
-  const heard = count('prompt', 'AUDIO') - known
-  const [spoken, drawn] = [count('candidates', 'AUDIO'), count('candidates', 'IMAGE')]
+  const inputAudio = count('prompt', 'AUDIO') - known
+  const [outputAudio, outputImages] = [count('candidates', 'AUDIO'), count('candidates', 'IMAGE')]
   const { promptTokenCount: prompt, cachedContentTokenCount: cached = 0, toolUsePromptTokenCount: tools = 0 } = counts
   const queries = grounding?.webSearchQueries?.length ?? 0
   const usage = {
-    input: (prompt ?? 0) + tools - cached - heard,
-    input_audio: heard,
+    input: (prompt ?? 0) + tools - cached - inputAudio,
+    input_audio: inputAudio,
     cache_read: cached - known,
     cache_read_audio: known,
-    output: (counts.candidatesTokenCount ?? 0) - spoken - drawn,
-    output_audio: spoken,
-    output_image: drawn,
+    output: (counts.candidatesTokenCount ?? 0) - outputAudio - outputImages,
+    output_audio: outputAudio,
+    output_image: outputImages,
     reasoning: counts.thoughtsTokenCount ?? 0,
     searches: modelVersion.startsWith('gemini-2') ? Math.min(queries, 1) : queries,
   }

@@ -26,7 +26,7 @@ const endpoint = provider.chat as ChatEndpoint
 // biome-ignore lint/suspicious/noExplicitAny: bodies and schemas have the shape of whoever made them.
 type Body = any
 
-test('the examples of the files hold, and send what the published schema takes', async () => {
+test('the examples of the files pass, and send what the published schema accepts', async () => {
   expect(problems).toEqual([])
   expect(await proveExamples(bareProvider(dialect), [dialect.layer])).toEqual([])
   expect(await proveExamples(provider, loaded.layers)).toEqual([])
@@ -52,14 +52,14 @@ describe('a request', () => {
     })
   })
 
-  test('tells instructions to the first user turn where the family has no place for them', async () => {
+  test('moves instructions into the first user turn where the family has no system role', async () => {
     const asked = { system: [{ type: 'text' as const, text: 'Be brief.' }], messages: [user('Hi')] }
     const { systemInstruction, contents } = await sent(asked, 'gemma-4-31b-it')
     expect(systemInstruction).toBeUndefined()
     expect(contents).toEqual([{ role: 'user', parts: [{ text: 'Be brief.' }, { text: 'Hi' }] }])
   })
 
-  test('inlines data and names addresses, with the media type their ending tells', async () => {
+  test('inlines data and passes URLs, with the media type of their extension', async () => {
     const { contents } = await sent({
       messages: [
         {
@@ -88,7 +88,7 @@ describe('a request', () => {
     ])
   })
 
-  test('returns a signature to its maker only, on the very part it came with', async () => {
+  test('returns a signature to its provider only, on the part it came with', async () => {
     const parts: Part[] = [
       { type: 'reasoning', text: 'Hm.', signature: 'r', by: 'google' },
       { type: 'reasoning', text: 'Private.', signature: 'foreign', by: 'another' },
@@ -112,7 +112,7 @@ describe('a request', () => {
     const loop = (first: Partial<ToolCallPart>) => ({
       messages: [user('Go.'), calls({ id: 'a', ...first }, { id: 'b', arguments: '' }), results('a', 'b')],
     })
-    const stamps = async (request: Asked, model: string) => {
+    const stamps = async (request: RequestFields, model: string) => {
       const { contents } = await sent(request, model)
       return contents[1].parts.map((part: Body) => part.thoughtSignature)
     }
@@ -144,12 +144,12 @@ describe('a request', () => {
     ])
   })
 
-  test('wraps results in an object, says what failed, and puts images where the family takes them', async () => {
+  test('wraps results in an object, marks failures, and puts images where the family accepts them', async () => {
     const image = { type: 'image' as const, data: 'aGk=', media_type: 'image/png' }
     const inline = { inlineData: { mimeType: 'image/png', data: 'aGk=' } }
     const result: ToolResultPart = { type: 'tool_result', id: 'a', parts: [{ type: 'text', text: '[1]' }, image] }
     const failed: ToolResultPart = { type: 'tool_result', id: 'b', parts: [], is_error: true }
-    const asked: Asked = {
+    const asked: RequestFields = {
       messages: [user('Go.'), calls({ id: 'a' }, { id: 'b' }), { role: 'user', parts: [result, failed] }],
     }
     const error = { functionResponse: { id: 'b', name: 'f', response: { error: '' } } }
@@ -204,13 +204,13 @@ describe('a request', () => {
     expect(toolConfig).toEqual({ functionCallingConfig })
   })
 
-  test('keeps calls to their schema where a tool is strict', async () => {
+  test('restricts calls to their schema where a tool is strict', async () => {
     const { toolConfig } = await sent({ tools: [{ ...f, strict: true }] })
     expect(toolConfig.functionCallingConfig.mode).toBe('VALIDATED')
   })
 
   test('searches the web beside functions from 3 on, before that alone', async () => {
-    const both: Asked = { tools: [f], web_search: {} }
+    const both: RequestFields = { tools: [f], web_search: {} }
     const newer = await sent(both, 'gemini-3.5-flash')
     expect(newer.tools).toEqual([{ functionDeclarations: [{ name: 'f', description: '' }] }, { googleSearch: {} }])
     expect(newer.toolConfig.includeServerSideToolInvocations).toBe(true)
@@ -221,9 +221,9 @@ describe('a request', () => {
     expect((await sent({ web_search: {} }, 'gemini-2.5-flash')).tools).toEqual([{ googleSearch: {} }])
   })
 
-  test('answers in JSON, asked for in words where tools forbid the field', async () => {
+  test('replies in JSON, requested in the instructions where tools forbid the field', async () => {
     const schema = { type: 'object', properties: { a: { type: 'string' } } }
-    const asked: Asked = { tools: [f], response_format: { type: 'json_schema', name: 'a', schema } }
+    const asked: RequestFields = { tools: [f], response_format: { type: 'json_schema', name: 'a', schema } }
     const newer = await sent(asked, 'gemini-3.5-flash')
     expect(newer.generationConfig).toEqual({ responseMimeType: 'application/json', responseJsonSchema: schema })
     const older = await sent(asked, 'gemini-2.5-flash')
@@ -289,9 +289,9 @@ describe('a request', () => {
     expect([serviceTier, safetySettings, cachedContent]).toEqual(['flex', [], 'cachedContents/x'])
   })
 
-  test('reports what it cannot carry, and only when it was asked for', async () => {
+  test('reports requested fields that it cannot carry, and no others', async () => {
     const seen = { type: 'image' as const, data: 'aGk=', media_type: 'image/png', detail: 'high', cache: {} }
-    const asked: Asked = {
+    const asked: RequestFields = {
       messages: [
         { role: 'user', name: 'Ada', parts: [seen, { type: 'file', data: 'aGk=', filename: 'a.pdf' }] },
         {
@@ -367,7 +367,7 @@ function sourceOf(name: string) {
   return readSource(file, readFileSync(file, 'utf8'))
 }
 
-type Asked = Partial<NeutralRequest>
+type RequestFields = Partial<NeutralRequest>
 
 const f: ClientTool = { kind: 'function', name: 'f' }
 
@@ -389,23 +389,23 @@ function results(...ids: string[]): Message {
   }
 }
 
-function whole(request: Asked, model: string): NeutralRequest {
+function whole(request: RequestFields, model: string): NeutralRequest {
   return { model, messages: [user('Hi')], origin: { api: 'chat', body: {} }, ...request }
 }
 
-async function written(asked: Asked, model: string): Promise<{ body: Body; dropped: string[] }> {
+async function written(asked: RequestFields, model: string): Promise<{ body: Body; dropped: string[] }> {
   const entry = { api: 'chat', max_output_tokens: 65_536 }
   return await writeRequest(provider, whole(asked, model), { model, entry })
 }
 
 /** The body for a model of the manifest; every one is held against the published schema. */
-async function sent(asked: Asked, model = 'gemini-3.5-flash'): Promise<Body> {
+async function sent(asked: RequestFields, model = 'gemini-3.5-flash'): Promise<Body> {
   const { body } = await written(asked, model)
   expectValid(body)
   return body
 }
 
-async function losses(asked: Asked, model = 'gemini-3.5-flash'): Promise<string[]> {
+async function losses(asked: RequestFields, model = 'gemini-3.5-flash'): Promise<string[]> {
   return (await written(asked, model)).dropped
 }
 
@@ -433,7 +433,7 @@ function expectAnswered(contents: Body[]): void {
 }
 
 test.skipIf(generateSchemaMissing)(
-  'the strict reading of the published schema refuses what the provider refuses',
+  'the strict reading of the published schema rejects what the provider rejects',
   () => {
     const valid = (part: object) => generateViolations({ contents: [{ role: 'user', parts: [part] }] }).length === 0
     expect(valid({ text: '' })).toBe(true)

@@ -18,7 +18,7 @@ const failing = new Set(['UNEXPECTED_TOOL_CALL'])
 
 describe.skipIf(recordingsMissing)('every recorded answer', () => {
   for (const recording of answered) {
-    test(`${recording.case} means what it says`, async () => {
+    test(`${recording.case} is read correctly`, async () => {
       const chunks = chunksOf(recording)
       const said = readIndependently(chunks)
       const streamed = isStream(recording)
@@ -89,7 +89,7 @@ describe('an answer', () => {
     expect(reply.parts).toEqual([{ type: 'text', text: 'Hi', signature: 'late', by: 'maker' }])
   })
 
-  test('keeps blocks of its own tools, drafts and the unknown whole, for the way back', async () => {
+  test('keeps blocks of its own tools, drafts and unknown blocks whole, to be sent back', async () => {
     const blocks = [
       { toolCall: { id: 'x', toolType: 'GOOGLE_SEARCH_WEB' }, thoughtSignature: 's' },
       { inlineData: { mimeType: 'image/png', data: 'aGk=' }, thought: true },
@@ -100,7 +100,7 @@ describe('an answer', () => {
     }
   })
 
-  test('of an unknown reason is a stop that says so', async () => {
+  test('of an unknown reason is a stop with the raw reason', async () => {
     for (const { reply, complete } of await bothWays(said([{ text: 'Hm' }], { finishReason: 'BRAND_NEW' }))) {
       expect(reply).toMatchObject({ finish: 'stop', finish_raw: 'BRAND_NEW' })
       expect(complete).toBe(true)
@@ -118,12 +118,12 @@ describe('an answer', () => {
     }
   })
 
-  test('without a reason is cut, whatever it said', async () => {
+  test('without a reason is cut, whatever its content', async () => {
     const { complete } = await gemini.stream([{ data: said([{ text: 'Once upon' }], {}) }])
     expect(complete).toBe(false)
   })
 
-  test('that breaks in the middle of a stream says how', async () => {
+  test('that breaks in the middle of a stream reports the error', async () => {
     const failed = { error: { code: 503, message: 'The model is overloaded.', status: 'UNAVAILABLE' } }
     const { error, complete } = await gemini.stream([{ data: said([{ text: 'Once' }], {}) }, { data: failed }])
     expect(error).toEqual({ status: 503, code: 'UNAVAILABLE', message: 'The model is overloaded.' })
@@ -155,7 +155,7 @@ describe('an answer', () => {
     }
   })
 
-  test('cites the text that holds the words, wherever the offsets point', async () => {
+  test('cites the text that contains the quote, wherever the offsets point', async () => {
     const support = (text: string, startIndex: number) => ({
       segment: { text, startIndex },
       groundingChunkIndices: [0],

@@ -14,7 +14,7 @@ import { shippedFiles } from '../helpers/shipped.ts'
  * The law of losses, by difference: what a request has reaches the provider's body, or is named; and nothing is named
  * that reached it. A wish has reached the body when the body is another one without it.
  */
-type Wish = {
+type RequestCase = {
   /** Names under which its loss is reported: one of them, a member of it, or the field that it is in. */
   loss: readonly string[]
   /** The request with this wish. */
@@ -23,7 +23,7 @@ type Wish = {
   leave?(request: NeutralRequest): NeutralRequest
 }
 
-const field = (name: keyof NeutralRequest, value: unknown, loss: string = name): Wish => ({
+const field = (name: keyof NeutralRequest, value: unknown, loss: string = name): RequestCase => ({
   loss: [loss],
   add: (request) => {
     const known = request[name]
@@ -33,13 +33,13 @@ const field = (name: keyof NeutralRequest, value: unknown, loss: string = name):
 })
 
 /** A member of an object that is there anyway. */
-const member = (name: keyof NeutralRequest, wanted: object, others: object = {}): Wish => ({
+const member = (name: keyof NeutralRequest, wanted: object, others: object = {}): RequestCase => ({
   loss: [`${name}.${Object.keys(wanted)[0]}`],
   add: field(name, { ...others, ...wanted }).add,
   leave: field(name, others).add,
 })
 
-const part = (made: Part, loss = `parts.${made.type}`, more: readonly string[] = []): Wish => ({
+const part = (made: Part, loss = `parts.${made.type}`, more: readonly string[] = []): RequestCase => ({
   loss: [loss, ...more],
   add: (request) => ({
     ...request,
@@ -49,17 +49,17 @@ const part = (made: Part, loss = `parts.${made.type}`, more: readonly string[] =
   }),
 })
 
-const tool = (made: Tool): Wish => ({
+const tool = (made: Tool): RequestCase => ({
   loss: [`tools.${made.kind}`, 'tools'],
   add: (request) => ({ ...request, tools: [...(request.tools ?? []), made] }),
 })
 
-const mcp = (kind: string, by: 'chat' | 'responses' | 'messages' = 'responses'): Wish =>
+const mcp = (kind: string, by: 'chat' | 'responses' | 'messages' = 'responses'): RequestCase =>
   tool({ kind, by, definition: { type: kind, marker: 'z' } })
 
 const pixel = 'iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR42mNk+M9QDwADhgGAWjR9awAAAABJRU5ErkJggg=='
 
-const wishes: { readonly [name: string]: Wish } = {
+const requestCases: { readonly [name: string]: RequestCase } = {
   max_output_tokens: field('max_output_tokens', 1_000),
   temperature: field('temperature', 0.3),
   top_p: field('top_p', 0.7),
@@ -125,13 +125,13 @@ const wishes: { readonly [name: string]: Wish } = {
 }
 
 /** Wishes that mean nothing without others, with what they need. */
-const withTools: { readonly [name: string]: Wish } = {
+const withTools: { readonly [name: string]: RequestCase } = {
   required: field('tool_choice', 'required', 'tool_choice'),
   named: field('tool_choice', { name: 'f' }, 'tool_choice'),
   one_call: field('parallel_tool_calls', false),
 }
 
-const names = Object.keys(wishes)
+const names = Object.keys(requestCases)
 
 const base: NeutralRequest = {
   model: 'm',
@@ -156,21 +156,21 @@ async function cases(): Promise<Case[]> {
   return [...found.values()]
 }
 
-const write = ({ provider, target }: Case, asked: readonly Wish[], except?: Wish) => {
-  const add = (request: NeutralRequest, wish: Wish) =>
-    wish === except ? (wish.leave?.(request) ?? request) : wish.add(request)
+const write = ({ provider, target }: Case, asked: readonly RequestCase[], except?: RequestCase) => {
+  const add = (request: NeutralRequest, requestCase: RequestCase) =>
+    requestCase === except ? (requestCase.leave?.(request) ?? request) : requestCase.add(request)
   return writeRequest(provider, asked.reduce(add, base), target)
 }
 
 /** Whether a loss is named: by its own name, that of a member, or that of the field that it is a member of. */
-function isNamed({ loss }: Wish, dropped: readonly string[]): boolean {
+function isNamed({ loss }: RequestCase, dropped: readonly string[]): boolean {
   return loss.some((name) =>
     dropped.some((one) => one === name || one.startsWith(`${name}.`) || name.startsWith(`${one}.`)),
   )
 }
 
 /** Rules that the law yields to. */
-function isRuled({ loss: [name] }: Wish, changed: boolean): boolean {
+function isRuled({ loss: [name] }: RequestCase, changed: boolean): boolean {
   // Where a call cannot be demanded it is asked for in words, which is less, so the demand is named.
   if (name === 'tool_choice') return changed
   // Formats without this switch always show what was thought.
@@ -178,14 +178,18 @@ function isRuled({ loss: [name] }: Wish, changed: boolean): boolean {
 }
 
 /** What is wrong with how one wish among others fares; undefined when nothing is. */
-async function verdict(one: Case, asked: readonly Wish[], wish: Wish): Promise<string | undefined> {
+async function verdict(
+  one: Case,
+  asked: readonly RequestCase[],
+  requestCase: RequestCase,
+): Promise<string | undefined> {
   const whole = await write(one, asked)
-  const without = await write(one, asked, wish)
+  const without = await write(one, asked, requestCase)
   const changed = !isDeepStrictEqual(comparable(whole.body), comparable(without.body))
-  if (isRuled(wish, changed)) return undefined
-  if (!changed && !isNamed(wish, whole.dropped)) return `lost in silence (dropped: ${whole.dropped})`
-  const entirely = wish.loss.some((name) => whole.dropped.includes(name))
-  if (changed && entirely && wish.loss.length === 1) return `sent, and named as lost (dropped: ${whole.dropped})`
+  if (isRuled(requestCase, changed)) return undefined
+  if (!changed && !isNamed(requestCase, whole.dropped)) return `lost in silence (dropped: ${whole.dropped})`
+  const entirely = requestCase.loss.some((name) => whole.dropped.includes(name))
+  if (changed && entirely && requestCase.loss.length === 1) return `sent, and named as lost (dropped: ${whole.dropped})`
   return undefined
 }
 
@@ -193,32 +197,33 @@ const comparable = (body: JsonObject): unknown => JSON.parse(JSON.stringify(body
 
 const all = await cases()
 
-describe('a wish reaches the provider or is named, never both, never neither', () => {
+describe('a field reaches the provider or is reported, never both, never neither', () => {
   test.each(all.map((one) => [one.label, one] as const))('%s', async (_, one) => {
     const wrong: string[] = []
     for (const name of names) {
-      const wish = wishes[name] as Wish
-      const found = await verdict(one, [wish], wish)
+      const requestCase = requestCases[name] as RequestCase
+      const found = await verdict(one, [requestCase], requestCase)
       if (found) wrong.push(`${name}: ${found}`)
     }
-    for (const [name, wish] of Object.entries(withTools)) {
-      const found = await verdict(one, [wishes.function as Wish, wish], wish)
+    for (const [name, requestCase] of Object.entries(withTools)) {
+      const found = await verdict(one, [requestCases.function as RequestCase, requestCase], requestCase)
       if (found) wrong.push(`${name}: ${found}`)
     }
     expect(wrong).toEqual([])
   })
 })
 
-test('and so does each of several wishes together', async () => {
+test('and so does each of several fields together', async () => {
   const several = fc.uniqueArray(fc.constantFrom(...names), { minLength: 2, maxLength: 5 })
   await fc.assert(
     fc.asyncProperty(fc.constantFrom(...all), several, async (one, chosen) => {
-      const asked = chosen.map((name) => wishes[name] as Wish)
+      const asked = chosen.map((name) => requestCases[name] as RequestCase)
       const wrong: string[] = []
-      for (const [index, wish] of asked.entries()) {
+      for (const [index, requestCase] of asked.entries()) {
         // The same field twice: one of them is not there.
-        if (asked.filter(({ loss: [name] }) => name?.split('.')[0] === wish.loss[0]?.split('.')[0]).length > 1) continue
-        const found = await verdict(one, asked, wish)
+        if (asked.filter(({ loss: [name] }) => name?.split('.')[0] === requestCase.loss[0]?.split('.')[0]).length > 1)
+          continue
+        const found = await verdict(one, asked, requestCase)
         if (found) wrong.push(`${chosen[index]}: ${found}`)
       }
       expect({ [one.label]: wrong }).toEqual({ [one.label]: [] })

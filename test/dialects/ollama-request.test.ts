@@ -20,13 +20,13 @@ if (!loaded) throw new Error(problems.map(({ message }) => message).join('; '))
 const { provider } = loaded
 const endpoint = provider.chat as ChatEndpoint
 
-test('the examples of the files hold', async () => {
+test('the examples of the files pass', async () => {
   expect(problems).toEqual([])
   expect(await proveExamples(bareProvider(dialect), [dialect.layer])).toEqual([])
   expect(await proveExamples(provider, loaded.layers)).toEqual([])
 })
 
-test('it needs no key, takes any model, and is asked at its own address', () => {
+test('it needs no key, accepts any model, and is called at its own address', () => {
   expect(provider).toMatchObject({
     baseUrl: 'http://127.0.0.1:11434',
     unknownModels: 'pass',
@@ -37,7 +37,7 @@ test('it needs no key, takes any model, and is asked at its own address', () => 
 })
 
 describe('a request', () => {
-  test('keeps the order of what was said, images and sound beside the words', async () => {
+  test('keeps the order of parts, images and audio beside the text', async () => {
     const { messages } = await sent({
       system: [{ type: 'text', text: 'Be brief.' }],
       messages: [
@@ -64,7 +64,7 @@ describe('a request', () => {
     ])
   })
 
-  test('gives calls with objects, results by name and id, and what a tool showed right after', async () => {
+  test('writes calls with objects, results by name and id, and images of a tool directly after', async () => {
     const parts: Part[] = [
       { type: 'reasoning', summary: 'Hm.', encrypted: 'sealed', by: 'another' },
       { type: 'tool_call', id: 'a', name: 'draw', arguments: '{"what":"cat"}' },
@@ -106,13 +106,13 @@ describe('a request', () => {
     [{ allowed: ['f'], mode: 'auto' }, ['f'], []],
     [{ allowed: ['f'], mode: 'required' }, ['f'], ['tool_choice']],
   ])('says the tool choice %j by the tools that are left', async (tool_choice, names, lost) => {
-    const asked: Asked = { tools: [f, { ...f, name: 'g' }], tool_choice }
+    const asked: RequestFields = { tools: [f, { ...f, name: 'g' }], tool_choice }
     const { tools } = await sent(asked)
     expect(tools?.map((tool: Body) => tool.function.name)).toEqual(names)
     expect(await losses(asked)).toEqual(lost)
   })
 
-  test.each<[Asked, unknown]>([
+  test.each<[RequestFields, unknown]>([
     [{ reasoning: { effort: 'none' } }, false],
     [{ reasoning: { effort: 'minimal' } }, 'low'],
     [{ reasoning: { effort: 'xhigh' } }, 'max'],
@@ -127,7 +127,7 @@ describe('a request', () => {
     expect(await losses(asked)).toEqual([])
   })
 
-  test.each<[Asked, unknown, string]>([
+  test.each<[RequestFields, unknown, string]>([
     [{ reasoning: { effort: 'low' }, extensions: { think: true } }, true, 'reasoning'],
     [{ reasoning: { budget: -1 } }, undefined, 'reasoning.budget'],
     [{ reasoning: { summary: 'auto' } }, undefined, 'reasoning.summary'],
@@ -141,21 +141,21 @@ describe('a request', () => {
     expect((await sent({ response_format: { type: 'json_schema', name: 'a', schema } })).format).toEqual(schema)
     expect((await sent({ response_format: { type: 'json' } })).format).toBe('json')
     expect((await sent({ response_format: { type: 'text' } })).format).toBeUndefined()
-    const strict: Asked = {
+    const strict: RequestFields = {
       response_format: { type: 'json_schema', name: 'a', schema, strict: true, description: 'd' },
     }
     expect(await losses(strict)).toEqual(['response_format.description'])
   })
 
-  test('tells what was heard or said aloud by its transcript', async () => {
+  test('replaces audio by its transcript', async () => {
     const said: Part = { type: 'audio', data: 'aG8=', media_type: 'audio/wav', transcript: 'Yes?' }
-    const asked: Asked = { messages: [user('Hi'), { role: 'assistant', parts: [said] }, user('On.')] }
+    const asked: RequestFields = { messages: [user('Hi'), { role: 'assistant', parts: [said] }, user('On.')] }
     expect((await sent(asked)).messages[1]).toEqual({ role: 'assistant', content: 'Yes?' })
     expect(await losses(asked)).toEqual([])
   })
 
   test('carries every knob there is a counterpart for, and its own by their names', async () => {
-    const asked: Asked = {
+    const asked: RequestFields = {
       max_output_tokens: 100,
       temperature: 0,
       top_p: 0.5,
@@ -205,8 +205,8 @@ describe('a request', () => {
     expect(await sent({})).not.toHaveProperty('options')
   })
 
-  test('reports what it cannot carry, and only when it was asked for', async () => {
-    const asked: Asked = {
+  test('reports requested fields that it cannot carry, and no others', async () => {
+    const asked: RequestFields = {
       messages: [
         {
           role: 'user',
@@ -309,7 +309,7 @@ function expectAnswered(messages: Body[]): void {
   expect(answered).toEqual(asked)
 }
 
-type Asked = Partial<NeutralRequest>
+type RequestFields = Partial<NeutralRequest>
 
 const f: ClientTool = { kind: 'function', name: 'f' }
 
@@ -322,18 +322,18 @@ function user(text: string): Message {
   return { role: 'user', parts: [{ type: 'text', text }] }
 }
 
-async function written(asked: Asked): Promise<{ body: Body; dropped: string[] }> {
+async function written(asked: RequestFields): Promise<{ body: Body; dropped: string[] }> {
   const request: NeutralRequest = { messages: [user('Hi')], origin: { api: 'chat', body: {} }, ...asked, model: 'm' }
   return await writeRequest(provider, request, { model: 'm' })
 }
 
 /** The body for a model; every one is held against the documented form. */
-async function sent(asked: Asked): Promise<Body> {
+async function sent(asked: RequestFields): Promise<Body> {
   const { body } = await written(asked)
   expect(chatViolations(body)).toEqual([])
   return body
 }
 
-async function losses(asked: Asked): Promise<string[]> {
+async function losses(asked: RequestFields): Promise<string[]> {
   return (await written(asked)).dropped
 }

@@ -17,7 +17,7 @@ describe.skipIf(recordingsMissing)('every recorded answer', () => {
     const lines = linesOf(recording)
     const body = lines ? joined(lines) : recording.response.body
 
-    test(`${recording.case} means what it says`, async () => {
+    test(`${recording.case} is read correctly`, async () => {
       const { reply, complete, error } = lines ? await replayed(lines) : await ollama.reply(body)
       expect(complete).toBe(true)
       expect(error).toBeUndefined()
@@ -80,7 +80,7 @@ describe('an answer', () => {
     for (const { complete } of await bothWays({ ...said({ content: 'Hi' }), done: false })) expect(complete).toBe(false)
   })
 
-  test('that breaks in the middle says so in a line of its own', async () => {
+  test('that breaks in the middle reports it in a line of its own', async () => {
     const { error, complete, reply } = await replayed([
       ...linesFor(said({ content: 'Once' })).slice(0, -1),
       { error: 'gone' },
@@ -91,7 +91,7 @@ describe('an answer', () => {
     expect((await ollama.reply({ error: 'gone' })).error).toEqual({ message: 'gone' })
   })
 
-  test('tells how likely each token was', async () => {
+  test('reports the log probability of each token', async () => {
     const logprobs = [{ token: 'Hi', logprob: -0.1, bytes: [72, 105], top_logprobs: [{ token: 'Ho', logprob: -2 }] }]
     for (const { reply } of await bothWays({ ...said({ content: 'Hi' }), logprobs })) {
       expect(reply.logprobs).toEqual({ content: logprobs })

@@ -135,17 +135,20 @@ function usageOf(counts: Body, { case: name }: Recording): Facts['usage'] {
   const { prompt_tokens_details: prompt = {}, completion_tokens_details: completion = {} } = counts
   const cached = prompt?.cached_tokens ?? counts.cached_tokens ?? 0
   const thought = completion?.reasoning_tokens ?? 0
-  const [heard, spoken] = [prompt?.audio_tokens ?? 0, completion?.audio_tokens ?? 0]
+  const [inputAudio, outputAudio] = [prompt?.audio_tokens ?? 0, completion?.audio_tokens ?? 0]
   const written = prompt?.cache_write_tokens ?? 0
   const usage = {
     input:
-      counts.prompt_tokens - (cacheBeside.test(name) ? 0 : cached) - written - (audioBeside.test(name) ? 0 : heard),
+      counts.prompt_tokens -
+      (cacheBeside.test(name) ? 0 : cached) -
+      written -
+      (audioBeside.test(name) ? 0 : inputAudio),
     cache_read: cached,
     cache_write_5m: written,
-    input_audio: heard,
-    output: counts.completion_tokens - spoken - (reasoningBeside.test(name) ? 0 : thought),
+    input_audio: inputAudio,
+    output: counts.completion_tokens - outputAudio - (reasoningBeside.test(name) ? 0 : thought),
     reasoning: thought,
-    output_audio: spoken,
+    output_audio: outputAudio,
     // OpenAI's search models search once per call and do not say so.
     searches: counts.server_tool_use_details?.web_search_requests ?? (/-search-(api|preview)/.test(name) ? 1 : 0),
     seconds: counts.prompt_audio_seconds ?? 0,

@@ -22,7 +22,7 @@ const complete = answered.filter((recording) => !failing.includes(recording))
 
 describe.skipIf(recordingsMissing)('every recorded answer', () => {
   for (const recording of complete) {
-    test(`${recording.case} means what it says`, async () => {
+    test(`${recording.case} is read correctly`, async () => {
       const replayed = isStream(recording)
         ? await dialect.stream(recordedEvents(recording))
         : await dialect.reply(recording.response.body)
@@ -46,7 +46,7 @@ describe.skipIf(recordingsMissing)('every recorded answer', () => {
   })
 })
 
-describe.skipIf(recordingsMissing)('a stream that breaks off says why', () => {
+describe.skipIf(recordingsMissing)('a stream that breaks off reports the reason', () => {
   test.each(failing)('$case', async (recording) => {
     const { error } = await dialect.stream(recordedEvents(recording))
     const said = chunksOf(recording).find(({ error }) => error).error
@@ -88,7 +88,7 @@ describe.skipIf(recordingsMissing)('every recorded refusal has its error', () =>
     expect(refusal(provider, { status, headers, text: JSON.stringify(body) }).code).toBe(expected)
   })
 
-  test('no money and no quota are not tried again', () => {
+  test('exhausted credit and quota are not retryable', () => {
     const code = (status: number, error: object) =>
       refusal(provider, { status, headers: {}, text: JSON.stringify({ error: { message: 'no', ...error } }) }).code
     expect(code(429, { type: 'insufficient_quota', code: 'insufficient_quota' })).toBe('quota_exhausted')
@@ -97,7 +97,7 @@ describe.skipIf(recordingsMissing)('every recorded refusal has its error', () =>
   })
 })
 
-describe('what servers of this format do differently', () => {
+describe('differences between servers of this format', () => {
   const chunk = (delta: JsonObject, others: JsonObject = {}): Frame => {
     return { data: { id: 'c', choices: [{ index: 0, delta, ...others }] } }
   }
@@ -173,7 +173,7 @@ describe('what servers of this format do differently', () => {
     expect(await partsOf(chunk({ content: 'yes' }), other, stop)).toEqual([{ type: 'text', text: 'yes' }])
   })
 
-  test('nulls where something could be said say nothing', async () => {
+  test('null members mean nothing', async () => {
     const message = {
       content: null,
       refusal: null,
@@ -189,7 +189,7 @@ describe('what servers of this format do differently', () => {
     ).toEqual([])
   })
 
-  test('a seal keeps its kind of reasoning with it', async () => {
+  test('a signature keeps the kind of its reasoning', async () => {
     const details = [
       { type: 'reasoning.text', text: 'Hm', index: 0 },
       { type: 'reasoning.text', signature: 's', index: 0 },
@@ -233,7 +233,7 @@ describe('what servers of this format do differently', () => {
     ])
   })
 
-  test('a reason of its own to end is told by the nearest of ours, and raw', async () => {
+  test('a provider’s own finish reason becomes the closest neutral one, and stays available raw', async () => {
     const finish = async (reason: string) => (await dialect.stream([chunk({}, { finish_reason: reason })])).reply
     expect(await finish('model_length')).toMatchObject({ finish: 'length', finish_raw: 'model_length' })
     expect(await finish('sensitive')).toMatchObject({ finish: 'content_filter' })
@@ -242,7 +242,7 @@ describe('what servers of this format do differently', () => {
     expect(await finish('novelty')).toMatchObject({ finish: 'error', finish_raw: 'novelty' })
   })
 
-  test('a stream that never says why it ended is cut', async () => {
+  test('a stream without a finish reason is cut', async () => {
     expect((await dialect.stream([chunk({ content: 'Half' })])).complete).toBe(false)
   })
 
@@ -270,7 +270,7 @@ describe('a request', () => {
     ])
   })
 
-  test('calls instructions and the length limit what the family calls them', async () => {
+  test('uses the family’s names of instructions and the length limit', async () => {
     const asked = {
       system: [{ type: 'text' as const, text: 'Be brief.' }],
       messages: [user('Hi')],
@@ -282,7 +282,7 @@ describe('a request', () => {
     expect(max_tokens).toBeUndefined()
   })
 
-  test('tells instructions in the middle where they were given', async () => {
+  test('keeps instructions in the middle at their position', async () => {
     const messages: Message[] = [
       user('Hi'),
       { role: 'system', parts: [{ type: 'text', text: 'Now in French.' }] },
@@ -320,7 +320,7 @@ describe('a request', () => {
     expect((await sent(alone)).messages[0].content).toHaveLength(1)
   })
 
-  test('answers every call right after it, and shows what a tool returned beside text to the user', async () => {
+  test('puts each result directly after its call, and media of results into a user message', async () => {
     const image: Part = { type: 'image', data: 'aGk=', media_type: 'image/png' }
     const { messages } = await sent({
       messages: [
@@ -353,7 +353,7 @@ describe('a request', () => {
     ])
   })
 
-  test('says in words that a tool failed, and that a reply was refused or spoken', async () => {
+  test('writes failed tools, refusals and audio replies as text', async () => {
     const failed: Part = {
       type: 'tool_result',
       id: 'a',
@@ -378,7 +378,7 @@ describe('a request', () => {
     expect(speaking.messages[1]).toEqual({ role: 'assistant', content: ' No.', audio: { id: 'audio_1' } })
   })
 
-  test('returns reasoning only where the family wants it, and seals only to their maker', async () => {
+  test('returns reasoning only where the family accepts it, and signatures only to their provider', async () => {
     const parts: Part[] = [
       { type: 'reasoning', text: 'Hm.', signature: 's', by: 'maker' },
       { type: 'reasoning', encrypted: 'openai-responses-v1:x==', id: 'rs_1', by: 'maker' },
@@ -434,7 +434,7 @@ describe('a request', () => {
     })
   })
 
-  test('asks for reasoning in words; a budget becomes the nearest word, or stays a number where numbers are known', async () => {
+  test('requests reasoning by effort; a budget becomes the closest effort, or stays a number where numbers are supported', async () => {
     expect(await sent({ reasoning: { effort: 'xhigh' } })).toMatchObject({ reasoning_effort: 'xhigh' })
     const words = await Promise.all([0, 1024, 8000, 50_000].map((budget) => sent({ reasoning: { budget } })))
     expect(words.map(({ reasoning_effort }) => reasoning_effort)).toEqual(['none', 'low', 'medium', 'high'])
@@ -447,7 +447,7 @@ describe('a request', () => {
     expect(await sent({}, object)).not.toHaveProperty('reasoning')
   })
 
-  test('marks what is worth caching in the words of the family', async () => {
+  test('writes cache hints in the form of the family', async () => {
     const hinted: Part = { type: 'text', text: 'Long.', cache: { ttl: '1h' } }
     const asked = { system: [hinted], messages: [{ role: 'user' as const, parts: [{ ...hinted, cache: {} }] }] }
     expect((await sent(asked)).messages).toEqual([
@@ -463,7 +463,7 @@ describe('a request', () => {
     ])
   })
 
-  test('keeps every other wish', async () => {
+  test('keeps all other fields', async () => {
     const plain = {
       temperature: 0,
       top_p: 0.5,
@@ -512,7 +512,7 @@ describe('a request', () => {
     expect(await sent({ stream: false })).not.toHaveProperty('stream_options')
   })
 
-  test('asks for text, for JSON, or for JSON of a schema', async () => {
+  test('requests text, JSON, or JSON of a schema', async () => {
     const format = async (response_format: NeutralRequest['response_format']) =>
       (await sent(response_format ? { response_format } : {})).response_format
     expect(await format({ type: 'text' })).toEqual({ type: 'text' })
@@ -528,7 +528,7 @@ describe('a request', () => {
     expect(unsupportedByMapping(dialect.chat.request.support)).toEqual(['parts.search', 'parts.opaque'])
   })
 
-  test('shows what was uploaded by its id, whatever it is', async () => {
+  test('refers to uploaded files by id, whatever their kind', async () => {
     const parts: Part[] = ['image', 'audio', 'file'].map((type) => ({ type: type as 'image', file_id: `${type}-1` }))
     expect((await sent({ messages: [{ role: 'user', parts }] })).messages[0].content).toEqual(
       ['image', 'audio', 'file'].map((type) => ({ type: 'file', file: { file_id: `${type}-1` } })),
@@ -573,7 +573,7 @@ describe('a request loses', () => {
     expect(await lost({ cache: { key: 'k', options: { mode: 'explicit' } } })).toEqual([])
   })
 
-  test('reasoning that does not go back: all of it, seals of others, or what has no words', async () => {
+  test('reasoning that is not returned: all of it, signatures of others, or parts without text', async () => {
     const sealed = assistant({ type: 'reasoning', encrypted: 'x', by: 'another' }, { type: 'text', text: 'Yes.' })
     const told = assistant({ type: 'reasoning', text: 'Hm.', by: 'maker' })
     expect(await lost(told)).toEqual(['parts.reasoning'])
@@ -583,22 +583,25 @@ describe('a request loses', () => {
     }
   })
 
-  test('sound without words or without an id', async () => {
-    const spoken = assistant({ type: 'audio', id: 'audio_1' }, { type: 'text', text: 'Yes.' })
-    const heard = assistant({ type: 'audio', data: 'AA==', transcript: 'Yes.' })
-    expect([await lost(spoken), await lost(heard)]).toEqual([['parts.audio'], []])
+  test('audio without a transcript or without an id', async () => {
+    const audioById = assistant({ type: 'audio', id: 'audio_1' }, { type: 'text', text: 'Yes.' })
+    const audioWithData = assistant({ type: 'audio', data: 'AA==', transcript: 'Yes.' })
+    expect([await lost(audioById), await lost(audioWithData)]).toEqual([['parts.audio'], []])
     const modalities = ['text', 'audio']
-    expect([await lost({ ...spoken, modalities }), await lost({ ...heard, modalities })]).toEqual([[], ['parts.audio']])
+    expect([await lost({ ...audioById, modalities }), await lost({ ...audioWithData, modalities })]).toEqual([
+      [],
+      ['parts.audio'],
+    ])
   })
 
-  test('the effort or the budget, where both are wanted and one can be said', async () => {
+  test('the effort or the budget, where both are requested and one is supported', async () => {
     const reasoning = { effort: 'high', budget: 1000 } as const
     expect(await lost({ reasoning })).toEqual(['reasoning.budget'])
     expect(await lost({ reasoning }, { reasoning_form: 'object' })).toEqual(['reasoning.effort'])
     expect(await lost({ reasoning: { effort: 'low', summary: 'auto' } })).toEqual(['reasoning.summary'])
   })
 
-  test('fields that nobody here knows, and details of a search', async () => {
+  test('unknown fields, and details of a search', async () => {
     expect(
       await lost({
         extensions: { top_a: 1 },
@@ -608,7 +611,7 @@ describe('a request loses', () => {
   })
 })
 
-test('counts mean the same whole and streamed, beside the tier that is told with the first piece', async () => {
+test('counts mean the same whole and streamed, beside the tier that the first chunk reports', async () => {
   const usage = {
     prompt_tokens: 100,
     completion_tokens: 50,

@@ -52,7 +52,7 @@ function provider(slug: string) {
 }
 
 describe.each(slugs)('%s', (slug) => {
-  test('is a manifest without mistakes, whose examples hold', async () => {
+  test('is a manifest without problems, whose examples pass', async () => {
     expect(manifests.get(slug)?.problems).toEqual([])
     const { layers } = loaded(slug)
     expect(layers.at(-1)?.examples.length).toBeGreaterThan(0)
@@ -60,7 +60,7 @@ describe.each(slugs)('%s', (slug) => {
   })
 })
 
-test('the examples of the dialect hold', async () => {
+test('the examples of the dialect pass', async () => {
   expect(await proveExamples(bareProvider(dialect), [dialect.layer])).toEqual([])
 })
 
@@ -119,7 +119,7 @@ describe('a body that is edited', () => {
     expect(await edited('openai', { max_completion_tokens: 7 })).toMatchObject({ max_completion_tokens: 7 })
   })
 
-  test('keeps fields that nobody here knows', async () => {
+  test('keeps unknown fields', async () => {
     const unknown = { vendor_switch: { deep: [1, null] }, top_a: 0.5 }
     for (const slug of slugs) expect(await edited(slug, unknown)).toMatchObject(unknown)
   })
@@ -181,7 +181,7 @@ describe('a body that is edited', () => {
     })
   })
 
-  test('of openrouter asks for the bill, and searches by a plugin', async () => {
+  test('of openrouter requests the cost, and searches by a plugin', async () => {
     expect(await edited('openrouter', {})).toMatchObject({ usage: { include: true } })
     expect(await edited('openrouter', {})).not.toHaveProperty('plugins')
     const place = { type: 'approximate', approximate: { city: 'Berlin' } }
@@ -208,7 +208,7 @@ describe('a body that is edited', () => {
   })
 })
 
-describe('what a provider cannot take', () => {
+describe('the fields that a provider cannot take', () => {
   test('depends on the model of openai', async () => {
     const sampling = { temperature: 0, top_p: 0.5, stop: ['x'], logit_bias: {}, frequency_penalty: 1 }
     expect(await losses('openai', 'gpt-4.1', sampling)).toEqual([])
@@ -249,7 +249,7 @@ describe('what a provider cannot take', () => {
     expect(await losses('deepseek', 'deepseek-flash', { messages })).toEqual([])
   })
 
-  test('is what was uploaded to another provider, where there are no files', async () => {
+  test('include files uploaded to another provider, where there are no files', async () => {
     const text = { type: 'text', text: 'Look.' } as const
     const messages: Message[] = [{ role: 'user', parts: [text, { type: 'image', file_id: 'file-1' }] }]
     const request = { model: 'm', messages, origin: { api: 'responses' as const, body: {} } }
@@ -293,7 +293,7 @@ describe.skipIf(recordingsMissing)('clients of this format get', () => {
   )
 })
 
-describe.skipIf(recordingsMissing)('every recorded request of this format can be written for everybody', () => {
+describe.skipIf(recordingsMissing)('every recorded request of this format can be written for every provider', () => {
   test.each(recordings('openai-chat').filter(({ request }) => request?.body))('$case', async ({ request }) => {
     for (const slug of slugs) {
       const { body } = await writeRequest(provider(slug), readRequest(request?.body), { model: 'm' })

@@ -13,16 +13,17 @@ export function modelFacts(model: string): Partial<TargetFacts> {
   return { maker: 'openai', traits: traitsOf('openai-responses', model) }
 }
 
-function asking(more: Partial<NeutralRequest> = {}): NeutralRequest {
+function requestWith(more: Partial<NeutralRequest> = {}): NeutralRequest {
   const messages: Message[] = [{ role: 'user', parts: [{ type: 'text', text: 'Hi' }] }]
   return { model: 'm', messages, origin: { api: 'chat', body: {} }, ...more }
 }
 
 /** The body that a request becomes. */
-export const sent = (more: Partial<NeutralRequest>, model = 'gpt-5.4') => bench.body(asking(more), modelFacts(model))
+export const sent = (more: Partial<NeutralRequest>, model = 'gpt-5.4') =>
+  bench.body(requestWith(more), modelFacts(model))
 
 /** Fields that are reported as lost for this request, in the names of the neutral form. */
-export const lost = (more: Partial<NeutralRequest>, model = 'gpt-5.4') => lostOf(asking(more), model)
+export const lost = (more: Partial<NeutralRequest>, model = 'gpt-5.4') => lostOf(requestWith(more), model)
 
 /** As `lost`, of a whole request. */
 export async function lostOf(request: NeutralRequest, model: string): Promise<string[]> {

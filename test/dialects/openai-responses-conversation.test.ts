@@ -14,7 +14,7 @@ const thought = (id: string) => ({
 })
 
 describe('reasoning', () => {
-  test('is sealed for the next turn, and nothing is kept at the provider', async () => {
+  test('is encrypted for the next turn, and the provider stores nothing', async () => {
     expect(await sent({})).toMatchObject({ store: false, include: ['reasoning.encrypted_content'] })
     expect(await sent({ store: true }, 'gpt-4.1')).toMatchObject({ store: true })
     expect((await sent({}, 'gpt-4.1')).include).toBeUndefined()
@@ -44,7 +44,7 @@ describe('reasoning', () => {
     expect(await lost({ messages })).toEqual([])
   })
 
-  test('of another maker, or without its seal, stays away and is reported', async () => {
+  test('of another provider, or without encrypted content, is dropped and reported', async () => {
     const messages = [
       user(said('Go')),
       assistant(sealed('rs_1', 'someone'), { type: 'reasoning', id: 'rs_2', summary: 'S', by: 'openai' }, said('so')),
@@ -56,7 +56,7 @@ describe('reasoning', () => {
     expect(await lost({ messages })).toEqual(['parts.reasoning'])
   })
 
-  test('in plain words goes back to the server that told it', async () => {
+  test('as plain text goes back to the server that sent it', async () => {
     const messages = [user(said('Go')), assistant({ type: 'reasoning', text: 'hm', by: 'openai' }, said('so'))]
     const [, item] = await input(messages)
     expect(item).toMatchObject({ type: 'reasoning', summary: [], content: [{ type: 'reasoning_text', text: 'hm' }] })
@@ -77,8 +77,8 @@ describe('reasoning', () => {
   })
 })
 
-describe('what an assistant said', () => {
-  test('is one message again when it was cut into pieces, and marked messages stand alone', async () => {
+describe('the messages of an assistant', () => {
+  test('are merged when they were split, and marked messages stay separate', async () => {
     const messages = [
       user(said('Go')),
       assistant(
@@ -102,7 +102,14 @@ describe('what an assistant said', () => {
     expect(items).toHaveLength(4)
   })
 
-  test('goes back whole: searches, blocks and images of its maker', async () => {
+  test('may be as long as thousands of parts', async () => {
+    const parts = Array.from({ length: 3_000 }, (_, index): Part[] => [said(`a${index}`), called(`c${index}`)]).flat()
+    const items = await input([user(said('Go')), assistant(...parts)])
+    expect(items.filter(({ role }) => role === 'assistant')).toHaveLength(3_000)
+    expect(items.filter(({ type }) => type === 'function_call')).toHaveLength(3_000)
+  })
+
+  test('go back whole: searches, blocks and images of its provider', async () => {
     const body = { type: 'compaction', id: 'cmp_1', encrypted_content: 'x' }
     const action = { type: 'search', query: 'q', sources: [{ type: 'url', url: 'https://a' }] }
     const by = (maker: string) => [
@@ -137,7 +144,7 @@ describe('what an assistant said', () => {
   })
 })
 
-describe('what is shown', () => {
+describe('media', () => {
   const contents = async (...parts: Part[]) => (await input([user(...parts)], 'gpt-5.6'))[0]?.content
 
   test('is text, images and files, as address, bytes or id, with marks for the cache', async () => {
@@ -173,7 +180,7 @@ describe('what is shown', () => {
     expect(await lost({ messages: [user(said('a'), spoken)] })).toEqual(['parts.audio'])
   })
 
-  test('instructions lead, and keep their place in the middle', async () => {
+  test('instructions come first, and keep their position in the middle', async () => {
     const system = [said('A'), said('B')]
     const messages: Message[] = [user(said('Hi')), { role: 'system', parts: [said('C')] }, user(said('Ho'))]
     expect(await sent({ system, messages })).toMatchObject({
@@ -202,7 +209,7 @@ describe('what is shown', () => {
   })
 })
 
-test('tools are called and answered in both kinds, with images, and errors say so', async () => {
+test('calls and results of both kinds, with images, and errors marked', async () => {
   const image: Part = { type: 'image', data: 'AA==', media_type: 'image/png' }
   const failed: Part = { type: 'tool_result', id: 'b', parts: [said('no')], is_error: true }
   const shown: Part = { type: 'tool_result', id: 'c', parts: [image], is_error: true }
@@ -254,7 +261,7 @@ test.skipIf(responsesSchemaMissing)('a conversation of everything is one of the 
   }
 })
 
-describe.skipIf(recordingsMissing)('what a recorded answer says goes back to its maker', () => {
+describe.skipIf(recordingsMissing)('a recorded reply goes back to its provider', () => {
   const answers = recordings('openai-responses').filter(({ response }) => isObject(response.body?.usage))
 
   test.each(answers.map((recording) => [recording.case, recording.response.body] as const))('%s', async (_, body) => {

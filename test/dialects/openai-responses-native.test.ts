@@ -133,7 +133,7 @@ test('the prefix chooses the API, with one key for both', async () => {
 })
 
 describe.each([false, true])('a tool loop of a chat client (streamed: %s)', (stream) => {
-  test('gives the sealed thought back byte for byte, right before its call', async () => {
+  test('returns encrypted reasoning byte for byte, directly before its call', async () => {
     answers([thought, call])
     const message = await firstTurn(stream)
     answers([{ type: 'message', id: 'msg_1', role: 'assistant', content: [{ type: 'output_text', text: 'Rain.' }] }])
@@ -150,7 +150,7 @@ describe.each([false, true])('a tool loop of a chat client (streamed: %s)', (str
   })
 })
 
-test('a failure in the middle of a stream is one for the client, with what the provider said', async () => {
+test('a failure in the middle of a stream reaches the client, with the provider’s message', async () => {
   answer = (response) => {
     beginStream(response)
     const failed = { id: 'resp_1', status: 'failed', error: { code: 'server_error', message: 'Out of order' } }

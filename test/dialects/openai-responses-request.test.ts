@@ -12,7 +12,7 @@ describe('tools', () => {
     { kind: 'custom', name: 'c', format: { type: 'grammar', grammar: { syntax: 'lark', definition: 'd' } } },
   ]
 
-  test('are flat, and always say whether they are strict', async () => {
+  test('are flat, and always have `strict`', async () => {
     expect((await sent({ tools })).tools).toEqual([
       { type: 'function', name: 'f', description: 'F', parameters: { type: 'object' }, strict: true },
       {
@@ -67,7 +67,7 @@ describe('tools', () => {
   })
 })
 
-test('a search has its words here, and what is not taken is reported', async () => {
+test('a search has its own options here, and unsupported ones are reported', async () => {
   const search: Partial<NeutralRequest> = {
     web_search: {
       max_uses: 3,
@@ -93,7 +93,7 @@ test('a search has its words here, and what is not taken is reported', async () 
   expect(await lost(search, 'gpt-4.1-nano')).toContain('web_search')
 })
 
-test('reasoning is asked for in a level that the family knows', async () => {
+test('reasoning is requested at a level that the family supports', async () => {
   const level = async (model: string, reasoning: NonNullable<NeutralRequest['reasoning']>) =>
     (await sent({ reasoning }, model)).reasoning
   expect(await level('gpt-5', { effort: 'none' })).toEqual({ effort: 'minimal' })
@@ -113,7 +113,7 @@ test('reasoning is asked for in a level that the family knows', async () => {
 })
 
 describe('sampling', () => {
-  const wish = { temperature: 0.5, top_p: 0.9, logprobs: { top: 2 } }
+  const requestFields = { temperature: 0.5, top_p: 0.9, logprobs: { top: 2 } }
   const names = ['temperature', 'top_p', 'logprobs']
 
   test('is free where nothing is thought, and left out and reported elsewhere', async () => {
@@ -123,20 +123,20 @@ describe('sampling', () => {
       top_logprobs: 2,
       include: expect.arrayContaining(['message.output_text.logprobs']),
     }
-    expect(await sent(wish, 'gpt-4.1')).toMatchObject(taken)
-    expect(await sent({ ...wish, reasoning: { effort: 'none' } })).toMatchObject(taken)
-    expect(await sent({ ...wish, reasoning: { budget: 0 } })).toMatchObject(taken)
-    expect(await lost({ ...wish, reasoning: { effort: 'none' } })).toEqual([])
+    expect(await sent(requestFields, 'gpt-4.1')).toMatchObject(taken)
+    expect(await sent({ ...requestFields, reasoning: { effort: 'none' } })).toMatchObject(taken)
+    expect(await sent({ ...requestFields, reasoning: { budget: 0 } })).toMatchObject(taken)
+    expect(await lost({ ...requestFields, reasoning: { effort: 'none' } })).toEqual([])
     for (const model of ['o3', 'gpt-5', 'gpt-5.4']) {
-      const body = await sent(wish, model)
+      const body = await sent(requestFields, model)
       expect([body.temperature, body.top_p, body.top_logprobs]).toEqual([undefined, undefined, undefined])
       expect(body.include).toEqual(['reasoning.encrypted_content'])
-      expect(await lost(wish, model)).toEqual(names)
+      expect(await lost(requestFields, model)).toEqual(names)
     }
     expect(await lost({ temperature: 1, top_p: 1 }, 'o3')).toEqual([])
   })
 
-  test('what means nothing is not reported', async () => {
+  test('fields without effect are not reported', async () => {
     expect(await lost({ n: 1, frequency_penalty: 0, presence_penalty: 0, modalities: ['text'] })).toEqual([])
     const meant = { n: 2, frequency_penalty: 1, presence_penalty: 1, modalities: ['text', 'audio'] }
     expect(await lost(meant)).toEqual(Object.keys(meant))

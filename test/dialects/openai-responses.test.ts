@@ -22,7 +22,7 @@ const shortened: { [start: string]: string } = { 'openai-responses/shell-call-st
 describe.skipIf(recordingsMissing)('every recorded answer', () => {
   for (const recording of complete) {
     const { case: name } = recording
-    test(`${name} means what it says`, async () => {
+    test(`${name} is read correctly`, async () => {
       const { reply, error } = await bench.reply(wholeOf(recording))
       expect(error).toBeUndefined()
       expect(factsOf(reply)).toEqual(readResponse(wholeOf(recording)))
@@ -46,7 +46,7 @@ describe.skipIf(recordingsMissing)('every recorded answer', () => {
   })
 })
 
-describe.skipIf(recordingsMissing)('a stream that breaks off says why', () => {
+describe.skipIf(recordingsMissing)('a stream that breaks off reports the reason', () => {
   const codes: { [provider: string]: ErrorCode } = { '418a13': 'rate_limited', '48a0f9': 'quota_exhausted' }
 
   test.each(failing)('$case', async (recording: Recording) => {
@@ -104,11 +104,11 @@ describe('streams', () => {
     data: { type: `response.${response.status}`, response },
   })
 
-  test('are cut without a last event, whatever else came', async () => {
+  test('are cut without a last event, whatever came before', async () => {
     expect((await bench.stream([delta(0, 'a'), { data: { type: 'response.output_text.done' } }])).complete).toBe(false)
   })
 
-  test('tell failures flat, nested, without a type, and by the status alone', async () => {
+  test('report failures flat, nested, without a type, and by the status alone', async () => {
     const failures = [
       [{ type: 'error', code: 'server_error', message: 'no' }, 'server_error', 'no'],
       [{ type: 'error', code: null, message: 'no' }, undefined, 'no'],
@@ -123,7 +123,7 @@ describe('streams', () => {
     }
   })
 
-  test('keep items apart whose deltas take turns, and calls whose names come first', async () => {
+  test('separate items whose deltas are interleaved, and calls whose names come first', async () => {
     const call = (id: string) => ({ type: 'function_call', call_id: id, name: 'f', arguments: '' })
     const grow = (output_index: number, text: string): Frame => ({
       data: {
@@ -149,7 +149,7 @@ describe('streams', () => {
     })
   })
 
-  test('seal reasoning with what the finished item says, not the begun one', async () => {
+  test('take encrypted reasoning from the finished item, not from the added one', async () => {
     const thought = (encrypted_content: string) => ({ type: 'reasoning', id: 'rs_1', summary: [], encrypted_content })
     const { reply } = await bench.stream([item(0, thought('early'), 'added'), item(0, thought('final')), end()])
     expect(reply.parts).toEqual([{ type: 'reasoning', by: 'maker', id: 'rs_1', encrypted: 'final' }])
@@ -189,7 +189,7 @@ describe('streams', () => {
   })
 })
 
-describe('what servers of this format do differently', () => {
+describe('differences between servers of this format', () => {
   test('a response that is not done is a failure', async () => {
     for (const status of ['queued', 'in_progress', 'cancelled']) {
       const { error } = await bench.reply({ id: 'r', status, output: [] })
@@ -197,7 +197,7 @@ describe('what servers of this format do differently', () => {
     }
   })
 
-  test('searches may tell their words in JSON, or be visits that nobody counts', async () => {
+  test('searches may have their query in JSON, or be page visits that are not billed', async () => {
     const output = [
       { type: 'web_search_call', id: 'a', status: 'completed', name: 'web_search', arguments: '{"query":"q"}' },
       { type: 'web_search_call', id: 'b', status: 'completed', action: { type: 'open_page', url: 'https://a' } },
@@ -214,7 +214,7 @@ describe('what servers of this format do differently', () => {
     expect(reply.usage.searches).toBe(2)
   })
 
-  test('the tier and judgements are told, and nothing where there are none', async () => {
+  test('the tier and moderation results are reported, and nothing where there are none', async () => {
     const judgement = { type: 'moderation_result', model: 'omni', flagged: false }
     const facts = { status: 'completed', output: [], service_tier: 'flex' }
     const said = async (response: JsonObject) => {
@@ -232,7 +232,7 @@ describe('what servers of this format do differently', () => {
     })
   })
 
-  test('an image that failed is kept as it is', async () => {
+  test('a failed image is kept as it is', async () => {
     const body = { type: 'image_generation_call', id: 'ig_1', status: 'failed', result: null }
     const { reply } = await bench.reply({ status: 'completed', output: [body] })
     expect(reply.parts).toEqual([{ type: 'opaque', by: 'maker', body }])

@@ -52,7 +52,7 @@ function serving(slug: string, model: string, env?: { [name: string]: string }):
 }
 
 describe.each(['azure', 'vertex', 'perplexity', 'cloudflare', 'mistral'])('%s', (slug) => {
-  test('is a manifest without mistakes, whose examples hold', async () => {
+  test('is a manifest without problems, whose examples pass', async () => {
     const { loaded, problems } = load(slug)
     expect(problems).toEqual([])
     const layers = loaded?.layers ?? []
@@ -84,7 +84,7 @@ async function replayed(provider: Provider, recording: Recording) {
   return { reply: reply as unknown as Reply, error, complete }
 }
 
-describe.skipIf(recordingsMissing)('every recorded answer means through its manifest what it says', () => {
+describe.skipIf(recordingsMissing)('every recorded reply is read correctly through its manifest', () => {
   const answered = recorded.filter(({ recording }) => recording.response.status === 200)
 
   test.each(answered)('$case', async ({ recording, slug }) => {
@@ -162,7 +162,7 @@ test('a prompt that the filters of azure stop is blocked, not wrong', () => {
   }
 })
 
-test('platform errors of vertex that come as a list are read, whoever made the model', () => {
+test('platform errors of vertex that come as a list are read, for models of every provider', () => {
   const error = { code: 429, message: 'Quota exceeded.', status: 'RESOURCE_EXHAUSTED' }
   for (const model of ['gemini-3.5-flash', 'claude-opus-5@default', 'meta/llama-maas']) {
     const read = refusal(serving('vertex', model), { status: 429, headers: {}, text: JSON.stringify([{ error }]) })
@@ -173,7 +173,7 @@ test('platform errors of vertex that come as a list are read, whoever made the m
 describe('addresses', () => {
   const at = ({ baseUrl, chat }: Provider) => [`${baseUrl}${chat?.path}`, `${baseUrl}${chat?.stream.path}`]
 
-  test('of vertex name project and location, and of each maker its own path', () => {
+  test('of vertex have project and location, and each publisher its own path', () => {
     const env = {
       GOOGLE_APPLICATION_CREDENTIALS: '/key.json',
       GOOGLE_VERTEX_PROJECT: 'p',
@@ -213,7 +213,7 @@ describe('addresses', () => {
     expect(serving('azure', 'claude-opus-5', env).auth).toEqual({ scheme: 'header', header: 'api-key', secret: 'k' })
   })
 
-  test('need what is not set to be set', () => {
+  test('need missing variables to be set', () => {
     expect(serving('azure', 'm').missing).toEqual(['AZURE_RESOURCE_NAME', 'AZURE_API_KEY'])
     expect(serving('cloudflare', 'm').missing).toEqual(['CLOUDFLARE_ACCOUNT_ID', 'CLOUDFLARE_API_TOKEN'])
     expect(serving('vertex', 'm').missing).toEqual(['GOOGLE_VERTEX_PROJECT', 'GOOGLE_APPLICATION_CREDENTIALS'])
@@ -249,7 +249,7 @@ describe('a body that is edited', () => {
     expect(idsIn((await edited('mistral', { messages: [fitting] })).messages)).toEqual(['abc123XYZ'])
   })
 
-  test('of mistral has no assistant who said nothing', async () => {
+  test('of mistral has no empty assistant message', async () => {
     const silent = { role: 'assistant', content: '' }
     const { messages } = await edited('mistral', { messages: [{ role: 'user', content: 'Hi' }, silent, call] })
     expect(messages).toMatchObject([{ role: 'user' }, { role: 'assistant', tool_calls: [{}] }])
@@ -302,7 +302,7 @@ describe('a body that is edited', () => {
   })
 })
 
-test('what azure cannot take depends on the model', async () => {
+test('the fields that azure drops depend on the model', async () => {
   const losses = async (model: string) => {
     const asked = { temperature: 0, top_k: 3, web_search: {}, verbosity: 'low', reasoning: { effort: 'low' as const } }
     const request = { model, messages: [], origin: { api: 'messages' as const, body: {} }, ...asked }

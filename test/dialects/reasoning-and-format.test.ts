@@ -40,7 +40,7 @@ function memberOf(body: JsonObject, path: string): any {
   return path.split('.').reduce((value: any, name) => value?.[name], body)
 }
 
-/** Where each model is told how much to think, and what it is told by effort; `dropped` when it cannot be. */
+/** Where each model gets the reasoning setting, and what it is told by effort; `dropped` when it cannot be. */
 const efforts: [target: string, member: string, told: { [effort in Effort]?: unknown }][] = [
   ['openai/gpt-5.2', 'reasoning_effort', { none: 'none', low: 'low', high: 'high' }],
   ['openai/gpt-4.1', 'reasoning_effort', { low: 'dropped', high: 'dropped' }],
@@ -63,10 +63,10 @@ const efforts: [target: string, member: string, told: { [effort in Effort]?: unk
   ['openrouter/anthropic/claude-haiku-4.5', 'reasoning.effort', { low: 'low', max: 'max' }],
 ]
 
-describe.each(efforts)('%s is told how much to think', (target, member, told) => {
+describe.each(efforts)('%s gets the reasoning setting', (target, member, told) => {
   test.each(Object.entries(told))('for the effort %s', async (effort, expected) => {
-    const wish = { reasoning: { effort: effort as Effort } }
-    const { said, dropped } = await sent(target, wish, [member])
+    const fields = { reasoning: { effort: effort as Effort } }
+    const { said, dropped } = await sent(target, fields, [member])
     expect([said[0], dropped.includes('reasoning')]).toEqual(
       expected === 'dropped' ? [undefined, true] : [expected, false],
     )
@@ -130,7 +130,7 @@ const budgets: [target: string, member: string, told: [budget: number, expected:
   ['openrouter/anthropic/claude-haiku-4.5', 'reasoning.max_tokens', [[3_000, 3_000]]],
 ]
 
-describe.each(budgets)('%s is told how much to think', (target, member, told) => {
+describe.each(budgets)('%s gets the reasoning setting', (target, member, told) => {
   test.each(told)('for %d tokens', async (budget, expected) => {
     expect((await sent(target, { reasoning: { budget } }, [member])).said).toEqual([expected])
   })
@@ -163,7 +163,7 @@ const forms: [target: string, member: string, expected: unknown][] = [
 ]
 
 describe('an answer by a schema', () => {
-  test.each(forms)('is asked of %s in its own place', async (target, member, expected) => {
+  test.each(forms)('is requested of %s in its own field', async (target, member, expected) => {
     const { said, dropped } = await sent(target, asked, [member])
     expect(said).toEqual([expected])
     expect(dropped).not.toContain('response_format')
@@ -178,7 +178,7 @@ describe('an answer by a schema', () => {
     }
   })
 
-  test('is asked for in words where the family takes no schema, or not beside a search', async () => {
+  test('is requested in the instructions where the family has no schemas, or not beside a search', async () => {
     const old = await sent('anthropic/claude-3-5-haiku-20241022', asked, ['output_config', 'system'])
     expect(old.said[0]).toBeUndefined()
     expect(JSON.stringify(old.said[1])).toContain('minLength')

@@ -111,7 +111,7 @@ describe.skipIf(recordingsMissing)(
             const turns = readers[dialect]?.(body) ?? []
             wrong.push(...pairingFaults(turns).map((fault) => `${recording.case}: ${fault}`))
             wrong.push(
-              ...lostWords(request, body, dropped).map((words) => `${recording.case}: lost without a word: ${words}`),
+              ...lostTexts(request, body, dropped).map((words) => `${recording.case}: lost without a word: ${words}`),
             )
           }
           counts[folder] = { ...counts[folder], [slug]: missing ? `${asked.length} (no schema)` : `${asked.length}` }
@@ -123,7 +123,7 @@ describe.skipIf(recordingsMissing)(
 )
 
 /** Texts and names of calls that neither arrive nor are reported. */
-function lostWords(request: NeutralRequest, body: JsonObject, dropped: readonly string[]): string[] {
+function lostTexts(request: NeutralRequest, body: JsonObject, dropped: readonly string[]): string[] {
   const arrived = JSON.stringify(body)
   const parts = [...(request.system ?? []), ...request.messages.flatMap((message) => message.parts)]
   const reported = (part: Part) => dropped.some((field) => field === `parts.${part.type}`)

@@ -17,7 +17,7 @@ import { type ProviderRequest, readEvent, readReply, writeFor } from '../../src/
 export type { Example }
 
 /** What came of a provider's answer: the folded reply, whether it came whole, and the failure it reported. */
-export type Replayed = { reply: Reply; complete: boolean; error?: ProviderFailure; told: StreamEvent[] }
+export type Replayed = { reply: Reply; complete: boolean; error?: ProviderFailure; emitted: StreamEvent[] }
 
 /** A dialect without a manifest or a network. */
 export type Bench = {
@@ -81,10 +81,10 @@ function factsOf(target: Partial<TargetFacts> = {}): TargetFacts {
 
 async function readWhole(provider: Provider, answer: JsonObject): Promise<Replayed> {
   const { reply, error } = await readReply(provider, answer, foldFacts, factsOf())
-  const { told } = folded(eventsOf(reply), error)
+  const { emitted } = folded(eventsOf(reply), error)
   // A reply that says nothing about its end gets a reason, but no word of the provider for it.
   const complete = reply.finish !== 'error' || reply.finish_raw !== undefined
-  return { reply, complete, told, ...(error && { error }) }
+  return { reply, complete, emitted, ...(error && { error }) }
 }
 
 async function readFrames(provider: Provider, chat: ChatEndpoint, frames: readonly Frame[]): Promise<Replayed> {
@@ -101,7 +101,7 @@ async function readFrames(provider: Provider, chat: ChatEndpoint, frames: readon
 
 function folded(events: ProviderEvent[], error: ProviderFailure | undefined): Replayed {
   const folding = new Fold(foldFacts)
-  const told = events.flatMap((event) => folding.take(event))
-  told.push(...folding.end())
-  return { reply: folding.reply(), complete: folding.complete, told, ...(error && { error }) }
+  const emitted = events.flatMap((event) => folding.take(event))
+  emitted.push(...folding.end())
+  return { reply: folding.reply(), complete: folding.complete, emitted, ...(error && { error }) }
 }

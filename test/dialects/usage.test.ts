@@ -4,7 +4,7 @@ import { isObject, type Json, type JsonObject } from '../../src/core/json.ts'
 import { benchDialect, type Frame } from './replay.ts'
 
 /** A provider's usage object, and how it is told: in a whole answer, and event by event. */
-type Told = {
+type ReportedCase = {
   usage: fc.Arbitrary<JsonObject>
   whole(usage: JsonObject): JsonObject
   frames(usage: JsonObject): Frame[]
@@ -179,7 +179,7 @@ const response = {
   output: [{ type: 'web_search_call', id: 'ws', status: 'completed', action: { type: 'search', query: 'q' } }],
 }
 
-const dialects: { [name: string]: Told } = {
+const dialects: { [name: string]: ReportedCase } = {
   'openai-chat': {
     usage: present(chatUsage),
     total: ({ total_tokens }) => Number(total_tokens),

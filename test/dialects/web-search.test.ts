@@ -330,7 +330,7 @@ const plain: { [path: string]: object } = {
 const messages = [{ role: 'user', content: 'How old is Ruby?' }]
 
 describe.each(Object.entries(rows))('a search by %s', (_, row) => {
-  test('is asked for in its own form; what it has no word for is reported', async () => {
+  test('is requested in its own form; unsupported options are reported', async () => {
     asked = row
     const { status, headers } = await router.call('/v1/chat/completions', { model: row.model, messages, ...row.asks })
     expect(status).toBe(200)
@@ -373,14 +373,14 @@ describe.each(Object.entries(rows))('a search by %s', (_, row) => {
 describe.each(Object.entries(unable))('%s, which cannot search,', (slug, model) => {
   const body = { model: `${slug}/${model}`, messages, ...tool({ max_uses: 2 }) }
 
-  test('reports the loss, and asks without it', async () => {
+  test('reports the loss, and calls without it', async () => {
     asked = undefined
     const { headers } = await router.call('/v1/chat/completions', body)
     expect(headers.get('x-router-dropped')).toContain('tools.web_search')
     expect(JSON.stringify(provider.received.at(-1)?.body)).not.toContain('web_search')
   })
 
-  test('is not asked at all in strict mode', async () => {
+  test('is not called at all in strict mode', async () => {
     const before = provider.received.length
     const refused = await router.call('/v1/chat/completions', body, { 'x-router-strict': 'true' })
     expect(refused.status).toBe(400)

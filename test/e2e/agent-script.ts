@@ -115,11 +115,11 @@ export async function playSession(agent: Agent, provider: FakeProvider, rule: (b
       continue
     }
     provider.play(reply)
-    const heard = await agent.next()
+    const received = await agent.next()
     expectHistory(provider, known, thoughts, pictures)
     rule(provider.received[0]?.body)
-    expect(heard.text).toBe(reply.text ?? '')
-    expect(heard.calls).toMatchObject(
+    expect(received.text).toBe(reply.text ?? '')
+    expect(received.calls).toMatchObject(
       (reply.calls ?? []).map(({ name, arguments: args }) => ({ name, arguments: args })),
     )
     knows('assistant', {
@@ -129,7 +129,7 @@ export async function playSession(agent: Agent, provider: FakeProvider, rule: (b
     if (reply.thought) thoughts.push(reply.thought)
     const results = (outcomes[round] as (at: number, ids: string[]) => Result[])(
       at,
-      heard.calls.map(({ id }) => id),
+      received.calls.map(({ id }) => id),
     )
     if (results.length > 0) {
       agent.answer(results)

@@ -35,7 +35,7 @@ endpoints:
 errors: { throttlingException: rate_limited }
 `
 
-type Asked = { target: string; headers: IncomingHttpHeaders; body: string }
+type ReceivedCall = { target: string; headers: IncomingHttpHeaders; body: string }
 
 /** How the provider ends its stream, by what it was told to say. */
 const endings: { [said: string]: Buffer[] } = {
@@ -45,7 +45,7 @@ const endings: { [said: string]: Buffer[] } = {
   garbled: [Buffer.from(awsEvent('end', { in: 3, out: 2 })).fill('x', 40, 44)],
 }
 
-const bench = {} as { router: TestRouter; tokens: TokenEndpoint; asked: Asked[]; close(): Promise<void> }
+const bench = {} as { router: TestRouter; tokens: TokenEndpoint; asked: ReceivedCall[]; close(): Promise<void> }
 
 beforeAll(async () => {
   bench.asked = []
@@ -137,7 +137,7 @@ const streams: { [slug: string]: (response: ServerResponse, said: string) => Pro
     writeOddly(response, 'application/x-ndjson', Buffer.from(events.map((event) => JSON.stringify(event)).join('\n'))),
 }
 
-function signatureProblem({ target, headers, body }: Asked): string | undefined {
+function signatureProblem({ target, headers, body }: ReceivedCall): string | undefined {
   const seen = { method: 'POST', target, headers: headers as Record<string, string>, body }
   if (headers['x-amz-security-token'] !== sessionToken) return 'no session token'
   if (!headers.authorization?.includes('/eu-west-1/acme/aws4_request')) return 'another region or service'
@@ -145,7 +145,7 @@ function signatureProblem({ target, headers, body }: Asked): string | undefined 
   return headers.authorization === expectedAuthorization(seen, secretKey) ? undefined : 'the signature does not match'
 }
 
-function tokenProblem({ headers }: Asked): string | undefined {
+function tokenProblem({ headers }: ReceivedCall): string | undefined {
   return /^Bearer token-\d$/.test(headers.authorization ?? '') ? undefined : 'no token'
 }
 
@@ -224,7 +224,7 @@ describe('an AWS stream that fails', () => {
     expect(text).not.toContain(sessionToken)
   })
 
-  test('a JSON document instead of a stream is told as what it is', async () => {
+  test('a JSON document instead of a stream is reported as such', async () => {
     const { status, text } = await ask('signed', 'refused whole', { stream: true })
     expect(status).toBe(502)
     expect(JSON.parse(text)).toMatchObject({ error: { origin: 'provider', message: 'no, [secret]' } })

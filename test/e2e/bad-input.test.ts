@@ -76,7 +76,7 @@ test('x-api-key opens as well as a bearer token', async () => {
   expect(response.status).toBe(200)
 })
 
-test('an address that does not exist and a method that does not fit say so in JSON', async () => {
+test('an unknown path and an unsupported method are reported in JSON', async () => {
   const lost = await fetch(`${router.url}/v1/nothing`)
   expect([lost.status, await lost.json()]).toMatchObject([404, { error: { origin: 'router' } }])
   const wrong = await fetch(`${router.url}/v1/chat/completions`)

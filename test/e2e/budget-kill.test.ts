@@ -25,7 +25,7 @@ afterEach(async () => {
   rmSync(folder, { recursive: true, force: true })
 })
 
-test('after kill -9 in a burst the books agree, and exactly the rest of the limit can still be spent', async () => {
+test('after kill -9 in a burst rows and sums agree, and exactly the rest of the limit can still be spent', async () => {
   const death = Promise.withResolvers<void>()
   // Half of the calls are still running at the death, however slow the machine.
   provider = await pricedProvider({ wait: (n) => (n % 2 === 0 ? pause(20 + n) : death.promise) })
@@ -37,7 +37,7 @@ test('after kill -9 in a burst the books agree, and exactly the rest of the limi
   const store = storeIn(folder)
   const organization = store.organizations.list()[0]?.id ?? ''
   const key = newKey(store, { monthlyLimitNano: limitNano })
-  const books = () => {
+  const ledgerState = () => {
     const rows = [...store.ledger.each({ key: key.id })]
     expect(store.spend.ofOrganization(organization, Date.now())).toBe(store.spend.ofKey(key.id, Date.now()))
     expect(rows.reduce((sum, { cost }) => sum + BigInt(cost.nanoUsd), 0n)).toBe(store.spend.ofKey(key.id, Date.now()))
@@ -59,12 +59,12 @@ test('after kill -9 in a burst the books agree, and exactly the rest of the limi
   death.resolve()
 
   const { url: again } = await routerProcess(made.configPath)
-  const afterDeath = books()
+  const afterDeath = ledgerState()
   expect(afterDeath.complete.length).toBeGreaterThanOrEqual(delivered.length)
   expect(afterDeath.spent).toBeLessThan(limitNano)
   const left = Number((limitNano - afterDeath.spent) / callNano)
   const rest = await Promise.all(Array.from({ length: 100 }, () => callOnce(again, key.secret, tenTokens)))
   expect(byStatus(rest)).toEqual({ 200: left, 402: 100 - left })
-  expect(books().spent).toBe(limitNano)
+  expect(ledgerState().spent).toBe(limitNano)
   store.close()
 })

@@ -39,7 +39,7 @@ const now = Date.now()
 const organization = () => store.organizations.list()[0]?.id ?? ''
 
 /** The books after calls: what the rows say, and each sum. */
-function books(keyIds: string[]) {
+function ledgerState(keyIds: string[]) {
   const rows = keyIds.flatMap((id) => [...store.ledger.each({ key: id })])
   const of = (ids: string[]) => ids.reduce((sum, id) => sum + store.spend.ofKey(id, now), 0n)
   return {
@@ -63,7 +63,7 @@ test.each([
   expect(byStatus(ended)).toEqual({ 200: 20, 402: 180 })
   expect(ended.filter(({ whole }) => whole)).toHaveLength(20)
   expect(provider.received).toHaveLength(20)
-  expect(books([key.id])).toEqual(all(20n * callNano))
+  expect(ledgerState([key.id])).toEqual(all(20n * callNano))
   const last = await callOnce(router.url, key.secret, tenTokens)
   const reset = new Date(Date.UTC(new Date().getUTCFullYear(), new Date().getUTCMonth() + 1)).toISOString()
   expect(JSON.parse(last.text).error).toEqual({
@@ -84,7 +84,7 @@ test('the balance of an organization pays exactly so many calls of all its keys'
     Array.from({ length: 200 }, (_, n) => callOnce(router.url, keys[n % 3]?.secret ?? '', tenTokens)),
   )
   expect(byStatus(ended)).toEqual({ 200: 20, 402: 180 })
-  expect(books(keys.map(({ id }) => id))).toEqual(all(20n * callNano))
+  expect(ledgerState(keys.map(({ id }) => id))).toEqual(all(20n * callNano))
   const { creditNano, spendNano } = store.organizations.list()[0] ?? {}
   expect([creditNano, spendNano]).toEqual([20n * callNano, 20n * callNano])
   expect(ended.find(({ text }) => text.includes('balance'))?.text).toContain('It does not reset: add credit.')
@@ -99,7 +99,7 @@ test('the keys of a group share its limit; its other keys go on', async () => {
     Array.from({ length: 200 }, (_, n) => callOnce(router.url, keys[n % 2]?.secret ?? '', tenTokens)),
   )
   expect(byStatus(ended)).toEqual({ 200: 20, 402: 180 })
-  expect(books(keys.map(({ id }) => id))).toEqual(all(20n * callNano))
+  expect(ledgerState(keys.map(({ id }) => id))).toEqual(all(20n * callNano))
   expect(store.spend.ofGroup(group.id, now)).toBe(20n * callNano)
   expect(ended.find(({ status }) => status === 402)?.text).toContain(
     "The monthly limit of the group 'lab' of this API key is 0.02 USD: ",
@@ -107,16 +107,16 @@ test('the keys of a group share its limit; its other keys go on', async () => {
   expect((await callOnce(router.url, outside.secret, tenTokens)).status).toBe(200)
 })
 
-test('calls that fail give back what they held, and the rest is spent to the last', async () => {
+test('calls that fail release their reservation, and the whole limit can be spent', async () => {
   await begin({ oddly: (n) => (n % 3 === 0 ? refused : undefined) })
   const key = newKey(store, { monthlyLimitNano: 7n * callNano })
   const ended = []
   for (let n = 0; n < 12; n++) ended.push(await callOnce(router.url, key.secret, tenTokens))
   expect(byStatus(ended)).toEqual({ 200: 7, 402: 1, 502: 4 })
-  expect(books([key.id])).toEqual(all(7n * callNano))
+  expect(ledgerState([key.id])).toEqual(all(7n * callNano))
 })
 
-test('however a call ends, nothing stays held: a key that pays one call can still make it', async () => {
+test('however a call ends, nothing stays reserved: a key that can pay one call can still make it', async () => {
   const ends: OddEnd[] = [
     refused,
     (response) => response.destroy(),
@@ -155,12 +155,12 @@ test('however a call ends, nothing stays held: a key that pays one call can stil
     ).not.toBe(402)
     await expect.poll(() => [...store.ledger.each({ key: key.id })].length).toBe(n + 1)
   }
-  expect(books([key.id])).toEqual(all(0n))
+  expect(ledgerState([key.id])).toEqual(all(0n))
   expect((await callOnce(router.url, key.secret, tenTokens)).status).toBe(200)
-  expect(books([key.id])).toEqual(all(callNano))
+  expect(ledgerState([key.id])).toEqual(all(callNano))
 })
 
-test('a model that costs nothing is usable when the money is gone', async () => {
+test('a free model is usable when the limit is reached', async () => {
   await begin()
   const key = newKey(store, { monthlyLimitNano: callNano })
   expect((await callOnce(router.url, key.secret, tenTokens)).status).toBe(200)
@@ -180,10 +180,10 @@ test('of a call that does not bound its output the configured number of tokens i
   router.put('config.yaml', config)
   await expect.poll(() => router.snapshot().generation).toBeGreaterThan(generation)
   expect((await callOnce(router.url, key.secret, unbounded)).status).toBe(200)
-  expect(books([key.id])).toEqual(all(callNano))
+  expect(ledgerState([key.id])).toEqual(all(callNano))
 })
 
-test('each API tells that the money is gone in its own words', async () => {
+test('each API reports an exhausted budget in its own form', async () => {
   await begin()
   const key = newKey(store, { monthlyLimitNano: 1n })
   const headers = { authorization: `Bearer ${key.secret}` }
@@ -193,7 +193,7 @@ test('each API tells that the money is gone in its own words', async () => {
   expect([responses.status, (await errorIn(responses)).code]).toEqual([402, 'budget_exhausted'])
 })
 
-test('a row keeps the group of its key and the tags of its call, over the metadata of the body', async () => {
+test('a row has the group of its key and the tags of its call, which override the metadata of the body', async () => {
   await begin()
   const group = store.groups.create({ organization: organization(), name: randomUUIDv7() })
   const key = newKey(store, { groupId: group.id })

@@ -168,7 +168,7 @@ test('HEAD is not served, like everything that is not configured', async () => {
   }
 })
 
-describe('a client that stands still', () => {
+describe('a client that stalls', () => {
   test('in the middle of its body is refused', async () => {
     const socket = client(router)
     socket.write(`${head('content-length: 1000')}{"model"`)
@@ -177,7 +177,7 @@ describe('a client that stands still', () => {
     expect(text).toMatch(/The upload stalled/)
   })
 
-  test('and reads nothing is taken to be gone: the provider is stopped, what was sent is paid', async () => {
+  test('and reads nothing is disconnected: the provider is stopped, the sent part is paid', async () => {
     const before = rows(router).length
     const socket = client(router)
     socket.pause().write(whole(asking('endless', { stream: true })))
@@ -202,7 +202,7 @@ describe('a client that stands still', () => {
   })
 })
 
-describe('a router that was asked to stop', () => {
+describe('a router that is stopping', () => {
   test('does not wait for the rest of a body beyond its deadline', async () => {
     const stopped = await near(60_000)
     const socket = client(stopped)

@@ -119,7 +119,7 @@ describe('a provider that fails before its first event gives an ordinary HTTP er
     })
   }
 
-  test('a reply that does not say how it ended is unreadable', async () => {
+  test('a reply without a finish reason is unreadable', async () => {
     expect(await failure('unfinished')).toMatchObject({ status: 502, error: { origin: 'provider' } })
   })
 
@@ -130,13 +130,13 @@ describe('a provider that fails before its first event gives an ordinary HTTP er
     })
   })
 
-  test('a refusal of our credential is never shown as the fault of the caller, nor the credential itself', async () => {
+  test('a rejection of our credential is never reported as the fault of the caller, and the credential is never exposed', async () => {
     const { error } = await failure('refused')
     expect(error.message).toMatch(/credential of this router/)
     expect(JSON.stringify(error)).not.toContain('sk-upstream')
   })
 
-  test('a busy provider says when to come back', async () => {
+  test('a busy provider reports when to retry', async () => {
     const { headers } = await failure('busy')
     expect(headers.get('retry-after')).toBe('7')
   })
@@ -173,7 +173,7 @@ describe('a stream that breaks ends with an error and without the sign of succes
   })
 })
 
-test('a stream that ends with its end mark but without a finish reason is complete', async () => {
+test('a stream that ends with its end marker but without a finish reason is complete', async () => {
   const body = {
     model: 'openai/gpt-4o-mini',
     max_tokens: 9,

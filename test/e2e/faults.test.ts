@@ -121,7 +121,7 @@ function recovered({ database }: World): number {
 /** `begin` breaks the database of this path, and gives what mends it. */
 type Fault = { reason: string; begin(database: string): () => void }
 
-const told = (fault: string) => (database: string) => {
+const injected = (fault: string) => (database: string) => {
   writeFileSync(`${database}.fault`, fault)
   return () => rmSync(`${database}.fault`)
 }
@@ -138,8 +138,8 @@ function locked(database: string) {
 }
 
 const faults: { [name: string]: Fault } = {
-  'a full disk': { reason: 'the disk is full', begin: told('full') },
-  'a file that is read-only': { reason: 'the database file or its folder is read-only', begin: told('read-only') },
+  'a full disk': { reason: 'the disk is full', begin: injected('full') },
+  'a file that is read-only': { reason: 'the database file or its folder is read-only', begin: injected('read-only') },
   'a lock of another process': { reason: 'the disk does not answer', begin: locked },
   'a file that was moved away': {
     reason: 'the database file was deleted or moved away',
@@ -151,12 +151,12 @@ const faults: { [name: string]: Fault } = {
   },
 }
 
-test.concurrent('told to stop while rows cannot be written, the router leaves them to the next start', async (context) => {
+test.concurrent('when it stops while rows cannot be written, the router leaves them to the next start', async (context) => {
   const world = await newWorld(context)
   const router = await world.start()
   const running = chat(router, 'whole', 'held')
   await eventually(() => expect(world.provider.received).toHaveLength(1))
-  const end = told('read-only')(world.database)
+  const end = injected('read-only')(world.database)
   world.release()
   expect((await running).status).toBe(200)
   expect(await router.end('SIGTERM')).toBe(0)
@@ -167,7 +167,7 @@ test.concurrent('told to stop while rows cannot be written, the router leaves th
 })
 
 describe.concurrent('a start', () => {
-  test('on a database that another process keeps locked is refused with what to do', async (context) => {
+  test('on a database that another process has locked fails with the remedy', async (context) => {
     const world = await newWorld(context)
     openStore(`sqlite:${world.database}`).close()
     const unlock = locked(world.database)
@@ -177,11 +177,11 @@ describe.concurrent('a start', () => {
     expect(output).toMatch(/router\.sqlite: the database is locked by another process; end that process/)
   })
 
-  test('on a full disk is refused with what to do; the next one makes everything, and shows the first key', async (context) => {
+  test('on a full disk fails with the remedy; the next one creates everything, and prints the first key', async (context) => {
     const world = await newWorld(context)
     const env = { INFERENCE_ROUTER_ADMIN_KEY: '' }
     mkdirSync(dirname(world.database))
-    const end = told('full')(world.database)
+    const end = injected('full')(world.database)
     const { code, output } = await world.refused(env)
     expect(code).toBe(1)
     expect(output).toMatch(/router\.sqlite: the disk is full; free some space/)
@@ -190,10 +190,10 @@ describe.concurrent('a start', () => {
     await eventually(() => expect(router.output()).toMatch(/shown only now:\s+ir-/))
   })
 
-  test('on a database that became read-only is refused with what to do', async (context) => {
+  test('on a database that became read-only fails with the remedy', async (context) => {
     const world = await newWorld(context)
     openStore(`sqlite:${world.database}`).close()
-    const end = told('read-only')(world.database)
+    const end = injected('read-only')(world.database)
     const { code, output } = await world.refused()
     expect(code).toBe(1)
     expect(output).toMatch(/router\.sqlite: the database file or its folder is read-only; make it writable/)
@@ -203,7 +203,7 @@ describe.concurrent('a start', () => {
 })
 
 describe.concurrent.each(Object.entries(faults))('%s', (_, { reason, begin }) => {
-  test('running calls are answered and counted, new ones refused before a provider is asked, until it is over', async (context) => {
+  test('running calls are served and recorded, new ones rejected before a provider is called, until it is over', async (context) => {
     const world = await newWorld(context)
     const router = await world.start()
     const made = await router.call('/v1/manage/apikey', { name: 'another' })
@@ -257,7 +257,7 @@ test.concurrent('kill -9 while rows cannot be written loses none of them: the ne
   expect((await chat(router, 'before', 'now')).status).toBe(200)
   const running = chat(router, 'whole', 'held')
   await eventually(() => expect(world.provider.received).toHaveLength(2))
-  const end = told('full')(world.database)
+  const end = injected('full')(world.database)
   world.release()
   expect((await running).status).toBe(200)
   await router.end('SIGKILL')
@@ -303,7 +303,7 @@ test.concurrent('under load, through faults that come and go and a kill -9 withi
     refused.clear()
     await pause(100)
   }
-  const end = told('read-only')(world.database)
+  const end = injected('read-only')(world.database)
   await eventually(() => expect(refused.size).toBe(1))
   expect([...refused]).toEqual([503])
   await router.end('SIGKILL')

@@ -102,7 +102,7 @@ test('after kill -9 under load every reply that was delivered whole has exactly 
   db.close()
 })
 
-test('asked to stop, the server finishes running calls, refuses new ones, settles all and exits with 0', async () => {
+test('on a signal to stop, the server finishes running calls, rejects new ones, settles all and exits with 0', async () => {
   let release = () => {}
   provider = await loopbackProvider(async ({ body }, response) => {
     beginStream(response)

@@ -57,7 +57,7 @@ async function ask(secret: string, body: object = tenTokens, path = '/v1/chat/co
   return { response, status: response.status, text, requests: left('requests'), tokens: left('tokens'), retryAfter }
 }
 
-test('a key may make so many requests a minute; after Retry-After it may again', async () => {
+test('a key may make so many requests a minute; after Retry-After the next one passes', async () => {
   await begin()
   const key = newKey(store, { limits: { ...noLimits, requestsPerMinute: 3 } })
   const told = []
@@ -91,7 +91,7 @@ test('a key may make so many requests a minute; after Retry-After it may again',
   expect([...store.ledger.each({ key: key.id })]).toHaveLength(4)
 })
 
-test('a call that fails after it was admitted says what is left as well, and who was asked', async () => {
+test('a call that fails after it was admitted has the limit headers as well, and the model that was called', async () => {
   const tooLong: OddEnd = (response) =>
     answerJson(response, { error: { message: 'Too long.', code: 'context_length_exceeded' } }, 400)
   await begin({ oddly: (n) => [refused, tooLong][n] })
@@ -141,7 +141,7 @@ test('the keys of an organization share its limits', async () => {
   expect((await ask(keys[1]?.secret ?? '')).text).toContain('The limit of the organization is 10 requests per minute')
 })
 
-test('tokens are counted as they were used: what a call did not use, or failed with, is given back', async () => {
+test('tokens are counted by actual usage: unused ones, and those of failed calls, are released', async () => {
   await begin({ wait: () => pause(1), oddly: (n) => (n === 1 ? refused : undefined) })
   const key = newKey(store, { limits: { ...noLimits, tokensPerMinute: 1_000 } })
   const first = await ask(key.secret, { ...tenTokens, max_tokens: 900 })
@@ -156,7 +156,7 @@ test('tokens are counted as they were used: what a call did not use, or failed w
   expect((await ask(key.secret, { ...tenTokens, max_tokens: 200 })).status).toBe(200)
 })
 
-test('a call that does not bound its output is not refused for what it might use', async () => {
+test('a call without an output limit is not rejected for its longest output', async () => {
   await begin()
   const { max_tokens: _, ...unbounded } = tenTokens
   const key = newKey(store, { limits: { ...noLimits, tokensPerMinute: 40 } })
@@ -165,7 +165,7 @@ test('a call that does not bound its output is not refused for what it might use
   expect(told).toEqual([200, 200, 429])
 })
 
-test('so many calls run at once: streams until their end, and a client that leaves makes room', async () => {
+test('so many calls run at once: streams until their end or until the client leaves', async () => {
   const opened = Promise.withResolvers<void>()
   await begin({ wait: () => opened.promise })
   const key = newKey(store, { limits: { ...noLimits, concurrentCalls: 2 } })
@@ -205,7 +205,7 @@ test('a burst beyond the calls at once loses none that was taken', async () => {
   expect(byStatus(again)).toEqual({ 200: 5 })
 })
 
-test('counting tokens is a request, and every API tells what is left', async () => {
+test('counting tokens is a request, and every API has the limit headers', async () => {
   await begin()
   const key = newKey(store, { limits: { ...noLimits, requestsPerMinute: 3, tokensPerMinute: 1_000 } })
   const counted = await ask(key.secret, tenTokens, '/v1/messages/count_tokens')
@@ -219,7 +219,7 @@ test('counting tokens is a request, and every API tells what is left', async () 
   expect((await ask(key.secret, tenTokens, '/v1/messages/count_tokens')).status).toBe(429)
 })
 
-test('a key without limits is told of none', async () => {
+test('a key without limits gets no limit headers', async () => {
   await begin()
   const { response } = await ask(newKey(store).secret)
   expect([...response.headers.keys()].filter((name) => name.startsWith('x-ratelimit'))).toEqual([])

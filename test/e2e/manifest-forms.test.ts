@@ -137,7 +137,7 @@ describe('a provider whose events are bare texts', () => {
     expect(await streamed('texts', 'Hi')).toEqual({ text: 'Hello\nyou', reasons: ['stop'], done: true })
   })
 
-  test('fails inside a stream as it says', async () => {
+  test('fails inside a stream as declared', async () => {
     const { error, done } = await streamed('texts', 'break')
     expect(error).toMatchObject({ message: 'The model is gone.' })
     expect(done).toBe(false)
@@ -145,7 +145,7 @@ describe('a provider whose events are bare texts', () => {
 })
 
 describe('a provider of JSON lines', () => {
-  test('needs each thing said once: words, counts and finish words hold whole and streamed', async () => {
+  test('declares everything once: definitions, usage and finish reasons apply whole and streamed', async () => {
     const expected = {
       choices: [{ message: { content: 'Hello' }, finish_reason: 'stop' }],
       usage: { prompt_tokens: 7 },
@@ -172,7 +172,7 @@ describe('a provider of the client’s own format', () => {
     expect(messages.stop_reason).toBe({ stop: 'end_turn', length: 'max_tokens', content_filter: 'refusal' }[reason])
   })
 
-  test('that never says why it ended is whole with its end mark, and cut off without', async () => {
+  test('that never sends a finish reason is complete with its end marker, and cut off without', async () => {
     expect(await streamed('native', 'marked')).toEqual({ text: 'Hello', reasons: ['stop'], done: true })
     expect(await streamed('native', 'cut')).toMatchObject({ text: 'Hello', reasons: [], done: false, error: {} })
     const messages = await (await call('native', 'marked', { max_tokens: 9, stream: true }, '/v1/messages')).text()

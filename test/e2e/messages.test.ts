@@ -71,7 +71,7 @@ async function json(answer: Response): Promise<any> {
 }
 
 describe('a provider of the same format', () => {
-  test('gets the body as it came but for the model, and what it adds comes back with the cost', async () => {
+  test('gets the original body except for the model, and its own members come back with the cost', async () => {
     const body = { ...native, unheard: { of: 1 }, metadata: { user_id: 'u' } }
     const answer = await router.call('/v1/messages', body)
     expect(await json(answer)).toEqual({
@@ -114,7 +114,7 @@ describe('POST /v1/messages/count_tokens', () => {
   const { max_tokens: _limit, ...countable } = native
   const count = (body: object, headers = {}) => router.call('/v1/messages/count_tokens', body, headers)
 
-  test('asks the provider where it counts', async () => {
+  test('calls the provider where it counts', async () => {
     answers = (_, response) => answerJson(response, { input_tokens: 14 })
     const answer = await count(countable, { 'anthropic-beta': 'c-3' })
     expect([answer.status, await json(answer)]).toEqual([200, { input_tokens: 14 }])
@@ -126,7 +126,7 @@ describe('POST /v1/messages/count_tokens', () => {
     expect(provider.received[0]?.body).toEqual({ ...countable, model: 'claude-sonnet-5-5' })
   })
 
-  test('estimates elsewhere, says so, and asks nobody', async () => {
+  test('estimates elsewhere, marks it, and calls no provider', async () => {
     const answer = await count({ ...countable, model: other.model, system: 'x'.repeat(400) })
     // Four characters are a token, and four tokens tell whose turn it is.
     expect(await json(answer)).toEqual({ input_tokens: 106, estimated: true })
@@ -134,11 +134,14 @@ describe('POST /v1/messages/count_tokens', () => {
   })
 
   test('fails as every call does, in the shape of this API', async () => {
-    const said = async (answer: Response) => [answer.status, (await json(answer)).error.type]
-    expect(await said(await count({ model: native.model }))).toEqual([400, 'invalid_request_error'])
-    expect(await said(await count({ ...countable, model: 'anthropic/none' }))).toEqual([404, 'not_found_error'])
-    const nobody = { method: 'POST', body: JSON.stringify(countable) }
-    expect(await said(await fetch(`${router.url}/v1/messages/count_tokens`, nobody))).toEqual([
+    const statusAndType = async (answer: Response) => [answer.status, (await json(answer)).error.type]
+    expect(await statusAndType(await count({ model: native.model }))).toEqual([400, 'invalid_request_error'])
+    expect(await statusAndType(await count({ ...countable, model: 'anthropic/none' }))).toEqual([
+      404,
+      'not_found_error',
+    ])
+    const withoutKey = { method: 'POST', body: JSON.stringify(countable) }
+    expect(await statusAndType(await fetch(`${router.url}/v1/messages/count_tokens`, withoutKey))).toEqual([
       401,
       'authentication_error',
     ])

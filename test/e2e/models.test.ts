@@ -18,7 +18,7 @@ async function list(path: string, headers: Record<string, string> = {}): Promise
   return (await response.json()) as List
 }
 
-test('what can be called is listed, by anybody and by every good key alike', async () => {
+test('callable models are listed, without a key and with every valid key alike', async () => {
   const open = await list('/v1/models')
   expect(open.object).toBe('list')
   const ids = open.data.map(({ id }) => id)
@@ -58,7 +58,7 @@ test('the list of all modalities has flat prices, the list of managed policies i
   expect(await list('/v1/models/managed', { authorization: 'Bearer wrong' })).toEqual({ object: 'list', data: [] })
 })
 
-test('a bad key is refused, not treated as nobody', async () => {
+test('a bad key is rejected, not treated as no key', async () => {
   for (const path of ['/v1/models', '/v1/models/chat', '/v1/models/all']) {
     const response = await fetch(router.url + path, { headers: { authorization: 'Bearer ir-wrong' } })
     expect([response.status, await response.json()]).toMatchObject([403, { error: { origin: 'router' } }])
@@ -123,7 +123,7 @@ models:
   })
   afterAll(() => own.end())
 
-  test('sees the aliases and policies of its organization among the models, nobody sees them without', async () => {
+  test('sees the aliases and policies of its organization among the models, which are not listed without a key', async () => {
     expect(await ids('/v1/models')).toEqual(['a/chat-eu', 'a/chat-us'])
     const chat = ['a/chat-eu', 'a/chat-us', 'best', 'best@eu', 'mine', 'quick']
     expect(await ids('/v1/models', 'ir-test-key')).toEqual(chat)
@@ -168,7 +168,7 @@ models:
     })
   })
 
-  test('sees an alias in the place of the model that it stands before', async () => {
+  test('sees an alias in place of the model that it replaces', async () => {
     await manage('POST', '/alias', { name: 'a/chat-us', target: 'a/chat-eu' })
     const { data } = (await (
       await fetch(`${own.url}/v1/models`, { headers: { 'x-api-key': 'ir-test-key' } })
@@ -180,7 +180,7 @@ models:
     })
   })
 
-  test('with an access list sees what is on it', async () => {
+  test('with an access list sees the names on it', async () => {
     await manage('POST', `/apikey/${limited.api_key_id}/access`, { models: ['quick', 'a/chat-eu'] })
     const seen = ['a/chat-eu', 'best', 'best@eu', 'mine', 'quick']
     expect(await ids('/v1/models', limited.api_key)).toEqual(seen)
@@ -190,7 +190,7 @@ models:
     expect(await ids('/v1/models', limited.api_key)).toContain('a/chat-us')
   })
 
-  test('sees what its organization has approved, at once; everybody else sees all, managed policies as well', async () => {
+  test('sees the models that its organization has approved, at once; all other callers see all, managed policies as well', async () => {
     await manage('PUT', '/org/models', { approved_models: ['a/chat-us'] })
     expect(await ids('/v1/models', 'ir-test-key')).toEqual(['a/chat-us', 'best', 'mine', 'quick'])
     expect(await ids('/v1/models')).toEqual(['a/chat-eu', 'a/chat-us'])
@@ -200,7 +200,7 @@ models:
     expect(await ids('/v1/models', 'ir-test-key')).toContain('a/chat-eu')
   })
 
-  test('sees what the data rules of its organization allow', async () => {
+  test('sees the models that the data rules of its organization allow', async () => {
     await manage('PUT', '/org/rules', { geolocation: ['eu'] })
     expect(await ids('/v1/models', 'ir-test-key')).toEqual(['a/chat-eu', 'best', 'best@eu', 'mine'])
     await manage('PUT', '/org/rules', { geolocation: null })

@@ -73,7 +73,7 @@ test.each(cases)('%s: through %s, %s', async (_, api, __, served, stream) => {
   expect(priceOf(usage, entry, at)).toEqual(cost)
 })
 
-test('a stream that is cut was served as its beginning says', async () => {
+test('a stream that is cut was served in the mode that its beginning reports', async () => {
   const first = { id: 'c', object: 'chat.completion.chunk', created: 1, model: 'gpt-5', service_tier: 'priority' }
   const choice = { index: 0, delta: { role: 'assistant', content: 'Hello there, and' } }
   const answer = streamOf([{ data: { ...first, choices: [choice] } }])

@@ -15,12 +15,12 @@ const changes = `    price_changes:
 let provider: LoopbackProvider
 let router: TestRouter
 let store: Store
-let whileAsked: () => void
+let duringRequest: () => void
 
 beforeEach(async () => {
   vi.useFakeTimers({ toFake: ['Date'], now: change - 1_000 })
-  whileAsked = () => {}
-  provider = await pricedProvider({ wait: async () => whileAsked() })
+  duringRequest = () => {}
+  provider = await pricedProvider({ wait: async () => duringRequest() })
   const manifest = pricedManifest(provider.url).replace('  free:', `${changes}  free:`)
   router = await testRouter({ files: { 'providers/priced.yaml': manifest } })
   store = storeIn(router.folder)
@@ -38,7 +38,7 @@ test.each([
   ['streamed', { stream: true }],
 ])('a call that came before is held and paid at the price of then, %s, and the next at the new one', async (_, how) => {
   const key = newKey(store, { monthlyLimitNano: 3n * callNano })
-  whileAsked = () => vi.setSystemTime(change + 5_000)
+  duringRequest = () => vi.setSystemTime(change + 5_000)
   const call = async () => (await callOnce(router.url, key.secret, { ...tenTokens, ...how })).status
   expect(await call()).toBe(200)
   expect(Date.now()).toBeGreaterThanOrEqual(change)
@@ -49,9 +49,9 @@ test.each([
   expect(rows[0]?.cost.priceVersion).not.toBe(rows[1]?.cost.priceVersion)
 })
 
-test('lists and single models show the price of the moment, to the millisecond, however often they were asked', async () => {
+test('lists and single models show the price of the moment, to the millisecond, however often they are requested', async () => {
   const headers = { authorization: `Bearer ${testKey}` }
-  const shown = async () => {
+  const listedPrices = async () => {
     const paths = ['/v1/models', '/v1/models/chat', '/v1/models/all', '/v1/models/priced/m1']
     const found = []
     for (const path of paths) {
@@ -73,6 +73,6 @@ test('lists and single models show the price of the moment, to the millisecond, 
     [change - 1, 1e-4],
   ] as const) {
     vi.setSystemTime(at)
-    expect(await shown(), new Date(at).toISOString()).toBe(price)
+    expect(await listedPrices(), new Date(at).toISOString()).toBe(price)
   }
 })

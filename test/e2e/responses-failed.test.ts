@@ -44,7 +44,7 @@ afterAll(async () => {
   await provider.close()
 })
 
-test('a response that its provider fails ends as failed, with the provider’s own id and words', async () => {
+test('a response that its provider fails ends as failed, with the provider’s own id and message', async () => {
   const body = { model: 'openai-responses/gpt-5.4', input: 'Weather?', stream: true, store: false }
   const answer = await router.call('/v1/responses', body)
   const events = eventsIn(await answer.text())
@@ -60,7 +60,7 @@ test('a response that its provider fails ends as failed, with the provider’s o
   expect(error.message).toContain(failure.message)
 })
 
-test('a native conversation with sealed thoughts reports no loss', async () => {
+test('a native conversation with encrypted reasoning reports no loss', async () => {
   const thought = { type: 'reasoning', id: 'rs_1', summary: [], encrypted_content: 'gAAAA' }
   const input = [{ role: 'user', content: 'Weather?' }, thought, { role: 'user', content: 'And now?' }]
   const answer = await router.call('/v1/responses', {

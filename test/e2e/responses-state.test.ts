@@ -137,7 +137,7 @@ describe('a conversation by previous_response_id', () => {
     expect(new Set(counts).size).toBe(3)
   })
 
-  test('reaches another format as a history with its seals, tools loop and all', async () => {
+  test('reaches another format as a history with its signatures, tool calls and all', async () => {
     const tools = [{ type: 'function' as const, name: 'weather', parameters: { type: 'object' }, strict: false }]
     const options = { model: claude, tools, reasoning: { effort: 'low' as const }, store: true }
     const asked = await openai.responses.create({ ...options, instructions: 'Be brief.', input: 'Weather in Oslo?' })
@@ -166,7 +166,7 @@ describe('a conversation by previous_response_id', () => {
     expect(answered.data.previous_response_id).toBe(asked.id)
   })
 
-  test('is told of a mistake in the place where the client made it', async () => {
+  test('reports an error at the path in the client’s body', async () => {
     const first = await openai.responses.create({ model: 'demo/echo', input: 'One.' })
     const input = [{ role: 'user', content: [{ type: 'input_text' }] }] as unknown as ResponseInputItem[]
     const wrong = openai.responses.create({ model: 'demo/echo', input, previous_response_id: first.id })
@@ -198,7 +198,7 @@ describe('a conversation by previous_response_id', () => {
   const plain = { model: 'demo/echo', input: 'Hello.' }
 })
 
-describe('a provider that keeps responses itself', () => {
+describe('a provider that stores responses itself', () => {
   test('gets its own ids untouched', async () => {
     const first = await openai.responses.create({ model: native, input: 'One.' })
     expect(first.id).toBe('resp_up1')
@@ -226,7 +226,7 @@ describe('a provider that keeps responses itself', () => {
     expect(asked[2]?.[1]).not.toContain('reasoning')
   })
 
-  test('gets what was said elsewhere as input, without thoughts that only others can read', async () => {
+  test('gets turns of other providers as input, without reasoning that only others can read', async () => {
     const first = await openai.responses.create({ model: native, input: 'One.' })
     const second = await openai.responses.create({ model: claude, input: 'Two.', previous_response_id: first.id })
     expect(JSON.stringify(anthropic.received[0]?.body)).toContain(`This is ${first.id}.`)
@@ -262,7 +262,7 @@ describe('a provider that keeps responses itself', () => {
     expect((await openai.responses.retrieve('resp_up1')).previous_response_id).toBe(first.id)
   })
 
-  test('does not help to read what another organization said there', async () => {
+  test('does not give access to conversations of another organization there', async () => {
     const { id } = await openai.responses.create({ model: native, input: 'One.' })
     const other = newcomer().client
     const call = other.responses.create({ model: native, input: 'Two.', previous_response_id: id })
@@ -271,7 +271,7 @@ describe('a provider that keeps responses itself', () => {
   })
 })
 
-describe('a kept response', () => {
+describe('a stored response', () => {
   test('is retrieved as it was answered, whole or streamed', async () => {
     const whole = await openai.responses.create({ model: claude, input: 'Hello.', metadata: { topic: 'sky' } })
     expect(await openai.responses.retrieve(whole.id)).toEqual(whole)
@@ -329,7 +329,7 @@ describe('a kept response', () => {
     ])
   })
 
-  test('is gone when deleted', async () => {
+  test('is unknown when deleted', async () => {
     const { id } = await openai.responses.create({ model: 'demo/echo', input: 'Hello.' })
     await openai.responses.delete(id)
     for (const call of [
@@ -375,13 +375,13 @@ describe('a kept response', () => {
     expect(await failure(manager.responses.retrieve(id))).toMatchObject({ status: 403 })
   })
 
-  test('says which methods there are', async () => {
+  test('lists the supported methods', async () => {
     const response = await fetch(`${router.url}/v1/responses/resp_1`, { method: 'PUT' })
     expect([response.status, response.headers.get('allow')]).toEqual([405, 'GET, DELETE'])
   })
 })
 
-describe('nothing is kept', () => {
+describe('nothing is stored', () => {
   let secret: string
   beforeEach(() => {
     secret = `sphinx-${newSecret()}`
@@ -393,7 +393,7 @@ describe('nothing is kept', () => {
     expect(onDisk()).toContain(`${secret} once more`)
   })
 
-  test('when the request says store: false', async () => {
+  test('when the request has store: false', async () => {
     const whole = await openai.responses.create({ model: 'demo/echo', input: secret, store: false })
     const streamed = openai.responses.stream({ model: 'demo/echo', input: secret, store: false })
     const { id } = await streamed.finalResponse()
@@ -416,7 +416,7 @@ describe('nothing is kept', () => {
   })
 })
 
-test('a response is kept for the days of its organization', async () => {
+test('a response is stored for the days of its organization', async () => {
   const { client, id } = newcomer()
   store.organizations.setRetention(id, { days: 3 })
   const response = await client.responses.create({ model: 'demo/echo', input: 'Hello.' })

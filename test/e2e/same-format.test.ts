@@ -13,7 +13,7 @@ const message = {
   usage: { input_tokens: 9, output_tokens: 2 },
 }
 
-test('a Messages body reaches a provider of that format whole: thoughts, blocks and fields nobody here knows, and nothing is called lost', async () => {
+test('a Messages body reaches a provider of that format whole: thinking, unknown blocks and fields, and no loss is reported', async () => {
   const provider = await loopbackProvider((_, response) => answerJson(response, message))
   const router = await testRouter({
     providers: { anthropic: { base_url: provider.url, secret: '${KEY}' } },

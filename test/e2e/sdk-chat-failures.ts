@@ -81,7 +81,7 @@ function breakRow(grid: Grid, what: string, step: 'break' | 'fail', word: string
 }
 
 /** The provider notices that the client has left, and the next call is as good as any. */
-async function expectLeft(column: Column): Promise<void> {
+async function expectDisconnected(column: Column): Promise<void> {
   await within(5_000, 'leaving the provider', column.way?.provider.received[0]?.left ?? Promise.resolve())
   await expectNextCallWorks(column)
 }
@@ -100,14 +100,14 @@ function leavingRows(grid: Grid): void {
     else await pause(100)
     leaving.abort()
     expect(await within(5_000, 'the abort', aborted)).toBeInstanceOf(OpenAI.APIUserAbortError)
-    await expectLeft(column)
+    await expectDisconnected(column)
   })
 
   chatRow(grid, 'timeout of the SDK: APIConnectionTimeoutError', ['silence', good], async (column) => {
     const body = asking(column, 'please stall')
     const error = await failureOf(column.client.chat.completions.create(body, { timeout: 200 }))
     expect(error).toBeInstanceOf(OpenAI.APIConnectionTimeoutError)
-    await expectLeft(column)
+    await expectDisconnected(column)
   })
 
   chatRow(grid, 'abort in a stream: APIUserAbortError', ['stay', good], async (column) => {
@@ -116,7 +116,7 @@ function leavingRows(grid: Grid): void {
     await stream.emitted('content')
     stream.abort()
     expect(await within(5_000, 'the abort', aborted)).toBeInstanceOf(OpenAI.APIUserAbortError)
-    await expectLeft(column)
+    await expectDisconnected(column)
   })
 
   chatRow(grid, 'leaving a stream by break', ['stay', good], async (column) => {
@@ -124,7 +124,7 @@ function leavingRows(grid: Grid): void {
     for await (const { choices } of await column.client.chat.completions.create(body)) {
       if (choices[0]?.delta.content) break
     }
-    await expectLeft(column)
+    await expectDisconnected(column)
   })
 }
 
@@ -142,7 +142,7 @@ function retryRows(grid: Grid): void {
   }
   chatRow(grid, 'maxRetries: once after 503, never after 400', steps, cell, failing)
 
-  test('after 429 the SDK waits as long as it was asked to', async () => {
+  test('after 429 the SDK waits as long as Retry-After requires', async () => {
     const column = columnOf(grid.wayTo(chatWire))
     column.way?.provider.play({ refuse: 429, retryAfter: '1' }, good)
     const begun = performance.now()

@@ -152,7 +152,7 @@ function filesOf(folder: string): void {
   }
 }
 
-test('no secret of a client or a provider is in an answer, a log or the database, whatever happens', async () => {
+test('no secret of a client or a provider is in a reply, a log or the database, in any failure', async () => {
   const url = await blabber()
   const { folder, configPath } = routerFolder({
     files: {
@@ -280,7 +280,7 @@ test('no secret of a client or a provider is in an answer, a log or the database
   expect(found).toEqual([])
 })
 
-test('a first key that somebody chose is in no log and not in the database', async () => {
+test('a chosen first key is in no log and not in the database', async () => {
   const { folder, configPath } = routerFolder({ files: simulatorOnly })
   onTestFinished(() => rmSync(folder, { recursive: true, force: true }))
   const secret = `chosen-${randomBytes(32).toString('base64url')}`

@@ -62,7 +62,7 @@ test.each([
   expect(provider.received).toMatchObject([{ path, headers: { 'api-key': 'k' }, body: { model, [limit]: 50 } }])
 })
 
-test('what perplexity found is cited in the client’s own words', async () => {
+test('results of perplexity are cited in the client’s own format', async () => {
   answers.completions = {
     ...answers.completions,
     citations: ['https://a.example', 'https://b.example'],

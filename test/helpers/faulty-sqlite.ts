@@ -12,13 +12,13 @@ Database.prototype.transaction = function (this: Database.Database, change: (...
   const broken =
     (run: (...args: never[]) => unknown) =>
     (...args: never[]) => {
-      breakAsTold(this)
+      injectFaults(this)
       return run(...args)
     }
   return Object.assign(broken(begin), { immediate: broken(begin.immediate), exclusive: broken(begin.exclusive) })
 } as typeof transaction
 
-function breakAsTold(db: Database.Database): void {
+function injectFaults(db: Database.Database): void {
   const path = `${db.name}.fault`
   const fault = existsSync(path) ? readFileSync(path, 'utf8') : ''
   db.pragma(`max_page_count = ${fault === 'full' ? 1 : 4_294_967_294}`)

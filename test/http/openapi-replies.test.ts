@@ -112,7 +112,7 @@ describe.each([
   ['Responses', '/v1/responses', { model, input: 'Hello' }],
   ['Messages', '/v1/messages', { model, messages, max_tokens: 100 }],
 ])('%s', (_, path, body) => {
-  test('answers whole as described, and says who served', async () => {
+  test('replies whole as described, with the model that served', async () => {
     const { status, headers } = await ask('POST', path, { body, headers: { 'x-router-tags': 'team=search' } })
     expect(status).toBe(200)
     expect([headers.get('x-router-model'), headers.get('x-router-attempts')]).toEqual([model, '1'])
@@ -141,7 +141,7 @@ describe.each([
     expect(statuses).toEqual([400, 400, 401, 403, 404, 404, 415])
   })
 
-  test('passes on trouble of a provider as described', async () => {
+  test('passes on failures of a provider as described', async () => {
     const say = (content: string) => ({
       ...body,
       model: 'vllm/m',
@@ -201,7 +201,7 @@ test('a count of tokens is as described', async () => {
   )
 })
 
-test('what can be done with a kept response is as described', async () => {
+test('the operations on a stored response are as described', async () => {
   const { body: made } = await ask('POST', '/v1/responses', { body: { model, input: 'Hello' } })
   const path = `/v1/responses/${made.id}`
   expect((await ask('GET', path)).body).toEqual(made)
@@ -237,7 +237,7 @@ test('model lists and models are as described', async () => {
   expect((await ask('GET', '/v1/models/no/body')).status).toBe(404)
 })
 
-test('the process says how it is as described', async () => {
+test('the health endpoints are as described', async () => {
   for (const path of ['/health', '/ready', '/openapi.json']) {
     expect((await ask('GET', path, { key: null })).status).toBe(200)
   }
@@ -384,7 +384,7 @@ describe('management', () => {
     return new Map(paths.map((path) => [path, path.replace('{id}', ids[path.split('/')[3] as keyof typeof ids])]))
   }
 
-  test('the examples are what it takes', async () => {
+  test('the examples are accepted', async () => {
     const paths = await pathsOf(taking.map(({ path }) => path))
     for (const { method, path, example } of taking) {
       if (!example) continue
@@ -396,7 +396,7 @@ describe('management', () => {
     await ask('PUT', '/v1/manage/org/limits', { body: {} })
   })
 
-  test('what the description refuses is refused, naming the field', async () => {
+  test('bodies that the description rejects are rejected, naming the field', async () => {
     const paths = await pathsOf(taking.map(({ path }) => path))
     const wrong: Json[] = [true, -1, 1.5, 1e13, 'x', '', 'x'.repeat(2_000), [], ['x', 1], {}, { strange: 1 }]
     let refused = 0

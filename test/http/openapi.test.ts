@@ -20,7 +20,7 @@ describe('the description', () => {
     ])
   })
 
-  test('has no reference that leads nowhere, and no component that nobody names', () => {
+  test('has no dangling reference, and no unused component', () => {
     const named = new Set(referencesIn(openapi))
     expect([...named].filter((ref) => resolved({ $ref: ref }) === undefined)).toEqual([])
     const { securitySchemes: _, ...components } = openapi.components as JsonObject
@@ -72,7 +72,7 @@ describe('the description', () => {
   })
 })
 
-describe('what the specification says', () => {
+describe('requirements of the specification', () => {
   /** Statuses by operation: the specification's own. */
   const statuses: { readonly [operationId: string]: readonly number[] } = {
     createChatCompletion: [400, 401, 402, 403, 404, 429, 500, 502],
@@ -178,7 +178,7 @@ describe('what the specification says', () => {
     expect(created_by).toMatchObject({ properties: { id: { type: 'string' }, email: { type: 'string' } } })
   })
 
-  test('an error says whose it is, and what is wrong', () => {
+  test('an error has its origin and a message', () => {
     const { error } = schemaOf('Error').properties as { error: JsonObject }
     expect(error.properties).toMatchObject({ origin: { enum: ['router', 'provider'] }, message: { type: 'string' } })
     expect(error.required).toEqual(['origin', 'message', 'type', 'code'])
@@ -203,13 +203,13 @@ describe('a running router', () => {
   })
   afterAll(() => router.end())
 
-  test('serves the description to everybody', async () => {
+  test('serves the description without a key', async () => {
     const response = await fetch(`${router.url}/openapi.json`)
     expect([response.status, response.headers.get('content-type')]).toEqual([200, 'application/json; charset=utf-8'])
     expect(await response.json()).toEqual(openapi)
   })
 
-  test('takes exactly what is described', () => {
+  test('accepts exactly the described bodies', () => {
     const taken = router.endpoints.map(({ method, path }) => `${method} ${path.replace(/[:*](\w+)/g, '{$1}')}`)
     expect(operations.map(({ method, path }) => `${method} ${path}`).sort()).toEqual(taken.sort())
   })

@@ -74,7 +74,7 @@ function controlledLedger() {
   }
 }
 
-type Open = { settlement: Settlement; payers: string[]; worst: bigint }
+type Open = { settlement: Settlement; payers: string[]; maximum: bigint }
 
 /** One process after another on the same tables, and beside it a model of what must be spent and held. */
 function world({ keyLimit, groupLimit, credit }: { keyLimit: bigint; groupLimit: bigint; credit: bigint }) {
@@ -126,17 +126,17 @@ function world({ keyLimit, groupLimit, credit }: { keyLimit: bigint; groupLimit:
     return known
   }
   const heldBy = (name: string): bigint =>
-    open.reduce((sum, { payers, worst }) => sum + (payers.includes(name) ? worst : 0n), 0n)
+    open.reduce((sum, { payers, maximum }) => sum + (payers.includes(name) ? maximum : 0n), 0n)
 
   return {
     keys,
     call(which: number, maxTokens: number | undefined) {
       const chosen = keys[which] as AdmissionRequest['key']
-      const worst = BigInt(maxTokens ?? 30)
+      const maximum = BigInt(maxTokens ?? 30)
       const payers = payersOf(chosen)
       const fits =
-        worst === 0n ||
-        payers.every(([name, limit]) => limit === null || spent(name, chosen) + heldBy(name) + worst <= limit)
+        maximum === 0n ||
+        payers.every(([name, limit]) => limit === null || spent(name, chosen) + heldBy(name) + maximum <= limit)
       const expected = process.writeFailure() ? 'unavailable' : fits ? 'admitted' : 'budget_exhausted'
       const request = requestOf(maxTokens)
       let outcome = 'admitted'
@@ -147,7 +147,7 @@ function world({ keyLimit, groupLimit, credit }: { keyLimit: bigint; groupLimit:
           {
             id: randomUUID(),
             at,
-            begun: 0,
+            monotonicMs: 0,
             organization: rules.id,
             key: chosen.id,
             ...(chosen.groupId !== null && { group: chosen.groupId }),
@@ -158,7 +158,7 @@ function world({ keyLimit, groupLimit, credit }: { keyLimit: bigint; groupLimit:
           },
           { ledger: process.ledger, admission },
         )
-        open.push({ settlement, payers: payers.map(([name]) => name), worst })
+        open.push({ settlement, payers: payers.map(([name]) => name), maximum })
       } catch (thrown) {
         if (!(thrown instanceof RouterError)) throw thrown
         outcome = thrown.code
@@ -169,13 +169,13 @@ function world({ keyLimit, groupLimit, credit }: { keyLimit: bigint; groupLimit:
     end(which: number, how: 'complete' | 'partial' | 'failed', share: number) {
       const [ended] = open.splice(which % Math.max(open.length, 1), 1)
       if (!ended) return
-      const { settlement, payers, worst } = ended
-      const used = Math.floor(Number(worst) * share)
-      const gone = new RouterError('client_gone', 'The client disconnected.')
+      const { settlement, payers, maximum } = ended
+      const used = Math.floor(Number(maximum) * share)
+      const disconnect = new RouterError('client_gone', 'The client disconnected.')
       // What waits for the disk is waited for by the client of the call alone.
       if (how === 'complete') void settlement.complete({ ...tried, reply: replyOf(used) })
-      else if (how === 'partial') void settlement.partial({ ...tried, reply: replyOf(used) }, gone)
-      else void settlement.fail(tried, gone)
+      else if (how === 'partial') void settlement.partial({ ...tried, reply: replyOf(used) }, disconnect)
+      else void settlement.fail(tried, disconnect)
       const cost = how === 'failed' ? 0n : BigInt(used)
       for (const name of payers) {
         const known = process.settled.get(name)
@@ -206,8 +206,8 @@ function world({ keyLimit, groupLimit, credit }: { keyLimit: bigint; groupLimit:
         if (name.startsWith('group')) expect(nano).toBeLessThanOrEqual(groupLimit)
         if (name.startsWith('key limited')) expect(nano).toBeLessThanOrEqual(keyLimit)
       }
-      const held = open.reduce((sum, { payers, worst }) => sum + BigInt(payers.length) * worst, 0n)
-      expect(process.budget.totals().reservedNano).toBe(held)
+      const reserved = open.reduce((sum, { payers, maximum }) => sum + BigInt(payers.length) * maximum, 0n)
+      expect(process.budget.totals().reservedNano).toBe(reserved)
     },
     /** Ends all calls, and holds the books against the rows. */
     async close() {
@@ -272,7 +272,7 @@ const step: fc.Arbitrary<(on: World) => unknown> = fc.oneof(
   { weight: 1, arbitrary: fc.constant((on: World) => on.breakDown()) },
 )
 
-test('whatever calls, failures and crashes come: limits hold, rows and sums agree, nothing stays held, what fits is admitted', async () => {
+test('for any calls, failures and crashes: limits are kept, rows and sums agree, nothing stays reserved, calls that fit are admitted', async () => {
   const amounts = fc.record({
     keyLimit: fc.bigInt({ min: 1n, max: 200n }),
     groupLimit: fc.bigInt({ min: 1n, max: 300n }),
@@ -334,13 +334,13 @@ describe('a call', () => {
     expect(here.budget.totals().reservedNano).toBe(20n)
   })
 
-  test('that does not bound its output is told what is assumed of it', () => {
+  test('without an output limit is told the assumed tokens', () => {
     expect(() => admit(applicant(noLimits, 10n), services())).toThrow(
       'this call could cost up to 0.000004096 USD (it sets no output limit such as max_tokens, so 4096 output tokens are assumed).',
     )
   })
 
-  test('is refused as unavailable when the current spending cannot be read', () => {
+  test('is rejected as unavailable when the spend tables cannot be read', () => {
     const limits = openLimits()
     const unreadable = () => {
       throw new Error('SQLITE_IOERR at /secret/path')

@@ -6,9 +6,9 @@ import type { ModelEntry } from '../../src/core/model.ts'
 import type { Reply } from '../../src/core/reply.ts'
 import type { NeutralRequest } from '../../src/core/request.ts'
 import type { Admission } from '../../src/line/admission.ts'
+import type { StreamTranslation, Translation } from '../../src/line/call.ts'
 import { type AnsweredAttempt, clientReply, streamedReply, wholeReply } from '../../src/line/client-reply.ts'
 import { Settlement } from '../../src/line/settlement.ts'
-import type { StreamTranslation, Translation } from '../../src/line/translation.ts'
 import type { Provider } from '../../src/manifest/provider.ts'
 
 const entry: ModelEntry = {
@@ -32,7 +32,7 @@ function answeredWith(translation: Partial<Translation>) {
   const start = {
     id: 'c',
     at: 1,
-    begun: 0,
+    monotonicMs: 0,
     organization: 'o',
     key: 'k',
     api: 'chat' as const,
@@ -57,7 +57,7 @@ test('an answer that has come is paid, even when it cannot be written for the cl
   const broken = () => {
     throw new TypeError('no such part')
   }
-  for (const translation of [{ whole: broken }, { whole: () => ({}), stored: broken }]) {
+  for (const translation of [{ whole: broken }, { whole: () => ({}), responseToStore: broken }]) {
     const { answered, settled, rows } = answeredWith(translation)
     await expect(wholeReply({ kind: 'whole', body: {}, reply }, answered)).rejects.toThrow('no such part')
     expect(settled).toEqual([25_000n])
@@ -65,7 +65,7 @@ test('an answer that has come is paid, even when it cannot be written for the cl
   }
 })
 
-test('a stream that nobody reads on is settled with what has passed: its row is written, nothing stays held', async () => {
+test('a stream whose reader has left is settled with the part so far: its row is written, nothing stays reserved', async () => {
   const stream: StreamTranslation = {
     frame({ events }, fold) {
       for (const event of events) fold.take(event)

@@ -23,7 +23,7 @@ function opened() {
     const response = { id, object: 'response', status: 'completed', store: keptThere, output }
     const target = { provider: by, model: 'm' } as Target
     const sameFormat = by.sameAs === 'responses'
-    const kept = ask({ input, ...body }).stored(response, JSON.stringify(response), { target, sameFormat })
+    const kept = ask({ input, ...body }).responseToStore(response, JSON.stringify(response), { target, sameFormat })
     store.responses.write(kept as StoredResponse)
     return kept as StoredResponse
   }
@@ -59,8 +59,8 @@ function failureOf(act: () => unknown): unknown {
   return undefined
 }
 
-describe('what a turn asks', () => {
-  test('begins with all turns before it, and its origin is what the client sent', () => {
+describe('the request of a turn', () => {
+  test('begins with all turns before it, and its origin is the client’s body', () => {
     const { ask, made } = opened()
     made('resp_1', { input: 'One', output: [says('First')] })
     made('resp_2', { input: 'Two', output: [says('Second')], previous_response_id: 'resp_1' })
@@ -85,7 +85,7 @@ describe('what a turn asks', () => {
     })
   })
 
-  test('is refused when a turn in the middle is gone: a history with a hole would be another one', () => {
+  test('is rejected when a turn in the middle is missing: the history would be another one', () => {
     const { ask, made, store, organization } = opened()
     made('resp_1')
     made('resp_2', { previous_response_id: 'resp_1' })
@@ -111,7 +111,7 @@ describe('what a turn asks', () => {
     expect(failureOf(asking('large_2'))).toMatchObject({ code: 'invalid_request', param: 'previous_response_id' })
   })
 
-  test('does not ask providers of other formats to keep what is kept here, and passes on that nothing may be', () => {
+  test('does not ask providers of other formats to store what is stored here, and passes on that nothing may be stored', () => {
     const { ask } = opened()
     expect(ask({ input: 'x', store: true }).request.store).toBeUndefined()
     expect(ask({ input: 'x', store: false }).request.store).toBe(false)
@@ -126,7 +126,7 @@ describe('what a turn asks', () => {
 })
 
 describe('the body for a provider of the same format', () => {
-  test('is the one of the client where the provider keeps the response', () => {
+  test('is the one of the client where the provider stores the response', () => {
     const { ask, made } = opened()
     made('resp_1', { by: here, keptThere: true })
     const body = { model: 'm', input: 'Two', previous_response_id: 'resp_1' }
@@ -147,7 +147,7 @@ describe('the body for a provider of the same format', () => {
     expect(previous_response_id).toBeUndefined()
   })
 
-  test('forbids keeping where the organization keeps nothing', () => {
+  test('forbids storing where the organization stores nothing', () => {
     const { ask, store, organization } = opened()
     store.organizations.setRetention(organization, { stores: false })
     expect(ask({ input: 'x', store: true }).bodyFor(here)).toEqual({ model: 'm', input: 'x', store: false })
@@ -157,7 +157,7 @@ describe('the body for a provider of the same format', () => {
 describe('an item that is only named', () => {
   const reference = (id: string) => ({ type: 'item_reference', id })
 
-  test('is the item of the kept response', () => {
+  test('is the item of the stored response', () => {
     const { ask, made } = opened()
     made('resp_1', { output: [says('First', 'msg_1'), says('Second', 'msg_2')] })
     const input = [{ role: 'user', content: 'One' }, reference('msg_1'), { id: 'msg_2' }]
@@ -166,7 +166,7 @@ describe('an item that is only named', () => {
     expect(turn.bodyFor(here).input).toEqual([input[0], says('First', 'msg_1'), says('Second', 'msg_2')])
   })
 
-  test('stays a name for the provider that keeps it', () => {
+  test('stays a reference for the provider that stores it', () => {
     const { ask, made } = opened()
     made('resp_1', { output: [thinks('rs_1'), says('First', 'msg_1')], by: here, keptThere: true })
     const body = { model: 'm', input: [reference('rs_1'), reference('msg_1'), { role: 'user', content: 'x' }] }
@@ -174,7 +174,7 @@ describe('an item that is only named', () => {
     expect(ask(body).bodyFor(there).input).toEqual([says('First', 'msg_1'), body.input[2]])
   })
 
-  test('is kept as itself, so that the conversation outlives the response it was of', () => {
+  test('is stored as the item, so that the conversation outlives its response', () => {
     const { ask, made, store, organization } = opened()
     made('resp_1', { output: [says('First', 'msg_1')] })
     made('resp_2', { input: [reference('msg_1')], output: [says('Second')] })
@@ -182,7 +182,7 @@ describe('an item that is only named', () => {
     expect(textsOf(ask({ previous_response_id: 'resp_2' }).request)).toEqual(['First', 'Second'])
   })
 
-  test('is refused when it is gone, or of another organization', () => {
+  test('is rejected when it is missing, or of another organization', () => {
     const { ask, made, store, organization, conversations } = opened()
     made('resp_1', { output: [says('First', 'msg_1')] })
     const input = [{ role: 'user', content: 'One' }, reference('msg_1')]
@@ -194,7 +194,7 @@ describe('an item that is only named', () => {
   })
 })
 
-describe('what is kept', () => {
+describe('the stored turn', () => {
   test('are the items that were new in the turn, and the response as it was answered', () => {
     const { made } = opened()
     made('resp_1', { input: 'One' })
@@ -211,7 +211,10 @@ describe('what is kept', () => {
   ])('is not %j of %j', (response, body) => {
     const turn = opened().ask({ input: 'x', ...body })
     expect(
-      turn.stored(response, JSON.stringify(response), { target: { provider: here, model: 'm' }, sameFormat: true }),
+      turn.responseToStore(response, JSON.stringify(response), {
+        target: { provider: here, model: 'm' },
+        sameFormat: true,
+      }),
     ).toBeUndefined()
   })
 })

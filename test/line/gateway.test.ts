@@ -38,13 +38,13 @@ test('a key that was revoked during the upload is refused', async () => {
   expect(asked).toEqual(['authenticate', 'readBody', 'revalidate'])
 })
 
-test('a failing ledger is asked once, before a response that is not written yet could be found missing', async () => {
+test('a failing ledger is checked once, before a response that is not written yet could be found missing', async () => {
   const { code, asked } = await handled({ writeFailure: () => 'The disk is full.' })
   expect(code).toBe('unavailable')
   expect(asked).toEqual(['authenticate', 'readBody', 'revalidate', 'writeFailure'])
 })
 
-test('what comes after the upload is asked without waiting, each once', async () => {
+test('the checks after the upload run without waiting, each once', async () => {
   const { code, asked } = await handled({})
   expect(code).toBe('previous_response_not_found')
   expect(asked).toEqual(['authenticate', 'readBody', 'revalidate', 'writeFailure', 'open'])

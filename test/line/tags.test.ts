@@ -1,14 +1,14 @@
 import { expect, test } from 'vitest'
 import { taggedMetadata } from '../../src/line/tags.ts'
 
-test('without the header a row keeps the metadata of the body', () => {
+test('without the header a row has the metadata of the body', () => {
   const metadata = { team: 'a' }
   expect(taggedMetadata(metadata, undefined)).toBe(metadata)
   expect(taggedMetadata(undefined, undefined)).toBeUndefined()
   expect(taggedMetadata(metadata, ' , ')).toBe(metadata)
 })
 
-test('tags stand over the metadata of the body', () => {
+test('tags override the metadata of the body', () => {
   expect(taggedMetadata({ team: 'a', task: 'x' }, 'team=b,cost-center = 47=11 , empty=')).toEqual({
     team: 'b',
     task: 'x',

@@ -1,11 +1,11 @@
 import { type TestRouter, testKey } from '../helpers/router.ts'
 
 /** What the router answered; the body is what its JSON says, undefined when there is none. */
-export type Said = { status: number; headers: Headers; text: string; body: Record<string, unknown> }
+export type ManageReply = { status: number; headers: Headers; text: string; body: Record<string, unknown> }
 
 /** The management API of a router, asked with its first key unless another is shown. */
 export function administration(router: Pick<TestRouter, 'manageUrl'>) {
-  const ask = async (method: string, path: string, body?: unknown, secret = testKey): Promise<Said> => {
+  const ask = async (method: string, path: string, body?: unknown, secret = testKey): Promise<ManageReply> => {
     const response = await fetch(`${router.manageUrl}/v1/manage${path}`, {
       method,
       headers: { authorization: `Bearer ${secret}`, 'content-type': 'application/json' },

@@ -18,7 +18,7 @@ async function call(secret: string, model = 'demo/echo') {
   return { status: response.status, said: error?.message }
 }
 
-describe('what is changed holds for the next call', () => {
+describe('changes apply to the next call', () => {
   test('of a key: its access list, its limits, its expiry', async () => {
     const { id, secret } = await manage.newKey()
     expect((await call(secret)).status).toBe(200)

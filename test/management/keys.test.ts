@@ -20,7 +20,7 @@ const call = (secret: string) => router.call('/v1/chat/completions', ask, { auth
 const later = '2099-01-31T00:00:00.000Z'
 
 describe('a new key', () => {
-  test('its secret is shown once; it may call and not manage', async () => {
+  test('its secret is returned once; it may call and not manage', async () => {
     const { status, body } = await manage.post('/apikey', { name: 'ci' })
     expect(status).toBe(201)
     expect(body).toEqual({ api_key_id: uuidLike, api_key: expect.stringMatching(/^ir-/) })
@@ -232,7 +232,7 @@ describe('a key that changes', () => {
     expect((await manage.get(`/apikey/${id}`)).text).not.toContain(String(body.api_key))
   })
 
-  test('deleted: 204, then it is gone everywhere, and its secret is refused', async () => {
+  test('deleted: 204, then it is unknown everywhere, and its secret is rejected', async () => {
     const { id, secret } = await manage.newKey()
     const { status, text } = await manage.delete(`/apikey/${id}`)
     expect({ status, text }).toEqual({ status: 204, text: '' })
@@ -259,7 +259,7 @@ describe('a key that changes', () => {
 })
 
 describe('self', () => {
-  test('is the key that asks', async () => {
+  test('is the key of the request', async () => {
     const { id, secret } = await manage.newKey({ permissions: { manage: 'write' } })
     expect((await manage.get('/apikey/self', secret)).body.id).toBe(id)
     expect((await manage.post('/apikey/self/limit', { monthly_limit: 4 }, secret)).body).toMatchObject({

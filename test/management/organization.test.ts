@@ -3,7 +3,7 @@ import { newSecret, storedSecret } from '../../src/access/secret.ts'
 import { openStore } from '../../src/store/open.ts'
 import { type TestRouter, testKey, testRouter } from '../helpers/router.ts'
 import { limit } from '../helpers/time.ts'
-import { administration, type Said } from './administration.ts'
+import { administration, type ManageReply } from './administration.ts'
 
 let router: TestRouter
 let manage: ReturnType<typeof administration>
@@ -32,7 +32,7 @@ function strangerIn({ folder }: TestRouter): string {
   return secret
 }
 
-const messageOf = ({ body }: Said) => (body.error as { message: string }).message
+const messageOf = ({ body }: ManageReply) => (body.error as { message: string }).message
 const ask = { model: 'demo/echo', messages: [{ role: 'user', content: 'Hello' }] }
 
 describe('the organization', () => {
@@ -74,7 +74,7 @@ describe('the organization', () => {
     expect((await manage.get('/org/models', stranger)).body).toEqual({ approved_models: null })
   })
 
-  test('sets rules for its data; what is left out is not asked', async () => {
+  test('sets rules for its data; an absent one is no requirement', async () => {
     const none = { geolocation: null, data_retention: null, data_used_for_training: null }
     expect((await manage.get('/org/rules', stranger)).body).toEqual(none)
     const rules = { geolocation: ['eu', 'us'], data_retention: false }
@@ -171,7 +171,7 @@ describe('aliases and policies', () => {
     expect((await manage.delete('/policy/led-to')).status).toBe(204)
   })
 
-  test('an alias may stand before a model: the slash of its name is written plainly or encoded', async () => {
+  test('an alias may replace a model: the slash of its name may be plain or encoded', async () => {
     const alias = { name: 'demo/thinker', target: 'demo/echo' }
     expect((await manage.post('/alias', alias)).body).toEqual(alias)
     const served = await router.call('/v1/chat/completions', { ...ask, model: 'demo/thinker' })
@@ -232,12 +232,12 @@ describe('aliases and policies', () => {
     expect(performance.now() - begun).toBeLessThan(limit(2_000))
   })
 
-  test('a policy keeps its id', async () => {
+  test('the id of a policy cannot be changed', async () => {
     expect(messageOf(await manage.put('/policy/one', { id: 'two', targets: ['demo/echo'] }))).toMatch(/keeps its id/)
   })
 })
 
-describe('what is another organization’s', () => {
+describe('resources of another organization', () => {
   test('is not there: 404', async () => {
     const { id } = await manage.newKey()
     const { body: group } = await manage.post('/group', { name: 'ours' })
@@ -260,7 +260,7 @@ describe('what is another organization’s', () => {
 })
 
 describe('the log of changes', () => {
-  test('has who, what, before and after of every change, the newest first, and no secret', async () => {
+  test('has actor, action, before and after of every change, the newest first, and no secret', async () => {
     const self = (await manage.get('/apikey/self')).body.id
     const { id, secret } = await manage.newKey({ name: 'logged', monthly_limit: 1 })
     await manage.post(`/apikey/${id}/limit`, { monthly_limit: 2 })
@@ -320,7 +320,7 @@ describe('the log of changes', () => {
   })
 })
 
-test('a method that a path does not take → 405 that says which it takes; HEAD too', async () => {
+test('a method that a path does not support → 405 with those that it does; HEAD too', async () => {
   for (const [method, path, allowed] of [
     ['PUT', '/apikey', 'GET, POST'],
     ['HEAD', '/apikey', 'GET, POST'],
@@ -333,7 +333,7 @@ test('a method that a path does not take → 405 that says which it takes; HEAD 
   }
 })
 
-test('a body that is too large → 413; whoever has no key is not read', async () => {
+test('a body that is too large → 413; without a key the body is not read', async () => {
   const small = await testRouter({ settings: { server: { host: '127.0.0.1', port: 0, body_limit: '1kb' } } })
   const at = administration(small)
   const large = { name: 'x'.repeat(2_000) }
@@ -346,7 +346,7 @@ test('a path that there is not → 404', async () => {
   expect((await manage.get('/nothing')).body).toMatchObject({ error: { code: 'not_found', origin: 'router' } })
 })
 
-test('a path in other letters is another path: what a proxy closes by its path stays closed', async () => {
+test('paths are case-sensitive: a path that a proxy blocks stays blocked', async () => {
   for (const path of ['/v1/Manage/org', '/V1/manage/org', '/v1/manage/ORG', '/v1/Models']) {
     expect((await fetch(`${router.url}${path}`, { headers: { 'x-api-key': testKey } })).status, path).toBe(404)
   }
@@ -365,7 +365,7 @@ test('a database that another process locks → 503, nothing is changed, and it 
 })
 
 describe('a management API with a port of its own', () => {
-  test('is not started at the port of the server: the message says what to write', async () => {
+  test('is not started at the port of the server: the message has the remedy', async () => {
     const settings = { server: { port: 8_765 }, manage: { port: 8_765 } }
     await expect(testRouter({ settings })).rejects.toThrow(/manage\.port is 8765, .*write null/)
   })

@@ -249,7 +249,7 @@ test('every endpoint has a row in the table, and every row an endpoint', () => {
 describe.each(Object.entries(table))('%s', (endpoint, { need, path, body, allowed, status = 200 }) => {
   const [method = '', ownPath = ''] = endpoint.split(' ')
 
-  test(`needs ${need}: those who have less are refused, whoever they are, and nothing changes`, async () => {
+  test(`needs ${need}: keys without it are rejected, and nothing changes`, async () => {
     const before = await changes()
     const refused = askers.filter((asker) => refusal(need, asker))
     const outcomes: [string, string | undefined][] = []
@@ -270,7 +270,7 @@ describe.each(Object.entries(table))('%s', (endpoint, { need, path, body, allowe
   })
 })
 
-test('what a key may do is what GET /v1/auth/check says', async () => {
+test('GET /v1/auth/check returns the permissions of a key', async () => {
   for (const { headers, state, permissions } of askers) {
     const response = await fetch(`${router.url}/v1/auth/check`, { headers })
     if (state !== 'active') continue

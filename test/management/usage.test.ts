@@ -2,7 +2,7 @@ import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import { openStore } from '../../src/store/open.ts'
 import { type TestRouter, testRouter } from '../helpers/router.ts'
 import { plainRecord } from '../store/plain-record.ts'
-import { administration, type Said } from './administration.ts'
+import { administration, type ManageReply } from './administration.ts'
 
 let router: TestRouter
 let manage: ReturnType<typeof administration>
@@ -78,7 +78,7 @@ describe('usage', () => {
     expect(await manage.get('/apikey/nobody/usage')).toMatchObject({ status: 404 })
   })
 
-  test('is grouped by what is asked for, each time it is given', async () => {
+  test('is grouped by every `group_by` of the query', async () => {
     const { body } = await manage.get(`/org/usage?${november}&resolution=month&group_by=label.team&group_by=extra.task`)
     const { grouped_data, ...total } =
       (body.usage as Record<string, Record<string, unknown>>)['2026-11-01T00:00:00Z'] ?? {}
@@ -117,7 +117,7 @@ describe('usage', () => {
     expect(before.status).toBe(200)
     const call = { model: 'demo/echo', messages: [{ role: 'user', content: 'Hello' }] }
     expect((await router.call('/v1/chat/completions', call)).status).toBe(200)
-    const requests = ({ body }: Said) =>
+    const requests = ({ body }: ManageReply) =>
       Object.values(body.usage as Record<string, { total_requests: number }>).reduce(
         (sum, one) => sum + one.total_requests,
         0,

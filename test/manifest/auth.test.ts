@@ -1,20 +1,21 @@
 import { describe, expect, test } from 'vitest'
-import { acme, loadAcme, told } from './files.ts'
+import { acme, formatted, loadAcme } from './files.ts'
 
 const withAuth = (auth: string) => acme.replace('auth: { scheme: none }', `auth: { ${auth} }`)
 const provider = (auth: string, env: { [name: string]: string } = {}) => {
   const { loaded, problems } = loadAcme(withAuth(auth), env)
-  if (!loaded) throw new Error(told(problems).join('\n'))
+  if (!loaded) throw new Error(formatted(problems).join('\n'))
   return loaded.provider
 }
-const problems = (auth: string, env: { [name: string]: string } = {}) => told(loadAcme(withAuth(auth), env).problems)
+const problems = (auth: string, env: { [name: string]: string } = {}) =>
+  formatted(loadAcme(withAuth(auth), env).problems)
 
 const aws =
   'scheme: aws-sigv4, service: acme, region: "${REGION:-us-east-1}", access_key: "${ID}", secret_key: "${KEY}", ' +
   'session_token: "${SESSION}", bearer: "${BEARER}"'
 
 describe('aws-sigv4', () => {
-  test('a key pair is enough; what may be there is left out when it is not set', () => {
+  test('a key pair is enough; optional members are omitted when they are not set', () => {
     const { auth, missing } = provider(aws, { ID: 'i', KEY: 'k' })
     expect(auth).toEqual({ scheme: 'aws-sigv4', service: 'acme', region: 'us-east-1', accessKey: 'i', secretKey: 'k' })
     expect(missing).toEqual([])
@@ -72,7 +73,7 @@ describe('oauth-client-credentials', () => {
     expect(provider(oauth).missing).toEqual(['TENANT', 'CLIENT', 'SECRET'])
   })
 
-  test('a secret does not stand in the file, and an address is one', () => {
+  test('a secret must not be in the file, and a URL must be one', () => {
     expect(problems(oauth.replace('"${SECRET}"', 'hush'))).toEqual([
       expect.stringContaining('secrets do not stand in files'),
     ])
@@ -82,7 +83,7 @@ describe('oauth-client-credentials', () => {
   })
 })
 
-test('members of another scheme are told, and those that a scheme needs', () => {
+test('members of another scheme are reported, and missing ones of a scheme', () => {
   expect(problems('scheme: bearer, secret: "${KEY}", region: x')).toEqual([
     expect.stringContaining('`auth` with the scheme bearer has no use for `region`'),
   ])

@@ -2,12 +2,12 @@ import { describe, expect, test } from 'vitest'
 import { bareProvider } from '../../src/manifest/dialect.ts'
 import { difference, partialDifference } from '../../src/manifest/difference.ts'
 import { proveExamples } from '../../src/manifest/examples.ts'
-import { acme, loadAcme, loadedDialect, plainDialect, told } from './files.ts'
+import { acme, formatted, loadAcme, loadedDialect, plainDialect } from './files.ts'
 
 async function prove(examples: string): Promise<string[]> {
   const { loaded, problems } = loadAcme(`${acme}examples:\n${examples}`)
-  if (!loaded) return told(problems)
-  return told(await proveExamples(loaded.provider, loaded.layers))
+  if (!loaded) return formatted(problems)
+  return formatted(await proveExamples(loaded.provider, loaded.layers))
 }
 
 const whole = `  - name: all sides
@@ -18,11 +18,11 @@ const whole = `  - name: all sides
     means: { parts: [{ type: text, text: yes sir }], finish: stop }
 `
 
-test('an example that holds says nothing; the order of members does not matter', async () => {
+test('an example that passes reports nothing; the order of members does not matter', async () => {
   expect(await prove(whole)).toEqual([])
 })
 
-describe('an example that does not hold is told where its expectation stands', () => {
+describe('an example that fails is reported at the position of its expectation', () => {
   test.each([
     ['a sent value', 'limit: 3,', 'limit: 4,', "4:21 example 'all sides': sends differs at limit: expected 4, got 3"],
     ['a sent member too many', 'limit: 3, ', '', "4:12 example 'all sides': sends differs: unexpected `limit`: 3"],
@@ -57,7 +57,7 @@ describe('an example that does not hold is told where its expectation stands', (
     else expect(first?.replace(/^\d+/, (line) => String(Number(line) - 5))).toMatch(expected)
   })
 
-  test('a mapping that fails is told where the mapping stands', async () => {
+  test('a mapping that fails is reported at its position', async () => {
     const dialect = loadedDialect(
       `${plainDialect.replace('"text": said }\'', '"text": said + 1 }\'')}examples:\n  - name: broken\n    events: [{ kind: piece, said: x }]\n    means: {}\n`,
     )
@@ -70,7 +70,7 @@ describe('an example that does not hold is told where its expectation stands', (
   })
 })
 
-test('an example that proves nothing, or speaks of fields that do not exist, is told', async () => {
+test('an example that proves nothing, or has unknown fields, is reported', async () => {
   expect(await prove('  - { name: a, request: { messages: [] } }\n')).toEqual([
     "7:5 example 'a': `request` and `sends` belong together",
   ])
@@ -98,7 +98,7 @@ test('an error body is read by the mapping for failures', async () => {
   const load = (more: string) => loadAcme(`${acme}${more}examples:\n${example}`)
   const run = async (more: string) => {
     const { loaded, problems } = load(more)
-    return loaded ? told(await proveExamples(loaded.provider, loaded.layers)) : told(problems)
+    return loaded ? formatted(await proveExamples(loaded.provider, loaded.layers)) : formatted(problems)
   }
   expect(await run(`failure: '{ "code": fault.id, "message": fault.text }'\n`)).toEqual([])
   expect(await run('')).toEqual([expect.stringContaining('means (from fails) differs at error')])
@@ -109,7 +109,7 @@ test('data that are bare texts must be declared, and then be texts', async () =>
     const text = `${acme}endpoints: { chat: { stream: { ${stream} }, events: { out: '{ "text": $ }' } } }
 examples: [{ name: a, events: [{ event: out, data: ${data} }], means: { parts: [{ type: text, text: Hel }] } }]\n`
     const { loaded, problems } = loadAcme(text.replace('dialect: plain', 'dialect: plain'))
-    return loaded ? told(await proveExamples(loaded.provider, loaded.layers)) : told(problems)
+    return loaded ? formatted(await proveExamples(loaded.provider, loaded.layers)) : formatted(problems)
   }
   expect(await run('Hel', 'data: text')).toEqual([])
   expect(await run('42', 'data: text')).toEqual([
@@ -125,12 +125,12 @@ test('a finish reason that the table does not list says so', async () => {
 endpoints: { chat: { events: { end: '{ "finish": "over" }' } } }
 examples: [{ name: a, events: [{ kind: piece, said: x }, { kind: end }], means: { finish: stop } }]\n`
   const { loaded } = loadAcme(text)
-  expect(loaded && told(await proveExamples(loaded.provider, loaded.layers))).toEqual([
+  expect(loaded && formatted(await proveExamples(loaded.provider, loaded.layers))).toEqual([
     expect.stringContaining('expected "stop", got "error"; the table `finish` does not list `over`'),
   ])
 })
 
-test('an example may say what is known of its target', async () => {
+test('an example may define its target', async () => {
   const text = `endpoints:
   chat:
     request: { t: '{ "t": target, "all": [messages, system, max_output_tokens] }' }
@@ -142,11 +142,11 @@ examples:
     sends: { t: { maker: other, max_output_tokens: 7, traits: { a: 1, b: 2 } }, all: [] }
 `
   const { loaded, problems } = loadAcme(acme + text)
-  expect(told(problems)).toEqual([])
-  expect(loaded && told(await proveExamples(loaded.provider, loaded.layers))).toEqual([])
+  expect(formatted(problems)).toEqual([])
+  expect(loaded && formatted(await proveExamples(loaded.provider, loaded.layers))).toEqual([])
 })
 
-test('values are compared by what they say', () => {
+test('values are compared by content', () => {
   expect(difference({ a: 1, b: { c: [1] } }, { b: { c: [1] }, a: 1, d: undefined })).toBeUndefined()
   expect(difference({ a: null }, {})).toMatchObject({ path: ['a'], message: 'expected null, got nothing' })
   expect(partialDifference({ a: [{ b: 1 }] }, { a: [{ b: 1, c: 2 }], d: 1 })).toBeUndefined()

@@ -23,7 +23,7 @@ export function writeIn(folder: string, path: string, text: string): void {
 }
 
 /** `line:column message` of each problem. */
-export function told(problems: readonly Problem[]): string[] {
+export function formatted(problems: readonly Problem[]): string[] {
   return problems.map(({ line, column, message }) => `${line}:${column} ${message}`)
 }
 
@@ -55,7 +55,7 @@ export const plainDialect = `dialect: plain\n${plainEndpoint}`
 /** The invented format as a loaded dialect. Throws when it has problems. */
 export function loadedDialect(text = plainDialect): Dialect {
   const { dialect, problems } = loadDialect(readSource('providers/dialects/plain.yaml', text))
-  if (!dialect) throw new Error(told(problems).join('\n'))
+  if (!dialect) throw new Error(formatted(problems).join('\n'))
   return dialect
 }
 

@@ -1,7 +1,7 @@
 import { expect, test } from 'vitest'
 import type { NeutralRequest } from '../../src/core/request.ts'
 import { writeRequest } from '../../src/manifest/translate.ts'
-import { acme, loadAcme, told } from './files.ts'
+import { acme, formatted, loadAcme } from './files.ts'
 
 const request: NeutralRequest = {
   model: 'm',
@@ -30,7 +30,7 @@ const request: NeutralRequest = {
 async function written(asked: NeutralRequest, { takes, more = '' }: { takes: string; more?: string }) {
   const endpoint = `endpoints:\n  chat:\n    request: { body: '${takes}' }\n${more}`
   const { loaded, problems } = loadAcme(acme + endpoint)
-  expect(told(problems)).toEqual([])
+  expect(formatted(problems)).toEqual([])
   if (!loaded) throw new Error('no provider')
   return await writeRequest(loaded.provider, asked, { model: 'm' })
 }
@@ -109,11 +109,11 @@ test('members of an object are taken by their paths; asking whether the object i
   expect(await dropped('1')).toEqual(['web_search'])
 })
 
-test('what is mentioned in a definition counts where the definition is used', async () => {
+test('members mentioned in a definition count where the definition is used', async () => {
   const using = async (body: string) => {
     const text = `${acme}define: '$s := function() { seed };'\nendpoints: { chat: { request: { body: '${body}' } } }\n`
     const { loaded, problems } = loadAcme(text)
-    expect(told(problems)).toEqual([])
+    expect(formatted(problems)).toEqual([])
     const asked = { ...request, web_search: undefined, messages: [], tools: [] } as unknown as NeutralRequest
     return loaded && (await writeRequest(loaded.provider, asked, { model: 'm' }))
   }
@@ -121,7 +121,7 @@ test('what is mentioned in a definition counts where the definition is used', as
   expect((await using('{ "a": 1 }'))?.dropped).toEqual(['seed'])
 })
 
-test('`dropped` names what the request loses although a section reads it, as far as the request uses it', async () => {
+test('`dropped` names fields that are lost although a section reads them, if the request uses them', async () => {
   const text = `${acme}endpoints:
   chat:
     request:
@@ -145,11 +145,11 @@ traits: [{ match: free, facts: { free: true } }]
 test('groups name several losses at once', async () => {
   const text = `${acme}groups: { few: [seed, web_search] }\nendpoints: { chat: { request: { body: '${all}' }, losses: [few] } }\n`
   const { loaded, problems } = loadAcme(text)
-  expect(told(problems)).toEqual([])
+  expect(formatted(problems)).toEqual([])
   const { body, dropped } = (loaded && (await writeRequest(loaded.provider, request, { model: 'm' }))) ?? {}
   expect(dropped).toEqual(expect.arrayContaining(['seed', 'web_search']))
   expect(body).not.toHaveProperty('seed')
-  expect(told(loadAcme(text.replace('few: [seed', 'few: [sed')).problems)).toEqual([
+  expect(formatted(loadAcme(text.replace('few: [seed', 'few: [sed')).problems)).toEqual([
     expect.stringContaining('`sed` is neither a field of the neutral request nor a group; did you mean `seed`?'),
   ])
 })

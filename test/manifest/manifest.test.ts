@@ -3,15 +3,15 @@ import { loadDialect } from '../../src/manifest/dialect.ts'
 import { loadManifest } from '../../src/manifest/manifest.ts'
 import type { Provider } from '../../src/manifest/provider.ts'
 import { readSource } from '../../src/manifest/source.ts'
-import { acme, loadAcme, loadedDialect, plainDialect, plainEndpoint, told } from './files.ts'
+import { acme, formatted, loadAcme, loadedDialect, plainDialect, plainEndpoint } from './files.ts'
 
 function provider(text: string, env: { [name: string]: string } = {}): Provider {
   const { loaded, problems } = loadAcme(text, env)
-  expect(told(problems)).toEqual([])
+  expect(formatted(problems)).toEqual([])
   return loaded?.provider as Provider
 }
 
-const problems = (text: string) => told(loadAcme(text).problems)
+const problems = (text: string) => formatted(loadAcme(text).problems)
 
 describe('a manifest on a dialect', () => {
   test('needs five lines; the rest has a default or comes from the dialect', () => {
@@ -58,13 +58,13 @@ endpoints:
     expect(loaded?.provider.chat?.losses.map(({ field }) => field)).toEqual(['top_k', 'messages.name'])
   })
 
-  test('a dialect that does not exist is told with the nearest one', () => {
+  test('an unknown dialect is reported with the closest name', () => {
     expect(problems(acme.replace('plain', 'plian'))).toEqual([
       '5:10 there is no dialect `plian`; did you mean `plain`?',
     ])
   })
 
-  test('may say where tokens are counted, if its format is that of Messages', () => {
+  test('may have an endpoint that counts tokens, if its format is that of Messages', () => {
     const counting = `${acme}endpoints: { count: { path: /count } }\n`
     expect(problems(counting)).toEqual([
       '6:14 `endpoints.count` counts in the format of Messages: the dialect must be `same_as: messages`',
@@ -76,12 +76,12 @@ endpoints:
     expect(problems(`${acme}endpoints: { count: {} }\n`)[0]).toMatch(/path/)
   })
 
-  test('a slug that is not the name of the file is told', () => {
+  test('a slug that differs from the file name is reported', () => {
     expect(problems(acme.replace('slug: acme', 'slug: other'))[0]).toMatch(/^1:7 the slug `other` must be the name/)
   })
 })
 
-test('a manifest without a dialect says everything itself', () => {
+test('a manifest without a dialect defines everything itself', () => {
   const own = acme.replace('dialect: plain\n', '')
   expect(provider(own + plainEndpoint).chat?.path).toBe('/generate')
   expect(problems(own)).toEqual([
@@ -106,7 +106,7 @@ describe('secrets and addresses', () => {
     expect(made.headers).toEqual({ 'x-org': 'none' })
   })
 
-  test('that cannot be right are told', () => {
+  test('that cannot be right are reported', () => {
     expect(problems(acme.replace('http://', 'ftp://'))).toEqual([
       '3:11 `base_url` must be an http or https address, not "ftp://127.0.0.1:9/v1"',
     ])
@@ -121,7 +121,7 @@ describe('secrets and addresses', () => {
     ])
   })
 
-  test('settings stand over the manifest, and their problems are told where they stand', () => {
+  test('settings override the manifest, and their problems are reported at their positions', () => {
     const dialects = new Map([['plain', loadedDialect()]])
     const blame = (path: readonly (string | number)[], message: string) => ({
       file: 'config.yaml',
@@ -154,7 +154,7 @@ describe('secrets and addresses', () => {
 describe('a mapping with names that nothing binds', () => {
   const patched = (reply: string) => problems(`${acme}endpoints:\n  chat:\n    patch:\n      reply: '${reply}'\n`)
 
-  test('is told, with the nearest name, at its place', () => {
+  test('is reported, with the closest name, at its position', () => {
     expect(patched('{ "a": $uppercas(x) }')).toEqual([
       '9:22 there is no variable or function `$uppercas`; did you mean `$uppercase`?',
     ])
@@ -183,7 +183,7 @@ describe('sections of a request', () => {
     ])
   })
 
-  test('that are wrong are told in their own text, and so are shared definitions, once', () => {
+  test('that are wrong are reported at their own text, and so are shared definitions, once', () => {
     const text = `${acme}define: |\n  $a := $b;\nendpoints:\n  chat:\n    request:\n      let: '$x := $y;'\n      body: '{ "m": $x + $z }'\n    patch: { request: '$' }\n`
     expect(problems(text)).toEqual(['7:9 there is no variable or function `$b`'])
     expect(problems(text.replace('$b', '1'))).toEqual([
@@ -207,12 +207,12 @@ test('a request mapping names only losses and facts that exist', () => {
 })
 
 describe('a mapping that is not JSONata', () => {
-  test('is told at its line and column inside the block', () => {
+  test('is reported at its line and column inside the block', () => {
     const text = `${acme}endpoints:\n  chat:\n    request:\n      body: |\n        {\n        "model": model,\n        "x": ] }\n`
     expect(problems(text)).toEqual([expect.stringMatching(/^12:14 not JSONata: /)])
   })
 
-  test('is told inside quotes and lists too', () => {
+  test('is reported inside quotes and lists too', () => {
     const text = `${acme}endpoints:\n  chat:\n    losses:\n      - { field: seed, when: 'seed = ' }\n    events: { x: "{ (" }\n`
     expect(problems(text)).toEqual([
       expect.stringMatching(/^10:2\d not JSONata: /),
@@ -238,21 +238,21 @@ endpoints:
 })
 
 describe('a dialect', () => {
-  const dialectProblems = (text: string, file = 'plain.yaml') => told(loadDialect(readSource(file, text)).problems)
+  const dialectProblems = (text: string, file = 'plain.yaml') => formatted(loadDialect(readSource(file, text)).problems)
 
-  test('says everything about its endpoint, in a file of its name', () => {
+  test('defines its endpoint completely, in a file of its name', () => {
     expect(dialectProblems(plainDialect, 'other.yaml')).toEqual([
       '1:10 the dialect `plain` must stand in plain.yaml, not other.yaml',
     ])
     expect(dialectProblems('dialect: plain\nendpoints: { chat: { path: /x } }\n')).toHaveLength(3)
   })
 
-  test('that cannot be used is told by the manifests that name it', () => {
+  test('that cannot be used is reported by the manifests that name it', () => {
     const { problems: found } = loadManifest(readSource('acme.yaml', acme), {
       dialects: new Map([['plain', 'unusable']]),
       env: {},
     })
-    expect(told(found)).toEqual(['5:10 the dialect `plain` has errors of its own'])
+    expect(formatted(found)).toEqual(['5:10 the dialect `plain` has errors of its own'])
   })
 })
 

@@ -117,7 +117,7 @@ const shipped = globSync(['catalog/*.yaml', 'providers/*.yaml', 'providers/diale
   cwd: root,
 })
 
-test.each(shipped)('%s means what the reference parser reads', (file) => {
+test.each(shipped)('%s is read like by the reference parser', (file) => {
   const text = readFileSync(join(root, file), 'utf8')
   const read = readYaml(text)
   if (file.startsWith('catalog/')) expect(read).toBeDefined()

@@ -4,7 +4,7 @@ import { catalogue } from '../../src/core/errors.ts'
 import { isObject } from '../../src/core/json.ts'
 import { checkSchema, readSchema } from '../../src/manifest/schema.ts'
 import { readSource } from '../../src/manifest/source.ts'
-import { acme, told } from './files.ts'
+import { acme, formatted } from './files.ts'
 
 const kinds = ['catalog', 'provider', 'dialect', 'config'] as const
 
@@ -35,9 +35,9 @@ test('every object of a schema refuses unknown members, so that a typo never pas
 
 describe('a manifest with mistakes', () => {
   const changing = (change: string) => `${acme}models:\n  m:\n    price_changes: [{ ${change} }]\n`
-  const problems = (text: string) => told(checkSchema(readSource('acme.yaml', text), 'provider'))
+  const problems = (text: string) => formatted(checkSchema(readSource('acme.yaml', text), 'provider'))
 
-  test('what may be a secret is not repeated: problems go to logs', () => {
+  test('possible secrets are not repeated: problems go to logs', () => {
     for (const secret of ['sk-live-123', '123']) {
       const said = problems(acme.replace(/auth: .*/, `auth: { scheme: bearer, secret: ${secret} }`))
       expect(said).toEqual([expect.stringMatching(/secrets do not stand in files$/)])
@@ -115,7 +115,7 @@ describe('a manifest with mistakes', () => {
     ])
   })
 
-  test('all mistakes are told at once', () => {
+  test('all problems are reported at once', () => {
     expect(problems('slug: acme\nnam: x\nbase_url: 3\n')).toHaveLength(4)
   })
 })

@@ -23,7 +23,7 @@ async function build(changed: { [path: string]: string } = {}) {
   return { folder, snapshot, problems: problems.map((one) => formatProblem(one).replace(`${folder}/`, '')) }
 }
 
-test('models of another provider are offered as that one has them; its own stand over them', async () => {
+test('models of another provider are offered as that one has them; own entries override them', async () => {
   const { folder, snapshot, problems } = await build()
   expect(problems).toEqual([])
   const find = (model: string) => snapshot?.catalog.find('beta', model)
@@ -60,7 +60,7 @@ test.each([
   expect(problems).toEqual([`providers/beta.yaml:6:12: ${message}`])
 })
 
-test('facts about models are shared, and what a manifest says itself stands over them', async () => {
+test('model traits are shared, and those of the manifest itself override them', async () => {
   const text = `${beta}traits_of: acme\ntraits: [{ match: '', facts: { y: 2 } }]\n`
   const { snapshot, problems } = await build({ 'providers/beta.yaml': text })
   expect(problems).toEqual([])

@@ -1,20 +1,20 @@
 import { expect, test } from 'vitest'
 import { readSource } from '../../src/manifest/source.ts'
-import { told } from './files.ts'
+import { formatted } from './files.ts'
 
 const at = (text: string, path: (string | number)[], what?: 'value' | 'name') => {
   const { line, column } = readSource('f.yaml', text).at(path, what)
   return `${line}:${column}`
 }
 
-test('values and names are found where they stand', () => {
+test('values and names are found at their positions', () => {
   const text = 'a:\n  - x: 1\n    y: { 429: z }\n'
   expect(at(text, ['a', 0, 'x'])).toBe('2:8')
   expect(at(text, ['a', 0, 'y', '429'])).toBe('3:15')
   expect(at(text, ['a', 0, 'y', '429'], 'name')).toBe('3:10')
 })
 
-test('what does not exist stands where its nearest parent stands, and a file without text at its beginning', () => {
+test('a missing value has the position of its nearest parent, and an empty file its beginning', () => {
   expect(at('a:\n  b: 1\n', ['a', 'missing', 'deeper'])).toBe('2:3')
   expect(at('', ['a'])).toBe('1:1')
 })
@@ -39,14 +39,14 @@ test('a character of a text is found inside the YAML that writes it', () => {
   expect(place('plain', 'X')).toBe('6:11')
 })
 
-test('text that is not YAML is told once, with its place', () => {
+test('text that is not YAML is reported once, with its position', () => {
   const { value, problems } = readSource('f.yaml', 'a: 1\n  b: 2\n')
   expect(value).toBeUndefined()
-  expect(told(problems)).toEqual([expect.stringMatching(/^1:4 not YAML: Nested mappings/)])
+  expect(formatted(problems)).toEqual([expect.stringMatching(/^1:4 not YAML: Nested mappings/)])
 })
 
-test('a name that stands twice is named', () => {
-  expect(told(readSource('f.yaml', 'a: 1\nb:\n  c: 1\n  c: 2\n').problems)).toEqual([
+test('a duplicate name is reported', () => {
+  expect(formatted(readSource('f.yaml', 'a: 1\nb:\n  c: 1\n  c: 2\n').problems)).toEqual([
     '4:3 `c` stands twice here; remove one of them',
   ])
 })
@@ -57,7 +57,7 @@ test('a bare reference inside braces is explained', () => {
 })
 
 test('unknown and exploding aliases are problems, not exceptions', () => {
-  expect(told(readSource('f.yaml', 'a: *nothing\n').problems)).toEqual([expect.stringContaining('cannot be used')])
+  expect(formatted(readSource('f.yaml', 'a: *nothing\n').problems)).toEqual([expect.stringContaining('cannot be used')])
   const bomb = [
     'a: &a [x,x,x,x,x,x,x,x,x]',
     ...'bcdefg'.split('').map((name, index) => {

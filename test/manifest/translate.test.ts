@@ -11,11 +11,11 @@ import {
   usedLosses,
   writeRequest,
 } from '../../src/manifest/translate.ts'
-import { acme, loadAcme, told } from './files.ts'
+import { acme, formatted, loadAcme } from './files.ts'
 
 function provider(more = ''): Provider {
   const { loaded, problems } = loadAcme(acme + more)
-  expect(told(problems)).toEqual([])
+  expect(formatted(problems)).toEqual([])
   return loaded?.provider as Provider
 }
 
@@ -39,7 +39,7 @@ describe('a request that is rebuilt', () => {
     expect(dropped).toEqual([])
   })
 
-  test('says which fields it loses, those that it uses only', async () => {
+  test('reports the fields that it loses, among those that it uses', async () => {
     const { dropped } = await writeRequest(provider(), request({ seed: 1, top_p: 0.5, stop: [] }), target)
     expect(dropped).toEqual(['seed', 'top_p'])
   })
@@ -82,7 +82,7 @@ describe('a request that is rebuilt', () => {
     expect(dropped.sort()).toEqual(['messages.name', 'parts.tool_result', 'response_format', 'tools'].sort())
   })
 
-  test('loses a field when its condition over request and target says so', async () => {
+  test('loses a field when its condition over request and target is true', async () => {
     const made = provider(`traits: [{ match: ^big, facts: { penalties: true } }]
 endpoints:
   chat:
@@ -94,7 +94,7 @@ endpoints:
     expect(await usedLosses(made, asked, { model: 'small' })).toEqual(['max_output_tokens'])
   })
 
-  test('loses what only another maker understands', async () => {
+  test('loses parts that only another provider understands', async () => {
     const opaque = (by: string) =>
       request({ messages: [{ role: 'assistant', parts: [{ type: 'opaque', by, body: 1 }] }] })
     const made = provider(`maker: makers

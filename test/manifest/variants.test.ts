@@ -7,7 +7,7 @@ import { readSource } from '../../src/manifest/source.ts'
 import { servedBy } from '../../src/manifest/target.ts'
 import { finishOf, writeRequest } from '../../src/manifest/translate.ts'
 import { resolve } from '../../src/routing/resolve.ts'
-import { acme, loadedDialect, plainDialect, told } from './files.ts'
+import { acme, formatted, loadedDialect, plainDialect } from './files.ts'
 
 const other = plainDialect
   .replace('dialect: plain', 'dialect: other\nsame_as: messages\nheaders: { x-format: other }')
@@ -44,7 +44,7 @@ function load(text: string, env: { [name: string]: string } = {}, settings: obje
 
 function loaded(text = acme + variants, settings: object = {}): Provider {
   const { loaded: found, problems } = load(text, {}, settings)
-  expect(told(problems)).toEqual([])
+  expect(formatted(problems)).toEqual([])
   return found?.provider as Provider
 }
 
@@ -70,7 +70,7 @@ describe('a variant', () => {
     expect(await sent(served)).toEqual({ engine: 'm', lines: [] })
   })
 
-  test('without one changes what it says and nothing else', async () => {
+  test('without one changes its own fields only', async () => {
     const provider = loaded()
     const served = servedBy(provider, 'big-1')
     const { chat, variants: _, ...others } = provider
@@ -88,7 +88,7 @@ describe('a variant', () => {
     expect(targetOf('acme/small')?.provider.chat?.path).toBe('/generate')
   })
 
-  test('goes where the settings say, like the provider itself', () => {
+  test('uses the address of the settings, like the provider itself', () => {
     const provider = loaded(acme + variants, { base_url: 'http://127.0.0.1:7' })
     expect(servedBy(provider, 'claude-1').baseUrl).toBe('http://127.0.0.1:7')
   })
@@ -98,8 +98,8 @@ describe('a variant', () => {
     expect([provider.missing, servedBy(provider, 'claude-1').missing]).toEqual([[], ['CLAUDE_HOST']])
   })
 
-  test('has its problems told at their places, once', () => {
-    const problems = (text: string) => told(load(text).problems)
+  test('has its problems reported at their positions, once', () => {
+    const problems = (text: string) => formatted(load(text).problems)
     const wrong = variants
       .replace('^claude-', '"("')
       .replace('dialect: other', 'dialect: othr')
@@ -118,7 +118,7 @@ describe('a variant', () => {
     expect(problems(`${acme.replace('9/v1', '9/${1}')}variants: [{ match: a }]\n`)).toHaveLength(1)
   })
 
-  test('sees the definitions of its manifest, and translates words with its tables', async () => {
+  test('sees the definitions of its manifest, and translates finish reasons with its tables', async () => {
     const text = `${acme}define: '$twice := function($x) { $x & $x };'
 variants:
   - match: a
@@ -137,7 +137,7 @@ variants:
 describe('examples of a manifest with variants', () => {
   const prove = async (text: string) => {
     const { loaded: found, problems } = load(text)
-    return found ? told(await proveExamples(found.provider, found.layers)) : told(problems)
+    return found ? formatted(await proveExamples(found.provider, found.layers)) : formatted(problems)
   }
   const asks = (model: string, sends: string) =>
     `{ name: e, request: { model: ${model}, messages: [] }, sends: ${sends} }`
@@ -160,7 +160,7 @@ describe('examples of a manifest with variants', () => {
     expect(layer && countExamples(layer)).toBe(1)
   })
 
-  test('are run again when the dialect of a variant has changed', () => {
+  test('are run when the dialect of a variant has changed', () => {
     const { layers = [] } = load(acme + variants).loaded ?? {}
     expect(filesOf(layers).map(({ text }) => text)).toContain(dialects.get('other')?.layer.source.text)
   })

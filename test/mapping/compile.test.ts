@@ -51,7 +51,7 @@ const places: [name: string, text: (literal: string) => string, value: (literal:
   ['in computed members', (l) => `{$string(${l}): ${l}}`, (l) => ({ [l]: l })],
 ]
 
-test.each(places)('a literal %s is what was written', (_, text, value) => {
+test.each(places)('a literal %s keeps its value', (_, text, value) => {
   for (const literal of literals) {
     const mapping = readMapping(text(JSON.stringify(literal)))
     expect(mapping.compiled).toBe(true)
@@ -59,7 +59,7 @@ test.each(places)('a literal %s is what was written', (_, text, value) => {
   }
 })
 
-test('names and regular expressions are what was written', () => {
+test('names and regular expressions keep their text', () => {
   for (const name of literals.filter((each) => !/`/.test(each))) {
     expect(readMapping(`\`${name}\``).run({ [name]: 1 })).toBe(1)
     expect(readMapping(`a.b.\`${name}\`.c`).run({ a: { b: { [name]: { c: 1 } } } })).toBe(1)
@@ -67,7 +67,7 @@ test('names and regular expressions are what was written', () => {
   expect(readMapping('$replace("a{  }b", /\\{  \\}/, "\\n  ")').run({})).toBe('a\n  b')
 })
 
-test('any literal is what was written, wherever it stands', () => {
+test('any literal keeps its value, at any position', () => {
   fc.assert(
     fc.property(fc.string({ unit: 'binary' }), fc.constantFrom(...places), (literal, [, text, value]) => {
       fc.pre(literal !== '__proto__')

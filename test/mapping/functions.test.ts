@@ -89,8 +89,29 @@ describe('$plainText', () => {
   })
 })
 
+describe('$joinTexts', () => {
+  test.each([
+    [['a', 'b'], ['ab']],
+    [
+      ['a', { b: 1 }, 'c', '', 'd'],
+      ['a', { b: 1 }, 'cd'],
+    ],
+    [
+      [{ b: 1 }, { b: 2 }],
+      [{ b: 1 }, { b: 2 }],
+    ],
+    [[], []],
+  ])('of %j is %j', async (list, joined) => {
+    await expectValue('{ "list": $joinTexts(l) }', { l: list }, { list: joined })
+  })
+
+  test('of nothing is missing', async () => {
+    await expectValue('$joinTexts(missing)', {}, undefined)
+  })
+})
+
 describe('$dataUrl', () => {
-  test('names the type that the part tells, else the one given', async () => {
+  test('returns the media type of the part, else the given one', async () => {
     await expectValue('$dataUrl(p)', { p: { data: 'aGk=' } }, 'data:application/octet-stream;base64,aGk=')
     await expectValue('$dataUrl(p, "image/png")', { p: { data: 'aGk=' } }, 'data:image/png;base64,aGk=')
     await expectValue('$dataUrl(p)', { p: { data: 'aGk=', filename: 'a.txt' } }, 'data:text/plain;base64,aGk=')
@@ -133,7 +154,7 @@ describe('$mediaType and $mediaFormat', () => {
 })
 
 describe('$narrowSchema', () => {
-  test('tells refused rules in descriptions at every depth, and closes objects', async () => {
+  test('writes unsupported rules into descriptions at every depth, and closes objects', async () => {
     const schema = {
       type: 'object',
       properties: {
@@ -205,7 +226,7 @@ describe('$narrowSchema', () => {
     expect(readMapping('$narrowSchema(schema).schema').run({ schema })).toEqual(schema)
   })
 
-  test('keeps both kinds of alternatives apart', () => {
+  test('separates both kinds of alternatives', () => {
     const schema = { anyOf: [{ type: 'string' }], oneOf: [{ minLength: 1 }] }
     expect(readMapping('$narrowSchema(schema).schema').run({ schema })).toEqual({
       anyOf: [{ type: 'string' }],
@@ -213,7 +234,7 @@ describe('$narrowSchema', () => {
     })
   })
 
-  test('takes what a provider refuses', async () => {
+  test('takes the list of unsupported rules', async () => {
     const options = { refused: ['pattern'], formats: ['phone'], min_items: 2 }
     const schema = { pattern: 'x', minimum: 1, format: 'phone', minItems: 2 }
     await expectValue(

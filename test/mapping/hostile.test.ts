@@ -158,7 +158,7 @@ test('a hostile run leaves nothing behind for the next one', () => {
   expect(readMapping('$sum([1..1000].($ * 2))').run({})).toBe(1_001_000)
 })
 
-test('what the library interprets is bounded as well', async () => {
+test('interpreted mappings are bounded as well', async () => {
   const mapping = readMapping('$eval("($f := function() { $f() }; $f())")')
   expect(mapping.compiled).toBe(false)
   expect(mapping.fallback).toBe('$eval')

@@ -163,7 +163,7 @@ describe('a transform', () => {
     }
   })
 
-  test('with a $clone of its own changes a copy of what that gives', () => {
+  test('with its own $clone changes a copy of its result', () => {
     const text = '($clone := function($x){$x.a}; {"copy": $ ~> |$|{"x": 2}|, "a": a})'
     expect(readMapping(text).run(input)).toEqual({ copy: { x: 2 }, a: { x: 1 } })
   })

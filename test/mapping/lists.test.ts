@@ -25,7 +25,7 @@ const texts = [
 ]
 const inputs = [{}, { a: 1 }, { a: { c: 1, d: 2 }, b: [{ c: 1, d: [3] }, { c: 2 }] }, [], [{ a: { c: 1, d: 2 } }]]
 
-test.each(texts)('%s gives what the library gives', async (text) => {
+test.each(texts)('%s gives the result of the library', async (text) => {
   const mapping = readMapping(text)
   expect(mapping.compiled).toBe(true)
   for (const input of inputs) {

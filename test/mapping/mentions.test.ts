@@ -2,7 +2,7 @@ import { expect, test } from 'vitest'
 import { readMapping } from '../../src/mapping/mapping.ts'
 import { mentionsOf } from '../../src/mapping/mentions.ts'
 
-test('a filter mentions what it compares, on a path as on a variable', () => {
+test('a filter mentions the compared values, on a path as on a variable', () => {
   const kinds = (text: string) => {
     const { compared } = mentionsOf(readMapping(text).tree, (last) => [last])
     return [...(compared.get('type') ?? [])]

@@ -9,7 +9,7 @@ import { expressions, values } from './random-expressions.ts'
 const runs = process.env.CI === 'true' ? 10_000 : 1_000
 const seed = process.env.FC_SEED === undefined ? {} : { seed: Number(process.env.FC_SEED) }
 
-test(`random expressions over random JSON give what the library gives (${runs} runs)`, async () => {
+test(`random expressions over random JSON give the result of the library (${runs} runs)`, async () => {
   const counts = { compiled: 0, interpreted: 0, failed: 0 }
   await fc.assert(
     fc.asyncProperty(expressions, values, async (text, input) => {

@@ -56,12 +56,12 @@ describe('a bill', () => {
     expect((await read(`date,model,cost\n2026-11-01,m,${text}`)).lines).toEqual([{ ...line, nano }])
   })
 
-  test('has columns of any name when they are said', async () => {
+  test('has columns of any name when they are configured', async () => {
     const text = 'When,cost,What,Net\n2026-11-01,99,m,1.25'
     expect((await read(text, { date: 'when', model: 'What', cost: 'Net' })).lines).toEqual([line])
   })
 
-  test('may have totals: they are left out, and said', async () => {
+  test('may have totals: they are skipped and reported', async () => {
     const text = 'date,model,cost\n2026-11-01,m,1.25\n,,1.25\nTotal,,2\n,a note,\n'
     expect(await read(text)).toEqual({ lines: [line], left: { lines: 2, nano: 3_250_000_000n } })
   })

@@ -47,7 +47,7 @@ function refusal(run: () => unknown): string {
   return ''
 }
 
-test('what is spent, held and wanted together may reach the limit, not pass it', () => {
+test('spend, reservations and the request together may reach the limit, not exceed it', () => {
   const budget = openBudget(tables({ key: 40n }).spend)
   budget.reserve(wanted(30n))
   budget.reserve(wanted(30n))
@@ -65,7 +65,7 @@ test('a call that ends cheaper than it could gives back the rest at once, before
   budget.reserve(wanted(99n))
 })
 
-test('a call that cost more than it could is booked all the same', () => {
+test('a call that cost more than its maximum is charged in full', () => {
   const budget = openBudget(tables().spend)
   budget.reserve(wanted(10n)).settle(150n)
   expect(refusal(() => budget.reserve(wanted(1n)))).toContain('0.00000015 USD spent')
@@ -89,7 +89,7 @@ test('a call that costs nothing is admitted even when the limit is used up', () 
   expect(refusal(() => budget.reserve(wanted(1n)))).not.toBe('')
 })
 
-test('a refused call holds nothing of any account', () => {
+test('a rejected call reserves nothing on any account', () => {
   const budget = openBudget(tables().spend)
   const organization = { id: 'o', creditNano: 20n, enforcesBalance: true }
   const group = { id: 'g', name: 'lab', limitNano: 50n }
@@ -121,7 +121,7 @@ test('a new month begins with the whole limit, and the old one is still settled 
   expect(refusal(() => budget.reserve(wanted(1n, { at: december })))).toContain('It resets at 2027-01-01T00:00:00Z.')
 })
 
-test('an account is not read again before all of it is in the tables', () => {
+test('an account is not reloaded before all its costs are in the tables', () => {
   const { spend, reads, sums } = tables({ key: 0n, all: 0n })
   const budget = openBudget(spend, { mostIdle: 0 })
   const hold = budget.reserve(wanted(60n))
@@ -137,7 +137,7 @@ test('an account is not read again before all of it is in the tables', () => {
   expect(reads.count).toBe(2)
 })
 
-test('a running call that holds nothing keeps its account from being read again', () => {
+test('a running call that reserves nothing keeps its account from being evicted', () => {
   const { spend } = tables({ key: 0n })
   const budget = openBudget(spend, { mostIdle: 0 })
   const free = budget.reserve(wanted(0n))
@@ -156,7 +156,7 @@ test('accounts that are idle do not gather', () => {
   expect(budget.totals().accounts).toBeLessThan(400)
 })
 
-test('tables that cannot be read leave nothing held', () => {
+test('tables that cannot be read leave no reservation', () => {
   const { spend } = tables()
   let broken = true
   const budget = openBudget({

@@ -15,7 +15,7 @@ import { temporaryFile } from '../store/temporary.ts'
 type Refused = Awaited<ReturnType<LedgerWriter['write']>>
 
 /** A writer whose answers the test gives, batch by batch. */
-function handWriter() {
+function controlledWriter() {
   type Batch = {
     records: readonly CallRecord[]
     responses: readonly StoredResponse[]
@@ -49,11 +49,11 @@ function handWriter() {
 }
 
 function open(times: { patienceMs?: number; closingMs?: number } = {}) {
-  const hand = handWriter()
+  const controlled = controlledWriter()
   const onError = vi.fn<LedgerErrorListener>()
   const onRecovery = vi.fn()
-  const ledger = openLedger(hand.writer, { onError, onRecovery, ...times })
-  return { ...hand, onError, onRecovery, ledger }
+  const ledger = openLedger(controlled.writer, { onError, onRecovery, ...times })
+  return { ...controlled, onError, onRecovery, ledger }
 }
 
 const records = (count: number) => Array.from({ length: count }, () => plainRecord())
@@ -74,7 +74,7 @@ describe('settling', () => {
     expect(ledger.backlog()).toBe(0)
   })
 
-  test('shares commits: what comes while the disk works goes out as one batch', async () => {
+  test('shares commits: rows that arrive during a write form one batch', async () => {
     const { ledger, next, batches } = open()
     const rows = records(6)
     const settling = rows.map((record) => ledger.settle(record))
@@ -106,7 +106,7 @@ describe('settling', () => {
 })
 
 describe('a failure', () => {
-  test('lets go who waits, as their calls were answered and are paid; the rows are tried again and written in order', async () => {
+  test('resolves waiting calls, since the provider has answered and is paid; the rows are retried and written in order', async () => {
     const { ledger, next, onError, onRecovery } = open()
     const [one, two] = [plainRecord(), plainRecord()]
     const first = ledger.settle(one)
@@ -118,16 +118,16 @@ describe('a failure', () => {
     expect(ledger.writeFailure()).toBe('The router cannot write its ledger: the disk is full.')
     const failure = expect.objectContaining({ message: '/secret/path: the disk is full' })
     expect(onError).toHaveBeenCalledExactlyOnceWith(failure, { backlog: 2, lost: [] })
-    const again = await next()
-    expect(again.records).toEqual([one, two])
-    again.done()
+    const retried = await next()
+    expect(retried.records).toEqual([one, two])
+    retried.done()
     await ledger.close()
     expect(ledger.backlog()).toBe(0)
     expect(ledger.writeFailure()).toBeUndefined()
     expect(onRecovery).toHaveBeenCalledOnce()
   })
 
-  test('is told once while it lasts, and again when it becomes another; nothing in its words tells a path', async () => {
+  test('is reported once while it lasts, and when its reason changes; its message has no path', async () => {
     const { ledger, next, onError } = open()
     ledger.settle(plainRecord())
     const reasons = ['the disk is full', 'the disk is full', undefined]
@@ -138,16 +138,16 @@ describe('a failure', () => {
     await ledger.close()
   })
 
-  test('does not lose the response that is kept with a row', async () => {
+  test('does not lose the response that is stored with a row', async () => {
     const { ledger, next } = open()
     const response = { id: 'resp_1' } as StoredResponse
     const settling = ledger.settle(plainRecord(), response)
     const batch = await next()
     batch.fail('full')
     await settling
-    const again = await next()
-    expect(again.responses).toEqual([response])
-    again.done()
+    const retried = await next()
+    expect(retried.responses).toEqual([response])
+    retried.done()
     await ledger.close()
   })
 
@@ -167,20 +167,20 @@ describe('a failure', () => {
     }
   })
 
-  test('does not keep a later settle from being written with the next try', async () => {
+  test('does not prevent a later row from being written with the next retry', async () => {
     const { ledger, next } = open()
     const first = ledger.settle(plainRecord())
     const batch = await next()
     batch.fail('busy')
     await first
     const second = ledger.settle(plainRecord())
-    const again = await next()
-    expect(again.records).toHaveLength(2)
-    again.done()
+    const retried = await next()
+    expect(retried.records).toHaveLength(2)
+    retried.done()
     await second
   })
 
-  test('of one record alone is told with the record; the others are settled', async () => {
+  test('of a single record is reported with the record; the others are settled', async () => {
     const { ledger, next, onError } = open()
     const [good, bad] = [plainRecord(), plainRecord()]
     const settling = [ledger.settle(good), ledger.settle(bad)]
@@ -192,7 +192,7 @@ describe('a failure', () => {
     expect(onError).toHaveBeenCalledExactlyOnceWith(error, { backlog: 0, lost: [bad] })
   })
 
-  test('to answer at all is bounded, also for who comes later; what was sent still counts when the answer comes', async () => {
+  test('of the disk to respond is bounded, also for later calls; the sent batch counts when the response arrives', async () => {
     const { ledger, next, onError } = open({ patienceMs: 30 })
     const first = ledger.settle(plainRecord())
     const batch = await next()
@@ -211,7 +211,7 @@ describe('a failure', () => {
 })
 
 describe('closing', () => {
-  test('writes what is left, then ends the writer; nothing is taken afterwards', async () => {
+  test('writes the rest, then closes the writer; later calls are rejected', async () => {
     const { ledger, next, closed } = open()
     const settling = records(3).map((record) => ledger.settle(record))
     const closing = ledger.close()
@@ -224,19 +224,19 @@ describe('closing', () => {
     await ledger.close()
   })
 
-  test('tries again after a failure', async () => {
+  test('retries after a failure', async () => {
     const { ledger, next } = open()
     const settling = ledger.settle(plainRecord())
     const closing = ledger.close()
     const batch = await next()
     batch.fail('busy')
     await settling
-    const again = await next()
-    again.done()
+    const retried = await next()
+    retried.done()
     await closing
   })
 
-  test('gives up in the end, and says which calls are lost', async () => {
+  test('gives up in the end, and reports the lost calls', async () => {
     const { ledger, next, onError, closed } = open({ patienceMs: 30, closingMs: 60 })
     const record = plainRecord()
     const settling = ledger.settle(record)
@@ -266,7 +266,7 @@ describe('with a real thread', () => {
     store.close()
   })
 
-  test('it is ready when the thread could not start: then each batch tries again', async () => {
+  test('it is ready when the thread could not start: then each batch tries to start it', async () => {
     const path = temporaryFile('router.sqlite')
     const writer = ledgerThread(path, new URL('./no-such-worker.ts', import.meta.url))
     const ledger = openLedger(writer, { onError: vi.fn() })

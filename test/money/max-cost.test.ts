@@ -22,7 +22,7 @@ function model(pricing: Partial<PricingTier>, more: Partial<ModelEntry> = {}): M
   return { api: 'chat', max_output_tokens: 1_000, pricing: [tier], ...more }
 }
 
-const unstated = { unstatedOutput: 400, at }
+const unstated = { defaultOutputTokens: 400, at }
 const nanoOf = (request: NeutralRequest, ...entries: (ModelEntry | undefined)[]) =>
   Number(
     maxCost(
@@ -32,21 +32,21 @@ const nanoOf = (request: NeutralRequest, ...entries: (ModelEntry | undefined)[])
     ).nanoUsd,
   )
 
-describe('what a call may cost at most', () => {
+describe('the maximum cost of a call', () => {
   const answers = model({ output_price: million(4) })
 
-  test('is what it costs when only the answer has a price and takes all it may', () => {
+  test('is the cost of the longest output when only output has a price', () => {
     const request = asking('Hi', { max_output_tokens: 123 })
     expect(nanoOf(request, answers)).toBe(123 * 4_000)
     expect(nanoOf(request, answers)).toBe(priceOf({ input: 9, output: 123 }, answers, at).nanoUsd)
     expect(nanoOf(request, model({ output_price: 0.0375e-6 }))).toBe(4_613)
   })
 
-  test('says what it is made of', () => {
-    const { promptTokens, outputTokens, stated } = maxCost(asking('12345678'), [{ entry: answers }], unstated)
-    expect([promptTokens, outputTokens, stated]).toEqual([6, 400, false])
+  test('reports its components', () => {
+    const { promptTokens, outputTokens, hasOutputLimit } = maxCost(asking('12345678'), [{ entry: answers }], unstated)
+    expect([promptTokens, outputTokens, hasOutputLimit]).toEqual([6, 400, false])
     const bounded = maxCost(asking('', { max_output_tokens: 7 }), [{ entry: answers }], unstated)
-    expect([bounded.outputTokens, bounded.stated]).toEqual([7, true])
+    expect([bounded.outputTokens, bounded.hasOutputLimit]).toEqual([7, true])
   })
 
   test('counts no more output than the model can give', () => {
@@ -54,36 +54,36 @@ describe('what a call may cost at most', () => {
     expect(nanoOf(asking(''), model({ output_price: million(4) }, { max_output_tokens: 10 }))).toBe(10 * 4_000)
   })
 
-  test('is a number however absurd the bound is, where nobody knows what the model can give', () => {
+  test('is finite however large the bound is, for a model with an unknown output limit', () => {
     const { max_output_tokens: _, ...boundless } = answers
     const absurd = asking('', { max_output_tokens: 1e308, n: 128 })
     expect(maxCost(absurd, [{ entry: boundless }], unstated)).toEqual({
       nanoUsd: 128n * 1_000_000_000n * 4_000n,
       promptTokens: 4,
       outputTokens: 128e9,
-      stated: true,
+      hasOutputLimit: true,
     })
   })
 
-  test('counts every answer that is asked for', () => {
+  test('counts every requested choice', () => {
     expect(nanoOf(asking('', { max_output_tokens: 10, n: 3 }), answers)).toBe(30 * 4_000)
   })
 
-  test('makes room for thinking that is asked for beside a smaller limit', () => {
+  test('adds a thinking budget that exceeds the output limit', () => {
     const thinking = { max_output_tokens: 600, reasoning: { effort: 'high' as const } }
-    const roomy = { ...answers, max_output_tokens: 9_000 }
-    expect(nanoOf(asking('', thinking), roomy)).toBe((600 + 1_024) * 4_000)
-    expect(nanoOf(asking('', { ...thinking, reasoning: { budget: 2_000 } }), roomy)).toBe(2_600 * 4_000)
-    expect(nanoOf(asking('', { ...thinking, reasoning: { effort: 'none' } }), roomy)).toBe(600 * 4_000)
-    expect(nanoOf(asking('', { ...thinking, max_output_tokens: 4_000 }), roomy)).toBe(4_000 * 4_000)
+    const larger = { ...answers, max_output_tokens: 9_000 }
+    expect(nanoOf(asking('', thinking), larger)).toBe((600 + 1_024) * 4_000)
+    expect(nanoOf(asking('', { ...thinking, reasoning: { budget: 2_000 } }), larger)).toBe(2_600 * 4_000)
+    expect(nanoOf(asking('', { ...thinking, reasoning: { effort: 'none' } }), larger)).toBe(600 * 4_000)
+    expect(nanoOf(asking('', { ...thinking, max_output_tokens: 4_000 }), larger)).toBe(4_000 * 4_000)
   })
 
-  test('knows the least that an API lets one ask for', () => {
+  test('knows the smallest limit that an API accepts', () => {
     const target = { entry: answers, provider: { sameAs: 'responses' } }
     expect(maxCost(asking('', { max_output_tokens: 1 }), [target], unstated).outputTokens).toBe(16)
   })
 
-  test('is that of the dearest target, whatever the others cost', () => {
+  test('is that of the most expensive target', () => {
     const request = asking('', { max_output_tokens: 10 })
     expect(nanoOf(request, answers, undefined, model({ output_price: million(9) }), answers)).toBe(90_000)
     expect(nanoOf(request, undefined)).toBe(0)
@@ -95,10 +95,10 @@ describe('what a call may cost at most', () => {
     expect(nanoOf(asking('', { max_output_tokens: 10 }), thinker)).toBe(30_000)
   })
 
-  test('takes audio at its price when audio is asked for', () => {
-    const speaker = model({ output_price: million(2) }, { other_prices: { output_audio_token: million(64) } })
-    expect(nanoOf(asking('', { max_output_tokens: 10 }), speaker)).toBe(20_000)
-    expect(nanoOf(asking('', { max_output_tokens: 10, modalities: ['text', 'audio'] }), speaker)).toBe(640_000)
+  test('uses the price of audio when audio is requested', () => {
+    const audioModel = model({ output_price: million(2) }, { other_prices: { output_audio_token: million(64) } })
+    expect(nanoOf(asking('', { max_output_tokens: 10 }), audioModel)).toBe(20_000)
+    expect(nanoOf(asking('', { max_output_tokens: 10, modalities: ['text', 'audio'] }), audioModel)).toBe(640_000)
   })
 
   const explicit = model({ input_price: million(1), caching_5m_price: million(1.25), caching_1h_price: million(2) })
@@ -122,7 +122,7 @@ describe('what a call may cost at most', () => {
     expect(nanoOf(asking(text, { max_output_tokens: 1, ...more }), entry)).toBe(nanoUsd)
   })
 
-  test('takes what is heard and seen at its own price', () => {
+  test('uses the prices of audio and image input', () => {
     const hearing = model({ input_price: million(1) }, { other_prices: { input_audio_token: million(40) } })
     const parts = [{ type: 'audio' as const, data: 'aGk=', media_type: 'audio/wav' }]
     expect(nanoOf(asking('', { messages: [{ role: 'user', parts }] }), hearing)).toBe(1_004 * 40_000)
@@ -140,7 +140,7 @@ describe('what a call may cost at most', () => {
     expect(nanoOf(asking(text, limit), { api: 'chat', pricing: falling })).toBe(999 * 3_000)
   })
 
-  test('takes each slice of a prompt at what is dearest in it', () => {
+  test('uses the most expensive class for each slice of a prompt', () => {
     const pricing = [
       { prompt_tokens_threshold: 0, input_price: 0, cached_price: million(5), output_price: 0 },
       { prompt_tokens_threshold: 600, input_price: million(2), cached_price: 0, output_price: 0 },
@@ -150,7 +150,7 @@ describe('what a call may cost at most', () => {
     expect(nanoOf(asking(text, { max_output_tokens: 1 }), sliced)).toBe(3_800_000)
   })
 
-  test('counts on the dearer way of serving that is asked for, and on no cheaper one', () => {
+  test('assumes a requested mode that costs more, and none that costs less', () => {
     const served = { ...answers, multipliers: { flex: 0.5, priority: 1.75, fast: 2, us: 1.1 } }
     const bound = { max_output_tokens: 100 }
     expect(nanoOf(asking('', { ...bound, service_tier: 'priority' }), served)).toBe(700_000)
@@ -158,7 +158,7 @@ describe('what a call may cost at most', () => {
     expect(nanoOf(asking('', { ...bound, extensions: { speed: 'fast', inference_geo: 'us' } }), served)).toBe(880_000)
   })
 
-  test('counts the searches that are allowed, one when nothing is said, and what every request costs', () => {
+  test('counts the allowed searches, one by default, and the price of the request', () => {
     const searcher = model(
       {},
       { other_prices: { web_search_per_call: 0.01, per_request: 0.005, per_request_high: 0.012 } },
@@ -217,7 +217,7 @@ const tier = fc.record({
   output_price: price,
 })
 
-test('no call that its request allows costs more than its worst', () => {
+test('no call costs more than its maximum', () => {
   const property = fc.property(
     fc.record({
       tiers: fc.tuple(tier, tier),
@@ -244,27 +244,27 @@ test('no call that its request allows costs more than its worst', () => {
         ...(given.searches > 0 && { web_search: { max_uses: given.searches } }),
         ...(given.serving && { service_tier: given.serving }),
       })
-      const worst = maxCost(request, [{ entry }], unstated)
-      const prompt = Math.floor(worst.promptTokens * given.fill)
+      const maximum = maxCost(request, [{ entry }], unstated)
+      const prompt = Math.floor(maximum.promptTokens * given.fill)
       const read = Math.floor(prompt * given.shares[0])
       const rest = prompt - read
       // Only what was asked for is written, unless the provider writes unasked.
       const writesUnasked = given.tiers.some((one) => one.caching_price !== null && one.caching_5m_price === null)
       const written = given.cached || writesUnasked ? Math.floor(rest * given.shares[1]) : 0
       const hour = given.cached === '1h' ? Math.floor(written / 2) : 0
-      const output = Math.floor(worst.outputTokens * given.shares[1])
+      const output = Math.floor(maximum.outputTokens * given.shares[1])
       const usage: Usage = {
         input: rest - written,
         cache_read: read,
         cache_write_5m: written - hour,
         cache_write_1h: hour,
         output,
-        reasoning: worst.outputTokens - output,
+        reasoning: maximum.outputTokens - output,
         searches: given.searches,
         ...(given.serving && { modes: [given.serving] }),
       }
-      expect(Number(worst.nanoUsd)).toBeGreaterThanOrEqual(priceOf(usage, entry, at).nanoUsd)
-      expect(Number(worst.nanoUsd)).toBeGreaterThanOrEqual(priceOf({ ...usage, modes: [] }, entry, at).nanoUsd)
+      expect(Number(maximum.nanoUsd)).toBeGreaterThanOrEqual(priceOf(usage, entry, at).nanoUsd)
+      expect(Number(maximum.nanoUsd)).toBeGreaterThanOrEqual(priceOf({ ...usage, modes: [] }, entry, at).nanoUsd)
     },
   )
   fc.assert(property, { numRuns: 1_000 })

@@ -12,8 +12,8 @@ function replied(parts: Part[], usage: Usage = {}): Reply {
 
 const words = (tokens: number): Part => ({ type: 'text', text: 'x'.repeat(tokens * 4) })
 
-describe('what a call used', () => {
-  test('is what the provider counted', () => {
+describe('the usage of a call', () => {
+  test('is the count of the provider', () => {
     const usage = { input: 7, output: 3 }
     expect(measuredUsage(replied([words(50)], usage), { promptTokens, complete: true })).toEqual({
       usage,
@@ -25,7 +25,7 @@ describe('what a call used', () => {
     })
   })
 
-  test('is estimated from what passed when nobody counted', () => {
+  test('is estimated from the text when the provider does not count', () => {
     const reply = replied([{ type: 'reasoning', text: 'x'.repeat(40) }, words(25), { type: 'refusal', text: 'xxxx' }])
     const call: Part = { type: 'tool_call', id: 'a', name: 'name', arguments: '{"a":"b"}   ' }
     expect(measuredUsage(reply, { promptTokens, complete: true })).toEqual({
@@ -35,7 +35,7 @@ describe('what a call used', () => {
     expect(measuredUsage(replied([call]), { promptTokens, complete: true }).usage.output).toBe(4)
   })
 
-  test('is estimated where a provider counted the prompt and no word of what it said', () => {
+  test('is estimated where a provider counted the prompt but not the output', () => {
     expect(measuredUsage(replied([words(25)], { input: 7 }), { promptTokens, complete: true })).toEqual({
       usage: { input: 7, output: 25 },
       estimated: true,
@@ -46,7 +46,7 @@ describe('what a call used', () => {
     })
   })
 
-  test('of a stream that broke is at least what came, and no less than the provider had counted', () => {
+  test('of a stream that broke is at least the estimate of the output so far, and at least the provider’s count', () => {
     const early = { input: 9, output: 1 }
     const broken = (tokens: number, usage: Usage) =>
       measuredUsage(replied([words(tokens)], usage), { promptTokens, complete: false })
@@ -69,7 +69,7 @@ describe('what a call used', () => {
     expect(measuredUsage(replied(parts, { input: 5 }), { promptTokens, complete: false }).usage.output).toBe(10)
   })
 
-  test('keeps how the call was served', () => {
+  test('includes the modes in which the call was served', () => {
     const usage = { input: 1, output: 1, modes: ['priority'] }
     expect(measuredUsage(replied([words(9)], usage), { promptTokens, complete: false }).usage.modes).toEqual([
       'priority',

@@ -86,7 +86,7 @@ test('more of anything that does not lift the tier never costs less', () => {
   fc.assert(more, runs)
 })
 
-test('slices of a prompt cost what each of its tokens costs where it stands', () => {
+test('slices of a prompt cost the sum of the prices of their tokens at their positions', () => {
   const small = fc.tuple(fc.nat(30), fc.nat(30), fc.nat(30), fc.nat(30))
   const bounds = fc.uniqueArray(fc.integer({ min: 1, max: 100 }), { maxLength: 3 })
   const sliced = fc.property(

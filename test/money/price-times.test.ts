@@ -33,7 +33,7 @@ const model: ModelEntry = {
   ],
 }
 
-describe('a call costs what the prices of its moment say', () => {
+describe('a call is billed at the prices of its time', () => {
   test.each([
     ['the lower tier', { input: 100, output: 10 }, 100_000 + 20_000, 1_000_000 + 200_000],
     ['the upper tier, which begins elsewhere', { input: 201, output: 10 }, 603_000 + 50_000, 6_030_000 + 500_000],
@@ -62,7 +62,7 @@ describe('a reservation', () => {
     messages: [{ role: 'user', parts: [{ type: 'text', text: 'Hello' }] }],
     max_output_tokens: 500,
   } as NeutralRequest
-  const held = (at: number) => maxCost(request, [{ entry: model }], { unstatedOutput: 1_000, at })
+  const held = (at: number) => maxCost(request, [{ entry: model }], { defaultOutputTokens: 1_000, at })
 
   test('one second before midnight is made at the prices at which the call is then paid', () => {
     const at = Date.parse('2026-11-30T23:59:59Z')
@@ -88,7 +88,7 @@ describe('a recount', () => {
     expect([found.agreeing, found.wrong.calls, found.repriced.size]).toEqual([4, 0, 0])
   })
 
-  test('agrees with what was settled before the change was known', () => {
+  test('agrees with calls that were settled before the change was known', () => {
     const { price_changes, ...unaware } = model
     const found = recount([call(before, unaware), call(change, unaware)], () => model)
     expect(found.agreeing).toBe(1)

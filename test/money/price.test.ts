@@ -149,7 +149,7 @@ describe('a usage costs, to the nano-dollar:', () => {
   })
 })
 
-test('the parts of a cost keep their fractions and add up to it', () => {
+test('the parts of a cost have fractions and add up to it', () => {
   const { parts, nanoUsd } = priceOf({ input: 1, output: 3, cache_read: 12 }, small, at)
   expect(parts).toEqual({ input: 37.5, output: 112.5, cache_read: 0.492 })
   expect(nanoUsd).toBe(150)
@@ -169,7 +169,7 @@ test.each([
   })
 })
 
-test('the price version tells tiers and prices apart, and is the same for the same prices', () => {
+test('the price version distinguishes tiers and prices, and is the same for the same prices', () => {
   const version = (entry: ModelEntry, usage: Usage) => priceOf(usage, entry, at).priceVersion
   expect(version(steps, { input: 1 })).toMatch(/^[0-9a-f]{12}$/)
   expect(version(steps, { input: 1 })).not.toBe(version(steps, { input: 300_000 }))

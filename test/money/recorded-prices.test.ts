@@ -22,21 +22,24 @@ afterAll(async () => {
 const good = (Object.keys(providersOf) as Folder[]).flatMap((folder) => sorted(folder).good)
 const counted = good.filter((recording) => Object.keys(rawUsage(recording) ?? {}).length > 0)
 
-describe.skipIf(recordingsMissing)('a recorded usage costs what a hand works out, to the nano-dollar:', () => {
-  test.each(byHand)('%s at the prices of %s', async (name, model, nanoUsd) => {
-    const recording = good.find((one) => one.case.startsWith(name)) as Recording
-    const { usage, cost } = await rowOf(recording)
-    expect(priceOf(usage, shippedEntry(model), at).nanoUsd).toBe(nanoUsd)
-    expect(cost.estimated).toBeUndefined()
-  })
+describe.skipIf(recordingsMissing)(
+  'the cost of a recorded usage equals a manual calculation, to the nano-dollar:',
+  () => {
+    test.each(byHand)('%s at the prices of %s', async (name, model, nanoUsd) => {
+      const recording = good.find((one) => one.case.startsWith(name)) as Recording
+      const { usage, cost } = await rowOf(recording)
+      expect(priceOf(usage, shippedEntry(model), at).nanoUsd).toBe(nanoUsd)
+      expect(cost.estimated).toBeUndefined()
+    })
 
-  test('every form of usage that was recorded is among them', () => {
-    const known = new Set(byHand.map(([name]) => formOf(good.find((one) => one.case.startsWith(name)) as Recording)))
-    const missing = counted.filter((recording) => !known.has(formOf(recording)) && !uncounted.test(recording.case))
-    expect(missing.map((recording) => `${recording.case} ${formOf(recording)}`)).toEqual([])
-    console.info(`${counted.length} recorded usages in ${known.size} forms`)
-  })
-})
+    test('every form of usage that was recorded is among them', () => {
+      const known = new Set(byHand.map(([name]) => formOf(good.find((one) => one.case.startsWith(name)) as Recording)))
+      const missing = counted.filter((recording) => !known.has(formOf(recording)) && !uncounted.test(recording.case))
+      expect(missing.map((recording) => `${recording.case} ${formOf(recording)}`)).toEqual([])
+      console.info(`${counted.length} recorded usages in ${known.size} forms`)
+    })
+  },
+)
 
 /** They do not say what the prompt was: the router estimates it. */
 const uncounted = /^ollama\/text__ollama\.llama3|^gemini\/stop-reason-block-model-armor/
@@ -46,9 +49,9 @@ const reporting = counted.flatMap((recording) => {
   return told > 0 ? [[recording.case, recording, told] as const] : []
 })
 
-describe.skipIf(recordingsMissing)('what a provider says a call cost', () => {
+describe.skipIf(recordingsMissing)('the cost that a provider reports', () => {
   let agreed = 0
-  test.each(reporting)('stands beside our own figure: %s', async (_, recording, told) => {
+  test.each(reporting)('is recorded beside our own figure: %s', async (_, recording, told) => {
     const { usage, cost } = await rowOf(recording)
     expect(Math.round((usage.reported_cost ?? 0) * 1e9)).toBe(Math.round(told))
     if (cost.unpriced) return

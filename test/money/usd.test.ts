@@ -13,7 +13,7 @@ test.each(['', '1e3', '1,5', '.5', '5.', '0.0000000001', '$5', '1 000', 'NaN'])(
   expect(nanoOf(text)).toBeUndefined()
 })
 
-test('what is written can be read again', () => {
+test('written amounts can be read back', () => {
   fc.assert(
     fc.property(fc.bigInt(-(10n ** 17n), 10n ** 17n), (nano) => {
       expect(nanoOf(usdText(nano))).toBe(nano)

@@ -15,7 +15,7 @@ describe('a name', () => {
     expect(targets('one/eu', all, managed)).toEqual(['one/eu'])
   })
 
-  test('may stand before a model', () => {
+  test('may replace a model', () => {
     expect(targets('one/eu', scope({ aliases: { 'one/eu': 'two/keeps' } }))).toEqual(['two/keeps'])
   })
 
@@ -36,7 +36,7 @@ describe('a name', () => {
     expect(targets('d', all)).toEqual(refused(404, "stands for 'policy/one/eu', which does not exist"))
   })
 
-  test('that nobody has is 404 and says how models are written', () => {
+  test('that is unknown is 404 and explains how models are written', () => {
     expect(targets('gpt', scope({}))).toEqual(refused(404, 'Write a model as <provider>/<model>'))
     expect(targets('none/m', scope({}))).toEqual(refused(404, "The provider 'none'"))
     expect(targets('one/m', scope({}))).toEqual(refused(404, "no model 'm' in the catalog"))
@@ -51,12 +51,12 @@ describe('a name', () => {
 })
 
 describe('a policy', () => {
-  test('leaves out what is not configured or not known, in the order of its targets', () => {
+  test('skips targets that are not configured or not known, and keeps their order', () => {
     const policies = { p: ['away/m', 'two/gone', 'one/us', 'none/m', 'one/eu'] }
     expect(targets('p', scope({ policies }))).toEqual(['one/us', 'one/eu'])
   })
 
-  test('without a target that is left says of each why', () => {
+  test('without a remaining target reports the reason of each', () => {
     const said = targets('p', scope({ policies: { p: ['away/m', 'two/gone', 'two/keeps'] }, approved: ['one/*'] }))
     expect(said).toEqual(refused(404, "'p' has no target that can be used."))
     for (const reason of ['set AWAY_KEY', "no model 'gone'", "'two/keeps' is not approved"]) {
@@ -64,14 +64,14 @@ describe('a policy', () => {
     }
   })
 
-  test('does not say more reasons than anybody would read', () => {
+  test('limits the number of reasons', () => {
     const many = Array.from({ length: 30 }, (_, index) => `one/gone-${index}`)
     expect(targets('p', scope({ policies: { p: many } }))).toEqual(refused(404, '25 more cannot be used either.'))
   })
 })
 
 describe('approved models', () => {
-  test('are exact ids or whole providers; the others are 404 and say so', () => {
+  test('are exact ids or whole providers; the others are 404 with the reason', () => {
     const some = scope({ approved: ['one/us', 'two/*'] })
     expect(targets('one/us', some)).toEqual(['one/us'])
     expect(targets('two/silent', some)).toEqual(['two/silent'])
@@ -85,7 +85,7 @@ describe('approved models', () => {
     expect(targets('one/us-latest', scope({ approved: ['one/eu'] }))).toEqual(refused(404, 'not approved'))
   })
 
-  test('hold for what aliases and policies lead to, managed ones as well', () => {
+  test('apply to the targets of aliases and policies, managed ones as well', () => {
     const all = { aliases: { a: 'one/us' }, policies: { p: ['one/us', 'one/eu'] }, approved: ['one/eu'] }
     expect(targets('a', scope(all))).toEqual(refused(404, 'not approved'))
     expect(targets('p', scope(all))).toEqual(['one/eu'])
@@ -94,7 +94,7 @@ describe('approved models', () => {
 })
 
 describe('data rules', () => {
-  test('leave out models that break them or of which nobody knows, and say which rule', () => {
+  test('exclude models that violate them or are unknown, and report the rule', () => {
     const eu = scope({ rules: { geolocation: ['eu'] } })
     expect(targets('one/eu', eu)).toEqual(['one/eu'])
     expect(targets('one/us', eu)).toEqual(
@@ -121,7 +121,7 @@ describe('data rules', () => {
 describe('an id that ends in @eu', () => {
   const policies = { 'p@eu': ['one/us', 'one/eu', 'two/silent'], p: ['one/us', 'one/eu'], 'q@eu': ['one/us'] }
 
-  test('is served by models in the EU only, whether policy, alias or what an alias leads to', () => {
+  test('is served by models in the EU only, whether policy, alias or target of an alias', () => {
     const all = scope({ policies, aliases: { 'a@eu': 'p', b: 'p@eu', 'c@eu': 'one/us' } })
     for (const name of ['p@eu', 'policy/p@eu', 'a@eu', 'b']) expect(targets(name, all), name).toEqual(['one/eu'])
     for (const name of ['q@eu', 'c@eu']) expect(targets(name, all), name).toEqual(refused(404, "'@eu'"))
@@ -166,17 +166,17 @@ describe('an access list', () => {
     expect(targets('one/mine', scope({ ...all, access: ['one/mine'] }))).toEqual(['two/keeps'])
   })
 
-  test('does not open what is not approved: that is 404', () => {
+  test('does not allow models that are not approved: those are 404', () => {
     expect(targets('one/us', scope({ access: ['one/us'], approved: ['one/eu'] }))).toEqual(refused(404, 'not approved'))
     expect(targets('one/us', scope({ access: ['two/*'], approved: ['one/eu'] }))).toEqual(refused(404, 'not approved'))
   })
 })
 
-describe('what is listed', () => {
+describe('the listed models', () => {
   const managed = { m: ['away/m', 'one/eu'], none: ['away/m'] }
   const ids = (listed: { id: string }[]) => listed.map(({ id }) => id).toSorted()
 
-  test('are for everybody the models that are configured, without names', () => {
+  test('are for all callers the configured models, without names', () => {
     expect(ids(listedModels(directory(managed)))).toEqual(['one/eu', 'one/us', 'two/keeps', 'two/silent'])
   })
 
@@ -196,16 +196,16 @@ describe('what is listed', () => {
     expect(listed.find(({ id }) => id === 'a')?.entry.description).toBeUndefined()
   })
 
-  test('has each id once: a name stands in the place of the model it hides', () => {
+  test('has each id once: a name replaces the model that it hides', () => {
     const listed = listedModels(directory(managed), scope({ aliases: { 'one/us': 'one/eu' } }))
     expect(listed.filter(({ id }) => id === 'one/us')).toMatchObject([{ isName: true, entry: { geolocation: 'eu' } }])
   })
 
-  test('of managed policies are those that have a target, for everybody', () => {
+  test('of managed policies are those that have a target, for all callers', () => {
     expect(ids(listedPolicies(directory(managed)))).toEqual(['m'])
   })
 
-  test('can be called, and what is not listed cannot', () => {
+  test('can be called, and others cannot', () => {
     const within = scope({
       aliases: { a: 'one/us' },
       approved: ['one/*'],

@@ -26,7 +26,7 @@ const request = (parts: Part[]): NeutralRequest => ({
   origin: { api: 'chat', body: {} },
 })
 
-test('calls that come back bare get the seals they came with, word for word', () => {
+test('calls that come back without signatures get theirs back, unchanged', () => {
   const cache = openSignatureCache()
   cache.remember('org', reply)
   const sent = request([bareCall, other])
@@ -35,14 +35,14 @@ test('calls that come back bare get the seals they came with, word for word', ()
   expect(sent.messages[1]?.parts[0]).toEqual(bareCall)
 })
 
-test('reasoning that came back without its seal is replaced, not told twice', () => {
+test('reasoning that came back without its signature is replaced, not duplicated', () => {
   const cache = openSignatureCache()
   cache.remember('org', reply)
   const { messages } = cache.restore('org', request([{ type: 'reasoning', text: 'Hm.' }, bareCall, other]))
   expect(messages[1]?.parts).toEqual([thought, call, other])
 })
 
-test('a client that sends its seals back, another organization, and an unknown call are left alone', () => {
+test('a client that returns its signatures, another organization, and an unknown call are not changed', () => {
   const cache = openSignatureCache()
   cache.remember('org', reply)
   for (const [organization, sent] of [
@@ -54,7 +54,7 @@ test('a client that sends its seals back, another organization, and an unknown c
   }
 })
 
-test('replies without seals are not kept', () => {
+test('replies without signatures are not cached', () => {
   const cache = openSignatureCache()
   cache.remember('org', { ...reply, parts: [other] })
   const sent = request([other])

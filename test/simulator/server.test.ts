@@ -54,13 +54,13 @@ describe('an answer', () => {
     expect({ ...second, created: 0 }).toEqual({ ...first, created: 0 })
   })
 
-  test('is counted: the prompt by its words, the answer by its pieces', async () => {
+  test('is counted: the prompt by its tokens, the reply by its chunks', async () => {
     const { usage } = await ask('hello world')
     expect(usage).toMatchObject({ prompt_tokens: 5, completion_tokens: 4, total_tokens: 9 })
     expect((await ask('hello big world')).usage?.prompt_tokens).toBe(6)
   })
 
-  test('ends where the limit or a stop sequence says', async () => {
+  test('ends at the limit or a stop sequence', async () => {
     const short = await ask('one two three', { max_completion_tokens: 3 })
     expect(short.choices[0]).toMatchObject({ message: { content: 'You said: one' }, finish_reason: 'length' })
     expect(short.usage?.completion_tokens).toBe(3)
@@ -68,13 +68,13 @@ describe('an answer', () => {
     expect(stopped.choices[0]).toMatchObject({ message: { content: 'You said: one ' }, finish_reason: 'stop' })
   })
 
-  test('counts as far as it is told', async () => {
+  test('counts to the requested number', async () => {
     const { choices, usage } = await ask('Please count to 200')
     expect(choices[0]?.message.content?.split(' ')).toHaveLength(200)
     expect(usage?.completion_tokens).toBe(200)
   })
 
-  test('comes as often as asked for', async () => {
+  test('comes as often as requested', async () => {
     const { choices, usage } = await ask('hi', { n: 3 })
     expect(choices.map(({ index, message }) => [index, message.content])).toEqual(
       [0, 1, 2].map((index) => [index, 'You said: hi']),
@@ -82,7 +82,7 @@ describe('an answer', () => {
     expect(usage?.completion_tokens).toBe(9)
   })
 
-  test('says what it was shown', async () => {
+  test('describes its attachments', async () => {
     const content: OpenAI.ChatCompletionContentPart[] = [
       { type: 'text', text: 'Look.' },
       { type: 'image_url', image_url: { url: 'data:image/png;base64,aGVsbG8=' } },
@@ -112,7 +112,7 @@ describe('an answer', () => {
 })
 
 describe('a stream', () => {
-  test('says the same piece by piece', async () => {
+  test('is the same streamed', async () => {
     const { chunks, completion } = await askStreamed('hello world', { model: 'thinker' })
     const whole = await ask('hello world', { model: 'thinker' })
     expect(completion.choices[0]?.message.content).toBe(whole.choices[0]?.message.content)
@@ -179,7 +179,7 @@ describe('tools', () => {
     ])
   })
 
-  test('are not called again once they have answered', async () => {
+  test('are not called again after their result', async () => {
     const tools = [weather]
     const first = await ask('Weather?', { tools })
     const called = first.choices[0]?.message as Message & { tool_calls: { id: string }[] }
@@ -197,7 +197,7 @@ describe('tools', () => {
 })
 
 describe('JSON', () => {
-  test('of a schema is what the schema accepts', async () => {
+  test('of a schema is valid for the schema', async () => {
     const schema = { type: 'object', properties: { n: { type: 'integer', minimum: 5 } }, required: ['n'] }
     const { choices } = await ask('Hi', {
       response_format: { type: 'json_schema', json_schema: { name: 'n', schema } },
@@ -211,7 +211,7 @@ describe('JSON', () => {
   })
 })
 
-describe('bad input is refused in the words of the API', () => {
+describe('bad input is rejected with the messages of the API', () => {
   const user = { role: 'user', content: 'Hi' }
   const call = { id: 'a', type: 'function', function: { name: 'f', arguments: '{}' } }
   test.each([
@@ -270,7 +270,7 @@ describe('bad input is refused in the words of the API', () => {
     })
   })
 
-  test('what is no JSON, and what is no address', async () => {
+  test('invalid JSON, and an unknown path', async () => {
     const broken = await fetch(`${simulator.url}/chat/completions`, { method: 'POST', body: '{' })
     expect([broken.status, (await broken.json()) as object]).toMatchObject([
       400,
@@ -284,10 +284,10 @@ describe('bad input is refused in the words of the API', () => {
   })
 })
 
-describe('trouble', () => {
+describe('faults', () => {
   const trouble = { model: 'trouble' }
 
-  test('fails with the status that is asked for', async () => {
+  test('fails with the requested status', async () => {
     await expect(ask('fail 429', trouble)).rejects.toThrow(OpenAI.RateLimitError)
     await expect(ask('fail 503', trouble)).rejects.toThrow(OpenAI.InternalServerError)
     expect((await ask('nothing wrong', trouble)).choices[0]?.message.content).toBe('You said: nothing wrong')
@@ -297,7 +297,7 @@ describe('trouble', () => {
     expect((await ask('refuse', trouble)).choices[0]?.message).toMatchObject({ content: null, refusal: /sorry/ })
   })
 
-  test.each(['cut', 'garble'])('%s: the stream breaks after its first words', async (word) => {
+  test.each(['cut', 'garble'])('%s: the stream breaks after its first chunks', async (word) => {
     const stream = await client.chat.completions.create({
       ...trouble,
       messages: [{ role: 'user', content: word }],
@@ -311,7 +311,7 @@ describe('trouble', () => {
     expect(said.join('')).toContain('You')
   })
 
-  test('unfinished: the stream ends without a last word', async () => {
+  test('unfinished: the stream ends without a finish reason', async () => {
     const body = JSON.stringify({ ...trouble, messages: [{ role: 'user', content: 'unfinished' }], stream: true })
     const text = await (await fetch(`${simulator.url}/chat/completions`, { method: 'POST', body })).text()
     expect(text).toContain('You')

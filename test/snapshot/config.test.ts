@@ -3,12 +3,12 @@ import { join, resolve } from 'node:path'
 import { expect, test } from 'vitest'
 import { parse } from 'yaml'
 import { findConfig, loadConfig, needRestart } from '../../src/snapshot/config.ts'
-import { folderOf, told } from '../manifest/files.ts'
+import { folderOf, formatted } from '../manifest/files.ts'
 
 async function load(text: string, env: { [name: string]: string } = {}) {
   const folder = folderOf({ 'config.yaml': text })
   const { config, problems } = await loadConfig(join(folder, 'config.yaml'), env)
-  return { folder, config, problems: told(problems) }
+  return { folder, config, problems: formatted(problems) }
 }
 
 test('everything has a default; paths are relative to the file', async () => {
@@ -37,7 +37,7 @@ test('everything has a default; paths are relative to the file', async () => {
   })
 })
 
-test('the file of this project says the defaults', async () => {
+test('the file of this project has the defaults', async () => {
   const file = resolve(import.meta.dirname, '../../config.yaml')
   const { config, problems } = await loadConfig(file, {})
   const { config: defaults } = await load('')
@@ -59,7 +59,7 @@ test('the file of this project says the defaults', async () => {
   ])
 })
 
-test('values come from the environment, numbers as well; providers keep their references for later', async () => {
+test('values come from the environment, numbers as well; references of providers are resolved later', async () => {
   const text = `server: { host: "\${HOST}", port: "\${PORT:-8080}", body_limit: 1.5kb }
 store: { url: "sqlite::memory:" }
 folders: { providers: "\${FOLDER:-p}" }
@@ -77,7 +77,7 @@ providers:
   })
 })
 
-test('what may be fetched is said in sizes and times, from the environment as well', async () => {
+test('media limits are sizes and durations, from the environment as well', async () => {
   const text = `media:
   schemes: [https, http]
   max_bytes: "\${MAX}"
@@ -98,7 +98,7 @@ test('what may be fetched is said in sizes and times, from the environment as we
   })
 })
 
-test('sections that hold comments only are empty', async () => {
+test('sections with comments only are empty', async () => {
   const { problems } = await load('server:\n  # port: 1\nproviders:\npolicies:\nplugins:\n')
   expect(problems).toEqual([])
 })
@@ -141,7 +141,7 @@ test.each([
 test('a file that is named must exist', async () => {
   const { config, problems } = await loadConfig('/nowhere/config.yaml', {})
   expect(config).toBeUndefined()
-  expect(told(problems)).toEqual(['1:1 the configuration cannot be read: there is no such file'])
+  expect(formatted(problems)).toEqual(['1:1 the configuration cannot be read: there is no such file'])
 })
 
 test('the file is the one that is named, else that of the environment, else the usual one', () => {
@@ -150,7 +150,7 @@ test('the file is the one that is named, else that of the environment, else the 
   expect(findConfig(undefined, {})).toBe(resolve('config.yaml'))
 })
 
-test('settings that hold from the next start are known by name', async () => {
+test('settings that apply from the next start are known by name', async () => {
   const { config: before } = await load('')
   const { config: after } = await load(
     'server: { port: 1, body_limit: 1mb }\nmanage: { port: 2 }\nstore: { url: sqlite:x }\n',

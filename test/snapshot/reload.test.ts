@@ -35,7 +35,7 @@ async function until(holds: () => boolean): Promise<number> {
   return performance.now() - begun
 }
 
-test('a manifest that is dropped in is there within a second, and gone when it is removed', async () => {
+test('a new manifest is loaded within a second, and unloaded when it is removed', async () => {
   const { folder, watch, first, onSwap } = await watching(usual)
   writeIn(folder, 'providers/beta.yaml', beta)
   expect(await until(() => slugs(watch).includes('beta'))).toBeLessThan(limit(1_000))
@@ -46,7 +46,7 @@ test('a manifest that is dropped in is there within a second, and gone when it i
   expect(onSwap).toHaveBeenCalledTimes(2)
 })
 
-test('a file with an error changes nothing, says where, and is forgotten once it is mended', async () => {
+test('a file with an error changes nothing and is reported until it is fixed', async () => {
   const { folder, watch, first, onSwap, onProblems } = await watching(usual)
   writeIn(folder, 'providers/acme.yaml', `${acme}tiemouts: {}\n`)
   await until(() => watch.problems().length > 0)
@@ -89,7 +89,7 @@ test('folders that appear later are seen', async () => {
   await until(() => watch.current().catalog.list().length === 1)
 })
 
-test('settings are read anew, folders of theirs are watched, and what needs a restart is said', async () => {
+test('settings are reloaded, their folders are watched, and those that need a restart are reported', async () => {
   const { folder, watch, onSwap } = await watching(usual)
   writeIn(folder, 'config.yaml', 'server: { port: 1 }\nfolders: { providers: other }\n')
   await until(() => watch.current().config.folders.providers === join(folder, 'other'))

@@ -79,7 +79,7 @@ test('a switched-off provider is not there, nor are its models, even if its mani
   expect(snapshot?.catalog.list()).toEqual([])
 })
 
-test('all problems of all files are told, and there is no snapshot', async () => {
+test('all problems of all files are reported, and there is no snapshot', async () => {
   const { snapshot, problems } = await build({
     ...dialects,
     'config.yaml': 'providers: { acne: { enabled: true }, acme: { models: { m: { context_window: 1 } } } }\n',
@@ -144,14 +144,14 @@ describe('managed policies', () => {
     ])
   })
 
-  test('may name any model of a provider that passes on what nobody knows', async () => {
+  test('may name any model of a provider that passes on unknown models', async () => {
     const { problems } = await build({
       ...files('providers: { acme: { unknown_models: pass } }\npolicies: { a: { targets: [acme/other] } }\n'),
     })
     expect(problems).toEqual([])
   })
 
-  test('that promise the EU have a target there; the others are left out and told', async () => {
+  test('that promise the EU have a target there; the others are left out and reported', async () => {
     const none = await build(files('policies:\n  a@eu: { targets: [acme/small] }\n'))
     expect(none.snapshot).toBeUndefined()
     expect(none.problems).toEqual([
@@ -185,7 +185,7 @@ test('a catalog without its provider is a warning only', async () => {
   expect(snapshot?.catalog.list()).toEqual([])
 })
 
-test('after the first snapshot, what has changed must prove its examples', async () => {
+test('after the first snapshot, the examples of changed files must pass', async () => {
   const { folder, snapshot } = await build({ ...dialects, 'providers/acme.yaml': acme })
   const config = join(folder, 'config.yaml')
   writeIn(

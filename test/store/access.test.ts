@@ -37,7 +37,7 @@ describe('a key', () => {
     expect(aKey()).toMatchObject({ limits: unlimited, accessList: null, groupId: null, deletedAt: null })
   })
 
-  test('changes in what is given and in nothing else', () => {
+  test('changes the given properties only', () => {
     const { store, aKey } = open()
     const made = aKey({ labels: { team: 'a' }, monthlyLimitNano: 5n })
     expect(store.keys.update(made.id, { limits })).toEqual({ ...made, limits })
@@ -74,7 +74,7 @@ describe('a key', () => {
     expect(store.keys.any()).toBe(true)
   })
 
-  test('is told to the caches with its hash, but only once the change is committed', () => {
+  test('notifies caches with its hash, after the commit', () => {
     const { store, aKey } = open()
     const made = aKey()
     const told: (Buffer | undefined)[] = []
@@ -149,7 +149,7 @@ describe('the rules of an organization', () => {
     expect(store.organizations.rules('nobody')).toBeUndefined()
   })
 
-  test('are what was set, each change told to the caches', () => {
+  test('are stored, and each change notifies the caches', () => {
     const { store, acme } = open()
     const told: string[] = []
     store.organizations.onChange((id) => told.push(id))
@@ -192,7 +192,7 @@ describe('the rules of an organization', () => {
     expect(new Set(told)).toEqual(new Set([acme]))
   })
 
-  test('make the balance a limit with the first credit that is given, and never again by themselves', () => {
+  test('make the balance a limit with the first credit only', () => {
     const { store, acme } = open()
     const enforced = () => store.organizations.rules(acme)?.enforcesBalance
     store.organizations.credit(acme, -1n)
@@ -296,7 +296,7 @@ test('a million keys are found and listed by indexes, never by reading all', () 
   for (const detail of plans) expect(detail).toMatch(/^SEARCH .* USING (COVERING )?(INDEX|PRIMARY KEY)/)
 })
 
-test('a database from before has everything that is new: balances that were credited hold, and usage is summed', () => {
+test('a database from before has everything that is new: balances that were credited are enforced, and usage is summed', () => {
   const file = temporaryFile('router.sqlite')
   const before = connect(file)
   migrate(before, migrations.slice(0, 3))

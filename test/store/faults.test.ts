@@ -34,15 +34,15 @@ function open() {
 const large = (): CallRecord => plainRecord({ metadata: { note: 'x'.repeat(60_000) } })
 
 /** Rows are tried again once a second. */
-async function noTrouble(ledger: LedgerQueue): Promise<void> {
+async function ledgerRecovered(ledger: LedgerQueue): Promise<void> {
   await eventually(() => expect(ledger.writeFailure()).toBeUndefined())
 }
 
 type Fault = { reason: string; begin(path: string): () => void }
 
 const faults: { [name: string]: Fault } = {
-  'a disk that is full': { reason: 'the disk is full', begin: told('full') },
-  'a file that is read-only': { reason: 'the database file or its folder is read-only', begin: told('read-only') },
+  'a disk that is full': { reason: 'the disk is full', begin: injected('full') },
+  'a file that is read-only': { reason: 'the database file or its folder is read-only', begin: injected('read-only') },
   'another process that keeps the lock': {
     reason: 'the disk does not answer',
     begin(path) {
@@ -61,7 +61,7 @@ const faults: { [name: string]: Fault } = {
   },
 }
 
-function told(fault: string) {
+function injected(fault: string) {
   return (path: string) => {
     writeFileSync(`${path}.fault`, fault)
     return () => rmSync(`${path}.fault`)
@@ -80,7 +80,7 @@ test.each(Object.entries(faults))(
     const rows = [large(), large(), large(), large()]
     const [before, ...after] = rows as [CallRecord, ...CallRecord[]]
     await ledger.settle(before)
-    await noTrouble(ledger)
+    await ledgerRecovered(ledger)
     const end = begin(path)
     await within(5_000, 'the settling', Promise.all(after.map((record) => ledger.settle(record))))
     expect(ledger.writeFailure()).toBe(`The router cannot write its ledger: ${reason}.`)
@@ -88,7 +88,7 @@ test.each(Object.entries(faults))(
     // What can be read still is.
     expect(store.ledger.find(before.id)).toEqual(before)
     end()
-    await noTrouble(ledger)
+    await ledgerRecovered(ledger)
     expect(ledger.backlog()).toBe(0)
     expect(new Set([...store.ledger.each({ key: 'key-1' })])).toEqual(new Set(rows))
     expect(store.spend.ofKey('key-1', before.at)).toBe(4_000n)
@@ -99,7 +99,7 @@ test.each(Object.entries(faults))(
 test('a file that was replaced is left alone: nothing is mixed into it', async () => {
   const { path, store, ledger } = open()
   await ledger.settle(plainRecord())
-  await noTrouble(ledger)
+  await ledgerRecovered(ledger)
   const back = moved(path, `${path}.away`)
   writeFileSync(path, 'the database of somebody else')
   await ledger.settle(plainRecord())
@@ -107,11 +107,11 @@ test('a file that was replaced is left alone: nothing is mixed into it', async (
   expect(() => store.atomically(() => {})).toThrow(/replaced while the router was running; stop the router/)
   expect(readFileSync(path, 'utf8')).toBe('the database of somebody else')
   back()
-  await noTrouble(ledger)
+  await ledgerRecovered(ledger)
   expect([...store.ledger.each({ key: 'key-1' })]).toHaveLength(2)
 })
 
-test('a change that meets a lock gives up as soon as it was told to', () => {
+test('a change that meets a lock gives up after the configured time', () => {
   const { path, store } = open()
   store.waitAtMost(50)
   const other = new Database(path)
@@ -149,7 +149,7 @@ test('purging goes on after a lock', async () => {
   await eventually(() => expect(purge.mock.results.at(-1)).toEqual({ type: 'return', value: 0 }))
 })
 
-test('that a database can be written is proved, and what stands in the way is named with its remedy', () => {
+test('a database is proved writable, and an obstacle is reported with its remedy', () => {
   const path = temporaryFile('router.sqlite')
   const db = connect(path)
   onTestFinished(() => void db.close())

@@ -48,7 +48,7 @@ describe.each(['memory', 'file'] as const)('a ledger (%s)', (where) => {
     expect(store.ledger.find(plain.id)).toEqual(plain)
   })
 
-  test('holds a call once, and its cost once, however often it is written', async () => {
+  test('has a call once, and its cost once, however often it is written', async () => {
     const { store, writer } = open(where)
     const record = plainRecord({ at })
     await writer.write([record, record])
@@ -126,7 +126,7 @@ describe.each(['memory', 'file'] as const)('a ledger (%s)', (where) => {
 })
 
 describe('the thread of a ledger', () => {
-  test('says what is wrong when the database is gone, and writes once it is back', async () => {
+  test('reports the reason when the table is missing, and writes once it is back', async () => {
     const { path, store, writer } = open('file')
     const blocker = new Database(path)
     blocker.exec('ALTER TABLE ledger RENAME TO hidden')
@@ -150,7 +150,7 @@ describe('the thread of a ledger', () => {
     expect([...store.ledger.each({ key: 'key-1' })]).toHaveLength(1)
   })
 
-  test('says that a file is no database', async () => {
+  test('reports that a file is not a database', async () => {
     const path = temporaryFile('broken.sqlite')
     const store = openStore(`sqlite:${path}`)
     const writer = store.ledger.openWriter()
@@ -160,7 +160,7 @@ describe('the thread of a ledger', () => {
     await writer.close()
   })
 
-  test('that dies says why, and another one takes its place', async () => {
+  test('that dies reports the reason, and is replaced', async () => {
     const path = temporaryFile('router.sqlite')
     const store = openStore(`sqlite:${path}`)
     const writer = ledgerThread(path, new URL('./dying-worker.ts', import.meta.url))
@@ -172,7 +172,7 @@ describe('the thread of a ledger', () => {
     store.close()
   })
 
-  test('starts again after it was closed', async () => {
+  test('restarts after it was closed', async () => {
     const { store, writer } = open('file')
     await writer.write([plainRecord()])
     await writer.close()

@@ -35,7 +35,7 @@ describe('opening', () => {
     db.close()
   })
 
-  test('keeps what was there', () => {
+  test('keeps existing data', () => {
     const url = `sqlite:${temporaryFile('a.sqlite')}`
     const before = openStore(url)
     const made = before.organizations.create('acme')
@@ -74,7 +74,7 @@ describe('opening', () => {
     expect(tables(path)).toEqual(['songs'])
   })
 
-  test('a folder in the place of the file, and a file in the place of the folder, are said', () => {
+  test('a folder instead of the file, and a file instead of the folder, are reported', () => {
     const path = temporaryFile('taken')
     mkdirSync(path)
     expect(() => openStore(`sqlite:${path}`)).toThrow(/taken: the database file cannot be opened/)

@@ -33,7 +33,7 @@ function memory() {
   return store
 }
 
-describe('a kept response', () => {
+describe('a stored response', () => {
   test('comes back as it was written', () => {
     const { responses } = memory()
     const kept = response({ previous: 'resp_0', native: true, input: '[{"role":"user","content":"ä\\u0000🙂"}]' })
@@ -51,7 +51,7 @@ describe('a kept response', () => {
     expect(responses.find('other', 'resp_1')?.response).toBe('{}')
   })
 
-  test('is gone once deleted, and can be deleted once', () => {
+  test('is unknown once deleted, and can be deleted once', () => {
     const { responses } = memory()
     responses.write(response())
     expect(responses.delete('acme', 'resp_1')).toBe(true)
@@ -59,7 +59,7 @@ describe('a kept response', () => {
     expect(responses.delete('acme', 'resp_1')).toBe(false)
   })
 
-  test('is gone when its time is over, purged or not', () => {
+  test('is unknown after its expiry, purged or not', () => {
     const { responses } = memory()
     const kept = response()
     responses.write(kept)
@@ -89,7 +89,7 @@ describe('retention', () => {
     expect(organizations.retention(id)).toEqual({ stores: false, days: 2 })
   })
 
-  test('holds for what is kept already, of that organization only', () => {
+  test('applies to stored responses, of that organization only', () => {
     const { organizations, responses } = memory()
     const { id } = organizations.create('acme')
     const kept = response({ organization: id, expiresAt: Date.now() + 30 * day })
@@ -100,7 +100,7 @@ describe('retention', () => {
     expect(responses.find('other', 'resp_1')?.expiresAt).toBe(kept.expiresAt)
   })
 
-  test('purges only what has expired, in batches, now and again', async () => {
+  test('purges only expired responses, in batches, periodically', async () => {
     const { responses } = memory()
     const past = Date.now() - 1
     for (let index = 0; index < 250; index++) responses.write(response({ id: `old_${index}`, expiresAt: past }))
@@ -118,7 +118,7 @@ describe('retention', () => {
     expect(responses.find('acme', 'young')).toBeDefined()
   })
 
-  test('goes on after a failure, which is told', async () => {
+  test('continues after a failure, which is reported', async () => {
     const broken = new Error('the disk is gone')
     const onError = vi.fn()
     const purge = vi
@@ -146,7 +146,7 @@ describe('a response that is settled with its call', () => {
     store.close()
   })
 
-  test('is tried again with its call when the commit failed: the client has its id', async () => {
+  test('is retried with its call when the commit failed: the client has its id', async () => {
     const write = vi.fn(async () => [] as { index: number; reason: string }[])
     write.mockRejectedValueOnce(new Error('the disk is full'))
     const ledger = openLedger({ write, ready: async () => {}, close: async () => {} }, { onError: () => {} })
@@ -161,7 +161,7 @@ describe('a response that is settled with its call', () => {
     await ledger.close()
   })
 
-  test('that can never be written does not keep its call from being written', async () => {
+  test('that can never be written does not prevent the row of its call', async () => {
     const store = openStore(`sqlite:${temporaryFile('router.sqlite')}`)
     const onError = vi.fn()
     const ledger = openLedger(store.ledger.openWriter(), { onError })

@@ -14,7 +14,7 @@ function open() {
   return { path, file: `${path}-spill`, spill }
 }
 
-test('records that are kept are found by another process, in order, until they are forgotten', async () => {
+test('spilled records are found by another process, in order, until they are cleared', async () => {
   const { path, spill } = open()
   expect(spilledRecords(path)).toEqual([])
   const records = [plainRecord({ user: 'ü' }), plainRecord(), plainRecord()] as const
@@ -26,7 +26,7 @@ test('records that are kept are found by another process, in order, until they a
   expect(spilledRecords(path)).toEqual([records[2]])
 })
 
-test('what is forgotten is overwritten; a thousand records need no more room than was taken beforehand', async () => {
+test('cleared records are overwritten; a thousand records fit into the reserved space', async () => {
   const { path, file, spill } = open()
   await spill.clear()
   const { size } = statSync(file)
@@ -37,7 +37,7 @@ test('what is forgotten is overwritten; a thousand records need no more room tha
   expect(readFileSync(file).every((byte) => byte === 0)).toBe(true)
 })
 
-test('a line that was cut off is left out; what looks like a key is hidden', async () => {
+test('a line that was cut off is skipped; anything that looks like a key is hidden', async () => {
   const { path, file, spill } = open()
   const secret = newSecret()
   const [one, two] = [plainRecord({ user: secret }), plainRecord()]
@@ -61,7 +61,7 @@ test('a start writes them into the ledger, each once', async () => {
   expect(store.spend.ofKey('key-1', records[0].at)).toBe(2_000n)
 })
 
-test('what can never be written is told, and does not keep the others from the ledger', async () => {
+test('records that can never be written are reported, and do not prevent the others', async () => {
   const { path, spill } = open()
   const store = openStore(`sqlite:${path}`)
   onTestFinished(() => store.close())
@@ -73,7 +73,7 @@ test('what can never be written is told, and does not keep the others from the l
   expect([...store.ledger.each({ key: 'key-1' })]).toEqual([good])
 })
 
-test('without a place to keep them, keeping fails and nothing else does', async () => {
+test('without a folder only spilling fails', async () => {
   const path = temporaryFile('gone/router.sqlite')
   const spill = openSpillFile(path)
   await expect(spill.append([plainRecord()])).rejects.toThrow('ENOENT')

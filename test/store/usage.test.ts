@@ -129,7 +129,7 @@ describe.each(['memory', 'file'] as const)('usage (%s)', (where) => {
     expect(await requests({ key: 'key-2', groupBy: ['user'] })).toEqual([1])
   })
 
-  test('is grouped by what a call was and by what its key is', async () => {
+  test('is grouped by properties of calls and of keys', async () => {
     const { store, ask } = await filled(where)
     const { id: organization } = store.organizations.create('acme')
     const key = (labels: Record<string, string>) =>
@@ -219,7 +219,7 @@ describe.each(['memory', 'file'] as const)('usage (%s)', (where) => {
     )
   })
 
-  test('adds up to the same by every way of grouping, whatever the calls were', async () => {
+  test('adds up to the same however it is grouped, for any calls', async () => {
     let seed = 7
     const pick = (most: number) => {
       seed = (seed * 48_271) % 2_147_483_647
@@ -268,7 +268,7 @@ test('has a bound', async () => {
   expect((await ask({ groupBy: ['key'] })).map(({ requests }) => requests)).toEqual([mostUsageRows + 1])
 })
 
-test('what was called before there were sums is in them', async () => {
+test('calls from before the tables of sums are in them', async () => {
   const path = temporaryFile('router.sqlite')
   const before = connect(path)
   migrate(before, migrations.slice(0, 3))
@@ -316,14 +316,14 @@ test('a long answer comes in parts, and whole', async () => {
   expect(short).toMatchObject([{ requests: 2_500 }])
 })
 
-test('a question that is left open when the database is closed is told so', async () => {
+test('a query that is pending when the database is closed is rejected', async () => {
   const { store, ask } = await filled('file', [plainRecord()])
   const asked = Promise.allSettled([ask(), ask()])
   store.close()
   expect((await asked).map(({ status }) => status)).toEqual(['rejected', 'rejected'])
 })
 
-test('the thread that counts answers in order, and says what is wrong with the database', async () => {
+test('the thread of reports replies in order, and reports failures of the database', async () => {
   const { store, ask } = await filled('file', [plainRecord()])
   const answers = await Promise.all([ask(), ask({ groupBy: ['model'] }), ask({ organization: 'nobody' })])
   expect(answers.map((rows) => rows.map(({ values }) => values))).toEqual([[[]], [['maker/m1']], []])

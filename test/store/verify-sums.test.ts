@@ -40,7 +40,7 @@ describe('organizations', () => {
     expect(() => organizations.create('acme')).toThrow("There is already an organization named 'acme'.")
   })
 
-  test('sum up credit and spend, exactly, beyond what a float can hold', async () => {
+  test('sum up credit and spend, exactly, beyond the precision of a float', async () => {
     const { organizations, ledger } = emptyStore()
     const { id } = organizations.create('acme')
     organizations.credit(id, 9_007_199_254_740_993n, 'prepaid')
@@ -74,7 +74,7 @@ describe('keys', () => {
     expect(keys.findByHash(randomBytes(32))).toBeUndefined()
   })
 
-  test('are unlimited and everlasting unless something else is said', () => {
+  test('are unlimited and never expire by default', () => {
     const { organizations, keys } = emptyStore()
     const made = keys.create(aKey(organizations.create('acme').id))
     expect(made).toMatchObject({ labels: {}, monthlyLimitNano: null, expiresAt: null })

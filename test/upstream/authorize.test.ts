@@ -85,7 +85,7 @@ describe('oauth-client-credentials', () => {
     scope: 'https://acme.test/.default',
   })
 
-  test('asks once for all calls and all providers that have the same credential', async () => {
+  test('is requested once for all calls and all providers that have the same credential', async () => {
     const all = await Promise.all(Array.from({ length: 50 }, (_, index) => go(auth(), `acme-${index % 2}`)))
     expect(new Set(all.map(({ headers }) => headers.authorization))).toEqual(new Set(['Bearer token-1']))
     expect(bench.endpoint.asked).toEqual([
@@ -103,7 +103,7 @@ describe('oauth-client-credentials', () => {
     expect((await go({ ...auth(), clientId: 'you' } as Auth)).headers.authorization).toBe('Bearer token-2')
   })
 
-  test('a token that the provider refused is not used again', async () => {
+  test('a token that the provider rejected is not used again', async () => {
     const first = await go(auth())
     first.refused?.()
     expect((await go(auth())).headers.authorization).toBe('Bearer token-2')
@@ -158,7 +158,7 @@ describe('oauth-client-credentials', () => {
     await expect(left).rejects.toThrow('left')
   })
 
-  test('a token that a provider repeats in a failure is not shown', async () => {
+  test('a token that a provider repeats in an error is not exposed', async () => {
     const provider = providerWith(auth())
     await authorize(provider, anonymous, { httpClient: bench.httpClient, signal: patient })
     const text = JSON.stringify({ error: { message: 'neither token-1 nor very-secret will do' } })
@@ -178,7 +178,7 @@ describe('google-service-account', () => {
     })
   const auth = (credentials = keyFile()): Auth => ({ scheme: 'google-service-account', credentials })
 
-  test('asks with a signed assertion of the account, for the usual scope', async () => {
+  test('sends a signed assertion of the account, for the usual scope', async () => {
     expect((await go(auth())).headers.authorization).toBe('Bearer token-1')
     const [form] = bench.endpoint.asked
     expect(form?.grant_type).toBe('urn:ietf:params:oauth:grant-type:jwt-bearer')
@@ -203,7 +203,7 @@ describe('google-service-account', () => {
     ).toBe(true)
   })
 
-  test('fifty calls at once ask for one token', async () => {
+  test('fifty concurrent calls request one token', async () => {
     await Promise.all(Array.from({ length: 50 }, () => go(auth())))
     expect(bench.endpoint.asked).toHaveLength(1)
   })

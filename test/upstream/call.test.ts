@@ -5,7 +5,7 @@ import { send } from '../../src/upstream/call.ts'
 import { openHttpClient } from '../../src/upstream/http-client.ts'
 import { beginStream, loopbackProvider } from '../helpers/provider.ts'
 
-/** The events of a stream that consists of these frames, from a provider that declares `[DONE]` as its end mark. */
+/** The events of a stream that consists of these frames, from a provider that declares `[DONE]` as its end marker. */
 async function eventsOf(...frames: string[]) {
   const provider = await loopbackProvider((_, response) => {
     beginStream(response)
@@ -35,7 +35,7 @@ async function eventsOf(...frames: string[]) {
     } as unknown as Provider,
   }
   const { signal } = new AbortController()
-  const answer = await send(target, { body: {}, stream: true, signal, passed: [] }, httpClient)
+  const answer = await send(target, { body: {}, stream: true, signal, forwardedHeaders: [] }, httpClient)
   if (answer.kind !== 'stream') throw new Error('expected a stream')
   const read = []
   try {
@@ -52,7 +52,7 @@ function mapped(input: unknown): unknown {
   return input
 }
 
-test('the end mark of a stream is an event without a payload', async () => {
+test('the end marker of a stream is an event without a payload', async () => {
   expect(await eventsOf('{"text":"Hi"}', '[DONE]', '{"text":"after the end"}')).toEqual([
     { payload: { text: 'Hi' }, events: [{ text: 'Hi' }] },
     { events: [{ done: true }] },
@@ -63,7 +63,7 @@ test('a stream that ends without its mark has no such event', async () => {
   expect(await eventsOf('{"text":"Hi"}')).toEqual([{ payload: { text: 'Hi' }, events: [{ text: 'Hi' }] }])
 })
 
-test('an end mark alone is no answer', async () => {
+test('an end marker alone is not a reply', async () => {
   await expect(eventsOf('[DONE]')).rejects.toMatchObject({ code: 'provider_cut' })
 })
 

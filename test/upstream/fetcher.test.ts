@@ -107,7 +107,7 @@ describe('a file', () => {
     expect(asked).toEqual(['/here', '/there?signed=secret', '/cat.png'])
   })
 
-  test('is asked for without credentials, cookies or compression', async () => {
+  test('is requested without credentials, cookies or compression', async () => {
     let headers: IncomingMessage['headers'] = {}
     pages['/seen'] = (response, request) => {
       headers = request.headers
@@ -159,7 +159,7 @@ describe('an address that is not public', () => {
     expect(asked).toEqual([])
   })
 
-  test('never stands in what the client is told', async () => {
+  test('is never in a message for the client', async () => {
     names['inside.test'] = ['10.11.12.13']
     expect(await refused('https://inside.test/a.png?token=secret')).toBe(
       'The file at https://inside.test/a.png cannot be fetched: the address of its host is not public.',
@@ -178,7 +178,7 @@ describe('an address that is not public', () => {
 })
 
 describe('names', () => {
-  test('are resolved once for each hop, and the connection goes to what was checked', async () => {
+  test('are resolved once for each hop, and the connection goes to the checked address', async () => {
     resolved.length = 0
     const answers = [['127.0.0.1'], ['10.0.0.1']]
     const rebinding: ResolveName = async (name) => {
@@ -215,7 +215,7 @@ describe('a URL', () => {
     expect(await refused(at(`/to?${encodeURIComponent(url)}`))).toContain(`after a redirect, only https or http`)
   })
 
-  test('is https unless the operator says otherwise', async () => {
+  test('is https unless the operator configures otherwise', async () => {
     expect(await refused(at('/cat.png'), { schemes: ['https'] })).toContain('only https is fetched, not http')
     expect(asked).toEqual([])
     expect(await refused('ftp://files.test/', { schemes: ['ftp'] })).toContain('not ftp')
@@ -258,7 +258,7 @@ describe('a URL', () => {
     expect(asked.length).toBeLessThanOrEqual(6)
   })
 
-  test('whose host cannot be reached is told so, without addresses', async () => {
+  test('whose host cannot be reached is reported as such, without addresses', async () => {
     const message = await refused('http://files.test:1/cat.png')
     expect(message).toContain('the connection to its host failed (ECONNREFUSED)')
     expect(message).not.toContain('127.0.0.1')
@@ -307,11 +307,11 @@ describe('too long', () => {
   test('for a client that has left is stopped at once', async () => {
     const client = new AbortController()
     const fetched = open()(at('/stalled'), client.signal)
-    const gone = new RouterError('client_gone', 'The client disconnected.')
-    setTimeout(() => client.abort(gone), 50)
-    await expect(within(5_000, 'stopping', fetched)).rejects.toBe(gone)
+    const disconnect = new RouterError('client_gone', 'The client disconnected.')
+    setTimeout(() => client.abort(disconnect), 50)
+    await expect(within(5_000, 'stopping', fetched)).rejects.toBe(disconnect)
     await within(5_000, 'letting go', left)
-    await expect(open()(at('/cat.png'), client.signal)).rejects.toBe(gone)
+    await expect(open()(at('/cat.png'), client.signal)).rejects.toBe(disconnect)
   })
 })
 

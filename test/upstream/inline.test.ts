@@ -90,7 +90,7 @@ describe('media given by URL', () => {
     expect(messages[0]?.parts.flatMap((part) => ('data' in part ? [part.type] : []))).toEqual(kinds)
   })
 
-  test('keep the type their client declared when nothing else tells it', async () => {
+  test('keep the declared type when it cannot be detected', async () => {
     const bare = media(async () => ({ data: 'aGk=', media_type: 'application/octet-stream' }))
     const typeOf = async (part: MediaPart) => (await inlineMedia(user(part), true, bare)).messages[0]?.parts[0]
     expect(await typeOf(image(a, { media_type: 'image/webp' }))).toMatchObject({ media_type: 'image/webp' })
@@ -175,11 +175,11 @@ describe('the files of a call', () => {
 
   test('are given up when the client leaves', async () => {
     const client = new AbortController()
-    const gone = new RouterError('client_gone', 'The client disconnected.')
+    const disconnect = new RouterError('client_gone', 'The client disconnected.')
     const waiting: FetchMedia = (_url, signal) =>
       new Promise((_, reject) => signal.addEventListener('abort', () => reject(signal.reason)))
     const left = inlineMedia(user(image(a)), true, media(waiting, {}, client.signal))
-    client.abort(gone)
-    await expect(within(5_000, 'giving up', left)).rejects.toBe(gone)
+    client.abort(disconnect)
+    await expect(within(5_000, 'giving up', left)).rejects.toBe(disconnect)
   })
 })

@@ -12,7 +12,7 @@ const provider = {
 const refused = (status: number, body: unknown, headers: Record<string, string> = {}) =>
   refusal(provider, { status, headers, text: typeof body === 'string' ? body : JSON.stringify(body) })
 
-test('an error is told apart by its code in the body or a header, by its words, by its status', () => {
+test('an error is classified by its code in the body or a header, by its message, by its status', () => {
   expect(refused(400, { __type: 'com.amazon#ThrottlingException', message: 'Slow down' }).code).toBe('rate_limited')
   expect(refused(400, { message: 'x' }, { 'x-amzn-errortype': 'ThrottlingException:http://aws/' }).code).toBe(
     'rate_limited',
@@ -53,7 +53,7 @@ test.each([
   expect(refused(429, {}, headers as unknown as Record<string, string>).retryAfterMs).toBe(ms)
 })
 
-test('no secret of ours is repeated, wherever a provider puts it: in words, in a code, at the cut of an excerpt', () => {
+test('no secret of ours is repeated, wherever a provider puts it: in a message, in a code, at the end of an excerpt', () => {
   const error = refused(400, { error: { message: 'sk-1 hdr-secret-2 2024-01-01', code: 'for sk-1' } })
   expect(error.message).toBe('[secret] [secret] 2024-01-01')
   expect(error.providerCode).toBe('for [secret]')

@@ -36,7 +36,7 @@ test("header and claims are encoded as in the example of Google's documentation"
   expect(verify('RSA-SHA256', input, createPublicKey(key), Buffer.from(signature, 'base64url'))).toBe(true)
 })
 
-test('the id of the key stands in the header, where the key file has one', () => {
+test('the id of the key is in the header, where the key file has one', () => {
   const [header = ''] = signAssertion({ ...documented, keyId: 'k1' }, 'x', 1).split('.')
   expect(JSON.parse(Buffer.from(header, 'base64url').toString())).toEqual({ alg: 'RS256', typ: 'JWT', kid: 'k1' })
 })

@@ -22,7 +22,7 @@ function bench() {
 /** Everything that is only waiting for a promise. */
 const settled = () => new Promise((resolve) => setImmediate(resolve))
 
-test('fifty calls at once ask for one token', async () => {
+test('fifty concurrent calls request one token', async () => {
   const { issuer, get } = bench()
   const texts = await Promise.all(Array.from({ length: 50 }, () => get()))
   expect(new Set(texts)).toEqual(new Set(['t1']))
@@ -30,7 +30,7 @@ test('fifty calls at once ask for one token', async () => {
   expect(issuer.asked).toBe(1)
 })
 
-test('before a token expires the next one is fetched, once, and nobody waits for it', async () => {
+test('before a token expires the next one is fetched, once, and no call waits for it', async () => {
   const { clock, issuer, get } = bench()
   await get()
   clock.now = 49 * minute
@@ -99,7 +99,7 @@ test('a caller that leaves does not end what others wait for', async () => {
   expect(issuer.asked).toBe(1)
 })
 
-test('a token that was refused is not given out again; one that has been replaced since stays', async () => {
+test('a rejected token is not used again; one that has replaced it stays', async () => {
   const { tokens, get } = bench()
   await get()
   tokens.forget('credential', 't1')

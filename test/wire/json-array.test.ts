@@ -46,13 +46,13 @@ test('an array that was not closed is whole as far as its objects are', async ()
   expect(await parsed([Buffer.from('[{"a":1},')])).toEqual([{ a: 1 }])
 })
 
-test('what ends inside an object is cut, after the objects before it', async () => {
+test('a body that ends inside an object is cut, after the objects before it', async () => {
   const { frames, failure } = await readUntilFailure(jsonArrayFrames, [Buffer.from('[{"a":1},{"b":"')])
   expect(frames).toEqual([{ data: '{"a":1}' }])
   expect(failure).toMatchObject({ name: 'FrameError', kind: 'cut' })
 })
 
-test('what is not an array of objects is refused after the objects before it', async () => {
+test('anything but an array of objects is rejected after the objects before it', async () => {
   const { frames, failure } = await readUntilFailure(jsonArrayFrames, [Buffer.from('[{"a":1},{"b":2} oops')])
   expect(frames).toEqual([{ data: '{"a":1}' }, { data: '{"b":2}' }])
   expect(failure).toMatchObject({ name: 'FrameError', kind: 'unreadable' })

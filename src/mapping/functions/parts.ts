@@ -13,3 +13,15 @@ export function plainText(blocks?: Json): Json | undefined {
   if (!isObject(block) || typeof block.text !== 'string') return blocks
   return Object.keys(block).every((member) => member === 'type' || member === 'text') ? block.text : blocks
 }
+
+/** A list in which neighbouring texts are one text. */
+export function joinTexts(list?: Json): Json | undefined {
+  if (!Array.isArray(list)) return list
+  const joined: Json[] = []
+  for (const item of list) {
+    const last = joined.at(-1)
+    if (typeof item === 'string' && typeof last === 'string') joined[joined.length - 1] = last + item
+    else joined.push(item)
+  }
+  return joined
+}
