@@ -205,3 +205,16 @@ test('constructors in constructors are generated once', () => {
   const nested = `${'[a, {"m": '.repeat(depth)}b${'}]'.repeat(depth)}`
   expect(readMapping(nested).explain().length).toBeLessThan(20_000)
 })
+
+test('tables of literals are made once', () => {
+  const mapping = readMapping('$lookup({"a": "x", "b": 2, "__proto__": null}, key)')
+  expect(mapping.explain()).toMatch(/^const table_1 = Object\.freeze\(/m)
+  expect(['a', 'b', 'c', 'constructor', '__proto__'].map((key) => mapping.run({ key }))).toEqual([
+    'x',
+    2,
+    undefined,
+    undefined,
+    null,
+  ])
+  expect(readMapping('$lookup({"a": [1]}, "a")').explain()).not.toContain('freeze')
+})
