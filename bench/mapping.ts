@@ -8,7 +8,7 @@ import { readSource } from '../src/manifest/source.ts'
 import { functions } from '../src/mapping/functions.ts'
 import type { Mapping } from '../src/mapping/mapping.ts'
 import * as byHand from './mappings-by-hand.ts'
-import { conversation, geminiChunk, geminiReply, textDelta } from './mappings-inputs.ts'
+import { chatChunk, conversation, geminiChunk, geminiReply, textDelta } from './mappings-inputs.ts'
 
 /** The dialect files: those of the repository unless DIALECTS names another folder. */
 const folder = process.env.DIALECTS ?? join(import.meta.dirname, '../providers/dialects')
@@ -27,6 +27,7 @@ type Bench = {
 
 const anthropic = chatOf('anthropic-messages')
 const gemini = chatOf('gemini')
+const openai = chatOf('openai-chat')
 const benches: Bench[] = [
   {
     name: 'Anthropic request, 10 messages with tools',
@@ -62,6 +63,14 @@ const benches: Bench[] = [
         .filter((event) => Object.keys(event).length > 0)
         .map((event) => translated(gemini, event, 'raw')),
     hand: byHand.geminiChunk,
+    target: 50,
+  },
+  {
+    name: 'OpenAI chat text event',
+    mapping: eventOf(openai, '*'),
+    input: chatChunk,
+    finish: (event) => event,
+    hand: byHand.chatChunk,
     target: 50,
   },
 ]

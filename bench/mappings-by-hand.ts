@@ -151,3 +151,11 @@ export function geminiChunk(chunk: Json): Json {
   if (candidate?.finishReason) events.push({ finish: finishes[candidate.finishReason] ?? 'stop' })
   return events
 }
+
+/** A chunk of text in a stream of Chat Completions as a neutral event. */
+export function chatChunk({ id, model, created, choices }: Json): Json {
+  const event: Json = { id, model, created }
+  const text = choices[0]?.delta.content
+  if (text) event.text = text
+  return event
+}

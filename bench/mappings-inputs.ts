@@ -92,3 +92,16 @@ export const geminiChunk = {
   modelVersion: 'gemini-3-pro',
   responseId: 'abc123',
 }
+
+/** A chunk of text in a stream of Chat Completions. */
+export const chatChunk = {
+  id: 'chatcmpl-1',
+  object: 'chat.completion.chunk',
+  created: 1_760_000_000,
+  model: 'gpt-5',
+  service_tier: 'default',
+  system_fingerprint: null,
+  choices: [{ index: 0, delta: { content: ' shipped on Monday' }, logprobs: null, finish_reason: null }],
+  usage: null,
+  obfuscation: 'abc',
+}

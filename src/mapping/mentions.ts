@@ -44,7 +44,7 @@ export function membersOf(node: Node): Map<string, Node> {
 /** A node of JSONata's syntax tree. */
 export type Node = { readonly type?: string; readonly value?: unknown; readonly [member: string]: unknown }
 
-/** Functions whose result tells about a value without taking its members over. */
+/** Functions whose result depends on a value but carries none of its members. */
 const inquiries: ReadonlySet<unknown> = new Set(['exists', 'not', 'boolean', 'count', 'type'])
 
 /** Walks a tree; definitions are walked when they are first used. */

@@ -1,3 +1,5 @@
+import { setFlagsFromString } from 'node:v8'
+import { runInNewContext } from 'node:vm'
 import fc from 'fast-check'
 import { expect, test } from 'vitest'
 import { readMapping } from '../../src/mapping/mapping.ts'
@@ -145,4 +147,74 @@ test('a definition that may fail, or that something uses, stays', () => {
   ] as const) {
     expect(() => readMapping(text).run({})).toThrow(expect.objectContaining({ code }))
   }
+})
+
+test('functions are made once, not in each run', () => {
+  const mapping = readMapping(`(
+    $traits := target.traits;
+    $text := function($part) { $part.text & $traits.suffix & $mark($part) };
+    $mark := function($part) { $part.by = maker ? "!" };
+    parts.$text($)
+  )`)
+  const [, main] = mapping.explain().split('const run = ')
+  expect(main).toMatch(/^\(input, bindings\) => \{/)
+  expect(main?.slice(10)).not.toMatch(/\(.*\) => .*part/)
+  const parts = [{ text: 'a', by: 'x' }, { text: 'b' }]
+  for (const [maker, suffix, result] of [
+    ['x', '1', ['a1!', 'b1']],
+    ['y', '2', ['a2', 'b2']],
+  ]) {
+    expect(mapping.run({ maker, parts, target: { traits: { suffix } } })).toEqual(result)
+  }
+})
+
+test('nothing of a run is left behind, whether it succeeds or fails', async () => {
+  setFlagsFromString('--expose-gc')
+  const collectGarbage = runInNewContext('gc') as () => void
+  const mapping = readMapping('( $all := $; $x := a; $f := function() { $x.b + $all.a.c & $count($$) }; [list.$f()] )')
+  expect(mapping.explain()).toContain('let ')
+  const runOn = (a: object): WeakRef<object> => {
+    const input = { a, list: [1] }
+    try {
+      mapping.run(input)
+    } catch (error) {
+      expect(error).toMatchObject({ code: 'T2001' })
+    }
+    return new WeakRef(input)
+  }
+  const references = [runOn({ b: 1, c: 1 }), runOn({ b: 'no number', c: 1 })]
+  await new Promise((resolve) => setImmediate(resolve))
+  collectGarbage()
+  expect(references.map((reference) => reference.deref())).toEqual([undefined, undefined])
+})
+
+test('functions that call each other are bounded as others are', () => {
+  const doubling = Array.from({ length: 60 }, (_, n) => `$f${n + 1} := function() { $f${n}() + $f${n}() }`).join('; ')
+  for (const [text, code] of [
+    [`($f0 := function() { 1 }; ${doubling}; $f60())`, 'D1012'],
+    ['($f := function($n) { 1 + $f($n + 1) }; $f(0))', 'D1011'],
+    ['($f := function($n) { $g($n) }; $g := function($n) { $f($n + 1) }; $f(0))', 'D1012'],
+    ['($f := function($n) { 1 + $g($n) }; $g := function($n) { 1 + $f($n + 1) }; $f(0))', 'D1011'],
+  ] as const) {
+    expect(() => readMapping(text).run({})).toThrow(expect.objectContaining({ code }))
+  }
+})
+
+test('constructors in constructors are generated once', () => {
+  const depth = 40
+  const nested = `${'[a, {"m": '.repeat(depth)}b${'}]'.repeat(depth)}`
+  expect(readMapping(nested).explain().length).toBeLessThan(20_000)
+})
+
+test('tables of literals are made once', () => {
+  const mapping = readMapping('$lookup({"a": "x", "b": 2, "__proto__": null}, key)')
+  expect(mapping.explain()).toMatch(/^const table_1 = Object\.freeze\(/m)
+  expect(['a', 'b', 'c', 'constructor', '__proto__'].map((key) => mapping.run({ key }))).toEqual([
+    'x',
+    2,
+    undefined,
+    undefined,
+    null,
+  ])
+  expect(readMapping('$lookup({"a": [1]}, "a")').explain()).not.toContain('freeze')
 })

@@ -14,6 +14,8 @@ const texts = [
   '[][x].y',
   '[].y',
   '$exists([a, b][c].d)',
+  '$exists([a, b].c)',
+  '$exists([].c)',
   '[[a, b][c].d]',
   '[""][$ = ""].x',
   '["xy"][0].$',

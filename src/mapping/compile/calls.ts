@@ -45,7 +45,13 @@ function libraryCall(generator: Generator, name: string, codes: Code[], { positi
   const direct = directCalls[name]?.(codes)
   if (direct) return direct
   const target = constant(generator, `library ${name}`, name, () => `library.${name}`)
-  const list = codes.map(({ text }) => text).join(', ')
+  // A table of literals is made once: what is looked up in it is a literal, never the table itself.
+  const isTable = name === 'lookup' && codes[0]?.kind === 'object' && codes[0].literals !== undefined
+  const table = isTable ? `Object.freeze(${codes[0]?.text})` : ''
+  const texts = codes.map(({ text }, index) =>
+    isTable && index === 0 ? constant(generator, table, 'table', () => table) : text,
+  )
+  const list = texts.join(', ')
   const own = standsAlone(generator.library, name, codes.length) ? 'undefined' : context
   const text = `$.callLibrary(${target}, [${list}], ${own}, ${position}, ${literal(name)})`
   return codeOf(text, { raw: true, ...results[name] })

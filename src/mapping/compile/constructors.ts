@@ -59,8 +59,11 @@ function items(generator: Generator, nodes: readonly Node[], context: string): C
   }
   const known = { kind: 'array', present: true } as const
   if (name !== undefined) return codeOf(name, { ...known, simple: true })
-  const areLiterals = nodes.every(({ type }) => type === 'string' || type === 'number' || type === 'value')
-  return codeOf(literalList(), areLiterals ? { ...known, literals: lead.map(({ text }) => text) } : known)
+  return codeOf(literalList(), nodes.every(isLiteral) ? { ...known, literals: lead.map(({ text }) => text) } : known)
+}
+
+function isLiteral({ type, predicate }: Node): boolean {
+  return (type === 'string' || type === 'number' || type === 'value') && !predicate
 }
 
 function addItem(generator: Generator, list: string, node: Node, value: Code): void {
@@ -116,7 +119,8 @@ function members(generator: Generator, keys: readonly string[], values: readonly
     addMember(generator, name, key, result)
   }
   const known = { kind: 'object', present: true } as const
-  return name === undefined ? codeOf(literalObject(), known) : codeOf(name, { ...known, simple: true })
+  if (name !== undefined) return codeOf(name, { ...known, simple: true })
+  return codeOf(literalObject(), values.every(isLiteral) ? { ...known, literals: lead } : known)
 }
 
 function addMember(generator: Generator, object: string, key: string, value: Code): void {

@@ -83,7 +83,8 @@ function binary(generator: Generator, node: Node, context: string): Code {
 
 /** Membership; of a list of literals by comparing with each. */
 function membership(generator: Generator, left: Code, right: Code): string {
-  if (!right.literals || right.literals.length > 8) return `$.includes(${left.text}, ${right.text})`
+  if (right.kind !== 'array' || !right.literals || right.literals.length > 8)
+    return `$.includes(${left.text}, ${right.text})`
   const { text } = stored(generator, left)
   return `(${right.literals.map((each) => `${text} === ${each}`).join(' || ') || 'false'})`
 }

@@ -22,7 +22,7 @@ export type Code = {
   simple: boolean
   /** May be an uncollapsed sequence. */
   raw?: boolean
-  /** The items of a new list that has nothing but literals. */
+  /** The items of a new list, or the values of a new object, that has nothing but literals. */
   literals?: readonly string[]
 }
 

@@ -19,13 +19,13 @@ type Access = { ends: boolean; keep: boolean; wrapsLists: boolean }
 
 function accessorText(path: readonly string[], { ends, keep, wrapsLists }: Access): string {
   const rest = (value: string, index: number): string =>
-    `$.names(${value}, ${literal(path)}, ${index}, ${ends}, ${keep})`
+    `$.readNames(${value}, ${literal(path)}, ${index}, ${ends}, ${keep})`
   const lines = path.map((name, index) => {
     const from = index === 0 ? 'from' : `step${index}`
     return `  if (!$.isRecord(${from})) return ${rest(from, index)}\n  const step${index + 1} = ${read(from, name)}`
   })
   const last = `step${path.length}`
-  const list = ends ? `$.one(${last}, ${keep})` : `$.items(${last})`
+  const list = ends ? `$.pathResult(${last}, ${keep})` : `$.items(${last})`
   const result = keep ? list : !ends && !wrapsLists ? last : `$.isArray(${last}) ? ${list} : ${last}`
   return `(from) => {\n${lines.join('\n')}\n  return ${result}\n}`
 }

@@ -22,7 +22,7 @@ export function path(generator: Generator, node: Node, context: string): Code {
   while (code.taken < steps.length) code = nextSteps(generator, steps, code, keep)
   if (list === undefined) return code
   // The library stops at an array constructor that is empty, or whose predicates removed all items.
-  const left = keep ? `$.one(${list}, true)` : list
+  const left = keep ? `$.pathResult(${list}, true)` : list
   return codeOf(`(${list} === undefined || ${list}.length === 0 ? ${left} : ${code.text})`)
 }
 
@@ -36,12 +36,12 @@ function firstStep(generator: Generator, steps: readonly Node[], context: string
     const list = uniqueName(generator, 'context')
     statement(generator, `const ${list} = $.asList(${context})`)
     const value = stored(generator, generator.value(first, list), 'list')
-    const walked = first.predicate ? `$.walked(${value.text})` : value.text
-    return { ...value, text: steps.length > 1 ? walked : value.text, taken: 1, list: value.text }
+    const elements = first.predicate ? `$.elements(${value.text})` : value.text
+    return { ...value, text: steps.length > 1 ? elements : value.text, taken: 1, list: value.text }
   }
   if (first.type !== 'variable') return step(generator, steps, 0, context, keep)
   const value = stepValue(generator, first, context)
-  if (steps.length === 1) return { ...codeOf(`$.one(${value.text}, ${keep})`), taken: 1 }
+  if (steps.length === 1) return { ...codeOf(`$.pathResult(${value.text}, ${keep})`), taken: 1 }
   const isOneItem = !generator.wrapsLists || value.kind === 'function'
   return { ...value, text: isOneItem ? value.text : `$.items(${value.text})`, taken: 1 }
 }
@@ -56,8 +56,8 @@ function step(generator: Generator, steps: readonly Node[], index: number, input
   const item = uniqueName(generator, 'item')
   const of = itemFunction(generator, item, () => stepValue(generator, steps[index] as Node, item))
   const taken = index + 1
-  if (taken < steps.length) return { ...codeOf(`$.${index === 0 ? 'start' : 'each'}(${input}, ${of})`), taken }
-  return { ...codeOf(`$.${index === 0 ? 'only' : 'last'}(${input}, ${of}, ${keep})`), taken }
+  if (taken < steps.length) return { ...codeOf(`$.${index === 0 ? 'firstStep' : 'innerStep'}(${input}, ${of})`), taken }
+  return { ...codeOf(`$.${index === 0 ? 'onlyStep' : 'lastStep'}(${input}, ${of}, ${keep})`), taken }
 }
 
 /** The value of a step for one item, with predicates applied. */
@@ -78,7 +78,7 @@ export function filtered(generator: Generator, value: Code, stages: readonly Nod
     } else {
       const item = uniqueName(generator, 'item')
       const test = itemFunction(generator, item, () => generator.value(expr, item))
-      code = codeOf(`$.${bare ? 'chosen' : 'filter'}(${code.text}, ${test})`)
+      code = codeOf(`$.${bare ? 'select' : 'filter'}(${code.text}, ${test})`)
     }
   }
   return code

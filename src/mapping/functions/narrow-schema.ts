@@ -1,6 +1,6 @@
 /** What a provider takes of JSON Schema. */
 export type NarrowOptions = {
-  /** Keywords that are refused: their rules are told in the description instead. */
+  /** Keywords that are refused: their rules are stated in the description instead. */
   refused?: readonly string[]
   /** Values of `format` that are taken. */
   formats?: readonly string[]
@@ -10,14 +10,14 @@ export type NarrowOptions = {
 
 export type Narrowed = {
   schema: unknown
-  /** Whether a rule of the schema binds no more and is only told in a description. */
+  /** Whether a rule of the schema is no longer binding and is only stated in a description. */
   narrowed: boolean
   /** Whether the schema has objects with members of any name, which cannot be closed. */
   open: boolean
 }
 
 /**
- * A JSON schema as structured outputs take it: refused keywords are told in the description, alternatives are `anyOf`,
+ * A JSON schema as structured outputs take it: refused keywords are stated in the description, alternatives are `anyOf`,
  * and objects are closed by `additionalProperties: false`.
  */
 export function narrowSchema(schema?: unknown, options: NarrowOptions = {}): Narrowed | undefined {
@@ -88,7 +88,7 @@ function narrowKeyword(keyword: string, value: unknown, found: Findings): unknow
   return keyword === 'items' ? narrow(value, found) : value
 }
 
-/** Alternatives said as `oneOf` are said as `anyOf`, beside those that are said so already. */
+/** Alternatives under `oneOf` become `anyOf`, beside those that are there already. */
 function withoutOneOf(schema: Schema): Schema {
   if (!Array.isArray(schema.oneOf)) return schema
   const { oneOf, ...rest } = schema

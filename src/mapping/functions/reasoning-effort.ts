@@ -4,7 +4,7 @@ const efforts = ['none', 'minimal', 'low', 'medium', 'high', 'xhigh', 'max']
 /** The most tokens of a budget that still count as an effort. */
 export type BudgetLimits = { low?: number; medium?: number }
 
-/** The effort that a wish for reasoning names, or the one that its budget of tokens stands for. */
+/** The effort that a reasoning setting names, or the one that its token budget corresponds to. */
 export function reasoningEffort(reasoning?: unknown, { low = 1024, medium = 8192 }: BudgetLimits = {}) {
   if (typeof reasoning !== 'object' || reasoning === null) return undefined
   const { effort, budget } = reasoning as { effort?: unknown; budget?: unknown }
@@ -25,7 +25,7 @@ const shares = new Map([
   ['max', 0.95],
 ])
 
-/** The tokens for reasoning: its budget, or the share of a length limit that its effort stands for. */
+/** The tokens for reasoning: its budget, or the share of a length limit that its effort corresponds to. */
 export function reasoningBudget(reasoning?: unknown, limit = 0): number | undefined {
   if (typeof reasoning !== 'object' || reasoning === null) return undefined
   const { effort, budget } = reasoning as { effort?: unknown; budget?: unknown }

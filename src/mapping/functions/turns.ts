@@ -18,19 +18,36 @@ export function joinTurns(turns?: readonly Turn[]): Turn[] | undefined {
  * Paths are names of members with dots between them; lists on the way are walked in order.
  */
 export function distinctNames(value?: unknown, paths: readonly string[] = []): unknown {
-  const split = paths.map((path) => path.split('.'))
-  return numberRepeated(value, split, new Map())
+  const places: Places = { here: false, below: new Map() }
+  for (const path of paths) addPlace(places, path.split('.'))
+  return numberRepeated(value, places, new Map())
 }
 
-function numberRepeated(value: unknown, paths: readonly string[][], counts: Map<string, number>): unknown {
-  if (Array.isArray(value)) return value.map((item) => numberRepeated(item, paths, counts))
-  if (typeof value === 'string') return paths.some(({ length }) => length === 0) ? numbered(value, counts) : value
+/** Places of names: whether a name is here, and those below each member. */
+type Places = { here: boolean; below: Map<string, Places> }
+
+function addPlace(places: Places, [name, ...rest]: readonly string[]): void {
+  if (name === undefined) {
+    places.here = true
+    return
+  }
+  const inner = places.below.get(name) ?? { here: false, below: new Map() }
+  places.below.set(name, inner)
+  addPlace(inner, rest)
+}
+
+function numberRepeated(value: unknown, places: Places, counts: Map<string, number>): unknown {
+  if (Array.isArray(value)) return value.map((item) => numberRepeated(item, places, counts))
+  if (typeof value === 'string') return places.here ? numbered(value, counts) : value
   if (typeof value !== 'object' || value === null) return value
-  const members = Object.entries(value).map(([name, member]) => {
-    const inner = paths.filter(([first]) => first === name).map((path) => path.slice(1))
-    return [name, inner.length === 0 ? member : numberRepeated(member, inner, counts)]
-  })
-  return Object.fromEntries(members)
+  let copy: Record<string, unknown> | undefined
+  for (const [name, member] of Object.entries(value)) {
+    const inner = places.below.get(name)
+    if (inner === undefined) continue
+    copy ??= { ...value }
+    copy[name] = numberRepeated(member, inner, counts)
+  }
+  return copy ?? value
 }
 
 function numbered(name: string, counts: Map<string, number>): string {

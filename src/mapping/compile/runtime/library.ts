@@ -2,7 +2,7 @@ import { type Callable, native } from './callables.ts'
 import { deepFreeze } from './deep-freeze.ts'
 import { higherOrderFunctions } from './library-higher-order.ts'
 import { guardedFunctions, libraryFunctions, numberFunctions } from './library-native.ts'
-import { textFunctions } from './library-text.ts'
+import { stringFunctions } from './library-strings.ts'
 import { valueFunctions } from './library-values.ts'
 import { spendSize } from './limits.ts'
 
@@ -20,7 +20,7 @@ export function libraryWith(
       libraryFunctions,
       guardedFunctions,
       numberFunctions,
-      textFunctions,
+      stringFunctions,
       valueFunctions,
       higherOrderFunctions,
       Object.fromEntries(own),

@@ -38,8 +38,9 @@ export function spendSize(value: unknown): void {
   if (typeof value === 'string') spend(1 + (value.length >> 8))
   else if (typeof value === 'object' && value !== null) {
     spend(1)
-    for (const member of Object.values(value))
-      if (typeof member === 'object' || typeof member === 'string') spendSize(member)
+    if (Array.isArray(value)) for (const item of value) spendSize(item)
+    // Unlike Object.values, this allocates nothing; Object.prototype has no enumerable members.
+    else for (const name in value) spendSize((value as Record<string, unknown>)[name])
   }
 }
 

@@ -16,18 +16,18 @@ export function items(result: unknown): unknown {
 }
 
 /** The first step of a path: the context itself, or each item of a context that is a list. */
-export function start(context: unknown, step: Step): unknown {
-  return Array.isArray(context) ? each(context, step) : items(step(context))
+export function firstStep(context: unknown, step: Step): unknown {
+  return Array.isArray(context) ? innerStep(context, step) : items(step(context))
 }
 
 /** A filtered array constructor at the start of a path, as the library iterates over it: by its length. */
-export function walked(left: unknown): unknown[] {
+export function elements(left: unknown): unknown[] {
   if (Array.isArray(left)) return left
   return typeof left === 'string' ? left.split('') : []
 }
 
 /** A step that is neither first nor last. */
-export function each(input: unknown, step: Step): unknown {
+export function innerStep(input: unknown, step: Step): unknown {
   if (!Array.isArray(input)) return input === undefined ? undefined : items(step(input))
   if (input.length === 1) {
     spend(1)
@@ -37,33 +37,33 @@ export function each(input: unknown, step: Step): unknown {
 }
 
 /** The only step of a path. */
-export function only(context: unknown, step: Step, keep: boolean): unknown {
-  return Array.isArray(context) ? last(context, step, keep) : one(step(context), keep)
+export function onlyStep(context: unknown, step: Step, keep: boolean): unknown {
+  return Array.isArray(context) ? lastStep(context, step, keep) : pathResult(step(context), keep)
 }
 
 /** The last step of a path, and the path's value. */
-export function last(input: unknown, step: Step, keep: boolean): unknown {
-  if (!Array.isArray(input)) return input === undefined ? undefined : one(step(input), keep)
+export function lastStep(input: unknown, step: Step, keep: boolean): unknown {
+  if (!Array.isArray(input)) return input === undefined ? undefined : pathResult(step(input), keep)
   if (input.length === 1) {
     spend(1)
-    return one(step(input[0]), keep)
+    return pathResult(step(input[0]), keep)
   }
-  return several(results(input, step), keep)
+  return pathResultOfAll(results(input, step), keep)
 }
 
 /** The value of a path whose last step had these results. */
-function several(values: unknown[], keep: boolean): unknown {
-  return values.length === 1 ? one(values[0], keep) : collapse(sequence(flatten(values)), keep)
+function pathResultOfAll(values: unknown[], keep: boolean): unknown {
+  return values.length === 1 ? pathResult(values[0], keep) : collapse(sequence(flatten(values)), keep)
 }
 
 /** The value of a path whose last step had this single result. */
-export function one(result: unknown, keep: boolean): unknown {
-  if (!Array.isArray(result)) return keep && result !== undefined ? kept([result]) : result
+export function pathResult(result: unknown, keep: boolean): unknown {
+  if (!Array.isArray(result)) return keep && result !== undefined ? keptList([result]) : result
   if (isSequence(result)) return collapse(sequence(result.slice()), keep)
-  return keep && (result as Sequence).cons ? kept([result]) : result
+  return keep && (result as Sequence).cons ? keptList([result]) : result
 }
 
-function kept(list: unknown[]): Sequence {
+function keptList(list: unknown[]): Sequence {
   const marked = sequence(list)
   marked.keepSingleton = true
   return marked
@@ -90,7 +90,13 @@ function flatten(values: unknown[]): unknown[] {
 }
 
 /** Continues an accessor at `index`, where it met something other than an object. */
-export function names(input: unknown, path: readonly string[], index: number, ends: boolean, keep: boolean): unknown {
+export function readNames(
+  input: unknown,
+  path: readonly string[],
+  index: number,
+  ends: boolean,
+  keep: boolean,
+): unknown {
   let value = index > 0 ? items(input) : input
   for (let at = index; at < path.length; at++) {
     if (value === undefined) return undefined
@@ -100,7 +106,7 @@ export function names(input: unknown, path: readonly string[], index: number, en
       ? members(value as unknown[], name)
       : collapse(lookup(Array.isArray(value) ? value[0] : value, name))
     if (!ends || at < path.length - 1) value = isList ? flatten(found as unknown[]) : items(found)
-    else value = isList ? several(found as unknown[], keep) : one(found, keep)
+    else value = isList ? pathResultOfAll(found as unknown[], keep) : pathResult(found, keep)
   }
   return value
 }
@@ -131,19 +137,19 @@ export function item(value: unknown, index: number): unknown {
 
 /** `value[test]`, as a sequence: numbers select by index, anything else by truth. */
 export function filter(value: unknown, test: Step): unknown[] {
-  return sequence(select(value, test) ?? [])
+  return sequence(selectItems(value, test) ?? [])
 }
 
 /** `value[test]`: an item, or a sequence of items. */
-export function chosen(value: unknown, test: Step): unknown {
-  const found = select(value, test)
+export function select(value: unknown, test: Step): unknown {
+  const found = selectItems(value, test)
   if (found === undefined) return undefined
   const [first] = found
   return found.length === 1 && first !== undefined && !Array.isArray(first) ? first : sequence(found)
 }
 
 /** The items of a value that a predicate holds for; undefined if there are none. */
-function select(value: unknown, test: Step): unknown[] | undefined {
+function selectItems(value: unknown, test: Step): unknown[] | undefined {
   const input = Array.isArray(value) ? value : [value]
   spend(input.length)
   let found: unknown[] | undefined

@@ -39,12 +39,12 @@ export function boundedPattern(pattern: RegExp, position?: number): RegExp {
     return new RegExp(pattern.source, `${pattern.flags}l`)
   } catch {
     if (nested || choices > 20) throw new EvaluationError('S0303', position, { value: pattern.source })
-    return shortTextsOnly(new RegExp(pattern), repeats)
+    return shortStringsOnly(new RegExp(pattern), repeats)
   }
 }
 
 /** In the worst case each repetition, and the search for a start, visits the whole string again. */
-function shortTextsOnly(expression: RegExp, repeats: number): RegExp {
+function shortStringsOnly(expression: RegExp, repeats: number): RegExp {
   const longest = Math.floor(1e8 ** (1 / (repeats + 1)))
   const exec = expression.exec.bind(expression)
   expression.exec = (text) => {

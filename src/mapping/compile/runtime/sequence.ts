@@ -116,7 +116,7 @@ export function extend(list: unknown[], value: unknown): unknown[] {
     // Copying is cheaper than visiting.
     spend(1 + ((list.length + value.length) >> 3))
     boundedSize(list.length + value.length)
-    for (const item of value) list.push(item)
+    for (let index = 0; index < value.length; index++) list.push(value[index])
   } else if (value !== undefined) {
     boundedSize(list.length + 1)
     list.push(value)

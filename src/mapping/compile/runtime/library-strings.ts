@@ -5,7 +5,7 @@ import { string } from './operators.ts'
 import { sequence } from './sequence.ts'
 
 /** String functions. */
-export const textFunctions: Readonly<Record<string, Callable>> = {
+export const stringFunctions: Readonly<Record<string, Callable>> = {
   string: native((value: unknown, prettify?: boolean) => string(value, prettify), '<x-b?:s>'),
   substring: native(substring, '<s-nn?:s>'),
   substringBefore: native(substringBefore, '<s-s:s>'),
@@ -21,7 +21,7 @@ export const textFunctions: Readonly<Record<string, Callable>> = {
   split: native(split, '<s-(sf)n?:a<s>>'),
 }
 // A parameter with a default value does not count in the library's arity.
-Object.assign(textFunctions.string as Callable, { arity: 1 })
+Object.assign(stringFunctions.string as Callable, { arity: 1 })
 
 /** The code points of a string; the string itself if it has no surrogates. */
 function characters(text: string): string | string[] {
