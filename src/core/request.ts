@@ -45,6 +45,8 @@ export type NeutralRequest = {
   stream?: boolean
   /** Fields that the neutral form does not have, by their wire name. */
   extensions?: JsonObject
+  /** Paths of members below the top level that the neutral form does not have: only an edited body keeps them. */
+  unread?: readonly string[]
   origin: Origin
 }
 

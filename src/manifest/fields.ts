@@ -41,6 +41,7 @@ export const neutralFields = {
   moderation: 'whole',
   stream: 'free',
   extensions: 'paths',
+  unread: 'free',
   origin: 'free',
 } as const satisfies Record<keyof Required<NeutralRequest>, 'free' | 'whole' | 'members' | 'parts' | 'kinds' | 'paths'>
 

@@ -49,7 +49,7 @@ export async function writeFor(
   const lost = [...declared, ...inferredLosses(request, support), ...foreignOpaque(request, facts.maker)]
   const reported = usedNames(namesIn(result.dropped), request)
   const body = await patchRequest(provider, joinSections(provider, sections, result), facts)
-  return { body, dropped: distinctNames([...lost, ...reported]) }
+  return { body, dropped: distinctNames([...lost, ...reported, ...unreadNames(request)]) }
 }
 
 /** The losses of a request whose body is edited instead of translated: only declared ones, everything else survives. */
@@ -74,6 +74,11 @@ function joinSections(provider: Provider, sections: readonly string[], result: J
   }
   if (Object.keys(body).length === 0) throw unreadable(provider, 'request', 'returned nothing')
   return body
+}
+
+/** Unread members have the client's own names, as extensions do. */
+function unreadNames({ unread = [] }: NeutralRequest): string[] {
+  return unread.map((path) => `extensions.${path}`)
 }
 
 function namesIn(dropped: Json | undefined): string[] {
@@ -154,7 +159,7 @@ export function finishOf(provider: Provider, reason: string): Finish {
 }
 
 /** The input of a request mapping: the neutral request without the client's own JSON. */
-function mappingInput({ origin, ...request }: NeutralRequest, model: string, target: TargetFacts) {
+function mappingInput({ origin, unread, ...request }: NeutralRequest, model: string, target: TargetFacts) {
   return { ...request, model, target }
 }
 

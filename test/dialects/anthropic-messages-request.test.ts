@@ -506,7 +506,7 @@ const samples = {
   moderation: { mode: 'block' },
   stream: true,
   extensions: { unheard: 1 },
-} satisfies { [field in Exclude<keyof NeutralRequest, 'origin'>]-?: NeutralRequest[field] }
+} satisfies { [field in Exclude<keyof NeutralRequest, 'origin' | 'unread'>]-?: NeutralRequest[field] }
 
 test.each(Object.keys(samples) as (keyof typeof samples)[])(
   '%s is sent or reported as lost, not both',

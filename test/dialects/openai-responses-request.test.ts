@@ -219,7 +219,7 @@ const samples = {
   moderation: { model: 'omni-moderation-latest' },
   stream: true,
   extensions: { unheard: 1 },
-} satisfies { [field in Exclude<keyof NeutralRequest, 'origin'>]-?: NeutralRequest[field] }
+} satisfies { [field in Exclude<keyof NeutralRequest, 'origin' | 'unread'>]-?: NeutralRequest[field] }
 
 describe.each(['gpt-4.1', 'gpt-5.4', 'o3'])('for %s', (model) => {
   test.each(Object.keys(samples) as (keyof typeof samples)[])('%s is sent or reported as lost', async (field) => {

@@ -41,7 +41,7 @@ const clients: { readonly [folder: string]: ClientApi } = {
 type Piece = { name: string; without: NeutralRequest }
 
 const objects = ['web_search', 'reasoning', 'response_format', 'cache', 'logprobs', 'extensions'] as const
-const apart: ReadonlySet<string> = new Set(['model', 'messages', 'stream', 'origin', 'extensions', 'tools'])
+const apart: ReadonlySet<string> = new Set(['model', 'messages', 'stream', 'origin', 'extensions', 'unread', 'tools'])
 
 function piecesOf(request: NeutralRequest): Piece[] {
   const fields = Object.keys(request).filter((name) => !apart.has(name))

@@ -14,8 +14,10 @@ import {
   required,
   text,
 } from '../check.ts'
+import { unreadMembers } from '../unread-members.ts'
 import { unknownFields } from '../wire-fields.ts'
 import { knownNames } from './fields.ts'
+import { knownMembers } from './known-members.ts'
 import { readMessages, readSystem } from './messages.ts'
 import { readTools } from './tools.ts'
 
@@ -46,6 +48,7 @@ export function readRequest(body: unknown): NeutralRequest {
       user: readUser(body.metadata),
       stream: optional(body.stream, 'stream', flag),
       extensions: Object.keys(unknown).length > 0 ? unknown : undefined,
+      unread: unreadMembers(body, knownMembers),
     }),
     origin: { api: 'messages', body },
   }

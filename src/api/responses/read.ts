@@ -19,8 +19,10 @@ import {
   text,
 } from '../check.ts'
 import { readPromptCache } from '../prompt-cache.ts'
+import { unreadMembers } from '../unread-members.ts'
 import { unknownFields } from '../wire-fields.ts'
 import { knownNames } from './fields.ts'
+import { knownMembers } from './known-members.ts'
 import { readInput } from './messages.ts'
 import { readTools } from './tools.ts'
 
@@ -53,6 +55,7 @@ export function readRequest(body: unknown): NeutralRequest {
       reasoning: readReasoning(body.reasoning),
       cache: readPromptCache(body),
       extensions: Object.keys(unknown).length > 0 ? unknown : undefined,
+      unread: unreadMembers(body, knownMembers),
     }),
     origin: { api: 'responses', body },
   }

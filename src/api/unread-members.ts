@@ -1,0 +1,83 @@
+import { isObject, type Json, type JsonObject } from '../core/json.ts'
+
+/** The members that a reader understands, by name. */
+export type KnownMembers = { readonly [name: string]: Known }
+
+/** What a reader understands of a value. */
+export type Known =
+  /** All of it: a plain value, or JSON of any shape, such as a schema. */
+  | 'all'
+  /** Nothing, but `false` asks for nothing either. */
+  | 'off'
+  /**
+   * These members of an object, or of every object in a list; `as` follows the path in their names. Other members of an
+   * `open` one are extensions.
+   */
+  | { readonly members: KnownMembers; readonly as?: string; readonly open?: true }
+  /** As the kind of object determines. Objects of any other kind are kept as they are. */
+  | { readonly kinds: KnownMembers; readonly kindOf: (object: JsonObject) => Json | undefined }
+  /** These texts of a list. */
+  | { readonly texts: ReadonlySet<string> }
+
+/** Upper bound of the names that are given for one body. */
+export const mostUnread = 50
+
+/**
+ * The paths of the members of a body that its reader does not understand, each once and without positions in lists;
+ * undefined when there are none. Top-level fields that are not in the table are not looked at.
+ */
+export function unreadMembers(body: JsonObject, known: KnownMembers): string[] | undefined {
+  const found = new Set<string>()
+  for (const [name, field] of Object.entries(known)) visit(body[name], field, name, found)
+  return found.size > 0 ? [...found] : undefined
+}
+
+/** The kind of objects that have a `type`. */
+export function typeOf({ type }: JsonObject): Json | undefined {
+  return type
+}
+
+/** A cache hint of Anthropic's form. */
+export const cacheControl: Known = { members: { type: 'all', ttl: 'all' } }
+
+const place: KnownMembers = { type: 'all', city: 'all', region: 'all', country: 'all', timezone: 'all' }
+
+/** The location of a search's user, flat or under `approximate`. */
+export const userLocation: Known = { members: { ...place, approximate: { members: place } } }
+
+function visit(value: Json | undefined, known: Known, path: string, found: Set<string>): void {
+  if (known === 'all') return
+  if (!Array.isArray(value)) visitOne(value, known, path, found)
+  else for (const item of value) visitOne(item, known, path, found)
+}
+
+function visitOne(value: Json | undefined, known: Known, path: string, found: Set<string>): void {
+  if (known === 'off') {
+    if (value !== false && value !== null && value !== undefined) add(found, path)
+  } else if (known === 'all') return
+  else if ('texts' in known) {
+    if (typeof value === 'string' && !known.texts.has(value)) add(found, `${path}.${value}`)
+  } else if (!isObject(value)) return
+  else if ('members' in known) visitMembers(value, known, known.as ? `${path}.${known.as}` : path, found)
+  else {
+    const kind = known.kindOf(value)
+    const own = typeof kind === 'string' && Object.hasOwn(known.kinds, kind) ? known.kinds[kind] : undefined
+    if (own) visitOne(value, own, path, found)
+  }
+}
+
+type Members = Extract<Known, { members: KnownMembers }>
+
+function visitMembers(object: JsonObject, { members, open }: Members, path: string, found: Set<string>): void {
+  for (const name of Object.keys(object)) {
+    const known = Object.hasOwn(members, name) ? members[name] : undefined
+    if (known === 'all') continue
+    const member = object[name]
+    if (known) visit(member, known, `${path}.${name}`, found)
+    else if (!open && member !== null && member !== undefined) add(found, `${path}.${name}`)
+  }
+}
+
+function add(found: Set<string>, name: string): void {
+  if (found.size < mostUnread) found.add(name)
+}
