@@ -96,7 +96,8 @@ function lostIn(field: string, value: Json | undefined, support: Support): strin
       if (support.has(field)) return lostMembers(field, value as JsonObject, support.members(field))
       return undemanding[field]?.(value) ? [] : [field]
     case 'whole':
-      return support.has(field) || undemanding[field]?.(value) ? [] : [field]
+      if (support.has(field)) return field === 'system' ? lostParts(value as JsonObject[], support) : []
+      return undemanding[field]?.(value) ? [] : [field]
     default:
       return []
   }

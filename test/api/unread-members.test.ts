@@ -279,6 +279,15 @@ async function written(request: Parameters<typeof writeRequest>[1], id: string) 
   return await writeRequest(servedBy(loaded.provider, model), request, { model })
 }
 
+test.each(['google/gemini-3.5-flash', 'cohere/command-a-03-2025', 'ollama/qwen3'])(
+  '%s is not told of a cache hint on a block of instructions: it is named',
+  async (id) => {
+    const system = [{ type: 'text', text: 'S', cache_control: cache }]
+    const { dropped } = await written(messages.read({ model: 'm', max_tokens: 9, system, messages: hi }), id)
+    expect(dropped).toContain('parts.cache')
+  },
+)
+
 const hi = [{ role: 'user', content: 'hi' }]
 const user = (members: JsonObject) => ({ messages: [{ role: 'user', content: 'hi', ...members }] })
 const tool = { name: 'f', input_schema: {} }
