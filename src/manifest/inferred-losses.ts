@@ -1,5 +1,5 @@
 import { isObject, type Json, type JsonObject } from '../core/json.ts'
-import type { Api, NeutralRequest, Tool } from '../core/request.ts'
+import type { Api, NeutralRequest, Tool, ToolChoice } from '../core/request.ts'
 import type { Mapping } from '../mapping/mapping.ts'
 import { type Mentions, membersOf, mentionsOf, type PathTree, whole } from '../mapping/mentions.ts'
 import { labels, neutralFields, partTypes, undemanding } from './fields.ts'
@@ -12,7 +12,9 @@ export function supportOf({ tree }: Mapping): Support {
     [...membersOf(last)].filter(([name]) => name !== 'dropped').map(([, section]) => section),
   )
   const { names, paths } = mentions
-  const part = kinds(mentions, 'type', names.has('parts') ? 'text' : '')
+  const named = kinds(mentions, 'type', names.has('parts') || names.has('messages') ? 'text' : '')
+  // Who reads the member `text` takes texts, even if other types are named as well.
+  const part = (type: string) => (type === 'text' && names.has('text')) || named(type)
   // A mapping that accepts every type of part copies parts whole, including members that it does not name.
   const copies = part('*')
   return {
@@ -141,7 +143,8 @@ function lostMembers(path: string, value: JsonObject, tree: PathTree): string[] 
     if (member === undefined || member === null) return []
     const inner = tree.get(name)
     if (inner === undefined) return labels.has(`${path}.${name}`) ? [] : [`${path}.${name}`]
-    return isObject(member) ? lostMembers(`${path}.${name}`, member, inner) : []
+    const items = [member].flat().filter(isObject)
+    return items.flatMap((item) => lostMembers(`${path}.${name}`, item, inner))
   })
 }
 
@@ -189,13 +192,34 @@ function supportedParts(parts: readonly Part[], support: Support): Part[] {
 function withTools(request: NeutralRequest, remaining: readonly Tool[], support: Support): NeutralRequest {
   const { tools: _tools, tool_choice: choice, parallel_tool_calls: parallel, ...rest } = request
   if (remaining.length === 0) return rest
-  const keptChoice = choosesLostTool(request, support) ? undefined : choice
+  const keptChoice = choosesLostTool(request, support) ? undefined : narrowed(choice, request, remaining)
   return {
     ...rest,
     tools: [...remaining],
     ...(keptChoice !== undefined && { tool_choice: keptChoice }),
     ...(parallel !== undefined && { parallel_tool_calls: parallel }),
   }
+}
+
+/** A choice among several tools without those that are lost; none where none of them is left. */
+function narrowed(choice: ToolChoice | undefined, { tools = [] }: NeutralRequest, remaining: readonly Tool[]) {
+  if (typeof choice !== 'object' || !('allowed' in choice)) return choice
+  const gone = new Set(tools.filter((tool) => !remaining.includes(tool)).map(toolName))
+  const allowed = choice.allowed.filter((name) => !gone.has(name))
+  return allowed.length > 0 ? { ...choice, allowed } : undefined
+}
+
+/** Whether a request asks for a tool to be called. */
+export function demandsTool({ tool_choice: choice }: NeutralRequest): boolean {
+  return choice !== undefined && choice !== 'auto' && choice !== 'none'
+}
+
+/** The request without the demand for a call where nothing is left that could be called. */
+export function withoutIdleChoice(request: NeutralRequest, support: Support): NeutralRequest {
+  const searches = request.web_search !== undefined && support.has('web_search')
+  if (!demandsTool(request) || (request.tools ?? []).length > 0 || searches) return request
+  const { tool_choice: _choice, ...rest } = request
+  return rest
 }
 
 /** Whether the choice demands a tool that is lost, or is one that only another client API defines. */

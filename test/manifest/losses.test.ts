@@ -153,3 +153,38 @@ test('groups name several losses at once', async () => {
     expect.stringContaining('`sed` is neither a field of the neutral request nor a group; did you mean `seed`?'),
   ])
 })
+
+test('a choice goes with the tools that it could choose', async () => {
+  const takes = '{ "t": [tools[kind = "function"].name], "c": tool_choice, "m": messages.parts.text, "s": seed }'
+  const base = { model: 'm', messages: [], seed: 1, origin: { api: 'chat', body: {} } } as const
+  const tools: NeutralRequest['tools'] = [
+    { kind: 'function', name: 'f' },
+    { kind: 'custom', name: 'c' },
+  ]
+  const choosing = (tool_choice: NeutralRequest['tool_choice'], more: Partial<NeutralRequest> = { tools }) =>
+    written({ ...base, messages: [], ...more, ...(tool_choice && { tool_choice }) }, { takes })
+  expect(await choosing({ allowed: ['f', 'c'], mode: 'auto' })).toEqual({
+    body: { t: ['f'], c: { allowed: ['f'], mode: 'auto' }, s: 1 },
+    dropped: ['tools.custom'],
+  })
+  expect(await choosing({ allowed: ['c'], mode: 'required' })).toEqual({
+    body: { t: ['f'], s: 1 },
+    dropped: ['tools.custom', 'tool_choice'],
+  })
+  expect(await choosing('required', { web_search: {} })).toMatchObject({ dropped: ['web_search', 'tool_choice'] })
+  expect(await choosing('auto', { web_search: {} })).toMatchObject({ dropped: ['web_search'] })
+})
+
+test('lists in unknown fields are judged item by item', async () => {
+  const asked = { ...request, messages: [], tools: [], extensions: { a: [{ b: 1, c: 2 }] } } as NeutralRequest
+  const takes = '{ "s": seed, "w": web_search, "b": extensions.a.b }'
+  expect((await written(asked, { takes })).dropped).toEqual(['extensions.a.c'])
+})
+
+test('who reads the text of parts takes texts, even if only other types are named', async () => {
+  const takes =
+    '{ "p": $join(messages.parts.text), "v": messages.parts[type = "video"].url, "s": seed, "w": web_search, "c": cache, "t": tools[kind = "*"] }'
+  const { body, dropped } = await written({ ...request, tools: [] }, { takes })
+  expect(body).toMatchObject({ p: expect.stringContaining('hi'), v: 'u' })
+  expect(dropped).not.toContain('parts.text')
+})
