@@ -9,7 +9,7 @@ import { didYouMean } from './did-you-mean.ts'
  */
 export const neutralFields = {
   model: 'free',
-  system: 'whole',
+  system: 'texts',
   messages: 'parts',
   tools: 'kinds',
   tool_choice: 'whole',
@@ -42,7 +42,10 @@ export const neutralFields = {
   stream: 'free',
   extensions: 'paths',
   origin: 'free',
-} as const satisfies Record<keyof Required<NeutralRequest>, 'free' | 'whole' | 'members' | 'parts' | 'kinds' | 'paths'>
+} as const satisfies Record<
+  keyof Required<NeutralRequest>,
+  'free' | 'whole' | 'members' | 'texts' | 'parts' | 'kinds' | 'paths'
+>
 
 /** The types of parts. */
 export const partTypes = {

@@ -97,6 +97,9 @@ function lostIn(field: string, value: Json | undefined, support: Support): strin
     case 'members':
       if (support.has(field)) return lostMembers(field, value as JsonObject, support.members(field))
       return undemanding[field]?.(value) ? [] : [field]
+    case 'texts':
+      if (!support.has(field)) return [field]
+      return (value as JsonObject[]).flatMap((part) => lostMembersOfPart(part, support))
     case 'whole':
       return support.has(field) || undemanding[field]?.(value) ? [] : [field]
     default:
@@ -165,10 +168,11 @@ export function supportedOnly(request: NeutralRequest, support: Support): Neutra
 type Message = NeutralRequest['messages'][number]
 type Part = Message['parts'][number]
 
-/** A user message left without parts gets a placeholder, so that the turns stay in order. */
+/** A user message left without parts gets a placeholder, so that the turns stay in order; results go with their calls. */
 function withSupportedParts(message: Message, support: Support): Message {
   const parts = supportedParts(message.parts, support)
-  const isEmptied = message.role === 'user' && parts.length === 0 && message.parts.length > 0
+  const isEmptied =
+    message.role === 'user' && parts.length === 0 && message.parts.some(({ type }) => type !== 'tool_result')
   return { ...message, parts: isEmptied ? [{ type: 'text', text: '(unsupported content omitted)' }] : parts }
 }
 

@@ -72,8 +72,7 @@ test('a tool that only one client API defines is taken by name, or by a format o
 
 test('a mapping that names no kind takes functions and text alone', async () => {
   const { body, dropped } = await written(request, { takes: '{ "t": tools.name, "m": messages.parts.text }' })
-  // A turn of which nothing is left keeps its place.
-  expect(body).toEqual({ t: 'f', m: ['hi', '(unsupported content omitted)'] })
+  expect(body).toEqual({ t: 'f', m: 'hi' })
   expect(dropped.toSorted()).toEqual(
     ['parts.cache', 'parts.tool_result', 'parts.video', 'seed', 'tools.custom', 'tools.mcp', 'web_search'].toSorted(),
   )
@@ -187,4 +186,32 @@ test('who reads the text of parts takes texts, even if only other types are name
   const { body, dropped } = await written({ ...request, tools: [] }, { takes })
   expect(body).toMatchObject({ p: expect.stringContaining('hi'), v: 'u' })
   expect(dropped).not.toContain('parts.text')
+})
+
+test('a user message of which nothing is left keeps its turn; a result goes with its call', async () => {
+  const image = { type: 'image', url: 'u' } as const
+  const asked: NeutralRequest = {
+    ...request,
+    tools: [],
+    messages: [
+      { role: 'user', parts: [image] },
+      { role: 'assistant', parts: [{ type: 'tool_call', id: 'a', name: 'f', arguments: '{}' }] },
+      { role: 'user', parts: [{ type: 'tool_result', id: 'a', parts: [image] }] },
+    ],
+  }
+  const takes = '{ "m": [messages.parts.text], "s": seed, "w": web_search, "c": cache }'
+  const { body, dropped } = await written(asked, { takes })
+  expect(body.m).toEqual(['(unsupported content omitted)'])
+  expect(dropped).toEqual(['parts.image', 'parts.tool_call', 'parts.tool_result'])
+})
+
+test('a cache hint of the instructions is lost like one of a message', async () => {
+  const asked = {
+    ...request,
+    messages: [],
+    tools: [],
+    system: [{ type: 'text', text: 'S', cache: {} }],
+  } as NeutralRequest
+  const { dropped } = await written(asked, { takes: '{ "s": seed, "w": web_search, "i": system.text }' })
+  expect(dropped).toEqual(['parts.cache'])
 })
