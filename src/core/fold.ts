@@ -97,7 +97,7 @@ export class Fold {
   }
 
   #takeMetadata(event: ProviderEvent): void {
-    if (event.id && !this.#id) this.#id = event.id
+    if (event.id && !this.#id) this.#id = String(event.id)
     if (event.model) this.#model = event.model
     if (event.created && !this.#created) this.#created = event.created
     if (event.usage) this.#usage = mergeUsage(this.#usage, event.usage)
@@ -147,7 +147,7 @@ export class Fold {
     const index = this.#locate('tool_call', begins, newCall, out)
     const state = this.#parts[index] as PartState
     const part = state.part as ToolCallPart
-    if (tool.id && !state.opened) part.id = tool.id
+    if (tool.id && !state.opened) part.id = String(tool.id)
     if (tool.name && !state.opened) part.name = tool.name
     if (tool.kind) part.kind = tool.kind
     if (tool.signature) Object.assign(part, { signature: tool.signature, by: this.#facts.maker })

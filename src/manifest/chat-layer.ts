@@ -8,7 +8,7 @@ import { readPattern } from './pattern.ts'
 import type { Path } from './position.ts'
 import type { Fragment } from './program.ts'
 import type { ChatEndpoint, Loss, RequestMapping, StreamForm } from './provider.ts'
-import { nameProblems } from './request-names.ts'
+import { nameProblems, targetProblems } from './request-names.ts'
 
 /** `endpoints.chat` as far as one file describes it. */
 export type PartialChat = Partial<Pick<ChatEndpoint, 'path' | 'request' | 'reply'>> &
@@ -38,6 +38,7 @@ export function readChat(reader: MappingReader, chat: ChatFile): PartialChat {
   const reply = reader.read([...at, 'reply'], chat.reply)
   const events = readEvents(reader, chat.events ?? {})
   checkPatterns(reader, chat.history ?? {})
+  checkPaths(reader, chat)
   return {
     ...(chat.path !== undefined && { path: chat.path }),
     ...(request && { request }),
@@ -48,7 +49,7 @@ export function readChat(reader: MappingReader, chat: ChatFile): PartialChat {
     losses: readLosses(reader, chat.losses ?? []),
     history: chat.history ?? {},
     broken: Object.entries({ request, reply, events: events.size > 0 || undefined }).flatMap(([name, made]) =>
-      chat[name as 'request' | 'reply' | 'events'] !== undefined && made === undefined ? [name] : [],
+      Object.keys(chat[name as 'request' | 'reply' | 'events'] ?? {}).length > 0 && made === undefined ? [name] : [],
     ),
   }
 }
@@ -58,6 +59,10 @@ function readRequest(reader: MappingReader, sections: { [name: string]: string }
   const path = [...at, 'request']
   const { let: shared, ...results } = sections
   for (const name of Object.keys(results)) checkSection(reader, [...path, name], name)
+  if (!Object.keys(results).some(isSection)) {
+    reader.problems.push(reader.source.problem(path, 'a request needs a section beside `let` and `dropped`', 'name'))
+    return undefined
+  }
   const members = Object.entries(results).flatMap(([name, text], index): Fragment[] => [
     `${index === 0 ? '{' : ','} ${JSON.stringify(name)}: (`,
     { source: reader.source, path: [...path, name], text },
@@ -93,6 +98,7 @@ function readPatch(reader: MappingReader, patch: NonNullable<ChatFile['patch']>)
   const mappings: ChatEndpoint['patch'] = {}
   for (const name of ['request', 'reply', 'event'] as const) {
     const mapping = reader.read([...at, 'patch', name], patch[name], ['target'])
+    if (mapping) reader.problems.push(...targetProblems(mapping, reader.source, [...at, 'patch', name]))
     if (mapping) mappings[name] = mapping
   }
   return mappings
@@ -117,8 +123,24 @@ function readLosses(reader: MappingReader, losses: NonNullable<ChatFile['losses'
     const path: Path = [...at, 'losses', index]
     const { field, when } = typeof loss === 'string' ? { field: loss } : loss
     const mapping = reader.read([...path, 'when'], when)
+    if (mapping) reader.problems.push(...targetProblems(mapping, reader.source, [...path, 'when']))
     return { field, path: typeof loss === 'string' ? path : [...path, 'field'], ...(mapping && { when: mapping }) }
   })
+}
+
+/** Places in a path that nothing is put into, and members of a stream that exclude each other. */
+function checkPaths({ source, problems }: MappingReader, { path, stream, patch }: ChatFile): void {
+  for (const [at_, text] of [
+    [[...at, 'path'], path],
+    [[...at, 'stream', 'path'], stream?.path],
+  ] as const) {
+    const unknown = text?.match(/\{[^}]*\}/g)?.find((place) => place !== '{model}' && place !== '{+model}')
+    if (unknown) problems.push(source.problem(at_, `\`${unknown}\` means nothing: known are {model} and {+model}`))
+  }
+  if (stream?.data !== 'text') return
+  const useless =
+    stream.event_field !== undefined ? 'event_field' : patch?.event !== undefined ? 'patch.event' : undefined
+  if (useless) problems.push(source.problem([...at, 'stream', 'data'], `texts have no use for \`${useless}\``))
 }
 
 function checkPatterns(reader: MappingReader, { tool_id, inline_media }: HistoryRules): void {

@@ -117,9 +117,23 @@ function formProblems({ layer: { source }, example, at }: Run): Problem[] {
     const hint = didYouMean(name, Object.keys(neutralFields))
     problems.push(say(`\`${name}\` is no field of the neutral request${hint}`, ['request', name]))
   }
-  if (request && !Array.isArray(request.messages))
-    problems.push(say('`request` needs a list of `messages`', ['request']))
+  if (request) problems.push(...shapeFaults(request).map((message) => say(message, ['request'])))
   return problems
+}
+
+/** What keeps the request of an example from being a neutral one. */
+function shapeFaults({ messages, system = [], tools = [] }: Partial<NeutralRequest>): string[] {
+  if (!Array.isArray(messages)) return ['`request` needs a list of `messages`']
+  const hasParts = (message: unknown) => isObject(message) && areParts(message.parts)
+  return [
+    ...(messages.every(hasParts) ? [] : ['each of `messages` needs a `role` and a list of `parts` with a `type`']),
+    ...(areParts(system) ? [] : ['`system` must be a list of parts with a `type`']),
+    ...(Array.isArray(tools) && tools.every(isObject) ? [] : ['`tools` must be a list of objects']),
+  ]
+}
+
+function areParts(parts: unknown): boolean {
+  return Array.isArray(parts) && parts.every((part) => isObject(part) && typeof part.type === 'string')
 }
 
 async function proveRequest({ provider, example }: Run, given: Partial<NeutralRequest>, sends: JsonObject) {

@@ -9,7 +9,7 @@ import { didYouMean } from './did-you-mean.ts'
  */
 export const neutralFields = {
   model: 'free',
-  system: 'whole',
+  system: 'texts',
   messages: 'parts',
   tools: 'kinds',
   tool_choice: 'whole',
@@ -43,7 +43,10 @@ export const neutralFields = {
   extensions: 'paths',
   unread: 'free',
   origin: 'free',
-} as const satisfies Record<keyof Required<NeutralRequest>, 'free' | 'whole' | 'members' | 'parts' | 'kinds' | 'paths'>
+} as const satisfies Record<
+  keyof Required<NeutralRequest>,
+  'free' | 'whole' | 'members' | 'texts' | 'parts' | 'kinds' | 'paths'
+>
 
 /** The types of parts. */
 export const partTypes = {
@@ -92,6 +95,22 @@ export const undemanding: { readonly [field: string]: (value: unknown) => boolea
   },
 }
 
+/** The members of fields whose names are known. */
+const fieldMembers: { readonly [field: string]: readonly string[] } = {
+  messages: ['name'],
+  web_search: ['max_uses', 'allowed_domains', 'blocked_domains', 'user_location', 'context_size'],
+  reasoning: ['effort', 'budget', 'summary'],
+  response_format: ['text', 'json', 'json_schema', 'name', 'description', 'schema', 'strict'],
+  cache: ['key', 'retention', 'options'],
+  logprobs: ['top'],
+}
+
+function unknownMember(field: string, member: string): string | undefined {
+  const known = fieldMembers[field]
+  if (member === '' || !known || known.includes(member)) return undefined
+  return `\`${field}\` has no \`${member}\`${didYouMean(member, known) || `; known are ${known.join(', ')}`}`
+}
+
 /** Members that are labels: a provider that has no place for them does the same without. */
 export const labels: ReadonlySet<string> = new Set(['response_format.name'])
 
@@ -99,7 +118,7 @@ export const labels: ReadonlySet<string> = new Set(['response_format.name'])
 export function unknownLoss(field: string, groups: readonly string[]): string | undefined {
   const [first = '', second = ''] = field.split('.')
   if (first !== 'parts') {
-    if (Object.hasOwn(neutralFields, first)) return undefined
+    if (Object.hasOwn(neutralFields, first)) return unknownMember(first, second)
     const hint = didYouMean(first, [...Object.keys(neutralFields), ...groups])
     return `\`${first}\` is neither a field of the neutral request nor a group${hint}`
   }

@@ -1,5 +1,5 @@
 import { isObject, type Json, type JsonObject } from '../core/json.ts'
-import type { Api, NeutralRequest, Tool } from '../core/request.ts'
+import type { Api, NeutralRequest, Tool, ToolChoice } from '../core/request.ts'
 import type { Mapping } from '../mapping/mapping.ts'
 import { type Mentions, membersOf, mentionsOf, type PathTree, whole } from '../mapping/mentions.ts'
 import { labels, neutralFields, partTypes, undemanding } from './fields.ts'
@@ -12,7 +12,9 @@ export function supportOf({ tree }: Mapping): Support {
     [...membersOf(last)].filter(([name]) => name !== 'dropped').map(([, section]) => section),
   )
   const { names, paths } = mentions
-  const part = kinds(mentions, 'type', names.has('parts') ? 'text' : '')
+  const named = kinds(mentions, 'type', names.has('parts') || names.has('messages') ? 'text' : '')
+  // Who reads the member `text` takes texts, even if other types are named as well.
+  const part = (type: string) => (type === 'text' && names.has('text')) || named(type)
   // A mapping that accepts every type of part copies parts whole, including members that it does not name.
   const copies = part('*')
   return {
@@ -95,6 +97,9 @@ function lostIn(field: string, value: Json | undefined, support: Support): strin
     case 'members':
       if (support.has(field)) return lostMembers(field, value as JsonObject, support.members(field))
       return undemanding[field]?.(value) ? [] : [field]
+    case 'texts':
+      if (!support.has(field)) return [field]
+      return (value as JsonObject[]).flatMap((part) => lostMembersOfPart(part, support))
     case 'whole':
       if (support.has(field)) return field === 'system' ? lostParts(value as JsonObject[], support) : []
       return undemanding[field]?.(value) ? [] : [field]
@@ -142,7 +147,8 @@ function lostMembers(path: string, value: JsonObject, tree: PathTree): string[] 
     if (member === undefined || member === null) return []
     const inner = tree.get(name)
     if (inner === undefined) return labels.has(`${path}.${name}`) ? [] : [`${path}.${name}`]
-    return isObject(member) ? lostMembers(`${path}.${name}`, member, inner) : []
+    const items = [member].flat().filter(isObject)
+    return items.flatMap((item) => lostMembers(`${path}.${name}`, item, inner))
   })
 }
 
@@ -163,10 +169,11 @@ export function supportedOnly(request: NeutralRequest, support: Support): Neutra
 type Message = NeutralRequest['messages'][number]
 type Part = Message['parts'][number]
 
-/** A user message left without parts gets a placeholder, so that the turns stay in order. */
+/** A user message left without parts gets a placeholder, so that the turns stay in order; results go with their calls. */
 function withSupportedParts(message: Message, support: Support): Message {
   const parts = supportedParts(message.parts, support)
-  const isEmptied = message.role === 'user' && parts.length === 0 && message.parts.length > 0
+  const isEmptied =
+    message.role === 'user' && parts.length === 0 && message.parts.some(({ type }) => type !== 'tool_result')
   return { ...message, parts: isEmptied ? [{ type: 'text', text: '(unsupported content omitted)' }] : parts }
 }
 
@@ -190,13 +197,34 @@ function supportedParts(parts: readonly Part[], support: Support): Part[] {
 function withTools(request: NeutralRequest, remaining: readonly Tool[], support: Support): NeutralRequest {
   const { tools: _tools, tool_choice: choice, parallel_tool_calls: parallel, ...rest } = request
   if (remaining.length === 0) return rest
-  const keptChoice = choosesLostTool(request, support) ? undefined : choice
+  const keptChoice = choosesLostTool(request, support) ? undefined : narrowed(choice, request, remaining)
   return {
     ...rest,
     tools: [...remaining],
     ...(keptChoice !== undefined && { tool_choice: keptChoice }),
     ...(parallel !== undefined && { parallel_tool_calls: parallel }),
   }
+}
+
+/** A choice among several tools without those that are lost; none where none of them is left. */
+function narrowed(choice: ToolChoice | undefined, { tools = [] }: NeutralRequest, remaining: readonly Tool[]) {
+  if (typeof choice !== 'object' || !('allowed' in choice)) return choice
+  const gone = new Set(tools.filter((tool) => !remaining.includes(tool)).map(toolName))
+  const allowed = choice.allowed.filter((name) => !gone.has(name))
+  return allowed.length > 0 ? { ...choice, allowed } : undefined
+}
+
+/** Whether a request asks for a tool to be called. */
+export function demandsTool({ tool_choice: choice }: NeutralRequest): boolean {
+  return choice !== undefined && choice !== 'auto' && choice !== 'none'
+}
+
+/** The request without the demand for a call where nothing is left that could be called. */
+export function withoutIdleChoice(request: NeutralRequest, support: Support): NeutralRequest {
+  const searches = request.web_search !== undefined && support.has('web_search')
+  if (!demandsTool(request) || (request.tools ?? []).length > 0 || searches) return request
+  const { tool_choice: _choice, ...rest } = request
+  return rest
 }
 
 /** Whether the choice demands a tool that is lost, or is one that only another client API defines. */

@@ -12,13 +12,18 @@ export function nameProblems({ tree }: Mapping, source: Source, path: Path): Pro
   const sections = membersOf(expressions.at(-1) as Node)
   const dropped = sections.get('dropped')
   const losses = (dropped ? textsIn(dropped) : []).flatMap((name) => unknownLoss(name, []) ?? [])
-  const members = [...targetMembers(tree)].filter((name) => !knownMembers.includes(name))
   return [
     ...losses.map((message) => source.problem([...path, 'dropped'], message)),
-    ...members.map((name) =>
-      source.problem(path, `\`target\` has no \`${name}\`${didYouMean(name, knownMembers)}`, 'name'),
-    ),
+    ...targetProblems({ tree }, source, path),
   ]
+}
+
+/** Members of `target`, or of the variable `$target` in patches, that do not exist. */
+export function targetProblems({ tree }: Pick<Mapping, 'tree'>, source: Source, path: Path): Problem[] {
+  const members = [...targetMembers(tree)].filter((name) => !knownMembers.includes(name))
+  return members.map((name) =>
+    source.problem(path, `\`target\` has no \`${name}\`${didYouMean(name, knownMembers)}`, 'name'),
+  )
 }
 
 const knownMembers = ['maker', 'max_output_tokens', 'context_window', 'traits']
@@ -39,7 +44,8 @@ function targetMembers(tree: unknown, found = new Set<string>()): Set<string> {
     const { type, steps = [] } = tree as { type?: string; steps?: Node[] }
     const own = steps[0]?.type === 'variable' && steps[0].value === '$' ? steps.slice(1) : steps
     const [first, second] = own
-    if (type === 'path' && first?.type === 'name' && first.value === 'target' && second?.type === 'name') {
+    const isTarget = first?.value === 'target' && (first.type === 'name' || first.type === 'variable')
+    if (type === 'path' && isTarget && second?.type === 'name') {
       found.add(second.value as string)
     }
     for (const member of Object.values(tree)) targetMembers(member, found)

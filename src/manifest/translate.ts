@@ -8,9 +8,10 @@ import { eventsOf, type MappedReply } from '../core/reply-events.ts'
 import type { NeutralRequest, TargetFacts } from '../core/request.ts'
 import type { ReportedUsage } from '../core/usage.ts'
 import type { Mapping } from '../mapping/mapping.ts'
-import { inferredLosses, supportedOnly, supportFor } from './inferred-losses.ts'
+import { demandsTool, inferredLosses, supportedOnly, supportFor, withoutIdleChoice } from './inferred-losses.ts'
 import { declaredLosses, distinctNames, foreignOpaque, usedNames, withoutFields } from './losses.ts'
 import type { Provider } from './provider.ts'
+import { reportedFailureOf } from './reported-failure.ts'
 import { andThen, chatEndpoint, requireObject, runMapping, unreadable } from './run-mapping.ts'
 import { type ModelTarget, targetFacts } from './target-facts.ts'
 
@@ -43,10 +44,15 @@ export async function writeFor(
   const { mapping, sections } = chat.request
   const declared = await declaredFor(provider, request, mappingInput(request, model, facts))
   const support = supportFor(chat.request.support, declared, provider.sameAs)
-  const supported = withoutFields(supportedOnly(request, support), declared)
+  const supported = withoutIdleChoice(withoutFields(supportedOnly(request, support), declared), support)
   const input = mappingInput(repairHistory(supported, chat.history), model, facts)
   const result = requireObject(provider, 'request', await runMapping(provider, 'request', mapping, input))
-  const lost = [...declared, ...inferredLosses(request, support), ...foreignOpaque(request, facts.maker)]
+  const lost = [
+    ...declared,
+    ...inferredLosses(request, support),
+    ...foreignOpaque(request, facts.maker),
+    ...(demandsTool(request) && !demandsTool(supported) ? ['tool_choice'] : []),
+  ]
   const reported = usedNames(namesIn(result.dropped), request)
   const body = await patchRequest(provider, joinSections(provider, sections, result), facts)
   return { body, dropped: distinctNames([...lost, ...reported, ...unreadNames(request)]) }
@@ -114,7 +120,8 @@ export async function readReply(
     }),
     facts,
   )
-  return { body, reply, ...(isObject(mapped.error) && { error: mapped.error as ProviderFailure }) }
+  const error = reportedFailureOf(mapped.error)
+  return { body, reply, ...(error && { error }) }
 }
 
 /** Translates one event of a stream; synchronous if its mapping is compiled. Throws RouterError `provider_unreadable`. */
@@ -148,7 +155,7 @@ export async function readFailure(provider: Provider, body: Json): Promise<Provi
   const mapping = provider.chat?.failure
   if (!mapping) return undefined
   const failure = await runMapping(provider, 'failure', mapping, body)
-  return isObject(failure) ? (failure as ProviderFailure) : undefined
+  return isObject(failure) ? reportedFailureOf(failure) : undefined
 }
 
 /** The neutral finish reason for a provider's own; `error` for one that the manifest does not list. */
@@ -183,7 +190,7 @@ function translateEvents(provider: Provider, events: JsonObject[]): ProviderEven
   let waiting = false
   for (let index = 0; index < events.length; index++) {
     const event = events[index] as JsonObject
-    if (!isPresent(event.finish) && !isPresent(event.usage)) continue
+    if (!isPresent(event.finish) && !isPresent(event.usage) && event.error === undefined) continue
     made ??= [...events] as ProviderEvent[]
     const known = translateEvent(provider, event)
     waiting ||= known instanceof Promise
@@ -198,6 +205,11 @@ function translateEvent(provider: Provider, event: JsonObject): ProviderEvent | 
     const { finish, finish_raw } = readFinish(provider, event.finish, event.raw)
     if (finish) known.finish = finish
     if (finish_raw !== undefined) known.raw = finish_raw
+  }
+  if (event.error !== undefined) {
+    const error = reportedFailureOf(event.error)
+    if (error) known.error = error
+    else delete known.error
   }
   if (!isPresent(event.usage)) return known
   return andThen(readUsage(provider, event.usage), (counts) => {
@@ -243,6 +255,6 @@ function listed(provider: Provider, what: string, result: unknown): JsonObject[]
 /** JSONata unwraps lists of one item, and leaves out empty ones. */
 function withPartsList(mapped: JsonObject): MappedReply {
   const { parts } = mapped
-  const list = parts === undefined || parts === null ? [] : [parts].flat()
+  const list = [parts].flat().filter(isObject)
   return { ...mapped, parts: list as unknown as Part[] }
 }

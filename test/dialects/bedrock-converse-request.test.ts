@@ -50,18 +50,21 @@ describe('turns', () => {
     ])
   })
 
-  test('begin with the user, even when all parts of the user are dropped', async () => {
+  test('keep the turns of the user, even when all their parts are dropped', async () => {
     const { messages } = await sent({
       messages: [
         { role: 'user', parts: [{ type: 'image', file_id: 'file-1' }] },
         { role: 'assistant', parts: [{ type: 'text', text: 'Nice.' }] },
       ],
     })
-    expect(messages.map(({ role }: Body) => role)).toEqual(['user', 'assistant'])
+    expect(messages).toEqual([
+      { role: 'user', content: [{ text: '(unsupported content omitted)' }] },
+      { role: 'assistant', content: [{ text: 'Nice.' }] },
+    ])
   })
 
-  test('without any content are a conversation that begins', async () => {
-    const { messages } = await sent({ messages: [{ role: 'user', parts: [{ type: 'file', file_id: 'file-1' }] }] })
+  test('without any message are a conversation that begins', async () => {
+    const { messages } = await sent({ messages: [user(' ')] })
     expect(messages).toEqual([{ role: 'user', content: [{ text: '(The conversation begins.)' }] }])
   })
 

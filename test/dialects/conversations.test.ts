@@ -7,6 +7,7 @@ import type { Part } from '../../src/core/parts.ts'
 import { isProviderTool, type Message, type NeutralRequest } from '../../src/core/request.ts'
 import { bareProvider } from '../../src/manifest/dialect.ts'
 import type { Provider } from '../../src/manifest/provider.ts'
+import { servedBy } from '../../src/manifest/target.ts'
 import { type ModelTarget, targetFacts } from '../../src/manifest/target-facts.ts'
 import { type ProviderRequest, writeRequest } from '../../src/manifest/translate.ts'
 import { loadConfig } from '../../src/snapshot/config.ts'
@@ -113,7 +114,8 @@ describe.each(files.dialects.map(({ name }) => name))('any conversation in %s', 
 describe('once found', () => {
   const write = async (slug: string, model: string, messages: Message[], more: Partial<NeutralRequest> = {}) => {
     const provider = files.providers.find((one) => one.provider.slug === slug)?.provider as Provider
-    return await writeRequest(provider, { model, messages, ...more, origin: { api: 'chat', body: {} } }, { model })
+    const request: NeutralRequest = { model, messages, ...more, origin: { api: 'chat', body: {} } }
+    return await writeRequest(servedBy(provider, model), request, { model })
   }
   const message = (role: Message['role'], ...parts: Message['parts']): Message => ({ role, parts })
   const hi = message('user', { type: 'text', text: 'Hi' })
@@ -132,6 +134,60 @@ describe('once found', () => {
       { role: 'model', parts: [{ text: '(no answer)' }] },
       { role: 'user', parts: [{ text: 'Hi' }] },
     ])
+  })
+
+  const media: { [name: string]: Part } = {
+    'an uploaded image': { type: 'image', file_id: 'file-1' },
+    'an uploaded file': { type: 'file', file_id: 'file-1' },
+    'an image by address': { type: 'image', url: 'https://files.example/a.png' },
+    'a file that nobody reads': { type: 'file', data: 'UEsDBA==', media_type: 'application/zip' },
+    sound: { type: 'audio', data: 'UklGRg==', media_type: 'audio/wav' },
+    'sound by address': { type: 'audio', url: 'https://files.example/a.mp3' },
+    'a video by address': { type: 'video', url: 'https://files.example/a.mp4' },
+    "a block of another's": { type: 'opaque', by: 'somebody-else', body: {} },
+  }
+
+  test.each(Object.entries(media))('a turn of the user with %s alone keeps its position', async (_, part) => {
+    for (const { provider, target } of everyTarget()) {
+      const said = message('assistant', { type: 'text', text: 'Hi.' })
+      for (const messages of [[message('user', part)], [hi, said, message('user', part)]]) {
+        const request = { model: target.model, messages, origin: { api: 'chat' as const, body: {} } }
+        const { body } = await writeRequest(provider, request, target)
+        const turns = (body.messages ?? body.contents ?? body.input) as JsonObject[]
+        expect([provider.slug, turns.map(({ role }) => role)]).toEqual([
+          provider.slug,
+          messages.map(({ role }) => (role === 'assistant' && body.contents ? 'model' : role)),
+        ])
+        // Either the medium itself, or that it is left out.
+        expect(JSON.stringify(turns.at(-1)), provider.slug).toMatch(
+          /file-1|files\.example|UEsDBA|UklGRg|\(unsupported content omitted\)/,
+        )
+      }
+    }
+  })
+
+  test('a result of which only its upload was an image has no block without it', async () => {
+    const call = message('assistant', { type: 'tool_call', id: 'c', name: 'f', arguments: '{}' })
+    const image: Part = { type: 'image', file_id: 'file-1' }
+    const result = message('user', { type: 'tool_result', id: 'c', parts: [{ type: 'text', text: 'Done.' }, image] })
+    const written = await Promise.all(
+      ['azure', 'vertex'].map((slug) => write(slug, 'claude-haiku-4-5', [hi, call, result])),
+    )
+    for (const { body, dropped } of written) {
+      expect((body.messages as JsonObject[]).at(-1)?.content).toEqual([
+        { type: 'tool_result', tool_use_id: 'c', content: [{ type: 'text', text: 'Done.' }] },
+      ])
+      expect(dropped).toEqual(['parts.file_id'])
+    }
+  })
+
+  test('files of the assistant are reported where there is no place for them', async () => {
+    const shown = message(
+      'assistant',
+      { type: 'text', text: 'See.' },
+      { type: 'file', data: 'aGk=', filename: 'a.pdf' },
+    )
+    expect((await write('openai-responses', 'gpt-5.1', [hi, shown, hi])).dropped).toEqual(['parts.file'])
   })
 
   test('thoughts and searches of others are reported, and one of two names of the user', async () => {
@@ -182,6 +238,13 @@ describe('once found', () => {
 
 /** The target of a request; a counterexample prints its name only. */
 type Target = { provider: Provider; target: ModelTarget; [fc.toStringMethod]: () => string }
+
+/** Every provider, its variants among them. */
+function everyTarget(): Omit<Target, typeof fc.toStringMethod>[] {
+  const ofDialects = files.dialects.flatMap(({ name }) => targetsOf(name))
+  const variants = files.providers.flatMap(({ provider }) => provider.variants ?? [])
+  return [...ofDialects, ...variants.map(({ provider }) => ({ provider, target: { model: 'unknown-model' } }))]
+}
 
 /** The bare dialect, and every shipped provider that speaks it with some of its models. */
 function targetsOf(dialect: string): Target[] {

@@ -1,7 +1,7 @@
 import { describe, expect, test } from 'vitest'
 import { wireNames } from '../../src/api/chat/fields.ts'
 import { readRequest } from '../../src/api/chat/read.ts'
-import type { JsonObject } from '../../src/core/json.ts'
+import type { Json, JsonObject } from '../../src/core/json.ts'
 import type { Part, ToolCallPart } from '../../src/core/parts.ts'
 import type { Reply } from '../../src/core/reply.ts'
 import type { Message, NeutralRequest } from '../../src/core/request.ts'
@@ -128,6 +128,22 @@ describe('differences between servers of this format', () => {
       stop,
     )
     expect(parts).toEqual([{ type: 'tool_call', id: 'a', name: 'f', arguments: '{}' }])
+  })
+
+  test('calls that come whole are told apart by their ids, even when all have the same index', async () => {
+    const whole = (id: string, name: string, args: Json) => ({ index: 0, id, function: { name, arguments: args } })
+    const calls = [
+      { id: 'a', name: 'f', arguments: '{"x":1}' },
+      { id: 'b', name: 'f', arguments: '{}' },
+      { id: 'c', name: 'g', arguments: '{"y":2}' },
+    ]
+    const { reply } = await dialect.stream([
+      chunk({ tool_calls: [whole('a', 'f', '{"x":1}'), whole('b', 'f', '{}')] }),
+      chunk({ tool_calls: [whole('c', 'g', { y: 2 })] }),
+      // Some end with a piece that says nothing.
+      chunk({ tool_calls: [{ index: 0, function: { arguments: '' } }] }, { finish_reason: 'tool_calls' }),
+    ])
+    expect(reply.parts).toEqual(calls.map((call) => ({ type: 'tool_call', ...call })))
   })
 
   test('calls of two indexes may take turns, and arguments may be an object', async () => {

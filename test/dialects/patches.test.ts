@@ -252,6 +252,38 @@ describe('a body that is edited', () => {
     expect(idsIn((await edited('mistral', { messages: [fitting] })).messages)).toEqual(['abc123XYZ'])
   })
 
+  test.each([
+    ['groq', 'm'],
+    ['mistral', 'm'],
+    ['cloudflare', 'm'],
+    ['perplexity', 'm'],
+    ['azure', 'gpt-oss-120b'],
+    ['vertex', 'openai/gpt-oss-120b-maas'],
+  ])('of %s keeps refusals as text', async (slug, model) => {
+    const answers = [
+      { content: null, refusal: 'No.' },
+      { content: 'Well: ', refusal: 'No.' },
+      { content: [{ type: 'refusal', refusal: 'No.' }] },
+      { content: [{ type: 'text', text: 'Well: ' }], refusal: 'No.' },
+      { content: 'Yes.', refusal: null },
+    ]
+    const hi = { role: 'user', content: 'Hi' }
+    const messages = [...answers.flatMap((answer) => [hi, { role: 'assistant', ...answer }]), hi]
+    const body = await edited(slug, { model, messages })
+    const answered = (body.messages as JsonObject[]).filter(({ role }) => role === 'assistant')
+    const textOf = (content: unknown) =>
+      typeof content === 'string' ? content : (content as JsonObject[]).map(({ text }) => text).join('')
+    const separator = slug === 'cloudflare' ? '\n' : ''
+    expect(answered.map(({ content }) => textOf(content))).toEqual([
+      'No.',
+      'Well: No.',
+      'No.',
+      `Well: ${separator}No.`,
+      'Yes.',
+    ])
+    expect(JSON.stringify(answered)).not.toContain('refusal')
+  })
+
   test('of mistral has no empty assistant message', async () => {
     const silent = { role: 'assistant', content: '' }
     const { messages } = await edited('mistral', { messages: [{ role: 'user', content: 'Hi' }, silent, call] })

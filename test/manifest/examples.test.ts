@@ -93,6 +93,15 @@ test('what a request loses is compared by name, at its own line', async () => {
   ])
 })
 
+test('a request of an example that is none says what it needs', async () => {
+  const wrong = (request: string) => prove(`  - { name: a, request: { ${request} }, sends: {} }\n`)
+  expect(await wrong('messages: [{ role: user, content: Hi }]')).toEqual([
+    expect.stringContaining('each of `messages` needs a `role` and a list of `parts` with a `type`'),
+  ])
+  expect(await wrong('messages: [{ role: user, parts: Hi }]')).toHaveLength(1)
+  expect(await wrong('messages: [], tools: x')).toEqual([expect.stringContaining('`tools` must be a list of objects')])
+})
+
 test('an error body is read by the mapping for failures', async () => {
   const example = `  - { name: a, fails: { fault: { id: busy, text: Later. } }, means: { error: { code: busy, message: Later. } } }\n`
   const load = (more: string) => loadAcme(`${acme}${more}examples:\n${example}`)

@@ -72,8 +72,7 @@ test('a tool that only one client API defines is taken by name, or by a format o
 
 test('a mapping that names no kind takes functions and text alone', async () => {
   const { body, dropped } = await written(request, { takes: '{ "t": tools.name, "m": messages.parts.text }' })
-  // A turn of which nothing is left keeps its place.
-  expect(body).toEqual({ t: 'f', m: ['hi', '(unsupported content omitted)'] })
+  expect(body).toEqual({ t: 'f', m: 'hi' })
   expect(dropped.toSorted()).toEqual(
     ['parts.cache', 'parts.tool_result', 'parts.video', 'seed', 'tools.custom', 'tools.mcp', 'web_search'].toSorted(),
   )
@@ -152,4 +151,67 @@ test('groups name several losses at once', async () => {
   expect(formatted(loadAcme(text.replace('few: [seed', 'few: [sed')).problems)).toEqual([
     expect.stringContaining('`sed` is neither a field of the neutral request nor a group; did you mean `seed`?'),
   ])
+})
+
+test('a choice goes with the tools that it could choose', async () => {
+  const takes = '{ "t": [tools[kind = "function"].name], "c": tool_choice, "m": messages.parts.text, "s": seed }'
+  const base = { model: 'm', messages: [], seed: 1, origin: { api: 'chat', body: {} } } as const
+  const tools: NeutralRequest['tools'] = [
+    { kind: 'function', name: 'f' },
+    { kind: 'custom', name: 'c' },
+  ]
+  const choosing = (tool_choice: NeutralRequest['tool_choice'], more: Partial<NeutralRequest> = { tools }) =>
+    written({ ...base, messages: [], ...more, ...(tool_choice && { tool_choice }) }, { takes })
+  expect(await choosing({ allowed: ['f', 'c'], mode: 'auto' })).toEqual({
+    body: { t: ['f'], c: { allowed: ['f'], mode: 'auto' }, s: 1 },
+    dropped: ['tools.custom'],
+  })
+  expect(await choosing({ allowed: ['c'], mode: 'required' })).toEqual({
+    body: { t: ['f'], s: 1 },
+    dropped: ['tools.custom', 'tool_choice'],
+  })
+  expect(await choosing('required', { web_search: {} })).toMatchObject({ dropped: ['web_search', 'tool_choice'] })
+  expect(await choosing('auto', { web_search: {} })).toMatchObject({ dropped: ['web_search'] })
+})
+
+test('lists in unknown fields are judged item by item', async () => {
+  const asked = { ...request, messages: [], tools: [], extensions: { a: [{ b: 1, c: 2 }] } } as NeutralRequest
+  const takes = '{ "s": seed, "w": web_search, "b": extensions.a.b }'
+  expect((await written(asked, { takes })).dropped).toEqual(['extensions.a.c'])
+})
+
+test('who reads the text of parts takes texts, even if only other types are named', async () => {
+  const takes =
+    '{ "p": $join(messages.parts.text), "v": messages.parts[type = "video"].url, "s": seed, "w": web_search, "c": cache, "t": tools[kind = "*"] }'
+  const { body, dropped } = await written({ ...request, tools: [] }, { takes })
+  expect(body).toMatchObject({ p: expect.stringContaining('hi'), v: 'u' })
+  expect(dropped).not.toContain('parts.text')
+})
+
+test('a user message of which nothing is left keeps its turn; a result goes with its call', async () => {
+  const image = { type: 'image', url: 'u' } as const
+  const asked: NeutralRequest = {
+    ...request,
+    tools: [],
+    messages: [
+      { role: 'user', parts: [image] },
+      { role: 'assistant', parts: [{ type: 'tool_call', id: 'a', name: 'f', arguments: '{}' }] },
+      { role: 'user', parts: [{ type: 'tool_result', id: 'a', parts: [image] }] },
+    ],
+  }
+  const takes = '{ "m": [messages.parts.text], "s": seed, "w": web_search, "c": cache }'
+  const { body, dropped } = await written(asked, { takes })
+  expect(body.m).toEqual(['(unsupported content omitted)'])
+  expect(dropped).toEqual(['parts.image', 'parts.tool_call', 'parts.tool_result'])
+})
+
+test('a cache hint of the instructions is lost like one of a message', async () => {
+  const asked = {
+    ...request,
+    messages: [],
+    tools: [],
+    system: [{ type: 'text', text: 'S', cache: {} }],
+  } as NeutralRequest
+  const { dropped } = await written(asked, { takes: '{ "s": seed, "w": web_search, "i": system.text }' })
+  expect(dropped).toEqual(['parts.cache'])
 })

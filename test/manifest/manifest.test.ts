@@ -206,6 +206,29 @@ test('a request mapping names only losses and facts that exist', () => {
   ])
 })
 
+test('what an endpoint cannot mean is told', () => {
+  const chat = (members: string) => problems(`${acme}endpoints: { chat: { ${members} } }\n`)
+  expect(chat(`request: { dropped: '["seed"]' }`)).toEqual([
+    expect.stringContaining('a request needs a section beside `let` and `dropped`'),
+  ])
+  expect(chat('path: "/v1/{modell}"')).toEqual([
+    expect.stringContaining('`{modell}` means nothing: known are {model} and {+model}'),
+  ])
+  expect(chat('stream: { data: text, event_field: kind }')).toEqual([
+    expect.stringContaining('texts have no use for `event_field`'),
+  ])
+  expect(chat(`losses: [{ field: seed, when: 'target.trait.x' }, web_search.max_use, messages.nam]`)).toEqual([
+    expect.stringContaining('`target` has no `trait`'),
+    expect.stringContaining('`web_search` has no `max_use`; did you mean `max_uses`?'),
+    expect.stringContaining('`messages` has no `nam`; did you mean `name`?'),
+  ])
+  expect(chat(`patch: { request: '$ ~> |$|{ "x": $target.trait.x }|' }`)).toEqual([
+    expect.stringContaining('`target` has no `trait`'),
+  ])
+  const own = `${plainEndpoint.slice(0, plainEndpoint.indexOf('    events:'))}    events: {}\n`
+  expect(problems(acme.replace('dialect: plain\n', '') + own)).toEqual([expect.stringContaining('needs `events`')])
+})
+
 describe('a mapping that is not JSONata', () => {
   test('is reported at its line and column inside the block', () => {
     const text = `${acme}endpoints:\n  chat:\n    request:\n      body: |\n        {\n        "model": model,\n        "x": ] }\n`

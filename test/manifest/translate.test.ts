@@ -152,6 +152,26 @@ describe('a whole answer', () => {
     expect((await readReply(provider(), { error: 'busy' }, facts, about)).error).toEqual({ message: 'busy' })
   })
 
+  test.each([
+    ['a text', '"boom"', { message: 'boom' }],
+    ['a number', '503', { code: '503', message: 'The provider reported an error.' }],
+    ['nothing in it', '{}', { message: 'The provider reported an error.' }],
+    ['a code alone', '{ "code": 7 }', { code: '7', message: 'The provider reported an error.' }],
+    ['a list as its message', '{ "message": ["a", "b"] }', { message: '["a","b"]' }],
+  ])('that reports %s is a failure with a message, whole and streamed', async (_, error, expected) => {
+    const made = chat(`    reply: '{ "error": ${error} }'\n    events: { "*": '{ "error": ${error} }' }\n`)
+    expect((await readReply(made, { said: 'x' }, facts, about)).error).toEqual(expected)
+    expect(await readEvent(made, 'x', {}, about)).toEqual([{ error: expected }])
+  })
+
+  test('has no failure where `error` is null, and no parts that are none', async () => {
+    const made = chat(
+      `    reply: '{ "error": null, "parts": [null, { "type": "text", "text": "a" }], "finish": "stop" }'\n`,
+    )
+    const { reply, error } = await readReply(made, {}, facts, about)
+    expect([error, reply.parts]).toEqual([undefined, [{ type: 'text', text: 'a' }]])
+  })
+
   test('is patched first', async () => {
     const made = chat(`    patch: { reply: '{ "said": "patched " & said }' }\n`)
     const { body, reply } = await readReply(made, { said: 'yes' }, facts, about)

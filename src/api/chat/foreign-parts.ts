@@ -91,7 +91,8 @@ type Block = {
 
 function readDetail(detail: Json): Block | undefined {
   if (!isObject(detail)) return undefined
-  const { type, format, signed_length: length } = detail
+  // Histories of earlier versions call it `seals`.
+  const { type, format, signed_length: length = detail.seals } = detail
   const by = filled(format)
   if (type === 'reasoning.encrypted' && isForeignDetail(detail) && typeof length === 'number') {
     const signed = { length, signature: filled(detail.data) ?? '', ...defined({ by }) }
