@@ -101,8 +101,7 @@ function lostIn(field: string, value: Json | undefined, support: Support): strin
       if (!support.has(field)) return [field]
       return (value as JsonObject[]).flatMap((part) => lostMembersOfPart(part, support))
     case 'whole':
-      if (support.has(field)) return field === 'system' ? lostParts(value as JsonObject[], support) : []
-      return undemanding[field]?.(value) ? [] : [field]
+      return support.has(field) || undemanding[field]?.(value) ? [] : [field]
     default:
       return []
   }
