@@ -173,8 +173,10 @@ class Collector implements Mentions {
   }
 
   private compare({ value, lhs, rhs }: Node): void {
-    if (value !== '=' && value !== '!=' && value !== 'in') return
     const [left, right] = [lhs as Node, rhs as Node]
+    // What is excluded is not taken; `kind != "*"` takes all kinds.
+    const isCatchAll = value === '!=' && [left, right].some((side) => side.type === 'string' && side.value === '*')
+    if (value !== '=' && value !== 'in' && !isCatchAll) return
     this.addStrings(lastName(right), left)
     this.addStrings(lastName(left), right)
   }

@@ -338,7 +338,7 @@ describe('a request', () => {
       [
         ...['audio', 'cache', 'extensions.top_a', 'logit_bias', 'messages.name', 'metadata', 'moderation', 'n'],
         ...['parallel_tool_calls', 'parts.audio', 'parts.cache', 'parts.citations', 'parts.detail', 'parts.filename'],
-        ...['parts.image', 'parts.reasoning', 'parts.search', 'prediction', 'reasoning.summary'],
+        ...['parts.image', 'parts.reasoning', 'parts.search', 'prediction'],
         ...['response_format.description', 'safety_identifier', 'service_tier', 'store', 'tool_choice', 'tools.custom'],
         ...['tools.web_fetch', 'user', 'verbosity', 'web_search.allowed_domains', 'web_search.blocked_domains'],
         ...['web_search.context_size', 'web_search.max_uses', 'web_search.user_location'],
