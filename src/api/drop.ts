@@ -50,6 +50,11 @@ export function withoutFields(body: JsonObject, fields: readonly string[], api: 
   return withoutLostChoice(withoutTools(edited, removals), body)
 }
 
+/** A web search is a field of its own, although clients ask for it among their tools. */
+export function isNoSearch({ type }: JsonObject): boolean {
+  return !isWebSearch(type)
+}
+
 /** A removal made for this field, or that of its parent applied to the member, or its names as paths. */
 function removalOf(field: string, api: Removals): Removal {
   const { removals } = api

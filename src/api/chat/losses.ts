@@ -1,5 +1,5 @@
 import { isObject, type Json, type JsonObject } from '../../core/json.ts'
-import type { Removals } from '../drop.ts'
+import { isNoSearch, type Removals } from '../drop.ts'
 import { fieldNames } from './fields.ts'
 
 const isType = (...types: readonly string[]) => {
@@ -41,6 +41,7 @@ export const losses: Removals = {
     'parts.opaque': { messages: ['replay_parts'] },
     'parts.tool_call': { messages: ['tool_calls', 'function_call'] },
     'parts.tool_result': { lost: ({ role }) => role === 'tool' || role === 'function' },
+    tools: { tools: isNoSearch, paths: ['functions'] },
     'tools.function': {
       tools: (tool) => tool.type === 'function' || (tool.type === undefined && isObject(tool.function)),
       paths: ['functions'],

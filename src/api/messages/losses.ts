@@ -1,5 +1,5 @@
 import { isObject, type Json, type JsonObject } from '../../core/json.ts'
-import type { Removals } from '../drop.ts'
+import { isNoSearch, type Removals } from '../drop.ts'
 import { parallelWish } from '../tool-choice.ts'
 import { fieldNames } from './fields.ts'
 import { isOpaque } from './parts.ts'
@@ -36,6 +36,7 @@ export const losses: Removals = {
     'parts.audio': {},
     'parts.video': {},
     'parts.refusal': {},
+    tools: { tools: isNoSearch },
     'tools.function': { tools: ({ type }) => (type ?? 'custom') === 'custom' },
     'tools.parameters': { toolMembers: ['input_schema'] },
     'tools.cache': { toolMembers: ['cache_control'] },

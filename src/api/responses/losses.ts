@@ -1,5 +1,5 @@
 import type { JsonObject } from '../../core/json.ts'
-import type { Removals } from '../drop.ts'
+import { isNoSearch, type Removals } from '../drop.ts'
 import { fieldNames } from './fields.ts'
 import { isOpaqueItem } from './messages.ts'
 import { addressed, isOpaquePart } from './parts.ts'
@@ -34,6 +34,7 @@ export const losses: Removals = {
     'parts.tool_call': { lost: isType('function_call', 'custom_tool_call') },
     'parts.tool_result': { lost: isType('function_call_output', 'custom_tool_call_output') },
     'parts.opaque': { lost: isOpaque },
+    tools: { tools: isNoSearch },
     'tools.function': { tools: isType('function') },
     'tools.custom': { tools: isType('custom'), edit: asFunctionCall },
     'tools.cache': {},
