@@ -1,29 +1,145 @@
 import { isObject, type Json, type JsonObject } from '../core/json.ts'
+import { withoutLostChoice } from './tool-choice.ts'
 import { isWebSearch } from './tools.ts'
+import { type FieldNames, namesOf } from './wire-fields.ts'
 
-/**
- * A client's body without these neutral fields. Parts of messages stay: without them a message would mean something else.
- * The body itself is not changed.
- */
-export function withoutFields(
-  body: JsonObject,
-  fields: readonly string[],
-  wireNames: (field: string) => readonly string[],
-): JsonObject {
-  const names = fields.filter((field) => !field.startsWith('parts.')).flatMap(wireNames)
-  return names.reduce(withoutPath, body)
+/** What to remove from a body of one API so that nothing of a lost field is left in it. */
+export type Removal = {
+  /** Whole messages, items and content parts. */
+  lost?: (node: JsonObject) => boolean
+  /** Members of messages. */
+  messages?: readonly string[]
+  /** Paths of members of items and content parts, and of tool calls. */
+  parts?: readonly string[]
+  /** Items, parts and calls that are kept in another form. */
+  edit?: (node: JsonObject) => JsonObject
+  /** Whole tools. */
+  tools?: (tool: JsonObject) => boolean
+  /** Paths of members of tools. */
+  toolMembers?: readonly string[]
+  /** Paths from the top of the body. */
+  paths?: readonly string[]
+  /** What paths cannot say about the top of the body. */
+  body?: (body: JsonObject) => JsonObject
 }
 
-/** Without tools there is no tool choice either: providers refuse a choice among no tools. */
-export function withoutIdleChoice(edited: JsonObject, { tools }: JsonObject): JsonObject {
-  if (!Array.isArray(tools) || (Array.isArray(edited.tools) && edited.tools.length > 0)) return edited
-  const { tools: _tools, tool_choice: _choice, parallel_tool_calls: _parallel, ...others } = edited
-  return others
+/** How one API names fields, and how to remove those whose names are not simply paths in the body. */
+export type Removals = FieldNames & {
+  /** By neutral field. */
+  removals: { readonly [field: string]: Removal }
+  /** Where the conversation and other lists of content parts are. */
+  lists: readonly string[]
+}
+
+/** What the model reads where nothing else is left of a message. */
+const omitted = '(unsupported content omitted)'
+
+/** A client's body without these neutral fields, and without a tool choice whose tool is gone. The body is not changed. */
+export function withoutFields(body: JsonObject, fields: readonly string[], api: Removals): JsonObject {
+  if (fields.length === 0) return body
+  const removals = fields.map((field) => removalOf(field, api))
+  let edited = removals.reduce((left, { paths = [], body: edit }) => {
+    const shorter = paths.reduce(withoutPath, left)
+    return edit ? edit(shorter) : shorter
+  }, body)
+  for (const name of api.lists) {
+    const list = edited[name]
+    if (Array.isArray(list) && removals.some(concernsParts))
+      edited = { ...edited, [name]: editConversation(list, removals) }
+  }
+  return withoutLostChoice(withoutTools(edited, removals), body)
+}
+
+/** A web search is a field of its own, although clients ask for it among their tools. */
+export function isNoSearch({ type }: JsonObject): boolean {
+  return !isWebSearch(type)
+}
+
+/** A removal made for this field, or that of its parent applied to the member, or its names as paths. */
+function removalOf(field: string, api: Removals): Removal {
+  const { removals } = api
+  const known = Object.hasOwn(removals, field) ? removals[field] : undefined
+  if (known) return known
+  const [first, second = '', third] = field.split('.')
+  if (first !== 'parts') return { paths: namesOf(field, api) }
+  const type = removals[`parts.${second}`]?.lost
+  const member = third === undefined ? undefined : removals[`parts.${third}`]
+  return type && member ? withinType(member, type) : {}
+}
+
+/** `parts.image.detail`: a removal for parts of one type. */
+function withinType({ lost, parts = [] }: Removal, isType: (node: JsonObject) => boolean): Removal {
+  return {
+    ...(lost && { lost: (node) => isType(node) && lost(node) }),
+    edit: (node) => (isType(node) ? parts.reduce(withoutPath, node) : node),
+  }
+}
+
+function concernsParts({ lost, messages, parts, edit }: Removal): boolean {
+  return Boolean(lost ?? messages ?? parts ?? edit)
+}
+
+/** A conversation never becomes empty. */
+function editConversation(list: readonly Json[], removals: readonly Removal[]): Json[] {
+  const left = editNodes(list, removals)
+  return left.length > 0 || list.length === 0 ? left : [{ role: 'user', content: omitted }]
+}
+
+function editNodes(nodes: readonly Json[], removals: readonly Removal[]): Json[] {
+  return nodes.flatMap((node): Json[] => {
+    if (!isObject(node)) return [node]
+    return removals.some(({ lost }) => lost?.(node)) ? [] : editNode(node, removals)
+  })
+}
+
+/** A message, item or part without what is lost in it; nothing when an assistant has nothing left to say. */
+function editNode(node: JsonObject, removals: readonly Removal[]): JsonObject[] {
+  const isMessage = node.role !== undefined
+  const edited = removals.reduce((left, { messages = [], parts = [], edit }) => {
+    const shorter = (isMessage ? messages : parts).reduce(withoutPath, left)
+    return edit ? edit(shorter) : shorter
+  }, node)
+  const whole = editInside(edited, removals)
+  return node.role === 'assistant' && !saysAnything(whole) && saysAnything(node) ? [] : [whole]
+}
+
+/** Lists inside a node; one that has lost all its parts becomes a text that says so. */
+function editInside(node: JsonObject, removals: readonly Removal[]): JsonObject {
+  const edited = { ...node }
+  for (const name of ['content', 'output', 'tool_calls']) {
+    const list = node[name]
+    if (!Array.isArray(list) || list.length === 0) continue
+    const left = editNodes(list, removals)
+    if (left.length > 0) edited[name] = left
+    else if (name === 'tool_calls') delete edited[name]
+    else edited[name] = node.role === 'assistant' ? null : omitted
+  }
+  const { source } = node
+  if (isObject(source) && Array.isArray(source.content)) edited.source = editInside(source, removals)
+  return edited
+}
+
+const said = ['content', 'tool_calls', 'function_call', 'refusal', 'audio', 'images'].concat([
+  'reasoning_content',
+  'reasoning',
+  'reasoning_details',
+])
+
+function saysAnything(message: JsonObject): boolean {
+  return said.some((name) => message[name] !== undefined && message[name] !== null && message[name] !== '')
+}
+
+function withoutTools(body: JsonObject, removals: readonly Removal[]): JsonObject {
+  const { tools } = body
+  if (!Array.isArray(tools) || !removals.some((one) => one.tools ?? one.toolMembers)) return body
+  const members = removals.flatMap(({ toolMembers = [] }) => toolMembers)
+  const left = tools.filter((tool) => !isObject(tool) || !removals.some((one) => one.tools?.(tool)))
+  return { ...body, tools: left.map((tool) => (isObject(tool) ? members.reduce(withoutPath, tool) : tool)) }
 }
 
 /** `a.b` is a member of a member; in a list, the items of the type `b` or else that member of every item. */
 function withoutPath(body: JsonObject, path: string): JsonObject {
-  return withoutIdleChoice(withoutMember(body, path.split('.')), body)
+  return withoutMember(body, path.split('.'))
 }
 
 function withoutMember(object: JsonObject, [step = '', ...rest]: readonly string[]): JsonObject {
@@ -37,8 +153,10 @@ function withoutInside(value: Json, path: readonly string[]): Json {
   return Array.isArray(value) ? value.flatMap((item) => withoutItem(item, path)) : value
 }
 
-function withoutItem(item: Json, [step = '', ...rest]: readonly string[]): Json[] {
+function withoutItem(item: Json, path: readonly string[]): Json[] {
+  if (item === path.join('.')) return []
+  const [step = '', ...rest] = path
   const isMeant = isObject(item) && (item.type === step || (step === 'web_search' && isWebSearch(item.type)))
   if (isMeant && rest.length === 0) return []
-  return [withoutInside(item, isMeant ? rest : [step, ...rest])]
+  return [withoutInside(item, isMeant ? rest : path)]
 }

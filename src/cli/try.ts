@@ -1,5 +1,6 @@
 import { basename, resolve } from 'node:path'
 import { chat } from '../api/chat/api.ts'
+import { lostChoice } from '../api/tool-choice.ts'
 import { RouterError } from '../core/errors.ts'
 import type { FoldFacts } from '../core/fold.ts'
 import { isObject, type Json, type JsonObject } from '../core/json.ts'
@@ -144,7 +145,8 @@ async function tryRequest(
     const dropped = await usedLosses(provider, read, target)
     const edited = chat.editRequest(input, { model, stream: read.stream === true, dropped })
     const body = await patchRequest(provider, edited, targetFacts(provider, target))
-    return { name: 'request (same format: edited)', steps: [{ input, output: body }], notes: { dropped } }
+    const lost = [...dropped, ...lostChoice(input, edited, dropped)]
+    return { name: 'request (same format: edited)', steps: [{ input, output: body }], notes: { dropped: lost } }
   }
   const { body, dropped: lost } = await writeRequest(provider, read, target)
   const dropped = isChat ? lost.map((field) => chat.wireNames(field)[0] ?? field) : lost

@@ -10,7 +10,7 @@ import type { HttpClient } from '../upstream/http-client.ts'
 import { admitUncharged } from './admission.ts'
 import type { Call, CallResponse } from './call.ts'
 import type { Services } from './gateway.ts'
-import { nativeBody } from './native.ts'
+import { nativeRequest } from './native.ts'
 import { speaksSameFormat } from './translation.ts'
 
 type CountCall = Omit<Call, 'strict' | 'id'>
@@ -50,7 +50,7 @@ async function countAt(
   if (!provider.count || !speaksSameFormat(target, clientApi)) {
     return { input_tokens: estimatePromptTokens(request), estimated: true }
   }
-  const body = await nativeBody(target, clientApi, { body: request.origin.body, stream: false, dropped: [] })
+  const { body } = await nativeRequest(target, clientApi, { body: request.origin.body, stream: false, losses: [] })
   const counted = await sendForJson(target, { path: provider.count.path, body, signal, forwardedHeaders }, httpClient)
   if (typeof counted.input_tokens === 'number') return counted
   const message = 'The provider sent a count without `input_tokens`.'

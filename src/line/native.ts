@@ -1,8 +1,9 @@
 import type { ClientApi } from '../api/client-api.ts'
+import { lostChoice } from '../api/tool-choice.ts'
 import type { JsonObject } from '../core/json.ts'
 import { type Target, targetId } from '../manifest/target.ts'
 import { targetFacts } from '../manifest/target-facts.ts'
-import { finishOf, patchRequest, usedLosses } from '../manifest/translate.ts'
+import { finishOf, type ProviderRequest, patchRequest, usedLosses } from '../manifest/translate.ts'
 import type { PreparedCall, Translation } from './call.ts'
 
 /** For a provider of the client's own format: bodies are edited, so fields unknown to the router survive both ways. */
@@ -12,9 +13,9 @@ export function nativeTranslation(target: Target, { call, request, turn }: Prepa
   const finishMapping = { finishOf: (reason: string) => finishOf(provider, reason) }
   return {
     async request() {
-      const dropped = await usedLosses(provider, request, target)
+      const losses = await usedLosses(provider, request, target)
       const body = turn.bodyFor(provider)
-      return { body: await nativeBody(target, clientApi, { body, stream: request.stream === true, dropped }), dropped }
+      return await nativeRequest(target, clientApi, { body, stream: request.stream === true, losses })
     },
     forwardedHeaders: call.forwardedHeaders ?? [],
     whole: ({ body }, facts) => clientApi.editReply(turn.withPrevious(body), { ...facts, ...finishMapping }),
@@ -36,13 +37,14 @@ export function nativeTranslation(target: Target, { call, request, turn }: Prepa
   }
 }
 
-/** A client's body, edited for a provider of the same format. */
-export async function nativeBody(
+/** A client's body, edited for a provider of the same format, and the neutral names of what it lost. */
+export async function nativeRequest(
   target: Target,
   clientApi: ClientApi,
-  { body, stream, dropped }: { body: JsonObject; stream: boolean; dropped: readonly string[] },
-): Promise<JsonObject> {
+  { body, stream, losses }: { body: JsonObject; stream: boolean; losses: readonly string[] },
+): Promise<ProviderRequest> {
   const { provider, model } = target
-  const edited = clientApi.editRequest(body, { model, stream, dropped })
-  return await patchRequest(provider, edited, targetFacts(provider, target))
+  const edited = clientApi.editRequest(body, { model, stream, dropped: losses })
+  const patched = await patchRequest(provider, edited, targetFacts(provider, target))
+  return { body: patched, dropped: [...losses, ...lostChoice(body, edited, losses)] }
 }

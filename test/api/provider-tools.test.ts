@@ -3,6 +3,8 @@ import { chat } from '../../src/api/chat/api.ts'
 import { messages } from '../../src/api/messages/api.ts'
 import { responses } from '../../src/api/responses/api.ts'
 import type { JsonObject } from '../../src/core/json.ts'
+import { writeRequest } from '../../src/manifest/translate.ts'
+import { shippedFiles } from '../helpers/shipped.ts'
 
 const hi = [{ role: 'user', content: 'hi' }]
 const apis = [
@@ -72,4 +74,40 @@ test('a choice of a provider tool by its name is one of the Messages API alone',
   }
   expect(choiceOf('f')).toEqual({ name: 'f' })
   expect(choiceOf('bash')).toEqual({ kind: 'tool', by: 'messages', definition: { type: 'tool', name: 'bash' } })
+})
+
+describe('a choice of web search', () => {
+  const search = { kind: 'web_search' }
+
+  it.each(apis.slice(0, 2))('is none of a function in the $api.api API', ({ api, body, own }) => {
+    const definition = { type: 'web_search_preview' }
+    const request = api.read({ ...body, tools: [own, definition], tool_choice: definition })
+    expect(request.tool_choice).toEqual({ ...search, by: api.api, definition })
+  })
+
+  it('is none of a function in the Messages API, but where a function has that name', () => {
+    const tool_choice = { type: 'tool', name: 'web_search' }
+    const choiceOf = (...tools: JsonObject[]) =>
+      messages.read({ model: 'm', max_tokens: 9, messages: hi, tools, tool_choice }).tool_choice
+    const tool = { type: 'web_search_20250305', name: 'web_search' }
+    expect(choiceOf(tool)).toEqual({ ...search, by: 'messages', definition: tool_choice })
+    expect(choiceOf({ name: 'web_search', input_schema: {} })).toEqual({ name: 'web_search' })
+  })
+
+  const formats: [string, JsonObject | undefined, string[]][] = [
+    ['anthropic', { type: 'tool', name: 'web_search' }, []],
+    ['google', undefined, ['tool_choice', 'web_search']],
+    ['cohere', undefined, ['tool_choice', 'web_search']],
+    ['mistral', undefined, ['tool_choice', 'web_search']],
+  ]
+  it.each(formats)('reaches %s as one, or is named', async (slug, expected, names) => {
+    const { providers } = await shippedFiles()
+    const provider = providers.find(({ provider }) => provider.slug === slug)?.provider
+    if (!provider) throw new Error(`There is no ${slug}.`)
+    const tools = [{ type: 'function', name: 'f' }, { type: 'web_search' }]
+    const request = responses.read({ model: 'm', input: 'hi', tools, tool_choice: { type: 'web_search' } })
+    const { body, dropped } = await writeRequest(provider, request, { model: 'claude-haiku-4-5' })
+    expect(body.tool_choice).toEqual(expected)
+    expect(dropped.sort()).toEqual(names)
+  })
 })

@@ -180,7 +180,7 @@ const rows: { [provider: string]: Row } = {
         },
       ],
     },
-    dropped: ['web_search_options.search_context_size'],
+    dropped: ['tools.web_search.search_context_size'],
     whole: {
       ...message,
       content: [...searchBlocks, { type: 'text', text: 'Ruby is old.', citations: [citation] }],
@@ -209,8 +209,8 @@ const rows: { [provider: string]: Row } = {
     dropped: [
       'tools.web_search.max_uses',
       'tools.web_search.allowed_domains',
-      'web_search_options.user_location',
-      'web_search_options.search_context_size',
+      'tools.web_search.user_location',
+      'tools.web_search.search_context_size',
     ],
     whole: grounded('gemini-3.5-flash'),
     events: [grounded('gemini-3.5-flash')],

@@ -1,31 +1,22 @@
 import { isObject, type Json, type JsonObject } from '../../core/json.ts'
 import { finishedArguments } from '../../core/tool-arguments.ts'
 import type { FinishOf, ReplyFacts } from '../client-api.ts'
-import { withoutFields, withoutIdleChoice } from '../drop.ts'
-import { type Nested, nestedFields, wireFields, wireNames } from './fields.ts'
+import { withoutFields } from '../drop.ts'
 import { editEnding } from './finish.ts'
 import { isForeignDetail } from './foreign-parts.ts'
+import { losses } from './losses.ts'
 import { writeUsage } from './usage.ts'
 
-/**
- * The client's body for a provider of this format: its model id, usage in streams, and without the dropped fields.
- * A dropped name that is no neutral field is a wire name: it is removed from the body, its messages, parts and tools.
- */
+/** The client's body for a provider of this format: its model id, usage in streams, and without the dropped fields. */
 export function editRequest(
   body: JsonObject,
   { model, stream, dropped }: { model: string; stream: boolean; dropped: readonly string[] },
 ): JsonObject {
-  const others = dropped.filter((field) => !Object.hasOwn(nestedFields, field))
-  const edited: JsonObject = { ...withoutFields(body, others, wireNames), model }
-  const unwanted = dropped.flatMap(unwantedBy)
-  for (const { name, option: [at = '', member = ''] = [] } of unwanted) {
-    delete edited[name]
-    const options = edited[at]
-    if (isObject(options)) edited[at] = without(options, [member])
+  const edited: JsonObject = { ...withoutFields(body, dropped, losses), model }
+  if (Array.isArray(edited.messages)) {
+    edited.messages = edited.messages.map((item) => (isObject(item) ? withoutForeignParts(item) : item))
   }
-  if (Array.isArray(edited.messages)) edited.messages = edited.messages.map((item) => editMessage(item, unwanted))
-  if (Array.isArray(edited.tools) && dropped.length > 0) edited.tools = editParts(edited.tools, unwanted)
-  return withStreaming(withoutIdleChoice(edited, body), stream)
+  return withStreaming(edited, stream)
 }
 
 /** The provider's own body with the model that served, the cost, and the members that the API requires. */
@@ -53,32 +44,6 @@ function withStreaming(edited: JsonObject, stream: boolean): JsonObject {
   return { ...edited, stream: true, stream_options: { ...options, include_usage: true } }
 }
 
-/** The members to remove below the top level for a dropped field. */
-function unwantedBy(field: string): Nested[] {
-  const known = nestedFields[field] ?? (field === 'cache' ? nestedFields['parts.cache'] : undefined)
-  if (known) return [known]
-  return wireFields[field] ? [] : [{ name: field, messages: [field], parts: [field] }]
-}
-
-/** A message without the unwanted members, and without parts that this router wrote into it for other providers. */
-function editMessage(message: Json, unwanted: readonly Nested[]): Json {
-  if (!isObject(message)) return message
-  const own = withoutForeignParts(message)
-  if (unwanted.length === 0) return own
-  // The name of a function result identifies the call that it answers.
-  const names = unwanted.flatMap(({ messages = [] }) => messages)
-  const edited = without(own, own.role === 'function' ? names.filter((name) => name !== 'name') : names)
-  const { content, tool_calls } = edited
-  if (Array.isArray(content)) edited.content = content.length > 0 ? filled(editParts(content, unwanted)) : content
-  if (Array.isArray(tool_calls)) edited.tool_calls = editParts(tool_calls, unwanted)
-  return edited
-}
-
-/** Lists of parts must not be empty: one that has lost all its parts becomes an empty text. */
-function filled(parts: Json[]): Json {
-  return parts.length > 0 ? parts : ''
-}
-
 /** The provider would take signatures of other providers for its own, or refuse fields that it does not know. */
 function withoutForeignParts(message: JsonObject): JsonObject {
   const details = Array.isArray(message.reasoning_details) ? message.reasoning_details : []
@@ -86,24 +51,6 @@ function withoutForeignParts(message: JsonObject): JsonObject {
   const own = details.filter((detail) => !isForeignDetail(detail))
   const others = without(message, ['replay_parts', 'reasoning_details'])
   return own.length > 0 ? { ...others, reasoning_details: own } : others
-}
-
-/** Parts, calls or tools without unwanted types, members, and members of the object that bears their type's name. */
-function editParts(parts: readonly Json[], unwanted: readonly Nested[]): Json[] {
-  const names = unwanted.flatMap(({ parts = [] }) => parts)
-  const types = new Set<Json | undefined>(unwanted.flatMap(({ types = [] }) => types))
-  return parts
-    .filter((part) => !isObject(part) || !types.has(part.type))
-    .map((part) => (isObject(part) ? editPart(part, names) : part))
-}
-
-function editPart(part: JsonObject, names: readonly string[]): JsonObject {
-  const edited = without(part, names)
-  for (const inner of [String(part.type), 'parameters']) {
-    const members = edited[inner]
-    if (isObject(members)) edited[inner] = without(members, names)
-  }
-  return edited
 }
 
 function without(members: JsonObject, names: readonly string[]): JsonObject {

@@ -1,4 +1,4 @@
-import { topLevelNames, type WireFields, wireNamesOf } from '../wire-fields.ts'
+import { type FieldNames, namesOf, topLevelNames, type WireFields } from '../wire-fields.ts'
 
 /** The names of each field of the neutral request in this API. */
 export const wireFields: WireFields = {
@@ -37,73 +37,61 @@ export const wireFields: WireFields = {
   stream: ['stream', 'stream_options'],
 }
 
-/** A neutral field below the top level: its name in this API, and what to remove from a body to drop it. */
-export type Nested = {
-  /** The client's name. */
-  name: string
-  /** Members of messages. */
-  messages?: readonly string[]
-  /** Members of content parts, tool calls and tools. */
-  parts?: readonly string[]
-  /** Whole content parts or tools, by their type. */
-  types?: readonly string[]
-  /** A member of an object at the top of the body. */
-  option?: readonly [object: string, member: string]
+/** The names of fields below the top level, as paths in this API. */
+const nestedNames: WireFields = {
+  'messages.name': ['messages.name'],
+  'parts.cache': ['messages.cache_control', 'messages.prompt_cache_breakpoint'],
+  'parts.detail': ['image_url.detail'],
+  'parts.filename': ['file.filename'],
+  'parts.file_id': ['file.file_id'],
+  'parts.url': ['messages.image_url.url', 'messages.video_url.url', 'messages.document_url.url'],
+  'parts.signature': ['tool_calls.extra_content'],
+  'parts.citations': ['messages.annotations'],
+  'parts.refusal': ['messages.refusal'],
+  'parts.reasoning': ['messages.reasoning_content'],
+  'parts.image': ['image_url'],
+  'parts.audio': ['input_audio'],
+  'parts.video': ['video_url'],
+  'parts.file': ['file'],
+  'parts.search': ['messages.replay_parts'],
+  'parts.opaque': ['messages.replay_parts'],
+  'parts.tool_call': ['messages.tool_calls', 'messages.function_call'],
+  'parts.tool_result': ['messages.tool_call_id'],
+  'tools.function': ['tools.function', 'functions'],
+  'tools.cache': ['tools.cache_control'],
+  'logprobs.top': ['top_logprobs'],
+  'reasoning.effort': ['reasoning_effort', 'reasoning.effort', 'reasoning.enabled'],
+  'reasoning.budget': ['reasoning.max_tokens', 'thinking.budget_tokens'],
+  'response_format.name': ['response_format.json_schema.name'],
+  'response_format.description': ['response_format.json_schema.description'],
+  'response_format.schema': ['response_format.json_schema.schema'],
+  'response_format.strict': ['response_format.json_schema.strict'],
+  'web_search.max_uses': searchNames('max_uses'),
+  'web_search.allowed_domains': searchNames('allowed_domains'),
+  'web_search.blocked_domains': [...searchNames('blocked_domains'), ...searchNames('excluded_domains')],
+  'web_search.context_size': optionNames('search_context_size'),
+  'web_search.user_location': optionNames('user_location'),
+  'cache.key': ['prompt_cache_key'],
+  'cache.retention': ['prompt_cache_retention'],
+  'cache.options': ['prompt_cache_options'],
 }
 
-/** Neutral fields below the top level, by their path. */
-export const nestedFields: { readonly [field: string]: Nested } = {
-  'messages.name': { name: 'messages.name', messages: ['name'] },
-  'parts.cache': { name: 'messages.cache_control', parts: ['cache_control', 'prompt_cache_breakpoint'] },
-  'parts.detail': { name: 'image_url.detail', parts: ['detail'] },
-  'parts.filename': { name: 'file.filename', parts: ['filename'] },
-  'parts.file_id': { name: 'file.file_id', parts: ['file_id'] },
-  'parts.signature': { name: 'tool_calls.extra_content', parts: ['extra_content'] },
-  'parts.citations': { name: 'messages.annotations', messages: ['annotations'] },
-  'parts.refusal': { name: 'messages.refusal', messages: ['refusal'], types: ['refusal'] },
-  'parts.reasoning': {
-    name: 'messages.reasoning_content',
-    messages: ['reasoning_content', 'reasoning', 'reasoning_details'],
-    types: ['thinking'],
-  },
-  'parts.image': { name: 'image_url', types: ['image_url'] },
-  'parts.audio': { name: 'input_audio', types: ['input_audio'] },
-  'parts.video': { name: 'video_url', types: ['video_url'] },
-  'parts.file': { name: 'file', types: ['file', 'document_url'] },
-  'parts.search': { name: 'messages.replay_parts', messages: ['replay_parts'] },
-  'parts.opaque': { name: 'messages.replay_parts', messages: ['replay_parts'] },
-  'tools.custom': { name: 'tools.custom', types: ['custom'] },
-  'tools.strict': { name: 'tools.strict', parts: ['strict'] },
-  'tools.cache': { name: 'tools.cache_control', parts: ['cache_control'] },
-  'logprobs.top': { name: 'top_logprobs' },
-  'audio.format': { name: 'audio.format', option: ['audio', 'format'] },
-  'reasoning.effort': { name: 'reasoning_effort', option: ['reasoning', 'effort'] },
-  'reasoning.budget': { name: 'reasoning.max_tokens', option: ['reasoning', 'max_tokens'] },
-  'reasoning.summary': { name: 'reasoning.summary', option: ['reasoning', 'summary'] },
-  'web_search.max_uses': { name: 'tools.web_search.max_uses', parts: ['max_uses'] },
-  'web_search.allowed_domains': { name: 'tools.web_search.allowed_domains', parts: ['allowed_domains'] },
-  'web_search.blocked_domains': { name: 'tools.web_search.blocked_domains', parts: ['blocked_domains'] },
-  'web_search.context_size': {
-    name: 'web_search_options.search_context_size',
-    parts: ['search_context_size'],
-    option: ['web_search_options', 'search_context_size'],
-  },
-  'web_search.user_location': {
-    name: 'web_search_options.user_location',
-    parts: ['user_location'],
-    option: ['web_search_options', 'user_location'],
-  },
-  'cache.key': { name: 'prompt_cache_key' },
-  'cache.retention': { name: 'prompt_cache_retention' },
-  'cache.options': { name: 'prompt_cache_options' },
+/** Options of a search among the tools, flat or nested. */
+function searchNames(option: string): string[] {
+  return ['', 'filters.', 'parameters.', 'parameters.filters.'].map((at) => `tools.web_search.${at}${option}`)
 }
 
-const nestedNames = Object.fromEntries(Object.entries(nestedFields).map(([field, { name }]) => [field, name]))
+function optionNames(option: string): string[] {
+  return [`web_search_options.${option}`, `tools.web_search.${option}`, `tools.web_search.parameters.${option}`]
+}
+
+/** The names of all neutral fields. */
+export const fieldNames: FieldNames = { fields: wireFields, nested: nestedNames }
 
 /** Top-level names that `read` handles; all others are extensions. */
 export const knownNames = topLevelNames(wireFields)
 
 /** The client's names of a neutral field. */
 export function wireNames(field: string): readonly string[] {
-  return wireNamesOf(field, wireFields, nestedNames)
+  return namesOf(field, fieldNames)
 }

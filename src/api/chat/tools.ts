@@ -13,7 +13,7 @@ import {
   required,
   text,
 } from '../check.ts'
-import { readToolList, type ToolReader, userLocation } from '../tools.ts'
+import { isWebSearch, readToolList, type ToolReader, userLocation } from '../tools.ts'
 import { cacheHint } from './parts.ts'
 
 /** Tools, the tool choice and web search, in their present and their deprecated form. Throws RouterError 400. */
@@ -114,7 +114,8 @@ function toolChoice(value: Json, path: string): ToolChoice {
   if (!isObject(value)) return choices.get(value) ?? refuse(path, expected, value)
   const type = required(value.type, `${path}.type`, "'function', 'custom' or 'allowed_tools'", filledText)
   if (type === 'function' || type === 'custom') return { name: toolName(value, path) }
-  return type === 'allowed_tools' ? allowedTools(value, path) : { kind: type, by: 'chat', definition: value }
+  if (type === 'allowed_tools') return allowedTools(value, path)
+  return { kind: isWebSearch(type) ? 'web_search' : type, by: 'chat', definition: value }
 }
 
 function allowedTools(value: JsonObject, path: string): ToolChoice {

@@ -1,4 +1,4 @@
-import { topLevelNames, type WireFields, wireNamesOf } from '../wire-fields.ts'
+import { type FieldNames, namesOf, topLevelNames, type WireFields } from '../wire-fields.ts'
 
 /** The names of each field of the neutral request in this API. */
 export const wireFields: WireFields = {
@@ -22,30 +22,43 @@ export const wireFields: WireFields = {
   stream: ['stream'],
 }
 
-const nestedNames: { readonly [field: string]: string } = {
-  'parts.cache': 'messages.cache_control',
-  'parts.citations': 'messages.citations',
-  'parts.reasoning': 'messages.thinking',
-  'parts.filename': 'messages.document.title',
-  'parts.file': 'messages.document',
-  'parts.image': 'messages.image',
-  'parts.opaque': 'messages.content',
-  'parts.search': 'messages.server_tool_use',
-  'tools.cache': 'tools.cache_control',
-  'tools.strict': 'tools.strict',
-  'reasoning.budget': 'thinking.budget_tokens',
-  'reasoning.effort': 'output_config.effort',
-  'reasoning.summary': 'thinking.display',
-  'web_search.max_uses': 'tools.web_search.max_uses',
-  'web_search.allowed_domains': 'tools.web_search.allowed_domains',
-  'web_search.blocked_domains': 'tools.web_search.blocked_domains',
-  'web_search.user_location': 'tools.web_search.user_location',
+/** The names of fields below the top level, as paths in this API. */
+const nestedNames: WireFields = {
+  'parts.cache': ['messages.cache_control'],
+  'parts.citations': ['messages.citations'],
+  'parts.reasoning': ['messages.thinking'],
+  'parts.filename': ['messages.document.title'],
+  'parts.file': ['messages.document'],
+  'parts.image': ['messages.image'],
+  'parts.opaque': ['messages.content'],
+  'parts.search': ['messages.server_tool_use'],
+  'tools.cache': ['tools.cache_control'],
+  'tools.strict': ['tools.strict'],
+  'reasoning.budget': ['thinking.budget_tokens'],
+  'reasoning.effort': ['output_config.effort'],
+  'reasoning.summary': ['thinking.display'],
+  'web_search.max_uses': ['tools.web_search.max_uses'],
+  'web_search.allowed_domains': ['tools.web_search.allowed_domains'],
+  'web_search.blocked_domains': ['tools.web_search.blocked_domains'],
+  'web_search.user_location': ['tools.web_search.user_location'],
+  'parts.file_id': ['messages.image.source.file_id', 'messages.document.source.file_id'],
+  'parts.url': ['messages.image.source.url', 'messages.document.source.url'],
+  'parts.is_error': ['messages.tool_result.is_error'],
+  'parts.signature': ['messages.thinking.signature'],
+  'parts.tool_call': ['messages.tool_use'],
+  'parts.tool_result': ['messages.tool_result'],
+  'cache.options': ['cache_control'],
+  'response_format.strict': ['output_config.format', 'output_format'],
+  'response_format.schema': ['output_config.format.schema', 'output_format.schema'],
 }
+
+/** The names of all neutral fields. */
+export const fieldNames: FieldNames = { fields: wireFields, nested: nestedNames }
 
 /** Top-level names that `read` handles; all others are extensions. */
 export const knownNames = topLevelNames(wireFields)
 
 /** The client's names of a neutral field. */
 export function wireNames(field: string): readonly string[] {
-  return wireNamesOf(field, wireFields, nestedNames)
+  return namesOf(field, fieldNames)
 }

@@ -50,6 +50,12 @@ const readers: { readonly [type: string]: Reader } = {
   web_search_tool_result: (block) => [readResults(block.tool_use_id, block.content)],
 }
 
+/** Whether a block is passed on unread. */
+export function isOpaque({ type, name }: JsonObject): boolean {
+  if (type === 'server_tool_use') return name !== 'web_search'
+  return typeof type === 'string' && !Object.hasOwn(readers, type)
+}
+
 function readBlock(block: JsonObject, path: string, names: ReadonlyMap<string, string>): Read {
   const type = required(block.type, `${path}.type`, 'the type of a content block', filledText)
   const reader = Object.hasOwn(readers, type) ? readers[type] : undefined

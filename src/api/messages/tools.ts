@@ -1,4 +1,4 @@
-import type { Json, JsonObject } from '../../core/json.ts'
+import { isObject, type Json, type JsonObject } from '../../core/json.ts'
 import {
   type ClientTool,
   isProviderTool,
@@ -8,7 +8,7 @@ import {
   type WebSearch,
 } from '../../core/request.ts'
 import { defined, filledText, flag, integer, listOf, object, optional, refuse, required, text } from '../check.ts'
-import { readToolList, type ToolReader, userLocation } from '../tools.ts'
+import { isWebSearch, readToolList, type ToolReader, userLocation } from '../tools.ts'
 import { cacheOf } from './parts.ts'
 
 /** Tools, the tool choice and web search. Throws RouterError 400. */
@@ -16,7 +16,7 @@ export function readTools(body: JsonObject): Partial<NeutralRequest> {
   const { tools, web_search } = readToolList(body.tools, toolReader)
   return {
     ...defined({ tools: tools.length > 0 ? tools : undefined, web_search }),
-    ...readChoice(body.tool_choice, tools),
+    ...readChoice(body.tool_choice, tools, searchNames(body.tools)),
   }
 }
 
@@ -49,22 +49,36 @@ function readWebSearch(tool: JsonObject, path: string): WebSearch {
   })
 }
 
+/** The names under which a choice may ask for a web search. */
+function searchNames(tools: Json | undefined): readonly (Json | undefined)[] {
+  const listed = Array.isArray(tools) ? tools.filter(isObject) : []
+  return listed.filter(({ type }) => isWebSearch(type)).map(({ name }) => name)
+}
+
 function readChoice(
   value: Json | undefined,
   tools: readonly Tool[],
+  searches: readonly (Json | undefined)[],
 ): Pick<NeutralRequest, 'tool_choice' | 'parallel_tool_calls'> {
   const choice = optional(value, 'tool_choice', object)
   if (!choice) return {}
   const type = required(choice.type, 'tool_choice.type', "'auto', 'any', 'tool' or 'none'", filledText)
   const alone = optional(choice.disable_parallel_tool_use, 'tool_choice.disable_parallel_tool_use', flag)
-  return { tool_choice: choiceOf(type, choice, tools), ...(alone && { parallel_tool_calls: false }) }
+  return { tool_choice: choiceOf(type, choice, { tools, searches }), ...(alone && { parallel_tool_calls: false }) }
 }
 
-function choiceOf(type: string, choice: JsonObject, tools: readonly Tool[]): ToolChoice {
+function choiceOf(
+  type: string,
+  choice: JsonObject,
+  { tools, searches }: { tools: readonly Tool[]; searches: readonly (Json | undefined)[] },
+): ToolChoice {
   if (type === 'auto' || type === 'none') return type
   if (type === 'any') return 'required'
   if (type !== 'tool') return refuse('tool_choice.type', "'auto', 'any', 'tool' or 'none'", type)
   const name = required(choice.name, 'tool_choice.name', 'the name of a tool', filledText)
   const isProviders = tools.some((tool) => isProviderTool(tool) && tool.definition.name === name)
+  if (searches.includes(name) && !tools.some((tool) => 'name' in tool && tool.name === name)) {
+    return { kind: 'web_search', by: 'messages', definition: choice }
+  }
   return isProviders ? { kind: type, by: 'messages', definition: choice } : { name }
 }

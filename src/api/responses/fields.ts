@@ -1,4 +1,4 @@
-import { topLevelNames, type WireFields, wireNamesOf } from '../wire-fields.ts'
+import { type FieldNames, namesOf, topLevelNames, type WireFields } from '../wire-fields.ts'
 
 /** The names of each field of the neutral request in this API. */
 export const wireFields: WireFields = {
@@ -12,7 +12,7 @@ export const wireFields: WireFields = {
   max_output_tokens: ['max_output_tokens'],
   temperature: ['temperature'],
   top_p: ['top_p'],
-  logprobs: ['top_logprobs'],
+  logprobs: ['top_logprobs', 'include.message.output_text.logprobs'],
   response_format: ['text.format'],
   verbosity: ['text.verbosity'],
   reasoning: ['reasoning'],
@@ -26,30 +26,46 @@ export const wireFields: WireFields = {
   stream: ['stream', 'stream_options'],
 }
 
-const nestedNames: { readonly [field: string]: string } = {
-  'parts.image': 'input.input_image',
-  'parts.file': 'input.input_file',
-  'parts.audio': 'input.input_audio',
-  'parts.filename': 'input.input_file.filename',
-  'parts.detail': 'input.input_image.detail',
-  'parts.reasoning': 'input.reasoning',
-  'parts.search': 'input.web_search_call',
-  'parts.opaque': 'input',
-  'parts.citations': 'input.annotations',
-  'parts.cache': 'input.prompt_cache_breakpoint',
-  'parts.video': 'input',
-  'messages.name': 'input.name',
-  'cache.key': 'prompt_cache_key',
-  'cache.retention': 'prompt_cache_retention',
-  'cache.options': 'prompt_cache_options',
-  'tools.custom': 'tools.custom',
-  'tools.strict': 'tools.strict',
-  'reasoning.summary': 'reasoning.summary',
-  'reasoning.effort': 'reasoning.effort',
-  'web_search.allowed_domains': 'tools.web_search.filters.allowed_domains',
-  'web_search.user_location': 'tools.web_search.user_location',
-  'web_search.context_size': 'tools.web_search.search_context_size',
+/** The names of fields below the top level, as paths in this API. */
+const nestedNames: WireFields = {
+  'parts.image': ['input.input_image'],
+  'parts.file': ['input.input_file'],
+  'parts.audio': ['input.input_audio'],
+  'parts.filename': ['input.input_file.filename'],
+  'parts.detail': ['input.input_image.detail', 'input.input_file.detail'],
+  'parts.reasoning': ['input.reasoning'],
+  'parts.search': ['input.web_search_call'],
+  'parts.opaque': ['input'],
+  'parts.citations': ['input.annotations'],
+  'parts.cache': ['input.prompt_cache_breakpoint'],
+  'parts.video': ['input'],
+  'messages.name': ['input.name'],
+  'cache.key': ['prompt_cache_key'],
+  'cache.retention': ['prompt_cache_retention'],
+  'cache.options': ['prompt_cache_options'],
+  'tools.custom': ['tools.custom'],
+  'tools.strict': ['tools.strict'],
+  'reasoning.summary': ['reasoning.summary', 'reasoning.generate_summary'],
+  'reasoning.effort': ['reasoning.effort'],
+  'web_search.allowed_domains': ['tools.web_search.filters.allowed_domains'],
+  'web_search.user_location': ['tools.web_search.user_location'],
+  'web_search.context_size': ['tools.web_search.search_context_size'],
+  'parts.file_id': ['input.input_image.file_id', 'input.input_file.file_id'],
+  'parts.url': ['input.input_image.image_url', 'input.input_file.file_url'],
+  'parts.refusal': ['input.refusal'],
+  'parts.summary': ['input.reasoning.summary'],
+  'parts.tool_call': ['input.function_call', 'input.custom_tool_call'],
+  'parts.tool_result': ['input.function_call_output', 'input.custom_tool_call_output'],
+  'logprobs.top': ['top_logprobs'],
+  'response_format.name': ['text.format.name'],
+  'response_format.description': ['text.format.description'],
+  'response_format.schema': ['text.format.schema'],
+  'response_format.strict': ['text.format.strict'],
+  'web_search.blocked_domains': ['tools.web_search.filters.blocked_domains'],
 }
+
+/** The names of all neutral fields. */
+export const fieldNames: FieldNames = { fields: wireFields, nested: nestedNames }
 
 /** Top-level names that `read` or the router itself handles; all others are extensions. */
 export const knownNames: ReadonlySet<string> = new Set([
@@ -61,5 +77,5 @@ export const knownNames: ReadonlySet<string> = new Set([
 
 /** The client's names of a neutral field. */
 export function wireNames(field: string): readonly string[] {
-  return wireNamesOf(field, wireFields, nestedNames)
+  return namesOf(field, fieldNames)
 }

@@ -98,6 +98,11 @@ const readers: { readonly [type: string]: ItemReader } = {
   image_generation_call: (item, _path, turns) => turns.assistant(readMade(item)),
 }
 
+/** Whether an input item is passed on unread. */
+export function isOpaqueItem({ type }: JsonObject): boolean {
+  return typeof type === 'string' && !Object.hasOwn(readers, type)
+}
+
 function readItem(item: JsonObject, path: string, turns: Turns): void {
   const type = optional(item.type, `${path}.type`, text) ?? 'message'
   const reader = Object.hasOwn(readers, type) ? readers[type] : undefined

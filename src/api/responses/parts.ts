@@ -33,6 +33,24 @@ function readPart(part: JsonObject, path: string): Part {
   }
 }
 
+/** Whether a content part is passed on unread. */
+export function isOpaquePart({ type }: JsonObject): boolean {
+  return typeof type === 'string' && !partTypes.has(type)
+}
+
+const partTypes: ReadonlySet<string> = new Set([
+  'input_text',
+  'text',
+  'summary_text',
+  'reasoning_text',
+  'output_text',
+  'refusal',
+  'output_refusal',
+  'input_image',
+  'input_file',
+  'input_audio',
+])
+
 function cacheOf(part: JsonObject, path: string): { cache?: CacheHint } {
   return optional(part.prompt_cache_breakpoint, `${path}.prompt_cache_breakpoint`, object) ? { cache: {} } : {}
 }
@@ -79,7 +97,7 @@ function readAudio(part: JsonObject, path: string): MediaPart {
   return { type: 'audio', data, media_type: `audio/${format}` }
 }
 
-function addressed(url: string): { url: string } | { data: string; media_type: string } {
+export function addressed(url: string): { url: string } | { data: string; media_type: string } {
   const match = /^data:([^;,]*)(?:;[^;,]*)*;base64,/i.exec(url)
   return match ? { data: url.slice(match[0].length), media_type: match[1] || 'application/octet-stream' } : { url }
 }

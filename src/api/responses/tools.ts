@@ -1,7 +1,7 @@
 import { isObject, type Json, type JsonObject } from '../../core/json.ts'
 import type { ClientTool, NeutralRequest, ToolChoice, WebSearch } from '../../core/request.ts'
 import { defined, filledText, flag, list, listOf, object, oneOf, optional, required, text } from '../check.ts'
-import { readToolList, type ToolReader, userLocation } from '../tools.ts'
+import { isWebSearch, readToolList, type ToolReader, userLocation } from '../tools.ts'
 
 /** Tools, the tool choice and web search. Throws RouterError 400. */
 export function readTools(body: JsonObject): Partial<NeutralRequest> {
@@ -62,7 +62,11 @@ function readChoice(value: Json, path: string): ToolChoice {
   if (type === 'function' || type === 'custom') {
     return { name: required(choice.name, `${path}.name`, 'the name of a tool', filledText) }
   }
-  const other: ToolChoice = { kind: type, by: 'responses', definition: choice }
+  const other: ToolChoice = {
+    kind: isWebSearch(type) ? 'web_search' : type,
+    by: 'responses',
+    definition: choice,
+  }
   if (type !== 'allowed_tools') return other
   const mode = optional(choice.mode, `${path}.mode`, oneOf(['auto', 'required'])) ?? 'auto'
   const tools = required(choice.tools, `${path}.tools`, 'an array of tools', list)

@@ -1,0 +1,80 @@
+import { isObject, type Json, type JsonObject } from '../../core/json.ts'
+import { isNoSearch, type Removals } from '../drop.ts'
+import { parallelWish } from '../tool-choice.ts'
+import { fieldNames } from './fields.ts'
+import { isOpaque } from './parts.ts'
+
+const isType = (...types: readonly string[]) => {
+  return (node: JsonObject) => typeof node.type === 'string' && types.includes(node.type)
+}
+
+const isMedia = isType('image', 'document')
+
+/** How fields that are not simply paths leave a body of this API. */
+export const losses: Removals = {
+  ...fieldNames,
+  lists: ['system', 'messages'],
+  removals: {
+    system: { paths: ['system'] },
+    'parts.cache': { parts: ['cache_control'] },
+    'parts.citations': { edit: withoutCitations },
+    'parts.reasoning': { lost: isType('thinking', 'redacted_thinking') },
+    'parts.signature': { parts: ['signature'] },
+    'parts.filename': { edit: withoutTitle },
+    'parts.file': { lost: isFile },
+    'parts.image': { lost: isType('image') },
+    'parts.file_id': { lost: (block) => isMedia(block) && sourceType(block) === 'file' },
+    'parts.url': { lost: (block) => isMedia(block) && sourceType(block) === 'url' },
+    'parts.is_error': { parts: ['is_error'] },
+    'parts.tool_call': { lost: isType('tool_use') },
+    'parts.tool_result': { lost: isType('tool_result') },
+    'parts.search': {
+      lost: (block) =>
+        block.type === 'web_search_tool_result' || (block.type === 'server_tool_use' && block.name === 'web_search'),
+    },
+    'parts.opaque': { lost: (node) => node.role === undefined && isOpaque(node) },
+    'parts.audio': {},
+    'parts.video': {},
+    'parts.refusal': {},
+    tools: { tools: isNoSearch },
+    'tools.function': { tools: ({ type }) => (type ?? 'custom') === 'custom' },
+    'tools.parameters': { toolMembers: ['input_schema'] },
+    'tools.cache': { toolMembers: ['cache_control'] },
+    'tools.strict': { toolMembers: ['strict'] },
+    tool_choice: { body: withoutChoice },
+    'reasoning.effort': { paths: ['output_config.effort'], body: withoutSwitch },
+  },
+}
+
+function sourceType({ source }: JsonObject): Json | undefined {
+  return isObject(source) ? source.type : undefined
+}
+
+/** A document that is made of blocks is read as those blocks. */
+function isFile(block: JsonObject): boolean {
+  return block.type === 'document' && sourceType(block) !== 'content'
+}
+
+/** The citations of a document are a setting, not what was cited. */
+function withoutCitations(block: JsonObject): JsonObject {
+  const { citations: _citations, ...rest } = block
+  return block.type === 'text' ? rest : block
+}
+
+function withoutTitle(block: JsonObject): JsonObject {
+  const { title: _title, ...rest } = block
+  return block.type === 'document' ? rest : block
+}
+
+/** The choice says as well whether calls may be parallel. */
+function withoutChoice(body: JsonObject): JsonObject {
+  const { tool_choice: choice, ...rest } = body
+  const left = parallelWish(choice)
+  return left === undefined ? rest : { ...rest, tool_choice: left }
+}
+
+/** Thinking that is only switched on or off is an effort. */
+function withoutSwitch(body: JsonObject): JsonObject {
+  const { thinking, ...rest } = body
+  return isObject(thinking) && thinking.type !== 'enabled' ? rest : body
+}
