@@ -218,3 +218,8 @@ test('tables of literals are made once', () => {
   ])
   expect(readMapping('$lookup({"a": [1]}, "a")').explain()).not.toContain('freeze')
 })
+
+test('a table before an argument that needs statements stays where it is', () => {
+  expect(readMapping('$lookup({"a": 1}, (b; "a"))').run({ b: 2 })).toBe(1)
+  expect(readMapping('$lookup({}, ($x := 1; $x & ""))').run({})).toBe(undefined)
+})

@@ -207,7 +207,9 @@ export function stored(generator: Generator, code: Code, hint = 'value'): Code {
   if (code.simple) return code
   const name = uniqueName(generator, hint)
   statement(generator, `const ${name} = ${code.text}`)
-  return { ...code, text: name, simple: true }
+  // The name of a local is not literal text, so it must not be moved to the preamble.
+  const { literals: _, ...known } = code
+  return { ...known, text: name, simple: true }
 }
 
 /** Emits several expressions so that they are evaluated in order. */
