@@ -1,8 +1,7 @@
-import { existsSync, readFileSync } from 'node:fs'
-import { join, resolve } from 'node:path'
 import { Ajv } from 'ajv'
 import type { Citation } from '../../src/core/parts.ts'
 import { type Recording, recordedEvents } from '../helpers/recordings.ts'
+import { publishedSpec, specMissing } from '../helpers/specs.ts'
 
 // The independent reader of Cohere's chat v2: the contents of a recording, read without the mappings.
 
@@ -155,12 +154,10 @@ function usageOf({ billed_units: billed, tokens = {} }: Body): Facts['usage'] {
   return Object.fromEntries(Object.entries(usage).filter(([, count]) => count !== 0))
 }
 
-const specs = resolve(process.env.SPECS ?? join(import.meta.dirname, '../../../shared/specs'))
-const file = join(specs, 'cohere.v2.schema.json')
+const document = 'cohere.v2.schema.json'
 
 /** Why the published schema of chat v2 cannot be read here; undefined when it can. */
-export const chatSchemaMissing = existsSync(file) ? undefined : `no ${file} (set SPECS)`
-if (chatSchemaMissing) console.warn(`skipped: ${chatSchemaMissing}`)
+export const chatSchemaMissing = specMissing(document)
 
 /** The violations of the published schema and the documented limits in a request. */
 export function chatViolations({ stream, ...body }: Body): string[] {
@@ -185,7 +182,8 @@ function within(value: number | undefined, least: number, most: number): boolean
   return value === undefined || (value >= least && value <= most)
 }
 
-const validate = chatSchemaMissing ? undefined : requestValidator(JSON.parse(readFileSync(file, 'utf8')))
+const published = publishedSpec(document)
+const validate = published && requestValidator(published)
 
 function requestValidator({ definitions }: Body) {
   const ajv = new Ajv({ strict: false, allErrors: true })

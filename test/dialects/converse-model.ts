@@ -1,6 +1,5 @@
-import { existsSync, readFileSync } from 'node:fs'
-import { join, resolve } from 'node:path'
 import type { Json } from '../../src/core/json.ts'
+import { publishedSpec, specMissing } from '../helpers/specs.ts'
 
 // A small reader of the published service model: shapes, required members, enumerations, unions, lengths and patterns.
 
@@ -19,14 +18,12 @@ type Shape = {
   document?: boolean
 }
 
-const specs = resolve(process.env.SPECS ?? join(import.meta.dirname, '../../../shared/specs'))
-const file = join(specs, 'bedrock-runtime.service-2.json')
+const document = 'bedrock-runtime.service-2.json'
 
 /** Why the published service model cannot be read here; undefined when it can. */
-export const serviceModelMissing = existsSync(file) ? undefined : `no ${file} (set SPECS)`
-if (serviceModelMissing) console.warn(`skipped: ${serviceModelMissing}`)
+export const serviceModelMissing = specMissing(document)
 
-const shapes: { [name: string]: Shape } = serviceModelMissing ? {} : JSON.parse(readFileSync(file, 'utf8')).shapes
+const shapes = (publishedSpec(document)?.shapes ?? {}) as { [name: string]: Shape }
 
 /** The violations of the published shape of this name in a value, with their paths. */
 export function violations(value: Json | undefined, name: string, at = ''): string[] {
