@@ -173,7 +173,7 @@ describe('ledger compare', () => {
       'bill.csv',
       '\ufeffDate,Model,"Cost (USD)"\n2026-11-21,m,$0.00003\n2026-11-21,acme/m-2026,0.00001\n2026-11-22,m,0.00002\n,,0.00006\n',
     )
-    const { code, result } = await json(
+    const compare = [
       'compare',
       '--bill',
       bill,
@@ -183,7 +183,8 @@ describe('ledger compare', () => {
       '0',
       '--columns',
       'cost=cost (usd)',
-    )
+    ]
+    const { code, result } = await json(...compare)
     expect(code).toBe(0)
     expect(result).toEqual({
       days: [
@@ -196,19 +197,7 @@ describe('ledger compare', () => {
       exceeding: 0,
       left_out: { lines: 1, cost: 0.00006 },
     })
-    expect(
-      await runCommand(
-        'compare',
-        '--bill',
-        bill,
-        '--provider',
-        'acme',
-        '--tolerance',
-        '0',
-        '--columns',
-        'cost=cost (usd)',
-      ),
-    ).toMatchObject({
+    expect(await runCommand(...compare)).toMatchObject({
       code: 0,
       stdout: expect.stringContaining(
         'Left out: 1 lines of the bill without a day or a model, 0.00006 USD.\nLedger and bill agree.\n',
