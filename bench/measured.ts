@@ -1,4 +1,4 @@
-import { fork } from 'node:child_process'
+import { execFileSync, fork } from 'node:child_process'
 import { once } from 'node:events'
 import type { Server } from 'node:http'
 import type { AddressInfo } from 'node:net'
@@ -24,12 +24,17 @@ export function announce(url: string): void {
   process.send?.({ url })
 }
 
-/** In the parent: starts a file of this folder as a server. */
-export async function startMeasured(file: string, env: Record<string, string> = {}): Promise<Measured> {
-  const child = fork(join(import.meta.dirname, file), {
+/** In the parent: starts a file of this folder, or of another one, as a server. `cpu` is the only core that it may use (Linux). */
+export async function startMeasured(
+  file: string,
+  env: Record<string, string> = {},
+  { folder = import.meta.dirname, cpu }: { folder?: string; cpu?: number } = {},
+): Promise<Measured> {
+  const child = fork(join(folder, file), {
     env: { ...process.env, ...env },
     stdio: ['ignore', 'inherit', 'inherit', 'ipc'],
   })
+  if (cpu !== undefined) pin(child.pid, cpu)
   const [{ url }] = (await once(child, 'message')) as [{ url: string }]
   return {
     url,
@@ -43,4 +48,11 @@ export async function startMeasured(file: string, env: Record<string, string> = 
       await once(child, 'exit')
     },
   }
+}
+
+/** Keeps all threads of a process on one core; without taskset (util-linux) nothing is pinned. */
+export function pin(pid = process.pid, cpu: number): void {
+  try {
+    execFileSync('taskset', ['--all-tasks', '--cpu-list', '--pid', `${cpu}`, `${pid}`], { stdio: 'ignore' })
+  } catch {}
 }
