@@ -30,7 +30,7 @@ export function namesOf(field: string, { fields, nested }: FieldNames): readonly
 const extensionPrefix = 'extensions.'
 
 /** The names of these that a body uses; the first one where it uses none. */
-export function usedNames(names: readonly string[], body: JsonObject): readonly string[] {
+export function namesInBody(names: readonly string[], body: JsonObject): readonly string[] {
   const used = names.filter((name) => has(body, name.split('.')))
   return used.length > 0 ? used : names.slice(0, 1)
 }

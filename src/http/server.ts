@@ -9,6 +9,7 @@ import type { Call, CallResponse } from '../line/call.ts'
 import { handle, type Services } from '../line/gateway.ts'
 import type { Log } from '../observe/log.ts'
 import { unavailable } from '../store/store-error.ts'
+import { abortSignalOf } from './client-disconnect.ts'
 import { readJson } from './request-body.ts'
 import { comment, deliver, setHeaders } from './response-body.ts'
 
@@ -133,7 +134,7 @@ function answerJson({ clientApiOf, answer }: JsonRoute, context: ServerContext):
     const { headers, params, query } = request
     const readBody = () => {
       const { patienceMs: idleMs } = context
-      const limits = { limitBytes: context.bodyLimitBytes(), signal: abortSignalOf(response, context), idleMs }
+      const limits = { limitBytes: context.bodyLimitBytes(), signal: abortSignalOf(response, context.deadline), idleMs }
       return readJson(request, response, limits)
     }
     const answered = answer({ headers, params, query: query as JsonRequest['query'], readBody })
@@ -147,7 +148,7 @@ async function serveCall(
   { clientApi, handler }: Required<Omit<CallRoute, 'path'>>,
   context: ServerContext,
 ): Promise<void> {
-  const signal = abortSignalOf(response, context)
+  const signal = abortSignalOf(response, context.deadline)
   const idleMs = context.patienceMs
   const call: Call = {
     id: response.locals.id,
@@ -162,20 +163,6 @@ async function serveCall(
   const callResponse = await handler(call, context.services())
   const keepAlive = { ms: context.keepAliveMs, text: clientApi.keepAlive ?? comment }
   await deliver(response, callResponse, { signal, idleMs, keepAlive })
-}
-
-/** Aborted, with a RouterError as reason, when the client disconnects or the process must end. */
-function abortSignalOf(response: Response, { deadline }: ServerContext): AbortSignal {
-  const controller = new AbortController()
-  const clientGone = () => controller.abort(new RouterError('client_gone', 'The client disconnected.'))
-  const stop = () => controller.abort(new RouterError('stopping', 'The router is stopping.'))
-  response.once('close', () => {
-    deadline.removeEventListener('abort', stop)
-    if (!response.writableFinished) clientGone()
-  })
-  deadline.addEventListener('abort', stop, { once: true })
-  if (deadline.aborted) stop()
-  return controller.signal
 }
 
 /** The client's headers that its API forwards to providers of the same format. */

@@ -5,9 +5,9 @@ import type { JsonObject } from '../core/json.ts'
 import type { NeutralRequest } from '../core/request.ts'
 import type { ProviderRequest } from '../manifest/translate.ts'
 import type { StoredResponse } from '../store/responses.ts'
-import type { StreamFrame, WholeAnswer } from '../upstream/call.ts'
 import type { CallMedia } from '../upstream/inline.ts'
-import type { ForwardedHeader } from '../upstream/post.ts'
+import type { StreamFrame, WholeAnswer } from '../upstream/provider-answer.ts'
+import type { ForwardedHeader } from '../upstream/provider-request.ts'
 import type { Turn } from './conversations.ts'
 
 /** One client request. `signal` is aborted when the client disconnects or the process stops. */

@@ -5,12 +5,12 @@ import type { NeutralRequest } from '../core/request.ts'
 import type { Target } from '../manifest/target.ts'
 import { estimatePromptTokens } from '../money/meter.ts'
 import { resolve } from '../routing/resolve.ts'
-import { sendForJson } from '../upstream/call.ts'
 import type { HttpClient } from '../upstream/http-client.ts'
+import { requestJson } from '../upstream/provider-answer.ts'
 import { admitUncharged } from './admission.ts'
 import type { Call, CallResponse } from './call.ts'
 import type { Services } from './gateway.ts'
-import { nativeRequest } from './native.ts'
+import { editedRequest } from './same-format.ts'
 import { speaksSameFormat } from './translation.ts'
 
 type CountCall = Omit<Call, 'strict' | 'id'>
@@ -50,8 +50,8 @@ async function countAt(
   if (!provider.count || !speaksSameFormat(target, clientApi)) {
     return { input_tokens: estimatePromptTokens(request), estimated: true }
   }
-  const { body } = await nativeRequest(target, clientApi, { body: request.origin.body, stream: false, losses: [] })
-  const counted = await sendForJson(target, { path: provider.count.path, body, signal, forwardedHeaders }, httpClient)
+  const { body } = await editedRequest(target, clientApi, { body: request.origin.body, stream: false, losses: [] })
+  const counted = await requestJson(target, { path: provider.count.path, body, signal, forwardedHeaders }, httpClient)
   if (typeof counted.input_tokens === 'number') return counted
   const message = 'The provider sent a count without `input_tokens`.'
   throw new RouterError('provider_unreadable', message, { provider: provider.slug })

@@ -1,10 +1,10 @@
 import type { ClientApi } from '../api/client-api.ts'
-import { usedNames } from '../api/wire-fields.ts'
+import { namesInBody } from '../api/wire-fields.ts'
 import { asRouterError, RouterError } from '../core/errors.ts'
 import type { JsonObject } from '../core/json.ts'
 import { type Target, targetId } from '../manifest/target.ts'
-import { type ProviderAnswer, send } from '../upstream/call.ts'
 import type { HttpClient } from '../upstream/http-client.ts'
+import { type ProviderAnswer, requestAnswer } from '../upstream/provider-answer.ts'
 import type { PreparedCall, Translation } from './call.ts'
 import { translationOf } from './translation.ts'
 
@@ -39,7 +39,7 @@ async function callOnce(
     if (call.strict && dropped.length > 0) throw lossRefused(dropped, target)
     const stream = request.stream === true
     const { body } = written
-    const answer = await send(
+    const answer = await requestAnswer(
       target,
       { body, stream, signal, forwardedHeaders: translation.forwardedHeaders },
       httpClient,
@@ -52,7 +52,7 @@ async function callOnce(
 
 /** The client's names of neutral fields: those used in its body, else the default name. */
 function wireNames(clientApi: ClientApi, fields: readonly string[], body: JsonObject): string[] {
-  return [...new Set(fields.flatMap((field) => usedNames(clientApi.wireNames(field), body)))]
+  return [...new Set(fields.flatMap((field) => namesInBody(clientApi.wireNames(field), body)))]
 }
 
 function lossRefused(dropped: readonly string[], target: Target): RouterError {

@@ -1,17 +1,45 @@
 import type { ClientApi } from '../api/client-api.ts'
-import type { Target } from '../manifest/target.ts'
+import { type Target, targetId } from '../manifest/target.ts'
+import { writeRequest } from '../manifest/translate.ts'
+import { inlineMedia } from '../upstream/inline.ts'
 import type { PreparedCall, Translation } from './call.ts'
-import { nativeTranslation } from './native.ts'
-import { translatedTranslation } from './translated.ts'
+import { sameFormatTranslation } from './same-format.ts'
 
 /** The translation for one attempt: bodies of the same format are edited, all others are translated by mappings. */
 export function translationOf(target: Target, prepared: PreparedCall): Translation {
   return speaksSameFormat(target, prepared.call.clientApi)
-    ? nativeTranslation(target, prepared)
-    : translatedTranslation(target, prepared)
+    ? sameFormatTranslation(target, prepared)
+    : mappedTranslation(target, prepared)
 }
 
 /** Whether a target's own format is that of the client API. */
 export function speaksSameFormat({ provider }: Pick<Target, 'provider'>, clientApi: ClientApi): boolean {
   return provider.sameAs === clientApi.api
+}
+
+/** For a provider of another format: its mappings translate through the neutral form. */
+function mappedTranslation(target: Target, { call, request, turn, media }: PreparedCall): Translation {
+  const { clientApi } = call
+  const { provider } = target
+  return {
+    request: async () =>
+      await writeRequest(provider, await inlineMedia(request, provider.chat?.history.inline_media, media), target),
+    forwardedHeaders: [],
+    whole: ({ reply }, facts) => clientApi.writeReply(reply, facts),
+    stream() {
+      const writer = clientApi.openStream(request, { model: targetId(target), id: call.id })
+      return {
+        frame({ events }, fold) {
+          let text = ''
+          for (const event of events) text += writer.events(fold.take(event))
+          return text
+        },
+        close: (fold) => writer.events(fold.end()),
+        end: writer.end,
+        fail: writer.fail,
+        ...(writer.reply && { reply: writer.reply }),
+      }
+    },
+    responseToStore: (response, text) => turn.responseToStore(response, text, { target, sameFormat: false }),
+  }
 }

@@ -29,7 +29,7 @@ export function foreignOpaque(request: NeutralRequest, maker: string): string[] 
 }
 
 /** Those of the names that the request uses. */
-export function usedNames(names: readonly string[], request: NeutralRequest): string[] {
+export function namesInRequest(names: readonly string[], request: NeutralRequest): string[] {
   return names.filter((name) => isUsed(name, request))
 }
 
@@ -46,7 +46,7 @@ export function distinctNames(names: readonly string[]): string[] {
 }
 
 /** The request without these fields. The client's own is not changed. */
-export function withoutFields(request: NeutralRequest, fields: readonly string[]): NeutralRequest {
+export function requestWithoutFields(request: NeutralRequest, fields: readonly string[]): NeutralRequest {
   return fields.reduce(without, request)
 }
 

@@ -9,7 +9,7 @@ import type { NeutralRequest, TargetFacts } from '../core/request.ts'
 import type { ReportedUsage } from '../core/usage.ts'
 import type { Mapping } from '../mapping/mapping.ts'
 import { demandsTool, inferredLosses, supportedOnly, supportFor, withoutIdleChoice } from './inferred-losses.ts'
-import { declaredLosses, distinctNames, foreignOpaque, usedNames, withoutFields } from './losses.ts'
+import { declaredLosses, distinctNames, foreignOpaque, namesInRequest, requestWithoutFields } from './losses.ts'
 import type { Provider } from './provider.ts'
 import { reportedFailureOf } from './reported-failure.ts'
 import { andThen, chatEndpoint, requireObject, runMapping, unreadable } from './run-mapping.ts'
@@ -44,7 +44,7 @@ export async function writeFor(
   const { mapping, sections } = chat.request
   const declared = await declaredFor(provider, request, mappingInput(request, model, facts))
   const support = supportFor(chat.request.support, declared, provider.sameAs)
-  const supported = withoutIdleChoice(withoutFields(supportedOnly(request, support), declared), support)
+  const supported = withoutIdleChoice(requestWithoutFields(supportedOnly(request, support), declared), support)
   const input = mappingInput(repairHistory(supported, chat.history), model, facts)
   const result = requireObject(provider, 'request', await runMapping(provider, 'request', mapping, input))
   const lost = [
@@ -53,7 +53,7 @@ export async function writeFor(
     ...foreignOpaque(request, facts.maker),
     ...(demandsTool(request) && !demandsTool(supported) ? ['tool_choice'] : []),
   ]
-  const reported = usedNames(namesIn(result.dropped), request)
+  const reported = namesInRequest(namesIn(result.dropped), request)
   const body = await patchRequest(provider, joinSections(provider, sections, result), facts)
   return { body, dropped: distinctNames([...lost, ...reported, ...unreadNames(request)]) }
 }

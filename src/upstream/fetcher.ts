@@ -3,9 +3,9 @@ import { lookup } from 'node:dns/promises'
 import { isIP, isIPv6 } from 'node:net'
 import { Agent, type Dispatcher, request } from 'undici'
 import { RouterError } from '../core/errors.ts'
-import { unlessAborted } from './abort.ts'
 import { mediaTypeOf } from './media-type.ts'
 import { isPublicAddress } from './public-address.ts'
+import { unlessAborted } from './unless-aborted.ts'
 
 /** Which files may be fetched for clients. */
 export type MediaSettings = {

@@ -11,16 +11,16 @@ const maxExcerpt = 2_000
 /** An unsuccessful response of a provider. */
 type ErrorResponse = { status: number; headers: Record<string, string | string[] | undefined>; text: string }
 
-/** As `refusal`, with the error body read by the manifest's own mapping where it has one. */
-export async function readRefusal(provider: Provider, answer: ErrorResponse): Promise<RouterError> {
+/** As `errorFor`, with the error body read by the manifest's own mapping where it has one. */
+export async function readErrorResponse(provider: Provider, answer: ErrorResponse): Promise<RouterError> {
   const body = parse(answer.text)
   // A body that the mapping cannot read is still an error.
   const mapped = body === undefined ? undefined : await readFailure(provider, body).catch(() => undefined)
-  return refusal(provider, answer, mapped)
+  return errorFor(provider, answer, mapped)
 }
 
 /** The caller's error for an unsuccessful response of a provider; `mapped` is what the manifest's mapping made of its body. */
-export function refusal(provider: Provider, answer: ErrorResponse, mapped?: ProviderFailure): RouterError {
+export function errorFor(provider: Provider, answer: ErrorResponse, mapped?: ProviderFailure): RouterError {
   const body = parse(answer.text)
   const message =
     (mapped?.message || messageIn(body)) ??

@@ -1,5 +1,5 @@
-import { unlessAborted } from './abort.ts'
 import type { HttpClient } from './http-client.ts'
+import { unlessAborted } from './unless-aborted.ts'
 
 /** An access token; times in milliseconds since 1970. From `refreshAt` on the next one is requested. */
 export type Token = { text: string; refreshAt: number; expiresAt: number }

@@ -2,7 +2,7 @@ import { describe, expect, it, test } from 'vitest'
 import { chat } from '../../src/api/chat/api.ts'
 import { messages } from '../../src/api/messages/api.ts'
 import { responses } from '../../src/api/responses/api.ts'
-import { usedNames } from '../../src/api/wire-fields.ts'
+import { namesInBody } from '../../src/api/wire-fields.ts'
 import type { JsonObject } from '../../src/core/json.ts'
 
 const hi = [{ role: 'user', content: 'hi' }]
@@ -86,5 +86,5 @@ test.each<[string, JsonObject, string[]]>([
   ['tools.strict', { tools: [{ type: 'custom', strict: true }] }, ['tools.strict']],
   ['reasoning', {}, ['thinking']],
 ])('%s of %j is reported as %j', (field, body, names) => {
-  expect(usedNames(messages.wireNames(field), body)).toEqual(names)
+  expect(namesInBody(messages.wireNames(field), body)).toEqual(names)
 })

@@ -3,7 +3,7 @@ import { chat } from '../../src/api/chat/api.ts'
 import { messages } from '../../src/api/messages/api.ts'
 import { responses } from '../../src/api/responses/api.ts'
 import { lostChoice } from '../../src/api/tool-choice.ts'
-import { usedNames } from '../../src/api/wire-fields.ts'
+import { namesInBody } from '../../src/api/wire-fields.ts'
 import { isObject, type Json, type JsonObject } from '../../src/core/json.ts'
 
 /** By loss: the texts of a body that must be gone without it, and the client's names of it. */
@@ -301,7 +301,7 @@ describe.each(apis)('a body for a provider of the same format ($api.api)', ({ ap
     const edited = api.editRequest(body, { ...facts, dropped: [loss] })
     const marks = gone.split(' ').map((mark) => `M-${mark}`)
     expect(marksIn(edited)).toEqual(marksIn(body).filter((mark) => !marks.includes(mark)))
-    expect(usedNames(api.wireNames(loss), body)).toEqual(names.split(' '))
+    expect(namesInBody(api.wireNames(loss), body)).toEqual(names.split(' '))
     expect(body).toEqual(before)
   })
 

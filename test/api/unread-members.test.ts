@@ -4,7 +4,7 @@ import type { ClientApi } from '../../src/api/client-api.ts'
 import { messages } from '../../src/api/messages/api.ts'
 import { responses } from '../../src/api/responses/api.ts'
 import { mostUnread } from '../../src/api/unread-members.ts'
-import { usedNames } from '../../src/api/wire-fields.ts'
+import { namesInBody } from '../../src/api/wire-fields.ts'
 import type { JsonObject } from '../../src/core/json.ts'
 import { servedBy } from '../../src/manifest/target.ts'
 import { writeRequest } from '../../src/manifest/translate.ts'
@@ -259,7 +259,7 @@ describe.each(cases)('members that the $api.api reader does not understand', ({ 
   it('are reported in these words when the request is translated', async () => {
     const { dropped, body } = await written(api.read(bodyWith({ frob: 'SENTINEL' })), foreign)
     expect(JSON.stringify(body)).not.toContain('SENTINEL')
-    const client = dropped.flatMap((field) => usedNames(api.wireNames(field), bodyWith({ frob: 'SENTINEL' })))
+    const client = dropped.flatMap((field) => namesInBody(api.wireNames(field), bodyWith({ frob: 'SENTINEL' })))
     expect(client).toEqual(expect.arrayContaining(names))
   })
 

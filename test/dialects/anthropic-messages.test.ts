@@ -4,7 +4,7 @@ import type { JsonObject } from '../../src/core/json.ts'
 import type { Part } from '../../src/core/parts.ts'
 import type { Reply } from '../../src/core/reply.ts'
 import type { Provider } from '../../src/manifest/provider.ts'
-import { refusal } from '../../src/upstream/provider-error.ts'
+import { errorFor } from '../../src/upstream/provider-error.ts'
 import { recordedEvents, recordings, recordingsMissing } from '../helpers/recordings.ts'
 import { assembled, framesOf, readMessage } from './anthropic-messages-reader.ts'
 import { benchDialect } from './replay.ts'
@@ -112,7 +112,7 @@ describe.skipIf(recordingsMissing)('recorded errors', () => {
 
   test.each(refused.map((recording) => [recording.case, recording.response] as const))('%s', (_, { status, body }) => {
     const provider = { slug: 'p', auth: { scheme: 'none' }, headers: {}, errors: bench.errors } as unknown as Provider
-    const error = refusal(provider, { status, headers: {}, text: JSON.stringify(body) })
+    const error = errorFor(provider, { status, headers: {}, text: JSON.stringify(body) })
     const expected = Object.entries(meanings).find(([piece]) => error.message.includes(piece))
     expect([error.code, error.providerCode]).toEqual([expected?.[1], body.error.type])
   })

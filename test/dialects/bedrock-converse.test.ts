@@ -2,7 +2,7 @@ import { describe, expect, test } from 'vitest'
 import type { JsonObject } from '../../src/core/json.ts'
 import type { Reply } from '../../src/core/reply.ts'
 import type { Provider } from '../../src/manifest/provider.ts'
-import { refusal, reportedFailure } from '../../src/upstream/provider-error.ts'
+import { errorFor, reportedFailure } from '../../src/upstream/provider-error.ts'
 import { recordings, recordingsMissing } from '../helpers/recordings.ts'
 import { type Facts, framesFrom, framesOf, joined, nonZero, readIndependently } from './bedrock-converse-reader.ts'
 import { violations } from './converse-model.ts'
@@ -51,7 +51,7 @@ describe.skipIf(recordingsMissing)('every recorded refusal has its error', () =>
   for (const recording of refused) {
     test(recording.case, () => {
       const { status, headers, body } = recording.response
-      const error = refusal(provider, { status, headers, text: JSON.stringify(body) })
+      const error = errorFor(provider, { status, headers, text: JSON.stringify(body) })
       const name = Object.keys(codes).find((start) => recording.case.startsWith(`bedrock-converse/${start}`))
       expect(error.code).toBe(codes[name ?? ''])
       expect(error.message).toContain(body.message)
@@ -215,7 +215,7 @@ test.each([
   ['The model returned the following errors: prompt is too long: 210000 tokens > 200000 maximum', 'context_length'],
   ['Too many tokens per day, please wait before trying again.', 'quota_exhausted'],
 ])('%s is %s', (message, code) => {
-  expect(refusal(provider, { status: 400, headers: {}, text: JSON.stringify({ message }) }).code).toBe(code)
+  expect(errorFor(provider, { status: 400, headers: {}, text: JSON.stringify({ message }) }).code).toBe(code)
 })
 
 /** A whole answer with these blocks. */

@@ -7,7 +7,7 @@ import type { Citation } from '../../src/core/parts.ts'
 import type { Reply } from '../../src/core/reply.ts'
 import type { Provider } from '../../src/manifest/provider.ts'
 import { priceOf } from '../../src/money/price.ts'
-import { refusal, reportedFailure } from '../../src/upstream/provider-error.ts'
+import { errorFor, reportedFailure } from '../../src/upstream/provider-error.ts'
 import { recordedEvents, recordings, recordingsMissing } from '../helpers/recordings.ts'
 import { assembled, type Body, type Facts, framesOf, joined, readIndependently } from './cohere-v2-reader.ts'
 import { benchDialect, type Replayed } from './replay.ts'
@@ -61,7 +61,7 @@ describe.skipIf(recordingsMissing)('every recorded refusal has its error', () =>
   for (const recording of refused) {
     test(recording.case, () => {
       const { status, headers, body } = recording.response
-      const error = refusal(provider, { status, headers, text: JSON.stringify(body) })
+      const error = errorFor(provider, { status, headers, text: JSON.stringify(body) })
       expect(error.code).toBe(codes[/error-\d+/.exec(recording.case)?.[0] ?? ''])
       expect(error.message).toContain(body.message)
     })
@@ -75,7 +75,7 @@ test.each([
   [499, 'request cancelled', 'provider_failed'],
   [504, 'gateway timeout', 'provider_timeout'],
 ])('status %d with "%s" is %s', (status, message, code) => {
-  expect(refusal(provider, { status, headers: {}, text: JSON.stringify({ message }) }).code).toBe(code)
+  expect(errorFor(provider, { status, headers: {}, text: JSON.stringify({ message }) }).code).toBe(code)
 })
 
 describe('an answer', () => {

@@ -3,7 +3,7 @@ import type { JsonObject } from '../../src/core/json.ts'
 import type { Citation } from '../../src/core/parts.ts'
 import type { Reply } from '../../src/core/reply.ts'
 import type { Provider } from '../../src/manifest/provider.ts'
-import { refusal } from '../../src/upstream/provider-error.ts'
+import { errorFor } from '../../src/upstream/provider-error.ts'
 import { recordedEvents, recordings, recordingsMissing } from '../helpers/recordings.ts'
 import { chunksOf, type Facts, isStream, joined, nonZero, readIndependently } from './gemini-reader.ts'
 import { benchDialect, type Replayed } from './replay.ts'
@@ -58,7 +58,7 @@ describe.skipIf(recordingsMissing)('every recorded refusal has its error', () =>
   for (const recording of refused) {
     test(recording.case, () => {
       const { status, headers, body } = recording.response
-      const error = refusal(provider, { status, headers, text: JSON.stringify(body) })
+      const error = errorFor(provider, { status, headers, text: JSON.stringify(body) })
       const name = Object.keys(codes).find((start) => recording.case.startsWith(`gemini/${start}`))
       expect(error.code).toBe(codes[name ?? ''])
       if (status === 429) expect(error.retryAfterMs).toBe(48_000)

@@ -1,7 +1,7 @@
 import { describe, expect, test } from 'vitest'
 import type { Reply } from '../../src/core/reply.ts'
 import type { Provider } from '../../src/manifest/provider.ts'
-import { refusal, reportedFailure } from '../../src/upstream/provider-error.ts'
+import { errorFor, reportedFailure } from '../../src/upstream/provider-error.ts'
 import { recordings, recordingsMissing } from '../helpers/recordings.ts'
 import { type Body, type Facts, joined, linesFor, linesOf, readIndependently } from './ollama-reader.ts'
 import { benchDialect, type Replayed } from './replay.ts'
@@ -41,7 +41,7 @@ describe.skipIf(recordingsMissing)('every recorded refusal has its error', () =>
   for (const recording of refused) {
     test(recording.case, () => {
       const { status, headers, body } = recording.response
-      const error = refusal(provider, { status, headers, text: JSON.stringify(body) })
+      const error = errorFor(provider, { status, headers, text: JSON.stringify(body) })
       expect(error).toMatchObject({ code: 'invalid_request', message: body.error })
     })
   }
@@ -54,7 +54,7 @@ test.each([
   [503, 'server busy, please try again.  maximum pending requests exceeded', 'rate_limited'],
   [500, 'model requires more system memory (9.2 GiB) than is available (1.8 GiB)', 'provider_failed'],
 ])('status %d with "%s" is %s', (status, error, code) => {
-  expect(refusal(provider, { status, headers: {}, text: JSON.stringify({ error }) }).code).toBe(code)
+  expect(errorFor(provider, { status, headers: {}, text: JSON.stringify({ error }) }).code).toBe(code)
 })
 
 describe('an answer', () => {

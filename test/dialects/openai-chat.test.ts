@@ -7,7 +7,7 @@ import type { Reply } from '../../src/core/reply.ts'
 import type { Message, NeutralRequest } from '../../src/core/request.ts'
 import { unsupportedByMapping } from '../../src/manifest/inferred-losses.ts'
 import type { Provider } from '../../src/manifest/provider.ts'
-import { refusal } from '../../src/upstream/provider-error.ts'
+import { errorFor } from '../../src/upstream/provider-error.ts'
 import { recordedEvents, recordings, recordingsMissing } from '../helpers/recordings.ts'
 import { chunksOf, type Facts, isStream, joined, nonZero, readIndependently, speakers } from './openai-chat-reader.ts'
 import { benchDialect, type Frame, traitsOf } from './replay.ts'
@@ -85,12 +85,12 @@ describe.skipIf(recordingsMissing)('every recorded refusal has its error', () =>
   test.each(refused)('$case', ({ case: name, response: { status, headers, body } }) => {
     const start = Object.keys(refusals).find((known) => name.startsWith(known))
     const expected = status === 401 || status === 403 ? 'provider_refused' : refusals[start ?? '']
-    expect(refusal(provider, { status, headers, text: JSON.stringify(body) }).code).toBe(expected)
+    expect(errorFor(provider, { status, headers, text: JSON.stringify(body) }).code).toBe(expected)
   })
 
   test('exhausted credit and quota are not retryable', () => {
     const code = (status: number, error: object) =>
-      refusal(provider, { status, headers: {}, text: JSON.stringify({ error: { message: 'no', ...error } }) }).code
+      errorFor(provider, { status, headers: {}, text: JSON.stringify({ error: { message: 'no', ...error } }) }).code
     expect(code(429, { type: 'insufficient_quota', code: 'insufficient_quota' })).toBe('quota_exhausted')
     expect(code(429, { code: 'rate_limit_exceeded' })).toBe('rate_limited')
     expect(code(402, {})).toBe('quota_exhausted')

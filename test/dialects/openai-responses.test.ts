@@ -4,7 +4,7 @@ import type { JsonObject } from '../../src/core/json.ts'
 import type { Part } from '../../src/core/parts.ts'
 import type { Reply } from '../../src/core/reply.ts'
 import type { Provider } from '../../src/manifest/provider.ts'
-import { refusal, reportedFailure } from '../../src/upstream/provider-error.ts'
+import { errorFor, reportedFailure } from '../../src/upstream/provider-error.ts'
 import { type Recording, recordedEvents, recordings, recordingsMissing } from '../helpers/recordings.ts'
 import { eventsIn, framesOf, isStream, readResponse, streamedOf, wholeOf } from './openai-responses-reader.ts'
 import { benchDialect, type Frame } from './replay.ts'
@@ -73,7 +73,7 @@ describe.skipIf(recordingsMissing)('every recorded refusal has its error', () =>
   }
 
   test.each(refused)('$case', ({ response: { status, headers, body } }) => {
-    const error = refusal(provider, { status, headers, text: JSON.stringify(body) })
+    const error = errorFor(provider, { status, headers, text: JSON.stringify(body) })
     const expected = Object.entries(meanings).find(([piece]) => error.message.includes(piece))
     expect(error.code).toBe(expected?.[1])
   })

@@ -14,7 +14,7 @@ import { readSource } from '../../src/manifest/source.ts'
 import { servedBy } from '../../src/manifest/target.ts'
 import { targetFacts } from '../../src/manifest/target-facts.ts'
 import { patchRequest, readReply, usedLosses, writeRequest } from '../../src/manifest/translate.ts'
-import { refusal } from '../../src/upstream/provider-error.ts'
+import { errorFor } from '../../src/upstream/provider-error.ts'
 import { type Recording, recordedEvents, recordings, recordingsMissing } from '../helpers/recordings.ts'
 import { assembled, readMessage } from './anthropic-messages-reader.ts'
 import * as gemini from './gemini-reader.ts'
@@ -140,13 +140,13 @@ describe.skipIf(recordingsMissing)('every recorded refusal has its error', () =>
   test.each(refused)('$case', ({ recording, slug }) => {
     const { status, headers, body } = recording.response
     const start = Object.keys(codes).find((known) => recording.case.startsWith(known)) ?? ''
-    const error = refusal(serving(slug, 'm'), { status, headers, text: JSON.stringify(body) })
+    const error = errorFor(serving(slug, 'm'), { status, headers, text: JSON.stringify(body) })
     expect(error.code).toBe(status === 401 ? 'provider_refused' : codes[start])
   })
 
   test.each(ofVertex.filter(({ response }) => response.status !== 200))('$case', ({ response, model }) => {
     const { status, headers, body } = response
-    const error = refusal(serving('vertex', model ?? 'm'), { status, headers, text: JSON.stringify(body) })
+    const error = errorFor(serving('vertex', model ?? 'm'), { status, headers, text: JSON.stringify(body) })
     expect(error.code).toBe('invalid_request')
   })
 })
@@ -161,14 +161,14 @@ test('a prompt that the filters of azure stop is blocked, not wrong', () => {
   }
   const answer = { status: 400, headers: {}, text: JSON.stringify({ error }) }
   for (const model of ['gpt-5.2', 'gpt-5.1-codex', 'my-deployment']) {
-    expect(refusal(serving('azure', model), answer).code).toBe('content_blocked')
+    expect(errorFor(serving('azure', model), answer).code).toBe('content_blocked')
   }
 })
 
 test('platform errors of vertex that come as a list are read, for models of every provider', () => {
   const error = { code: 429, message: 'Quota exceeded.', status: 'RESOURCE_EXHAUSTED' }
   for (const model of ['gemini-3.5-flash', 'claude-opus-5@default', 'meta/llama-maas']) {
-    const read = refusal(serving('vertex', model), { status: 429, headers: {}, text: JSON.stringify([{ error }]) })
+    const read = errorFor(serving('vertex', model), { status: 429, headers: {}, text: JSON.stringify([{ error }]) })
     expect([read.code, read.message]).toEqual(['rate_limited', 'Quota exceeded.'])
   }
 })

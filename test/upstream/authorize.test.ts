@@ -6,7 +6,7 @@ import { afterEach, beforeEach, describe, expect, test } from 'vitest'
 import type { Auth, Provider } from '../../src/manifest/provider.ts'
 import { authorize } from '../../src/upstream/authorize.ts'
 import { type HttpClient, openHttpClient } from '../../src/upstream/http-client.ts'
-import { refusal } from '../../src/upstream/provider-error.ts'
+import { errorFor } from '../../src/upstream/provider-error.ts'
 import { type TokenEndpoint, tokenEndpoint } from '../helpers/token-endpoint.ts'
 import { rfc7515Key } from './rfc7515-key.ts'
 
@@ -162,7 +162,7 @@ describe('oauth-client-credentials', () => {
     const provider = providerWith(auth())
     await authorize(provider, anonymous, { httpClient: bench.httpClient, signal: patient })
     const text = JSON.stringify({ error: { message: 'neither token-1 nor very-secret will do' } })
-    expect(refusal(provider, { status: 400, headers: {}, text }).message).toBe('neither [secret] nor [secret] will do')
+    expect(errorFor(provider, { status: 400, headers: {}, text }).message).toBe('neither [secret] nor [secret] will do')
   })
 })
 

@@ -1,6 +1,6 @@
 import { expect, test } from 'vitest'
 import type { Provider } from '../../src/manifest/provider.ts'
-import { refusal } from '../../src/upstream/provider-error.ts'
+import { errorFor } from '../../src/upstream/provider-error.ts'
 
 const provider = {
   slug: 'acme',
@@ -10,7 +10,7 @@ const provider = {
 } as unknown as Provider
 
 const refused = (status: number, body: unknown, headers: Record<string, string> = {}) =>
-  refusal(provider, { status, headers, text: typeof body === 'string' ? body : JSON.stringify(body) })
+  errorFor(provider, { status, headers, text: typeof body === 'string' ? body : JSON.stringify(body) })
 
 test('an error is classified by its code in the body or a header, by its message, by its status', () => {
   expect(refused(400, { __type: 'com.amazon#ThrottlingException', message: 'Slow down' }).code).toBe('rate_limited')
@@ -57,6 +57,6 @@ test('no secret of ours is repeated, wherever a provider puts it: in a message, 
   const error = refused(400, { error: { message: 'sk-1 hdr-secret-2 2024-01-01', code: 'for sk-1' } })
   expect(error.message).toBe('[secret] [secret] 2024-01-01')
   expect(error.providerCode).toBe('for [secret]')
-  const long = refusal(provider, { status: 500, headers: {}, text: `${'x'.repeat(1_995)}hdr-secret-2` })
+  const long = errorFor(provider, { status: 500, headers: {}, text: `${'x'.repeat(1_995)}hdr-secret-2` })
   expect(long.message).not.toContain('hdr-s')
 })

@@ -1,10 +1,10 @@
 import { isObject, type Json, type JsonObject } from '../../core/json.ts'
 import { finishedArguments } from '../../core/tool-arguments.ts'
 import type { FinishOf, ReplyFacts } from '../client-api.ts'
-import { withoutFields } from '../drop.ts'
+import { bodyWithoutFields } from '../remove-fields.ts'
 import { editEnding } from './finish.ts'
 import { isForeignDetail } from './foreign-parts.ts'
-import { losses } from './losses.ts'
+import { losses } from './removals.ts'
 import { writeUsage } from './usage.ts'
 
 /** The client's body for a provider of this format: its model id, usage in streams, and without the dropped fields. */
@@ -12,7 +12,7 @@ export function editRequest(
   body: JsonObject,
   { model, stream, dropped }: { model: string; stream: boolean; dropped: readonly string[] },
 ): JsonObject {
-  const edited: JsonObject = { ...withoutFields(body, dropped, losses), model }
+  const edited: JsonObject = { ...bodyWithoutFields(body, dropped, losses), model }
   if (Array.isArray(edited.messages)) {
     edited.messages = edited.messages.map((item) => (isObject(item) ? withoutForeignParts(item) : item))
   }

@@ -1,9 +1,9 @@
 import { isObject, type Json, type JsonObject } from '../../core/json.ts'
 import type { ClientApi, ReplyFacts } from '../client-api.ts'
-import { withoutFields } from '../drop.ts'
 import { isForeignSignature } from '../foreign-signature.ts'
+import { bodyWithoutFields } from '../remove-fields.ts'
 import { editStop, isCall } from './finish.ts'
-import { losses } from './losses.ts'
+import { losses } from './removals.ts'
 import { isForeignSearch } from './searches.ts'
 
 /**
@@ -11,7 +11,7 @@ import { isForeignSearch } from './searches.ts'
  * router wrote into it for other providers. Everything else, known or not, stays unchanged.
  */
 export const editRequest: ClientApi['editRequest'] = (body, { model, stream, dropped }) => {
-  const edited: JsonObject = { ...withoutFields(body, dropped, losses), model }
+  const edited: JsonObject = { ...bodyWithoutFields(body, dropped, losses), model }
   if (stream) edited.stream = true
   if (Array.isArray(edited.messages)) edited.messages = edited.messages.flatMap(withoutForeign)
   return edited

@@ -1,16 +1,16 @@
 import { isObject, type Json, type JsonObject } from '../../core/json.ts'
 import type { ClientApi, ReplyFacts } from '../client-api.ts'
-import { withoutFields } from '../drop.ts'
 import { isForeignSignature } from '../foreign-signature.ts'
+import { bodyWithoutFields } from '../remove-fields.ts'
 import { editEnding } from './finish.ts'
-import { losses } from './losses.ts'
+import { losses } from './removals.ts'
 
 /**
  * The client's body for a provider of this format: its model id, without dropped fields, and without items that this
  * router wrote into it for other providers. Everything else, known or not, stays unchanged.
  */
 export const editRequest: ClientApi['editRequest'] = (body, { model, stream, dropped }) => {
-  const edited: JsonObject = { ...withoutFields(body, dropped, losses), model }
+  const edited: JsonObject = { ...bodyWithoutFields(body, dropped, losses), model }
   if (stream) edited.stream = true
   if (Array.isArray(edited.input)) edited.input = edited.input.filter((item) => !isForeign(item))
   return edited

@@ -7,7 +7,7 @@ import { finishOf, type ProviderRequest, patchRequest, usedLosses } from '../man
 import type { PreparedCall, Translation } from './call.ts'
 
 /** For a provider of the client's own format: bodies are edited, so fields unknown to the router survive both ways. */
-export function nativeTranslation(target: Target, { call, request, turn }: PreparedCall): Translation {
+export function sameFormatTranslation(target: Target, { call, request, turn }: PreparedCall): Translation {
   const { clientApi } = call
   const { provider } = target
   const finishMapping = { finishOf: (reason: string) => finishOf(provider, reason) }
@@ -15,7 +15,7 @@ export function nativeTranslation(target: Target, { call, request, turn }: Prepa
     async request() {
       const losses = await usedLosses(provider, request, target)
       const body = turn.bodyFor(provider)
-      return await nativeRequest(target, clientApi, { body, stream: request.stream === true, losses })
+      return await editedRequest(target, clientApi, { body, stream: request.stream === true, losses })
     },
     forwardedHeaders: call.forwardedHeaders ?? [],
     whole: ({ body }, facts) => clientApi.editReply(turn.withPrevious(body), { ...facts, ...finishMapping }),
@@ -38,7 +38,7 @@ export function nativeTranslation(target: Target, { call, request, turn }: Prepa
 }
 
 /** A client's body, edited for a provider of the same format, and the neutral names of what it lost. */
-export async function nativeRequest(
+export async function editedRequest(
   target: Target,
   clientApi: ClientApi,
   { body, stream, losses }: { body: JsonObject; stream: boolean; losses: readonly string[] },

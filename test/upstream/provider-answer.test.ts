@@ -1,8 +1,8 @@
 import { expect, onTestFinished, test } from 'vitest'
 import { isObject } from '../../src/core/json.ts'
 import type { Provider } from '../../src/manifest/provider.ts'
-import { send } from '../../src/upstream/call.ts'
 import { openHttpClient } from '../../src/upstream/http-client.ts'
+import { requestAnswer } from '../../src/upstream/provider-answer.ts'
 import { beginStream, loopbackProvider } from '../helpers/provider.ts'
 
 /** The events of a stream that consists of these frames, from a provider that declares `[DONE]` as its end marker. */
@@ -35,7 +35,7 @@ async function eventsOf(...frames: string[]) {
     } as unknown as Provider,
   }
   const { signal } = new AbortController()
-  const answer = await send(target, { body: {}, stream: true, signal, forwardedHeaders: [] }, httpClient)
+  const answer = await requestAnswer(target, { body: {}, stream: true, signal, forwardedHeaders: [] }, httpClient)
   if (answer.kind !== 'stream') throw new Error('expected a stream')
   const read = []
   try {

@@ -4,7 +4,7 @@ import type { Provider } from '../manifest/provider.ts'
 import type { Target } from '../manifest/target.ts'
 import { authorize } from './authorize.ts'
 import type { HttpClient, HttpResponse } from './http-client.ts'
-import { readRefusal } from './provider-error.ts'
+import { readErrorResponse } from './provider-error.ts'
 
 /** A client's header for the provider: it replaces the manifest's own value, or is appended to it as a list item. */
 export type ForwardedHeader = { name: string; value: string; how: 'replace' | 'append' }
@@ -42,7 +42,7 @@ export async function post(
   if (response.status >= 200 && response.status < 300) return response
   if (response.status === 401) refused?.()
   const text = await textOf(provider, response)
-  throw await readRefusal(provider, { status: response.status, headers: response.headers, text })
+  throw await readErrorResponse(provider, { status: response.status, headers: response.headers, text })
 }
 
 /**

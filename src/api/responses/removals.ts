@@ -1,5 +1,5 @@
 import type { JsonObject } from '../../core/json.ts'
-import { isNoSearch, type Removals } from '../drop.ts'
+import { isNoSearch, type Removals } from '../remove-fields.ts'
 import { fieldNames } from './fields.ts'
 import { isOpaqueItem } from './messages.ts'
 import { addressed, isOpaquePart } from './parts.ts'

@@ -35,7 +35,7 @@ export type Removals = FieldNames & {
 const omitted = '(unsupported content omitted)'
 
 /** A client's body without these neutral fields, and without a tool choice whose tool is gone. The body is not changed. */
-export function withoutFields(body: JsonObject, fields: readonly string[], api: Removals): JsonObject {
+export function bodyWithoutFields(body: JsonObject, fields: readonly string[], api: Removals): JsonObject {
   if (fields.length === 0) return body
   const removals = fields.map((field) => removalOf(field, api))
   let edited = removals.reduce((left, { paths = [], body: edit }) => {

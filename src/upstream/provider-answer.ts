@@ -11,8 +11,8 @@ import { type ReadFrame, readFrame, readReply } from '../manifest/translate.ts'
 import { type Frame, FrameError } from '../wire/frame.ts'
 import { framesOf, type StreamFormat, streamFormats } from '../wire/frames.ts'
 import type { HttpClient, HttpResponse } from './http-client.ts'
-import { type ForwardedHeader, post, textOf } from './post.ts'
-import { readRefusal, reportedFailure } from './provider-error.ts'
+import { readErrorResponse, reportedFailure } from './provider-error.ts'
+import { type ForwardedHeader, post, textOf } from './provider-request.ts'
 import { redact } from './secrets.ts'
 
 /** A provider's answer: a whole reply, or a stream whose first event has come. */
@@ -31,7 +31,7 @@ export type StreamFrame = Pick<ReadFrame, 'events'> & Partial<Pick<ReadFrame, 'p
 const drainMs = 50
 
 /** Sends one body to a target and waits for the reply or its first event. Throws RouterError. */
-export async function send(
+export async function requestAnswer(
   target: Target,
   outgoing: { body: JsonObject; stream: boolean; signal: AbortSignal; forwardedHeaders: readonly ForwardedHeader[] },
   httpClient: HttpClient,
@@ -46,7 +46,7 @@ export async function send(
 }
 
 /** Sends one body to a path of a target and waits for its JSON. Throws RouterError. */
-export async function sendForJson(
+export async function requestJson(
   target: Target,
   outgoing: { path: string; body: JsonObject; signal: AbortSignal; forwardedHeaders: readonly ForwardedHeader[] },
   httpClient: HttpClient,
@@ -85,7 +85,7 @@ async function readStream(target: Target, response: HttpResponse): Promise<Strea
   if (!streamsAsJson.has(format) && type.startsWith('application/json')) {
     const text = await textOf(provider, response)
     if (/"error"|^\s*\{\s*"message"/.test(text))
-      throw await readRefusal(provider, { status: 502, headers: response.headers, text })
+      throw await readErrorResponse(provider, { status: 502, headers: response.headers, text })
     throw unreadable(provider, 'answered a request for a stream with a JSON document')
   }
   const batches = readBatches(provider, targetFacts(provider, target), response)

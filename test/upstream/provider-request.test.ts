@@ -1,6 +1,6 @@
 import { expect, test } from 'vitest'
 import type { Provider } from '../../src/manifest/provider.ts'
-import { urlOf } from '../../src/upstream/post.ts'
+import { urlOf } from '../../src/upstream/provider-request.ts'
 
 const provider = { slug: 'acme', baseUrl: 'https://acme.test/v1/' } as Provider
 

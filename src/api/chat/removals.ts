@@ -1,5 +1,5 @@
 import { isObject, type Json, type JsonObject } from '../../core/json.ts'
-import { isNoSearch, type Removals } from '../drop.ts'
+import { isNoSearch, type Removals } from '../remove-fields.ts'
 import { fieldNames } from './fields.ts'
 
 const isType = (...types: readonly string[]) => {
