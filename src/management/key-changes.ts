@@ -63,7 +63,7 @@ const changes: { readonly [property: string]: KeyChange } = {
   },
   limits: {
     fields: limitFields,
-    parse: (body) => ({ limits: limitsFrom(body) }),
+    parse: (body, { limits }) => ({ limits: { ...limits, ...limitsFrom(body) } }),
     entry: ({ limits }) => ({ limits: limitsEntry(limits) }),
   },
   access: {

@@ -23,16 +23,17 @@ export function policyRoutes({ store, directory }: ManagementContext): ManageRou
     const id = pathPart(request, 'id')
     return names.policy(request.organization, id) ?? missing('policy', id)
   }
-  const put = (request: ManageRequest, policy: Policy, { isNew }: { isNew: boolean }) =>
+  const put = (request: ManageRequest, { description, ...named }: PolicyChange, { isNew }: { isNew: boolean }) =>
     audited(store, request.key.id, () => {
-      const before = names.policy(request.organization, policy.id)
+      const before = names.policy(request.organization, named.id)
+      const policy = { ...named, description: description ?? before?.description ?? '' }
       if (before && isNew) {
         throw invalid(`There is already a policy '${policy.id}'; PUT /v1/manage/policy/${policy.id} changes it.`, 'id')
       }
       const after = entry(names.setPolicy(request.organization, policy))
       const action = before ? 'policy.change' : 'policy.create'
       return {
-        result: before,
+        result: { policy, isNew: !before },
         organization: request.organization,
         action,
         subject: policy.id,
@@ -58,9 +59,8 @@ export function policyRoutes({ store, directory }: ManagementContext): ManageRou
       path: '/v1/manage/policy',
       method: 'post',
       handle: (request) => {
-        const policy = policyFrom(request.body, undefined, directory())
-        put(request, policy, { isNew: true })
-        return json(entry(policy), 201)
+        const change = policyFrom(request.body, undefined, directory())
+        return json(entry(put(request, change, { isNew: true }).policy), 201)
       },
     },
     { path: '/v1/manage/policy/:id', handle: (request) => json(entry(found(request))) },
@@ -68,8 +68,9 @@ export function policyRoutes({ store, directory }: ManagementContext): ManageRou
       path: '/v1/manage/policy/:id',
       method: 'put',
       handle: (request) => {
-        const policy = policyFrom(request.body, pathPart(request, 'id'), directory())
-        return json(entry(policy), put(request, policy, { isNew: false }) ? 200 : 201)
+        const change = policyFrom(request.body, pathPart(request, 'id'), directory())
+        const { policy, isNew } = put(request, change, { isNew: false })
+        return json(entry(policy), isNew ? 201 : 200)
       },
     },
     {
@@ -98,14 +99,17 @@ function entry({ id, description, targets }: Policy) {
   return { id, description, targets: [...targets] }
 }
 
+/** A policy to create or to change; without a description it keeps the one that it has. */
+type PolicyChange = Omit<Policy, 'description'> & { description: string | undefined }
+
 /** The policy of a body, which may omit the id when the path has it. */
-function policyFrom(body: unknown, pathId: string | undefined, directory: ModelDirectory): Policy {
+function policyFrom(body: unknown, pathId: string | undefined, directory: ModelDirectory): PolicyChange {
   const members = membersOf(body, ['id', 'description', 'targets'])
   const id = required(members.id ?? pathId, 'id', 'the id of the policy', policyId)
   if (pathId !== undefined && id !== pathId) {
     throw invalid(`'id' is '${id}', but the path names '${pathId}'; a policy keeps its id.`, 'id')
   }
-  const description = optional(members.description, 'description', remark) ?? ''
+  const description = members.description === null ? '' : optional(members.description, 'description', remark)
   const targets = required(members.targets, 'targets', 'an array of models', (value, path) =>
     targetsFrom(value, path, directory),
   )

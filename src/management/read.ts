@@ -11,6 +11,12 @@ export function membersOf(body: unknown, known: readonly string[]): JsonObject {
   return onlyMembers(body, known)
 }
 
+/** Requires at least one member: an empty body is a mistake, not a wish to change nothing or to remove everything. Throws RouterError 400. */
+export function requireAny(members: JsonObject, known: readonly string[]): void {
+  if (Object.keys(members).length > 0) return
+  throw invalid(`The body is empty. Name what to change, with null to remove it: ${known.join(', ')}.`)
+}
+
 /** An object that may have only the `known` members; `within` is its path. Throws RouterError 400. */
 export function onlyMembers(value: JsonObject, known: readonly string[], within = ''): JsonObject {
   refuseUnknown(Object.keys(value), known, { kind: 'field', within })

@@ -1,4 +1,4 @@
-import { type Check, filledText, listOf, optional, refuse } from '../api/check.ts'
+import { type Check, defined, filledText, listOf, optional, refuse } from '../api/check.ts'
 import type { JsonObject } from '../core/json.ts'
 import type { RateLimits } from '../core/limits.ts'
 import type { DataRules } from '../core/names.ts'
@@ -8,9 +8,9 @@ import type { OrganizationRules } from '../store/rules.ts'
 import { limitsEntry } from './key-entry.ts'
 import { json, type ManagementContext, type ManageRoute, rulesOf } from './manage.ts'
 import { type ModelDirectory, type NameCheck, patternCheck, placeCheck } from './names.ts'
-import { countLimit, invalid, membersOf, namesOfModels, orNull } from './read.ts'
+import { countLimit, invalid, membersOf, namesOfModels, orNull, requireAny } from './read.ts'
 
-/** `/v1/manage/org/<setting>`: the settings of the organization, read with GET and replaced with PUT. */
+/** `/v1/manage/org/<setting>`: the settings of the organization, read with GET; PUT changes what its body names. */
 export function settingRoutes(context: ManagementContext): ManageRoute[] {
   return [
     ...routesOf('limits', limits, context),
@@ -19,10 +19,11 @@ export function settingRoutes(context: ManagementContext): ManageRoute[] {
   ]
 }
 
-/** One setting: the fields of its body, how they are parsed and stored, and its representation. */
+/** One setting: the fields of its body, the change that they ask for, how it is stored, and its representation. */
 type Setting<Value> = {
   fields: readonly string[]
-  parse(body: JsonObject, directory: ModelDirectory): Value
+  /** Returns the new value from the rules as they are when the change is made. */
+  parse(body: JsonObject, directory: ModelDirectory): (before: OrganizationRules) => Value
   write(organizations: Store['organizations'], id: string, value: Value): void
   entry(rules: OrganizationRules): JsonObject
 }
@@ -40,10 +41,10 @@ function routesOf<Value>(
       path,
       method: 'put',
       handle: ({ body, key, organization }) => {
-        const value = parse(membersOf(body, fields), directory())
+        const changedFrom = parse(membersOf(body, fields), directory())
         const changed = audited(store, key.id, () => {
           const before = current(organization)
-          write(store.organizations, organization, value)
+          write(store.organizations, organization, changedFrom(rulesOf(store, organization)))
           const after = current(organization)
           const action = `organization.${name}`
           return { result: after, organization, action, subject: organization, before, after }
@@ -57,20 +58,24 @@ function routesOf<Value>(
 /** The fields of rate limits. */
 export const limitFields = ['requests_per_minute', 'tokens_per_minute', 'concurrent_calls']
 
-/** The rate limits of a body; a field that is absent, null or 0 is no limit. Throws RouterError 400. */
-export function limitsFrom(body: JsonObject): RateLimits {
-  const limit = (name: string) => optional(body[name], name, countLimit) ?? null
-  return {
+/** The rate limits that a body names, at least one; null and 0 are no limit. Throws RouterError 400. */
+export function limitsFrom(body: JsonObject): Partial<RateLimits> {
+  requireAny(body, limitFields)
+  const limit = (name: string) => (body[name] === undefined ? undefined : orNull(countLimit)(body[name], name))
+  return defined({
     requestsPerMinute: limit('requests_per_minute'),
     tokensPerMinute: limit('tokens_per_minute'),
     concurrentCalls: limit('concurrent_calls'),
-  }
+  })
 }
 
 /** The rate limits of all keys of the organization together. */
 const limits: Setting<RateLimits> = {
   fields: limitFields,
-  parse: limitsFrom,
+  parse: (body) => {
+    const named = limitsFrom(body)
+    return ({ limits }) => ({ ...limits, ...named })
+  },
   write: (organizations, id, value) => organizations.setLimits(id, value),
   entry: (rules) => limitsEntry(rules.limits),
 }
@@ -88,15 +93,17 @@ const approvedModels: Setting<string[] | null> = {
     models?.forEach((name, index) => {
       checkName(name, `approved_models[${index}]`)
     })
-    return models
+    return () => models
   },
   write: (organizations, id, models) => organizations.approveModels(id, models),
   entry: ({ approvedModels: models }) => ({ approved_models: models === null ? null : [...models] }),
 }
 
+const ruleFields = ['geolocation', 'data_retention', 'data_used_for_training']
+
 /** The guarantees that providers must give for the organization's data; null is no requirement. */
 const dataRules: Setting<DataRules> = {
-  fields: ['geolocation', 'data_retention', 'data_used_for_training'],
+  fields: ruleFields,
   parse: (body, directory) => dataRulesFrom(body, placeCheck(directory)),
   write: (organizations, id, rules) => organizations.setDataRules(id, rules),
   entry({ dataRules: { geolocation, data_retention, data_used_for_training } }) {
@@ -108,18 +115,21 @@ const dataRules: Setting<DataRules> = {
   },
 }
 
-function dataRulesFrom(body: JsonObject, checkPlace: NameCheck): DataRules {
+function dataRulesFrom(body: JsonObject, checkPlace: NameCheck): (before: OrganizationRules) => DataRules {
+  requireAny(body, ruleFields)
   const geolocation = optional(body.geolocation, 'geolocation', listOf(filledText))
   if (geolocation?.length === 0) throw invalid("'geolocation' is empty: name a place, or write null.", 'geolocation')
   geolocation?.forEach((place, index) => {
     checkPlace(place, `geolocation[${index}]`)
   })
-  const retention = optional(body.data_retention, 'data_retention', onlyFalse)
-  const training = optional(body.data_used_for_training, 'data_used_for_training', onlyFalse)
-  return {
-    ...(geolocation && { geolocation: [...new Set(geolocation)] }),
-    ...(retention === false && { data_retention: false }),
-    ...(training === false && { data_used_for_training: false }),
+  const named: DataRules = defined({
+    geolocation: geolocation && [...new Set(geolocation)],
+    data_retention: optional(body.data_retention, 'data_retention', onlyFalse),
+    data_used_for_training: optional(body.data_used_for_training, 'data_used_for_training', onlyFalse),
+  })
+  return ({ dataRules }) => {
+    const kept = Object.entries(dataRules).filter(([name]) => body[name] === undefined)
+    return { ...Object.fromEntries(kept), ...named }
   }
 }
 

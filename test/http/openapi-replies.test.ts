@@ -267,9 +267,9 @@ describe('management', () => {
       ['/v1/manage/org/models', { approved_models: ['demo/*', 'vllm/*'] }],
       ['/v1/manage/org/models', { approved_models: null }],
       ['/v1/manage/org/rules', { geolocation: ['eu'], data_retention: false, data_used_for_training: false }],
-      ['/v1/manage/org/rules', {}],
+      ['/v1/manage/org/rules', { geolocation: null, data_retention: null, data_used_for_training: null }],
       ['/v1/manage/org/limits', { requests_per_minute: 600, tokens_per_minute: 0, concurrent_calls: null }],
-      ['/v1/manage/org/limits', {}],
+      ['/v1/manage/org/limits', { requests_per_minute: null }],
     ] as const) {
       const { status, body: after } = await ask('PUT', path, { body })
       expect([status, (await ask('GET', path)).body]).toEqual([200, after])
@@ -392,8 +392,9 @@ describe('management', () => {
       expect([path, status, body]).toEqual([path, status < 300 ? status : 'a success', body])
     }
     await ask('PUT', '/v1/manage/org/models', { body: { approved_models: null } })
-    await ask('PUT', '/v1/manage/org/rules', { body: {} })
-    await ask('PUT', '/v1/manage/org/limits', { body: {} })
+    const rules = { geolocation: null, data_used_for_training: null }
+    await ask('PUT', '/v1/manage/org/rules', { body: rules })
+    await ask('PUT', '/v1/manage/org/limits', { body: { requests_per_minute: null, tokens_per_minute: null } })
   })
 
   test('bodies that the description rejects are rejected, naming the field', async () => {

@@ -189,6 +189,14 @@ describe('a key that changes', () => {
     const { id } = await manage.newKey()
     const limits = { requests_per_minute: 10, tokens_per_minute: null, concurrent_calls: 2 }
     expect((await manage.post(`/apikey/${id}/limits`, limits)).body.limits).toEqual(limits)
+    const named = await manage.post(`/apikey/${id}/limits`, { tokens_per_minute: 500 })
+    expect(named.body.limits).toEqual({ ...limits, tokens_per_minute: 500 })
+    const removed = await manage.post(`/apikey/${id}/limits`, { requests_per_minute: null, concurrent_calls: 0 })
+    expect(removed.body.limits).toEqual({
+      requests_per_minute: null,
+      tokens_per_minute: 500,
+      concurrent_calls: null,
+    })
     const models = ['demo/echo', 'demo/*']
     expect((await manage.post(`/apikey/${id}/access`, { models })).body.models).toEqual(models)
     expect((await manage.post(`/apikey/${id}/access`, { models: null })).body.models).toBeNull()
@@ -203,6 +211,7 @@ describe('a key that changes', () => {
     ['expiry', {}, /'expires_at' is missing/],
     ['expiry', { expires_at: 'tomorrow' }, /RFC 3339/],
     ['label', { labels: null }, /'labels' is missing/],
+    ['limits', {}, /body is empty.*requests_per_minute, tokens_per_minute, concurrent_calls/],
     ['limits', { requests_per_minute: 1.5 }, /'requests_per_minute' must be a whole number/],
     ['limits', { tokens_per_minut: 1 }, /`tokens_per_minute`/],
     ['access', {}, /'models' is missing/],
@@ -214,6 +223,7 @@ describe('a key that changes', () => {
     ['rotate', [], /must be empty/],
   ])('%s with %j → 400 and nothing changes', async (what, body, message) => {
     const { id } = await manage.newKey({ monthly_limit: 3, labels: { a: 'b' } })
+    await manage.post(`/apikey/${id}/limits`, { concurrent_calls: 7 })
     const before = (await manage.get(`/apikey/${id}`)).body
     const answer = await manage.post(`/apikey/${id}/${what}`, body)
     expect((answer.body.error as { message: string }).message).toMatch(message)

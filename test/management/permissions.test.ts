@@ -64,8 +64,16 @@ const table: { readonly [endpoint: string]: Row } = {
     body: { approved_models: [] },
     allowed: { body: { approved_models: null } },
   },
-  'PUT /v1/manage/org/rules': { need: 'manage: write', body: { data_retention: false }, allowed: { body: {} } },
-  'PUT /v1/manage/org/limits': { need: 'manage: write', body: { requests_per_minute: 1 }, allowed: { body: {} } },
+  'PUT /v1/manage/org/rules': {
+    need: 'manage: write',
+    body: { data_retention: false },
+    allowed: { body: { data_retention: null } },
+  },
+  'PUT /v1/manage/org/limits': {
+    need: 'manage: write',
+    body: { requests_per_minute: 1 },
+    allowed: { body: { requests_per_minute: null } },
+  },
 
   'GET /v1/manage/apikey': read,
   'GET /v1/manage/apikey/:id': { need: 'manage: read', path: '/v1/manage/apikey/KEY' },
