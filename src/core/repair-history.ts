@@ -1,5 +1,6 @@
 import { createHash } from 'node:crypto'
 import type { MediaPart, Part, ToolCallPart, ToolResultPart } from './parts.ts'
+import type { Pattern } from './pattern.ts'
 import type { Message, NeutralRequest } from './request.ts'
 
 /** A dialect's requirements on a conversation's history. All are off by default. */
@@ -14,14 +15,14 @@ export type HistoryRules = {
   pair_tools?: boolean
   /** Results come first in their message, in the order of their calls. */
   results_first?: boolean
-  /** `pattern` is a regular expression for a whole tool id; ids that violate a rule become hexadecimal digits. */
-  tool_id?: { pattern: string; length?: number; max_length?: number }
+  /** Ids that do not match the pattern, or have another length, become hexadecimal digits. */
+  tool_id?: { pattern: Pattern; length?: number; max_length?: number }
   /** Empty texts are dropped, and messages with nothing else. */
   no_empty_text?: boolean
   /** At most this many cache hints: the last ones stay. */
   max_cache_hints?: number
   /** Media that must be inlined instead of linked: all, or these kinds, `except` URLs that match the pattern. */
-  inline_media?: boolean | { kinds?: MediaPart['type'][]; except?: string }
+  inline_media?: boolean | { kinds?: MediaPart['type'][]; except?: Pattern }
 }
 
 /** The request with a history that satisfies the rules; the client's own object is never changed. */
@@ -168,9 +169,8 @@ function joined(messages: Message[], when: (earlier: Message) => boolean): Messa
 }
 
 function renameIds(messages: Message[], rule: NonNullable<HistoryRules['tool_id']>): Message[] {
-  const pattern = new RegExp(`^(?:${rule.pattern})$`)
   const rename = <P extends ToolCallPart | ToolResultPart>(part: P): P => {
-    const id = acceptedId(part.id, pattern, rule)
+    const id = acceptedId(part.id, rule)
     return id === part.id ? part : { ...part, id }
   }
   return messages.map((message) => {
@@ -182,9 +182,9 @@ function renameIds(messages: Message[], rule: NonNullable<HistoryRules['tool_id'
 }
 
 /** Hexadecimal digits fit every provider's pattern. The same id always gives the same ones, so that caches keep working. */
-function acceptedId(id: string, pattern: RegExp, rule: { length?: number; max_length?: number }): string {
-  const { length, max_length = Number.POSITIVE_INFINITY } = rule
-  if (pattern.test(id) && id.length === (length ?? id.length) && id.length <= max_length) return id
+function acceptedId(id: string, rule: NonNullable<HistoryRules['tool_id']>): string {
+  const { pattern, length, max_length = Number.POSITIVE_INFINITY } = rule
+  if (id.length === (length ?? id.length) && id.length <= max_length && pattern.test(id)) return id
   return createHash('sha256')
     .update(id)
     .digest('hex')

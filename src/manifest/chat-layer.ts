@@ -1,3 +1,4 @@
+import type { MediaPart } from '../core/parts.ts'
 import type { HistoryRules } from '../core/repair-history.ts'
 import type { Mapping } from '../mapping/mapping.ts'
 import type { StreamFormat } from '../wire/frames.ts'
@@ -28,7 +29,13 @@ export type ChatFile = {
   events?: { [name: string]: string }
   patch?: { request?: string; reply?: string; event?: string }
   losses?: (string | { field: string; when?: string })[]
-  history?: HistoryRules
+  history?: HistoryFile
+}
+
+/** Rules of a file, whose patterns are texts. */
+type HistoryFile = Omit<HistoryRules, 'tool_id' | 'inline_media'> & {
+  tool_id?: { pattern: string; length?: number; max_length?: number }
+  inline_media?: boolean | { kinds?: MediaPart['type'][]; except?: string }
 }
 
 const at = ['endpoints', 'chat']
@@ -37,7 +44,6 @@ export function readChat(reader: MappingReader, chat: ChatFile): PartialChat {
   const request = chat.request && readRequest(reader, chat.request)
   const reply = reader.read([...at, 'reply'], chat.reply)
   const events = readEvents(reader, chat.events ?? {})
-  checkPatterns(reader, chat.history ?? {})
   checkPaths(reader, chat)
   return {
     ...(chat.path !== undefined && { path: chat.path }),
@@ -47,7 +53,7 @@ export function readChat(reader: MappingReader, chat: ChatFile): PartialChat {
     events,
     patch: readPatch(reader, chat.patch ?? {}),
     losses: readLosses(reader, chat.losses ?? []),
-    history: chat.history ?? {},
+    history: readHistory(reader, chat.history ?? {}),
     broken: Object.entries({ request, reply, events: events.size > 0 || undefined }).flatMap(([name, made]) =>
       Object.keys(chat[name as 'request' | 'reply' | 'events'] ?? {}).length > 0 && made === undefined ? [name] : [],
     ),
@@ -143,8 +149,26 @@ function checkPaths({ source, problems }: MappingReader, { path, stream, patch }
   if (useless) problems.push(source.problem([...at, 'stream', 'data'], `texts have no use for \`${useless}\``))
 }
 
-function checkPatterns(reader: MappingReader, { tool_id, inline_media }: HistoryRules): void {
-  if (tool_id) readPattern(reader, [...at, 'history', 'tool_id', 'pattern'], tool_id.pattern)
-  const except = typeof inline_media === 'object' ? inline_media.except : undefined
-  if (except !== undefined) readPattern(reader, [...at, 'history', 'inline_media', 'except'], except)
+/** The rules with their patterns ready to run; one that cannot be used is left out, with a problem. */
+function readHistory(reader: MappingReader, { tool_id, inline_media, ...rules }: HistoryFile): HistoryRules {
+  return {
+    ...rules,
+    ...(tool_id && readToolId(reader, tool_id)),
+    ...(inline_media !== undefined && { inline_media: readInlineMedia(reader, inline_media) }),
+  }
+}
+
+function readToolId(reader: MappingReader, rule: NonNullable<HistoryFile['tool_id']>): Pick<HistoryRules, 'tool_id'> {
+  const pattern = readPattern(reader, [...at, 'history', 'tool_id', 'pattern'], rule.pattern, { whole: true })
+  return pattern ? { tool_id: { ...rule, pattern } } : {}
+}
+
+function readInlineMedia(
+  reader: MappingReader,
+  rule: NonNullable<HistoryFile['inline_media']>,
+): NonNullable<HistoryRules['inline_media']> {
+  if (typeof rule === 'boolean' || rule.except === undefined) return rule as boolean
+  const { except, ...others } = rule
+  const pattern = readPattern(reader, [...at, 'history', 'inline_media', 'except'], except, { anyCase: true })
+  return { ...others, ...(pattern && { except: pattern }) }
 }

@@ -1,5 +1,7 @@
 import type { ErrorCode } from '../core/errors.ts'
 import type { JsonObject } from '../core/json.ts'
+import { longestName } from '../core/names.ts'
+import type { Pattern } from '../core/pattern.ts'
 import type { Finish } from '../core/reply.ts'
 import type { Api, NeutralRequest, TargetFacts } from '../core/request.ts'
 import type { Mapping } from '../mapping/mapping.ts'
@@ -39,7 +41,7 @@ export type Layer = {
 }
 
 /** The models of a variant, and the layers it is made of, its own the last. */
-export type VariantLayers = { match: RegExp; layers: Layer[] }
+export type VariantLayers = { match: Pattern; layers: Layer[] }
 
 /** A proof that a mapping does what it should: neutral request → provider JSON, provider JSON → neutral reply. */
 export type Example = {
@@ -133,7 +135,7 @@ type Reading = Pick<MappingReader, 'source' | 'problems'>
 
 function readTraits(reading: Reading, traits: NonNullable<LayerFile['traits']>): Trait[] {
   return traits.flatMap(({ match, facts }, index) => {
-    const pattern = readPattern(reading, ['traits', index, 'match'], match)
+    const pattern = readPattern(reading, ['traits', index, 'match'], match, { longest: longestName })
     return pattern ? [{ match: pattern, facts }] : []
   })
 }

@@ -1,6 +1,7 @@
 import type { ErrorCode } from '../core/errors.ts'
 import type { Json } from '../core/json.ts'
 import type { ModelEntry } from '../core/model.ts'
+import type { Pattern } from '../core/pattern.ts'
 import type { HistoryRules } from '../core/repair-history.ts'
 import type { Finish } from '../core/reply.ts'
 import type { Api } from '../core/request.ts'
@@ -41,7 +42,7 @@ export type Provider = {
 }
 
 /** The provider as it is for the models whose id matches: complete in itself, without variants of its own. */
-export type Variant = { match: RegExp; provider: Provider }
+export type Variant = { match: Pattern; provider: Provider }
 
 /** How we authenticate to a provider. */
 export type Auth =
@@ -80,7 +81,7 @@ export type OAuthClientCredentials = {
 export type Timeouts = { connectMs: number; firstEventMs: number; betweenEventsMs: number; totalMs: number }
 
 /** Facts about models whose id matches, read by mappings as `target.traits`; later matches win field by field. */
-export type Trait = { match: RegExp; facts: { [name: string]: Json } }
+export type Trait = { match: Pattern; facts: { [name: string]: Json } }
 
 /** One provider's chat operation. In paths `{model}` is the model id as one segment, `{+model}` keeps its slashes. */
 export type ChatEndpoint = {

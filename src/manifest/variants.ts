@@ -1,3 +1,4 @@
+import { longestName } from '../core/names.ts'
 import { foundation } from './base-layers.ts'
 import { type Layer, readLayer, type VariantLayers } from './layer.ts'
 import { chatOf, merge } from './merge.ts'
@@ -35,7 +36,7 @@ export function loadVariants(manifest: Manifest): {
 function loadVariant(manifest: Manifest, said: VariantFile, source: Source) {
   const { provider: base, around, file } = manifest
   const { layer, problems } = readLayer(source, manifest.source)
-  const match = readPattern({ source, problems }, ['match'], said.match)
+  const match = readPattern({ source, problems }, ['match'], said.match, { longest: longestName })
   const below = foundation(source, said, around)
   problems.push(...below.problems)
   const layers = [...under(said, manifest.layers, below.layers), layer]

@@ -80,8 +80,7 @@ type Selects = (part: MediaPart) => boolean
 function selectedBy(rule: HistoryRules['inline_media']): Selects {
   if (!rule) return () => false
   const { kinds, except } = rule === true ? {} : rule
-  const excepted = except === undefined ? undefined : new RegExp(except, 'i')
-  return ({ type, url }) => url !== undefined && (!kinds || kinds.includes(type)) && !excepted?.test(url)
+  return ({ type, url }) => url !== undefined && (!kinds || kinds.includes(type)) && !except?.test(url)
 }
 
 function urlsIn(parts: readonly Part[], isSelected: Selects): string[] {

@@ -162,7 +162,7 @@ describe('tools', () => {
 
 describe('tool ids', () => {
   test('that fit pass unchanged; others become a digest that is the same for call and result', () => {
-    const rules: HistoryRules = { tool_id: { pattern: '[a-zA-Z0-9_-]+', max_length: 40 } }
+    const rules: HistoryRules = { tool_id: { pattern: /^[a-zA-Z0-9_-]+$/, max_length: 40 } }
     const messages = [assistant(call('toolu_01'), call('a.b:c|d')), user(result('toolu_01'), result('a.b:c|d'))]
     const [requested, answer] = repaired(messages, rules)
     const ids = idsOf(requested)
@@ -175,8 +175,8 @@ describe('tool ids', () => {
   test('are brought to a fixed or greatest length', () => {
     const long = assistant(call(`call_${'x'.repeat(60)}`))
     const idUnder = (rule: NonNullable<HistoryRules['tool_id']>) => idsOf(repaired([long], { tool_id: rule })[0])[0]
-    expect(idUnder({ pattern: '^[a-zA-Z0-9]{9}$', length: 9 })).toMatch(/^[a-zA-Z0-9]{9}$/)
-    expect(idUnder({ pattern: '.*', max_length: 16 })).toHaveLength(16)
+    expect(idUnder({ pattern: /^[a-zA-Z0-9]{9}$/, length: 9 })).toMatch(/^[a-zA-Z0-9]{9}$/)
+    expect(idUnder({ pattern: /^.*$/, max_length: 16 })).toHaveLength(16)
   })
 })
 
@@ -226,7 +226,7 @@ describe('for any history and any rules', () => {
       results_first: fc.boolean(),
       no_empty_text: fc.boolean(),
       max_cache_hints: fc.nat(3),
-      tool_id: fc.constantFrom({ pattern: '[a-z0-9]+', length: 9 }, { pattern: '[a-f0-9_]+', max_length: 30 }),
+      tool_id: fc.constantFrom({ pattern: /^[a-z0-9]+$/, length: 9 }, { pattern: /^[a-f0-9_]+$/, max_length: 30 }),
     },
     { requiredKeys: [] },
   )

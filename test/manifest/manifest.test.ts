@@ -1,4 +1,5 @@
 import { describe, expect, test } from 'vitest'
+import type { Pattern } from '../../src/core/pattern.ts'
 import { loadDialect } from '../../src/manifest/dialect.ts'
 import { loadManifest } from '../../src/manifest/manifest.ts'
 import type { Provider } from '../../src/manifest/provider.ts'
@@ -258,6 +259,61 @@ endpoints:
     '9:14 `sed` is neither a field of the neutral request nor a group; did you mean `seed`?',
     '9:19 parts have no `vidio`; did you mean `video`?',
   ])
+})
+
+describe('patterns that texts of clients are searched with', () => {
+  const chat = (history: object) => `endpoints: { chat: { history: ${JSON.stringify(history)} } }\n`
+  const places: [string, (pattern: string) => string][] = [
+    ['traits', (match) => `traits: [${JSON.stringify({ match, facts: {} })}]\n`],
+    ['variants', (match) => `variants: [${JSON.stringify({ match, maker: 'x' })}]\n`],
+    ['tool_id', (pattern) => chat({ tool_id: { pattern } })],
+    ['inline_media', (except) => chat({ inline_media: { except } })],
+  ]
+  const hostile = ['^(?=x)(a+)+$', '(a|a)*\\1', '(?=(a+)+)b', '(?:a{1,200}){200}']
+
+  test.each(places)('that could run for very long are refused with their place: %s', (_, text) => {
+    for (const pattern of hostile) {
+      expect(problems(acme + text(pattern)), pattern).toEqual([
+        expect.stringMatching(/^\d+:\d+ a regular expression that can run for very long: /),
+      ])
+    }
+  })
+
+  test('run in bounded time, whatever a client sends', () => {
+    const slow = ['^(a+)+$', '(a|a)*b', '(.*a.*){12}$', '(a|aa)+$']
+    const long = `${'a'.repeat(50_000)}!`
+    for (const [name, text] of places.slice(2)) {
+      for (const pattern of slow) {
+        const { tool_id, inline_media } = provider(acme + text(pattern)).chat?.history ?? {}
+        const read = tool_id?.pattern ?? (inline_media as { except?: Pattern } | undefined)?.except
+        expect(read?.test(long), `${name} ${pattern}`).toBe(pattern === '(.*a.*){12}$')
+      }
+    }
+  })
+
+  test('of addresses ignore the case of letters, in classes and escapes too', () => {
+    const excepts = (except: string) => {
+      const { inline_media } = provider(acme + chat({ inline_media: { except } })).chat?.history ?? {}
+      return (inline_media as { except: Pattern }).except
+    }
+    const samples = ['gs://A', 'GS://a', 'https://You.tube/x-Y', 'S3:\\', 'A9', '_', 'b', 'Kk', '-']
+    const patterns = [
+      '^gs:',
+      '^[g-s]+:',
+      '[^A-Z]',
+      '\\w-y',
+      '\\x41',
+      '\\u0047S',
+      '(?<Name>kk)',
+      'you\\.tube',
+      '[\\]a-c]$',
+    ]
+    for (const pattern of patterns) {
+      const read = excepts(pattern)
+      for (const sample of samples)
+        expect(read.test(sample), `${pattern} in ${sample}`).toBe(new RegExp(pattern, 'i').test(sample))
+    }
+  })
 })
 
 describe('a dialect', () => {

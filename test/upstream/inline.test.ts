@@ -73,8 +73,8 @@ describe('media given by URL', () => {
   test.each<[HistoryRules['inline_media'], string[]]>([
     [{}, ['image', 'audio', 'video', 'file']],
     [{ kinds: ['image', 'file'] }, ['image', 'file']],
-    [{ except: '^GS:|/watch' }, ['image', 'file']],
-    [{ kinds: ['image', 'video'], except: '^gs:|/watch' }, ['image']],
+    [{ except: /^gs:|\/watch/ }, ['image', 'file']],
+    [{ kinds: ['image', 'video'], except: /^gs:|\/watch/ }, ['image']],
   ])('are chosen by kind and by address: %j', async (rule, kinds) => {
     const parts: MediaPart[] = [
       image(a),

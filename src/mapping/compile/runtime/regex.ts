@@ -32,20 +32,27 @@ export function matcher(pattern: RegExp, position: number): (text: unknown, from
  * strings. Throws S0303 here, and D1015 when the expression runs.
  */
 export function boundedPattern(pattern: RegExp, position?: number): RegExp {
+  const bounded = bound(pattern)
+  if (!bounded) throw new EvaluationError('S0303', position, { value: pattern.source })
+  const { expression, longest } = bounded
+  return longest === Number.POSITIVE_INFINITY ? expression : shortStringsOnly(expression, longest)
+}
+
+/** An expression, and the longest string that it can search in bounded time; undefined when there is no such length. */
+export function bound(pattern: RegExp): { expression: RegExp; longest: number } | undefined {
   const { repeats, nested, choices } = repetition(pattern.source)
-  if (repeats === 0 && choices < 8) return new RegExp(pattern)
+  if (repeats === 0 && choices < 8) return { expression: new RegExp(pattern), longest: Number.POSITIVE_INFINITY }
   try {
     setFlagsFromString('--enable-experimental-regexp-engine')
-    return new RegExp(pattern.source, `${pattern.flags}l`)
+    return { expression: new RegExp(pattern.source, `${pattern.flags}l`), longest: Number.POSITIVE_INFINITY }
   } catch {
-    if (nested || choices > 20) throw new EvaluationError('S0303', position, { value: pattern.source })
-    return shortStringsOnly(new RegExp(pattern), repeats)
+    if (nested || choices > 20) return undefined
+    // In the worst case each repetition, and the search for a start, visits the whole string again.
+    return { expression: new RegExp(pattern), longest: Math.floor(1e8 ** (1 / (repeats + 1))) }
   }
 }
 
-/** In the worst case each repetition, and the search for a start, visits the whole string again. */
-function shortStringsOnly(expression: RegExp, repeats: number): RegExp {
-  const longest = Math.floor(1e8 ** (1 / (repeats + 1)))
+function shortStringsOnly(expression: RegExp, longest: number): RegExp {
   const exec = expression.exec.bind(expression)
   expression.exec = (text) => {
     if (text.length > longest) throw new EvaluationError('D1015', undefined, { value: expression.source })
