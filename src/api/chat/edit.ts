@@ -4,6 +4,7 @@ import type { FinishOf, ReplyFacts } from '../client-api.ts'
 import { bodyWithoutFields } from '../remove-fields.ts'
 import { editEnding } from './finish.ts'
 import { isForeignDetail } from './foreign-parts.ts'
+import { readsReasoning, withReasoningNames } from './reasoning.ts'
 import { losses } from './removals.ts'
 import { writeUsage } from './usage.ts'
 
@@ -20,14 +21,15 @@ export function editRequest(
 }
 
 /** The provider's own body with the model that served, the cost, and the members that the API requires. */
-export function editReply(body: JsonObject, { model, usage, costUsd, finishOf }: ReplyFacts): JsonObject {
+export function editReply(body: JsonObject, { model, usage, costUsd, finishOf, request }: ReplyFacts): JsonObject {
+  const context = { finishOf, reads: readsReasoning(request) }
   const counted = isObject(body.usage) ? body.usage : writeUsage(usage, undefined)
   return {
     object: 'chat.completion',
     ...without(body, body.system_fingerprint === null ? ['system_fingerprint'] : []),
     model,
     ...(Array.isArray(body.choices) && {
-      choices: body.choices.map((choice, index) => completeChoice(choice, index, finishOf)),
+      choices: body.choices.map((choice, index) => completeChoice(choice, index, context)),
     }),
     usage: costUsd === undefined ? counted : { ...counted, cost: costUsd },
   }
@@ -57,10 +59,13 @@ function without(members: JsonObject, names: readonly string[]): JsonObject {
   return Object.fromEntries(Object.entries(members).filter(([name]) => !names.includes(name)))
 }
 
+/** The meaning of the provider's finish reasons, and whether the client reads `reasoning`. */
+type ChoiceContext = { finishOf: FinishOf | undefined; reads: boolean }
+
 /** A choice with the members that the API requires, and without those that it omits instead of setting them to null. */
-function completeChoice(choice: Json, index: number, finishOf: FinishOf | undefined): Json {
+function completeChoice(choice: Json, index: number, { finishOf, reads }: ChoiceContext): Json {
   if (!isObject(choice)) return choice
-  const given = isObject(choice.message) ? choice.message : {}
+  const given = withReasoningNames(isObject(choice.message) ? choice.message : {}, reads)
   const message: JsonObject = { role: 'assistant', content: null, refusal: null, ...given }
   for (const name of ['tool_calls', 'function_call', 'annotations']) if (message[name] === null) delete message[name]
   const called = isFilled(message.tool_calls) ? 'tool_calls' : message.function_call ? 'function_call' : undefined

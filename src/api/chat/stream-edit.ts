@@ -2,11 +2,14 @@ import { isObject, type Json, type JsonObject } from '../../core/json.ts'
 import { finishedArguments } from '../../core/tool-arguments.ts'
 import type { FinishOf } from '../client-api.ts'
 import { type Called, editEnding, inferredReason } from './finish.ts'
+import { withReasoningNames } from './reasoning.ts'
+import { StreamedCalls } from './streamed-calls.ts'
 
-export type ChunkEditorOptions = { model: string; includeUsage: boolean; finishOf?: FinishOf | undefined }
+/** The model that serves, the meaning of its finish reasons, and whether the client reads `reasoning`. */
+export type ChunkEditorOptions = { model: string; readsReasoning: boolean; finishOf?: FinishOf | undefined }
 
-/** How a choice calls tools, which of its calls have arguments so far, and whether it has ended. */
-type Choice = { called: Called; calls: Map<Json, boolean>; ended: boolean }
+/** How a choice calls tools, its calls, and whether it has ended. */
+type Choice = { called: Called; calls: StreamedCalls; ended: boolean }
 
 /** Edits the chunks of a provider that speaks this format: the model that served, usage only at the end; the rest is untouched. */
 export class ChunkEditor {
@@ -15,14 +18,14 @@ export class ChunkEditor {
   /** The provider's chunk with usage alone, else the members that all chunks share; undefined before the first chunk. */
   last: JsonObject | undefined
   readonly #model: string
-  readonly #includeUsage: boolean
+  readonly #readsReasoning: boolean
   readonly #finishOf: FinishOf | undefined
   /** The choices that have begun, by their index. */
   readonly #choices = new Map<Json, Choice>()
 
-  constructor({ model, includeUsage, finishOf }: ChunkEditorOptions) {
+  constructor({ model, readsReasoning, finishOf }: ChunkEditorOptions) {
     this.#model = model
-    this.#includeUsage = includeUsage
+    this.#readsReasoning = readsReasoning
     this.#finishOf = finishOf
   }
 
@@ -45,9 +48,9 @@ export class ChunkEditor {
     // The API omits it when there is none.
     if (chunk.system_fingerprint === null) chunk.system_fingerprint = undefined
     const complete = choices.every(isComplete) ? choices : choices.map(completeChoice)
-    for (const choice of complete) this.#follow(choice)
-    chunk.choices = complete.some(isEnd) ? complete.map((choice) => this.#ended(choice)) : complete
-    if (this.#includeUsage) chunk.usage = null
+    for (const choice of complete) this.#begin(choice)
+    chunk.choices = complete.every(isText) ? complete : complete.flatMap((choice) => this.#edit(choice))
+    if (choices.length > 0 && chunk.choices.length === 0) return ''
     return `data: ${JSON.stringify(chunk)}\n\n`
   }
 
@@ -55,51 +58,48 @@ export class ChunkEditor {
   end(): string {
     const open = [...this.#choices].filter(([, { ended }]) => !ended)
     if (open.length === 0) return ''
-    const choices = open.map(([index, { called }]) => {
-      return this.#ended({ index, delta: {}, finish_reason: inferredReason('stop', called) })
+    const choices = open.flatMap(([index, known]) => {
+      return this.#ended({ index, delta: {}, finish_reason: inferredReason('stop', known.called) }, known)
     })
     const shared = sharedMembers(this.last ?? {}) ?? { id: '', object: chunkObject, created: 0 }
-    const chunk = { ...shared, model: this.#model, choices, ...(this.#includeUsage && { usage: null }) }
-    return `data: ${JSON.stringify(chunk)}\n\n`
+    return `data: ${JSON.stringify({ ...shared, model: this.#model, choices })}\n\n`
   }
 
-  /** Records how a choice calls tools, and which of its calls have arguments. */
-  #follow(choice: Json): void {
-    if (!isObject(choice) || !isObject(choice.delta)) return
-    const { index = 0, delta } = choice
-    const known = this.#choices.get(index) ?? this.#begin(index)
-    if (delta.function_call) known.called = 'function_call'
-    if (!Array.isArray(delta.tool_calls)) return
-    for (const [position, call] of delta.tool_calls.entries()) {
-      known.called = 'tool_calls'
-      if (!isObject(call) || !isObject(call.function)) continue
-      const at = call.index ?? position
-      known.calls.set(at, known.calls.get(at) || Boolean(call.function.arguments))
+  #begin(choice: Json): void {
+    if (!isObject(choice)) return
+    const { index = 0 } = choice
+    if (!this.#choices.has(index)) {
+      this.#choices.set(index, { called: undefined, calls: new StreamedCalls(), ended: false })
     }
   }
 
-  #begin(index: Json): Choice {
-    const choice: Choice = { called: undefined, calls: new Map(), ended: false }
-    this.#choices.set(index, choice)
-    return choice
+  /** A choice with its calls and its reasoning as clients read them, and its end; none when it repeats its end only. */
+  #edit(choice: Json): Json[] {
+    if (!isObject(choice) || !isObject(choice.delta)) return [choice]
+    const known = this.#choices.get(choice.index ?? 0)
+    if (!known) return [choice]
+    const delta = withReasoningNames(choice.delta, this.#readsReasoning)
+    if (delta.function_call) known.called = 'function_call'
+    if (!Array.isArray(delta.tool_calls) || delta.tool_calls.length === 0)
+      return this.#ended({ ...choice, delta }, known)
+    known.called = 'tool_calls'
+    const tool_calls = known.calls.take(delta.tool_calls)
+    return this.#ended({ ...choice, delta: { ...delta, tool_calls } }, known)
   }
 
-  /** The end of a choice: with a finish reason that the API defines, and arguments for calls that have none. */
-  #ended(choice: Json): Json {
-    if (!isEnd(choice)) return choice
-    const { index = 0 } = choice
-    const known = this.#choices.get(index)
-    if (!known) return choice
+  /** The end of a choice: said once, with a finish reason that the API defines, and arguments for calls that have none. */
+  #ended(choice: JsonObject, known: Choice): Json[] {
+    if (!choice.finish_reason) return [choice]
+    if (known.ended) return isHollow(choice.delta) ? [] : [{ ...choice, finish_reason: null }]
     known.ended = true
     const ending = { ...choice, ...editEnding(choice.finish_reason, known.called, this.#finishOf) }
-    const silent = [...known.calls].filter(([, hasArguments]) => !hasArguments).map(([at]) => at)
-    known.calls.clear()
-    return silent.length > 0 ? withArguments(ending, silent) : ending
+    const { silent } = known.calls
+    return [silent.length > 0 ? withArguments(ending, silent) : ending]
   }
 }
 
 /** The end of a choice, with empty arguments for calls that have none. */
-function withArguments(choice: JsonObject, silent: readonly Json[]): JsonObject {
+function withArguments(choice: JsonObject, silent: readonly number[]): JsonObject {
   const { finish_reason, delta } = choice
   const finished = finishedArguments('', finish_reason === 'length')
   if (finished === '' || !isObject(delta)) return choice
@@ -108,8 +108,17 @@ function withArguments(choice: JsonObject, silent: readonly Json[]): JsonObject 
   return { ...choice, delta: { ...delta, tool_calls: [...calls, ...missing] } }
 }
 
-function isEnd(choice: Json): choice is JsonObject {
-  return isObject(choice) && Boolean(choice.finish_reason)
+/** Nearly every choice: it goes on, and holds neither calls nor reasoning. */
+function isText(choice: Json): boolean {
+  if (!isObject(choice) || choice.finish_reason || !isObject(choice.delta)) return false
+  const { tool_calls, function_call, reasoning, reasoning_content } = choice.delta
+  return !tool_calls && !function_call && !reasoning && !reasoning_content
+}
+
+/** Whether a delta tells nothing beside the role. */
+function isHollow(delta: Json | undefined): boolean {
+  const { role: _role, ...said } = isObject(delta) ? delta : {}
+  return Object.values(said).every((value) => value === null || value === '' || (Array.isArray(value) && !value.length))
 }
 
 const chunkObject = 'chat.completion.chunk'

@@ -4,8 +4,8 @@ import type { Part, ToolCallPart } from '../../core/parts.ts'
 import { endingOf } from './finish.ts'
 import { lateMembers, mediaOf, reasoningBreak, replyId, signatureMembers, writeLogprobs } from './write.ts'
 
-/** The model that serves, whether usage will follow, and whether calls take their deprecated form. */
-export type ChunkOptions = { model: string; includeUsage: boolean; legacy: boolean }
+/** The model that serves, whether calls take their deprecated form, and whether the client reads `reasoning`. */
+export type ChunkOptions = { model: string; legacy: boolean; readsReasoning: boolean }
 
 /** Writes neutral events as chat completion chunks. The JSON around a delta is the same in all of them and built once. */
 export class ChunkWriter {
@@ -15,14 +15,12 @@ export class ChunkWriter {
   readonly #closed: Part[] = []
   /** Tool calls by the index of their part: their number among the calls, and their kind. */
   readonly #calls = new Map<number, { number: number; custom: boolean }>()
-  readonly #end: string
   #head = ''
   /** The reasoning part written last, and whether its text was written or its summary. */
   #reasoning = { index: -1, hasText: false }
 
   constructor(options: ChunkOptions) {
     this.#options = options
-    this.#end = options.includeUsage ? '}],"usage":null}\n\n' : '}]}\n\n'
   }
 
   /** The chunks of some events, as the text of server-sent events. */
@@ -66,8 +64,10 @@ export class ChunkWriter {
     const hasText = !isNewPart && this.#reasoning.hasText
     if (!text && hasText) return ''
     this.#reasoning = { index, hasText: hasText || text !== '' }
-    const content = (isNewPart ? reasoningBreak : '') + (text || summary)
-    return this.#chunk(`{"reasoning_content":${JSON.stringify(content)}}`)
+    const content = JSON.stringify((isNewPart ? reasoningBreak : '') + (text || summary))
+    return this.#chunk(
+      `{"reasoning_content":${content}${this.#options.readsReasoning ? `,"reasoning":${content}` : ''}}`,
+    )
   }
 
   #open({ index, part }: StreamEventOf<'open'>): string {
@@ -83,10 +83,14 @@ export class ChunkWriter {
   }
 
   #arguments(index: number, fragment: string): string {
-    const call = this.#calls.get(index)
-    if (!call) return ''
+    if (!this.#calls.has(index)) return ''
     if (this.#options.legacy) return this.#call(index, { arguments: fragment })
-    return this.#call(index, call.custom ? { custom: { input: fragment } } : { function: { arguments: fragment } })
+    return this.#call(index, this.#grown(index, fragment))
+  }
+
+  /** More arguments of a call: clients expect them in every piece, if only as an empty text. */
+  #grown(index: number, fragment: string): JsonObject {
+    return this.#calls.get(index)?.custom ? { custom: { input: fragment } } : { function: { arguments: fragment } }
   }
 
   /** The deprecated form allows one call only. */
@@ -106,14 +110,15 @@ export class ChunkWriter {
   /** The signature is written once, when the call is closed: clients concatenate fragments. */
   #closeCall(index: number, part: ToolCallPart): string {
     const signature = signatureMembers(part)
-    return this.#options.legacy || Object.keys(signature).length === 0 ? '' : this.#call(index, signature)
+    if (this.#options.legacy || Object.keys(signature).length === 0) return ''
+    return this.#call(index, { ...this.#grown(index, ''), ...signature })
   }
 
   #finish(event: StreamEventOf<'finish'>): string {
     const late = lateMembers(this.#closed.filter((part) => part !== undefined))
     const lateChunk = Object.keys(late).length > 0 ? this.#members(late) : ''
     const ending = JSON.stringify(endingOf(event, this.#options.legacy)).slice(1, -1)
-    return `${lateChunk}${this.#head}{},"logprobs":null,${ending}${this.#end}`
+    return `${lateChunk}${this.#head}{},"logprobs":null,${ending}}]}\n\n`
   }
 
   #members(delta: JsonObject): string {
@@ -122,6 +127,6 @@ export class ChunkWriter {
 
   #chunk(delta: string, logprobs?: Json): string {
     const tokens = logprobs === undefined ? 'null' : JSON.stringify(writeLogprobs(logprobs))
-    return `${this.#head}${delta},"logprobs":${tokens},"finish_reason":null${this.#end}`
+    return `${this.#head}${delta},"logprobs":${tokens},"finish_reason":null}]}\n\n`
   }
 }

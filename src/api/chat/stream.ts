@@ -3,6 +3,7 @@ import { isObject, type JsonObject } from '../../core/json.ts'
 import type { NeutralRequest } from '../../core/request.ts'
 import { defined } from '../check.ts'
 import type { ReplyFacts, StreamFacts, StreamWriter } from '../client-api.ts'
+import { readsReasoning } from './reasoning.ts'
 import { ChunkEditor } from './stream-edit.ts'
 import { ChunkWriter } from './stream-write.ts'
 import { writeUsage } from './usage.ts'
@@ -12,8 +13,9 @@ import { wantsLegacyCall } from './write.ts'
 export function openStream(request: NeutralRequest, { model, finishOf }: StreamFacts): StreamWriter {
   const options = request.origin.body.stream_options
   const includeUsage = isObject(options) && options.include_usage === true
-  const chunks = new ChunkWriter({ model, includeUsage, legacy: wantsLegacyCall(request) })
-  const frames = new ChunkEditor({ model, includeUsage, finishOf })
+  const reads = { readsReasoning: readsReasoning(request) }
+  const chunks = new ChunkWriter({ model, legacy: wantsLegacyCall(request), ...reads })
+  const frames = new ChunkEditor({ model, finishOf, ...reads })
   return {
     events: (events) => chunks.write(events),
     frame: (payload) => frames.edit(payload),

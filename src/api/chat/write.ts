@@ -6,6 +6,7 @@ import { defined } from '../check.ts'
 import type { ReplyFacts } from '../client-api.ts'
 import { endingOf } from './finish.ts'
 import { codePoints, foreignPartsOf } from './foreign-parts.ts'
+import { readsReasoning } from './reasoning.ts'
 import { writeUsage } from './usage.ts'
 
 /** A reply as a chat completion with one choice. */
@@ -13,7 +14,7 @@ export function writeReply(reply: Reply, { model, usage, costUsd, request }: Rep
   const legacy = wantsLegacyCall(request)
   const choice = {
     index: 0,
-    message: messageOf(reply.parts, { created: reply.created, legacy }),
+    message: messageOf(reply.parts, { created: reply.created, legacy, readsReasoning: readsReasoning(request) }),
     logprobs: writeLogprobs(reply.logprobs),
     ...endingOf({ ...reply, raw: reply.finish_raw }, legacy),
   }
@@ -64,17 +65,19 @@ export function knownExtensions(extensions: JsonObject = {}): JsonObject {
 
 const tiers: ReadonlySet<Json | undefined> = new Set(['auto', 'default', 'flex', 'scale', 'priority', 'fast'])
 
-function messageOf(parts: readonly Part[], context: { created: number; legacy: boolean }): JsonObject {
+type MessageContext = { created: number; legacy: boolean; readsReasoning: boolean }
+
+function messageOf(parts: readonly Part[], context: MessageContext): JsonObject {
   const texts = parts.filter((part) => part.type === 'text')
   const refusals = parts.filter((part) => part.type === 'refusal')
   const calls = parts.filter((part) => part.type === 'tool_call')
-  const reasoning = parts.filter((part) => part.type === 'reasoning')
+  const reasoning = reasoningContent(parts.filter((part) => part.type === 'reasoning'))
   return {
     role: 'assistant',
     content: texts.length > 0 ? texts.map(({ text }) => text).join('') : null,
     refusal: refusals.length > 0 ? refusals.map(({ text }) => text).join('') : null,
     ...callsOf(calls, context.legacy),
-    ...defined({ reasoning_content: reasoningContent(reasoning) }),
+    ...defined({ reasoning_content: reasoning, reasoning: context.readsReasoning ? reasoning : undefined }),
     ...lateMembers(parts),
     ...mediaOf(parts, context.created),
   }
