@@ -1,6 +1,7 @@
 import { ensureFirstKey, openAccess } from './access/keys.ts'
 import { openLimits } from './access/limits.ts'
 import { openOrganizations } from './access/organizations.ts'
+import { adminKeyVariable, requireUsableSecret } from './access/secret.ts'
 import { type Endpoint, openListeners } from './http/listeners.ts'
 import type { ServerContext } from './http/server.ts'
 import { jsonRoutes } from './json-routes.ts'
@@ -65,6 +66,7 @@ async function start(
   { configPath, port, env, log, patienceMs = clientPatienceMs, keepAliveMs = silenceMs, known }: RouterOptions,
   started: AsyncDisposableStack,
 ): Promise<Router> {
+  requireUsableSecret(env[adminKeyVariable])
   const simulator = started.adopt(await startSimulator(), (running) => running.close())
   const environment = { INFERENCE_ROUTER_DEMO_URL: simulator.url, ...env }
   const { snapshot, problems } = await buildSnapshot(configPath, environment, undefined, known)
@@ -171,10 +173,9 @@ function servicesOf(
 
 /** A secret from the environment is known already, and output of a process ends up in logs: it is not repeated. */
 function createFirstKey(store: Store, env: NodeJS.ProcessEnv): FirstKey | undefined {
-  const variable = 'INFERENCE_ROUTER_ADMIN_KEY'
-  const first = ensureFirstKey(store, env[variable])
+  const first = ensureFirstKey(store, env[adminKeyVariable])
   if (!first.created) return undefined
-  return env[variable] ? { variable } : { secret: first.secret }
+  return env[adminKeyVariable] ? { variable: adminKeyVariable } : { secret: first.secret }
 }
 
 /** Waiting for the lock of another process blocks the event loop. */

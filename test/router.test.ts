@@ -1,13 +1,13 @@
 import { execFile, spawn } from 'node:child_process'
 import { once } from 'node:events'
-import { rmSync } from 'node:fs'
+import { readdirSync, rmSync } from 'node:fs'
 import { createServer } from 'node:net'
 import { join } from 'node:path'
 import { promisify } from 'node:util'
 import type { Worker } from 'node:worker_threads'
 import { expect, onTestFinished, test } from 'vitest'
 import { openStore } from '../src/store/open.ts'
-import { routerProcess } from './helpers/process.ts'
+import { refusedStart, routerProcess } from './helpers/process.ts'
 import { within } from './helpers/provider.ts'
 import { routerFolder, simulatorOnly, testRouter } from './helpers/router.ts'
 
@@ -93,6 +93,15 @@ test('a chosen first key is not printed, only its variable: logs are read by mor
   // It is the first key once.
   const second = await routerProcess(configPath, { env })
   expect(second.output()).not.toContain('INFERENCE_ROUTER_ADMIN_KEY')
+})
+
+test('a chosen first key that is too short is refused with the reason, before anything is created', async () => {
+  const { configPath, folder } = newFolder()
+  const { code, output } = await refusedStart(configPath, { env: { INFERENCE_ROUTER_ADMIN_KEY: 'short-secret' } })
+  expect(code).toBe(1)
+  expect(output).toMatch(/INFERENCE_ROUTER_ADMIN_KEY has 12 characters; use 20 or more/)
+  expect(output).not.toContain('short-secret')
+  expect(readdirSync(folder)).not.toContain('data')
 })
 
 test('a start with a port for the management API prints both addresses, and a signal closes both', async () => {

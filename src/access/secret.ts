@@ -16,3 +16,18 @@ export function storedSecret(secret: string): { hash: Buffer; prefix: string } {
 export function hashOf(secret: string): Buffer {
   return Buffer.from(hash('sha256', secret, 'hex'), 'hex')
 }
+
+/** Throws an Error when a secret that the operator chose for the first key cannot be sent in a header, or can be guessed. */
+export function requireUsableSecret(chosen: string | undefined): void {
+  if (!chosen) return
+  if (!/^[\x21-\x7e]+$/.test(chosen)) throw new Error(`${adminKeyVariable} ${unsendable}`)
+  if (chosen.length < shortestSecret)
+    throw new Error(`${adminKeyVariable} has ${chosen.length} characters; ${tooShort}`)
+}
+
+/** The environment variable that may contain the secret of the first key. */
+export const adminKeyVariable = 'INFERENCE_ROUTER_ADMIN_KEY'
+
+const shortestSecret = 20
+const tooShort = `use ${shortestSecret} or more, chosen at random, or unset it: the first start then makes a key and prints it once`
+const unsendable = 'has characters that cannot be sent in a header: use letters, digits and punctuation without spaces'

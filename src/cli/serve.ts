@@ -13,7 +13,7 @@ export const help = `The server.
   --port N        listen here instead of at server.port; 0 takes any free port
 
 The first start creates the database, an organization and a key with full permissions, and prints the key once; if
-INFERENCE_ROUTER_ADMIN_KEY is set, its value is the key and is not printed.
+INFERENCE_ROUTER_ADMIN_KEY is set, its value (20 characters or more) is the key and is not printed.
 SIGTERM and SIGINT refuse new calls, finish running ones for up to 30 seconds, settle all and exit; a second one exits at once.
 LOG_LEVEL names the level of the log on standard error: debug, info (the default), warn, error, silent.
 `

@@ -1,4 +1,5 @@
 import Database from 'better-sqlite3'
+import { createPrivate, keepPrivate } from './private-file.ts'
 import { storeError } from './store-error.ts'
 
 /** An open SQLite connection. */
@@ -12,13 +13,17 @@ const busyTimeoutMs = 5_000
 /** Checkpoints truncate the write-ahead log to this size, so that a burst does not occupy the disk for good. Bytes. */
 const logSizeLimit = 64 * 1024 * 1024
 
-/** Opens a connection with the settings that all connections share. Throws StoreError. */
+/** Opens a connection with the settings that all connections share, to files that only their owner may read. Throws StoreError. */
 export function connect(path: string, options: { mustExist?: boolean } = {}): Connection {
   let db: Connection | undefined
   try {
+    // SQLite gives the files that it creates beside the database the permissions of the database.
+    if (path !== inMemory && !options.mustExist) createPrivate(path)
     db = new Database(path, { timeout: busyTimeoutMs, fileMustExist: options.mustExist ?? false })
     const mode = db.pragma('journal_mode = WAL', { simple: true })
     if (path !== inMemory && mode !== 'wal') throw new Error(`journal mode is ${mode} where wal is needed`)
+    // Not before: a file that is no database belongs to something else.
+    if (path !== inMemory) for (const ending of ['', '-wal', '-shm']) keepPrivate(path + ending)
     // FULL: a commit that was answered survives a power cut, not only a crash of the process.
     db.pragma('synchronous = FULL')
     db.pragma('foreign_keys = ON')

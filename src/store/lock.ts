@@ -1,6 +1,7 @@
 import { realpathSync } from 'node:fs'
 import { basename, dirname, join } from 'node:path'
 import Database from 'better-sqlite3'
+import { createPrivate, keepPrivate } from './private-file.ts'
 import { StoreError, storeError } from './store-error.ts'
 
 /** An exclusive lock on a database. */
@@ -14,7 +15,10 @@ export type Lock = { release(): void }
 export function acquireLock(path: string, patienceMs = defaultPatienceMs): Lock {
   let lock: Database.Database | undefined
   try {
-    lock = new Database(fileOf(path), { timeout: patienceMs })
+    const file = fileOf(path)
+    createPrivate(file)
+    keepPrivate(file)
+    lock = new Database(file, { timeout: patienceMs })
     // The transaction writes nothing: it exists for its lock.
     lock.exec('BEGIN EXCLUSIVE')
   } catch (thrown) {

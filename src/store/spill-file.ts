@@ -2,6 +2,7 @@ import { closeSync, openSync, readFileSync, writeSync } from 'node:fs'
 import { type FileHandle, open } from 'node:fs/promises'
 import type { CallRecord } from '../core/call.ts'
 import { withoutSecrets } from '../core/secrets.ts'
+import { keepPrivate, ownerOnly } from './private-file.ts'
 
 /** A file beside the database that holds rows while the database cannot be written, so that they survive a crash. */
 export type SpillFile = {
@@ -72,8 +73,9 @@ function fileOf(database: string): string {
 async function openReserved(path: string): Promise<FileHandle> {
   const file = await open(path, 'r+').catch((thrown: NodeJS.ErrnoException) => {
     if (thrown.code !== 'ENOENT') throw thrown
-    return open(path, 'w+')
+    return open(path, 'w+', ownerOnly)
   })
+  keepPrivate(path)
   const { size } = await file.stat()
   if (size < reservedBytes) await file.write(Buffer.alloc(reservedBytes - size), 0, reservedBytes - size, size)
   return file

@@ -1,6 +1,6 @@
 import { describe, expect, onTestFinished, test, vi } from 'vitest'
 import { ensureFirstKey, openAccess, requirePermission } from '../../src/access/keys.ts'
-import { newSecret, storedSecret } from '../../src/access/secret.ts'
+import { newSecret, requireUsableSecret, storedSecret } from '../../src/access/secret.ts'
 import { RouterError } from '../../src/core/errors.ts'
 import type { NewKey } from '../../src/store/keys.ts'
 import { openStore } from '../../src/store/open.ts'
@@ -188,8 +188,13 @@ describe('the first start', () => {
   })
 
   test.each(['with space', 'line\nbreak', 'ümlaut'])('refuses the secret %j, which no header can carry', (secret) => {
-    const { store } = open()
-    expect(() => ensureFirstKey(store, secret)).toThrow(/^INFERENCE_ROUTER_ADMIN_KEY has characters/)
-    expect(store.keys.any()).toBe(false)
+    expect(() => requireUsableSecret(secret)).toThrow(/^INFERENCE_ROUTER_ADMIN_KEY has characters/)
+  })
+
+  test('refuses a secret that is short enough to be guessed, and does not repeat it', () => {
+    expect(() => requireUsableSecret('nineteen-characters')).toThrow(
+      /^INFERENCE_ROUTER_ADMIN_KEY has 19 characters; use 20 or more, (?!.*nineteen)/,
+    )
+    for (const usable of [undefined, '', 'twenty-characters-ok']) requireUsableSecret(usable)
   })
 })

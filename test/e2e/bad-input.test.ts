@@ -1,5 +1,5 @@
 import { afterAll, beforeAll, expect, test } from 'vitest'
-import { type TestRouter, testRouter } from '../helpers/router.ts'
+import { type TestRouter, testKey, testRouter } from '../helpers/router.ts'
 
 let router: TestRouter
 
@@ -70,7 +70,7 @@ test.each([
 test('x-api-key opens as well as a bearer token', async () => {
   const response = await fetch(`${router.url}/v1/chat/completions`, {
     method: 'POST',
-    headers: { 'x-api-key': 'ir-test-key' },
+    headers: { 'x-api-key': testKey },
     body: JSON.stringify(good),
   })
   expect(response.status).toBe(200)

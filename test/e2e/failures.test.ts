@@ -9,7 +9,7 @@ import {
   type Received,
   within,
 } from '../helpers/provider.ts'
-import { type TestRouter, testRouter } from '../helpers/router.ts'
+import { type TestRouter, testKey, testRouter } from '../helpers/router.ts'
 
 const limits = { connect: '500ms', first_event: '400ms', between_events: '400ms', total: '5s' }
 const chunk = (delta: object, finish_reason: string | null = null) =>
@@ -193,7 +193,7 @@ test('a client that leaves stops the provider within a second', async () => {
   const client = new AbortController()
   const response = await fetch(`${router.url}/v1/chat/completions`, {
     method: 'POST',
-    headers: { authorization: 'Bearer ir-test-key' },
+    headers: { authorization: `Bearer ${testKey}` },
     body: JSON.stringify({
       model: 'openai/gpt-4o-mini',
       messages: [{ role: 'user', content: 'stalled' }],

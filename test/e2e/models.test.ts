@@ -1,5 +1,5 @@
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
-import { type TestRouter, testRouter } from '../helpers/router.ts'
+import { type TestRouter, testKey, testRouter } from '../helpers/router.ts'
 
 type Entry = { id: string; api: string; pricing: { prompt_tokens_threshold: number }[]; [field: string]: unknown }
 type List = { object: string; data: Entry[] }
@@ -25,8 +25,8 @@ test('callable models are listed, without a key and with every valid key alike',
   expect(ids).toContain('demo/echo')
   expect(ids.some((id) => id.startsWith('google/'))).toBe(true)
   expect(ids.some((id) => id.startsWith('anthropic/'))).toBe(false)
-  expect(await list('/v1/models', { authorization: 'Bearer ir-test-key' })).toEqual(open)
-  expect(await list('/v1/models/chat', { 'x-api-key': 'ir-test-key' })).toEqual(open)
+  expect(await list('/v1/models', { authorization: `Bearer ${testKey}` })).toEqual(open)
+  expect(await list('/v1/models/chat', { 'x-api-key': testKey })).toEqual(open)
 })
 
 test('every entry has the fields of the specification, tiers ascending from 0, prices in USD per token', async () => {
@@ -102,7 +102,7 @@ models:
   let limited: { api_key_id: string; api_key: string }
 
   const manage = async (method: string, path: string, body: object) => {
-    const headers = { authorization: 'Bearer ir-test-key', 'content-type': 'application/json' }
+    const headers = { authorization: `Bearer ${testKey}`, 'content-type': 'application/json' }
     const response = await fetch(`${own.manageUrl}/v1/manage${path}`, { method, headers, body: JSON.stringify(body) })
     expect([path, response.status < 300, await response.clone().text()]).toEqual([path, true, expect.anything()])
     return response.json()
@@ -126,15 +126,15 @@ models:
   test('sees the aliases and policies of its organization among the models, which are not listed without a key', async () => {
     expect(await ids('/v1/models')).toEqual(['a/chat-eu', 'a/chat-us'])
     const chat = ['a/chat-eu', 'a/chat-us', 'best', 'best@eu', 'mine', 'quick']
-    expect(await ids('/v1/models', 'ir-test-key')).toEqual(chat)
-    expect(await ids('/v1/models/chat', 'ir-test-key')).toEqual(chat)
-    expect(await ids('/v1/models/all', 'ir-test-key')).toEqual([...chat, 'a/decides', 'a/embeds', 'judge'].toSorted())
-    expect(await ids('/v1/models/embedding', 'ir-test-key')).toEqual(['a/embeds'])
+    expect(await ids('/v1/models', testKey)).toEqual(chat)
+    expect(await ids('/v1/models/chat', testKey)).toEqual(chat)
+    expect(await ids('/v1/models/all', testKey)).toEqual([...chat, 'a/decides', 'a/embeds', 'judge'].toSorted())
+    expect(await ids('/v1/models/embedding', testKey)).toEqual(['a/embeds'])
   })
 
   test('sees no alias and no policy among decision models', async () => {
     expect(await ids('/v1/models/decision')).toEqual(['a/decides'])
-    expect(await ids('/v1/models/decision', 'ir-test-key')).toEqual(['a/decides'])
+    expect(await ids('/v1/models/decision', testKey)).toEqual(['a/decides'])
   })
 
   test('sees a single model, alias or policy as it is in the lists', async () => {
@@ -142,10 +142,10 @@ models:
       const response = await fetch(`${own.url}/v1/models/${id}`, { headers: secret ? { 'x-api-key': secret } : {} })
       return { status: response.status, ...((await response.json()) as object) }
     }
-    expect(await one('mine', 'ir-test-key')).toMatchObject({ status: 200, id: 'mine', geolocation: 'eu', api: 'chat' })
-    expect(await one('best', 'ir-test-key')).toMatchObject({ geolocation: 'us', description: 'The best' })
-    expect(await one('policy/quick', 'ir-test-key')).toMatchObject({ status: 200, id: 'quick' })
-    expect(await one('policy/a/chat-us', 'ir-test-key')).toMatchObject({ status: 404 })
+    expect(await one('mine', testKey)).toMatchObject({ status: 200, id: 'mine', geolocation: 'eu', api: 'chat' })
+    expect(await one('best', testKey)).toMatchObject({ geolocation: 'us', description: 'The best' })
+    expect(await one('policy/quick', testKey)).toMatchObject({ status: 200, id: 'quick' })
+    expect(await one('policy/a/chat-us', testKey)).toMatchObject({ status: 404 })
     expect(await one('mine')).toMatchObject({ status: 404 })
     expect(await one('a/chat-us')).toMatchObject({ status: 200, id: 'a/chat-us' })
     expect(await one('a/nothing')).toMatchObject({ status: 404, error: { param: 'id' } })
@@ -156,27 +156,25 @@ models:
       const response = await fetch(`${own.url}/v1/models/a/chat-us-latest`, { headers: { 'x-api-key': secret } })
       return { status: response.status, ...((await response.json()) as object) }
     }
-    expect(await one('ir-test-key')).toMatchObject({ status: 200, id: 'a/chat-us' })
+    expect(await one(testKey)).toMatchObject({ status: 200, id: 'a/chat-us' })
     await manage('POST', `/apikey/${limited.api_key_id}/access`, { models: ['a/chat-eu'] })
     expect(await one(limited.api_key)).toMatchObject({ status: 404 })
     await manage('POST', `/apikey/${limited.api_key_id}/access`, { models: null })
     await manage('POST', '/alias', { name: 'a/chat-us-latest', target: 'a/chat-eu' })
-    expect(await one('ir-test-key')).toMatchObject({ id: 'a/chat-us-latest', geolocation: 'eu' })
+    expect(await one(testKey)).toMatchObject({ id: 'a/chat-us-latest', geolocation: 'eu' })
     await fetch(`${own.manageUrl}/v1/manage/alias/a/chat-us-latest`, {
       method: 'DELETE',
-      headers: { 'x-api-key': 'ir-test-key' },
+      headers: { 'x-api-key': testKey },
     })
   })
 
   test('sees an alias in place of the model that it replaces', async () => {
     await manage('POST', '/alias', { name: 'a/chat-us', target: 'a/chat-eu' })
-    const { data } = (await (
-      await fetch(`${own.url}/v1/models`, { headers: { 'x-api-key': 'ir-test-key' } })
-    ).json()) as List
+    const { data } = (await (await fetch(`${own.url}/v1/models`, { headers: { 'x-api-key': testKey } })).json()) as List
     expect(data.filter(({ id }) => id === 'a/chat-us')).toMatchObject([{ geolocation: 'eu' }])
     await fetch(`${own.manageUrl}/v1/manage/alias/a/chat-us`, {
       method: 'DELETE',
-      headers: { 'x-api-key': 'ir-test-key' },
+      headers: { 'x-api-key': testKey },
     })
   })
 
@@ -192,25 +190,25 @@ models:
 
   test('sees the models that its organization has approved, at once; all other callers see all, managed policies as well', async () => {
     await manage('PUT', '/org/models', { approved_models: ['a/chat-us'] })
-    expect(await ids('/v1/models', 'ir-test-key')).toEqual(['a/chat-us', 'best', 'mine', 'quick'])
+    expect(await ids('/v1/models', testKey)).toEqual(['a/chat-us', 'best', 'mine', 'quick'])
     expect(await ids('/v1/models')).toEqual(['a/chat-eu', 'a/chat-us'])
-    expect(await ids('/v1/models/managed', 'ir-test-key')).toEqual(['best', 'best@eu'])
+    expect(await ids('/v1/models/managed', testKey)).toEqual(['best', 'best@eu'])
     expect(await ids('/v1/models/managed', 'wrong')).toEqual(['best', 'best@eu'])
     await manage('PUT', '/org/models', { approved_models: null })
-    expect(await ids('/v1/models', 'ir-test-key')).toContain('a/chat-eu')
+    expect(await ids('/v1/models', testKey)).toContain('a/chat-eu')
   })
 
   test('sees the models that the data rules of its organization allow', async () => {
     await manage('PUT', '/org/rules', { geolocation: ['eu'] })
-    expect(await ids('/v1/models', 'ir-test-key')).toEqual(['a/chat-eu', 'best', 'best@eu', 'mine'])
+    expect(await ids('/v1/models', testKey)).toEqual(['a/chat-eu', 'best', 'best@eu', 'mine'])
     await manage('PUT', '/org/rules', { geolocation: null })
   })
 
   test('in the form of the Messages API sees the same', async () => {
-    const headers = { 'x-api-key': 'ir-test-key', 'anthropic-version': '2023-06-01' }
+    const headers = { 'x-api-key': testKey, 'anthropic-version': '2023-06-01' }
     const response = await fetch(`${own.url}/v1/models`, { headers })
     const { data } = (await response.json()) as List
-    expect(data.map(({ id }) => id).toSorted()).toEqual(await ids('/v1/models', 'ir-test-key'))
+    expect(data.map(({ id }) => id).toSorted()).toEqual(await ids('/v1/models', testKey))
   })
 
   test('that may not call the model hears 403, and 404 where it is not approved', async () => {
@@ -230,7 +228,7 @@ models:
 
   test('that is revoked, has expired or was never one sees nothing: 403', async () => {
     const other = (await manage('POST', '/apikey', { name: 'other' })) as typeof limited
-    const headers = { authorization: 'Bearer ir-test-key' }
+    const headers = { authorization: `Bearer ${testKey}` }
     await fetch(`${own.manageUrl}/v1/manage/apikey/${other.api_key_id}`, { method: 'DELETE', headers })
     for (const name of [
       '',
@@ -254,6 +252,6 @@ models:
     expect(await ids('/v1/models/managed')).toEqual(['best', 'best@eu'])
     own.put('config.yaml', files['config.yaml'].replace('  best@eu:', '  newest: { targets: [a/chat-eu] }\n  best@eu:'))
     await expect.poll(() => ids('/v1/models/managed')).toContain('newest')
-    expect(await ids('/v1/models', 'ir-test-key')).toContain('newest')
+    expect(await ids('/v1/models', testKey)).toContain('newest')
   })
 })

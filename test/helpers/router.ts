@@ -9,7 +9,7 @@ import { type Router, startRouter } from '../../src/router.ts'
 const root = join(import.meta.dirname, '../..')
 
 /** The key of every router under test. */
-export const testKey = 'ir-test-key'
+export const testKey = 'ir-test-key-on-loopback'
 
 /** A router of its own: own folder, own database, shipped providers unless the folder has its own. */
 export type TestRouter = Router & {

@@ -1,7 +1,7 @@
-import { existsSync, mkdirSync, writeFileSync } from 'node:fs'
-import { dirname, join } from 'node:path'
+import { chmodSync, existsSync, mkdirSync, readdirSync, statSync, writeFileSync } from 'node:fs'
+import { basename, dirname, join } from 'node:path'
 import Database from 'better-sqlite3'
-import { describe, expect, test } from 'vitest'
+import { describe, expect, onTestFinished, test } from 'vitest'
 import { connect } from '../../src/store/connection.ts'
 import { migrate } from '../../src/store/migrate.ts'
 import { type Migration, migrations } from '../../src/store/migrations.ts'
@@ -11,6 +11,14 @@ import { temporaryFile } from './temporary.ts'
 
 const first: Migration = { name: 'first', sql: 'CREATE TABLE one (a INTEGER) STRICT; INSERT INTO one VALUES (1)' }
 const second: Migration = { name: 'second', sql: 'ALTER TABLE one ADD COLUMN b TEXT' }
+
+/** The permissions of a database and the files beside it, by the end of their names. */
+function modesBeside(path: string): { [ending: string]: number } {
+  const names = readdirSync(dirname(path)).toSorted()
+  return Object.fromEntries(
+    names.map((name) => [name.slice(basename(path).length), statSync(join(dirname(path), name)).mode & 0o777]),
+  )
+}
 
 function tables(path: string): unknown[] {
   const db = new Database(path, { readonly: true })
@@ -33,6 +41,31 @@ describe('opening', () => {
     const loose = db.prepare("SELECT name FROM pragma_table_list WHERE strict = 0 AND name NOT LIKE 'sqlite_%'").all()
     expect(loose).toEqual([])
     db.close()
+  })
+
+  test('keeps the database and all files beside it from other users, also those that were open to them', async () => {
+    const path = temporaryFile('private.sqlite')
+    const before = process.umask(0)
+    onTestFinished(() => void process.umask(before))
+    for (const start of ['the first', 'after an upgrade']) {
+      const store = openStore(`sqlite:${path}`, { asRouter: true })
+      const writer = store.ledger.openWriter()
+      await writer.ready()
+      await writer.spill?.append([])
+      store.organizations.create(start)
+      expect(modesBeside(path), start).toEqual(
+        Object.fromEntries(['', '-lock', '-lock-journal', '-shm', '-spill', '-wal'].map((ending) => [ending, 0o600])),
+      )
+      await writer.close()
+      for (const name of readdirSync(dirname(path))) chmodSync(join(dirname(path), name), 0o644)
+      const late = connect(path)
+      expect(modesBeside(path)).toMatchObject({ '': 0o600, '-shm': 0o600, '-wal': 0o600 })
+      late.close()
+      store.close()
+    }
+    chmodSync(path, 0o440)
+    connect(path, { mustExist: true }).close()
+    expect(modesBeside(path)[''], 'what the owner may not do is not permitted').toBe(0o400)
   })
 
   test('keeps existing data', () => {
