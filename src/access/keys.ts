@@ -2,7 +2,7 @@ import { hash, timingSafeEqual } from 'node:crypto'
 import { isDeepStrictEqual } from 'node:util'
 import { LRUCache } from 'lru-cache'
 import { RouterError } from '../core/errors.ts'
-import { type KeyRecord, keyState, type Level, levels, type Permissions } from '../store/keys.ts'
+import { areas, type KeyRecord, keyState, type Level, levels, type Permissions } from '../store/keys.ts'
 import type { Store } from '../store/open.ts'
 import { newSecret, storedSecret } from './secret.ts'
 
@@ -76,7 +76,7 @@ export function openAccess(store: Pick<Store, 'keys'>, { now = Date.now, rereadM
   }
 
   const allowed = (key: Key): Key => {
-    requirePermission(key, 'completions', 'write')
+    requirePermission(key, ['completions'], 'write')
     return key
   }
 
@@ -87,13 +87,21 @@ export function openAccess(store: Pick<Store, 'keys'>, { now = Date.now, rereadM
   }
 }
 
-/** Throws RouterError `forbidden` unless the key has the permission: `none` < `read` < `write`. */
-export function requirePermission({ permissions }: Key, area: keyof Permissions, level: Level): void {
-  if (levels.indexOf(permissions[area]) >= levels.indexOf(level)) return
-  throw new RouterError(
-    'forbidden',
-    `This API key has the permission ${area}: ${permissions[area]}; this request needs ${area}: ${level}.`,
-  )
+/** Throws RouterError `forbidden` unless the key has the permission in one of the areas: `none` < `read` < `write`. */
+export function requirePermission({ permissions }: Key, areas: readonly (keyof Permissions)[], level: Level): void {
+  if (areas.some((area) => rank(permissions[area]) >= rank(level))) return
+  const has = areas.map((area) => `${area}: ${permissions[area]}`).join(' and ')
+  const needs = areas.map((area) => `${area}: ${level}`).join(' or ')
+  throw new RouterError('forbidden', `This API key has the permission ${has}; this request needs ${needs}.`)
+}
+
+/** The first area in which permissions are more than those of a key; undefined when there is none. */
+export function areaBeyond({ permissions }: Key, others: Permissions): keyof Permissions | undefined {
+  return areas.find((area) => rank(others[area]) > rank(permissions[area]))
+}
+
+function rank(level: Level): number {
+  return levels.indexOf(level)
 }
 
 /**
@@ -109,7 +117,7 @@ export function ensureFirstKey(store: Store, chosen?: string): FirstKey {
       ...storedSecret(secret),
       organization: organization.id,
       name: 'first key',
-      permissions: { manage: 'write', completions: 'write' },
+      permissions: { manage: 'write', completions: 'write', operate: 'write' },
       createdBy: { id: actor, email: '' },
     })
     const change = { actor, action: 'apikey.create', subject: id, after: { name, permissions } }

@@ -1,7 +1,7 @@
 import { newSecret, storedSecret } from '../access/secret.ts'
 import type { JsonObject } from '../core/json.ts'
 import { parseTime } from '../core/time.ts'
-import { timeText, wholeKeyEntry } from '../management/key-entry.ts'
+import { stateEntry, timeText, wholeKeyEntry } from '../management/key-entry.ts'
 import { grantCheck } from '../management/names.ts'
 import { labels, title } from '../management/read.ts'
 import { usdText } from '../money/usd.ts'
@@ -23,7 +23,8 @@ export const help = `Keys that clients authenticate with.
 
   --org NAME            the organization, by name or id; may be left out when there is only one
   --completions LEVEL   none, read or write (the default): calling models needs write
-  --manage LEVEL        none (the default), read or write
+  --manage LEVEL        none (the default), read or write: keys, groups, names, usage
+  --operate LEVEL       none (the default), read or write: credit, and the organization's own limits and rules
   --monthly-limit USD   the most that the key may spend in a calendar month (UTC); 0 is unlimited, the default
   --expires TIME        RFC 3339, as 2027-01-31T00:00:00Z
   --label NAME=VALUE    repeatable
@@ -53,6 +54,7 @@ const actions: { readonly [name: string]: StoreAction } = {
       org: text,
       completions: text,
       manage: text,
+      operate: text,
       'monthly-limit': text,
       expires: text,
       label: { type: 'string', multiple: true },
@@ -117,7 +119,7 @@ const actions: { readonly [name: string]: StoreAction } = {
           const before = store.keys.find(id)
           const result = store.keys.revoke(id)
           if (!before || !result) throw new CommandError(`There is no key with the id '${id}'. key list shows the ids.`)
-          const states = { before: stateOf(before), after: stateOf(result) }
+          const states = { before: stateEntry(before), after: stateEntry(result) }
           return { result, organization: result.organization, action: 'apikey.revoke', subject: id, ...states }
         })
         return { json: entry(store, record), text: `Key ${record.name} (${record.id}) is revoked.` }
@@ -137,10 +139,11 @@ function newKeyProperties(args: Args) {
   if (limit < 0n) throw new UsageError('--monthly-limit is negative; 0 is unlimited')
   const manage = levelFrom(text('manage') ?? 'none', '--manage')
   const completions = levelFrom(text('completions') ?? 'write', '--completions')
+  const operate = levelFrom(text('operate') ?? 'none', '--operate')
   const expires = text('expires')
   return {
     name: checked(title, name, 'name'),
-    permissions: { manage, completions },
+    permissions: { manage, completions, operate },
     labels: checked(labels, Object.fromEntries(args.texts('label').map(labelFrom)), '--label'),
     accessList: models.length === 0 ? null : modelsFrom(models, '--models'),
     limits: { ...noLimits, ...rateLimitsFrom(args) },
@@ -191,10 +194,6 @@ function pageLimit(text = String(mostListed)): number {
 /** The most keys that one page lists: a database may have a million. */
 const mostListed = 1_000
 
-function stateOf(record: KeyRecord): JsonObject {
-  return { state: keyState(record, Date.now()), revoked_at: timeText(record.revokedAt) }
-}
-
 /** A key as the management API returns it, with fields that only operators need. */
 function entry(store: Store, record: KeyRecord): JsonObject {
   const { organization, prefix, revokedAt } = record
@@ -208,6 +207,7 @@ const header = [
   'STATE',
   'MANAGE',
   'COMPLETIONS',
+  'OPERATE',
   'LIMIT USD',
   'SPEND USD',
   'PER MINUTE',
@@ -219,9 +219,21 @@ function row(store: Store, record: KeyRecord): string[] {
   const now = Date.now()
   const limit = monthlyLimitNano === null ? 'unlimited' : usdText(monthlyLimitNano)
   const spend = usdText(store.spend.ofKey(id, now))
-  const { manage, completions } = permissions
+  const { manage, completions, operate } = permissions
   const models = accessList === null ? 'all' : accessList.join(' ') || 'none'
-  return [id, prefix, name, keyState(record, now), manage, completions, limit, spend, ratesText(record), models]
+  return [
+    id,
+    prefix,
+    name,
+    keyState(record, now),
+    manage,
+    completions,
+    operate,
+    limit,
+    spend,
+    ratesText(record),
+    models,
+  ]
 }
 
 /** Rate limits as a cell of the table: `60 requests, 5 at once`. */

@@ -11,7 +11,7 @@ import type { JsonRequest, JsonRoute } from './server.ts'
 export function storedResponseRoutes({ responses }: Pick<Store, 'responses'>, access: Access): JsonRoute[] {
   const organizationOf = ({ headers }: JsonRequest, level: Level): string => {
     const key = access.identify(secretOf(headers))
-    requirePermission(key, 'completions', level)
+    requirePermission(key, ['completions'], level)
     return key.organization
   }
   const found = (request: JsonRequest, level: Level): StoredResponse => {

@@ -3,8 +3,10 @@ import type { JsonObject } from '../core/json.ts'
 import { usdOf } from '../money/usd.ts'
 import { audited } from '../store/audit.ts'
 import type { Group } from '../store/groups.ts'
+import type { KeyRecord } from '../store/keys.ts'
 import type { Store } from '../store/open.ts'
-import { limitUsd, timeText } from './key-entry.ts'
+import { limitUsd, stateEntry, timeText } from './key-entry.ts'
+import { refuseLast } from './keys.ts'
 import {
   json,
   type ManagementContext,
@@ -13,10 +15,11 @@ import {
   missing,
   noContent,
   pathPart,
+  requireNoMore,
   uniqueName,
 } from './manage.ts'
 import { isRecordId, pageOf } from './page.ts'
-import { invalid, membersOf, orNull, title, usdLimit } from './read.ts'
+import { invalid, membersOf, orNull, parametersOf, title, usdLimit } from './read.ts'
 
 /** `/v1/manage/group`: keys that share a monthly limit. */
 export function groupRoutes({ store }: ManagementContext): ManageRoute[] {
@@ -63,8 +66,11 @@ export function groupRoutes({ store }: ManagementContext): ManageRoute[] {
       path: '/v1/manage/group/:id',
       method: 'delete',
       handle: (request) => {
+        const keys = fateOfKeys(request)
         audited(store, request.key.id, () => {
-          const group = groupOf(request, store)
+          const group = groupToChange(request, store)
+          if (keys === undefined && group.monthlyLimitNano !== null) throw invalid(chooseFate, 'keys')
+          if (keys === 'revoke') for (const key of store.keys.ofGroup(group.id)) revokeKey(request, key, store)
           store.groups.remove(group.id)
           return {
             result: undefined,
@@ -93,7 +99,7 @@ function limitGroup(request: ManageRequest, store: Store): Group {
   const limit = orNull(usdLimit)(monthly_limit, 'monthly_limit')
   const limitEntry = ({ monthlyLimitNano }: Group) => ({ monthly_limit: limitUsd(monthlyLimitNano) })
   return audited(store, request.key.id, () => {
-    const before = groupOf(request, store)
+    const before = groupToChange(request, store)
     const result = store.groups.setLimit(before.id, limit) as Group
     return {
       result,
@@ -110,6 +116,38 @@ function groupOf(request: ManageRequest, { groups }: Store): Group {
   const id = pathPart(request, 'id')
   const found = groups.find(id)
   return found?.organization === request.organization ? found : missing('group', id)
+}
+
+/** Like `groupOf`; throws RouterError 403 for a group with a key that may more than the caller: its limit is that key's. */
+function groupToChange(request: ManageRequest, store: Store): Group {
+  const group = groupOf(request, store)
+  for (const key of store.keys.ofGroup(group.id)) requireNoMore(request.key, key, 'a key of this group has')
+  return group
+}
+
+/** What becomes of the keys of a deleted group, by the query. */
+function fateOfKeys({ query }: ManageRequest): 'keep' | 'revoke' | undefined {
+  const { keys } = parametersOf(query, ['keys'])
+  if (keys === undefined || keys === 'keep' || keys === 'revoke') return keys
+  throw invalid(`'keys' must be keep or revoke, not '${keys.slice(0, 40)}'.`, 'keys')
+}
+
+const chooseFate =
+  'This group has a limit, which its keys would lose: add ?keys=keep to keep them without it, or ?keys=revoke to revoke them.'
+
+function revokeKey({ key: { id: actor }, organization }: ManageRequest, key: KeyRecord, store: Store): void {
+  refuseLast(key, store)
+  audited(store, actor, () => {
+    const after = stateEntry(store.keys.revoke(key.id) ?? key)
+    return {
+      result: undefined,
+      organization,
+      action: 'apikey.revoke',
+      subject: key.id,
+      before: stateEntry(key),
+      after,
+    }
+  })
 }
 
 function groupEntry({ id, name, monthlyLimitNano, createdAt }: Group, { spend }: Store): JsonObject {

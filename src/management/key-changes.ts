@@ -4,7 +4,7 @@ import type { JsonObject } from '../core/json.ts'
 import { audited } from '../store/audit.ts'
 import { type KeyChanges, type KeyRecord, keyState } from '../store/keys.ts'
 import { limitsEntry, limitUsd, timeText, wholeKeyEntry } from './key-entry.ts'
-import { groupIn, keyOf } from './keys.ts'
+import { groupIn, keyToChange } from './keys.ts'
 import { json, type ManagementContext, type ManageRequest, type ManageRoute, noContent, rulesOf } from './manage.ts'
 import { grantCheck } from './names.ts'
 import { futureTime, invalid, labels, membersOf, namesOfModels, orNull, requireEmpty, usdLimit } from './read.ts'
@@ -97,7 +97,7 @@ function changeKey(
 ): KeyRecord {
   const { store } = context
   return audited(store, request.key.id, () => {
-    const before = keyOf(request, store)
+    const before = keyToChange(request, store)
     const update = parse(membersOf(request.body, fields), before, request, context)
     const result = store.keys.update(before.id, update) as KeyRecord
     return {
@@ -114,7 +114,7 @@ function changeKey(
 function rotateKey(request: ManageRequest, secret: string, { store }: ManagementContext): KeyRecord {
   requireEmpty(request.body)
   return audited(store, request.key.id, () => {
-    const before = keyOf(request, store)
+    const before = keyToChange(request, store)
     refuseEnded(before, 'A new secret would not work either: create a new key.')
     const result = store.keys.rotate(before.id, storedSecret(secret)) as KeyRecord
     return { result, organization: request.organization, action: 'apikey.rotate', subject: before.id }

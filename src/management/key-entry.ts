@@ -30,6 +30,11 @@ export function wholeKeyEntry(key: KeyRecord, store: Pick<Store, 'spend'>): Json
   }
 }
 
+/** The state of a key in the log of changes. */
+export function stateEntry(key: KeyRecord): JsonObject {
+  return { state: keyState(key, Date.now()), revoked_at: timeText(key.revokedAt) }
+}
+
 /** Rate limits in the API; null is no limit. */
 export function limitsEntry({ requestsPerMinute, tokensPerMinute, concurrentCalls }: RateLimits): JsonObject {
   return {

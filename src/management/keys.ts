@@ -1,8 +1,9 @@
+import type { Key } from '../access/keys.ts'
 import { newSecret, storedSecret } from '../access/secret.ts'
 import { object, oneOf, optional, required } from '../api/check.ts'
 import type { Json } from '../core/json.ts'
 import { audited } from '../store/audit.ts'
-import { type KeyRecord, keyState, levels, type NewKey, type Permissions } from '../store/keys.ts'
+import { areas, type KeyRecord, keyState, type Level, levels, type NewKey, type Permissions } from '../store/keys.ts'
 import type { Store } from '../store/open.ts'
 import { keyEntry, wholeKeyEntry } from './key-entry.ts'
 import {
@@ -13,6 +14,7 @@ import {
   missing,
   noContent,
   pathPart,
+  requireNoMore,
 } from './manage.ts'
 import { pageOf } from './page.ts'
 import { futureTime, invalid, labels, membersOf, onlyMembers, orNull, title, usdLimit } from './read.ts'
@@ -51,6 +53,7 @@ export function keyRoutes({ store }: ManagementContext): ManageRoute[] {
     },
     {
       path: '/v1/manage/apikey/:id',
+      showsSelf: true,
       handle: (request) => json(wholeKeyEntry(keyOf(request, store), store)),
     },
     {
@@ -58,8 +61,8 @@ export function keyRoutes({ store }: ManagementContext): ManageRoute[] {
       method: 'delete',
       handle: (request) => {
         audited(store, request.key.id, () => {
-          const key = keyOf(request, store)
-          refuseLastManager(key, store)
+          const key = keyToChange(request, store)
+          refuseLast(key, store)
           store.keys.remove(key.id)
           return {
             result: undefined,
@@ -82,6 +85,13 @@ export function keyOf(request: Pick<ManageRequest, 'key' | 'organization' | 'par
   return found?.organization === request.organization ? found : missing('API key', id)
 }
 
+/** Like `keyOf`, for changes: throws RouterError 403 as well, for a key that may more than the caller. */
+export function keyToChange(request: ManageRequest, store: Store): KeyRecord {
+  const key = keyOf(request, store)
+  requireNoMore(request.key, key, 'that one has')
+  return key
+}
+
 /** The id of a group of the organization, or null. Throws RouterError 400. */
 export function groupIn(value: Json | undefined, { organization }: ManageRequest, { groups }: Store): string | null {
   const id = orNull(title)(value, 'group_id')
@@ -97,30 +107,31 @@ function newKeyProperties(request: ManageRequest, store: Store): Omit<NewKey, 'h
     organization: request.organization,
     name: required(body.name, 'name', 'the name of the key', title),
     monthlyLimitNano: orNull(usdLimit)(body.monthly_limit, 'monthly_limit'),
-    permissions: permissionsFrom(body.permissions),
+    permissions: permissionsFrom(body.permissions, request.key),
     labels: optional(body.labels, 'labels', labels) ?? {},
     groupId: groupIn(body.group_id, request, store),
     expiresAt: orNull(futureTime)(body.expires_at, 'expires_at'),
   }
 }
 
-function permissionsFrom(value: Json | undefined): Permissions {
-  const permissions = onlyMembers(
-    optional(value, 'permissions', object) ?? {},
-    ['manage', 'completions'],
-    'permissions.',
-  )
-  const level = oneOf(levels)
-  return {
-    manage: optional(permissions.manage, 'permissions.manage', level) ?? 'none',
-    completions: optional(permissions.completions, 'permissions.completions', level) ?? 'write',
-  }
+/** The permissions of a new key: of those that are not named, only completions, as far as the caller has it. */
+function permissionsFrom(value: Json | undefined, caller: Key): Permissions {
+  const named = onlyMembers(optional(value, 'permissions', object) ?? {}, areas, 'permissions.')
+  const levelOf = (area: keyof Permissions): Level =>
+    optional(named[area], `permissions.${area}`, oneOf(levels)) ??
+    (area === 'completions' ? caller.permissions.completions : 'none')
+  const permissions = { manage: levelOf('manage'), completions: levelOf('completions'), operate: levelOf('operate') }
+  requireNoMore(caller, { permissions }, 'the new one would have')
+  return permissions
 }
 
-/** An organization without a managing key could never create one again. */
-function refuseLastManager(key: KeyRecord, { keys }: Store): void {
+/** An organization without such a key could never make one again. Throws RouterError 400. */
+export function refuseLast(key: KeyRecord, { keys }: Store): void {
   const now = Date.now()
-  const manages = key.permissions.manage === 'write' && keyState(key, now) === 'active'
-  if (!manages || keys.anotherManages(key, now)) return
-  throw invalid('This is the last active key that may manage the organization: create another one first.')
+  if (keyState(key, now) !== 'active') return
+  const area = (['manage', 'operate'] as const).find(
+    (each) => key.permissions[each] === 'write' && !keys.anotherMay(each, key, now),
+  )
+  if (area === undefined) return
+  throw invalid(`This is the last active key that may ${area} the organization: create another one first.`)
 }

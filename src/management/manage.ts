@@ -1,9 +1,9 @@
 import { secretOf } from '../access/client-secret.ts'
-import { type Access, type Key, requirePermission } from '../access/keys.ts'
+import { type Access, areaBeyond, type Key, requirePermission } from '../access/keys.ts'
 import { RouterError } from '../core/errors.ts'
 import type { JsonObject } from '../core/json.ts'
 import type { JsonAnswer, JsonRequest, JsonRoute } from '../http/server.ts'
-import type { Level } from '../store/keys.ts'
+import type { Level, Permissions } from '../store/keys.ts'
 import { NameTaken } from '../store/name-taken.ts'
 import type { Store } from '../store/open.ts'
 import type { OrganizationRules } from '../store/rules.ts'
@@ -24,34 +24,48 @@ export type ManageRequest = {
 
 /** A route of the management API: GET needs the permission manage: read, every other method manage: write. */
 export type ManageRoute = Pick<JsonRoute, 'path' | 'method'> & {
+  /** Changes need operate: write instead, and operate: read is sufficient to read. */
+  operates?: boolean
+  /** Any key may read what concerns the key `:id` if that is itself. */
+  showsSelf?: boolean
   handle(request: ManageRequest): JsonAnswer | Promise<JsonAnswer>
 }
 
-/** The key of a request and its organization. Throws RouterError: missing_key, invalid_key, forbidden. */
-export function requireManage(
+/** The key of a request to a route and its organization. Throws RouterError: missing_key, invalid_key, forbidden. */
+function callerOf(
   access: Access,
-  { headers }: Pick<JsonRequest, 'headers'>,
-  level: Level,
+  { headers, params }: Pick<JsonRequest, 'headers' | 'params'>,
+  { operates = false, showsSelf = false, level }: Pick<ManageRoute, 'operates' | 'showsSelf'> & { level: Level },
 ): { key: Key; organization: string } {
   const key = access.identify(secretOf(headers))
-  requirePermission(key, 'manage', level)
+  const areas: (keyof Permissions)[] = !operates ? ['manage'] : level === 'read' ? ['manage', 'operate'] : ['operate']
+  const isItself = params.id === 'self' || params.id === key.id
+  if (!(showsSelf && isItself)) requirePermission(key, areas, level)
   return { key, organization: key.organization }
 }
 
+/** Throws RouterError 403 when a key that is to be made, changed or deleted may more than the one that does it. */
+export function requireNoMore(key: Key, { permissions }: { permissions: Permissions }, what: string): void {
+  const area = areaBeyond(key, permissions)
+  if (area === undefined) return
+  const reason = `${what} ${area}: ${permissions[area]}, and this API key only ${area}: ${key.permissions[area]}`
+  throw new RouterError('forbidden', `A key cannot make, change or delete one that may more than itself: ${reason}.`)
+}
+
 /** A route for the server that checks the key before it reads the body. */
-export function manageRoute({ path, method = 'get', handle }: ManageRoute, access: Access): JsonRoute {
-  const level = method === 'get' ? 'read' : 'write'
+export function manageRoute({ path, method = 'get', handle, ...needs }: ManageRoute, access: Access): JsonRoute {
+  const needed = { ...needs, level: method === 'get' ? 'read' : 'write' } as const
   const takesBody = method !== 'get' && method !== 'delete'
   return {
     path,
     method,
     async answer(request) {
       const { params, query } = request
-      const caller = requireManage(access, request, level)
+      const caller = callerOf(access, request, needed)
       if (!takesBody) return handle({ ...caller, params, query, body: undefined })
       const body = await request.readBody()
       // Checked a second time: the key may have been revoked while a slow body arrived.
-      return handle({ ...requireManage(access, request, level), params, query, body })
+      return handle({ ...callerOf(access, request, needed), params, query, body })
     },
   }
 }

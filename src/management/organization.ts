@@ -12,11 +12,13 @@ export function organizationRoutes({ store }: ManagementContext): ManageRoute[] 
   return [
     {
       path: '/v1/manage/org',
+      operates: true,
       handle: ({ organization }) => json(organizationEntry(found(organization))),
     },
     {
       path: '/v1/manage/org/credit',
       method: 'post',
+      operates: true,
       handle: (request) => {
         const { organization } = request
         const body = membersOf(request.body, ['amount', 'note'])

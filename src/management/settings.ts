@@ -1,4 +1,4 @@
-import { type Check, defined, filledText, listOf, optional, refuse } from '../api/check.ts'
+import { type Check, defined, filledText, flag, listOf, optional, refuse, required } from '../api/check.ts'
 import type { JsonObject } from '../core/json.ts'
 import type { RateLimits } from '../core/limits.ts'
 import type { DataRules } from '../core/names.ts'
@@ -13,6 +13,7 @@ import { countLimit, invalid, membersOf, namesOfModels, orNull, requireAny } fro
 /** `/v1/manage/org/<setting>`: the settings of the organization, read with GET; PUT changes what its body names. */
 export function settingRoutes(context: ManagementContext): ManageRoute[] {
   return [
+    ...routesOf('balance', balance, context),
     ...routesOf('limits', limits, context),
     ...routesOf('models', approvedModels, context),
     ...routesOf('rules', dataRules, context),
@@ -22,6 +23,8 @@ export function settingRoutes(context: ManagementContext): ManageRoute[] {
 /** One setting: the fields of its body, the change that they ask for, how it is stored, and its representation. */
 type Setting<Value> = {
   fields: readonly string[]
+  /** Whether a change needs the permission to operate, not only to manage. */
+  operates: boolean
   /** Returns the new value from the rules as they are when the change is made. */
   parse(body: JsonObject, directory: ModelDirectory): (before: OrganizationRules) => Value
   write(organizations: Store['organizations'], id: string, value: Value): void
@@ -30,16 +33,17 @@ type Setting<Value> = {
 
 function routesOf<Value>(
   name: string,
-  { fields, parse, write, entry }: Setting<Value>,
+  { fields, operates, parse, write, entry }: Setting<Value>,
   { store, directory }: ManagementContext,
 ): ManageRoute[] {
   const path = `/v1/manage/org/${name}`
   const current = (organization: string) => entry(rulesOf(store, organization))
   return [
-    { path, handle: ({ organization }) => json(current(organization)) },
+    { path, operates, handle: ({ organization }) => json(current(organization)) },
     {
       path,
       method: 'put',
+      operates,
       handle: ({ body, key, organization }) => {
         const changedFrom = parse(membersOf(body, fields), directory())
         const changed = audited(store, key.id, () => {
@@ -53,6 +57,18 @@ function routesOf<Value>(
       },
     },
   ]
+}
+
+/** Whether calls are refused when the balance is used up. */
+const balance: Setting<boolean> = {
+  fields: ['enforces_balance'],
+  operates: true,
+  parse: ({ enforces_balance }) => {
+    const enforces = required(enforces_balance, 'enforces_balance', 'true or false', flag)
+    return () => enforces
+  },
+  write: (organizations, id, enforces) => organizations.enforceBalance(id, enforces),
+  entry: ({ enforcesBalance }) => ({ enforces_balance: enforcesBalance }),
 }
 
 /** The fields of rate limits. */
@@ -72,6 +88,7 @@ export function limitsFrom(body: JsonObject): Partial<RateLimits> {
 /** The rate limits of all keys of the organization together. */
 const limits: Setting<RateLimits> = {
   fields: limitFields,
+  operates: true,
   parse: (body) => {
     const named = limitsFrom(body)
     return ({ limits }) => ({ ...limits, ...named })
@@ -83,6 +100,7 @@ const limits: Setting<RateLimits> = {
 /** The models that the organization may call, by id or as `<provider>/*`; null means all. */
 const approvedModels: Setting<string[] | null> = {
   fields: ['approved_models'],
+  operates: false,
   parse({ approved_models }, directory) {
     if (approved_models === undefined) {
       const message = "'approved_models' is missing: it must be an array of models, or null for all."
@@ -104,6 +122,7 @@ const ruleFields = ['geolocation', 'data_retention', 'data_used_for_training']
 /** The guarantees that providers must give for the organization's data; null is no requirement. */
 const dataRules: Setting<DataRules> = {
   fields: ruleFields,
+  operates: true,
   parse: (body, directory) => dataRulesFrom(body, placeCheck(directory)),
   write: (organizations, id, rules) => organizations.setDataRules(id, rules),
   entry({ dataRules: { geolocation, data_retention, data_used_for_training } }) {

@@ -9,8 +9,11 @@ export const levels = ['none', 'read', 'write'] as const
 /** The level of one permission. */
 export type Level = (typeof levels)[number]
 
-/** The permissions of a key: to manage the organization, and to call models. */
-export type Permissions = { manage: Level; completions: Level }
+/** What a key may be permitted: to manage keys and names, to call models, and to operate the organization's own money and limits. */
+export const areas = ['manage', 'completions', 'operate'] as const
+
+/** The permissions of a key. */
+export type Permissions = Record<(typeof areas)[number], Level>
 
 /** A stored key: not its secret but the SHA-256 of it and a recognizable prefix. Times are Unix milliseconds. */
 export type KeyRecord = {
@@ -44,9 +47,9 @@ export type KeyChanges = Partial<
   >
 >
 
-/** The properties of a new key; without labels, limits and an expiry unless given. */
-export type NewKey = Pick<KeyRecord, 'organization' | 'hash' | 'prefix' | 'name' | 'permissions' | 'createdBy'> &
-  KeyChanges
+/** The properties of a new key; without other permissions, labels, limits and an expiry than those given. */
+export type NewKey = Pick<KeyRecord, 'organization' | 'hash' | 'prefix' | 'name' | 'createdBy'> &
+  Omit<KeyChanges, 'permissions'> & { permissions: Partial<Permissions> }
 
 /** The state of a key. */
 export type KeyState = 'active' | 'expired' | 'revoked'
@@ -93,7 +96,7 @@ export function keys(db: Connection, changes: Changes) {
         ...made,
         createdById: createdBy.id,
         createdByEmail: createdBy.email,
-        ...columns({ ...unset, ...key }),
+        ...columns({ ...unset, ...key, permissions: { ...noPermissions, ...key.permissions } }),
       })
       return find(id) as KeyRecord
     },
@@ -147,9 +150,12 @@ function keyReader(db: Connection) {
   )
   const owner = db.prepare<[string], string>('SELECT organization FROM api_keys WHERE id = ?').pluck()
   const any = db.prepare('SELECT 1 FROM api_keys LIMIT 1')
-  const anotherManages = db.prepare(`
-    SELECT 1 FROM api_keys WHERE organization = ? AND id <> ? AND manage = 'write' AND revoked_at IS NULL
-      AND deleted_at IS NULL AND (expires_at IS NULL OR expires_at > ?) LIMIT 1`)
+  const another = (area: 'manage' | 'operate') =>
+    db.prepare(`
+      SELECT 1 FROM api_keys WHERE organization = ? AND id <> ? AND ${area} = 'write' AND revoked_at IS NULL
+        AND deleted_at IS NULL AND (expires_at IS NULL OR expires_at > ?) LIMIT 1`)
+  const others = { manage: another('manage'), operate: another('operate') }
+  const ofGroup = read<[string]>('group_id = ? AND deleted_at IS NULL AND revoked_at IS NULL ORDER BY id')
   return {
     /** A key by id, unless it is deleted. */
     find: (id: string) => keyRecord(byId.get(id)),
@@ -164,17 +170,24 @@ function keyReader(db: Connection) {
     },
     /** Whether there is any key, deleted ones included. */
     any: (): boolean => any.get() !== undefined,
-    /** Whether another key of its organization is active at a time (Unix milliseconds) and may manage it. */
-    anotherManages: ({ organization, id }: Pick<KeyRecord, 'organization' | 'id'>, at: number): boolean =>
-      anotherManages.get(organization, id, at) !== undefined,
+    /** Whether another key of its organization is active at a time (Unix milliseconds) and may change what the area has. */
+    anotherMay: (
+      area: keyof typeof others,
+      { organization, id }: Pick<KeyRecord, 'organization' | 'id'>,
+      at: number,
+    ): boolean => others[area].get(organization, id, at) !== undefined,
+    /** The keys of a group that are neither deleted nor revoked. */
+    ofGroup: (group: string): KeyRecord[] => ofGroup.all(group).map((row) => keyRecord(row) as KeyRecord),
   }
 }
 
 /** The columns that can be changed. */
 const changeable =
-  'name, manage, completions, labels, monthly_limit_nano, group_id, access_list, requests_per_minute, ' +
+  'name, manage, completions, operate, labels, monthly_limit_nano, group_id, access_list, requests_per_minute, ' +
   'tokens_per_minute, concurrent_calls, expires_at'
 const boundChangeable = changeable.replace(/\w+/g, '@$&')
+
+const noPermissions: Permissions = { manage: 'none', completions: 'none', operate: 'none' }
 
 const unset = {
   labels: {},
@@ -191,6 +204,7 @@ function columns(key: Required<KeyChanges>) {
     name: key.name,
     manage: permissions.manage,
     completions: permissions.completions,
+    operate: permissions.operate,
     labels: JSON.stringify(key.labels),
     monthly_limit_nano: key.monthlyLimitNano,
     group_id: key.groupId,
@@ -210,6 +224,7 @@ type Row = {
   name: string
   manage: Level
   completions: Level
+  operate: Level
   labels: string
   monthly_limit_nano: bigint | null
   group_id: string | null
@@ -233,7 +248,7 @@ function keyRecord(row: Row | undefined): KeyRecord | undefined {
     hash: row.hash,
     prefix: row.prefix,
     name: row.name,
-    permissions: { manage: row.manage, completions: row.completions },
+    permissions: { manage: row.manage, completions: row.completions, operate: row.operate },
     labels: JSON.parse(row.labels),
     monthlyLimitNano: row.monthly_limit_nano,
     groupId: row.group_id,

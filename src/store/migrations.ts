@@ -259,4 +259,14 @@ export const migrations: readonly Migration[] = [
         FROM key_usage GROUP BY 1, 2, 3, 4, 5;
     `,
   },
+  {
+    name: 'the permission to operate',
+    sql: `
+      -- Credit, the balance as a limit, and the organization's own limits and rules. Of the keys that there are, the one of the
+      -- first start has it; the command line makes others.
+      ALTER TABLE api_keys ADD COLUMN operate TEXT NOT NULL DEFAULT 'none' CHECK (operate IN ('none', 'read', 'write'));
+      UPDATE api_keys SET operate = 'write' WHERE created_by_id = 'first-start' AND manage = 'write';
+      CREATE INDEX api_keys_operating ON api_keys (organization) WHERE operate = 'write';
+    `,
+  },
 ]

@@ -153,10 +153,14 @@ describe('a key that is known', () => {
 test('permissions rise from none over read to write', () => {
   const { store, makeKey } = open()
   const key = openAccess(store).identify(makeKey({ permissions: { manage: 'read', completions: 'none' } }).secret)
-  requirePermission(key, 'manage', 'read')
-  requirePermission(key, 'completions', 'none')
-  expect(() => requirePermission(key, 'manage', 'write')).toThrow('has the permission manage: read')
-  expect(() => requirePermission(key, 'completions', 'read')).toThrow(RouterError)
+  requirePermission(key, ['manage'], 'read')
+  requirePermission(key, ['completions'], 'none')
+  expect(() => requirePermission(key, ['manage'], 'write')).toThrow('has the permission manage: read')
+  requirePermission(key, ['operate', 'manage'], 'read')
+  expect(() => requirePermission(key, ['manage', 'operate'], 'write')).toThrow(
+    'has the permission manage: read and operate: none; this request needs manage: write or operate: write',
+  )
+  expect(() => requirePermission(key, ['completions'], 'read')).toThrow(RouterError)
 })
 
 describe('the first start', () => {
@@ -166,7 +170,7 @@ describe('the first start', () => {
     if (!first.created) throw new Error('no key was made')
     expect(store.organizations.list()).toMatchObject([{ name: 'default' }])
     const key = openAccess(store).authenticate(first.secret)
-    expect(key.permissions).toEqual({ manage: 'write', completions: 'write' })
+    expect(key.permissions).toEqual({ manage: 'write', completions: 'write', operate: 'write' })
     expect(ensureFirstKey(store)).toEqual({ created: false })
     expect(ensureFirstKey(store, 'another-secret')).toEqual({ created: false })
     expect(store.keys.page({ limit: 10 })).toHaveLength(1)

@@ -35,6 +35,8 @@ describe('key', () => {
       'read',
       '--completions',
       'none',
+      '--operate',
+      'write',
       '--monthly-limit',
       '20',
       '--expires',
@@ -69,7 +71,7 @@ describe('key', () => {
       name: 'ci',
       monthly_limit: 20,
       monthly_spend: 0,
-      permissions: { manage: 'read', completions: 'none' },
+      permissions: { manage: 'read', completions: 'none', operate: 'write' },
       labels: { team: 'a', note: 'x=y' },
       limits: { requests_per_minute: 60, tokens_per_minute: null, concurrent_calls: 5 },
       models: ['demo/*', 'best'],
@@ -101,7 +103,7 @@ describe('key', () => {
     ])
     const text = (await runCommand(key, 'list', '--org', 'acme')).stdout
     expect(text).toMatch(/^ID +PREFIX +NAME +STATE/)
-    expect(text).toMatch(/ laptop +active +none +write +unlimited +0\.000001 +unlimited +all\n$/)
+    expect(text).toMatch(/ laptop +active +none +write +none +unlimited +0\.000001 +unlimited +all\n$/)
     expect(text).not.toContain('phone')
   })
 
@@ -206,6 +208,7 @@ describe('key', () => {
   test.each([
     [['create'], 'name the key'],
     [['create', 'a', '--manage', 'all'], "--manage is 'all'; write none, read, write"],
+    [['create', 'a', '--operate', 'all'], "--operate is 'all'; write none, read, write"],
     [['create', 'a', '--monthly-limit=-1'], '--monthly-limit is negative'],
     [['create', 'a', '--monthly-limit', 'x'], "--monthly-limit is 'x'"],
     [['create', 'a', '--expires', 'tomorrow'], "--expires is 'tomorrow'; write a time as"],

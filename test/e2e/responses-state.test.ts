@@ -95,7 +95,7 @@ function nativeResponse(id: string, { store = true, model, previous_response_id 
 }
 
 /** A client of a new organization, and that organization. */
-function newcomer(permissions: Permissions = { manage: 'none', completions: 'write' }, organization?: string) {
+function newcomer(permissions: Partial<Permissions> = { manage: 'none', completions: 'write' }, organization?: string) {
   const id = organization ?? store.organizations.create(`org ${newSecret()}`).id
   const secret = newSecret()
   store.keys.create({

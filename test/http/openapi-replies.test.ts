@@ -244,7 +244,11 @@ test('the health endpoints are as described', async () => {
 })
 
 test('a check of a key is as described', async () => {
-  expect((await ask('GET', '/v1/auth/check')).body.permissions).toEqual({ manage: 'write', completions: 'write' })
+  expect((await ask('GET', '/v1/auth/check')).body.permissions).toEqual({
+    manage: 'write',
+    completions: 'write',
+    operate: 'write',
+  })
   expect((await ask('GET', '/v1/auth/check', { key: null })).status).toBe(401)
   expect((await ask('GET', '/v1/auth/check', { key: 'no-key' })).status).toBe(403)
 })
@@ -264,6 +268,7 @@ describe('management', () => {
       expect(status).toBe(200)
     }
     for (const [path, body] of [
+      ['/v1/manage/org/balance', { enforces_balance: false }],
       ['/v1/manage/org/models', { approved_models: ['demo/*', 'vllm/*'] }],
       ['/v1/manage/org/models', { approved_models: null }],
       ['/v1/manage/org/rules', { geolocation: ['eu'], data_retention: false, data_used_for_training: false }],
@@ -316,6 +321,10 @@ describe('management', () => {
     expect((await ask('POST', `${path}/limit`, { body: { monthly_limit: null } })).body.monthly_limit).toBe(0)
     expect((await ask('GET', '/v1/manage/group')).body.groups).toHaveLength(1)
     expect((await ask('DELETE', path)).status).toBe(204)
+    const limited = await ask('POST', '/v1/manage/group', { body: { name: 'limited', monthly_limit: 5 } })
+    const at = `/v1/manage/group/${limited.body.group_id}`
+    expect((await ask('DELETE', at)).body.error.param).toBe('keys')
+    expect((await ask('DELETE', `${at}?keys=keep`)).status).toBe(204)
   })
 
   test('aliases and policies are as described', async () => {

@@ -174,7 +174,7 @@ describe('requirements of the specification', () => {
       monthly_spend: { type: 'number' },
       labels: { $ref: '#/components/schemas/LabelMap' },
     })
-    expect(Object.keys(membersOf(permissions).properties as JsonObject)).toEqual(['manage', 'completions'])
+    expect(Object.keys(membersOf(permissions).properties as JsonObject)).toEqual(['manage', 'completions', 'operate'])
     expect(created_by).toMatchObject({ properties: { id: { type: 'string' }, email: { type: 'string' } } })
   })
 

@@ -92,7 +92,7 @@ test('of many changes at once each is made and noted, one after another', async 
 
 test('of two that delete the only other key that may manage and each other, one stays', async () => {
   const self = String((await manage.get('/apikey/self')).body.id)
-  const other = await manage.newKey({ permissions: { manage: 'write' } })
+  const other = await manage.newKey({ permissions: { manage: 'write', operate: 'write' } })
   const [one, two] = await Promise.all([
     manage.delete(`/apikey/${other.id}`),
     manage.delete(`/apikey/${self}`, other.secret),

@@ -30,7 +30,7 @@ describe('a new key', () => {
       name: 'ci',
       monthly_limit: 0,
       monthly_spend: 0,
-      permissions: { manage: 'none', completions: 'write' },
+      permissions: { manage: 'none', completions: 'write', operate: 'none' },
       labels: {},
       created_by: { id: uuidLike, email: '' },
       expires_at: null,
@@ -112,7 +112,7 @@ describe('the list of keys', () => {
       name: 'listed',
       monthly_limit: 0,
       monthly_spend: 0,
-      permissions: { manage: 'none', completions: 'write' },
+      permissions: { manage: 'none', completions: 'write', operate: 'none' },
       labels: {},
       created_by: { id: uuidLike, email: '' },
     })

@@ -25,7 +25,7 @@ function strangerIn({ folder }: TestRouter): string {
     ...storedSecret(secret),
     organization: id,
     name: 'stranger',
-    permissions: { manage: 'write', completions: 'write' },
+    permissions: { manage: 'write', completions: 'write', operate: 'write' },
     createdBy: { id: 'test', email: '' },
   })
   store.close()
@@ -62,6 +62,18 @@ describe('the organization', () => {
     const answer = await manage.post('/org/credit', body)
     expect(messageOf(answer)).toMatch(message)
     expect(answer.status).toBe(400)
+  })
+
+  test('its balance is a limit or not, as is said', async () => {
+    expect((await manage.get('/org/balance')).body).toEqual({ enforces_balance: false })
+    const on = await manage.put('/org/balance', { enforces_balance: true })
+    expect({ status: on.status, body: on.body }).toEqual({ status: 200, body: { enforces_balance: true } })
+    expect((await router.call('/v1/chat/completions', ask)).status).toBe(402)
+    expect((await manage.get('/audit?limit=1')).body.entries).toMatchObject([
+      { action: 'organization.balance', before: { enforces_balance: false }, after: { enforces_balance: true } },
+    ])
+    expect((await manage.put('/org/balance', { enforces_balance: false })).body).toEqual({ enforces_balance: false })
+    expect((await router.call('/v1/chat/completions', ask)).status).toBe(200)
   })
 
   test('approves models; null are all', async () => {
@@ -136,6 +148,8 @@ describe('the organization', () => {
     ['models', { approved_models: ['demo/*', 'demo/ehco'] }, /'approved_models\[1\]'.*`demo\/echo`/],
     ['models', { approved_models: ['openay/*'] }, /`openai\/\*`/],
     ['models', { approved: null }, /no field 'approved'/],
+    ['balance', {}, /'enforces_balance' is missing/],
+    ['balance', { enforces_balance: 'on' }, /'enforces_balance' must be true or false/],
     ['rules', { geolocation: 'eu' }, /'geolocation' must be an array/],
     ['rules', { geolocation: [] }, /'geolocation' is empty/],
     [
@@ -170,6 +184,44 @@ describe('groups', () => {
     expect((await manage.delete(`/group/${id}`)).status).toBe(204)
     expect((await manage.get(`/group/${id}`)).status).toBe(404)
     expect((await manage.get(`/apikey/${key.id}`)).body.group).toBeNull()
+  })
+
+  test('with a limit are deleted only when it is said what becomes of their keys', async () => {
+    const limited = async (name: string) => {
+      const { body } = await manage.post('/group', { name, monthly_limit: 5 })
+      const key = await manage.newKey({ group_id: body.group_id })
+      return { path: `/group/${body.group_id}`, key }
+    }
+    const { path, key } = await limited('limited')
+    const refused = await manage.delete(path)
+    expect(messageOf(refused)).toMatch(/has a limit.*\?keys=keep.*\?keys=revoke/)
+    expect(refused).toMatchObject({ status: 400, body: { error: { param: 'keys' } } })
+    for (const query of ['keys=drop', 'keys=', 'keys=keep&keys=revoke', 'key=keep'])
+      expect((await manage.delete(`${path}?${query}`)).status, query).toBe(400)
+    expect((await manage.get(path)).status).toBe(200)
+    expect((await manage.delete(`${path}?keys=keep`)).status).toBe(204)
+    expect((await manage.get(`/apikey/${key.id}`)).body).toMatchObject({ state: 'active', group: null })
+
+    const other = await limited('revoked')
+    expect((await manage.delete(`${other.path}?keys=revoke`)).status).toBe(204)
+    expect((await manage.get(`/apikey/${other.key.id}`)).body).toMatchObject({ state: 'revoked', group: null })
+    expect((await manage.get('/apikey/self', other.key.secret)).status).toBe(403)
+    const { body } = await manage.get('/audit?limit=2')
+    expect(body.entries).toMatchObject([
+      { action: 'group.delete', subject: other.path.slice('/group/'.length) },
+      { action: 'apikey.revoke', subject: other.key.id, before: { state: 'active' }, after: { state: 'revoked' } },
+    ])
+  })
+
+  test('do not take the last key that may manage with them', async () => {
+    const { body } = await manage.post('/group', { name: 'of all' })
+    const self = (await manage.get('/apikey/self', stranger)).body.id
+    const { body: group } = await manage.post('/group', { name: 'of the last key' }, stranger)
+    await manage.post(`/apikey/${self}/group`, { group_id: group.group_id }, stranger)
+    expect(messageOf(await manage.delete(`/group/${group.group_id}?keys=revoke`, stranger))).toMatch(/last active key/)
+    expect((await manage.get(`/group/${group.group_id}`, stranger)).status).toBe(200)
+    expect((await manage.delete(`/group/${group.group_id}?keys=keep`, stranger)).status).toBe(204)
+    expect((await manage.delete(`/group/${body.group_id}?keys=revoke`)).status).toBe(204)
   })
 
   test('a name is taken once, in one organization', async () => {
@@ -347,10 +399,12 @@ describe('the log of changes', () => {
       'apikey.create',
       'apikey.delete',
       'apikey.limit',
+      'apikey.revoke',
       'apikey.rotate',
       'group.create',
       'group.delete',
       'group.limit',
+      'organization.balance',
       'policy.change',
       'policy.create',
       'policy.delete',

@@ -1,12 +1,13 @@
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import { newSecret, storedSecret } from '../../src/access/secret.ts'
-import { type KeyRecord, type Level, levels, type Permissions } from '../../src/store/keys.ts'
+import { areas, type KeyRecord, type Level, levels, type Permissions } from '../../src/store/keys.ts'
 import { openStore } from '../../src/store/open.ts'
 import { type TestRouter, testKey, testRouter } from '../helpers/router.ts'
 import { administration } from './administration.ts'
 
 /** The requirement of an endpoint: none, an optional valid key, any valid key, or a permission. */
-type Need = 'nothing' | 'no bad key' | 'any key' | `${keyof Permissions}: ${Exclude<Level, 'none'>}`
+type Need = 'nothing' | 'no bad key' | 'any key' | Permission | `${Permission} or ${Permission}`
+type Permission = `${keyof Permissions}: ${Exclude<Level, 'none'>}`
 
 /**
  * An endpoint's row: what it needs; a request that would change or show something, for those that may not; and, where it
@@ -18,6 +19,7 @@ const messages = [{ role: 'user', content: 'Hello' }]
 const call = { model: 'demo/echo', messages, max_tokens: 9 }
 const list: Row = { need: 'no bad key' }
 const read: Row = { need: 'manage: read' }
+const either: Row = { need: 'manage: read or operate: read' }
 const noKey = '/v1/manage/apikey/nobody'
 
 /** The whole service. Names in capitals are the ids of records that the test created. */
@@ -52,25 +54,31 @@ const table: { readonly [endpoint: string]: Row } = {
 
   'GET /v1/auth/check': { need: 'any key' },
 
-  'GET /v1/manage/org': read,
+  'GET /v1/manage/org': either,
+  'GET /v1/manage/org/balance': either,
   'GET /v1/manage/org/models': read,
-  'GET /v1/manage/org/rules': read,
-  'GET /v1/manage/org/limits': read,
+  'GET /v1/manage/org/rules': either,
+  'GET /v1/manage/org/limits': either,
   'GET /v1/manage/org/usage': read,
   'GET /v1/manage/audit': read,
-  'POST /v1/manage/org/credit': { need: 'manage: write', body: { amount: 1 } },
+  'POST /v1/manage/org/credit': { need: 'operate: write', body: { amount: 1 } },
+  'PUT /v1/manage/org/balance': {
+    need: 'operate: write',
+    body: { enforces_balance: true },
+    allowed: { body: { enforces_balance: false } },
+  },
   'PUT /v1/manage/org/models': {
     need: 'manage: write',
     body: { approved_models: [] },
     allowed: { body: { approved_models: null } },
   },
   'PUT /v1/manage/org/rules': {
-    need: 'manage: write',
+    need: 'operate: write',
     body: { data_retention: false },
     allowed: { body: { data_retention: null } },
   },
   'PUT /v1/manage/org/limits': {
-    need: 'manage: write',
+    need: 'operate: write',
     body: { requests_per_minute: 1 },
     allowed: { body: { requests_per_minute: null } },
   },
@@ -143,6 +151,11 @@ function keyChange(what: string, body?: object): Row {
   return { need: 'manage: write', path: `/v1/manage/apikey/KEY/${what}`, ...(body && { body }) }
 }
 
+/** All permissions that a key can have. */
+const everyPermissions: readonly Permissions[] = levels.flatMap((manage) =>
+  levels.flatMap((completions) => levels.map((operate) => ({ manage, completions, operate }))),
+)
+
 /** The caller: without a key, with an invalid key, or with a key in a state and with permissions. */
 type Asker = {
   name: string
@@ -162,7 +175,8 @@ beforeAll(async () => {
   askers = makeAskers(`sqlite:${router.folder}/data/router.sqlite`)
   const storedResponse = await router.call('/v1/responses', { model: 'demo/echo', input: 'Hello' })
   made.RESPONSE = ((await storedResponse.json()) as { id: string }).id
-  made.KEY = (await manage.newKey()).id
+  // One that may nothing, so that every key that may manage may change it.
+  made.KEY = (await manage.newKey({ permissions: { completions: 'none' } })).id
   made.GROUP = String((await manage.post('/group', { name: 'a group' })).body.group_id)
   await manage.post('/alias', { name: 'chatty', target: 'demo/echo' })
   await manage.post('/policy', { id: 'quick', targets: ['demo/echo'] })
@@ -178,7 +192,7 @@ function makeAskers(url: string): Asker[] {
     const owned = { organization: organization?.id ?? '', name: 'asker', createdBy, permissions }
     return { ...store.keys.create({ ...owned, ...storedSecret(secret), ...facts }), secret }
   }
-  const all: Permissions = { manage: 'write', completions: 'write' }
+  const all: Permissions = { manage: 'write', completions: 'write', operate: 'write' }
   const revoked = key(all)
   store.keys.revoke(revoked.id)
   const deleted = key(all)
@@ -193,12 +207,10 @@ function makeAskers(url: string): Asker[] {
     deleted: deleted.secret,
     'rotated away': rotated.secret,
   }
-  const good = levels.flatMap((manages) =>
-    levels.map((completions) => {
-      const permissions: Permissions = { manage: manages, completions }
-      return { name: `manage ${manages}, completions ${completions}`, permissions, secret: key(permissions).secret }
-    }),
-  )
+  const good = everyPermissions.map((permissions) => {
+    const name = areas.map((area) => `${area} ${permissions[area]}`).join(', ')
+    return { name, permissions, secret: key(permissions).secret }
+  })
   store.close()
   const shown = [
     ...Object.entries(bad).map(([name, secret]) => ({ name, secret, state: 'bad' as const })),
@@ -222,10 +234,11 @@ function refusal(need: Need, { state, permissions }: Asker): string | undefined 
   if (need === 'nothing') return undefined
   if (state === 'missing') return need === 'no bad key' ? undefined : '401 no key'
   if (state === 'bad') return '403 bad key'
-  const [area, level] = need.split(': ') as [keyof Permissions, Level]
-  if (level === undefined) return undefined
-  const has = permissions?.[area] ?? 'none'
-  return levels.indexOf(has) >= levels.indexOf(level) ? undefined : `403 needs ${need}`
+  const meets = (one: string) => {
+    const [area, level] = one.split(': ') as [keyof Permissions, Level | undefined]
+    return level === undefined || levels.indexOf(permissions?.[area] ?? 'none') >= levels.indexOf(level)
+  }
+  return need.split(' or ').some(meets) ? undefined : `403 needs ${need}`
 }
 
 async function outcome(method: string, path: string, body: unknown, headers: Record<string, string>): Promise<string> {
@@ -244,7 +257,7 @@ async function outcome(method: string, path: string, body: unknown, headers: Rec
 function reasonIn(message: string): string {
   if (message.startsWith('No API key.')) return 'no key'
   if (/^This API key is (?:not known|expired|revoked)/.test(message)) return 'bad key'
-  return /needs \w+: \w+/.exec(message)?.[0] ?? message
+  return /needs \w+: \w+(?: or \w+: \w+)?/.exec(message)?.[0] ?? message
 }
 
 const changes = async () => (await manage.get('/audit')).text
@@ -285,5 +298,112 @@ test('GET /v1/auth/check returns the permissions of a key', async () => {
     expect(await response.json()).toEqual({ key_id: expect.any(String), permissions })
   }
   const first = await fetch(`${router.url}/v1/auth/check`, { headers: { 'x-api-key': testKey } })
-  expect(await first.json()).toMatchObject({ permissions: { manage: 'write', completions: 'write' } })
+  expect(await first.json()).toMatchObject({ permissions: { manage: 'write', completions: 'write', operate: 'write' } })
+})
+
+test.each(['', '/usage'])('every active key may read itself: GET /v1/manage/apikey/self%s', async (what) => {
+  for (const { name, headers, state, permissions } of askers) {
+    const read = (id: string) => fetch(`${router.url}/v1/manage/apikey/${id}${what}`, { headers })
+    const response = await read('self')
+    if (state !== 'active') {
+      expect([name, response.status]).toEqual([name, state === 'missing' ? 401 : 403])
+      continue
+    }
+    expect([name, response.status]).toEqual([name, 200])
+    const check = await fetch(`${router.url}/v1/auth/check`, { headers })
+    const { key_id: id } = (await check.json()) as { key_id: string }
+    expect([name, (await read(id)).status]).toEqual([name, 200])
+    const limitAndSpend = { monthly_limit: 0, monthly_spend: expect.any(Number) }
+    if (what === '') expect(await response.json()).toMatchObject({ id, permissions, ...limitAndSpend })
+    expect([name, (await read(made.KEY ?? '')).status]).toEqual([name, permissions?.manage === 'none' ? 403 : 200])
+  }
+})
+
+describe('a key and one that may more than itself', () => {
+  const rank = (level: Level) => levels.indexOf(level)
+  const mayMore = (one: Permissions, other: Permissions) => areas.some((area) => rank(one[area]) > rank(other[area]))
+  const managers = () =>
+    askers.filter(({ headers, permissions }) => permissions?.manage === 'write' && 'x-api-key' in headers) as (Asker & {
+      permissions: Permissions
+    })[]
+  const ask = async (method: string, path: string, headers: Record<string, string>, body?: unknown) => {
+    const response = await fetch(`${router.url}/v1/manage${path}`, {
+      method,
+      headers: { 'content-type': 'application/json', ...headers },
+      ...(body !== undefined && { body: JSON.stringify(body) }),
+    })
+    return { status: response.status, text: await response.text() }
+  }
+
+  test('it is not made, whatever the permissions of both', async () => {
+    for (const { name, headers, permissions } of managers())
+      for (const wanted of everyPermissions) {
+        const { status, text } = await ask('POST', '/apikey', headers, { name: 'made', permissions: wanted })
+        const label = `${name} makes ${JSON.stringify(wanted)}`
+        expect([label, status]).toEqual([label, mayMore(wanted, permissions) ? 403 : 201])
+        if (status === 403) expect(text).toMatch(/that may more than itself: the new one would have \w+: \w+/)
+      }
+  })
+
+  test('a key that is made without saying what it may do may call as far as its maker', async () => {
+    for (const { headers, permissions } of managers()) {
+      const { text } = await ask('POST', '/apikey', headers, { name: 'plain' })
+      const { body } = await manage.get(`/apikey/${JSON.parse(text).api_key_id}`)
+      expect(body.permissions).toEqual({ manage: 'none', completions: permissions.completions, operate: 'none' })
+    }
+  })
+
+  const changes: [string, string, object?][] = [
+    ['POST', '/limit', { monthly_limit: 1 }],
+    ['POST', '/label', { labels: {} }],
+    ['POST', '/expiry', { expires_at: null }],
+    ['POST', '/limits', { concurrent_calls: 1 }],
+    ['POST', '/access', { models: [] }],
+    ['POST', '/group', { group_id: null }],
+    ['POST', '/rotate'],
+    ['DELETE', ''],
+  ]
+
+  test.each(changes)('%s /apikey/{id}%s: only of one that may no more', async (method, what, body) => {
+    for (const { name, headers, permissions } of managers())
+      for (const target of everyPermissions) {
+        if (!mayMore(target, permissions) && method === 'DELETE') continue
+        // The whole table for one change; for the others what is one level above in one area.
+        const distance = areas.reduce((sum, area) => sum + Math.max(0, rank(target[area]) - rank(permissions[area])), 0)
+        if (what !== '/limits' && distance !== 1) continue
+        const id = targets.get(JSON.stringify(target)) as string
+        const { body: before } = await manage.get(`/apikey/${id}`)
+        const { status, text } = await ask(method, `/apikey/${id}${what}`, headers, body)
+        const label = `${name} changes ${JSON.stringify(target)}`
+        expect([label, status]).toEqual([label, mayMore(target, permissions) ? 403 : 200])
+        if (status !== 403) continue
+        expect(text).toMatch(/that may more than itself: that one has \w+: \w+/)
+        expect((await manage.get(`/apikey/${id}`)).body).toEqual(before)
+      }
+  })
+
+  test('a group that it is in is not limited or deleted, and it is not revoked with it', async () => {
+    const { body } = await manage.post('/group', { name: 'of one that may more', monthly_limit: 5 })
+    const path = `/group/${body.group_id}`
+    await manage.newKey({ group_id: body.group_id, permissions: { operate: 'read' } })
+    const [weak] = managers().filter(({ permissions }) => permissions.operate === 'none')
+    const before = (await manage.get('/audit?limit=1')).text
+    for (const [method, at, sent] of [
+      ['POST', `${path}/limit`, { monthly_limit: 0 }],
+      ['DELETE', `${path}?keys=keep`, undefined],
+      ['DELETE', `${path}?keys=revoke`, undefined],
+    ] as const) {
+      const { status, text } = await ask(method, at, weak?.headers ?? {}, sent)
+      expect([at, status, text]).toEqual([at, 403, expect.stringContaining('a key of this group has')])
+    }
+    expect((await manage.get('/audit?limit=1')).text).toBe(before)
+    expect((await manage.delete(`${path}?keys=revoke`)).status).toBe(204)
+  })
+
+  /** Ids of keys by their permissions. */
+  const targets = new Map<string, string>()
+  beforeAll(async () => {
+    for (const permissions of everyPermissions)
+      targets.set(JSON.stringify(permissions), (await manage.newKey({ permissions })).id)
+  })
 })

@@ -231,6 +231,30 @@ describe('aliases and policies', () => {
   })
 })
 
+test('an older database: of its keys only the one of the first start may operate', () => {
+  const file = temporaryFile('router.sqlite')
+  const db = connect(file)
+  migrate(db, migrations.slice(0, 4))
+  db.exec(`INSERT INTO organizations (id, name, created_at) VALUES ('o', 'default', 1)`)
+  const insert = db.prepare(`
+    INSERT INTO api_keys (id, organization, hash, prefix, name, manage, completions, labels, created_by_id, created_by_email, created_at)
+    VALUES (?, 'o', ?, 'ir-', 'a key', ?, 'write', '{}', ?, '', 1)`)
+  insert.run('first', randomBytes(32), 'write', 'first-start')
+  insert.run('manager', randomBytes(32), 'write', 'first')
+  insert.run('of the command line', randomBytes(32), 'write', 'cli')
+  insert.run('plain', randomBytes(32), 'none', 'manager')
+  db.close()
+  const store = openStore(`sqlite:${file}`)
+  onTestFinished(() => store.close())
+  const operating = store.keys.page({ limit: 9 }).map(({ id, permissions }) => [id, permissions.operate])
+  expect(Object.fromEntries(operating)).toEqual({
+    first: 'write',
+    manager: 'none',
+    'of the command line': 'none',
+    plain: 'none',
+  })
+})
+
 describe('the log of changes', () => {
   test('has the newest first, in pages, each organization its own', () => {
     const { store, acme } = open()
