@@ -164,7 +164,7 @@ function servicesOf(
     const { providers, catalog, config } = watch.current()
     return {
       ...lasting,
-      directory: { providers, findModel: catalog.find, managed: config.policies },
+      directory: { providers, identify: catalog.identify, managed: config.policies },
       admission: { ...lasting.admission, defaultOutputTokens: config.budget.defaultOutputTokens },
       media: { fetchMedia: openFetcher(config.media), settings: config.media },
     }
@@ -218,7 +218,8 @@ function logged(ledger: LedgerQueue, log: Log): CallLedger {
   return {
     settle(record, response) {
       const { id, requested, provider, model, outcome, status, error, durationMs, cost } = record
-      const facts = { id, requested, provider, model, outcome, status, error, ms: durationMs, usd: cost.nanoUsd / 1e9 }
+      const costs = { usd: cost.nanoUsd / 1e9, ...(cost.unpriced && { unpriced: true }) }
+      const facts = { id, requested, provider, model, outcome, status, error, ms: durationMs, ...costs }
       if (outcome === 'complete') log.info(facts, 'call')
       else log.warn(facts, 'call')
       return ledger.settle(record, response)

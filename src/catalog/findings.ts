@@ -11,7 +11,9 @@ export type Finding = { path: (string | number)[]; message: string }
  */
 export function findingsIn(models: { readonly [model: string]: Partial<ModelEntry> }): Finding[] {
   const findings = Object.entries(models).flatMap(([model, entry]) => [
-    ...(entry.api === undefined ? [{ path: [model], message: `\`${model}\` needs \`api\`, such as chat` }] : []),
+    ...(entry.api === undefined && entry.is === undefined
+      ? [{ path: [model], message: `\`${model}\` needs \`api\`, such as chat` }]
+      : []),
     ...tierFindings([model, 'pricing'], entry.pricing ?? []),
     ...(entry.price_changes ?? []).flatMap((change, index) => changeFindings([model, 'price_changes', index], change)),
   ])

@@ -1,3 +1,4 @@
+import { anyModel } from '../catalog/catalog.ts'
 import type { Provider } from '../manifest/provider.ts'
 import { buildSnapshot, type Snapshot } from '../snapshot/snapshot.ts'
 import { parseArguments, runCommand } from './args.ts'
@@ -36,6 +37,8 @@ type Row = {
   missing: string[]
   models: number
   unknown_models?: Provider['unknownModels']
+  /** Whether any other name is a model too: passed on unknown, or by an entry for all of them. */
+  any_model?: boolean
 }
 
 function rowsOf({ config, providers, catalog }: Snapshot): Row[] {
@@ -50,6 +53,7 @@ function rowsOf({ config, providers, catalog }: Snapshot): Row[] {
       missing,
       models: catalog.list().filter((model) => model.provider === slug).length,
       unknown_models: unknownModels,
+      any_model: unknownModels === 'pass' || catalog.find(slug, anyModel) !== undefined,
     }
   })
   const off = Object.entries(config.providers)
@@ -62,7 +66,7 @@ function asTable(rows: readonly Row[]): string {
   const header = ['PROVIDER', 'NAME', 'DIALECT', 'MODELS', 'ADDRESS', 'STATE']
   const lines = rows.map((row) => {
     const state = row.state === 'unconfigured' ? `set ${row.missing.join(', ')}` : row.state
-    const models = row.unknown_models === 'pass' ? `${row.models}+any` : String(row.models)
+    const models = row.any_model ? `${row.models}+any` : String(row.models)
     return [row.slug, row.name ?? '', row.dialect ?? '', models, row.base_url ?? '', state]
   })
   return `${table([header, ...lines])}\n`

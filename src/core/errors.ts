@@ -9,6 +9,7 @@ export const catalogue = {
   loss_refused: { status: 400, type: 'invalid_request_error', retryable: false },
   missing_key: { status: 401, type: 'authentication_error', retryable: false },
   budget_exhausted: { status: 402, type: 'billing_error', retryable: false },
+  unpriced_model: { status: 402, type: 'billing_error', retryable: false },
   invalid_key: { status: 403, type: 'permission_error', retryable: false },
   forbidden: { status: 403, type: 'permission_error', retryable: false },
   not_found: { status: 404, type: 'not_found_error', retryable: false },

@@ -24,6 +24,8 @@ export type PriceChange = Pick<ModelEntry, 'pricing' | 'other_prices' | 'multipl
 /** A catalog entry in the field names of the model lists. */
 export type ModelEntry = {
   api: string
+  /** The listed model that a deployment of the operator's own is: it has the facts of that one. */
+  is?: string
   created?: number
   updated?: number
   context_window?: number

@@ -11,6 +11,7 @@ import { type AdmissionServices, admit, requireLedger } from './admission.ts'
 import type { Call, CallResponse } from './call.ts'
 import { clientReply } from './client-reply.ts'
 import type { Conversations } from './conversations.ts'
+import { pricedTargets } from './priced-targets.ts'
 import { callProvider } from './provider-call.ts'
 import { type CallLedger, type CallStart, Settlement } from './settlement.ts'
 import { taggedMetadata } from './tags.ts'
@@ -41,9 +42,10 @@ export async function handle(call: Call, services: Services): Promise<CallRespon
   const turn = services.conversations.open(call.clientApi, key.organization, body)
   const rules = services.rulesOf(key.organization)
   const request = signatures.restore(key.organization, turn.request)
-  const targets = resolve(request.model, directory, { rules, accessList: key.accessList })
+  const allowed = resolve(request.model, directory, { rules, accessList: key.accessList })
   const prepared = { call, request, turn, media: openMedia(call, services) }
   const start = startOf(call, key, request)
+  const targets = pricedTargets(allowed, { key, rules, at: start.at })
   const admission = admit({ key, rules, request, targets, at: start.at }, services.admission)
   const settlement = new Settlement(start, { ledger, admission })
   const attempted = await attempt(targets, (target) => callProvider(target, prepared, services.httpClient))

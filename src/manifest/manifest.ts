@@ -1,4 +1,5 @@
 import { basename } from 'node:path'
+import { type ModelIds, readForm } from '../catalog/model-ids.ts'
 import { authProblems } from './auth.ts'
 import { foundation, modelsOfProblems } from './base-layers.ts'
 import { durationMs } from './duration.ts'
@@ -6,7 +7,13 @@ import { type Layer, readLayer } from './layer.ts'
 import { chatOf, defaultTimeouts, merge } from './merge.ts'
 import { hasErrors, type Problem } from './problem.ts'
 import type { Provider, Timeouts } from './provider.ts'
-import { type ManifestFile, resolveReferences, type Surroundings, type TimeoutsFile } from './references.ts'
+import {
+  type ManifestFile,
+  type ModelIdsFile,
+  resolveReferences,
+  type Surroundings,
+  type TimeoutsFile,
+} from './references.ts'
 import { checkSchema } from './schema.ts'
 import type { Source } from './source.ts'
 import { loadVariants } from './variants.ts'
@@ -26,6 +33,8 @@ export function loadManifest(source: Source, around: Surroundings): { loaded?: L
   problems.push(...below.problems, ...modelsOfProblems(source, file, around))
   if (below.problems.length > 0) return { problems }
   const layers = [...below.layers, layer]
+  const { modelIds, problems: wrongForms } = readModelIds(source, file.model_ids)
+  problems.push(...wrongForms)
   const { chat, problems: gaps } = chatOf(layers, source)
   problems.push(...gaps)
   const resolved = resolveReferences(source, file, layers, around)
@@ -47,6 +56,7 @@ export function loadManifest(source: Source, around: Surroundings): { loaded?: L
     errors,
     traits,
     unknownModels: around.settings?.value.unknown_models ?? file.unknown_models ?? 'refuse',
+    ...(modelIds && { modelIds }),
     models: file.models ?? {},
     ...(file.models_of !== undefined && { modelsOf: file.models_of }),
     ...(file.dialect !== undefined && { dialect: file.dialect }),
@@ -70,6 +80,17 @@ function slugProblems(source: Source, slug: string): Problem[] {
       `the slug \`${slug}\` must be the name of the file: rename one, to \`${file}\` or ${slug}.yaml`,
     ),
   ]
+}
+
+function readModelIds(source: Source, file: ModelIdsFile | undefined): { modelIds?: ModelIds; problems: Problem[] } {
+  if (!file) return { problems: [] }
+  const read = (file.forms ?? []).map((form) => ({ form, pattern: readForm(form) }))
+  const problems = read.flatMap(({ form, pattern }, index) => {
+    const message = `the form \`${form}\` must contain \`{model}\` once, where the id of the model is`
+    return pattern ? [] : [source.problem(['model_ids', 'forms', index], message)]
+  })
+  const forms = read.flatMap(({ pattern }) => pattern ?? [])
+  return { modelIds: { ignore: new Set(file.ignore), forms }, problems }
 }
 
 function countProblem(source: Source): Problem {

@@ -1,3 +1,4 @@
+import type { ModelIds } from '../catalog/model-ids.ts'
 import type { ErrorCode } from '../core/errors.ts'
 import type { Json } from '../core/json.ts'
 import type { ModelEntry } from '../core/model.ts'
@@ -29,6 +30,8 @@ export type Provider = {
   errors: Record<string, ErrorCode>
   traits: Trait[]
   unknownModels: 'refuse' | 'pass'
+  /** How it compares ids of models, where that is not letter by letter. */
+  modelIds?: ModelIds
   models: Record<string, ModelEntry>
   /** Whose catalog entries it offers besides its own. */
   modelsOf?: string

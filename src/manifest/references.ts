@@ -33,9 +33,13 @@ export type ManifestFile = Omit<ProviderSettings, 'enabled' | 'secret'> & {
   dialect?: string
   maker?: string
   models_of?: string
+  model_ids?: ModelIdsFile
   traits_of?: string
   variants?: VariantFile[]
 }
+
+/** How a provider compares ids of models, as files write it. */
+export type ModelIdsFile = { ignore?: ('case' | 'blanks')[]; forms?: string[] }
 
 /** What a manifest says about models whose id matches; with a dialect of its own it takes no endpoints and traits over. */
 export type VariantFile = { match: string; dialect?: string; base_url?: string; maker?: string; traits_of?: string }

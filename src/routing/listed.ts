@@ -9,6 +9,7 @@ export type Listed = { id: string; entry: ModelEntry; isName?: true }
 
 /** The directory with all models of the catalog. */
 export type Listable = Directory & {
+  findModel(provider: string, model: string): ModelEntry | undefined
   models(): readonly { provider: string; model: string; entry: ModelEntry }[]
 }
 
@@ -22,8 +23,8 @@ export function listedModels(directory: Listable, scope?: Scope): Listed[] {
   const models = directory.models().flatMap(({ provider: slug, model, entry }): Listed[] => {
     const id = `${slug}/${model}`
     const provider = directory.providers.get(slug)
-    if (!provider || servedBy(provider, model).missing.length > 0 || replaced.has(id)) return []
-    return exclusionOf({ id, entry, find: directory.findModel }, scope) ? [] : [{ id, entry }]
+    if (!provider || servedBy(provider, entry.is ?? model).missing.length > 0 || replaced.has(id)) return []
+    return exclusionOf({ id, entry, identify: directory.identify }, scope) ? [] : [{ id, entry }]
   })
   return [...models, ...names.flatMap((name) => listedName(name, directory, scope))]
 }

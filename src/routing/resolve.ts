@@ -1,14 +1,14 @@
+import type { KnownModel } from '../catalog/catalog.ts'
 import { RouterError } from '../core/errors.ts'
-import type { ModelEntry } from '../core/model.ts'
 import { bareName, isEuropean, longestName, type Policy, policyPrefix, splitModel } from '../core/names.ts'
 import type { Provider } from '../manifest/provider.ts'
-import { servedBy, type Target } from '../manifest/target.ts'
+import { servedBy, type Target, targetId } from '../manifest/target.ts'
 import { type Exclusion, exclusionInEurope, exclusionOf, type Scope } from './scope.ts'
 
 /** The providers, models and managed policies of one snapshot, against which names are resolved. */
 export type Directory = {
   providers: ReadonlyMap<string, Provider>
-  findModel(provider: string, model: string): ModelEntry | undefined
+  identify(provider: string, model: string): KnownModel | undefined
   managed: ReadonlyMap<string, Policy>
 }
 
@@ -32,7 +32,7 @@ export function resolve(model: string, directory: Directory, scope?: Scope): Tar
       exclusions.push(found)
       continue
     }
-    const candidate = { id, entry: found.entry, find: directory.findModel }
+    const candidate = { id: targetId(found), entry: found.entry, identify: directory.identify }
     const exclusion =
       (inEurope ? exclusionInEurope(candidate) : undefined) ?? exclusionOf(candidate, scope, named.through)
     if (exclusion) exclusions.push(exclusion)
@@ -60,21 +60,23 @@ function lookUp(model: string, directory: Directory, scope: Scope | undefined): 
   throw notFound(`The model '${model}' does not exist. Write a model as <provider>/<model>; GET /v1/models lists them.`)
 }
 
-function targetOf(id: string, { providers, findModel }: Directory): Target | Exclusion {
+function targetOf(id: string, { providers, identify }: Directory): Target | Exclusion {
   const { provider: slug = '', model = '' } = splitModel(id) ?? {}
   const serving = providers.get(slug)
   if (!serving) return exclusion(`The provider '${slug}' of the model '${id}' does not exist.`)
-  const provider = servedBy(serving, model)
+  const known = identify(slug, model)
+  const provider = servedBy(serving, known?.is ?? model)
   if (provider.missing.length > 0) {
     const variables = provider.missing.join(', ')
     return exclusion(`The provider '${slug}' is not configured: set ${variables} in the environment of the router.`)
   }
   if (!provider.chat) return exclusion(`The provider '${slug}' has no chat models.`)
-  const entry = findModel(slug, model)
-  if (!entry && provider.unknownModels === 'refuse') {
+  if (!known && provider.unknownModels === 'refuse') {
     return exclusion(`The provider '${slug}' has no model '${model}' in the catalog. GET /v1/models lists the models.`)
   }
-  return { provider, model, ...(entry && { entry }) }
+  if (!known) return { provider, model }
+  const { entry, is } = known
+  return { provider, model: known.model, entry, ...(is !== known.model && { is }) }
 }
 
 /** The error for a name without targets; its message combines the reasons. */

@@ -9,8 +9,12 @@ export type Scope = {
   accessList: readonly string[] | null
 }
 
-/** A model to be checked: its whole id, its catalog entry, and a way to find the entries of other ids. */
-export type Candidate = { id: string; entry?: ModelEntry | undefined; find(provider: string, model: string): unknown }
+/** A model to be checked: its whole id, its catalog entry, and a way to find the models of other ids. */
+export type Candidate = {
+  id: string
+  entry?: ModelEntry | undefined
+  identify(provider: string, model: string): { name: string } | undefined
+}
 
 /** Why a model may not be used, as one sentence. */
 export type Exclusion = { code: Extract<ErrorCode, 'model_not_found' | 'forbidden'>; message: string }
@@ -41,15 +45,19 @@ export function exclusionInEurope({ id, entry }: Candidate): Exclusion | undefin
   return notFound(`${hosted(id, entry)}, and an id that ends in '@eu' is served in the EU only.`)
 }
 
-function lists(list: readonly string[], { id, entry, find }: Candidate): boolean {
+function lists(list: readonly string[], { id, identify }: Candidate): boolean {
   if (hasModel(list, id)) return true
   // A list that contains one name of a model allows all its names.
-  if (!entry?.aliases?.length) return false
-  const provider = splitModel(id)?.provider
-  return list.some((name) => {
-    const listed = splitModel(name)
-    return listed !== undefined && listed.provider === provider && find(listed.provider, listed.model) === entry
-  })
+  const nameOf = ({ provider, model }: { provider: string; model: string }) => identify(provider, model)?.name
+  const { provider = '', model = '' } = splitModel(id) ?? {}
+  const name = nameOf({ provider, model })
+  return (
+    name !== undefined &&
+    list.some((other) => {
+      const listed = splitModel(other)
+      return listed !== undefined && listed.provider === provider && nameOf(listed) === name
+    })
+  )
 }
 
 function isNamed(list: readonly string[], through: readonly string[]): boolean {

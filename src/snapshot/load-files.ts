@@ -1,6 +1,6 @@
 import { join } from 'node:path'
 import { type Catalog, createCatalog, type ModelList, mergeEntries } from '../catalog/catalog.ts'
-import { findingsIn } from '../catalog/findings.ts'
+import { type Finding, findingsIn } from '../catalog/findings.ts'
 import type { ModelEntry } from '../core/model.ts'
 import { type Dialect, type Dialects, loadDialect } from '../manifest/dialect.ts'
 import { didYouMean } from '../manifest/did-you-mean.ts'
@@ -194,7 +194,34 @@ function joinCatalog(
     problems.push(...findingsIn(ofSettings).map(({ path, message }) => source.problem([...at, ...path], message)))
     added.push({ provider: slug, models: { ...merged, ...ofSettings } })
   }
-  return createCatalog([...lists.filter(({ provider }) => served.has(provider)), ...added])
+  const catalog = createCatalog(
+    [...lists.filter(({ provider }) => served.has(provider)), ...added],
+    new Map(providers.flatMap(({ provider: { slug, modelIds } }) => (modelIds ? [[slug, modelIds] as const] : []))),
+  )
+  for (const { provider, layers } of providers) {
+    const { slug, models } = provider
+    const manifest = layers.at(-1)?.source ?? source
+    problems.push(
+      ...deploymentProblems(catalog, slug, models).map(({ path, message }) => manifest.problem(path, message)),
+      ...deploymentProblems(catalog, slug, config.providers[slug]?.models ?? {}).map(({ path, message }) =>
+        source.problem(['providers', slug, ...path], message),
+      ),
+    )
+  }
+  return catalog
+}
+
+/** Deployments of models that are not listed, or are deployments themselves. */
+function deploymentProblems(catalog: Catalog, slug: string, models: ModelList['models']): Finding[] {
+  return Object.entries(models).flatMap(([model, { is }]) => {
+    if (is === undefined) return []
+    const base = catalog.identify(slug, is)
+    if (base && base.entry.is === undefined) return []
+    const path = ['models', model, 'is']
+    if (base) return [{ path, message: `\`${is}\` is itself a deployment of \`${base.entry.is}\`: write that one` }]
+    const listed = catalog.list().flatMap((one) => (one.provider === slug ? [one.model] : []))
+    return [{ path, message: `\`${slug}\` has no model \`${is}\`${didYouMean(is, listed)}` }]
+  })
 }
 
 function merge(models: ModelList['models'], below: (model: string) => ModelEntry | undefined) {

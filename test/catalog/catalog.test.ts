@@ -1,6 +1,7 @@
-import { expect, test } from 'vitest'
+import { describe, expect, test } from 'vitest'
 import { createCatalog } from '../../src/catalog/catalog.ts'
 import { findingsIn } from '../../src/catalog/findings.ts'
+import { type ModelIds, readForm } from '../../src/catalog/model-ids.ts'
 import type { ModelEntry, PriceChange, PricingTier } from '../../src/core/model.ts'
 
 const chat = { api: 'chat' }
@@ -48,6 +49,63 @@ test('an entry with prices of its own is rid of the price changes of the one bel
   expect(over({ pricing: [] })).toBeUndefined()
   expect(over({ pricing: [], price_changes })).toEqual(price_changes)
   expect(over({ price_changes: [] })).toEqual([])
+})
+
+describe('other ids of a model', () => {
+  const models = {
+    'Big-1': { ...chat, pricing: [tier(0)] },
+    small: chat,
+    mine: { is: 'Big-1', context_window: 5 } as ModelEntry,
+  }
+  const list = { provider: 'a', models }
+  const ids = (ignore: ('case' | 'blanks')[], ...forms: string[]): ModelIds => ({
+    ignore: new Set(ignore),
+    forms: forms.map((form) => readForm(form) as RegExp),
+  })
+  const catalog = (own: ModelIds) => createCatalog([list], new Map([['a', own]]))
+
+  test('are those that the provider takes for it: it is sent the listed one', () => {
+    const { identify, find } = catalog(ids(['case', 'blanks']))
+    for (const id of ['big-1', 'BIG-1', ' Big-1\t']) {
+      expect(identify('a', id), id).toEqual({ model: 'Big-1', name: 'Big-1', is: 'Big-1', entry: find('a', 'Big-1') })
+    }
+    expect(catalog(ids(['case'])).find('a', 'big-1 ')).toBeUndefined()
+    expect(catalog(ids(['blanks'])).find('a', ' small')).toBeDefined()
+    for (const id of ['big-1', 'Big-1 ']) expect(createCatalog([list]).find('a', id), id).toBeUndefined()
+  })
+
+  test('may be inside of a resource name, which is sent as it is', () => {
+    const { identify } = catalog(ids([], 'arn:*:models:*:*:model/{model}'))
+    const arn = 'arn:x:models:eu-1:123:model/Big-1'
+    expect(identify('a', arn)).toMatchObject({ model: arn, name: 'Big-1', is: 'Big-1' })
+    for (const other of [`${arn}0`, `x${arn}`, 'arn:x:models:eu/1:123:model/Big-1', 'arn:x:models:eu-1:model/Big-1'])
+      expect(identify('a', other), other).toBeUndefined()
+  })
+
+  test('may be those of deployments, which have the facts of the model that they are', () => {
+    const { identify, list: listed } = catalog(ids(['case']))
+    expect(identify('a', 'MINE')).toEqual({
+      model: 'mine',
+      name: 'mine',
+      is: 'Big-1',
+      entry: { api: 'chat', is: 'Big-1', context_window: 5, pricing: [tier(0)] },
+    })
+    expect(listed().map(({ model }) => model)).toEqual(['Big-1', 'small', 'mine'])
+  })
+
+  test('are any, where an entry is for all: it is not listed, and no other model is mixed up with one of them', () => {
+    const { identify, list: listed } = createCatalog([
+      list,
+      { provider: 'a', models: { '*': { ...chat, created: 1 } } },
+    ])
+    expect(identify('a', 'other')).toMatchObject({ model: 'other', name: 'other', entry: { created: 1 } })
+    expect(identify('a', 'small')?.entry.created).toBeUndefined()
+    expect(listed().map(({ model }) => model)).not.toContain('*')
+  })
+
+  test('have forms with one place for the id', () => {
+    expect([readForm('a/{model}/b/{model}'), readForm('a/b')]).toEqual([undefined, undefined])
+  })
 })
 
 test('names that every object has are no models', () => {

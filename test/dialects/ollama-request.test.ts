@@ -29,7 +29,8 @@ test('the examples of the files pass', async () => {
 test('it needs no key, accepts any model, and is called at its own address', () => {
   expect(provider).toMatchObject({
     baseUrl: 'http://127.0.0.1:11434',
-    unknownModels: 'pass',
+    unknownModels: 'refuse',
+    models: { '*': { pricing: [{ input_price: 0, output_price: 0 }] } },
     missing: [],
     auth: { secret: '' },
     chat: { path: '/api/chat', stream: { path: '/api/chat', format: 'ndjson' } },

@@ -65,7 +65,8 @@ test('the examples of the dialect pass', async () => {
 })
 
 test('servers of one’s own need no key and take any model; the others name the variable that is missing', () => {
-  expect(provider('vllm')).toMatchObject({ unknownModels: 'pass', missing: [], auth: { secret: '' } })
+  expect(provider('vllm')).toMatchObject({ unknownModels: 'refuse', missing: [], auth: { secret: '' } })
+  expect(Object.keys(provider('vllm').models)).toEqual(['*'])
   expect(provider('demo').missing).toEqual([])
   expect(provider('mistral').missing).toEqual(['MISTRAL_API_KEY'])
   expect(provider('vllm').baseUrl).toBe('http://127.0.0.1:8000/v1')

@@ -14,7 +14,7 @@ const exceptions: { api?: ClientApi; in: RegExp; what: RegExp; because: string }
     because: 'annotations of files are given back to OpenRouter so that it need not read the file again',
   },
   {
-    in: /^(openrouter|perplexity)\//,
+    in: /^(openrouter|perplexity|openai-compatible)\//,
     what: /^usage\.cost\b/,
     because: 'the cost is that of the catalog: the provider’s own figure stands in the ledger beside it',
   },

@@ -83,7 +83,7 @@ describe('a variant', () => {
     expect(servedBy(provider, 'claude-1').chat?.path).toBe('/other')
     expect(servedBy(provider, 'small')).toBe(provider)
     const directory = { providers: new Map([['acme', provider]]), managed: new Map() }
-    const targetOf = (model: string) => resolve(model, { ...directory, findModel: () => undefined })[0]
+    const targetOf = (model: string) => resolve(model, { ...directory, identify: () => undefined })[0]
     expect(targetOf('acme/big-1')).toMatchObject({ model: 'big-1', provider: { slug: 'acme', chat: { path: '/big' } } })
     expect(targetOf('acme/small')?.provider.chat?.path).toBe('/generate')
   })

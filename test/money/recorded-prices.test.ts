@@ -54,7 +54,8 @@ describe.skipIf(recordingsMissing)('the cost that a provider reports', () => {
   test.each(reporting)('is recorded beside our own figure: %s', async (_, recording, reported) => {
     const { usage, cost } = await rowOf(recording)
     expect(Math.round((usage.reported_cost ?? 0) * 1e9)).toBe(Math.round(reported))
-    if (cost.unpriced) return
+    // Gateways of many kinds were recorded, and are played as a server of one's own, which costs nothing.
+    if (cost.unpriced || recording.dialect === 'openai-compatible') return
     const [, beside = 0] = otherBills.find(([pattern]) => pattern.test(recording.case)) ?? []
     // Perplexity rounds each of its parts to a hundredth of a thousandth of a dollar.
     const rounded = recording.dialect === 'perplexity' ? 10_000 : 0.5

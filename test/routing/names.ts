@@ -39,6 +39,11 @@ export function directory(managed: { [id: string]: readonly string[] } = {}) {
       provider('mute', { chat: undefined } as unknown as Partial<Provider>),
     ]),
     findModel: find,
+    identify: (slug: string, model: string) => {
+      const entry = find(slug, model)
+      const name = [...entries].find(([, known]) => known === entry)?.[0].split('/')[1]
+      return entry && name !== undefined ? { model, name, is: model, entry } : undefined
+    },
     managed: policies(managed),
     models: () =>
       [...entries].map(([id, entry]) => ({ provider: id.split('/')[0] ?? '', model: id.split('/')[1] ?? '', entry })),

@@ -56,6 +56,22 @@ test('manifest, catalog and settings join, the settings on top', async () => {
   expect(snapshot?.catalog.find('acme', 'zz')?.api).toBe('chat')
 })
 
+test('a deployment has the facts of the model that it is; one of an unknown model is a problem', async () => {
+  const own = (models: string) => ({
+    ...dialects,
+    'config.yaml': `providers: { acme: { models: ${models} } }\n`,
+    'providers/acme.yaml': `${acme}model_ids: { ignore: [case] }\n`,
+    'catalog/acme.yaml': `provider: acme\nmodels: { big: { api: chat, pricing: ${prices} } }\n`,
+  })
+  const { snapshot, problems } = await build(own('{ mine: { is: Big } }'))
+  expect(problems).toEqual([])
+  expect(snapshot?.catalog.find('acme', 'MINE')).toMatchObject({ api: 'chat', pricing: [{ input_price: 1 }] })
+  expect((await build(own('{ mine: { is: bog }, other: { is: mine }, mined: { is: big } }'))).problems).toEqual([
+    'config.yaml:1:44: `acme` has no model `bog`; did you mean `big`?',
+    'config.yaml:1:64: `mine` is itself a deployment of `bog`: write that one',
+  ])
+})
+
 test('a provider without its secret is there, unconfigured; the others go on', async () => {
   const { snapshot, problems } = await build({
     ...dialects,
