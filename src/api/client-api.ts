@@ -4,6 +4,7 @@ import type { JsonObject } from '../core/json.ts'
 import type { Finish, Reply } from '../core/reply.ts'
 import type { Api, NeutralRequest } from '../core/request.ts'
 import type { Usage } from '../core/usage.ts'
+import type { FetchedFiles } from './media-address.ts'
 
 /** A client API: pure translation between its wire format and the neutral form, or edits of that wire format. */
 export type ClientApi = {
@@ -13,7 +14,7 @@ export type ClientApi = {
   /** The client's names of a neutral field, to report that it was dropped. */
   wireNames(field: string): readonly string[]
   /** The client's body for a provider of the same format: its model id, and without the dropped fields. */
-  editRequest(body: JsonObject, facts: { model: string; stream: boolean; dropped: readonly string[] }): JsonObject
+  editRequest(body: JsonObject, facts: EditFacts): JsonObject
   writeReply(reply: Reply, facts: ReplyFacts): JsonObject
   /** The reply of a provider of the same format with the model that served and the cost; the rest is untouched. */
   editReply(body: JsonObject, facts: ReplyFacts): JsonObject
@@ -25,6 +26,9 @@ export type ClientApi = {
   /** The text that keeps an idle stream open once it has begun; a comment where this is missing. */
   keepAlive?: string
 }
+
+/** `dropped` are neutral names of what the provider cannot take, `files` what was fetched because it fetches nothing. */
+export type EditFacts = { model: string; stream: boolean; dropped: readonly string[]; files?: FetchedFiles }
 
 /**
  * `model` is the `provider/model` that served; `costUsd` is missing when no price is known. `request` is the answered

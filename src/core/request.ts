@@ -111,6 +111,9 @@ export type ResponseFormat =
 /** Reasoning efforts, from none to most. */
 export const efforts = ['none', 'minimal', 'low', 'medium', 'high', 'xhigh', 'max'] as const
 
+/** How reasoning may be summarized. */
+export const summaries = ['auto', 'concise', 'detailed'] as const
+
 /** How much to reason, as a level; a budget gives it in tokens. */
 export type Effort = (typeof efforts)[number]
 

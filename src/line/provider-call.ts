@@ -2,6 +2,7 @@ import type { ClientApi } from '../api/client-api.ts'
 import { namesInBody } from '../api/wire-fields.ts'
 import { asRouterError, RouterError } from '../core/errors.ts'
 import type { JsonObject } from '../core/json.ts'
+import { unreadableFile } from '../manifest/losses.ts'
 import { type Target, targetId } from '../manifest/target.ts'
 import type { HttpClient } from '../upstream/http-client.ts'
 import { type ProviderAnswer, requestAnswer } from '../upstream/provider-answer.ts'
@@ -36,6 +37,8 @@ async function callOnce(
   try {
     const written = await translation.request()
     dropped = wireNames(clientApi, written.dropped, request.origin.body)
+    const fileId = unreadableFile(request, written.dropped)
+    if (fileId !== undefined) throw fileRefused(fileId, dropped, target)
     if (call.strict && dropped.length > 0) throw lossRefused(dropped, target)
     const stream = request.stream === true
     const { body } = written
@@ -53,6 +56,12 @@ async function callOnce(
 /** The client's names of neutral fields: those used in its body, else the default name. */
 function wireNames(clientApi: ClientApi, fields: readonly string[], body: JsonObject): string[] {
   return [...new Set(fields.flatMap((field) => namesInBody(clientApi.wireNames(field), body)))]
+}
+
+/** An id means something only where the file was uploaded; a reply about a file that nobody sent would be worse than none. */
+function fileRefused(fileId: string, dropped: readonly string[], target: Target): RouterError {
+  const message = `${targetId(target)} cannot read the file '${fileId.slice(0, 100)}' by its id. Send the file as data or by URL, or call the provider that it was uploaded to.`
+  return new RouterError('invalid_request', message, { param: dropped.find((name) => name.endsWith('file_id')) })
 }
 
 function lossRefused(dropped: readonly string[], target: Target): RouterError {

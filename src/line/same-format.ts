@@ -1,13 +1,16 @@
-import type { ClientApi } from '../api/client-api.ts'
+import type { ClientApi, EditFacts } from '../api/client-api.ts'
 import { lostChoice } from '../api/tool-choice.ts'
 import type { JsonObject } from '../core/json.ts'
+import { takesPart } from '../manifest/inferred-losses.ts'
+import { chatEndpoint } from '../manifest/run-mapping.ts'
 import { type Target, targetId } from '../manifest/target.ts'
 import { targetFacts } from '../manifest/target-facts.ts'
 import { finishOf, type ProviderRequest, patchRequest, usedLosses } from '../manifest/translate.ts'
+import { fetchMedia } from '../upstream/inline.ts'
 import type { PreparedCall, Translation } from './call.ts'
 
 /** For a provider of the client's own format: bodies are edited, so fields unknown to the router survive both ways. */
-export function sameFormatTranslation(target: Target, { call, request, turn }: PreparedCall): Translation {
+export function sameFormatTranslation(target: Target, { call, request, turn, media }: PreparedCall): Translation {
   const { clientApi } = call
   const { provider } = target
   const finishMapping = { finishOf: (reason: string) => finishOf(provider, reason) }
@@ -15,7 +18,10 @@ export function sameFormatTranslation(target: Target, { call, request, turn }: P
     async request() {
       const losses = await usedLosses(provider, request, target)
       const body = turn.bodyFor(provider)
-      return await editedRequest(target, clientApi, { body, stream: request.stream === true, losses })
+      const chat = chatEndpoint(provider)
+      const files = await fetchMedia(request, chat.history.inline_media, media, (type) => takesPart(chat, type))
+      const stream = request.stream === true
+      return await editedRequest(target, clientApi, { body, stream, losses, ...(files && { files }) })
     },
     forwardedHeaders: call.forwardedHeaders ?? [],
     whole: ({ body }, facts) => clientApi.editReply(turn.withPrevious(body), { ...facts, ...finishMapping }),
@@ -41,10 +47,10 @@ export function sameFormatTranslation(target: Target, { call, request, turn }: P
 export async function editedRequest(
   target: Target,
   clientApi: ClientApi,
-  { body, stream, losses }: { body: JsonObject; stream: boolean; losses: readonly string[] },
+  { body, losses, ...facts }: { body: JsonObject; losses: readonly string[] } & Pick<EditFacts, 'stream' | 'files'>,
 ): Promise<ProviderRequest> {
   const { provider, model } = target
-  const edited = clientApi.editRequest(body, { model, stream, dropped: losses })
+  const edited = clientApi.editRequest(body, { ...facts, model, dropped: losses })
   const patched = await patchRequest(provider, edited, targetFacts(provider, target))
   return { body: patched, dropped: [...losses, ...lostChoice(body, edited, losses)] }
 }

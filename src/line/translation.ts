@@ -1,4 +1,6 @@
 import type { ClientApi } from '../api/client-api.ts'
+import { takesPart } from '../manifest/inferred-losses.ts'
+import { chatEndpoint } from '../manifest/run-mapping.ts'
 import { type Target, targetId } from '../manifest/target.ts'
 import { writeRequest } from '../manifest/translate.ts'
 import { inlineMedia } from '../upstream/inline.ts'
@@ -21,9 +23,14 @@ export function speaksSameFormat({ provider }: Pick<Target, 'provider'>, clientA
 function mappedTranslation(target: Target, { call, request, turn, media }: PreparedCall): Translation {
   const { clientApi } = call
   const { provider } = target
+  const chat = chatEndpoint(provider)
   return {
     request: async () =>
-      await writeRequest(provider, await inlineMedia(request, provider.chat?.history.inline_media, media), target),
+      await writeRequest(
+        provider,
+        await inlineMedia(request, chat.history.inline_media, media, (type) => takesPart(chat, type)),
+        target,
+      ),
     forwardedHeaders: [],
     whole: ({ reply }, facts) => clientApi.writeReply(reply, facts),
     stream() {

@@ -69,6 +69,11 @@ export function unsupportedByEndpoint({ request, losses }: ChatEndpoint): string
   return distinctNames([...unsupportedByMapping(request.support), ...declared])
 }
 
+/** Whether parts of a type may reach an endpoint. */
+export function takesPart({ request, losses }: ChatEndpoint, type: string): boolean {
+  return request.support.part(type) && !losses.some(({ field, when }) => !when && field === `parts.${type}`)
+}
+
 /** The fields, types of parts and kinds of tools that a mapping does not support. */
 export function unsupportedByMapping(support: Support): string[] {
   const fields = Object.entries(neutralFields)

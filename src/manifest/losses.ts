@@ -28,19 +28,29 @@ export function foreignOpaque(request: NeutralRequest, maker: string): string[] 
   return foreign ? ['parts.opaque'] : []
 }
 
+/** The id of a file that the provider would take as data or by URL, but cannot read by its id. */
+export function unreadableFile(request: NeutralRequest, lost: readonly string[]): string | undefined {
+  const part = partsOf(request).find((one) => {
+    if (!('file_id' in one) || one.file_id === undefined || lost.includes(`parts.${one.type}`)) return false
+    return lost.includes('parts.file_id') || lost.includes(`parts.${one.type}.file_id`)
+  })
+  return part && 'file_id' in part ? part.file_id : undefined
+}
+
 /** Those of the names that the request uses. */
 export function namesInRequest(names: readonly string[], request: NeutralRequest): string[] {
   return names.filter((name) => isUsed(name, request))
 }
 
-/** Each name once, without those whose parent is named as well: `reasoning` says it of `reasoning.summary` too. */
+/** Each name once, without those that another says as well: `reasoning` that of `reasoning.summary`, `parts.url` `parts.image.url`. */
 export function distinctNames(names: readonly string[]): string[] {
   const unique = new Set(names)
   const covered = (name: string) => {
     for (let dot = name.indexOf('.'); dot >= 0; dot = name.indexOf('.', dot + 1)) {
       if (unique.has(name.slice(0, dot))) return true
     }
-    return false
+    const [first, , member] = name.split('.')
+    return first === 'parts' && member !== undefined && unique.has(`parts.${member}`)
   }
   return [...unique].filter((name) => !covered(name))
 }

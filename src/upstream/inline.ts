@@ -51,42 +51,64 @@ export function openCallMedia(
   return { fetchAll, param }
 }
 
-/**
- * The request with the media that the rule selects as data instead of URLs: in instructions, messages and tool results. The
- * client's own object is never changed. Throws RouterError 400 when a file cannot be fetched, or is not of its kind.
- */
+/** The request with the media that the rule selects as data instead of URLs. The client's own object is never changed. */
 export async function inlineMedia(
   request: NeutralRequest,
   rule: HistoryRules['inline_media'],
   media: CallMedia,
+  takes?: Takes,
 ): Promise<NeutralRequest> {
-  const isSelected = selectedBy(rule)
-  const parts = [...(request.system ?? []), ...request.messages.flatMap((message) => message.parts)]
-  const urls = urlsIn(parts, isSelected)
-  if (urls.length === 0) return request
-  const files = await media.fetchAll(urls)
+  const files = await fetchMedia(request, rule, media, takes)
+  if (!files) return request
   const inlined = (part: Part): Part => {
     if (part.type === 'tool_result') return { ...part, parts: part.parts.map(inlined) }
-    if (!isMedia(part) || !isSelected(part)) return part
-    const { url = '', ...rest } = part
-    return { ...rest, ...fileFor(part, url, files.get(url) as Fetched, media.param) }
+    const file = isMedia(part) && part.url !== undefined ? files.get(part.url) : undefined
+    if (!file) return part
+    const { url: _url, ...rest } = part as MediaPart
+    return { ...rest, ...file }
   }
   const messages = request.messages.map((message) => ({ ...message, parts: message.parts.map(inlined) }))
   return { ...request, messages, ...(request.system && { system: request.system.map(inlined) }) }
 }
 
+/**
+ * The files by URL that the rule selects, in instructions, messages and tool results; undefined when there are none. Throws
+ * RouterError 400 when a file cannot be fetched, or is not of its kind.
+ */
+export async function fetchMedia(
+  request: NeutralRequest,
+  rule: HistoryRules['inline_media'],
+  media: CallMedia,
+  takes: Takes = () => true,
+): Promise<ReadonlyMap<string, InlineFile> | undefined> {
+  if (!rule) return undefined
+  const parts = [...(request.system ?? []), ...request.messages.flatMap((message) => message.parts)]
+  const isSelected = selectedBy(rule)
+  const selected = selectedIn(parts, (part) => isSelected(part) && takes(part.type))
+  if (selected.length === 0) return undefined
+  const found = await media.fetchAll(selected.map(({ url }) => url))
+  return new Map(
+    selected.map((part) => [part.url, fileFor(part, part.url, found.get(part.url) as Fetched, media.param)]),
+  )
+}
+
+/** Whether a provider takes media of a type at all: others need not be fetched. */
+type Takes = (type: MediaPart['type']) => boolean
+
+type InlineFile = Required<Pick<MediaPart, 'data' | 'media_type'>>
+type Linked = MediaPart & { url: string }
+
 type Selects = (part: MediaPart) => boolean
 
-function selectedBy(rule: HistoryRules['inline_media']): Selects {
-  if (!rule) return () => false
-  const { kinds, except } = rule === true ? {} : rule
+function selectedBy(rule: NonNullable<HistoryRules['inline_media']>): Selects {
+  const { kinds, except } = typeof rule === 'boolean' ? {} : rule
   return ({ type, url }) => url !== undefined && (!kinds || kinds.includes(type)) && !except?.test(url)
 }
 
-function urlsIn(parts: readonly Part[], isSelected: Selects): string[] {
+function selectedIn(parts: readonly Part[], isSelected: Selects): Linked[] {
   return parts.flatMap((part) => {
-    if (part.type === 'tool_result') return urlsIn(part.parts, isSelected)
-    return isMedia(part) && part.url !== undefined && isSelected(part) ? [part.url] : []
+    if (part.type === 'tool_result') return selectedIn(part.parts, isSelected)
+    return isMedia(part) && part.url !== undefined && isSelected(part) ? [part as Linked] : []
   })
 }
 
@@ -102,7 +124,12 @@ const kindNames = {
 } as const satisfies { [kind in MediaPart['type']]: string }
 
 /** A "not found" or login page with status 200 must not pass for a picture. */
-function fileFor({ type, media_type }: MediaPart, url: string, { data, media_type: found }: Fetched, param: string) {
+function fileFor(
+  { type, media_type }: MediaPart,
+  url: string,
+  { data, media_type: found }: Fetched,
+  param: string,
+): InlineFile {
   const mediaType = found === 'application/octet-stream' ? (media_type ?? found) : found
   const isText =
     mediaType.startsWith('text/') || /[/+](?:json|xml|javascript)$/.test(mediaType.replace('svg+xml', 'svg'))

@@ -141,6 +141,8 @@ const wrong: readonly [name: string, value: Json, param?: string][] = [
   ['reasoning', 'low'],
   ['reasoning', { effort: 'lots' }, 'reasoning.effort'],
   ['reasoning', { summary: 7 }, 'reasoning.summary'],
+  ['reasoning', { summary: 'verbose' }, 'reasoning.summary'],
+  ['reasoning', { generate_summary: 'verbose' }, 'reasoning.generate_summary'],
   ['text', 'json'],
   ['text', { format: 'json_object' }, 'text.format'],
   ['text', { format: { type: 'yaml' } }, 'text.format.type'],

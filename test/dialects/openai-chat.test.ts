@@ -546,11 +546,11 @@ describe('a request', () => {
     expect(unsupportedByMapping(dialect.chat.request.support)).toEqual(['parts.search', 'parts.opaque'])
   })
 
-  test('refers to uploaded files by id, whatever their kind', async () => {
+  test('refers to uploaded documents by id, and has no such place for other media', async () => {
     const parts: Part[] = ['image', 'audio', 'file'].map((type) => ({ type: type as 'image', file_id: `${type}-1` }))
-    expect((await sent({ messages: [{ role: 'user', parts }] })).messages[0].content).toEqual(
-      ['image', 'audio', 'file'].map((type) => ({ type: 'file', file: { file_id: `${type}-1` } })),
-    )
+    const { body, dropped } = await written({ messages: [{ role: 'user', parts }] })
+    expect(body.messages[0].content).toEqual([{ type: 'file', file: { file_id: 'file-1' } }])
+    expect(dropped).toEqual(['parts.image.file_id', 'parts.audio.file_id'])
   })
 
   test('offers tools of the same client API as they came, and no others', async () => {

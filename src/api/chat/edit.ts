@@ -1,19 +1,19 @@
 import { isObject, type Json, type JsonObject } from '../../core/json.ts'
 import { finishedArguments } from '../../core/tool-arguments.ts'
-import type { FinishOf, ReplyFacts } from '../client-api.ts'
+import type { EditFacts, FinishOf, ReplyFacts } from '../client-api.ts'
+import { withEditedNodes } from '../edit-nodes.ts'
 import { bodyWithoutFields } from '../remove-fields.ts'
 import { editEnding } from './finish.ts'
 import { isForeignDetail } from './foreign-parts.ts'
+import { standardPart } from './part-words.ts'
 import { readsReasoning, withReasoningNames } from './reasoning.ts'
 import { losses } from './removals.ts'
 import { writeUsage } from './usage.ts'
 
-/** The client's body for a provider of this format: its model id, usage in streams, and without the dropped fields. */
-export function editRequest(
-  body: JsonObject,
-  { model, stream, dropped }: { model: string; stream: boolean; dropped: readonly string[] },
-): JsonObject {
-  const edited: JsonObject = { ...bodyWithoutFields(body, dropped, losses), model }
+/** The client's body for a provider of this format: its model id, files in its words, usage in streams, and without the dropped fields. */
+export function editRequest(body: JsonObject, { model, stream, dropped, files }: EditFacts): JsonObject {
+  const standard = withEditedNodes(body, losses.lists, (node) => standardPart(node, files))
+  const edited: JsonObject = { ...bodyWithoutFields(standard, dropped, losses), model }
   if (Array.isArray(edited.messages)) {
     edited.messages = edited.messages.map((item) => (isObject(item) ? withoutForeignParts(item) : item))
   }

@@ -37,14 +37,19 @@ export const wireFields: WireFields = {
   stream: ['stream', 'stream_options'],
 }
 
+const fileTypes = ['file', 'input_file', 'file_input']
+
 /** The names of fields below the top level, as paths in this API. */
 const nestedNames: WireFields = {
   'messages.name': ['messages.name'],
   'parts.cache': ['messages.cache_control', 'messages.prompt_cache_breakpoint'],
   'parts.detail': ['image_url.detail'],
-  'parts.filename': ['file.filename'],
-  'parts.file_id': ['file.file_id'],
-  'parts.url': ['messages.image_url.url', 'messages.video_url.url', 'messages.document_url.url'],
+  'parts.filename': fileNames('filename'),
+  'parts.file_id': fileNames('file_id'),
+  'parts.url': ['messages.image_url.url', 'messages.video_url.url', 'messages.document_url.url'].concat(
+    fileNames('file_data'),
+    fileNames('file_url'),
+  ),
   'parts.signature': ['tool_calls.extra_content'],
   'parts.citations': ['messages.annotations'],
   'parts.refusal': ['messages.refusal'],
@@ -52,7 +57,7 @@ const nestedNames: WireFields = {
   'parts.image': ['image_url'],
   'parts.audio': ['input_audio'],
   'parts.video': ['video_url'],
-  'parts.file': ['file'],
+  'parts.file': fileTypes,
   'parts.search': ['messages.replay_parts'],
   'parts.opaque': ['messages.replay_parts'],
   'parts.tool_call': ['messages.tool_calls', 'messages.function_call'],
@@ -74,6 +79,11 @@ const nestedNames: WireFields = {
   'cache.key': ['prompt_cache_key'],
   'cache.retention': ['prompt_cache_retention'],
   'cache.options': ['prompt_cache_options'],
+}
+
+/** A member of a file, which the words of other gateways do not nest. */
+function fileNames(member: string): string[] {
+  return fileTypes.map((type) => `${type}.${member}`)
 }
 
 /** Options of a search among the tools, flat or nested. */

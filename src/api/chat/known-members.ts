@@ -3,6 +3,7 @@ import { isWebSearch } from '../tools.ts'
 import { cacheControl, type Known, type KnownMembers, typeOf, userLocation } from '../unread-members.ts'
 
 const hints: KnownMembers = { cache_control: cacheControl, prompt_cache_breakpoint: 'all' }
+const file: KnownMembers = { file_data: 'all', file_url: 'all', file_id: 'all', filename: 'all' }
 const address: Known = { members: { url: 'all' } }
 
 const content: Known = {
@@ -13,9 +14,9 @@ const content: Known = {
       members: { type: 'all', image_url: { members: { url: 'all', detail: 'all' } }, detail: 'all', ...hints },
     },
     input_audio: { members: { type: 'all', input_audio: { members: { data: 'all', format: 'all' } }, ...hints } },
-    file: {
-      members: { type: 'all', file: { members: { file_data: 'all', file_id: 'all', filename: 'all' } }, ...hints },
-    },
+    file: { members: { type: 'all', file: { members: file }, ...hints } },
+    input_file: { members: { type: 'all', ...file, ...hints } },
+    file_input: { members: { type: 'all', ...file, ...hints } },
     video_url: { members: { type: 'all', video_url: address, ...hints } },
     document_url: { members: { type: 'all', document_url: address, ...hints } },
     refusal: { members: { type: 'all', refusal: 'all' } },

@@ -1,17 +1,27 @@
-import { Buffer } from 'node:buffer'
 import { isObject, type Json, type JsonObject } from '../../core/json.ts'
 import type { CacheHint, MediaPart, Part, TextPart } from '../../core/parts.ts'
 import { defined, filledText, list, object, optional, refuse, required, text } from '../check.ts'
+import { dataOf, fileAt, isAddress } from '../media-address.ts'
 
 /** The types of parts that a message may have, by its role. */
 const partsOf = {
   system: ['text'],
-  user: ['text', 'image_url', 'input_audio', 'file', 'video_url', 'document_url'],
+  user: ['text', 'image_url', 'input_audio', 'file', 'video_url', 'document_url', 'input_file', 'file_input'],
   assistant: ['text', 'refusal', 'thinking', 'image_url'],
-  tool: ['text', 'image_url', 'input_audio', 'file'],
+  tool: ['text', 'image_url', 'input_audio', 'file', 'input_file', 'file_input'],
 } as const satisfies { [role: string]: readonly PartType[] }
 
-type PartType = 'text' | 'image_url' | 'input_audio' | 'file' | 'video_url' | 'document_url' | 'refusal' | 'thinking'
+type PartType =
+  | 'text'
+  | 'image_url'
+  | 'input_audio'
+  | 'file'
+  | 'input_file'
+  | 'file_input'
+  | 'video_url'
+  | 'document_url'
+  | 'refusal'
+  | 'thinking'
 
 /** The content of a message, text or parts, as neutral parts. Throws RouterError 400 that names the field. */
 export function readContent(value: Json, path: string, role: keyof typeof partsOf): Part[] {
@@ -45,6 +55,8 @@ const readers: { [type in PartType]: (part: JsonObject, path: string) => Part } 
   image_url: (part, path) => hinted(readImage(part, path), part, path),
   input_audio: (part, path) => hinted(readAudio(part, path), part, path),
   file: (part, path) => hinted(readFile(part, path), part, path),
+  input_file: (part, path) => hinted(fileOf(part, path), part, path),
+  file_input: (part, path) => hinted(fileOf(part, path), part, path),
   video_url: (part, path) => hinted({ type: 'video', ...readAddress(part, 'video_url', path) }, part, path),
   document_url: (part, path) => hinted({ type: 'file', ...readAddress(part, 'document_url', path) }, part, path),
   refusal: (part, path) => {
@@ -82,25 +94,7 @@ const addressExpected = 'an http(s) URL or a data URL'
 /** A data URL is split into its data and media type; any other URL stays one. */
 function mediaAt(url: string, path: string): Pick<MediaPart, 'url' | 'data' | 'media_type'> {
   if (url.startsWith('data:')) return dataOf(url, path)
-  return /^[a-z][a-z0-9+.-]*:\/\/./i.test(url) ? { url } : refuse(path, addressExpected, url)
-}
-
-function dataOf(url: string, path: string): { data: string; media_type: string } {
-  const comma = url.indexOf(',')
-  if (comma < 0) refuse(path, 'a data URL of the form data:<type>;base64,<data>', url)
-  const [type, ...parameters] = url.slice('data:'.length, comma).split(';')
-  const body = url.slice(comma + 1)
-  const base64 = parameters.some((parameter) => parameter.trim().toLowerCase() === 'base64')
-  return { data: base64 ? body : percentDecoded(body), media_type: type?.trim().toLowerCase() || 'text/plain' }
-}
-
-/** RFC 2397 data without `;base64` is percent-encoded. */
-function percentDecoded(body: string): string {
-  try {
-    return Buffer.from(decodeURIComponent(body)).toString('base64')
-  } catch {
-    return Buffer.from(body).toString('base64')
-  }
+  return isAddress(url) ? { url } : refuse(path, addressExpected, url)
 }
 
 function readAudio(part: JsonObject, path: string): MediaPart {
@@ -112,35 +106,22 @@ function readAudio(part: JsonObject, path: string): MediaPart {
   return { type: 'audio', data, media_type: format === 'mp3' ? 'audio/mpeg' : `audio/${format}` }
 }
 
-/** Media types of documents by file extension, where a client sends bare base64. */
-const typesByExtension: ReadonlyMap<string, string> = new Map([
-  ['txt', 'text/plain'],
-  ['md', 'text/markdown'],
-  ['csv', 'text/csv'],
-  ['html', 'text/html'],
-  ['json', 'application/json'],
-  ['docx', 'application/vnd.openxmlformats-officedocument.wordprocessingml.document'],
-  ['xlsx', 'application/vnd.openxmlformats-officedocument.spreadsheetml.sheet'],
-  ['pptx', 'application/vnd.openxmlformats-officedocument.presentationml.presentation'],
-])
-
 function readFile(part: JsonObject, path: string): MediaPart {
   const at = `${path}.file`
-  const file = required(part.file, at, 'an object with file_data or file_id', object)
+  return fileOf(required(part.file, at, 'an object with file_data or file_id', object), at)
+}
+
+/** The members of a file, which stand in an object of their own or, in the words of other gateways, in the part itself. */
+function fileOf(file: JsonObject, at: string): MediaPart {
   const filename = optional(file.filename, `${at}.filename`, text)
   const id = optional(file.file_id, `${at}.file_id`, filledText)
   const data = optional(file.file_data, `${at}.file_data`, filledText)
+  const url = optional(file.file_url, `${at}.file_url`, filledText)
   const named = defined({ filename })
-  if (data !== undefined) return { type: 'file', ...fileData(data, filename, `${at}.file_data`), ...named }
+  if (data !== undefined) return { type: 'file', ...fileAt(data, filename, `${at}.file_data`), ...named }
+  if (url !== undefined) return { type: 'file', ...mediaAt(url, `${at}.file_url`), ...named }
   if (id !== undefined) return { type: 'file', file_id: id, ...named }
   return refuse(at, 'an object with file_data or file_id', file)
-}
-
-function fileData(data: string, filename: string | undefined, path: string): Omit<MediaPart, 'type'> {
-  if (data.startsWith('data:')) return dataOf(data, path)
-  if (/^[a-z][a-z0-9+.-]*:\/\//i.test(data.slice(0, 64))) return { url: data }
-  const extension = filename?.split('.').at(-1)?.toLowerCase() ?? ''
-  return { data, media_type: typesByExtension.get(extension) ?? 'application/pdf' }
 }
 
 /** Reasoning as a content part: `thinking` is text, or a list of text parts. */

@@ -1,6 +1,6 @@
 import { RouterError } from '../../core/errors.ts'
 import { isObject, type Json, type JsonObject } from '../../core/json.ts'
-import { type Effort, efforts, type NeutralRequest, type ResponseFormat } from '../../core/request.ts'
+import { type Effort, efforts, type NeutralRequest, type ResponseFormat, summaries } from '../../core/request.ts'
 import {
   type Check,
   defined,
@@ -164,7 +164,7 @@ function readReasoning(body: JsonObject): Read<NonNullable<NeutralRequest['reaso
   const request = defined({
     effort: knownEffort(named) ?? effortOf(isEnabled, budget !== undefined || named !== undefined),
     budget,
-    summary: optional(reasoning.summary, 'reasoning.summary', text),
+    summary: optional(reasoning.summary, 'reasoning.summary', oneOf(summaries)),
   })
   const extensions = defined({
     reasoning_effort: named !== undefined && !knownEffort(named) ? named : undefined,

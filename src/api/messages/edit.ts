@@ -1,8 +1,10 @@
 import { isObject, type Json, type JsonObject } from '../../core/json.ts'
 import type { ClientApi, ReplyFacts } from '../client-api.ts'
+import { withEditedNodes } from '../edit-nodes.ts'
 import { isForeignSignature } from '../foreign-signature.ts'
 import { bodyWithoutFields } from '../remove-fields.ts'
 import { editStop, isCall } from './finish.ts'
+import { inlinedBlock } from './part-words.ts'
 import { losses } from './removals.ts'
 import { isForeignSearch } from './searches.ts'
 
@@ -10,8 +12,9 @@ import { isForeignSearch } from './searches.ts'
  * The client's body for a provider of this format: its model id, without dropped fields, and without parts that this
  * router wrote into it for other providers. Everything else, known or not, stays unchanged.
  */
-export const editRequest: ClientApi['editRequest'] = (body, { model, stream, dropped }) => {
-  const edited: JsonObject = { ...bodyWithoutFields(body, dropped, losses), model }
+export const editRequest: ClientApi['editRequest'] = (body, { model, stream, dropped, files }) => {
+  const inlined = files ? withEditedNodes(body, losses.lists, (node) => inlinedBlock(node, files)) : body
+  const edited: JsonObject = { ...bodyWithoutFields(inlined, dropped, losses), model }
   if (stream) edited.stream = true
   if (Array.isArray(edited.messages)) edited.messages = edited.messages.flatMap(withoutForeign)
   return edited

@@ -1,16 +1,19 @@
 import { isObject, type Json, type JsonObject } from '../../core/json.ts'
 import type { ClientApi, ReplyFacts } from '../client-api.ts'
+import { withEditedNodes } from '../edit-nodes.ts'
 import { isForeignSignature } from '../foreign-signature.ts'
 import { bodyWithoutFields } from '../remove-fields.ts'
 import { editEnding } from './finish.ts'
+import { standardPart } from './part-words.ts'
 import { losses } from './removals.ts'
 
 /**
  * The client's body for a provider of this format: its model id, without dropped fields, and without items that this
  * router wrote into it for other providers. Everything else, known or not, stays unchanged.
  */
-export const editRequest: ClientApi['editRequest'] = (body, { model, stream, dropped }) => {
-  const edited: JsonObject = { ...bodyWithoutFields(body, dropped, losses), model }
+export const editRequest: ClientApi['editRequest'] = (body, { model, stream, dropped, files }) => {
+  const standard = withEditedNodes(body, losses.lists, (node) => standardPart(node, files))
+  const edited: JsonObject = { ...bodyWithoutFields(standard, dropped, losses), model }
   if (stream) edited.stream = true
   if (Array.isArray(edited.input)) edited.input = edited.input.filter((item) => !isForeign(item))
   return edited

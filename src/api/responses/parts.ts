@@ -1,6 +1,7 @@
 import { isObject, type Json, type JsonObject } from '../../core/json.ts'
 import type { CacheHint, Citation, MediaPart, Part } from '../../core/parts.ts'
 import { defined, filledText, list, object, onlyNumber, onlyString, optional, required, text } from '../check.ts'
+import { fileAt } from '../media-address.ts'
 
 /** The content of a message or a tool's output: a text, or content parts. Throws RouterError 400 that names the part. */
 export function readContent(content: Json | undefined, path: string): Part[] {
@@ -78,12 +79,7 @@ function readFile(part: JsonObject, path: string): MediaPart {
   const detail = optional(part.detail, `${path}.detail`, text)
   const named = { ...defined({ filename, detail }), ...cacheOf(part, path) }
   const data = optional(part.file_data, `${path}.file_data`, filledText)
-  if (data !== undefined) {
-    const inside = addressed(data)
-    return 'data' in inside
-      ? { type: 'file', ...inside, ...named }
-      : { type: 'file', data, media_type: 'application/pdf', ...named }
-  }
+  if (data !== undefined) return { type: 'file', ...fileAt(data, filename, `${path}.file_data`), ...named }
   const url = optional(part.file_url, `${path}.file_url`, filledText)
   if (url !== undefined) return { type: 'file', url, ...named }
   const fileId = required(part.file_id, path, 'a file by file_data, file_url or file_id', filledText)

@@ -1,6 +1,6 @@
 import { RouterError } from '../../core/errors.ts'
 import { isObject, type Json, type JsonObject } from '../../core/json.ts'
-import { efforts, type NeutralRequest, type ResponseFormat } from '../../core/request.ts'
+import { efforts, type NeutralRequest, type ResponseFormat, summaries } from '../../core/request.ts'
 import {
   type Check,
   defined,
@@ -127,10 +127,10 @@ function readFormat(format: JsonObject): ResponseFormat {
 function readReasoning(value: Json | undefined): NeutralRequest['reasoning'] {
   const reasoning = optional(value, 'reasoning', object)
   if (!reasoning) return undefined
-  const summary = reasoning.summary ?? reasoning.generate_summary
+  const named = optional(reasoning.summary, 'reasoning.summary', oneOf(summaries))
   const read = defined({
     effort: optional(reasoning.effort, 'reasoning.effort', oneOf(efforts)),
-    summary: optional(summary, 'reasoning.summary', text),
+    summary: named ?? optional(reasoning.generate_summary, 'reasoning.generate_summary', oneOf(summaries)),
   })
   return Object.keys(read).length > 0 ? read : undefined
 }

@@ -1,0 +1,72 @@
+import { Buffer } from 'node:buffer'
+import type { MediaPart } from '../core/parts.ts'
+import { refuse } from './check.ts'
+
+/** The bytes of a file as base64. */
+export type FileData = Required<Pick<MediaPart, 'data' | 'media_type'>>
+
+/** Whether a text is an address of its own, not data. Only its beginning is looked at: data may be long. */
+export function isAddress(text: string): boolean {
+  return /^(?!data:)[a-z][a-z0-9+.-]*:\/\/./i.test(text.slice(0, 64))
+}
+
+/** The contents of a data URL. Throws RouterError 400. */
+export function dataOf(url: string, path: string): FileData {
+  const comma = url.indexOf(',')
+  if (comma < 0) refuse(path, 'a data URL of the form data:<type>;base64,<data>', url)
+  const [type, ...parameters] = url.slice('data:'.length, comma).split(';')
+  const body = url.slice(comma + 1)
+  const base64 = parameters.some((parameter) => parameter.trim().toLowerCase() === 'base64')
+  return { data: base64 ? body : percentDecoded(body), media_type: type?.trim().toLowerCase() || 'text/plain' }
+}
+
+/** RFC 2397 data without `;base64` is percent-encoded. */
+function percentDecoded(body: string): string {
+  try {
+    return Buffer.from(decodeURIComponent(body)).toString('base64')
+  } catch {
+    return Buffer.from(body).toString('base64')
+  }
+}
+
+/** Media types of documents by file extension, where a client sends bare base64. */
+const typesByExtension: ReadonlyMap<string, string> = new Map([
+  ['txt', 'text/plain'],
+  ['md', 'text/markdown'],
+  ['csv', 'text/csv'],
+  ['html', 'text/html'],
+  ['json', 'application/json'],
+  ['docx', 'application/vnd.openxmlformats-officedocument.wordprocessingml.document'],
+  ['xlsx', 'application/vnd.openxmlformats-officedocument.spreadsheetml.sheet'],
+  ['pptx', 'application/vnd.openxmlformats-officedocument.presentationml.presentation'],
+])
+
+/** The file in a `file_data`: a data URL, an address, or bare base64 whose type its name tells. Throws RouterError 400. */
+export function fileAt(given: string, filename: string | undefined, path: string): { url: string } | FileData {
+  if (given.slice(0, 5).toLowerCase() === 'data:') return dataOf(given, path)
+  return isAddress(given) ? { url: given } : { data: given, media_type: typeByName(filename) }
+}
+
+/** The same `file_data` as every server reads it: bare base64 becomes a data URL. */
+export function fileDataUrl(given: string, filename: string | undefined): string {
+  const isBare = given.slice(0, 5).toLowerCase() !== 'data:' && !isAddress(given)
+  return isBare ? dataUrl({ data: given, media_type: typeByName(filename) }) : given
+}
+
+/** A file as a data URL. */
+export function dataUrl({ data, media_type }: FileData): string {
+  return `data:${media_type};base64,${data}`
+}
+
+function typeByName(filename: string | undefined): string {
+  return typesByExtension.get(filename?.split('.').at(-1)?.toLowerCase() ?? '') ?? 'application/pdf'
+}
+
+/** Files that were fetched for a provider that cannot fetch them, by their addresses. */
+export type FetchedFiles = ReadonlyMap<string, FileData>
+
+/** An address as it is, or as the data URL of the file that was fetched from it. */
+export function linkOrData(url: string, files: FetchedFiles | undefined): string {
+  const file = files?.get(url)
+  return file ? dataUrl(file) : url
+}
