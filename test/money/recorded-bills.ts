@@ -142,9 +142,9 @@ export const byHand: [case_: string, model: string, nanoUsd: number][] = [
   [
     'openai-chat/audio-in__openai.gpt-audio-mini',
     'azure/gpt-4o-mini-audio-preview-2024-12-17',
-    16 * 2500 + 43 * 40_000 + 123 * 10_000,
+    16 * 150 + 43 * 10_000 + 123 * 600,
   ],
-  ['openai-chat/audio-out__', 'azure/gpt-4o-mini-audio-preview-2024-12-17', 22 * 2500 + 6 * 10_000 + 12 * 80_000],
+  ['openai-chat/audio-out__', 'azure/gpt-4o-mini-audio-preview-2024-12-17', 22 * 150 + 6 * 600 + 12 * 20_000],
   ['openai-chat/cache__openai.gpt-4o-mini', 'openai/gpt-4o-mini', (9 - 1) * 150 + 1 * 75 + 10 * 600],
   ['openai-chat/legacy-functions__openai.gpt-4__', 'openai/gpt-4', 82 * 30_000 + 16 * 60_000],
   ['openai-chat/parallel-tools-stream__openai.gpt-5', 'openai/gpt-5', 190 * 1250 + 379 * 10_000],
