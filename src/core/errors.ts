@@ -15,6 +15,7 @@ export const catalogue = {
   not_found: { status: 404, type: 'not_found_error', retryable: false },
   model_not_found: { status: 404, type: 'not_found_error', retryable: false },
   method_not_allowed: { status: 405, type: 'invalid_request_error', retryable: false },
+  idempotency_conflict: { status: 409, type: 'invalid_request_error', retryable: false },
   too_large: { status: 413, type: 'request_too_large', retryable: false },
   unsupported_media_type: { status: 415, type: 'invalid_request_error', retryable: false },
   rate_limited: { status: 429, type: 'rate_limit_error', retryable: true },

@@ -16,6 +16,7 @@ export type ManagementContext = { store: Store; access: Access; directory(): Mod
 export type ManageRequest = {
   key: Key
   organization: string
+  headers: JsonRequest['headers']
   params: JsonRequest['params']
   query: JsonRequest['query']
   /** The body as JSON; undefined for GET and DELETE, and when there is none. */
@@ -60,12 +61,12 @@ export function manageRoute({ path, method = 'get', handle, ...needs }: ManageRo
     path,
     method,
     async answer(request) {
-      const { params, query } = request
+      const { headers, params, query } = request
       const caller = callerOf(access, request, needed)
-      if (!takesBody) return handle({ ...caller, params, query, body: undefined })
+      if (!takesBody) return handle({ ...caller, headers, params, query, body: undefined })
       const body = await request.readBody()
       // Checked a second time: the key may have been revoked while a slow body arrived.
-      return handle({ ...callerOf(access, request, needed), params, query, body })
+      return handle({ ...callerOf(access, request, needed), headers, params, query, body })
     },
   }
 }

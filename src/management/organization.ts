@@ -3,6 +3,7 @@ import type { JsonObject } from '../core/json.ts'
 import { usdOf } from '../money/usd.ts'
 import { audited } from '../store/audit.ts'
 import type { Organization } from '../store/organizations.ts'
+import { madeOnce } from './idempotency.ts'
 import { json, type ManagementContext, type ManageRoute, missing } from './manage.ts'
 import { invalid, membersOf, remark, usd } from './read.ts'
 
@@ -29,20 +30,22 @@ export function organizationRoutes({ store }: ManagementContext): ManageRoute[] 
             'amount',
           )
         const note = optional(body.note, 'note', remark) ?? ''
-        const credited = audited(store, request.key.id, () => {
-          const before = organizationEntry(found(organization))
-          const result = store.organizations.credit(organization, nano, note)
-          const after = { ...organizationEntry(result), amount: usdOf(nano), note }
-          return {
-            result,
-            organization: request.organization,
-            action: 'organization.credit',
-            subject: organization,
-            before,
-            after,
-          }
-        })
-        return json(organizationEntry(credited))
+        const asked = JSON.stringify(['organization.credit', String(nano), note])
+        const credit = () =>
+          audited(store, request.key.id, () => {
+            const before = organizationEntry(found(organization))
+            const result = store.organizations.credit(organization, nano, note)
+            const after = { ...organizationEntry(result), amount: usdOf(nano), note }
+            return {
+              result: JSON.stringify(organizationEntry(result)),
+              organization,
+              action: 'organization.credit',
+              subject: organization,
+              before,
+              after,
+            }
+          })
+        return { text: madeOnce(request, { store, asked }, credit) }
       },
     },
   ]

@@ -269,4 +269,17 @@ export const migrations: readonly Migration[] = [
       CREATE INDEX api_keys_operating ON api_keys (organization) WHERE operate = 'write';
     `,
   },
+  {
+    name: 'answers to requests with an idempotency key',
+    sql: `
+      CREATE TABLE idempotent_answers (
+        organization TEXT NOT NULL REFERENCES organizations (id),
+        key TEXT NOT NULL,
+        request TEXT NOT NULL,
+        answer TEXT NOT NULL,
+        created_at INTEGER NOT NULL,
+        PRIMARY KEY (organization, key)
+      ) STRICT, WITHOUT ROWID;
+    `,
+  },
 ]

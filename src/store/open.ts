@@ -4,6 +4,7 @@ import { audit } from './audit.ts'
 import { openChanges } from './changes.ts'
 import { type Connection, connect, inMemory, proveWritable, waitAtMost } from './connection.ts'
 import { groups } from './groups.ts'
+import { idempotency } from './idempotency.ts'
 import { keys } from './keys.ts'
 import { ledger } from './ledger.ts'
 import { acquireLock, type Lock } from './lock.ts'
@@ -42,6 +43,7 @@ export function openStore(
     groups: groups(db, changes),
     names: names(db, changes),
     audit: audit(db),
+    idempotency: idempotency(db),
     spend: spend(db),
     usage: usageReports,
     ledger: ledger(db),

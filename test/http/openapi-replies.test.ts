@@ -267,6 +267,13 @@ describe('management', () => {
       const { status } = await ask('POST', '/v1/manage/org/credit', { body: { amount, note: 'invoice 7' } })
       expect(status).toBe(200)
     }
+    const once = { headers: { 'idempotency-key': 'order-7' } }
+    const given = [
+      await ask('POST', '/v1/manage/org/credit', { body: { amount: 1 }, ...once }),
+      await ask('POST', '/v1/manage/org/credit', { body: { amount: 1 }, ...once }),
+      await ask('POST', '/v1/manage/org/credit', { body: { amount: 2 }, ...once }),
+    ]
+    expect(given.map(({ status }) => status)).toEqual([200, 200, 409])
     for (const [path, body] of [
       ['/v1/manage/org/balance', { enforces_balance: false }],
       ['/v1/manage/org/models', { approved_models: ['demo/*', 'vllm/*'] }],

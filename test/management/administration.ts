@@ -5,10 +5,16 @@ export type ManageReply = { status: number; headers: Headers; text: string; body
 
 /** The management API of a router, called with its first key by default. */
 export function administration(router: Pick<TestRouter, 'manageUrl'>) {
-  const ask = async (method: string, path: string, body?: unknown, secret = testKey): Promise<ManageReply> => {
+  const ask = async (
+    method: string,
+    path: string,
+    body?: unknown,
+    secret = testKey,
+    headers: Record<string, string> = {},
+  ): Promise<ManageReply> => {
     const response = await fetch(`${router.manageUrl}/v1/manage${path}`, {
       method,
-      headers: { authorization: `Bearer ${secret}`, 'content-type': 'application/json' },
+      headers: { authorization: `Bearer ${secret}`, 'content-type': 'application/json', ...headers },
       ...(body !== undefined && { body: typeof body === 'string' ? body : JSON.stringify(body) }),
     })
     const text = await response.text()
@@ -22,7 +28,8 @@ export function administration(router: Pick<TestRouter, 'manageUrl'>) {
   return {
     ask,
     get: (path: string, secret?: string) => ask('GET', path, undefined, secret),
-    post: (path: string, body?: unknown, secret?: string) => ask('POST', path, body, secret),
+    post: (path: string, body?: unknown, secret?: string, headers?: Record<string, string>) =>
+      ask('POST', path, body, secret, headers),
     put: (path: string, body?: unknown, secret?: string) => ask('PUT', path, body, secret),
     delete: (path: string, secret?: string) => ask('DELETE', path, undefined, secret),
     /** A new key: its id and its secret. */

@@ -1,7 +1,7 @@
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import { newSecret, storedSecret } from '../../src/access/secret.ts'
 import { openStore } from '../../src/store/open.ts'
-import { type TestRouter, testKey, testRouter } from '../helpers/router.ts'
+import { simulatorOnly, type TestRouter, testKey, testRouter } from '../helpers/router.ts'
 import { limit } from '../helpers/time.ts'
 import { administration, type ManageReply } from './administration.ts'
 
@@ -17,10 +17,10 @@ beforeAll(async () => {
 })
 afterAll(() => router.end())
 
-function strangerIn({ folder }: TestRouter): string {
+function strangerIn({ folder }: TestRouter, name = 'elsewhere'): string {
   const store = openStore(`sqlite:${folder}/data/router.sqlite`)
   const secret = newSecret()
-  const { id } = store.organizations.create('elsewhere')
+  const { id } = store.organizations.create(name)
   store.keys.create({
     ...storedSecret(secret),
     organization: id,
@@ -49,6 +49,79 @@ describe('the organization', () => {
     })
     expect((await manage.post('/org/credit', { amount: -0.000000001 }, stranger)).body.balance).toBe(10)
     expect((await manage.get('/org')).body.balance).toBe(0)
+  })
+
+  describe('credit with an idempotency key', () => {
+    let secret: string
+    beforeAll(() => {
+      secret = strangerIn(router, 'credited')
+    })
+    const balance = async () => (await manage.get('/org', secret)).body.balance
+    const credit = (body: object, key?: string, by = secret) =>
+      manage.post('/org/credit', body, by, key === undefined ? {} : { 'idempotency-key': key })
+
+    test('is given once: the same request gets the same answer, also when both come at once', async () => {
+      const before = Number(await balance())
+      const answers = await Promise.all(
+        Array.from({ length: 8 }, () => credit({ amount: 2, note: 'invoice 8' }, 'order-8')),
+      )
+      await credit({ amount: 1 })
+      answers.push(await credit({ note: 'invoice 8', amount: 2.0 }, 'order-8'))
+      const first = { name: 'credited', balance: before + 2 }
+      expect(answers.map(({ status, body }) => ({ status, body }))).toEqual(
+        answers.map(() => ({ status: 200, body: first })),
+      )
+      expect(await balance()).toBe(before + 3)
+      const { body } = await manage.get('/audit?limit=2', secret)
+      expect(body.entries).toMatchObject([{ after: { amount: 1 } }, { after: { amount: 2, note: 'invoice 8' } }])
+    })
+
+    test.each([{ amount: 5, note: 'again' }, { amount: 4 }, { amount: 4, note: 'a note' }])(
+      'and another body, %j → 409, and nothing is given',
+      async (body) => {
+        expect((await credit({ amount: 4, note: 'again' }, 'order-9')).status).toBe(200)
+        const before = await balance()
+        const refused = await credit(body, 'order-9')
+        expect(refused).toMatchObject({
+          status: 409,
+          body: { error: { code: 'idempotency_conflict', param: 'Idempotency-Key', origin: 'router' } },
+        })
+        expect(await balance()).toBe(before)
+      },
+    )
+
+    test('that failed is not remembered: the right request may follow', async () => {
+      expect((await credit({ amount: 0 }, 'order-10')).status).toBe(400)
+      expect((await credit({ amount: -4 }, 'order-10')).status).toBe(200)
+    })
+
+    test('is another one in another organization', async () => {
+      expect((await credit({ amount: 1 }, 'shared')).body.name).toBe('credited')
+      const other = strangerIn(router, 'also credited')
+      expect((await credit({ amount: 2 }, 'shared', other)).body).toEqual({ name: 'also credited', balance: 2 })
+    })
+
+    test.each(['', ' ', 'two words', 'x'.repeat(256), 'ü'])('%j is no key → 400', async (key) => {
+      expect(await credit({ amount: 1 }, key)).toMatchObject({
+        status: 400,
+        body: { error: { param: 'Idempotency-Key' } },
+      })
+    })
+
+    test('is remembered by the next process', async () => {
+      const files = { ...simulatorOnly }
+      const first = await testRouter({ files })
+      const { folder } = first
+      const url = `sqlite:${folder}/data/router.sqlite`
+      const once = await administration(first).post('/org/credit', { amount: 7 }, testKey, { 'idempotency-key': 'k' })
+      await first.stop(1_000)
+      const second = await testRouter({ files, settings: { store: { url } } })
+      const again = await administration(second).post('/org/credit', { amount: 7 }, testKey, { 'idempotency-key': 'k' })
+      expect([again.status, again.text]).toEqual([200, once.text])
+      expect((await administration(second).get('/org')).body.balance).toBe(7)
+      await second.end()
+      await first.end()
+    })
   })
 
   test.each<[unknown, RegExp]>([
