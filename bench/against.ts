@@ -1,13 +1,13 @@
 /**
- * This state of the project beside another one, in pairs: fresh processes that alternate, the router alone on one core, the
- * load and the upstream on another. `npm run bench -- against <git ref> [pairs]`.
+ * This state of the project beside another one: pairs of fresh processes that take turns, the routers on one core, the load and
+ * the upstream on another. `npm run bench -- against <git ref> [pairs]`.
  */
 import { execFileSync } from 'node:child_process'
 import { mkdtempSync, rmSync, symlinkSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { percentile } from './load.ts'
-import { pin, startMeasured } from './measured.ts'
+import { type Measured, pin, startMeasured } from './measured.ts'
 import { chunksPerStream, key, measure, routed, scenarios } from './ways.ts'
 
 const [ref, pairs = '5'] = process.argv.slice(3)
@@ -25,20 +25,23 @@ pin(process.pid, loadCpu)
 const upstream = await startMeasured('upstream.ts', {}, { cpu: loadCpu })
 
 type State = 'here' | 'there'
-const states: Record<State, string> = { here: join(project, 'bench'), there: join(other, 'bench') }
-const figures: Record<string, Record<State, number>[]> = {}
+const folders: Record<State, string> = { here: join(project, 'bench'), there: join(other, 'bench') }
+const states = Object.keys(folders) as State[]
+/** Alternating slices of one pair; the quietest quarter of them counts, so that other work on the machine does not. */
+const slices = 10
+
+const figures = new Map<string, Record<State, number>[]>()
 try {
-  for (let pair = 0; pair < Number(pairs); pair++) {
-    const order: State[] = pair % 2 === 0 ? ['there', 'here'] : ['here', 'there']
-    for (const state of order) await runOnce(state, pair)
-    console.log(`pair ${pair + 1} of ${pairs}`)
+  for (let pair = 1; pair <= Number(pairs); pair++) {
+    await measurePair()
+    console.log(`pair ${pair} of ${pairs}`)
   }
 } finally {
   git('worktree', 'remove', '--force', other)
   rmSync(other, { recursive: true, force: true })
 }
 
-const rows = Object.entries(figures).map(([name, found]) => {
+const rows = [...figures].map(([name, found]) => {
   const ratios = found.map(({ here, there }) => here / there).sort((a, b) => a - b)
   return {
     name,
@@ -48,23 +51,41 @@ const rows = Object.entries(figures).map(([name, found]) => {
     pairs: ratios.map((ratio) => ratio.toFixed(2)).join(' '),
   }
 })
-console.log('\nCPU µs of all threads per call (whole replies) and per chunk (streams): medians')
+console.log('\nCPU µs of all threads per call (whole replies) and per chunk (streams): medians of the pairs')
 console.table(rows)
 await upstream.stop()
 process.exit(0)
 
-async function runOnce(state: State, pair: number): Promise<void> {
+/** One process of each state, every way in alternating slices. */
+async function measurePair(): Promise<void> {
   const env = { BENCH_UPSTREAM: upstream.url, BENCH_KEY: key, LOG_LEVEL: 'info' }
-  const router = await startMeasured('router.ts', env, { folder: states[state], cpu: routerCpu })
-  for (const scenario of scenarios)
+  const routers = new Map<State, Measured>()
+  for (const state of states)
+    routers.set(state, await startMeasured('router.ts', env, { folder: folders[state], cpu: routerCpu }))
+  for (const scenario of scenarios) {
+    const unit = scenario.stream ? chunksPerStream : 1
     for (const way of routed) {
-      const { cpuUs } = await measure(router, way, scenario)
+      const measured: Record<State, number[]> = { here: [], there: [] }
+      for (const state of states) await measure(routers.get(state) as Measured, way, { ...scenario, calls: 1 })
+      const slice = { ...scenario, warm: 0, calls: Math.ceil(scenario.calls / slices) }
+      for (let count = 0; count < slices * 2; count++) {
+        const state = states[(count + (count >> 1)) % 2] as State
+        const { cpuUs } = await measure(routers.get(state) as Measured, way, slice)
+        measured[state].push(cpuUs / unit)
+      }
       const name = `${way.name}, ${scenario.name}`
-      figures[name] ??= []
-      figures[name][pair] ??= { here: Number.NaN, there: Number.NaN }
-      figures[name][pair][state] = scenario.stream ? cpuUs / chunksPerStream : cpuUs
+      const [here, there] = [quiet(measured.here), quiet(measured.there)]
+      figures.set(name, [...(figures.get(name) ?? []), { here, there }])
     }
-  await router.stop()
+  }
+  for (const router of routers.values()) await router.stop()
+}
+
+function quiet(values: number[]): number {
+  return percentile(
+    values.sort((a, b) => a - b),
+    0.25,
+  )
 }
 
 function sorted(found: Record<State, number>[], state: State): number[] {

@@ -24,8 +24,8 @@ export type Scenario = { name: string; stream: boolean; calls: number; warm: num
 /** Server-sent events that the upstream writes into one stream. */
 export const chunksPerStream = 203
 export const scenarios: Scenario[] = [
-  { name: 'whole replies', stream: false, calls: 6_000, warm: 1_500, concurrent: 32 },
-  { name: 'streams of 200 chunks', stream: true, calls: 400, warm: 100, concurrent: 16 },
+  { name: 'whole replies', stream: false, calls: 6_000, warm: 6_000, concurrent: 32 },
+  { name: 'streams of 200 chunks', stream: true, calls: 400, warm: 200, concurrent: 16 },
 ]
 
 export const direct: Way = { name: 'upstream itself', path: '/v1/chat/completions', model: 'bench' }
@@ -54,7 +54,7 @@ export async function measure(server: Measured, way: Way, scenario: Scenario): P
   }
 }
 
-function chatBody(stream: boolean): object {
+export function chatBody(stream: boolean): object {
   return { messages, ...(stream && { stream, stream_options: { include_usage: true } }) }
 }
 

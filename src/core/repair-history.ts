@@ -54,10 +54,15 @@ function asUserNote(message: Message): Message {
 }
 
 function withoutEmptyText(message: Message): Message {
+  if (message.parts.every(isFilled)) return message
   const parts = message.parts
     .filter(hasContent)
     .map((part) => (part.type === 'tool_result' ? { ...part, parts: part.parts.filter(hasContent) } : part))
   return { ...message, parts }
+}
+
+function isFilled(part: Part): boolean {
+  return hasContent(part) && (part.type !== 'tool_result' || part.parts.every(hasContent))
 }
 
 /** A signed part counts even without text: providers require it back. */
@@ -68,6 +73,7 @@ function hasContent(part: Part): boolean {
 
 /** Each assistant turn with calls is followed by one user message with all its results, then by everything else. */
 function pairTools(messages: Message[]): Message[] {
+  if (!messages.some(({ parts }) => parts.some(isOfTool))) return messages
   const turns = joined(messages, (earlier) => earlier.role === 'assistant' && callsOf(earlier).length > 0)
   const taken = new Set<string>()
   const paired: Message[] = []
@@ -82,6 +88,10 @@ function pairTools(messages: Message[]): Message[] {
     paired.push(...pairTurn(turn, answer, taken))
   }
   return paired
+}
+
+function isOfTool({ type }: Part): boolean {
+  return type === 'tool_call' || type === 'tool_result'
 }
 
 /** One turn whose calls have ids that no earlier turn used, exactly one result for each, and the rest of the answer. */

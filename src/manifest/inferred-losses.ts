@@ -47,20 +47,25 @@ function kinds({ compared }: Mentions, member: string, byDefault: string): (kind
  * with `*` for tools supports those of the client API `sameAs` that its format equals.
  */
 export function supportFor(support: Support, losses: readonly string[], sameAs: Api | undefined): Support {
-  const lost = new Set(losses)
+  const lost = losses.filter((name) => name.startsWith('parts.') || name.startsWith('tools.'))
+  if (lost.length === 0 && sameAs === undefined) return support
   const all = support.tool({ kind: '*' })
   return {
     ...support,
-    part: (type) => support.part(type) && !lost.has(`parts.${type}`),
+    part: (type) => support.part(type) && !(lost.length > 0 && lost.includes(`parts.${type}`)),
     tool: (tool) =>
-      ((all && tool.by !== undefined && tool.by === sameAs) || support.tool(tool)) && !lost.has(`tools.${tool.kind}`),
+      ((all && tool.by !== undefined && tool.by === sameAs) || support.tool(tool)) &&
+      !lost.includes(`tools.${tool.kind}`),
   }
 }
 
 /** The names of what a request uses and a mapping does not support. */
 export function inferredLosses(request: NeutralRequest, support: Support): string[] {
-  const lost = Object.entries(request).flatMap(([field, value]) => lostIn(field, value as Json | undefined, support))
-  return choosesLostTool(request, support) ? [...lost, 'tool_choice'] : lost
+  const lost: string[] = []
+  for (const field of Object.keys(request))
+    lost.push(...lostIn(field, request[field as keyof NeutralRequest] as Json | undefined, support))
+  if (choosesLostTool(request, support)) lost.push('tool_choice')
+  return lost
 }
 
 /** The features that never reach an endpoint: unsupported by its mapping, or declared as losses without a condition. */
@@ -91,10 +96,7 @@ function lostIn(field: string, value: Json | undefined, support: Support): strin
   if (value === undefined || value === null || (Array.isArray(value) && value.length === 0)) return []
   switch (neutralFields[field as keyof typeof neutralFields]) {
     case 'parts':
-      return (value as JsonObject[]).flatMap(({ parts, name }) => [
-        ...lostParts(parts as JsonObject[], support),
-        ...(name !== undefined && !support.named('name') ? ['messages.name'] : []),
-      ])
+      return lostInMessages(value as JsonObject[], support)
     case 'kinds':
       return lostTools(value as unknown as Tool[], support)
     case 'paths':
@@ -104,7 +106,7 @@ function lostIn(field: string, value: Json | undefined, support: Support): strin
       return undemanding[field]?.(value) ? [] : [field]
     case 'texts':
       if (!support.has(field)) return [field]
-      return (value as JsonObject[]).flatMap((part) => lostMembersOfPart(part, support))
+      return lostMembersOfTexts(value as JsonObject[], support)
     case 'whole':
       return support.has(field) || undemanding[field]?.(value) ? [] : [field]
     default:
@@ -112,23 +114,39 @@ function lostIn(field: string, value: Json | undefined, support: Support): strin
   }
 }
 
-function lostParts(parts: readonly JsonObject[], support: Support): string[] {
-  return parts.flatMap((part) => {
-    if (!support.part(part.type as string)) return [`parts.${part.type}`]
-    const inner = part.type === 'tool_result' ? lostParts(part.parts as JsonObject[], support) : []
-    return [...inner, ...lostMembersOfPart(part, support)]
-  })
+function lostMembersOfTexts(parts: readonly JsonObject[], support: Support): string[] {
+  const lost: string[] = []
+  for (const part of parts) collectLostMembersOfPart(part, support, lost)
+  return lost
+}
+
+function lostInMessages(messages: readonly JsonObject[], support: Support): string[] {
+  const lost: string[] = []
+  for (const { parts, name } of messages) {
+    collectLostParts(parts as JsonObject[], support, lost)
+    if (name !== undefined && !support.named('name')) lost.push('messages.name')
+  }
+  return lost
+}
+
+function collectLostParts(parts: readonly JsonObject[], support: Support, lost: string[]): void {
+  for (const part of parts) {
+    if (!support.part(part.type as string)) {
+      lost.push(`parts.${part.type}`)
+      continue
+    }
+    if (part.type === 'tool_result') collectLostParts(part.parts as JsonObject[], support, lost)
+    collectLostMembersOfPart(part, support, lost)
+  }
 }
 
 /** Optional members of a part that reach the provider only if the mapping names them. */
-function lostMembersOfPart(part: JsonObject, support: Support): string[] {
-  const lost: string[] = []
+function collectLostMembersOfPart(part: JsonObject, support: Support, lost: string[]): void {
   if (part.cache !== undefined && !support.named('cache')) lost.push('parts.cache')
   if (part.detail !== undefined && part.detail !== 'auto' && !support.named('detail')) lost.push('parts.detail')
   if (part.file_id !== undefined && !support.named('file_id')) lost.push('parts.file_id')
   if (part.url !== undefined && part.data === undefined && !support.named('url')) lost.push('parts.url')
   if (part.is_error === true && !support.named('is_error')) lost.push('parts.is_error')
-  return lost
 }
 
 function lostTools(tools: readonly Tool[], support: Support): string[] {

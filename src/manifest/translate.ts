@@ -42,7 +42,7 @@ export async function writeFor(
 ): Promise<ProviderRequest> {
   const chat = chatEndpoint(provider)
   const { mapping, sections } = chat.request
-  const declared = await declaredFor(provider, request, mappingInput(request, model, facts))
+  const declared = await declaredFor(provider, request, () => mappingInput(request, model, facts))
   const support = supportFor(chat.request.support, declared, provider.sameAs)
   const supported = withoutIdleChoice(requestWithoutFields(supportedOnly(request, support), declared), support)
   const input = mappingInput(repairHistory(supported, chat.history), model, facts)
@@ -61,12 +61,17 @@ export async function writeFor(
 /** The losses of a request whose body is edited instead of translated: only declared ones, everything else survives. */
 export async function usedLosses(provider: Provider, request: NeutralRequest, target?: ModelTarget): Promise<string[]> {
   const chosen = target ?? { model: request.model }
-  return await declaredFor(provider, request, mappingInput(request, chosen.model, targetFacts(provider, chosen)))
+  return await declaredFor(provider, request, () => mappingInput(request, chosen.model, targetFacts(provider, chosen)))
 }
 
-async function declaredFor(provider: Provider, request: NeutralRequest, input: unknown): Promise<string[]> {
+/** `input` is made only for losses with a condition. */
+async function declaredFor(provider: Provider, request: NeutralRequest, input: () => unknown): Promise<string[]> {
   const { losses } = chatEndpoint(provider)
-  return await declaredLosses(losses, request, (when, field) => runMapping(provider, `losses.${field}`, when, input))
+  let made: unknown
+  return await declaredLosses(losses, request, (when, field) => {
+    made ??= input()
+    return runMapping(provider, `losses.${field}`, when, made)
+  })
 }
 
 /** Merges the sections into one body; a section that is not an object becomes the member with its name. */

@@ -11,6 +11,8 @@ export function readSystem(value: Json | undefined): Part[] {
   return readContent(value, 'system', new Map())
 }
 
+const roles = oneOf(['user', 'assistant', 'system'])
+
 /** The conversation of a body. Throws RouterError 400 that names the message. */
 export function readMessages(value: Json | undefined): Message[] {
   const given = required(value, 'messages', 'an array of messages', list)
@@ -20,7 +22,7 @@ export function readMessages(value: Json | undefined): Message[] {
   return given.map((item, index) => {
     const path = `messages[${index}]`
     const message = object(item, path)
-    const role = required(message.role, `${path}.role`, "'user' or 'assistant'", oneOf(['user', 'assistant', 'system']))
+    const role = required(message.role, `${path}.role`, "'user' or 'assistant'", roles)
     const parts = readContent(message.content, `${path}.content`, names)
     for (const part of parts) if (part.type === 'tool_call') names.set(part.id, part.name)
     return { role, parts }

@@ -110,9 +110,10 @@ function readItem(item: JsonObject, path: string, turns: Turns): void {
   else turns.assistant({ type: 'opaque', body: item })
 }
 
+const roles = oneOf(['user', 'assistant', 'system', 'developer'])
+
 function readMessage(item: JsonObject, path: string, turns: Turns): void {
-  const roles = ['user', 'assistant', 'system', 'developer'] as const
-  const role = required(item.role, `${path}.role`, "'user', 'assistant', 'system' or 'developer'", oneOf(roles))
+  const role = required(item.role, `${path}.role`, "'user', 'assistant', 'system' or 'developer'", roles)
   const parts = readContent(item.content, `${path}.content`)
   if (role === 'assistant') turns.assistant(...parts)
   else turns.say(role === 'user' ? 'user' : 'system', parts)
