@@ -43,6 +43,8 @@ const messagesUsage = fc
     server_tool_use: some(fc.record({ web_search_requests: count })),
     service_tier: fc.constantFrom('standard', 'priority', 'batch', undefined),
     thought: some(fc.nat({ max: 100 })),
+    /** Whether only the first event has the counts of the prompt. */
+    sparse: fc.boolean(),
   })
   .map(({ counts, compaction, thought, ...reported }) => ({
     ...counts,
@@ -218,14 +220,15 @@ const dialects: { [name: string]: ReportedCase } = {
   },
   'anthropic-messages': {
     usage: present(messagesUsage),
-    whole: (usage) => ({ id: 'm', content: [], stop_reason: 'end_turn', usage }),
-    // The first event has the counts so far; the last one repeats the sums, but not the lifetimes of cache writes.
-    frames: (usage) => {
+    whole: ({ sparse, ...usage }) => ({ id: 'm', content: [], stop_reason: 'end_turn', usage }),
+    // The first event has the counts so far; the last one repeats the sums, or some of them, but not the lifetimes of cache writes.
+    frames: ({ sparse, ...usage }) => {
       const { output_tokens_details, server_tool_use, iterations, ...early } = usage
       const { cache_creation, service_tier, ...late } = usage
+      const { input_tokens, cache_read_input_tokens, cache_creation_input_tokens, ...rest } = late
       return [
         { data: { type: 'message_start', message: { id: 'm', usage: { ...early, output_tokens: 1 } } } },
-        { data: { type: 'message_delta', delta: { stop_reason: 'end_turn' }, usage: late } },
+        { data: { type: 'message_delta', delta: { stop_reason: 'end_turn' }, usage: sparse ? rest : late } },
       ]
     },
   },
