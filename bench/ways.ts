@@ -3,7 +3,7 @@ import { load, percentile } from './load.ts'
 import type { Measured } from './measured.ts'
 
 /** The key that the measured routers accept. */
-export const key = 'ir-bench-key'
+export const key = 'ir-bench-key-of-the-benches'
 const headers = { authorization: `Bearer ${key}` }
 const messages = [
   { role: 'system', content: 'You are a helpful assistant that answers briefly.' },
