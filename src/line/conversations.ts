@@ -34,12 +34,11 @@ export type Turn = {
   /** Whether the response is to be stored when it is complete. */
   stores: boolean
   /** A response in its stored form, `text` being its JSON; undefined when it is not to be stored or did not complete. */
-  responseToStore(
-    response: JsonObject,
-    text: string,
-    by: { target: Target; sameFormat: boolean },
-  ): StoredResponse | undefined
+  responseToStore(response: JsonObject, text: string, by: Author): StoredResponse | undefined
 }
+
+/** Who wrote a response: a target, whether its format is that of the client, and whether it stores the response itself. */
+export type Author = { target: Target; sameFormat: boolean; storesItself: boolean }
 
 /** Input items of one origin: an earlier response, or the client's present body. */
 type Segment = { items: Json[]; from?: Pick<StoredResponse, 'provider' | 'native'> }
@@ -71,8 +70,8 @@ export function openConversations(store: Pick<Store, 'responses' | 'organization
         },
         withPrevious: (payload) => (previous === undefined ? payload : withPreviousId(payload, previous)),
         stores,
-        responseToStore(response, text, { target, sameFormat }) {
-          const { id, status, store: storedAtProvider } = response
+        responseToStore(response, text, { target, sameFormat, storesItself }) {
+          const { id, status } = response
           if (!stores || typeof id !== 'string' || (status !== 'completed' && status !== 'incomplete')) return undefined
           const createdAt = Date.now()
           const { slug } = target.provider
@@ -84,7 +83,7 @@ export function openConversations(store: Pick<Store, 'responses' | 'organization
             previous: previous ?? null,
             model: targetId(target),
             provider: slug,
-            native: sameFormat && storedAtProvider === true,
+            native: sameFormat && storesItself,
             // Items left out because the provider could not read them would not be readable later either.
             input: JSON.stringify(now.flatMap((segment) => (sameFormat ? readableBy(slug, segment) : segment.items))),
             response: text,

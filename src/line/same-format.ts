@@ -1,6 +1,6 @@
 import type { ClientApi, EditFacts } from '../api/client-api.ts'
 import { lostChoice } from '../api/tool-choice.ts'
-import type { JsonObject } from '../core/json.ts'
+import { isObject, type JsonObject } from '../core/json.ts'
 import { takesPart } from '../manifest/inferred-losses.ts'
 import { chatEndpoint } from '../manifest/run-mapping.ts'
 import { type Target, targetId } from '../manifest/target.ts'
@@ -13,6 +13,7 @@ import type { PreparedCall, Translation } from './call.ts'
 export function sameFormatTranslation(target: Target, { call, request, turn, media }: PreparedCall): Translation {
   const { clientApi } = call
   const { provider } = target
+  let storesItself = false
   const finishMapping = { finishOf: (reason: string) => finishOf(provider, reason) }
   return {
     async request() {
@@ -24,13 +25,18 @@ export function sameFormatTranslation(target: Target, { call, request, turn, med
       return await editedRequest(target, clientApi, { body, stream, losses, ...(files && { files }) })
     },
     forwardedHeaders: call.forwardedHeaders ?? [],
-    whole: ({ body }, facts) => clientApi.editReply(turn.withPrevious(body), { ...facts, ...finishMapping }),
+    whole({ body }, facts) {
+      storesItself = body.store === true
+      return clientApi.editReply(turn.withPrevious(body), { ...facts, ...finishMapping })
+    },
     stream() {
       const writer = clientApi.openStream(request, { model: targetId(target), id: call.id, ...finishMapping })
       return {
         frame({ payload, events }, fold) {
           for (const event of events) fold.take(event)
-          return payload ? writer.frame(turn.withPrevious(payload)) : ''
+          if (!payload) return ''
+          if (isObject(payload.response)) storesItself = payload.response.store === true
+          return writer.frame(turn.withPrevious(payload))
         },
         // The provider's frames already close every part.
         close: () => '',
@@ -39,7 +45,9 @@ export function sameFormatTranslation(target: Target, { call, request, turn, med
         ...(writer.reply && { reply: writer.reply }),
       }
     },
-    responseToStore: (response, text) => turn.responseToStore(response, text, { target, sameFormat: true }),
+    responseToStore(response, text) {
+      return turn.responseToStore(response, text, { target, sameFormat: true, storesItself })
+    },
   }
 }
 

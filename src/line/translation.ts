@@ -47,6 +47,7 @@ function mappedTranslation(target: Target, { call, request, turn, media }: Prepa
         ...(writer.reply && { reply: writer.reply }),
       }
     },
-    responseToStore: (response, text) => turn.responseToStore(response, text, { target, sameFormat: false }),
+    responseToStore: (response, text) =>
+      turn.responseToStore(response, text, { target, sameFormat: false, storesItself: false }),
   }
 }

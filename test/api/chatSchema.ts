@@ -31,11 +31,14 @@ function propertiesIn(schema: Json | undefined): string[] {
   return [...referred, ...own, ...(Array.isArray(schema.allOf) ? schema.allOf.flatMap(propertiesIn) : [])]
 }
 
-/** `nullable` beside a reference has no effect in a JSON Schema validator: it becomes a choice. */
+/**
+ * `nullable` beside a reference has no effect in a JSON Schema validator: it becomes a choice. The usage of a response is
+ * null until it has ended, which the description does not say but its publisher does.
+ */
 function readable(schema: Json | undefined): Json {
   if (Array.isArray(schema)) return schema.map(readable)
   if (!isObject(schema)) return schema ?? null
-  const { nullable, ...rest } = schema
+  const { nullable = schema.$ref === '#/components/schemas/ResponseUsage', ...rest } = schema
   const plain = Object.fromEntries(Object.entries(rest).map(([name, member]) => [name, readable(member)]))
   return nullable === true ? { anyOf: [plain, { type: 'null' }] } : plain
 }

@@ -94,6 +94,20 @@ describe('a reply written as a message', () => {
     })
   })
 
+  it('was refused when the model declined, whatever its provider calls the end of it', () => {
+    const declined = replyOf([{ type: 'refusal', text: 'No.' }], { finish: 'stop' })
+    const ending = {
+      stop_reason: 'refusal',
+      stop_sequence: null,
+      stop_details: { type: 'refusal', category: null, explanation: 'No.' },
+    }
+    expect(written(declined)).toMatchObject({ content: [{ type: 'text', text: 'No.' }], ...ending })
+    expect(streamed(eventsOf(declined))).toMatchObject(ending)
+    const called: Part = { type: 'tool_call', id: '1', name: 'f', arguments: '{}' }
+    const both = replyOf([{ type: 'refusal', text: 'Not that.' }, called], { finish: 'tool_calls' })
+    expect(written(both)).toMatchObject({ stop_reason: 'tool_use', stop_details: null })
+  })
+
   it('counts input without the cache, and output with the reasoning', () => {
     const usage = {
       input: 1,

@@ -4,6 +4,7 @@ import { RouterError } from '../../src/core/errors.ts'
 import type { JsonObject } from '../../src/core/json.ts'
 import { isStream, eventsIn as recordedIn } from '../dialects/openai-responses-reader.ts'
 import { recordings, recordingsMissing } from '../helpers/recordings.ts'
+import { eventFaults, responseFaults } from './open-responses-schema.ts'
 import { eventsIn } from './responses-order.ts'
 
 const model = 'maker/model'
@@ -44,16 +45,47 @@ describe('a body for a provider of this format', () => {
   })
 })
 
+/** A response with the members that its provider left out. */
+function complete(given: JsonObject): JsonObject {
+  const defaults = responses.editReply({ created_at: 0 }, { model, usage: {}, request })
+  return { ...defaults, completed_at: given.status === 'completed' ? expect.any(Number) : null, ...given }
+}
+
 describe('a reply of a provider of this format', () => {
-  it('goes on as it came, with the model that served and the cost', () => {
-    const reply = { id: 'resp_1', model: 'gpt', output: [{ type: 'brand_new' }], usage: { input_tokens: 1, more: {} } }
-    expect(responses.editReply(reply, facts)).toEqual({
-      ...reply,
+  it('goes on as it came, complete, with the model that served and the cost', () => {
+    const output = [{ type: 'brand_new' }]
+    const reply = { id: 'resp_1', created_at: 1, status: 'completed', output, usage: { input_tokens: 1, more: {} } }
+    expect(responses.editReply({ ...reply, model: 'gpt' }, facts)).toEqual({
+      ...complete(reply),
       model,
       usage: { input_tokens: 1, more: {}, cost: 0.25 },
     })
     const { costUsd: _none, ...unpriced } = facts
-    expect(responses.editReply(reply, unpriced)).toEqual({ ...reply, model })
+    expect(responses.editReply(reply, unpriced)).toEqual({ ...complete(reply), model })
+  })
+
+  it('has what the provider left out, from the request where that says it', () => {
+    const asked = responses.read({ model, input: 'Hello', temperature: 0.5, tools: [{ type: 'function', name: 'f' }] })
+    const bare = { id: 'resp_1', created_at: 1, status: 'completed', output: [] }
+    const response = responses.editReply(bare, { ...facts, request: asked })
+    expect(responseFaults(response)).toEqual([])
+    expect(response).toMatchObject({
+      ...bare,
+      temperature: 0.5,
+      tools: [{ name: 'f' }],
+      presence_penalty: 0,
+      usage: null,
+    })
+    expect(responses.editReply({ ...bare, presence_penalty: 0.5 }, facts).presence_penalty).toBe(0.5)
+    const writer = responses.openStream(asked, { model, id })
+    const begun = { id: 'resp_1', created_at: 1, status: 'in_progress', output: [] }
+    const [created] = eventsIn(writer.frame({ type: 'response.created', response: begun }))
+    expect(eventFaults(created)).toEqual([])
+    expect(created.response).toMatchObject({ ...begun, temperature: 0.5, completed_at: null })
+    expect(writer.reply?.({ ...facts, request: asked })).toMatchObject({
+      temperature: 0.5,
+      completed_at: expect.any(Number),
+    })
   })
 
   const streamed = recordings('openai-responses').filter(
@@ -71,7 +103,7 @@ describe('a reply of a provider of this format', () => {
       if (!response) return frame
       const usage = response.usage as JsonObject | null
       const counted = index === frames.length - 1 && usage ? { usage: { ...usage, cost: 0.25 } } : {}
-      return { ...frame, response: { ...response, model, ...counted } }
+      return { ...frame, response: { ...complete(response), model, ...counted } }
     })
     expect(events).toEqual(expected)
     expect(writer.reply?.(facts)).toEqual(events.at(-1).response)
@@ -94,7 +126,7 @@ describe('a reply of a provider of this format', () => {
       type: 'response.failed',
       sequence_number: 3,
       response: {
-        ...response,
+        ...complete(response),
         model,
         status: 'failed',
         error: { code: 'insufficient_quota', message: 'You have no credit left.' },

@@ -31,7 +31,13 @@ export function follow(events: Loose[]): JsonObject {
     expect(event.sequence_number).toBe(number)
     if (number < 2) {
       expect(event.type).toBe(['response.created', 'response.in_progress'][number])
-      expect(event.response).toMatchObject({ status: 'in_progress', output: [], error: null })
+      expect(event.response).toMatchObject({
+        status: 'in_progress',
+        output: [],
+        error: null,
+        usage: null,
+        completed_at: null,
+      })
     } else if (isTerminal(event.type)) terminal = event
     else if (event.type === 'response.output_item.added') {
       expect(event.output_index).toBe(items.length)
@@ -55,7 +61,8 @@ export function follow(events: Loose[]): JsonObject {
   expect(terminal.type).toBe(`response.${response.status}`)
   if (response.status !== 'failed') {
     expect(items.every(({ done }) => done)).toBe(true)
-    expect(response.usage).toBeDefined()
+    expect(response.usage).toEqual(expect.any(Object))
+    expect(response.completed_at).toEqual(response.status === 'completed' ? expect.any(Number) : null)
   }
   expect(response.output).toEqual(finished.filter(Boolean))
   expect(response.id).toBe(events[0].response.id)

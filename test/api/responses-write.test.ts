@@ -82,7 +82,9 @@ describe('a reply as a response', () => {
       error: null,
       incomplete_details: null,
       model,
-      tools: [{ type: 'function', name: 'f', parameters: null, strict: null }],
+      tools: [{ type: 'function', name: 'f', description: null, parameters: null, strict: null }],
+      presence_penalty: 0,
+      frequency_penalty: 0,
       reasoning: { effort: 'low', summary: null, context: 'auto' },
       output: [
         {
@@ -211,6 +213,13 @@ describe('a reply as a response', () => {
     const refusal = answer([{ refusal: 'I ' }, { refusal: 'cannot.' }, { finish: 'refusal' }])
     expect(refusal.last.output[0].content).toEqual([{ type: 'refusal', refusal: 'I cannot.' }])
     expect(refusal.last).toEqual(refusal.whole)
+    expect(refusal.last).toMatchObject({ status: 'completed', output: [{ status: 'completed' }] })
+    // What a provider refuses without words, or in the middle of them, is cut off.
+    for (const inputEvents of [[], [{ text: 'First, ' }]]) {
+      const cut = answer([...inputEvents, { finish: 'refusal' }])
+      expect(cut.last).toMatchObject({ status: 'incomplete', incomplete_details: { reason: 'content_filter' } })
+      expect(cut.last).toEqual(cut.whole)
+    }
     const image = answer([{ media: { type: 'image', data: 'AAAA', media_type: 'image/png' } }, stop])
     expect(image.last.output[0]).toMatchObject({ type: 'image_generation_call', result: 'AAAA', output_format: 'png' })
     expect(image.last).toEqual(image.whole)

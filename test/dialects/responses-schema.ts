@@ -99,12 +99,13 @@ function namesIn(text: string): string[] {
 
 /**
  * The items of a conversation are described as exclusive choices, although a message in one form often has the other form
- * too: they become plain choices. `nullable` says nothing to a validator and becomes a choice as well.
+ * too: they become plain choices. `nullable` says nothing to a validator and becomes a choice as well. The usage of a
+ * response is null until it has ended, which the description does not say but its publisher does.
  */
 function usable(schema: Json | undefined): Json {
   if (Array.isArray(schema)) return schema.map(usable)
   if (!isObject(schema)) return schema ?? null
-  const { nullable, oneOf, ...rest } = schema
+  const { nullable = schema.$ref === '#/components/schemas/ResponseUsage', oneOf, ...rest } = schema
   const plain: JsonObject = Object.fromEntries(Object.entries(rest).map(([name, member]) => [name, usable(member)]))
   if (oneOf !== undefined) plain.anyOf = usable(oneOf)
   return nullable === true ? { anyOf: [plain, { type: 'null' }] } : plain

@@ -49,6 +49,8 @@ export const messagesReader: ClientApiReader = {
     return {
       ...meant,
       calls: meant.calls.map((call) => ({ ...call, id: idHere(call.id) })),
+      // Here a refusal is a reason to stop; to its provider it may be a reply like any other.
+      finish: expected.reply.refusal && meant.finish === 'stop' ? 'content_filter' : meant.finish,
     }
   },
   failure(text, stream) {
@@ -89,7 +91,7 @@ export const responsesReader: ClientApiReader = {
   },
   expected(expected) {
     const meant = inCommon(expected)
-    return { ...meant, finish: finishesHere[expected.raw ?? ''] ?? meant.finish }
+    return { ...meant, finish: finishHere(expected, meant.finish) }
   },
   failure(text, stream) {
     const last = stream ? responses.eventsIn(streamRecording(text)).at(-1) : JSON.parse(text)
@@ -104,8 +106,11 @@ export const responsesReader: ClientApiReader = {
 
 const textEvents = new Set(['response.output_text.delta', 'response.refusal.delta'])
 
-/** Stop reasons of Messages that Responses lacks: a refusal is a reply, and a pause is incomplete. */
-const finishesHere: { [raw: string]: string } = { refusal: 'stop', pause_turn: 'length' }
+/** Stop reasons of Messages that Responses lacks: a refusal in words is a reply, and a pause is incomplete. */
+function finishHere({ raw, reply }: Expected, meant: string): string {
+  if (raw === 'refusal') return reply.refusal ? 'stop' : 'content_filter'
+  return raw === 'pause_turn' ? 'length' : meant
+}
 
 /** The expected contents of a recording for every client. */
 function inCommon({ reply, usage, transcript = '' }: Expected): ClientReply {

@@ -26,6 +26,7 @@ function opened() {
     const storedResponse = ask({ input, ...body }).responseToStore(response, JSON.stringify(response), {
       target,
       sameFormat,
+      storesItself: keptThere,
     })
     store.responses.write(storedResponse as StoredResponse)
     return storedResponse as StoredResponse
@@ -221,6 +222,7 @@ describe('the stored turn', () => {
       turn.responseToStore(response, JSON.stringify(response), {
         target: { provider: here, model: 'm' },
         sameFormat: true,
+        storesItself: true,
       }),
     ).toBeUndefined()
   })

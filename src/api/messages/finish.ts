@@ -3,14 +3,14 @@ import type { Part } from '../../core/parts.ts'
 import type { Finish } from '../../core/reply.ts'
 import type { FinishOf } from '../client-api.ts'
 
-/** Why a message ended: `{stop_reason, stop_sequence, stop_details}`. */
+/** Why a message ended: `{stop_reason, stop_sequence, stop_details}`. To some providers a refusal is an end like any other. */
 export function stopOf(reply: { finish: Finish; stop_sequence?: string; parts: readonly Part[] }): JsonObject {
   const { finish, stop_sequence, parts } = reply
+  const refusals = parts.flatMap((part) => (part.type === 'refusal' ? [part.text] : []))
   if (finish === 'stop' && stop_sequence !== undefined) {
     return { stop_reason: 'stop_sequence', stop_sequence, stop_details: null }
   }
-  const stop_reason = stopReasons[finish]
-  const refusals = parts.flatMap((part) => (part.type === 'refusal' ? [part.text] : []))
+  const stop_reason = stopReasons[finish === 'stop' && refusals.length > 0 ? 'refusal' : finish]
   const explanation = refusals.length > 0 ? refusals.join('\n') : null
   const stop_details = stop_reason === 'refusal' ? { type: 'refusal', category: null, explanation } : null
   return { stop_reason, stop_sequence: null, stop_details }

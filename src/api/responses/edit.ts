@@ -6,6 +6,7 @@ import { bodyWithoutFields } from '../remove-fields.ts'
 import { editEnding } from './finish.ts'
 import { standardPart } from './part-words.ts'
 import { losses } from './removals.ts'
+import { completeResponse } from './write.ts'
 
 /**
  * The client's body for a provider of this format: its model id, without dropped fields, and without items that this
@@ -19,9 +20,10 @@ export const editRequest: ClientApi['editRequest'] = (body, { model, stream, dro
   return edited
 }
 
-/** The provider's response with the model that served, the cost, and an ending that the API defines. */
-export function editReply(body: JsonObject, { model, costUsd, finishOf }: ReplyFacts): JsonObject {
-  const edited = { ...body, model, ...editEnding(body, finishOf) }
+/** The provider's response, complete, with the model that served, the cost, and an ending that the API defines. */
+export function editReply(body: JsonObject, { model, costUsd, finishOf, request }: ReplyFacts): JsonObject {
+  const ended: JsonObject = { status: 'completed', ...body, ...editEnding(body, finishOf) }
+  const edited: JsonObject = { ...completeResponse(ended, request?.origin.body ?? {}), model }
   return isObject(body.usage) && costUsd !== undefined ? { ...edited, usage: { ...body.usage, cost: costUsd } } : edited
 }
 

@@ -9,6 +9,11 @@ export function endingOf(finish: Finish): JsonObject {
   return { status: 'incomplete', incomplete_details: { reason } }
 }
 
+/** How a reply ended in this API: a refusal in words is a complete answer, and one without any cut the answer off. */
+export function finishOfReply(finish: Finish, refused: boolean): Finish {
+  return finish === 'refusal' && !refused ? 'content_filter' : finish
+}
+
 /** Whether a response that ended so is incomplete in the sense of this API. */
 export function isCut(finish: Finish): boolean {
   return incompleteReasons[finish] !== undefined

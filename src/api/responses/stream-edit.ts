@@ -4,8 +4,9 @@ import { writeEvent } from '../sse.ts'
 import { editReply } from './edit.ts'
 import { endingOf } from './finish.ts'
 import { writeUsage } from './usage.ts'
+import { completeResponse } from './write.ts'
 
-/** Edits the events of a provider that speaks this format: the model that served and the cost; the rest is untouched. */
+/** Edits the events of a provider that speaks this format: the model that served, the cost, complete responses; no more. */
 export class EventEditor {
   /** The response in the latest event that has one. */
   response: JsonObject | undefined
@@ -13,11 +14,13 @@ export class EventEditor {
   readonly output: JsonObject[] = []
   /** The number of the next event. */
   sequence = 0
+  readonly #request: JsonObject
   readonly #model: string
   /** The event that ends the stream, held back until the cost is known. */
   #terminal: JsonObject | undefined
 
-  constructor(model: string) {
+  constructor(request: JsonObject, model: string) {
+    this.#request = request
     this.#model = model
   }
 
@@ -29,7 +32,7 @@ export class EventEditor {
     const numbered = { ...payload, sequence_number }
     if (payload.type === 'response.output_item.done' && isObject(payload.item)) this.output.push(payload.item)
     if (!isObject(payload.response)) return writeEvent(numbered)
-    this.response = { ...payload.response, model: this.#model }
+    this.response = { ...completeResponse(payload.response, this.#request), model: this.#model }
     if (payload.type === 'response.completed' || payload.type === 'response.incomplete') {
       this.#terminal = numbered
       return ''

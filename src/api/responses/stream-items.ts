@@ -2,6 +2,7 @@ import type { StreamEvent, StreamEventOf } from '../../core/events.ts'
 import type { Json, JsonObject } from '../../core/json.ts'
 import type { Part, ReasoningPart } from '../../core/parts.ts'
 import type { Finish } from '../../core/reply.ts'
+import { finishOfReply } from './finish.ts'
 import { tokensOf } from './logprobs.ts'
 import { type ItemKind, kindOf, type OutputGroup, signatureGroups, spokenText, writeItem } from './output.ts'
 import { type Emit, type Item, StreamedMessage } from './stream-message.ts'
@@ -11,12 +12,15 @@ import { isWhole, itemId, statusOf } from './write.ts'
 export class ItemWriter {
   /** The finished items. */
   readonly output: JsonObject[] = []
+  /** How the reply ended. */
+  finish: Finish = 'error'
   readonly #responseId: string
   readonly #emit: Emit
   readonly #sources: boolean
   readonly #open = new Map<number, Item>()
   #message: StreamedMessage | undefined
   readonly #messages: StreamedMessage[] = []
+  #refused = false
   /** Reasoning and searches that are done, but may still get a signature. */
   readonly #done = new Map<Item, Part>()
   readonly #finished = new Set<number>()
@@ -69,6 +73,7 @@ export class ItemWriter {
   }
 
   #beginContent(index: number, part: Part): void {
+    this.#refused ||= part.type === 'refusal'
     if (!this.#message) {
       const item = this.#add({ kind: 'msg', parts: [] })
       this.#message = new StreamedMessage(item, this.#emit)
@@ -139,8 +144,9 @@ export class ItemWriter {
 
   /** Finishes the items that are still open, in the order in which they began. */
   #end(finish: Finish): void {
-    for (const [index, item] of this.#open) this.#finishPart(index, item, finish)
-    this.#endMessage(finish)
+    this.finish = finishOfReply(finish, this.#refused)
+    for (const [index, item] of this.#open) this.#finishPart(index, item, this.finish)
+    this.#endMessage(this.finish)
     this.#amend()
   }
 

@@ -1,6 +1,5 @@
 import type { StreamEvent } from '../../core/events.ts'
 import type { Json, JsonObject } from '../../core/json.ts'
-import type { Finish } from '../../core/reply.ts'
 import type { ReplyFacts } from '../client-api.ts'
 import { endingOf } from './finish.ts'
 import { ItemWriter } from './stream-items.ts'
@@ -14,7 +13,6 @@ export class ResponseWriter {
   readonly #facts: { model: string; id: string }
   readonly #items: ItemWriter
   #response: JsonObject | undefined
-  #finish: Finish = 'error'
   #sequence = 0
   /** Events that are written but not yet returned. */
   #text = ''
@@ -29,7 +27,6 @@ export class ResponseWriter {
   write(events: readonly StreamEvent[]): string {
     for (const event of events) {
       if (event.type === 'start') this.#begin(event.created)
-      else if (event.type === 'finish') this.#finish = event.finish
     }
     this.#items.take(events)
     return this.#written()
@@ -38,7 +35,12 @@ export class ResponseWriter {
   /** The whole response. */
   whole({ usage, costUsd }: ReplyFacts): JsonObject {
     const response = this.#response ?? this.#begin(now())
-    return { ...response, ...endingOf(this.#finish), output: this.#items.output, usage: writeUsage(usage, costUsd) }
+    return {
+      ...response,
+      ...endingOf(this.#items.finish),
+      output: this.#items.output,
+      usage: writeUsage(usage, costUsd),
+    }
   }
 
   /** The event that ends the stream. */

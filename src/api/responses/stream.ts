@@ -9,7 +9,7 @@ import { responseIdOf } from './write.ts'
 /** Writes one streamed response: translated events, or the events of a provider of this format, edited. */
 export function openStream(request: NeutralRequest, { model, id }: StreamFacts): StreamWriter {
   const writer = new ResponseWriter(request.origin.body, { model, id: responseIdOf(id) })
-  const editor = new EventEditor(model)
+  const editor = new EventEditor(request.origin.body, model)
   return {
     events: (events) => writer.write(events),
     frame: (payload) => editor.edit(payload),

@@ -2,7 +2,7 @@ import { isObject, type Json, type JsonObject, parseJson } from '../../core/json
 import type { ToolCallPart } from '../../core/parts.ts'
 import type { Finish, Reply } from '../../core/reply.ts'
 import type { ReplyFacts } from '../client-api.ts'
-import { endingOf, isCut } from './finish.ts'
+import { endingOf, finishOfReply, isCut } from './finish.ts'
 import { shareTokens, tokensOf } from './logprobs.ts'
 import { groupsOf, type ItemStatus, type OutputGroup, writeItem } from './output.ts'
 import { writeUsage } from './usage.ts'
@@ -13,16 +13,18 @@ export function writeReply(reply: Reply, { model, usage, costUsd, request, id }:
   const body = request?.origin.body ?? {}
   const tokens = tokensOf(reply.logprobs)
   const groups = groupsOf(reply.parts)
+  const refused = reply.parts.some(({ type }) => type === 'refusal')
+  const finish = finishOfReply(reply.finish, refused)
   const last = groups.findLastIndex(({ signature }) => !signature)
   const output = groups.map((group, index) => {
     const logprobs = tokens.length > 0 && group.kind === 'msg' ? shareTokens(tokens, group.parts) : []
-    const status = statusOf(group, reply.finish, index === last)
+    const status = statusOf(group, finish, index === last)
     return writeItem({ ...group, logprobs }, itemId(responseId, group.kind, index), status, wantsSources(body))
   })
   const service_tier = reply.extensions?.service_tier
   return {
     ...responseObject(body, { id: responseId, model, created: reply.created }),
-    ...endingOf(reply.finish),
+    ...endingOf(finish),
     ...(tiers.has(service_tier) && { service_tier }),
     output,
     usage: writeUsage(usage, costUsd),
@@ -50,9 +52,12 @@ export function responseObject(
     id,
     object: 'response',
     created_at: created,
+    completed_at: null,
     status: 'in_progress',
     background: false,
     error: null,
+    // This API has no penalties in requests: a response says that there were none.
+    frequency_penalty: 0,
     incomplete_details: null,
     instructions: body.instructions ?? null,
     max_output_tokens: body.max_output_tokens ?? null,
@@ -60,6 +65,7 @@ export function responseObject(
     model,
     output: [],
     parallel_tool_calls: body.parallel_tool_calls ?? true,
+    presence_penalty: 0,
     previous_response_id: body.previous_response_id ?? null,
     prompt_cache_key: body.prompt_cache_key ?? null,
     reasoning: { ...reasoning, effort: reasoning.effort ?? null, summary: reasoning.summary ?? null },
@@ -73,9 +79,18 @@ export function responseObject(
     top_logprobs: body.top_logprobs ?? 0,
     top_p: body.top_p ?? 1,
     truncation: body.truncation ?? 'disabled',
+    usage: null,
     ...(typeof body.user === 'string' && { user: body.user }),
     metadata: body.metadata ?? {},
   }
+}
+
+/** A response of a provider of this format, with the members that it left out: the request's settings, or the defaults. */
+export function completeResponse(given: JsonObject, body: JsonObject): JsonObject {
+  const created = Math.floor(Date.now() / 1_000)
+  const complete = { ...responseObject(body, { id: '', model: '', created }), ...given }
+  const ended = complete.status === 'completed' && complete.completed_at === null
+  return ended ? { ...complete, completed_at: created } : complete
 }
 
 /** The service tiers that this API defines; providers have others. */
@@ -91,7 +106,8 @@ const tiers: ReadonlySet<Json | undefined> = new Set([
 
 function writeTool(tool: Json): Json {
   if (!isObject(tool) || tool.type !== 'function') return tool
-  return { ...tool, parameters: tool.parameters ?? null, strict: tool.strict ?? null }
+  const { description = null, parameters = null, strict = null } = tool
+  return { ...tool, description, parameters, strict }
 }
 
 /** Whether the client asked for the URLs that a search found. */
