@@ -1,5 +1,6 @@
 import { createHash } from 'node:crypto'
 import Database from 'better-sqlite3'
+import { figureNames, inLedger } from '../src/store/figures.ts'
 import { openStore } from '../src/store/open.ts'
 
 /** How large a database is to be; the rows of the ledger are spread over the days before `end` (Unix milliseconds). */
@@ -90,12 +91,11 @@ function rowsSql(size: Size): string {
 }
 
 const sumsSql = `
-  INSERT INTO key_usage
-    SELECT organization, key, at / 3600000, operation, provider, model, count(*), sum(cost_nano),
-      sum(input + cache_read), sum(output + reasoning)
+  INSERT INTO key_usage (organization, key, hour, operation, provider, model, ${figureNames})
+    SELECT organization, key, at / 3600000, operation, provider, model, ${figureNames.map((name) => inLedger[name])}
     FROM ledger GROUP BY 1, 2, 3, 4, 5, 6;
-  INSERT INTO organization_usage
-    SELECT organization, hour, operation, provider, model, sum(requests), sum(nano), sum(input_tokens), sum(output_tokens)
+  INSERT INTO organization_usage (organization, hour, operation, provider, model, ${figureNames})
+    SELECT organization, hour, operation, provider, model, ${figureNames.map((name) => `sum(${name})`)}
     FROM key_usage GROUP BY 1, 2, 3, 4, 5;
   INSERT INTO key_spend
     SELECT key, strftime('%Y-%m', hour * 3600, 'unixepoch'), sum(nano) FROM key_usage GROUP BY 1, 2;

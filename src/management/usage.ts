@@ -1,14 +1,22 @@
 import { setImmediate } from 'node:timers/promises'
 import type { JsonObject } from '../core/json.ts'
-import { dayMs, formatTime, monthStart, parseTime } from '../core/time.ts'
+import { dayMs, formatTime, hourMs, monthStart, parseTime } from '../core/time.ts'
 import type { JsonAnswer } from '../http/server.ts'
 import { usdOf } from '../money/usd.ts'
-import { isUsageGroup, type Resolution, type UsageQuery, type UsageRow, UsageTooLarge } from '../store/usage-query.ts'
+import { addFigures, noFigures } from '../store/figures.ts'
+import {
+  isUsageGroup,
+  type Resolution,
+  type UsageQuery,
+  type UsageRow,
+  UsageTooLarge,
+  usageGroups,
+} from '../store/usage-query.ts'
 import { keyOf } from './keys.ts'
 import type { ManagementContext, ManageRequest, ManageRoute } from './manage.ts'
 import { invalid, parametersOf } from './read.ts'
 
-/** `…/usage`: the usage of a key or of the organization, by period (UTC) and group. Times are rounded to whole hours. */
+/** `…/usage`: the usage of a key or of the organization, by period (UTC) and group. */
 export function usageRoutes({ store }: Pick<ManagementContext, 'store'>): ManageRoute[] {
   return [
     {
@@ -42,17 +50,17 @@ export async function usageText(rows: readonly UsageRow[], groupBy: readonly str
   const periods: string[] = []
   let written = 0
   for (const [start, ofPeriod] of Map.groupBy(rows, (row) => row.start)) {
-    const total = { ...nothing, byOperation: {} }
+    const total: Total = { byOperation: {}, figures: noFigures() }
     const groups: string[] = []
     for (const row of ofPeriod) {
       addTo(total, row)
       if (groupBy.length === 0) continue
-      groups.push(JSON.stringify({ group_by_values: valuesOf(row, groupBy), ...figures(row) }))
+      groups.push(JSON.stringify({ group_by_values: valuesOf(row, groupBy), ...entryOf(row) }))
       written++
       if (written % groupsAtOnce === 0) await setImmediate()
     }
     const grouped = groupBy.length === 0 ? '' : `,"grouped_data":[${groups}]`
-    periods.push(`"${formatTime(start)}":${JSON.stringify(figures(total)).slice(0, -1)}${grouped}}`)
+    periods.push(`"${formatTime(start)}":${JSON.stringify(entryOf(total)).slice(0, -1)}${grouped}}`)
   }
   return `{"usage":{${periods}}}`
 }
@@ -70,7 +78,8 @@ function parametersIn({ group_by, ...others }: ManageRequest['query'], now = Dat
   const { start, end, resolution = 'day' } = parametersOf(others, ['start', 'end', 'resolution', 'group_by'])
   if (!isResolution(resolution))
     throw invalid(`'resolution' must be ${resolutions.join(', ')}, not '${shortened(resolution)}'.`, 'resolution')
-  const to = end === undefined ? now : timeIn(end, 'end')
+  // Until the end of this hour, whose sum is then sufficient: no call is in the future.
+  const to = end === undefined ? Math.ceil((now + 1) / hourMs) * hourMs : timeIn(end, 'end')
   const from = start === undefined ? monthStart(to - 1) : timeIn(start, 'start')
   if (from >= to) throw invalid("'end' must be later than 'start'.", 'end')
   if (to - from > mostDays * dayMs)
@@ -87,7 +96,6 @@ function timeIn(text: string, name: 'start' | 'end'): number {
   const isDate = /^\d{4}-\d\d-\d\d$/.test(text)
   // An unencoded plus sign in a query arrives as a space.
   const time = parseTime(isDate ? `${text}T00:00:00Z` : text.replace(/ (?=\d\d:\d\d$)/, '+'))
-  // Usage is counted by hours since 1970.
   if (time !== undefined && time >= 0) return isDate && name === 'end' ? time + dayMs : time
   throw invalid(
     `'${name}' must be a date such as 2026-11-30 or an RFC 3339 time such as 2026-11-30T12:00:00Z, not '${shortened(text)}'.`,
@@ -99,7 +107,7 @@ function groupsIn(names: readonly string[]): string[] {
   const wrong = names.find((name) => !isUsageGroup(name))
   if (wrong !== undefined)
     throw invalid(
-      `'group_by' must be model, provider, key, user, label, label.<name> or extra.<field>, not '${shortened(wrong)}'; give it once for each.`,
+      `'group_by' must be ${usageGroups.join(', ')}, label.<name> or extra.<field>, not '${shortened(wrong)}'; give it once for each.`,
       'group_by',
     )
   const groups = [...new Set(names)]
@@ -115,31 +123,33 @@ function valuesOf({ values }: UsageRow, groupBy: readonly string[]): JsonObject 
   return Object.fromEntries(groupBy.map((name, index) => [name, values[index] ?? null]))
 }
 
-type Counts = Pick<UsageRow, 'requests' | 'byOperation' | 'nano' | 'inputTokens' | 'outputTokens'>
+type Total = Pick<UsageRow, 'byOperation' | 'figures'>
 
-const nothing: Counts = { requests: 0, byOperation: {}, nano: 0n, inputTokens: 0, outputTokens: 0 }
-
-function addTo(total: Counts, row: Counts): void {
-  total.requests += row.requests
-  total.nano += row.nano
-  total.inputTokens += row.inputTokens
-  total.outputTokens += row.outputTokens
-  for (const [name, requests] of Object.entries(row.byOperation))
+function addTo(total: Total, { byOperation, figures }: UsageRow): void {
+  addFigures(total.figures, figures)
+  for (const [name, requests] of Object.entries(byOperation))
     total.byOperation[name] = (total.byOperation[name] ?? 0) + requests
 }
 
-function figures({ requests, byOperation, nano, inputTokens, outputTokens }: Counts): JsonObject {
+function entryOf({ byOperation, figures }: Total): JsonObject {
   const of = (operation: string) => byOperation[operation] ?? 0
+  const [input, output] = [Number(figures.input_tokens), Number(figures.output_tokens)]
   return {
-    total_requests: requests,
+    total_requests: Number(figures.requests),
     completions_requests: of('chat'),
     embedding_requests: of('embed'),
     image_requests: of('image') + of('image_edit'),
     speech_requests: of('speech'),
     transcription_requests: of('transcribe'),
-    spend: usdOf(nano),
-    input_tokens: inputTokens,
-    output_tokens: outputTokens,
-    total_tokens: inputTokens + outputTokens,
+    failed_requests: Number(figures.failed),
+    partial_requests: Number(figures.partial),
+    estimated_requests: Number(figures.estimated),
+    unpriced_requests: Number(figures.unpriced),
+    spend: usdOf(figures.nano),
+    input_tokens: input,
+    cached_tokens: Number(figures.cached_tokens),
+    output_tokens: output,
+    reasoning_tokens: Number(figures.reasoning_tokens),
+    total_tokens: input + output,
   }
 }

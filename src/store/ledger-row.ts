@@ -84,10 +84,18 @@ export function costNano({ cost }: CallRecord): bigint {
 /** The columns whose sum is the tokens of the output; those of the prompt are `promptClasses`. */
 export const outputColumns = ['output', 'reasoning', 'output_audio', 'output_image'] as const
 
-/** Tokens of the prompt and of the output, as the columns of a row count them. */
-export function tokensOf({ usage }: CallRecord): { input: number; output: number } {
+/** The columns whose sum is the tokens of the prompt that were read from a cache. */
+export const cachedColumns = ['cache_read', 'cache_read_audio'] as const
+
+/** Tokens of the prompt and of the output, and what of them was cached and was reasoning, as the columns of a row count them. */
+export function tokensOf({ usage }: CallRecord): { input: number; output: number; cached: number; reasoning: number } {
   const sum = (names: readonly UsageClass[]) => names.reduce((total, name) => total + (whole(usage[name]) ?? 0), 0)
-  return { input: sum(promptClasses), output: sum(outputColumns) }
+  return {
+    input: sum(promptClasses),
+    output: sum(outputColumns),
+    cached: sum(cachedColumns),
+    reasoning: sum(['reasoning']),
+  }
 }
 
 /** The length at which names that clients choose are cut off. Characters. */

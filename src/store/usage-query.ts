@@ -1,15 +1,13 @@
 import { dayMs, hourMs, monthStart } from '../core/time.ts'
-import { promptClasses } from '../core/usage.ts'
 import type { Connection } from './connection.ts'
-import { outputColumns } from './ledger-row.ts'
+import { type Figures, figureNames, inLedger, noFigures } from './figures.ts'
 
 /** The length of one period of a report; periods are in UTC. */
 export type Resolution = 'hour' | 'day' | 'month'
 
 /**
- * The query of a usage report: an organization or one of its keys, and a range of Unix milliseconds (`to` is exclusive)
- * that is widened to whole hours. `groupBy` names `model` (provider/model), `provider`, `key` (its id),
- * `user`, `label` (all labels of the key as JSON), `label.<name>` and `extra.<field of the call's metadata>`.
+ * The query of a usage report: an organization or one of its keys, and a range of Unix milliseconds (`to` is exclusive).
+ * `groupBy` has names that `isUsageGroup` accepts.
  */
 export type UsageQuery = {
   organization: string
@@ -25,11 +23,8 @@ export type UsageRow = {
   /** When the period begins: Unix milliseconds. */
   start: number
   values: (string | null)[]
-  requests: number
   byOperation: { [operation: string]: number }
-  nano: bigint
-  inputTokens: number
-  outputTokens: number
+  figures: Figures
 }
 
 /** The report has too many rows or takes too long. */
@@ -37,7 +32,7 @@ export class UsageTooLarge extends Error {}
 
 /** Whether `groupBy` may have this name. */
 export function isUsageGroup(name: string): boolean {
-  return /^(?:model|provider|key|user|label|(?:label|extra)\.[^"\p{Cc}]{1,128})$/u.test(name)
+  return Object.hasOwn(columns, name) || /^(?:label|extra)\.[^"\p{Cc}]{1,128}$/u.test(name)
 }
 
 /** The most rows of a report. */
@@ -48,62 +43,108 @@ const longestMs = 30_000
 /** A function that runs usage queries; the rows are in the order of their periods. Throws UsageTooLarge and the engine's errors. */
 export function usageReporter(db: Connection): (query: UsageQuery) => UsageRow[] {
   const labels = db.prepare<[string], string>('SELECT labels FROM api_keys WHERE id = ?').pluck()
+  const groupName = db.prepare<[string], string>('SELECT name FROM groups WHERE id = ?').pluck()
   return (query) => {
-    const labelsOf = memoized((key: string | null): Record<string, string> => JSON.parse(labels.get(key ?? '') ?? '{}'))
-    const readers = query.groupBy.map((name) => valueReader(name, labelsOf))
-    const { sql, unitMs, longest } = sourceOf(query)
-    const statement = db.prepare<[Record<string, string | bigint>], RawRow>(sql).raw().safeIntegers()
+    const lookups: Lookups = {
+      labelsOf: memoized((key) => JSON.parse(labels.get(key ?? '') ?? '{}')),
+      groupName: memoized((group) => groupName.get(group ?? '') ?? null),
+    }
+    const readers = query.groupBy.map((name) => valueReader(name, lookups))
+    const statementOf = memoized((source: Source) =>
+      db.prepare<[Record<string, string | bigint>], RawRow>(source.sql(query)).raw().safeIntegers(),
+    )
     const rows = new Map<string, UsageRow>()
     const deadline = performance.now() + longestMs
-    for (const { from, to } of rangesOf(query, longest)) {
+    for (const { source, from, to } of partsOf(query)) {
       if (performance.now() > deadline) throw new UsageTooLarge(tooLong)
-      const bound = { ...boundParameters(query), from: BigInt(from / unitMs), to: BigInt(to / unitMs) }
-      for (const [period, operation, requests, nano, input, output, ...found] of statement.iterate(bound)) {
+      const bound = { ...boundParameters(query), from: BigInt(from / source.unitMs), to: BigInt(to / source.unitMs) }
+      for (const [period, operation, ...found] of statementOf(source).iterate(bound)) {
         const start = query.resolution === 'month' ? monthStart(from) : Number(period)
-        const values = readers.map((read, index) => read(found[index] ?? null))
+        const values = readers.map((read, index) => read((found[figureNames.length + index] as string | null) ?? null))
         const row = rowOf(rows, start, values)
-        row.requests += Number(requests)
-        row.byOperation[operation] = (row.byOperation[operation] ?? 0) + Number(requests)
-        row.nano += nano
-        row.inputTokens += Number(input)
-        row.outputTokens += Number(output)
+        for (const [index, name] of figureNames.entries()) row.figures[name] += found[index] as bigint
+        row.byOperation[operation] = (row.byOperation[operation] ?? 0) + Number(found[0])
       }
     }
     return [...rows.values()].sort((one, other) => one.start - other.start)
   }
 }
 
-type RawRow = [period: bigint, operation: string, ...counts: [bigint, bigint, bigint, bigint], ...(string | null)[]]
-
-/** An SQL query with the unit of its times in milliseconds, and the longest range that one execution may have. */
-type Source = { sql: string; unitMs: number; longest: 'day' | 'month' | 'all' }
+/** A period, an operation, the figures in their order, and the values of the groups. */
+type RawRow = [period: bigint, operation: string, ...(bigint | string | null)[]]
 
 const tooMany = `The report would have more than ${mostUsageRows} rows: ask for fewer days, a coarser resolution or fewer groups.`
-const tooLong = `The report takes longer than ${longestMs / 1_000} s: ask for fewer days, or without user and extra, which are counted call by call.`
+const tooLong = `The report takes longer than ${longestMs / 1_000} s: ask for fewer days, or without groups that are counted call by call, such as user and extra.`
 
 function rowOf(rows: Map<string, UsageRow>, start: number, values: UsageRow['values']): UsageRow {
   const key = JSON.stringify([start, ...values])
   const known = rows.get(key)
   if (known) return known
   if (rows.size === mostUsageRows) throw new UsageTooLarge(tooMany)
-  const row = { start, values, requests: 0, byOperation: {}, nano: 0n, inputTokens: 0, outputTokens: 0 }
+  const row = { start, values, byOperation: {}, figures: noFigures() }
   rows.set(key, row)
   return row
 }
 
-/** The smallest table that can answer a query. The ledger is read day by day, as long reads make its write-ahead log grow. */
-function sourceOf(query: UsageQuery): Source {
-  const { key, resolution, groupBy } = query
-  if (groupBy.some((name) => name === 'user' || name.startsWith('extra.'))) {
-    const sum = (columns: readonly string[]) => `sum(${columns.map((name) => `coalesce(${name}, 0)`).join(' + ')})`
-    const counts = ['count(*)', 'sum(cost_nano)', sum(promptClasses), sum(outputColumns)]
-    return { sql: select('ledger', { name: 'at', unitMs: 1 }, counts, query), unitMs: 1, longest: 'day' }
+/** A table to count in: its query, the unit of its times in milliseconds, and the longest range of one execution. */
+type Source = { sql(query: UsageQuery): string; unitMs: number; longest(query: UsageQuery): 'day' | 'month' | 'all' }
+
+/** Calls one by one. They are read day by day, as long reads make the write-ahead log grow. */
+const ledgerRows: Source = {
+  sql: (query) =>
+    select(
+      'ledger',
+      { name: 'at', unitMs: 1 },
+      figureNames.map((name) => inLedger[name]),
+      query,
+    ),
+  unitMs: 1,
+  longest: () => 'day',
+}
+
+/** Sums by hour, from the smallest table that has what the query asks for. */
+const hourlySums: Source = {
+  sql: (query) =>
+    select(
+      sumsTable(query),
+      { name: 'hour', unitMs: hourMs },
+      figureNames.map((name) => `sum(${name})`),
+      query,
+    ),
+  unitMs: hourMs,
+  longest: ({ resolution }) => (resolution === 'month' ? 'month' : 'all'),
+}
+
+type Part = { source: Source; from: number; to: number }
+
+/** The range of a query in parts: whole hours from the sums where they can answer it, and calls at its edges, or everywhere. */
+function* partsOf(query: UsageQuery): Generator<Part> {
+  const { from, to, groupBy } = query
+  const [first, last] = [Math.ceil(from / hourMs) * hourMs, Math.floor(to / hourMs) * hourMs]
+  const fromCalls = groupBy.some((name) => columnOf(name).of === 'calls')
+  if (fromCalls || first >= last) {
+    yield* split({ source: ledgerRows, from, to }, query)
+    return
   }
-  const byKey = key !== undefined || groupBy.some((name) => name === 'key' || name.startsWith('label'))
-  const table = byKey ? (key === undefined ? usageOfAllKeys : 'key_usage') : 'organization_usage'
-  const counts = ['sum(requests)', 'sum(nano)', 'sum(input_tokens)', 'sum(output_tokens)']
-  const sql = select(table, { name: 'hour', unitMs: hourMs }, counts, query)
-  return { sql, unitMs: hourMs, longest: resolution === 'month' ? 'month' : 'all' }
+  yield* split({ source: ledgerRows, from, to: first }, query)
+  yield* split({ source: hourlySums, from: first, to: last }, query)
+  yield* split({ source: ledgerRows, from: last, to }, query)
+}
+
+/** A part split at days or months, as its source needs it. */
+function* split({ source, from, to }: Part, query: UsageQuery): Generator<Part> {
+  const longest = source.longest(query)
+  let start = from
+  while (start < to) {
+    const next = { day: Math.floor(start / dayMs) * dayMs + dayMs, month: monthStart(start, 1), all: to }[longest]
+    yield { source, from: start, to: Math.min(next, to) }
+    start = next
+  }
+}
+
+function sumsTable({ key, groupBy }: UsageQuery): string {
+  if (key !== undefined) return 'key_usage'
+  return groupBy.some((name) => columnOf(name).of === 'keys') ? usageOfAllKeys : 'organization_usage'
 }
 
 /** Walks from key to key and reads only the hours of the range, not the rest of each key's history. */
@@ -124,9 +165,7 @@ function select(
   // SQLite divides integers to integers. A range never spans two months when the resolution is `month`.
   const periodMs = { hour: hourMs, day: dayMs, month: 0 }[resolution]
   const start = periodMs === 0 ? '0' : `${time.name} / ${periodMs / time.unitMs} * ${periodMs}`
-  const groups = groupBy.map((name, index) =>
-    name.startsWith('extra.') ? `metadata -> @path${index}` : columnOf(name),
-  )
+  const groups = groupBy.map((name, index) => columnOf(name).sql ?? `metadata -> @path${index}`)
   const places = groups.map((_, index) => 3 + counts.length + index)
   return `
     SELECT ${[start, 'operation', ...counts, ...groups]} FROM ${table}
@@ -137,27 +176,63 @@ function select(
 
 /** The query's bound parameters. Fields of metadata are named by clients: they are bound, never part of the SQL. */
 function boundParameters({ organization, key, groupBy }: UsageQuery): Record<string, string> {
-  const paths = groupBy.flatMap((name, index) =>
-    name.startsWith('extra.') ? [[`path${index}`, `$.${JSON.stringify(name.slice('extra.'.length))}`]] : [],
-  )
+  const paths = groupBy.flatMap((name, index) => {
+    const { field } = columnOf(name)
+    return field === undefined ? [] : [[`path${index}`, `$.${JSON.stringify(field)}`]]
+  })
   return { organization, ...(key !== undefined && { key }), ...Object.fromEntries(paths) }
 }
 
-/** Calls that were rejected before a provider was chosen have neither provider nor model. */
-const columns: { readonly [name: string]: string } = {
-  model: "nullif(provider, '') || '/' || model",
-  provider: "nullif(provider, '')",
-  user: 'user',
+/**
+ * Where a group is found: in all tables, in those that tell keys apart, or only in the calls themselves; as an expression, or as a
+ * field of the metadata.
+ */
+type Column = { of: 'all' | 'keys' | 'calls' } & ({ sql: string; field?: never } | { sql?: never; field: string })
+
+// Calls that were rejected before a provider was chosen have neither provider nor model.
+const model: Column = { of: 'all', sql: "nullif(provider, '') || '/' || model" }
+const provider: Column = { of: 'all', sql: "nullif(provider, '')" }
+const key: Column = { of: 'keys', sql: 'key' }
+const user: Column = { of: 'calls', sql: 'user' }
+const group: Column = { of: 'calls', sql: 'group_id' }
+
+/** The groups by name; the longer names are those of the service that the specification describes. */
+const columns: { readonly [name: string]: Column } = {
+  model,
+  model_used: model,
+  model_requested: { of: 'calls', sql: 'requested' },
+  provider,
+  provider_used: provider,
+  key,
+  api_key_id: key,
+  label: key,
+  group_id: group,
+  group_name: group,
+  user,
+  user_id: user,
+  origin_title: { of: 'calls', field: 'origin_title' },
+  // Every call is made with the credentials of the router's operator, none with a caller's own.
+  is_byok: { of: 'all', sql: "'false'" },
 }
 
-/** The column of a group; labels are looked up by key. */
-function columnOf(name: string): string {
-  return columns[name] ?? 'key'
+/** The names that `groupBy` may have, besides `label.<name>` and `extra.<field of the metadata>`. */
+export const usageGroups: readonly string[] = Object.keys(columns)
+
+function columnOf(name: string): Column {
+  if (Object.hasOwn(columns, name)) return columns[name] as Column
+  return name.startsWith('extra.') ? { of: 'calls', field: name.slice('extra.'.length) } : key
 }
 
-function valueReader(name: string, labelsOf: (key: string | null) => Record<string, string>) {
-  if (name.startsWith('extra.'))
+/** What rows name by an id; both are read once for each query. */
+type Lookups = {
+  labelsOf(key: string | null): Record<string, string>
+  groupName(group: string | null): string | null
+}
+
+function valueReader(name: string, { labelsOf, groupName }: Lookups): (value: string | null) => string | null {
+  if (columnOf(name).field !== undefined)
     return memoized((json: string | null) => (json === null ? null : plain(JSON.parse(json))))
+  if (name === 'group_name') return groupName
   if (name === 'label') return memoized((key: string | null) => sorted(labelsOf(key)))
   if (!name.startsWith('label.')) return (value: string | null) => value
   const label = name.slice('label.'.length)
@@ -181,16 +256,5 @@ function memoized<From, To>(read: (from: From) => To): (from: From) => To {
   return (from) => {
     if (!known.has(from)) known.set(from, read(from))
     return known.get(from) as To
-  }
-}
-
-/** The range of a query in whole hours, split at days or months. */
-function* rangesOf({ from, to }: UsageQuery, longest: Source['longest']): Generator<{ from: number; to: number }> {
-  const end = Math.ceil(to / hourMs) * hourMs
-  let start = Math.floor(from / hourMs) * hourMs
-  while (start < end) {
-    const next = { day: Math.floor(start / dayMs) * dayMs + dayMs, month: monthStart(start, 1), all: end }[longest]
-    yield { from: start, to: Math.min(next, end) }
-    start = next
   }
 }

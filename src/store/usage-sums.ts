@@ -1,7 +1,7 @@
 import type { CallRecord } from '../core/call.ts'
 import { hourMs } from '../core/time.ts'
 import type { Connection } from './connection.ts'
-import { costNano, tokensOf } from './ledger-row.ts'
+import { addFigures, type Figure, type Figures, figureNames, figuresOf } from './figures.ts'
 import { monthOf } from './spend.ts'
 
 /** Adds up in memory how rows change the sums of spend and usage, and writes each sum once. */
@@ -18,12 +18,12 @@ export function usageSums(db: Connection): () => Sums {
     return {
       add(record) {
         const { organization, key, group, operation, provider, model } = record
-        const counts = { requests: 1, nano: costNano(record), ...tokensOf(record) }
+        const figures = figuresOf(record)
         const hour = Math.floor(Math.round(record.at) / hourMs)
         // Only the model, which is last, may have a line feed in its name.
         const sumKey = `${organization}\n${key}\n${group ?? ''}\n${hour}\n${operation}\n${provider}\n${model}`
         const sum = sums.get(sumKey)
-        if (sum) addTo(sum, counts)
+        if (sum) addFigures(sum.figures, figures)
         else {
           const month = monthOf(hour * hourMs)
           sums.set(sumKey, {
@@ -33,7 +33,7 @@ export function usageSums(db: Connection): () => Sums {
             hour,
             month,
             dimensions: [operation, provider, model],
-            ...counts,
+            figures,
           })
         }
       },
@@ -42,81 +42,71 @@ export function usageSums(db: Connection): () => Sums {
   }
 }
 
-type Counts = { requests: number; nano: bigint; input: number; output: number }
-type Sum = Counts &
-  Pick<CallRecord, 'organization' | 'key'> & {
-    group: string | undefined
-    hour: number
-    month: string
-    dimensions: readonly string[]
-  }
+type Sum = Pick<CallRecord, 'organization' | 'key'> & {
+  group: string | undefined
+  hour: number
+  month: string
+  dimensions: readonly string[]
+  figures: Figures
+}
 
 /** The key columns of a sum; undefined where the table has none for it. */
 type By = (sum: Sum) => (string | number)[] | undefined
 
 function sumWriter(db: Connection): (sums: readonly Sum[]) => void {
-  const spend: readonly [ReturnType<typeof spendStatement>, By][] = [
-    [spendStatement(db, 'key_spend', 'key'), (sum) => [sum.key, sum.month]],
+  const spend: readonly [ReturnType<typeof addition>, By][] = [
+    [spendAddition(db, 'key_spend', 'key'), (sum) => [sum.key, sum.month]],
     [
-      spendStatement(db, 'group_spend', 'group_id'),
+      spendAddition(db, 'group_spend', 'group_id'),
       (sum) => (sum.group === undefined ? undefined : [sum.group, sum.month]),
     ],
-    [spendStatement(db, 'organization_spend', 'organization'), (sum) => [sum.organization, sum.month]],
+    [spendAddition(db, 'organization_spend', 'organization'), (sum) => [sum.organization, sum.month]],
   ]
   const usage: typeof spend = [
     [
-      usageStatement(db, 'key_usage', 'organization, key'),
+      usageAddition(db, 'key_usage', ['organization', 'key']),
       (sum) => [sum.organization, sum.key, sum.hour, ...sum.dimensions],
     ],
     [
-      usageStatement(db, 'organization_usage', 'organization'),
+      usageAddition(db, 'organization_usage', ['organization']),
       (sum) => [sum.organization, sum.hour, ...sum.dimensions],
     ],
   ]
   return (sums) => {
-    const paid = sums.filter(({ nano }) => nano !== 0n)
+    const paid = sums.filter(({ figures }) => figures.nano !== 0n)
     for (const [add, by] of spend) for (const [columns, { nano }] of folded(paid, by)) add.run(...columns, nano)
-    for (const [add, by] of usage) {
-      // As bigint throughout: SQLite adds a bound number as a float.
-      for (const [columns, { requests, nano, input, output }] of folded(sums, by))
-        add.run(...columns, BigInt(requests), nano, BigInt(input), BigInt(output))
-    }
+    for (const [add, by] of usage)
+      for (const [columns, figures] of folded(sums, by))
+        add.run(...columns, ...figureNames.map((name) => figures[name]))
   }
 }
 
 /** Sums added up by fewer columns. */
-function folded(sums: readonly Sum[], by: By): Iterable<[columns: (string | number)[], Counts]> {
-  const found = new Map<string, [columns: (string | number)[], Counts]>()
+function folded(sums: readonly Sum[], by: By): Iterable<[columns: (string | number)[], Figures]> {
+  const found = new Map<string, [columns: (string | number)[], Figures]>()
   for (const sum of sums) {
     const columns = by(sum)
     if (!columns) continue
     const key = columns.join('\n')
-    const { requests, nano, input, output } = sum
-    const [, counts] = found.get(key) ?? []
-    if (counts) addTo(counts, sum)
-    else found.set(key, [columns, { requests, nano, input, output }])
+    const [, figures] = found.get(key) ?? []
+    if (figures) addFigures(figures, sum.figures)
+    else found.set(key, [columns, { ...sum.figures }])
   }
   return found.values()
 }
 
-function addTo(counts: Counts, { requests, nano, input, output }: Counts): void {
-  counts.requests += requests
-  counts.nano += nano
-  counts.input += input
-  counts.output += output
+function spendAddition(db: Connection, table: string, id: string) {
+  return addition(db, table, [id, 'month'], ['nano'])
 }
 
-function spendStatement(db: Connection, table: string, id: string) {
-  return db.prepare(`
-    INSERT INTO ${table} (${id}, month, nano) VALUES (?, ?, ?)
-    ON CONFLICT (${id}, month) DO UPDATE SET nano = nano + excluded.nano`)
+function usageAddition(db: Connection, table: string, owner: readonly string[]) {
+  return addition(db, table, [...owner, 'hour', 'operation', 'provider', 'model'], figureNames)
 }
 
-function usageStatement(db: Connection, table: string, owner: string) {
-  const of = `${owner}, hour, operation, provider, model`
-  const marks = `${of}, requests, nano, input_tokens, output_tokens`.split(',').map(() => '?')
+/** Adds figures to the row with these columns, or inserts it. */
+function addition(db: Connection, table: string, columns: readonly string[], figures: readonly Figure[]) {
+  const all = [...columns, ...figures]
   return db.prepare(`
-    INSERT INTO ${table} (${of}, requests, nano, input_tokens, output_tokens) VALUES (${marks})
-    ON CONFLICT (${of}) DO UPDATE SET requests = requests + excluded.requests, nano = nano + excluded.nano,
-      input_tokens = input_tokens + excluded.input_tokens, output_tokens = output_tokens + excluded.output_tokens`)
+    INSERT INTO ${table} (${all}) VALUES (${all.map(() => '?')})
+    ON CONFLICT (${columns}) DO UPDATE SET ${figures.map((name) => `${name} = ${name} + excluded.${name}`)}`)
 }

@@ -1,7 +1,6 @@
 import { formatTime, hourMs } from '../core/time.ts'
-import { promptClasses } from '../core/usage.ts'
 import type { Connection } from './connection.ts'
-import { outputColumns } from './ledger-row.ts'
+import { type Figure, figureNames, inLedger } from './figures.ts'
 
 /**
  * A stored sum that differs from the ledger's rows: its owner, its month or hour (as `2026-11` or RFC 3339), the figure
@@ -19,9 +18,6 @@ export type WrongSum = {
 /** The result of a verification: how many sums were checked, how many are wrong, and the first of the wrong ones. */
 export type CheckedSums = { checked: number; wrong: number; listed: WrongSum[] }
 
-/** The figures that a sum may count. */
-export type Figure = 'nano' | 'requests' | 'input_tokens' | 'output_tokens'
-
 /** A function that compares every sum with the rows of the ledger, in one snapshot: a router may go on writing. */
 export function sumVerifier(db: Connection): (mostListed: number) => CheckedSums {
   const checkAll = db.transaction((mostListed: number): CheckedSums => {
@@ -33,17 +29,24 @@ export function sumVerifier(db: Connection): (mostListed: number) => CheckedSums
 }
 
 /** A table of sums: the columns of owner and period, there and in the ledger (`ofRow`, `periodOfRow`), and its figures. */
-type Table = { name: string; owner: string; ofRow: string; period: string; periodOfRow: string; figures: Figure[] }
+type Table = {
+  name: string
+  owner: string
+  ofRow: string
+  period: string
+  periodOfRow: string
+  figures: readonly Figure[]
+}
 
 const byMonth = {
   period: 'month',
   periodOfRow: "strftime('%Y-%m', at / 1000, 'unixepoch')",
-  figures: ['nano'] as Figure[],
+  figures: ['nano'] as const,
 }
 const byHour = {
   period: 'hour',
   periodOfRow: `at / ${hourMs}`,
-  figures: ['requests', 'nano', 'input_tokens', 'output_tokens'] as Figure[],
+  figures: figureNames,
 }
 
 const tables: readonly Table[] = [
@@ -53,14 +56,6 @@ const tables: readonly Table[] = [
   { name: 'key_usage', owner: 'key', ofRow: 'key', ...byHour },
   { name: 'organization_usage', owner: 'organization', ofRow: 'organization', ...byHour },
 ]
-
-/** The expression of each figure in the ledger. */
-const inLedger: { readonly [figure in Figure]: string } = {
-  requests: 'count(*)',
-  nano: 'sum(cost_nano)',
-  input_tokens: `sum(${added(promptClasses)})`,
-  output_tokens: `sum(${added(outputColumns)})`,
-}
 
 type Joined = { owner: string; period: string | bigint } & { [figure: string]: bigint | string | null }
 
@@ -89,10 +84,6 @@ function joined({ name, owner, ofRow, period, periodOfRow, figures }: Table): st
     FULL JOIN (
       SELECT ${ofRow} AS owner, ${periodOfRow} AS period, ${rows} FROM ledger WHERE ${ofRow} IS NOT NULL GROUP BY 1, 2
     ) USING (owner, period)`
-}
-
-function added(columns: readonly string[]): string {
-  return columns.map((column) => `coalesce(${column}, 0)`).join(' + ')
 }
 
 function bigintOf(value: bigint | string | null | undefined): bigint {

@@ -37,9 +37,15 @@ const none = {
   image_requests: 0,
   speech_requests: 0,
   transcription_requests: 0,
+  failed_requests: 0,
+  partial_requests: 0,
+  estimated_requests: 0,
+  unpriced_requests: 0,
   spend: 0,
   input_tokens: 0,
+  cached_tokens: 0,
   output_tokens: 0,
+  reasoning_tokens: 0,
   total_tokens: 0,
 }
 const chat = {
@@ -93,7 +99,11 @@ describe('usage', () => {
     )
   })
 
-  test.each(['model', 'provider', 'key', 'user', 'label'])('is grouped by %s', async (word) => {
+  test.each([
+    ...['model', 'provider', 'key', 'user', 'label'],
+    ...['model_requested', 'model_used', 'provider_used', 'api_key_id', 'user_id', 'group_id', 'group_name'],
+    ...['is_byok', 'origin_title'],
+  ])('is grouped by %s', async (word) => {
     const { status, body } = await manage.get(`/org/usage?${november}&group_by=${word}`)
     expect(status).toBe(200)
     const days = Object.values(body.usage as Record<string, { grouped_data: { group_by_values: object }[] }>)
@@ -109,6 +119,8 @@ describe('usage', () => {
     // An unencoded plus sign arrives as a space.
     expect(await starts('start=2026-11-02T13:00:00+02:00&end=2026-11-02T13:00:00Z')).toEqual(['2026-11-02T12:00:00Z'])
     expect(await starts('start=2026-11-01T01:00:00Z&end=2026-11-02T12:00:00Z')).toEqual([])
+    expect(await starts('start=2026-11-02T12:00:00Z&end=2026-11-02T12:00:01Z')).toEqual(['2026-11-02T12:00:00Z'])
+    expect(await starts('start=2026-11-02T12:00:01Z&end=2026-11-02T13:00:00Z')).toEqual([])
     expect(await starts('end=2026-11-01')).toEqual(['2026-11-01T00:00:00Z'])
   })
 
@@ -133,7 +145,11 @@ describe('usage', () => {
     ['start=2026-11-02T00:00:00Z&end=2026-11-02T00:00:00Z', 'end', /'end' must be later than 'start'/],
     ['start=2026-01-01&end=2026-04-11', 'start', /more than 100 days/],
     ['resolution=week', 'resolution', /'resolution' must be hour, day, month, not 'week'/],
-    ['group_by=colour', 'group_by', /'group_by' must be model, provider, key, user, label/],
+    [
+      'group_by=colour',
+      'group_by',
+      /'group_by' must be model, model_used, model_requested, provider, .*, label\.<name> or extra/,
+    ],
     ['group_by=model,key', 'group_by', /not 'model,key'; give it once for each/],
     ['group_by=extra.', 'group_by', /not 'extra.'/],
     [

@@ -20,7 +20,7 @@ async function filled(where: 'memory' | 'file', records: readonly CallRecord[] =
   const writer = store.ledger.openWriter()
   await writer.write(records)
   await writer.close()
-  const ask = (changes: Partial<UsageQuery> = {}) =>
+  const query = (changes: Partial<UsageQuery> = {}) =>
     store.usage.query({
       organization: 'org-1',
       from: november,
@@ -29,8 +29,23 @@ async function filled(where: 'memory' | 'file', records: readonly CallRecord[] =
       groupBy: [],
       ...changes,
     })
-  return { store, ask }
+  const ask = async (changes?: Partial<UsageQuery>) => (await query(changes)).map(flat)
+  return { store, query, ask }
 }
+
+/** A row with the first of its figures as its own. */
+function flat({ figures, ...row }: UsageRow) {
+  const { requests, nano, input_tokens, output_tokens } = figures
+  return {
+    ...row,
+    requests: Number(requests),
+    nano,
+    inputTokens: Number(input_tokens),
+    outputTokens: Number(output_tokens),
+  }
+}
+
+type FlatRow = ReturnType<typeof flat>
 
 describe.each(['memory', 'file'] as const)('usage (%s)', (where) => {
   test.each(['C:\\', '\\', 'a\\u0062', "it's", 'a.b[0]', '$', '*', 'ü', '__proto__'])(
@@ -72,15 +87,73 @@ describe.each(['memory', 'file'] as const)('usage (%s)', (where) => {
     ])
   })
 
-  test('counts whole hours: those in which the question begins and ends', async () => {
+  test.each([
+    ['within one hour', 1.2, 1.8, 1],
+    ['in two hours that are not whole', 1.7, 2.95, 1],
+    ['to the very call, which is not in it', 0, 1.5, 2],
+    ['from the very call', 1.5, 3, 2],
+    ['with whole hours between', 0.5, 3.5, 3],
+    ['of whole hours', 0, 3, 4],
+    ['of a second', 2.9, 2.9 + 1 / 3_600, 1],
+    ['of nothing', 1.6, 2.8, 0],
+  ])('is counted to the millisecond: a range %s', async (_what, from, to, expected) => {
+    const at = [0, 0.4, 1.5, 2.9, 3, 4].map((hours) => november + hours * hour)
     const { ask } = await filled(
       where,
-      [0, 1.5, 2.9, 3].map((hours) => plainRecord({ at: november + hours * hour })),
+      at.map((at) => plainRecord({ at })),
     )
-    const requested = { from: november + 1.7 * hour, to: november + 2.1 * hour }
-    for (const groupBy of [[], ['key'], ['user']]) {
-      expect((await ask({ ...requested, groupBy })).map(({ requests }) => requests)).toEqual([2])
-    }
+    const range = { from: Math.round(november + from * hour), to: Math.round(november + to * hour) }
+    for (const resolution of ['hour', 'day', 'month'] as const)
+      for (const groupBy of [[], ['key'], ['model'], ['user']]) {
+        const rows = await ask({ ...range, resolution, groupBy })
+        expect(rows.reduce((sum, { requests }) => sum + requests, 0)).toBe(expected)
+      }
+  })
+
+  test('counts what was cached, reasoned, failed, cut, estimated and unpriced', async () => {
+    const usage = { input: 1, cache_read: 2, cache_read_audio: 4, output: 8, reasoning: 16 }
+    const cost = { nanoUsd: 1, parts: {}, priceVersion: '' }
+    const at = november + 1.5 * hour
+    const records = [
+      plainRecord({ at, usage, cost }),
+      plainRecord({ at, usage, cost: { ...cost, estimated: true }, outcome: 'partial' }),
+      plainRecord({ at, usage: {}, cost, outcome: 'failed', status: 502 }),
+      plainRecord({ at: at + hour, usage, cost: { ...cost, unpriced: true, estimated: true } }),
+    ]
+    const { query, store } = await filled(where, records)
+    const figures = { cached_tokens: 18n, reasoning_tokens: 48n, input_tokens: 21n, output_tokens: 72n }
+    const counts = { requests: 4n, failed: 1n, partial: 1n, estimated: 2n, unpriced: 1n, nano: 4n }
+    for (const groupBy of [[], ['key'], ['user']])
+      for (const from of [november, at]) {
+        expect((await query({ from, groupBy })).map((row) => row.figures)).toEqual([{ ...figures, ...counts }])
+      }
+    expect(store.verifySums(9)).toMatchObject({ wrong: 0 })
+  })
+
+  test('is grouped by the names of the described service as well', async () => {
+    const { store, ask } = await filled(where)
+    const { id: organization } = store.organizations.create('acme')
+    const team = store.groups.create({ organization, name: 'the team' }).id
+    const writer = store.ledger.openWriter()
+    await writer.write([
+      plainRecord({ organization, group: team, user: 'ann', requested: 'fast', metadata: { origin_title: 'An App' } }),
+      plainRecord({ organization, group: 'gone' }),
+    ])
+    await writer.close()
+    const groups = async (name: string) => (await ask({ organization, groupBy: [name] })).map(({ values }) => values[0])
+    for (const [name, values] of Object.entries({
+      model_requested: ['fast', 'maker/m1'],
+      model_used: ['maker/m1'],
+      provider_used: ['maker'],
+      api_key_id: ['key-1'],
+      user_id: ['ann', null],
+      group_id: [team, 'gone'],
+      group_name: ['the team', null],
+      origin_title: ['An App', null],
+      is_byok: ['false'],
+    }))
+      expect([name, new Set(await groups(name))]).toEqual([name, new Set(values)])
+    expect(await groups('model_used')).toEqual(await groups('model'))
   })
 
   test('is money exactly, tokens of prompt and answer, and calls by operation', async () => {
@@ -236,9 +309,9 @@ describe.each(['memory', 'file'] as const)('usage (%s)', (where) => {
       }),
     )
     const { ask } = await filled(where, records)
-    const [from, to] = [november + 5 * hour, november + 40 * 24 * hour + 9 * hour]
+    const [from, to] = [november + 5 * hour + 1_234, november + 40 * 24 * hour + 9 * hour - 4_321]
     const counted = records.filter(({ at }) => at >= from && at < to)
-    const total = (rows: readonly UsageRow[]) => [
+    const total = (rows: readonly FlatRow[]) => [
       rows.reduce((sum, row) => sum + row.requests, 0),
       rows.reduce((sum, row) => sum + row.nano, 0n),
       rows.reduce((sum, row) => sum + row.inputTokens * 1e9 + row.outputTokens, 0),
@@ -249,7 +322,7 @@ describe.each(['memory', 'file'] as const)('usage (%s)', (where) => {
       counted.reduce((sum, { usage: { input = 0, output = 0 } }) => sum + input * 1e9 + output, 0),
     ]
     for (const resolution of ['hour', 'day', 'month'] as const) {
-      for (const groupBy of [[], ['model'], ['key'], ['label'], ['user'], ['extra.x', 'key']]) {
+      for (const groupBy of [[], ['model'], ['key'], ['label'], ['user'], ['extra.x', 'key'], ['is_byok']]) {
         expect(total(await ask({ from, to, resolution, groupBy }))).toEqual(expected)
       }
     }
@@ -278,6 +351,8 @@ test('calls from before the tables of sums are in them', async () => {
     VALUES (?, ?, 'org-1', ?, 'chat', 'chat', 'm', 'maker', ?, 0, 'complete', 200, 1, 1, 7, '{}', '', 0, 0, 10, NULL, 5, '[]')`)
   const rows = [0, 1, hour, 25 * hour].entries()
   for (const [index, after] of rows) insert.run(`${index}`, november + after, `key-${index % 2}`, `m${index % 3}`)
+  before.exec("UPDATE ledger SET outcome = 'partial', estimated = 1 WHERE id = '1'")
+  before.exec("UPDATE ledger SET outcome = 'failed', unpriced = 1 WHERE id = '3'")
   before.close()
   const store = openStore(`sqlite:${path}`)
   onTestFinished(() => store.close())
@@ -289,17 +364,15 @@ test('calls from before the tables of sums are in them', async () => {
     groupBy: [],
   }
   const counted = async (groupBy: string[]) =>
-    (await store.usage.query({ ...question, groupBy })).map(({ values, ...row }) => [
-      ...values,
-      row.requests,
-      row.nano,
-      row.inputTokens,
-      row.outputTokens,
-    ])
+    (await store.usage.query({ ...question, groupBy }))
+      .map(flat)
+      .map(({ values, ...row }) => [...values, row.requests, row.nano, row.inputTokens, row.outputTokens])
   expect(await counted([])).toEqual([
     [3, 21n, 30, 15],
     [1, 7n, 10, 5],
   ])
+  // The sums of spend are older than those rows, which were written without them.
+  expect(store.verifySums(9).listed.filter(({ table }) => table.endsWith('usage'))).toEqual([])
   expect(await counted(['key'])).toEqual([
     ['key-0', 2, 14n, 20, 10],
     ['key-1', 1, 7n, 10, 5],
@@ -339,6 +412,9 @@ test.each([
   ['extra.a b.c', true],
   ['extra.', false],
   ['extra."', false],
+  ['model_used', true],
+  ['group_name', true],
+  ['model_usedx', false],
   ['colour', false],
   ['constructor', false],
 ])('%j is a word to group by: %j', (word, is) => {
