@@ -2,6 +2,10 @@ const benches: Record<string, { file: string; about: string }> = {
   gateway: { file: './gateway.ts', about: 'the whole router against a bare express + undici proxy' },
   against: { file: './against.ts', about: '<git ref> [pairs]: CPU of this state of the project beside another one' },
   store: { file: './store.ts', about: 'a million keys and ten million settled calls: lookups, usage, start' },
+  bounds: {
+    file: './bounds.ts',
+    about: '[words…]: what 5 and 50 MB of every shape hold of the event loop and of memory',
+  },
   mapping: { file: './mapping.ts', about: 'mappings: the library, compiled, written by hand' },
 }
 

@@ -4,8 +4,11 @@ import type { Server } from 'node:http'
 import type { AddressInfo } from 'node:net'
 import { join } from 'node:path'
 
-/** What one process has used so far: CPU in microseconds over all its threads, resident memory in bytes. */
-export type Used = { cpuUs: number; rss: number }
+/**
+ * What one process has used so far: CPU in microseconds over all its threads, resident memory in bytes, now and at most,
+ * and the longest time since the last question that its event loop was held. Milliseconds.
+ */
+export type Used = { cpuUs: number; rss: number; mostRss: number; heldMs: number }
 
 /** A server in a process of its own that can be asked what it has used. */
 export type Measured = { url: string; used(): Promise<Used>; stop(): Promise<void> }
@@ -17,21 +20,51 @@ export function serveMeasurements(server: Server): void {
 
 /** In the child: reports its URL to the parent, and answers its questions. */
 export function announce(url: string): void {
+  const loop = watchLoop()
   process.on('message', () => {
     const { user, system } = process.cpuUsage()
-    process.send?.({ cpuUs: user + system, rss: process.memoryUsage().rss })
+    const { maxRSS } = process.resourceUsage()
+    process.send?.({
+      cpuUs: user + system,
+      rss: process.memoryUsage().rss,
+      mostRss: maxRSS * 1_024,
+      heldMs: loop.longest(),
+    })
   })
   process.send?.({ url })
 }
 
-/** In the parent: starts a file of this folder, or of another one, as a server. `cpu` is the only core that it may use (Linux). */
+/** How long the event loop did not come round: its longest time since it was last asked for. */
+function watchLoop(): { longest(): number } {
+  const everyMs = 10
+  let last = performance.now()
+  let most = 0
+  const look = () => {
+    const now = performance.now()
+    most = Math.max(most, now - last - everyMs)
+    last = now
+  }
+  setInterval(look, everyMs)
+  return {
+    longest() {
+      look()
+      const longest = most
+      most = 0
+      return longest
+    },
+  }
+}
+
+/** In the parent: starts a file of this folder, or of another one, as a server. `cpu` is the only core that it may use
+ * (Linux), `heapMb` the size of its heap. */
 export async function startMeasured(
   file: string,
   env: Record<string, string> = {},
-  { folder = import.meta.dirname, cpu }: { folder?: string; cpu?: number } = {},
+  { folder = import.meta.dirname, cpu, heapMb }: { folder?: string; cpu?: number; heapMb?: number } = {},
 ): Promise<Measured> {
   const child = fork(join(folder, file), {
     env: { ...process.env, ...env },
+    execArgv: heapMb === undefined ? [] : [`--max-old-space-size=${heapMb}`],
     stdio: ['ignore', 'inherit', 'inherit', 'ipc'],
   })
   if (cpu !== undefined) pin(child.pid, cpu)

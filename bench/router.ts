@@ -9,7 +9,7 @@ import { announce } from './measured.ts'
 const upstream = process.env.BENCH_UPSTREAM ?? ''
 const folder = mkdtempSync(join(tmpdir(), 'bench-router-'))
 const logs = mkdtempSync(join(tmpdir(), 'bench-router-log-'))
-const manifest = (slug: string, dialect: string, url: string) => `slug: ${slug}
+const manifest = (slug: string, dialect: string, url: string, more = '') => `slug: ${slug}
 name: Bench
 base_url: ${url}
 auth: { scheme: bearer, secret: "\${BENCH_SECRET:-secret}" }
@@ -20,10 +20,15 @@ models:
     context_window: 128000
     max_output_tokens: 4096
     pricing: [{ prompt_tokens_threshold: 0, input_price: 0.000001, output_price: 0.000002 }]
-`
+${more}`
 mkdirSync(join(folder, 'providers'))
 writeFileSync(join(folder, 'providers/same.yaml'), manifest('same', 'openai-chat', `${upstream}/v1`))
 writeFileSync(join(folder, 'providers/mapped.yaml'), manifest('mapped', 'anthropic-messages', upstream))
+writeFileSync(join(folder, 'providers/responses.yaml'), manifest('responses', 'openai-responses', `${upstream}/v1`))
+writeFileSync(join(folder, 'providers/lines.yaml'), manifest('lines', 'ollama', upstream))
+writeFileSync(join(folder, 'providers/frames.yaml'), manifest('frames', 'bedrock-converse', upstream))
+const asArray = 'endpoints: { chat: { stream: { format: json-array } } }\n'
+writeFileSync(join(folder, 'providers/items.yaml'), manifest('items', 'gemini', upstream, asArray))
 writeFileSync(join(folder, 'config.yaml'), 'server: { port: 0 }\nstore: { url: "sqlite:data/router.sqlite" }\n')
 
 const router = await startRouter({

@@ -97,7 +97,7 @@ async function start(
   let stopping = false
   const context: ServerContext = {
     services,
-    bodyLimitBytes: () => watch.current().config.server.bodyLimitBytes,
+    bodyLimits: () => watch.current().config.server.body,
     log,
     stopping: () => stopping,
     deadline: deadline.signal,
@@ -156,7 +156,7 @@ async function allEnded(running: ReadonlySet<Promise<void>>): Promise<void> {
 /** The services of calls: those of the current snapshot, and those that live as long as the process. */
 function servicesOf(
   watch: Watch,
-  lasting: Omit<Services, 'directory' | 'admission' | 'media'> & {
+  lasting: Omit<Services, 'directory' | 'admission' | 'media' | 'maxUnknownFields'> & {
     admission: Omit<AdmissionServices, 'defaultOutputTokens'>
   },
 ): () => Services {
@@ -167,6 +167,7 @@ function servicesOf(
       directory: { providers, identify: catalog.identify, managed: config.policies },
       admission: { ...lasting.admission, defaultOutputTokens: config.budget.defaultOutputTokens },
       media: { fetchMedia: openFetcher(config.media), settings: config.media },
+      maxUnknownFields: config.server.body.unknownFields,
     }
   }
 }

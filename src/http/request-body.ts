@@ -1,31 +1,34 @@
 import express, { type Request, type RequestHandler, type Response } from 'express'
 import { RouterError } from '../core/errors.ts'
+import { deepest, exceeded } from '../core/json-bounds.ts'
+import { turnFor } from '../core/turn.ts'
+
+/** How large a body may be. */
+export type BodyLimits = {
+  /** Bytes beyond it are read for a while, since most clients read a response only after sending. */
+  bytes: number
+  /** Values of any kind, however deep. */
+  values: number
+}
 
 /** When to stop waiting for the upload of a body. */
 type UploadLimits = {
   /** Aborted, with a RouterError as the reason, when the call is over. */
   signal: AbortSignal
-  /** The size limit. Bytes beyond it are read for a while, since most clients read a response only after sending. */
-  limitBytes: number
+  size: BodyLimits
   /** How long the upload may stall. Milliseconds. */
   idleMs: number
 }
 
-/** The body as JSON, whatever its content type. Throws RouterError 400, 413 or 415, or the abort reason. */
+/**
+ * The body as JSON, whatever its content type; undefined when there is none. Throws RouterError 400, 413 or 415, or the
+ * abort reason.
+ */
 export async function readJson(request: Request, response: Response, limits: UploadLimits): Promise<unknown> {
-  const { limitBytes } = limits
-  const parse = parsers.get(limitBytes) ?? express.json({ limit: limitBytes, strict: false, type: () => true })
-  parsers.set(limitBytes, parse)
-  const parsed = new Promise<unknown>((resolve, reject) => {
-    parse(request, response, (error?: unknown) =>
-      error ? reject(bodyError(error, limitBytes)) : resolve(request.body),
-    )
-  })
   const watch = watchUpload(request, limits)
   try {
-    const body = await Promise.race([parsed, watch.broken])
-    refuseDeep(body)
-    return body
+    const text = await Promise.race([readText(request, response, limits.size.bytes), watch.broken])
+    return text === undefined ? undefined : await parseBody(text, limits.size)
   } finally {
     watch.stop()
     // The rest of a body that is not read must not keep the connection open.
@@ -33,15 +36,51 @@ export async function readJson(request: Request, response: Response, limits: Upl
   }
 }
 
+function readText(request: Request, response: Response, limitBytes: number): Promise<string | undefined> {
+  requireUnicode(request)
+  const read = readers.get(limitBytes) ?? express.text({ limit: limitBytes, type: () => true })
+  readers.set(limitBytes, read)
+  return new Promise((resolve, reject) => {
+    read(request, response, (error?: unknown) => (error ? reject(bodyError(error, limitBytes)) : resolve(request.body)))
+  })
+}
+
+/** JSON is always UTF-8, UTF-16 or UTF-32. */
+function requireUnicode(request: Request): void {
+  const charset = /;\s*charset\s*=\s*"?([^\s;"]*)/i.exec(request.get('content-type') ?? '')?.[1]
+  if (charset === undefined || /^utf-/i.test(charset)) return
+  throw new RouterError('unsupported_media_type', `The body cannot be read: unsupported charset "${charset}"`)
+}
+
+/** Parses a body whose bounds hold; a long one leaves the event loop a turn before and after. */
+async function parseBody(text: string, { values }: BodyLimits): Promise<unknown> {
+  await turnFor(text.length)
+  const bound = exceeded(text, { values, depth: deepest })
+  if (bound === 'depth') throw invalidBody(`The body is nested deeper than ${deepest} levels.`)
+  if (bound === 'values') {
+    throw invalidBody(`The body has more than ${values} values, the max_values of this server: send less at once.`)
+  }
+  await turnFor(text.length)
+  try {
+    return text === '' ? {} : JSON.parse(text)
+  } catch (error) {
+    throw new RouterError('invalid_request', `The body is not valid JSON: ${(error as Error).message}`, {
+      cause: error,
+    })
+  } finally {
+    await turnFor(text.length)
+  }
+}
+
 /** Watches an upload: `broken` rejects with a RouterError, or stays pending until `stop`. */
-function watchUpload(request: Request, { signal, limitBytes, idleMs }: UploadLimits) {
+function watchUpload(request: Request, { signal, size, idleMs }: UploadLimits) {
   const { promise: broken, reject } = Promise.withResolvers<never>()
   let received = 0
   const abort = () => reject(signal.reason)
   const idle = () => reject(invalidBody(`The upload stalled: nothing came for ${idleMs} ms.`))
   const count = (chunk: Buffer) => {
     received += chunk.length
-    if (received > limitBytes * toleratedExcess) reject(tooLarge(limitBytes))
+    if (received > size.bytes * toleratedExcess) reject(tooLarge(size.bytes))
   }
   request.on('data', count)
   request.setTimeout(idleMs, idle)
@@ -56,25 +95,15 @@ function watchUpload(request: Request, { signal, limitBytes, idleMs }: UploadLim
   }
 }
 
-/** Throws RouterError 400 when a body is nested too deeply for recursive readers. */
-function refuseDeep(body: unknown, depth = 0): void {
-  if (typeof body !== 'object' || body === null) return
-  if (depth === maxDepth) throw invalidBody(`The body is nested deeper than ${maxDepth} levels.`)
-  if (Array.isArray(body)) for (const item of body) refuseDeep(item, depth + 1)
-  else for (const name in body) refuseDeep(body[name as keyof typeof body], depth + 1)
-}
-
 function bodyError(error: unknown, limitBytes: number): RouterError {
-  const { type = '', message = '', code } = error as { type?: string; message?: string; code?: unknown }
+  const { type = '', message = '' } = error as { type?: string; message?: string }
   const facts = { cause: error }
   if (type === 'entity.too.large') return tooLarge(limitBytes, error)
   if (type === 'request.aborted') return new RouterError('client_gone', 'The client disconnected.', facts)
   if (type === 'encoding.unsupported' || type === 'charset.unsupported') {
     return new RouterError('unsupported_media_type', `The body cannot be read: ${message}`, facts)
   }
-  // Errors of decompressors have a code, errors of JSON.parse have none.
-  const what = code === undefined ? 'is not valid JSON' : 'cannot be decompressed'
-  return new RouterError('invalid_request', `The body ${what}: ${message}`, facts)
+  return new RouterError('invalid_request', `The body cannot be decompressed: ${message}`, facts)
 }
 
 /** The error for a body above the limit. */
@@ -87,10 +116,8 @@ function invalidBody(message: string): RouterError {
   return new RouterError('invalid_request', message)
 }
 
-/** Body parsers of Express by size limit. */
-const parsers = new Map<number, RequestHandler>()
+/** Body readers of Express by size limit. */
+const readers = new Map<number, RequestHandler>()
 
 /** How many times the limit is read before a client that does not stop sending is cut off. */
 const toleratedExcess = 4
-/** Real bodies stay below 50; readers and writers recurse once per level. */
-const maxDepth = 200

@@ -10,14 +10,14 @@ import { handle, type Services } from '../line/gateway.ts'
 import type { Log } from '../observe/log.ts'
 import { unavailable } from '../store/store-error.ts'
 import { abortSignalOf } from './client-disconnect.ts'
-import { readJson } from './request-body.ts'
+import { type BodyLimits, readJson } from './request-body.ts'
 import { comment, deliver, setHeaders } from './response-body.ts'
 
 /** The process as the HTTP server sees it; functions are called for every request. */
 export type ServerContext = {
   /** The services of the current snapshot. */
   services(): Services
-  bodyLimitBytes(): number
+  bodyLimits(): BodyLimits
   log: Log
   /** Whether new calls are refused. */
   stopping(): boolean
@@ -134,7 +134,7 @@ function answerJson({ clientApiOf, answer }: JsonRoute, context: ServerContext):
     const { headers, params, query } = request
     const readBody = () => {
       const { patienceMs: idleMs } = context
-      const limits = { limitBytes: context.bodyLimitBytes(), signal: abortSignalOf(response, context.deadline), idleMs }
+      const limits = { size: context.bodyLimits(), signal: abortSignalOf(response, context.deadline), idleMs }
       return readJson(request, response, limits)
     }
     const answered = answer({ headers, params, query: query as JsonRequest['query'], readBody })
@@ -154,7 +154,7 @@ async function serveCall(
     id: response.locals.id,
     clientApi,
     secret: secretOf(request.headers),
-    readBody: () => readJson(request, response, { limitBytes: context.bodyLimitBytes(), signal, idleMs }),
+    readBody: () => readJson(request, response, { size: context.bodyLimits(), signal, idleMs }),
     strict: request.get('x-router-strict') === 'true',
     forwardedHeaders: forwardedHeaders(clientApi, request),
     tags: request.get('x-router-tags'),

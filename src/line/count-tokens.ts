@@ -12,6 +12,7 @@ import type { Call, CallResponse } from './call.ts'
 import type { Services } from './gateway.ts'
 import { editedRequest } from './same-format.ts'
 import { speaksSameFormat } from './translation.ts'
+import { refuseManyUnknown } from './unknown-fields.ts'
 
 type CountCall = Omit<Call, 'strict' | 'id'>
 
@@ -26,7 +27,9 @@ export async function countTokens(call: CountCall, services: Services): Promise<
   // A slow upload must not outlive its key.
   const key = services.revalidate(authenticated)
   const rules = services.rulesOf(key.organization)
-  const request = services.signatures.restore(key.organization, readCountable(call.clientApi, body))
+  const read = readCountable(call.clientApi, body)
+  refuseManyUnknown(read, services.maxUnknownFields)
+  const request = services.signatures.restore(key.organization, read)
   const scope = { rules, accessList: key.accessList }
   const [target] = resolve(request.model, services.directory, scope)
   const { headers, settle } = admitUncharged({ key, rules }, services.admission)

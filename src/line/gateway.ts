@@ -15,6 +15,7 @@ import { pricedTargets } from './priced-targets.ts'
 import { callProvider } from './provider-call.ts'
 import { type CallLedger, type CallStart, Settlement } from './settlement.ts'
 import { taggedMetadata } from './tags.ts'
+import { refuseManyUnknown } from './unknown-fields.ts'
 
 /** The services a call depends on. */
 export type Services = {
@@ -28,6 +29,8 @@ export type Services = {
   ledger: CallLedger
   signatures: SignatureCache
   conversations: Conversations
+  /** The most fields of a request that its API does not have. */
+  maxUnknownFields: number
 }
 
 /** One call from the endpoint to the reply; the steps are in the other files of this folder. Throws RouterError. */
@@ -40,6 +43,7 @@ export async function handle(call: Call, services: Services): Promise<CallRespon
   // Before a stored response is looked up: the stored response may still be in the write queue.
   requireLedger(services.admission)
   const turn = services.conversations.open(call.clientApi, key.organization, body)
+  refuseManyUnknown(turn.request, services.maxUnknownFields)
   const rules = services.rulesOf(key.organization)
   const request = signatures.restore(key.organization, turn.request)
   const allowed = resolve(request.model, directory, { rules, accessList: key.accessList })

@@ -12,11 +12,14 @@ import { checkSchema, readSchema } from '../manifest/schema.ts'
 import { readSource, type Source } from '../manifest/source.ts'
 import type { MediaSettings } from '../upstream/fetcher.ts'
 
+/** How large the body of a request may be: values of any kind, and fields at its top that its API does not have. */
+export type BodyBounds = { bytes: number; values: number; unknownFields: number }
+
 /** The operator's settings with all defaults filled in; folders and the store's path are absolute. */
 export type Config = {
   /** The file they come from; it need not exist at the default place. */
   path: string
-  server: { host: string; port: number; bodyLimitBytes: number }
+  server: { host: string; port: number; body: BodyBounds }
   /** null: the management API shares the server. */
   manage: { port: number | null }
   /** `sqlite:` and an absolute path, or `sqlite::memory:`. */
@@ -34,7 +37,13 @@ export type Config = {
 
 /** The file as it may be written. */
 type ConfigFile = {
-  server?: { host?: string; port?: number; body_limit?: string | number } | null
+  server?: {
+    host?: string
+    port?: number
+    body_limit?: string | number
+    max_values?: number
+    max_unknown_fields?: number
+  } | null
   manage?: { port?: number | null } | null
   store?: { url?: string } | null
   folders?: Partial<Config['folders']> | null
@@ -107,12 +116,12 @@ async function readConfigFile(path: string, known?: Source): Promise<{ source: S
 
 function configOf(path: string, file: ConfigFile): Config {
   const folder = dirname(path)
-  const { host = '127.0.0.1', port = 8787, body_limit = '50mb' } = file.server ?? {}
+  const { host = '127.0.0.1', port = 8787 } = file.server ?? {}
   const { providers = './providers', catalog = './catalog', plugins = './plugins' } = file.folders ?? {}
   const settings = Object.entries(file.providers ?? {}).map(([slug, settings]) => [slug, settings ?? {}] as const)
   return {
     path,
-    server: { host, port, bodyLimitBytes: bytesOf(body_limit) },
+    server: { host, port, body: bodyBounds(file.server ?? {}) },
     manage: { port: file.manage?.port ?? null },
     store: { url: absoluteStore(file.store?.url ?? 'sqlite:data/router.sqlite', folder) },
     folders: {
@@ -125,6 +134,11 @@ function configOf(path: string, file: ConfigFile): Config {
     providers: Object.assign(Object.create(null), Object.fromEntries(settings)),
     policies: policiesOf(file.policies ?? {}),
   }
+}
+
+function bodyBounds(file: NonNullable<ConfigFile['server']>): BodyBounds {
+  const { body_limit = '50mb', max_values = 200_000, max_unknown_fields = 1_000 } = file
+  return { bytes: bytesOf(body_limit), values: max_values, unknownFields: max_unknown_fields }
 }
 
 function policiesOf(file: NonNullable<ConfigFile['policies']>): Map<string, Policy> {

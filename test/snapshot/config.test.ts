@@ -15,7 +15,7 @@ test('everything has a default; paths are relative to the file', async () => {
   const { folder, config } = await load('')
   expect(config).toEqual({
     path: join(folder, 'config.yaml'),
-    server: { host: '127.0.0.1', port: 8787, bodyLimitBytes: 50 * 1024 * 1024 },
+    server: { host: '127.0.0.1', port: 8787, body: { bytes: 50 * 1024 * 1024, values: 200_000, unknownFields: 1_000 } },
     manage: { port: null },
     store: { url: `sqlite:${join(folder, 'data/router.sqlite')}` },
     folders: {
@@ -60,7 +60,7 @@ test('the file of this project has the defaults', async () => {
 })
 
 test('values come from the environment, numbers as well; references of providers are resolved later', async () => {
-  const text = `server: { host: "\${HOST}", port: "\${PORT:-8080}", body_limit: 1.5kb }
+  const text = `server: { host: "\${HOST}", port: "\${PORT:-8080}", body_limit: 1.5kb, max_values: 9, max_unknown_fields: 0 }
 store: { url: "sqlite::memory:" }
 folders: { providers: "\${FOLDER:-p}" }
 providers:
@@ -70,7 +70,7 @@ providers:
   const { folder, config, problems } = await load(text, { HOST: '1' })
   expect(problems).toEqual([])
   expect(config).toMatchObject({
-    server: { host: '1', port: 8080, bodyLimitBytes: 1536 },
+    server: { host: '1', port: 8080, body: { bytes: 1536, values: 9, unknownFields: 0 } },
     store: { url: 'sqlite::memory:' },
     folders: { providers: join(folder, 'p') },
     providers: { acme: { secret: '${ACME_KEY}', base_url: 'http://${ACME_HOST}' }, other: {} },

@@ -1,0 +1,60 @@
+/** How much a JSON text may hold: values of any kind, members and items alike, and levels of lists and objects. */
+export type JsonBounds = { values: number; depth: number }
+
+/** Real documents stay below 50 levels; readers and writers recurse once per level. */
+export const deepest = 200
+
+/**
+ * Which bound a JSON text exceeds, found without parsing it: millions of small values cost many times their text in time
+ * and memory. Anything may be found in a text that is not JSON.
+ */
+export function exceeded(text: string, { values: most, depth: deep }: JsonBounds): keyof JsonBounds | undefined {
+  // Each value takes two characters and each level as well: a short text needs no look.
+  if (text.length < 2 * Math.min(most, deep)) return undefined
+  let values = 1
+  let depth = 0
+  // Right after a bracket: the next thing is a first value, or the closing bracket.
+  let opened = false
+  for (let at = 0; at < text.length; at++) {
+    const code = text.charCodeAt(at)
+    if (code <= space) continue
+    const closes = code === closeBrace || code === closeBracket
+    if (code === comma || (opened && !closes)) {
+      if (++values > most) return 'values'
+    }
+    opened = code === openBrace || code === openBracket
+    if (opened) {
+      if (++depth > deep) return 'depth'
+    } else if (closes) depth--
+    else if (code === quote) at = endOfString(text, at + 1)
+  }
+  return undefined
+}
+
+/** The position of the quote that ends a string. */
+function endOfString(text: string, from: number): number {
+  for (let at = from, plain = 0; at < text.length; at++, plain++) {
+    const code = text.charCodeAt(at)
+    if (code === quote) return at
+    if (code === backslash) {
+      at++
+      plain = 0
+    } else if (plain === longPlain) {
+      const end = text.indexOf('"', at + 1)
+      if (end < 0) return text.length
+      let escapes = end
+      while (text.charCodeAt(escapes - 1) === backslash) escapes--
+      // The search stands at a plain character, so that the backslashes between it and the quote are all of a run.
+      if ((end - escapes) % 2 === 0) return end
+      at = end
+      plain = 0
+    }
+  }
+  return text.length
+}
+
+/** Searching for the quote is faster than reading character by character once a string is long. */
+const longPlain = 32
+
+const [space, quote, comma] = [32, 34, 44]
+const [openBracket, backslash, closeBracket, openBrace, closeBrace] = [91, 92, 93, 123, 125]

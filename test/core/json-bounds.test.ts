@@ -1,0 +1,59 @@
+import fc from 'fast-check'
+import { describe, expect, test } from 'vitest'
+import { deepest, exceeded } from '../../src/core/json-bounds.ts'
+
+/** The values of a document, counted after parsing. */
+function valuesIn(value: unknown): number {
+  if (typeof value !== 'object' || value === null) return 1
+  return Object.values(value).reduce((sum: number, member) => sum + valuesIn(member), 1)
+}
+
+function depthOf(value: unknown): number {
+  if (typeof value !== 'object' || value === null) return 0
+  return 1 + Math.max(0, ...Object.values(value).map(depthOf))
+}
+
+const hard = fc.oneof(
+  fc.string({ unit: 'binary' }),
+  fc.constantFrom('"', '\\', '\\"', ',[{', '\\\\', 'x'.repeat(60), `${'y'.repeat(40)}\\`, `${'"\\'.repeat(30)}`),
+)
+const json = fc.letrec((tie) => ({
+  value: fc.oneof(
+    { depthSize: 'large' },
+    fc.integer(),
+    fc.boolean(),
+    fc.constant(null),
+    hard,
+    tie('list'),
+    tie('object'),
+  ),
+  list: fc.array(tie('value'), { maxLength: 6 }),
+  object: fc.dictionary(hard, tie('value'), { maxKeys: 6 }),
+})).value
+
+describe('what a JSON text holds is counted without parsing it', () => {
+  test('values and levels, at their edges', () => {
+    fc.assert(
+      fc.property(json, fc.constantFrom(undefined, 1, '\t'), (value, indent) => {
+        // Padding, so that even the smallest document is looked at.
+        const text = `${' '.repeat(5_000)}${JSON.stringify(value, null, indent)}`
+        const [values, depth] = [valuesIn(value), depthOf(value)]
+        expect(exceeded(text, { values, depth })).toBeUndefined()
+        if (values > 1) expect(exceeded(text, { values: values - 1, depth })).toBe('values')
+        if (depth > 1) expect(exceeded(text, { values, depth: depth - 1 })).toBe('depth')
+      }),
+      { numRuns: 500 },
+    )
+  })
+
+  test('a text that is too short to exceed a bound does not', () => {
+    fc.assert(
+      fc.property(fc.nat(400), fc.nat(400), (one, other) => {
+        const list = `[${Array.from({ length: one }, () => 1).join(',')}]`
+        const nested = '['.repeat(other + 1) + ']'.repeat(other + 1)
+        expect(exceeded(list, { values: 200, depth: deepest })).toBe(one + 1 > 200 ? 'values' : undefined)
+        expect(exceeded(nested, { values: 1_000, depth: 200 })).toBe(other + 1 > 200 ? 'depth' : undefined)
+      }),
+    )
+  })
+})

@@ -1,0 +1,80 @@
+import { gzipSync } from 'node:zlib'
+import { afterAll, beforeAll, describe, expect, test } from 'vitest'
+import { type TestRouter, testKey, testRouter } from '../helpers/router.ts'
+
+/** What a body may hold at most, by default. */
+const most = { values: 200_000, unknown: 1_000, levels: 200 }
+
+const turns = [{ role: 'user', content: 'Hi' }]
+const apis = [
+  { api: 'chat', path: '/v1/chat/completions', body: { model: 'demo/echo', messages: turns } },
+  { api: 'messages', path: '/v1/messages', body: { model: 'demo/echo', max_tokens: 9, messages: turns } },
+  { api: 'count', path: '/v1/messages/count_tokens', body: { model: 'demo/echo', messages: turns } },
+  { api: 'responses', path: '/v1/responses', body: { model: 'demo/echo', input: turns, store: false } },
+]
+
+let router: TestRouter
+
+beforeAll(async () => {
+  router = await testRouter()
+})
+
+afterAll(() => router.end())
+
+/** The values of a JSON document. */
+function valuesIn(value: unknown): number {
+  if (typeof value !== 'object' || value === null) return 1
+  return Object.values(value).reduce((sum: number, member) => sum + valuesIn(member), 1)
+}
+
+/** The body with so many values in all. */
+function holding(body: object, values: number): object {
+  const list = { ...body, x: [] }
+  return { ...list, x: Array.from({ length: values - valuesIn(list) }, () => 0) }
+}
+
+function nested(levels: number): unknown {
+  return JSON.parse('['.repeat(levels) + ']'.repeat(levels))
+}
+
+describe.each(apis)('a body of $api', ({ path, body }) => {
+  test('has at most 200,000 values', async () => {
+    expect((await router.call(path, holding(body, most.values))).status).toBe(200)
+    const refused = await router.call(path, holding(body, most.values + 1))
+    expect(refused.status).toBe(400)
+    expect(await refused.json()).toMatchObject({
+      error: { message: expect.stringMatching(/200000 values.*max_values/) },
+    })
+  })
+
+  test('has at most 1,000 fields that the API does not have', async () => {
+    const unknown = (count: number) => Object.fromEntries(Array.from({ length: count }, (_, at) => [`field_${at}`, at]))
+    expect((await router.call(path, { ...body, ...unknown(most.unknown) })).status).toBe(200)
+    const refused = await router.call(path, { ...body, ...unknown(most.unknown + 1) })
+    expect(refused.status).toBe(400)
+    expect(await refused.json()).toMatchObject({
+      error: { message: expect.stringMatching(/1001 fields.*max_unknown_fields of this server is 1000/) },
+    })
+  })
+
+  test('has at most 200 levels', async () => {
+    expect((await router.call(path, { ...body, x: nested(most.levels - 1) })).status).toBe(200)
+    expect((await router.call(path, { ...body, x: nested(most.levels) })).status).toBe(400)
+  })
+
+  test('is refused as soon as it is too much, compressed as well', async () => {
+    const text = JSON.stringify({ ...body, x: 'list' }).replace('"list"', `[${'{},'.repeat(3_000_000)}{}]`)
+    for (const [sent, headers] of [
+      [text, {}],
+      [gzipSync(text), { 'content-encoding': 'gzip' }],
+    ] as const) {
+      const refused = await fetch(router.url + path, {
+        method: 'POST',
+        headers: { authorization: `Bearer ${testKey}`, 'content-type': 'application/json', ...headers },
+        body: sent,
+      })
+      expect(refused.status).toBe(400)
+      expect(await refused.json()).toMatchObject({ error: { message: expect.stringMatching(/max_values/) } })
+    }
+  })
+})
