@@ -15,6 +15,8 @@ export type ClientApi = {
   wireNames(field: string): readonly string[]
   /** The client's body for a provider of the same format: its model id, and without the dropped fields. */
   editRequest(body: JsonObject, facts: EditFacts): JsonObject
+  /** Whether a request may say something in words that are not the API's own: an edited body then needs the provider's. */
+  hasOtherWords?(request: NeutralRequest): boolean
   writeReply(reply: Reply, facts: ReplyFacts): JsonObject
   /** The reply of a provider of the same format with the model that served and the cost; the rest is untouched. */
   editReply(body: JsonObject, facts: ReplyFacts): JsonObject
@@ -28,7 +30,16 @@ export type ClientApi = {
 }
 
 /** `dropped` are neutral names of what the provider cannot take, `files` what was fetched because it fetches nothing. */
-export type EditFacts = { model: string; stream: boolean; dropped: readonly string[]; files?: FetchedFiles }
+export type EditFacts = {
+  model: string
+  stream: boolean
+  dropped: readonly string[]
+  files?: FetchedFiles
+  words?: ProviderWords
+}
+
+/** What asks a provider for reasoning in a body, and in a content part for caching. */
+export type ProviderWords = { reasoning: JsonObject; mark?: JsonObject }
 
 /**
  * `model` is the `provider/model` that served; `costUsd` is missing when no price is known. `request` is the answered

@@ -8,40 +8,46 @@ export type NodeEdit = (node: JsonObject) => JsonObject
  * shared with the client's own body, which stays as it is.
  */
 export function withEditedNodes(body: JsonObject, lists: readonly string[], edit: NodeEdit): JsonObject {
-  return withEditedLists(body, lists, edit)
-}
-
-/** Where nodes hold others. */
-const inner = ['content', 'output']
-
-function withEditedLists(node: JsonObject, names: readonly string[], edit: NodeEdit): JsonObject {
-  let edited = node
-  for (const name of names) {
-    const list = node[name]
+  let edited = body
+  for (const name of lists) {
+    const list = body[name]
     if (!Array.isArray(list)) continue
-    const made = editList(list, edit)
+    const made = mapItems(list, (item) => (isObject(item) ? editNode(item, edit) : item))
     if (made !== list) edited = { ...edited, [name]: made }
   }
   return edited
 }
 
-function editList(list: Json[], edit: NodeEdit): Json[] {
-  let edited = list
+/** The list with other items, or itself when all stay the same. */
+export function mapItems(list: Json[], change: (item: Json) => Json): Json[] {
+  let changed = list
   for (const [index, item] of list.entries()) {
-    if (!isObject(item)) continue
-    const made = editNode(item, edit)
+    const made = change(item)
     if (made === item) continue
-    if (edited === list) edited = [...list]
-    edited[index] = made
+    if (changed === list) changed = [...list]
+    changed[index] = made
   }
-  return edited
+  return changed
 }
 
+/** The object with other members, or itself when all stay the same. */
+export function mapMembers(object: JsonObject, change: (value: Json, name: string) => Json): JsonObject {
+  let changed = object
+  for (const name of Object.keys(object)) {
+    const made = change(object[name] as Json, name)
+    if (made !== object[name]) changed = { ...changed, [name]: made }
+  }
+  return changed
+}
+
+/** Where nodes hold others. */
+const inner = ['content', 'output']
+
 function editNode(node: JsonObject, edit: NodeEdit): JsonObject {
-  const edited = withEditedLists(edit(node), inner, edit)
+  const edited = withEditedNodes(edit(node), inner, edit)
   // A document of the Messages API that is made of blocks.
   const { source } = edited
   if (!isObject(source)) return edited
-  const made = withEditedLists(source, inner, edit)
+  const made = withEditedNodes(source, inner, edit)
   return made === source ? edited : { ...edited, source: made }
 }

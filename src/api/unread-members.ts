@@ -37,6 +37,11 @@ export function typeOf({ type }: JsonObject): Json | undefined {
   return type
 }
 
+/** The router's own field, which all APIs have. */
+export const requesty: Known = {
+  members: { tags: 'all', user_id: 'all', trace_id: 'all', session_id: 'all', extra: 'all', auto_cache: 'all' },
+}
+
 /** A cache hint of Anthropic's form. */
 export const cacheControl: Known = { members: { type: 'all', ttl: 'all' } }
 

@@ -2,11 +2,13 @@ import { randomUUIDv7 } from 'node:crypto'
 import type { IncomingHttpHeaders } from 'node:http'
 import express, { type ErrorRequestHandler, type Request, type RequestHandler, type Response } from 'express'
 import { secretOf } from '../access/client-secret.ts'
+import { defined } from '../api/check.ts'
 import type { ClientApi } from '../api/client-api.ts'
 import { asRouterError, catalogue, errorBody, RouterError } from '../core/errors.ts'
 import { withoutSecrets } from '../core/secrets.ts'
 import type { Call, CallResponse } from '../line/call.ts'
 import { handle, type Services } from '../line/gateway.ts'
+import { originOf } from '../line/tags.ts'
 import type { Log } from '../observe/log.ts'
 import { unavailable } from '../store/store-error.ts'
 import { abortSignalOf } from './client-disconnect.ts'
@@ -150,14 +152,15 @@ async function serveCall(
 ): Promise<void> {
   const signal = abortSignalOf(response, context.deadline)
   const idleMs = context.patienceMs
+  const secret = secretOf(request.headers)
   const call: Call = {
     id: response.locals.id,
     clientApi,
-    secret: secretOf(request.headers),
+    secret,
     readBody: () => readJson(request, response, { size: context.bodyLimits(), signal, idleMs }),
     strict: request.get('x-router-strict') === 'true',
     forwardedHeaders: forwardedHeaders(clientApi, request),
-    tags: request.get('x-router-tags'),
+    tags: defined({ origin: originOf(request.headers, secret), header: request.get('x-router-tags') }),
     signal,
   }
   const callResponse = await handler(call, context.services())

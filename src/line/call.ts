@@ -9,6 +9,7 @@ import type { CallMedia } from '../upstream/inline.ts'
 import type { StreamFrame, WholeAnswer } from '../upstream/provider-answer.ts'
 import type { ForwardedHeader } from '../upstream/provider-request.ts'
 import type { Turn } from './conversations.ts'
+import type { CallTags } from './tags.ts'
 
 /** One client request. `signal` is aborted when the client disconnects or the process stops. */
 export type Call = {
@@ -20,8 +21,8 @@ export type Call = {
   strict: boolean
   /** The client's headers for a provider of the same format. */
   forwardedHeaders?: readonly ForwardedHeader[]
-  /** The `x-router-tags` header, stored with the ledger row. */
-  tags?: string | undefined
+  /** What headers say about the call, stored with the ledger row. */
+  tags?: CallTags
   signal: AbortSignal
 }
 

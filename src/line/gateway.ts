@@ -14,7 +14,7 @@ import type { Conversations } from './conversations.ts'
 import { pricedTargets } from './priced-targets.ts'
 import { callProvider } from './provider-call.ts'
 import { type CallLedger, type CallStart, Settlement } from './settlement.ts'
-import { taggedMetadata } from './tags.ts'
+import { recordedFor } from './tags.ts'
 import { refuseManyUnknown } from './unknown-fields.ts'
 
 /** The services a call depends on. */
@@ -62,8 +62,6 @@ function openMedia({ clientApi, signal }: Call, { media }: Services): CallMedia 
 }
 
 function startOf(call: Call, key: Key, request: NeutralRequest): CallStart {
-  const { user } = request
-  const metadata = taggedMetadata(request.metadata, call.tags)
   return {
     id: call.id,
     at: Date.now(),
@@ -75,7 +73,6 @@ function startOf(call: Call, key: Key, request: NeutralRequest): CallStart {
     operation: 'chat',
     requested: request.model,
     stream: request.stream === true,
-    ...(user !== undefined && { user }),
-    ...(metadata && { metadata }),
+    ...recordedFor(request, call.tags ?? {}),
   }
 }

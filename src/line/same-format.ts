@@ -1,7 +1,10 @@
+import { defined } from '../api/check.ts'
 import type { ClientApi, EditFacts } from '../api/client-api.ts'
 import { lostChoice } from '../api/tool-choice.ts'
 import { isObject, type JsonObject } from '../core/json.ts'
 import { takesPart } from '../manifest/inferred-losses.ts'
+import { distinctNames } from '../manifest/losses.ts'
+import { ownWords } from '../manifest/own-words.ts'
 import { chatEndpoint } from '../manifest/run-mapping.ts'
 import { type Target, targetId } from '../manifest/target.ts'
 import { targetFacts } from '../manifest/target-facts.ts'
@@ -21,8 +24,13 @@ export function sameFormatTranslation(target: Target, { call, request, turn, med
       const body = turn.bodyFor(provider)
       const chat = chatEndpoint(provider)
       const files = await fetchMedia(request, chat.history.inline_media, media, (type) => takesPart(chat, type))
-      const stream = request.stream === true
-      return await editedRequest(target, clientApi, { body, stream, losses, ...(files && { files }) })
+      const words = clientApi.hasOtherWords?.(request) ? await ownWords(provider, request, target) : undefined
+      return await editedRequest(target, clientApi, {
+        body,
+        stream: request.stream === true,
+        losses: distinctNames([...losses, ...(words?.dropped ?? [])]),
+        ...defined({ files, words }),
+      })
     },
     forwardedHeaders: call.forwardedHeaders ?? [],
     whole({ body }, facts) {
@@ -55,7 +63,7 @@ export function sameFormatTranslation(target: Target, { call, request, turn, med
 export async function editedRequest(
   target: Target,
   clientApi: ClientApi,
-  { body, losses, ...facts }: { body: JsonObject; losses: readonly string[] } & Pick<EditFacts, 'stream' | 'files'>,
+  { body, losses, ...facts }: { body: JsonObject; losses: readonly string[] } & Omit<EditFacts, 'model' | 'dropped'>,
 ): Promise<ProviderRequest> {
   const { provider, model } = target
   const edited = clientApi.editRequest(body, { ...facts, model, dropped: losses })

@@ -16,7 +16,7 @@ export async function declaredLosses(
 ): Promise<string[]> {
   const met = new Set<string>()
   for (const { field, when } of losses) {
-    if (met.has(field) || !isUsed(field, request)) continue
+    if (met.has(field) || !usesField(field, request)) continue
     if (when === undefined || isTrue(await evaluate(when, field))) met.add(field)
   }
   return [...met]
@@ -39,7 +39,7 @@ export function unreadableFile(request: NeutralRequest, lost: readonly string[])
 
 /** Those of the names that the request uses. */
 export function namesInRequest(names: readonly string[], request: NeutralRequest): string[] {
-  return names.filter((name) => isUsed(name, request))
+  return names.filter((name) => usesField(name, request))
 }
 
 /** Each name once, without those that another says as well: `reasoning` that of `reasoning.summary`, `parts.url` `parts.image.url`. */
@@ -98,7 +98,8 @@ type Use = (request: NeutralRequest) => boolean
 const uses = new Map<string, Use>()
 const rememberedUses = 1_000
 
-function isUsed(field: string, request: NeutralRequest): boolean {
+/** Whether a request uses a field, by its neutral name. */
+export function usesField(field: string, request: NeutralRequest): boolean {
   let use = uses.get(field)
   if (!use) {
     use = useOf(field)

@@ -40,6 +40,20 @@ export async function writeFor(
   model: string,
   facts: TargetFacts,
 ): Promise<ProviderRequest> {
+  const { body, dropped } = await mapRequest(provider, request, model, facts)
+  return {
+    body: await patchRequest(provider, body, facts),
+    dropped: distinctNames([...dropped, ...unreadNames(request)]),
+  }
+}
+
+/** As `writeFor`, before the manifest's `patch.request`. */
+export async function mapRequest(
+  provider: Provider,
+  request: NeutralRequest,
+  model: string,
+  facts: TargetFacts,
+): Promise<ProviderRequest> {
   const chat = chatEndpoint(provider)
   const { mapping, sections } = chat.request
   const declared = await declaredFor(provider, request, () => mappingInput(request, model, facts))
@@ -54,8 +68,7 @@ export async function writeFor(
     ...(demandsTool(request) && !demandsTool(supported) ? ['tool_choice'] : []),
   ]
   const reported = namesInRequest(namesIn(result.dropped), request)
-  const body = await patchRequest(provider, joinSections(provider, sections, result), facts)
-  return { body, dropped: distinctNames([...lost, ...reported, ...unreadNames(request)]) }
+  return { body: joinSections(provider, sections, result), dropped: distinctNames([...lost, ...reported]) }
 }
 
 /** The losses of a request whose body is edited instead of translated: only declared ones, everything else survives. */

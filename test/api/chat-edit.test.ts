@@ -14,8 +14,8 @@ const edit = (members: object, dropped: string[] = [], stream = false) => {
 
 describe('a body for a provider of the same format', () => {
   it('goes as it came, under the provider’s own name of the model', () => {
-    const body = { ...hello, temperature: 1, unknown: { a: [1, null] }, stop: null }
-    expect(chat.editRequest(body, { model: 'own-name', stream: false, dropped: [] })).toEqual({
+    const body = { ...hello, temperature: 1, unknown: { a: [1, null] } }
+    expect(chat.editRequest({ ...body, stop: null }, { model: 'own-name', stream: false, dropped: [] })).toEqual({
       ...body,
       model: 'own-name',
     })

@@ -532,7 +532,12 @@ describe('a chat body that is wrong', () => {
     [{ response_format: 'json' }, 'response_format', 'an object'],
     [{ response_format: { type: 'json_schema' } }, 'response_format.json_schema', 'missing'],
     [{ response_format: { type: 'json_schema', json_schema: {} } }, 'response_format.json_schema.name', 'missing'],
-    [{ reasoning_effort: 3 }, 'reasoning_effort', 'a string'],
+    [{ reasoning_effort: -3 }, 'reasoning_effort', 'a whole number from 0'],
+    [{ reasoning_effort: [] }, 'reasoning_effort', 'a level or a number of tokens'],
+    [{ reasoning: { summary: 'verbose' } }, 'reasoning.summary', "one of 'auto', 'concise', 'detailed'"],
+    [{ usage: { include: 'yes' } }, 'usage.include', 'true or false'],
+    [{ requesty: [] }, 'requesty', 'an object'],
+    [{ requesty: { auto_cache: 1 } }, 'requesty.auto_cache', 'true or false'],
     [{ reasoning: { max_tokens: -1 } }, 'reasoning.max_tokens', 'at least 1'],
     [{ web_search_options: { search_context_size: 'huge' } }, 'web_search_options.search_context_size', "not 'huge'"],
   ])('%j is refused with the field named', (members, param, message) => {

@@ -248,7 +248,7 @@ describe('a message that a client echoes', () => {
         role: 'assistant',
         content: [
           ...native,
-          { type: 'text', text: 'Hi', citations: null },
+          { type: 'text', text: 'Hi' },
           { type: 'tool_use', id: 'a', name: 'f', input: {}, caller: { type: 'direct' } },
         ],
       },

@@ -2,6 +2,7 @@ import { errorBody } from '../../core/errors.ts'
 import type { ClientApi } from '../client-api.ts'
 import { editReply, editRequest } from './edit.ts'
 import { wireNames } from './fields.ts'
+import { hasOtherWords } from './other-words.ts'
 import { readRequest } from './read.ts'
 import { openStream } from './stream.ts'
 import { writeReply } from './write.ts'
@@ -12,6 +13,7 @@ export const chat: ClientApi = {
   read: readRequest,
   wireNames,
   editRequest,
+  hasOtherWords,
   writeReply,
   editReply,
   openStream,

@@ -2,18 +2,32 @@ import { isObject, type Json, type JsonObject } from '../../core/json.ts'
 import { finishedArguments } from '../../core/tool-arguments.ts'
 import type { EditFacts, FinishOf, ReplyFacts } from '../client-api.ts'
 import { withEditedNodes } from '../edit-nodes.ts'
+import { withoutNulls } from '../nulls.ts'
 import { bodyWithoutFields } from '../remove-fields.ts'
+import { withoutRouterFields } from '../router-fields.ts'
+import { ownFields, ownMembers } from './fields.ts'
 import { editEnding } from './finish.ts'
 import { isForeignDetail } from './foreign-parts.ts'
+import { withMark, withReasoningWords } from './other-words.ts'
 import { standardPart } from './part-words.ts'
 import { readsReasoning, withReasoningNames } from './reasoning.ts'
 import { losses } from './removals.ts'
 import { writeUsage } from './usage.ts'
 
-/** The client's body for a provider of this format: its model id, files in its words, usage in streams, and without the dropped fields. */
-export function editRequest(body: JsonObject, { model, stream, dropped, files }: EditFacts): JsonObject {
-  const standard = withEditedNodes(body, losses.lists, (node) => standardPart(node, files))
-  const edited: JsonObject = { ...bodyWithoutFields(standard, dropped, losses), model }
+/**
+ * The client's body for a provider of this format: its model id, what this API has several words for in those of the
+ * provider, usage in streams, and without the dropped fields.
+ */
+export function editRequest(body: JsonObject, { model, stream, dropped, files, words }: EditFacts): JsonObject {
+  const standard = withEditedNodes(
+    withoutNulls(withoutRouterFields(body, ownFields), ownMembers),
+    losses.lists,
+    (node) => {
+      return withMark(standardPart(node, files), words?.mark)
+    },
+  )
+  const left = bodyWithoutFields(standard, dropped, losses)
+  const edited: JsonObject = { ...(words ? withReasoningWords(left, words) : left), model }
   if (Array.isArray(edited.messages)) {
     edited.messages = edited.messages.map((item) => (isObject(item) ? withoutForeignParts(item) : item))
   }

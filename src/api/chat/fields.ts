@@ -1,3 +1,5 @@
+import type { OwnMembers } from '../nulls.ts'
+import { routerFields } from '../router-fields.ts'
 import { type FieldNames, namesOf, topLevelNames, type WireFields } from '../wire-fields.ts'
 
 /** The names of each field of the neutral request in this API. */
@@ -78,7 +80,7 @@ const nestedNames: WireFields = {
   'web_search.user_location': optionNames('user_location'),
   'cache.key': ['prompt_cache_key'],
   'cache.retention': ['prompt_cache_retention'],
-  'cache.options': ['prompt_cache_options'],
+  'cache.options': ['prompt_cache_options', 'requesty.auto_cache'],
 }
 
 /** A member of a file, which the words of other gateways do not nest. */
@@ -98,8 +100,34 @@ function optionNames(option: string): string[] {
 /** The names of all neutral fields. */
 export const fieldNames: FieldNames = { fields: wireFields, nested: nestedNames }
 
+/** Fields that the router alone reads: `usage: {include}` asks it for the usage of a stream. */
+export const ownFields: readonly string[] = [...routerFields, 'usage']
+
 /** Top-level names that `read` handles; all others are extensions. */
-export const knownNames = topLevelNames(wireFields)
+export const knownNames: ReadonlySet<string> = new Set([...topLevelNames(wireFields), ...ownFields])
+
+/** Where members are optional ones of this API. */
+export const ownMembers: OwnMembers = {
+  lists: ['messages'],
+  types: new Set(
+    [
+      'text',
+      'image_url',
+      'input_audio',
+      'file',
+      'input_file',
+      'file_input',
+      'video_url',
+      'document_url',
+      'refusal',
+    ].concat(['function', 'custom', 'web_search', 'web_search_preview']),
+  ),
+  settings: new Set(
+    ['reasoning', 'thinking', 'stream_options', 'response_format', 'tool_choice', 'web_search_options', 'audio'].concat(
+      ['functions', 'function_call', 'prompt_cache_options', 'prediction'],
+    ),
+  ),
+}
 
 /** The client's names of a neutral field. */
 export function wireNames(field: string): readonly string[] {

@@ -1,6 +1,6 @@
 import { isObject, type Json, type JsonObject } from '../../core/json.ts'
 import { isWebSearch } from '../tools.ts'
-import { cacheControl, type Known, type KnownMembers, typeOf, userLocation } from '../unread-members.ts'
+import { cacheControl, type Known, type KnownMembers, requesty, typeOf, userLocation } from '../unread-members.ts'
 
 const hints: KnownMembers = { cache_control: cacheControl, prompt_cache_breakpoint: 'all' }
 const file: KnownMembers = { file_data: 'all', file_url: 'all', file_id: 'all', filename: 'all' }
@@ -146,4 +146,6 @@ export const knownMembers: KnownMembers = {
   },
   thinking: { members: { type: 'all', budget_tokens: 'all' } },
   stream_options: { members: { include_usage: 'all', include_obfuscation: 'all' } },
+  usage: { members: { include: 'all' } },
+  requesty,
 }

@@ -1,6 +1,6 @@
 import { RouterError } from '../../core/errors.ts'
 import { isObject, type Json, type JsonObject } from '../../core/json.ts'
-import { type Effort, efforts, type NeutralRequest, type ResponseFormat, summaries } from '../../core/request.ts'
+import type { NeutralRequest, ResponseFormat } from '../../core/request.ts'
 import {
   type Check,
   defined,
@@ -24,6 +24,7 @@ import { unknownFields } from '../wire-fields.ts'
 import { knownNames } from './fields.ts'
 import { knownMembers } from './known-members.ts'
 import { readMessages } from './messages.ts'
+import { readReasoning } from './reasoning-words.ts'
 import { readTools } from './tools.ts'
 
 /** A Chat Completions body as a neutral request. Throws RouterError 400 that names the field. */
@@ -82,6 +83,7 @@ const plainChecks = Object.entries<Check<unknown>>(plain)
 
 function readPlain(body: JsonObject): Partial<NeutralRequest> {
   optional(body.stream_options, 'stream_options', streamOptions)
+  optional(optional(body.usage, 'usage', object)?.include, 'usage.include', flag)
   return fieldsOf(body, plainChecks)
 }
 
@@ -127,9 +129,7 @@ function readLogprobs(body: JsonObject): { top?: number } | undefined {
   return isRequested ? defined({ top }) : undefined
 }
 
-type Read<T> = { request?: T; extensions?: JsonObject }
-
-function readResponseFormat(body: JsonObject): Read<ResponseFormat> {
+function readResponseFormat(body: JsonObject): { request?: ResponseFormat; extensions?: JsonObject } {
   const path = 'response_format'
   const format = optional(body.response_format, path, object)
   if (!format) return {}
@@ -147,44 +147,4 @@ function readResponseFormat(body: JsonObject): Read<ResponseFormat> {
     strict: optional(schema.strict, `${at}.strict`, flag),
   }
   return { request: { type, name, ...defined(rest) } }
-}
-
-/** The flat effort, and two object forms that gateways and providers have added: `reasoning` and `thinking`. */
-function readReasoning(body: JsonObject): Read<NonNullable<NeutralRequest['reasoning']>> {
-  const reasoning = optional(body.reasoning, 'reasoning', object) ?? {}
-  const thinking = optional(body.thinking, 'thinking', object) ?? {}
-  const { effort: _effort, max_tokens: _budget, enabled, summary: _summary, ...others } = reasoning
-  const flat = optional(body.reasoning_effort, 'reasoning_effort', text)
-  const nested = optional(reasoning.effort, 'reasoning.effort', text)
-  const budget =
-    optional(reasoning.max_tokens, 'reasoning.max_tokens', atLeastOne) ??
-    optional(thinking.budget_tokens, 'thinking.budget_tokens', atLeastOne)
-  const isEnabled = optional(enabled, 'reasoning.enabled', flag) ?? isThinkingEnabled(thinking.type)
-  const named = flat ?? nested
-  const request = defined({
-    effort: knownEffort(named) ?? effortOf(isEnabled, budget !== undefined || named !== undefined),
-    budget,
-    summary: optional(reasoning.summary, 'reasoning.summary', oneOf(summaries)),
-  })
-  const extensions = defined({
-    reasoning_effort: named !== undefined && !knownEffort(named) ? named : undefined,
-    reasoning: Object.keys(others).length > 0 ? others : undefined,
-  })
-  return { ...(Object.keys(request).length > 0 && { request }), extensions }
-}
-
-/** Levels that only single providers have (`default`) are extensions. */
-function knownEffort(effort: string | undefined): Effort | undefined {
-  return efforts.find((known) => known === effort)
-}
-
-function isThinkingEnabled(type: Json | undefined): boolean | undefined {
-  if (type === 'disabled') return false
-  return type === 'enabled' || type === 'adaptive' ? true : undefined
-}
-
-/** Reasoning that is only switched on has medium effort, unless something else sets how much. */
-function effortOf(isEnabled: boolean | undefined, isSet: boolean): Effort | undefined {
-  if (isEnabled === false) return 'none'
-  return isEnabled && !isSet ? 'medium' : undefined
 }

@@ -1,12 +1,11 @@
 import { isObject, type Json, type JsonObject } from '../../core/json.ts'
 import { isNoSearch, type Removals } from '../remove-fields.ts'
 import { fieldNames } from './fields.ts'
+import { cacheMarks } from './other-words.ts'
 
 const isType = (...types: readonly string[]) => {
   return (node: JsonObject) => typeof node.type === 'string' && types.includes(node.type)
 }
-
-const cacheMarks = ['cache_control', 'prompt_cache_breakpoint']
 
 /** How fields that are not simply paths leave a body of this API. */
 export const losses: Removals = {

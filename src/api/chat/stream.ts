@@ -11,8 +11,9 @@ import { wantsLegacyCall } from './write.ts'
 
 /** Writes one streamed reply as chat completion chunks; usage comes last, and only to a client that asked for it. */
 export function openStream(request: NeutralRequest, { model, finishOf }: StreamFacts): StreamWriter {
-  const options = request.origin.body.stream_options
-  const includeUsage = isObject(options) && options.include_usage === true
+  const { stream_options: options, usage } = request.origin.body
+  const includeUsage =
+    (isObject(options) && options.include_usage === true) || (isObject(usage) && usage.include === true)
   const reads = { readsReasoning: readsReasoning(request) }
   const chunks = new ChunkWriter({ model, legacy: wantsLegacyCall(request), ...reads })
   const frames = new ChunkEditor({ model, finishOf, ...reads })

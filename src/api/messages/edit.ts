@@ -2,7 +2,10 @@ import { isObject, type Json, type JsonObject } from '../../core/json.ts'
 import type { ClientApi, ReplyFacts } from '../client-api.ts'
 import { withEditedNodes } from '../edit-nodes.ts'
 import { isForeignSignature } from '../foreign-signature.ts'
+import { withoutNulls } from '../nulls.ts'
 import { bodyWithoutFields } from '../remove-fields.ts'
+import { wantsCache, wholePrompt, withoutRouterFields } from '../router-fields.ts'
+import { ownMembers } from './fields.ts'
 import { editStop, isCall } from './finish.ts'
 import { inlinedBlock } from './part-words.ts'
 import { losses } from './removals.ts'
@@ -13,7 +16,9 @@ import { isForeignSearch } from './searches.ts'
  * router wrote into it for other providers. Everything else, known or not, stays unchanged.
  */
 export const editRequest: ClientApi['editRequest'] = (body, { model, stream, dropped, files }) => {
-  const inlined = files ? withEditedNodes(body, losses.lists, (node) => inlinedBlock(node, files)) : body
+  const asked = wantsCache(body) ? { cache_control: wholePrompt, ...body } : body
+  const standard = withoutNulls(withoutRouterFields(asked), ownMembers)
+  const inlined = files ? withEditedNodes(standard, losses.lists, (node) => inlinedBlock(node, files)) : standard
   const edited: JsonObject = { ...bodyWithoutFields(inlined, dropped, losses), model }
   if (stream) edited.stream = true
   if (Array.isArray(edited.messages)) edited.messages = edited.messages.flatMap(withoutForeign)

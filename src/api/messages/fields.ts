@@ -1,3 +1,5 @@
+import type { OwnMembers } from '../nulls.ts'
+import { routerFields } from '../router-fields.ts'
 import { type FieldNames, namesOf, topLevelNames, type WireFields } from '../wire-fields.ts'
 
 /** The names of each field of the neutral request in this API. */
@@ -47,7 +49,7 @@ const nestedNames: WireFields = {
   'parts.signature': ['messages.thinking.signature'],
   'parts.tool_call': ['messages.tool_use'],
   'parts.tool_result': ['messages.tool_result'],
-  'cache.options': ['cache_control'],
+  'cache.options': ['cache_control', 'requesty.auto_cache'],
   'response_format.strict': ['output_config.format', 'output_format'],
   'response_format.schema': ['output_config.format.schema', 'output_format.schema'],
 }
@@ -56,7 +58,14 @@ const nestedNames: WireFields = {
 export const fieldNames: FieldNames = { fields: wireFields, nested: nestedNames }
 
 /** Top-level names that `read` handles; all others are extensions. */
-export const knownNames = topLevelNames(wireFields)
+export const knownNames: ReadonlySet<string> = new Set([...topLevelNames(wireFields), ...routerFields])
+
+/** Where members are optional ones of this API. */
+export const ownMembers: OwnMembers = {
+  lists: ['system', 'messages'],
+  types: new Set(['text', 'image', 'document', 'tool_use', 'tool_result', 'thinking', 'custom']),
+  settings: new Set(['thinking', 'output_config', 'output_format', 'tool_choice', 'cache_control']),
+}
 
 /** The client's names of a neutral field. */
 export function wireNames(field: string): readonly string[] {

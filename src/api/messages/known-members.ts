@@ -1,6 +1,6 @@
 import type { Json, JsonObject } from '../../core/json.ts'
 import { isWebSearch } from '../tools.ts'
-import { cacheControl, type Known, type KnownMembers, typeOf, userLocation } from '../unread-members.ts'
+import { cacheControl, type Known, type KnownMembers, requesty, typeOf, userLocation } from '../unread-members.ts'
 
 const type = 'all'
 const cache_control = cacheControl
@@ -116,4 +116,5 @@ export const knownMembers: KnownMembers = {
   output_config: { members: { format }, open: true },
   output_format: format,
   metadata: { members: { user_id: 'all' } },
+  requesty,
 }

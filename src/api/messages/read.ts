@@ -14,6 +14,7 @@ import {
   required,
   text,
 } from '../check.ts'
+import { wantsCache, wholePrompt } from '../router-fields.ts'
 import { unreadMembers } from '../unread-members.ts'
 import { unknownFields } from '../wire-fields.ts'
 import { knownNames } from './fields.ts'
@@ -43,7 +44,7 @@ export function readRequest(body: unknown): NeutralRequest {
       stop: readStop(body.stop_sequences),
       response_format: format.request,
       reasoning: readReasoning(body),
-      cache: readCache(body.cache_control),
+      cache: readCache(body),
       service_tier: optional(body.service_tier, 'service_tier', text),
       user: readUser(body.metadata),
       stream: optional(body.stream, 'stream', flag),
@@ -59,8 +60,8 @@ function readStop(value: Json | undefined): string[] | undefined {
   return stop?.length === 0 ? undefined : stop
 }
 
-function readCache(value: Json | undefined): NeutralRequest['cache'] {
-  const options = optional(value, 'cache_control', object)
+function readCache(body: JsonObject): NeutralRequest['cache'] {
+  const options = optional(body.cache_control, 'cache_control', object) ?? (wantsCache(body) ? wholePrompt : undefined)
   return options && { options }
 }
 

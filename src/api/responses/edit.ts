@@ -2,7 +2,10 @@ import { isObject, type Json, type JsonObject } from '../../core/json.ts'
 import type { ClientApi, ReplyFacts } from '../client-api.ts'
 import { withEditedNodes } from '../edit-nodes.ts'
 import { isForeignSignature } from '../foreign-signature.ts'
+import { withoutNulls } from '../nulls.ts'
 import { bodyWithoutFields } from '../remove-fields.ts'
+import { withoutRouterFields } from '../router-fields.ts'
+import { ownMembers } from './fields.ts'
 import { editEnding } from './finish.ts'
 import { standardPart } from './part-words.ts'
 import { losses } from './removals.ts'
@@ -13,7 +16,9 @@ import { completeResponse } from './write.ts'
  * router wrote into it for other providers. Everything else, known or not, stays unchanged.
  */
 export const editRequest: ClientApi['editRequest'] = (body, { model, stream, dropped, files }) => {
-  const standard = withEditedNodes(body, losses.lists, (node) => standardPart(node, files))
+  const standard = withEditedNodes(withoutNulls(withoutRouterFields(body), ownMembers), losses.lists, (node) => {
+    return standardPart(node, files)
+  })
   const edited: JsonObject = { ...bodyWithoutFields(standard, dropped, losses), model }
   if (stream) edited.stream = true
   if (Array.isArray(edited.input)) edited.input = edited.input.filter((item) => !isForeign(item))

@@ -1,3 +1,5 @@
+import type { OwnMembers } from '../nulls.ts'
+import { routerFields } from '../router-fields.ts'
 import { type FieldNames, namesOf, topLevelNames, type WireFields } from '../wire-fields.ts'
 
 /** The names of each field of the neutral request in this API. */
@@ -42,7 +44,7 @@ const nestedNames: WireFields = {
   'messages.name': ['input.name'],
   'cache.key': ['prompt_cache_key'],
   'cache.retention': ['prompt_cache_retention'],
-  'cache.options': ['prompt_cache_options'],
+  'cache.options': ['prompt_cache_options', 'requesty.auto_cache'],
   'tools.custom': ['tools.custom'],
   'tools.strict': ['tools.strict'],
   'reasoning.summary': ['reasoning.summary', 'reasoning.generate_summary'],
@@ -73,7 +75,20 @@ export const knownNames: ReadonlySet<string> = new Set([
   'include',
   'previous_response_id',
   'background',
+  ...routerFields,
 ])
+
+/** Where members are optional ones of this API. */
+export const ownMembers: OwnMembers = {
+  lists: ['input'],
+  types: new Set(
+    ['message', 'input_text', 'input_image', 'input_file', 'input_audio', 'output_text', 'refusal', 'reasoning'].concat(
+      ['function_call', 'function_call_output', 'custom_tool_call', 'custom_tool_call_output'],
+      ['function', 'custom', 'web_search', 'web_search_preview'],
+    ),
+  ),
+  settings: new Set(['reasoning', 'text', 'tool_choice', 'stream_options', 'prompt_cache_options']),
+}
 
 /** The client's names of a neutral field. */
 export function wireNames(field: string): readonly string[] {

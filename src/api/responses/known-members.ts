@@ -1,6 +1,6 @@
 import type { Json, JsonObject } from '../../core/json.ts'
 import { isWebSearch } from '../tools.ts'
-import { type Known, type KnownMembers, typeOf, userLocation } from '../unread-members.ts'
+import { type Known, type KnownMembers, requesty, typeOf, userLocation } from '../unread-members.ts'
 
 const type = 'all'
 const prompt_cache_breakpoint = 'all'
@@ -116,4 +116,5 @@ export const knownMembers: KnownMembers = {
   include: {
     texts: new Set(['message.output_text.logprobs', 'reasoning.encrypted_content', 'web_search_call.action.sources']),
   },
+  requesty,
 }

@@ -1,0 +1,53 @@
+import { isObject, type Json, type JsonObject } from '../core/json.ts'
+import { mapItems, mapMembers, withEditedNodes } from './edit-nodes.ts'
+
+/** Where a body of one API has members of the API's own, which null leaves out; elsewhere null may mean something. */
+export type OwnMembers = {
+  lists: readonly string[]
+  /** The types of messages, items, parts and tools whose members are the API's own; those without a type have own ones. */
+  types: ReadonlySet<Json | undefined>
+  /** Settings at the top whose members are the API's own. */
+  settings: ReadonlySet<string>
+}
+
+/** Members that hold the client's JSON, what a model made, or nodes that are looked at on their own. */
+const others: ReadonlySet<string> = new Set(
+  ['schema', 'parameters', 'input_schema', 'input', 'arguments', 'definition', 'metadata', 'logit_bias'].concat([
+    'content',
+    'output',
+    'annotations',
+    'citations',
+    'logprobs',
+    'reasoning_details',
+    'replay_parts',
+    'results',
+  ]),
+)
+
+/** A body without the nulls that say nothing: many servers refuse them. What does not change is shared with the body. */
+export function withoutNulls(body: JsonObject, { lists, types, settings }: OwnMembers): JsonObject {
+  const clean = (node: JsonObject) =>
+    (node.type ?? undefined) === undefined || types.has(node.type) ? cleanObject(node) : node
+  const cleanTool = (tool: Json) => (isObject(tool) ? clean(tool) : tool)
+  const edited = mapMembers(withoutNull(body), (value, name) => {
+    if (name === 'tools' && Array.isArray(value)) return mapItems(value, cleanTool)
+    return settings.has(name) ? cleanValue(value) : value
+  })
+  return withEditedNodes(edited, lists, clean)
+}
+
+function cleanValue(value: Json): Json {
+  if (Array.isArray(value)) return mapItems(value, cleanValue)
+  return isObject(value) ? cleanObject(value) : value
+}
+
+function cleanObject(object: JsonObject): JsonObject {
+  return mapMembers(withoutNull(object), (value, name) => (others.has(name) ? value : cleanValue(value)))
+}
+
+/** An assistant that only calls has the content null, which some servers want to be told. */
+function withoutNull(object: JsonObject): JsonObject {
+  const isNothing = (name: string) => object[name] === null && !(name === 'content' && object.role === 'assistant')
+  if (!Object.keys(object).some(isNothing)) return object
+  return Object.fromEntries(Object.entries(object).filter(([name]) => !isNothing(name))) as JsonObject
+}
