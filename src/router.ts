@@ -98,6 +98,7 @@ async function start(
   const context: ServerContext = {
     services,
     bodyLimits: () => watch.current().config.server.body,
+    corsOrigins: () => watch.current().config.server.cors,
     log,
     stopping: () => stopping,
     deadline: deadline.signal,
@@ -218,9 +219,10 @@ function openLoggingLedger(store: Store, log: Log): LedgerQueue {
 function logged(ledger: LedgerQueue, log: Log): CallLedger {
   return {
     settle(record, response) {
-      const { id, requested, provider, model, outcome, status, error, durationMs, cost } = record
+      const { id, requestId, requested, provider, model, outcome, status, error, durationMs, cost } = record
+      const ids = { id, request_id: requestId }
       const costs = { usd: cost.nanoUsd / 1e9, ...(cost.unpriced && { unpriced: true }) }
-      const facts = { id, requested, provider, model, outcome, status, error, ms: durationMs, ...costs }
+      const facts = { ...ids, requested, provider, model, outcome, status, error, ms: durationMs, ...costs }
       if (outcome === 'complete') log.info(facts, 'call')
       else log.warn(facts, 'call')
       return ledger.settle(record, response)

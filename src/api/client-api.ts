@@ -23,6 +23,10 @@ export type ClientApi = {
   openStream(request: NeutralRequest, facts: StreamFacts): StreamWriter
   /** The body of an HTTP error; `id` is that of the request. */
   writeError(error: RouterError, id?: string): JsonObject
+  /** The HTTP status of an error for which this API has one of its own. */
+  errorStatus?(error: RouterError): number | undefined
+  /** The name of a response header that has the id of the request, beside `x-request-id`. */
+  requestIdHeader?: string
   /** Request headers for a provider of the same format: they replace the manifest's value, or are appended to it. */
   forwardedHeaders?: { readonly [name: string]: 'replace' | 'append' }
   /** The text that keeps an idle stream open once it has begun; a comment where this is missing. */
@@ -54,8 +58,8 @@ export type ReplyFacts = {
   finishOf?: FinishOf
 }
 
-/** `model` is the `provider/model` that serves, `id` that of the call. */
-export type StreamFacts = { model: string; id: string; finishOf?: FinishOf }
+/** `model` is the `provider/model` that serves, `id` that of the call, `requestId` the client's own. */
+export type StreamFacts = { model: string; id: string; requestId?: string | undefined; finishOf?: FinishOf }
 
 /** The neutral meaning of a provider's finish reason: edited replies need it where the client API lacks that reason. */
 export type FinishOf = (reason: string) => Finish | undefined

@@ -22,6 +22,8 @@ export type Outcome = 'complete' | 'partial' | 'failed'
 /** One settled call, as recorded in the ledger. Times are Unix milliseconds. */
 export type CallRecord = {
   id: string
+  /** The `x-request-id` that the client sent. */
+  requestId?: string
   at: number
   organization: string
   key: string

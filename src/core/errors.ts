@@ -24,6 +24,7 @@ export const catalogue = {
   internal: { status: 500, type: 'api_error', retryable: false },
   provider_refused: { status: 502, type: 'api_error', retryable: true },
   provider_failed: { status: 502, type: 'api_error', retryable: true },
+  provider_overloaded: { status: 502, type: 'api_error', retryable: true },
   provider_unreachable: { status: 502, type: 'api_error', retryable: true },
   provider_timeout: { status: 502, type: 'api_error', retryable: true },
   provider_unreadable: { status: 502, type: 'api_error', retryable: true },
@@ -91,15 +92,15 @@ export function asRouterError(thrown: unknown): RouterError {
   return new RouterError('internal', 'The router failed while handling this call.', { cause: thrown })
 }
 
-/** The error body of every JSON API: `{error: {origin, message, type, code, param?, provider?}}`. */
+/** The error body of every JSON API: `{error: {origin, message, type, code, param, provider?}}`. */
 export function errorBody(error: RouterError): JsonObject {
   const body: JsonObject = {
     origin: error.provider === undefined ? 'router' : 'provider',
     message: error.message,
     type: catalogue[error.code].type,
     code: error.providerCode ?? error.code,
+    param: error.param ?? null,
   }
-  if (error.param !== undefined) body.param = error.param
   if (error.provider !== undefined) body.provider = error.provider
   return { error: body }
 }

@@ -20,11 +20,9 @@ type UploadLimits = {
   idleMs: number
 }
 
-/**
- * The body as JSON, whatever its content type; undefined when there is none. Throws RouterError 400, 413 or 415, or the
- * abort reason.
- */
+/** The body as JSON; undefined when there is none. Throws RouterError 400, 413 or 415, or the abort reason. */
 export async function readJson(request: Request, response: Response, limits: UploadLimits): Promise<unknown> {
+  requireJson(request)
   const watch = watchUpload(request, limits)
   try {
     const text = await Promise.race([readText(request, response, limits.size.bytes), watch.broken])
@@ -35,6 +33,21 @@ export async function readJson(request: Request, response: Response, limits: Upl
     if (!request.complete) response.setHeader('connection', 'close')
   }
 }
+
+/** Throws RouterError 415 when there is a body that is not declared as JSON. */
+function requireJson({ headers }: Request): void {
+  const type = headers['content-type']
+  const hasBody = headers['transfer-encoding'] !== undefined || Number(headers['content-length'] ?? 0) > 0
+  if (!hasBody || (type !== undefined && isJsonType.test(type))) return
+  const is = type === undefined ? 'this one has no Content-Type' : `not ${type.slice(0, longestShown)}`
+  const message = `The body must be JSON and have the header Content-Type: application/json; ${is}.`
+  throw new RouterError('unsupported_media_type', message, { param: 'content-type' })
+}
+
+/** `application/json`, and the media types whose suffix says that they are JSON; parameters do not matter. */
+const isJsonType = /^\s*application\/(?:[\w!#$&^.+-]+\+)?json\s*(?:;|$)/i
+/** Characters of a wrong content type that a message repeats. */
+const longestShown = 80
 
 function readText(request: Request, response: Response, limitBytes: number): Promise<string | undefined> {
   requireUnicode(request)

@@ -4,14 +4,16 @@ import express, { type ErrorRequestHandler, type Request, type RequestHandler, t
 import { secretOf } from '../access/client-secret.ts'
 import { defined } from '../api/check.ts'
 import type { ClientApi } from '../api/client-api.ts'
-import { asRouterError, catalogue, errorBody, RouterError } from '../core/errors.ts'
+import { asRouterError, errorBody, RouterError } from '../core/errors.ts'
 import { withoutSecrets } from '../core/secrets.ts'
 import type { Call, CallResponse } from '../line/call.ts'
 import { handle, type Services } from '../line/gateway.ts'
 import { originOf } from '../line/tags.ts'
 import type { Log } from '../observe/log.ts'
 import { unavailable } from '../store/store-error.ts'
+import { refuseDoubledHeaders } from './ambiguous-headers.ts'
 import { abortSignalOf } from './client-disconnect.ts'
+import { answerOptions, type Origins, shareWithOrigins } from './cors.ts'
 import { type BodyLimits, readJson } from './request-body.ts'
 import { comment, deliver, setHeaders } from './response-body.ts'
 
@@ -20,6 +22,8 @@ export type ServerContext = {
   /** The services of the current snapshot. */
   services(): Services
   bodyLimits(): BodyLimits
+  /** The origins whose web pages may use the service. */
+  corsOrigins: Origins
   log: Log
   /** Whether new calls are refused. */
   stopping(): boolean
@@ -73,10 +77,10 @@ export function createApp(
   app.disable('etag')
   // Case-sensitive, so that a proxy rule for a path cannot be bypassed by its letter case.
   app.enable('case sensitive routing')
-  app.use(assignRequestId)
+  app.use(assignRequestId, shareWithOrigins(context.corsOrigins), refuseDoubledHeaders)
   for (const { path, clientApi, handler = handle } of calls) {
     app.use(path, (_request, response, next) => {
-      response.locals.clientApi = clientApi
+      speakAs(clientApi, response)
       next()
     })
     app.post(path, async (request, response) => {
@@ -86,14 +90,13 @@ export function createApp(
       }
       await tracked(context, serveCall(request, response, { clientApi, handler }, context))
     })
-    app.all(path, refuseMethod('POST'))
+    endPath(app, path, ['POST'], context)
   }
   for (const [path, methods] of Map.groupBy(routes, ({ path }) => path)) {
-    const refuse = refuseMethod(methods.map(({ method = 'get' }) => method.toUpperCase()).join(', '))
-    // Express would answer HEAD as it answers GET.
-    app.head(path, refuse)
     for (const route of methods) app[route.method ?? 'get'](path, answerJson(route, context))
-    app.all(path, refuse)
+    // Express answers HEAD as it answers GET.
+    const names = methods.map(({ method = 'get' }) => (method === 'get' ? 'GET, HEAD' : method.toUpperCase()))
+    endPath(app, path, names, context)
   }
   app.use((request) => {
     throw new RouterError('not_found', `There is no ${request.method} ${request.path} here.`)
@@ -102,12 +105,31 @@ export function createApp(
   return app
 }
 
+/** What a path answers to all other methods. */
+function endPath(app: express.Express, path: string, names: readonly string[], { corsOrigins }: ServerContext): void {
+  const methods = names.join(', ')
+  app.options(path, answerOptions(methods, corsOrigins))
+  app.all(path, refuseMethod(methods))
+}
+
 /** Every response has an `x-request-id`: the client's own if it is valid and safe to log, else a new one. */
 const assignRequestId: RequestHandler = (request, response, next) => {
   const given = request.get('x-request-id')
   response.locals.id = randomUUIDv7()
-  response.setHeader('x-request-id', given && isUsableId(given, request) ? given : response.locals.id)
+  if (given && isUsableId(given, request)) response.locals.requestId = given
+  response.setHeader('x-request-id', requestIdOf(response))
   next()
+}
+
+/** The id that the client knows its request by. */
+function requestIdOf({ locals }: Response): string {
+  return locals.requestId ?? locals.id
+}
+
+/** What this client API expects of every response, errors included. */
+function speakAs(clientApi: ClientApi, response: Response): void {
+  response.locals.clientApi = clientApi
+  if (clientApi.requestIdHeader !== undefined) response.setHeader(clientApi.requestIdHeader, requestIdOf(response))
 }
 
 /** The id is sent back and logged, so it must not be, or contain, the client's key. */
@@ -127,7 +149,8 @@ async function tracked(context: ServerContext, running: Promise<void>): Promise<
 
 function answerJson({ clientApiOf, answer }: JsonRoute, context: ServerContext): RequestHandler {
   return (request, response) => {
-    response.locals.clientApi = clientApiOf?.(request) ?? response.locals.clientApi
+    const clientApi = clientApiOf?.(request)
+    if (clientApi) speakAs(clientApi, response)
     const send = ({ status = 200, text }: JsonAnswer) => {
       response.status(status)
       if (text === undefined) response.end()
@@ -155,6 +178,7 @@ async function serveCall(
   const secret = secretOf(request.headers)
   const call: Call = {
     id: response.locals.id,
+    requestId: response.locals.requestId,
     clientApi,
     secret,
     readBody: () => readJson(request, response, { size: context.bodyLimits(), signal, idleMs }),
@@ -199,8 +223,9 @@ function failWith(log: Log): ErrorRequestHandler {
     const presented = secretOf(request.headers)
     error.message = withoutSecrets(error.message, presented)
     if (error.param !== undefined) error.param = withoutSecrets(error.param, presented)
-    if (databaseFault) log.warn({ err: thrown }, 'the database could not be used')
-    else if (error.code === 'internal') log.error({ err: thrown }, 'a call failed unexpectedly')
+    const facts = { err: thrown, request_id: requestIdOf(response) }
+    if (databaseFault) log.warn(facts, 'the database could not be used')
+    else if (error.code === 'internal') log.error(facts, 'a call failed unexpectedly')
     if (response.headersSent) {
       response.destroy()
       return
@@ -211,7 +236,7 @@ function failWith(log: Log): ErrorRequestHandler {
     setHeaders(response, error.headers)
     const clientApi: ClientApi | undefined = response.locals.clientApi
     response
-      .status(catalogue[error.code].status)
-      .json(clientApi ? clientApi.writeError(error, String(response.getHeader('x-request-id'))) : errorBody(error))
+      .status(clientApi?.errorStatus?.(error) ?? error.status)
+      .json(clientApi ? clientApi.writeError(error, requestIdOf(response)) : errorBody(error))
   }
 }

@@ -14,6 +14,8 @@ import type { CallTags } from './tags.ts'
 /** One client request. `signal` is aborted when the client disconnects or the process stops. */
 export type Call = {
   id: string
+  /** The client's own id of the request. */
+  requestId?: string | undefined
   clientApi: ClientApi
   secret: string | undefined
   readBody(): Promise<unknown>

@@ -64,6 +64,7 @@ function openMedia({ clientApi, signal }: Call, { media }: Services): CallMedia 
 function startOf(call: Call, key: Key, request: NeutralRequest): CallStart {
   return {
     id: call.id,
+    ...(call.requestId !== undefined && { requestId: call.requestId }),
     at: Date.now(),
     monotonicMs: performance.now(),
     organization: key.organization,

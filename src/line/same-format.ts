@@ -1,5 +1,5 @@
 import { defined } from '../api/check.ts'
-import type { ClientApi, EditFacts } from '../api/client-api.ts'
+import type { ClientApi, EditFacts, StreamFacts } from '../api/client-api.ts'
 import { lostChoice } from '../api/tool-choice.ts'
 import { isObject, type JsonObject } from '../core/json.ts'
 import { takesPart } from '../manifest/inferred-losses.ts'
@@ -10,7 +10,7 @@ import { type Target, targetId } from '../manifest/target.ts'
 import { targetFacts } from '../manifest/target-facts.ts'
 import { finishOf, type ProviderRequest, patchRequest, usedLosses } from '../manifest/translate.ts'
 import { fetchMedia } from '../upstream/inline.ts'
-import type { PreparedCall, Translation } from './call.ts'
+import type { Call, PreparedCall, Translation } from './call.ts'
 
 /** For a provider of the client's own format: bodies are edited, so fields unknown to the router survive both ways. */
 export function sameFormatTranslation(target: Target, { call, request, turn, media }: PreparedCall): Translation {
@@ -38,7 +38,7 @@ export function sameFormatTranslation(target: Target, { call, request, turn, med
       return clientApi.editReply(turn.withPrevious(body), { ...facts, ...finishMapping })
     },
     stream() {
-      const writer = clientApi.openStream(request, { model: targetId(target), id: call.id, ...finishMapping })
+      const writer = clientApi.openStream(request, { ...streamFacts(target, call), ...finishMapping })
       return {
         frame({ payload, events }, fold) {
           for (const event of events) fold.take(event)
@@ -57,6 +57,11 @@ export function sameFormatTranslation(target: Target, { call, request, turn, med
       return turn.responseToStore(response, text, { target, sameFormat: true, storesItself })
     },
   }
+}
+
+/** What is written into every stream of a call. */
+export function streamFacts(target: Target, { id, requestId }: Pick<Call, 'id' | 'requestId'>): StreamFacts {
+  return { model: targetId(target), id, requestId }
 }
 
 /** A client's body, edited for a provider of the same format, and the neutral names of what it lost. */

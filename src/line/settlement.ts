@@ -14,7 +14,18 @@ import type { Admission } from './admission.ts'
 /** The facts of a call before any provider is called. `at` is Unix milliseconds, `monotonicMs` of the monotonic clock. */
 export type CallStart = Pick<
   CallRecord,
-  'id' | 'at' | 'organization' | 'key' | 'group' | 'api' | 'operation' | 'requested' | 'stream' | 'user' | 'metadata'
+  | 'id'
+  | 'requestId'
+  | 'at'
+  | 'organization'
+  | 'key'
+  | 'group'
+  | 'api'
+  | 'operation'
+  | 'requested'
+  | 'stream'
+  | 'user'
+  | 'metadata'
 > & { monotonicMs: number }
 
 /** The part of the ledger that a call writes to. */

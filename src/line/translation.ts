@@ -1,11 +1,11 @@
 import type { ClientApi } from '../api/client-api.ts'
 import { takesPart } from '../manifest/inferred-losses.ts'
 import { chatEndpoint } from '../manifest/run-mapping.ts'
-import { type Target, targetId } from '../manifest/target.ts'
+import type { Target } from '../manifest/target.ts'
 import { writeRequest } from '../manifest/translate.ts'
 import { inlineMedia } from '../upstream/inline.ts'
 import type { PreparedCall, Translation } from './call.ts'
-import { sameFormatTranslation } from './same-format.ts'
+import { sameFormatTranslation, streamFacts } from './same-format.ts'
 
 /** The translation for one attempt: bodies of the same format are edited, all others are translated by mappings. */
 export function translationOf(target: Target, prepared: PreparedCall): Translation {
@@ -34,7 +34,7 @@ function mappedTranslation(target: Target, { call, request, turn, media }: Prepa
     forwardedHeaders: [],
     whole: ({ reply }, facts) => clientApi.writeReply(reply, facts),
     stream() {
-      const writer = clientApi.openStream(request, { model: targetId(target), id: call.id })
+      const writer = clientApi.openStream(request, streamFacts(target, call))
       return {
         frame({ events }, fold) {
           let text = ''

@@ -19,7 +19,7 @@ export type BodyBounds = { bytes: number; values: number; unknownFields: number 
 export type Config = {
   /** The file they come from; it need not exist at the default place. */
   path: string
-  server: { host: string; port: number; body: BodyBounds }
+  server: { host: string; port: number; body: BodyBounds; cors: readonly string[] }
   /** null: the management API shares the server. */
   manage: { port: number | null }
   /** `sqlite:` and an absolute path, or `sqlite::memory:`. */
@@ -43,6 +43,7 @@ type ConfigFile = {
     body_limit?: string | number
     max_values?: number
     max_unknown_fields?: number
+    cors?: string[]
   } | null
   manage?: { port?: number | null } | null
   store?: { url?: string } | null
@@ -116,12 +117,12 @@ async function readConfigFile(path: string, known?: Source): Promise<{ source: S
 
 function configOf(path: string, file: ConfigFile): Config {
   const folder = dirname(path)
-  const { host = '127.0.0.1', port = 8787 } = file.server ?? {}
+  const { host = '127.0.0.1', port = 8787, cors = [] } = file.server ?? {}
   const { providers = './providers', catalog = './catalog', plugins = './plugins' } = file.folders ?? {}
   const settings = Object.entries(file.providers ?? {}).map(([slug, settings]) => [slug, settings ?? {}] as const)
   return {
     path,
-    server: { host, port, body: bodyBounds(file.server ?? {}) },
+    server: { host, port, body: bodyBounds(file.server ?? {}), cors },
     manage: { port: file.manage?.port ?? null },
     store: { url: absoluteStore(file.store?.url ?? 'sqlite:data/router.sqlite', folder) },
     folders: {

@@ -38,6 +38,7 @@ export const ledgerColumns: readonly [name: string, of: (record: CallRecord) => 
   ['metadata', ({ metadata }) => (metadata === undefined ? null : withoutSecrets(JSON.stringify(metadata)))],
   ['group_id', ({ group }) => group ?? null],
   ['modes', ({ usage }) => (usage.modes === undefined ? null : JSON.stringify(usage.modes))],
+  ['request_id', ({ requestId }) => requestId ?? null],
 ]
 
 /** The record that a row was made from. */
@@ -52,6 +53,7 @@ export function callRecord(row: LedgerRow): CallRecord {
   }
   return {
     id: text('id'),
+    ...(has('request_id') && { requestId: text('request_id') }),
     at: number('at'),
     organization: text('organization'),
     key: text('key'),

@@ -68,4 +68,8 @@ export const migrations: readonly Migration[] = [
           AND organization_usage.model = found.model;
     `,
   },
+  {
+    name: 'the request ids of clients',
+    sql: 'ALTER TABLE ledger ADD COLUMN request_id TEXT',
+  },
 ]

@@ -28,7 +28,7 @@ export function errorFor(provider: Provider, answer: ErrorResponse, mapped?: Pro
   const named = mapped?.code === undefined || mapped.code === null ? codesIn(body) : [String(mapped.code)]
   const codes = [...named, ...codeInHeaders(answer.headers)]
   const code = classify(provider, mapped?.status ?? answer.status, codes, message)
-  const wait = code === 'rate_limited' ? retryAfter(answer.headers, body) : undefined
+  const wait = comesBack.has(code) ? retryAfter(answer.headers, body) : undefined
   const retryAfterMs = wait === undefined ? undefined : Math.min(wait, longestWaitMs)
   return failure(provider, code, message, codes[0], retryAfterMs)
 }
@@ -51,9 +51,20 @@ function failure(provider: Provider, code: ErrorCode, text: string, providerCode
   })
 }
 
-/** By the manifest's table, the most specific entry first: code, message, status; else by the usual meaning of the status. */
+/** What a provider says about the time to wait is meant for these. */
+const comesBack: ReadonlySet<ErrorCode> = new Set(['rate_limited', 'provider_overloaded'])
+
+/** As the manifest's table says; what it calls a failure is an overload where the status says so. */
 function classify(provider: Provider, status: number, codes: string[], message: string): ErrorCode {
-  const { errors } = provider
+  const code = namedCode(provider, codes, message) ?? provider.errors[String(status)] ?? codeByStatus(status)
+  return code === 'provider_failed' && overloadStatuses.has(status) ? 'provider_overloaded' : code
+}
+
+/** 529 is not registered, but usual. */
+const overloadStatuses: ReadonlySet<number> = new Set([503, 529])
+
+/** By the manifest's table, a code before a message. */
+function namedCode({ errors }: Provider, codes: string[], message: string): ErrorCode | undefined {
   for (const code of codes) {
     const named = errors[code]
     if (named && !/^\d{3}$/.test(code)) return named
@@ -62,7 +73,7 @@ function classify(provider: Provider, status: number, codes: string[], message: 
   const phrase = Object.keys(errors).find(
     (key) => !/^\d{3}$/.test(key) && key.includes(' ') && text.includes(key.toLowerCase()),
   )
-  return (phrase && errors[phrase]) || errors[String(status)] || codeByStatus(status)
+  return phrase === undefined ? undefined : errors[phrase]
 }
 
 function codeByStatus(status: number): ErrorCode {

@@ -544,7 +544,14 @@ describe('a streamed reply', () => {
     const { chunks, last } = dataOf(text)
     expect(last).not.toBe('[DONE]')
     expect(chunks.at(-1)).toEqual({
-      error: { origin: 'provider', message: 'It broke off.', type: 'api_error', code: 'provider_cut', provider: 'p' },
+      error: {
+        origin: 'provider',
+        message: 'It broke off.',
+        type: 'api_error',
+        code: 'provider_cut',
+        param: null,
+        provider: 'p',
+      },
     })
   })
 })

@@ -193,8 +193,8 @@ describe('a stream that fails', () => {
     ['throttlingException', {}, 429, 'rate_limited'],
     ['validationException', {}, 400, 'invalid_request'],
     ['internalServerException', {}, 500, 'provider_failed'],
-    ['serviceUnavailableException', {}, 503, 'provider_failed'],
-    ['modelStreamErrorException', { originalStatusCode: 529, originalMessage: 'busy' }, 529, 'provider_failed'],
+    ['serviceUnavailableException', {}, 503, 'provider_overloaded'],
+    ['modelStreamErrorException', { originalStatusCode: 529, originalMessage: 'busy' }, 529, 'provider_overloaded'],
     ['modelStreamErrorException', {}, 424, 'provider_failed'],
     ['someNewException', {}, 502, 'provider_failed'],
   ])('by %s %j says so', async (event, more, status, code) => {

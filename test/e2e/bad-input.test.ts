@@ -70,7 +70,7 @@ test.each([
 test('x-api-key opens as well as a bearer token', async () => {
   const response = await fetch(`${router.url}/v1/chat/completions`, {
     method: 'POST',
-    headers: { 'x-api-key': testKey },
+    headers: { 'x-api-key': testKey, 'content-type': 'application/json' },
     body: JSON.stringify(good),
   })
   expect(response.status).toBe(200)

@@ -70,6 +70,7 @@ test.each([
     origin: 'router',
     type: 'billing_error',
     code: 'budget_exhausted',
+    param: null,
     message:
       'The monthly limit of this API key is 0.02 USD: 0.02 USD spent, 0.00 USD reserved by running calls, and this ' +
       `call could cost up to 0.001 USD. It resets at ${reset.replace('.000Z', 'Z')}.`,
@@ -144,7 +145,7 @@ test('however a call ends, nothing stays reserved: a key that can pay one call c
   for (const [n] of ends.entries()) {
     const signal = n === ends.length - 1 ? AbortSignal.timeout(100) : null
     const body = JSON.stringify({ ...tenTokens, stream: n >= 5 && n <= 7 })
-    const headers = { authorization: `Bearer ${key.secret}` }
+    const headers = { authorization: `Bearer ${key.secret}`, 'content-type': 'application/json' }
     const requested = fetch(`${router.url}/v1/chat/completions`, { method: 'POST', headers, body, signal })
     expect(
       await requested.then(
@@ -186,7 +187,7 @@ test('for a call without an output limit the configured number of tokens is rese
 test('each API reports an exhausted budget in its own form', async () => {
   await begin()
   const key = newKey(store, { monthlyLimitNano: 1n })
-  const headers = { authorization: `Bearer ${key.secret}` }
+  const headers = { authorization: `Bearer ${key.secret}`, 'content-type': 'application/json' }
   const messages = await router.call('/v1/messages', tenTokens, headers)
   expect([messages.status, (await errorIn(messages)).type]).toEqual([402, 'billing_error'])
   const responses = await router.call('/v1/responses', { model: 'priced/m1', input: 'x' }, headers)

@@ -193,7 +193,7 @@ test('a client that leaves stops the provider within a second', async () => {
   const client = new AbortController()
   const response = await fetch(`${router.url}/v1/chat/completions`, {
     method: 'POST',
-    headers: { authorization: `Bearer ${testKey}` },
+    headers: { authorization: `Bearer ${testKey}`, 'content-type': 'application/json' },
     body: JSON.stringify({
       model: 'openai/gpt-4o-mini',
       messages: [{ role: 'user', content: 'stalled' }],

@@ -225,7 +225,7 @@ describe.concurrent.each(Object.entries(faults))('%s', (_, { reason, begin }) =>
     expect(refused.status).toBe(503)
     expect(refused.headers.get('retry-after')).toBe('1')
     expect(await refused.json()).toEqual({
-      error: { origin: 'router', type: 'api_error', code: 'unavailable', message },
+      error: { origin: 'router', type: 'api_error', code: 'unavailable', param: null, message },
     })
     expect(world.provider.received).toHaveLength(3)
 

@@ -62,7 +62,7 @@ test('after kill -9 under load every reply that was delivered whole has exactly 
       try {
         const response = await fetch(`${url}/v1/chat/completions`, {
           method: 'POST',
-          headers: { authorization: `Bearer ${testKey}` },
+          headers: { authorization: `Bearer ${testKey}`, 'content-type': 'application/json' },
           body: JSON.stringify({
             model: 'slow/m1',
             user: `call ${n}`,
@@ -118,7 +118,7 @@ test('on a signal to stop, the server finishes running calls, rejects new ones, 
   const ask = () =>
     fetch(`${url}/v1/chat/completions`, {
       method: 'POST',
-      headers: { authorization: `Bearer ${testKey}` },
+      headers: { authorization: `Bearer ${testKey}`, 'content-type': 'application/json' },
       body: JSON.stringify({ model: 'slow/m1', messages: [{ role: 'user', content: 'x' }], stream: true }),
     })
   const running = await ask()

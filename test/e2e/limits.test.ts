@@ -113,7 +113,7 @@ test.each(['/v1/chat/completions', '/v1/messages/count_tokens'])(
   async (path) => {
     await begin()
     const key = newKey(store)
-    const headers = { authorization: `Bearer ${key.secret}` }
+    const headers = { authorization: `Bearer ${key.secret}`, 'content-type': 'application/json' }
     const body = JSON.stringify(tenTokens)
     const call = request(router.url + path, { method: 'POST', headers })
     const answered = once(call, 'response')
@@ -172,7 +172,7 @@ test('so many calls run at once: streams until their end or until the client lea
   const leaving = new AbortController()
   const left = fetch(`${router.url}/v1/chat/completions`, {
     method: 'POST',
-    headers: { authorization: `Bearer ${key.secret}` },
+    headers: { authorization: `Bearer ${key.secret}`, 'content-type': 'application/json' },
     body: JSON.stringify(tenTokens),
     signal: leaving.signal,
   })

@@ -381,7 +381,7 @@ describe('a stored response', () => {
 
   test('lists the supported methods', async () => {
     const response = await fetch(`${router.url}/v1/responses/resp_1`, { method: 'PUT' })
-    expect([response.status, response.headers.get('allow')]).toEqual([405, 'GET, DELETE'])
+    expect([response.status, response.headers.get('allow')]).toEqual([405, 'GET, HEAD, DELETE'])
   })
 })
 

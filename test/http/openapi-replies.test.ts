@@ -47,7 +47,11 @@ async function ask(
   const operation = operationOf(method, path)
   const response = await fetch(router.url + path, {
     method,
-    headers: { ...(key !== null && { authorization: `Bearer ${key}` }), ...headers },
+    headers: {
+      ...(key !== null && { authorization: `Bearer ${key}` }),
+      ...(body !== undefined && { 'content-type': 'application/json' }),
+      ...headers,
+    },
     ...(body !== undefined && { body: typeof body === 'string' ? body : JSON.stringify(body) }),
   })
   const { status } = response
@@ -150,6 +154,7 @@ describe.each([
     const busy = await ask('POST', path, { body: say('429') })
     expect([busy.status, Number(busy.headers.get('retry-after')) > 0]).toEqual([429, true])
     expect((await ask('POST', path, { body: say('500') })).status).toBe(502)
+    expect((await ask('POST', path, { body: say('529') })).status).toBe(path === '/v1/messages' ? 529 : 502)
     expect((await ask('POST', path, { body: say('422') })).body.error).toMatchObject({ origin: 'provider' })
   })
 })

@@ -181,7 +181,7 @@ describe('requirements of the specification', () => {
   test('an error has its origin and a message', () => {
     const { error } = schemaOf('Error').properties as { error: JsonObject }
     expect(error.properties).toMatchObject({ origin: { enum: ['router', 'provider'] }, message: { type: 'string' } })
-    expect(error.required).toEqual(['origin', 'message', 'type', 'code'])
+    expect(error.required).toEqual(['origin', 'message', 'type', 'code', 'param'])
   })
 })
 

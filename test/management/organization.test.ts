@@ -487,11 +487,11 @@ describe('the log of changes', () => {
 
 test('a method that a path does not support → 405 with those that it does; HEAD too', async () => {
   for (const [method, path, allowed] of [
-    ['PUT', '/apikey', 'GET, POST'],
-    ['HEAD', '/apikey', 'GET, POST'],
-    ['PATCH', '/apikey/self', 'GET, DELETE'],
+    ['PUT', '/apikey', 'GET, HEAD, POST'],
+    ['HEAD', '/apikey/self/rotate', 'POST'],
+    ['PATCH', '/apikey/self', 'GET, HEAD, DELETE'],
     ['GET', '/apikey/self/rotate', 'POST'],
-    ['POST', '/org', 'GET'],
+    ['POST', '/org', 'GET, HEAD'],
   ] as const) {
     const response = await fetch(`${router.url}/v1/manage${path}`, { method, headers: { 'x-api-key': testKey } })
     expect({ status: response.status, allow: response.headers.get('allow') }).toEqual({ status: 405, allow: allowed })

@@ -15,7 +15,12 @@ test('everything has a default; paths are relative to the file', async () => {
   const { folder, config } = await load('')
   expect(config).toEqual({
     path: join(folder, 'config.yaml'),
-    server: { host: '127.0.0.1', port: 8787, body: { bytes: 50 * 1024 * 1024, values: 200_000, unknownFields: 1_000 } },
+    server: {
+      host: '127.0.0.1',
+      port: 8787,
+      body: { bytes: 50 * 1024 * 1024, values: 200_000, unknownFields: 1_000 },
+      cors: [],
+    },
     manage: { port: null },
     store: { url: `sqlite:${join(folder, 'data/router.sqlite')}` },
     folders: {
@@ -60,17 +65,17 @@ test('the file of this project has the defaults', async () => {
 })
 
 test('values come from the environment, numbers as well; references of providers are resolved later', async () => {
-  const text = `server: { host: "\${HOST}", port: "\${PORT:-8080}", body_limit: 1.5kb, max_values: 9, max_unknown_fields: 0 }
+  const text = `server: { host: "\${HOST}", port: "\${PORT:-8080}", body_limit: 1.5kb, max_values: 9, max_unknown_fields: 0, cors: ["\${PAGE}"] }
 store: { url: "sqlite::memory:" }
 folders: { providers: "\${FOLDER:-p}" }
 providers:
   acme: { secret: "\${ACME_KEY}", base_url: "http://\${ACME_HOST}" }
   other:
 `
-  const { folder, config, problems } = await load(text, { HOST: '1' })
+  const { folder, config, problems } = await load(text, { HOST: '1', PAGE: 'https://a.example' })
   expect(problems).toEqual([])
   expect(config).toMatchObject({
-    server: { host: '1', port: 8080, body: { bytes: 1536, values: 9, unknownFields: 0 } },
+    server: { host: '1', port: 8080, body: { bytes: 1536, values: 9, unknownFields: 0 }, cors: ['https://a.example'] },
     store: { url: 'sqlite::memory:' },
     folders: { providers: join(folder, 'p') },
     providers: { acme: { secret: '${ACME_KEY}', base_url: 'http://${ACME_HOST}' }, other: {} },

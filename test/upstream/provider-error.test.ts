@@ -20,7 +20,7 @@ test('an error is classified by its code in the body or a header, by its message
   expect(refused(400, { error: { message: 'The prompt is too long.' } }).code).toBe('context_length')
   expect(refused(418, { error: 'no' }).code).toBe('content_blocked')
   expect(refused(422, { detail: [{ msg: 'bad' }] }).code).toBe('invalid_request')
-  expect(refused(529, 'overloaded').code).toBe('provider_failed')
+  expect(refused(529, 'overloaded').code).toBe('provider_overloaded')
 })
 
 test.each([

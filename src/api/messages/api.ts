@@ -2,7 +2,7 @@ import type { ClientApi } from '../client-api.ts'
 import { editReply, editRequest } from './edit.ts'
 import { wireNames } from './fields.ts'
 import { readRequest } from './read.ts'
-import { openStream, writeError } from './stream.ts'
+import { errorStatus, openStream, writeError } from './stream.ts'
 import { writeReply } from './write.ts'
 
 /** The Messages API. */
@@ -15,6 +15,8 @@ export const messages: ClientApi = {
   editReply,
   openStream,
   writeError,
+  errorStatus,
+  requestIdHeader: 'request-id',
   forwardedHeaders: { 'anthropic-version': 'replace', 'anthropic-beta': 'append' },
   keepAlive: 'event: ping\ndata: {"type":"ping"}\n\n',
 }

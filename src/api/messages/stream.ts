@@ -14,16 +14,25 @@ export function openStream(_request: NeutralRequest, facts: StreamFacts): Stream
     events: (events) => writer.write(events),
     frame: (payload) => editor.edit(payload),
     end: (reply) => (editor.hasBegun ? editor.end(reply) : writer.end(reply)) + writeEvent({ type: 'message_stop' }),
-    fail: (error) => writeEvent(writeError(error, facts.id)),
+    fail: (error) => writeEvent(writeError(error, facts.requestId ?? facts.id)),
   }
 }
 
 /** An error in the form of this API, beside the members that every error of this router has; `id` is the request's. */
 export function writeError(error: RouterError, id?: string): JsonObject {
   const body = errorBody(error)
-  const type = error.providerCode === overloaded ? overloaded : ownTypes[error.code]
+  const type = isOverload(error) ? overloaded : ownTypes[error.code]
   if (type !== undefined) Object.assign(body.error as JsonObject, { type })
   return { type: 'error', ...body, request_id: id ?? null }
+}
+
+/** Clients of this API know an overloaded provider by its own status. */
+export function errorStatus(error: RouterError): number | undefined {
+  return isOverload(error) ? 529 : undefined
+}
+
+function isOverload({ code, providerCode }: RouterError): boolean {
+  return code === 'provider_overloaded' || providerCode === overloaded
 }
 
 const overloaded = 'overloaded_error'

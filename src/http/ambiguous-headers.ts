@@ -1,0 +1,31 @@
+import type { RequestHandler } from 'express'
+import { RouterError } from '../core/errors.ts'
+
+/**
+ * Refuses a request that has one of these headers twice. Which of them counts would depend on who reads it: a proxy may check the
+ * first where we use the last.
+ */
+export const refuseDoubledHeaders: RequestHandler = ({ rawHeaders }, _response, next) => {
+  const seen = new Set<string>()
+  for (let at = 0; at < rawHeaders.length; at += 2) {
+    const written = rawHeaders[at] ?? ''
+    if (!lengths.has(written.length)) continue
+    const name = written.toLowerCase()
+    if (!singles.has(name)) continue
+    if (seen.has(name))
+      throw new RouterError('invalid_request', `There are two ${name} headers: send one.`, { param: name })
+    seen.add(name)
+  }
+  next()
+}
+
+/** Node keeps the first of some of these, and joins the others. */
+const singles: ReadonlySet<string> = new Set([
+  'authorization',
+  'host',
+  'x-api-key',
+  'content-type',
+  'x-router-strict',
+  'anthropic-version',
+])
+const lengths: ReadonlySet<number> = new Set([...singles].map(({ length }) => length))
