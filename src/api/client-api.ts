@@ -13,7 +13,7 @@ export type ClientApi = {
   read(body: unknown): NeutralRequest
   /** The client's names of a neutral field, to report that it was dropped. */
   wireNames(field: string): readonly string[]
-  /** The client's body for a provider of the same format: its model id, and without the dropped fields. */
+  /** The client's body for a provider of the same format: its model id, without the dropped fields, and of this length. */
   editRequest(body: JsonObject, facts: EditFacts): JsonObject
   /** Whether a request may say something in words that are not the API's own: an edited body then needs the provider's. */
   hasOtherWords?(request: NeutralRequest): boolean
@@ -33,13 +33,17 @@ export type ClientApi = {
   keepAlive?: string
 }
 
-/** `dropped` are neutral names of what the provider cannot take, `files` what was fetched because it fetches nothing. */
+/**
+ * `dropped` are neutral names of what the provider cannot take, `files` what was fetched because it fetches nothing,
+ * `length` is an output limit in place of the client's own.
+ */
 export type EditFacts = {
   model: string
   stream: boolean
   dropped: readonly string[]
   files?: FetchedFiles
   words?: ProviderWords
+  length?: number
 }
 
 /** What asks a provider for reasoning in a body, and in a content part for caching. */

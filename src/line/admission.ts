@@ -1,10 +1,13 @@
 import type { Key } from '../access/keys.ts'
 import type { Limited, LimitReservation, Limits } from '../access/limits.ts'
 import { RouterError } from '../core/errors.ts'
+import type { JsonObject } from '../core/json.ts'
 import type { NeutralRequest } from '../core/request.ts'
+import { sentLength } from '../manifest/sent-length.ts'
 import type { Target } from '../manifest/target.ts'
-import type { Budget, Reservation } from '../money/budget.ts'
-import { type MaxCost, maxCost } from '../money/max-cost.ts'
+import type { Budget, Payers, Reservation } from '../money/budget.ts'
+import { type BoundedCall, boundedCall, choicesOf, costBound } from '../money/max-cost.ts'
+import { type Allowance, type AskedLength, askedLength } from '../money/output-length.ts'
 import type { OrganizationRules } from '../store/rules.ts'
 
 /** Limits, budget and ledger, as far as they decide whether a call may run. */
@@ -13,7 +16,7 @@ export type AdmissionServices = {
   budget: Budget
   /** Why the ledger cannot be written, as a message for clients; undefined while it can. */
   writeFailure(): string | undefined
-  /** How many output tokens are reserved for a call without an output limit. */
+  /** How many output tokens a call without an output limit gets at least. */
   defaultOutputTokens: number
 }
 
@@ -32,6 +35,13 @@ export type Admission = {
   settle(nanoUsd: bigint, tokens: number): void
   /** To be called when the row of the settled call is in the ledger. */
   recorded(): void
+  /** The output limit that the request to this target must have instead of the client's own; undefined where that stays. */
+  lengthAt(target: Target): number | undefined
+  /**
+   * Reserves what a call to this target can cost with this body, where that is more than is reserved. Throws RouterError
+   * `budget_exhausted`.
+   */
+  cover(target: Target, body: JsonObject): void
   /** Rate-limit headers for the client. */
   headers: Readonly<Record<string, string>>
   /** The estimated size of the prompt. */
@@ -46,11 +56,31 @@ export function admit(
   call: AdmissionRequest,
   { limits, budget, defaultOutputTokens }: Omit<AdmissionServices, 'writeFailure'>,
 ): Admission {
-  const cost = maxCost(call.request, call.targets, { defaultOutputTokens, at: call.at })
-  const { promptTokens: prompt, outputTokens: output, hasOutputLimit } = cost
-  const limitReservation = limits.take(limitScopes(call), { prompt, output, hasOutputLimit })
-  const budgetReservation = reserveBudgetOrRollBack(call, cost, { budget, limitReservation })
+  const bounded = boundedCall(call.request, call.at)
+  const payers = payersOf(call)
+  const allowance = { leftNano: leftOf(payers, budget), defaultLength: defaultOutputTokens }
+  const holds = new Map(call.targets.map((target) => [target, holdAt(target, bounded, allowance)]))
+  const hasOutputLimit = call.request.max_output_tokens !== undefined
+  const expected = Math.max(0, ...[...holds.values()].map((hold) => hold.expected))
+  const { tokens: prompt } = bounded.size
+  const limitReservation = limits.take(limitScopes(call), { prompt, output: expected, hasOutputLimit })
+  const nanoUsd = [...holds.values()].reduce((most, hold) => (hold.nanoUsd > most ? hold.nanoUsd : most), 0n)
+  const assumed = hasOutputLimit
+    ? {}
+    : { assumedTokens: Math.max(0, ...[...holds.values()].map(({ output }) => output)) }
+  const budgetReservation = reserveBudgetOrRollBack(
+    () => budget.reserve({ ...payers, nanoUsd, ...assumed }),
+    limitReservation,
+  )
   return {
+    lengthAt: (target) => holds.get(target)?.length,
+    cover(target, body) {
+      const hold = holds.get(target)
+      if (!hold || allowance.leftNano === undefined) return
+      const sent = sentLength(target, body)
+      const output = sent === undefined ? hold.output : sent * choicesOf(call.request)
+      if (output > hold.output) budgetReservation.raise(costBound(bounded, target, output))
+    },
     settle(nanoUsd, tokens) {
       budgetReservation.settle(nanoUsd)
       limitReservation.settle(tokens)
@@ -84,26 +114,42 @@ function limitScopes({ key, rules }: Pick<AdmissionRequest, 'key' | 'rules'>): L
   ]
 }
 
-function reserveBudgetOrRollBack(
-  { key, rules, at }: AdmissionRequest,
-  { nanoUsd, outputTokens, hasOutputLimit }: MaxCost,
-  { budget, limitReservation }: { budget: Budget; limitReservation: LimitReservation },
-): Reservation {
+function payersOf({ key, rules, at }: AdmissionRequest): Payers {
+  const { groupId } = key
+  return {
+    at,
+    key,
+    ...(groupId !== null && { group: { id: groupId, limitNano: null, ...rules.groupLimits.get(groupId) } }),
+    organization: rules,
+  }
+}
+
+/** What a call to one target holds. */
+type Hold = AskedLength & { nanoUsd: bigint }
+
+function holdAt(target: Target, bounded: BoundedCall, allowance: Allowance): Hold {
+  const asked = askedLength(bounded, target, allowance)
+  return { ...asked, nanoUsd: costBound(bounded, target, asked.output) }
+}
+
+function leftOf(payers: Payers, budget: Budget): bigint | undefined {
   try {
-    return budget.reserve({
-      at,
-      key,
-      ...(key.groupId !== null && {
-        group: { id: key.groupId, limitNano: null, ...rules.groupLimits.get(key.groupId) },
-      }),
-      organization: rules,
-      nanoUsd,
-      ...(!hasOutputLimit && { assumedTokens: outputTokens }),
-    })
+    return budget.left(payers)
+  } catch (thrown) {
+    throw spendingUnknown(thrown)
+  }
+}
+
+function reserveBudgetOrRollBack(reserve: () => Reservation, limitReservation: LimitReservation): Reservation {
+  try {
+    return reserve()
   } catch (thrown) {
     limitReservation.undo()
-    if (thrown instanceof RouterError) throw thrown
-    const message = 'The router cannot read the current spending. New calls are refused until it can.'
-    throw new RouterError('unavailable', message, { cause: thrown })
+    throw thrown instanceof RouterError ? thrown : spendingUnknown(thrown)
   }
+}
+
+function spendingUnknown(cause: unknown): RouterError {
+  const message = 'The router cannot read the current spending. New calls are refused until it can.'
+  return new RouterError('unavailable', message, { cause })
 }

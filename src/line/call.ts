@@ -8,6 +8,7 @@ import type { StoredResponse } from '../store/responses.ts'
 import type { CallMedia } from '../upstream/inline.ts'
 import type { StreamFrame, WholeAnswer } from '../upstream/provider-answer.ts'
 import type { ForwardedHeader } from '../upstream/provider-request.ts'
+import type { Admission } from './admission.ts'
 import type { Turn } from './conversations.ts'
 import type { CallTags } from './tags.ts'
 
@@ -29,7 +30,17 @@ export type Call = {
 }
 
 /** A call whose body has been read: everything that does not depend on the target. */
-export type PreparedCall = { call: Call; request: NeutralRequest; turn: Turn; media: CallMedia }
+export type PreparedCall = {
+  call: Call
+  request: NeutralRequest
+  turn: Turn
+  media: CallMedia
+  /** How long the reply of a target may be, and what is reserved for it. */
+  admission: Pick<Admission, 'lengthAt' | 'cover'>
+}
+
+/** A call as it is translated for one target; `length` is an output limit in place of the client's own. */
+export type TargetedCall = Omit<PreparedCall, 'admission'> & { length?: number }
 
 /** Both directions between a client's call and one target: the request, and the answer whole or streamed. */
 export type Translation = {

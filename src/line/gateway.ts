@@ -47,10 +47,10 @@ export async function handle(call: Call, services: Services): Promise<CallRespon
   const rules = services.rulesOf(key.organization)
   const request = signatures.restore(key.organization, turn.request)
   const allowed = resolve(request.model, directory, { rules, accessList: key.accessList })
-  const prepared = { call, request, turn, media: openMedia(call, services) }
   const start = startOf(call, key, request)
   const targets = pricedTargets(allowed, { key, rules, at: start.at })
   const admission = admit({ key, rules, request, targets, at: start.at }, services.admission)
+  const prepared = { call, request, turn, media: openMedia(call, services), admission }
   const settlement = new Settlement(start, { ledger, admission })
   const attempted = await attempt(targets, (target) => callProvider(target, prepared, services.httpClient))
   const remember = (reply: Reply) => signatures.remember(key.organization, reply)

@@ -2,11 +2,12 @@ import type { ClientApi } from '../api/client-api.ts'
 import { namesInBody } from '../api/wire-fields.ts'
 import { asRouterError, RouterError } from '../core/errors.ts'
 import type { JsonObject } from '../core/json.ts'
+import type { NeutralRequest } from '../core/request.ts'
 import { unreadableFile } from '../manifest/losses.ts'
 import { type Target, targetId } from '../manifest/target.ts'
 import type { HttpClient } from '../upstream/http-client.ts'
 import { type ProviderAnswer, requestAnswer } from '../upstream/provider-answer.ts'
-import type { PreparedCall, Translation } from './call.ts'
+import type { PreparedCall, TargetedCall, Translation } from './call.ts'
 import { translationOf } from './translation.ts'
 
 /** The result of calling one target: its answer or an error, and the client's names of the fields that were left out. */
@@ -21,27 +22,36 @@ export async function callProvider(
   prepared: PreparedCall,
   httpClient: HttpClient,
 ): Promise<ProviderResult> {
-  const translation = translationOf(target, prepared)
+  const translation = translationOf(target, targeted(target, prepared))
   const result = await callOnce(target, prepared, { translation, httpClient })
   if (!result.error || !prepared.turn.mustResend(result.error, target.provider)) return result
   return await callOnce(target, prepared, { translation, httpClient })
 }
 
+/** The call with the output limit that this target gets. */
+function targeted(target: Target, { admission, ...prepared }: PreparedCall): TargetedCall {
+  const length = admission.lengthAt(target)
+  if (length === undefined) return prepared
+  return { ...prepared, length, request: { ...prepared.request, max_output_tokens: length } }
+}
+
 async function callOnce(
   target: Target,
-  { call, request }: PreparedCall,
+  { call, request, admission }: PreparedCall,
   { translation, httpClient }: { translation: Translation; httpClient: HttpClient },
 ): Promise<ProviderResult> {
   const { clientApi, signal } = call
   let dropped: string[] = []
   try {
     const written = await translation.request()
-    dropped = wireNames(clientApi, written.dropped, request.origin.body)
+    const lost = isLowered(target, request, admission) ? [...written.dropped, 'max_output_tokens'] : written.dropped
+    dropped = wireNames(clientApi, lost, request.origin.body)
     const fileId = unreadableFile(request, written.dropped)
     if (fileId !== undefined) throw fileRefused(fileId, dropped, target)
     if (call.strict && dropped.length > 0) throw lossRefused(dropped, target)
     const stream = request.stream === true
     const { body } = written
+    admission.cover(target, body)
     const answer = await requestAnswer(
       target,
       { body, stream, signal, forwardedHeaders: translation.forwardedHeaders },
@@ -51,6 +61,15 @@ async function callOnce(
   } catch (thrown) {
     return { dropped, error: asRouterError(thrown) }
   }
+}
+
+/** Whether the client asks for a longer reply than the model can give. */
+function isLowered(
+  target: Target,
+  { max_output_tokens }: NeutralRequest,
+  { lengthAt }: PreparedCall['admission'],
+): boolean {
+  return max_output_tokens !== undefined && lengthAt(target) !== undefined
 }
 
 /** The client's names of neutral fields: those used in its body, else the default name. */

@@ -10,10 +10,13 @@ import { type Target, targetId } from '../manifest/target.ts'
 import { targetFacts } from '../manifest/target-facts.ts'
 import { finishOf, type ProviderRequest, patchRequest, usedLosses } from '../manifest/translate.ts'
 import { fetchMedia } from '../upstream/inline.ts'
-import type { Call, PreparedCall, Translation } from './call.ts'
+import type { Call, TargetedCall, Translation } from './call.ts'
 
 /** For a provider of the client's own format: bodies are edited, so fields unknown to the router survive both ways. */
-export function sameFormatTranslation(target: Target, { call, request, turn, media }: PreparedCall): Translation {
+export function sameFormatTranslation(
+  target: Target,
+  { call, request, turn, media, length }: TargetedCall,
+): Translation {
   const { clientApi } = call
   const { provider } = target
   let storesItself = false
@@ -29,7 +32,7 @@ export function sameFormatTranslation(target: Target, { call, request, turn, med
         body,
         stream: request.stream === true,
         losses: distinctNames([...losses, ...(words?.dropped ?? [])]),
-        ...defined({ files, words }),
+        ...defined({ files, words, length }),
       })
     },
     forwardedHeaders: call.forwardedHeaders ?? [],

@@ -4,11 +4,11 @@ import { chatEndpoint } from '../manifest/run-mapping.ts'
 import type { Target } from '../manifest/target.ts'
 import { writeRequest } from '../manifest/translate.ts'
 import { inlineMedia } from '../upstream/inline.ts'
-import type { PreparedCall, Translation } from './call.ts'
+import type { TargetedCall, Translation } from './call.ts'
 import { sameFormatTranslation, streamFacts } from './same-format.ts'
 
 /** The translation for one attempt: bodies of the same format are edited, all others are translated by mappings. */
-export function translationOf(target: Target, prepared: PreparedCall): Translation {
+export function translationOf(target: Target, prepared: TargetedCall): Translation {
   return speaksSameFormat(target, prepared.call.clientApi)
     ? sameFormatTranslation(target, prepared)
     : mappedTranslation(target, prepared)
@@ -20,7 +20,7 @@ export function speaksSameFormat({ provider }: Pick<Target, 'provider'>, clientA
 }
 
 /** For a provider of another format: its mappings translate through the neutral form. */
-function mappedTranslation(target: Target, { call, request, turn, media }: PreparedCall): Translation {
+function mappedTranslation(target: Target, { call, request, turn, media }: TargetedCall): Translation {
   const { clientApi } = call
   const { provider } = target
   const chat = chatEndpoint(provider)

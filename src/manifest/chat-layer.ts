@@ -12,7 +12,7 @@ import type { ChatEndpoint, Loss, RequestMapping, StreamForm } from './provider.
 import { nameProblems, targetProblems } from './request-names.ts'
 
 /** `endpoints.chat` as far as one file describes it. */
-export type PartialChat = Partial<Pick<ChatEndpoint, 'path' | 'request' | 'reply'>> &
+export type PartialChat = Partial<Pick<ChatEndpoint, 'path' | 'request' | 'reply' | 'outputLimits'>> &
   Pick<ChatEndpoint, 'events' | 'patch' | 'history'> & {
     stream: Partial<StreamForm>
     losses: Loss[]
@@ -25,6 +25,7 @@ export type ChatFile = {
   path?: string
   stream?: { path?: string; format?: StreamFormat; data?: StreamForm['data']; event_field?: string; done?: string }
   request?: { [section: string]: string }
+  output_limit?: string | string[]
   reply?: string
   events?: { [name: string]: string }
   patch?: { request?: string; reply?: string; event?: string }
@@ -48,6 +49,7 @@ export function readChat(reader: MappingReader, chat: ChatFile): PartialChat {
   return {
     ...(chat.path !== undefined && { path: chat.path }),
     ...(request && { request }),
+    ...(chat.output_limit !== undefined && { outputLimits: [chat.output_limit].flat().map((path) => path.split('.')) }),
     ...(reply && { reply }),
     stream: readStream(chat.stream ?? {}),
     events,

@@ -25,10 +25,12 @@ export function merge(layers: readonly Layer[]): Pick<Provider, 'errors' | 'trai
 /** One endpoint made of all layers; missing, with the reasons, when none of them declares something that it needs. */
 export function chatOf(layers: readonly Layer[], source: Source): { chat?: ChatEndpoint; problems: Problem[] } {
   const parts = layers.flatMap(({ chat }) => (chat ? [chat] : []))
-  const last = <Name extends 'path' | 'request' | 'reply'>(name: Name) => parts.findLast((part) => part[name])?.[name]
+  const last = <Name extends 'path' | 'request' | 'reply' | 'outputLimits'>(name: Name) =>
+    parts.findLast((part) => part[name])?.[name]
   const path = last('path')
   const request = last('request')
   const reply = last('reply')
+  const outputLimits = last('outputLimits')
   const events = new Map(parts.flatMap((part) => [...part.events]))
   const absent = Object.entries({ path, request, reply, events: events.size > 0 || undefined })
     .filter(([, declared]) => declared === undefined)
@@ -45,6 +47,7 @@ export function chatOf(layers: readonly Layer[], source: Source): { chat?: ChatE
     path,
     stream: { path, format: 'sse', data: 'json', ...Object.assign({}, ...parts.map(({ stream }) => stream)) },
     request,
+    ...(outputLimits && { outputLimits }),
     reply,
     events,
     ...(tables.length > 0 && { finish: Object.assign(Object.create(null), ...tables) }),

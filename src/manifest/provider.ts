@@ -91,6 +91,8 @@ export type ChatEndpoint = {
   path: string
   stream: StreamForm
   request: RequestMapping
+  /** Where its bodies limit the output; undefined when no layer says it. */
+  outputLimits?: readonly (readonly string[])[]
   /** The provider's JSON to a reply whose `finish` and `usage` are still in the provider's words. */
   reply: Mapping
   /** By event name; `*` takes what has no mapping of its own. An empty text ignores an event. */

@@ -3,13 +3,17 @@ import { formatTime, monthStart } from '../core/time.ts'
 import { monthOf, type Spend } from '../store/spend.ts'
 import { usdText } from './usd.ts'
 
-/** The accounts that pay for a call, and its maximum cost. Limits and credit in nano-USD; null is no limit. */
-export type BudgetRequest = {
+/** The accounts that pay for a call. Limits and credit in nano-USD; null is no limit. */
+export type Payers = {
   /** Unix milliseconds; the call counts toward the month of this time. */
   at: number
   key: { id: string; monthlyLimitNano: bigint | null }
   group?: { id: string; name?: string; limitNano: bigint | null }
   organization: { id: string; creditNano: bigint; enforcesBalance: boolean }
+}
+
+/** The accounts that pay for a call, and its maximum cost in nano-USD. */
+export type BudgetRequest = Payers & {
   nanoUsd: bigint
   /** The output tokens that the cost assumes when the call sets no limit. */
   assumedTokens?: number
@@ -17,6 +21,8 @@ export type BudgetRequest = {
 
 /** The money that is reserved for a running call. */
 export type Reservation = {
+  /** Reserves at least so much, where it was less. Throws RouterError `budget_exhausted`, and nothing is changed. */
+  raise(nanoUsd: bigint): void
   /**
    * Ends the reservation with the call's cost, which may exceed it and counts as spent from now on; 0 only releases it.
    * Later calls have no effect.
@@ -28,6 +34,8 @@ export type Reservation = {
 
 /** Enforces limits and balances. Reservations are in memory only: a crash releases them. */
 export type Budget = {
+  /** What the accounts can still pay, in nano-USD: the least of them, not below 0; undefined where none has a limit. */
+  left(payers: Payers): bigint | undefined
   /**
    * Reserves money of the key, its group and the organization, of all or none. A call that costs nothing is always admitted.
    * Throws RouterError `budget_exhausted`, and the errors of the tables when they cannot be read.
@@ -66,29 +74,41 @@ export function openBudget(tables: SpendTables, { mostIdle = 10_000 } = {}): Bud
     sweepAt = Math.max(mostIdle, 2 * accounts.size)
   }
 
+  /** The accounts with their limits, the key's first. */
+  const accountsOf = ({ at, key, group, organization }: Payers): Limited[] => {
+    if (accounts.size >= sweepAt) sweep()
+    if (at < month.from || at >= month.until) month = monthAround(at)
+    const { until: resetAt } = month
+    const ofKey = accountFor(`key ${key.id} ${month.name}`, () => tables.ofKey(key.id, at))
+    const ofGroup = group && accountFor(`group ${group.id} ${month.name}`, () => tables.ofGroup(group.id, at))
+    const ofOrganization = accountFor(`organization ${organization.id}`, () =>
+      tables.totalOfOrganization(organization.id),
+    )
+    const { creditNano, enforcesBalance } = organization
+    const limited: Limited[] = [{ account: ofKey, limitNano: key.monthlyLimitNano, owner: 'this API key', resetAt }]
+    if (group && ofGroup) {
+      const owner = `the group '${group.name ?? group.id}' of this API key`
+      limited.push({ account: ofGroup, limitNano: group.limitNano, owner, resetAt })
+    }
+    limited.push({ account: ofOrganization, limitNano: enforcesBalance ? creditNano : null })
+    return limited
+  }
+
   return {
-    reserve({ at, key, group, organization, nanoUsd, assumedTokens }) {
-      if (accounts.size >= sweepAt) sweep()
-      if (at < month.from || at >= month.until) month = monthAround(at)
-      const ofKey = accountFor(`key ${key.id} ${month.name}`, () => tables.ofKey(key.id, at))
-      const ofGroup = group && accountFor(`group ${group.id} ${month.name}`, () => tables.ofGroup(group.id, at))
-      const ofOrganization = accountFor(`organization ${organization.id}`, () =>
-        tables.totalOfOrganization(organization.id),
-      )
-      const details = { nanoUsd, resetAt: month.until, assumedTokens }
-      if (exceedsLimit(nanoUsd, ofKey, key.monthlyLimitNano)) {
-        throw monthlyLimitError('this API key', key.monthlyLimitNano, { ...ofKey, ...details })
-      }
-      if (group && ofGroup && exceedsLimit(nanoUsd, ofGroup, group.limitNano)) {
-        throw monthlyLimitError(`the group '${group.name ?? group.id}' of this API key`, group.limitNano, {
-          ...ofGroup,
-          ...details,
-        })
-      }
-      if (exceedsLimit(nanoUsd, ofOrganization, organization.enforcesBalance ? organization.creditNano : null)) {
-        throw balanceError(organization.creditNano, { ...ofOrganization, ...details })
-      }
-      return reserveOn(ofGroup ? [ofKey, ofGroup, ofOrganization] : [ofKey, ofOrganization], nanoUsd)
+    left(payers) {
+      if (!isLimited(payers)) return undefined
+      const limits = accountsOf(payers).flatMap(({ account, limitNano }) => {
+        if (limitNano === null) return []
+        const left = limitNano - account.spent - account.reserved
+        return [left > 0n ? left : 0n]
+      })
+      return limits.length === 0 ? undefined : limits.reduce((least, left) => (left < least ? left : least))
+    },
+    reserve({ nanoUsd, assumedTokens, ...payers }) {
+      const limited = accountsOf(payers)
+      const facts = { nanoUsd, assumedTokens }
+      requireRoom(limited, { ...facts, moreNano: nanoUsd })
+      return reserveOn(limited, facts)
     },
     totals: () => ({
       accounts: accounts.size,
@@ -100,23 +120,35 @@ export function openBudget(tables: SpendTables, { mostIdle = 10_000 } = {}): Bud
 /** Nano-USD. `open` counts the calls that are running or whose cost is not on disk yet. */
 type Account = { spent: bigint; reserved: bigint; open: number; used: boolean }
 
-type Spending = Pick<Account, 'spent' | 'reserved'> & {
-  nanoUsd: bigint
-  resetAt: number
-  assumedTokens: number | undefined
-}
+/** An account and its limit; a monthly one has an owner and a time at which it resets. */
+type Limited = { account: Account; limitNano: bigint | null; owner?: string; resetAt?: number }
+
+/** The maximum cost of a call, and what the accounts have to hold of it beyond what they hold already. */
+type Asked = { nanoUsd: bigint; moreNano: bigint; assumedTokens: number | undefined }
 
 function monthAround(at: number): { from: number; until: number; name: string } {
   return { from: monthStart(at), until: monthStart(at, 1), name: monthOf(at) }
 }
 
-function exceedsLimit(costNano: bigint, { spent, reserved }: Account, limitNano: bigint | null): boolean {
-  return limitNano !== null && costNano > 0n && spent + reserved + costNano > limitNano
+function isLimited({ key, group, organization }: Payers): boolean {
+  return key.monthlyLimitNano !== null || (group?.limitNano ?? null) !== null || organization.enforcesBalance
 }
 
-function reserveOn(accounts: readonly Account[], nanoUsd: bigint): Reservation {
+/** A call that costs nothing needs no room. */
+function requireRoom(limited: readonly Limited[], asked: Asked): void {
+  if (asked.moreNano <= 0n) return
+  for (const one of limited) {
+    const { account, limitNano } = one
+    if (limitNano !== null && account.spent + account.reserved + asked.moreNano > limitNano)
+      throw exhausted(one, limitNano, asked)
+  }
+}
+
+function reserveOn(limited: readonly Limited[], { nanoUsd, assumedTokens }: Omit<Asked, 'moreNano'>): Reservation {
+  const accounts = limited.map(({ account }) => account)
+  let reserved = nanoUsd
   for (const account of accounts) {
-    account.reserved += nanoUsd
+    account.reserved += reserved
     account.open++
   }
   let state: 'running' | 'settled' | 'closed' = 'running'
@@ -125,11 +157,18 @@ function reserveOn(accounts: readonly Account[], nanoUsd: bigint): Reservation {
     for (const account of accounts) account.open--
   }
   return {
+    raise(most) {
+      const moreNano = most - reserved
+      if (state !== 'running' || moreNano <= 0n) return
+      requireRoom(limited, { nanoUsd: most, moreNano, assumedTokens })
+      reserved = most
+      for (const account of accounts) account.reserved += moreNano
+    },
     settle(costNano) {
       if (state !== 'running') return
       state = 'settled'
       for (const account of accounts) {
-        account.reserved -= nanoUsd
+        account.reserved -= reserved
         account.spent += costNano
       }
       if (costNano === 0n) close()
@@ -140,24 +179,23 @@ function reserveOn(accounts: readonly Account[], nanoUsd: bigint): Reservation {
   }
 }
 
-function monthlyLimitError(owner: string, limitNano: bigint | null, spending: Spending): RouterError {
-  const reset = formatTime(spending.resetAt)
-  const message = `The monthly limit of ${owner} is ${usd(limitNano ?? 0n)}: ${spendingSummary(spending)} It resets at ${reset}.`
+function exhausted({ account, owner, resetAt = 0 }: Limited, limitNano: bigint, asked: Asked): RouterError {
+  const summary = spendingSummary(account, asked)
+  const message =
+    owner === undefined
+      ? `The balance of the organization is ${usd(limitNano - account.spent)} of ${usd(limitNano)} credit: ${summary} It does not reset: add credit.`
+      : `The monthly limit of ${owner} is ${usd(limitNano)}: ${summary} It resets at ${formatTime(resetAt)}.`
   return new RouterError('budget_exhausted', message)
 }
 
-function balanceError(creditNano: bigint, spending: Spending): RouterError {
-  const balance = usd(creditNano - spending.spent)
-  const message = `The balance of the organization is ${balance} of ${usd(creditNano)} credit: ${spendingSummary(spending)} It does not reset: add credit.`
-  return new RouterError('budget_exhausted', message)
-}
-
-function spendingSummary({ spent, reserved, nanoUsd, assumedTokens }: Spending): string {
+/** A call that is raised holds something already: it is not counted among the others. */
+function spendingSummary({ spent, reserved }: Account, { nanoUsd, moreNano, assumedTokens }: Asked): string {
   const why =
     assumedTokens === undefined
       ? ''
       : ` (it sets no output limit such as max_tokens, so ${assumedTokens} output tokens are assumed)`
-  return `${usd(spent)} spent, ${usd(reserved)} reserved by running calls, and this call could cost up to ${usd(nanoUsd)}${why}.`
+  const others = reserved - (nanoUsd - moreNano)
+  return `${usd(spent)} spent, ${usd(others)} reserved by running calls, and this call could cost up to ${usd(nanoUsd)}${why}.`
 }
 
 function usd(nano: bigint): string {

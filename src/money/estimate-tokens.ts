@@ -1,12 +1,19 @@
-import type { Json } from '../core/json.ts'
+import type { Json, JsonObject } from '../core/json.ts'
 import type { CacheHint, MediaPart, Part } from '../core/parts.ts'
 import { isProviderTool, type NeutralRequest } from '../core/request.ts'
 
-/** The estimated tokens of a prompt, and the kinds of content in it that have prices of their own. */
+/** The estimated tokens of a prompt, what bounds them, and the kinds of content in it that have prices of their own. */
 export type PromptSize = {
   tokens: number
+  /** The text in UTF-8, with room for its markup: no text has more tokens than bytes. */
+  bytes: number
+  /** Images; how many tokens each has at most depends on the model. */
+  images: number
+  /** The most tokens that recordings and documents have, as far as their data tells. */
+  media: number
+  /** Something may be as long as the model's context: a file by URL or id, a packed document. */
+  boundless: boolean
   audio: boolean
-  images: boolean
   /** The longest requested lifetime in the provider's cache. */
   caches: '5m' | '1h' | undefined
 }
@@ -18,10 +25,12 @@ export function estimateTokens(request: NeutralRequest): PromptSize {
   if (system) takeParts(size, system)
   for (const { parts } of messages) {
     size.ascii += charactersPerTurn
+    size.bytes += bytesPerNode
     takeParts(size, parts)
   }
   for (const tool of tools ?? []) {
     takeHint(size, tool.cache)
+    size.bytes += bytesPerNode
     if (isProviderTool(tool)) {
       takeJson(size, tool.definition)
       continue
@@ -34,8 +43,18 @@ export function estimateTokens(request: NeutralRequest): PromptSize {
   if (format?.type === 'json_schema') takeJson(size, format.schema)
   if (extensions) takeJson(size, extensions)
   if (cache?.options || cache?.retention) takeHint(size, lifetimeOf(cache))
-  const { audio, images, caches } = size
-  return { tokens: tokensIn(size), audio, images, caches }
+  const tokens = tokensIn(size)
+  takeRest(size, request)
+  const { bytes, images, media, boundless, audio, caches } = size
+  return { tokens, bytes, images, media, boundless, audio, caches }
+}
+
+/** What is too small or too rare to be estimated, but may become a part of the prompt. */
+function takeRest(size: Walk, { web_search, prediction, unread, origin }: NeutralRequest): void {
+  if (web_search) takeJson(size, web_search as JsonObject)
+  if (prediction) takeJson(size, prediction)
+  // Members that only an edited body keeps: which ones a provider reads is not known.
+  if (unread) takeJson(size, origin.body)
 }
 
 /** The estimated tokens of a model's output, visible or not; results of the provider's own tools are not output. */
@@ -45,7 +64,7 @@ export function estimateOutputTokens(parts: readonly Part[]): number {
     size,
     parts.filter(({ type }) => type !== 'search' && type !== 'opaque'),
   )
-  return tokensIn({ ...size, media: 0 })
+  return tokensIn({ ...size, files: 0 })
 }
 
 /** A token is about four characters of English text or JSON: the usual estimate where there is no tokenizer. */
@@ -57,19 +76,28 @@ const base64PerToken = { text: 5, other: 64 }
 /** The markup of a message: its role and end. Characters. */
 const charactersPerTurn = 16
 
-/** Characters, and the tokens of media. */
-type Walk = Omit<PromptSize, 'tokens'> & { ascii: number; other: number; media: number }
+/** What a provider may write around a message, a part or a tool. */
+const bytesPerNode = 32
+
+/** Characters, and the estimated tokens of media, beside what bounds the size. */
+type Walk = Omit<PromptSize, 'tokens'> & { ascii: number; other: number; files: number }
 
 function emptyWalk(): Walk {
-  return { ascii: 0, other: 0, media: 0, audio: false, images: false, caches: undefined }
+  return {
+    ...{ ascii: 0, other: 0, files: 0, bytes: 0, images: 0, media: 0 },
+    boundless: false,
+    audio: false,
+    caches: undefined,
+  }
 }
 
-function tokensIn({ ascii, other, media }: Walk): number {
-  return Math.ceil(ascii / charactersPerToken) + other + media
+function tokensIn({ ascii, other, files }: Walk): number {
+  return Math.ceil(ascii / charactersPerToken) + other + files
 }
 
 function takeParts(size: Walk, parts: readonly Part[]): void {
   for (const part of parts) {
+    size.bytes += bytesPerNode
     if ('cache' in part) takeHint(size, part.cache)
     switch (part.type) {
       case 'text':
@@ -78,6 +106,8 @@ function takeParts(size: Walk, parts: readonly Part[]): void {
         break
       case 'reasoning':
         takeText(size, part.text ?? part.summary)
+        // What is encrypted was thought in the same tokens: a byte of it is more than enough for each.
+        size.bytes += part.encrypted?.length ?? 0
         break
       case 'tool_call':
         takeText(size, part.name)
@@ -98,19 +128,37 @@ function takeParts(size: Walk, parts: readonly Part[]): void {
   }
 }
 
-function takeMedium(size: Walk, { type, data, media_type: kind }: MediaPart): void {
+function takeMedium(size: Walk, part: MediaPart): void {
+  const { type, data, media_type: kind } = part
   if (type === 'audio') size.audio = true
-  if (type === 'image') size.images = true
   const length = type === 'image' || !data ? 0 : data.length
   const isText = kind?.startsWith('text/') === true
-  size.media += Math.max(tokensPerMedium, Math.ceil(length / base64PerToken[isText ? 'text' : 'other']))
+  size.files += Math.max(tokensPerMedium, Math.ceil(length / base64PerToken[isText ? 'text' : 'other']))
+  if (type === 'image' || kind?.startsWith('image/')) size.images++
+  else if (data === undefined) size.boundless = true
+  else if (isText) size.media += tokensPerMedium + length
+  else if (isEvenRecording(part)) size.media += tokensPerMedium + Math.ceil(length / recordedPerToken)
+  else size.boundless = true
+  takeText(size, part.filename)
+  takeText(size, part.transcript)
 }
+
+/** Recordings whose length their bytes tell: the lowest rate of MP3 is 1,000 bytes a second, PCM has more. */
+function isEvenRecording({ media_type: kind = '' }: MediaPart): boolean {
+  return evenRecordings.has(kind.replace(/^audio\/(x-)?/, ''))
+}
+
+const evenRecordings: ReadonlySet<string> = new Set(['wav', 'wave', 'mp3', 'mpeg', 'l16', 'pcm', 'pcm16'])
+/** A second has at most 40 tokens. Characters of base64. */
+const recordedPerToken = 32
 
 /** Compares the length with that in UTF-8, which is fast to compute: plain ASCII has the same. */
 function takeText(size: Walk, text: unknown): void {
   // Values from providers may have any type.
   if (typeof text !== 'string' || text === '') return
-  const beyond = Buffer.byteLength(text) - text.length
+  const bytes = Buffer.byteLength(text)
+  size.bytes += bytes
+  const beyond = bytes - text.length
   const other = beyond === 0 ? 0 : Math.min(Math.ceil(beyond / bytesBeyond(text)), text.length)
   size.ascii += text.length - other
   size.other += other
@@ -137,21 +185,29 @@ const lastOfTwoBytes = 0x7ff
 const surrogateMask = 0xf800
 const surrogate = 0xd800
 
+/** `-1.2345678901234567e+123`. */
+const longestNumber = 24
+
 /** A schema counts about as its text does. */
 function takeJson(size: Walk, value: Json | undefined): void {
   if (value === undefined) return
   if (typeof value === 'string') {
     size.ascii += 2
+    size.bytes += 4
     takeText(size, value)
   } else if (value === null || typeof value !== 'object') {
     size.ascii += charactersPerToken
+    size.bytes += longestNumber
   } else if (Array.isArray(value)) {
     size.ascii += 2
+    size.bytes += 4
     for (const member of value) takeJson(size, member)
   } else {
     size.ascii += 2
+    size.bytes += 4
     for (const name in value) {
       size.ascii += name.length + 4
+      size.bytes += Buffer.byteLength(name) + 6
       takeJson(size, value[name])
     }
   }

@@ -1,84 +1,151 @@
+import type { Json } from '../core/json.ts'
 import type { ModelEntry } from '../core/model.ts'
 import { entryAt } from '../core/price-times.ts'
-import type { NeutralRequest } from '../core/request.ts'
+import { isProviderTool, type NeutralRequest } from '../core/request.ts'
 import type { Usage, UsageClass } from '../core/usage.ts'
+import type { Provider } from '../manifest/provider.ts'
+import { targetFacts } from '../manifest/target-facts.ts'
 import { estimateTokens, type PromptSize } from './estimate-tokens.ts'
 import { costAt } from './price.ts'
 import { multiplierUnit, type Rates, reachedTier, type Tariff, tariffOf } from './rates.ts'
+import { type RemoteUses, remoteUses } from './remote-tools.ts'
 
-/** The maximum cost of a call, as far as it is known in advance. */
-export type MaxCost = {
-  /** Of the most expensive target; 0 where no target has a price. */
-  nanoUsd: bigint
-  promptTokens: number
-  outputTokens: number
-  /** The request limits its output itself. */
-  hasOutputLimit: boolean
+/** A call as far as its cost can be known in advance. `at` is its arrival in Unix milliseconds: it decides the prices. */
+export type BoundedCall = { request: NeutralRequest; size: PromptSize; at: number }
+
+/** The properties of a target that its price depends on. */
+export type PricedTarget = { entry?: ModelEntry; model?: string; provider?: Provider }
+
+/** Sizes up a call, once for all its targets. */
+export function boundedCall(request: NeutralRequest, at: number): BoundedCall {
+  return { request, size: estimateTokens(request), at }
+}
+
+/** The longest reply of a model, in tokens; the longest that any model gives where the catalog does not say. */
+export function longestOutput({ entry }: PricedTarget): number {
+  return entry?.max_output_tokens ?? entry?.context_window ?? mostOutput
+}
+
+/** The most tokens of all choices of a reply whose length is limited to `length`. */
+export function outputBound({ request }: BoundedCall, target: PricedTarget, length: number): number {
+  const { reasoning } = request
+  let bound = target.provider?.sameAs === 'responses' ? Math.max(length, leastOfResponses) : length
+  const thinks = reasoning && reasoning.effort !== 'none' && reasoning.budget !== 0
+  if (thinks) {
+    const thinking = Math.max(reasoning.budget ?? 0, leastThinking)
+    if (bound <= thinking) bound += thinking
+  }
+  return Math.min(bound, longestOutput(target)) * choicesOf(request)
+}
+
+/** How many replies a request asks for at once. */
+export function choicesOf({ n = 1, extensions }: NeutralRequest): number {
+  const best = extensions?.best_of
+  return Math.max(n, typeof best === 'number' ? best : 1, 1)
 }
 
 /**
- * The cost of a request at its most expensive target: the estimated prompt, all of it in the most expensive class that can apply,
- * and as much output as the request allows, or `defaultOutputTokens` where it sets no limit; at the prices of the
- * moment when it arrived, `at`, in Unix milliseconds.
+ * The most tokens that the prompt of a call has at a target: those of its text, at most one for each byte; of its images,
+ * as many as the manifest says of the model; and the whole context of the model for each thing whose length is not known.
  */
-export function maxCost(
-  request: NeutralRequest,
-  targets: readonly PricedTarget[],
-  { defaultOutputTokens, at }: { defaultOutputTokens: number; at: number },
-): MaxCost {
-  const prompt = estimateTokens(request)
-  const hasOutputLimit = request.max_output_tokens !== undefined
-  let nanoUsd = 0n
-  let outputTokens = 0
-  for (const target of targets) {
-    const output = outputBound(request, target, defaultOutputTokens)
-    outputTokens = Math.max(outputTokens, output)
-    const entry = target.entry && entryAt(target.entry, at)
-    const tariff = entry && tariffOf(entry)
-    if (!tariff) continue
-    const cost = costBound({ request, prompt, output, entry, tariff })
-    if (cost > nanoUsd) nanoUsd = cost
-  }
-  return { nanoUsd, promptTokens: prompt.tokens, outputTokens, hasOutputLimit }
+export function promptBound(call: BoundedCall, target: PricedTarget): number {
+  return promptWith(call, target, usesAt(call, target))
 }
 
-/** The properties of a target that its price depends on. */
-export type PricedTarget = { entry?: ModelEntry; provider?: { sameAs?: string } }
+function promptWith({ request, size }: BoundedCall, target: PricedTarget, uses: RemoteUses): number {
+  const context = target.entry?.context_window ?? mostContext
+  const images = size.images === 0 ? 0 : size.images * imageTokens(target)
+  const media =
+    size.boundless || continues(request, target) ? Math.max(context, size.media + images) : size.media + images
+  return Math.max(size.bytes + bytesOfTemplate + media, size.tokens) + uses.passes * context + uses.tokens
+}
+
+/** Whether the provider adds to the prompt what it has stored: it may have more than came from here. */
+function continues({ origin: { api, body } }: NeutralRequest, { provider }: PricedTarget): boolean {
+  return provider?.sameAs === api && stateFields.some((name) => isPresent(body[name]))
+}
+
+const stateFields = ['previous_response_id', 'conversation', 'prompt', 'thread'] as const
+
+/** Most calls use no tool of their provider. */
+function usesAt({ request }: BoundedCall, target: PricedTarget): RemoteUses {
+  const { web_search, tools, extensions } = request
+  const facts = factsOf(target)
+  const isAsked = web_search || tools?.some(isProviderTool) || extensions?.mcp_servers !== undefined
+  return isAsked || facts.remote_uses !== undefined ? remoteUses(request, target.provider, facts) : noUses
+}
+
+const noUses: RemoteUses = { searches: 0, fileSearches: 0, passes: 0, tokens: 0 }
+
+/** The cost of a call at a target, in nano-USD, if its reply has so many tokens; 0 where no price is known. */
+export function costBound(call: BoundedCall, target: PricedTarget, output: number): bigint {
+  const priced = pricedAt(call, target)
+  if (!priced) return 0n
+  const uses = usesAt(call, target)
+  const input = { ...call, ...priced, uses, output, prompt: promptWith(call, target, uses) }
+  const tariff = priced.tariff.marginal ? withDearestInput(input) : priced.tariff
+  let most = 0n
+  for (let place = reachedTier(tariff, input.prompt); place >= 0; place--) {
+    // A prompt with fewer tokens stays in a lower tier.
+    const prompt = Math.min(input.prompt, mostInside(tariff, place))
+    const cost = costAt(usageBound({ ...input, tariff, prompt }, place), tariff, place)
+    if (cost > most) most = cost
+  }
+  return most
+}
+
+/** The longest length of each choice for which all output costs at most so much; undefined where output costs nothing. */
+export function lengthFor(call: BoundedCall, target: PricedTarget, nanoUsd: bigint): number | undefined {
+  const priced = pricedAt(call, target)
+  if (!priced) return undefined
+  const { entry, tariff } = priced
+  const classes = outputClasses(call.request, entry)
+  let [dearest, unit] = [0n, 1_000n]
+  for (const rates of tariff.tiers) {
+    const price = rates.pico[dearestOf(classes, rates)]
+    if (price > dearest) dearest = price
+  }
+  for (const mode of dearestModes(call.request, tariff)) {
+    const multiplier = tariff.multipliers.get(mode)
+    if (multiplier === undefined) continue
+    dearest *= multiplier
+    unit *= multiplierUnit
+  }
+  const one = dearest * BigInt(choicesOf(call.request))
+  return one === 0n ? undefined : Number((nanoUsd * unit) / one)
+}
 
 /** The smallest output limit of the Responses API. Tokens. */
 const leastOfResponses = 16
 /** The smallest thinking budget of providers; it is added to a smaller output limit. Tokens. */
 const leastThinking = 1_024
-
-/** Larger bounds are capped: no model writes more. Tokens. */
+/** Larger bounds are capped: no model writes or reads more. Tokens. */
 const mostOutput = 1_000_000_000
+const mostContext = 1_000_000
+/** What providers put before a prompt themselves: instructions of the house, and how tools are called. Tokens. */
+const bytesOfTemplate = 1_024
+/** The most tokens that an image has where the manifest does not say: those of a model with dynamic resolution. */
+const imageTokensUnstated = 16_384
 
-function outputBound(request: NeutralRequest, { entry, provider }: PricedTarget, defaultOutputTokens: number): number {
-  const { max_output_tokens: limit, reasoning, n = 1 } = request
-  let bound = limit ?? defaultOutputTokens
-  if (provider?.sameAs === 'responses') bound = Math.max(bound, leastOfResponses)
-  const thinks = reasoning && reasoning.effort !== 'none' && reasoning.budget !== 0
-  if (limit !== undefined && thinks) {
-    const thinking = Math.max(reasoning.budget ?? 0, leastThinking)
-    if (bound <= thinking) bound += thinking
-  }
-  return Math.min(bound, entry?.max_output_tokens ?? mostOutput) * Math.max(n, 1)
+/** The trait `image_tokens` of the model's family. */
+function imageTokens(target: PricedTarget): number {
+  const { image_tokens: stated } = factsOf(target)
+  return typeof stated === 'number' ? stated : imageTokensUnstated
 }
 
-type CostInput = { request: NeutralRequest; prompt: PromptSize; output: number; entry: ModelEntry; tariff: Tariff }
-
-/** The highest cost at any tier that the prompt can reach: one with fewer tokens than estimated may stay in a lower tier. */
-function costBound(input: CostInput): bigint {
-  const { prompt } = input
-  const tariff = input.tariff.marginal ? withDearestInput(input) : input.tariff
-  let most = 0n
-  for (let place = reachedTier(tariff, prompt.tokens); place >= 0; place--) {
-    const tokens = Math.min(prompt.tokens, mostInside(tariff, place))
-    const cost = costAt(usageBound({ ...input, tariff, prompt: { ...prompt, tokens } }, place), tariff, place)
-    if (cost > most) most = cost
-  }
-  return most
+/** What the manifest says of the model. */
+function factsOf({ provider, model, entry }: PricedTarget): { [name: string]: Json } {
+  if (!provider?.traits || model === undefined) return {}
+  return targetFacts(provider, { model, ...(entry && { entry }) }).traits
 }
+
+function pricedAt({ at }: BoundedCall, target: PricedTarget): { entry: ModelEntry; tariff: Tariff } | undefined {
+  const entry = target.entry && entryAt(target.entry, at)
+  const tariff = entry && tariffOf(entry)
+  return entry && tariff ? { entry, tariff } : undefined
+}
+
+type CostInput = BoundedCall & { uses: RemoteUses; prompt: number; output: number; entry: ModelEntry; tariff: Tariff }
 
 /** The longest prompt that reaches no higher tier. */
 function mostInside({ tiers, inclusive }: Tariff, place: number): number {
@@ -87,8 +154,8 @@ function mostInside({ tiers, inclusive }: Tariff, place: number): number {
 }
 
 /** With marginal tiers each slice may be of the class that is the most expensive in its tier. */
-function withDearestInput({ request, prompt, entry, tariff }: CostInput): Tariff {
-  const names = inputClasses(request, prompt, entry)
+function withDearestInput({ request, size, entry, tariff }: CostInput): Tariff {
+  const names = inputClasses(request, size, entry)
   const tiers = tariff.tiers.map((rates) => ({
     ...rates,
     pico: { ...rates.pico, input: rates.pico[dearestOf(names, rates)] },
@@ -100,32 +167,23 @@ function dearestOf(names: readonly UsageClass[], { pico }: Rates): UsageClass {
   return names.reduce((one, other) => (pico[other] > pico[one] ? other : one))
 }
 
-function usageBound({ request, prompt, output, entry, tariff }: CostInput, place: number): Usage {
+function usageBound({ request, size, uses, prompt, output, entry, tariff }: CostInput, place: number): Usage {
   const rates = tariff.tiers[place] as Rates
   const modes = dearestModes(request, tariff)
   return {
-    [dearestOf(inputClasses(request, prompt, entry), rates)]: prompt.tokens,
+    [dearestOf(inputClasses(request, size, entry), rates)]: prompt,
     [dearestOf(outputClasses(request, entry), rates)]: output,
-    ...searchBound(request),
+    ...(uses.searches > 0 && { searches: uses.searches }),
+    ...(uses.fileSearches > 0 && { file_searches: uses.fileSearches }),
     ...(modes.length > 0 && { modes }),
   }
 }
 
-/** As many searches as the request allows, one by default. */
-function searchBound({ web_search: search, tools, extensions }: NeutralRequest): Usage {
-  const most = extensions?.max_tool_calls
-  const allowed = typeof most === 'number' ? most : 1
-  const inFiles = tools?.some(({ kind }) => kind === 'file_search')
-  return {
-    ...(search && { searches: Math.max(search.max_uses ?? allowed, 1) }),
-    ...(inFiles && { file_searches: Math.max(allowed, 1) }),
-  }
-}
-
-function inputClasses({ modalities }: NeutralRequest, { audio, images, caches }: PromptSize, entry: ModelEntry) {
+function inputClasses({ modalities }: NeutralRequest, size: PromptSize, entry: ModelEntry): UsageClass[] {
+  const { audio, images, boundless, caches } = size
   const names: UsageClass[] = ['input', 'cache_read']
-  if (audio || modalities?.includes('audio')) names.push('input_audio', 'cache_read_audio')
-  if (images) names.push('input_image')
+  if (audio || boundless || modalities?.includes('audio')) names.push('input_audio', 'cache_read_audio')
+  if (images > 0 || boundless) names.push('input_image')
   if (caches || writesByDefault(entry)) names.push('cache_write_5m')
   if (caches === '1h') names.push('cache_write_1h')
   return names
@@ -133,11 +191,11 @@ function inputClasses({ modalities }: NeutralRequest, { audio, images, caches }:
 
 /** Where cache writes have one price whatever their lifetime, the provider caches by default. */
 function writesByDefault({ pricing = [] }: ModelEntry): boolean {
-  return pricing.some(({ caching_price, caching_5m_price }) => isPrice(caching_price) && !isPrice(caching_5m_price))
+  return pricing.some(({ caching_price, caching_5m_price }) => isPresent(caching_price) && !isPresent(caching_5m_price))
 }
 
-function isPrice(price: number | null | undefined): boolean {
-  return price !== null && price !== undefined
+function isPresent(value: Json | undefined): boolean {
+  return value !== null && value !== undefined
 }
 
 function outputClasses({ modalities, audio }: NeutralRequest, entry: ModelEntry): UsageClass[] {
@@ -147,9 +205,24 @@ function outputClasses({ modalities, audio }: NeutralRequest, entry: ModelEntry)
   return names
 }
 
-/** The requested modes that cost more; a request for a cheaper mode may be served without it. */
+/**
+ * The requested modes that cost more; a request for a cheaper mode may be served without it. A tier that the entry does
+ * not price by its name may be billed as the dearest that it has: OpenAI serves `fast` as `priority`.
+ */
 function dearestModes({ service_tier: tier, extensions, web_search: search }: NeutralRequest, { multipliers }: Tariff) {
   const requested = [tier, extensions?.speed, extensions?.inference_geo].filter((mode) => typeof mode === 'string')
-  const dearer = [...new Set(requested)].filter((mode) => (multipliers.get(mode) ?? 0n) > multiplierUnit)
+  const dearer = [...new Set(requested.map((mode) => billedMode(mode, multipliers)))].filter(
+    (mode) => (multipliers.get(mode) ?? 0n) > multiplierUnit,
+  )
   return search?.context_size ? [...dearer, `search_${search.context_size}`] : dearer
 }
+
+function billedMode(mode: string, multipliers: Tariff['multipliers']): string {
+  if (multipliers.has(mode) || !raisedTiers.has(mode)) return mode
+  let dearest = mode
+  for (const tier of raisedTiers) if ((multipliers.get(tier) ?? 0n) > (multipliers.get(dearest) ?? 0n)) dearest = tier
+  return dearest
+}
+
+/** Tiers that cost more where they cost anything else than the ordinary one. */
+const raisedTiers: ReadonlySet<string> = new Set(['priority', 'fast', 'reserved'])

@@ -169,7 +169,7 @@ test('a free model is usable when the limit is reached', async () => {
   expect((await callOnce(router.url, key.secret, { ...tenTokens, model: 'priced/free' })).status).toBe(200)
 })
 
-test('for a call without an output limit the configured number of tokens is reserved', async () => {
+test('a call without an output limit gets the configured number of tokens at least, and is held to it', async () => {
   await begin()
   const key = newKey(store, { monthlyLimitNano: 40n * callNano })
   const { max_tokens: _, ...unbounded } = tenTokens
@@ -181,7 +181,8 @@ test('for a call without an output limit the configured number of tokens is rese
   router.put('config.yaml', config)
   await expect.poll(() => router.snapshot().generation).toBeGreaterThan(generation)
   expect((await callOnce(router.url, key.secret, unbounded)).status).toBe(200)
-  expect(ledgerState([key.id])).toEqual(all(callNano))
+  expect(provider.received.at(-1)?.body.max_tokens).toBe(400)
+  expect(ledgerState([key.id])).toEqual(all(40n * callNano))
 })
 
 test('each API reports an exhausted budget in its own form', async () => {

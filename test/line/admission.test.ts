@@ -132,8 +132,13 @@ function world({ keyLimit, groupLimit, credit }: { keyLimit: bigint; groupLimit:
     keys,
     call(which: number, maxTokens: number | undefined) {
       const chosen = keys[which] as AdmissionRequest['key']
-      const maximum = BigInt(maxTokens ?? 30)
       const payers = payersOf(chosen)
+      const lefts = payers.flatMap(([name, limit]) =>
+        limit === null ? [] : [limit - spent(name, chosen) - heldBy(name)],
+      )
+      const share = lefts.reduce((least, left) => (left < least ? left : least)) / 8n
+      // Without a limit of its own a call gets an eighth of what is left, and at least the default.
+      const maximum = maxTokens === undefined ? (share > 30n ? share : 30n) : BigInt(maxTokens)
       const fits =
         maximum === 0n ||
         payers.every(([name, limit]) => limit === null || spent(name, chosen) + heldBy(name) + maximum <= limit)

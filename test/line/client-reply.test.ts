@@ -28,6 +28,8 @@ function answeredWith(translation: Partial<Translation>) {
     recorded() {},
     headers: {},
     promptTokens: 0,
+    lengthAt: () => undefined,
+    cover() {},
   }
   const start = {
     id: 'c',

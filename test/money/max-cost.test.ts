@@ -3,9 +3,10 @@ import { describe, expect, test } from 'vitest'
 import type { ModelEntry, PricingTier } from '../../src/core/model.ts'
 import type { NeutralRequest } from '../../src/core/request.ts'
 import type { Usage } from '../../src/core/usage.ts'
+import type { Provider } from '../../src/manifest/provider.ts'
 import { estimateTokens } from '../../src/money/estimate-tokens.ts'
-import { maxCost } from '../../src/money/max-cost.ts'
 import { priceOf } from '../../src/money/price.ts'
+import { maxCost } from './max-cost.ts'
 
 /** The prices of these tests do not depend on when a call comes. */
 const at = Date.UTC(2026, 10, 21, 12)
@@ -42,13 +43,6 @@ describe('the maximum cost of a call', () => {
     expect(nanoOf(request, model({ output_price: 0.0375e-6 }))).toBe(4_613)
   })
 
-  test('reports its components', () => {
-    const { promptTokens, outputTokens, hasOutputLimit } = maxCost(asking('12345678'), [{ entry: answers }], unstated)
-    expect([promptTokens, outputTokens, hasOutputLimit]).toEqual([6, 400, false])
-    const bounded = maxCost(asking('', { max_output_tokens: 7 }), [{ entry: answers }], unstated)
-    expect([bounded.outputTokens, bounded.hasOutputLimit]).toEqual([7, true])
-  })
-
   test('counts no more output than the model can give', () => {
     expect(nanoOf(asking('', { max_output_tokens: 5_000 }), answers)).toBe(1_000 * 4_000)
     expect(nanoOf(asking(''), model({ output_price: million(4) }, { max_output_tokens: 10 }))).toBe(10 * 4_000)
@@ -57,11 +51,9 @@ describe('the maximum cost of a call', () => {
   test('is finite however large the bound is, for a model with an unknown output limit', () => {
     const { max_output_tokens: _, ...boundless } = answers
     const absurd = asking('', { max_output_tokens: 1e308, n: 128 })
-    expect(maxCost(absurd, [{ entry: boundless }], unstated)).toEqual({
+    expect(maxCost(absurd, [{ entry: boundless }], unstated)).toMatchObject({
       nanoUsd: 128n * 1_000_000_000n * 4_000n,
-      promptTokens: 4,
       outputTokens: 128e9,
-      hasOutputLimit: true,
     })
   })
 
@@ -79,7 +71,7 @@ describe('the maximum cost of a call', () => {
   })
 
   test('knows the smallest limit that an API accepts', () => {
-    const target = { entry: answers, provider: { sameAs: 'responses' } }
+    const target = { entry: answers, provider: { sameAs: 'responses' } as Provider }
     expect(maxCost(asking('', { max_output_tokens: 1 }), [target], unstated).outputTokens).toBe(16)
   })
 
@@ -102,21 +94,22 @@ describe('the maximum cost of a call', () => {
   })
 
   const explicit = model({ input_price: million(1), caching_5m_price: million(1.25), caching_1h_price: million(2) })
-  const text = 'x'.repeat(4 * 996)
+  /** With its markup, and what providers put before it, no more than 10,000 tokens. */
+  const text = 'x'.repeat(8_912)
   const hint = (cache: object) => [{ role: 'user' as const, parts: [{ type: 'text' as const, text, cache }] }]
   test.each<[fact: string, entry: ModelEntry, more: Partial<NeutralRequest>, nanoUsd: number]>([
-    ['no cache', explicit, {}, 1_000_000],
-    ['a part to be cached', explicit, { messages: hint({}) }, 1_250_000],
-    ['a part to be cached for an hour', explicit, { messages: hint({ ttl: '1h' }) }, 2_000_000],
-    ['all to be cached', explicit, { cache: { options: { type: 'ephemeral' } } }, 1_250_000],
-    ['all to be cached for an hour', explicit, { cache: { options: { type: 'ephemeral', ttl: '1h' } } }, 2_000_000],
-    ['a key for the cache alone', explicit, { cache: { key: 'k' } }, 1_000_000],
-    ['a model that caches unasked', model({ input_price: million(1), caching_price: million(1.25) }), {}, 1_250_000],
+    ['no cache', explicit, {}, 10_000_000],
+    ['a part to be cached', explicit, { messages: hint({}) }, 12_500_000],
+    ['a part to be cached for an hour', explicit, { messages: hint({ ttl: '1h' }) }, 20_000_000],
+    ['all to be cached', explicit, { cache: { options: { type: 'ephemeral' } } }, 12_500_000],
+    ['all to be cached for an hour', explicit, { cache: { options: { type: 'ephemeral', ttl: '1h' } } }, 20_000_000],
+    ['a key for the cache alone', explicit, { cache: { key: 'k' } }, 10_000_000],
+    ['a model that caches unasked', model({ input_price: million(1), caching_price: million(1.25) }), {}, 12_500_000],
     [
       'a model that keeps it for hours when asked',
       model({ input_price: million(1), caching_price: million(1.25), caching_1h_price: million(2.5) }),
       { cache: { retention: '12h' } },
-      2_500_000,
+      25_000_000,
     ],
   ])('takes the prompt at the dearest price that can apply: %s', (_, entry, more, nanoUsd) => {
     expect(nanoOf(asking(text, { max_output_tokens: 1, ...more }), entry)).toBe(nanoUsd)
@@ -125,19 +118,19 @@ describe('the maximum cost of a call', () => {
   test('uses the prices of audio and image input', () => {
     const hearing = model({ input_price: million(1) }, { other_prices: { input_audio_token: million(40) } })
     const parts = [{ type: 'audio' as const, data: 'aGk=', media_type: 'audio/wav' }]
-    expect(nanoOf(asking('', { messages: [{ role: 'user', parts }] }), hearing)).toBe(1_004 * 40_000)
+    expect(nanoOf(asking('', { messages: [{ role: 'user', parts }] }), hearing)).toBe((1_024 + 64 + 1_001) * 40_000)
   })
 
   test('takes the tier that the prompt reaches, and a lower one that is dearer', () => {
     const pricing = [
       { prompt_tokens_threshold: 0, input_price: million(1), output_price: 0 },
-      { prompt_tokens_threshold: 999, input_price: million(3), output_price: 0 },
+      { prompt_tokens_threshold: 9_999, input_price: million(3), output_price: 0 },
     ]
     const limit = { max_output_tokens: 1 }
-    expect(nanoOf(asking(text, limit), { api: 'chat', pricing })).toBe(3_000_000)
-    expect(nanoOf(asking(text.slice(4), limit), { api: 'chat', pricing })).toBe(999_000)
+    expect(nanoOf(asking(text, limit), { api: 'chat', pricing })).toBe(30_000_000)
+    expect(nanoOf(asking(text.slice(1), limit), { api: 'chat', pricing })).toBe(9_999_000)
     const falling = pricing.map((tier, place) => ({ ...tier, input_price: million(3 - place * 2) }))
-    expect(nanoOf(asking(text, limit), { api: 'chat', pricing: falling })).toBe(999 * 3_000)
+    expect(nanoOf(asking(text, limit), { api: 'chat', pricing: falling })).toBe(9_999 * 3_000)
   })
 
   test('uses the most expensive class for each slice of a prompt', () => {
@@ -147,7 +140,7 @@ describe('the maximum cost of a call', () => {
     ]
     const sliced: ModelEntry = { api: 'chat', pricing, tier_billing: 'marginal' }
     expect(priceOf({ cache_read: 600, input: 400 }, sliced, at).nanoUsd).toBe(3_800_000)
-    expect(nanoOf(asking(text, { max_output_tokens: 1 }), sliced)).toBe(3_800_000)
+    expect(nanoOf(asking(text, { max_output_tokens: 1 }), sliced)).toBe((600 * 5 + 9_400 * 2) * 1_000)
   })
 
   test('assumes a requested mode that costs more, and none that costs less', () => {
@@ -158,13 +151,13 @@ describe('the maximum cost of a call', () => {
     expect(nanoOf(asking('', { ...bound, extensions: { speed: 'fast', inference_geo: 'us' } }), served)).toBe(880_000)
   })
 
-  test('counts the allowed searches, one by default, and the price of the request', () => {
+  test('counts the allowed searches, ten by default, and the price of the request', () => {
     const searcher = model(
       {},
       { other_prices: { web_search_per_call: 0.01, per_request: 0.005, per_request_high: 0.012 } },
     )
     expect(nanoOf(asking(''), searcher)).toBe(5_000_000)
-    expect(nanoOf(asking('', { web_search: {} }), searcher)).toBe(15_000_000)
+    expect(nanoOf(asking('', { web_search: {} }), searcher)).toBe(105_000_000)
     expect(nanoOf(asking('', { web_search: { max_uses: 4, context_size: 'high' } }), searcher)).toBe(52_000_000)
   })
 
@@ -172,7 +165,7 @@ describe('the maximum cost of a call', () => {
     const searcher = model({}, { other_prices: { web_search_per_call: 0.01, file_search_per_call: 0.0025 } })
     const tools = (kind: string) => [{ kind, by: 'responses' as const, definition: { type: kind } }]
     const files = { tools: tools('file_search') }
-    expect(nanoOf(asking('', files), searcher)).toBe(2_500_000)
+    expect(nanoOf(asking('', files), searcher)).toBe(25_000_000)
     expect(nanoOf(asking('', { ...files, extensions: { max_tool_calls: 3 } }), searcher)).toBe(7_500_000)
     expect(nanoOf(asking('', { web_search: {}, extensions: { max_tool_calls: 3 } }), searcher)).toBe(30_000_000)
     expect(nanoOf(asking('', { tools: tools('code_interpreter') }), searcher)).toBe(0)

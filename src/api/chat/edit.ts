@@ -18,7 +18,7 @@ import { writeUsage } from './usage.ts'
  * The client's body for a provider of this format: its model id, what this API has several words for in those of the
  * provider, usage in streams, and without the dropped fields.
  */
-export function editRequest(body: JsonObject, { model, stream, dropped, files, words }: EditFacts): JsonObject {
+export function editRequest(body: JsonObject, { model, stream, dropped, files, words, length }: EditFacts): JsonObject {
   const standard = withEditedNodes(
     withoutNulls(withoutRouterFields(body, ownFields), ownMembers),
     losses.lists,
@@ -27,11 +27,25 @@ export function editRequest(body: JsonObject, { model, stream, dropped, files, w
     },
   )
   const left = bodyWithoutFields(standard, dropped, losses)
-  const edited: JsonObject = { ...(words ? withReasoningWords(left, words) : left), model }
+  const edited: JsonObject = {
+    ...(words ? withReasoningWords(left, words) : left),
+    model,
+    ...lengthFields(body, length),
+  }
   if (Array.isArray(edited.messages)) {
     edited.messages = edited.messages.map((item) => (isObject(item) ? withoutForeignParts(item) : item))
   }
   return withStreaming(edited, stream)
+}
+
+/** The limit under the names that the client uses, where they allow more; without one, under the name that all providers know. */
+function lengthFields(body: JsonObject, length: number | undefined): JsonObject {
+  if (length === undefined) return {}
+  const used = ['max_completion_tokens', 'max_tokens'].flatMap((name): [string, number][] => {
+    const stated = body[name]
+    return typeof stated === 'number' ? [[name, Math.min(stated, length)]] : []
+  })
+  return used.length > 0 ? Object.fromEntries(used) : { max_tokens: length }
 }
 
 /** The provider's own body with the model that served, the cost, and the members that the API requires. */

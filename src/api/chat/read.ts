@@ -41,7 +41,7 @@ export function readRequest(body: unknown): NeutralRequest {
     ...readPlain(body),
     ...defined({
       ...readTools(body),
-      max_output_tokens: optional(body.max_completion_tokens, 'max_completion_tokens', atLeastOne) ?? maxTokens(body),
+      max_output_tokens: readLength(body),
       stop: readStop(body.stop),
       logprobs: readLogprobs(body),
       response_format: format.request,
@@ -112,8 +112,11 @@ function streamOptions(value: Json, path: string): JsonObject {
   return options
 }
 
-function maxTokens(body: JsonObject): number | undefined {
-  return optional(body.max_tokens, 'max_tokens', atLeastOne)
+/** The length under its present and its former name; of both, the larger one: providers differ in which they keep. */
+function readLength(body: JsonObject): number | undefined {
+  const present = optional(body.max_completion_tokens, 'max_completion_tokens', atLeastOne)
+  const former = optional(body.max_tokens, 'max_tokens', atLeastOne)
+  return present === undefined || former === undefined ? (present ?? former) : Math.max(present, former)
 }
 
 function readStop(value: Json | undefined): string[] | undefined {

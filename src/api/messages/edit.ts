@@ -15,11 +15,13 @@ import { isForeignSearch } from './searches.ts'
  * The client's body for a provider of this format: its model id, without dropped fields, and without parts that this
  * router wrote into it for other providers. Everything else, known or not, stays unchanged.
  */
-export const editRequest: ClientApi['editRequest'] = (body, { model, stream, dropped, files }) => {
+export const editRequest: ClientApi['editRequest'] = (body, { model, stream, dropped, files, length }) => {
   const asked = wantsCache(body) ? { cache_control: wholePrompt, ...body } : body
   const standard = withoutNulls(withoutRouterFields(asked), ownMembers)
   const inlined = files ? withEditedNodes(standard, losses.lists, (node) => inlinedBlock(node, files)) : standard
   const edited: JsonObject = { ...bodyWithoutFields(inlined, dropped, losses), model }
+  // 0 asks for no reply at all.
+  if (length !== undefined && body.max_tokens !== 0) edited.max_tokens = length
   if (stream) edited.stream = true
   if (Array.isArray(edited.messages)) edited.messages = edited.messages.flatMap(withoutForeign)
   return edited

@@ -15,11 +15,12 @@ import { completeResponse } from './write.ts'
  * The client's body for a provider of this format: its model id, without dropped fields, and without items that this
  * router wrote into it for other providers. Everything else, known or not, stays unchanged.
  */
-export const editRequest: ClientApi['editRequest'] = (body, { model, stream, dropped, files }) => {
+export const editRequest: ClientApi['editRequest'] = (body, { model, stream, dropped, files, length }) => {
   const standard = withEditedNodes(withoutNulls(withoutRouterFields(body), ownMembers), losses.lists, (node) => {
     return standardPart(node, files)
   })
   const edited: JsonObject = { ...bodyWithoutFields(standard, dropped, losses), model }
+  if (length !== undefined) edited.max_output_tokens = length
   if (stream) edited.stream = true
   if (Array.isArray(edited.input)) edited.input = edited.input.filter((item) => !isForeign(item))
   return edited

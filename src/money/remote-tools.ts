@@ -1,0 +1,84 @@
+import { isProviderTool, type NeutralRequest } from '../core/request.ts'
+import type { Provider } from '../manifest/provider.ts'
+
+/** What tools that run at the provider may add to one call. */
+export type RemoteUses = {
+  searches: number
+  fileSearches: number
+  /** Uses of all tools, searches among them, after each of which the model reads everything again. */
+  passes: number
+  /** What searches add to the prompt instead, where the manifest says it. */
+  tokens: number
+}
+
+/** Facts that a manifest may state about the tools of a model's family. */
+export type ToolFacts = {
+  /** How many searches one call makes at most. */
+  search_uses?: unknown
+  /** How many tokens one search adds to the prompt at most. */
+  search_tokens?: unknown
+  /** How often the model uses tools of its provider at most although none is asked for. */
+  remote_uses?: unknown
+}
+
+/** How often such a tool is used at most where neither the request nor the manifest says it: Anthropic's own bound. */
+export const usesUnstated = 10
+
+/** What tools of the provider may be used at most; bounds that the provider takes are believed. */
+export function remoteUses(request: NeutralRequest, provider: Provider | undefined, facts: ToolFacts): RemoteUses {
+  const { web_search: search, tools, extensions } = request
+  const total = isResponses(provider) ? numberIn(extensions?.max_tool_calls) : undefined
+  const searches = search ? searchesOf(search.max_uses, { total, provider, facts }) : 0
+  let fileSearches = 0
+  let others = numberIn(facts.remote_uses) ?? 0
+  if (extensions?.mcp_servers !== undefined && reaches('messages', provider)) others += usesUnstated
+  for (const tool of tools ?? []) {
+    if (!isProviderTool(tool) || runAtClient.test(tool.kind) || !reaches(tool.by, provider)) continue
+    const uses = Math.max(numberIn(tool.definition.max_uses) ?? total ?? usesUnstated, 1)
+    if (tool.kind === 'file_search') fileSearches += uses
+    else others += uses
+  }
+  const perSearch = numberIn(facts.search_tokens)
+  const passes = fileSearches + others + (perSearch === undefined ? searches : 0)
+  return { searches, fileSearches, passes, tokens: searches * (perSearch ?? 0) }
+}
+
+function searchesOf(
+  stated: number | undefined,
+  { total, provider, facts }: { total: number | undefined; provider: Provider | undefined; facts: ToolFacts },
+): number {
+  const bound = takesSearchBound(provider) ? stated : undefined
+  return Math.max(bound ?? total ?? numberIn(facts.search_uses) ?? usesUnstated, 1)
+}
+
+/** Tools of providers that the client runs itself: their results come with the next request. */
+const runAtClient = /^(bash|text_editor|computer|memory|local_shell|apply_patch|function|custom|namespace)(_|$)/
+
+function isResponses(provider: Provider | undefined): boolean {
+  return provider === undefined || provider.sameAs === 'responses'
+}
+
+/** Tools of one API go to providers of that API only. */
+function reaches(api: string, provider: Provider | undefined): boolean {
+  return provider === undefined || provider.sameAs === api
+}
+
+/** Whether `web_search.max_uses` reaches the provider. */
+function takesSearchBound(provider: Provider | undefined): boolean {
+  if (!provider?.chat) return true
+  let takes = takers.get(provider)
+  if (takes === undefined) {
+    const { request, losses } = provider.chat
+    const members = request.support.members('web_search')
+    const isLost = losses.some(({ field }) => field === 'web_search.max_uses')
+    takes = !isLost && (members === 'whole' || members.has('max_uses'))
+    takers.set(provider, takes)
+  }
+  return takes
+}
+
+const takers = new WeakMap<Provider, boolean>()
+
+function numberIn(value: unknown): number | undefined {
+  return typeof value === 'number' && value >= 0 ? value : undefined
+}
