@@ -29,6 +29,8 @@ export type ProviderEvent = {
   search?: { id?: string; query?: string; status?: string; results?: Json }
   media?: Omit<MediaPart, 'cache'>
   opaque?: { body: Json }
+  /** A part that the provider repeats when it is done: what has not come of it yet counts. */
+  whole?: Part
   logprobs?: Json
   finish?: Finish
   /** The provider's own finish reason. */

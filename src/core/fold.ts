@@ -1,16 +1,18 @@
+import { locate } from './citations.ts'
 import type { ProviderEvent, StreamEvent } from './events.ts'
-import { isObject, type Json, type JsonObject, parseJson } from './json.ts'
+import type { Json, JsonObject } from './json.ts'
 import { joinLogprobs } from './logprobs.ts'
 import type { Citation, Part, ReasoningPart, SearchPart, TextPart, ToolCallPart } from './parts.ts'
 import type { Finish, Reply } from './reply.ts'
-import { finishedArguments } from './tool-arguments.ts'
+import { completeCall, setInput } from './tool-arguments.ts'
 import { mergeUsage, type Usage } from './usage.ts'
+import { restOfPart } from './whole-parts.ts'
 
 /** The author of signed parts (their `by`), and where an id and a time come from when the provider sends none. */
 export type FoldFacts = { maker: string; newId: () => string; now: () => number }
 
-/** A part of the reply so far. `input` is the JSON text of the input of a tool that the provider runs. */
-type PartState = { part: Part; opened: boolean; closed: boolean; input?: string }
+/** A part of the reply so far: the id that the provider gave a call, the JSON text of the input of a tool that it runs. */
+type PartState = { part: Part; opened: boolean; closed: boolean; callId?: string; input?: string }
 
 /**
  * Builds a reply from provider events and returns, event by event, what changed.
@@ -48,6 +50,13 @@ export class Fold {
   take(event: ProviderEvent): StreamEvent[] {
     const out: StreamEvent[] = []
     this.#takeMetadata(event)
+    this.#takeContent(event, out)
+    // Some providers send no finish reason: an end marker after content counts as `stop`.
+    if (event.done && this.#parts.length > 0) this.#finish ??= { finish: 'stop' }
+    return this.#withStart(out)
+  }
+
+  #takeContent(event: ProviderEvent, out: StreamEvent[]): void {
     const { at } = event
     if (event.text || event.signature) this.#takeText(event.text ?? '', event.signature, at, out)
     if (event.refusal) this.#takeRefusal(event.refusal, at, out)
@@ -55,15 +64,20 @@ export class Fold {
     if (event.tool) this.#takeTool(event.tool, at, out)
     if (event.citation) this.#takeCitation(event.citation, at, out)
     if (event.search) this.#takeSearch(event.search, at, out)
-    if (event.media) this.#addPart(event.media as Part, out)
+    if (event.media) this.#addPart(event.media as Part, at, out)
     if (event.opaque) this.#takeOpaque(event.opaque.body, at, out)
+    if (event.whole) this.#takeWhole(event.whole, at, out)
     if (event.logprobs) {
       this.#logprobs = joinLogprobs(this.#logprobs, event.logprobs)
       out.push({ type: 'logprobs', logprobs: event.logprobs })
     }
-    // Some providers send no finish reason: an end marker after content counts as `stop`.
-    if (event.done && this.#parts.length > 0) this.#finish ??= { finish: 'stop' }
-    return this.#withStart(out)
+  }
+
+  /** A part that the provider repeats when it is done: what has not come of it yet. */
+  #takeWhole(whole: Part, at: ProviderEvent['at'], out: StreamEvent[]): void {
+    const key = whole.type === 'search' ? (whole.id ?? at) : at
+    const come = this.#parts[this.#byKey.get(`${whole.type} ${key}`) ?? -1]?.part
+    for (const rest of restOfPart(whole, come, at)) this.#takeContent(rest, out)
   }
 
   /** Ends the reply: closes its parts, and returns why it ended and its counts. */
@@ -143,10 +157,12 @@ export class Fold {
 
   #takeTool(tool: NonNullable<ProviderEvent['tool']>, at: ProviderEvent['at'], out: StreamEvent[]): void {
     if (this.#appendToolInput(tool, at)) return
+    if (this.#isOtherCall(tool, at)) this.#byKey.delete(`tool_call ${at}`)
     const begins = at === undefined && tool.name ? this.#parts.length : at
-    const index = this.#locate('tool_call', begins, newCall, out)
+    const index = this.#locate('tool_call', begins, () => ({ type: 'tool_call', id: '', name: '', arguments: '' }), out)
     const state = this.#parts[index] as PartState
     const part = state.part as ToolCallPart
+    if (tool.id) state.callId ??= String(tool.id)
     if (tool.id && !state.opened) part.id = String(tool.id)
     if (tool.name && !state.opened) part.name = tool.name
     if (tool.kind) part.kind = tool.kind
@@ -156,6 +172,13 @@ export class Fold {
     part.arguments = whole ? text : part.arguments + text
     if (state.opened && text) out.push({ type: 'delta', index, part: 'tool_call', arguments: text })
     else if (part.name) this.#openCall(index, out)
+  }
+
+  /** Some providers give several calls the same key: another id with a name is another call. */
+  #isOtherCall({ id, name }: NonNullable<ProviderEvent['tool']>, at: ProviderEvent['at']): boolean {
+    if (!id || !name || at === undefined) return false
+    const callId = this.#parts[this.#byKey.get(`tool_call ${at}`) ?? -1]?.callId
+    return callId !== undefined && callId !== String(id)
   }
 
   /** Arguments with the key of a search or an opaque part are the input of a tool that the provider runs. */
@@ -199,12 +222,13 @@ export class Fold {
   }
 
   #takeOpaque(body: Json, at: ProviderEvent['at'], out: StreamEvent[]): void {
-    this.#addPart({ type: 'opaque', by: this.#facts.maker, body }, out)
+    this.#addPart({ type: 'opaque', by: this.#facts.maker, body }, at, out)
     if (at !== undefined) this.#byKey.set(`server tool ${at}`, this.#parts.length - 1)
   }
 
-  #addPart(part: Part, out: StreamEvent[]): void {
+  #addPart(part: Part, at: ProviderEvent['at'], out: StreamEvent[]): void {
     const index = this.#parts.push({ part, opened: true, closed: false }) - 1
+    if (at !== undefined) this.#byKey.set(`${part.type} ${at}`, index)
     this.#startPart(index, out)
   }
 
@@ -268,32 +292,4 @@ export function fold(events: ProviderEvent[], facts: FoldFacts): Reply {
   for (const event of events) folding.take(event)
   folding.end()
   return folding.reply()
-}
-
-/** A citation that quotes the reply without a position gets the position of the quoted text. */
-function locate(citation: Citation, text: string): Citation {
-  const { cited_text, start } = citation
-  const found = cited_text && start === undefined ? text.indexOf(cited_text) : -1
-  if (!cited_text || found < 0) return citation
-  const begin = [...text.slice(0, found)].length
-  return { ...citation, start: begin, end: begin + [...cited_text].length }
-}
-
-function completeCall(index: number, part: ToolCallPart, isCut: boolean, out: StreamEvent[]): void {
-  const finished = part.kind === 'custom' ? part.arguments : finishedArguments(part.arguments, isCut)
-  if (finished === part.arguments) return
-  part.arguments = finished
-  out.push({ type: 'delta', index, part: 'tool_call', arguments: finished })
-}
-
-/** Sets the input of a tool that the provider ran, which came as fragments of JSON text, on its part. */
-function setInput(part: Part, text: string): void {
-  const input = parseJson(text)
-  if (!isObject(input)) return
-  if (part.type === 'search' && typeof input.query === 'string') part.query = input.query
-  if (part.type === 'opaque' && isObject(part.body)) part.body = { ...part.body, input }
-}
-
-function newCall(): ToolCallPart {
-  return { type: 'tool_call', id: '', name: '', arguments: '' }
 }

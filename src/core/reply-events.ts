@@ -9,16 +9,19 @@ export type MappedReply = Partial<Omit<Reply, 'parts'>> & { parts?: Part[]; erro
 export function eventsOf(reply: MappedReply): ProviderEvent[] {
   const { parts, finish, finish_raw: raw, stop_sequence, error, ...facts } = reply
   const events: ProviderEvent[] = [facts as ProviderEvent]
-  for (const [index, part] of (parts ?? []).entries()) events.push(...eventsOfPart(part, `part ${index}`))
+  for (const [index, part] of (parts ?? []).entries()) {
+    events.push(...eventsOfPart(part).map((event) => ({ at: `part ${index}`, ...event })))
+  }
   if (finish) {
     events.push({ finish, ...(raw !== undefined && { raw }), ...(stop_sequence !== undefined && { stop_sequence }) })
   }
   return events
 }
 
-function eventsOfPart(part: Part, at: string): ProviderEvent[] {
+/** A whole part as events: the citations of a text come after it. */
+export function eventsOfPart(part: Part): ProviderEvent[] {
   const citations = part.type === 'text' ? (part.citations ?? []) : []
-  return [{ at, ...eventOfPart(part) }, ...citations.map((citation) => ({ at, citation }))]
+  return [eventOfPart(part), ...citations.map((citation) => ({ citation }))]
 }
 
 /** The event by which a stream says a whole part; the citations of a text are events of their own. */

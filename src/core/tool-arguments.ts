@@ -1,7 +1,27 @@
+import type { StreamEvent } from './events.ts'
+import { isObject, parseJson } from './json.ts'
+import type { Part, ToolCallPart } from './parts.ts'
+
 /**
  * The arguments of a finished tool call. Some models write nothing where they mean no arguments, but clients parse JSON;
  * arguments that were cut off stay as they are.
  */
 export function finishedArguments(text: string, isCut: boolean): string {
   return text === '' && !isCut ? '{}' : text
+}
+
+/** Sets the input of a tool that the provider ran, which came as fragments of JSON text, on its part. */
+export function setInput(part: Part, text: string): void {
+  const input = parseJson(text)
+  if (!isObject(input)) return
+  if (part.type === 'search' && typeof input.query === 'string') part.query = input.query
+  if (part.type === 'opaque' && isObject(part.body)) part.body = { ...part.body, input }
+}
+
+/** Finishes the arguments of a call, and writes what that adds. */
+export function completeCall(index: number, part: ToolCallPart, isCut: boolean, out: StreamEvent[]): void {
+  const finished = part.kind === 'custom' ? part.arguments : finishedArguments(part.arguments, isCut)
+  if (finished === part.arguments) return
+  part.arguments = finished
+  out.push({ type: 'delta', index, part: 'tool_call', arguments: finished })
 }

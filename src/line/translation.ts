@@ -37,9 +37,10 @@ function mappedTranslation(target: Target, { call, request, turn, media }: Targe
       const writer = clientApi.openStream(request, streamFacts(target, call))
       return {
         frame({ events }, fold) {
-          let text = ''
-          for (const event of events) text += writer.events(fold.take(event))
-          return text
+          const [first, ...others] = events
+          if (!first) return ''
+          // What one event of the provider says is written together: log probabilities with their text.
+          return writer.events(others.length === 0 ? fold.take(first) : events.flatMap((event) => fold.take(event)))
         },
         close: (fold) => writer.events(fold.end()),
         end: writer.end,

@@ -2,7 +2,7 @@ import fc from 'fast-check'
 import { describe, expect, test } from 'vitest'
 import type { ProviderEvent, StreamEvent } from '../../src/core/events.ts'
 import { Fold, type FoldFacts, fold } from '../../src/core/fold.ts'
-import type { Part } from '../../src/core/parts.ts'
+import type { Citation, Part } from '../../src/core/parts.ts'
 import type { Reply } from '../../src/core/reply.ts'
 import { eventsOf } from '../../src/core/reply-events.ts'
 
@@ -12,6 +12,59 @@ function foldEvents(events: ProviderEvent[]): StreamEvent[] {
   const folding = new Fold(facts)
   return [...events.flatMap((event) => folding.take(event)), ...folding.end()]
 }
+
+describe('a part that is repeated whole', () => {
+  const citations = [{ url: 'https://a.at', title: 'A' }]
+  const wholes: { at: string; whole: Part }[] = [
+    { at: '0', whole: { type: 'reasoning', id: 'rs', text: 'Hm', summary: 'So', encrypted: 'sealed' } },
+    { at: '1', whole: { type: 'text', text: 'It rains', citations, signature: 'final' } },
+    { at: '2', whole: { type: 'refusal', text: 'No more.' } },
+    { at: '3', whole: { type: 'tool_call', id: 'a', name: 'f', arguments: '{"x":1}' } },
+    { at: '4', whole: { type: 'search', id: 'ws', query: 'rain', status: 'completed' } },
+    { at: '5', whole: { type: 'image', data: 'AAAA', media_type: 'image/png' } },
+    { at: '6', whole: { type: 'opaque', body: { odd: 1 } } },
+  ]
+  const pieces: ProviderEvent[] = [
+    { at: '0', reasoning: { id: 'rs', text: 'H' } },
+    { at: '0', reasoning: { text: 'm', summary: 'So', encrypted: 'sealed' } },
+    { at: '1', text: 'It ' },
+    { at: '1', text: 'rains' },
+    { at: '1', citation: citations[0] as Citation },
+    { at: '1', signature: 'final' },
+    { at: '2', refusal: 'No ' },
+    { at: '2', refusal: 'more.' },
+    { at: '3', tool: { id: 'a', name: 'f', arguments: '{"x"' } },
+    { at: '3', tool: { arguments: ':1}' } },
+    { at: '4', search: { id: 'ws', status: 'searching' } },
+    { at: '4', search: { id: 'ws', query: 'rain', status: 'completed' } },
+    wholes[5] as ProviderEvent,
+    wholes[6] as ProviderEvent,
+  ]
+  const finish: ProviderEvent = { finish: 'stop' }
+  const expected = fold([...pieces, finish], facts).parts
+
+  test('counts as far as it has not come yet', () => {
+    expect(expected).toMatchObject(wholes.map(({ whole }) => whole))
+    // After all of its pieces, after some of them, and after none.
+    for (let come = 0; come <= pieces.length; come++) {
+      const events = [...pieces.slice(0, come), ...wholes, ...wholes, finish]
+      expect(fold(events, facts).parts, `after ${come} pieces`).toEqual(expected)
+      const texts = foldEvents(events).flatMap((event) => (event.type === 'delta' ? (event.text ?? '') : []))
+      expect(texts.join('')).toBe('HmIt rainsNo more.')
+    }
+  })
+
+  test('changes nothing that was said otherwise, and is no part when it is empty', () => {
+    const events: ProviderEvent[] = [{ at: '1', text: 'It pours' }, ...wholes.slice(1, 2), finish]
+    expect(fold(events, facts).parts).toMatchObject([{ type: 'text', text: 'It pours' }])
+    const hollow: ProviderEvent[] = [
+      { at: '0', whole: { type: 'text', text: '' } },
+      { at: '1', whole: { type: 'reasoning' } },
+      { at: '2', whole: { type: 'refusal', text: '' } },
+    ]
+    expect(fold([...hollow, finish], facts).parts).toEqual([])
+  })
+})
 
 describe('a reply put together from events', () => {
   test('text without a key grows the open text and opens a new one after a tool call', () => {
@@ -39,6 +92,28 @@ describe('a reply put together from events', () => {
     expect(reply.parts).toEqual([
       { type: 'tool_call', id: 'a', name: 'f', arguments: '{"x":1}' },
       { type: 'tool_call', id: 'b', name: 'g', arguments: '{}' },
+    ])
+  })
+
+  test('tool calls that share a key but have different ids are two calls', () => {
+    const reply = fold(
+      [
+        { at: 0, tool: { id: 'a', name: 'f', arguments: '{"a":' } },
+        { at: 0, tool: { arguments: '1}' } },
+        { at: 0, tool: { id: 'b', name: 'g', arguments: '{"b":' } },
+        // Some servers repeat the id and the name of a call, or give each of its pieces another id.
+        { at: 0, tool: { id: 'b', name: 'g', arguments: '2' } },
+        { at: 0, tool: { id: 'other', arguments: '}' } },
+        { at: 1, tool: { name: 'h' } },
+        { at: 1, tool: { id: 'c', name: 'h', arguments: '{}' } },
+        { finish: 'tool_calls' },
+      ],
+      { ...facts, newId: () => 'made' },
+    )
+    expect(reply.parts).toMatchObject([
+      { id: 'a', name: 'f', arguments: '{"a":1}' },
+      { id: 'b', name: 'g', arguments: '{"b":2}' },
+      { id: 'call_made', name: 'h', arguments: '{}' },
     ])
   })
 

@@ -146,6 +146,24 @@ describe('differences between servers of this format', () => {
     expect(reply.parts).toEqual(calls.map((call) => ({ type: 'tool_call', ...call })))
   })
 
+  test('calls that come in pieces are told apart by their ids, even when all have the same index', async () => {
+    const piece = (args: string, names: JsonObject = {}) =>
+      chunk({
+        tool_calls: [{ index: 0, ...names, function: { ...(names.id && { name: 'f' }), arguments: args } } as Json],
+      })
+    const parts = await partsOf(
+      piece('{"x"', { id: 'a' }),
+      piece(':1}'),
+      piece('{"x"', { id: 'b' }),
+      piece(':2}'),
+      stop,
+    )
+    expect(parts).toEqual([
+      { type: 'tool_call', id: 'a', name: 'f', arguments: '{"x":1}' },
+      { type: 'tool_call', id: 'b', name: 'f', arguments: '{"x":2}' },
+    ])
+  })
+
   test('calls of two indexes may take turns, and arguments may be an object', async () => {
     const parts = await partsOf(
       chunk({

@@ -46,6 +46,33 @@ describe.skipIf(recordingsMissing)('every recorded answer', () => {
   })
 })
 
+describe.skipIf(recordingsMissing)('what a stream says only', () => {
+  const streams = complete.filter(isStream)
+  const typeOf = ({ event = '', data }: Frame): string => {
+    if (data === '[DONE]') return 'end'
+    const { type = event } = typeof data === 'string' ? JSON.parse(data) : data
+    return type
+  }
+  const isDelta = (frame: Frame) => /delta|_text\.done|_part\.|annotation|arguments|partial_image/.test(typeOf(frame))
+  const isItem = (frame: Frame) => /output_item|in_progress|searching|interpreting|generating|_call/.test(typeOf(frame))
+
+  // Log probabilities are in the pieces only.
+  test.each(streams)('in its finished items is not lost: $case', async (recording) => {
+    const frames = recordedEvents(recording)
+    const { reply } = await bench.stream(frames.filter((frame) => !isDelta(frame)))
+    const { logprobs: _none, ...expected } = readResponse(streamedOf(recording))
+    expect(factsOf(reply)).toMatchObject(expected)
+  })
+
+  // What only its provider understands is in finished items only.
+  test.each(streams)('in its last event is not lost: $case', async (recording) => {
+    const frames = recordedEvents(recording)
+    const { reply } = await bench.stream(frames.filter((frame) => !isDelta(frame) && !isItem(frame)))
+    const { logprobs: _none, opaque: _own, order, ...expected } = readResponse(wholeOf(recording))
+    expect(factsOf(reply)).toMatchObject({ ...expected, order: order.filter((type) => type !== 'opaque') })
+  })
+})
+
 describe.skipIf(recordingsMissing)('a stream that breaks off reports the reason', () => {
   const codes: { [provider: string]: ErrorCode } = { '418a13': 'rate_limited', '48a0f9': 'quota_exhausted' }
 

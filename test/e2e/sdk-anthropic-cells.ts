@@ -58,7 +58,7 @@ export function anthropicRows(wayTo: (wire: Wire) => Way): void {
     expect(deltas.length).toBeGreaterThanOrEqual(3)
     expect(deltas.join('')).toBe(greeting)
     // Local models have no price.
-    expect(costs).toEqual([way.wire.slug === 'ollama' ? undefined : expect.any(Number)])
+    expect(costs).toEqual([expect.any(Number)])
     expect(message).toMatchObject({ stop_reason: 'end_turn', content: [{ type: 'text', text: greeting }] })
     expect(message.usage).toMatchObject({ input_tokens: counted.input, output_tokens: counted.output })
     expectGreeted(way)
