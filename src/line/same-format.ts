@@ -3,7 +3,7 @@ import type { ClientApi, EditFacts, StreamFacts } from '../api/client-api.ts'
 import { lostChoice } from '../api/tool-choice.ts'
 import { isObject, type JsonObject } from '../core/json.ts'
 import { takesPart } from '../manifest/inferred-losses.ts'
-import { distinctNames } from '../manifest/losses.ts'
+import { demanding, distinctNames } from '../manifest/losses.ts'
 import { ownWords } from '../manifest/own-words.ts'
 import { chatEndpoint } from '../manifest/run-mapping.ts'
 import { type Target, targetId } from '../manifest/target.ts'
@@ -28,12 +28,13 @@ export function sameFormatTranslation(
       const chat = chatEndpoint(provider)
       const files = await fetchMedia(request, chat.history.inline_media, media, (type) => takesPart(chat, type))
       const words = clientApi.hasOtherWords?.(request) ? await ownWords(provider, request, target) : undefined
-      return await editedRequest(target, clientApi, {
+      const { body: edited, dropped } = await editedRequest(target, clientApi, {
         body,
         stream: request.stream === true,
         losses: distinctNames([...losses, ...(words?.dropped ?? [])]),
         ...defined({ files, words, length }),
       })
+      return { body: edited, dropped: demanding(dropped, request) }
     },
     forwardedHeaders: call.forwardedHeaders ?? [],
     whole({ body }, facts) {

@@ -77,9 +77,14 @@ export const partMembers = [
   'url',
 ]
 
-/** Values that ask for nothing special: a provider that cannot be told loses nothing. */
+/** Values that ask for nothing special, or for what the router does itself: a provider that cannot be told loses nothing. */
 export const undemanding: { readonly [field: string]: (value: unknown) => boolean } = {
   n: (value) => value === 1,
+  // The router records it.
+  metadata: () => true,
+  // A hint at which calls begin alike: where there is no such hint, caching does without.
+  'cache.key': () => true,
+  cache: (value) => Object.keys(value as object).every((name) => name === 'key'),
   store: (value) => value === false,
   parallel_tool_calls: (value) => value === true,
   tool_choice: (value) => value === 'auto',

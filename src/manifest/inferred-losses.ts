@@ -2,7 +2,7 @@ import { isObject, type Json, type JsonObject } from '../core/json.ts'
 import type { Api, NeutralRequest, Tool, ToolChoice } from '../core/request.ts'
 import type { Mapping } from '../mapping/mapping.ts'
 import { type Mentions, membersOf, mentionsOf, type PathTree, whole } from '../mapping/mentions.ts'
-import { labels, neutralFields, partTypes, undemanding } from './fields.ts'
+import { labels, neutralFields, partTypes } from './fields.ts'
 import { distinctNames } from './losses.ts'
 import type { ChatEndpoint, Support } from './provider.ts'
 
@@ -103,12 +103,12 @@ function lostIn(field: string, value: Json | undefined, support: Support): strin
       return lostMembers('extensions', value as JsonObject, support.members(field))
     case 'members':
       if (support.has(field)) return lostMembers(field, value as JsonObject, support.members(field))
-      return undemanding[field]?.(value) ? [] : [field]
+      return [field]
     case 'texts':
       if (!support.has(field)) return [field]
       return lostMembersOfTexts(value as JsonObject[], support)
     case 'whole':
-      return support.has(field) || undemanding[field]?.(value) ? [] : [field]
+      return support.has(field) ? [] : [field]
     default:
       return []
   }

@@ -2,7 +2,7 @@ import { isObject } from '../core/json.ts'
 import type { Part } from '../core/parts.ts'
 import type { NeutralRequest } from '../core/request.ts'
 import type { Mapping } from '../mapping/mapping.ts'
-import { partTypes } from './fields.ts'
+import { partTypes, undemanding } from './fields.ts'
 import type { Loss } from './provider.ts'
 
 /** Runs the condition of a loss over the request and the facts about its target. */
@@ -40,6 +40,16 @@ export function unreadableFile(request: NeutralRequest, lost: readonly string[])
 /** Those of the names that the request uses. */
 export function namesInRequest(names: readonly string[], request: NeutralRequest): string[] {
   return names.filter((name) => usesField(name, request))
+}
+
+/** The lost fields that say something: values that ask for nothing, or for what the router does itself, need no report. */
+export function demanding(names: readonly string[], request: NeutralRequest): string[] {
+  return names.flatMap((name) => {
+    if (undemanding[name]?.(request[name as keyof NeutralRequest])) return []
+    const { cache } = request
+    if (name !== 'cache' || cache?.key === undefined) return [name]
+    return Object.keys(cache).flatMap((member) => (member === 'key' ? [] : [`cache.${member}`]))
+  })
 }
 
 /** Each name once, without those that another says as well: `reasoning` that of `reasoning.summary`, `parts.url` `parts.image.url`. */

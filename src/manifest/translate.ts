@@ -9,7 +9,14 @@ import type { NeutralRequest, TargetFacts } from '../core/request.ts'
 import type { ReportedUsage } from '../core/usage.ts'
 import type { Mapping } from '../mapping/mapping.ts'
 import { demandsTool, inferredLosses, supportedOnly, supportFor, withoutIdleChoice } from './inferred-losses.ts'
-import { declaredLosses, distinctNames, foreignOpaque, namesInRequest, requestWithoutFields } from './losses.ts'
+import {
+  declaredLosses,
+  demanding,
+  distinctNames,
+  foreignOpaque,
+  namesInRequest,
+  requestWithoutFields,
+} from './losses.ts'
 import type { Provider } from './provider.ts'
 import { reportedFailureOf } from './reported-failure.ts'
 import { andThen, chatEndpoint, requireObject, runMapping, unreadable } from './run-mapping.ts'
@@ -68,7 +75,10 @@ export async function mapRequest(
     ...(demandsTool(request) && !demandsTool(supported) ? ['tool_choice'] : []),
   ]
   const reported = namesInRequest(namesIn(result.dropped), request)
-  return { body: joinSections(provider, sections, result), dropped: distinctNames([...lost, ...reported]) }
+  return {
+    body: joinSections(provider, sections, result),
+    dropped: distinctNames(demanding([...lost, ...reported], request)),
+  }
 }
 
 /** The losses of a request whose body is edited instead of translated: only declared ones, everything else survives. */

@@ -310,8 +310,8 @@ describe('a request', () => {
     }
     expect((await losses(requested, older)).toSorted()).toEqual(
       [
-        ...['audio', 'cache', 'extensions.top_a', 'frequency_penalty', 'logit_bias', 'logprobs.top', 'messages.name'],
-        ...['metadata', 'modalities', 'moderation', 'n', 'parallel_tool_calls', 'parts.audio', 'parts.cache'],
+        ...['audio', 'extensions.top_a', 'frequency_penalty', 'logit_bias', 'logprobs.top', 'messages.name'],
+        ...['modalities', 'moderation', 'n', 'parallel_tool_calls', 'parts.audio', 'parts.cache'],
         ...['parts.citations', 'parts.detail', 'parts.file', 'parts.image', 'parts.reasoning', 'parts.search'],
         ...['parts.video', 'prediction', 'presence_penalty', 'reasoning', 'response_format.description'],
         ...['safety_identifier', 'service_tier', 'stop', 'store', 'tool_choice', 'tools.cache', 'tools.custom'],

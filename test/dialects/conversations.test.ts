@@ -104,12 +104,16 @@ describe.each(files.dialects.map(({ name }) => name))('any conversation in %s', 
           ...(await idleField(provider, target, talk, written, choice)),
           ...(profile.published?.includes(provider.slug) ? (profile.violations?.(written.body) ?? []) : []),
         ]
-        expect(faults, JSON.stringify(written.body)).toEqual([])
+        const others = faults.filter((fault) => !free.test(fault))
+        expect(others, JSON.stringify(written.body)).toEqual([])
       }),
       options,
     )
   })
 })
+
+/** What the router records itself, and a hint that nothing depends on, need no report. */
+const free = /^(metadata|cache|cache\.key) /
 
 describe('once found', () => {
   const write = async (slug: string, model: string, messages: Message[], more: Partial<NeutralRequest> = {}) => {

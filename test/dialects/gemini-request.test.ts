@@ -336,7 +336,7 @@ describe('a request', () => {
     }
     expect((await losses(requested)).toSorted()).toEqual(
       [
-        ...['audio', 'cache', 'extensions.top_a', 'logit_bias', 'messages.name', 'metadata', 'moderation', 'n'],
+        ...['audio', 'extensions.top_a', 'logit_bias', 'messages.name', 'moderation', 'n'],
         ...['parallel_tool_calls', 'parts.audio', 'parts.cache', 'parts.citations', 'parts.detail', 'parts.filename'],
         ...['parts.image', 'parts.reasoning', 'parts.search', 'prediction'],
         ...['response_format.description', 'safety_identifier', 'service_tier', 'store', 'tool_choice', 'tools.custom'],

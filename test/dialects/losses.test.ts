@@ -173,6 +173,8 @@ function isNamed({ loss }: RequestCase, dropped: readonly string[]): boolean {
 function isRuled({ loss: [name] }: RequestCase, changed: boolean): boolean {
   // Where a call cannot be required it is requested in the instructions, which is less, so the requirement is reported.
   if (name === 'tool_choice') return changed
+  // The router records metadata itself, and a key of the cache is a hint.
+  if (name === 'metadata' || name === 'cache.key') return true
   // Formats without this switch always return reasoning.
   return name === 'reasoning.summary' && !changed
 }

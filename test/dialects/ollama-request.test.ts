@@ -260,16 +260,7 @@ describe('a request', () => {
     }
     expect((await losses(requested)).toSorted()).toEqual(
       [
-        ...[
-          'audio',
-          'cache',
-          'extensions.top_a',
-          'logit_bias',
-          'messages.name',
-          'metadata',
-          'modalities',
-          'moderation',
-        ],
+        ...['audio', 'extensions.top_a', 'logit_bias', 'messages.name', 'modalities', 'moderation'],
         ...['n', 'parallel_tool_calls', 'parts.audio', 'parts.cache', 'parts.citations', 'parts.detail', 'parts.file'],
         ...['parts.image', 'parts.opaque', 'parts.reasoning', 'parts.search', 'parts.url', 'parts.video', 'prediction'],
         ...['reasoning.summary', 'safety_identifier', 'service_tier', 'store', 'tool_choice', 'tools.cache'],

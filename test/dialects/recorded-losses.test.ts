@@ -88,6 +88,7 @@ const rules: readonly { name: RegExp; when?: (request: NeutralRequest) => boolea
   { name: /^temperature$/, when: ({ temperature }) => temperature === 1, reason: 'the usual value' },
   { name: /^top_p$/, when: ({ top_p }) => top_p === 1, reason: 'the usual value' },
   { name: /^response_format\.name$/, reason: 'a label' },
+  { name: /^cache\.key$/, reason: 'a hint' },
   { name: /^response_format\.strict$/, reason: 'formats without this switch enforce every schema that they take' },
   { name: /^reasoning\.summary$/, reason: 'formats without this switch always show what was thought' },
   {
@@ -163,7 +164,17 @@ async function checkEdited(
     const whole = await edit(given)
     const named = new Set(whole.dropped.flatMap((field) => client.wireNames(field)))
     for (const field of Object.keys(given)) {
-      if (['model', 'messages', 'input', 'max_tokens', 'stream', 'stream_options'].includes(field)) continue
+      const answered = [
+        'model',
+        'messages',
+        'input',
+        'max_tokens',
+        'stream',
+        'stream_options',
+        'metadata',
+        'prompt_cache_key',
+      ]
+      if (answered.includes(field)) continue
       const { [field]: _, ...rest } = given
       const changed = !isDeepStrictEqual(plain((await edit(rest)).body), plain(whole.body))
       if (!changed && !named.has(field)) wrong.set(`${field} lost in silence`, name)

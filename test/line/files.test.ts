@@ -4,14 +4,10 @@ import type { ClientApi } from '../../src/api/client-api.ts'
 import { messages } from '../../src/api/messages/api.ts'
 import { responses } from '../../src/api/responses/api.ts'
 import { isObject, type Json, type JsonObject } from '../../src/core/json.ts'
-import type { PreparedCall } from '../../src/line/call.ts'
-import { translationOf } from '../../src/line/translation.ts'
-import { unreadableFile } from '../../src/manifest/losses.ts'
-import { servedBy, type Target } from '../../src/manifest/target.ts'
-import { shippedFiles } from '../helpers/shipped.ts'
+import { fetchedFile, sentTo } from '../helpers/sent.ts'
 
 const link = 'https://files.example/a.pdf'
-const pdf = 'JVBERi0xLjQ='
+const { data: pdf } = fetchedFile
 const dataUrl = `data:application/pdf;base64,${pdf}`
 
 const ofUser = (part: JsonObject): JsonObject => ({ messages: [{ role: 'user', content: [part] }] })
@@ -58,28 +54,6 @@ const targets = [
   'vllm/any',
 ]
 
-async function sent(id: string, api: ClientApi, given: JsonObject) {
-  const slug = id.slice(0, id.indexOf('/'))
-  const model = id.slice(slug.length + 1)
-  const { providers } = await shippedFiles()
-  const loaded = providers.find(({ provider }) => provider.slug === slug)
-  if (!loaded) throw new Error(`there is no provider ${slug}`)
-  const target = { provider: servedBy(loaded.provider, model), model } as Target
-  const body = { model: id, ...given }
-  const request = api.read(body)
-  const fetched: string[] = []
-  const fetchAll = async (urls: Iterable<string>) => {
-    const wanted = [...urls]
-    fetched.push(...wanted)
-    return new Map(wanted.map((url) => [url, { data: pdf, media_type: 'application/pdf' }]))
-  }
-  const call = { clientApi: api, id: 'c', forwardedHeaders: [] }
-  const turn = { bodyFor: () => body }
-  const prepared = { call, request, turn, media: { fetchAll, param: 'messages' } } as unknown as PreparedCall
-  const written = await translationOf(target, prepared).request()
-  return { ...written, fetched, unreadable: unreadableFile(request, written.dropped) }
-}
-
 /** Every text in a body. */
 function textsIn(value: Json | undefined): string[] {
   if (typeof value === 'string') return [value]
@@ -89,7 +63,7 @@ function textsIn(value: Json | undefined): string[] {
 
 describe.each(targets)('a document for %s', (id) => {
   test.each(documents)('as a %s in %s', async (what, _, api, given) => {
-    const { body, dropped, fetched } = await sent(id, api, given)
+    const { body, dropped, fetched } = await sentTo(id, api, given)
     const texts = textsIn(body)
     const isNamed = dropped.includes('parts.file')
     expect(texts.filter((text) => text.includes(';base64,http') || text.includes(';base64,data:'))).toEqual([])
@@ -108,9 +82,9 @@ describe.each(targets)('a document for %s', (id) => {
 test('Chat Completions of OpenAI takes documents as data only, Responses under the name of what it is', async () => {
   for (const [what, , api, given] of documents) {
     if (what !== 'link') continue
-    const { body } = await sent('openai/gpt-5.4', api, given)
+    const { body } = await sentTo('openai/gpt-5.4', api, given)
     expect(JSON.stringify(body)).toContain(`"file_data":"${dataUrl}"`)
-    const native = await sent('openai-responses/gpt-5.4', api, given)
+    const native = await sentTo('openai-responses/gpt-5.4', api, given)
     expect(JSON.stringify(native.body)).toContain(`{"type":"input_file","file_url":"${link}"}`)
   }
 })
@@ -133,7 +107,7 @@ const images: readonly [api: ClientApi, body: (id: string) => JsonObject][] = [
 
 describe.each(targets)('an image by its id for %s', (id) => {
   test.each(images)('is sent as such, refused, or named where there are no images: %#', async (api, given) => {
-    const { body, dropped, unreadable } = await sent(id, api, given('file_1'))
+    const { body, dropped, unreadable } = await sentTo(id, api, given('file_1'))
     const arrives = textsIn(body).includes('file_1')
     const isNamed = dropped.includes('parts.image')
     expect([arrives, unreadable === 'file_1', isNamed].filter(Boolean)).toHaveLength(1)
@@ -155,7 +129,7 @@ test.each([
     'https://generativelanguage.googleapis.com/v1beta/files/abc',
   ],
 ])('Gemini gets its own files: %s', async (id, uri) => {
-  const { body, unreadable } = await sent(
+  const { body, unreadable } = await sentTo(
     'google/gemini-3.5-flash',
     responses,
     input({ type: 'input_file', file_id: id }),

@@ -5,34 +5,13 @@ import { messages } from '../../src/api/messages/api.ts'
 import { responses } from '../../src/api/responses/api.ts'
 import { namesInBody } from '../../src/api/wire-fields.ts'
 import { isObject, type Json, type JsonObject } from '../../src/core/json.ts'
-import type { PreparedCall } from '../../src/line/call.ts'
-import { translationOf } from '../../src/line/translation.ts'
-import { servedBy, type Target } from '../../src/manifest/target.ts'
 import { writeRequest } from '../../src/manifest/translate.ts'
-import { shippedFiles } from '../helpers/shipped.ts'
-
-async function targetOf(id: string): Promise<Target> {
-  const slug = id.slice(0, id.indexOf('/'))
-  const model = id.slice(slug.length + 1)
-  const { providers } = await shippedFiles()
-  const loaded = providers.find(({ provider }) => provider.slug === slug)
-  if (!loaded) throw new Error(`there is no provider ${slug}`)
-  return { provider: servedBy(loaded.provider, model), model } as Target
-}
+import { sentTo, shippedTarget } from '../helpers/sent.ts'
 
 async function sent(id: string, api: ClientApi, given: JsonObject) {
-  const body = { model: id, ...given }
-  const call = { clientApi: api, id: 'c', forwardedHeaders: [] }
-  const prepared = {
-    call,
-    request: api.read(body),
-    turn: { bodyFor: () => body },
-    media: {},
-  } as unknown as PreparedCall
-  const target = await targetOf(id)
+  const { target, body, names } = await sentTo(id, api, given)
   expect(target.provider.sameAs).toBe(api.api)
-  const written = await translationOf(target, prepared).request()
-  return { body: written.body, dropped: written.dropped.flatMap((name) => namesInBody(api.wireNames(name), body)) }
+  return { body, dropped: names }
 }
 
 const hi: JsonObject = { messages: [{ role: 'user', content: 'Hi' }] }
@@ -77,7 +56,7 @@ const wishes: readonly JsonObject[] = [
 describe.each(chatTargets)('a wish for reasoning at %s', (id) => {
   test.each(wishes)('%j is translated as it is for all others', async (wish) => {
     const edited = await sent(id, chat, { ...hi, ...wish })
-    const target = await targetOf(id)
+    const target = await shippedTarget(id)
     const request = chat.read({ model: id, ...hi, ...wish })
     const translated = await writeRequest(target.provider, request, target)
     const asking = ['reasoning_effort', 'reasoning', 'thinking', 'reasoning_format']
