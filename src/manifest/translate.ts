@@ -77,7 +77,7 @@ export async function mapRequest(
   const reported = namesInRequest(namesIn(result.dropped), request)
   return {
     body: joinSections(provider, sections, result),
-    dropped: distinctNames(demanding([...lost, ...reported], request)),
+    dropped: demanding(distinctNames([...lost, ...reported]), request),
   }
 }
 
