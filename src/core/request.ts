@@ -123,6 +123,8 @@ export type TargetFacts = {
   maker: string
   max_output_tokens?: number
   context_window?: number
+  /** Neutral fields that the model cannot take, by the flags of its entry. */
+  lacks?: readonly string[]
   /** Facts about the model's family that the manifest declares by name pattern. */
   traits: { [name: string]: Json }
 }

@@ -10,7 +10,7 @@ export type Evaluate = (when: Mapping, field: string) => unknown
 
 /** The fields of the declared losses that this request meets: those it uses, and whose `when` is true. */
 export async function declaredLosses(
-  losses: readonly Loss[],
+  losses: readonly Pick<Loss, 'field' | 'when'>[],
   request: NeutralRequest,
   evaluate: Evaluate,
 ): Promise<string[]> {

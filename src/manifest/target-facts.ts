@@ -1,5 +1,6 @@
 import type { ModelEntry } from '../core/model.ts'
 import type { TargetFacts } from '../core/request.ts'
+import { lackedFields } from './abilities.ts'
 import type { Provider } from './provider.ts'
 
 /** The model that a request goes to; without an entry the catalog does not have it. Its family goes by `is`. */
@@ -8,10 +9,12 @@ export type ModelTarget = { model: string; entry?: ModelEntry; is?: string }
 /** The facts about a model that mappings read as `target`. */
 export function targetFacts(provider: Provider, { model, entry, is = model }: ModelTarget): TargetFacts {
   const { max_output_tokens, context_window } = entry ?? {}
+  const lacks = entry ? lackedFields(entry) : []
   return {
     maker: provider.maker,
     ...(max_output_tokens !== undefined && { max_output_tokens }),
     ...(context_window !== undefined && { context_window }),
+    ...(lacks.length > 0 && { lacks }),
     traits: traitsOf(provider, is),
   }
 }

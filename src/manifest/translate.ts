@@ -8,6 +8,7 @@ import { eventsOf, type MappedReply } from '../core/reply-events.ts'
 import type { NeutralRequest, TargetFacts } from '../core/request.ts'
 import type { ReportedUsage } from '../core/usage.ts'
 import type { Mapping } from '../mapping/mapping.ts'
+import { undemanding } from './fields.ts'
 import { demandsTool, inferredLosses, supportedOnly, supportFor, withoutIdleChoice } from './inferred-losses.ts'
 import {
   declaredLosses,
@@ -63,7 +64,7 @@ export async function mapRequest(
 ): Promise<ProviderRequest> {
   const chat = chatEndpoint(provider)
   const { mapping, sections } = chat.request
-  const declared = await declaredFor(provider, request, () => mappingInput(request, model, facts))
+  const declared = await declaredFor(provider, request, facts, () => mappingInput(request, model, facts))
   const support = supportFor(chat.request.support, declared, provider.sameAs)
   const supported = withoutIdleChoice(requestWithoutFields(supportedOnly(request, support), declared), support)
   const input = mappingInput(repairHistory(supported, chat.history), model, facts)
@@ -84,16 +85,34 @@ export async function mapRequest(
 /** The losses of a request whose body is edited instead of translated: only declared ones, everything else survives. */
 export async function usedLosses(provider: Provider, request: NeutralRequest, target?: ModelTarget): Promise<string[]> {
   const chosen = target ?? { model: request.model }
-  return await declaredFor(provider, request, () => mappingInput(request, chosen.model, targetFacts(provider, chosen)))
+  const facts = targetFacts(provider, chosen)
+  return await declaredFor(provider, request, facts, () => mappingInput(request, chosen.model, facts))
 }
 
-/** `input` is made only for losses with a condition. */
-async function declaredFor(provider: Provider, request: NeutralRequest, input: () => unknown): Promise<string[]> {
+/** What the manifest declares, and what the model lacks. `input` is made only for losses with a condition. */
+async function declaredFor(
+  provider: Provider,
+  request: NeutralRequest,
+  { lacks = [] }: TargetFacts,
+  input: () => unknown,
+): Promise<string[]> {
   const { losses } = chatEndpoint(provider)
   let made: unknown
-  return await declaredLosses(losses, request, (when, field) => {
-    made ??= input()
-    return runMapping(provider, `losses.${field}`, when, made)
+  return await declaredLosses(
+    lacks.length > 0 ? [...losses, ...lackedLosses(lacks, request)] : losses,
+    request,
+    (when, field) => {
+      made ??= input()
+      return runMapping(provider, `losses.${field}`, when, made)
+    },
+  )
+}
+
+/** A value that asks for nothing, such as no effort, is no loss to a model that cannot take more. */
+function lackedLosses(lacks: readonly string[], request: NeutralRequest): { field: string }[] {
+  return lacks.flatMap((field) => {
+    const value = request[field as keyof NeutralRequest]
+    return value !== undefined && undemanding[field]?.(value) ? [] : [{ field }]
   })
 }
 

@@ -10,8 +10,10 @@ import { type LoadedProvider, loadManifest } from '../manifest/manifest.ts'
 import type { Path } from '../manifest/position.ts'
 import type { Problem } from '../manifest/problem.ts'
 import type { Surroundings } from '../manifest/references.ts'
+import { refusedFlags } from '../manifest/refused-flags.ts'
 import { checkSchema } from '../manifest/schema.ts'
 import type { Source } from '../manifest/source.ts'
+import { servedBy } from '../manifest/target.ts'
 import type { Config } from './config.ts'
 import { policyProblems } from './managed-policies.ts'
 
@@ -53,7 +55,13 @@ export async function readFiles({ config, source, env, known, everything = false
     return loaded ?? []
   })
   const lists = catalogFiles.sources.flatMap((one) => readCatalogFile(one, slugs, problems))
-  const catalog = joinCatalog(sharedLists(lists, providers, manifests, config), providers, config, source, problems)
+  const catalog = await joinCatalog(
+    sharedLists(lists, providers, manifests, config),
+    providers,
+    config,
+    source,
+    problems,
+  )
   const served = new Map(
     providers.flatMap(({ provider }) =>
       config.providers[provider.slug]?.enabled === false ? [] : [[provider.slug, provider] as const],
@@ -171,14 +179,14 @@ function sharedLists(
   return [...shared, ...lists]
 }
 
-/** Catalog files, then manifests, then the operator's settings: the later ones win. */
-function joinCatalog(
+/** Catalog files, then manifests, then the operator's settings: the later ones win. No flag promises what is not served. */
+async function joinCatalog(
   lists: readonly ModelList[],
   providers: readonly LoadedProvider[],
   config: Config,
   source: Source,
   problems: Problem[],
-): Catalog {
+): Promise<Catalog> {
   const served = new Set(providers.map(({ provider }) => provider.slug))
   const ofCatalog = createCatalog(lists.filter(({ provider }) => served.has(provider)))
   const added: ModelList[] = []
@@ -194,10 +202,11 @@ function joinCatalog(
     problems.push(...findingsIn(ofSettings).map(({ path, message }) => source.problem([...at, ...path], message)))
     added.push({ provider: slug, models: { ...merged, ...ofSettings } })
   }
-  const catalog = createCatalog(
-    [...lists.filter(({ provider }) => served.has(provider)), ...added],
-    new Map(providers.flatMap(({ provider: { slug, modelIds } }) => (modelIds ? [[slug, modelIds] as const] : []))),
+  const all = [...lists.filter(({ provider }) => served.has(provider)), ...added]
+  const modelIds = new Map(
+    providers.flatMap(({ provider: { slug, modelIds } }) => (modelIds ? [[slug, modelIds] as const] : [])),
   )
+  const catalog = createCatalog(all, modelIds)
   for (const { provider, layers } of providers) {
     const { slug, models } = provider
     const manifest = layers.at(-1)?.source ?? source
@@ -208,7 +217,26 @@ function joinCatalog(
       ),
     )
   }
-  return catalog
+  return createCatalog([...all, ...(await refusedLists(catalog, providers))], modelIds)
+}
+
+/** Lists in which the flags that no call can rely on are false. */
+async function refusedLists(catalog: Catalog, providers: readonly LoadedProvider[]): Promise<ModelList[]> {
+  const bySlug = new Map(providers.map(({ provider }) => [provider.slug, provider]))
+  const lists: ModelList[] = []
+  for (const { provider: slug, model, entry } of catalog.list()) {
+    const provider = bySlug.get(slug)
+    const family = entry.is ?? model
+    const served = provider && servedBy(provider, family)
+    if (entry.api !== 'chat' || !served?.chat) continue
+    const refused = await refusedFlags(served, family, entry)
+    if (refused.length === 0) continue
+    lists.push({
+      provider: slug,
+      models: { [model]: { api: 'chat', ...Object.fromEntries(refused.map((flag) => [flag, false])) } },
+    })
+  }
+  return lists
 }
 
 /** Deployments of models that are not listed, or are deployments themselves. */

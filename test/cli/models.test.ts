@@ -11,7 +11,7 @@ function config(): string {
   const folder = folderOf({
     'config.yaml': '',
     'providers/dialects/plain.yaml': plainDialect,
-    'providers/acme.yaml': `${acme}models:
+    'providers/acme.yaml': `${acme.replace('dialect: plain', 'dialect: openai-chat')}models:
   m: { api: chat, context_window: 1000, supports_vision: true, supports_tool_calling: true, pricing: [${tier(0, '0.00000015')}, ${tier(9, '1')}] }
 `,
     'providers/beta.yaml': `${acme.replaceAll('acme', 'beta').replace('none', 'bearer, secret: "${NO_SUCH_KEY}"')}models: { n: { api: embedding } }\n`,

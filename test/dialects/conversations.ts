@@ -247,7 +247,7 @@ class Writer {
 
   #tool(): ClientTool {
     const custom = this.#likely(15)
-    const lost = custom ? ['tools.custom', 'tools'] : ['tools']
+    const lost = [custom ? 'tools.custom' : 'tools.function', 'tools']
     const name = this.#mark('tool', lost)
     const cache = this.#likely(10) && { cache: this.#cache() }
     const description = this.#likely(70) && { description: this.#mark('description', lost) + this.#pick(oddities) }

@@ -91,8 +91,16 @@ const compactedAt = 17
 /** The required content of a turn when it arrives. */
 type Known = { role: 'user' | 'assistant'; text: string[]; calls: object[]; results: string[] }
 
-/** Plays the session and looks at every request that arrives, also with the `rule` of its provider. Answers the turns. */
-export async function playSession(agent: Agent, provider: FakeProvider, rule: (body: Body) => void): Promise<number> {
+/**
+ * Plays the session and looks at every request that arrives, also with the `rule` of its provider; a model that does not see
+ * gets no pictures. Answers the turns.
+ */
+export async function playSession(
+  agent: Agent,
+  provider: FakeProvider,
+  rule: (body: Body) => void,
+  sees = true,
+): Promise<number> {
   let known: Known[] = []
   let thoughts: string[] = []
   let pictures = 0
@@ -101,7 +109,7 @@ export async function playSession(agent: Agent, provider: FakeProvider, rule: (b
   const say = (text: string, picture?: string) => {
     agent.say(text, picture)
     knows('user', { text: [text] })
-    if (picture) pictures++
+    if (picture && sees) pictures++
   }
   say('Make the tests pass.', pixel)
   for (let at = 0; at < turns; at++) {
@@ -134,7 +142,7 @@ export async function playSession(agent: Agent, provider: FakeProvider, rule: (b
     if (results.length > 0) {
       agent.answer(results)
       knows('user', { results: results.map(({ text }) => text) })
-      pictures += results.filter(({ picture }) => picture).length
+      if (sees) pictures += results.filter(({ picture }) => picture).length
     }
     if (round === 4) say(`No, leave it (${at}).`)
     if (round === 5) say(`And the next one (${at}).`, at > 20 ? pixel : undefined)

@@ -66,20 +66,20 @@ const answered = ({ messages }: Body) => {
   }
 }
 
-/** Sessions: the client's API, the provider's format, the model, and the provider's check of the history. */
-const sessions: [string, Wire, string, (model: string) => Agent, (body: Body) => void][] = [
+/** Sessions: the client's API, the provider's format, the model, the provider's check of the history, whether the model sees. */
+const sessions: [string, Wire, string, (model: string) => Agent, (body: Body) => void, sees?: boolean][] = [
   ['Messages', geminiWire, geminiWire.models.thinker, messagesAgent, signed],
   ['Messages', chatWire, 'deepseek/deepseek-flash', messagesAgent, answered],
   ['Messages', converseWire, converseWire.models.thinker, messagesAgent, converse],
   ['Responses', messagesWire, messagesWire.models.thinker, responsesAgent, alternating],
-  ['Responses', cohereWire, cohereWire.models.thinker, responsesAgent, answered],
+  ['Responses', cohereWire, cohereWire.models.thinker, responsesAgent, answered, false],
 ]
 
 describe('thirty turns of a coding agent', () => {
-  for (const [api, wire, model, agentOf, rule] of sessions) {
+  for (const [api, wire, model, agentOf, rule, sees] of sessions) {
     test(`through ${api} on ${wire.dialect}`, async () => {
       const provider = played.get(wire.slug) as FakeProvider
-      expect(await within(15_000, 'the session', playSession(agentOf(model), provider, rule))).toBe(30)
+      expect(await within(15_000, 'the session', playSession(agentOf(model), provider, rule, sees))).toBe(30)
     })
   }
 })

@@ -1,0 +1,37 @@
+import type { ModelEntry } from '../core/model.ts'
+import type { NeutralRequest } from '../core/request.ts'
+
+/** What a flag of a catalog entry says of requests: the neutral fields that need it, and a request that uses them. */
+export type Ability = { fields: readonly string[]; request: Partial<NeutralRequest> }
+
+const pixel = 'iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR42mNk+M9QDwADhgGAWjR9awAAAABJRU5ErkJggg=='
+
+/** The flags by which the router decides what is sent. */
+export const abilities = {
+  supports_vision: {
+    fields: ['parts.image'],
+    request: { messages: [{ role: 'user', parts: [{ type: 'image', data: pixel, media_type: 'image/png' }] }] },
+  },
+  supports_tool_calling: {
+    fields: ['tools.function', 'tools.custom', 'parallel_tool_calls'],
+    request: { tools: [{ kind: 'function', name: 'look', parameters: { type: 'object', properties: {} } }] },
+  },
+  supports_reasoning: { fields: ['reasoning'], request: { reasoning: { effort: 'high' } } },
+  supports_web_search: { fields: ['web_search'], request: { web_search: {} } },
+} as const satisfies { [flag in keyof ModelEntry]?: Ability }
+
+export type AbilityFlag = keyof typeof abilities
+
+export const abilityFlags = Object.keys(abilities) as AbilityFlag[]
+
+const lacking = new WeakMap<ModelEntry, readonly string[]>()
+
+/** The neutral fields that a model cannot take, because its entry says so. */
+export function lackedFields(entry: ModelEntry): readonly string[] {
+  let fields = lacking.get(entry)
+  if (!fields) {
+    fields = abilityFlags.filter((flag) => entry[flag] === false).flatMap((flag) => abilities[flag].fields)
+    lacking.set(entry, fields)
+  }
+  return fields
+}
