@@ -8,13 +8,13 @@ import { eventsOf, type MappedReply } from '../core/reply-events.ts'
 import type { NeutralRequest, TargetFacts } from '../core/request.ts'
 import type { ReportedUsage } from '../core/usage.ts'
 import type { Mapping } from '../mapping/mapping.ts'
-import { undemanding } from './fields.ts'
 import { demandsTool, inferredLosses, supportedOnly, supportFor, withoutIdleChoice } from './inferred-losses.ts'
 import {
   declaredLosses,
   demanding,
   distinctNames,
   foreignOpaque,
+  lackedLosses,
   namesInRequest,
   requestWithoutFields,
 } from './losses.ts'
@@ -106,14 +106,6 @@ async function declaredFor(
       return runMapping(provider, `losses.${field}`, when, made)
     },
   )
-}
-
-/** A value that asks for nothing, such as no effort, is no loss to a model that cannot take more. */
-function lackedLosses(lacks: readonly string[], request: NeutralRequest): { field: string }[] {
-  return lacks.flatMap((field) => {
-    const value = request[field as keyof NeutralRequest]
-    return value !== undefined && undemanding[field]?.(value) ? [] : [{ field }]
-  })
 }
 
 /** Merges the sections into one body; a section that is not an object becomes the member with its name. */
