@@ -157,7 +157,7 @@ async function allEnded(running: ReadonlySet<Promise<void>>): Promise<void> {
 /** The services of calls: those of the current snapshot, and those that live as long as the process. */
 function servicesOf(
   watch: Watch,
-  lasting: Omit<Services, 'directory' | 'admission' | 'media' | 'maxUnknownFields'> & {
+  lasting: Omit<Services, 'directory' | 'admission' | 'media' | 'maxUnknownFields' | 'answerBounds'> & {
     admission: Omit<AdmissionServices, 'defaultOutputTokens'>
   },
 ): () => Services {
@@ -169,6 +169,7 @@ function servicesOf(
       admission: { ...lasting.admission, defaultOutputTokens: config.budget.defaultOutputTokens },
       media: { fetchMedia: openFetcher(config.media), settings: config.media },
       maxUnknownFields: config.server.body.unknownFields,
+      answerBounds: config.answers,
     }
   }
 }

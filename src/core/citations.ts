@@ -1,10 +1,37 @@
 import type { Citation } from './parts.ts'
 
-/** A citation that quotes the reply without a position gets the position of the quoted text. */
-export function locate(citation: Citation, text: string): Citation {
-  const { cited_text, start } = citation
-  const found = cited_text && start === undefined ? text.indexOf(cited_text) : -1
-  if (!cited_text || found < 0) return citation
-  const begin = [...text.slice(0, found)].length
-  return { ...citation, start: begin, end: begin + [...cited_text].length }
+/** The quotes of one reply, as far as the text that is searched for them stays within bounds. */
+export class Quotes {
+  #searched = 0
+
+  /** A citation that quotes the reply without a position gets the position of the quoted text. */
+  locate(citation: Citation, text: string): Citation {
+    const { cited_text, start } = citation
+    if (!cited_text || start !== undefined || this.#searched > mostSearched) return citation
+    this.#searched += text.length
+    const found = text.indexOf(cited_text)
+    if (found < 0) return citation
+    const begin = codePoints(text, found)
+    return { ...citation, start: begin, end: begin + codePoints(cited_text, cited_text.length) }
+  }
+}
+
+/** Hundreds of quotes of a long reply. Characters. */
+const mostSearched = 64 * 1024 * 1024
+
+/** How many characters the beginning of a text has: the two halves of a pair count as one. */
+function codePoints(text: string, end: number): number {
+  let count = end
+  for (let at = 1; at < end; at++) {
+    if (isLow(text.charCodeAt(at)) && isHigh(text.charCodeAt(at - 1))) count--
+  }
+  return count
+}
+
+function isHigh(code: number): boolean {
+  return code >= 0xd800 && code < 0xdc00
+}
+
+function isLow(code: number): boolean {
+  return code >= 0xdc00 && code < 0xe000
 }

@@ -1,10 +1,11 @@
-import { locate } from './citations.ts'
+import { Quotes } from './citations.ts'
+import { sizeOfEvent, sizeOfPart } from './event-size.ts'
 import type { ProviderEvent, StreamEvent } from './events.ts'
 import type { Json, JsonObject } from './json.ts'
 import { joinLogprobs } from './logprobs.ts'
 import type { Citation, Part, ReasoningPart, SearchPart, TextPart, ToolCallPart } from './parts.ts'
 import type { Finish, Reply } from './reply.ts'
-import { completeCall, setInput } from './tool-arguments.ts'
+import { callId, completeCall, setInput } from './tool-arguments.ts'
 import { mergeUsage, type Usage } from './usage.ts'
 import { restOfPart } from './whole-parts.ts'
 
@@ -22,6 +23,8 @@ export class Fold {
   readonly #facts: FoldFacts
   readonly #parts: PartState[] = []
   readonly #byKey = new Map<string, number>()
+  readonly #lastOf = new Map<Part['type'], number>()
+  readonly #quotes = new Quotes()
   #open = -1
   #started = false
   #id = ''
@@ -31,6 +34,7 @@ export class Fold {
   #usage: Usage = {}
   #logprobs: Json | undefined
   #extensions: JsonObject | undefined
+  #size = 0
 
   constructor(facts: FoldFacts) {
     this.#facts = facts
@@ -39,6 +43,11 @@ export class Fold {
   /** Whether the provider ended the reply, by a finish reason or an end marker: otherwise the stream was cut off. */
   get complete(): boolean {
     return this.#finish !== undefined
+  }
+
+  /** About how many characters the reply has so far. */
+  get size(): number {
+    return this.#size + this.#parts.length * sizeOfPart
   }
 
   /** The counts reported so far. */
@@ -50,6 +59,7 @@ export class Fold {
   take(event: ProviderEvent): StreamEvent[] {
     const out: StreamEvent[] = []
     this.#takeMetadata(event)
+    this.#size += sizeOfEvent(event)
     this.#takeContent(event, out)
     // Some providers send no finish reason: an end marker after content counts as `stop`.
     if (event.done && this.#parts.length > 0) this.#finish ??= { finish: 'stop' }
@@ -115,7 +125,7 @@ export class Fold {
     if (event.model) this.#model = event.model
     if (event.created && !this.#created) this.#created = event.created
     if (event.usage) this.#usage = mergeUsage(this.#usage, event.usage)
-    if (event.extensions) this.#extensions = { ...this.#extensions, ...event.extensions }
+    if (event.extensions) this.#extensions = Object.assign(this.#extensions ?? {}, event.extensions)
     if (event.finish) {
       this.#finish = { finish: event.finish }
       if (event.raw !== undefined) this.#finish.raw = event.raw
@@ -195,10 +205,7 @@ export class Fold {
     const state = this.#parts[index] as PartState
     if (state.opened) return
     const part = state.part as ToolCallPart
-    part.id ||= `call_${this.#facts
-      .newId()
-      .replace(/[^a-zA-Z0-9]/g, '')
-      .slice(-24)}`
+    part.id ||= callId(this.#facts.newId())
     state.opened = true
     out.push({ type: 'open', index, part: { ...part, arguments: '' } })
     if (part.arguments) out.push({ type: 'delta', index, part: 'tool_call', arguments: part.arguments })
@@ -206,11 +213,12 @@ export class Fold {
 
   #takeCitation(citation: Citation, at: ProviderEvent['at'], out: StreamEvent[]): void {
     // Without a key it cites the last text, even if another part has opened since.
-    const last = at === undefined ? this.#parts.findLastIndex(({ part }) => part.type === 'text') : -1
-    const index = last >= 0 ? last : this.#locate('text', at, () => ({ type: 'text', text: '' }), out)
+    const last = at === undefined ? this.#lastOf.get('text') : undefined
+    const index = last ?? this.#locate('text', at, () => ({ type: 'text', text: '' }), out)
     const part = this.#parts[index]?.part as TextPart
-    const located = at === undefined ? locate(citation, part.text) : citation
-    part.citations = [...(part.citations ?? []), located]
+    const located = at === undefined ? this.#quotes.locate(citation, part.text) : citation
+    part.citations ??= []
+    part.citations.push(located)
     out.push({ type: 'citation', index, citation: located })
   }
 
@@ -227,9 +235,8 @@ export class Fold {
   }
 
   #addPart(part: Part, at: ProviderEvent['at'], out: StreamEvent[]): void {
-    const index = this.#parts.push({ part, opened: true, closed: false }) - 1
+    const index = this.#begin(part, true, out)
     if (at !== undefined) this.#byKey.set(`${part.type} ${at}`, index)
-    this.#startPart(index, out)
   }
 
   /** The index of the part that an event belongs to: by key, else the open part of that kind, else a new one. */
@@ -237,25 +244,24 @@ export class Fold {
     if (at === undefined) {
       const open = this.#parts[this.#open]
       if (open?.part.type === kind) return this.#open
-      if (kind === 'tool_call') {
-        const last = this.#parts.findLastIndex(({ part }) => part.type === kind)
-        if (last >= 0) return last
-      }
+      const last = kind === 'tool_call' ? this.#lastOf.get(kind) : undefined
+      if (last !== undefined) return last
     }
     const key = `${kind} ${at}`
     const known = at === undefined ? undefined : this.#byKey.get(key)
     if (known !== undefined) return known
-    const index = this.#parts.push({ part: create(), opened: kind !== 'tool_call', closed: false }) - 1
+    const index = this.#begin(create(), kind !== 'tool_call', out)
     if (at !== undefined) this.#byKey.set(key, index)
-    this.#startPart(index, out)
     return index
   }
 
-  #startPart(index: number, out: StreamEvent[]): void {
+  #begin(part: Part, opened: boolean, out: StreamEvent[]): number {
     if (this.#open >= 0) this.#close(this.#open, out)
+    const index = this.#parts.push({ part, opened, closed: false }) - 1
     this.#open = index
-    const { part, opened } = this.#parts[index] as PartState
+    this.#lastOf.set(part.type, index)
     if (opened) out.push({ type: 'open', index, part: { ...part } })
+    return index
   }
 
   #close(index: number, out: StreamEvent[]): void {

@@ -25,3 +25,8 @@ export function completeCall(index: number, part: ToolCallPart, isCut: boolean, 
   part.arguments = finished
   out.push({ type: 'delta', index, part: 'tool_call', arguments: finished })
 }
+
+/** An id for a call that came without one, in the form of OpenAI's. */
+export function callId(unique: string): string {
+  return `call_${unique.replace(/[^a-zA-Z0-9]/g, '').slice(-24)}`
+}

@@ -5,6 +5,7 @@ import type { JsonObject } from '../core/json.ts'
 import type { NeutralRequest } from '../core/request.ts'
 import type { ProviderRequest } from '../manifest/translate.ts'
 import type { StoredResponse } from '../store/responses.ts'
+import type { AnswerBounds } from '../upstream/answer-bounds.ts'
 import type { CallMedia } from '../upstream/inline.ts'
 import type { StreamFrame, WholeAnswer } from '../upstream/provider-answer.ts'
 import type { ForwardedHeader } from '../upstream/provider-request.ts'
@@ -35,6 +36,7 @@ export type PreparedCall = {
   request: NeutralRequest
   turn: Turn
   media: CallMedia
+  answerBounds: AnswerBounds
   /** How long the reply of a target may be, and what is reserved for it. */
   admission: Pick<Admission, 'lengthAt' | 'cover'>
 }

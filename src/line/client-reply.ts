@@ -12,7 +12,7 @@ import type { AttemptSummary, Settled, Settlement } from './settlement.ts'
 
 /** Everything needed to write and settle the reply of a call. */
 export type ReplyContext = {
-  prepared: Pick<PreparedCall, 'call' | 'request' | 'turn'>
+  prepared: Pick<PreparedCall, 'call' | 'request' | 'turn' | 'answerBounds'>
   settlement: Settlement
   /** Remembers the signatures of a complete reply for the next turn. */
   remember(reply: Reply): void
@@ -80,6 +80,7 @@ export async function* streamedReply(answer: StreamedAnswer, answered: AnsweredA
       firstEventMs ??= settlement.elapsed()
       let text = ''
       for (const frame of batch) text += writer.frame(frame, fold)
+      if (fold.size > prepared.answerBounds.bytes) throw endless(target, prepared.answerBounds.bytes)
       if (text) yield text
     }
     if (!fold.complete) throw cutStream(target)
@@ -121,6 +122,11 @@ function attemptHeaders({ target, attempts, dropped }: AttemptSummary): Record<s
 function endedInError({ provider }: Target, { finish_raw }: Reply): RouterError {
   const reason = finish_raw === undefined ? 'an error' : `the finish reason \`${finish_raw}\`, which reports a failure`
   const message = `The provider ended its reply with ${reason}.`
+  return new RouterError('provider_unreadable', message, { provider: provider.slug })
+}
+
+function endless({ provider }: Target, most: number): RouterError {
+  const message = `The provider sent a reply of more than ${most} characters, the answers.body_limit of this server.`
   return new RouterError('provider_unreadable', message, { provider: provider.slug })
 }
 

@@ -5,7 +5,6 @@ import type { NeutralRequest } from '../core/request.ts'
 import type { Target } from '../manifest/target.ts'
 import { estimatePromptTokens } from '../money/meter.ts'
 import { resolve } from '../routing/resolve.ts'
-import type { HttpClient } from '../upstream/http-client.ts'
 import { requestJson } from '../upstream/provider-answer.ts'
 import { admitUncharged } from './admission.ts'
 import type { Call, CallResponse } from './call.ts'
@@ -34,7 +33,7 @@ export async function countTokens(call: CountCall, services: Services): Promise<
   const [target] = resolve(request.model, services.directory, scope)
   const { headers, settle } = admitUncharged({ key, rules }, services.admission)
   try {
-    const counted = await countAt(target, { call, request }, services.httpClient)
+    const counted = await countAt(target, { call, request }, services)
     return { headers, body: JSON.stringify(counted) }
   } catch (thrown) {
     throw asRouterError(thrown).withHeaders(headers)
@@ -46,7 +45,7 @@ export async function countTokens(call: CountCall, services: Services): Promise<
 async function countAt(
   target: Target,
   { call, request }: { call: CountCall; request: NeutralRequest },
-  httpClient: HttpClient,
+  { httpClient, answerBounds: bounds }: Pick<Services, 'httpClient' | 'answerBounds'>,
 ): Promise<JsonObject> {
   const { provider } = target
   const { clientApi, signal, forwardedHeaders = [] } = call
@@ -54,7 +53,8 @@ async function countAt(
     return { input_tokens: estimatePromptTokens(request), estimated: true }
   }
   const { body } = await editedRequest(target, clientApi, { body: request.origin.body, stream: false, losses: [] })
-  const counted = await requestJson(target, { path: provider.count.path, body, signal, forwardedHeaders }, httpClient)
+  const { path } = provider.count
+  const counted = await requestJson(target, { path, body, signal, forwardedHeaders, bounds }, httpClient)
   if (typeof counted.input_tokens === 'number') return counted
   const message = 'The provider sent a count without `input_tokens`.'
   throw new RouterError('provider_unreadable', message, { provider: provider.slug })

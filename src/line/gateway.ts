@@ -5,6 +5,7 @@ import { attempt } from '../routing/attempts.ts'
 import { type Directory, resolve } from '../routing/resolve.ts'
 import type { SignatureCache } from '../routing/signature-cache.ts'
 import type { OrganizationRules } from '../store/rules.ts'
+import type { AnswerBounds } from '../upstream/answer-bounds.ts'
 import type { HttpClient } from '../upstream/http-client.ts'
 import { type CallMedia, type MediaServices, openCallMedia } from '../upstream/inline.ts'
 import { type AdmissionServices, admit, requireLedger } from './admission.ts'
@@ -31,6 +32,7 @@ export type Services = {
   conversations: Conversations
   /** The most fields of a request that its API does not have. */
   maxUnknownFields: number
+  answerBounds: AnswerBounds
 }
 
 /** One call from the endpoint to the reply; the steps are in the other files of this folder. Throws RouterError. */
@@ -50,7 +52,8 @@ export async function handle(call: Call, services: Services): Promise<CallRespon
   const start = startOf(call, key, request)
   const targets = pricedTargets(allowed, { key, rules, at: start.at })
   const admission = admit({ key, rules, request, targets, at: start.at }, services.admission)
-  const prepared = { call, request, turn, media: openMedia(call, services), admission }
+  const { answerBounds } = services
+  const prepared = { call, request, turn, media: openMedia(call, services), answerBounds, admission }
   const settlement = new Settlement(start, { ledger, admission })
   const attempted = await attempt(targets, (target) => callProvider(target, prepared, services.httpClient))
   const remember = (reply: Reply) => signatures.remember(key.organization, reply)

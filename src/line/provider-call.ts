@@ -37,7 +37,7 @@ function targeted(target: Target, { admission, ...prepared }: PreparedCall): Tar
 
 async function callOnce(
   target: Target,
-  { call, request, admission }: PreparedCall,
+  { call, request, admission, answerBounds: bounds }: PreparedCall,
   { translation, httpClient }: { translation: Translation; httpClient: HttpClient },
 ): Promise<ProviderResult> {
   const { clientApi, signal } = call
@@ -54,7 +54,7 @@ async function callOnce(
     admission.cover(target, body)
     const answer = await requestAnswer(
       target,
-      { body, stream, signal, forwardedHeaders: translation.forwardedHeaders },
+      { body, stream, signal, forwardedHeaders: translation.forwardedHeaders, bounds },
       httpClient,
     )
     return { dropped, translation, answer }

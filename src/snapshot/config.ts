@@ -10,6 +10,7 @@ import type { Problem } from '../manifest/problem.ts'
 import type { ProviderSettings } from '../manifest/references.ts'
 import { checkSchema, readSchema } from '../manifest/schema.ts'
 import { readSource, type Source } from '../manifest/source.ts'
+import { type AnswerBounds, defaultAnswerBounds } from '../upstream/answer-bounds.ts'
 import type { MediaSettings } from '../upstream/fetcher.ts'
 
 /** How large the body of a request may be: values of any kind, and fields at its top that its API does not have. */
@@ -20,6 +21,8 @@ export type Config = {
   /** The file they come from; it need not exist at the default place. */
   path: string
   server: { host: string; port: number; body: BodyBounds; cors: readonly string[] }
+  /** How large the answers of providers may be. */
+  answers: AnswerBounds
   /** null: the management API shares the server. */
   manage: { port: number | null }
   /** `sqlite:` and an absolute path, or `sqlite::memory:`. */
@@ -46,6 +49,7 @@ type ConfigFile = {
     cors?: string[]
   } | null
   manage?: { port?: number | null } | null
+  answers?: { body_limit?: string | number; event_limit?: string | number; max_values?: number } | null
   store?: { url?: string } | null
   folders?: Partial<Config['folders']> | null
   media?: {
@@ -123,6 +127,7 @@ function configOf(path: string, file: ConfigFile): Config {
   return {
     path,
     server: { host, port, body: bodyBounds(file.server ?? {}), cors },
+    answers: answerBounds(file.answers ?? {}),
     manage: { port: file.manage?.port ?? null },
     store: { url: absoluteStore(file.store?.url ?? 'sqlite:data/router.sqlite', folder) },
     folders: {
@@ -140,6 +145,15 @@ function configOf(path: string, file: ConfigFile): Config {
 function bodyBounds(file: NonNullable<ConfigFile['server']>): BodyBounds {
   const { body_limit = '50mb', max_values = 200_000, max_unknown_fields = 1_000 } = file
   return { bytes: bytesOf(body_limit), values: max_values, unknownFields: max_unknown_fields }
+}
+
+function answerBounds({ body_limit, event_limit, max_values }: NonNullable<ConfigFile['answers']>): AnswerBounds {
+  const { bytes, eventBytes, values } = defaultAnswerBounds
+  return {
+    bytes: bytesOf(body_limit ?? bytes),
+    eventBytes: bytesOf(event_limit ?? eventBytes),
+    values: max_values ?? values,
+  }
 }
 
 function policiesOf(file: NonNullable<ConfigFile['policies']>): Map<string, Policy> {

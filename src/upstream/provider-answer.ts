@@ -1,18 +1,21 @@
 import { randomUUID } from 'node:crypto'
+import { setImmediate } from 'node:timers/promises'
 import { asRouterError, RouterError } from '../core/errors.ts'
 import type { FoldFacts } from '../core/fold.ts'
 import { isObject, type JsonObject } from '../core/json.ts'
 import type { Reply } from '../core/reply.ts'
 import type { TargetFacts } from '../core/request.ts'
+import { turnFor } from '../core/turn.ts'
 import type { ChatEndpoint, Provider } from '../manifest/provider.ts'
 import type { Target } from '../manifest/target.ts'
 import { targetFacts } from '../manifest/target-facts.ts'
 import { type ReadFrame, readFrame, readReply } from '../manifest/translate.ts'
 import { type Frame, FrameError } from '../wire/frame.ts'
 import { framesOf, type StreamFormat, streamFormats } from '../wire/frames.ts'
+import { type AnswerBounds, defaultAnswerBounds, excessOf } from './answer-bounds.ts'
 import type { HttpClient, HttpResponse } from './http-client.ts'
 import { readErrorResponse, reportedFailure } from './provider-error.ts'
-import { type ForwardedHeader, post, textOf } from './provider-request.ts'
+import { errorText, type ForwardedHeader, post, textOf } from './provider-request.ts'
 import { redact } from './secrets.ts'
 
 /** A provider's answer: a whole reply, or a stream whose first event has come. */
@@ -27,32 +30,41 @@ export type StreamedAnswer = { kind: 'stream'; batches: AsyncIterable<StreamFram
 /** One frame of a stream; the declared end marker has no payload. */
 export type StreamFrame = Pick<ReadFrame, 'events'> & Partial<Pick<ReadFrame, 'payload'>>
 
+/** What is sent to a provider, and how large its answer may be. */
+type Outgoing = {
+  body: JsonObject
+  signal: AbortSignal
+  forwardedHeaders: readonly ForwardedHeader[]
+  bounds?: AnswerBounds
+}
+
 /** How long a stream that has reached its end marker may keep its connection open before it is closed. Milliseconds. */
 const drainMs = 50
 
 /** Sends one body to a target and waits for the reply or its first event. Throws RouterError. */
 export async function requestAnswer(
   target: Target,
-  outgoing: { body: JsonObject; stream: boolean; signal: AbortSignal; forwardedHeaders: readonly ForwardedHeader[] },
+  outgoing: Outgoing & { stream: boolean },
   httpClient: HttpClient,
 ): Promise<ProviderAnswer> {
   const { provider } = target
   const endpoint = chatOf(provider)
-  const { stream, ...rest } = outgoing
+  const { stream, bounds = defaultAnswerBounds, ...rest } = outgoing
   const path = stream ? endpoint.stream.path : endpoint.path
   const accept = stream ? streamFormats[endpoint.stream.format].mediaType : 'application/json'
   const response = await post(target, { ...rest, path, accept }, httpClient)
-  return stream ? await readStream(target, response) : await readWhole(target, response)
+  return stream ? await readStream(target, response, bounds) : await readWhole(target, response, bounds)
 }
 
 /** Sends one body to a path of a target and waits for its JSON. Throws RouterError. */
 export async function requestJson(
   target: Target,
-  outgoing: { path: string; body: JsonObject; signal: AbortSignal; forwardedHeaders: readonly ForwardedHeader[] },
+  outgoing: Outgoing & { path: string },
   httpClient: HttpClient,
 ): Promise<JsonObject> {
-  const response = await post(target, { ...outgoing, accept: 'application/json' }, httpClient)
-  return parseObject(target.provider, await textOf(target.provider, response))
+  const { bounds = defaultAnswerBounds, ...rest } = outgoing
+  const response = await post(target, { ...rest, accept: 'application/json' }, httpClient)
+  return parseObject(target.provider, await textOf(target.provider, response, bounds.bytes), bounds)
 }
 
 /** The facts for folding an answer of this provider. */
@@ -60,13 +72,17 @@ export function foldFacts({ maker }: Provider): FoldFacts {
   return { maker, newId: randomUUID, now: () => Math.floor(Date.now() / 1_000) }
 }
 
-async function readWhole(target: Target, response: HttpResponse): Promise<WholeAnswer> {
+/** A long answer leaves the event loop a turn before each step. */
+async function readWhole(target: Target, response: HttpResponse, bounds: AnswerBounds): Promise<WholeAnswer> {
   const { provider } = target
-  const text = await textOf(provider, response)
-  const answer = parseObject(provider, text)
+  const text = await textOf(provider, response, bounds.bytes)
+  await turnFor(text.length)
+  const answer = parseObject(provider, text, bounds)
+  await turnFor(text.length)
   const { body, reply, error } = await readReply(provider, answer, foldFacts(provider), targetFacts(provider, target))
   if (error) throw reportedFailure(provider, error)
-  if (reply.finish === 'error') throw unreadable(provider, endedInError(reply, redact(provider, text)))
+  if (reply.finish === 'error') throw unreadable(provider, endedInError(reply, excerpt(provider, text)))
+  await turnFor(text.length)
   return { kind: 'whole', body, reply }
 }
 
@@ -78,17 +94,17 @@ function endedInError({ finish_raw }: Reply, text: string): string {
 /** Formats that providers also send as `application/json`; an error inside is an event like any other. */
 const streamsAsJson: ReadonlySet<StreamFormat> = new Set(['ndjson', 'json-array'])
 
-async function readStream(target: Target, response: HttpResponse): Promise<StreamedAnswer> {
+async function readStream(target: Target, response: HttpResponse, bounds: AnswerBounds): Promise<StreamedAnswer> {
   const { provider } = target
   const { format } = chatOf(provider).stream
   const type = String(response.headers['content-type'] ?? '')
   if (!streamsAsJson.has(format) && type.startsWith('application/json')) {
-    const text = await textOf(provider, response)
+    const text = await errorText(response)
     if (/"error"|^\s*\{\s*"message"/.test(text))
       throw await readErrorResponse(provider, { status: 502, headers: response.headers, text })
     throw unreadable(provider, 'answered a request for a stream with a JSON document')
   }
-  const batches = readBatches(provider, targetFacts(provider, target), response)
+  const batches = readBatches({ provider, facts: targetFacts(provider, target), bounds }, response)
   const first = await batches.next()
   if (first.done) throw cut(provider, 'ended its stream before the first event')
   return { kind: 'stream', batches: startingWith(first.value, batches) }
@@ -103,43 +119,64 @@ async function* startingWith<T>(first: T, rest: AsyncGenerator<T, void>): AsyncG
   }
 }
 
+/** How the events of one answer are read. */
+type Reading = { provider: Provider; facts: TargetFacts; bounds: AnswerBounds }
+
+/** Frames that are read before others have their turn: most chunks have fewer, but one may have thousands. */
+const framesPerTurn = 256
+
+function slices(frames: readonly Frame[]): readonly (readonly Frame[])[] {
+  if (frames.length <= framesPerTurn) return [frames]
+  const count = Math.ceil(frames.length / framesPerTurn)
+  return Array.from({ length: count }, (_, at) => frames.slice(at * framesPerTurn, (at + 1) * framesPerTurn))
+}
+
 /** Frames with their neutral events. An error in the middle is thrown after everything that was sent before it. */
-async function* readBatches(
-  provider: Provider,
-  facts: TargetFacts,
-  response: HttpResponse,
-): AsyncGenerator<StreamFrame[], void> {
+async function* readBatches(reading: Reading, response: HttpResponse): AsyncGenerator<StreamFrame[], void> {
+  const { provider, bounds } = reading
   const { stream } = chatOf(provider)
-  const frames = framesOf(stream.format, response.bytes)
+  const frames = framesOf(stream.format, response.bytes, bounds.eventBytes)
   let begun = false
+  let sinceTurn = 0
   try {
     for await (const read of frames) {
-      const { batch, failure, done } = await readBatch(provider, facts, read)
-      begun ||= batch.length > 0
-      // An end marker alone is no answer.
-      if (done && begun) batch.push(endMarker)
-      if (batch.length > 0) yield batch
-      if (failure) throw failure
-      if (done) return await drain(frames, response)
+      for (const some of slices(read)) {
+        sinceTurn += some.length
+        if (sinceTurn > framesPerTurn) {
+          sinceTurn = 0
+          await setImmediate()
+        }
+        const { batch, failure, done } = await readBatch(reading, some)
+        begun ||= batch.length > 0
+        // An end marker alone is no answer.
+        if (done && begun) batch.push(endMarker)
+        if (batch.length > 0) yield batch
+        if (failure) throw failure
+        if (done) return await drain(frames, response)
+      }
     }
   } catch (error) {
-    if (!(error instanceof FrameError)) throw error
-    if (error.kind === 'cut') throw cut(provider, `broke off: ${redact(provider, error.message)}`)
-    throw unreadable(provider, `sent a stream that is not ${stream.format}: ${error.message}`)
+    throw error instanceof FrameError ? brokenFrames(provider, stream.format, error) : error
   }
+}
+
+function brokenFrames(provider: Provider, format: StreamFormat, { kind, message }: FrameError): RouterError {
+  if (kind === 'cut') return cut(provider, `broke off: ${redact(provider, message)}`)
+  if (kind === 'long') return unreadable(provider, `sent ${message}, the answers.event_limit of this server`)
+  return unreadable(provider, `sent a stream that is not ${format}: ${message}`)
 }
 
 const endMarker: StreamFrame = { events: [{ done: true }] }
 
 type Batch = { batch: StreamFrame[]; failure?: RouterError; done: boolean }
 
-async function readBatch(provider: Provider, facts: TargetFacts, frames: Frame[]): Promise<Batch> {
-  const { done: end } = chatOf(provider).stream
+async function readBatch(reading: Reading, frames: readonly Frame[]): Promise<Batch> {
+  const { done: end } = chatOf(reading.provider).stream
   const batch: StreamFrame[] = []
   try {
     for (const frame of frames) {
       if (end !== undefined && frame.data === end) return { batch, done: true }
-      const read = readMappedFrame(provider, facts, frame)
+      const read = readMappedFrame(reading, frame)
       batch.push(read instanceof Promise ? await read : read)
     }
     return { batch, done: false }
@@ -160,9 +197,9 @@ async function drain(frames: AsyncGenerator<Frame[], void>, response: HttpRespon
   }
 }
 
-function readMappedFrame(provider: Provider, facts: TargetFacts, frame: Frame): ReadFrame | Promise<ReadFrame> {
+function readMappedFrame({ provider, facts, bounds }: Reading, frame: Frame): ReadFrame | Promise<ReadFrame> {
   const { eventField, data } = chatOf(provider).stream
-  const payload = data === 'text' ? frame.data : parseObject(provider, frame.data)
+  const payload = data === 'text' ? frame.data : parseObject(provider, frame.data, bounds)
   const name = eventField === undefined || typeof payload === 'string' ? undefined : payload[eventField]
   const read = readFrame(provider, typeof name === 'string' ? name : frame.event, payload, facts)
   return read instanceof Promise ? read.then((known) => throwIfError(provider, known)) : throwIfError(provider, read)
@@ -173,16 +210,23 @@ function throwIfError(provider: Provider, read: ReadFrame): ReadFrame {
   return read
 }
 
-function parseObject(provider: Provider, text: string): JsonObject {
+/** Throws RouterError for a text that is no object, or exceeds the bounds. */
+function parseObject(provider: Provider, text: string, bounds: AnswerBounds): JsonObject {
+  const excess = excessOf(text, bounds)
+  if (excess) throw unreadable(provider, excess)
   let value: unknown
   try {
     value = JSON.parse(text)
   } catch {
-    throw unreadable(provider, `sent something that is not JSON: ${redact(provider, text).slice(0, 200)}`)
+    throw unreadable(provider, `sent something that is not JSON: ${excerpt(provider, text)}`)
   }
-  if (!isObject(value))
-    throw unreadable(provider, `sent JSON that is not an object: ${redact(provider, text).slice(0, 200)}`)
+  if (!isObject(value)) throw unreadable(provider, `sent JSON that is not an object: ${excerpt(provider, text)}`)
   return value
+}
+
+/** The beginning of a text, without secrets. */
+function excerpt(provider: Provider, text: string): string {
+  return redact(provider, text.slice(0, 2_000)).slice(0, 200)
 }
 
 function unreadable(provider: Provider, what: string): RouterError {

@@ -3,6 +3,7 @@ import type { ProviderFailure } from '../core/events.ts'
 import { isObject, type Json, type JsonObject } from '../core/json.ts'
 import type { Provider } from '../manifest/provider.ts'
 import { readFailure } from '../manifest/translate.ts'
+import { defaultAnswerBounds, excessOf } from './answer-bounds.ts'
 import { redact } from './secrets.ts'
 
 /** Longer error bodies are cut in messages. Characters. */
@@ -141,6 +142,7 @@ function retryAfter(
 }
 
 function parse(text: string): Json | undefined {
+  if (excessOf(text, defaultAnswerBounds)) return undefined
   try {
     return JSON.parse(text)
   } catch {

@@ -41,7 +41,7 @@ export async function post(
   const response = await httpClient.send({ url, headers, body: request.body, timeouts, signal, provider: slug })
   if (response.status >= 200 && response.status < 300) return response
   if (response.status === 401) refused?.()
-  const text = await textOf(provider, response)
+  const text = await errorText(response)
   throw await readErrorResponse(provider, { status: response.status, headers: response.headers, text })
 }
 
@@ -60,23 +60,29 @@ export function urlOf({ slug, baseUrl }: Pick<Provider, 'slug' | 'baseUrl'>, pat
   return baseUrl.replace(/\/+$/, '') + expanded
 }
 
-/** The whole text of a response. Throws RouterError. */
-export async function textOf(provider: Provider, { bytes }: HttpResponse): Promise<string> {
+/** The whole text of a response of at most so many bytes. Throws RouterError. */
+export async function textOf(provider: Provider, response: HttpResponse, mostBytes: number): Promise<string> {
+  const { text, isWhole } = await textUpTo(response, mostBytes)
+  if (isWhole) return text
+  const message = `The provider sent an answer of more than ${mostBytes} bytes, the answers.body_limit of this server.`
+  throw new RouterError('provider_unreadable', message, { provider: provider.slug })
+}
+
+/** The text of an unsuccessful response: its beginning where it is long. Throws RouterError. */
+export async function errorText(response: HttpResponse): Promise<string> {
+  return (await textUpTo(response, mostErrorBytes)).text
+}
+
+async function textUpTo({ bytes }: HttpResponse, most: number): Promise<{ text: string; isWhole: boolean }> {
   const decoder = new TextDecoder()
   let text = ''
+  let received = 0
   for await (const chunk of bytes) {
+    received += chunk.length
+    if (received > most) return { text: text + decoder.decode(chunk, { stream: true }), isWhole: false }
     text += decoder.decode(chunk, { stream: true })
-    if (text.length > maxResponseLength) {
-      throw new RouterError(
-        'provider_unreadable',
-        `The provider sent a response of more than ${maxResponseLength} characters.`,
-        {
-          provider: provider.slug,
-        },
-      )
-    }
   }
-  return text + decoder.decode()
+  return { text: text + decoder.decode(), isWhole: true }
 }
 
 /** Our headers with the client's; a joined list has each item once. */
@@ -101,5 +107,5 @@ function wellFormed(json: string): string {
   return json.replace(/\\(ud[89a-f][\da-f]{2}|.)/g, (whole, code) => (code.length > 1 ? '\\ufffd' : whole))
 }
 
-/** A bound on memory. Characters. */
-const maxResponseLength = 128 * 1024 * 1024
+/** More than any error needs. */
+const mostErrorBytes = 256 * 1024

@@ -1,13 +1,16 @@
 import { crc32 } from 'node:zlib'
 import { RouterError } from '../core/errors.ts'
-import { type Frame, FrameError, frameLimit } from './frame.ts'
+import { type Frame, FrameError, frameLimit, tooLong } from './frame.ts'
 
 /**
  * The frames of AWS's binary event stream, in one batch for each chunk, with both checksums verified. A frame's name is its
  * `:event-type`, or the `:exception-type` or `:error-code` of an error. Throws FrameError for wrong checksums or lengths,
- * and when the bytes end inside a frame.
+ * above the limit as well, and when the bytes end inside a frame.
  */
-export async function* awsEventStreamFrames(bytes: AsyncIterable<Uint8Array>): AsyncGenerator<Frame[], void> {
+export async function* awsEventStreamFrames(
+  bytes: AsyncIterable<Uint8Array>,
+  longest = frameLimit,
+): AsyncGenerator<Frame[], void> {
   const decode = await loadDecoder()
   let rest: Uint8Array = new Uint8Array()
   let needed = prelude
@@ -22,7 +25,7 @@ export async function* awsEventStreamFrames(bytes: AsyncIterable<Uint8Array>): A
     const batch: Frame[] = []
     let failure: unknown
     try {
-      for (needed = lengthOf(rest); rest.length >= needed; needed = lengthOf(rest)) {
+      for (needed = lengthOf(rest, longest); rest.length >= needed; needed = lengthOf(rest, longest)) {
         batch.push(frameOf(decode(rest.subarray(0, needed))))
         rest = rest.subarray(needed)
       }
@@ -43,16 +46,18 @@ const prelude = 12
 const minFrame = 16
 
 /** The length of the next frame, or of the prelude while that is incomplete. */
-function lengthOf(bytes: Uint8Array): number {
+function lengthOf(bytes: Uint8Array, longest: number): number {
   if (bytes.length < prelude) return prelude
   const view = new DataView(bytes.buffer, bytes.byteOffset)
   const length = view.getUint32(0)
-  if (length < minFrame || length > frameLimit) {
+  // Checked before the frame is complete: a wrong length must not be waited for.
+  const isIntact = crc32(bytes.subarray(0, 8)) === view.getUint32(8)
+  if (length < minFrame || (length > longest && !isIntact)) {
     throw new FrameError('unreadable', `a frame length of ${length} bytes is invalid: this is not an AWS event stream`)
   }
-  // Checked before the frame is complete: a wrong length must not be waited for.
-  if (crc32(bytes.subarray(0, 8)) === view.getUint32(8)) return length
-  throw new FrameError('unreadable', 'the checksum of a frame is wrong')
+  if (!isIntact) throw new FrameError('unreadable', 'the checksum of a frame is wrong')
+  if (length > longest) throw tooLong('a frame', longest)
+  return length
 }
 
 type Message = { headers: { [name: string]: { type: string; value: unknown } }; body: Uint8Array }

@@ -1,14 +1,21 @@
 /** One unit of a stream: its name, in formats with names, and its text. */
 export type Frame = { event?: string; data: string }
 
-/** A bound on memory. Characters or bytes. */
-export const frameLimit = 64 * 1024 * 1024
+/** The longest frame that readers accept by default. Characters; bytes in binary formats. */
+export const frameLimit = 8 * 1024 * 1024
 
-/** Bytes that do not follow their format: `unreadable`, or `cut` when they end in the middle of a frame. */
+/** The error for a frame above the limit. */
+export function tooLong(what: string, longest: number): FrameError {
+  return new FrameError('long', `${what} of more than ${longest} characters or bytes`)
+}
+
+type FrameFailure = 'unreadable' | 'cut' | 'long'
+
+/** Bytes that do not follow their format: `unreadable`, `cut` when they end in the middle of a frame, `long` when it has no end. */
 export class FrameError extends Error {
-  readonly kind: 'unreadable' | 'cut'
+  readonly kind: FrameFailure
 
-  constructor(kind: 'unreadable' | 'cut', message: string, cause?: unknown) {
+  constructor(kind: FrameFailure, message: string, cause?: unknown) {
     super(message, cause === undefined ? undefined : { cause })
     this.name = 'FrameError'
     this.kind = kind

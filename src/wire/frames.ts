@@ -12,13 +12,17 @@ export const streamFormats = {
   'json-array': { read: jsonArrayFrames, mediaType: 'application/json' },
 } as const satisfies Record<
   string,
-  { read(bytes: AsyncIterable<Uint8Array>): AsyncGenerator<Frame[], void>; mediaType: string }
+  { read(bytes: AsyncIterable<Uint8Array>, longest?: number): AsyncGenerator<Frame[], void>; mediaType: string }
 >
 
 /** The name of a stream format. */
 export type StreamFormat = keyof typeof streamFormats
 
-/** The frames of a byte stream, in one batch for each chunk. Throws FrameError. */
-export function framesOf(format: StreamFormat, bytes: AsyncIterable<Uint8Array>): AsyncGenerator<Frame[], void> {
-  return streamFormats[format].read(bytes)
+/** The frames of a byte stream, in one batch for each chunk; none is longer than the limit. Throws FrameError. */
+export function framesOf(
+  format: StreamFormat,
+  bytes: AsyncIterable<Uint8Array>,
+  longest: number,
+): AsyncGenerator<Frame[], void> {
+  return streamFormats[format].read(bytes, longest)
 }

@@ -1,13 +1,16 @@
-import { type Frame, FrameError, frameLimit } from './frame.ts'
+import { type Frame, FrameError, frameLimit, tooLong } from './frame.ts'
 
 /**
  * The objects of a JSON array as they come, unparsed. A document that is one object is one frame. Throws FrameError for
- * anything else, when the bytes end inside an object, and when one exceeds 64 MiB. The content of an object is not checked:
+ * anything else, when the bytes end inside an object, and when one is longer than the limit. The content of an object is not checked:
  * that is left to its parser.
  */
-export async function* jsonArrayFrames(bytes: AsyncIterable<Uint8Array>): AsyncGenerator<Frame[], void> {
+export async function* jsonArrayFrames(
+  bytes: AsyncIterable<Uint8Array>,
+  longest = frameLimit,
+): AsyncGenerator<Frame[], void> {
   const decoder = new TextDecoder()
-  const items = new Items()
+  const items = new Items(longest)
   for await (const chunk of bytes) {
     const batch: Frame[] = []
     let failure: unknown
@@ -28,6 +31,7 @@ type Expected = 'array' | 'item' | 'comma' | 'nothing'
 
 /** Counts brackets to find the end of each item, and skips strings. */
 class Items {
+  readonly #longest: number
   #expected: Expected = 'array'
   #inArray = false
   #depth = 0
@@ -35,6 +39,10 @@ class Items {
   #escaped = false
   #pieces: string[] = []
   #length = 0
+
+  constructor(longest: number) {
+    this.#longest = longest
+  }
 
   /** Adds the items that this piece of text completes to a batch. Throws FrameError after those before the error. */
   take(text: string, batch: Frame[]): void {
@@ -103,12 +111,11 @@ class Items {
   #buffer(piece: string): void {
     this.#pieces.push(piece)
     this.#length += piece.length
-    if (this.#length > frameLimit) {
-      throw new FrameError('unreadable', `an item is longer than ${frameLimit} characters`)
-    }
+    if (this.#length > this.#longest) throw tooLong('an item', this.#longest)
   }
 
   #finish(piece: string): string {
+    if (this.#length + piece.length > this.#longest) throw tooLong('an item', this.#longest)
     const item = this.#pieces.length > 0 ? [...this.#pieces, piece].join('') : piece
     this.#pieces = []
     this.#length = 0

@@ -48,7 +48,12 @@ function answeredWith(translation: Partial<Translation>) {
     attempts: 1,
     dropped: [],
     translation: translation as Translation,
-    prepared: { call: { id: 'c', clientApi: chat }, request, turn: {} } as unknown as AnsweredAttempt['prepared'],
+    prepared: {
+      answerBounds: { bytes: 1_000_000, eventBytes: 1_000_000, values: 1_000_000 },
+      call: { id: 'c', clientApi: chat },
+      request,
+      turn: {},
+    } as unknown as AnsweredAttempt['prepared'],
     settlement: new Settlement(start, { ledger, admission }),
     remember() {},
   }

@@ -21,6 +21,7 @@ test('everything has a default; paths are relative to the file', async () => {
       body: { bytes: 50 * 1024 * 1024, values: 200_000, unknownFields: 1_000 },
       cors: [],
     },
+    answers: { bytes: 32 * 1024 * 1024, eventBytes: 8 * 1024 * 1024, values: 500_000 },
     manage: { port: null },
     store: { url: `sqlite:${join(folder, 'data/router.sqlite')}` },
     folders: {
@@ -48,11 +49,13 @@ test('the file of this project has the defaults', async () => {
   const { config: defaults } = await load('')
   expect(problems).toEqual([])
   expect(config?.server).toEqual(defaults?.server)
+  expect(config?.answers).toEqual(defaults?.answers)
   expect(config?.manage).toEqual(defaults?.manage)
   expect(config?.media).toEqual(defaults?.media)
   expect(config?.store.url).toBe(`sqlite:${resolve(import.meta.dirname, '../../data/router.sqlite')}`)
   expect(Object.keys(parse(readFileSync(file, 'utf8')))).toEqual([
     'server',
+    'answers',
     'manage',
     'store',
     'folders',

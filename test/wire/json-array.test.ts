@@ -70,9 +70,9 @@ test.each([
 })
 
 test('an object that never ends is given up', async () => {
-  const endless = Array.from({ length: 66 }, () => Buffer.alloc(1024 * 1024, 'a'))
+  const endless = Array.from({ length: 9 }, () => Buffer.alloc(1024 * 1024, 'a'))
   const { failure } = await readUntilFailure(jsonArrayFrames, [Buffer.from('[{"a":"'), ...endless])
-  expect(failure).toMatchObject({ name: 'FrameError', kind: 'unreadable' })
+  expect(failure).toMatchObject({ name: 'FrameError', kind: 'long' })
 })
 
 async function* from<T>(list: T[]): AsyncGenerator<T> {

@@ -23,8 +23,8 @@ test('lines cut at any bytes are the same lines', async () => {
 })
 
 test('a line that never ends is given up', async () => {
-  const endless = Array.from({ length: 66 }, () => Buffer.alloc(1024 * 1024, 'a'))
+  const endless = Array.from({ length: 9 }, () => Buffer.alloc(1024 * 1024, 'a'))
   const { frames, failure } = await readUntilFailure(ndjsonFrames, [Buffer.from('{}\n'), ...endless])
   expect(frames).toEqual([{ data: '{}' }])
-  expect(failure).toMatchObject({ name: 'FrameError', kind: 'unreadable' })
+  expect(failure).toMatchObject({ name: 'FrameError', kind: 'long' })
 })

@@ -1,0 +1,21 @@
+import { deepest, exceeded } from '../core/json-bounds.ts'
+import { frameLimit } from '../wire/frame.ts'
+
+/** How large a provider's answer may be. */
+export type AnswerBounds = {
+  /** Bytes of a whole answer; characters that a stream adds up to. */
+  bytes: number
+  /** Bytes or characters of one event of a stream. */
+  eventBytes: number
+  /** Values of any kind in a whole answer or in one event. */
+  values: number
+}
+
+export const defaultAnswerBounds: AnswerBounds = { bytes: 32 * 1024 * 1024, eventBytes: frameLimit, values: 500_000 }
+
+/** Why a JSON text of a provider is more than a bound allows; undefined when it is not. */
+export function excessOf(text: string, { values }: Pick<AnswerBounds, 'values'>): string | undefined {
+  const bound = exceeded(text, { values, depth: deepest })
+  if (bound === 'depth') return `sent JSON that is nested deeper than ${deepest} levels`
+  return bound && `sent JSON of more than ${values} values, the answers.max_values of this server`
+}
