@@ -247,11 +247,10 @@ export class Fold {
       const last = kind === 'tool_call' ? this.#lastOf.get(kind) : undefined
       if (last !== undefined) return last
     }
-    const key = `${kind} ${at}`
-    const known = at === undefined ? undefined : this.#byKey.get(key)
+    const known = at === undefined ? undefined : this.#byKey.get(`${kind} ${at}`)
     if (known !== undefined) return known
     const index = this.#begin(create(), kind !== 'tool_call', out)
-    if (at !== undefined) this.#byKey.set(key, index)
+    if (at !== undefined) this.#byKey.set(`${kind} ${at}`, index)
     return index
   }
 
