@@ -8,6 +8,7 @@ import { jsonRoutes } from './json-routes.ts'
 import type { AdmissionServices } from './line/admission.ts'
 import { openConversations } from './line/conversations.ts'
 import type { Services } from './line/gateway.ts'
+import { openHeldState } from './line/held-state.ts'
 import type { CallLedger } from './line/settlement.ts'
 import type { KnownSources } from './manifest/folder.ts'
 import { formatProblem, type Problem } from './manifest/problem.ts'
@@ -85,13 +86,11 @@ async function start(
     signatures: openSignatureCache(),
     ledger: logged(ledger, log),
     conversations: openConversations(store),
+    held: openHeldState(),
     rulesOf,
     admission: { budget: openBudget(store.spend), limits: openLimits(), writeFailure },
   })
-  started.adopt(
-    startPurge(store.responses, (err) => log.error({ err }, 'expired responses could not be deleted')),
-    (purging) => purging.stop(),
-  )
+  started.adopt(startLoggingPurge(store, log), (purging) => purging.stop())
   const deadline = new AbortController()
   const running = new Set<Promise<void>>()
   let stopping = false
@@ -130,6 +129,10 @@ async function start(
       await started.disposeAsync()
     },
   }
+}
+
+function startLoggingPurge({ responses }: Store, log: Log): ReturnType<typeof startPurge> {
+  return startPurge(responses, (err) => log.error({ err }, 'expired responses could not be deleted'))
 }
 
 /** Opens the database for this router alone, and writes the rows that an earlier process could not. */

@@ -21,6 +21,8 @@ export type ClientApi = {
   /** The reply of a provider of the same format with the model that served and the cost; the rest is untouched. */
   editReply(body: JsonObject, facts: ReplyFacts): JsonObject
   openStream(request: NeutralRequest, facts: StreamFacts): StreamWriter
+  /** The ids of what a provider of the same format holds after a whole reply: containers, the thread of the conversation. */
+  heldIds?(body: JsonObject, request: NeutralRequest): string[]
   /** The body of an HTTP error; `id` is that of the request. */
   writeError(error: RouterError, id?: string): JsonObject
   /** The HTTP status of an error for which this API has one of its own. */
@@ -78,6 +80,8 @@ export type StreamWriter = {
   end(facts: ReplyFacts): string
   /** The end of a reply that failed: an error, and no terminator that would signal success. */
   fail(error: RouterError): string
+  /** As `heldIds` of the API, after a streamed reply. */
+  heldIds?(): string[]
   /** The whole reply as it was streamed, in an API that stores replies. */
   reply?(facts: ReplyFacts): JsonObject
 }

@@ -36,13 +36,17 @@ export const catalogue = {
 /** A key of the catalogue. */
 export type ErrorCode = keyof typeof catalogue
 
-/** Details of an error: `param` names the field, `retryAfterMs` becomes `Retry-After`, `headers` are sent with it. */
+/**
+ * Details of an error: `param` names the field, `retryAfterMs` becomes `Retry-After`, `headers` are sent with it, `details`
+ * are for clients that act on them.
+ */
 export type ErrorDetails = {
   headers?: Readonly<Record<string, string>>
   param?: string | undefined
   provider?: string | undefined
   providerCode?: string | undefined
   retryAfterMs?: number | undefined
+  details?: JsonObject | undefined
   cause?: unknown
 }
 
@@ -53,6 +57,7 @@ export class RouterError extends Error {
   readonly provider: string | undefined
   readonly providerCode: string | undefined
   readonly retryAfterMs: number | undefined
+  readonly details: JsonObject | undefined
   readonly headers: Readonly<Record<string, string>>
 
   constructor(code: ErrorCode, message: string, details: ErrorDetails = {}) {
@@ -63,6 +68,7 @@ export class RouterError extends Error {
     this.provider = details.provider
     this.providerCode = details.providerCode
     this.retryAfterMs = details.retryAfterMs
+    this.details = details.details
     this.headers = details.headers ?? {}
   }
 
@@ -102,5 +108,6 @@ export function errorBody(error: RouterError): JsonObject {
     param: error.param ?? null,
   }
   if (error.provider !== undefined) body.provider = error.provider
+  if (error.details !== undefined) body.details = error.details
   return { error: body }
 }

@@ -69,6 +69,11 @@ function isCount(count: unknown): count is number {
 /** Providers' names for the ordinary way of serving, at list prices. */
 const plainModes: ReadonlySet<string> = new Set(['default', 'standard', 'auto', 'on_demand', 'global', 'not_available'])
 
+/** Whether a name stands for the ordinary way of serving, at list prices. */
+export function isPlainMode(mode: string): boolean {
+  return plainModes.has(mode)
+}
+
 /** A call is served in one tier, at one speed, in one region: these bounds are generous. */
 const mostModes = 8
 const longestMode = 64

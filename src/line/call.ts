@@ -37,6 +37,8 @@ export type PreparedCall = {
   turn: Turn
   media: CallMedia
   answerBounds: AnswerBounds
+  /** Remembers what a provider holds for the organization from now on, by the ids in its reply. */
+  holds(provider: string, ids: readonly string[]): void
   /** How long the reply of a target may be, and what is reserved for it. */
   admission: Pick<Admission, 'lengthAt' | 'cover'>
 }

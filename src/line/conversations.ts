@@ -33,6 +33,8 @@ export type Turn = {
   withPrevious(payload: JsonObject): JsonObject
   /** Whether the response is to be stored when it is complete. */
   stores: boolean
+  /** Whether the organization lets anybody store conversations. */
+  mayStore: boolean
   /** A response in its stored form, `text` being its JSON; undefined when it is not to be stored or did not complete. */
   responseToStore(response: JsonObject, text: string, by: Author): StoredResponse | undefined
 }
@@ -51,15 +53,17 @@ const maxCharacters = 32 * 1024 * 1024
 export function openConversations(store: Pick<Store, 'responses' | 'organizations'>): Conversations {
   return {
     open(clientApi, organization, body) {
-      if (clientApi.api !== 'responses' || !isObject(body)) return singleTurn(clientApi.read(body))
+      const { stores: mayStore, days } = store.organizations.retention(organization)
+      if (clientApi.api !== 'responses' || !isObject(body)) {
+        return singleTurn(clientApi.read(mayStore ? body : storedNowhere(body)), mayStore)
+      }
       const previous = optional(body.previous_response_id, 'previous_response_id', filledText)
       const earlier = previous === undefined ? [] : turnsUpTo(store, organization, previous)
       const now = resolved(store, organization, body.input)
-      const { stores: storeResponses, days } = store.organizations.retention(organization)
       const resendTo = new Set<string>()
-      const stores = storeResponses && body.store !== false
+      const stores = mayStore && body.store !== false
       // If the organization stores no responses here, the provider must not store them either.
-      const origin = storeResponses ? body : { ...body, store: false }
+      const origin = mayStore ? body : { ...body, store: false }
       return {
         request: withoutStore(readAll(clientApi, origin, [...earlier, ...now])),
         bodyFor: (provider) => bodyFor(provider, origin, { earlier, now, resendTo }),
@@ -70,6 +74,7 @@ export function openConversations(store: Pick<Store, 'responses' | 'organization
         },
         withPrevious: (payload) => (previous === undefined ? payload : withPreviousId(payload, previous)),
         stores,
+        mayStore,
         responseToStore(response, text, { target, sameFormat, storesItself }) {
           const { id, status } = response
           if (!stores || typeof id !== 'string' || (status !== 'completed' && status !== 'incomplete')) return undefined
@@ -94,10 +99,16 @@ export function openConversations(store: Pick<Store, 'responses' | 'organization
   }
 }
 
+/** A body that no provider may store, whatever it asks for. */
+function storedNowhere(body: unknown): unknown {
+  return isObject(body) && body.store === true ? { ...body, store: false } : body
+}
+
 /** A call of an API without conversations by id. */
-function singleTurn(request: NeutralRequest): Turn {
+function singleTurn(request: NeutralRequest, mayStore: boolean): Turn {
   return {
     request,
+    mayStore,
     bodyFor: () => request.origin.body,
     mustResend: () => false,
     withPrevious: (payload) => payload,

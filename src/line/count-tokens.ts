@@ -9,6 +9,7 @@ import { requestJson } from '../upstream/provider-answer.ts'
 import { admitUncharged } from './admission.ts'
 import type { Call, CallResponse } from './call.ts'
 import type { Services } from './gateway.ts'
+import { governedTargets } from './governed-targets.ts'
 import { editedRequest } from './same-format.ts'
 import { speaksSameFormat } from './translation.ts'
 import { refuseManyUnknown } from './unknown-fields.ts'
@@ -30,7 +31,11 @@ export async function countTokens(call: CountCall, services: Services): Promise<
   refuseManyUnknown(read, services.maxUnknownFields)
   const request = services.signatures.restore(key.organization, read)
   const scope = { rules, accessList: key.accessList }
-  const [target] = resolve(request.model, services.directory, scope)
+  const targets = resolve(request.model, services.directory, scope)
+  const { organization } = key
+  const { held } = services
+  const governed = { ...request.origin, organization, mayStore: true, held, at: Date.now() }
+  const [target] = governedTargets(targets, governed)
   const { headers, settle } = admitUncharged({ key, rules }, services.admission)
   try {
     const counted = await countAt(target, { call, request }, services)

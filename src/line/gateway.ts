@@ -12,6 +12,8 @@ import { type AdmissionServices, admit, requireLedger } from './admission.ts'
 import type { Call, CallResponse } from './call.ts'
 import { clientReply } from './client-reply.ts'
 import type { Conversations } from './conversations.ts'
+import { governedTargets } from './governed-targets.ts'
+import type { HeldState } from './held-state.ts'
 import { pricedTargets } from './priced-targets.ts'
 import { callProvider } from './provider-call.ts'
 import { type CallLedger, type CallStart, Settlement } from './settlement.ts'
@@ -33,11 +35,12 @@ export type Services = {
   /** The most fields of a request that its API does not have. */
   maxUnknownFields: number
   answerBounds: AnswerBounds
+  held: HeldState
 }
 
 /** One call from the endpoint to the reply; the steps are in the other files of this folder. Throws RouterError. */
 export async function handle(call: Call, services: Services): Promise<CallResponse> {
-  const { directory, ledger, signatures } = services
+  const { directory, ledger, signatures, held } = services
   const authenticated = services.authenticate(call.secret)
   const body = await call.readBody()
   // No `await` between here and admission, so each check stays valid. A slow upload must not outlive its key.
@@ -50,10 +53,14 @@ export async function handle(call: Call, services: Services): Promise<CallRespon
   const request = signatures.restore(key.organization, turn.request)
   const allowed = resolve(request.model, directory, { rules, accessList: key.accessList })
   const start = startOf(call, key, request)
-  const targets = pricedTargets(allowed, { key, rules, at: start.at })
+  const priced = pricedTargets(allowed, { key, rules, at: start.at })
+  const { organization } = key
+  const { mayStore } = turn
+  const targets = governedTargets(priced, { ...request.origin, organization, mayStore, held, at: start.at })
   const admission = admit({ key, rules, request, targets, at: start.at }, services.admission)
+  const holds = (provider: string, ids: readonly string[]) => held.remember(organization, provider, ids)
   const { answerBounds } = services
-  const prepared = { call, request, turn, media: openMedia(call, services), answerBounds, admission }
+  const prepared = { call, request, turn, media: openMedia(call, services), answerBounds, admission, holds }
   const settlement = new Settlement(start, { ledger, admission })
   const attempted = await attempt(targets, (target) => callProvider(target, prepared, services.httpClient))
   const remember = (reply: Reply) => signatures.remember(key.organization, reply)

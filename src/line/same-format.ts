@@ -15,7 +15,7 @@ import type { Call, TargetedCall, Translation } from './call.ts'
 /** For a provider of the client's own format: bodies are edited, so fields unknown to the router survive both ways. */
 export function sameFormatTranslation(
   target: Target,
-  { call, request, turn, media, length }: TargetedCall,
+  { call, request, turn, media, length, holds }: TargetedCall,
 ): Translation {
   const { clientApi } = call
   const { provider } = target
@@ -39,6 +39,7 @@ export function sameFormatTranslation(
     forwardedHeaders: call.forwardedHeaders ?? [],
     whole({ body }, facts) {
       storesItself = body.store === true
+      holds(provider.slug, clientApi.heldIds?.(body, request) ?? [])
       return clientApi.editReply(turn.withPrevious(body), { ...facts, ...finishMapping })
     },
     stream() {
@@ -52,7 +53,10 @@ export function sameFormatTranslation(
         },
         // The provider's frames already close every part.
         close: () => '',
-        end: writer.end,
+        end(facts) {
+          holds(provider.slug, writer.heldIds?.() ?? [])
+          return writer.end(facts)
+        },
         fail: writer.fail,
         ...(writer.reply && { reply: writer.reply }),
       }

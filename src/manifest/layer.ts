@@ -1,3 +1,4 @@
+import type { GovernedField } from '../api/governed-fields.ts'
 import type { ErrorCode } from '../core/errors.ts'
 import type { JsonObject } from '../core/json.ts'
 import { longestName } from '../core/names.ts'
@@ -30,6 +31,8 @@ export type Layer = {
   /** Names for several losses at once. */
   groups: { [name: string]: readonly string[] }
   count?: { path: string }
+  /** Fields of requests that change who serves, what it costs or what is kept. */
+  governed: readonly GovernedField[]
   errors: { [name: string]: ErrorCode }
   traits: Trait[]
   examples: Example[]
@@ -69,6 +72,7 @@ export type LayerFile = {
   groups?: { [name: string]: string[] }
   endpoints?: { chat?: ChatFile; count?: { path: string } }
   errors?: { [name: string]: ErrorCode }
+  governed?: { [name: string]: Omit<GovernedField, 'name' | 'rule'> & { rule?: 'refuse' | 'inside' } }
   traits?: { match: string; facts: Trait['facts'] }[]
   examples?: Example[]
 }
@@ -88,6 +92,7 @@ export function readLayer(source: Source, outer?: Source): { layer: Layer; probl
     headers: file.headers ?? {},
     errors: file.errors ?? {},
     groups: file.groups ?? {},
+    governed: Object.entries(file.governed ?? {}).map(([name, field]) => ({ name, rule: 'refuse', ...field })),
     traits: readTraits(reader, file.traits ?? []),
     examples: file.examples ?? [],
     places: reader.places,
@@ -112,6 +117,7 @@ export function sharedTraits(source: Source): Layer {
     headers: {},
     errors: {},
     groups: {},
+    governed: [],
     traits,
     examples: [],
     places: new Map(),

@@ -40,7 +40,7 @@ export function loadManifest(source: Source, around: Surroundings): { loaded?: L
   const resolved = resolveReferences(source, file, layers, around)
   problems.push(...resolved.problems)
   if (hasErrors(problems)) return { problems }
-  const { errors, traits } = merge(layers)
+  const { errors, traits, governed } = merge(layers)
   const sameAs = layers.findLast((one) => one.sameAs)?.sameAs
   const count = layers.findLast((one) => one.count)?.count
   if (count && sameAs !== 'messages') return { problems: [...problems, countProblem(source)] }
@@ -55,6 +55,7 @@ export function loadManifest(source: Source, around: Surroundings): { loaded?: L
     ...(count && { count }),
     errors,
     traits,
+    ...(governed.length > 0 && { governed }),
     unknownModels: around.settings?.value.unknown_models ?? file.unknown_models ?? 'refuse',
     ...(modelIds && { modelIds }),
     models: file.models ?? {},

@@ -13,8 +13,12 @@ export const defaultTimeouts: Timeouts = {
 }
 
 /** What layers have in common, the later ones over the earlier ones: tables join by name, lists add up. */
-export function merge(layers: readonly Layer[]): Pick<Provider, 'errors' | 'traits'> & { headers: Layer['headers'] } {
+export function merge(
+  layers: readonly Layer[],
+): Pick<Provider, 'errors' | 'traits'> & Pick<Layer, 'headers' | 'governed'> {
+  const governed = new Map(layers.flatMap((layer) => layer.governed.map((field) => [field.name, field] as const)))
   return {
+    governed: [...governed.values()],
     headers: Object.assign({}, ...layers.map(({ headers }) => headers)),
     // Codes come from providers: a name that every object has must not be found in the table.
     errors: Object.assign(Object.create(null), ...layers.map(({ errors }) => errors)),

@@ -1,3 +1,4 @@
+import type { GovernedField } from '../api/governed-fields.ts'
 import type { ModelIds } from '../catalog/model-ids.ts'
 import type { ErrorCode } from '../core/errors.ts'
 import type { Json } from '../core/json.ts'
@@ -35,6 +36,8 @@ export type Provider = {
   models: Record<string, ModelEntry>
   /** Whose catalog entries it offers besides its own. */
   modelsOf?: string
+  /** Fields of requests that change who serves, what it costs or what is kept, beside those of the client APIs. */
+  governed?: readonly GovernedField[]
   /** Models that are served by another format or address under the same slug; the first match wins. */
   variants?: Variant[]
   /** Environment variables that are named but not set: the provider is unconfigured. */

@@ -87,7 +87,7 @@ function addressOf({ base_url }: VariantFile): Pick<VariantFile, 'base_url'> {
   return base_url === undefined ? {} : { base_url }
 }
 
-function mergedTables(layers: readonly Layer[]): Pick<Provider, 'errors' | 'traits'> {
-  const { errors, traits } = merge(layers)
-  return { errors, traits }
+function mergedTables(layers: readonly Layer[]): Pick<Provider, 'errors' | 'traits' | 'governed'> {
+  const { errors, traits, governed } = merge(layers)
+  return { errors, traits, ...(governed.length > 0 && { governed }) }
 }

@@ -24,7 +24,7 @@ test('a Messages body reaches a provider of that format whole: thinking, unknown
     max_tokens: 100,
     system: [{ type: 'text', text: 'Be kind.', cache_control: { type: 'ephemeral', ttl: '1h' } }],
     thinking: { type: 'enabled', budget_tokens: 1_024 },
-    container: { id: 'c1', skills: [] },
+    container: { skills: [{ type: 'anthropic', skill_id: 'pdf' }] },
     mcp_servers: [{ type: 'url', url: 'https://mcp.example' }],
     tools: [
       { type: 'code_execution_20250825', name: 'code_execution' },

@@ -1,6 +1,7 @@
 import type { ClientApi } from '../client-api.ts'
 import { editReply, editRequest } from './edit.ts'
 import { wireNames } from './fields.ts'
+import { heldIds } from './held.ts'
 import { readRequest } from './read.ts'
 import { errorStatus, openStream, writeError } from './stream.ts'
 import { writeReply } from './write.ts'
@@ -17,6 +18,7 @@ export const messages: ClientApi = {
   writeError,
   errorStatus,
   requestIdHeader: 'request-id',
+  heldIds,
   forwardedHeaders: { 'anthropic-version': 'replace', 'anthropic-beta': 'append' },
   keepAlive: 'event: ping\ndata: {"type":"ping"}\n\n',
 }

@@ -9,6 +9,7 @@ export class EventEditor {
   readonly #facts: StreamFacts
   #lastDelta: JsonObject = { type: 'message_delta' }
   #called = false
+  #message: JsonObject = {}
   /** Whether the provider has sent an event. */
   hasBegun = false
 
@@ -24,7 +25,15 @@ export class EventEditor {
     if (payload.type === 'content_block_start') this.#called ||= isCall(payload.content_block)
     if (payload.type === 'message_delta' || payload.type === 'message_stop') return ''
     if (payload.type !== 'message_start' || !isObject(payload.message)) return writeEvent(payload)
+    this.#message = payload.message
     return writeEvent({ ...payload, message: { ...payload.message, model: this.#facts.model } })
+  }
+
+  /** The message as far as it is known by its first event and the last delta. */
+  message(): JsonObject {
+    const { delta } = this.#lastDelta
+    const { container } = this.#message
+    return { ...this.#message, container: (isObject(delta) ? delta.container : undefined) ?? container ?? null }
   }
 
   /** The last `message_delta`, with the cost and a stop reason that the API defines. */

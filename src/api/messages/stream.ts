@@ -3,17 +3,19 @@ import type { JsonObject } from '../../core/json.ts'
 import type { NeutralRequest } from '../../core/request.ts'
 import type { StreamFacts, StreamWriter } from '../client-api.ts'
 import { writeEvent } from '../sse.ts'
+import { heldIds } from './held.ts'
 import { EventEditor } from './stream-edit.ts'
 import { BlockWriter } from './stream-write.ts'
 
 /** Writes one streamed message: translated events, or the events of a provider of this format, edited. */
-export function openStream(_request: NeutralRequest, facts: StreamFacts): StreamWriter {
+export function openStream(request: NeutralRequest, facts: StreamFacts): StreamWriter {
   const writer = new BlockWriter(facts.model)
   const editor = new EventEditor(facts)
   return {
     events: (events) => writer.write(events),
     frame: (payload) => editor.edit(payload),
     end: (reply) => (editor.hasBegun ? editor.end(reply) : writer.end(reply)) + writeEvent({ type: 'message_stop' }),
+    heldIds: () => heldIds(editor.message(), request),
     fail: (error) => writeEvent(writeError(error, facts.requestId ?? facts.id)),
   }
 }

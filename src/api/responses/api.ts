@@ -2,6 +2,7 @@ import { errorBody } from '../../core/errors.ts'
 import type { ClientApi } from '../client-api.ts'
 import { editReply, editRequest } from './edit.ts'
 import { wireNames } from './fields.ts'
+import { heldIds } from './held.ts'
 import { readRequest } from './read.ts'
 import { openStream } from './stream.ts'
 import { writeReply } from './write.ts'
@@ -16,4 +17,5 @@ export const responses: ClientApi = {
   editReply,
   openStream,
   writeError: errorBody,
+  heldIds,
 }

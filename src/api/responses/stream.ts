@@ -2,6 +2,7 @@ import { catalogue, type RouterError } from '../../core/errors.ts'
 import type { NeutralRequest } from '../../core/request.ts'
 import type { ReplyFacts, StreamFacts, StreamWriter } from '../client-api.ts'
 import { writeEvent } from '../sse.ts'
+import { heldIds } from './held.ts'
 import { EventEditor } from './stream-edit.ts'
 import { ResponseWriter } from './stream-write.ts'
 import { responseIdOf } from './write.ts'
@@ -14,6 +15,7 @@ export function openStream(request: NeutralRequest, { model, id }: StreamFacts):
     events: (events) => writer.write(events),
     frame: (payload) => editor.edit(payload),
     end: (facts) => (editor.response ? editor.end(facts) : writer.end(facts)),
+    heldIds: () => heldIds({ ...editor.response, output: editor.output }),
     fail(error) {
       const { response, output, sequence } = editor
       const failure = { code: codeOf(error), message: error.message }

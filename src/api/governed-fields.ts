@@ -1,0 +1,189 @@
+import { isObject, type Json, type JsonObject } from '../core/json.ts'
+import type { Api } from '../core/request.ts'
+
+/** What a field decides beside the words of a reply: who serves, what it costs, what is kept or read at a provider. */
+export type Effect = 'server' | 'cost' | 'state'
+
+/**
+ * What the router does with a field. `read`: it understands it, and its price and limits hold. `refuse`: a 400. `priced`: it
+ * goes on where its price is known. `held`: it names state at a provider, which the organization must have made through this
+ * router. `inside`: its members may be other governed fields, which are refused.
+ */
+export type Rule = 'read' | 'refuse' | 'priced' | 'held' | 'inside'
+
+/**
+ * A field that decides more than the words of a reply, as a path in the body that goes through lists. `instead` says, to
+ * follow its name in a message, what to do.
+ */
+export type GovernedField = {
+  name: string
+  /** All APIs where this is missing. */
+  apis?: readonly Api[]
+  effect: Effect
+  rule: Rule
+  instead?: string
+  /** State is held in this format, and can go nowhere else. */
+  format?: Api
+}
+
+const aPolicy = 'name one model, or a policy that lists several, as `model`'
+const theModel = 'choose a provider by the model, as <provider>/<model>'
+const earlierTurns = 'send the conversation, or continue a response by `previous_response_id` on /v1/responses'
+const ownLength =
+  'limit the length by `max_completion_tokens`, on /v1/responses `max_output_tokens`, on /v1/messages `max_tokens`'
+const operators = 'it is for the operator to say, not for a request'
+
+/** Lengths under the names that APIs and providers have for them. */
+const lengths = ['max_tokens', 'max_completion_tokens', 'max_output_tokens'].concat(
+  ['max_new_tokens', 'max_tokens_to_sample', 'max_gen_len', 'max_length', 'num_predict', 'n_predict'],
+  ['maxTokens', 'maxOutputTokens', 'maxTokenCount'],
+)
+const readLengths: { readonly [api in Api]: readonly string[] } = {
+  chat: ['max_tokens', 'max_completion_tokens'],
+  responses: ['max_output_tokens'],
+  messages: ['max_tokens'],
+}
+
+/** Every governed field of the client APIs; manifests add those of their providers. */
+export const governedFields: readonly GovernedField[] = [
+  { name: 'model', effect: 'server', rule: 'read' },
+  { name: 'models', effect: 'server', rule: 'refuse', instead: aPolicy },
+  { name: 'fallbacks', effect: 'server', rule: 'refuse', instead: aPolicy },
+  { name: 'route', effect: 'server', rule: 'refuse', instead: aPolicy },
+  { name: 'provider', effect: 'server', rule: 'refuse', instead: theModel },
+  { name: 'preset', effect: 'server', rule: 'refuse', instead: 'write its settings into the request' },
+  { name: 'prompt', effect: 'server', rule: 'refuse', instead: 'write the prompt itself into the request' },
+  { name: 'inference_geo', apis: ['messages'], effect: 'server', rule: 'priced' },
+
+  ...(['chat', 'responses', 'messages'] as const).flatMap((api) =>
+    lengths.map((name): GovernedField => {
+      const rule = readLengths[api].includes(name) ? 'read' : 'refuse'
+      return { name, apis: [api], effect: 'cost', rule, instead: ownLength }
+    }),
+  ),
+  { name: 'n', apis: ['chat'], effect: 'cost', rule: 'read' },
+  { name: 'n', apis: ['responses', 'messages'], effect: 'cost', rule: 'refuse', instead: 'one call makes one reply' },
+  { name: 'best_of', effect: 'cost', rule: 'refuse', instead: 'ask for several replies by `n`' },
+  { name: 'candidate_count', effect: 'cost', rule: 'refuse', instead: 'ask for several replies by `n`' },
+  { name: 'service_tier', effect: 'cost', rule: 'priced' },
+  { name: 'speed', apis: ['messages'], effect: 'cost', rule: 'priced' },
+  {
+    name: 'plugins',
+    effect: 'cost',
+    rule: 'refuse',
+    instead: 'ask for a web search as a tool of the type `web_search`',
+  },
+  { name: 'transforms', effect: 'cost', rule: 'refuse', instead: 'send a prompt that fits into the model' },
+  { name: 'max_tool_calls', apis: ['responses'], effect: 'cost', rule: 'read' },
+  { name: 'reasoning', apis: ['chat', 'responses'], effect: 'cost', rule: 'read' },
+  { name: 'reasoning_effort', apis: ['chat'], effect: 'cost', rule: 'read' },
+  { name: 'thinking', apis: ['chat', 'messages'], effect: 'cost', rule: 'read' },
+  { name: 'modalities', apis: ['chat'], effect: 'cost', rule: 'read' },
+  { name: 'audio', apis: ['chat'], effect: 'cost', rule: 'read' },
+  { name: 'prediction', apis: ['chat'], effect: 'cost', rule: 'read' },
+  { name: 'tools', effect: 'cost', rule: 'read' },
+  { name: 'web_search_options', apis: ['chat'], effect: 'cost', rule: 'read' },
+  { name: 'workspace_id', effect: 'cost', rule: 'refuse', instead: operators },
+  { name: 'user_profile_id', effect: 'cost', rule: 'refuse', instead: operators },
+  { name: 'billing_policy', effect: 'cost', rule: 'refuse', instead: operators },
+  { name: 'fallback_credit_token', effect: 'cost', rule: 'refuse', instead: operators },
+
+  { name: 'store', apis: ['chat', 'responses'], effect: 'state', rule: 'read' },
+  { name: 'background', effect: 'state', rule: 'refuse', instead: 'a reply is made while you wait' },
+  { name: 'previous_response_id', apis: ['responses'], effect: 'state', rule: 'read' },
+  { name: 'previous_response_id', apis: ['chat', 'messages'], effect: 'state', rule: 'refuse', instead: earlierTurns },
+  { name: 'conversation', effect: 'state', rule: 'refuse', instead: earlierTurns },
+  { name: 'thread', apis: ['messages'], effect: 'state', rule: 'held', format: 'messages', instead: earlierTurns },
+  { name: 'thread', apis: ['chat', 'responses'], effect: 'state', rule: 'refuse', instead: earlierTurns },
+  { name: 'container', apis: ['messages'], effect: 'state', rule: 'held', format: 'messages' },
+  { name: 'container', apis: ['chat', 'responses'], effect: 'state', rule: 'refuse', instead: 'name it in the tool' },
+  { name: 'tools.container', effect: 'state', rule: 'held', format: 'responses' },
+  { name: 'tools.environment.container_id', effect: 'state', rule: 'held', format: 'responses' },
+  { name: 'cached_content', effect: 'state', rule: 'refuse', instead: 'send the content' },
+  { name: 'cachedContent', effect: 'state', rule: 'refuse', instead: 'send the content' },
+]
+
+/** A governed field in a body: its path there, and its value. */
+export type GovernedUse = { field: GovernedField; path: string; value: Json }
+
+/** Finds the uses of governed fields that the router does not simply read. */
+export type GovernedSearch = (body: JsonObject) => GovernedUse[]
+
+/** Members in which clients put what a provider alone understands. */
+const wrappers = ['extra_body', 'extensions', 'provider_options', 'providerOptions']
+
+/**
+ * A search in the bodies of an API for a provider of this slug, with the fields that its manifest adds. A field inside of a
+ * wrapper is refused whatever its rule: the router reads it in its own place only.
+ */
+export function governedSearch(api: Api, slug: string, added: readonly GovernedField[]): GovernedSearch {
+  const own = governedFields.filter(({ apis = [api] }) => apis.includes(api))
+  const fields = new Map([...own, ...added].map((field) => [field.name, field]))
+  const acting = [...fields.values()].filter(({ rule }) => rule !== 'read')
+  const top = new Map(acting.flatMap((field) => (field.name.includes('.') ? [] : [[field.name, field] as const])))
+  const deep = acting.flatMap((field) => (field.name.includes('.') ? [[field.name.split('.'), field] as const] : []))
+  const wrapping = new Set([
+    ...wrappers,
+    slug,
+    ...acting.flatMap(({ name, rule }) => (rule === 'inside' ? [name] : [])),
+  ])
+  return (body) => {
+    const uses: GovernedUse[] = []
+    for (const name of Object.keys(body)) {
+      const value = body[name]
+      if (wrapping.has(name)) uses.push(...usesInside(value, name, fields))
+      else {
+        const field = top.get(name)
+        if (field && asksForSomething(value)) uses.push({ field, path: name, value })
+      }
+    }
+    for (const [steps, field] of deep) addUses(body, steps, field, uses)
+    return uses
+  }
+}
+
+/** Values that ask for nothing: null, false, and empty ones. */
+function asksForSomething(value: Json | undefined): value is Json {
+  if (value === undefined || value === null || value === false || value === '') return false
+  return typeof value !== 'object' || Object.keys(value).length > 0
+}
+
+/** Runs over the tools of every call: without lists of its own. */
+function addUses(value: Json | undefined, steps: readonly string[], field: GovernedField, uses: GovernedUse[]): void {
+  if (Array.isArray(value)) for (const item of value) addUses(item, steps, field, uses)
+  else if (steps.length === 0) {
+    if (asksForSomething(value)) uses.push({ field, path: field.name, value })
+  } else if (isObject(value)) {
+    const inner = value[steps[0] as string]
+    if (inner !== undefined) addUses(inner, steps.slice(1), field, uses)
+  }
+}
+
+/** Governed fields at any depth of a wrapper. */
+function usesInside(
+  wrapper: Json | undefined,
+  name: string,
+  fields: ReadonlyMap<string, GovernedField>,
+): GovernedUse[] {
+  const uses: GovernedUse[] = []
+  const open: [path: string, value: Json | undefined][] = [[name, wrapper]]
+  for (let next = open.pop(); next; next = open.pop()) {
+    const [at, value] = next
+    if (Array.isArray(value)) for (const item of value) open.push([at, item])
+    else if (isObject(value)) {
+      for (const [member, inner] of Object.entries(value)) {
+        const path = `${at}.${member}`
+        const field = fields.get(member)
+        if (field && asksForSomething(inner)) uses.push({ field: inPlace(field), path, value: inner as Json })
+        else open.push([path, inner])
+      }
+    }
+  }
+  return uses
+}
+
+/** The router reads a field in its own place only. */
+function inPlace({ name, effect, rule, instead }: GovernedField): GovernedField {
+  const isRefused = rule === 'refuse' && instead !== undefined
+  return { name, effect, rule: 'refuse', instead: isRefused ? instead : `write \`${name}\` at the top of the body` }
+}
