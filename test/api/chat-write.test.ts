@@ -453,16 +453,21 @@ describe('a streamed reply', () => {
     })
   })
 
-  it('has a text of arguments in every piece of a call, the one with its signature included', () => {
-    const reply = replyOf([
-      { type: 'tool_call', id: 'a', name: 'f', arguments: '{"a":1}', signature: 'S', by },
-      { type: 'tool_call', id: 'b', name: 'shell', arguments: 'ls', kind: 'custom', signature: 'T', by },
-    ])
-    const { chunks } = dataOf(streamText(eventsOf(reply), writerFor()))
-    const pieces = chunks.flatMap(({ choices }) => {
+  const piecesOf = (events: readonly ProviderEvent[]) => {
+    return dataOf(streamText(events, writerFor())).chunks.flatMap(({ choices }) => {
       const { delta } = (choices as JsonObject[])[0] as { delta: JsonObject }
       return (delta.tool_calls ?? []) as JsonObject[]
     })
+  }
+
+  it('has a text of arguments in every piece of a call, the one with a late signature included', () => {
+    const pieces = piecesOf([
+      { at: 0, tool: { id: 'a', name: 'f', arguments: '{"a":1}' } },
+      { at: 0, tool: { signature: 'S' } },
+      { at: 1, tool: { id: 'b', name: 'shell', arguments: 'ls', kind: 'custom' } },
+      { at: 1, tool: { signature: 'T' } },
+      { finish: 'tool_calls' },
+    ])
     expect(pieces).toHaveLength(6)
     for (const piece of pieces) {
       expect(piece).toMatchObject(
@@ -474,6 +479,20 @@ describe('a streamed reply', () => {
       function: { arguments: '' },
       extra_content: { maker: { thought_signature: 'S' } },
     })
+  })
+
+  it('begins a call with its signature, and ends it with its arguments', () => {
+    const pieces = piecesOf([{ tool: { id: 'a', name: 'f', arguments: { a: 1 }, signature: 'S' } }, { finish: 'stop' }])
+    expect(pieces).toEqual([
+      {
+        index: 0,
+        id: 'a',
+        type: 'function',
+        function: { name: 'f', arguments: '' },
+        extra_content: { maker: { thought_signature: 'S' } },
+      },
+      { index: 0, function: { arguments: '{"a":1}' } },
+    ])
   })
 
   it('writes interleaved, empty and cut off calls as the whole reply does', () => {

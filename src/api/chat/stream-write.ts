@@ -13,8 +13,8 @@ export class ChunkWriter {
   readonly base = { id: '', object: 'chat.completion.chunk', created: 0 }
   readonly #options: ChunkOptions
   readonly #closed: Part[] = []
-  /** Tool calls by the index of their part: their number among the calls, and their kind. */
-  readonly #calls = new Map<number, { number: number; custom: boolean }>()
+  /** Tool calls by the index of their part: their number among the calls, their kind, and the signature written. */
+  readonly #calls = new Map<number, { number: number; custom: boolean; signature: string | undefined }>()
   #head = ''
   /** The reasoning part written last, and whether its text was written or its summary. */
   #reasoning = { index: -1, hasText: false }
@@ -72,14 +72,14 @@ export class ChunkWriter {
 
   #open({ index, part }: StreamEventOf<'open'>): string {
     if (part.type !== 'tool_call') return ''
-    const { id, name } = part
+    const { id, name, signature } = part
     const custom = part.kind === 'custom'
-    this.#calls.set(index, { number: this.#calls.size, custom })
+    this.#calls.set(index, { number: this.#calls.size, custom, signature })
     if (this.#options.legacy) return this.#call(index, { name, arguments: '' })
     const called: JsonObject = custom
       ? { id, type: 'custom', custom: { name, input: '' } }
       : { id, type: 'function', function: { name, arguments: '' } }
-    return this.#call(index, called)
+    return this.#call(index, { ...called, ...signatureMembers(part) })
   }
 
   #arguments(index: number, fragment: string): string {
@@ -107,10 +107,11 @@ export class ChunkWriter {
     return ''
   }
 
-  /** The signature is written once, when the call is closed: clients concatenate fragments. */
+  /** A signature that came after the call had begun. Some clients take any piece after the whole call for another call. */
   #closeCall(index: number, part: ToolCallPart): string {
     const signature = signatureMembers(part)
-    if (this.#options.legacy || Object.keys(signature).length === 0) return ''
+    const isWritten = this.#calls.get(index)?.signature === part.signature
+    if (this.#options.legacy || isWritten || Object.keys(signature).length === 0) return ''
     return this.#call(index, { ...this.#grown(index, ''), ...signature })
   }
 
