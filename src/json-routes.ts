@@ -20,10 +20,12 @@ export type RouteServices = {
   rulesOf(organization: string): OrganizationRules
   stopping(): boolean
   writeFailure(): string | undefined
+  /** Why nothing may be changed: the database is damaged. */
+  damage(): string | undefined
 }
 
 /** The routes of the service besides the calls. */
-export function jsonRoutes({ watch, store, access, rulesOf, stopping, writeFailure }: RouteServices): Routes {
+export function jsonRoutes({ watch, store, access, rulesOf, stopping, writeFailure, damage }: RouteServices): Routes {
   const directory = () => directoryOf(watch.current())
   return {
     common: [
@@ -38,7 +40,7 @@ export function jsonRoutes({ watch, store, access, rulesOf, stopping, writeFailu
       ...authCheckRoutes(access),
     ],
     open: [...modelRoutes({ access, directory, rulesOf }), ...storedResponseRoutes(store, access)],
-    manage: managementRoutes({ store, access, directory }),
+    manage: managementRoutes({ store, access, directory, damage }),
   }
 }
 

@@ -2,6 +2,7 @@ import { ensureFirstKey, openAccess } from './access/keys.ts'
 import { openLimits } from './access/limits.ts'
 import { openOrganizations } from './access/organizations.ts'
 import { adminKeyVariable, requireUsableSecret } from './access/secret.ts'
+import { watchDamage } from './damage.ts'
 import { type Endpoint, openListeners } from './http/listeners.ts'
 import type { ServerContext } from './http/server.ts'
 import { jsonRoutes } from './json-routes.ts'
@@ -76,8 +77,7 @@ async function start(
   const store = started.adopt(openDatabase(snapshot.config.store.url, log), (open) => open.close())
   const access = openAccess(store)
   const { rulesOf } = openOrganizations(store)
-  const ledger = started.adopt(openLoggingLedger(store, log), (open) => open.close())
-  const writeFailure = () => ledger.writeFailure()
+  const { ledger, writeFailure, damage, onThrown } = openBooks(store, log, started)
   const httpClient = started.adopt(openHttpClient(), (open) => open.close())
   const services = servicesOf(watch, {
     authenticate: access.authenticate,
@@ -90,7 +90,6 @@ async function start(
     rulesOf,
     admission: { budget: openBudget(store.spend), limits: openLimits(), writeFailure },
   })
-  started.adopt(startLoggingPurge(store, log), (purging) => purging.stop())
   const deadline = new AbortController()
   const running = new Set<Promise<void>>()
   let stopping = false
@@ -99,13 +98,14 @@ async function start(
     bodyLimits: () => watch.current().config.server.body,
     corsOrigins: () => watch.current().config.server.cors,
     log,
+    onThrown,
     stopping: () => stopping,
     deadline: deadline.signal,
     running,
     patienceMs,
     keepAliveMs,
   }
-  const routes = jsonRoutes({ watch, store, access, rulesOf, stopping: () => stopping, writeFailure })
+  const routes = jsonRoutes({ watch, store, access, rulesOf, stopping: () => stopping, writeFailure, damage })
   const { server, manage } = snapshot.config
   const where = { host: server.host, port: port ?? server.port, managePort: manage.port }
   await ledger.ready()
@@ -129,10 +129,6 @@ async function start(
       await started.disposeAsync()
     },
   }
-}
-
-function startLoggingPurge({ responses }: Store, log: Log): ReturnType<typeof startPurge> {
-  return startPurge(responses, (err) => log.error({ err }, 'expired responses could not be deleted'))
 }
 
 /** Opens the database for this router alone, and writes the rows that an earlier process could not. */
@@ -212,9 +208,24 @@ function reloadLog(log: Log): WatchListeners {
   }
 }
 
-function openLoggingLedger(store: Store, log: Log): LedgerQueue {
+/** The ledger and the deletion of what expired, both watched for damage of the database. */
+function openBooks(store: Store, log: Log, started: AsyncDisposableStack) {
+  const { failure: damage, saw: onThrown } = watchDamage(store, log)
+  const ledger = started.adopt(openLoggingLedger(store, log, onThrown), (open) => open.close())
+  const onPurgeError = (err: unknown) => {
+    onThrown(err)
+    log.error({ err }, 'expired responses could not be deleted')
+  }
+  started.adopt(startPurge(store.responses, onPurgeError), (purging) => purging.stop())
+  return { ledger, writeFailure: () => damage() ?? ledger.writeFailure(), damage, onThrown }
+}
+
+function openLoggingLedger(store: Store, log: Log, onError: (error: Error) => void): LedgerQueue {
   return openLedger(store.ledger.openWriter(), {
-    onError: (err, { backlog, lost }) => log.error({ err, backlog, lost }, 'calls could not be written to the ledger'),
+    onError: (err, { backlog, lost }) => {
+      onError(err)
+      log.error({ err, backlog, lost }, 'calls could not be written to the ledger')
+    },
     onRecovery: () => log.info('all calls are written to the ledger again'),
   })
 }

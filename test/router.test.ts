@@ -69,7 +69,7 @@ test('a router that listens has started the thread of its ledger', async () => {
   process.on('worker', onWorker)
   onTestFinished(() => void process.off('worker', onWorker))
   const router = await testRouter({ files: simulatorOnly })
-  expect(messages).toEqual(['ready'])
+  expect(messages).toContain('ready')
   await router.end()
 })
 

@@ -16,7 +16,8 @@ export const help = `Compares the rows of settled calls with sums, prices and bi
   inference-router ledger compare --bill FILE.csv [--provider SLUG] [--tolerance 0.01]
                                   [--columns date=…,model=…,cost=…] [--from DAY] [--to DAY]
 
-check compares the sums of spend and usage with the rows of the ledger: exit code 1 when one is wrong.
+check reads the whole database file, and compares the sums of spend and usage with the rows of the ledger: exit code 1
+when the file is damaged or a sum is wrong.
 
 recount computes the cost of each call again from its usage. A call whose prices are still those of the catalog
 must cost the same to the nano-dollar: exit code 1 when one does not. Calls billed at other prices are summed up by

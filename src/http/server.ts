@@ -25,6 +25,8 @@ export type ServerContext = {
   /** The origins whose web pages may use the service. */
   corsOrigins: Origins
   log: Log
+  /** Hears of everything that is thrown while a request is handled. */
+  onThrown?(thrown: unknown): void
   /** Whether new calls are refused. */
   stopping(): boolean
   /** Aborted when running calls must end now. */
@@ -101,7 +103,7 @@ export function createApp(
   app.use((request) => {
     throw new RouterError('not_found', `There is no ${request.method} ${request.path} here.`)
   })
-  app.use(failWith(context.log))
+  app.use(failWith(context))
   return app
 }
 
@@ -216,8 +218,9 @@ function undecodable(cause: URIError): RouterError {
 }
 
 /** Writes every error response; a response that has begun can only be closed. */
-function failWith(log: Log): ErrorRequestHandler {
+function failWith({ log, onThrown }: ServerContext): ErrorRequestHandler {
   return (thrown, request, response, _next) => {
+    onThrown?.(thrown)
     const databaseFault = unavailable(thrown)
     const error = databaseFault ?? (thrown instanceof URIError ? undecodable(thrown) : asRouterError(thrown))
     const presented = secretOf(request.headers)

@@ -10,7 +10,13 @@ import type { OrganizationRules } from '../store/rules.ts'
 import type { ModelDirectory } from './names.ts'
 
 /** The dependencies of management routes; `directory` returns that of the current snapshot. */
-export type ManagementContext = { store: Store; access: Access; directory(): ModelDirectory }
+export type ManagementContext = {
+  store: Store
+  access: Access
+  directory(): ModelDirectory
+  /** Why nothing may be changed: the database is damaged. */
+  damage(): string | undefined
+}
 
 /** A request of a key that may manage its organization; it can see and change only what belongs to that organization. */
 export type ManageRequest = {
@@ -54,7 +60,10 @@ export function requireNoMore(key: Key, { permissions }: { permissions: Permissi
 }
 
 /** A route for the server that checks the key before it reads the body. */
-export function manageRoute({ path, method = 'get', handle, ...needs }: ManageRoute, access: Access): JsonRoute {
+export function manageRoute(
+  { path, method = 'get', handle, ...needs }: ManageRoute,
+  { access, damage }: Pick<ManagementContext, 'access' | 'damage'>,
+): JsonRoute {
   const needed = { ...needs, level: method === 'get' ? 'read' : 'write' } as const
   const takesBody = method !== 'get' && method !== 'delete'
   return {
@@ -63,12 +72,17 @@ export function manageRoute({ path, method = 'get', handle, ...needs }: ManageRo
     async answer(request) {
       const { headers, params, query } = request
       const caller = callerOf(access, request, needed)
+      if (method !== 'get') refuseIfDamaged(damage())
       if (!takesBody) return handle({ ...caller, headers, params, query, body: undefined })
       const body = await request.readBody()
       // Checked a second time: the key may have been revoked while a slow body arrived.
       return handle({ ...callerOf(access, request, needed), headers, params, query, body })
     },
   }
+}
+
+function refuseIfDamaged(damage: string | undefined): void {
+  if (damage !== undefined) throw new RouterError('unavailable', `${damage} Nothing was changed.`)
 }
 
 /** A JSON response. */

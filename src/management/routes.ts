@@ -13,7 +13,7 @@ import { usageRoutes } from './usage.ts'
 /** The management API: everything under `/v1/manage`. */
 export function managementRoutes(context: ManagementContext): JsonRoute[] {
   const routes = resources.flatMap((routesOf) => routesOf(context))
-  return routes.map((route) => manageRoute(route, context.access))
+  return routes.map((route) => manageRoute(route, context))
 }
 
 const resources = [

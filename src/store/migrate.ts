@@ -1,6 +1,6 @@
 import type { Connection } from './connection.ts'
 import type { Migration } from './migrations.ts'
-import { StoreError } from './store-error.ts'
+import { damageError, StoreError } from './store-error.ts'
 
 /** Applies the missing migrations in one transaction. Throws StoreError for a database of a newer router. */
 export function migrate(db: Connection, steps: readonly Migration[]): void {
@@ -32,6 +32,8 @@ function versionOf(db: Connection, newest: number): number {
     throw new StoreError(`${db.name}: this database belongs to another program; name another file in store.url`)
   }
   const version = db.prepare<[], number>('SELECT coalesce(max(version), 0) FROM migrations').pluck().get() ?? 0
+  // The first step and the list of steps are one commit.
+  if (version === 0 && names.length > 1) throw damageError(db.name, 'its list of migrations is empty')
   if (version > newest) {
     throw new StoreError(
       `${db.name}: this database was written by a newer inference-router (its version is ${version}, this program knows ` +

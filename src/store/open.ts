@@ -5,6 +5,7 @@ import { openChanges } from './changes.ts'
 import { type Connection, connect, inMemory, proveWritable, waitAtMost } from './connection.ts'
 import { groups } from './groups.ts'
 import { idempotency } from './idempotency.ts'
+import { integrity } from './integrity.ts'
 import { keys } from './keys.ts'
 import { ledger } from './ledger.ts'
 import { acquireLock, type Lock } from './lock.ts'
@@ -36,6 +37,7 @@ export function openStore(
   const db = openMigrated(path, lock)
   const changes = openChanges(db)
   const usageReports = usage(db)
+  const integrityChecks = integrity(db)
   return {
     path,
     organizations: organizations(db, changes),
@@ -46,6 +48,7 @@ export function openStore(
     idempotency: idempotency(db),
     spend: spend(db),
     usage: usageReports,
+    integrity: integrityChecks,
     ledger: ledger(db),
     verifySums: sumVerifier(db),
     responses: responses(db),
@@ -57,6 +60,7 @@ export function openStore(
     waitAtMost: (ms: number) => waitAtMost(db, ms),
     close: (): void => {
       usageReports.close()
+      integrityChecks.close()
       db.close()
       lock?.release()
     },

@@ -35,6 +35,19 @@ export function unavailable(thrown: unknown): RouterError | undefined {
   return new RouterError('unavailable', message, { cause: thrown, retryAfterMs: 1_000 })
 }
 
+/** The StoreError for damage that the engine cannot see; `detail` is what is wrong. */
+export function damageError(path: string, detail: string): StoreError {
+  const { reason, remedy } = damageFault
+  return new StoreError(`${path}: ${reason}; ${remedy} (${detail})`, undefined, reason)
+}
+
+/** Whether this, or what caused it, says that the file of the database is damaged. */
+export function isDamage(thrown: unknown): boolean {
+  if (!(thrown instanceof Error)) return false
+  const reason = thrown instanceof StoreError ? thrown.reason : faultOf(thrown)?.reason
+  return damageReasons.includes(reason ?? '') || isDamage(thrown.cause)
+}
+
 /** Whether the database engine threw this. */
 export function isEngineError(thrown: unknown): boolean {
   return codeOf(thrown) !== ''
@@ -54,13 +67,19 @@ export function isDuplicate(thrown: unknown): boolean {
 /** A failure of the database itself: its reason for clients, and the remedy for operators. */
 type Fault = { prefix: string; reason: string; remedy: string }
 
+const damageFault: Fault = {
+  prefix: 'SQLITE_CORRUPT',
+  reason: 'the database file is damaged',
+  remedy: 'restore it from a backup',
+}
+
 const faults: readonly Fault[] = [
+  damageFault,
   {
     prefix: 'SQLITE_NOTADB',
     reason: 'this file is not an SQLite database',
     remedy: 'name another file in store.url',
   },
-  { prefix: 'SQLITE_CORRUPT', reason: 'the database file is damaged', remedy: 'restore it from a backup' },
   {
     prefix: 'SQLITE_CANTOPEN',
     reason: 'the database file cannot be opened',
@@ -80,6 +99,10 @@ const faults: readonly Fault[] = [
     remedy: 'check the disk and its free space',
   },
 ]
+
+const damageReasons: readonly string[] = faults
+  .filter((fault) => fault === damageFault || fault.prefix === 'SQLITE_NOTADB')
+  .map(({ reason }) => reason)
 
 function faultOf(thrown: unknown): Fault | undefined {
   const code = codeOf(thrown)

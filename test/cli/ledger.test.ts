@@ -1,4 +1,4 @@
-import { writeFileSync } from 'node:fs'
+import { readFileSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import Database from 'better-sqlite3'
 import { describe, expect, test } from 'vitest'
@@ -7,6 +7,7 @@ import type { CallRecord } from '../../src/core/call.ts'
 import { priceOf } from '../../src/money/price.ts'
 import { mostListed } from '../../src/money/recount.ts'
 import { openStore } from '../../src/store/open.ts'
+import { damage, pagesWithContent } from '../helpers/damage.ts'
 import { acme, folderOf, plainDialect } from '../manifest/files.ts'
 import { plainRecord } from '../store/plain-record.ts'
 import { ran } from './running.ts'
@@ -308,8 +309,8 @@ describe('ledger check', () => {
     ])
     const { code, stdout } = await runCommand('check')
     expect(code).toBe(0)
-    expect(stdout).toMatch(/^\d+ sums equal the totals of the ledger's rows\n$/)
-    expect((await json('check')).result).toMatchObject({ wrong: 0, listed: [] })
+    expect(stdout).toMatch(/^The database file is sound; \d+ sums equal the totals of the ledger's rows\n$/)
+    expect((await json('check')).result).toMatchObject({ damage: [], wrong: 0, listed: [] })
   })
 
   test('finds nothing wrong with an empty ledger', async () => {
@@ -335,6 +336,32 @@ describe('ledger check', () => {
       { table: 'organization_spend', owner: 'nobody', period: '2026-01', kept: 5e-9, rows: 0 },
       { table: 'organization_usage', period: '2026-11-21T12:00:00Z', figure: 'requests', kept: 3, rows: 2 },
     ])
+  })
+
+  test('finds damage wherever it is in the file, also where every sum can be read: exit code 1', async () => {
+    const calls = Array.from({ length: 400 }, (_, index) =>
+      priced({ key: `key-${index}`, group: 'lab', at: at + index }),
+    )
+    const { folder, json } = await ledgerWith(calls)
+    const path = join(folder, 'router.sqlite')
+    const store = openStore(`sqlite:${path}`)
+    const { id: organization } = store.organizations.create('acme')
+    store.organizations.credit(organization, 5n)
+    store.groups.create({ organization, name: 'lab' })
+    store.names.setAlias(organization, { name: 'a', target: 'acme/m' })
+    store.audit.append({ organization, actor: 'cli', action: 'alias.create', subject: 'a' })
+    store.close()
+    const places = pagesWithContent(path)
+    const sound = readFileSync(path)
+    expect(new Set(places.map(({ name }) => name)).size).toBeGreaterThan(12)
+    const missed: string[] = []
+    for (const [index, { name, page }] of places.entries()) {
+      damage(path, sound, [page], index % 2 === 0 ? 0 : 0xff)
+      const { code, stderr, result } = await json('check')
+      const said = result ? result.damage.length > 0 : /damaged|not an SQLite database/.test(stderr)
+      if (code !== 1 || !said) missed.push(`${name}, page ${page}: ${code} ${JSON.stringify(result)} ${stderr}`)
+    }
+    expect(missed).toEqual([])
   })
 
   test('takes no range: sums are of whole months and hours', async () => {
