@@ -37,7 +37,7 @@ export type ClientApi = {
 
 /**
  * `dropped` are neutral names of what the provider cannot take, `files` what was fetched because it fetches nothing,
- * `length` is an output limit in place of the client's own.
+ * `textRefusals` whether earlier refusals become text, `length` an output limit in place of the client's own.
  */
 export type EditFacts = {
   model: string
@@ -45,6 +45,7 @@ export type EditFacts = {
   dropped: readonly string[]
   files?: FetchedFiles
   words?: ProviderWords
+  textRefusals?: boolean
   length?: number
 }
 

@@ -11,6 +11,8 @@ export type HistoryRules = {
   first_user?: boolean
   /** Instructions in the middle of a conversation are kept, or become a marked note of the user. */
   mid_system?: 'keep' | 'user'
+  /** Refusals in earlier turns are kept, or become text. */
+  refusals?: 'keep' | 'text'
   /** Every call is directly followed by its result: missing results are added, results without a call become text. */
   pair_tools?: boolean
   /** Results come first in their message, in the order of their calls. */
@@ -32,6 +34,7 @@ export function repairHistory(request: NeutralRequest, rules: HistoryRules): Neu
     messages = messages.map(withoutEmptyText).filter(({ parts }) => parts.length > 0)
     system = system?.filter(hasContent)
   }
+  if (rules.refusals === 'text') messages = messages.map(withTextRefusals)
   if (rules.mid_system === 'user') messages = messages.map(asUserNote)
   if (rules.pair_tools) messages = pairTools(messages)
   if (rules.alternate) messages = joined(messages, () => true)
@@ -51,6 +54,12 @@ function asUserNote(message: Message): Message {
     part.type === 'text' ? { ...part, text: `<system_note>\n${part.text}\n</system_note>` } : part,
   )
   return { role: 'user', parts }
+}
+
+function withTextRefusals(message: Message): Message {
+  if (!message.parts.some(({ type }) => type === 'refusal')) return message
+  const parts = message.parts.map((part): Part => (part.type === 'refusal' ? { type: 'text', text: part.text } : part))
+  return { ...message, parts }
 }
 
 function withoutEmptyText(message: Message): Message {

@@ -32,6 +32,7 @@ export function sameFormatTranslation(
         body,
         stream: request.stream === true,
         losses: distinctNames([...losses, ...(words?.dropped ?? [])]),
+        textRefusals: chat.history.refusals === 'text',
         ...defined({ files, words, length }),
       })
       return { body: edited, dropped: demanding(dropped, request) }

@@ -54,6 +54,8 @@ export function namesInRequest(names: readonly string[], request: NeutralRequest
 export function demanding(names: readonly string[], request: NeutralRequest): string[] {
   return names.flatMap((name) => {
     if (undemanding[name]?.(request[name as keyof NeutralRequest])) return []
+    // An earlier call of a custom tool is told as that of a function.
+    if (name === 'tools.custom' && !holds(request.tools, ['custom'])) return []
     const { cache } = request
     if (name !== 'cache' || cache?.key === undefined) return [name]
     return Object.keys(cache).flatMap((member) => (member === 'key' ? [] : [`cache.${member}`]))
@@ -129,10 +131,15 @@ export function usesField(field: string, request: NeutralRequest): boolean {
 /** `seed`, `tools.strict`, `tools.custom` (a kind), `parts.video` (a type), `parts.cache` (a member). */
 function useOf(field: string): Use {
   const [first = '', ...rest] = field.split('.')
+  if (field === 'tools.custom') return (request) => holds(request.tools, rest) || partsOf(request).some(isCustomCall)
   if (first !== 'parts') return (request) => holds(request[first as keyof NeutralRequest], rest)
   const [second = '', ...deeper] = rest
   if (!Object.hasOwn(partTypes, second)) return (request) => holds(partsOf(request), rest)
   return (request) => partsOf(request).some((part) => part.type === second && holds(part, deeper))
+}
+
+function isCustomCall(part: Part): boolean {
+  return part.type === 'tool_call' && part.kind === 'custom'
 }
 
 function holds(value: unknown, path: readonly string[]): boolean {

@@ -9,7 +9,7 @@ import { bareProvider } from '../../src/manifest/dialect.ts'
 import type { Provider } from '../../src/manifest/provider.ts'
 import { servedBy } from '../../src/manifest/target.ts'
 import { type ModelTarget, targetFacts } from '../../src/manifest/target-facts.ts'
-import { type ProviderRequest, writeRequest } from '../../src/manifest/translate.ts'
+import { type ProviderRequest, usedLosses, writeRequest } from '../../src/manifest/translate.ts'
 import { loadConfig } from '../../src/snapshot/config.ts'
 import { readFiles } from '../../src/snapshot/load-files.ts'
 import { schemaMissing, violations } from '../api/chatSchema.ts'
@@ -100,7 +100,7 @@ describe.each(files.dialects.map(({ name }) => name))('any conversation in %s', 
         const faults = [
           ...(await restless(provider, target, talk.request, written)),
           ...lostMarks(talk, written, exceptions(provider, target)),
-          ...turnFaults(name, profile, talk, written),
+          ...turnFaults(name, profile, talk, { written, declared: await usedLosses(provider, talk.request, target) }),
           ...(await idleField(provider, target, talk, written, choice)),
           ...(profile.published?.includes(provider.slug) ? (profile.violations?.(written.body) ?? []) : []),
         ]
@@ -320,7 +320,7 @@ function turnFaults(
   dialect: string,
   profile: Profile,
   talk: Conversation,
-  { body, dropped }: ProviderRequest,
+  { written: { body, dropped }, declared }: { written: ProviderRequest; declared: readonly string[] },
 ): string[] {
   const read = readers[dialect]
   if (!read) return [`no reader for ${dialect}`]
@@ -328,7 +328,7 @@ function turnFaults(
   const calls = turns.flatMap((turn) => turn.calls)
   const requested = talk.request.messages.flatMap(({ parts }) => parts.filter((part) => part.type === 'tool_call'))
   // A provider without custom tools gets their calls as those of functions, whatever its format has.
-  const form = dropped.includes('tools.custom') ? { ...profile, wrapsText: true as const } : profile
+  const form = [...declared, ...dropped].includes('tools.custom') ? { ...profile, wrapsText: true as const } : profile
   const expected = requested.map((call) => ({ name: call.name, input: inputOf(call.arguments, call.kind, form) }))
   const reported = calls.map(({ name, input }: ReadCall) => ({ name, input }))
   return [

@@ -1,6 +1,7 @@
 import { readdirSync, readFileSync } from 'node:fs'
 import { basename, join } from 'node:path'
 import { describe, expect, test } from 'vitest'
+import { chat as chatApi } from '../../src/api/chat/api.ts'
 import type { JsonObject } from '../../src/core/json.ts'
 import type { Part } from '../../src/core/parts.ts'
 import type { Reply } from '../../src/core/reply.ts'
@@ -16,6 +17,7 @@ import { targetFacts } from '../../src/manifest/target-facts.ts'
 import { patchRequest, readReply, usedLosses, writeRequest } from '../../src/manifest/translate.ts'
 import { errorFor } from '../../src/upstream/provider-error.ts'
 import { type Recording, recordedEvents, recordings, recordingsMissing } from '../helpers/recordings.ts'
+import { sentTo } from '../helpers/sent.ts'
 import { assembled, readMessage } from './anthropic-messages-reader.ts'
 import * as gemini from './gemini-reader.ts'
 import * as chat from './openai-chat-reader.ts'
@@ -269,7 +271,7 @@ describe('a body that is edited', () => {
     ]
     const hi = { role: 'user', content: 'Hi' }
     const messages = [...answers.flatMap((answer) => [hi, { role: 'assistant', ...answer }]), hi]
-    const body = await edited(slug, { model, messages })
+    const { body } = await sentTo(`${slug}/${model}`, chatApi, { messages })
     const answered = (body.messages as JsonObject[]).filter(({ role }) => role === 'assistant')
     const textOf = (content: unknown) =>
       typeof content === 'string' ? content : (content as JsonObject[]).map(({ text }) => text).join('')

@@ -11,6 +11,7 @@ import { isForeignDetail } from './foreign-parts.ts'
 import { withMark, withReasoningWords } from './other-words.ts'
 import { standardPart } from './part-words.ts'
 import { readsReasoning, withReasoningNames } from './reasoning.ts'
+import { withTextRefusals } from './refusals.ts'
 import { losses } from './removals.ts'
 import { writeUsage } from './usage.ts'
 
@@ -18,15 +19,10 @@ import { writeUsage } from './usage.ts'
  * The client's body for a provider of this format: its model id, what this API has several words for in those of the
  * provider, usage in streams, and without the dropped fields.
  */
-export function editRequest(body: JsonObject, { model, stream, dropped, files, words, length }: EditFacts): JsonObject {
-  const standard = withEditedNodes(
-    withoutNulls(withoutRouterFields(body, ownFields), ownMembers),
-    losses.lists,
-    (node) => {
-      return withMark(standardPart(node, files), words?.mark)
-    },
-  )
-  const left = bodyWithoutFields(standard, dropped, losses)
+export function editRequest(body: JsonObject, facts: EditFacts): JsonObject {
+  const { model, stream, dropped, words, length } = facts
+  const own = withoutNulls(withoutRouterFields(body, ownFields), ownMembers)
+  const left = bodyWithoutFields(inOwnWords(own, facts), dropped, losses)
   const edited: JsonObject = {
     ...(words ? withReasoningWords(left, words) : left),
     model,
@@ -36,6 +32,14 @@ export function editRequest(body: JsonObject, { model, stream, dropped, files, w
     edited.messages = edited.messages.map((item) => (isObject(item) ? withoutForeignParts(item) : item))
   }
   return withStreaming(edited, stream)
+}
+
+/** Files, cache hints and refusals in the words that the provider knows. */
+function inOwnWords(body: JsonObject, { files, words, textRefusals = false }: EditFacts): JsonObject {
+  return withEditedNodes(body, losses.lists, (node) => {
+    const standard = withMark(standardPart(node, files), words?.mark)
+    return textRefusals ? withTextRefusals(standard) : standard
+  })
 }
 
 /** The limit under the names that the client uses, where they allow more; without one, under the name that all providers know. */

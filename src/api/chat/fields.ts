@@ -48,6 +48,7 @@ const nestedNames: WireFields = {
   'parts.detail': ['image_url.detail'],
   'parts.filename': fileNames('filename'),
   'parts.file_id': fileNames('file_id'),
+  'parts.id': ['messages.audio'],
   'parts.url': ['messages.image_url.url', 'messages.video_url.url', 'messages.document_url.url'].concat(
     fileNames('file_data'),
     fileNames('file_url'),

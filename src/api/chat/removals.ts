@@ -26,6 +26,8 @@ export const losses: Removals = {
       parts: ['extra_content', 'signature'],
       messages: ['reasoning_details.signature'],
     },
+    'parts.id': { edit: withoutAudioId },
+    'parts.audio.id': { edit: withoutAudioId },
     'parts.citations': { messages: ['annotations'] },
     'parts.refusal': { lost: isType('refusal'), messages: ['refusal'] },
     'parts.reasoning': {
@@ -65,6 +67,19 @@ function isPresent(value: Json | undefined): boolean {
 function withoutName(node: JsonObject): JsonObject {
   const { name: _name, ...rest } = node
   return node.role === undefined || node.role === 'function' ? node : rest
+}
+
+/** Audio of an earlier reply is known by its id where it was made; elsewhere its words are text. */
+function withoutAudioId(message: JsonObject): JsonObject {
+  const { audio, ...others } = message
+  if (message.role !== 'assistant' || !isObject(audio)) return message
+  const { transcript } = audio
+  const { content } = message
+  if (typeof transcript !== 'string' || transcript === '') return others
+  return {
+    ...others,
+    content: Array.isArray(content) ? [...content, { type: 'text', text: transcript }] : (content ?? '') + transcript,
+  }
 }
 
 /** Media at an address of its own, not inside of the body. */
