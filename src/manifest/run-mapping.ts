@@ -3,7 +3,10 @@ import { isObject, type JsonObject } from '../core/json.ts'
 import { type Mapping, MappingError, type Variables } from '../mapping/mapping.ts'
 import type { ChatEndpoint, Provider } from './provider.ts'
 
-/** Runs a mapping of a provider; `name` is its path in the manifest. Throws RouterError `provider_unreadable` when it fails. */
+/**
+ * Runs a mapping of a provider; `name` is its path in the manifest. Throws RouterError: `provider_unreadable` when it fails,
+ * `invalid_request` when a client's request exhausts its bounds.
+ */
 export function runMapping(
   provider: Provider,
   name: string,
@@ -41,14 +44,30 @@ export function failedMapping(error: unknown): { mapping: Mapping; position: num
 const mappingByError = new WeakMap<object, Mapping>()
 
 function fail(provider: Provider, name: string, error: unknown, mapping: Mapping): never {
-  if (error instanceof MappingError) mappingByError.set(error, mapping)
+  if (error instanceof MappingError) {
+    mappingByError.set(error, mapping)
+    if (isOfRequest(name) && boundCodes.has(error.code)) throw tooMuch(provider, name, error)
+  }
   throw unreadable(provider, name, `failed: ${(error as Error).message}`, error)
+}
+
+/** Steps, depth, and the sizes of lists and texts: what a mapping takes of them depends on its input. */
+const boundCodes: ReadonlySet<string> = new Set(['D1011', 'D1012', 'D1014', 'D1015', 'D2015'])
+
+/** The error for a request that exhausts what one run of a mapping may take: no provider was asked. */
+function tooMuch({ slug }: Provider, name: string, error: MappingError): RouterError {
+  const reason = error.message.replace(/\.$/, '')
+  const message = `The request is too large to be translated for ${slug}: the mapping \`${name}\` stopped: ${reason}. Send fewer or shorter parts.`
+  return new RouterError('invalid_request', message, { cause: error })
+}
+
+function isOfRequest(name: string): boolean {
+  return name.endsWith('request') || name.startsWith('losses.')
 }
 
 /** The error for a mapping that cannot make sense of its input. */
 export function unreadable({ slug }: Provider, name: string, problem: string, cause?: unknown): RouterError {
-  const isRequest = name.endsWith('request') || name.startsWith('losses.')
-  const task = isRequest
+  const task = isOfRequest(name)
     ? `The request could not be translated for ${slug}`
     : `The response of ${slug} could not be read`
   const message = `${task}: the mapping \`${name}\` ${problem.replace(/\.$/, '')}.`

@@ -1,6 +1,7 @@
 import { Agent, type Dispatcher, request } from 'undici'
 import { RouterError } from '../core/errors.ts'
 import type { Timeouts } from '../manifest/provider.ts'
+import { LoopStalls } from './loop-stalls.ts'
 
 /** One HTTP request to a provider. */
 export type HttpRequest = {
@@ -28,6 +29,7 @@ export type HttpClient = { send(request: HttpRequest): Promise<HttpResponse>; cl
 /** Opens the client: one pool of HTTP/1.1 connections per connect limit, for the life of the process. */
 export function openHttpClient(): HttpClient {
   const agents = new Map<number, Agent>()
+  const stalls = new LoopStalls()
   const agentFor = (connectMs: number): Agent => {
     let agent = agents.get(connectMs)
     if (!agent) {
@@ -44,15 +46,19 @@ export function openHttpClient(): HttpClient {
     return agent
   }
   return {
-    send: (outgoing) => send(outgoing, agentFor(outgoing.timeouts.connectMs)),
+    send: (outgoing) => send(outgoing, agentFor(outgoing.timeouts.connectMs), stalls),
     close: async () => {
+      stalls.stop()
       await Promise.all([...agents.values()].map((agent) => agent.close()))
     },
   }
 }
 
-async function send(outgoing: HttpRequest, dispatcher: Agent): Promise<HttpResponse> {
-  const deadlines = new Deadlines(outgoing)
+async function send(outgoing: HttpRequest, dispatcher: Agent, stalls: LoopStalls): Promise<HttpResponse> {
+  // Connections that were closed during a stall are known only when it has been caught up with.
+  const catchingUp = stalls.catchingUp
+  if (catchingUp) await catchingUp
+  const deadlines = new Deadlines(outgoing, stalls)
   let answer: Dispatcher.ResponseData
   try {
     answer = await request(outgoing.url, {
@@ -97,17 +103,23 @@ async function* timed(body: Dispatcher.ResponseData['body'], deadlines: Deadline
 class Deadlines {
   readonly #outgoing: HttpRequest
   readonly #controller = new AbortController()
-  readonly #total: NodeJS.Timeout
-  #idle: NodeJS.Timeout
+  readonly #stalls: LoopStalls
+  #total: NodeJS.Timeout | undefined
+  #idle: NodeJS.Timeout | undefined
   #hasBegun = false
   #reading = false
   readonly #abort = () => this.#controller.abort(this.#outgoing.signal.reason)
 
-  constructor(outgoing: HttpRequest) {
+  constructor(outgoing: HttpRequest, stalls: LoopStalls) {
     this.#outgoing = outgoing
+    this.#stalls = stalls
     const { firstEventMs, totalMs } = outgoing.timeouts
-    this.#total = setTimeout(() => this.#expire(`did not finish within ${totalMs} ms`), totalMs)
-    this.#idle = setTimeout(() => this.#expire(`sent nothing within ${firstEventMs} ms`), firstEventMs)
+    this.#arm(totalMs, `did not finish within ${totalMs} ms`, (timer) => {
+      this.#total = timer
+    })
+    this.#arm(firstEventMs, `sent nothing within ${firstEventMs} ms`, (timer) => {
+      this.#idle = timer
+    })
     if (outgoing.signal.aborted) this.#abort()
     else outgoing.signal.addEventListener('abort', this.#abort, { once: true })
   }
@@ -123,8 +135,11 @@ class Deadlines {
     this.#hasBegun = true
     clearTimeout(this.#idle)
     const { betweenEventsMs } = this.#outgoing.timeouts
+    let stalledMs = this.#stalls.totalMs
     this.#idle = setTimeout(() => {
-      if (this.#reading) this.#idle.refresh()
+      const before = stalledMs
+      stalledMs = this.#stalls.totalMs
+      if (this.#reading || stalledMs > before) this.#idle?.refresh()
       else this.#expire(`sent nothing more for ${betweenEventsMs} ms`)
     }, betweenEventsMs)
   }
@@ -132,7 +147,7 @@ class Deadlines {
   /** The bytes are consumed, the next ones are awaited. */
   waiting(): void {
     this.#reading = false
-    this.#idle.refresh()
+    this.#idle?.refresh()
   }
 
   stop(): void {
@@ -154,6 +169,16 @@ class Deadlines {
     const reason = [code, message].filter(Boolean).join(' ')
     const facts = { provider, cause: error }
     return new RouterError(this.#hasBegun ? 'provider_cut' : 'provider_unreachable', `${what}: ${reason}`, facts)
+  }
+
+  /** A limit; time in which the loop stood still is added to it. */
+  #arm(ms: number, what: string, keep: (timer: NodeJS.Timeout) => void, stalledMs = this.#stalls.totalMs): void {
+    const end = () => {
+      const now = this.#stalls.totalMs
+      if (now > stalledMs) this.#arm(now - stalledMs, what, keep, now)
+      else this.#expire(what)
+    }
+    keep(setTimeout(end, ms))
   }
 
   #expire(what: string): void {

@@ -1,5 +1,6 @@
 import { gzipSync } from 'node:zlib'
-import { afterAll, beforeAll, describe, expect, test } from 'vitest'
+import { afterAll, beforeAll, describe, expect, onTestFinished, test } from 'vitest'
+import { answerJson, loopbackProvider } from '../helpers/provider.ts'
 import { type TestRouter, testKey, testRouter } from '../helpers/router.ts'
 
 /** What a body may hold at most, by default. */
@@ -77,4 +78,24 @@ describe.each(apis)('a body of $api', ({ path, body }) => {
       expect(await refused.json()).toMatchObject({ error: { message: expect.stringMatching(/max_values/) } })
     }
   })
+})
+
+test('a body that is too much for a mapping is a mistake of the client: no provider is asked', async () => {
+  const provider = await loopbackProvider((_, response) => answerJson(response, {}))
+  const frames = `slug: frames\nname: X\nbase_url: ${provider.url}\nauth: { scheme: none }\ndialect: bedrock-converse\nunknown_models: pass\n`
+  const mapped = await testRouter({ files: { 'providers/frames.yaml': frames } })
+  onTestFinished(async () => {
+    await mapped.end()
+    await provider.close()
+  })
+  for (const { api, path, body } of apis.filter(({ api }) => api !== 'count')) {
+    const type = api === 'responses' ? 'input_text' : 'text'
+    const content = Array.from({ length: 66_000 }, () => ({ type, text: 'x' }))
+    const turns = [{ role: 'user', content }]
+    const long = 'input' in body ? { ...body, input: turns } : { ...body, messages: turns }
+    const refused = await mapped.call(path, { ...long, model: 'frames/m' })
+    expect([api, refused.status]).toEqual([api, 400])
+    expect(await refused.text()).toMatch(/too large to be translated for frames: the mapping `request` stopped/)
+  }
+  expect(provider.received).toEqual([])
 })

@@ -1,0 +1,76 @@
+import { once } from 'node:events'
+import { setTimeout as pause } from 'node:timers/promises'
+import { Worker } from 'node:worker_threads'
+import { afterEach, expect, test } from 'vitest'
+import type { Timeouts } from '../../src/manifest/provider.ts'
+import { type HttpClient, openHttpClient } from '../../src/upstream/http-client.ts'
+
+const patient: Timeouts = { connectMs: 60_000, firstEventMs: 60_000, betweenEventsMs: 60_000, totalMs: 60_000 }
+
+/** A provider in a thread of its own, so that it goes on while the loop of this one stands still. */
+const provider = String.raw`
+  const { parentPort } = require('node:worker_threads')
+  const { createServer } = require('node:net')
+  const server = createServer((socket) => {
+    let idle
+    socket.on('error', () => {}).on('data', (bytes) => {
+      clearTimeout(idle)
+      const late = /"late"/.test(bytes) ? 300 : 0
+      setTimeout(() => {
+        socket.write('HTTP/1.1 200 OK\r\ncontent-length: 2\r\n\r\nok')
+        // As servers do, without a word about when.
+        idle = setTimeout(() => socket.end(), 200)
+      }, late)
+    })
+  })
+  server.listen(0, '127.0.0.1', () => parentPort.postMessage(server.address().port))
+`
+
+const opened: { httpClient?: HttpClient; worker?: Worker } = {}
+
+afterEach(async () => {
+  await opened.httpClient?.close()
+  await opened.worker?.terminate()
+})
+
+async function open(timeouts: Partial<Timeouts> = {}) {
+  const worker = new Worker(provider, { eval: true })
+  const httpClient = openHttpClient()
+  Object.assign(opened, { worker, httpClient })
+  const [port] = await once(worker, 'message')
+  return async (body: string) => {
+    const response = await httpClient.send({
+      url: `http://127.0.0.1:${port}/`,
+      headers: { 'content-type': 'application/json' },
+      body,
+      timeouts: { ...patient, ...timeouts },
+      signal: new AbortController().signal,
+      provider: 'acme',
+    })
+    let text = ''
+    for await (const chunk of response.bytes) text += Buffer.from(chunk).toString('utf8')
+    return text
+  }
+}
+
+function holdLoop(ms: number): void {
+  const begun = performance.now()
+  while (performance.now() - begun < ms);
+}
+
+test('a connection that the provider closed while the loop stood still is not used', async () => {
+  const send = await open()
+  expect(await send('{}')).toBe('ok')
+  // The first one after a connection is idle is looked at by undici's own timers: the loop stands still before they run.
+  holdLoop(1_500)
+  expect(await send('{}')).toBe('ok')
+})
+
+test('time in which the loop stood still is not the provider’s', async () => {
+  const send = await open({ firstEventMs: 1_200 })
+  expect(await send('{}')).toBe('ok')
+  const sent = send('"late"')
+  await pause(100)
+  holdLoop(2_000)
+  expect(await sent).toBe('ok')
+})
