@@ -47,6 +47,8 @@ export type ErrorDetails = {
   providerCode?: string | undefined
   retryAfterMs?: number | undefined
   details?: JsonObject | undefined
+  /** For the operator's log: what clients must not read, such as addresses. */
+  forLog?: string | undefined
   cause?: unknown
 }
 
@@ -58,6 +60,7 @@ export class RouterError extends Error {
   readonly providerCode: string | undefined
   readonly retryAfterMs: number | undefined
   readonly details: JsonObject | undefined
+  forLog: string | undefined
   readonly headers: Readonly<Record<string, string>>
 
   constructor(code: ErrorCode, message: string, details: ErrorDetails = {}) {
@@ -69,6 +72,7 @@ export class RouterError extends Error {
     this.providerCode = details.providerCode
     this.retryAfterMs = details.retryAfterMs
     this.details = details.details
+    this.forLog = details.forLog
     this.headers = details.headers ?? {}
   }
 

@@ -6,6 +6,7 @@ import { withoutSecrets } from '../core/secrets.ts'
 import { type Target, targetId } from '../manifest/target.ts'
 import type { Attempted } from '../routing/attempts.ts'
 import { foldFacts, type StreamedAnswer, type WholeAnswer } from '../upstream/provider-answer.ts'
+import { withoutSecretsOf } from '../upstream/secrets.ts'
 import type { CallResponse, PreparedCall, Translation } from './call.ts'
 import type { ProviderResult } from './provider-call.ts'
 import type { AttemptSummary, Settled, Settlement } from './settlement.ts'
@@ -94,7 +95,7 @@ export async function* streamedReply(answer: StreamedAnswer, answered: AnsweredA
     })
     yield last + writer.end(replyFacts(answered, settled))
   } catch (thrown) {
-    const error = asRouterError(thrown)
+    const error = withoutSecretsOf(target.provider, asRouterError(thrown))
     // If the ledger fails as well, it keeps the row for later: the client must be told that the stream broke.
     await settlement.partial(received(), error).catch(() => {})
     if (error.code !== 'client_gone') yield writer.fail(error)

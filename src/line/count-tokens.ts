@@ -6,6 +6,7 @@ import type { Target } from '../manifest/target.ts'
 import { estimatePromptTokens } from '../money/meter.ts'
 import { resolve } from '../routing/resolve.ts'
 import { requestJson } from '../upstream/provider-answer.ts'
+import { withoutSecretsOf } from '../upstream/secrets.ts'
 import { admitUncharged } from './admission.ts'
 import type { Call, CallResponse } from './call.ts'
 import type { Services } from './gateway.ts'
@@ -41,7 +42,7 @@ export async function countTokens(call: CountCall, services: Services): Promise<
     const counted = await countAt(target, { call, request }, services)
     return { headers, body: JSON.stringify(counted) }
   } catch (thrown) {
-    throw asRouterError(thrown).withHeaders(headers)
+    throw withoutSecretsOf(target.provider, asRouterError(thrown)).withHeaders(headers)
   } finally {
     settle(0)
   }

@@ -7,6 +7,7 @@ import { unreadableFile } from '../manifest/losses.ts'
 import { type Target, targetId } from '../manifest/target.ts'
 import type { HttpClient } from '../upstream/http-client.ts'
 import { type ProviderAnswer, requestAnswer } from '../upstream/provider-answer.ts'
+import { withoutSecretsOf } from '../upstream/secrets.ts'
 import type { PreparedCall, TargetedCall, Translation } from './call.ts'
 import { translationOf } from './translation.ts'
 
@@ -59,7 +60,7 @@ async function callOnce(
     )
     return { dropped, translation, answer }
   } catch (thrown) {
-    return { dropped, error: asRouterError(thrown) }
+    return { dropped, error: withoutSecretsOf(target.provider, asRouterError(thrown)) }
   }
 }
 

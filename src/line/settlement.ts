@@ -28,8 +28,8 @@ export type CallStart = Pick<
   | 'metadata'
 > & { monotonicMs: number }
 
-/** The part of the ledger that a call writes to. */
-export type CallLedger = Pick<LedgerQueue, 'settle'>
+/** The part of the ledger that a call writes to; `detail` is what the log says of its error. */
+export type CallLedger = { settle(...call: [...Parameters<LedgerQueue['settle']>, detail?: string]): Promise<void> }
 
 /** The target that was tried last, and the fields that its request left out. */
 export type AttemptSummary = Attempted & { dropped: string[] }
@@ -121,7 +121,7 @@ export class Settlement {
     }
     const { usage } = settled
     this.#admission.settle(costNano(record), promptTokens(usage) + completionTokens(usage))
-    await this.#ledger.settle(record, response)
+    await this.#ledger.settle(record, response, error?.forLog)
     this.#admission.recorded()
   }
 }

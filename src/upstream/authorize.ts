@@ -85,6 +85,7 @@ async function withToken(
     if (!(error instanceof RouterError) || error.provider === undefined) throw error
     throw new RouterError(error.code, error.message.replace(`for ${error.provider}:`, `for ${provider}:`), {
       provider,
+      forLog: error.forLog,
       cause: error,
     })
   }

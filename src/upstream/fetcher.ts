@@ -183,10 +183,11 @@ function hostInUrl(host: string): string {
   return isIPv6(host) ? `[${host.toLowerCase()}]` : host.toLowerCase()
 }
 
-/** Only the code: system messages contain addresses. */
+/** The system's code alone: its messages contain addresses, and other codes are those of a library. */
 function failureOf(thrown: unknown): string {
   const { code } = thrown as { code?: unknown }
-  return `the connection to its host failed${typeof code === 'string' ? ` (${code})` : ''}`
+  const isSystem = typeof code === 'string' && /^E[A-Z]+$/.test(code)
+  return `the connection to its host failed${isSystem ? ` (${code})` : ''}`
 }
 
 function fetchError(url: string, what: string, cause?: unknown): RouterError {

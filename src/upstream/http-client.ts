@@ -1,6 +1,7 @@
 import { Agent, type Dispatcher, request } from 'undici'
 import { RouterError } from '../core/errors.ts'
 import type { Timeouts } from '../manifest/provider.ts'
+import { decompressed } from './decompress.ts'
 import { LoopStalls } from './loop-stalls.ts'
 
 /** One HTTP request to a provider. */
@@ -14,7 +15,10 @@ export type HttpRequest = {
   provider: string
 }
 
-/** A response whose headers have come. `bytes` throws RouterError when time runs out or the connection breaks. */
+/**
+ * A response whose headers have come. `bytes`, decompressed, throws RouterError when time runs out, the connection breaks or they
+ * cannot be decompressed.
+ */
 export type HttpResponse = {
   status: number
   headers: Record<string, string | string[] | undefined>
@@ -73,15 +77,20 @@ async function send(outgoing: HttpRequest, dispatcher: Agent, stalls: LoopStalls
     throw deadlines.errorFor(error)
   }
   const { body } = answer
+  const discard = () => {
+    deadlines.stop()
+    body.on('error', () => {})
+    body.destroy()
+  }
   return {
     status: answer.statusCode,
     headers: answer.headers,
-    bytes: timed(body, deadlines),
-    discard: () => {
-      deadlines.stop()
-      body.on('error', () => {})
-      body.destroy()
-    },
+    bytes: decompressed(timed(body, deadlines), {
+      encoding: answer.headers['content-encoding'],
+      provider: outgoing.provider,
+      discard,
+    }),
+    discard,
   }
 }
 
@@ -162,13 +171,13 @@ class Deadlines {
     if (signal.aborted && signal.reason instanceof RouterError) return signal.reason
     const { provider } = this.#outgoing
     const { code = '', message = String(error) } = error as { code?: string; message?: string }
+    // The system's and the library's words contain addresses.
+    const facts = { provider, cause: error, forLog: message.includes(code) ? message : `${code} ${message}` }
     if (code === 'UND_ERR_CONNECT_TIMEOUT') {
-      return new RouterError('provider_timeout', `${provider} could not be connected in time: ${message}`, { provider })
+      return new RouterError('provider_timeout', 'The provider could not be connected in time.', facts)
     }
-    const what = this.#hasBegun ? 'The connection to the provider broke' : 'The provider could not be reached'
-    const reason = [code, message].filter(Boolean).join(' ')
-    const facts = { provider, cause: error }
-    return new RouterError(this.#hasBegun ? 'provider_cut' : 'provider_unreachable', `${what}: ${reason}`, facts)
+    if (this.#hasBegun) return new RouterError('provider_cut', 'The connection to the provider broke.', facts)
+    return new RouterError('provider_unreachable', 'The provider could not be reached.', facts)
   }
 
   /** A limit; time in which the loop stood still is added to it. */

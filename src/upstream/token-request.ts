@@ -91,24 +91,27 @@ function parse(text: string): JsonObject {
 
 function refused(request: TokenRequest, status: number, { error, error_description }: JsonObject): RouterError {
   const reasons = [error, error_description].filter((reason) => typeof reason === 'string')
-  const what = `answered with status ${status}${reasons.length > 0 ? `: ${reasons.join(', ')}` : ''}`
   // Any other status means that this credential gets no token.
   const code = status >= 500 || status === 429 ? 'provider_unreachable' : 'provider_refused'
-  return failure(request, code, what)
+  return failure(request, code, `answered with status ${status}`, { reason: reasons.join(', ') })
 }
 
 function unanswered(request: TokenRequest, error: unknown): RouterError {
   const code = error instanceof RouterError && error.code === 'provider_timeout' ? error.code : 'provider_unreachable'
-  return failure(request, code, `did not answer: ${(error as Error).message}`, error)
+  const { message, forLog = message } = error as RouterError
+  return failure(request, code, 'did not answer', { reason: forLog, cause: error })
 }
 
+/** What the endpoint said, and its address, are for the log. */
 function failure(
   { url, secrets, provider }: TokenRequest,
   code: ErrorCode,
   what: string,
-  cause?: unknown,
+  { reason = '', cause }: { reason?: string; cause?: unknown } = {},
 ): RouterError {
-  const safe = secrets.filter(Boolean).reduce((text, secret) => text.replaceAll(secret, '[secret]'), what)
-  const message = `The router got no token for ${provider}: ${new URL(url).host} ${safe.slice(0, 1_000)}`
-  return new RouterError(code, message, { provider, ...(cause !== undefined && { cause }) })
+  const hiding = (text: string) =>
+    secrets.filter(Boolean).reduce((left, secret) => left.replaceAll(secret, '[secret]'), text)
+  const forLog = `${new URL(url).host} ${what}${reason && `: ${hiding(reason).slice(0, 1_000)}`}`
+  const message = `The router got no token for ${provider}: its token endpoint ${what}.`
+  return new RouterError(code, message, { provider, forLog, ...(cause !== undefined && { cause }) })
 }

@@ -51,6 +51,12 @@ const blabbing: { [model: string]: (response: ServerResponse, echo: string) => v
     response.writeHead(200, { 'content-type': 'text/event-stream' }).end(`data: ${echo}\n\n`)
   },
   cut: (response) => void response.destroy(),
+  half: (response, echo) =>
+    json(response, 500, { error: { message: `${echo.slice(0, echo.indexOf('sk-') + 20)}...` } }),
+  encoded: (response, echo) => {
+    const key = /sk-[\w/+-]+/.exec(echo)?.[0] ?? ''
+    json(response, 500, { error: { message: Buffer.from(key).toString('base64') } })
+  },
 }
 
 const hello = { index: 0, delta: { content: 'hello' }, finish_reason: null }
@@ -272,7 +278,12 @@ test('no secret of a client or a provider is in a reply, a log or the database, 
   // Not the whole secret only: all of it after the first characters, by which people recognize it, and its beginning.
   const pieces = [
     ...secrets.map((secret) => secret.slice(8, 30)),
-    ...Object.values(credentials).flatMap((secret) => [secret.slice(0, 14), encodeURIComponent(secret).slice(0, 14)]),
+    ...Object.values(credentials).flatMap((secret) => [
+      secret.slice(0, 12),
+      secret.slice(-12),
+      encodeURIComponent(secret).slice(0, 12),
+      Buffer.from(secret).toString('base64').slice(0, 12),
+    ]),
   ]
   const found = seen.flatMap(({ where, text }) =>
     pieces.filter((piece) => text.includes(piece)).map((piece) => `${piece} in ${where}: ${around(text, piece)}`),

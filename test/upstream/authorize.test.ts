@@ -122,7 +122,8 @@ describe('oauth-client-credentials', () => {
       reason: {
         code: 'provider_refused',
         provider,
-        message: `The router got no token for ${provider}: ${host} answered with status 401: invalid_client, [secret] is wrong`,
+        message: `The router got no token for ${provider}: its token endpoint answered with status 401.`,
+        forLog: `${host} answered with status 401: invalid_client, [secret] is wrong`,
       },
     })
     expect(one).toMatchObject(message('one'))
