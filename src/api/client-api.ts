@@ -15,6 +15,8 @@ export type ClientApi = {
   wireNames(field: string): readonly string[]
   /** The client's body for a provider of the same format: its model id, without the dropped fields, and of this length. */
   editRequest(body: JsonObject, facts: EditFacts): JsonObject
+  /** The neutral names of what such an edit changes or leaves out by itself: what other providers made, and wrong limits. */
+  editLosses(body: JsonObject): string[]
   /** Whether a request may say something in words that are not the API's own: an edited body then needs the provider's. */
   hasOtherWords?(request: NeutralRequest): boolean
   writeReply(reply: Reply, facts: ReplyFacts): JsonObject

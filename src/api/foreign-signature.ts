@@ -50,6 +50,13 @@ function checked(members: JsonObject): ForeignSignature {
   })
 }
 
+/** The neutral name of what is lost with a foreign signature: the signature of a call, text or search is none of its own. */
+export function lossWith(text: Json | undefined): string[] {
+  const { body, search, call, text: position } = readForeignSignature(text) ?? {}
+  if ((call ?? position ?? search) !== undefined) return []
+  return body === undefined ? ['parts.reasoning'] : ['parts.opaque']
+}
+
 /** Whether a text is a foreign signature: no provider may receive it as its own. */
 export function isForeignSignature(text: Json | undefined): text is string {
   return typeof text === 'string' && text.startsWith(prefix)

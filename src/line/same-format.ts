@@ -82,5 +82,6 @@ export async function editedRequest(
   const { provider, model } = target
   const edited = clientApi.editRequest(body, { ...facts, model, dropped: losses })
   const patched = await patchRequest(provider, edited, targetFacts(provider, target))
-  return { body: patched, dropped: [...losses, ...lostChoice(body, edited, losses)] }
+  const dropped = distinctNames([...losses, ...clientApi.editLosses(body), ...lostChoice(body, edited, losses)])
+  return { body: patched, dropped }
 }

@@ -122,7 +122,7 @@ describe('the client’s names of a field', () => {
     ['max_output_tokens', ['max_completion_tokens', 'max_tokens']],
     ['web_search', ['tools.web_search', 'web_search_options']],
     ['messages.name', ['messages.name']],
-    ['parts.reasoning', ['messages.reasoning_content']],
+    ['parts.reasoning', ['messages.reasoning_content', 'messages.reasoning', 'messages.reasoning_details']],
     ['something_new', ['something_new']],
   ])('%s is %j', (field, names) => {
     expect(chat.wireNames(field)).toEqual(names)

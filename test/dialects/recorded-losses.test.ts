@@ -89,6 +89,11 @@ const rules: readonly { name: RegExp; when?: (request: NeutralRequest) => boolea
   { name: /^top_p$/, when: ({ top_p }) => top_p === 1, reason: 'the usual value' },
   { name: /^response_format\.name$/, reason: 'a label' },
   { name: /^cache\.key$/, reason: 'a hint' },
+  {
+    name: /^max_output_tokens$/,
+    when: ({ max_output_tokens = 16 }) => max_output_tokens < 16,
+    reason: 'raised, and named',
+  },
   { name: /^response_format\.strict$/, reason: 'formats without this switch enforce every schema that they take' },
   { name: /^reasoning\.summary$/, reason: 'formats without this switch always show what was thought' },
   {

@@ -1,6 +1,7 @@
 import { describe, expect, test } from 'vitest'
 import { chat } from '../../src/api/chat/api.ts'
 import type { ClientApi } from '../../src/api/client-api.ts'
+import { writeForeignSignature } from '../../src/api/foreign-signature.ts'
 import { messages } from '../../src/api/messages/api.ts'
 import { responses } from '../../src/api/responses/api.ts'
 import { isObject, type Json, type JsonObject } from '../../src/core/json.ts'
@@ -143,7 +144,7 @@ const refusals: readonly [ClientApi, JsonObject][] = [
   ],
   [
     messages,
-    { max_tokens: 9, messages: [{ role: 'user', content: 'Go.' }, { role: 'assistant', content: refusal }, answer] },
+    { max_tokens: 99, messages: [{ role: 'user', content: 'Go.' }, { role: 'assistant', content: refusal }, answer] },
   ],
 ]
 
@@ -205,4 +206,92 @@ describe('audio of an earlier reply is known by its id where it was made', () =>
       expect({ [id]: silent.names.some((name) => /audio/.test(name)) }).toEqual({ [id]: !isSent })
     }
   })
+})
+
+describe('reasoning that is only sealed', () => {
+  const sealed = { by: 'somebody', encrypted: 'U2VhbGVk' }
+  const detail = { type: 'reasoning.encrypted', data: sealed.encrypted, format: sealed.by, index: 0 }
+  const place = { after: { content: 0, tool_calls: 0 } }
+  const blob = writeForeignSignature(sealed) as string
+  const ofChat = (more: JsonObject): JsonObject => ({
+    messages: [{ role: 'user', content: 'Go.' }, { role: 'assistant', content: 'Hm.', ...more }, answer],
+  })
+  const ofMessages = (block: JsonObject): JsonObject => ({
+    max_tokens: 99,
+    messages: [
+      { role: 'user', content: 'Go.' },
+      { role: 'assistant', content: [block, { type: 'text', text: 'Hm.' }] },
+      answer,
+    ],
+  })
+  const ofResponses = (item: JsonObject): JsonObject => ({
+    input: [{ role: 'user', content: 'Go.' }, item, { role: 'assistant', content: 'Hm.' }, answer],
+  })
+  const lost: readonly [ClientApi, JsonObject, string][] = [
+    [chat, ofChat({ reasoning_details: [{ ...detail, ...place }] }), 'messages.reasoning_details'],
+    [
+      responses,
+      ofResponses({ type: 'reasoning', id: 'rs_1', summary: [], encrypted_content: blob }),
+      'input.reasoning',
+    ],
+    [messages, ofMessages({ type: 'redacted_thinking', data: blob }), 'messages.thinking'],
+    [messages, ofMessages({ type: 'thinking', thinking: '', signature: blob }), 'messages.thinking'],
+  ]
+  test.each(lost)('by another maker is named wherever it is left out: %#', async (api, body, name) => {
+    for (const id of await shippedTargets()) {
+      const { body: sent, names } = await sentTo(id, api, body)
+      expect({ [id]: [JSON.stringify(sent).includes(sealed.encrypted), names] }).toEqual({ [id]: [false, [name]] })
+    }
+  })
+
+  test('is no loss where its words are sent, or where it is only the seal of a call', async () => {
+    const said = ofChat({ reasoning_content: 'Let me see.', reasoning_details: [{ ...detail, ...place }] })
+    expect((await sentTo('deepseek/deepseek-v4-pro', chat, said)).names).toEqual([])
+    const ofCall = writeForeignSignature({ by: 'somebody', signature: 'S', call: 'call_1' }) as string
+    const item = { type: 'reasoning', id: 'rs_1', summary: [], encrypted_content: ofCall }
+    expect((await sentTo('openai-responses/gpt-5.4', responses, ofResponses(item))).names).toEqual([])
+  })
+})
+
+test('an output limit below what a format makes is raised and named, in edited bodies too', async () => {
+  for (const id of ['openai-responses/gpt-5.4', 'azure/gpt-5.1-codex']) {
+    const own = (limit: number) => sentTo(id, responses, { input: 'Hi', max_output_tokens: limit })
+    const other = (limit: number) => sentTo(id, chat, { messages: [answer], max_tokens: limit })
+    const low = [await own(1), await own(15), await other(5)]
+    expect(low.map(({ body, names }) => [body.max_output_tokens, names])).toEqual([
+      [16, ['max_output_tokens']],
+      [16, ['max_output_tokens']],
+      [16, ['max_tokens']],
+    ])
+    const enough = [await own(16), await other(100)]
+    expect(enough.map(({ body, names }) => [body.max_output_tokens, names])).toEqual([
+      [16, []],
+      [100, []],
+    ])
+  }
+})
+
+test('settings of Messages that Responses has in another form are named there', async () => {
+  const body = { max_tokens: 100, messages: [answer], context_management: { edits: [] } }
+  const { body: sent, names } = await sentTo('openai-responses/gpt-5.4', messages, body)
+  expect([sent.context_management, names]).toEqual([undefined, ['context_management']])
+})
+
+test('parameters of strict tools that are narrowed are named, streamed or not, among others that are not', async () => {
+  const tool = (name: string, a: JsonObject) => ({
+    type: 'function',
+    function: {
+      name,
+      strict: true,
+      parameters: { type: 'object', additionalProperties: false, required: ['a'], properties: { a } },
+    },
+  })
+  const tools = [tool('f', { type: 'string' }), tool('g', { type: 'string', minLength: 3 })]
+  for (const id of ['anthropic/claude-sonnet-4-5', 'bedrock/us.anthropic.claude-sonnet-4-5-20250929-v1:0']) {
+    for (const stream of [true, false]) {
+      const { body, names } = await sentTo(id, chat, { messages: [answer], tools, stream, max_tokens: 100 })
+      expect(JSON.stringify(body)).toContain('(minLength: 3)')
+      expect(names).toEqual(['tools.parameters'])
+    }
+  }
 })

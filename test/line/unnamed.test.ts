@@ -13,7 +13,7 @@ const quiet: readonly [api: ClientApi, body: JsonObject][] = [
     responses,
     { input: 'Hi', store: false, metadata: { team: 'a' }, prompt_cache_key: 'k', reasoning: { effort: 'none' } },
   ],
-  [messages, { ...hi, max_tokens: 9, thinking: { type: 'disabled' }, service_tier: 'auto' }],
+  [messages, { ...hi, max_tokens: 99, thinking: { type: 'disabled' }, service_tier: 'auto' }],
 ]
 
 test.each(quiet)('what the router does itself, and what asks for nothing, is no loss: %#', async (api, body) => {

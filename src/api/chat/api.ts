@@ -1,6 +1,6 @@
 import { errorBody } from '../../core/errors.ts'
 import type { ClientApi } from '../client-api.ts'
-import { editReply, editRequest } from './edit.ts'
+import { editLosses, editReply, editRequest } from './edit.ts'
 import { wireNames } from './fields.ts'
 import { hasOtherWords } from './other-words.ts'
 import { readRequest } from './read.ts'
@@ -13,6 +13,7 @@ export const chat: ClientApi = {
   read: readRequest,
   wireNames,
   editRequest,
+  editLosses,
   hasOtherWords,
   writeReply,
   editReply,

@@ -87,6 +87,16 @@ function withoutForeignParts(message: JsonObject): JsonObject {
   return own.length > 0 ? { ...others, reasoning_details: own } : others
 }
 
+/** Reasoning of other providers that no text says as well, and what only they understand. */
+export function editLosses({ messages }: JsonObject): string[] {
+  return (Array.isArray(messages) ? messages : []).filter(isObject).flatMap((message) => {
+    const left = withoutForeignParts(message)
+    if (left === message) return []
+    const isSaid = [left.reasoning_details, message.reasoning_content, message.reasoning].some(Boolean)
+    return Array.isArray(message.reasoning_details) && !isSaid ? ['parts.reasoning'] : []
+  })
+}
+
 function without(members: JsonObject, names: readonly string[]): JsonObject {
   return Object.fromEntries(Object.entries(members).filter(([name]) => !names.includes(name)))
 }

@@ -56,7 +56,7 @@ const nestedNames: WireFields = {
   'parts.signature': ['tool_calls.extra_content'],
   'parts.citations': ['messages.annotations'],
   'parts.refusal': ['messages.refusal'],
-  'parts.reasoning': ['messages.reasoning_content'],
+  'parts.reasoning': ['messages.reasoning_content', 'messages.reasoning', 'messages.reasoning_details'],
   'parts.image': ['image_url'],
   'parts.audio': ['input_audio'],
   'parts.video': ['video_url'],

@@ -1,5 +1,5 @@
 import type { ClientApi } from '../client-api.ts'
-import { editReply, editRequest } from './edit.ts'
+import { editLosses, editReply, editRequest } from './edit.ts'
 import { wireNames } from './fields.ts'
 import { heldIds } from './held.ts'
 import { readRequest } from './read.ts'
@@ -12,6 +12,7 @@ export const messages: ClientApi = {
   read: readRequest,
   wireNames,
   editRequest,
+  editLosses,
   writeReply,
   editReply,
   openStream,

@@ -1,7 +1,7 @@
 import { isObject, type Json, type JsonObject } from '../../core/json.ts'
 import type { ClientApi, ReplyFacts } from '../client-api.ts'
 import { withEditedNodes } from '../edit-nodes.ts'
-import { isForeignSignature } from '../foreign-signature.ts'
+import { isForeignSignature, lossWith } from '../foreign-signature.ts'
 import { withoutNulls } from '../nulls.ts'
 import { bodyWithoutFields } from '../remove-fields.ts'
 import { wantsCache, wholePrompt, withoutRouterFields } from '../router-fields.ts'
@@ -39,6 +39,21 @@ export function editReply(body: JsonObject, { model, costUsd, finishOf }: ReplyF
   }
 }
 
+/** Reasoning, searches and blocks of other providers. */
+export function editLosses({ messages }: JsonObject): string[] {
+  const contents = (Array.isArray(messages) ? messages : []).flatMap((one) => {
+    return isObject(one) && Array.isArray(one.content) ? one.content : []
+  })
+  return contents.flatMap((block) => {
+    if (!isForeign(block)) return []
+    return isSearch(block) ? ['parts.search'] : lossWith(block.signature ?? block.data)
+  })
+}
+
+function isSearch({ type }: JsonObject): boolean {
+  return type === 'server_tool_use' || type === 'web_search_tool_result'
+}
+
 /** A message without blocks that this router wrote for other providers; nothing when it has no other blocks. */
 function withoutForeign(message: Json): Json[] {
   if (!isObject(message) || !Array.isArray(message.content)) return [message]
@@ -47,7 +62,7 @@ function withoutForeign(message: Json): Json[] {
   return left.length === 0 ? [] : [{ ...message, content: left }]
 }
 
-function isForeign(block: Json): boolean {
+function isForeign(block: Json): block is JsonObject {
   if (!isObject(block)) return false
   if (isForeignSignature(block.signature) || isForeignSignature(block.data)) return true
   return isForeignSearch(block.type === 'server_tool_use' ? block.id : block.tool_use_id)

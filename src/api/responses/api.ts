@@ -1,6 +1,6 @@
 import { errorBody } from '../../core/errors.ts'
 import type { ClientApi } from '../client-api.ts'
-import { editReply, editRequest } from './edit.ts'
+import { editLosses, editReply, editRequest } from './edit.ts'
 import { wireNames } from './fields.ts'
 import { heldIds } from './held.ts'
 import { readRequest } from './read.ts'
@@ -13,6 +13,7 @@ export const responses: ClientApi = {
   read: readRequest,
   wireNames,
   editRequest,
+  editLosses,
   writeReply,
   editReply,
   openStream,

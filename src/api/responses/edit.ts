@@ -1,7 +1,7 @@
 import { isObject, type Json, type JsonObject } from '../../core/json.ts'
 import type { ClientApi, ReplyFacts } from '../client-api.ts'
 import { withEditedNodes } from '../edit-nodes.ts'
-import { isForeignSignature } from '../foreign-signature.ts'
+import { isForeignSignature, lossWith } from '../foreign-signature.ts'
 import { withoutNulls } from '../nulls.ts'
 import { bodyWithoutFields } from '../remove-fields.ts'
 import { withoutRouterFields } from '../router-fields.ts'
@@ -20,7 +20,8 @@ export const editRequest: ClientApi['editRequest'] = (body, { model, stream, dro
     return standardPart(node, files)
   })
   const edited: JsonObject = { ...bodyWithoutFields(standard, dropped, losses), model }
-  if (length !== undefined) edited.max_output_tokens = length
+  const limit = length ?? edited.max_output_tokens
+  if (typeof limit === 'number') edited.max_output_tokens = Math.max(limit, leastLimit)
   if (stream) edited.stream = true
   if (Array.isArray(edited.input)) edited.input = edited.input.filter((item) => !isForeign(item))
   return edited
@@ -33,6 +34,18 @@ export function editReply(body: JsonObject, { model, costUsd, finishOf, request 
   return isObject(body.usage) && costUsd !== undefined ? { ...edited, usage: { ...body.usage, cost: costUsd } } : edited
 }
 
-function isForeign(item: Json): boolean {
+/** What no server of this format makes shorter, although the API counts from one. */
+const leastLimit = 16
+
+/** Reasoning and blocks of other providers, and a limit that is raised. */
+export function editLosses({ input, max_output_tokens: limit }: JsonObject): string[] {
+  const foreign = (Array.isArray(input) ? input : []).filter(isForeign)
+  return [
+    ...foreign.flatMap((item) => lossWith(item.encrypted_content)),
+    ...(typeof limit === 'number' && limit < leastLimit ? ['max_output_tokens'] : []),
+  ]
+}
+
+function isForeign(item: Json): item is JsonObject {
   return isObject(item) && isForeignSignature(item.encrypted_content)
 }
