@@ -157,7 +157,7 @@ async function allEnded(running: ReadonlySet<Promise<void>>): Promise<void> {
 function servicesOf(
   watch: Watch,
   lasting: Omit<Services, 'directory' | 'admission' | 'media' | 'maxUnknownFields' | 'answerBounds'> & {
-    admission: Omit<AdmissionServices, 'defaultOutputTokens'>
+    admission: Omit<AdmissionServices, 'defaultOutputTokens' | 'abandoned'>
   },
 ): () => Services {
   return () => {
@@ -165,7 +165,7 @@ function servicesOf(
     return {
       ...lasting,
       directory: { providers, identify: catalog.identify, managed: config.policies },
-      admission: { ...lasting.admission, defaultOutputTokens: config.budget.defaultOutputTokens },
+      admission: { ...lasting.admission, ...config.budget },
       media: { fetchMedia: openFetcher(config.media), settings: config.media },
       maxUnknownFields: config.server.body.unknownFields,
       answerBounds: config.answers,

@@ -1,4 +1,5 @@
 import type { JsonObject } from './json.ts'
+import type { Usage } from './usage.ts'
 
 /** Everything that can go wrong with a call: HTTP status, the type that callers see, and whether a retry may help. */
 export const catalogue = {
@@ -38,9 +39,10 @@ export type ErrorCode = keyof typeof catalogue
 
 /**
  * Details of an error: `param` names the field, `retryAfterMs` becomes `Retry-After`, `headers` are sent with it, `details`
- * are for clients that act on them.
+ * are for clients that act on them, `billed` is what the provider counted although it failed.
  */
 export type ErrorDetails = {
+  billed?: Usage | undefined
   headers?: Readonly<Record<string, string>>
   param?: string | undefined
   provider?: string | undefined
@@ -62,6 +64,7 @@ export class RouterError extends Error {
   readonly details: JsonObject | undefined
   forLog: string | undefined
   readonly headers: Readonly<Record<string, string>>
+  billed: Usage | undefined
 
   constructor(code: ErrorCode, message: string, details: ErrorDetails = {}) {
     super(message, details.cause === undefined ? undefined : { cause: details.cause })
@@ -74,6 +77,7 @@ export class RouterError extends Error {
     this.details = details.details
     this.forLog = details.forLog
     this.headers = details.headers ?? {}
+    this.billed = details.billed
   }
 
   /** The same error with these headers added; headers that it has already take precedence. */

@@ -27,9 +27,10 @@ export type UsageClass = (typeof usageClasses)[number]
 
 /**
  * Counts by class; a class that is missing was not counted. `reported_cost` is the provider's own figure in USD, `modes`
- * are the ways of serving that it billed: a service tier, a speed, a region (`priority`, `fast`, `us`).
+ * are the ways of serving that it billed: a service tier, a speed, a region (`priority`, `fast`, `us`). `corrected` counts
+ * could not be as they were reported.
  */
-export type Usage = { [name in UsageClass]?: number } & { reported_cost?: number; modes?: string[] }
+export type Usage = { [name in UsageClass]?: number } & { reported_cost?: number; modes?: string[]; corrected?: true }
 
 /** Counts as a provider reports them: `cache_write` is a sum of writes whose lifetimes are not reported. */
 export type ReportedUsage = Usage & { cache_write?: number }
@@ -39,21 +40,56 @@ export type ReportedUsage = Usage & { cache_write?: number }
  * Of a sum of cache writes, those not reported to live 1 h live 5 min. Values that cannot be counts are ignored, so that
  * the meter estimates them.
  */
-export function mergeUsage(earlier: Usage, later: ReportedUsage): Usage {
+export function mergeUsage(earlier: Usage, reported: ReportedUsage): Usage {
   const merged: Usage = { ...earlier }
+  const later = withoutDeficits(reported)
+  // Events of a stream may tell parts before their whole: only the last ones must fit.
+  if (later !== reported) merged.corrected = true
+  else if (merged.corrected && (isCount(later.input) || isCount(later.output))) delete merged.corrected
   for (const name of [...usageClasses, 'reported_cost'] as const) {
     const count = later[name]
     if (isCount(count)) merged[name] = Math.max(0, fractional.has(name) ? count : Math.round(count))
   }
   const { cache_write, modes } = later
   if (isCount(cache_write)) merged.cache_write_5m = Math.max(0, Math.round(cache_write) - (merged.cache_write_1h ?? 0))
-  const reported = Array.isArray(modes) ? modes.filter(isModeName) : []
-  if (reported.length > 0) {
-    const special = [...new Set(reported)].filter((mode) => !plainModes.has(mode))
+  const served = Array.isArray(modes) ? modes.filter(isModeName) : []
+  if (served.length > 0) {
+    const special = [...new Set(served)].filter((mode) => !plainModes.has(mode))
     if (special.length > 0) merged.modes = special.slice(0, mostModes)
     else delete merged.modes
   }
   return merged
+}
+
+/**
+ * Less than nothing is left of a total where a part of it is larger than the whole: then the part is as large as the whole.
+ */
+function withoutDeficits(reported: ReportedUsage): ReportedUsage {
+  if (!usageClasses.some((name) => isDeficit(reported[name])) && !isDeficit(reported.cache_write)) return reported
+  const mended: ReportedUsage = { ...reported }
+  for (const [whole, parts] of partsOfTotals) {
+    let missing = -Math.min(numberOf(mended[whole]), 0)
+    for (const part of parts) {
+      const taken = Math.min(missing, Math.max(numberOf(mended[part]), 0))
+      if (taken > 0) mended[part] = numberOf(mended[part]) - taken
+      missing -= taken
+    }
+  }
+  return mended
+}
+
+/** What mappings subtract from the totals of a prompt and of a reply. */
+const partsOfTotals = [
+  ['input', ['cache_read', 'cache_write', 'cache_write_5m', 'cache_write_1h', 'input_audio', 'input_image']],
+  ['output', ['reasoning', 'output_audio', 'output_image']],
+] as const
+
+function isDeficit(count: unknown): boolean {
+  return typeof count === 'number' && count < 0
+}
+
+function numberOf(count: unknown): number {
+  return isCount(count) ? count : 0
 }
 
 /** Classes that may have fractions; all others are rounded to whole counts before they are billed. */
@@ -94,8 +130,16 @@ export function cachedTokens(usage: Usage): number {
 
 /** Tokens of the reply, visible or not. */
 export function completionTokens(usage: Usage): number {
-  return sum(usage, ['output', 'reasoning', 'output_audio', 'output_image'])
+  return sum(usage, completionClasses)
 }
+
+/** The classes of tokens of the reply. */
+export const completionClasses = [
+  'output',
+  'reasoning',
+  'output_audio',
+  'output_image',
+] as const satisfies readonly UsageClass[]
 
 /** The classes of prompt tokens in the order of the prompt, whose beginning is cached. */
 export const promptClasses = [

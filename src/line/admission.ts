@@ -6,8 +6,10 @@ import type { NeutralRequest } from '../core/request.ts'
 import { sentLength } from '../manifest/sent-length.ts'
 import type { Target } from '../manifest/target.ts'
 import type { Budget, Payers, Reservation } from '../money/budget.ts'
-import { type BoundedCall, boundedCall, choicesOf, costBound } from '../money/max-cost.ts'
+import { type BoundedCall, boundedCall, choicesOf, costBound, promptBound } from '../money/max-cost.ts'
+import type { TokenBounds } from '../money/meter.ts'
 import { type Allowance, type AskedLength, askedLength } from '../money/output-length.ts'
+import { usesUnstated } from '../money/remote-tools.ts'
 import type { OrganizationRules } from '../store/rules.ts'
 
 /** Limits, budget and ledger, as far as they decide whether a call may run. */
@@ -18,6 +20,8 @@ export type AdmissionServices = {
   writeFailure(): string | undefined
   /** How many output tokens a call without an output limit gets at least. */
   defaultOutputTokens: number
+  /** What a client pays that leaves before any output. */
+  abandoned: 'prompt' | 'nothing'
 }
 
 /** A call to be admitted. `at` is its arrival in Unix milliseconds: it decides the prices, and the month it counts toward. */
@@ -42,10 +46,18 @@ export type Admission = {
    * `budget_exhausted`.
    */
   cover(target: Target, body: JsonObject): void
+  /** The most tokens that a call to this target can have used; `remote`: its reply shows that tools of the provider ran. */
+  mostAt(target: Target, remote: boolean): TokenBounds
+  /** An attempt that failed has cost so much; the call goes on. */
+  charge(nanoUsd: bigint): void
   /** Rate-limit headers for the client. */
   headers: Readonly<Record<string, string>>
   /** The estimated size of the prompt. */
   promptTokens: number
+  /** How many choices the reply has. */
+  choices: number
+  /** Whether the prompt is paid when the client leaves before any output. */
+  paysAbandoned: boolean
 }
 
 /**
@@ -54,7 +66,7 @@ export type Admission = {
  */
 export function admit(
   call: AdmissionRequest,
-  { limits, budget, defaultOutputTokens }: Omit<AdmissionServices, 'writeFailure'>,
+  { limits, budget, defaultOutputTokens, abandoned }: Omit<AdmissionServices, 'writeFailure'>,
 ): Admission {
   const bounded = boundedCall(call.request, call.at)
   const payers = payersOf(call)
@@ -79,8 +91,13 @@ export function admit(
       if (!hold || allowance.leftNano === undefined) return
       const sent = sentLength(target, body)
       const output = sent === undefined ? hold.output : sent * choicesOf(call.request)
-      if (output > hold.output) budgetReservation.raise(costBound(bounded, target, output))
+      if (output > hold.output) {
+        budgetReservation.raise(costBound(bounded, target, output))
+        hold.most = output
+      } else budgetReservation.raise(hold.nanoUsd)
     },
+    mostAt: (target, remote) => mostAt(target, { bounded, hold: holds.get(target), remote }),
+    charge: budgetReservation.charge,
     settle(nanoUsd, tokens) {
       budgetReservation.settle(nanoUsd)
       limitReservation.settle(tokens)
@@ -89,6 +106,8 @@ export function admit(
     recorded: budgetReservation.written,
     headers: limitReservation.headers,
     promptTokens: prompt,
+    choices: choicesOf(call.request),
+    paysAbandoned: abandoned === 'prompt',
   }
 }
 
@@ -130,6 +149,18 @@ type Hold = AskedLength & { nanoUsd: bigint }
 function holdAt(target: Target, bounded: BoundedCall, allowance: Allowance): Hold {
   const asked = askedLength(bounded, target, allowance)
   return { ...asked, nanoUsd: costBound(bounded, target, asked.output) }
+}
+
+/** The catalog may know less of a model than its provider: what the prompt can be by its text is never too much. */
+function mostAt(
+  target: Target,
+  { bounded, hold, remote }: { bounded: BoundedCall; hold: Hold | undefined; remote: boolean },
+): TokenBounds {
+  const context = target.entry?.context_window ?? Infinity
+  return {
+    prompt: Math.max(promptBound(bounded, target), context * (remote ? 1 + usesUnstated : 1)),
+    output: Math.max(hold?.most ?? 0, context * choicesOf(bounded.request)),
+  }
 }
 
 function leftOf(payers: Payers, budget: Budget): bigint | undefined {

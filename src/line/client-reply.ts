@@ -3,6 +3,7 @@ import { asRouterError, RouterError } from '../core/errors.ts'
 import { Fold } from '../core/fold.ts'
 import type { Reply } from '../core/reply.ts'
 import { withoutSecrets } from '../core/secrets.ts'
+import { mergeUsage, type Usage } from '../core/usage.ts'
 import { type Target, targetId } from '../manifest/target.ts'
 import type { Attempted } from '../routing/attempts.ts'
 import { foldFacts, type StreamedAnswer, type WholeAnswer } from '../upstream/provider-answer.ts'
@@ -75,7 +76,11 @@ export async function* streamedReply(answer: StreamedAnswer, answered: AnsweredA
   const writer = translation.stream()
   const fold = new Fold(foldFacts(target.provider))
   let firstEventMs: number | undefined
-  const received = () => ({ ...answered, reply: fold.reply(), ...(firstEventMs !== undefined && { firstEventMs }) })
+  const received = (billed?: Usage) => ({
+    ...answered,
+    reply: billed ? { ...fold.reply(), usage: mergeUsage(fold.usage, billed) } : fold.reply(),
+    ...(firstEventMs !== undefined && { firstEventMs }),
+  })
   try {
     for await (const batch of answer.batches) {
       firstEventMs ??= settlement.elapsed()
@@ -97,7 +102,7 @@ export async function* streamedReply(answer: StreamedAnswer, answered: AnsweredA
   } catch (thrown) {
     const error = withoutSecretsOf(target.provider, asRouterError(thrown))
     // If the ledger fails as well, it keeps the row for later: the client must be told that the stream broke.
-    await settlement.partial(received(), error).catch(() => {})
+    await settlement.partial(received(error.billed), error).catch(() => {})
     if (error.code !== 'client_gone') yield writer.fail(error)
   } finally {
     // A client that disconnects ends this generator at a yield: the part that was received is still paid.

@@ -62,7 +62,11 @@ export async function handle(call: Call, services: Services): Promise<CallRespon
   const { answerBounds } = services
   const prepared = { call, request, turn, media: openMedia(call, services), answerBounds, admission, holds }
   const settlement = new Settlement(start, { ledger, admission })
-  const attempted = await attempt(targets, (target) => callProvider(target, prepared, services.httpClient))
+  const attempted = await attempt(
+    targets,
+    (target) => callProvider(target, prepared, services.httpClient),
+    (failed) => failed.error && settlement.failAttempt(failed, failed.error),
+  )
   const remember = (reply: Reply) => signatures.remember(key.organization, reply)
   return await clientReply(attempted, { prepared, settlement, remember, limitHeaders: admission.headers })
 }

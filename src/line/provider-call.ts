@@ -14,7 +14,8 @@ import { translationOf } from './translation.ts'
 /** The result of calling one target: its answer or an error, and the client's names of the fields that were left out. */
 export type ProviderResult = { dropped: string[] } & (
   | { translation: Translation; answer: ProviderAnswer; error?: undefined }
-  | { error: RouterError }
+  /** `sent`: the provider has the whole request. */
+  | { error: RouterError; sent: boolean }
 )
 
 /** Calls one target. Retries once with the full conversation if the provider no longer has its stored copy. */
@@ -43,6 +44,7 @@ async function callOnce(
 ): Promise<ProviderResult> {
   const { clientApi, signal } = call
   let dropped: string[] = []
+  let sent = false
   try {
     const written = await translation.request()
     const lost = isLowered(target, request, admission) ? [...written.dropped, 'max_output_tokens'] : written.dropped
@@ -53,14 +55,14 @@ async function callOnce(
     const stream = request.stream === true
     const { body } = written
     admission.cover(target, body)
-    const answer = await requestAnswer(
-      target,
-      { body, stream, signal, forwardedHeaders: translation.forwardedHeaders, bounds },
-      httpClient,
-    )
+    const { forwardedHeaders } = translation
+    const onSent = () => {
+      sent = true
+    }
+    const answer = await requestAnswer(target, { body, stream, signal, forwardedHeaders, onSent, bounds }, httpClient)
     return { dropped, translation, answer }
   } catch (thrown) {
-    return { dropped, error: withoutSecretsOf(target.provider, asRouterError(thrown)) }
+    return { dropped, error: withoutSecretsOf(target.provider, asRouterError(thrown)), sent }
   }
 }
 

@@ -1,10 +1,11 @@
+import { randomUUIDv7 } from 'node:crypto'
 import type { CallRecord, Cost, Outcome } from '../core/call.ts'
 import type { RouterError } from '../core/errors.ts'
 import type { Reply } from '../core/reply.ts'
 import { withoutSecrets } from '../core/secrets.ts'
 import { completionTokens, promptTokens, type Usage } from '../core/usage.ts'
 import type { LedgerQueue } from '../money/ledger.ts'
-import { measuredUsage } from '../money/meter.ts'
+import { boundedUsage, measuredUsage } from '../money/meter.ts'
 import { priceOf } from '../money/price.ts'
 import type { Attempted } from '../routing/attempts.ts'
 import { costNano } from '../store/ledger-row.ts'
@@ -76,36 +77,68 @@ export class Settlement {
     })
   }
 
-  /** No reply was received: nothing is charged. */
-  async fail(attempted: AttemptSummary, error: RouterError): Promise<void> {
-    const cost: Cost = { nanoUsd: 0, parts: {}, priceVersion: '' }
-    await this.#write(attempted, { outcome: 'failed', status: error.status, settled: { usage: {}, cost }, error })
+  /**
+   * No reply was received. What the provider counted all the same is charged; so is, by an estimate, the prompt of a client
+   * that left when the request had been `sent`.
+   */
+  async fail(attempted: AttemptSummary & { sent?: boolean }, error: RouterError): Promise<void> {
+    const settled = this.#priceFailure(attempted, error)
+    await this.#write(attempted, { outcome: 'failed', status: error.status, settled, error })
   }
 
-  #price({ target, reply }: ReceivedReply, complete: boolean): Settled {
-    const { usage, estimated } = this.#measured(reply, complete)
+  /** An attempt failed and another target is tried: what the provider counted is charged, with a row of its own. */
+  failAttempt(attempted: AttemptSummary, error: RouterError): void {
+    if (!error.billed) return
+    const settled = this.#priceFailure(attempted, error)
+    const record = this.#record(attempted, { outcome: 'failed', status: error.status, settled, error })
+    this.#admission.charge(costNano(record))
+    // The ledger keeps the row until it can be written; the row of the call itself waits behind it.
+    void this.#ledger.settle({ ...record, id: randomUUIDv7() }, undefined, error.forLog).catch(() => {})
+  }
+
+  #priceFailure({ target, sent }: AttemptSummary & { sent?: boolean }, error: RouterError): Settled {
+    const isAbandoned = sent === true && error.code === 'client_gone' && this.#admission.paysAbandoned
+    if (!error.billed && !isAbandoned) return { usage: {}, cost: { nanoUsd: 0, parts: {}, priceVersion: '' } }
+    const most = this.#admission.mostAt(target, false)
+    const counted = error.billed && boundedUsage(error.billed, most)
+    const usage = counted?.usage ?? { input: this.#admission.promptTokens }
+    const cost = priceOf(usage, target.entry, this.#start.at)
+    return { usage, cost: counted?.bounded === false ? cost : { ...cost, estimated: true } }
+  }
+
+  #price(received: ReceivedReply, complete: boolean): Settled {
+    const { target } = received
+    const { usage, estimated } = this.#measured(received, complete)
     const cost = priceOf(usage, target.entry, this.#start.at)
     return { usage, cost: estimated ? { ...cost, estimated } : cost }
   }
 
-  #measured(reply: Reply, complete: boolean): { usage: Usage; estimated: boolean } {
+  #measured({ target, reply }: ReceivedReply, complete: boolean): { usage: Usage; estimated: boolean } {
+    const { promptTokens, choices, mostAt } = this.#admission
     try {
-      return measuredUsage(reply, { promptTokens: this.#admission.promptTokens, complete })
+      return measuredUsage(reply, { promptTokens, complete, choices, most: mostAt(target, hasRemoteParts(reply)) })
     } catch {
       // Providers may send anything: a call whose reply cannot be counted must still be settled.
       return { usage: reply.usage, estimated: true }
     }
   }
 
-  async #write(
-    { target, attempts, dropped, firstEventMs }: AttemptSummary & { firstEventMs?: number },
-    end: SettledOutcome,
-  ): Promise<void> {
+  async #write(summary: AttemptSummary & { firstEventMs?: number }, end: SettledOutcome): Promise<void> {
     if (this.#written) return
     this.#written = true
+    const record = this.#record(summary, end)
+    const { usage } = end.settled
+    this.#admission.settle(costNano(record), promptTokens(usage) + completionTokens(usage))
+    await this.#ledger.settle(record, end.response, end.error?.forLog)
+    this.#admission.recorded()
+  }
+
+  #record(
+    { target, attempts, dropped, firstEventMs }: AttemptSummary & { firstEventMs?: number },
+    { outcome, status, settled, error }: SettledOutcome,
+  ): CallRecord {
     const { monotonicMs: _, ...facts } = this.#start
-    const { outcome, status, settled, error, response } = end
-    const record: CallRecord = {
+    return {
       ...facts,
       provider: target.provider.slug,
       // Where unknown models are allowed, the name is any text the client sent.
@@ -119,11 +152,11 @@ export class Settlement {
       durationMs: this.elapsed(),
       ...(firstEventMs !== undefined && { firstEventMs }),
     }
-    const { usage } = settled
-    this.#admission.settle(costNano(record), promptTokens(usage) + completionTokens(usage))
-    await this.#ledger.settle(record, response, error?.forLog)
-    this.#admission.recorded()
   }
+}
+
+function hasRemoteParts({ parts }: Reply): boolean {
+  return parts.some(({ type }) => type === 'search' || type === 'opaque')
 }
 
 type SettledOutcome = {

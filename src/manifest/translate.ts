@@ -6,7 +6,6 @@ import { repairHistory } from '../core/repair-history.ts'
 import { type Finish, isFinish, type Reply } from '../core/reply.ts'
 import { eventsOf, type MappedReply } from '../core/reply-events.ts'
 import type { NeutralRequest, TargetFacts } from '../core/request.ts'
-import type { ReportedUsage } from '../core/usage.ts'
 import type { Mapping } from '../mapping/mapping.ts'
 import { demandsTool, inferredLosses, supportedOnly, supportFor, withoutIdleChoice } from './inferred-losses.ts'
 import {
@@ -19,6 +18,7 @@ import {
   requestWithoutFields,
 } from './losses.ts'
 import type { Provider } from './provider.ts'
+import { readUsage } from './read-usage.ts'
 import { reportedFailureOf } from './reported-failure.ts'
 import { andThen, chatEndpoint, requireObject, runMapping, unreadable } from './run-mapping.ts'
 import { type ModelTarget, targetFacts } from './target-facts.ts'
@@ -269,16 +269,6 @@ function readFinish(
     finish: finishOf(provider, String(reason)),
     ...(isPresent(providerReason) && { finish_raw: String(providerReason) }),
   }
-}
-
-/** A provider's usage object as counts by class; a result that is not an object counts nothing. */
-function readUsage(provider: Provider, usage: Json): ReportedUsage | Promise<ReportedUsage> {
-  const { usage: mapping } = chatEndpoint(provider)
-  if (!mapping) return (isObject(usage) ? usage : {}) as ReportedUsage
-  return andThen(
-    runMapping(provider, 'usage', mapping, usage),
-    (counts) => (isObject(counts) ? counts : {}) as ReportedUsage,
-  )
 }
 
 function isPresent(value: Json | undefined): value is Json {

@@ -23,6 +23,8 @@ export type BudgetRequest = Payers & {
 export type Reservation = {
   /** Reserves at least so much, where it was less. Throws RouterError `budget_exhausted`, and nothing is changed. */
   raise(nanoUsd: bigint): void
+  /** A part of what is reserved has been spent, although the call goes on. Nano-USD. */
+  charge(nanoUsd: bigint): void
   /**
    * Ends the reservation with the call's cost, which may exceed it and counts as spent from now on; 0 only releases it.
    * Later calls have no effect.
@@ -163,6 +165,14 @@ function reserveOn(limited: readonly Limited[], { nanoUsd, assumedTokens }: Omit
       requireRoom(limited, { nanoUsd: most, moreNano, assumedTokens })
       reserved = most
       for (const account of accounts) account.reserved += moreNano
+    },
+    charge(costNano) {
+      const covered = costNano < reserved ? costNano : reserved
+      reserved -= covered
+      for (const account of accounts) {
+        account.reserved -= covered
+        account.spent += costNano
+      }
     },
     settle(costNano) {
       if (state !== 'running') return

@@ -12,8 +12,10 @@ export type Allowance = {
 export type AskedLength = {
   /** The output limit to be sent; undefined where the request stays as it is. */
   length?: number
-  /** The most output of all choices. */
+  /** The output of all choices that is held. */
   output: number
+  /** The most output of all choices that can come. */
+  most: number
   /** The output that rate limits count in advance. */
   expected: number
 }
@@ -28,15 +30,17 @@ export function askedLength(call: BoundedCall, target: PricedTarget, allowance: 
   if (stated !== undefined) {
     const length = Math.min(stated, most)
     const output = outputBound(call, target, length)
-    return { ...(length < stated && { length }), output, expected: output }
+    return { ...(length < stated && { length }), output, most: output, expected: output }
   }
   const expected = outputBound(call, target, Math.min(allowance.defaultLength, most))
-  if (allowance.leftNano === undefined) return { output: expected, expected }
+  const all = outputBound(call, target, most)
+  if (allowance.leftNano === undefined) return { output: expected, most: all, expected }
   const affordable = affordableLength(call, target, allowance.leftNano)
-  if (affordable === undefined) return { output: outputBound(call, target, most), expected }
+  if (affordable === undefined) return { output: all, most: all, expected }
   const length = Math.min(Math.max(affordable, allowance.defaultLength), most)
   const isBelow = length < most || target.entry?.max_output_tokens === undefined
-  return { ...(isBelow && { length }), output: outputBound(call, target, length), expected }
+  const output = outputBound(call, target, length)
+  return { ...(isBelow && { length }), output, most: output, expected }
 }
 
 /** A caller that leaves the length open must be able to make other calls. */

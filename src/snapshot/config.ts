@@ -31,7 +31,7 @@ export type Config = {
   /** Limits of fetching files that clients give by URL. */
   media: MediaSettings
   /** The reservation of a call. */
-  budget: { defaultOutputTokens: number }
+  budget: { defaultOutputTokens: number; abandoned: 'prompt' | 'nothing' }
   /** By slug, in the form of manifests; their references are resolved together with the manifest. */
   providers: { [slug: string]: ProviderSettings }
   /** Managed policies, by id. */
@@ -60,7 +60,7 @@ type ConfigFile = {
     timeout?: string
     allow_hosts?: string[]
   } | null
-  budget?: { default_output_tokens?: number } | null
+  budget?: { default_output_tokens?: number; abandoned?: 'prompt' | 'nothing' } | null
   providers?: { [slug: string]: ProviderSettings | null } | null
   policies?: { [id: string]: { description?: string; targets: string[] } } | null
 }
@@ -136,7 +136,10 @@ function configOf(path: string, file: ConfigFile): Config {
       plugins: resolve(folder, plugins),
     },
     media: mediaOf(file.media ?? {}),
-    budget: { defaultOutputTokens: file.budget?.default_output_tokens ?? 4_096 },
+    budget: {
+      defaultOutputTokens: file.budget?.default_output_tokens ?? 4_096,
+      abandoned: file.budget?.abandoned ?? 'prompt',
+    },
     providers: Object.assign(Object.create(null), Object.fromEntries(settings)),
     policies: policiesOf(file.policies ?? {}),
   }

@@ -13,6 +13,8 @@ export type HttpRequest = {
   /** Aborted when the client disconnects or the process stops. */
   signal: AbortSignal
   provider: string
+  /** Called when all of the request has been handed to the connection. */
+  onSent?: () => void
 }
 
 /**
@@ -70,7 +72,7 @@ async function send(outgoing: HttpRequest, dispatcher: Agent, stalls: LoopStalls
       headers: outgoing.headers,
       body: outgoing.body,
       signal: deadlines.signal,
-      dispatcher,
+      dispatcher: outgoing.onSent ? telling(dispatcher, outgoing.onSent) : dispatcher,
     })
   } catch (error) {
     deadlines.stop()
@@ -92,6 +94,13 @@ async function send(outgoing: HttpRequest, dispatcher: Agent, stalls: LoopStalls
     }),
     discard,
   }
+}
+
+/** The same dispatcher, which calls back when the request has been sent. */
+function telling(agent: Agent, onSent: () => void): Dispatcher {
+  const dispatch: Dispatcher['dispatch'] = (options, handler) =>
+    agent.dispatch(options, Object.assign(handler, { onRequestSent: onSent }))
+  return { dispatch } as Dispatcher
 }
 
 async function* timed(body: Dispatcher.ResponseData['body'], deadlines: Deadlines): AsyncGenerator<Uint8Array, void> {

@@ -6,7 +6,9 @@ import { isObject, type JsonObject } from '../core/json.ts'
 import type { Reply } from '../core/reply.ts'
 import type { TargetFacts } from '../core/request.ts'
 import { turnFor } from '../core/turn.ts'
+import { completionTokens, mergeUsage, promptTokens, type Usage } from '../core/usage.ts'
 import type { ChatEndpoint, Provider } from '../manifest/provider.ts'
+import { usageIn } from '../manifest/read-usage.ts'
 import type { Target } from '../manifest/target.ts'
 import { targetFacts } from '../manifest/target-facts.ts'
 import { type ReadFrame, readFrame, readReply } from '../manifest/translate.ts'
@@ -36,6 +38,8 @@ type Outgoing = {
   signal: AbortSignal
   forwardedHeaders: readonly ForwardedHeader[]
   bounds?: AnswerBounds
+  /** Called when the provider has the whole request. */
+  onSent?: () => void
 }
 
 /** How long a stream that has reached its end marker may keep its connection open before it is closed. Milliseconds. */
@@ -79,11 +83,27 @@ async function readWhole(target: Target, response: HttpResponse, bounds: AnswerB
   await turnFor(text.length)
   const answer = parseObject(provider, text, bounds)
   await turnFor(text.length)
-  const { body, reply, error } = await readReply(provider, answer, foldFacts(provider), targetFacts(provider, target))
-  if (error) throw reportedFailure(provider, error)
-  if (reply.finish === 'error') throw unreadable(provider, endedInError(reply, excerpt(provider, text)))
-  await turnFor(text.length)
-  return { kind: 'whole', body, reply }
+  try {
+    const { body, reply, error } = await readReply(provider, answer, foldFacts(provider), targetFacts(provider, target))
+    if (error) throw withBilled(reportedFailure(provider, error), reply.usage)
+    if (reply.finish === 'error')
+      throw withBilled(unreadable(provider, endedInError(reply, excerpt(provider, text))), reply.usage)
+    await turnFor(text.length)
+    return { kind: 'whole', body, reply }
+  } catch (thrown) {
+    throw await billedAnyway(provider, asRouterError(thrown), answer)
+  }
+}
+
+/** An answer that is no reply is paid by the usage in it. */
+async function billedAnyway(provider: Provider, error: RouterError, answer: JsonObject): Promise<RouterError> {
+  if (error.billed) return error
+  return withBilled(error, await usageIn(provider, answer).catch(() => undefined))
+}
+
+function withBilled(error: RouterError, usage: Usage | undefined): RouterError {
+  if (usage && promptTokens(usage) + completionTokens(usage) > 0) error.billed = usage
+  return error
 }
 
 function endedInError({ finish_raw }: Reply, text: string): string {
@@ -102,7 +122,8 @@ async function readStream(target: Target, response: HttpResponse, bounds: Answer
     const text = await errorText(response)
     if (/"error"|^\s*\{\s*"message"/.test(text))
       throw await readErrorResponse(provider, { status: 502, headers: response.headers, text })
-    throw unreadable(provider, 'answered a request for a stream with a JSON document')
+    const error = unreadable(provider, 'answered a request for a stream with a JSON document')
+    throw await billedAnyway(provider, error, documentIn(text))
   }
   const batches = readBatches({ provider, facts: targetFacts(provider, target), bounds }, response)
   const first = await batches.next()
@@ -206,8 +227,22 @@ function readMappedFrame({ provider, facts, bounds }: Reading, frame: Frame): Re
 }
 
 function throwIfError(provider: Provider, read: ReadFrame): ReadFrame {
-  for (const { error } of read.events) if (error) throw reportedFailure(provider, error)
+  for (const { error } of read.events) if (error) throw withBilled(reportedFailure(provider, error), usageOf(read))
   return read
+}
+
+/** A document that is refused anyway; empty when it cannot be read. */
+function documentIn(text: string): JsonObject {
+  try {
+    const value: unknown = JSON.parse(text)
+    return isObject(value) ? value : {}
+  } catch {
+    return {}
+  }
+}
+
+function usageOf({ events }: ReadFrame): Usage {
+  return events.reduce<Usage>((sum, { usage }) => (usage ? mergeUsage(sum, usage) : sum), {})
 }
 
 /** Throws RouterError for a text that is no object, or exceeds the bounds. */

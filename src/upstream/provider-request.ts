@@ -18,10 +18,12 @@ export async function post(
     body: JsonObject
     signal: AbortSignal
     forwardedHeaders?: readonly ForwardedHeader[]
+    /** The request is on its way, whole. */
+    onSent?: () => void
   },
   httpClient: HttpClient,
 ): Promise<HttpResponse> {
-  const { path, accept, signal, forwardedHeaders = [] } = outgoing
+  const { path, accept, signal, forwardedHeaders = [], onSent } = outgoing
   const request = {
     url: urlOf(provider, path, model),
     headers: withForwarded(
@@ -38,7 +40,8 @@ export async function post(
   }
   const { url, headers, refused } = await authorize(provider, request, { httpClient, signal })
   const { timeouts, slug } = provider
-  const response = await httpClient.send({ url, headers, body: request.body, timeouts, signal, provider: slug })
+  const sent = { url, headers, body: request.body, timeouts, signal, provider: slug, ...(onSent && { onSent }) }
+  const response = await httpClient.send(sent)
   if (response.status >= 200 && response.status < 300) return response
   if (response.status === 401) refused?.()
   const text = await errorText(response)

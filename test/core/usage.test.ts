@@ -13,7 +13,17 @@ describe('counts of an answer', () => {
 
   test('invalid counts are ignored', () => {
     const reported = { input: Number.NaN, output: 1e300, searches: '3', images: -1 } as unknown as ReportedUsage
-    expect(mergeUsage({}, reported)).toEqual({ images: 0 })
+    expect(mergeUsage({}, reported)).toEqual({ images: 0, corrected: true })
+  })
+
+  test('a part is at most as large as its whole, and what could not be is marked', () => {
+    // 100 of input, 150 of them cached; 20 of output, 30 of them reasoning.
+    const wrong = { input: -50, cache_read: 150, output: -10, reasoning: 30 }
+    expect(mergeUsage({}, wrong)).toEqual({ input: 0, cache_read: 100, output: 0, reasoning: 20, corrected: true })
+    expect(mergeUsage({}, { input: -50, cache_write: 150 })).toEqual({ input: 0, cache_write_5m: 100, corrected: true })
+    // Later events may put it right.
+    const right = { input: 0, cache_read: 100, output: 5, reasoning: 30 }
+    expect(mergeUsage(mergeUsage({}, wrong), right)).toEqual(right)
   })
 
   test('only seconds have fractions: the paid count is the count in the row', () => {

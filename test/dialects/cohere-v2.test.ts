@@ -223,7 +223,11 @@ function factsOf(reply: Reply): Facts {
     citations: citedTexts(reply).map(({ citation }) => citation),
     finish: reply.finish,
     raw: reply.finish_raw ?? '',
-    usage: Object.fromEntries(Object.entries(counts).filter(([, count]) => count !== 0)),
+    usage: Object.fromEntries(
+      Object.entries(counts).flatMap(([name, count]) =>
+        typeof count === 'number' && count !== 0 ? [[name, count]] : [],
+      ),
+    ),
     logprobs: content.map(({ token, logprob }) => [token, logprob]),
     id: reply.id,
   }

@@ -136,7 +136,7 @@ function factsOf({
   parts,
   finish,
   finish_raw: raw = '',
-  usage: { modes, ...usage },
+  usage: { modes, corrected, ...usage },
   model = '',
   created,
 }: Reply): Facts {

@@ -106,7 +106,13 @@ function world({ keyLimit, groupLimit, credit }: { keyLimit: bigint; groupLimit:
     const disk = controlledLedger()
     const budget = openBudget(store.spend, { mostIdle: 2 })
     const { writeFailure } = disk
-    const services: AdmissionServices = { budget, limits: openLimits(), writeFailure, defaultOutputTokens: 30 }
+    const services: AdmissionServices = {
+      budget,
+      limits: openLimits(),
+      writeFailure,
+      defaultOutputTokens: 30,
+      abandoned: 'prompt',
+    }
     return { ...disk, budget, services, settled: new Map<string, bigint>() }
   }
 
@@ -303,6 +309,7 @@ describe('a call', () => {
     limits: openLimits(),
     writeFailure: () => undefined,
     defaultOutputTokens: 4_096,
+    abandoned: 'prompt',
     ...changes,
   })
   const applicant = (

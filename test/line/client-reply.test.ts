@@ -30,6 +30,10 @@ function answeredWith(translation: Partial<Translation>) {
     promptTokens: 0,
     lengthAt: () => undefined,
     cover() {},
+    mostAt: () => ({ prompt: Infinity, output: Infinity }),
+    charge() {},
+    choices: 1,
+    paysAbandoned: true,
   }
   const start = {
     id: 'c',
@@ -105,7 +109,7 @@ test('a call that fails names the target of its last attempt, in the error and i
   const { answered, settled, rows } = answeredWith({})
   const { prepared, settlement, remember } = answered
   const error = new RouterError('provider_failed', 'It failed.', { headers: { 'x-own': '1' } })
-  const failed = { target, attempts: 2, dropped: ['seed', 'top_k'], error }
+  const failed = { target, attempts: 2, dropped: ['seed', 'top_k'], error, sent: true }
   const context = { prepared, settlement, remember, limitHeaders: { 'x-ratelimit-limit-requests': '5' } }
   await expect(clientReply(failed, context)).rejects.toMatchObject({
     code: 'provider_failed',

@@ -37,7 +37,7 @@ test('everything has a default; paths are relative to the file', async () => {
       timeoutMs: 10_000,
       allowHosts: [],
     },
-    budget: { defaultOutputTokens: 4_096 },
+    budget: { defaultOutputTokens: 4_096, abandoned: 'prompt' },
     providers: {},
     policies: new Map(),
   })

@@ -1,4 +1,4 @@
-import type { JsonObject } from '../../core/json.ts'
+import { isObject, type Json, type JsonObject } from '../../core/json.ts'
 import { cachedTokens, completionTokens, promptTokens, type Usage } from '../../core/usage.ts'
 import { defined } from '../check.ts'
 
@@ -25,4 +25,21 @@ export function writeUsage(usage: Usage, costUsd: number | undefined): JsonObjec
     ...(usage.searches !== undefined && { server_tool_use_details: { web_search_requests: usage.searches } }),
     ...defined({ cost: costUsd }),
   }
+}
+
+/** Whether counts can be as a provider of this format reported them: none is negative, no part larger than its whole. */
+export function canBe(reported: JsonObject, { corrected }: Usage): boolean {
+  const { prompt_tokens: prompt, completion_tokens: completion } = reported
+  const cached = memberOf(reported.prompt_tokens_details, 'cached_tokens')
+  const reasoning = memberOf(reported.completion_tokens_details, 'reasoning_tokens')
+  if (corrected || isLarger(cached, prompt) || isLarger(reasoning, completion)) return false
+  return ![prompt, completion, cached, reasoning].some((count) => typeof count === 'number' && count < 0)
+}
+
+function memberOf(details: Json | undefined, name: string): Json | undefined {
+  return isObject(details) ? details[name] : undefined
+}
+
+function isLarger(part: Json | undefined, whole: Json | undefined): boolean {
+  return typeof part === 'number' && typeof whole === 'number' && part > whole
 }

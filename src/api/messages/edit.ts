@@ -10,6 +10,7 @@ import { editStop, isCall } from './finish.ts'
 import { inlinedBlock } from './part-words.ts'
 import { losses } from './removals.ts'
 import { isForeignSearch } from './searches.ts'
+import { deltaUsage } from './usage.ts'
 
 /**
  * The client's body for a provider of this format: its model id, without dropped fields, and without parts that this
@@ -28,8 +29,9 @@ export const editRequest: ClientApi['editRequest'] = (body, { model, stream, dro
 }
 
 /** The provider's message with the model that served, the cost, and a stop reason that the API defines. */
-export function editReply(body: JsonObject, { model, costUsd, finishOf }: ReplyFacts): JsonObject {
-  const usage = isObject(body.usage) ? body.usage : {}
+export function editReply(body: JsonObject, { model, usage: counts, costUsd, finishOf }: ReplyFacts): JsonObject {
+  const reported = isObject(body.usage) ? body.usage : {}
+  const usage = counts.corrected ? { ...reported, ...deltaUsage(counts, undefined) } : reported
   const called = Array.isArray(body.content) && body.content.some(isCall)
   return {
     ...body,

@@ -45,6 +45,7 @@ export class EventEditor {
       delta: { ...ending, ...editStop(ending.stop_reason, this.#called, this.#facts.finishOf) },
       usage: {
         ...(isObject(counted) ? counted : deltaUsage(usage, undefined)),
+        ...(usage.corrected && deltaUsage(usage, undefined)),
         ...(costUsd !== undefined && { cost: costUsd }),
       },
     })

@@ -9,6 +9,7 @@ import { ownMembers } from './fields.ts'
 import { editEnding } from './finish.ts'
 import { standardPart } from './part-words.ts'
 import { losses } from './removals.ts'
+import { writeUsage } from './usage.ts'
 import { completeResponse } from './write.ts'
 
 /**
@@ -28,9 +29,10 @@ export const editRequest: ClientApi['editRequest'] = (body, { model, stream, dro
 }
 
 /** The provider's response, complete, with the model that served, the cost, and an ending that the API defines. */
-export function editReply(body: JsonObject, { model, costUsd, finishOf, request }: ReplyFacts): JsonObject {
+export function editReply(body: JsonObject, { model, usage, costUsd, finishOf, request }: ReplyFacts): JsonObject {
   const ended: JsonObject = { status: 'completed', ...body, ...editEnding(body, finishOf) }
   const edited: JsonObject = { ...completeResponse(ended, request?.origin.body ?? {}), model }
+  if (usage.corrected) return { ...edited, usage: writeUsage(usage, costUsd) }
   return isObject(body.usage) && costUsd !== undefined ? { ...edited, usage: { ...body.usage, cost: costUsd } } : edited
 }
 

@@ -1,0 +1,249 @@
+import { afterEach, describe, expect, test } from 'vitest'
+import type { CallRecord } from '../../src/core/call.ts'
+import type { JsonObject } from '../../src/core/json.ts'
+import type { Store } from '../../src/store/open.ts'
+import { answerJson, beginStream, type LoopbackProvider, loopbackProvider, within } from '../helpers/provider.ts'
+import { type TestRouter, testRouter } from '../helpers/router.ts'
+import { newKey, storeIn } from './budget-world.ts'
+
+// What a provider was asked is paid, also when the client does not get the answer.
+
+let provider: LoopbackProvider
+let router: TestRouter
+let store: Store
+
+const manifest = (slug: string, dialect: string) => `slug: ${slug}
+name: ${slug}
+base_url: ${provider.url}/${slug}
+auth: { scheme: none }
+dialect: ${dialect}
+models:
+  m1:
+    api: chat
+    context_window: 10000
+    max_output_tokens: 1000
+    pricing: [{ prompt_tokens_threshold: 0, input_price: 1e-6, output_price: 2e-6 }]
+`
+
+async function begin(answer: Parameters<typeof loopbackProvider>[0], settings: object = {}): Promise<void> {
+  provider = await loopbackProvider(answer)
+  const dialects = {
+    chat: 'openai-chat',
+    second: 'openai-chat',
+    messages: 'anthropic-messages',
+    gemini: 'gemini',
+    responses: 'openai-responses',
+  }
+  const files = Object.entries(dialects).map(([slug, dialect]) => [`providers/${slug}.yaml`, manifest(slug, dialect)])
+  const policies = { both: { targets: ['chat/m1', 'second/m1'] } }
+  router = await testRouter({ files: Object.fromEntries(files), settings: { policies, ...settings } })
+  store = storeIn(router.folder)
+}
+
+afterEach(async () => {
+  store.close()
+  await router.end()
+  await provider.close()
+})
+
+const ask = (model: string, more: JsonObject = {}) => ({
+  model,
+  max_tokens: 100,
+  messages: [{ role: 'user', content: 'x'.repeat(4_000) }],
+  ...more,
+})
+
+async function call(
+  body: JsonObject,
+  secret: string,
+  signal: AbortSignal | null = null,
+): Promise<{ status: number; text: string }> {
+  const headers = { authorization: `Bearer ${secret}`, 'content-type': 'application/json' }
+  const response = await fetch(`${router.url}/v1/chat/completions`, {
+    method: 'POST',
+    headers,
+    body: JSON.stringify(body),
+    signal,
+  })
+  return { status: response.status, text: await response.text() }
+}
+
+const rowsOf = (id: string): CallRecord[] => [...store.ledger.each({ key: id })]
+
+describe('a client that leaves before any output', () => {
+  const leave = async (stream: boolean) => {
+    const key = newKey(store)
+    const leaving = new AbortController()
+    const gone = call(ask('chat/m1', { stream }), key.secret, leaving.signal).catch(() => {})
+    await expect.poll(() => provider.received.length).toBe(1)
+    leaving.abort()
+    await gone
+    await within(5_000, 'leaving the provider', provider.received[0]?.left ?? Promise.reject(new Error('no call')))
+    await expect.poll(() => rowsOf(key.id).length).toBe(1)
+    return rowsOf(key.id)[0] as CallRecord
+  }
+
+  test.each([false, true])('pays its prompt, estimated: streamed %s', async (stream) => {
+    await begin(() => {})
+    const row = await leave(stream)
+    expect(row).toMatchObject({ outcome: 'failed', status: 499, error: 'client_gone', usage: { input: 1_004 } })
+    expect(row.cost).toMatchObject({ nanoUsd: 1_004_000, estimated: true })
+  })
+
+  test('pays it also when the provider has only begun its response', async () => {
+    await begin((_, response) => beginStream(response))
+    expect((await leave(true)).cost.nanoUsd).toBe(1_004_000)
+  })
+
+  test('pays nothing where that is configured', async () => {
+    await begin(() => {}, { budget: { abandoned: 'nothing' } })
+    expect((await leave(false)).cost.nanoUsd).toBe(0)
+  })
+})
+
+test('a client that leaves before the provider has the request pays nothing', async () => {
+  await begin(() => {})
+  // Nobody listens there: connections are not refused, but not accepted either, or refused at once.
+  router.put('providers/chat.yaml', manifest('chat', 'openai-chat').replace(provider.url, 'http://127.0.0.1:1'))
+  const { generation } = router.snapshot()
+  await expect.poll(() => router.snapshot().generation).toBeGreaterThan(generation)
+  const key = newKey(store)
+  await call(ask('chat/m1'), key.secret)
+  expect(rowsOf(key.id)[0]?.cost.nanoUsd).toBe(0)
+})
+
+const usage = { prompt_tokens: 900, completion_tokens: 50, total_tokens: 950 }
+const facts = { id: 'c', object: 'chat.completion', created: 1, model: 'm1' }
+const good = {
+  ...facts,
+  choices: [{ index: 0, message: { role: 'assistant', content: 'Hi' }, finish_reason: 'stop' }],
+  usage,
+}
+const broken = { ...good, choices: [{ ...good.choices[0], finish_reason: 'network_error' }] }
+
+/** Answers of a successful status that are none, by the provider's slug; 900 tokens in, 50 out. */
+const failures: [what: string, slug: string, answer: object][] = [
+  ['a finish that reports a failure', 'chat', broken],
+  ['an error beside the usage', 'chat', { error: { message: 'Overloaded.' }, usage }],
+  ['choices that cannot be read', 'chat', { ...facts, choices: { a: 1 }, usage }],
+  [
+    'a message that failed',
+    'messages',
+    {
+      type: 'error',
+      error: { type: 'api_error', message: 'Broken.' },
+      usage: { input_tokens: 900, output_tokens: 50 },
+    },
+  ],
+  [
+    'a response that failed',
+    'responses',
+    {
+      id: 'r',
+      object: 'response',
+      status: 'failed',
+      error: { code: 'server_error', message: 'Broken.' },
+      output: [],
+      usage: { input_tokens: 900, output_tokens: 50 },
+    },
+  ],
+  [
+    'a malformed call',
+    'gemini',
+    {
+      candidates: [{ finishReason: 'MALFORMED_FUNCTION_CALL' }],
+      usageMetadata: { promptTokenCount: 900, candidatesTokenCount: 50, totalTokenCount: 950 },
+    },
+  ],
+]
+
+describe('a reply that the router does not take for one', () => {
+  test.each(failures)('is paid by the usage in it: %s', async (_, slug, answer) => {
+    await begin((__, response) => answerJson(response, answer))
+    const key = newKey(store)
+    const { status } = await call(ask(`${slug}/m1`), key.secret)
+    expect(status).toBe(502)
+    const [row] = rowsOf(key.id)
+    expect(row).toMatchObject({ outcome: 'failed', cost: { nanoUsd: 1_000_000 } })
+    expect(row?.cost.estimated).toBeUndefined()
+    expect(store.spend.ofKey(key.id, Date.now())).toBe(1_000_000n)
+  })
+
+  test('is paid beside the reply of the next target, in a row of its own', async () => {
+    await begin(({ path }, response) => answerJson(response, path.startsWith('/chat') ? broken : good))
+    const key = newKey(store, { monthlyLimitNano: 100_000_000n })
+    expect((await call(ask('policy/both'), key.secret)).status).toBe(200)
+    await expect.poll(() => rowsOf(key.id).length).toBe(2)
+    const rows = rowsOf(key.id).toSorted((one, other) => one.attempts - other.attempts)
+    expect(rows).toMatchObject([
+      { provider: 'chat', outcome: 'failed', error: 'provider_unreadable', cost: { nanoUsd: 1_000_000 } },
+      { provider: 'second', outcome: 'complete', cost: { nanoUsd: 1_000_000 } },
+    ])
+    expect(store.spend.ofKey(key.id, Date.now())).toBe(2_000_000n)
+  })
+
+  test('leaves no money for the next target where the rest does not cover it', async () => {
+    await begin(({ path }, response) => answerJson(response, path.startsWith('/chat') ? broken : good))
+    // The prompt is held with 5,088 tokens at most, the output with 100: there is no room for two.
+    const key = newKey(store, { monthlyLimitNano: 6_000_000n })
+    const refused = await call(ask('policy/both'), key.secret)
+    expect([refused.status, JSON.parse(refused.text).error.code]).toEqual([402, 'budget_exhausted'])
+    expect(provider.received).toHaveLength(1)
+    expect(store.spend.ofKey(key.id, Date.now())).toBe(1_000_000n)
+  })
+
+  test('of a stream that ends in a failure is paid by the usage that the failure tells', async () => {
+    const event = (data: JsonObject) => `event: ${data.type}\ndata: ${JSON.stringify(data)}\n\n`
+    const response = { id: 'r', object: 'response', created_at: 1, model: 'm1', output: [] }
+    await begin((_, answer) => {
+      beginStream(answer)
+      const failed = {
+        ...response,
+        status: 'failed',
+        error: { code: 'server_error', message: 'Broken.' },
+        usage: { input_tokens: 900, output_tokens: 50 },
+      }
+      answer.end(
+        event({ type: 'response.created', response: { ...response, status: 'in_progress' } }) +
+          event({ type: 'response.failed', response: failed }),
+      )
+    })
+    const key = newKey(store)
+    await call(ask('responses/m1', { stream: true }), key.secret)
+    await expect.poll(() => rowsOf(key.id)[0]?.cost.nanoUsd).toBe(1_000_000)
+  })
+})
+
+test('a stream of several choices that is cut counts every choice', async () => {
+  await begin((_, response) => {
+    beginStream(response)
+    for (const index of [0, 1, 2]) {
+      const choices = [{ index, delta: { content: 'word'.repeat(10) }, finish_reason: null }]
+      response.write(`data: ${JSON.stringify({ ...facts, object: 'chat.completion.chunk', choices })}\n\n`)
+    }
+    setImmediate(() => response.destroy())
+  })
+  const key = newKey(store)
+  await call(ask('chat/m1', { stream: true, n: 3 }), key.secret)
+  await expect.poll(() => rowsOf(key.id).length).toBe(1)
+  expect(rowsOf(key.id)[0]).toMatchObject({ outcome: 'partial', usage: { output: 30 }, cost: { estimated: true } })
+})
+
+describe('usage that cannot be', () => {
+  const absurd: [what: string, reported: JsonObject, input: number, output: number][] = [
+    ['more cached than there is', { prompt_tokens: 100, prompt_tokens_details: { cached_tokens: 400 } }, 500, 50],
+    ['more thought than written', { completion_tokens_details: { reasoning_tokens: 90 } }, 900, 140],
+    ['less than nothing', { prompt_tokens: -5 }, 0, 50],
+    ['more than the context', { prompt_tokens: 2_000_000 }, 10_000, 50],
+  ]
+  test.each(absurd)('is bounded and not shown as it came: %s', async (_, reported, input, output) => {
+    const counts = { prompt_tokens: 900, completion_tokens: 50, ...reported }
+    await begin((__, response) => answerJson(response, { ...good, usage: counts }))
+    const key = newKey(store)
+    const { usage: shown } = JSON.parse((await call(ask('chat/m1'), key.secret)).text)
+    const expected = { prompt_tokens: input === 0 ? 1_004 : input, completion_tokens: output }
+    expect(shown).toMatchObject(expected)
+    expect(shown.prompt_tokens_details?.cached_tokens ?? 0).toBeLessThanOrEqual(shown.prompt_tokens)
+    expect(shown.completion_tokens_details?.reasoning_tokens ?? 0).toBeLessThanOrEqual(shown.completion_tokens)
+  })
+})
