@@ -3,6 +3,7 @@ import type { Catalog } from '../catalog/catalog.ts'
 import { dayMs } from '../core/time.ts'
 import { type Bill, type BillColumns, readBill, UnreadableBill } from '../money/bill.ts'
 import { type Compared, compareBill, type Tolerance } from '../money/compare.ts'
+import { type ModelNames, modelNames } from '../money/model-names.ts'
 import { nanoOf, usdOf, usdText } from '../money/usd.ts'
 import { type Args, CommandError, UsageError } from './args.ts'
 import type { Finding, LedgerSource } from './ledger-action.ts'
@@ -35,10 +36,9 @@ export function prepare(args: Args): (source: LedgerSource) => Promise<Finding> 
     const from = range.from ?? lines.reduce((least, { day }) => Math.min(least, day), Number.POSITIVE_INFINITY)
     const to = range.to ?? lines.reduce((most, { day }) => Math.max(most, day), 0) + dayMs
     const spent = store.ledger.byDay(from, to).filter((one) => provider === undefined || one.provider === provider)
-    const compared = compareBill(lines, spent, {
-      tolerance,
-      nameOf: namesOf(snapshot.catalog, [...snapshot.providers.keys()], provider),
-    })
+    const names = namesOf(snapshot.catalog, provider)
+    const named = lines.map(({ texts = [], ...line }) => ({ ...line, model: names.within(texts) ?? line.model }))
+    const compared = compareBill(named, spent, { tolerance, nameOf: names.of })
     return findingOf(compared, bill.left)
   }
 }
@@ -72,23 +72,10 @@ async function billIn(path: string, columns: BillColumns): Promise<Bill> {
   }
 }
 
-/** A model's name without its provider, and the catalog's id in place of an alias: bills may use either. */
-function namesOf(catalog: Catalog, slugs: readonly string[], provider: string | undefined): (model: string) => string {
-  const ids = new Map<string, string>()
-  for (const { provider: whose, model, entry } of catalog.list()) {
-    if (provider !== undefined && whose !== provider) continue
-    for (const alias of entry.aliases ?? []) ids.set(alias, model)
-  }
-  for (const { provider: whose, model } of catalog.list())
-    if (provider === undefined || whose === provider) ids.set(model, model)
-  const prefixes = slugs.map((slug) => `${slug}/`)
-  return (billed) => {
-    const known = ids.get(billed)
-    if (known !== undefined) return known
-    const prefix = prefixes.find((each) => billed.startsWith(each)) ?? ''
-    const bare = billed.slice(prefix.length)
-    return ids.get(bare) ?? bare
-  }
+/** The names of the models of a provider, or of all. */
+function namesOf(catalog: Catalog, provider: string | undefined): ModelNames {
+  const models = catalog.list().filter((one) => provider === undefined || one.provider === provider)
+  return modelNames(models.map(({ model, entry }) => ({ model, aliases: entry.aliases ?? [] })))
 }
 
 function findingOf(compared: readonly Compared[], left: { lines: number; nano: bigint }): Finding {
@@ -140,7 +127,7 @@ function asText(compared: readonly Compared[], { ledger, bill, exceeding, left }
   const leftOut =
     left.lines === 0
       ? ''
-      : `Left out: ${left.lines} lines of the bill without a day or a model, ${usdText(left.nano)} USD.\n`
+      : `Left out: ${left.lines} lines of the bill without a day or a model, or of other services, ${usdText(left.nano)} USD.\n`
   return `${table([['DAY', 'MODEL', 'CALLS', 'LEDGER USD', 'BILL USD', 'DIFFERENCE', ''], ...rows, totals])}\n\n${leftOut}${verdict}\n`
 }
 

@@ -30,7 +30,8 @@ they differ by more than the tolerance, which is USD or, with a %, a part of the
                     by default this month until now, or the days of the bill
   --org NAME        the calls of one organization (name or id)
   --key ID          the calls of one key
-  --bill FILE       CSV with a line that names its columns, money in USD
+  --bill FILE       CSV with a line that names its columns, money in USD: the exports of OpenAI, Anthropic, Google Cloud,
+                    AWS and OpenRouter as they are, or any other
   --columns LIST    the names of the columns, where they are not the usual ones
   --provider SLUG   whose bill it is; without it the calls of all providers count
   --tolerance SUM   per model and day: USD (0.01 by default) or a share such as 1%

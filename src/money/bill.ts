@@ -1,9 +1,13 @@
 import { dayMs, parseTime } from '../core/time.ts'
+import { currencyColumns, exportWith, foreignCurrencyIn, isUsd } from './bill-exports.ts'
 
-/** One line of a provider's bill: a day of UTC (when it begins, Unix milliseconds), a model as the bill names it, nano-USD. */
-export type BillLine = { day: number; model: string; nano: bigint }
+/**
+ * One line of a provider's bill: a day of UTC (when it begins, Unix milliseconds), a model as the bill names it, nano-USD. `texts` is
+ * there where a model is not named but mentioned in texts, the best first.
+ */
+export type BillLine = { day: number; model: string; nano: bigint; texts?: readonly string[] }
 
-/** The lines of a bill; `left` are those without a day or a model, such as totals. */
+/** The lines of a bill; `left` are those without a day or a model, such as totals, and those of other services. */
 export type Bill = { lines: BillLine[]; left: { lines: number; nano: bigint } }
 
 /** The names of a bill's columns; a missing one is looked for under the usual names. */
@@ -16,27 +20,62 @@ export class UnreadableBill extends Error {}
 export async function readBill(bytes: Uint8Array, file: string, columns: BillColumns = {}): Promise<Bill> {
   const text = decoded(bytes)
   const delimiter = delimiterOf(text)
-  const [head, ...records] = await recordsOf(text, delimiter, file)
-  if (!head) throw new UnreadableBill(`${file} is empty; a bill begins with a line that names its columns`)
-  const indexes = indexesOf(head.cells, columns, file)
+  const records = await recordsOf(text, delimiter, file)
+  const { head, layout, rest } = headIn(records, columns, file)
   const bill: Bill = { lines: [], left: { lines: 0, nano: 0n } }
-  for (const { cells, line } of records) {
-    const cell = (name: keyof BillColumns) => ({
-      text: (cells[indexes[name]] ?? '').trim(),
-      where: `${file}:${line}: ${head.cells[indexes[name]]}`,
+  for (const { cells, line } of rest) {
+    const cell = (index: number): Cell => ({
+      text: (cells[index] ?? '').trim(),
+      where: `${file}:${line}: ${head.cells[index]}`,
     })
-    const [date, model, cost] = [cell('date'), cell('model'), cell('cost')]
+    const cost = cell(layout.cost)
+    if (layout.currency >= 0) requireUsd(cell(layout.currency))
     const nano = isAmbiguous(cost.text, delimiter) ? undefined : nanoOfCost(cost.text)
-    if (date.text !== '' && model.text !== '') {
-      if (nano === undefined)
-        throw new UnreadableBill(`${cost.where} is '${cost.text}'; write USD as 1.25 or $1,234.50`)
-      bill.lines.push({ day: dayOf(date), model: model.text, nano })
-    } else if (nano !== undefined) {
+    const of = lineOf(cell, layout)
+    if (of && nano === undefined)
+      throw new UnreadableBill(`${cost.where} is '${cost.text}'; write USD as 1.25 or $1,234.50`)
+    if (nano === undefined) continue
+    if (of) bill.lines.push({ ...of, nano })
+    else {
       bill.left.lines++
       bill.left.nano += nano
     }
   }
   return bill
+}
+
+type Cell = { text: string; where: string }
+
+/** The day and the model of a line; undefined when it has none, or is that of another service. */
+function lineOf(cell: (index: number) => Cell, layout: Layout): Omit<BillLine, 'nano'> | undefined {
+  const date = cell(layout.date)
+  const texts = layout.model.map((index) => cell(index).text).filter((text) => text !== '')
+  const [model] = texts
+  if (date.text === '' || model === undefined) return undefined
+  const day = dayOf(date)
+  if (layout.until >= 0) requireOneDay(date, cell(layout.until))
+  const { service } = layout
+  if (!service) return { day, model: layout.modelIn(model) }
+  return service.indexes.some((index) => service.of.test(cell(index).text)) ? { day, model, texts } : undefined
+}
+
+function requireUsd({ text, where }: Cell): void {
+  if (text !== '' && !isUsd(text)) throw foreign(where, text)
+}
+
+function foreign(where: string, currency: string): UnreadableBill {
+  return new UnreadableBill(
+    `${where} is ${currency}: the ledger is in USD, and amounts of another currency cannot be added to it; export the bill in USD`,
+  )
+}
+
+/** A line of a month or a week cannot be compared with days. */
+function requireOneDay(date: Cell, until: Cell): void {
+  const [from, to] = [timeOf(date.text), timeOf(until.text)]
+  if (from === undefined || to === undefined || to - from <= dayMs) return
+  throw new UnreadableBill(
+    `${date.where} is '${date.text}' and the line ends on ${until.text}; export the bill by days`,
+  )
 }
 
 type Record = { cells: string[]; line: number }
@@ -92,27 +131,82 @@ function decoded(bytes: Uint8Array): string {
   return new TextDecoder(bytes[0] === 0xff && bytes[1] === 0xfe ? 'utf-16le' : 'utf-8').decode(bytes)
 }
 
-/** The delimiter of the header line. */
+/** The delimiter of the line that has the most columns: some exports begin with lines about the invoice. */
 function delimiterOf(text: string): string {
-  const head = text.slice(0, Math.max(0, text.search(/[\r\n]/)) || text.length)
-  const counts = [',', ';', '\t'].map((mark) => ({ mark, count: head.split(mark).length }))
+  const lines = text.split(/[\r\n]+/, mostLinesBeforeHead)
+  const counts = [',', ';', '\t'].map((mark) => ({
+    mark,
+    count: Math.max(...lines.map((line) => line.split(mark).length)),
+  }))
   return counts.reduce((best, one) => (one.count > best.count ? one : best)).mark
 }
 
-function indexesOf(head: readonly string[], columns: BillColumns, file: string) {
-  const indexOf = (name: keyof BillColumns): number => {
+const mostLinesBeforeHead = 30
+
+/** Where a bill has what: indexes of columns, -1 for none. */
+type Layout = {
+  date: number
+  until: number
+  model: readonly number[]
+  cost: number
+  currency: number
+  service: { indexes: readonly number[]; of: RegExp } | undefined
+  modelIn(text: string): string
+}
+
+/** The line that names the columns: the first one, unless a later one has all that is needed. */
+function headIn(records: readonly Record[], columns: BillColumns, file: string) {
+  const [first] = records
+  if (!first) throw new UnreadableBill(`${file} is empty; a bill begins with a line that names its columns`)
+  const candidates = records.slice(0, mostLinesBeforeHead)
+  const index = Math.max(
+    candidates.findIndex(({ cells }) => typeof layoutOf(cells, columns) !== 'string'),
+    0,
+  )
+  const head = candidates[index] as Record
+  const layout = layoutOf(head.cells, columns)
+  if (typeof layout === 'string') throw new UnreadableBill(`${file} has ${layout}`)
+  for (const { cells, line } of candidates.slice(0, index))
+    if (/^currency$/i.test(cells[0] ?? '')) requireUsd({ text: cells[1] ?? '', where: `${file}:${line}: currency` })
+  const title = head.cells[layout.cost] ?? ''
+  const currency = foreignCurrencyIn(title)
+  if (currency !== undefined) throw foreign(`${file}:${head.line}: the column '${title}'`, currency)
+  return { head, layout, rest: records.slice(index + 1) }
+}
+
+/** The layout of a bill with these columns, or what it lacks, to follow `has` in a message. */
+function layoutOf(head: readonly string[], columns: BillColumns): Layout | string {
+  const squashed = head.map((title) => plainName(title).replaceAll('_', ''))
+  const known = exportWith(squashed)
+  const among = (names: readonly string[] = []) => names.map((name) => squashed.indexOf(name)).filter((at) => at >= 0)
+  const indexes: { [name in keyof BillColumns]?: readonly number[] } = {}
+  for (const name of ['date', 'model', 'cost'] as const) {
     const chosen = columns[name]
     const names = chosen === undefined ? usualNames[name] : [chosen]
-    const found = names
-      .map((each) => head.findIndex((title) => plainName(title) === plainName(each)))
-      .find((index) => index >= 0)
-    if (found !== undefined) return found
-    const what = chosen === undefined ? `no column for the ${name}` : `no column '${chosen}'`
-    throw new UnreadableBill(
-      `${file} has ${what}; it has: ${head.join(', ')}. Choose one: --columns ${name}=<its name>`,
-    )
+    const usual = names.map((each) => head.findIndex((title) => isNamed(title, each)))
+    const found = chosen === undefined && known ? among(known[name]) : usual.filter((at) => at >= 0).slice(0, 1)
+    if (found.length === 0) {
+      const what = chosen === undefined ? `no column for the ${name}` : `no column '${chosen}'`
+      return `${what}; it has: ${head.join(', ')}. Choose one: --columns ${name}=<its name>`
+    }
+    indexes[name] = found
   }
-  return { date: indexOf('date'), model: indexOf('model'), cost: indexOf('cost') }
+  const { date = [], model = [], cost = [] } = indexes
+  const isText = known?.service !== undefined && columns.model === undefined
+  return {
+    date: date[0] ?? -1,
+    until: among(known?.until)[0] ?? -1,
+    model: isText ? model : model.slice(0, 1),
+    cost: cost[0] ?? -1,
+    currency: among(currencyColumns)[0] ?? -1,
+    service: isText ? { indexes: among(known.service?.columns), of: known.service?.of as RegExp } : undefined,
+    modelIn: (columns.model === undefined && known?.modelIn) || ((text) => text),
+  }
+}
+
+/** Whether a column has this name, with or without its unit: `cost` is the name of `Cost (USD)`. */
+function isNamed(title: string, name: string): boolean {
+  return [title, title.replace(/\([^()]{1,4}\)\s*$/, '')].some((each) => plainName(each) === plainName(name))
 }
 
 function plainName(title: string): string {

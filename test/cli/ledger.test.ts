@@ -201,7 +201,7 @@ describe('ledger compare', () => {
     expect(await runCommand(...compare)).toMatchObject({
       code: 0,
       stdout: expect.stringContaining(
-        'Left out: 1 lines of the bill without a day or a model, 0.00006 USD.\nLedger and bill agree.\n',
+        'Left out: 1 lines of the bill without a day or a model, or of other services, 0.00006 USD.\nLedger and bill agree.\n',
       ),
     })
   })
