@@ -1,4 +1,4 @@
-import { describe, expect, it } from 'vitest'
+import { describe, expect, it, onTestFinished, vi } from 'vitest'
 import { responses } from '../../src/api/responses/api.ts'
 import { RouterError } from '../../src/core/errors.ts'
 import type { JsonObject } from '../../src/core/json.ts'
@@ -107,6 +107,17 @@ describe('a reply of a provider of this format', () => {
     })
     expect(events).toEqual(expected)
     expect(writer.reply?.(facts)).toEqual(events.at(-1).response)
+  })
+
+  it('is stored as the last event says it, even if a second passes in between', () => {
+    vi.useFakeTimers({ now: 5_000 })
+    onTestFinished(() => void vi.useRealTimers())
+    const writer = responses.openStream(request, { model, id })
+    writer.frame({ type: 'response.created', response: { id: 'resp_1', status: 'in_progress', output: [] } })
+    const stored = writer.reply?.(facts)
+    vi.setSystemTime(7_000)
+    expect(eventsIn(writer.end(facts)).at(-1).response).toEqual(stored)
+    expect(stored).toMatchObject({ status: 'completed', completed_at: 5 })
   })
 
   it('that breaks off ends with `response.failed`, under its own id, with the next number', () => {

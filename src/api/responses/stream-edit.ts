@@ -47,9 +47,8 @@ export class EventEditor {
     return { ...this.response, ...endingOf('stop'), output: this.output, usage }
   }
 
-  /** The event that ends the stream. */
-  end(facts: ReplyFacts): string {
-    const response = this.whole(facts)
+  /** The event that ends the stream with the whole response. */
+  end(response: JsonObject): string {
     const members = this.#terminal ?? { sequence_number: this.sequence }
     return writeEvent({ ...members, type: `response.${response.status}`, response })
   }

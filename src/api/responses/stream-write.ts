@@ -43,9 +43,8 @@ export class ResponseWriter {
     }
   }
 
-  /** The event that ends the stream. */
-  end(facts: ReplyFacts): string {
-    const response = this.whole(facts)
+  /** The event that ends the stream with the whole response. */
+  end(response: JsonObject): string {
     this.#emit(`response.${response.status}`, { response })
     return this.#written()
   }

@@ -1,4 +1,5 @@
 import { catalogue, type RouterError } from '../../core/errors.ts'
+import type { JsonObject } from '../../core/json.ts'
 import type { NeutralRequest } from '../../core/request.ts'
 import type { ReplyFacts, StreamFacts, StreamWriter } from '../client-api.ts'
 import { writeEvent } from '../sse.ts'
@@ -11,10 +12,16 @@ import { responseIdOf } from './write.ts'
 export function openStream(request: NeutralRequest, { model, id }: StreamFacts): StreamWriter {
   const writer = new ResponseWriter(request.origin.body, { model, id: responseIdOf(id) })
   const editor = new EventEditor(request.origin.body, model)
+  let response: JsonObject | undefined
+  /** Made once: what is stored and what the last event says is the same, down to the second. */
+  const whole = (facts: ReplyFacts): JsonObject => {
+    response ??= editor.response ? editor.whole(facts) : writer.whole(facts)
+    return response
+  }
   return {
     events: (events) => writer.write(events),
     frame: (payload) => editor.edit(payload),
-    end: (facts) => (editor.response ? editor.end(facts) : writer.end(facts)),
+    end: (facts) => (editor.response ? editor : writer).end(whole(facts)),
     heldIds: () => heldIds({ ...editor.response, output: editor.output }),
     fail(error) {
       const { response, output, sequence } = editor
@@ -23,7 +30,7 @@ export function openStream(request: NeutralRequest, { model, id }: StreamFacts):
       const failed = { ...response, status: 'failed', output, error: failure }
       return writeEvent({ type: 'response.failed', sequence_number: sequence, response: failed })
     },
-    reply: (facts: ReplyFacts) => (editor.response ? editor.whole(facts) : writer.whole(facts)),
+    reply: whole,
   }
 }
 
