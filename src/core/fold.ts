@@ -5,6 +5,7 @@ import type { Json, JsonObject } from './json.ts'
 import { joinLogprobs } from './logprobs.ts'
 import type { Citation, Part, ReasoningPart, SearchPart, TextPart, ToolCallPart } from './parts.ts'
 import type { Finish, Reply } from './reply.ts'
+import { isAside, isOver, isRunning, updateSearch } from './searches.ts'
 import { callId, completeCall, setInput } from './tool-arguments.ts'
 import { mergeUsage, type Usage } from './usage.ts'
 import { restOfPart } from './whole-parts.ts'
@@ -75,7 +76,7 @@ export class Fold {
     if (event.citation) this.#takeCitation(event.citation, at, out)
     if (event.search) this.#takeSearch(event.search, at, out)
     if (event.media) this.#addPart(event.media as Part, at, out)
-    if (event.opaque) this.#takeOpaque(event.opaque.body, at, out)
+    if (event.opaque) this.#addPart({ type: 'opaque', by: this.#facts.maker, body: event.opaque.body }, at, out)
     if (event.whole) this.#takeWhole(event.whole, at, out)
     if (event.logprobs) {
       this.#logprobs = joinLogprobs(this.#logprobs, event.logprobs)
@@ -193,8 +194,8 @@ export class Fold {
 
   /** Arguments with the key of a search or an opaque part are the input of a tool that the provider runs. */
   #appendToolInput(tool: NonNullable<ProviderEvent['tool']>, at: ProviderEvent['at']): boolean {
-    const index = at === undefined || tool.name ? undefined : this.#byKey.get(`server tool ${at}`)
-    if (index === undefined) return false
+    const index = this.#byKey.get(`searching ${at}`) ?? this.#byKey.get(`opaque ${at}`)
+    if (index === undefined || tool.name) return false
     const state = this.#parts[index] as PartState
     state.input = (state.input ?? '') + (typeof tool.arguments === 'string' ? tool.arguments : '')
     return true
@@ -223,15 +224,12 @@ export class Fold {
   }
 
   #takeSearch(search: NonNullable<ProviderEvent['search']>, at: ProviderEvent['at'], out: StreamEvent[]): void {
-    const index = this.#locate('search', search.id ?? at, () => ({ type: 'search', by: this.#facts.maker }), out)
-    if (at !== undefined) this.#byKey.set(`server tool ${at}`, index)
+    const create = (): SearchPart => ({ type: 'search', by: this.#facts.maker, ...search })
+    const index = this.#locate('search', search.id ?? at, create, out)
+    if (at !== undefined) this.#byKey.set(`searching ${at}`, index)
     const part = this.#parts[index]?.part as SearchPart
-    Object.assign(part, search)
-  }
-
-  #takeOpaque(body: Json, at: ProviderEvent['at'], out: StreamEvent[]): void {
-    this.#addPart({ type: 'opaque', by: this.#facts.maker, body }, at, out)
-    if (at !== undefined) this.#byKey.set(`server tool ${at}`, this.#parts.length - 1)
+    updateSearch(part, search)
+    if (index !== this.#open && isOver(part)) this.#close(index, out)
   }
 
   #addPart(part: Part, at: ProviderEvent['at'], out: StreamEvent[]): void {
@@ -255,9 +253,11 @@ export class Fold {
   }
 
   #begin(part: Part, opened: boolean, out: StreamEvent[]): number {
-    if (this.#open >= 0) this.#close(this.#open, out)
+    const before = this.#parts[this.#open]?.part
+    const aside = isAside(part, before)
+    if (before && !aside && !isRunning(before)) this.#close(this.#open, out)
     const index = this.#parts.push({ part, opened, closed: false }) - 1
-    this.#open = index
+    if (!aside) this.#open = index
     this.#lastOf.set(part.type, index)
     if (opened) out.push({ type: 'open', index, part: { ...part } })
     return index

@@ -13,6 +13,44 @@ function foldEvents(events: ProviderEvent[]): StreamEvent[] {
   return [...events.flatMap((event) => folding.take(event)), ...folding.end()]
 }
 
+describe('a search', () => {
+  const kinds = (events: ProviderEvent[]) =>
+    foldEvents(events).flatMap((event) => ('index' in event ? `${event.type} ${event.index}` : []))
+
+  test('that runs stays open while its answer is written, and is not begun again', () => {
+    const events: ProviderEvent[] = [
+      { at: 's', search: { status: 'in_progress' } },
+      { text: 'It ' },
+      { at: 's', search: { query: 'rain', status: 'completed' } },
+      { at: 's', search: { status: 'searching' } },
+      { text: 'rains' },
+      { finish: 'stop' },
+    ]
+    expect(kinds(events)).toEqual(['open 0', 'open 1', 'delta 1', 'close 0', 'delta 1', 'close 1'])
+    expect(fold(events, facts).parts).toMatchObject([
+      { type: 'search', query: 'rain', status: 'completed' },
+      { type: 'text', text: 'It rains' },
+    ])
+  })
+
+  test('that never ends is closed with the reply', () => {
+    const events: ProviderEvent[] = [{ at: 's', search: { status: 'searching' } }, { text: 'a' }, { finish: 'stop' }]
+    expect(kinds(events)).toEqual(['open 0', 'open 1', 'delta 1', 'close 0', 'close 1'])
+  })
+
+  test('ends the text before it when it begins, and not when it is told only afterwards', () => {
+    const text = (at: 'before' | 'after'): ProviderEvent => ({ text: at })
+    const begun: ProviderEvent[] = [text('before'), { search: { id: 's', query: 'rain' } }, text('after')]
+    expect(fold(begun, facts).parts.map(({ type }) => type)).toEqual(['text', 'search', 'text'])
+    const told: ProviderEvent[] = [
+      text('before'),
+      { search: { id: 's', query: 'rain', status: 'completed' } },
+      text('after'),
+    ]
+    expect(fold(told, facts).parts).toMatchObject([{ type: 'text', text: 'beforeafter' }, { type: 'search' }])
+  })
+})
+
 describe('a part that is repeated whole', () => {
   const citations = [{ url: 'https://a.at', title: 'A' }]
   const wholes: { at: string; whole: Part }[] = [

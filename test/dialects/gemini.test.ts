@@ -1,12 +1,12 @@
 import { describe, expect, test } from 'vitest'
 import type { JsonObject } from '../../src/core/json.ts'
-import type { Citation } from '../../src/core/parts.ts'
+import type { Citation, SearchPart } from '../../src/core/parts.ts'
 import type { Reply } from '../../src/core/reply.ts'
 import type { Provider } from '../../src/manifest/provider.ts'
 import { errorFor } from '../../src/upstream/provider-error.ts'
 import { recordedEvents, recordings, recordingsMissing } from '../helpers/recordings.ts'
 import { chunksOf, type Facts, isStream, joined, nonZero, readIndependently } from './gemini-reader.ts'
-import { benchDialect, type Replayed } from './replay.ts'
+import { benchDialect, type Frame, type Replayed } from './replay.ts'
 
 const gemini = benchDialect('gemini')
 const recorded = recordings('gemini')
@@ -153,7 +153,11 @@ describe('an answer', () => {
       const answer = { ...replyBody([{ text: 'Hi' }], { finishReason: 'STOP', groundingMetadata }), modelVersion }
       for (const { reply } of await bothWays({ ...answer, usageMetadata: { promptTokenCount: 1 } })) {
         expect(reply.usage.searches).toBe(searches)
-        expect(reply.parts.map((part) => part.type === 'search' && part.query)).toEqual([false, 'a', 'b'])
+        const results = { type: 'search', query: 'a', queries: ['a', 'b'] }
+        expect(reply.parts).toMatchObject([
+          { type: 'search', query: 'a', status: 'completed', results },
+          { type: 'text' },
+        ])
       }
     }
   })
@@ -192,6 +196,63 @@ function replyBody(parts: object[], candidate: object = { finishReason: 'STOP' }
   return { candidates: [{ content: { role: 'model', parts }, ...candidate }] } as unknown as JsonObject
 }
 
+describe('a search', () => {
+  const grounding = {
+    webSearchQueries: ['rain'],
+    groundingChunks: [{ web: { uri: 'https://a.at', title: 'A' } }],
+    groundingSupports: [{ segment: { text: 'It rains.' }, groundingChunkIndices: [0] }],
+  }
+  const chunk = (text: string, groundingMetadata?: JsonObject, finishReason?: string): Frame => ({
+    data: {
+      candidates: [
+        {
+          content: { parts: [{ text }] },
+          ...(groundingMetadata && { groundingMetadata }),
+          ...(finishReason && { finishReason }),
+        },
+      ],
+      usageMetadata: { promptTokenCount: 5, ...(groundingMetadata && { toolUsePromptTokenCount: 9 }) },
+    },
+  })
+  const typesOf = ({ reply }: Replayed) => reply.parts.map(({ type }) => type)
+  const found = [
+    { type: 'search', query: 'rain', status: 'completed' },
+    { type: 'text', text: 'It rains.', citations: [{ url: 'https://a.at', start: 0, end: 9 }] },
+  ]
+
+  test('comes after the thoughts and before what it found', async () => {
+    const parts = [{ text: 'Hm.', thought: true }, { text: 'It rains.' }]
+    const answer = { ...replyBody(parts, { finishReason: 'STOP', groundingMetadata: grounding }) }
+    for (const replayed of await bothWays(answer)) {
+      expect(typesOf(replayed)).toEqual(expect.arrayContaining(['reasoning', 'search', 'text']))
+      expect(replayed.reply.parts.filter(({ type }) => type !== 'reasoning')).toMatchObject(found)
+    }
+  })
+
+  test('of a stream is told from its beginning, and what it was for in its end', async () => {
+    const { reply, emitted } = await gemini.stream([
+      chunk('It ', {}),
+      chunk('rains', {}),
+      chunk('.', grounding, 'STOP'),
+    ])
+    expect(reply.parts).toMatchObject(found)
+    expect(emitted.map((event) => ('index' in event ? `${event.type} ${event.index}` : event.type))).toEqual([
+      ...['start', 'open 0', 'open 1', 'delta 1', 'delta 1', 'close 0', 'delta 1', 'citation 1', 'close 1'],
+      ...['finish', 'usage'],
+    ])
+  })
+
+  test('of a stream that tells it only in its end does not tear the text', async () => {
+    const { reply } = await gemini.stream([chunk('It '), chunk('rains'), chunk('.', grounding, 'STOP')])
+    expect(reply.parts).toMatchObject([found[1], found[0]])
+    const nothing = await gemini.stream([chunk('It '), chunk('rains.', undefined, 'STOP')])
+    expect(typesOf(nothing)).toEqual(['text'])
+    // Grounding alone, for instance in a page that was read, is no search.
+    const { webSearchQueries: _none, ...read } = grounding
+    expect(typesOf(await gemini.stream([chunk('It rains.', read, 'STOP')]))).toEqual(['text'])
+  })
+})
+
 async function bothWays(answer: JsonObject): Promise<Replayed[]> {
   return [await gemini.reply(answer), await gemini.stream([{ data: answer }])]
 }
@@ -211,7 +272,7 @@ function factsOf(reply: Reply): Facts {
     })),
     signatures: parts.flatMap((part) => ('signature' in part && part.signature ? part.signature : [])),
     citations: citedTexts(reply).map(({ citation }) => citation),
-    searches: parts.flatMap((part) => (part.type === 'search' ? (part.query ?? '') : [])),
+    searches: parts.flatMap((part) => (part.type === 'search' ? queriesOf(part) : [])),
     media: parts.flatMap((part) => ('media_type' in part ? { data: part.data, media_type: part.media_type } : [])),
     opaque: parts.flatMap((part) => (part.type === 'opaque' ? [part.body] : [])),
     finish: reply.finish,
@@ -221,6 +282,10 @@ function factsOf(reply: Reply): Facts {
     model: reply.model ?? '',
     id: reply.id,
   }
+}
+
+function queriesOf({ query = '', results }: SearchPart): string[] {
+  return (results as { queries?: string[] } | undefined)?.queries ?? [query]
 }
 
 /** The id the kernel makes for a call without one, on the bench. */

@@ -129,7 +129,9 @@ export function openaiRows(wayTo: (wire: Wire) => Way): void {
           { type: 'url_citation', url: source.url, start_index: 0, end_index: source.quote.length },
         ])
       }
-      if (!searched) expect(response.output.some(({ type }) => type === 'web_search_call')).toBe(true)
+      // What was looked for comes before what was found.
+      const order = response.output.map(({ type }) => type).filter((type) => type !== 'reasoning')
+      if (!searched) expect(order).toEqual(['web_search_call', 'message'])
       return searched
     })
   }

@@ -17,15 +17,26 @@ import {
 
 // Gemini and Bedrock's Converse.
 
-const usageOf = ({ cached }: Reply) => ({
-  promptTokenCount: counted.input,
+/** What a search found is counted beside the prompt. */
+const foundTokens = 10
+const usageOf = ({ cached, search }: Reply) => ({
+  promptTokenCount: counted.input - (search === undefined ? 0 : foundTokens),
+  ...(search !== undefined && { toolUsePromptTokenCount: foundTokens }),
   candidatesTokenCount: counted.output,
   totalTokenCount: counted.input + counted.output,
   ...(cached && { cachedContentTokenCount: cached }),
 })
 const geminiEnds = { length: 'MAX_TOKENS', filter: 'SAFETY' }
+/** That there was a search is told from the first event on, what it was for in the last one. */
 const chunk = (reply: Reply, parts: object[], more: object = {}) => ({
-  candidates: [{ content: { parts, role: 'model' }, index: 0, ...more }],
+  candidates: [
+    {
+      content: { parts, role: 'model' },
+      index: 0,
+      ...(reply.search !== undefined && { groundingMetadata: {} }),
+      ...more,
+    },
+  ],
   usageMetadata: usageOf(reply),
   modelVersion: 'gemini-3.5-flash',
   responseId: 'mFNKaZ6UNKyMvdIP',

@@ -67,6 +67,8 @@ export class BlockWriter {
 
   #take(event: OfPart): string {
     const { index } = event
+    // A search is written when it is over; the text that it is for may come before.
+    if (event.type === 'open' && event.part.type === 'search') return ''
     if (this.#live && this.#live.index !== index) {
       if (this.#live.mayEnd(event, this.#interleaved))
         return this.#end(this.#live) + this.#release() + this.#take(event)

@@ -65,7 +65,8 @@ export class ItemWriter {
   }
 
   #beginItem(index: number, kind: ItemKind, part: Part): Item {
-    this.#endMessage('stop')
+    // A search may be told of in the middle of a text.
+    if (kind !== 'ws' || !this.#message?.isWriting) this.#endMessage('stop')
     const item = this.#add({ kind, parts: [part] }, emptied(part))
     this.#open.set(index, item)
     for (const stage of stages[kind] ?? []) this.#emit(stage, at(item))
@@ -74,6 +75,7 @@ export class ItemWriter {
 
   #beginContent(index: number, part: Part): void {
     this.#refused ||= part.type === 'refusal'
+    if (this.#message && this.#message.item.position < this.output.length - 1) this.#endMessage('stop')
     if (!this.#message) {
       const item = this.#add({ kind: 'msg', parts: [] })
       this.#message = new StreamedMessage(item, this.#emit)
@@ -155,7 +157,7 @@ export class ItemWriter {
     const { item } = this.#message
     this.#message.end()
     this.#message = undefined
-    this.#finish(item, finish, true)
+    this.#finish(item, finish, item.position === this.output.length - 1)
   }
 
   #finishPart(index: number, item: Item, finish: Finish): void {

@@ -35,6 +35,11 @@ export class StreamedMessage {
     this.#emit = emit
   }
 
+  /** Whether one of its parts can still be extended. */
+  get isWriting(): boolean {
+    return this.#contents.at(-1)?.open === true
+  }
+
   /** Whether the message contains that part of the reply. */
   has(index: number): boolean {
     return this.#byPart.has(index)
