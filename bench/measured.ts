@@ -6,7 +6,7 @@ import { join } from 'node:path'
 
 /**
  * What one process has used so far: CPU in microseconds over all its threads, resident memory in bytes, now and at most,
- * and the longest time since the last question that its event loop was held. Milliseconds.
+ * and the longest time since the last question that its event loop was held, as time of the processor. Milliseconds.
  */
 export type Used = { cpuUs: number; rss: number; mostRss: number; heldMs: number }
 
@@ -34,17 +34,16 @@ export function announce(url: string): void {
   process.send?.({ url })
 }
 
-/** How long the event loop did not come round: its longest time since it was last asked for. */
+/** The most that this thread has worked without coming round to its timers, in time of its own, whatever else runs here. */
 function watchLoop(): { longest(): number } {
-  const everyMs = 10
-  let last = performance.now()
+  let last = process.threadCpuUsage()
   let most = 0
   const look = () => {
-    const now = performance.now()
-    most = Math.max(most, now - last - everyMs)
-    last = now
+    const { user, system } = process.threadCpuUsage(last)
+    last = process.threadCpuUsage()
+    most = Math.max(most, (user + system) / 1_000)
   }
-  setInterval(look, everyMs)
+  setInterval(look, 5)
   return {
     longest() {
       look()

@@ -1,5 +1,11 @@
-/** How much a JSON text may hold: values of any kind, members and items alike, and levels of lists and objects. */
-export type JsonBounds = { values: number; depth: number }
+/**
+ * How much a JSON text may hold: values of any kind, members and items alike, levels of lists and objects, and members of
+ * one object, whose names cost more than values.
+ */
+export type JsonBounds = { values: number; depth: number; members: number }
+
+/** No real object has more members; a list has no such bound. */
+export const mostMembers = 10_000
 
 /** Real documents stay below 50 levels; readers and writers recurse once per level. */
 export const deepest = 200
@@ -8,11 +14,14 @@ export const deepest = 200
  * Which bound a JSON text exceeds, found without parsing it: millions of small values cost many times their text in time
  * and memory. Anything may be found in a text that is not JSON.
  */
-export function exceeded(text: string, { values: most, depth: deep }: JsonBounds): keyof JsonBounds | undefined {
+export function exceeded(text: string, bounds: JsonBounds): keyof JsonBounds | undefined {
+  const { values: most, depth: deep, members: wide } = bounds
   // Each value takes two characters and each level as well: a short text needs no look.
   if (text.length < 2 * Math.min(most, deep)) return undefined
   let values = 1
   let depth = 0
+  // Of the objects and lists around the place: how many members may still follow; a list takes any number.
+  const left: number[] = []
   // Right after a bracket: the next thing is a first value, or the closing bracket.
   let opened = false
   for (let at = 0; at < text.length; at++) {
@@ -21,12 +30,16 @@ export function exceeded(text: string, { values: most, depth: deep }: JsonBounds
     const closes = code === closeBrace || code === closeBracket
     if (code === comma || (opened && !closes)) {
       if (++values > most) return 'values'
+      if (--(left[depth] as number) < 0) return 'members'
     }
     opened = code === openBrace || code === openBracket
     if (opened) {
       if (++depth > deep) return 'depth'
-    } else if (closes) depth--
-    else if (code === quote) at = endOfString(text, at + 1)
+      left[depth] = code === openBrace ? wide : most
+    } else if (closes) {
+      // No JSON: that is left to the parser.
+      if (--depth < 0) return undefined
+    } else if (code === quote) at = endOfString(text, at + 1)
   }
   return undefined
 }

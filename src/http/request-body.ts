@@ -1,6 +1,6 @@
 import express, { type Request, type RequestHandler, type Response } from 'express'
 import { RouterError } from '../core/errors.ts'
-import { deepest, exceeded } from '../core/json-bounds.ts'
+import { deepest, exceeded, mostMembers } from '../core/json-bounds.ts'
 import { turnFor } from '../core/turn.ts'
 
 /** How large a body may be. */
@@ -68,8 +68,9 @@ function requireUnicode(request: Request): void {
 /** Parses a body whose bounds hold; a long one leaves the event loop a turn before and after. */
 async function parseBody(text: string, { values }: BodyLimits): Promise<unknown> {
   await turnFor(text.length)
-  const bound = exceeded(text, { values, depth: deepest })
+  const bound = exceeded(text, { values, depth: deepest, members: mostMembers })
   if (bound === 'depth') throw invalidBody(`The body is nested deeper than ${deepest} levels.`)
+  if (bound === 'members') throw invalidBody(`The body has an object of more than ${mostMembers} members.`)
   if (bound === 'values') {
     throw invalidBody(`The body has more than ${values} values, the max_values of this server: send less at once.`)
   }

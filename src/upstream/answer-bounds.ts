@@ -1,4 +1,4 @@
-import { deepest, exceeded } from '../core/json-bounds.ts'
+import { deepest, exceeded, mostMembers } from '../core/json-bounds.ts'
 import { frameLimit } from '../wire/frame.ts'
 
 /** How large a provider's answer may be. */
@@ -11,11 +11,12 @@ export type AnswerBounds = {
   values: number
 }
 
-export const defaultAnswerBounds: AnswerBounds = { bytes: 32 * 1024 * 1024, eventBytes: frameLimit, values: 500_000 }
+export const defaultAnswerBounds: AnswerBounds = { bytes: 32 * 1024 * 1024, eventBytes: frameLimit, values: 250_000 }
 
 /** Why a JSON text of a provider is more than a bound allows; undefined when it is not. */
 export function excessOf(text: string, { values }: Pick<AnswerBounds, 'values'>): string | undefined {
-  const bound = exceeded(text, { values, depth: deepest })
+  const bound = exceeded(text, { values, depth: deepest, members: mostMembers })
   if (bound === 'depth') return `sent JSON that is nested deeper than ${deepest} levels`
+  if (bound === 'members') return `sent JSON with an object of more than ${mostMembers} members`
   return bound && `sent JSON of more than ${values} values, the answers.max_values of this server`
 }

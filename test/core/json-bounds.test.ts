@@ -1,11 +1,16 @@
 import fc from 'fast-check'
 import { describe, expect, test } from 'vitest'
-import { deepest, exceeded } from '../../src/core/json-bounds.ts'
+import { deepest, exceeded, mostMembers } from '../../src/core/json-bounds.ts'
 
 /** The values of a document, counted after parsing. */
 function valuesIn(value: unknown): number {
   if (typeof value !== 'object' || value === null) return 1
   return Object.values(value).reduce((sum: number, member) => sum + valuesIn(member), 1)
+}
+
+function membersOf(value: unknown): number {
+  if (typeof value !== 'object' || value === null) return 0
+  return Math.max(Array.isArray(value) ? 0 : Object.keys(value).length, ...Object.values(value).map(membersOf))
 }
 
 function depthOf(value: unknown): number {
@@ -32,15 +37,16 @@ const json = fc.letrec((tie) => ({
 })).value
 
 describe('what a JSON text holds is counted without parsing it', () => {
-  test('values and levels, at their edges', () => {
+  test('values, levels and members of one object, at their edges', () => {
     fc.assert(
       fc.property(json, fc.constantFrom(undefined, 1, '\t'), (value, indent) => {
         // Padding, so that even the smallest document is looked at.
         const text = `${' '.repeat(5_000)}${JSON.stringify(value, null, indent)}`
-        const [values, depth] = [valuesIn(value), depthOf(value)]
-        expect(exceeded(text, { values, depth })).toBeUndefined()
-        if (values > 1) expect(exceeded(text, { values: values - 1, depth })).toBe('values')
-        if (depth > 1) expect(exceeded(text, { values, depth: depth - 1 })).toBe('depth')
+        const [values, depth, members] = [valuesIn(value), depthOf(value), membersOf(value)]
+        expect(exceeded(text, { values, depth, members })).toBeUndefined()
+        if (values > 1) expect(exceeded(text, { values: values - 1, depth, members })).toBe('values')
+        if (members > 0) expect(exceeded(text, { values, depth, members: members - 1 })).toBe('members')
+        if (depth > 1) expect(exceeded(text, { values, depth: depth - 1, members })).toBe('depth')
       }),
       { numRuns: 500 },
     )
@@ -51,8 +57,12 @@ describe('what a JSON text holds is counted without parsing it', () => {
       fc.property(fc.nat(400), fc.nat(400), (one, other) => {
         const list = `[${Array.from({ length: one }, () => 1).join(',')}]`
         const nested = '['.repeat(other + 1) + ']'.repeat(other + 1)
-        expect(exceeded(list, { values: 200, depth: deepest })).toBe(one + 1 > 200 ? 'values' : undefined)
-        expect(exceeded(nested, { values: 1_000, depth: 200 })).toBe(other + 1 > 200 ? 'depth' : undefined)
+        expect(exceeded(list, { values: 200, depth: deepest, members: mostMembers })).toBe(
+          one + 1 > 200 ? 'values' : undefined,
+        )
+        expect(exceeded(nested, { values: 1_000, depth: 200, members: mostMembers })).toBe(
+          other + 1 > 200 ? 'depth' : undefined,
+        )
       }),
     )
   })

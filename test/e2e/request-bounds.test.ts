@@ -58,6 +58,14 @@ describe.each(apis)('a body of $api', ({ path, body }) => {
     })
   })
 
+  test('has at most 10,000 members in one object', async () => {
+    const members = (count: number) => Object.fromEntries(Array.from({ length: count }, (_, at) => [`m${at}`, 0]))
+    expect((await router.call(path, { ...body, x: members(10_000) })).status).toBe(200)
+    const refused = await router.call(path, { ...body, x: members(10_001) })
+    expect(refused.status).toBe(400)
+    expect(await refused.text()).toMatch(/an object of more than 10000 members/)
+  })
+
   test('has at most 200 levels', async () => {
     expect((await router.call(path, { ...body, x: nested(most.levels - 1) })).status).toBe(200)
     expect((await router.call(path, { ...body, x: nested(most.levels) })).status).toBe(400)
