@@ -68,10 +68,11 @@ function removalOf(field: string, api: Removals): Removal {
 }
 
 /** `parts.image.detail`: a removal for parts of one type. */
-function withinType({ lost, parts = [] }: Removal, isType: (node: JsonObject) => boolean): Removal {
+function withinType({ lost, parts = [], edit }: Removal, isType: (node: JsonObject) => boolean): Removal {
+  const shortened = (node: JsonObject) => parts.reduce(withoutPath, node)
   return {
     ...(lost && { lost: (node) => isType(node) && lost(node) }),
-    edit: (node) => (isType(node) ? parts.reduce(withoutPath, node) : node),
+    edit: (node) => (isType(node) ? (edit?.(shortened(node)) ?? shortened(node)) : node),
   }
 }
 

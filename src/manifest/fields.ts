@@ -63,19 +63,23 @@ export const partTypes = {
   opaque: true,
 } as const satisfies Record<Part['type'], true>
 
-/** Members of parts that a provider may be unable to take (`parts.cache`). */
-export const partMembers = [
-  'cache',
-  'citations',
-  'detail',
-  'file_id',
-  'filename',
-  'id',
-  'is_error',
-  'signature',
-  'summary',
-  'url',
-]
+const media = ['image', 'audio', 'file', 'video']
+
+/** Members of parts that a provider may be unable to take (`parts.cache`), and the types that have them. */
+const partMembers: { readonly [member: string]: readonly string[] } = {
+  cache: ['text', ...media, 'tool_call', 'tool_result'],
+  citations: ['text'],
+  detail: ['image', 'file'],
+  file_id: media,
+  filename: ['file'],
+  id: ['audio', 'reasoning'],
+  is_error: ['tool_result'],
+  signature: ['reasoning', 'tool_call'],
+  summary: ['reasoning'],
+  url: ['image', 'file', 'video'],
+}
+
+const toolMembers = ['function', 'custom', 'cache', 'description', 'parameters', 'strict', 'format']
 
 /** Values that ask for nothing special, or for what the router does itself: a provider that cannot be told loses nothing. */
 export const undemanding: { readonly [field: string]: (value: unknown) => boolean } = {
@@ -127,7 +131,42 @@ export function unknownLoss(field: string, groups: readonly string[]): string | 
     const hint = didYouMean(first, [...Object.keys(neutralFields), ...groups])
     return `\`${first}\` is neither a field of the neutral request nor a group${hint}`
   }
-  const known = [...Object.keys(partTypes), ...partMembers]
+  const known = [...Object.keys(partTypes), ...Object.keys(partMembers)]
   if (known.includes(second)) return undefined
   return `parts have no \`${second}\`${didYouMean(second, known) || `; known are ${known.join(', ')}`}`
 }
+
+/** Losses that no manifest can declare, and why. */
+const kept: { readonly [field: string]: string } = {
+  model: 'every request names a model',
+  messages: 'a request without messages asks for nothing; name the parts that are not taken, or `messages.name`',
+  stream: 'whether a reply is streamed is up to the client',
+  'parts.text': 'nothing would be left of a message',
+  'parts.id': 'calls and results are known by their ids; name the type, as in `parts.audio.id`',
+  'response_format.name': 'a schema is told by its name',
+  'tools.parameters': 'a function without its parameters is another one',
+  origin: 'no mapping and no provider gets it',
+  unread: 'no mapping and no provider gets it',
+}
+
+/** Why a loss cannot be declared although it has a name; undefined when it can. */
+export function undeclarable(field: string): string | undefined {
+  const reason = Object.hasOwn(kept, field) ? kept[field] : undefined
+  if (reason) return `\`${field}\` cannot be lost: ${reason}`
+  const [first, type = '', member] = field.split('.')
+  if (first !== 'parts' || member === undefined) return undefined
+  const types = Object.hasOwn(partMembers, member) ? partMembers[member] : undefined
+  return types?.includes(type) ? undefined : `\`${field}\` means nothing: parts of this type have no \`${member}\``
+}
+
+/** Every loss that can be declared, but for other kinds of tools and members of unknown fields. */
+export const declarableLosses: readonly string[] = [
+  ...Object.keys(neutralFields),
+  ...Object.entries(fieldMembers).flatMap(([field, members]) => members.map((member) => `${field}.${member}`)),
+  ...toolMembers.map((member) => `tools.${member}`),
+  ...Object.keys(partTypes).map((type) => `parts.${type}`),
+  ...Object.entries(partMembers).flatMap(([member, types]) => [
+    `parts.${member}`,
+    ...types.map((type) => `parts.${type}.${member}`),
+  ]),
+].filter((field) => undeclarable(field) === undefined)

@@ -19,7 +19,12 @@ export async function declaredLosses(
     if (met.has(field) || !usesField(field, request)) continue
     if (when === undefined || isTrue(await evaluate(when, field))) met.add(field)
   }
-  return [...met]
+  return met.delete('extensions') ? [...met, ...unknownFieldsOf(request)] : [...met]
+}
+
+/** Every field that the neutral form does not have, by its own name. */
+function unknownFieldsOf({ extensions = {} }: NeutralRequest): string[] {
+  return Object.keys(extensions).map((name) => `extensions.${name}`)
 }
 
 /** Losses of the fields that a model lacks. A value that asks for nothing, such as no effort, is none. */

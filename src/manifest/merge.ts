@@ -1,4 +1,4 @@
-import { unknownLoss } from './fields.ts'
+import { undeclarable, unknownLoss } from './fields.ts'
 import type { Layer } from './layer.ts'
 import type { Problem } from './problem.ts'
 import type { ChatEndpoint, Loss, Provider, Timeouts } from './provider.ts'
@@ -82,7 +82,7 @@ function lossProblems(layers: readonly Layer[]): Problem[] {
   )
   const losses = (layer.chat?.losses ?? []).filter(({ field }) => !names.includes(field))
   return [...inGroups, ...losses].flatMap(({ field, path }) => {
-    const wrong = unknownLoss(field, names)
+    const wrong = unknownLoss(field, names) ?? undeclarable(field)
     return wrong === undefined ? [] : [layer.source.problem(path, wrong)]
   })
 }

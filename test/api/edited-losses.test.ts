@@ -192,7 +192,7 @@ const responsesLosses: Losses = {
   'web_search.blocked_domains': ['blocked', 'tools.web_search.filters.blocked_domains'],
   verbosity: ['verbosity', 'text.verbosity'],
   response_format: ['schema enforced', 'text.format'],
-  'response_format.schema': ['schema', 'text.format.schema'],
+  'response_format.schema': ['schema enforced', 'text.format.schema'],
   'response_format.strict': ['enforced', 'text.format.strict'],
   'reasoning.summary': ['summary', 'reasoning.generate_summary'],
   'reasoning.effort': ['effort', 'reasoning.effort'],

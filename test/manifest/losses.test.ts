@@ -215,3 +215,17 @@ test('a cache hint of the instructions is lost like one of a message', async () 
   const { dropped } = await written(asked, { takes: '{ "s": seed, "w": web_search, "i": system.text }' })
   expect(dropped).toEqual(['parts.cache'])
 })
+
+test('losses after which nothing sensible is left are refused when the file is loaded', () => {
+  const said = (loss: string) => {
+    const text = `${acme}endpoints: { chat: { request: { body: '${all}' }, losses: [${loss}] } }\n`
+    return formatted(loadAcme(text).problems)
+  }
+  expect(said('parts.text')).toEqual([
+    expect.stringContaining('`parts.text` cannot be lost: nothing would be left of a message'),
+  ])
+  expect(said('stream')).toEqual([expect.stringContaining('`stream` cannot be lost: whether a reply is streamed')])
+  expect(said('parts.id')).toEqual([expect.stringContaining('name the type, as in `parts.audio.id`')])
+  expect(said('parts.video.is_error')).toEqual([expect.stringContaining('parts of this type have no `is_error`')])
+  expect(said('parts.audio.id, extensions, tools.whatever, parts.image.file_id')).toEqual([])
+})

@@ -49,6 +49,8 @@ const nestedNames: WireFields = {
   'parts.filename': fileNames('filename'),
   'parts.file_id': fileNames('file_id'),
   'parts.id': ['messages.audio'],
+  'parts.reasoning.id': ['messages.reasoning_details'],
+  'parts.summary': ['messages.reasoning_details'],
   'parts.url': ['messages.image_url.url', 'messages.video_url.url', 'messages.document_url.url'].concat(
     fileNames('file_data'),
     fileNames('file_url'),
@@ -72,6 +74,9 @@ const nestedNames: WireFields = {
   'reasoning.budget': ['reasoning.max_tokens', 'thinking.budget_tokens'],
   'response_format.name': ['response_format.json_schema.name'],
   'response_format.description': ['response_format.json_schema.description'],
+  'response_format.text': ['response_format'],
+  'response_format.json': ['response_format'],
+  'response_format.json_schema': ['response_format'],
   'response_format.schema': ['response_format.json_schema.schema'],
   'response_format.strict': ['response_format.json_schema.strict'],
   'web_search.max_uses': searchNames('max_uses'),

@@ -40,7 +40,13 @@ export const losses: Removals = {
     'parts.file': { lost: isType('file', 'document_url') },
     'parts.search': { messages: ['replay_parts'] },
     'parts.opaque': { messages: ['replay_parts'] },
-    'parts.tool_call': { messages: ['tool_calls', 'function_call'] },
+    'parts.tool_call': { lost: isCall, messages: ['tool_calls', 'function_call'] },
+    'parts.text': { lost: isType('text') },
+    'parts.reasoning.signature': { edit: withoutThoughtSignature, messages: ['reasoning_details.signature'] },
+    'parts.tool_call.signature': { parts: ['extra_content'] },
+    'parts.reasoning.id': { messages: ['reasoning_details.id'] },
+    'parts.summary': { edit: withoutSummaries },
+    'parts.reasoning.summary': { edit: withoutSummaries },
     'parts.tool_result': { lost: ({ role }) => role === 'tool' || role === 'function' },
     tools: { tools: isNoSearch, paths: ['functions'] },
     'tools.function': {
@@ -67,6 +73,22 @@ function isPresent(value: Json | undefined): boolean {
 function withoutName(node: JsonObject): JsonObject {
   const { name: _name, ...rest } = node
   return node.role === undefined || node.role === 'function' ? node : rest
+}
+
+function isCall({ role, function: called, custom }: JsonObject): boolean {
+  return role === undefined && (isObject(called) || isObject(custom))
+}
+
+function withoutThoughtSignature(part: JsonObject): JsonObject {
+  const { signature: _signature, ...others } = part
+  return part.type === 'thinking' ? others : part
+}
+
+function withoutSummaries(message: JsonObject): JsonObject {
+  const { reasoning_details: details, ...others } = message
+  if (!Array.isArray(details)) return message
+  const left = details.filter((detail) => !isObject(detail) || detail.type !== 'reasoning.summary')
+  return left.length > 0 ? { ...others, reasoning_details: left } : others
 }
 
 /** Audio of an earlier reply is known by its id where it was made; elsewhere its words are text. */

@@ -51,6 +51,9 @@ const nestedNames: WireFields = {
   'parts.tool_result': ['messages.tool_result'],
   'cache.options': ['cache_control', 'requesty.auto_cache'],
   'response_format.strict': ['output_config.format', 'output_format'],
+  'response_format.text': ['output_config.format', 'output_format'],
+  'response_format.json': ['output_config.format', 'output_format'],
+  'response_format.json_schema': ['output_config.format', 'output_format'],
   'response_format.schema': ['output_config.format.schema', 'output_format.schema'],
 }
 

@@ -33,6 +33,7 @@ export const losses: Removals = {
         block.type === 'web_search_tool_result' || (block.type === 'server_tool_use' && block.name === 'web_search'),
     },
     'parts.opaque': { lost: (node) => node.role === undefined && isOpaque(node) },
+    'parts.text': { lost: isType('text') },
     'parts.audio': {},
     'parts.video': {},
     'parts.refusal': {},
@@ -42,6 +43,8 @@ export const losses: Removals = {
     'tools.cache': { toolMembers: ['cache_control'] },
     'tools.strict': { toolMembers: ['strict'] },
     tool_choice: { body: withoutChoice },
+    'response_format.schema': { paths: ['output_config.format', 'output_format'] },
+    'reasoning.budget': { body: withoutBudget },
     'reasoning.effort': { paths: ['output_config.effort'], body: withoutSwitch },
   },
 }
@@ -77,4 +80,12 @@ function withoutChoice(body: JsonObject): JsonObject {
 function withoutSwitch(body: JsonObject): JsonObject {
   const { thinking, ...rest } = body
   return isObject(thinking) && thinking.type !== 'enabled' ? rest : body
+}
+
+/** Thinking without a budget is up to the model. */
+function withoutBudget(body: JsonObject): JsonObject {
+  const { thinking } = body
+  if (!isObject(thinking) || thinking.budget_tokens === undefined) return body
+  const { budget_tokens: _budget, ...others } = thinking
+  return { ...body, thinking: { ...others, type: 'adaptive' } }
 }
