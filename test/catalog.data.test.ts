@@ -15,8 +15,35 @@ const sources = readdirSync(join(root, 'catalog'))
 
 type File = { provider: string; defaults?: Partial<ModelEntry>; models: { [id: string]: Partial<ModelEntry> } }
 
-/** They charge the prices of the models behind them. */
-const unpriced = new Set(['groq/compound', 'groq/compound-mini'])
+/** The facts that model lists show, and every entry has. */
+const stated = [
+  'created',
+  'max_output_tokens',
+  'context_window',
+  'description',
+  'data_retention',
+  'data_retention_days',
+  'data_used_for_training',
+  'privacy_comments',
+  'geolocation',
+  'open_weights',
+  'model_lab',
+  'model_canonical_name',
+] as const
+
+/** What providers and makers do not say. */
+const unstated = [
+  // What is kept depends on the model, and is said for some of them only.
+  /^bedrock\/\S+ data_retention(_days)?$/,
+  /^cloudflare\/\S+ data_retention(_days)?$/,
+  /^deepseek\/\S+ data_retention_days$/,
+  /^perplexity\/r1-1776 max_output_tokens$/,
+  /^fireworks\/accounts\/fireworks\/models\/ember-1 open_weights$/,
+  /^openrouter\/(aion-labs|bytedance-seed|cohere|dots-studio|inclusionai|kwaipilot|nex-agi|prism-ml|sakana)\/\S+ open_weights$/,
+  /^openrouter\/(tencent|unbiased|upstage|xiaomi)\/\S+ open_weights$/,
+  /^openrouter\/stealth\/\S+ (open_weights|model_lab)$/,
+]
+const notStated = new Set<RegExp>()
 
 /** A token of any model costs less than this. USD. */
 const dearest = 0.001
@@ -52,6 +79,16 @@ describe.each(sources)('$file', (source) => {
     expect(findingsIn(Object.fromEntries(entries.map(({ id, entry }) => [id, entry])))).toEqual([])
   })
 
+  test('has every fact of every model but those that nobody states', () => {
+    const missing = entries.flatMap(({ id, entry }) =>
+      stated.flatMap((name) => (entry[name] === undefined ? [`${provider}/${id} ${name}`] : [])),
+    )
+    expect(missing.filter((fact) => !unstated.some((pattern) => pattern.test(fact)))).toEqual([])
+    unstated.forEach((pattern) => {
+      for (const fact of missing) if (pattern.test(fact)) notStated.add(pattern)
+    })
+  })
+
   // A price that was to change and is multiplied by itself, or by a thousand, shows here.
   test('has price changes of at most the double', () => {
     for (const { id, entry } of entries) {
@@ -72,7 +109,7 @@ describe.each(sources)('$file', (source) => {
 function expectPrices(id: string, pricing: PricingTier[] = []): void {
   const thresholds = pricing.map((tier) => tier.prompt_tokens_threshold)
   expect(thresholds, id).toEqual(thresholds.toSorted((a, b) => a - b))
-  expect(thresholds[0], id).toBe(unpriced.has(id) ? undefined : 0)
+  expect(thresholds[0], id).toBe(0)
   for (const { prompt_tokens_threshold, ...prices } of pricing) {
     for (const price of Object.values(prices)) if (price !== null) expect(price, id).toBeLessThan(dearest)
     const { input_price: input, cached_price: cached, output_price: output } = prices
@@ -82,6 +119,10 @@ function expectPrices(id: string, pricing: PricingTier[] = []): void {
     if (cached) expect(cached * 200, `${id}: cached`).toBeGreaterThanOrEqual(input ?? 0)
   }
 }
+
+test('nothing is called unstated that every entry has', () => {
+  expect(unstated.filter((pattern) => !notStated.has(pattern))).toEqual([])
+})
 
 test('all shipped models are there', () => {
   const count = sources.reduce((sum, { value }) => sum + Object.keys((value as File).models).length, 0)

@@ -27,14 +27,6 @@ function unknownFieldsOf({ extensions = {} }: NeutralRequest): string[] {
   return Object.keys(extensions).map((name) => `extensions.${name}`)
 }
 
-/** Losses of the fields that a model lacks. A value that asks for nothing, such as no effort, is none. */
-export function lackedLosses(lacks: readonly string[], request: NeutralRequest): { field: string }[] {
-  return lacks.flatMap((field) => {
-    const value = request[field as keyof NeutralRequest]
-    return value !== undefined && undemanding[field]?.(value) ? [] : [{ field }]
-  })
-}
-
 /** Blocks that only another maker understands never reach this one. */
 export function foreignOpaque(request: NeutralRequest, maker: string): string[] {
   const foreign = partsOf(request).some((part) => part.type === 'opaque' && part.by !== maker)

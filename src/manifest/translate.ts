@@ -13,7 +13,6 @@ import {
   demanding,
   distinctNames,
   foreignOpaque,
-  lackedLosses,
   namesInRequest,
   requestWithoutFields,
 } from './losses.ts'
@@ -99,7 +98,7 @@ async function declaredFor(
   const { losses } = chatEndpoint(provider)
   let made: unknown
   return await declaredLosses(
-    lacks.length > 0 ? [...losses, ...lackedLosses(lacks, request)] : losses,
+    lacks.length > 0 ? [...losses, ...lacks.map((field) => ({ field }))] : losses,
     request,
     (when, field) => {
       made ??= input()

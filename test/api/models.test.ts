@@ -67,6 +67,8 @@ describe('a model entry', () => {
       description: 'A model.',
       data_retention: true,
       data_retention_days: 30,
+      data_used_for_training: true,
+      privacy_comments: 'Not stated.',
       geolocation: 'us',
       open_weights: false,
       model_lab: 'maker',
@@ -74,16 +76,26 @@ describe('a model entry', () => {
     })
   })
 
-  test('of which little is known is whole all the same', () => {
-    expect(modelEntry('maker/m2', { api: 'chat' })).toEqual({
-      api: 'chat',
-      id: 'maker/m2',
+  test('of which little is known is whole all the same: what nobody states is as a careful reader assumes', () => {
+    const { id, api, ...facts } = modelEntry('maker/m2', { api: 'chat' })
+    expect({ id, api }).toEqual({ id: 'maker/m2', api: 'chat' })
+    expect(facts).toEqual({
       object: 'model',
       created: 0,
       updated: 0,
       owned_by: 'system',
       pricing: [],
+      description: 'maker/m2',
+      data_retention: true,
+      data_retention_days: 0,
+      data_used_for_training: true,
+      privacy_comments: 'Not stated.',
+      geolocation: 'global',
+      open_weights: false,
+      model_lab: 'unknown',
+      model_canonical_name: 'm2',
     })
+    expect(modelEntry('maker/i1', { api: 'image' })).not.toHaveProperty('open_weights')
     expect(modelEntry('maker/m2', { api: 'chat', created: 5 })).toMatchObject({ created: 5, updated: 5 })
   })
 

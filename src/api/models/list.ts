@@ -44,8 +44,22 @@ export function modelEntry(id: string, facts: ModelFacts, flatPrices = false): J
     ...(flatPrices && flat(tiers)),
     pricing: facts.api === 'decision' ? decisionPrices(tiers) : tiers,
   }
-  for (const name of listedFacts) if (facts[name] !== undefined) entry[name] = facts[name]
+  const listed = { ...assumed, description: id, ...(facts.api === 'chat' && assumedOfChat(id)), ...facts }
+  for (const name of listedFacts) if (listed[name] !== undefined) entry[name] = listed[name]
   return entry
+}
+
+/** What is listed where nobody states it: what a careful reader has to assume. */
+const assumed: Omit<ModelFacts, 'api'> = {
+  data_retention: true,
+  data_retention_days: 0,
+  data_used_for_training: true,
+  privacy_comments: 'Not stated.',
+  geolocation: 'global',
+}
+
+function assumedOfChat(id: string) {
+  return { open_weights: false, model_lab: 'unknown', model_canonical_name: id.slice(id.indexOf('/') + 1) }
 }
 
 const listedFacts = [
