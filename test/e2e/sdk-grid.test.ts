@@ -8,6 +8,7 @@ import { pixel } from './sdk-conversations.ts'
 import { printed, type Way, watchingFetch, wires } from './sdk-grid.ts'
 import { openaiRows } from './sdk-openai-cells.ts'
 import { fakeProvider } from './sdk-provider.ts'
+import { streamRows } from './sdk-stream-cells.ts'
 import { vercelRows } from './sdk-vercel-cells.ts'
 import type { FakeProvider, Wire } from './sdk-wire.ts'
 
@@ -40,6 +41,7 @@ function wayTo(wire: Wire): Way {
 
 chatRows({ wayTo, router: () => router, filesUrl: () => files.url })
 chatFailureRows({ wayTo, router: () => router, filesUrl: () => files.url })
+streamRows(wayTo)
 openaiRows(wayTo)
 anthropicRows(wayTo)
 vercelRows(wayTo)

@@ -20,6 +20,9 @@ export const wires: readonly Wire[] = [
   mistralWire,
 ]
 
+/** The columns whose providers sign their thoughts: the router knows these by their calls. */
+export const signing = wires.filter(({ thoughtSent }) => thoughtSent('thought') !== 'thought')
+
 /** One column at work: the router with its clients, and its fake provider. */
 export type Way = {
   wire: Wire

@@ -28,7 +28,7 @@ import {
   placeSchema,
   resultOf,
 } from './sdk-conversations.ts'
-import { row, type Way, wires } from './sdk-grid.ts'
+import { row, signing, type Way } from './sdk-grid.ts'
 import { counted, type Wire } from './sdk-wire.ts'
 
 type City = { city: string }
@@ -61,9 +61,8 @@ const providers: { [name: string]: ModelOf } = {
 
 /** Requesty's asks for JSON without its schema. */
 const withoutSchema = ['@requesty/ai-sdk']
-/** OpenRouter's sends reasoning back with a signature only: the router knows that by the id of its call. */
+/** OpenRouter's sends no reasoning back whose maker it does not know. */
 const signedOnly = ['@openrouter/ai-sdk-provider']
-const signing = wires.filter(({ thoughtSent }) => thoughtSent('thought') !== 'thought')
 
 /** The options that make each of them reason, and return its reasoning in the next turn. */
 const thinks = {
