@@ -1,9 +1,12 @@
-import type { Access } from './access/keys.ts'
+import { basename, dirname, join, relative } from 'node:path'
+import { secretOf } from './access/client-secret.ts'
+import { type Access, requirePermission } from './access/keys.ts'
 import { directoryOf } from './directory.ts'
 import { healthRoutes, type Readiness } from './http/endpoints.ts'
 import type { Routes } from './http/listeners.ts'
 import { modelRoutes } from './http/model-lists.ts'
 import { openapiRoutes } from './http/openapi.ts'
+import type { JsonRequest } from './http/server.ts'
 import { storedResponseRoutes } from './http/stored-responses.ts'
 import { authCheckRoutes } from './management/auth-check.ts'
 import { managementRoutes } from './management/routes.ts'
@@ -29,13 +32,16 @@ export function jsonRoutes({ watch, store, access, rulesOf, stopping, writeFailu
   const directory = () => directoryOf(watch.current())
   return {
     common: [
-      ...healthRoutes(() => {
-        const failure = writeFailure()
-        return readiness(watch, [
-          ...(stopping() ? ['The router is stopping.'] : []),
-          ...(failure === undefined ? [] : [failure]),
-        ])
-      }),
+      ...healthRoutes(
+        () => {
+          const failure = writeFailure()
+          return readiness(watch, [
+            ...(stopping() ? ['The router is stopping.'] : []),
+            ...(failure === undefined ? [] : [failure]),
+          ])
+        },
+        (request) => mayRead(access, request),
+      ),
       ...openapiRoutes(),
       ...authCheckRoutes(access),
     ],
@@ -49,6 +55,24 @@ function readiness(watch: Watch, reasons: string[]): Readiness {
     ready: reasons.length === 0,
     generation: watch.current().generation,
     reasons,
-    problems: watch.problems().map(formatProblem),
+    problems: watch
+      .problems()
+      .map((problem) => formatProblem({ ...problem, file: shortPath(problem.file, watch.current().config.path) })),
   }
+}
+
+/** Never throws: also while the database cannot be read, `/ready` says so. */
+function mayRead(access: Access, { headers }: JsonRequest): boolean {
+  try {
+    requirePermission(access.identify(secretOf(headers)), ['manage', 'operate'], 'read')
+    return true
+  } catch {
+    return false
+  }
+}
+
+/** A file relative to the folder of the configuration; of files elsewhere, such as shipped dialects, the last two names. */
+function shortPath(file: string, config: string): string {
+  const path = relative(dirname(config), file)
+  return path.startsWith('..') ? join(basename(dirname(file)), basename(file)) : path
 }

@@ -2,6 +2,7 @@ import { statSync } from 'node:fs'
 import { readdir } from 'node:fs/promises'
 import { basename, dirname, join, resolve } from 'node:path'
 import { isObject } from '../core/json.ts'
+import { withoutKeys } from '../core/secrets.ts'
 import type { Environment } from '../manifest/environment.ts'
 import { proveExamples } from '../manifest/examples.ts'
 import { unsupportedByEndpoint } from '../manifest/inferred-losses.ts'
@@ -43,7 +44,7 @@ export function run(args: string[], out: Out): Promise<number> {
     const configPath = findConfig(text('config'), process.env)
     const checked =
       paths.length === 0 ? await checkConfig(configPath, process.env) : await checkPaths(paths, configPath, process.env)
-    const problems = inOrder([...checked.problems, ...interpretedWarnings(checked.mappings)])
+    const problems = inOrder([...checked.problems, ...interpretedWarnings(checked.mappings)]).map(withoutKeysIn)
     if (flag('json')) {
       const mappings = checked.mappings.map(({ mapping, ...placed }) => ({ ...placed, ...treatmentOf(mapping) }))
       const not_taken = checked.notTaken
@@ -64,6 +65,10 @@ type Checked = { providers: number; dialects: number; models: number; examples: 
   /** Of named files: the request fields that never reach the provider. */
   notTaken: NotTaken[]
   problems: Problem[]
+}
+
+function withoutKeysIn(problem: Problem): Problem {
+  return { ...problem, message: withoutKeys(problem.message) }
 }
 
 type NotTaken = { file: string; names: string[] }

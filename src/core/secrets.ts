@@ -17,4 +17,13 @@ export function withoutSecrets(text: string, presented = ''): string {
   return presented.length < minLength ? left : left.replaceAll(presented, hidden)
 }
 
+/**
+ * A text for logs without words that look like a key of anybody: of a file that a key was pasted into, at whatever place. Names of models,
+ * fields and files have no such runs of letters and digits.
+ */
+export function withoutKeys(text: string): string {
+  return text.replace(/[\w-]{16,}/g, (word) => (looksRandom.test(word) ? hidden : word))
+}
+
+const looksRandom = /(?=[A-Za-z\d]{16})[A-Za-z]*\d[A-Za-z\d]*[A-Za-z]|(?=[A-Za-z\d]{16})\d+[A-Za-z]/
 const hidden = '[secret]'

@@ -2,7 +2,7 @@ import { chat } from '../api/chat/api.ts'
 import { messages } from '../api/messages/api.ts'
 import { responses } from '../api/responses/api.ts'
 import { countTokens } from '../line/count-tokens.ts'
-import type { CallRoute, JsonRoute } from './server.ts'
+import type { CallRoute, JsonRequest, JsonRoute } from './server.ts'
 
 /** The paths of the client APIs. */
 export const callRoutes: readonly CallRoute[] = [
@@ -15,15 +15,22 @@ export const callRoutes: readonly CallRoute[] = [
 /** Whether the process can serve, why not, and the problems of the last refused reload. */
 export type Readiness = { ready: boolean; generation: number; reasons: string[]; problems: string[] }
 
-/** `GET /health`: the process is alive. `GET /ready`: it is able to serve, else 503 with the reasons. */
-export function healthRoutes(readiness: () => Readiness): JsonRoute[] {
+/**
+ * `GET /health`: the process is alive. `GET /ready`: it is able to serve, else 503 with the reasons. What the problems of files are is told
+ * only to those who may read them: problems quote files.
+ */
+export function healthRoutes(
+  readiness: () => Readiness,
+  mayReadProblems: (request: JsonRequest) => boolean,
+): JsonRoute[] {
   return [
     { path: '/health', answer: () => ({ text: JSON.stringify({ status: 'ok' }) }) },
     {
       path: '/ready',
-      answer: () => {
-        const { ready, ...facts } = readiness()
-        const text = JSON.stringify({ status: ready ? 'ready' : 'not ready', ...facts })
+      answer: (request) => {
+        const { ready, problems, ...facts } = readiness()
+        const told = { ...facts, problem_count: problems.length, ...(mayReadProblems(request) && { problems }) }
+        const text = JSON.stringify({ status: ready ? 'ready' : 'not ready', ...told })
         return { status: ready ? 200 : 503, text }
       },
     },

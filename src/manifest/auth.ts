@@ -18,7 +18,7 @@ const plain: Member = {}
 const inHeader: Member = { wrong: (text) => wrongHeader('x', text) }
 const address: Member = { wrong: (text) => wrongAddress('token_url', text) }
 const name: Member = {
-  wrong: (text) => (/^[a-z0-9-]+$/.test(text) ? undefined : `"${text}" must be of small letters, digits and -`),
+  wrong: (text) => (/^[a-z0-9-]+$/.test(text) ? undefined : 'it must be of small letters, digits and -'),
 }
 
 /** The members of each scheme; anything else would be ignored. */

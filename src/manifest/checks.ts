@@ -1,7 +1,7 @@
-/** Why a text cannot be an address we send to; undefined when it can. `name` is the field that says it. */
+/** Why a text cannot be an address we send to; undefined when it can. `name` is the field; what it says may contain a password. */
 export function wrongAddress(name: string, text: string): string | undefined {
   const isHttp = URL.canParse(text) && /^https?:$/.test(new URL(text).protocol)
-  return isHttp ? undefined : `\`${name}\` must be an http or https address, not "${text}"`
+  return isHttp ? undefined : `\`${name}\` must be an http or https address`
 }
 
 /** RFC 9110: a name is a token, a value has no control characters. What a value says is not told: it may be a secret. */

@@ -25,9 +25,10 @@ export function isReference(text: string): boolean {
   return text.replace(reference, '') === '' && text.startsWith('${') && text.indexOf('${', 1) < 0
 }
 
-/** The start of a reference that is not well formed, such as `${1}` or `${NAME`; undefined when all are. */
-export function brokenReference(text: string): string | undefined {
-  const left = text.replace(reference, '')
-  const start = left.indexOf('${')
-  return start < 0 ? undefined : left.slice(start, start + 20)
+/** Whether a text has a reference that is not well formed, such as `${1}` or `${NAME`. */
+export function hasBrokenReference(text: string): boolean {
+  return text.replace(reference, '').includes('${')
 }
+
+/** It does not repeat the text, which may be a secret. */
+export const brokenReferenceMessage = `a \`\${\` is not the start of a reference: write \${NAME} or \${NAME:-default}`

@@ -1,6 +1,6 @@
 import { readdir, readFile } from 'node:fs/promises'
 import { join } from 'node:path'
-import type { Problem } from './problem.ts'
+import { type Problem, readingFailure } from './problem.ts'
 import { readSource, type Source } from './source.ts'
 
 /** Previously parsed files by path; a file with the same text is not parsed a second time. */
@@ -46,7 +46,7 @@ function wrongEnding(file: string): Problem {
 }
 
 function unreadable(file: string, error: unknown): Problem {
-  const message = `cannot be read: ${(error as Error).message}`
+  const message = `cannot be read: ${readingFailure(error)}`
   return { file, line: 1, column: 1, message, severity: 'error' }
 }
 

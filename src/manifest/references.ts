@@ -2,7 +2,7 @@ import type { ModelEntry } from '../core/model.ts'
 import { type AuthFile, resolveAuth, secretMember } from './auth.ts'
 import { wrongAddress, wrongHeader } from './checks.ts'
 import type { Dialects } from './dialect.ts'
-import { brokenReference, type Environment, resolveText } from './environment.ts'
+import { brokenReferenceMessage, type Environment, hasBrokenReference, resolveText } from './environment.ts'
 import type { Layer } from './layer.ts'
 import { merge } from './merge.ts'
 import type { Path } from './position.ts'
@@ -71,11 +71,7 @@ export function resolveReferences(
 
   const resolve = (written: string, path: Path, isOver: boolean, wrong?: (text: string) => string | undefined) => {
     const { text, missing: unset } = resolveText(written, around.env)
-    const broken = brokenReference(written)
-    const message =
-      broken === undefined
-        ? unset.length === 0 && wrong?.(text.trim())
-        : `\`${broken}\` is no reference: write \${NAME} or \${NAME:-default}`
+    const message = hasBrokenReference(written) ? brokenReferenceMessage : unset.length === 0 && wrong?.(text.trim())
     if (message) problems.push(blamer(isOver)(path, message))
     return { text: text.trim(), missing: unset }
   }

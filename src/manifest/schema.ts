@@ -15,7 +15,9 @@ export type FileKind = 'provider' | 'dialect' | 'catalog' | 'config'
 export function checkSchema(source: Source, kind: FileKind, value: unknown = source.value): Problem[] {
   const accepts = validator(kind)
   if (accepts(value)) return []
-  return (accepts.errors ?? []).filter(({ keyword }) => keyword !== 'if').map((error) => problemOf(source, error))
+  return (accepts.errors ?? [])
+    .filter(({ keyword }) => keyword !== 'if')
+    .map((error) => problemOf(source, isFromEnvironment(source, error) ? { ...error, data: hiddenValue } : error))
 }
 
 /** A published schema as JSON. */
@@ -57,21 +59,23 @@ const sayings: { [keyword: string]: (name: string, error: ErrorObject) => Saying
     return { message: `unknown field \`${member}\`${choice}`, member }
   },
   required: (name, { params }) => ({ message: `${name} needs \`${params.missingProperty}\`` }),
-  type: (name, { params, parentSchema, data }) => {
-    const expected = parentSchema?.patternErrorMessage ?? types(params.type)
-    return { message: `${name} must be ${expected}${butIs(data, parentSchema)}` }
+  type: (name, error) => {
+    const expected = error.parentSchema?.patternErrorMessage ?? types(error.params.type)
+    return { message: `${name} must be ${expected}${butIs(error)}` }
   },
-  enum: (name, { params, data }) => {
+  enum: (name, error) => {
+    const { params, data } = error
     const allowed = (params.allowedValues as unknown[]).map(String)
     const hint = typeof data === 'string' ? didYouMean(data, allowed) : ''
-    return { message: `${name} must ${hint ? '' : `be one of ${allowed.join(', ')}, `}not be ${shown(data)}${hint}` }
+    if (!hint) return { message: `${name} must be one of ${allowed.join(', ')}${butIs(error)}` }
+    return { message: `${name} must not be ${shown(data)}${hint}` }
   },
-  pattern: (name, { parentSchema, params, data }) => {
-    const expected = parentSchema?.patternErrorMessage ?? `a text that matches ${params.pattern}`
-    return { message: `${name} must be ${expected}${butIs(data, parentSchema)}` }
+  pattern: (name, error) => {
+    const expected = error.parentSchema?.patternErrorMessage ?? `a text that matches ${error.params.pattern}`
+    return { message: `${name} must be ${expected}${butIs(error)}` }
   },
-  minimum: (name, { params, data }) => ({ message: `${name} must be at least ${params.limit}, not ${shown(data)}` }),
-  maximum: (name, { params, data }) => ({ message: `${name} must be at most ${params.limit}, not ${shown(data)}` }),
+  minimum: (name, error) => ({ message: `${name} must be at least ${error.params.limit}${butIs(error)}` }),
+  maximum: (name, error) => ({ message: `${name} must be at most ${error.params.limit}${butIs(error)}` }),
   minProperties: (name) => ({ message: `${name} must not be empty` }),
   minItems: (name) => ({ message: `${name} must not be empty` }),
   minLength: (name) => ({ message: `${name} must not be empty` }),
@@ -96,10 +100,30 @@ function types(type: string | string[]): string {
     .join(' or ')
 }
 
-/** What stands there instead, unless it may be a secret: problems go to logs and to `/ready`. */
-function butIs(data: unknown, schema: ErrorObject['parentSchema']): string {
-  return schema?.['x-secret'] ? '' : `, not ${shown(data)}`
+/**
+ * What stands there instead, unless it may be a secret: problems go to logs and to `/ready`. Nor is a whole file shown, which may be a
+ * link to any other, nor what an address contains besides a host.
+ */
+function butIs({ data, parentSchema, instancePath }: ErrorObject): string {
+  const isSecret = parentSchema?.['x-secret'] || secretPlace.test(instancePath)
+  const isHidden = isSecret || instancePath === '' || data === hiddenValue
+  if (isHidden || (typeof data === 'string' && /[@?]/.test(data))) return ''
+  return `, not ${shown(data)}`
 }
+
+/** A value that the environment gave: the file has only its name. */
+const hiddenValue = Symbol('hidden')
+
+function isFromEnvironment(source: Source, { instancePath }: ErrorObject): boolean {
+  const written = pathOf(instancePath).reduce<unknown>(
+    (at, step) => (at as { [step: string]: unknown } | undefined)?.[step],
+    source.value,
+  )
+  return typeof written === 'string' && written.includes('${')
+}
+
+/** Authentication, headers, and what stands over them in the settings. */
+const secretPlace = /(?:^|\/)(?:auth|headers|secret)(?:\/|$)/
 
 /** Characters of a wrong value that a message repeats. */
 const longestShown = 60

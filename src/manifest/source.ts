@@ -70,7 +70,7 @@ function readValue(file: string, text: string): Pick<Source, 'value' | 'problems
     return { value: parsed.document.toJS(), problems: [] }
   } catch (error) {
     // Aliases without an anchor, or more of them than a file written by hand would have.
-    const message = `this YAML cannot be used: ${(error as Error).message}`
+    const message = `this YAML cannot be used: ${unquoted((error as Error).message)}`
     return { value: undefined, problems: [{ file, line: 1, column: 1, message, severity: 'error' }] }
   }
 }
@@ -83,9 +83,16 @@ function syntaxProblems(file: string, text: string, { document, lines }: Parsed)
     const [offset] = error.pos
     const { line, col } = lines.linePos(offset)
     const message =
-      error.code === 'DUPLICATE_KEY' ? doubledName(text, offset) : `not YAML: ${error.message}${hint(text, offset)}`
+      error.code === 'DUPLICATE_KEY'
+        ? doubledName(text, offset)
+        : `not YAML: ${unquoted(error.message)}${hint(text, offset)}`
     return { file, line, column: col, message, severity: 'error' }
   })
+}
+
+/** The parser's messages quote the file at their end: that may be a secret, or a file that is none of ours. */
+function unquoted(message: string): string {
+  return message.replace(/(?::| sequence) .*$/s, '')
 }
 
 function doubledName(text: string, offset: number): string {

@@ -4,9 +4,9 @@ import { dirname, join, resolve } from 'node:path'
 import { isObject, type JsonObject } from '../core/json.ts'
 import type { Policy } from '../core/names.ts'
 import { durationMs } from '../manifest/duration.ts'
-import { brokenReference, type Environment, resolveText } from '../manifest/environment.ts'
+import { brokenReferenceMessage, type Environment, hasBrokenReference, resolveText } from '../manifest/environment.ts'
 import type { Path } from '../manifest/position.ts'
-import type { Problem } from '../manifest/problem.ts'
+import { type Problem, readingFailure } from '../manifest/problem.ts'
 import type { ProviderSettings } from '../manifest/references.ts'
 import { checkSchema, readSchema } from '../manifest/schema.ts'
 import { readSource, type Source } from '../manifest/source.ts'
@@ -110,11 +110,11 @@ async function readConfigFile(path: string, known?: Source): Promise<{ source: S
     const source = known?.text === text ? known : readSource(path, text)
     return { source, problems: source.problems }
   } catch (error) {
-    const { code, message } = error as NodeJS.ErrnoException
+    const { code } = error as NodeJS.ErrnoException
     const source = known?.text === '' ? known : readSource(path, '')
     const isOptional = code === 'ENOENT' && path === join(projectFolder, 'config.yaml')
     if (isOptional) return { source, problems: [] }
-    const reason = code === 'ENOENT' ? 'there is no such file' : message
+    const reason = code === 'ENOENT' ? 'there is no such file' : readingFailure(error)
     return { source, problems: [source.problem([], `the configuration cannot be read: ${reason}`)] }
   }
 }
@@ -199,8 +199,7 @@ function resolveReferences(source: Source, env: Environment): { value: unknown; 
       return Object.fromEntries(Object.entries(value).map(([name, member]) => [name, visit(member, [...path, name])]))
     }
     if (typeof value !== 'string' || !value.includes('${')) return value
-    const broken = brokenReference(value)
-    if (broken !== undefined) problems.push(source.problem(path, `\`${broken}\` is not a reference: write \${NAME}`))
+    if (hasBrokenReference(value)) problems.push(source.problem(path, brokenReferenceMessage))
     const { text, missing } = resolveText(value, env)
     for (const name of missing) {
       problems.push(source.problem(path, `the variable ${name} is not set: set it, or write \${${name}:-a default}`))

@@ -105,7 +105,7 @@ function settingsProblems(config: Config, source: Source, slugs: ReadonlySet<str
   return Object.keys(config.providers)
     .filter((slug) => !slugs.has(slug))
     .map((slug) => {
-      const message = `there is no provider \`${slug}\` in ${config.folders.providers}${didYouMean(slug, slugs)}`
+      const message = `there is no provider \`${slug}\` in the folder of providers${didYouMean(slug, slugs)}`
       return source.problem(['providers', slug], message, 'name')
     })
 }

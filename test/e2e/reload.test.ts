@@ -56,6 +56,11 @@ async function until(what: string, holds: () => Promise<boolean>): Promise<void>
   )
 }
 
+/** A key that may call models and nothing else. */
+async function keyWithout(): Promise<{ api_key: string }> {
+  return (await (await router.call('/v1/manage/apikey', { name: 'calls only' })).json()) as { api_key: string }
+}
+
 // biome-ignore lint/suspicious/noExplicitAny: an answer is checked field by field.
 const ready = async (): Promise<any> => (await router.call('/ready')).json()
 
@@ -74,7 +79,12 @@ test('a manifest dropped in answers within a second, a broken one changes nothin
   await until('the refusal', async () => (await ready()).problems.length > 0)
   const { status, problems } = await ready()
   expect(status).toBe('ready')
-  expect(problems.join('\n')).toMatch(/dropin\.yaml:3:1: .*base_ulr.*base_url/)
+  expect(problems.join('\n')).toMatch(/^providers\/dropin\.yaml:3:1: .*base_ulr.*base_url/m)
+  for (const key of [undefined, 'ir-unknown', (await keyWithout()).api_key]) {
+    const headers = key === undefined ? {} : { authorization: `Bearer ${key}` }
+    const told = await (await fetch(`${router.url}/ready`, { headers })).json()
+    expect(told).toEqual({ status: 'ready', generation: 2, reasons: [], problem_count: problems.length })
+  }
   expect((await ask('dropin/m1')).status).toBe(200)
 
   router.put('providers/dropin.yaml', manifest('dropin', provider.url))

@@ -92,7 +92,7 @@ describe('a manifest with mistakes', () => {
     [
       'an unknown day',
       changing('weekly: { hours: ["09:00-12:00"], days: [monday] }'),
-      '8:64 `models.m.price_changes[0].weekly.days[0]` must be one of mon, tue, wed, thu, fri, sat, sun, not be "monday"',
+      '8:64 `models.m.price_changes[0].weekly.days[0]` must be one of mon, tue, wed, thu, fri, sat, sun, not "monday"',
     ],
     [
       'a clock by its name',
