@@ -234,10 +234,10 @@ function openLoggingLedger(store: Store, log: Log, onError: (error: Error) => vo
 function logged(ledger: LedgerQueue, log: Log): CallLedger {
   return {
     settle(record, response, detail) {
-      const { id, requestId, requested, provider, model, outcome, status, error, durationMs, cost } = record
-      const ids = { id, request_id: requestId }
+      const { id, requestId, requested, provider, model, served, outcome, status, error, durationMs, cost } = record
+      const names = { id, request_id: requestId, requested, provider, model, served }
       const costs = { usd: cost.nanoUsd / 1e9, ...(cost.unpriced && { unpriced: true }) }
-      const facts = { ...ids, requested, provider, model, outcome, status, error, ms: durationMs, detail, ...costs }
+      const facts = { ...names, outcome, status, error, ms: durationMs, detail, ...costs }
       if (outcome === 'complete') log.info(facts, 'call')
       else log.warn(facts, 'call')
       return ledger.settle(record, response)

@@ -19,7 +19,8 @@ export function prepare(args: Args): (source: LedgerSource) => Finding {
   return ({ store, snapshot }) => {
     const organization = org === undefined ? undefined : organizationOf(store, org).id
     const whose = { ...(organization !== undefined && { organization }), ...(key !== undefined && { key }) }
-    const found = recount(store.ledger.each({ from, to, ...whose }), snapshot.catalog.find)
+    const byReport = (slug: string) => snapshot.providers.get(slug)?.reports?.has('cost') ?? false
+    const found = recount(store.ledger.each({ from, to, ...whose }), snapshot.catalog.find, byReport)
     const range = { from: formatTime(from), to: formatTime(to) }
     return { json: { ...range, ...asJson(found) }, text: asText(found, range), ok: found.wrong.calls === 0 }
   }

@@ -6,8 +6,8 @@ import type { Usage, UsageClass } from './usage.ts'
 /** The cost of a call in integer nano-USD; `parts` adds up to `nanoUsd` before the one rounding. */
 export type Cost = {
   nanoUsd: number
-  /** Nano-USD by usage class and for the request as such, with fractions. */
-  parts: { [name in UsageClass | 'request']?: number }
+  /** Nano-USD by usage class, for the request as such, and what the provider charged beyond them, with fractions. */
+  parts: { [name in UsageClass | 'request' | 'reported']?: number }
   /** Identifies the prices that were used: a digest of the tier. */
   priceVersion: string
   /** No price is known for this model. */
@@ -35,6 +35,8 @@ export type CallRecord = {
   requested: string
   provider: string
   model: string
+  /** The provider's own name of the model that served, where that is another one. */
+  served?: string
   stream: boolean
   outcome: Outcome
   status: number

@@ -54,8 +54,8 @@ export type Translation = {
   forwardedHeaders: readonly ForwardedHeader[]
   /** A whole answer as the client's JSON. */
   whole(answer: WholeAnswer, facts: ReplyFacts): JsonObject
-  /** A writer for one streamed answer. */
-  stream(): StreamTranslation
+  /** A writer for one streamed answer of a model, by its name for clients. */
+  stream(model: string): StreamTranslation
   /** A response in its stored form, `text` being its JSON; undefined when it is not to be stored. */
   responseToStore(response: JsonObject, text: string): StoredResponse | undefined
 }

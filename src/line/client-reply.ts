@@ -6,7 +6,8 @@ import { withoutSecrets } from '../core/secrets.ts'
 import { mergeUsage, type Usage } from '../core/usage.ts'
 import { type Target, targetId } from '../manifest/target.ts'
 import type { Attempted } from '../routing/attempts.ts'
-import { foldFacts, type StreamedAnswer, type WholeAnswer } from '../upstream/provider-answer.ts'
+import type { ServedModel } from '../routing/served-model.ts'
+import { foldFacts, type ProviderAnswer, type StreamedAnswer, type WholeAnswer } from '../upstream/provider-answer.ts'
 import { withoutSecretsOf } from '../upstream/secrets.ts'
 import type { CallResponse, PreparedCall, Translation } from './call.ts'
 import type { ProviderResult } from './provider-call.ts'
@@ -16,28 +17,41 @@ import type { AttemptSummary, Settled, Settlement } from './settlement.ts'
 export type ReplyContext = {
   prepared: Pick<PreparedCall, 'call' | 'request' | 'turn' | 'answerBounds'>
   settlement: Settlement
+  /** Another model than the target's, where the provider's reply names one. */
+  servedBy(target: Target, reported: string | undefined): ServedModel | undefined
   /** Remembers the signatures of a complete reply for the next turn. */
   remember(reply: Reply): void
 }
 
 /** A target that has answered, and the context of its reply. */
-export type AnsweredAttempt = AttemptSummary & ReplyContext & { translation: Translation }
+export type AnsweredAttempt = AttemptSummary &
+  ReplyContext & { translation: Translation; served?: ServedModel | undefined }
 
 /** The response to a call whose attempts are over. Throws RouterError, with the same headers as a response. */
 export async function clientReply(
   attempted: ProviderResult & Attempted,
   { limitHeaders, ...context }: ReplyContext & { limitHeaders: CallResponse['headers'] },
 ): Promise<CallResponse> {
-  const headers = { ...limitHeaders, ...attemptHeaders(attempted) }
+  const served = attempted.error ? undefined : context.servedBy(attempted.target, modelIn(attempted.answer))
+  const headers = { ...limitHeaders, ...attemptHeaders({ ...attempted, served }) }
   try {
     if (attempted.error) return await settleFailure(attempted, attempted.error, context)
-    const answered = { ...attempted, ...context }
+    const answered = { ...attempted, ...context, served }
     const { answer } = attempted
     if (answer.kind === 'stream') return { headers, body: streamedReply(answer, answered) }
     return { headers, body: await wholeReply(answer, answered) }
   } catch (thrown) {
     throw asRouterError(thrown).withHeaders(headers)
   }
+}
+
+function modelIn(answer: ProviderAnswer): string | undefined {
+  return answer.kind === 'stream' ? answer.model : answer.reply.model
+}
+
+/** The model that served, by its name for clients. */
+function servedId({ target, served }: Pick<AnsweredAttempt, 'target' | 'served'>): string {
+  return targetId(served ? { ...target, model: served.model } : target)
 }
 
 async function settleFailure(
@@ -73,14 +87,14 @@ export async function wholeReply(answer: WholeAnswer, answered: AnsweredAttempt)
 /** The client's events of a streamed answer. The ledger row is on disk before the last one; a broken reply never gets it. */
 export async function* streamedReply(answer: StreamedAnswer, answered: AnsweredAttempt): AsyncGenerator<string, void> {
   const { target, translation, prepared, settlement, remember } = answered
-  const writer = translation.stream()
+  const writer = translation.stream(servedId(answered))
   const fold = new Fold(foldFacts(target.provider))
   let firstEventMs: number | undefined
-  const received = (billed?: Usage) => ({
-    ...answered,
-    reply: billed ? { ...fold.reply(), usage: mergeUsage(fold.usage, billed) } : fold.reply(),
-    ...(firstEventMs !== undefined && { firstEventMs }),
-  })
+  const received = (billed?: Usage) => {
+    const reply = billed ? { ...fold.reply(), usage: mergeUsage(fold.usage, billed) } : fold.reply()
+    const served = answered.served ?? answered.servedBy(target, reply.model)
+    return { ...answered, reply, served, ...(firstEventMs !== undefined && { firstEventMs }) }
+  }
   try {
     for await (const batch of answer.batches) {
       firstEventMs ??= settlement.elapsed()
@@ -110,19 +124,33 @@ export async function* streamedReply(answer: StreamedAnswer, answered: AnsweredA
   }
 }
 
-function replyFacts({ target, prepared: { call, request } }: AnsweredAttempt, { usage, cost }: Settled): ReplyFacts {
-  const model = targetId(target)
+function replyFacts(answered: AnsweredAttempt, { usage, cost }: Settled): ReplyFacts {
+  const { call, request } = answered.prepared
+  const model = servedId(answered)
   return { model, usage, request, id: call.id, ...(!cost.unpriced && { costUsd: cost.nanoUsd / 1e9 }) }
 }
 
-/** The model that was tried last, how many models were tried, and which fields were left out. */
-function attemptHeaders({ target, attempts, dropped }: AttemptSummary): Record<string, string> {
+/** The model that served, or was tried last, how many models were tried, and which fields were left out. */
+function attemptHeaders({
+  attempts,
+  dropped,
+  ...answered
+}: AttemptSummary & Pick<AnsweredAttempt, 'served'>): Record<string, string> {
   return {
-    'x-router-model': withoutSecrets(targetId(target)),
+    'x-router-model': headerText(servedId(answered)),
     'x-router-attempts': String(attempts),
     ...(dropped.length > 0 && { 'x-router-dropped': dropped.join(',') }),
   }
 }
+
+/** A name as a header may have it: clients and providers choose names. */
+function headerText(name: string): string {
+  return withoutSecrets(name)
+    .replace(/[^\x20-\x7e]/g, '?')
+    .slice(0, longestHeader)
+}
+
+const longestHeader = 512
 
 /** Only for streams: a whole reply that ends like this is refused when it is read. */
 function endedInError({ provider }: Target, { finish_raw }: Reply): RouterError {

@@ -1,8 +1,10 @@
 import type { Key } from '../access/keys.ts'
 import type { Reply } from '../core/reply.ts'
 import type { NeutralRequest } from '../core/request.ts'
+import type { Target } from '../manifest/target.ts'
 import { attempt } from '../routing/attempts.ts'
 import { type Directory, resolve } from '../routing/resolve.ts'
+import { servedModel } from '../routing/served-model.ts'
 import type { SignatureCache } from '../routing/signature-cache.ts'
 import type { OrganizationRules } from '../store/rules.ts'
 import type { AnswerBounds } from '../upstream/answer-bounds.ts'
@@ -68,7 +70,8 @@ export async function handle(call: Call, services: Services): Promise<CallRespon
     (failed) => failed.error && settlement.failAttempt(failed, failed.error),
   )
   const remember = (reply: Reply) => signatures.remember(key.organization, reply)
-  return await clientReply(attempted, { prepared, settlement, remember, limitHeaders: admission.headers })
+  const servedBy = (target: Target, reported?: string) => servedModel(target, reported, directory)
+  return await clientReply(attempted, { prepared, settlement, servedBy, remember, limitHeaders: admission.headers })
 }
 
 function openMedia({ clientApi, signal }: Call, { media }: Services): CallMedia {

@@ -1,16 +1,16 @@
 import { defined } from '../api/check.ts'
-import type { ClientApi, EditFacts, StreamFacts } from '../api/client-api.ts'
+import type { ClientApi, EditFacts } from '../api/client-api.ts'
 import { lostChoice } from '../api/tool-choice.ts'
 import { isObject, type JsonObject } from '../core/json.ts'
 import { takesPart } from '../manifest/inferred-losses.ts'
 import { demanding, distinctNames } from '../manifest/losses.ts'
 import { ownWords } from '../manifest/own-words.ts'
 import { chatEndpoint } from '../manifest/run-mapping.ts'
-import { type Target, targetId } from '../manifest/target.ts'
+import type { Target } from '../manifest/target.ts'
 import { targetFacts } from '../manifest/target-facts.ts'
 import { finishOf, type ProviderRequest, patchRequest, usedLosses } from '../manifest/translate.ts'
 import { fetchMedia } from '../upstream/inline.ts'
-import type { Call, TargetedCall, Translation } from './call.ts'
+import type { TargetedCall, Translation } from './call.ts'
 
 /** For a provider of the client's own format: bodies are edited, so fields unknown to the router survive both ways. */
 export function sameFormatTranslation(
@@ -43,8 +43,9 @@ export function sameFormatTranslation(
       holds(provider.slug, clientApi.heldIds?.(body, request) ?? [])
       return clientApi.editReply(turn.withPrevious(body), { ...facts, ...finishMapping })
     },
-    stream() {
-      const writer = clientApi.openStream(request, { ...streamFacts(target, call), ...finishMapping })
+    stream(model) {
+      const { id, requestId } = call
+      const writer = clientApi.openStream(request, { model, id, requestId, ...finishMapping })
       return {
         frame({ payload, events }, fold) {
           for (const event of events) fold.take(event)
@@ -66,11 +67,6 @@ export function sameFormatTranslation(
       return turn.responseToStore(response, text, { target, sameFormat: true, storesItself })
     },
   }
-}
-
-/** What is written into every stream of a call. */
-export function streamFacts(target: Target, { id, requestId }: Pick<Call, 'id' | 'requestId'>): StreamFacts {
-  return { model: targetId(target), id, requestId }
 }
 
 /** A client's body, edited for a provider of the same format, and the neutral names of what it lost. */

@@ -4,10 +4,12 @@ import type { RouterError } from '../core/errors.ts'
 import type { Reply } from '../core/reply.ts'
 import { withoutSecrets } from '../core/secrets.ts'
 import { completionTokens, promptTokens, type Usage } from '../core/usage.ts'
+import type { Target } from '../manifest/target.ts'
+import { chargeOf } from '../money/charge.ts'
 import type { LedgerQueue } from '../money/ledger.ts'
 import { boundedUsage, measuredUsage } from '../money/meter.ts'
-import { priceOf } from '../money/price.ts'
 import type { Attempted } from '../routing/attempts.ts'
+import type { ServedModel } from '../routing/served-model.ts'
 import { costNano } from '../store/ledger-row.ts'
 import type { StoredResponse } from '../store/responses.ts'
 import type { Admission } from './admission.ts'
@@ -36,7 +38,7 @@ export type CallLedger = { settle(...call: [...Parameters<LedgerQueue['settle']>
 export type AttemptSummary = Attempted & { dropped: string[] }
 
 /** A reply as far as it was received. */
-export type ReceivedReply = AttemptSummary & { reply: Reply; firstEventMs?: number }
+export type ReceivedReply = AttemptSummary & { reply: Reply; served?: ServedModel | undefined; firstEventMs?: number }
 
 /** The usage and the cost of a settled call. */
 export type Settled = { usage: Usage; cost: Cost }
@@ -102,14 +104,14 @@ export class Settlement {
     const most = this.#admission.mostAt(target, false)
     const counted = error.billed && boundedUsage(error.billed, most)
     const usage = counted?.usage ?? { input: this.#admission.promptTokens }
-    const cost = priceOf(usage, target.entry, this.#start.at)
+    const cost = this.#charge(usage, target)
     return { usage, cost: counted?.bounded === false ? cost : { ...cost, estimated: true } }
   }
 
   #price(received: ReceivedReply, complete: boolean): Settled {
-    const { target } = received
+    const { target, served } = received
     const { usage, estimated } = this.#measured(received, complete)
-    const cost = priceOf(usage, target.entry, this.#start.at)
+    const cost = this.#charge(usage, target, served)
     return { usage, cost: estimated ? { ...cost, estimated } : cost }
   }
 
@@ -123,7 +125,12 @@ export class Settlement {
     }
   }
 
-  async #write(summary: AttemptSummary & { firstEventMs?: number }, end: SettledOutcome): Promise<void> {
+  #charge(usage: Usage, { entry, provider }: Target, served?: ServedModel): Cost {
+    const byReport = provider.reports?.has('cost') ?? false
+    return chargeOf(usage, { entry, served: served?.entry, byReport }, this.#start.at)
+  }
+
+  async #write(summary: RowFacts, end: SettledOutcome): Promise<void> {
     if (this.#written) return
     this.#written = true
     const record = this.#record(summary, end)
@@ -134,7 +141,7 @@ export class Settlement {
   }
 
   #record(
-    { target, attempts, dropped, firstEventMs }: AttemptSummary & { firstEventMs?: number },
+    { target, attempts, dropped, served, firstEventMs }: RowFacts,
     { outcome, status, settled, error }: SettledOutcome,
   ): CallRecord {
     const { monotonicMs: _, ...facts } = this.#start
@@ -143,6 +150,7 @@ export class Settlement {
       provider: target.provider.slug,
       // Where unknown models are allowed, the name is any text the client sent.
       model: withoutSecrets(target.model),
+      ...(served && { served: served.model }),
       outcome,
       status,
       ...(error && { error: error.code }),
@@ -158,6 +166,8 @@ export class Settlement {
 function hasRemoteParts({ parts }: Reply): boolean {
   return parts.some(({ type }) => type === 'search' || type === 'opaque')
 }
+
+type RowFacts = AttemptSummary & Pick<ReceivedReply, 'served' | 'firstEventMs'>
 
 type SettledOutcome = {
   outcome: Outcome

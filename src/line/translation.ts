@@ -5,7 +5,7 @@ import type { Target } from '../manifest/target.ts'
 import { writeRequest } from '../manifest/translate.ts'
 import { inlineMedia } from '../upstream/inline.ts'
 import type { TargetedCall, Translation } from './call.ts'
-import { sameFormatTranslation, streamFacts } from './same-format.ts'
+import { sameFormatTranslation } from './same-format.ts'
 
 /** The translation for one attempt: bodies of the same format are edited, all others are translated by mappings. */
 export function translationOf(target: Target, prepared: TargetedCall): Translation {
@@ -33,8 +33,9 @@ function mappedTranslation(target: Target, { call, request, turn, media }: Targe
       ),
     forwardedHeaders: [],
     whole: ({ reply }, facts) => clientApi.writeReply(reply, facts),
-    stream() {
-      const writer = clientApi.openStream(request, streamFacts(target, call))
+    stream(model) {
+      const { id, requestId } = call
+      const writer = clientApi.openStream(request, { model, id, requestId })
       return {
         frame({ events }, fold) {
           const [first, ...others] = events

@@ -58,6 +58,7 @@ export function loadManifest(source: Source, around: Surroundings): { loaded?: L
     ...(governed.length > 0 && { governed }),
     unknownModels: around.settings?.value.unknown_models ?? file.unknown_models ?? 'refuse',
     ...(modelIds && { modelIds }),
+    ...(file.reports && { reports: new Set(file.reports) }),
     models: file.models ?? {},
     ...(file.models_of !== undefined && { modelsOf: file.models_of }),
     ...(file.dialect !== undefined && { dialect: file.dialect }),

@@ -34,6 +34,7 @@ export type ManifestFile = Omit<ProviderSettings, 'enabled' | 'secret'> & {
   maker?: string
   models_of?: string
   model_ids?: ModelIdsFile
+  reports?: ('model' | 'cost')[]
   traits_of?: string
   variants?: VariantFile[]
 }

@@ -1,6 +1,6 @@
 import type { CallRecord } from '../core/call.ts'
 import type { ModelEntry } from '../core/model.ts'
-import { priceOf } from './price.ts'
+import { chargeOf } from './charge.ts'
 
 /** The result of a recount of settled calls with today's prices. Sums are nano-USD. */
 export type Recount = {
@@ -30,11 +30,12 @@ export type WrongCall = {
 
 /**
  * Recomputes the cost of each call, one at a time. `entryOf` finds today's catalog entry of a model: of the
- * prices in it, those of the time of the call are used.
+ * prices in it, those of the time of the call are used. `chargesByReport`: whether a provider charges by its own figure.
  */
 export function recount(
   calls: Iterable<CallRecord>,
   entryOf: (provider: string, model: string) => ModelEntry | undefined,
+  chargesByReport: (provider: string) => boolean = () => false,
 ): Recount {
   const found: Recount = {
     calls: 0,
@@ -46,7 +47,7 @@ export function recount(
   }
   for (const call of calls) {
     found.calls++
-    const { at, cost, usage, provider, model } = call
+    const { at, cost, usage, provider, model, served } = call
     const name = `${provider}/${model}`
     const ledger = BigInt(cost.nanoUsd)
     if (usage.reported_cost !== undefined) {
@@ -59,7 +60,11 @@ export function recount(
       found.unbilled++
       continue
     }
-    const recomputed = priceOf(usage, entryOf(provider, model), at)
+    const entries = {
+      entry: entryOf(provider, model),
+      served: served === undefined ? undefined : entryOf(provider, served),
+    }
+    const recomputed = chargeOf(usage, { ...entries, byReport: chargesByReport(provider) }, at)
     const today = BigInt(recomputed.nanoUsd)
     if (recomputed.priceVersion !== cost.priceVersion) {
       const other = entry(found.repriced, name, () => ({ calls: 0, ledger: 0n, today: 0n }))

@@ -39,6 +39,7 @@ export const ledgerColumns: readonly [name: string, of: (record: CallRecord) => 
   ['group_id', ({ group }) => group ?? null],
   ['modes', ({ usage }) => (usage.modes === undefined ? null : JSON.stringify(usage.modes))],
   ['request_id', ({ requestId }) => requestId ?? null],
+  ['served', ({ served }) => (served === undefined ? null : withoutSecrets(served).slice(0, longestName))],
 ]
 
 /** The record that a row was made from. */
@@ -54,6 +55,7 @@ export function callRecord(row: LedgerRow): CallRecord {
   return {
     id: text('id'),
     ...(has('request_id') && { requestId: text('request_id') }),
+    ...(has('served') && { served: text('served') }),
     at: number('at'),
     organization: text('organization'),
     key: text('key'),

@@ -72,4 +72,8 @@ export const migrations: readonly Migration[] = [
     name: 'the request ids of clients',
     sql: 'ALTER TABLE ledger ADD COLUMN request_id TEXT',
   },
+  {
+    name: 'the model that served, where it is not the one asked for',
+    sql: 'ALTER TABLE ledger ADD COLUMN served TEXT',
+  },
 ]

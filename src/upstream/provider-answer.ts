@@ -26,8 +26,8 @@ export type ProviderAnswer = WholeAnswer | StreamedAnswer
 /** `body` is the JSON after `patch.reply`, `reply` its neutral form. */
 export type WholeAnswer = { kind: 'whole'; body: JsonObject; reply: Reply }
 
-/** Frames as they arrive from the network, several at a time. */
-export type StreamedAnswer = { kind: 'stream'; batches: AsyncIterable<StreamFrame[]> }
+/** Frames as they arrive from the network, several at a time; the model as the first of them name it. */
+export type StreamedAnswer = { kind: 'stream'; batches: AsyncIterable<StreamFrame[]>; model?: string | undefined }
 
 /** One frame of a stream; the declared end marker has no payload. */
 export type StreamFrame = Pick<ReadFrame, 'events'> & Partial<Pick<ReadFrame, 'payload'>>
@@ -128,7 +128,8 @@ async function readStream(target: Target, response: HttpResponse, bounds: Answer
   const batches = readBatches({ provider, facts: targetFacts(provider, target), bounds }, response)
   const first = await batches.next()
   if (first.done) throw cut(provider, 'ended its stream before the first event')
-  return { kind: 'stream', batches: startingWith(first.value, batches) }
+  const model = first.value.flatMap(({ events }) => events).find((event) => event.model)?.model
+  return { kind: 'stream', batches: startingWith(first.value, batches), model }
 }
 
 async function* startingWith<T>(first: T, rest: AsyncGenerator<T, void>): AsyncGenerator<T, void> {

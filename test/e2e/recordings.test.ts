@@ -154,11 +154,13 @@ function expectReply(reply: Body, expected: Expected, recording: Recording): voi
 
 /** Checks the model that served, the price, and the ledger's row. */
 function expectFacts({ headers }: Called, reply: Body, row: CallRecord, recording: Recording): void {
-  const model = modelOf(recording)
+  const asked = modelOf(recording)
+  const model = row.served === undefined ? asked : `${row.provider}/${row.served}`
+  if (row.served !== undefined) expect(JSON.stringify(recording.response)).toContain(row.served)
   expect(reply.model).toBe(model)
   expect([headers.get('x-router-model'), headers.get('x-router-attempts')]).toEqual([model, '1'])
   expect(headers.get('x-router-dropped')).toBeNull()
-  expect(row).toMatchObject({ outcome: 'complete', status: 200, requested: model, attempts: 1, dropped: [] })
+  expect(row).toMatchObject({ outcome: 'complete', status: 200, requested: asked, attempts: 1, dropped: [] })
   if (!row.cost.unpriced) expect(reply.usage.cost).toBe(row.cost.nanoUsd / 1e9)
 }
 

@@ -14,7 +14,7 @@ test('what one event of a provider says is written together: log probabilities w
   const request = responses.read({ model: 'p/m', input: 'Hello', include: ['message.output_text.logprobs'] })
   const call = { clientApi: responses, id: '0198f7a2-0000-7000-8000-000000000001' }
   const { stream } = translationOf(target, { call, request, turn: {} } as unknown as PreparedCall)
-  const [writer, fold] = [stream(), new Fold(foldFacts)]
+  const [writer, fold] = [stream('p/m'), new Fold(foldFacts)]
   let text = ''
   for (const token of ['It', ' rains', '.']) {
     const logprobs = { content: [{ token, logprob: -0.1, bytes: null, top_logprobs: [] }] }
