@@ -418,6 +418,18 @@ describe('management', () => {
     await ask('PUT', '/v1/manage/org/limits', { body: { requests_per_minute: null, tokens_per_minute: null } })
   })
 
+  test('an empty body changes nothing, wherever a body is taken: it is rejected', async () => {
+    const paths = await pathsOf(taking.map(({ path }) => path))
+    const newest = async () => (await ask('GET', '/v1/manage/audit?limit=1')).body.entries
+    const before = await newest()
+    for (const { method, path } of taking)
+      for (const body of [{}, undefined, []]) {
+        const { status } = await ask(method, paths.get(path) as string, { body })
+        expect([method, path, body, status]).toEqual([method, path, body, 400])
+      }
+    expect(await newest()).toEqual(before)
+  })
+
   test('bodies that the description rejects are rejected, naming the field', async () => {
     const paths = await pathsOf(taking.map(({ path }) => path))
     const wrong: Json[] = [true, -1, 1.5, 1e13, 'x', '', 'x'.repeat(2_000), [], ['x', 1], {}, { strange: 1 }]

@@ -286,6 +286,21 @@ describe('groups', () => {
     ])
   })
 
+  test('of two deletions at once, one that keeps the keys and one that revokes them, one is made', async () => {
+    for (let round = 0; round < 3; round++) {
+      const { body } = await manage.post('/group', { name: `at once ${round}`, monthly_limit: 5 })
+      const path = `/group/${body.group_id}`
+      const key = await manage.newKey({ group_id: body.group_id })
+      const [keep, revoke] = await Promise.all([
+        manage.delete(`${path}?keys=keep`),
+        manage.delete(`${path}?keys=revoke`),
+      ])
+      expect([keep.status, revoke.status].sort()).toEqual([204, 404])
+      const state = keep.status === 204 ? 'active' : 'revoked'
+      expect((await manage.get(`/apikey/${key.id}`)).body).toMatchObject({ state, group: null })
+    }
+  })
+
   test('do not take the last key that may manage with them', async () => {
     const { body } = await manage.post('/group', { name: 'of all' })
     const self = (await manage.get('/apikey/self', stranger)).body.id
