@@ -49,6 +49,7 @@ test.each([
   ['google/gemini-flash-lite-latest', 1.8],
   ['google/gemini-pro-latest', 1.8],
   ['vertex/gemini-flash-latest', 1.8],
+  ['bedrock/openai.gpt-oss-120b-1:0', 1.75],
 ])('%s costs %d times as much with priority', (model, times) => {
   expect(shippedEntry(model).multipliers?.priority).toBe(times)
 })
