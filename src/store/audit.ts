@@ -2,6 +2,7 @@ import { randomUUIDv7 } from 'node:crypto'
 import type { JsonObject } from '../core/json.ts'
 import type { Changes } from './changes.ts'
 import type { Connection } from './connection.ts'
+import { storedJson } from './stored-json.ts'
 
 /**
  * A change and who made it. `actor` is the id of a key, or `cli`; `action` is `<what>.<verb>`, as `apikey.create`; `subject`
@@ -72,6 +73,6 @@ export function audit(db: Connection) {
 }
 
 function auditEntry({ before, after, ...row }: Row): AuditEntry {
-  const value = (text: string | null) => (text === null ? null : JSON.parse(text))
+  const value = (text: string | null) => (text === null ? null : storedJson(text))
   return { ...row, before: value(before), after: value(after) }
 }

@@ -2,6 +2,7 @@ import { randomUUIDv7 } from 'node:crypto'
 import type { RateLimits } from '../core/limits.ts'
 import type { Changes } from './changes.ts'
 import type { Connection } from './connection.ts'
+import { storedJson } from './stored-json.ts'
 
 /** The levels of a permission, from least to most. */
 export const levels = ['none', 'read', 'write'] as const
@@ -249,10 +250,10 @@ function keyRecord(row: Row | undefined): KeyRecord | undefined {
     prefix: row.prefix,
     name: row.name,
     permissions: { manage: row.manage, completions: row.completions, operate: row.operate },
-    labels: JSON.parse(row.labels),
+    labels: storedJson(row.labels),
     monthlyLimitNano: row.monthly_limit_nano,
     groupId: row.group_id,
-    accessList: row.access_list === null ? null : JSON.parse(row.access_list),
+    accessList: row.access_list === null ? null : storedJson(row.access_list),
     limits: rateLimits(row),
     createdBy: { id: row.created_by_id, email: row.created_by_email },
     createdAt: Number(row.created_at),

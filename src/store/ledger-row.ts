@@ -1,6 +1,7 @@
 import type { CallRecord } from '../core/call.ts'
 import { withoutSecrets } from '../core/secrets.ts'
 import { promptClasses, type Usage, type UsageClass, usageClasses } from '../core/usage.ts'
+import { storedJson } from './stored-json.ts'
 
 /** A value that SQLite can bind. */
 export type SqlValue = string | number | bigint | null
@@ -49,7 +50,7 @@ export function callRecord(row: LedgerRow): CallRecord {
   const has = (name: string) => row[name] !== null
   const cost = {
     nanoUsd: number('cost_nano'),
-    parts: JSON.parse(text('cost_parts')),
+    parts: storedJson(text('cost_parts')),
     priceVersion: text('price_version'),
   }
   return {
@@ -71,12 +72,12 @@ export function callRecord(row: LedgerRow): CallRecord {
     ...(has('error') && { error: text('error') as NonNullable<CallRecord['error']> }),
     usage: usageOf(row),
     cost: { ...cost, ...(row.unpriced === 1n && { unpriced: true }), ...(row.estimated === 1n && { estimated: true }) },
-    dropped: JSON.parse(text('dropped')),
+    dropped: storedJson(text('dropped')),
     attempts: number('attempts'),
     durationMs: number('duration_ms'),
     ...(has('first_event_ms') && { firstEventMs: number('first_event_ms') }),
     ...(has('user') && { user: text('user') }),
-    ...(has('metadata') && { metadata: JSON.parse(text('metadata')) }),
+    ...(has('metadata') && { metadata: storedJson(text('metadata')) }),
   }
 }
 
@@ -109,7 +110,7 @@ function usageOf(row: LedgerRow): Usage {
   const usage: Usage = {}
   for (const name of usageClasses) if (row[name] !== null) usage[name] = Number(row[name])
   if (row.reported_nano !== null) usage.reported_cost = Number(row.reported_nano) / 1e9
-  if (row.modes !== null) usage.modes = JSON.parse(row.modes as string)
+  if (row.modes !== null) usage.modes = storedJson(row.modes as string)
   return usage
 }
 

@@ -2,6 +2,7 @@ import type { Policy } from '../core/names.ts'
 import type { Changes } from './changes.ts'
 import type { Connection } from './connection.ts'
 import type { PageOf } from './groups.ts'
+import { storedJson } from './stored-json.ts'
 
 /** An organization's alias of a model or a policy. */
 export type Alias = { name: string; target: string }
@@ -66,5 +67,5 @@ export function names(db: Connection, changes: Changes) {
 }
 
 function policyOf({ targets, ...row }: PolicyRow): Policy {
-  return { ...row, targets: JSON.parse(targets) }
+  return { ...row, targets: storedJson(targets) }
 }

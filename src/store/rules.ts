@@ -2,6 +2,7 @@ import type { RateLimits } from '../core/limits.ts'
 import type { DataRules, Policy } from '../core/names.ts'
 import type { Connection } from './connection.ts'
 import { type LimitColumns, rateLimits } from './keys.ts'
+import { storedJson } from './stored-json.ts'
 
 /** The settings of an organization that calls depend on. Money in nano-USD. */
 export type OrganizationRules = {
@@ -64,11 +65,11 @@ export function rulesReader(db: Connection): (id: string) => OrganizationRules |
       limits: rateLimits(row),
       creditNano: row.credit_nano,
       enforcesBalance: row.enforces_balance === 1n,
-      approvedModels: row.approved_models === null ? null : JSON.parse(row.approved_models),
-      dataRules: JSON.parse(row.data_rules),
+      approvedModels: row.approved_models === null ? null : storedJson(row.approved_models),
+      dataRules: storedJson(row.data_rules),
       aliases: new Map(aliases.all(id)),
       policies: new Map(
-        policies.all(id).map(({ targets, ...named }) => [named.id, { ...named, targets: JSON.parse(targets) }]),
+        policies.all(id).map(({ targets, ...named }) => [named.id, { ...named, targets: storedJson(targets) }]),
       ),
       groupLimits: new Map(groupLimits.all(id).map(([group, name, limitNano]) => [group, { name, limitNano }])),
     }

@@ -1,6 +1,7 @@
 import { dayMs, hourMs, monthStart } from '../core/time.ts'
 import type { Connection } from './connection.ts'
 import { type Figures, figureNames, inLedger, noFigures } from './figures.ts'
+import { storedJson } from './stored-json.ts'
 
 /** The length of one period of a report; periods are in UTC. */
 export type Resolution = 'hour' | 'day' | 'month'
@@ -46,7 +47,7 @@ export function usageReporter(db: Connection): (query: UsageQuery) => UsageRow[]
   const groupName = db.prepare<[string], string>('SELECT name FROM groups WHERE id = ?').pluck()
   return (query) => {
     const lookups: Lookups = {
-      labelsOf: memoized((key) => JSON.parse(labels.get(key ?? '') ?? '{}')),
+      labelsOf: memoized((key) => storedJson(labels.get(key ?? '') ?? '{}')),
       groupName: memoized((group) => groupName.get(group ?? '') ?? null),
     }
     const readers = query.groupBy.map((name) => valueReader(name, lookups))

@@ -46,10 +46,10 @@ async function routerOn(pages: readonly number[], value?: number) {
     await router.stop(1_000)
     rmSync(folder, { recursive: true, force: true })
   })
-  const ask = async (at: string, body?: unknown) => {
+  const ask = async (at: string, body?: unknown, key = testKey) => {
     const response = await fetch(router.url + at, {
       method: body === undefined ? 'GET' : 'POST',
-      headers: { 'x-api-key': testKey, 'content-type': 'application/json' },
+      headers: { 'x-api-key': key, 'content-type': 'application/json' },
       ...(body !== undefined && { body: JSON.stringify(body) }),
     })
     return { status: response.status, text: await response.text() }
@@ -107,6 +107,19 @@ test('damage that a report meets is damage for calls as well', async () => {
   expect((await ask('/ready')).status).toBe(200)
   const report = await ask('/v1/manage/org/usage?start=2026-11-01&end=2026-11-30')
   expect([report.status, JSON.parse(report.text).error.code]).toEqual([503, 'unavailable'])
+  await expectRefusals(ask)
+})
+
+test('a row that is damaged inside is damage, not a failure of the router', async () => {
+  const { path, ask } = await routerOn([])
+  const { status, text } = await ask('/v1/manage/apikey', { name: 'another' })
+  expect(status).toBe(201)
+  const other = new Database(path)
+  other.pragma('ignore_check_constraints = ON')
+  other.prepare("UPDATE api_keys SET labels = '{' WHERE name = 'another'").run()
+  other.close()
+  const met = await ask('/v1/auth/check', undefined, String(JSON.parse(text).api_key))
+  expect([met.status, JSON.parse(met.text).error.code]).toEqual([503, 'unavailable'])
   await expectRefusals(ask)
 })
 
