@@ -6,8 +6,8 @@ import { type ListForm, modelEntry, modelList } from '../api/models/list.ts'
 import { modelPage, pagedModel } from '../api/models/page.ts'
 import { RouterError } from '../core/errors.ts'
 import { policyPrefix, splitModel } from '../core/names.ts'
-import { entryAt, type Period, pricePeriod } from '../core/price-times.ts'
-import { type Listable, type Listed, listedModels, listedPolicies } from '../routing/listed.ts'
+import { type Period, pricePeriod } from '../core/price-times.ts'
+import { entryOfListed, type Listable, type Listed, listedModels, listedPolicies } from '../routing/listed.ts'
 import type { Scope } from '../routing/scope.ts'
 import type { OrganizationRules } from '../store/rules.ts'
 import type { JsonRequest, JsonRoute } from './server.ts'
@@ -59,7 +59,7 @@ export function modelRoutes({ access, directory, rulesOf, now = Date.now }: Mode
         const found = models.find((model) => isCalled(model, id)) ?? findByAlias(models, id, directory())
         if (!found) throw noModel(id)
         const write = speaksMessages(request) ? pagedModel : modelEntry
-        return { text: JSON.stringify(write(found.id, entryAt(found.entry, now()))) }
+        return { text: JSON.stringify(write(found.id, entryOfListed(found, now()))) }
       },
     },
   ]
@@ -107,9 +107,9 @@ function openLists(directory: () => Listable, now: () => number) {
     const known = texts.get(key)
     if (known && known.from <= at && at < known.until) return known.text
     const models = make()
-    const priced = models.map((model) => ({ ...model, entry: entryAt(model.entry, at) }))
+    const priced = models.map((model) => ({ ...model, entry: entryOfListed(model, at) }))
     const text = JSON.stringify(modelList(priced, form))
-    const entries = models.map(({ entry }) => entry)
+    const entries = models.flatMap(({ entry, targets }) => targets ?? [entry])
     texts.set(key, { text, ...pricePeriod(entries, at) })
     return text
   }

@@ -32,7 +32,7 @@ export async function countTokens(call: CountCall, services: Services): Promise<
   refuseManyUnknown(read, services.maxUnknownFields)
   const request = services.signatures.restore(key.organization, read)
   const scope = { rules, accessList: key.accessList }
-  const targets = resolve(request.model, services.directory, scope)
+  const targets = resolve(request.model, services.directory, scope, 'chat')
   const { organization } = key
   const { held } = services
   const governed = { ...request.origin, organization, mayStore: true, held, at: Date.now() }

@@ -53,7 +53,7 @@ export async function handle(call: Call, services: Services): Promise<CallRespon
   refuseManyUnknown(turn.request, services.maxUnknownFields)
   const rules = services.rulesOf(key.organization)
   const request = signatures.restore(key.organization, turn.request)
-  const allowed = resolve(request.model, directory, { rules, accessList: key.accessList })
+  const allowed = resolve(request.model, directory, { rules, accessList: key.accessList }, 'chat')
   const start = startOf(call, key, request)
   const priced = pricedTargets(allowed, { key, rules, at: start.at })
   const { organization } = key

@@ -1,11 +1,16 @@
 import { RouterError } from '../core/errors.ts'
 import type { ModelEntry } from '../core/model.ts'
+import { entryAt } from '../core/price-times.ts'
 import { servedBy, type Target } from '../manifest/target.ts'
+import { commonEntry } from './common-entry.ts'
 import { type Directory, resolve } from './resolve.ts'
 import { exclusionOf, type Scope } from './scope.ts'
 
-/** A model by the id that clients send, and its facts; `isName` when it is an alias or a policy. */
-export type Listed = { id: string; entry: ModelEntry; isName?: true }
+/**
+ * A model by the id that clients send, and its facts; `isName` when it is an alias or a policy. The facts of one with several targets are
+ * those of the `targets` together, which may have prices that depend on the time.
+ */
+export type Listed = { id: string; entry: ModelEntry; isName?: true; targets?: readonly ModelEntry[] }
 
 /** The directory with all models of the catalog. */
 export type Listable = Directory & {
@@ -39,22 +44,34 @@ function namesIn({ managed }: Directory, { rules: { aliases, policies } }: Scope
   return [...new Set([...aliases.keys(), ...policies.keys(), ...managed.keys()])]
 }
 
-/** A name with the facts of its first target; empty when it has none. */
+/** The facts of a listed model at a moment (Unix milliseconds). */
+export function entryOfListed({ entry, targets }: Listed, at: number): ModelEntry {
+  if (!targets) return entryAt(entry, at)
+  const { description } = entry
+  return { ...commonEntry(targets.map((one) => entryAt(one, at))), ...(description !== undefined && { description }) }
+}
+
+/** A name with the facts that all its targets have; empty when it has none. */
 function listedName(name: string, directory: Directory, scope?: Scope): Listed[] {
-  const target = firstTarget(name, directory, scope)
-  if (!target) return []
-  const entry: ModelEntry = target.entry ?? { api: 'chat' }
+  const entries = targetsOf(name, directory, scope).map(({ entry }): ModelEntry => entry ?? { api: 'chat' })
+  // Calls go only to those of the same kind.
+  const api = entries.some((one) => one.api === 'chat') ? 'chat' : entries[0]?.api
+  const targets = entries.filter((one) => one.api === api)
+  const [first] = targets
+  if (!first) return []
+  const entry = targets.length > 1 ? commonEntry(targets) : first
   const description = scope?.rules.aliases.has(name)
     ? undefined
     : (scope?.rules.policies.get(name) ?? directory.managed.get(name))?.description
-  return [{ id: name, entry: description ? { ...entry, description } : entry, isName: true }]
+  const described = description ? { ...entry, description } : entry
+  return [{ id: name, entry: described, isName: true, ...(targets.length > 1 && { targets }) }]
 }
 
-function firstTarget(name: string, directory: Directory, scope: Scope | undefined): Target | undefined {
+function targetsOf(name: string, directory: Directory, scope: Scope | undefined): readonly Target[] {
   try {
-    return resolve(name, directory, scope)[0]
+    return resolve(name, directory, scope)
   } catch (thrown) {
-    if (thrown instanceof RouterError) return undefined
+    if (thrown instanceof RouterError) return []
     throw thrown
   }
 }

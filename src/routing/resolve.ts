@@ -3,7 +3,7 @@ import { RouterError } from '../core/errors.ts'
 import { bareName, isEuropean, longestName, type Policy, policyPrefix, splitModel } from '../core/names.ts'
 import type { Provider } from '../manifest/provider.ts'
 import { servedBy, type Target, targetId } from '../manifest/target.ts'
-import { type Exclusion, exclusionInEurope, exclusionOf, type Scope } from './scope.ts'
+import { type Exclusion, exclusionByApi, exclusionInEurope, exclusionOf, type Scope } from './scope.ts'
 
 /** The providers, models and managed policies of one snapshot, against which names are resolved. */
 export type Directory = {
@@ -17,10 +17,11 @@ export type Targets = readonly [Target, ...Target[]]
 
 /**
  * The targets of a model string. A name is an alias, else a policy of the organization, else a managed policy, else
- * `<provider>/<model>`; without a scope it is one of the last two. Targets that are not configured, not known or not
- * allowed are left out. Throws RouterError 404, or 403 for the access list of the key, when none is left.
+ * `<provider>/<model>`; without a scope it is one of the last two. Targets that are not configured, not known, not
+ * allowed or of another `api` than the caller's are left out. Throws RouterError 404, 403 for the access list of the key, or 400 for
+ * models of another API, when none is left.
  */
-export function resolve(model: string, directory: Directory, scope?: Scope): Targets {
+export function resolve(model: string, directory: Directory, scope?: Scope, api?: string): Targets {
   refuseInvalid(model)
   const named = lookUp(model, directory, scope)
   const inEurope = named.through.some(isEuropean) || isEuropean(model)
@@ -34,7 +35,9 @@ export function resolve(model: string, directory: Directory, scope?: Scope): Tar
     }
     const candidate = { id: targetId(found), entry: found.entry, identify: directory.identify }
     const exclusion =
-      (inEurope ? exclusionInEurope(candidate) : undefined) ?? exclusionOf(candidate, scope, named.through)
+      (inEurope ? exclusionInEurope(candidate) : undefined) ??
+      exclusionOf(candidate, scope, named.through) ??
+      exclusionByApi(candidate, api)
     if (exclusion) exclusions.push(exclusion)
     else targets.push(found)
   }
@@ -81,7 +84,10 @@ function targetOf(id: string, { providers, identify }: Directory): Target | Excl
 
 /** The error for a name without targets; its message combines the reasons. */
 function noTargets(model: string, { ids, through }: LookedUp, exclusions: readonly Exclusion[]): RouterError {
-  const code = exclusions.some((one) => one.code === 'forbidden') ? 'forbidden' : 'model_not_found'
+  const codes = (['forbidden', 'invalid_request'] as const).filter((code) =>
+    exclusions.some((one) => one.code === code),
+  )
+  const [code = 'model_not_found'] = codes
   const reasons = exclusions.slice(0, maxReasons).map(({ message }) => message)
   const more = ids.length > maxReasons ? [`${ids.length - maxReasons} more cannot be used either.`] : []
   const reason = [...reasons, ...more].join(' ')

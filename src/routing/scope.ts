@@ -17,7 +17,10 @@ export type Candidate = {
 }
 
 /** Why a model may not be used, as one sentence. */
-export type Exclusion = { code: Extract<ErrorCode, 'model_not_found' | 'forbidden'>; message: string }
+export type Exclusion = {
+  code: Extract<ErrorCode, 'model_not_found' | 'forbidden' | 'invalid_request'>
+  message: string
+}
 
 /**
  * Why a model may not be used in a scope; undefined when it may. `through` are the names of the alias and the policy that
@@ -43,6 +46,25 @@ export function exclusionOf(
 export function exclusionInEurope({ id, entry }: Candidate): Exclusion | undefined {
   if (entry?.geolocation === 'eu') return undefined
   return notFound(`${hosted(id, entry)}, and an id that ends in '@eu' is served in the EU only.`)
+}
+
+/** Why a model cannot be called at an endpoint for models of this API; models that the catalog does not know may be of any. */
+export function exclusionByApi({ id, entry }: Candidate, api: string | undefined): Exclusion | undefined {
+  if (api === undefined || entry === undefined || entry.api === api) return undefined
+  const endpoint = endpoints[entry.api]
+  const at = endpoint === undefined ? '' : ` Models of this kind are called at POST ${endpoint}.`
+  const message = `The model '${id}' has the API \`${entry.api}\`, and this endpoint is for models with the API \`${api}\`.${at}`
+  return { code: 'invalid_request', message }
+}
+
+/** Where models that are not for conversations are called. */
+const endpoints: { readonly [api: string]: string } = {
+  chat: '/v1/chat/completions',
+  embedding: '/v1/embeddings',
+  image: '/v1/images/generations',
+  speech: '/v1/audio/speech',
+  transcription: '/v1/audio/transcriptions',
+  decision: '/v1/decisions',
 }
 
 function lists(list: readonly string[], { id, identify }: Candidate): boolean {

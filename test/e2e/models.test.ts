@@ -1,4 +1,4 @@
-import { afterAll, beforeAll, describe, expect, test } from 'vitest'
+import { afterAll, beforeAll, describe, expect, onTestFinished, test } from 'vitest'
 import { type TestRouter, testKey, testRouter } from '../helpers/router.ts'
 
 type Entry = { id: string; api: string; pricing: { prompt_tokens_threshold: number }[]; [field: string]: unknown }
@@ -76,6 +76,53 @@ test('there is a list for each modality', async () => {
   }
 })
 
+describe('a model of another kind', () => {
+  const kinds = {
+    embedding: '/v1/embeddings',
+    image: '/v1/images/generations',
+    speech: '/v1/audio/speech',
+    transcription: '/v1/audio/transcriptions',
+    decision: '/v1/decisions',
+    rerank: undefined,
+  }
+  const models = Object.keys(kinds).map((api) => `  ${api}: { api: ${api} }\n`)
+  const manifest = `slug: multi
+name: Multi
+base_url: http://127.0.0.1:9
+auth: { scheme: none }
+dialect: openai-chat
+models:
+${models.join('')}  chat: { api: chat }
+`
+
+  test('is refused by every endpoint for conversations, with its API and its endpoint', async () => {
+    const own = await testRouter({ files: { 'providers/multi.yaml': manifest } })
+    onTestFinished(() => own.end())
+    await own.call('/v1/manage/policy', { id: 'mixed', targets: ['multi/embedding', 'multi/chat'] })
+    await own.call('/v1/manage/alias', { name: 'vectors', target: 'multi/embedding' })
+    const messages = [{ role: 'user', content: 'Hello' }]
+    const calls = (model: string): [path: string, body: object][] => [
+      ['/v1/chat/completions', { model, messages }],
+      ['/v1/responses', { model, input: 'Hello' }],
+      ['/v1/messages', { model, messages, max_tokens: 9 }],
+      ['/v1/messages/count_tokens', { model, messages }],
+    ]
+    const named = [...Object.entries(kinds), ['embedding', kinds.embedding, 'vectors'] as const]
+    for (const [api, endpoint, model = `multi/${api}`] of named) {
+      for (const [path, body] of calls(model)) {
+        const refused = await own.call(path, body)
+        expect([path, refused.status]).toEqual([path, 400])
+        const { error } = (await refused.json()) as { error: { message: string } }
+        expect(error).toMatchObject({ code: 'invalid_request', param: 'model' })
+        expect(error.message).toContain(`The model 'multi/${api}' has the API \`${api}\``)
+        if (endpoint !== undefined) expect(error.message).toContain(`are called at POST ${endpoint}.`)
+      }
+    }
+    // The model of a conversation is tried, and nobody listens there.
+    expect((await own.call('/v1/chat/completions', { model: 'mixed', messages })).status).toBe(502)
+  })
+})
+
 describe('a key', () => {
   const entry = (api: string, geolocation: string) =>
     `{ api: ${api}, geolocation: ${geolocation}, pricing: [{ prompt_tokens_threshold: 0, input_price: 1, output_price: 2 }] }`
@@ -142,8 +189,8 @@ models:
       const response = await fetch(`${own.url}/v1/models/${id}`, { headers: secret ? { 'x-api-key': secret } : {} })
       return { status: response.status, ...((await response.json()) as object) }
     }
-    expect(await one('mine', testKey)).toMatchObject({ status: 200, id: 'mine', geolocation: 'eu', api: 'chat' })
-    expect(await one('best', testKey)).toMatchObject({ geolocation: 'us', description: 'The best' })
+    expect(await one('mine', testKey)).toMatchObject({ status: 200, id: 'mine', geolocation: 'global', api: 'chat' })
+    expect(await one('best', testKey)).toMatchObject({ geolocation: 'global', description: 'The best' })
     expect(await one('policy/quick', testKey)).toMatchObject({ status: 200, id: 'quick' })
     expect(await one('policy/a/chat-us', testKey)).toMatchObject({ status: 404 })
     expect(await one('mine')).toMatchObject({ status: 404 })

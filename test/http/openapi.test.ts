@@ -183,6 +183,12 @@ describe('requirements of the specification', () => {
     expect(error.properties).toMatchObject({ origin: { enum: ['router', 'provider'] }, message: { type: 'string' } })
     expect(error.required).toEqual(['origin', 'message', 'type', 'code', 'param'])
   })
+
+  test('the model of a response is required, and has the id of a native Responses provider as its default', () => {
+    const { required, properties } = schemaOf('ResponseRequest') as { required: string[]; properties: JsonObject }
+    expect(required).toContain('model')
+    expect((properties.model as JsonObject).default).toMatch(/^openai-responses\//)
+  })
 })
 
 test('docs/api.md names every route', () => {
