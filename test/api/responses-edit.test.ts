@@ -5,7 +5,7 @@ import type { JsonObject } from '../../src/core/json.ts'
 import { isStream, eventsIn as recordedIn } from '../dialects/openai-responses-reader.ts'
 import { recordings, recordingsMissing } from '../helpers/recordings.ts'
 import { eventFaults, responseFaults } from './open-responses-schema.ts'
-import { eventsIn } from './responses-order.ts'
+import { eventsIn, follow } from './responses-order.ts'
 
 const model = 'maker/model'
 const id = '0198'
@@ -118,6 +118,36 @@ describe('a reply of a provider of this format', () => {
     vi.setSystemTime(7_000)
     expect(eventsIn(writer.end(facts)).at(-1).response).toEqual(stored)
     expect(stored).toMatchObject({ status: 'completed', completed_at: 5 })
+  })
+
+  it('is told in pieces where its provider has it in the last event only', () => {
+    const text = { type: 'output_text', text: 'It rains.', logprobs: [] }
+    const annotations = [{ type: 'url_citation', url: 'https://a.at', title: 'A', start_index: 0, end_index: 9 }]
+    const output = [
+      { type: 'web_search_call', id: 'ws_1', status: 'completed', action: { type: 'search', query: 'rain' } },
+      { type: 'reasoning', id: 'rs_1', summary: [] },
+      {
+        ...{ type: 'message', id: 'msg_1', status: 'completed', role: 'assistant' },
+        content: [
+          { ...text, annotations },
+          { type: 'refusal', refusal: 'No more.' },
+        ],
+      },
+      { type: 'function_call', id: 'fc_1', call_id: 'a', name: 'f', arguments: '{"x":1}', status: 'completed' },
+      { type: 'custom_tool_call', id: 'ctc_1', call_id: 'b', name: 'g', input: 'ls', status: 'completed' },
+    ]
+    const begun = { id: 'resp_1', status: 'in_progress', created_at: 1, output: [], error: null }
+    const ended = { ...begun, status: 'completed', output, usage: { input_tokens: 1 } }
+    const frames: JsonObject[] = [
+      { type: 'response.created', sequence_number: 0, response: begun },
+      { type: 'response.in_progress', sequence_number: 1, response: begun },
+      { type: 'response.completed', sequence_number: 2, response: ended },
+    ]
+    const writer = responses.openStream(request, { model, id })
+    const events = eventsIn(frames.map((frame) => writer.frame(frame)).join('') + writer.end(facts))
+    expect(follow(events)).toMatchObject({ id: 'resp_1', output })
+    const deltas = events.filter(({ type }) => type.endsWith('.delta')).map(({ delta }) => delta)
+    expect(deltas).toEqual(['It rains.', 'No more.', '{"x":1}', 'ls'])
   })
 
   it('that breaks off ends with `response.failed`, under its own id, with the next number', () => {

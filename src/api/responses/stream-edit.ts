@@ -3,6 +3,7 @@ import type { ReplyFacts } from '../client-api.ts'
 import { writeEvent } from '../sse.ts'
 import { editReply } from './edit.ts'
 import { endingOf } from './finish.ts'
+import { eventsOfItems } from './stream-unsaid.ts'
 import { writeUsage } from './usage.ts'
 import { completeResponse } from './write.ts'
 
@@ -16,6 +17,8 @@ export class EventEditor {
   sequence = 0
   readonly #request: JsonObject
   readonly #model: string
+  /** Whether the provider has told of an item. */
+  #hasItems = false
   /** The event that ends the stream, held back until the cost is known. */
   #terminal: JsonObject | undefined
 
@@ -30,14 +33,26 @@ export class EventEditor {
     const sequence_number = typeof given === 'number' ? given : this.sequence
     this.sequence = sequence_number + 1
     const numbered = { ...payload, sequence_number }
+    if (payload.type === 'response.output_item.added') this.#hasItems = true
     if (payload.type === 'response.output_item.done' && isObject(payload.item)) this.output.push(payload.item)
     if (!isObject(payload.response)) return writeEvent(numbered)
     this.response = { ...completeResponse(payload.response, this.#request), model: this.#model }
     if (payload.type === 'response.completed' || payload.type === 'response.incomplete') {
-      this.#terminal = numbered
-      return ''
+      const unsaid = this.#unsaid(payload.response)
+      this.#terminal = { ...numbered, sequence_number: this.sequence++ }
+      return unsaid
     }
     return writeEvent({ ...numbered, response: this.response })
+  }
+
+  /** The events of a response of which nothing was told before its end. */
+  #unsaid({ output }: JsonObject): string {
+    this.sequence--
+    const items = this.#hasItems || this.output.length > 0 || !Array.isArray(output) ? [] : output
+    this.output.push(...items.filter(isObject))
+    return eventsOfItems(items)
+      .map((event) => writeEvent({ ...event, sequence_number: this.sequence++ }))
+      .join('')
   }
 
   /** The whole response; built from its items where the provider never sent it whole. */
