@@ -1,7 +1,7 @@
 import { readFileSync } from 'node:fs'
 import { join } from 'node:path'
-import { parse } from 'yaml'
 import type { ModelEntry } from '../../src/core/model.ts'
+import { readSource } from '../../src/manifest/source.ts'
 
 type File = { defaults?: Partial<ModelEntry>; models: { [id: string]: Partial<ModelEntry> } }
 
@@ -22,7 +22,7 @@ export function shippedModels(provider: string): File {
   const known = files.get(provider)
   if (known) return known
   const text = readFileSync(join(import.meta.dirname, `../../catalog/${provider}.yaml`), 'utf8')
-  const file = parse(text) as File
+  const file = readSource(`catalog/${provider}.yaml`, text).value as File
   files.set(provider, file)
   return file
 }

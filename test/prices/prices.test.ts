@@ -10,7 +10,9 @@ import { priceLists } from './price-lists.ts'
 /** Reasons by list, each with the models that it explains and how many times as much as there they cost here. */
 type Reasons = { [list: string]: { because: string; models: { [model: string]: number } }[] }
 
-const reasons = parse(readFileSync(join(import.meta.dirname, 'reasons.yaml'), 'utf8')) as Reasons
+const { neither, ...reasons } = parse(readFileSync(join(import.meta.dirname, 'reasons.yaml'), 'utf8')) as Reasons & {
+  neither: { because: string; models: string[] }[]
+}
 
 test.each(priceLists)('the catalog costs what $name says, or a reason is written down', (list) => {
   const found = new Map<string, number>()
@@ -31,9 +33,25 @@ test.each(priceLists)('the catalog costs what $name says, or a reason is written
   expect(known - found.size).toBeGreaterThan(400)
 })
 
+test('a model that neither list knows is named, with the reason', () => {
+  const known = new Set<string>()
+  const all = new Set<string>()
+  for (const [id, provider, model, entry] of allModels()) {
+    // An alias is known with its model.
+    if (Object.hasOwn(shippedModels(provider).models, model)) all.add(id)
+    const names = [model, ...(entry.aliases ?? [])]
+    const isKnown = priceLists.some((list) =>
+      names.some((name) => difference(list, provider, name, entry) !== undefined),
+    )
+    if (isKnown) known.add(id)
+  }
+  const named = neither.flatMap(({ models }) => models)
+  expect(named.toSorted()).toEqual([...all].filter((id) => !known.has(id)).toSorted())
+})
+
 test('every reason is of a known list and says why', () => {
   expect(Object.keys(reasons).sort()).toEqual(priceLists.map(({ name }) => name).sort())
-  for (const { because } of Object.values(reasons).flat()) expect(because).toMatch(/\w+ \w+/)
+  for (const { because } of [...neither, ...Object.values(reasons).flat()]) expect(because).toMatch(/\w+ \w+/)
   const ids = Object.values(reasons).map((all) => all.flatMap(({ models }) => Object.keys(models)))
   for (const list of ids) expect(list.filter((id, index) => list.indexOf(id) !== index)).toEqual([])
 })
