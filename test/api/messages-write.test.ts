@@ -288,6 +288,21 @@ function inPieces(events: readonly ProviderEvent[]): ProviderEvent[] {
 }
 
 describe('a streamed reply', () => {
+  it('does not hold its text back for a search of which nothing is known yet', () => {
+    const writer = writerFor()
+    const folding = new Fold(foldFacts)
+    const texts = (event: ProviderEvent) => eventsIn(writer.events(folding.take(event))).map(({ type }) => type)
+    expect(texts({ at: 's', search: { status: 'in_progress' } })).toEqual(['message_start', 'ping'])
+    expect(texts({ text: 'It ' })).toEqual(['content_block_start', 'content_block_delta'])
+    expect(texts({ text: 'rains' })).toEqual(['content_block_delta'])
+    expect(texts({ at: 's', search: { query: 'rain', status: 'completed' } })).toEqual([])
+    const last = eventsIn(writer.events([...folding.take({ finish: 'stop' }), ...folding.end()]) + writer.end(facts))
+    const begun = last
+      .filter(({ type }) => type === 'content_block_start')
+      .map((event) => (event.content_block as JsonObject).type)
+    expect(begun).toEqual(['server_tool_use', 'web_search_tool_result'])
+  })
+
   it('has its events in the published order', () => {
     const events = eventsIn(streamText([{ id: 'msg_1' }, { text: 'Hi' }, { text: ' there' }, { finish: 'stop' }]))
     expect(events.map(({ type }) => type)).toEqual([
@@ -428,6 +443,14 @@ describe.skipIf(recordingsMissing || schemaMissing)('every recorded answer', () 
     return { ...message, content: (message.content as Json[]).filter((block) => !isDrawn(block)) }
   }
 
+  /** What it searched for, Gemini tells at the end of a stream: there its query stands after the text. */
+  const isLate = (name: string) => name.startsWith('gemini/web-search-stream')
+  const isText = (block: Json) => (block as JsonObject).type === 'text'
+  function searchesFirst(message: JsonObject): JsonObject {
+    const content = message.content as Json[]
+    return { ...message, content: [...content.filter((block) => !isText(block)), ...content.filter(isText)] }
+  }
+
   it.each(dialects)('of %s is a message, whole and streamed, by the published schema', async (dialect) => {
     const bench = benchDialect(dialect)
     const answers = recordings(dialect).filter(({ response }) => response.status === 200)
@@ -446,7 +469,8 @@ describe.skipIf(recordingsMissing || schemaMissing)('every recorded answer', () 
         .filter(({ type, content_block }) => type !== 'ping' && !isDrawn(content_block ?? {}))
         .flatMap((event) => violationsBeside('RawMessageStreamEvent', event))
       expect(wrong, recording.case).toEqual([])
-      expect(accumulated(events), recording.case).toEqual(message)
+      const streamed = isLate(recording.case) ? searchesFirst(accumulated(events)) : accumulated(events)
+      expect(streamed, recording.case).toEqual(message)
       // Where a provider gives no ids, the bench gives all calls the same one: signatures cannot be assigned to them.
       const ids = reply.parts.flatMap((part) => (part.type === 'tool_call' ? [part.id] : []))
       if (new Set(ids).size < ids.length) continue
