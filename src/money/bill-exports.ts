@@ -64,6 +64,15 @@ const exports: readonly (BillExport & { by: readonly string[] })[] = [
     cost: ['lineitemunblendedcost'],
     service: { columns: ['lineitemproductcode', 'productservicename', 'productproductname'], of: /bedrock/i },
   },
+  {
+    // AWS: Cost Explorer, by service or by usage type.
+    by: ['serviceorusagetype'],
+    date: ['date'],
+    until: [],
+    model: ['serviceorusagetype'],
+    cost: ['cost'],
+    service: { columns: ['serviceorusagetype'], of: /bedrock|tokens?\b|token-?count/i },
+  },
 ]
 
 /** The export that has such columns; undefined for any other bill. */

@@ -1,5 +1,6 @@
 import { dayMs, parseTime } from '../core/time.ts'
 import { currencyColumns, exportWith, foreignCurrencyIn, isUsd } from './bill-exports.ts'
+import { type BillRecord, withoutPivot } from './cost-explorer.ts'
 
 /**
  * One line of a provider's bill: a day of UTC (when it begins, Unix milliseconds), a model as the bill names it, nano-USD. `texts` is
@@ -20,7 +21,7 @@ export class UnreadableBill extends Error {}
 export async function readBill(bytes: Uint8Array, file: string, columns: BillColumns = {}): Promise<Bill> {
   const text = decoded(bytes)
   const delimiter = delimiterOf(text)
-  const records = await recordsOf(text, delimiter, file)
+  const records = withoutPivot(await recordsOf(text, delimiter, file))
   const { head, layout, rest } = headIn(records, columns, file)
   const bill: Bill = { lines: [], left: { lines: 0, nano: 0n } }
   for (const { cells, line } of rest) {
@@ -78,8 +79,6 @@ function requireOneDay(date: Cell, until: Cell): void {
   )
 }
 
-type Record = { cells: string[]; line: number }
-
 /** The usual names of columns, the best first. */
 const usualNames: { readonly [name in keyof Required<BillColumns>]: readonly string[] } = {
   date: [
@@ -109,7 +108,7 @@ const usualNames: { readonly [name in keyof Required<BillColumns>]: readonly str
   ],
 }
 
-async function recordsOf(text: string, delimiter: string, file: string): Promise<Record[]> {
+async function recordsOf(text: string, delimiter: string, file: string): Promise<BillRecord[]> {
   const { parse } = await import('csv-parse/sync')
   try {
     const options = {
@@ -155,7 +154,7 @@ type Layout = {
 }
 
 /** The line that names the columns: the first one, unless a later one has all that is needed. */
-function headIn(records: readonly Record[], columns: BillColumns, file: string) {
+function headIn(records: readonly BillRecord[], columns: BillColumns, file: string) {
   const [first] = records
   if (!first) throw new UnreadableBill(`${file} is empty; a bill begins with a line that names its columns`)
   const candidates = records.slice(0, mostLinesBeforeHead)
@@ -163,7 +162,7 @@ function headIn(records: readonly Record[], columns: BillColumns, file: string) 
     candidates.findIndex(({ cells }) => typeof layoutOf(cells, columns) !== 'string'),
     0,
   )
-  const head = candidates[index] as Record
+  const head = candidates[index] as BillRecord
   const layout = layoutOf(head.cells, columns)
   if (typeof layout === 'string') throw new UnreadableBill(`${file} has ${layout}`)
   for (const { cells, line } of candidates.slice(0, index))
@@ -176,7 +175,7 @@ function headIn(records: readonly Record[], columns: BillColumns, file: string) 
 
 /** The layout of a bill with these columns, or what it lacks, to follow `has` in a message. */
 function layoutOf(head: readonly string[], columns: BillColumns): Layout | string {
-  const squashed = head.map((title) => plainName(title).replaceAll('_', ''))
+  const squashed = head.map((title) => plainName(withoutUnit(title)).replaceAll('_', ''))
   const known = exportWith(squashed)
   const among = (names: readonly string[] = []) => names.map((name) => squashed.indexOf(name)).filter((at) => at >= 0)
   const indexes: { [name in keyof BillColumns]?: readonly number[] } = {}
@@ -206,7 +205,11 @@ function layoutOf(head: readonly string[], columns: BillColumns): Layout | strin
 
 /** Whether a column has this name, with or without its unit: `cost` is the name of `Cost (USD)`. */
 function isNamed(title: string, name: string): boolean {
-  return [title, title.replace(/\([^()]{1,4}\)\s*$/, '')].some((each) => plainName(each) === plainName(name))
+  return [title, withoutUnit(title)].some((each) => plainName(each) === plainName(name))
+}
+
+function withoutUnit(title: string): string {
+  return title.replace(/\([^()]{1,4}\)\s*$/, '')
 }
 
 function plainName(title: string): string {

@@ -56,6 +56,16 @@ const aws2 = `line_item_usage_start_date,line_item_usage_end_date,line_item_prod
 2026-11-01 05:00:00,2026-11-01 06:00:00,AmazonBedrock,USE1-Claude4.5Haiku-output-tokens,0.000005,USD
 `
 
+const costExplorer = `"Service","Claude Haiku 4.5 (Amazon Bedrock Edition)($)","S3($)","Total costs($)"
+"Service total","0.000007","3","3.000007"
+"2026-11-01","0.000003","1","1.000003"
+"2026-11-02","0.000004","2","2.000004"
+`
+
+const costExplorerByType = `Usage type,USE1-Nova2.0Lite-input-tokens($),USE1-Nova2.0Lite-output-tokens($),USE1-Requests-Tier1($),Total costs($)
+2026-11-01,0.000003,0.000004,,0.000007
+`
+
 const openrouter = `generation_id,created_at,cost_total,cost_web_search,cost_cache,tokens_prompt,tokens_completion,model_permaslug,provider_name,variant
 gen-1,2026-11-01 08:00:00.123,0.000008,0,0,10,5,anthropic/claude-4.5-sonnet-20250929,Anthropic,standard
 gen-2,2026-11-01 09:00:00.456,0.000002,0,0,10,5,anthropic/claude-4.5-sonnet-20250929,Google,standard
@@ -88,6 +98,13 @@ describe('the export of', () => {
       { '1 nova-2-lite': 12, '1 claude-haiku-4-5': 20, left: [1, 1_500_000] },
     ],
     ['AWS, second version', aws2, ['anthropic.claude-haiku-4-5-20251001-v1:0'], { '1 claude-haiku-4-5': 5 }],
+    [
+      'AWS Cost Explorer, by service',
+      costExplorer,
+      ['anthropic.claude-haiku-4-5-20251001-v1:0'],
+      { '1 claude-haiku-4-5': 3, '2 claude-haiku-4-5': 4, left: [2, 3_000_000] },
+    ],
+    ['AWS Cost Explorer, by usage type', costExplorerByType, ['us.amazon.nova-2-lite-v1:0'], { '1 nova-2-lite': 7 }],
     ['OpenRouter', openrouter, ['anthropic/claude-sonnet-4.5'], { '1 claude-sonnet-4.5': 10 }],
     [
       'OpenRouter by day',
@@ -111,6 +128,7 @@ describe('a currency that cannot be added', () => {
   test.each([
     ['in a column', openai.replaceAll(',usd,', ',eur,'), /bill\.csv:2: amount_currency is eur: /],
     ['in one line', aws.replace('0.000009,USD', '0.000009,EUR'), /bill\.csv:3: lineItem\/CurrencyCode is EUR: /],
+    ['in the columns of a pivot', costExplorer.replaceAll('($)', '(EUR)'), /the column 'cost \(EUR\)' is EUR: /],
     ['before the table', google.replace('Currency,USD', 'Currency,EUR'), /bill\.csv:3: currency is EUR: /],
     ['in a title', google.replaceAll('($)', '(€)'), /bill\.csv:4: the column 'Unrounded Cost \(€\)' is €: /],
     ['in a title, by its code', 'date,model,cost (EUR)\n2026-11-01,m,1\n', /the column 'cost \(EUR\)' is EUR: /],
