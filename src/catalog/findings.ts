@@ -1,4 +1,5 @@
 import type { ModelEntry, PriceChange } from '../core/model.ts'
+import { otherPrices } from '../core/other-prices.ts'
 import { hoursOf } from '../core/price-times.ts'
 import { parseTime } from '../core/time.ts'
 
@@ -15,10 +16,23 @@ export function findingsIn(models: { readonly [model: string]: Partial<ModelEntr
       ? [{ path: [model], message: `\`${model}\` needs \`api\`, such as chat` }]
       : []),
     ...tierFindings([model, 'pricing'], entry.pricing ?? []),
+    ...priceFindings([model, 'other_prices'], entry.other_prices ?? {}),
     ...(entry.price_changes ?? []).flatMap((change, index) => changeFindings([model, 'price_changes', index], change)),
   ])
   return [...findings, ...aliasFindings(models)]
 }
+
+/** A price that nothing reads would let what it is for be free. */
+function priceFindings(path: Finding['path'], prices: NonNullable<ModelEntry['other_prices']>): Finding[] {
+  return Object.keys(prices)
+    .filter((name) => !known.has(name))
+    .map((name) => ({
+      path: [...path, name],
+      message: `nothing is billed at \`${name}\`; known are ${otherPrices.join(', ')}`,
+    }))
+}
+
+const known: ReadonlySet<string> = new Set(otherPrices)
 
 function tierFindings(place: Finding['path'], tiers: NonNullable<ModelEntry['pricing']>): Finding[] {
   return tiers.flatMap(({ prompt_tokens_threshold: threshold }, index) => {
@@ -34,7 +48,10 @@ function tierFindings(place: Finding['path'], tiers: NonNullable<ModelEntry['pri
 
 function changeFindings(path: Finding['path'], change: PriceChange): Finding[] {
   const { from, until, weekly, pricing, other_prices, multipliers } = change
-  const findings = tierFindings([...path, 'pricing'], pricing ?? [])
+  const findings = [
+    ...tierFindings([...path, 'pricing'], pricing ?? []),
+    ...priceFindings([...path, 'other_prices'], other_prices ?? {}),
+  ]
   const find = (member: (string | number)[], message: string) => findings.push({ path: [...path, ...member], message })
   if (!pricing && !other_prices && !multipliers)
     find([], 'a price change needs what it changes: `pricing`, `other_prices` or `multipliers`')

@@ -17,11 +17,18 @@ export const usageClasses = [
   'cache_read_audio',
   'citations',
   'file_searches',
+  'code_runs',
+  'x_searches',
+  'maps_groundings',
+  'containers',
+  'drawing_input',
+  'drawing_output',
 ] as const
 
 /**
- * The name of one class: tokens, except searches, file searches, images, seconds and characters. `citations` are tokens
- * of sources that are part of neither the prompt nor the reply.
+ * The name of one class: tokens, except searches, file searches, code runs, groundings, containers (in gigabytes of
+ * memory), images, seconds and characters. `citations` are tokens of sources that are part of neither the prompt nor the
+ * reply; those of `drawing` were read and written by an image model that is a tool.
  */
 export type UsageClass = (typeof usageClasses)[number]
 

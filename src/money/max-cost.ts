@@ -8,7 +8,7 @@ import { targetFacts } from '../manifest/target-facts.ts'
 import { estimateTokens, type PromptSize } from './estimate-tokens.ts'
 import { costAt } from './price.ts'
 import { multiplierUnit, type Rates, reachedTier, type Tariff, tariffOf } from './rates.ts'
-import { type RemoteUses, remoteUses } from './remote-tools.ts'
+import { type RemoteUses, remoteUses, tokensOfDrawing } from './remote-tools.ts'
 
 /** A call as far as its cost can be known in advance. `at` is its arrival in Unix milliseconds: it decides the prices. */
 export type BoundedCall = { request: NeutralRequest; size: PromptSize; at: number }
@@ -75,7 +75,7 @@ function usesAt({ request }: BoundedCall, target: PricedTarget): RemoteUses {
   return isAsked || facts.remote_uses !== undefined ? remoteUses(request, target.provider, facts) : noUses
 }
 
-const noUses: RemoteUses = { searches: 0, fileSearches: 0, passes: 0, tokens: 0 }
+const noUses: RemoteUses = { searches: 0, fileSearches: 0, passes: 0, tokens: 0, drawings: 0, containers: 0 }
 
 /** The cost of a call at a target, in nano-USD, if its reply has so many tokens; 0 where no price is known. */
 export function costBound(call: BoundedCall, target: PricedTarget, output: number): bigint {
@@ -175,6 +175,11 @@ function usageBound({ request, size, uses, prompt, output, entry, tariff }: Cost
     [dearestOf(outputClasses(request, entry), rates)]: output,
     ...(uses.searches > 0 && { searches: uses.searches }),
     ...(uses.fileSearches > 0 && { file_searches: uses.fileSearches }),
+    ...(uses.containers > 0 && { containers: uses.containers }),
+    ...(uses.drawings > 0 && {
+      drawing_input: uses.drawings * tokensOfDrawing.input,
+      drawing_output: uses.drawings * tokensOfDrawing.output,
+    }),
     ...(modes.length > 0 && { modes }),
   }
 }

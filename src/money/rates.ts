@@ -1,5 +1,6 @@
 import { createHash } from 'node:crypto'
 import type { ModelEntry } from '../core/model.ts'
+import type { OtherPrices } from '../core/other-prices.ts'
 import { ascending, type BilledTier, billedTier, type Tier } from '../core/tier.ts'
 import { promptClasses, type UsageClass, usageClasses } from '../core/usage.ts'
 
@@ -59,7 +60,7 @@ export function versionOf(tariff: Tariff, reached: number, modes: readonly strin
       inclusive,
       used.map(({ threshold, pico, byMode }) => [
         threshold,
-        ...Object.values(pico).map(String),
+        ...pricedNames.flatMap((name) => digested(name, pico[name])),
         ...modes.flatMap((mode) =>
           Object.entries(byMode.get(mode) ?? {}).map(([name, price]) => `${mode} ${name} ${price}`),
         ),
@@ -71,6 +72,21 @@ export function versionOf(tariff: Tariff, reached: number, modes: readonly strin
   }
   return version
 }
+
+/** Classes that came later are in the digest only where they have a price: what was settled before has the same digest. */
+function digested(name: Priced, price: bigint): string[] {
+  if (!laterClasses.has(name)) return [String(price)]
+  return price === 0n ? [] : [`${name} ${price}`]
+}
+
+const laterClasses: ReadonlySet<Priced> = new Set<Priced>([
+  'code_runs',
+  'x_searches',
+  'maps_groundings',
+  'containers',
+  'drawing_input',
+  'drawing_output',
+])
 
 /** The modes that change a price, each once, sorted. */
 export function pricedModes({ multipliers, tiers }: Tariff, modes: readonly string[] | undefined): readonly string[] {
@@ -114,7 +130,7 @@ const unitPrices = ['per_image', 'per_second', 'per_character', 'per_request'] a
 const notByToken: Tier = { prompt_tokens_threshold: 0 }
 
 /** USD per unit of each class; audio, image and reasoning tokens without a price of their own cost as much as text. */
-function classPrices(tier: BilledTier, other: { [name: string]: number }): { [name in Priced]: number } {
+function classPrices(tier: BilledTier, other: OtherPrices): { [name in Priced]: number } {
   return {
     input: tier.input_price,
     cache_read: tier.cached_price,
@@ -133,6 +149,12 @@ function classPrices(tier: BilledTier, other: { [name: string]: number }): { [na
     images: other.per_image ?? 0,
     seconds: other.per_second ?? 0,
     characters: other.per_character ?? 0,
+    code_runs: other.code_execution_per_call ?? 0,
+    x_searches: other.x_search_per_call ?? 0,
+    maps_groundings: other.maps_grounding_per_call ?? 0,
+    containers: other.container_per_gb ?? 0,
+    drawing_input: other.drawing_input_token ?? 0,
+    drawing_output: other.drawing_output_token ?? 0,
     request: other.per_request ?? 0,
   }
 }
@@ -140,7 +162,7 @@ function classPrices(tier: BilledTier, other: { [name: string]: number }): { [na
 /** The context sizes of web searches, which have different prices at some providers. */
 const searchSizes = ['low', 'medium', 'high'] as const
 
-function pricesByMode(other: { [name: string]: number }): Rates['byMode'] {
+function pricesByMode(other: OtherPrices): Rates['byMode'] {
   const found = searchSizes.flatMap((size) => {
     const searches = other[`web_search_per_call_${size}`]
     const request = other[`per_request_${size}`]

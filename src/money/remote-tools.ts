@@ -1,3 +1,4 @@
+import { isObject, type JsonObject } from '../core/json.ts'
 import { isProviderTool, type NeutralRequest } from '../core/request.ts'
 import type { Provider } from '../manifest/provider.ts'
 
@@ -9,7 +10,14 @@ export type RemoteUses = {
   passes: number
   /** What searches add to the prompt instead, where the manifest says it. */
   tokens: number
+  /** Images that are drawn. */
+  drawings: number
+  /** Gigabytes of containers that code runs in. */
+  containers: number
 }
+
+/** The tokens of one drawing: the largest picture of the best quality with its drafts, and the pictures that it is made from. */
+export const tokensOfDrawing = { output: 7_000, input: 32_000 }
 
 /** Facts that a manifest may state about the tools of a model's family. */
 export type ToolFacts = {
@@ -30,6 +38,8 @@ export function remoteUses(request: NeutralRequest, provider: Provider | undefin
   const total = isResponses(provider) ? numberIn(extensions?.max_tool_calls) : undefined
   const searches = search ? searchesOf(search.max_uses, { total, provider, facts }) : 0
   let fileSearches = 0
+  let drawings = 0
+  let containers = 0
   let others = numberIn(facts.remote_uses) ?? 0
   if (extensions?.mcp_servers !== undefined && reaches('messages', provider)) others += usesUnstated
   for (const tool of tools ?? []) {
@@ -37,10 +47,12 @@ export function remoteUses(request: NeutralRequest, provider: Provider | undefin
     const uses = Math.max(numberIn(tool.definition.max_uses) ?? total ?? usesUnstated, 1)
     if (tool.kind === 'file_search') fileSearches += uses
     else others += uses
+    if (tool.kind === 'image_generation') drawings += uses
+    containers += containerOf(tool.definition)
   }
   const perSearch = numberIn(facts.search_tokens)
   const passes = fileSearches + others + (perSearch === undefined ? searches : 0)
-  return { searches, fileSearches, passes, tokens: searches * (perSearch ?? 0) }
+  return { searches, fileSearches, passes, tokens: searches * (perSearch ?? 0), drawings, containers }
 }
 
 function searchesOf(
@@ -78,6 +90,14 @@ function takesSearchBound(provider: Provider | undefined): boolean {
 }
 
 const takers = new WeakMap<Provider, boolean>()
+
+/** The memory of a container that the call opens; one that is named is open already. */
+function containerOf({ type, container, environment }: JsonObject): number {
+  const opened = type === 'shell' ? environment : container
+  if ((type !== 'code_interpreter' && type !== 'shell') || typeof opened === 'string') return 0
+  const memory = isObject(opened) ? /^(\d+)g$/.exec(String(opened.memory_limit))?.[1] : undefined
+  return Number(memory ?? 1)
+}
 
 function numberIn(value: unknown): number | undefined {
   return typeof value === 'number' && value >= 0 ? value : undefined

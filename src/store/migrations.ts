@@ -76,4 +76,15 @@ export const migrations: readonly Migration[] = [
     name: 'the model that served, where it is not the one asked for',
     sql: 'ALTER TABLE ledger ADD COLUMN served TEXT',
   },
+  {
+    name: 'counts of tools of providers',
+    sql: `
+      ALTER TABLE ledger ADD COLUMN code_runs INTEGER;
+      ALTER TABLE ledger ADD COLUMN x_searches INTEGER;
+      ALTER TABLE ledger ADD COLUMN maps_groundings INTEGER;
+      ALTER TABLE ledger ADD COLUMN containers INTEGER;
+      ALTER TABLE ledger ADD COLUMN drawing_input INTEGER;
+      ALTER TABLE ledger ADD COLUMN drawing_output INTEGER;
+    `,
+  },
 ]

@@ -103,7 +103,7 @@ function paragraphs(parts: { text: string }[] | undefined): string | undefined {
   return parts?.length ? parts.map(({ text }) => text).join('\n\n') : undefined
 }
 
-function usageOf({ usage, output }: Loose) {
+function usageOf({ usage, output, tools = [] }: Loose) {
   const cached = usage.input_tokens_details?.cached_tokens ?? 0
   const written = usage.input_tokens_details?.cache_write_tokens ?? 0
   const thought = usage.output_tokens_details?.reasoning_tokens ?? 0
@@ -115,9 +115,25 @@ function usageOf({ usage, output }: Loose) {
     reasoning: thought,
     searches: output.filter(({ type, action }: Loose) => type === 'web_search_call' && action.type === 'search').length,
     file_searches: output.filter(({ type }: Loose) => type === 'file_search_call').length,
+    containers: containersIn(output, tools),
+    drawing_output: drawnTokens(output),
     reported_cost: usage.cost ?? (usage.cost_in_usd_ticks ?? 0) / 1e10,
   }
   return Object.fromEntries(Object.entries(counts).filter(([, count]) => count !== 0))
+}
+
+/** A container of the provider's own is opened once for each id; where none is sized it has a gigabyte. */
+function containersIn(output: Loose[], tools: Loose[]): number {
+  const isOwn = tools.some(({ type, container }) => type === 'code_interpreter' && typeof container === 'object')
+  const ran = output.filter(({ type }) => type === 'code_interpreter_call')
+  return isOwn ? new Set(ran.map(({ container_id }) => container_id)).size : 0
+}
+
+/** By the published table of sizes and qualities. */
+function drawnTokens(output: Loose[]): number {
+  const table: { [drawing: string]: number } = { 'low 1536x1024': 408, 'low 1024x1536': 408, 'high 1024x1536': 6_240 }
+  const drawn = output.filter(({ type }) => type === 'image_generation_call')
+  return drawn.reduce((sum, { quality, size }) => sum + (table[`${quality} ${size}`] ?? 0), 0)
 }
 
 function kindsOf({ type, content }: Loose): string[] {

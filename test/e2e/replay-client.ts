@@ -136,7 +136,8 @@ export function countsOf({ modes, ...usage }: { [name: string]: number } | Usage
 }
 
 /** The sum of all classes that count tokens. */
-export function tokensIn({ searches, file_searches, seconds, ...tokens }: Counts): number {
+export function tokensIn(counts: Counts): number {
+  const { searches, file_searches, seconds, containers, drawing_input, drawing_output, ...tokens } = counts
   return Object.values(tokens).reduce((sum, count) => sum + count, 0)
 }
 

@@ -35,7 +35,7 @@ const exceptions: { api?: ClientApi; in: RegExp; what: RegExp; because: string }
   },
   {
     in: /^openai-compatible\/reasoning__vercel-gateway\.gemini|^azure-openai\/\w+(-\w+)*__azure\.grok/,
-    what: /^total is/,
+    what: /^(total|usage\.(prompt|completion|total)_tokens) is/,
     because: 'the total of these servers leaves out what they count beside it: reasoning, or what was cached',
   },
   {

@@ -161,12 +161,20 @@ export const byHand: [case_: string, model: string, nanoUsd: number][] = [
 
   ['openai-responses/apply-patch-call-stream__', 'openai/gpt-5.1', 24 * 1250],
   ['openai-responses/cache__openai.gpt-5.2', 'openai/gpt-5.2', (4565 - 4352) * 1750 + 4352 * 175 + 5 * 14_000],
-  ['openai-responses/code-execution-stream__openai.gpt-5-nano', 'openai/gpt-5-nano', 1246 * 50 + 676 * 400],
+  [
+    'openai-responses/code-execution-stream__openai.gpt-5-nano',
+    'openai/gpt-5-nano',
+    1246 * 50 + 676 * 400 + 30_000_000,
+  ],
   ['openai-responses/compaction__openai.gpt-4.1', 'openai/gpt-4.1', 847 * 2000 + 1179 * 8000],
   // A search in files is a quarter of a cent, one on the web a cent.
   ['openai-responses/file-search__openai.gpt-4o', 'openai/gpt-4o', 870 * 2500 + 30 * 10_000 + 2_500_000],
   ['openai-responses/web-search__openai.gpt-4.1__ffa90c', 'openai/gpt-4.1', 319 * 2000 + 650 * 8000 + 10_000_000],
-  ['openai-responses/image-out-stream__', 'openai/gpt-5.4', (2941 - 1920) * 2500 + 1920 * 250 + 1249 * 15_000],
+  [
+    'openai-responses/image-out-stream__',
+    'openai/gpt-5.4',
+    (2941 - 1920) * 2500 + 1920 * 250 + 1249 * 15_000 + 408 * 40_000,
+  ],
   ['openai-responses/parallel-tools__xai.grok-4.3', 'xai/grok-4.3', (303 - 128) * 1250 + 128 * 200 + 272 * 2500],
   ['openai-responses/reasoning-stream__openrouter.gpt-oss-20b', 'openrouter/openai/gpt-oss-20b', 78 * 18 + 37 * 90],
   ['openai-responses/tool-loop-stream__bedrock-mantle', 'openai/gpt-5.6-luna', (158 - 43) * 200 + 43 * 250 + 32 * 1200],

@@ -13,7 +13,7 @@ import { standardPart } from './part-words.ts'
 import { readsReasoning, withReasoningNames } from './reasoning.ts'
 import { withTextRefusals } from './refusals.ts'
 import { losses } from './removals.ts'
-import { canBe, writeUsage } from './usage.ts'
+import { shownUsage, writeUsage } from './usage.ts'
 
 /**
  * The client's body for a provider of this format: its model id, what this API has several words for in those of the
@@ -55,7 +55,7 @@ function lengthFields(body: JsonObject, length: number | undefined): JsonObject 
 /** The provider's own body with the model that served, the cost, and the members that the API requires. */
 export function editReply(body: JsonObject, { model, usage, costUsd, finishOf, request }: ReplyFacts): JsonObject {
   const context = { finishOf, reads: readsReasoning(request) }
-  const counted = isObject(body.usage) && canBe(body.usage, usage) ? body.usage : writeUsage(usage, undefined)
+  const counted = isObject(body.usage) ? shownUsage(body.usage, usage) : writeUsage(usage, undefined)
   return {
     object: 'chat.completion',
     ...without(body, body.system_fingerprint === null ? ['system_fingerprint'] : []),

@@ -6,7 +6,7 @@ import type { ReplyFacts, StreamFacts, StreamWriter } from '../client-api.ts'
 import { readsReasoning } from './reasoning.ts'
 import { ChunkEditor } from './stream-edit.ts'
 import { ChunkWriter } from './stream-write.ts'
-import { canBe, writeUsage } from './usage.ts'
+import { shownUsage, writeUsage } from './usage.ts'
 import { wantsLegacyCall } from './write.ts'
 
 /** Writes one streamed reply as chat completion chunks; usage comes last, and only to a client that asked for it. */
@@ -30,7 +30,7 @@ export function openStream(request: NeutralRequest, { model, finishOf }: StreamF
 
 /** The provider's own usage where it reported any, else usage computed from the counts. */
 function usageChunk(base: JsonObject, counted: JsonObject | undefined, { usage, costUsd, model }: ReplyFacts): string {
-  const totals = counted && canBe(counted, usage) ? counted : writeUsage(usage, undefined)
+  const totals = counted ? shownUsage(counted, usage) : writeUsage(usage, undefined)
   const chunk = { ...base, model, choices: [], usage: { ...totals, ...defined({ cost: costUsd }) } }
   return `data: ${JSON.stringify(chunk)}\n\n`
 }

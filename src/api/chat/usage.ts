@@ -27,17 +27,25 @@ export function writeUsage(usage: Usage, costUsd: number | undefined): JsonObjec
   }
 }
 
+/** A provider's usage as clients get it; counts that cannot be are replaced by those that are paid. */
+export function shownUsage(reported: JsonObject, usage: Usage): JsonObject {
+  if (canBe(reported, usage)) return reported
+  const counts = writeUsage(usage, undefined)
+  const details = (name: string) => ({ [name]: { ...membersOf(reported[name]), ...membersOf(counts[name]) } })
+  return { ...reported, ...counts, ...details('prompt_tokens_details'), ...details('completion_tokens_details') }
+}
+
 /** Whether counts can be as a provider of this format reported them: none is negative, no part larger than its whole. */
-export function canBe(reported: JsonObject, { corrected }: Usage): boolean {
+function canBe(reported: JsonObject, { corrected }: Usage): boolean {
   const { prompt_tokens: prompt, completion_tokens: completion } = reported
-  const cached = memberOf(reported.prompt_tokens_details, 'cached_tokens')
-  const reasoning = memberOf(reported.completion_tokens_details, 'reasoning_tokens')
+  const cached = membersOf(reported.prompt_tokens_details).cached_tokens
+  const reasoning = membersOf(reported.completion_tokens_details).reasoning_tokens
   if (corrected || isLarger(cached, prompt) || isLarger(reasoning, completion)) return false
   return ![prompt, completion, cached, reasoning].some((count) => typeof count === 'number' && count < 0)
 }
 
-function memberOf(details: Json | undefined, name: string): Json | undefined {
-  return isObject(details) ? details[name] : undefined
+function membersOf(details: Json | undefined): JsonObject {
+  return isObject(details) ? details : {}
 }
 
 function isLarger(part: Json | undefined, whole: Json | undefined): boolean {
