@@ -53,6 +53,12 @@ export const governedFields: readonly GovernedField[] = [
   { name: 'provider', effect: 'server', rule: 'refuse', instead: theModel },
   { name: 'preset', effect: 'server', rule: 'refuse', instead: 'write its settings into the request' },
   { name: 'prompt', effect: 'server', rule: 'refuse', instead: 'write the prompt itself into the request' },
+  {
+    name: 'tools.model',
+    effect: 'server',
+    rule: 'refuse',
+    instead: 'no price is known for what another model does in it',
+  },
   { name: 'inference_geo', apis: ['messages'], effect: 'server', rule: 'priced' },
 
   ...(['chat', 'responses', 'messages'] as const).flatMap((api) =>
@@ -120,26 +126,35 @@ export function governedSearch(api: Api, slug: string, added: readonly GovernedF
   const own = governedFields.filter(({ apis = [api] }) => apis.includes(api))
   const fields = new Map([...own, ...added].map((field) => [field.name, field]))
   const acting = [...fields.values()].filter(({ rule }) => rule !== 'read')
-  const top = new Map(acting.flatMap((field) => (field.name.includes('.') ? [] : [[field.name, field] as const])))
-  const deep = acting.flatMap((field) => (field.name.includes('.') ? [[field.name.split('.'), field] as const] : []))
-  const wrapping = new Set([
-    ...wrappers,
-    slug,
-    ...acting.flatMap(({ name, rule }) => (rule === 'inside' ? [name] : [])),
-  ])
+  const top = treeOf(acting)
+  const inside = acting.flatMap(({ name, rule }) => (rule === 'inside' ? [name] : []))
+  const wrapping = new Set([...wrappers, slug, ...inside])
   return (body) => {
     const uses: GovernedUse[] = []
     for (const name of Object.keys(body)) {
-      const value = body[name]
-      if (wrapping.has(name)) uses.push(...usesInside(value, name, fields))
-      else {
-        const field = top.get(name)
-        if (field && asksForSomething(value)) uses.push({ field, path: name, value })
-      }
+      if (wrapping.has(name)) uses.push(...usesInside(body[name], name, fields))
+      else addUses(body[name], top.get(name), uses)
     }
-    for (const [steps, field] of deep) addUses(body, steps, field, uses)
     return uses
   }
+}
+
+/** Governed fields by the steps of their paths. */
+type Tree = Map<string, Branch>
+type Branch = { field?: GovernedField; inner: Tree }
+
+function treeOf(fields: readonly GovernedField[]): Tree {
+  const top: Tree = new Map()
+  for (const field of fields) {
+    let branch: Branch = { inner: top }
+    for (const step of field.name.split('.')) {
+      const next = branch.inner.get(step) ?? { inner: new Map() }
+      branch.inner.set(step, next)
+      branch = next
+    }
+    branch.field = field
+  }
+  return top
 }
 
 /** Values that ask for nothing: null, false, and empty ones. */
@@ -149,14 +164,17 @@ function asksForSomething(value: Json | undefined): value is Json {
 }
 
 /** Runs over the tools of every call: without lists of its own. */
-function addUses(value: Json | undefined, steps: readonly string[], field: GovernedField, uses: GovernedUse[]): void {
-  if (Array.isArray(value)) for (const item of value) addUses(item, steps, field, uses)
-  else if (steps.length === 0) {
-    if (asksForSomething(value)) uses.push({ field, path: field.name, value })
-  } else if (isObject(value)) {
-    const inner = value[steps[0] as string]
-    if (inner !== undefined) addUses(inner, steps.slice(1), field, uses)
-  }
+function addUses(value: Json | undefined, branch: Branch | undefined, uses: GovernedUse[]): void {
+  if (!branch || value === undefined) return
+  const { field, inner } = branch
+  if (field && asksForSomething(value)) uses.push({ field, path: field.name, value })
+  if (inner.size === 0 || typeof value !== 'object') return
+  if (Array.isArray(value)) for (const item of value) addInner(item, inner, uses)
+  else addInner(value, inner, uses)
+}
+
+function addInner(value: Json, inner: Tree, uses: GovernedUse[]): void {
+  if (isObject(value)) for (const [step, branch] of inner) addUses(value[step], branch, uses)
 }
 
 /** Governed fields at any depth of a wrapper. */

@@ -28,6 +28,7 @@ export type GovernedCall = {
  */
 export function governedTargets(targets: Targets, call: GovernedCall): Targets {
   const refusals = targets.map((target) => refusalOf(target, call))
+  if (refusals.every((refusal) => refusal === undefined)) return targets
   const [first, ...others] = targets.filter((_, index) => refusals[index] === undefined)
   if (first) return [first, ...others]
   throw refusals[0]

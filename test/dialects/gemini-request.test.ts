@@ -257,7 +257,7 @@ describe('a request', () => {
   })
 
   test('carries every knob there is a counterpart for', async () => {
-    const { generationConfig, serviceTier, safetySettings, cachedContent } = await sent({
+    const { generationConfig, serviceTier, safetySettings } = await sent({
       max_output_tokens: 100_000,
       temperature: 0,
       top_p: 0.5,
@@ -270,7 +270,7 @@ describe('a request', () => {
       modalities: ['text', 'audio'],
       audio: { voice: 'Kore', format: 'pcm16' },
       service_tier: 'flex',
-      extensions: { safety_settings: [], cached_content: 'cachedContents/x' },
+      extensions: { safety_settings: [] },
     })
     expect(generationConfig).toEqual({
       maxOutputTokens: 65_536,
@@ -286,7 +286,7 @@ describe('a request', () => {
       responseModalities: ['AUDIO'],
       speechConfig: { voiceConfig: { prebuiltVoiceConfig: { voiceName: 'Kore' } } },
     })
-    expect([serviceTier, safetySettings, cachedContent]).toEqual(['flex', [], 'cachedContents/x'])
+    expect([serviceTier, safetySettings]).toEqual(['flex', []])
   })
 
   test('reports requested fields that it cannot carry, and no others', async () => {

@@ -188,10 +188,9 @@ describe('a body that is edited', () => {
     const place = { type: 'approximate', approximate: { city: 'Berlin' } }
     const { web_search_options, plugins } = await edited('openrouter', {
       web_search_options: { user_location: place },
-      plugins: [{ id: 'x' }],
     })
     expect(web_search_options).toBeUndefined()
-    expect(plugins).toEqual([{ id: 'x' }, { id: 'web', user_location: { type: 'approximate', city: 'Berlin' } }])
+    expect(plugins).toEqual([{ id: 'web', user_location: { type: 'approximate', city: 'Berlin' } }])
   })
 
   test('has an effort that the provider knows', async () => {
