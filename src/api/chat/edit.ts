@@ -8,7 +8,7 @@ import { withoutRouterFields } from '../router-fields.ts'
 import { ownFields, ownMembers } from './fields.ts'
 import { editEnding } from './finish.ts'
 import { isForeignDetail } from './foreign-parts.ts'
-import { withMark, withReasoningWords } from './other-words.ts'
+import { losesMark, withMark, withProviderWords } from './other-words.ts'
 import { standardPart } from './part-words.ts'
 import { readsReasoning, withReasoningNames } from './reasoning.ts'
 import { withTextRefusals } from './refusals.ts'
@@ -24,7 +24,7 @@ export function editRequest(body: JsonObject, facts: EditFacts): JsonObject {
   const own = withoutNulls(withoutRouterFields(body, ownFields), ownMembers)
   const left = bodyWithoutFields(inOwnWords(own, facts), dropped, losses)
   const edited: JsonObject = {
-    ...(words ? withReasoningWords(left, words) : left),
+    ...(words ? withProviderWords(left, words) : left),
     model,
     ...lengthFields(body, length),
   }
@@ -37,8 +37,9 @@ export function editRequest(body: JsonObject, facts: EditFacts): JsonObject {
 /** Files, cache hints and refusals in the words that the provider knows. */
 function inOwnWords(body: JsonObject, { files, words, textRefusals = false }: EditFacts): JsonObject {
   return withEditedNodes(body, losses.lists, (node) => {
-    const standard = withMark(standardPart(node, files), words?.mark)
-    return textRefusals ? withTextRefusals(standard) : standard
+    const standard = standardPart(node, files)
+    const marked = words ? withMark(standard, words.mark) : standard
+    return textRefusals ? withTextRefusals(marked) : marked
   })
 }
 
@@ -87,14 +88,16 @@ function withoutForeignParts(message: JsonObject): JsonObject {
   return own.length > 0 ? { ...others, reasoning_details: own } : others
 }
 
-/** Reasoning of other providers that no text says as well, and what only they understand. */
+/** Reasoning of other providers that no text says as well, and cache hints where there is no content part for them. */
 export function editLosses({ messages }: JsonObject): string[] {
-  return (Array.isArray(messages) ? messages : []).filter(isObject).flatMap((message) => {
-    const left = withoutForeignParts(message)
-    if (left === message) return []
-    const isSaid = [left.reasoning_details, message.reasoning_content, message.reasoning].some(Boolean)
-    return Array.isArray(message.reasoning_details) && !isSaid ? ['parts.reasoning'] : []
-  })
+  const all = (Array.isArray(messages) ? messages : []).filter(isObject)
+  return [...(all.some(losesReasoning) ? ['parts.reasoning'] : []), ...(all.some(losesMark) ? ['parts.cache'] : [])]
+}
+
+function losesReasoning(message: JsonObject): boolean {
+  const left = withoutForeignParts(message)
+  if (left === message || !Array.isArray(message.reasoning_details)) return false
+  return ![left.reasoning_details, message.reasoning_content, message.reasoning].some(Boolean)
 }
 
 function without(members: JsonObject, names: readonly string[]): JsonObject {

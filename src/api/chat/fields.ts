@@ -30,7 +30,7 @@ export const wireFields: WireFields = {
   prediction: ['prediction'],
   service_tier: ['service_tier'],
   verbosity: ['verbosity'],
-  cache: ['prompt_cache_key', 'prompt_cache_options', 'prompt_cache_retention'],
+  cache: ['prompt_cache_key', 'prompt_cache_options', 'prompt_cache_retention', 'cache_control'],
   user: ['user'],
   safety_identifier: ['safety_identifier'],
   metadata: ['metadata'],
@@ -86,7 +86,7 @@ const nestedNames: WireFields = {
   'web_search.user_location': optionNames('user_location'),
   'cache.key': ['prompt_cache_key'],
   'cache.retention': ['prompt_cache_retention'],
-  'cache.options': ['prompt_cache_options', 'requesty.auto_cache'],
+  'cache.options': ['prompt_cache_options', 'cache_control', 'requesty.auto_cache'],
 }
 
 /** A member of a file, which the words of other gateways do not nest. */

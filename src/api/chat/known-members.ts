@@ -40,14 +40,14 @@ const toolCalls: Known = {
   },
 }
 
-const instructions: Known = { members: { role: 'all', content } }
+const instructions: Known = { members: { role: 'all', content, ...hints } }
 
 const messages: Known = {
   kindOf: ({ role }: JsonObject) => role,
   kinds: {
     system: instructions,
     developer: instructions,
-    user: { members: { role: 'all', content, name: 'all' } },
+    user: { members: { role: 'all', content, name: 'all', ...hints } },
     assistant: {
       members: {
         role: 'all',
@@ -66,6 +66,7 @@ const messages: Known = {
         annotations: 'all',
         parsed: 'all',
         prefix: 'off',
+        ...hints,
       },
     },
     // A result belongs to its call by the id, and has the call's name.

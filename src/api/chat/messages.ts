@@ -31,11 +31,15 @@ export function readMessages(value: Json | undefined): Pick<NeutralRequest, 'sys
     }
     results = undefined
     if (speaker === 'user' || speaker === 'assistant') {
-      const parts = speaker === 'user' ? contentOf(message, path, 'user') : readAssistant(message, path, index)
+      const said = speaker === 'user' ? contentOf(message, path, 'user') : readAssistant(message, path, index)
+      const parts = withHint(said, message, path)
       calls.push(...parts.filter((part) => part.type === 'tool_call'))
       messages.push({ role: speaker, parts, ...nameOf(message, path) })
-    } else if (messages.length === 0) system.push(...contentOf(message, path, 'system'))
-    else messages.push({ role: 'system', parts: contentOf(message, path, 'system'), ...nameOf(message, path) })
+    } else if (messages.length === 0) system.push(...withHint(contentOf(message, path, 'system'), message, path))
+    else {
+      const parts = withHint(contentOf(message, path, 'system'), message, path)
+      messages.push({ role: 'system', parts, ...nameOf(message, path) })
+    }
   }
   return { ...(system.length > 0 && { system }), messages }
 }
@@ -44,6 +48,16 @@ function contentOf(message: JsonObject, path: string, speaker: 'system' | 'user'
   const at = `${path}.content`
   return required(message.content, at, contentExpected, (content) => readContent(content, at, speaker))
 }
+
+/** A hint on a whole message is one on its last part that can have one. */
+function withHint(parts: Part[], message: JsonObject, path: string): Part[] {
+  const cache = cacheHint(message, path)
+  const last = cache ? parts.findLastIndex(({ type }) => hintable.has(type)) : -1
+  const part = parts[last]
+  return part && !('cache' in part) ? parts.with(last, { ...part, cache } as Part) : parts
+}
+
+const hintable: ReadonlySet<Part['type']> = new Set(['text', 'image', 'audio', 'file', 'video', 'tool_call'])
 
 function nameOf(message: JsonObject, path: string): { name?: string } {
   return defined({ name: optional(message.name, `${path}.name`, text) })

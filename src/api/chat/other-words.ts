@@ -1,4 +1,4 @@
-import type { JsonObject } from '../../core/json.ts'
+import { isObject, type Json, type JsonObject } from '../../core/json.ts'
 import type { Part } from '../../core/parts.ts'
 import type { NeutralRequest } from '../../core/request.ts'
 import type { ProviderWords } from '../client-api.ts'
@@ -7,12 +7,13 @@ import { wireFields } from './fields.ts'
 /** The two names of a cache hint. */
 export const cacheMarks = ['cache_control', 'prompt_cache_breakpoint']
 
-const reasoningNames = wireFields.reasoning ?? []
+/** Fields at the top that every server of this format has its own words for. */
+const spokenFields = [...(wireFields.reasoning ?? []), 'cache_control']
 
-/** Whether a request asks for reasoning, or to cache some of its content: every server of this format has its own words. */
-export function hasOtherWords({ origin, messages, system = [] }: NeutralRequest): boolean {
-  if (reasoningNames.some((name) => (origin.body[name] ?? null) !== null)) return true
-  return hasHint(system) || messages.some(({ parts }) => hasHint(parts))
+/** Whether a request asks for reasoning, or to cache what it says: every server of this format has its own words for that. */
+export function hasOtherWords({ origin, messages, system = [], cache }: NeutralRequest): boolean {
+  if (spokenFields.some((name) => (origin.body[name] ?? null) !== null)) return true
+  return cache?.options?.type === 'ephemeral' || hasHint(system) || messages.some(({ parts }) => hasHint(parts))
 }
 
 function hasHint(parts: readonly Part[]): boolean {
@@ -21,18 +22,51 @@ function hasHint(parts: readonly Part[]): boolean {
   })
 }
 
-/** A body whose reasoning is asked for in the provider's words. */
-export function withReasoningWords(body: JsonObject, { reasoning }: ProviderWords): JsonObject {
-  const others = Object.fromEntries(Object.entries(body).filter(([name]) => !reasoningNames.includes(name)))
-  return { ...others, ...reasoning }
+/** A body that asks for reasoning and caching in the provider's words. */
+export function withProviderWords(body: JsonObject, { members }: ProviderWords): JsonObject {
+  const others = Object.entries(body).filter(([name]) => !spokenFields.includes(name))
+  return { ...Object.fromEntries(others), ...members }
 }
 
-/** A node whose cache hint has the provider's form; nodes without a hint, or with one in that form, stay as they are. */
+/** A message or part whose cache hint has the form that the provider knows, in the only place that it knows: a content part. */
 export function withMark(node: JsonObject, mark: JsonObject | undefined): JsonObject {
-  const given = cacheMarks.filter((name) => (node[name] ?? null) !== null)
-  if (!mark || given.length === 0) return node
-  const own = given.filter((name) => name in mark)
-  if (own.length === given.length) return node
-  const others = Object.entries(node).filter(([name]) => !given.includes(name) || own.includes(name))
-  return { ...Object.fromEntries(others), ...(own.length === 0 && mark) }
+  if (!mark || !(isMarked(node) || hasMarkedCall(node))) return node
+  if (node.role === undefined) return { ...unmarked(node), ...formOf(node, mark) }
+  const bare = { ...unmarked(node), ...(hasMarkedCall(node) && { tool_calls: callsOf(node).map(unmarked) }) }
+  return losesMark(node) ? bare : { ...bare, ...withLastPart(node.content, formOf(node, mark)) }
+}
+
+/** Whether a message has a hint that no content part can carry. */
+export function losesMark(message: JsonObject): boolean {
+  const isSpoken = message.role === 'assistant' || message.role === 'tool' || message.role === 'function'
+  return (isSpoken && isMarked(message)) || hasMarkedCall(message)
+}
+
+function isMarked(node: JsonObject): boolean {
+  return cacheMarks.some((name) => (node[name] ?? null) !== null)
+}
+
+function callsOf({ tool_calls: calls }: JsonObject): JsonObject[] {
+  return Array.isArray(calls) ? calls.filter(isObject) : []
+}
+
+function hasMarkedCall(message: JsonObject): boolean {
+  return message.tool_calls !== undefined && callsOf(message).some(isMarked)
+}
+
+function unmarked(node: JsonObject): JsonObject {
+  return Object.fromEntries(Object.entries(node).filter(([name]) => !cacheMarks.includes(name)))
+}
+
+/** The client's own hint where it has the provider's form. */
+function formOf(node: JsonObject, mark: JsonObject): JsonObject {
+  const own = Object.keys(mark).filter((name) => (node[name] ?? null) !== null)
+  return own.length > 0 ? Object.fromEntries(own.map((name) => [name, node[name] as Json])) : mark
+}
+
+function withLastPart(content: Json | undefined, mark: JsonObject): { content?: Json } {
+  if (typeof content === 'string') return { content: [{ type: 'text', text: content, ...mark }] }
+  const last = Array.isArray(content) ? content.at(-1) : undefined
+  if (!Array.isArray(content) || !isObject(last) || isMarked(last)) return {}
+  return { content: [...content.slice(0, -1), { ...last, ...mark }] }
 }

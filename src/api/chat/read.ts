@@ -46,7 +46,7 @@ export function readRequest(body: unknown): NeutralRequest {
       logprobs: readLogprobs(body),
       response_format: format.request,
       reasoning: reasoning.request,
-      cache: readPromptCache(body),
+      cache: readPromptCache(body, optional(body.cache_control, 'cache_control', object)),
       extensions: Object.keys(unknown).length > 0 ? unknown : undefined,
       unread: unreadMembers(body, knownMembers),
     }),
