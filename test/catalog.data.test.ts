@@ -79,6 +79,16 @@ describe.each(sources)('$file', (source) => {
     expect(findingsIn(Object.fromEntries(entries.map(({ id, entry }) => [id, entry])))).toEqual([])
   })
 
+  test('has limits that can be, and tiers that a prompt can reach', () => {
+    for (const { id, entry } of entries) {
+      const { context_window = Number.POSITIVE_INFINITY, max_output_tokens = 0, pricing = [] } = entry
+      expect(max_output_tokens, id).toBeLessThanOrEqual(context_window)
+      const highest = pricing.at(-1)?.prompt_tokens_threshold ?? 0
+      // What these report is the sum of many prompts.
+      if (!id.startsWith('deep-research')) expect(highest, id).toBeLessThan(context_window)
+    }
+  })
+
   test('has every fact of every model but those that nobody states', () => {
     const missing = entries.flatMap(({ id, entry }) =>
       stated.flatMap((name) => (entry[name] === undefined ? [`${provider}/${id} ${name}`] : [])),
