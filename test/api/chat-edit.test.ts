@@ -299,6 +299,16 @@ describe('chunks of a provider of the same format', () => {
     ])
   })
 
+  it('number any count of calls in the same time for each', () => {
+    const writer = stream()
+    const call = (id: number) => called({ index: 0, id: `${id}`, type: 'function', function: { name: 'f' } })
+    const before = process.cpuUsage()
+    for (let id = 0; id < 30_000; id++) writer.frame(call(id))
+    const { user } = process.cpuUsage(before)
+    expect(writer.frame(call(30_000))).toContain('"index":30000')
+    expect(user).toBeLessThan(5_000_000)
+  })
+
   it('say once why a choice ended', () => {
     const stop = part(0, {}, 'stop')
     const repeated = { ...part(0, { role: 'assistant', content: '' }, 'stop'), usage }

@@ -28,7 +28,7 @@ import {
   placeSchema,
   resultOf,
 } from './sdk-conversations.ts'
-import { row, signing, type Way } from './sdk-grid.ts'
+import { row, signing, type Way, wires } from './sdk-grid.ts'
 import { counted, type Wire } from './sdk-wire.ts'
 
 type City = { city: string }
@@ -215,6 +215,19 @@ function rowsOf(name: string, modelOf: ModelOf, wayTo: (wire: Wire) => Way): voi
     expect(grown.length).toBeGreaterThan(1)
     expect(await result.object).toEqual({ city: 'Paris', sunny: true })
   })
+
+  row(
+    `${name}: an error of the router, and one of its provider`,
+    [{ refuse: 429, retryAfter: '7' }],
+    wayTo,
+    async (way) => {
+      const unknown = generateText({ ...common(way, 'nowhere/none'), ...hello })
+      await expect(unknown).rejects.toMatchObject({ statusCode: 404, message: expect.stringContaining('nowhere') })
+      const limited = generateText({ ...common(way), ...hello })
+      await expect(limited).rejects.toMatchObject({ statusCode: 429, message: expect.stringContaining('429') })
+    },
+    wires.filter(({ failures }) => failures),
+  )
 
   row(`${name} streamText: abort`, [], wayTo, async (way) => {
     way.provider.play('stay')

@@ -6,6 +6,8 @@ export class StreamedCalls {
   readonly #calls = new Map<number, { id: Json | undefined; hasArguments: boolean }>()
   /** The number of the call that each index of the provider means. */
   readonly #numbers = new Map<number, number>()
+  /** The first number after all that are taken. */
+  #next = 0
 
   /** The pieces of one delta, completed. */
   take(pieces: readonly Json[]): Json[] {
@@ -41,7 +43,8 @@ export class StreamedCalls {
       if (call && id) call.id ??= id
       return known
     }
-    const number = this.#calls.has(at) ? Math.max(...this.#calls.keys()) + 1 : at
+    const number = this.#calls.has(at) ? this.#next : at
+    this.#next = Math.max(this.#next, number + 1)
     this.#numbers.set(at, number)
     this.#calls.set(number, { id: id || undefined, hasArguments: false })
     return number
