@@ -8,7 +8,7 @@ const batchSize = 100
 export type Purge = { stop(): void }
 
 /**
- * Deletes expired responses, now and every hour, in batches between which other work goes on. A failure is reported, and the
+ * Deletes what expired, now and every hour, in batches between which other work goes on. A failure is reported, and the
  * next try is an hour later.
  */
 export function startPurge(

@@ -77,7 +77,7 @@ async function start(
   const store = started.adopt(openDatabase(snapshot.config.store.url, log), (open) => open.close())
   const access = openAccess(store)
   const { rulesOf } = openOrganizations(store)
-  const { ledger, writeFailure, damage, onThrown } = openBooks(store, log, started)
+  const { ledger, held, writeFailure, damage, onThrown } = openBooks(store, log, started)
   const httpClient = started.adopt(openHttpClient(), (open) => open.close())
   const services = servicesOf(watch, {
     authenticate: access.authenticate,
@@ -86,7 +86,7 @@ async function start(
     signatures: openSignatureCache(),
     ledger: logged(ledger, log),
     conversations: openConversations(store),
-    held: openHeldState(),
+    held,
     rulesOf,
     admission: { budget: openBudget(store.spend), limits: openLimits(), writeFailure },
   })
@@ -208,16 +208,21 @@ function reloadLog(log: Log): WatchListeners {
   }
 }
 
-/** The ledger and the deletion of what expired, both watched for damage of the database. */
+/** The ledger, what providers hold, and the deletion of what expired, all watched for damage of the database. */
 function openBooks(store: Store, log: Log, started: AsyncDisposableStack) {
   const { failure: damage, saw: onThrown } = watchDamage(store, log)
   const ledger = started.adopt(openLoggingLedger(store, log, onThrown), (open) => open.close())
   const onPurgeError = (err: unknown) => {
     onThrown(err)
-    log.error({ err }, 'expired responses could not be deleted')
+    log.error({ err }, 'expired rows could not be deleted')
   }
-  started.adopt(startPurge(store.responses, onPurgeError), (purging) => purging.stop())
-  return { ledger, writeFailure: () => damage() ?? ledger.writeFailure(), damage, onThrown }
+  const purge = (most: number) => Math.max(store.responses.purge(most), store.held.purge(most))
+  started.adopt(startPurge({ purge }, onPurgeError), (purging) => purging.stop())
+  const held = openHeldState(store.held, (err) => {
+    onThrown(err as Error)
+    log.error({ err }, 'what a provider holds cannot be recorded')
+  })
+  return { ledger, held, writeFailure: () => damage() ?? ledger.writeFailure(), damage, onThrown }
 }
 
 function openLoggingLedger(store: Store, log: Log, onError: (error: Error) => void): LedgerQueue {

@@ -96,7 +96,7 @@ function ofContainer(use: GovernedUse, { provider }: Target, call: GovernedCall)
   const id = isObject(value) ? value.id : value
   if (typeof id !== 'string' || id === '') return undefined
   if (provider.sameAs === field.format && call.held.has(call.organization, provider.slug, id)) return undefined
-  const message = `The container of '${path}' was not made through this router by your organization for '${provider.slug}', or it was long ago. Let the provider make one, and name it in later calls.`
+  const message = `The container of '${path}' was not made through this router by your organization for '${provider.slug}', or more than 30 days ago. Let the provider make one, and name it in later calls.`
   return new RouterError('invalid_request', message, { param: path })
 }
 

@@ -87,4 +87,17 @@ export const migrations: readonly Migration[] = [
       ALTER TABLE ledger ADD COLUMN drawing_output INTEGER;
     `,
   },
+  {
+    name: 'state that providers hold',
+    sql: `
+      CREATE TABLE held_state (
+        organization TEXT NOT NULL,
+        provider TEXT NOT NULL,
+        id TEXT NOT NULL,
+        expires_at INTEGER NOT NULL,
+        PRIMARY KEY (organization, provider, id)
+      ) STRICT, WITHOUT ROWID;
+      CREATE INDEX held_state_by_expiry ON held_state (expires_at);
+    `,
+  },
 ]

@@ -4,6 +4,7 @@ import { audit } from './audit.ts'
 import { openChanges } from './changes.ts'
 import { type Connection, connect, inMemory, proveWritable, waitAtMost } from './connection.ts'
 import { groups } from './groups.ts'
+import { heldStates } from './held-state.ts'
 import { idempotency } from './idempotency.ts'
 import { integrity } from './integrity.ts'
 import { keys } from './keys.ts'
@@ -52,6 +53,7 @@ export function openStore(
     ledger: ledger(db),
     verifySums: sumVerifier(db),
     responses: responses(db),
+    held: heldStates(db),
     /** Runs changes in a transaction that excludes other writers. */
     atomically: changes.atomically,
     /** Writes to the disk. Throws StoreError when that is not possible. */

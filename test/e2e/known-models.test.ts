@@ -111,6 +111,33 @@ test('no shipped provider passes on models that it does not know', async () => {
   expect(providers.filter(({ provider }) => provider.unknownModels === 'pass')).toEqual([])
 })
 
+test('a list that names a model allows its other ids, and no deployment of it', async () => {
+  const { snapshot } = router
+  const { catalog, providers } = snapshot()
+  const configured = new Map([...providers].map(([slug, one]) => [slug, { ...one, missing: [] as string[] }]))
+  const directory = { providers: configured, identify: catalog.identify, managed: new Map() }
+  const arn = 'bedrock/arn:aws:bedrock:us-east-1::foundation-model/anthropic.claude-opus-5'
+  const rules = { approvedModels: null, dataRules: {}, aliases: new Map(), policies: new Map() }
+  const allows = (list: string, id: string) => {
+    try {
+      return resolve(id, directory, { rules, accessList: [list] }).length === 1
+    } catch {
+      return false
+    }
+  }
+  const cases = [
+    ['azure/gpt-5', 'azure/GPT-5 ', true],
+    ['azure/GPT-5', 'azure/gpt-5', true],
+    ['bedrock/anthropic.claude-opus-5', arn, true],
+    [arn, 'bedrock/anthropic.claude-opus-5', true],
+    ['azure/gpt-5', 'azure/my-deployment', false],
+    ['azure/my-deployment', 'azure/gpt-5', false],
+    ['vllm/one', 'vllm/other', false],
+    ['vllm/one', 'vllm/one', true],
+  ] as const
+  for (const [list, id, allowed] of cases) expect(allows(list, id), `${id} with ${list}`).toBe(allowed)
+})
+
 test('bedrock knows a model by its resource name, and refuses names that say no model', async () => {
   const { providers, catalog } = await shippedFiles()
   const served = providers.map(({ provider }) => [provider.slug, { ...provider, missing: [] as string[] }] as const)

@@ -1,6 +1,6 @@
 import { readFileSync } from 'node:fs'
 import { join } from 'node:path'
-import { beforeAll, describe, expect, test } from 'vitest'
+import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import { chat } from '../../src/api/chat/api.ts'
 import type { ClientApi } from '../../src/api/client-api.ts'
 import { type GovernedField, governedFields, governedSearch } from '../../src/api/governed-fields.ts'
@@ -9,11 +9,12 @@ import { responses } from '../../src/api/responses/api.ts'
 import { RouterError } from '../../src/core/errors.ts'
 import { isObject, type Json, type JsonObject } from '../../src/core/json.ts'
 import { type GovernedCall, governedTargets } from '../../src/line/governed-targets.ts'
-import { openHeldState } from '../../src/line/held-state.ts'
+import { type HeldState, openHeldState } from '../../src/line/held-state.ts'
 import { editedRequest } from '../../src/line/same-format.ts'
 import type { Provider } from '../../src/manifest/provider.ts'
 import type { Target } from '../../src/manifest/target.ts'
 import { usedLosses, writeRequest } from '../../src/manifest/translate.ts'
+import { openStore } from '../../src/store/open.ts'
 import { shippedFiles } from '../helpers/shipped.ts'
 
 // Fields that change who serves, what it costs or what is kept: each is read, refused or bounded, at every provider.
@@ -74,7 +75,7 @@ function using(api: ClientApi['api'], { name }: GovernedField, value: Json): Jso
   return { ...bodies[api], [first]: first === 'tools' ? [container] : inner }
 }
 
-const nothingHeld = openHeldState()
+const nothingHeld: HeldState = { remember() {}, has: () => false }
 
 const call = (api: ClientApi['api'], body: JsonObject, facts: Partial<GovernedCall> = {}): GovernedCall => {
   return { api, body, organization: 'o', mayStore: true, held: nothingHeld, at: 0, ...facts }
@@ -182,7 +183,9 @@ describe.each(apis)('$api', (clientApi) => {
 
 describe('state at a provider', () => {
   const provider = (slug: string) => targetOf(providers.find((one) => one.slug === slug) as Provider)
-  const held = openHeldState()
+  const store = openStore('sqlite::memory:')
+  afterAll(() => store.close())
+  const held = openHeldState(store.held, () => {})
   held.remember('o', 'anthropic', ['c1', 'msg_1'])
   held.remember('o', 'openai-responses', ['cntr_1'])
   const ask = (slug: string, api: ClientApi['api'], own: JsonObject, facts: Partial<GovernedCall> = {}) =>

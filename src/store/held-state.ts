@@ -1,0 +1,29 @@
+import type { Connection } from './connection.ts'
+
+/** What providers hold for organizations, by its id there: containers, the messages of threads. */
+export type HeldStates = ReturnType<typeof heldStates>
+
+/** Queries of the state that providers hold. Times are Unix milliseconds. */
+export function heldStates(db: Connection) {
+  const insert = db.prepare(
+    'INSERT OR REPLACE INTO held_state (organization, provider, id, expires_at) VALUES (?, ?, ?, ?)',
+  )
+  const find = db
+    .prepare('SELECT 1 FROM held_state WHERE organization = ? AND provider = ? AND id = ? AND expires_at > ?')
+    .pluck()
+  const purge = db.prepare(`
+    DELETE FROM held_state WHERE (organization, provider, id) IN
+      (SELECT organization, provider, id FROM held_state WHERE expires_at <= ? ORDER BY expires_at LIMIT ?)`)
+  const insertAll = db.transaction((organization: string, provider: string, ids: readonly string[], until: number) => {
+    for (const id of ids) insert.run(organization, provider, id, until)
+  })
+  return {
+    /** Records that a provider holds something for an organization. */
+    add: (organization: string, provider: string, ids: readonly string[], until: number): void =>
+      insertAll(organization, provider, ids, until),
+    has: (organization: string, provider: string, id: string, now = Date.now()): boolean =>
+      find.get(organization, provider, id, now) !== undefined,
+    /** Deletes at most so many that have expired. Returns how many. */
+    purge: (most: number, now = Date.now()): number => purge.run(now, most).changes,
+  }
+}
