@@ -11,7 +11,7 @@ import { startMeasured } from './measured.ts'
 import { key } from './ways.ts'
 
 const words = process.argv.slice(3)
-const megabytes = (process.env.BENCH_MB ?? '5,50').split(',').map(Number)
+const megabytes = (process.env.BENCH_MB ?? '5,31,50').split(',').map(Number)
 const headers = { authorization: `Bearer ${key}`, 'content-type': 'application/json' }
 const dispatcher = new Agent({ headersTimeout: 120_000, bodyTimeout: 120_000 })
 
@@ -42,13 +42,13 @@ async function measureRequest({ name, path, body }: HostileRequest, mb: number):
   answer = (response) => {
     response.writeHead(400, { 'content-type': 'application/json' }).end('{"error":{"message":"no"}}')
   }
-  await measure(`${mb} MB ${name}`, mb, path, Buffer.from(body(mb * 1024 * 1024)))
+  await measure(`${mb} MB ${name}`, mb, path, Buffer.from(body(mb * 1024 * 1024 - 4_096)))
 }
 
 async function measureAnswer({ name, path, model, stream, write }: HostileAnswer, mb: number): Promise<void> {
   answer = (response) => {
     response.on('error', () => {})
-    write(response, mb * 1024 * 1024)
+    write(response, mb * 1024 * 1024 - 4_096)
   }
   const ask = { model, max_tokens: 100, stream, store: false }
   const messages = [{ role: 'user', content: 'Hi' }]

@@ -12,15 +12,15 @@ export class Quotes {
     const found = text.indexOf(cited_text)
     if (found < 0) return citation
     const begin = codePoints(text, found)
-    return { ...citation, start: begin, end: begin + codePoints(cited_text, cited_text.length) }
+    return { ...citation, start: begin, end: begin + codePoints(cited_text) }
   }
 }
 
 /** Hundreds of quotes of a long reply. Characters. */
 const mostSearched = 64 * 1024 * 1024
 
-/** How many characters the beginning of a text has: the two halves of a pair count as one. */
-function codePoints(text: string, end: number): number {
+/** The Unicode code points of a text, or of its beginning. */
+export function codePoints(text: string, end = text.length): number {
   let count = end
   for (let at = 1; at < end; at++) {
     if (isLow(text.charCodeAt(at)) && isHigh(text.charCodeAt(at - 1))) count--

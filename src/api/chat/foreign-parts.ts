@@ -1,3 +1,4 @@
+import { codePoints } from '../../core/citations.ts'
 import { isObject, type Json, type JsonObject } from '../../core/json.ts'
 import type { Part, ReasoningPart, ToolCallPart } from '../../core/parts.ts'
 import { defined, list, onlyString, optional, text } from '../check.ts'
@@ -54,13 +55,6 @@ export function withForeignParts(
 /** Whether this router wrote a reasoning detail: those of others have no `after`. */
 export function isForeignDetail(detail: Json | undefined): boolean {
   return isObject(detail) && isObject(detail.after)
-}
-
-/** The Unicode code points of a text. */
-export function codePoints(of: string): number {
-  let count = of.length
-  for (let at = 0; at < of.length; at++) if ((of.charCodeAt(at) & 0xfc00) === 0xdc00) count--
-  return count
 }
 
 /** Parts that have a field of their own in a message. */

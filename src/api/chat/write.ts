@@ -1,3 +1,4 @@
+import { codePoints } from '../../core/citations.ts'
 import { isObject, type Json, type JsonObject } from '../../core/json.ts'
 import type { Citation, MediaPart, Part, ReasoningPart, ToolCallPart } from '../../core/parts.ts'
 import type { Reply } from '../../core/reply.ts'
@@ -5,7 +6,7 @@ import type { NeutralRequest } from '../../core/request.ts'
 import { defined } from '../check.ts'
 import type { ReplyFacts } from '../client-api.ts'
 import { endingOf } from './finish.ts'
-import { codePoints, foreignPartsOf } from './foreign-parts.ts'
+import { foreignPartsOf } from './foreign-parts.ts'
 import { readsReasoning } from './reasoning.ts'
 import { writeUsage } from './usage.ts'
 

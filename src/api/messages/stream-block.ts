@@ -18,6 +18,8 @@ export class OpenBlock {
   #position = -1
   #head = ''
   #arguments = ''
+  #lastFragment = ''
+  #parsed = 0
   /** The finished part, once it has closed. */
   part: Part | undefined
 
@@ -37,10 +39,22 @@ export class OpenBlock {
     return this.#kind === 'text' || this.#kind === 'refusal'
   }
 
+  /** Whether its part had closed before. */
+  get isLate(): boolean {
+    return this.#late
+  }
+
   /** Whether nothing more can come. */
   get isWhole(): boolean {
     if (!this.part) return false
-    return this.part.type !== 'tool_call' || isJson(this.#arguments)
+    return this.part.type !== 'tool_call' || this.#hasWholeArguments()
+  }
+
+  /** A call whose fragments end like an object again and again counts as unfinished once that has cost enough. */
+  #hasWholeArguments(): boolean {
+    if (this.#parsed > mostParsed || !this.#lastFragment.endsWith('}')) return false
+    this.#parsed += this.#arguments.length
+    return parseJson(this.#arguments) !== undefined
   }
 
   /** Whether an event of another part ends this one; a call that is `interleaved` with others may still get arguments. */
@@ -66,6 +80,7 @@ export class OpenBlock {
       return { text: start + writeEvent({ type: 'content_block_delta', index: this.#position, delta }), began }
     }
     this.#arguments += event.arguments ?? ''
+    this.#lastFragment = event.arguments?.trimEnd() || this.#lastFragment
     const fragment = event.text ?? event.summary ?? event.arguments ?? ''
     return { text: this.isBegun ? `${start}${this.#head}${JSON.stringify(fragment)}}}\n\n` : '', began }
   }
@@ -97,9 +112,5 @@ export class OpenBlock {
   }
 }
 
-/** Whether the text is the complete input of a tool: an object. */
-function isJson(text: string): boolean {
-  // Runs for every fragment of interleaved calls: most are incomplete, which is cheap to see without parsing.
-  if (!text.trimEnd().endsWith('}')) return false
-  return parseJson(text) !== undefined
-}
+/** How much of the arguments of one call is parsed in all. Characters. */
+const mostParsed = 16 * 1024 * 1024

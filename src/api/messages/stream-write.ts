@@ -19,7 +19,9 @@ export class BlockWriter {
   /** The part that is being written. */
   #live: OpenBlock | undefined
   readonly #done = new Set<number>()
-  #held: OfPart[] = []
+  /** The events of other parts than the open one, by part, in the order in which the parts began. */
+  readonly #held = new Map<number, OfPart[]>()
+  #releasing = false
   /** Whether parts arrive interleaved. */
   #interleaved = false
   /** Parts that were written without a signature: it may still come. */
@@ -72,7 +74,9 @@ export class BlockWriter {
     if (this.#live && this.#live.index !== index) {
       if (this.#live.mayEnd(event, this.#interleaved))
         return this.#end(this.#live) + this.#release() + this.#take(event)
-      this.#held.push(event)
+      const waiting = this.#held.get(index)
+      if (waiting) waiting.push(event)
+      else this.#held.set(index, [event])
       this.#interleaved = true
       return ''
     }
@@ -120,11 +124,19 @@ export class BlockWriter {
     return blocks.map((block) => this.#whole(block)).join('')
   }
 
-  /** Writes the events that have waited, in their order. */
+  /** Writes the parts that have waited, one after the other, until one of them may still grow. */
   #release(): string {
-    const held = this.#held
-    this.#held = []
-    return held.map((event) => this.#take(event)).join('')
+    // A part that ends while it is written releases nothing itself: the loop goes on, however many there are.
+    if (this.#releasing) return ''
+    this.#releasing = true
+    let text = ''
+    for (const [index, events] of this.#held) {
+      if (this.#live && !this.#live.isLate) break
+      this.#held.delete(index)
+      for (const event of events) text += this.#take(event)
+    }
+    this.#releasing = false
+    return text
   }
 
   #finish({ finish, stop_sequence }: StreamEventOf<'finish'>): string {

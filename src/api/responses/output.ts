@@ -1,3 +1,4 @@
+import { codePoints } from '../../core/citations.ts'
 import { isObject, type Json, type JsonObject } from '../../core/json.ts'
 import type { Citation, MediaPart, Part, ReasoningPart, SearchPart, TextPart, ToolCallPart } from '../../core/parts.ts'
 import { defined } from '../check.ts'
@@ -83,17 +84,18 @@ export function writeItem(group: OutputGroup, id: string, status: ItemStatus, so
 export function contentPart(part: Part, logprobs: JsonObject[] = []): JsonObject {
   if (part.type === 'refusal') return { type: 'refusal', refusal: part.text }
   const { text = '', citations = [] } = part as TextPart
-  return { type: 'output_text', text, annotations: citations.map((one) => annotationOf(one, text)), logprobs }
+  const whole = citations.length > 0 ? codePoints(text) : 0
+  return { type: 'output_text', text, annotations: citations.map((one) => annotationOf(one, whole)), logprobs }
 }
 
-/** A citation; one without a position cites the whole text. */
-export function annotationOf({ url, title, start, end }: Citation, text: string): JsonObject {
+/** A citation; one without a position cites the whole text, which has so many characters. */
+export function annotationOf({ url, title, start, end }: Citation, whole: number): JsonObject {
   return {
     type: 'url_citation',
     url: url ?? '',
     title: title ?? '',
     start_index: start ?? 0,
-    end_index: end ?? [...text].length,
+    end_index: end ?? whole,
   }
 }
 

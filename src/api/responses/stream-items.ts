@@ -20,6 +20,7 @@ export class ItemWriter {
   readonly #open = new Map<number, Item>()
   #message: StreamedMessage | undefined
   readonly #messages: StreamedMessage[] = []
+  readonly #messageOf = new Map<number, StreamedMessage>()
   #refused = false
   /** Reasoning and searches that are done, but may still get a signature. */
   readonly #done = new Map<Item, Part>()
@@ -46,7 +47,7 @@ export class ItemWriter {
     for (const event of events) {
       if (event.type === 'delta') this.#delta(event)
       else if (event.type === 'open') this.#begin(event.index, event.part)
-      else if (event.type === 'citation') this.#messageOf(event.index)?.cite(event.index, event.citation)
+      else if (event.type === 'citation') this.#messageOf.get(event.index)?.cite(event.index, event.citation)
       else if (event.type === 'close') this.#close(event)
       else if (event.type === 'finish') this.#end(event.finish)
     }
@@ -82,6 +83,7 @@ export class ItemWriter {
       this.#messages.push(this.#message)
     }
     this.#message.open(index, part)
+    this.#messageOf.set(index, this.#message)
   }
 
   #add(group: OutputGroup, ...announced: Part[]): Item {
@@ -125,10 +127,6 @@ export class ItemWriter {
     summary.text += delta
     const place = `${headOf(item)},"summary_index":${summary_index}`
     this.#emit('response.reasoning_summary_text.delta', `${place},"delta":${JSON.stringify(delta)}`)
-  }
-
-  #messageOf(index: number): StreamedMessage | undefined {
-    return this.#messages.findLast((message) => message.has(index))
   }
 
   #close({ index, part }: StreamEventOf<'close'>): void {

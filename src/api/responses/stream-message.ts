@@ -1,3 +1,4 @@
+import { codePoints } from '../../core/citations.ts'
 import type { JsonObject } from '../../core/json.ts'
 import type { Citation, Part, TextPart } from '../../core/parts.ts'
 import { annotationOf, contentPart, type OutputGroup } from './output.ts'
@@ -28,6 +29,8 @@ export class StreamedMessage {
   readonly #emit: Emit
   readonly #contents: Content[] = []
   readonly #byPart = new Map<number, number>()
+  /** The part of the reply that the last content part belongs to. */
+  #last = -1
   #ended = false
 
   constructor(item: Item, emit: Emit) {
@@ -38,11 +41,6 @@ export class StreamedMessage {
   /** Whether one of its parts can still be extended. */
   get isWriting(): boolean {
     return this.#contents.at(-1)?.open === true
-  }
-
-  /** Whether the message contains that part of the reply. */
-  has(index: number): boolean {
-    return this.#byPart.has(index)
   }
 
   /** Whether that part can still be extended. */
@@ -59,6 +57,7 @@ export class StreamedMessage {
     const head = `${JSON.stringify(place).slice(1, -1)},"delta":`
     this.#contents.push({ part, open: true, waiting: [], annotations: 0, tokens: [], head })
     this.#byPart.set(index, content_index)
+    this.#last = index
     this.#emit('response.content_part.added', { ...place, part: contentPart(part) })
   }
 
@@ -77,13 +76,14 @@ export class StreamedMessage {
     const content_index = this.#byPart.get(index) ?? 0
     const content = this.#contents[content_index] as Content
     const part = content.part as TextPart
-    part.citations = [...(part.citations ?? []), citation]
+    part.citations ??= []
+    part.citations.push(citation)
     if (!content.open) {
       this.amended = this.#ended
       return
     }
     if (citation.end === undefined || content.waiting.length > 0) content.waiting.push(citation)
-    else this.#annotate(content_index, content, citation)
+    else this.#annotate(content_index, content, citation, citation.end)
   }
 
   close(index: number, { type, ...members }: Part): void {
@@ -93,7 +93,8 @@ export class StreamedMessage {
     const { signature, by } = members as TextPart
     if (signature !== undefined) Object.assign(content.part, { signature, ...(by !== undefined && { by }) })
     content.open = false
-    for (const citation of content.waiting) this.#annotate(content_index, content, citation)
+    const whole = content.waiting.length > 0 ? codePoints(content.part.text) : 0
+    for (const citation of content.waiting) this.#annotate(content_index, content, citation, whole)
     const place = this.#at(content_index)
     const { text } = content.part
     if (content.part.type === 'refusal') this.#emit('response.refusal.done', { ...place, refusal: text })
@@ -109,15 +110,14 @@ export class StreamedMessage {
     this.#ended = true
   }
 
+  /** Only the last one can be open. */
   #closeAll(): void {
-    for (const [index, content_index] of this.#byPart) {
-      const content = this.#contents[content_index] as Content
-      if (content.open) this.close(index, content.part)
-    }
+    const last = this.#contents.at(-1)
+    if (last?.open) this.close(this.#last, last.part)
   }
 
-  #annotate(content_index: number, content: Content, citation: Citation): void {
-    const annotation = annotationOf(citation, content.part.text)
+  #annotate(content_index: number, content: Content, citation: Citation, whole: number): void {
+    const annotation = annotationOf(citation, whole)
     const annotation_index = content.annotations++
     const members = { ...this.#at(content_index), annotation_index, annotation }
     this.#emit('response.output_text.annotation.added', members)
