@@ -21,7 +21,7 @@ export type Charged = {
 export function chargeOf(usage: Usage, { entry, served, byReport }: Charged, at: number): Cost {
   const asked = priceOf(usage, entry, at)
   const other = served && priceOf(usage, served, at)
-  const cost = other && other.nanoUsd > asked.nanoUsd ? other : asked
+  const cost = other && !other.unpriced && (asked.unpriced || other.nanoUsd > asked.nanoUsd) ? other : asked
   return byReport && usage.reported_cost !== undefined ? atLeast(cost, usage.reported_cost * 1e9) : cost
 }
 

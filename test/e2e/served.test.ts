@@ -24,6 +24,7 @@ models:
   dear: { api: chat, pricing: [{ prompt_tokens_threshold: 0, input_price: 0.00001, output_price: 0.00001 }] }
   very-cheap: { api: chat, pricing: [{ prompt_tokens_threshold: 0, input_price: 0.000001, output_price: 0.000001 }] }
   mine: { is: cheap }
+  auto: { api: chat }
 `
 
 beforeAll(async () => {
@@ -115,6 +116,13 @@ describe.each(ways)('through %s, streamed: %s', (api, stream) => {
     says = { model: 'unheard-of' }
     const { models, header, row } = await called('market/cheap', api, stream)
     expect([models, header, row.served]).toEqual([['market/unheard-of'], 'market/unheard-of', 'unheard-of'])
+  })
+
+  test('a model that chooses others costs what its provider says', async () => {
+    says = { model: 'cheap', cost: 0.5 }
+    const { row } = await called('market/auto', api, stream)
+    expect(row).toMatchObject({ served: 'cheap', cost: { nanoUsd: 500_000_000 } })
+    expect(row.cost).not.toHaveProperty('unpriced')
   })
 
   test('the figure of a provider that charges by it is a lower bound', async () => {
