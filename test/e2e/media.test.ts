@@ -9,14 +9,23 @@ import { type TestRouter, testRouter } from '../helpers/router.ts'
 const png = Buffer.from('89504e470d0a1a0a0000000d49484452', 'hex')
 const pngBase64 = png.toString('base64')
 
+const pdf = Buffer.from('%PDF-1.4\n')
+
 const whole = {
   candidates: [{ content: { role: 'model', parts: [{ text: 'A cat.' }] }, finishReason: 'STOP' }],
   usageMetadata: { promptTokenCount: 3, candidatesTokenCount: 2, totalTokenCount: 5 },
 }
 
+const chatReply = {
+  id: 'c1',
+  choices: [{ index: 0, message: { role: 'assistant', content: 'A report.' }, finish_reason: 'stop' }],
+  usage: { prompt_tokens: 3, completion_tokens: 2, total_tokens: 5 },
+}
+
 /** A host of files, reached as localhost (which the router may use) and as 127.0.0.1 (which it may not). */
 const pages: Record<string, (response: ServerResponse) => void> = {
   '/cat': (response) => response.writeHead(200, { 'content-type': 'application/octet-stream' }).end(png),
+  '/report.pdf': (response) => response.writeHead(200, { 'content-type': 'application/pdf' }).end(pdf),
   '/page': (response) => response.writeHead(200, { 'content-type': 'text/html' }).end('<h1>Sign in</h1>'),
   '/inside': (response) => response.writeHead(302, { location: 'http://169.254.169.254/latest/meta-data/' }).end(),
   '/large': (response) => response.writeHead(200).end(Buffer.alloc(5_000)),
@@ -33,7 +42,9 @@ let router: TestRouter
 beforeAll(async () => {
   await new Promise<void>((resolve) => files.listen(0, resolve))
   port = (files.address() as AddressInfo).port
-  provider = await loopbackProvider((_, response) => answerJson(response, whole))
+  provider = await loopbackProvider(({ path }, response) =>
+    answerJson(response, /completions$/.test(path) ? chatReply : whole),
+  )
   const settings = config({ schemes: ['https', 'http'], allow_hosts: ['localhost'], max_bytes: 1_000 })
   router = await testRouter({ files: { 'config.yaml': settings }, env: { UPSTREAM_KEY: 'upstream' } })
 })
@@ -50,12 +61,14 @@ beforeEach(() => {
 
 const root = join(import.meta.dirname, '../..')
 
+const upstream = () => ({ base_url: provider.url, secret: '${UPSTREAM_KEY}' })
+
 function config(media: object): string {
   return JSON.stringify({
     server: { host: '127.0.0.1', port: 0 },
     store: { url: 'sqlite:data/router.sqlite' },
     folders: { providers: join(root, 'providers'), catalog: join(root, 'catalog') },
-    providers: { google: { base_url: provider.url, secret: '${UPSTREAM_KEY}' } },
+    providers: { google: upstream(), openai: upstream() },
     media,
   })
 }
@@ -138,6 +151,40 @@ describe('a provider that wants data', () => {
     if (url.endsWith('/inside')) expect(error.message).not.toContain('169.254')
     expect(provider.received).toEqual([])
     expect(requested).not.toContain('/cat')
+  })
+
+  test('gets a document inlined into a body of its own format, whatever the client calls it', async () => {
+    const link = `http://localhost:${port}/report.pdf`
+    const parts = [
+      { type: 'file', file: { filename: 'report.pdf', file_data: link } },
+      { type: 'input_file', filename: 'report.pdf', file_data: link },
+    ]
+    const answer = await look('', { model: 'openai/gpt-4o', messages: [{ role: 'user', content: parts }] })
+    expect([answer.status, answer.headers.get('x-router-dropped')]).toEqual([200, null])
+    const data = `data:application/pdf;base64,${pdf.toString('base64')}`
+    const file = { type: 'file', file: { filename: 'report.pdf', file_data: data } }
+    expect(provider.received[0]?.body.messages).toEqual([{ role: 'user', content: [file, file] }])
+    expect(requested).toEqual(['/report.pdf'])
+  })
+
+  test.each([
+    ['google/gemini-3.5-flash', 'file-1'],
+    ['openai/gpt-4o', 'file-1'],
+  ])('%s is sent nothing of an image that it would have to know by its id', async (model, file_id) => {
+    const input = [{ role: 'user', content: [{ type: 'input_image', file_id }] }]
+    const answer = await router.call('/v1/responses', { model, input })
+    expect([answer.status, await answer.json()]).toMatchObject([
+      400,
+      {
+        error: {
+          origin: 'router',
+          code: 'invalid_request',
+          param: 'input.input_image.file_id',
+          message: `${model} cannot read the file 'file-1' by its id. Send the file as data or by URL, or call the provider that it was uploaded to.`,
+        },
+      },
+    ])
+    expect(provider.received).toEqual([])
   })
 
   test('is sent nothing by the settings every router begins with, in use as soon as they are saved', async () => {
