@@ -22,6 +22,7 @@ import { startSimulator } from './simulator/server.ts'
 import { type Watch, type WatchListeners, watchSnapshot } from './snapshot/reload.ts'
 import { buildSnapshot, type Snapshot } from './snapshot/snapshot.ts'
 import { openStore, type Store } from './store/open.ts'
+import { openTokenizer } from './tokenizer/tokenizer.ts'
 import { openFetcher } from './upstream/fetcher.ts'
 import { openHttpClient } from './upstream/http-client.ts'
 
@@ -79,7 +80,9 @@ async function start(
   const { rulesOf } = openOrganizations(store)
   const { ledger, held, writeFailure, damage, onThrown } = openBooks(store, log, started)
   const httpClient = started.adopt(openHttpClient(), (open) => open.close())
+  const tokenizer = started.adopt(openTokenizer(), (open) => open.close())
   const services = servicesOf(watch, {
+    tokenizer,
     authenticate: access.authenticate,
     revalidate: access.revalidate,
     httpClient,

@@ -31,6 +31,8 @@ export type AdmissionRequest = {
   request: NeutralRequest
   targets: readonly Target[]
   at: number
+  /** The tokens of the prompt by a tokenizer, where its bytes did not fit. */
+  counted?: number | undefined
 }
 
 /** The limits and money that are reserved for an admitted call. */
@@ -68,7 +70,7 @@ export function admit(
   call: AdmissionRequest,
   { limits, budget, defaultOutputTokens, abandoned }: Omit<AdmissionServices, 'writeFailure'>,
 ): Admission {
-  const bounded = boundedCall(call.request, call.at)
+  const bounded = boundedCall(call.request, call.at, call.counted)
   const payers = payersOf(call)
   const allowance = { leftNano: leftOf(payers, budget), defaultLength: defaultOutputTokens }
   const holds = new Map(call.targets.map((target) => [target, holdAt(target, bounded, allowance)]))
@@ -110,6 +112,22 @@ export function admit(
     paysAbandoned: abandoned === 'prompt',
   }
 }
+
+/** Whether a call that does not fit would if its text had few tokens for its bytes. */
+export function fitsIfShort(
+  call: AdmissionRequest,
+  { budget, defaultOutputTokens }: Pick<AdmissionServices, 'budget' | 'defaultOutputTokens'>,
+): boolean {
+  const bounded = boundedCall(call.request, call.at)
+  const leftNano = leftOf(payersOf(call), budget)
+  if (call.counted !== undefined || leftNano === undefined) return false
+  const short = { ...bounded, counted: bounded.size.text / mostBytesPerToken }
+  const allowance = { leftNano, defaultLength: defaultOutputTokens }
+  return call.targets.every((target) => holdAt(target, short, allowance).nanoUsd <= leftNano)
+}
+
+/** Few texts have longer tokens on average. */
+const mostBytesPerToken = 8
 
 /** Throws RouterError `unavailable` while no call can be written to the ledger. */
 export function requireLedger({ writeFailure }: Pick<AdmissionServices, 'writeFailure'>): void {

@@ -3,17 +3,19 @@ import type { Reply } from '../core/reply.ts'
 import type { NeutralRequest } from '../core/request.ts'
 import type { Target } from '../manifest/target.ts'
 import { attempt } from '../routing/attempts.ts'
-import { type Directory, resolve } from '../routing/resolve.ts'
+import { type Directory, resolve, type Targets } from '../routing/resolve.ts'
 import { servedModel } from '../routing/served-model.ts'
 import type { SignatureCache } from '../routing/signature-cache.ts'
 import type { OrganizationRules } from '../store/rules.ts'
+import type { Tokenizer } from '../tokenizer/tokenizer.ts'
 import type { AnswerBounds } from '../upstream/answer-bounds.ts'
 import type { HttpClient } from '../upstream/http-client.ts'
 import { type CallMedia, type MediaServices, openCallMedia } from '../upstream/inline.ts'
-import { type AdmissionServices, admit, requireLedger } from './admission.ts'
+import { type Admission, type AdmissionRequest, type AdmissionServices, admit, requireLedger } from './admission.ts'
 import type { Call, CallResponse } from './call.ts'
 import { clientReply } from './client-reply.ts'
 import type { Conversations } from './conversations.ts'
+import { countedPrompt } from './counted-prompt.ts'
 import { governedTargets } from './governed-targets.ts'
 import type { HeldState } from './held-state.ts'
 import { pricedTargets } from './priced-targets.ts'
@@ -29,6 +31,7 @@ export type Services = {
   rulesOf(organization: string): OrganizationRules
   directory: Directory
   admission: AdmissionServices
+  tokenizer: Tokenizer
   httpClient: HttpClient
   media: MediaServices
   ledger: CallLedger
@@ -51,15 +54,18 @@ export async function handle(call: Call, services: Services): Promise<CallRespon
   requireLedger(services.admission)
   const turn = services.conversations.open(call.clientApi, key.organization, body)
   refuseManyUnknown(turn.request, services.maxUnknownFields)
-  const rules = services.rulesOf(key.organization)
-  const request = signatures.restore(key.organization, turn.request)
-  const allowed = resolve(request.model, directory, { rules, accessList: key.accessList }, 'chat')
-  const start = startOf(call, key, request)
-  const priced = pricedTargets(allowed, { key, rules, at: start.at })
   const { organization } = key
-  const { mayStore } = turn
-  const targets = governedTargets(priced, { ...request.origin, organization, mayStore, held, at: start.at })
-  const admission = admit({ key, rules, request, targets, at: start.at }, services.admission)
+  const request = signatures.restore(organization, turn.request)
+  const start = startOf(call, key, request)
+  const apply = (caller: Key): Applicant => {
+    const { at } = start
+    const rules = services.rulesOf(organization)
+    const allowed = resolve(request.model, directory, { rules, accessList: caller.accessList }, 'chat')
+    const priced = pricedTargets(allowed, { key: caller, rules, at })
+    const targets = governedTargets(priced, { ...request.origin, organization, mayStore: turn.mayStore, held, at })
+    return { key: caller, rules, request, targets, at }
+  }
+  const { admission, targets } = await admitted(apply, { key, authenticated }, services)
   const holds = (provider: string, ids: readonly string[]) => held.remember(organization, provider, ids)
   const { answerBounds } = services
   const prepared = { call, request, turn, media: openMedia(call, services), answerBounds, admission, holds }
@@ -69,9 +75,32 @@ export async function handle(call: Call, services: Services): Promise<CallRespon
     (target) => callProvider(target, prepared, services.httpClient),
     (failed) => failed.error && settlement.failAttempt(failed, failed.error),
   )
-  const remember = (reply: Reply) => signatures.remember(key.organization, reply)
+  const remember = (reply: Reply) => signatures.remember(organization, reply)
   const servedBy = (target: Target, reported?: string) => servedModel(target, reported, directory)
   return await clientReply(attempted, { prepared, settlement, servedBy, remember, limitHeaders: admission.headers })
+}
+
+/** A call as it may be admitted now. */
+type Applicant = AdmissionRequest & { targets: Targets }
+
+/** Admits a call at once; where only the bytes of its prompt do not fit, once more when they have been counted as tokens. */
+async function admitted(
+  apply: (key: Key) => Applicant,
+  { key, authenticated }: { key: Key; authenticated: Key },
+  services: Services,
+): Promise<{ admission: Admission; targets: Targets }> {
+  const applicant = apply(key)
+  const { targets } = applicant
+  try {
+    return { admission: admit(applicant, services.admission), targets }
+  } catch (thrown) {
+    const counted = await countedPrompt(thrown, applicant, services)
+    if (counted === undefined) throw thrown
+    // What was checked before the count may have changed.
+    const again = apply(services.revalidate(authenticated))
+    requireLedger(services.admission)
+    return { admission: admit({ ...again, counted }, services.admission), targets: again.targets }
+  }
 }
 
 function openMedia({ clientApi, signal }: Call, { media }: Services): CallMedia {

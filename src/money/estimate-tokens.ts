@@ -7,6 +7,9 @@ export type PromptSize = {
   tokens: number
   /** The text in UTF-8, with room for its markup: no text has more tokens than bytes. */
   bytes: number
+  /** How many of these bytes are text, and how many characters in it are not ASCII. */
+  text: number
+  other: number
   /** Images; how many tokens each has at most depends on the model. */
   images: number
   /** The most tokens that recordings and documents have, as far as their data tells. */
@@ -20,8 +23,22 @@ export type PromptSize = {
 
 /** Estimates the tokens of a prompt in one walk: four ASCII characters are a token, and so is each other character. */
 export function estimateTokens(request: NeutralRequest): PromptSize {
-  const { system, messages, tools, response_format: format, cache, extensions } = request
   const size = emptyWalk()
+  const tokens = walk(size, request)
+  const { bytes, text, other, images, media, boundless, audio, caches } = size
+  return { tokens, bytes, text, other, images, media, boundless, audio, caches }
+}
+
+/** The texts of a prompt, with JSON as one text each: what a tokenizer counts. */
+export function promptTexts(request: NeutralRequest): string[] {
+  const texts: string[] = []
+  walk({ ...emptyWalk(), texts }, request)
+  return texts
+}
+
+/** Sizes up a whole prompt; returns the estimated tokens. */
+function walk(size: Walk, request: NeutralRequest): number {
+  const { system, messages, tools, response_format: format, cache, extensions } = request
   if (system) takeParts(size, system)
   for (const { parts } of messages) {
     size.ascii += charactersPerTurn
@@ -45,8 +62,7 @@ export function estimateTokens(request: NeutralRequest): PromptSize {
   if (cache?.options || cache?.retention) takeHint(size, lifetimeOf(cache))
   const tokens = tokensIn(size)
   takeRest(size, request)
-  const { bytes, images, media, boundless, audio, caches } = size
-  return { tokens, bytes, images, media, boundless, audio, caches }
+  return tokens
 }
 
 /** What is too small or too rare to be estimated, but may become a part of the prompt. */
@@ -80,11 +96,11 @@ const charactersPerTurn = 16
 const bytesPerNode = 32
 
 /** Characters, and the estimated tokens of media, beside what bounds the size. */
-type Walk = Omit<PromptSize, 'tokens'> & { ascii: number; other: number; files: number }
+type Walk = Omit<PromptSize, 'tokens'> & { ascii: number; files: number; texts?: string[] }
 
 function emptyWalk(): Walk {
   return {
-    ...{ ascii: 0, other: 0, files: 0, bytes: 0, images: 0, media: 0 },
+    ...{ ascii: 0, other: 0, files: 0, bytes: 0, text: 0, images: 0, media: 0 },
     boundless: false,
     audio: false,
     caches: undefined,
@@ -158,6 +174,8 @@ function takeText(size: Walk, text: unknown): void {
   if (typeof text !== 'string' || text === '') return
   const bytes = Buffer.byteLength(text)
   size.bytes += bytes
+  size.text += bytes
+  size.texts?.push(text)
   const beyond = bytes - text.length
   const other = beyond === 0 ? 0 : Math.min(Math.ceil(beyond / bytesBeyond(text)), text.length)
   size.ascii += text.length - other
@@ -191,6 +209,10 @@ const longestNumber = 24
 /** A schema counts about as its text does. */
 function takeJson(size: Walk, value: Json | undefined): void {
   if (value === undefined) return
+  if (size.texts) {
+    size.texts.push(JSON.stringify(value))
+    return
+  }
   if (typeof value === 'string') {
     size.ascii += 2
     size.bytes += 4
@@ -207,7 +229,9 @@ function takeJson(size: Walk, value: Json | undefined): void {
     size.bytes += 4
     for (const name in value) {
       size.ascii += name.length + 4
-      size.bytes += Buffer.byteLength(name) + 6
+      const bytes = Buffer.byteLength(name) + 6
+      size.bytes += bytes
+      size.text += bytes
       takeJson(size, value[name])
     }
   }

@@ -11,14 +11,20 @@ import { multiplierUnit, type Rates, reachedTier, type Tariff, tariffOf } from '
 import { type RemoteUses, remoteUses, tokensOfDrawing } from './remote-tools.ts'
 
 /** A call as far as its cost can be known in advance. `at` is its arrival in Unix milliseconds: it decides the prices. */
-export type BoundedCall = { request: NeutralRequest; size: PromptSize; at: number }
+export type BoundedCall = {
+  request: NeutralRequest
+  size: PromptSize
+  at: number
+  /** The tokens of the text by a tokenizer (`o200k_base`), where it has been counted. */
+  counted?: number | undefined
+}
 
 /** The properties of a target that its price depends on. */
 export type PricedTarget = { entry?: ModelEntry; model?: string; provider?: Provider }
 
 /** Sizes up a call, once for all its targets. */
-export function boundedCall(request: NeutralRequest, at: number): BoundedCall {
-  return { request, size: estimateTokens(request), at }
+export function boundedCall(request: NeutralRequest, at: number, counted?: number): BoundedCall {
+  return { request, size: estimateTokens(request), at, counted }
 }
 
 /** The longest reply of a model, in tokens; the longest that any model gives where the catalog does not say. */
@@ -52,13 +58,27 @@ export function promptBound(call: BoundedCall, target: PricedTarget): number {
   return promptWith(call, target, usesAt(call, target))
 }
 
-function promptWith({ request, size }: BoundedCall, target: PricedTarget, uses: RemoteUses): number {
+function promptWith(call: BoundedCall, target: PricedTarget, uses: RemoteUses): number {
+  const { request, size } = call
   const context = target.entry?.context_window ?? mostContext
   const images = size.images === 0 ? 0 : size.images * imageTokens(target)
   const media =
     size.boundless || continues(request, target) ? Math.max(context, size.media + images) : size.media + images
-  return Math.max(size.bytes + bytesOfTemplate + media, size.tokens) + uses.passes * context + uses.tokens
+  return Math.max(textBound(call, target) + bytesOfTemplate + media, size.tokens) + uses.passes * context + uses.tokens
 }
+
+/** No text has more tokens than bytes; where it has been counted, other tokenizers than the one that did may need more. */
+function textBound({ size, counted }: BoundedCall, target: PricedTarget): number {
+  if (counted === undefined) return size.bytes
+  const { token_factor: stated } = factsOf(target)
+  const factor = typeof stated === 'number' ? stated : factorUnstated
+  const foreign = factor > 1 ? size.other * tokensPerCharacter : 0
+  return Math.min(size.bytes, size.bytes - size.text + Math.ceil(counted * factor) + foreign)
+}
+
+/** How many tokens a tokenizer makes of one of `o200k_base`, where the manifest does not say, and of other characters beyond. */
+const factorUnstated = 2
+const tokensPerCharacter = 2
 
 /** Whether the provider adds to the prompt what it has stored: it may have more than came from here. */
 function continues({ origin: { api, body } }: NeutralRequest, { provider }: PricedTarget): boolean {

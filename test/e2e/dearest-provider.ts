@@ -1,9 +1,10 @@
 import type { ServerResponse } from 'node:http'
+import { countTokens } from 'gpt-tokenizer/encoding/o200k_base'
 import { isObject, type Json, type JsonObject } from '../../src/core/json.ts'
 import { answerJson, beginStream, type LoopbackProvider, loopbackProvider } from '../helpers/provider.ts'
 
-// A provider that bills the most that a request lets it: a token for each byte of text, all the output that it may give, in
-// every choice, the whole context for whatever has no length of its own, and as many searches as are allowed.
+// A provider that bills the most that a request lets it: by a tokenizer that makes two tokens of each of OpenAI's, and two of
+// each other character, but at most one of each byte; all the output that it may give, in every choice, the whole context for whatever has no length of its own, and as many searches as are allowed.
 
 export const contextWindow = 20_000
 export const longestReply = 3_000
@@ -147,28 +148,35 @@ function billOf(body: JsonObject, length: number | undefined, searches: number):
   const others = remoteTools(body)
   const files = size.files > 0 ? contextWindow : 0
   return {
-    prompt: size.bytes + size.images * tokensPerImage + files + (searches + others) * contextWindow,
+    prompt: size.tokens + size.images * tokensPerImage + files + (searches + others) * contextWindow,
     output: Math.min(length ?? longestReply, longestReply) * choicesIn(body),
     searches,
     tier: typeof body.service_tier === 'string' ? body.service_tier : undefined,
   }
 }
 
-/** The bytes of all names and texts, and what else is in a body. */
-function sizeOf(value: Json | undefined, name = ''): { bytes: number; images: number; files: number } {
-  const size = { bytes: 0, images: 0, files: 0 }
+/** The tokens of all names and texts, and what else is in a body. */
+function sizeOf(value: Json | undefined, name = ''): { tokens: number; images: number; files: number } {
+  const size = { tokens: 0, images: 0, files: 0 }
   if (typeof value === 'string') {
     if (/^(data|url|image_url|file_url|fileUri|file_data|file_id)$/.test(name)) return { ...size, ...mediumOf(value) }
-    return { ...size, bytes: Buffer.byteLength(value) }
+    return { ...size, tokens: tokensOf(value) }
   }
   if (value === null || typeof value !== 'object') return size
   for (const [key, member] of Object.entries(value)) {
     const inside = sizeOf(member, Array.isArray(value) ? name : key)
-    size.bytes += inside.bytes + (Array.isArray(value) ? 0 : Buffer.byteLength(key))
+    size.tokens += inside.tokens + (Array.isArray(value) ? 0 : Buffer.byteLength(key))
     size.images += inside.images
     size.files += inside.files
   }
   return size
+}
+
+function tokensOf(text: string): number {
+  let tokens = 0
+  for (let at = 0; at < text.length; at += 256) tokens += countTokens(text.slice(at, at + 256))
+  const others = [...text].reduce((sum, one) => sum + (one > '\u007f' ? one.length : 0), 0)
+  return Math.min(Buffer.byteLength(text), 2 * tokens + 2 * others)
 }
 
 function mediumOf(value: string): { images?: number; files?: number } {

@@ -186,3 +186,28 @@ describe('a stated length above what the model can give', () => {
     expect((await ask('/v1/chat/completions', chat('openai/gpt-5', smaller), usd(0.15))).status).toBe(402)
   })
 })
+
+describe('a prompt whose bytes do not fit', () => {
+  // 40,000 characters are some 8,000 tokens; a million of them cost 1.25 USD, and ten of output 0.0001 USD.
+  const long = chat('openai/gpt-5', {
+    messages: [{ role: 'user', content: 'The quick brown fox jumps over the lazy dog. '.repeat(889) }],
+    max_completion_tokens: 10,
+  })
+
+  test('is counted as tokens, and fits with them', async () => {
+    expect((await ask('/v1/chat/completions', long, usd(0.06))).status).toBe(200)
+    expect((await ask('/v1/chat/completions', long, usd(0.015))).status).toBe(200)
+  })
+
+  test('is refused where its tokens do not fit either', async () => {
+    expect((await ask('/v1/chat/completions', long, usd(0.011))).status).toBe(402)
+    expect((await ask('/v1/chat/completions', long, usd(0.001))).status).toBe(402)
+  })
+
+  test('has twice as many tokens for a model with another tokenizer', async () => {
+    const other = { ...long, model: claude, max_completion_tokens: 10 }
+    // 3 USD per million: 40,000 bytes 0.12 USD, 18,000 tokens 0.06 USD.
+    expect((await ask('/v1/chat/completions', other, usd(0.08))).status).toBe(200)
+    expect((await ask('/v1/chat/completions', other, usd(0.04))).status).toBe(402)
+  })
+})

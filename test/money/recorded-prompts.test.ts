@@ -1,10 +1,12 @@
-import { describe, expect, test } from 'vitest'
+import { afterAll, describe, expect, test } from 'vitest'
 import { chat } from '../../src/api/chat/api.ts'
 import type { ClientApi } from '../../src/api/client-api.ts'
 import { messages } from '../../src/api/messages/api.ts'
 import { responses } from '../../src/api/responses/api.ts'
 import { isObject, type JsonObject } from '../../src/core/json.ts'
+import { promptTexts } from '../../src/money/estimate-tokens.ts'
 import { boundedCall, promptBound } from '../../src/money/max-cost.ts'
+import { openTokenizer } from '../../src/tokenizer/tokenizer.ts'
 import { type Recording, recordings, recordingsMissing } from '../helpers/recordings.ts'
 import { shippedFiles } from '../helpers/shipped.ts'
 import { rawUsage } from './recorded-usage.ts'
@@ -24,9 +26,11 @@ const folders: { [folder: string]: { api: ClientApi; slug?: string } } = {
 }
 
 const { providers, catalog } = await shippedFiles()
+const tokenizer = openTokenizer()
+afterAll(() => tokenizer.close())
 
-describe.skipIf(recordingsMissing)('no recorded prompt was longer than its bound', () => {
-  test.each(Object.entries(folders))('%s', (folder, { api, slug }) => {
+describe.skipIf(recordingsMissing)('no recorded prompt was longer than its bound, by bytes or by tokens', () => {
+  test.each(Object.entries(folders))('%s', async (folder, { api, slug }) => {
     const longer: string[] = []
     let seen = 0
     for (const recording of recordings(folder)) {
@@ -39,12 +43,10 @@ describe.skipIf(recordingsMissing)('no recorded prompt was longer than its bound
       const model = recording.model ?? ''
       const entry = catalog.find(name, model)
       const request = api.read(namedFormat({ model: 'm', max_tokens: 1, ...recording.request?.body }))
-      const bound = promptBound(boundedCall(request, 0), {
-        model,
-        ...(provider && { provider }),
-        ...(entry && { entry }),
-      })
-      if (billed > bound) longer.push(`${recording.case}: ${billed} of at most ${bound}`)
+      const target = { model, ...(provider && { provider }), ...(entry && { entry }) }
+      const counted = await tokenizer.count(promptTexts(request))
+      const bounds = [undefined, counted].map((tokens) => promptBound(boundedCall(request, 0, tokens), target))
+      for (const bound of bounds) if (billed > bound) longer.push(`${recording.case}: ${billed} of at most ${bound}`)
     }
     expect(seen).toBeGreaterThan(0)
     expect(longer).toEqual([])
