@@ -44,7 +44,7 @@ beforeAll(async () => {
       const message = { role: 'assistant', content: prompt === 'large' ? large : 'hello' }
       const usage = prompt === 'counts' ? counts.near : { prompt_tokens: 10, completion_tokens: 5, total_tokens: 15 }
       const choices = [{ index: 0, message, finish_reason: 'stop' }]
-      answerJson(response, { id: 'c1', object: 'chat.completion', created: 1, model: 'm1', choices, usage })
+      answerJson(response, { id: 'c1', object: 'chat.completion', created: 1, model: body.model, choices, usage })
     }
   })
   router = await near(300)
