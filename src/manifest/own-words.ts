@@ -1,6 +1,6 @@
 import { isDeepStrictEqual } from 'node:util'
 import { isObject, type JsonObject } from '../core/json.ts'
-import type { NeutralRequest } from '../core/request.ts'
+import type { NeutralRequest, TargetFacts } from '../core/request.ts'
 import type { Provider } from './provider.ts'
 import { type ModelTarget, targetFacts } from './target-facts.ts'
 import { mapRequest } from './translate.ts'
@@ -15,25 +15,51 @@ export type OwnWords = {
   dropped: string[]
 }
 
+/** Wishes are few, and most calls repeat one of them. */
+const mostKnown = 1_000
+const longestKey = 4_000
+const known = new WeakMap<Provider, Map<string, Promise<OwnWords>>>()
+
 /** What the request mapping makes of the reasoning and the cache hints of a request, whose body is edited otherwise. */
 export async function ownWords(provider: Provider, request: NeutralRequest, target: ModelTarget): Promise<OwnWords> {
   const facts = targetFacts(provider, target)
-  const { reasoning, cache, extensions = {} } = request
-  const options = cache?.options?.type === 'ephemeral' ? cache.options : undefined
-  const others = Object.fromEntries(['reasoning', 'reasoning_effort'].map((name) => [name, extensions[name]]))
-  const hinted: NeutralRequest = {
-    model: request.model,
-    messages: [{ role: 'user', parts: [{ type: 'text', text: '-', cache: {} }] }],
-    origin: request.origin,
-  }
-  const asked: NeutralRequest = {
-    ...hinted,
+  const wish = wishOf(request)
+  const words = known.get(provider) ?? new Map<string, Promise<OwnWords>>()
+  known.set(provider, words)
+  const key = JSON.stringify([target.model, facts, wish])
+  const found = words.get(key)
+  if (found) return await found
+  const made = wordsFor(provider, wish, target.model, facts)
+  if (key.length > longestKey) return await made
+  if (words.size >= mostKnown) words.clear()
+  words.set(key, made)
+  // A mapping may fail for reasons that pass, such as its limit of time.
+  made.catch(() => words.delete(key))
+  return await made
+}
+
+type Wish = Pick<NeutralRequest, 'reasoning' | 'cache' | 'extensions'>
+
+function wishOf({ reasoning, cache, extensions = {} }: NeutralRequest): Wish {
+  const { reasoning: others, reasoning_effort: level } = extensions
+  return {
     ...(reasoning && { reasoning }),
-    ...(options && { cache: { options } }),
-    extensions: others,
+    ...(cache?.options?.type === 'ephemeral' && { cache: { options: cache.options } }),
+    extensions: {
+      ...(others !== undefined && { reasoning: others }),
+      ...(level !== undefined && { reasoning_effort: level }),
+    },
+  }
+}
+
+async function wordsFor(provider: Provider, wish: Wish, model: string, facts: TargetFacts): Promise<OwnWords> {
+  const hinted: NeutralRequest = {
+    model,
+    messages: [{ role: 'user', parts: [{ type: 'text', text: '-', cache: {} }] }],
+    origin: { api: 'chat', body: {} },
   }
   const [plain, made] = (await Promise.all(
-    [hinted, asked].map((one) => mapRequest(provider, one, target.model, facts)),
+    [hinted, { ...hinted, ...wish }].map((one) => mapRequest(provider, one, model, facts)),
   )) as [Mapped, Mapped]
   const mark = markIn(plain.body)
   return {

@@ -323,3 +323,13 @@ test.each(withNulls)('%s gets no null that says nothing', async (id, api, given,
   expect(nullsIn(body).toSorted()).toEqual(kept.toSorted())
   expect(dropped).toEqual([])
 })
+
+test('wishes that were translated before are translated the same, apart from each other', async () => {
+  const efforts = ['low', 'high', 'low', 3_000, 'high']
+  const asked = await Promise.all(
+    efforts.map((reasoning_effort) => sent('openai/o3', chat, { ...hi, reasoning_effort })),
+  )
+  expect(asked.map(({ body }) => body.reasoning_effort)).toEqual(['low', 'high', 'low', 'medium', 'high'])
+  const other = await sent('openai/gpt-4o', chat, { ...hi, reasoning_effort: 'high' })
+  expect([other.body.reasoning_effort, other.dropped]).toEqual([undefined, ['reasoning_effort']])
+})
