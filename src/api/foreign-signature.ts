@@ -1,5 +1,6 @@
 import { isObject, type Json, type JsonObject, parseJson } from '../core/json.ts'
 import { defined, onlyNumber, onlyString } from './check.ts'
+import { isReference } from './item-reference.ts'
 
 /**
  * Signed or encrypted content of another provider, carried in the fields where a client API keeps its own signatures. It
@@ -34,7 +35,7 @@ export function readForeignSignature(text: Json | undefined): ForeignSignature |
   return isObject(read) ? checked(read) : undefined
 }
 
-/** Clients can change a signature: members of the wrong type are ignored. */
+/** Clients can change a signature: members of the wrong type are ignored, and references to what a provider holds. */
 function checked(members: JsonObject): ForeignSignature {
   const { by, signature, encrypted, summary, id, call, text, search, body } = members
   return defined({
@@ -46,7 +47,7 @@ function checked(members: JsonObject): ForeignSignature {
     call: onlyString(call),
     text: onlyNumber(text),
     search: onlyString(search),
-    body,
+    body: isReference(body) ? undefined : body,
   })
 }
 

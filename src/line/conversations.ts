@@ -1,5 +1,6 @@
 import { filledText, optional } from '../api/check.ts'
 import type { ClientApi } from '../api/client-api.ts'
+import { isReference } from '../api/item-reference.ts'
 import { RouterError } from '../core/errors.ts'
 import { isObject, type Json, type JsonObject } from '../core/json.ts'
 import type { NeutralRequest } from '../core/request.ts'
@@ -158,11 +159,6 @@ function resolved(store: Pick<Store, 'responses'>, organization: string, input: 
       if (from && isObject(stored)) known.set(stored.id, { from, items: [stored] })
     return known.get(item.id) ?? missingItem(item.id, index)
   })
-}
-
-function isReference(item: Json): item is JsonObject {
-  if (!isObject(item)) return false
-  return item.type === 'item_reference' || (typeof item.id === 'string' && Object.keys(item).length === 1)
 }
 
 function missingItem(id: Json | undefined, index: number): never {

@@ -3,6 +3,7 @@ import { join } from 'node:path'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import { chat } from '../../src/api/chat/api.ts'
 import type { ClientApi } from '../../src/api/client-api.ts'
+import { writeForeignSignature } from '../../src/api/foreign-signature.ts'
 import { type GovernedField, governedFields, governedSearch } from '../../src/api/governed-fields.ts'
 import { messages } from '../../src/api/messages/api.ts'
 import { responses } from '../../src/api/responses/api.ts'
@@ -239,6 +240,32 @@ describe('state at a provider', () => {
     )
     expect([first.provider.slug, others]).toEqual(['anthropic', []])
   })
+})
+
+test('no client can refer to an item that a provider holds by what it sends back of earlier replies', async () => {
+  const target = targetOf(providers.find(({ slug }) => slug === 'openai-responses') as Provider)
+  for (const body of [{ type: 'item_reference', id: mark }, { id: mark }]) {
+    const sealed = writeForeignSignature({ by: 'openai', body }) as string
+    const replay = [{ index: 0, part: { type: 'opaque', by: 'openai', body } }]
+    const histories: [ClientApi, JsonObject][] = [
+      [chat, { role: 'assistant', content: 'Hi', replay_parts: replay }],
+      [
+        messages,
+        {
+          role: 'assistant',
+          content: [
+            { type: 'redacted_thinking', data: sealed },
+            { type: 'text', text: 'Hi' },
+          ],
+        },
+      ],
+    ]
+    for (const [clientApi, earlier] of histories) {
+      const asked = bodies[clientApi.api].messages as Json[]
+      const history = { ...bodies[clientApi.api], messages: [...asked, earlier, ...asked] }
+      expect(JSON.stringify(await sent(clientApi, history, target))).not.toContain(mark)
+    }
+  }
 })
 
 test('the manual has every field of the table', () => {

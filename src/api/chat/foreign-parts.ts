@@ -2,6 +2,7 @@ import { codePoints } from '../../core/citations.ts'
 import { isObject, type Json, type JsonObject } from '../../core/json.ts'
 import type { Part, ReasoningPart, ToolCallPart } from '../../core/parts.ts'
 import { defined, list, onlyString, optional, text } from '../check.ts'
+import { isReference } from '../item-reference.ts'
 
 /**
  * Parts that a message of this API has no field for, written so that a client that echoes the message returns them:
@@ -109,11 +110,11 @@ function readReplay(block: Json): Block | undefined {
   return part && { ...placeOf(block), part }
 }
 
-/** Clients can change these parts: members of the wrong type are ignored. */
+/** Clients can change these parts: members of the wrong type are ignored, and references to what a provider holds. */
 function readPart(part: JsonObject): Part | undefined {
   const { type, id, query, status, results, body, url, data, media_type, file_id, filename } = part
   const by = defined({ by: onlyString(part.by) })
-  if (type === 'opaque') return body === undefined ? undefined : { type, body, ...by }
+  if (type === 'opaque') return body === undefined || isReference(body) ? undefined : { type, body, ...by }
   if (type === 'search') {
     const members = { id: onlyString(id), query: onlyString(query), status: onlyString(status), results }
     return { type, ...defined(members), ...by }
