@@ -137,20 +137,11 @@ function attemptHeaders({
   ...answered
 }: AttemptSummary & Pick<AnsweredAttempt, 'served'>): Record<string, string> {
   return {
-    'x-router-model': headerText(servedId(answered)),
+    'x-router-model': withoutSecrets(servedId(answered)),
     'x-router-attempts': String(attempts),
     ...(dropped.length > 0 && { 'x-router-dropped': dropped.join(',') }),
   }
 }
-
-/** A name as a header may have it: clients and providers choose names. */
-function headerText(name: string): string {
-  return withoutSecrets(name)
-    .replace(/[^\x20-\x7e]/g, '?')
-    .slice(0, longestHeader)
-}
-
-const longestHeader = 512
 
 /** Only for streams: a whole reply that ends like this is refused when it is read. */
 function endedInError({ provider }: Target, { finish_raw }: Reply): RouterError {
