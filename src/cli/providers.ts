@@ -1,6 +1,7 @@
 import { anyModel } from '../catalog/catalog.ts'
 import type { Provider } from '../manifest/provider.ts'
 import { buildSnapshot, type Snapshot } from '../snapshot/snapshot.ts'
+import { redact } from '../upstream/secrets.ts'
 import { parseArguments, runCommand } from './args.ts'
 import { jsonText, type Out, problemLine, table } from './output.ts'
 
@@ -49,7 +50,7 @@ function rowsOf({ config, providers, catalog }: Snapshot): Row[] {
       state: missing.length > 0 ? 'unconfigured' : 'ready',
       name,
       dialect,
-      base_url: baseUrl,
+      base_url: redact(provider, baseUrl),
       missing,
       models: catalog.list().filter((model) => model.provider === slug).length,
       unknown_models: unknownModels,

@@ -36,6 +36,19 @@ test('--json is for scripts, and shows no secret', async () => {
   ])
 })
 
+test('the password of an address is not printed', async () => {
+  const address = acme.replace('http://127.0.0.1:9/v1', '"http://me:a-long-password@127.0.0.1:9/v1?code=a-long-code"')
+  const folder = folderOf({
+    'config.yaml': '',
+    'providers/dialects/plain.yaml': plainDialect,
+    'providers/acme.yaml': address,
+  })
+  for (const more of [[], ['--json']]) {
+    const { stdout } = await ran(run, '--config', join(folder, 'config.yaml'), ...more)
+    expect(stdout).toContain('http://me:[secret]@127.0.0.1:9/v1?code=[secret]')
+  }
+})
+
 test('problems of the files are reported; wrong usage gives 2', async () => {
   const folder = folderOf({ 'config.yaml': 'sever: 1\n' })
   expect(await ran(run, '--config', join(folder, 'config.yaml'))).toMatchObject({
