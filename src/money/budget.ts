@@ -153,6 +153,7 @@ function reserveOn(limited: readonly Limited[], { nanoUsd, assumedTokens }: Omit
     account.reserved += reserved
     account.open++
   }
+  let charged = false
   let state: 'running' | 'settled' | 'closed' = 'running'
   const close = () => {
     state = 'closed'
@@ -167,6 +168,7 @@ function reserveOn(limited: readonly Limited[], { nanoUsd, assumedTokens }: Omit
       for (const account of accounts) account.reserved += moreNano
     },
     charge(costNano) {
+      charged = true
       const covered = costNano < reserved ? costNano : reserved
       reserved -= covered
       for (const account of accounts) {
@@ -181,7 +183,8 @@ function reserveOn(limited: readonly Limited[], { nanoUsd, assumedTokens }: Omit
         account.reserved -= reserved
         account.spent += costNano
       }
-      if (costNano === 0n) close()
+      // What was charged is in no table yet.
+      if (costNano === 0n && !charged) close()
     },
     written() {
       if (state === 'settled') close()

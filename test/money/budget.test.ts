@@ -170,3 +170,50 @@ test('tables that cannot be read leave no reservation', () => {
   broken = false
   budget.reserve(wanted(100n))
 })
+
+test('what is left is the least of the accounts, never below 0, and nothing is read where there is no limit', () => {
+  const { spend, reads } = tables({ key: 40n, group: 10n, all: 500n })
+  const budget = openBudget(spend)
+  const key = { id: 'k', monthlyLimitNano: null }
+  expect(budget.left(wanted(0n, { key }))).toBeUndefined()
+  expect(reads.count).toBe(0)
+  const group = (limitNano: bigint | null) => ({ group: { id: 'g', limitNano } })
+  expect(budget.left(wanted(0n))).toBe(60n)
+  expect(budget.left(wanted(0n, group(30n)))).toBe(20n)
+  budget.reserve(wanted(15n, group(30n)))
+  expect(budget.left(wanted(0n, group(30n)))).toBe(5n)
+  const organization = { id: 'o', creditNano: 100n, enforcesBalance: true }
+  expect(budget.left(wanted(0n, { key, organization }))).toBe(0n)
+})
+
+test('a reservation is raised as far as there is room, and never lowered', () => {
+  const budget = openBudget(tables().spend)
+  const one = budget.reserve(wanted(30n))
+  budget.reserve(wanted(20n))
+  one.raise(80n)
+  one.raise(10n)
+  expect(refusal(() => one.raise(81n))).toContain(
+    '0.00 USD spent, 0.00000002 USD reserved by running calls, and this call could cost up to 0.000000081 USD.',
+  )
+  expect(refusal(() => budget.reserve(wanted(1n)))).toContain('0.0000001 USD reserved')
+  one.settle(5n)
+  one.raise(100n)
+  expect(budget.left(wanted(0n))).toBe(75n)
+})
+
+test('what an attempt cost is spent at once, and the call goes on with the rest of what it holds', () => {
+  const budget = openBudget(tables().spend, { mostIdle: 2 })
+  const one = budget.reserve(wanted(60n))
+  one.charge(25n)
+  expect(budget.left(wanted(0n))).toBe(40n)
+  one.raise(60n)
+  expect(budget.left(wanted(0n))).toBe(15n)
+  one.charge(70n)
+  expect(refusal(() => one.raise(60n))).not.toBe('')
+  one.settle(0n)
+  // It is remembered until it is on disk, even if the call itself costs nothing more.
+  callOthers(budget)
+  expect(budget.left(wanted(0n))).toBe(5n)
+  one.written()
+  expect(budget.totals().reservedNano).toBe(0n)
+})
