@@ -83,8 +83,8 @@ function hasContent(part: Part): boolean {
 /** Each assistant turn with calls is followed by one user message with all its results, then by everything else. */
 function pairTools(messages: Message[]): Message[] {
   if (!messages.some(({ parts }) => parts.some(isOfTool))) return messages
-  const turns = joined(messages, (earlier) => earlier.role === 'assistant' && callsOf(earlier).length > 0)
-  const taken = new Set<string>()
+  const turns = joined(messages, (earlier) => earlier.role === 'assistant' && earlier.parts.some(isCall))
+  const taken: Taken = new Map()
   const paired: Message[] = []
   for (let index = 0; index < turns.length; ) {
     const turn = turns[index++] as Message
@@ -104,41 +104,49 @@ function isOfTool({ type }: Part): boolean {
 }
 
 /** One turn whose calls have ids that no earlier turn used, exactly one result for each, and the rest of the answer. */
-function pairTurn(turn: Message, answer: Message[], taken: Set<string>): Message[] {
+function pairTurn(turn: Message, answer: Message[], taken: Taken): Message[] {
   const calling = withFreshIds(turn, taken)
-  const open = callsOf(calling).map((call, index) => ({ call, originalId: callsOf(turn)[index]?.id }))
+  const calls = callsOf(calling)
+  const originals = callsOf(turn)
+  const open = Map.groupBy(calls.keys(), (index) => originals[index]?.id)
   const results: ToolResultPart[] = []
+  const answered = new Set<string>()
   const take = (part: Part): boolean => {
-    const match = part.type === 'tool_result' ? open.findIndex(({ originalId }) => originalId === part.id) : -1
-    const [found] = match < 0 ? [] : open.splice(match, 1)
-    if (found) results.push({ ...(part as ToolResultPart), id: found.call.id })
-    return found !== undefined
+    const call = part.type === 'tool_result' ? calls[open.get(part.id)?.shift() ?? -1] : undefined
+    if (!call) return false
+    results.push({ ...(part as ToolResultPart), id: call.id })
+    answered.add(call.id)
+    return true
   }
   const rest = answer.flatMap((message) => {
     const parts = message.parts.filter((part) => !take(part))
     if (parts.length === message.parts.length) return [withoutOrphans(message)]
     return parts.length === 0 ? [] : [withoutOrphans({ ...message, parts })]
   })
-  results.push(...open.map(({ call }) => missingResult(call)))
+  for (const call of calls) if (!answered.has(call.id)) results.push(missingResult(call))
   return results.length === 0 ? [calling, ...rest] : [calling, { role: 'user', parts: results }, ...rest]
 }
 
+/** The ids that calls have, each with the last number that was put behind it. */
+type Taken = Map<string, number>
+
 /** Some models number their calls from the start in every turn; providers require unique ids. */
-function withFreshIds(turn: Message, taken: Set<string>): Message {
+function withFreshIds(turn: Message, taken: Taken): Message {
   const parts = turn.parts.map((part) => {
     if (part.type !== 'tool_call') return part
     const id = taken.has(part.id) ? unused(part.id, taken) : part.id
-    taken.add(id)
+    taken.set(id, taken.get(id) ?? 1)
     return id === part.id ? part : { ...part, id }
   })
   return { ...turn, parts }
 }
 
-function unused(id: string, taken: Set<string>): string {
-  for (let count = 2; ; count++) {
-    const candidate = `${id}_${count}`
-    if (!taken.has(candidate)) return candidate
-  }
+function unused(id: string, taken: Taken): string {
+  let count = taken.get(id) ?? 1
+  do count++
+  while (taken.has(`${id}_${count}`))
+  taken.set(id, count)
+  return `${id}_${count}`
 }
 
 function missingResult({ id, name }: ToolCallPart): ToolResultPart {
@@ -168,21 +176,32 @@ function resultsFirst(messages: Message[]): Message[] {
 }
 
 function callsOf({ parts }: Message): ToolCallPart[] {
-  return parts.filter((part) => part.type === 'tool_call')
+  return parts.filter(isCall)
+}
+
+function isCall(part: Part): part is ToolCallPart {
+  return part.type === 'tool_call'
 }
 
 /** Consecutive messages of the same role as one, where `when` accepts the earlier one. */
 function joined(messages: Message[], when: (earlier: Message) => boolean): Message[] {
   const out: Message[] = []
+  // The last message, where it is one of our own that may grow.
+  let own: Message | undefined
   for (const message of messages) {
     const earlier = out.at(-1)
     if (earlier?.role !== message.role || !when(earlier)) {
       out.push(message)
+      own = undefined
       continue
     }
-    const { role, name } = earlier
-    const parts = [...earlier.parts, ...message.parts]
-    out[out.length - 1] = { role, parts, ...(name !== undefined && name === message.name && { name }) }
+    if (!own) {
+      const { role, name, parts } = earlier
+      own = { role, parts: [...parts], ...(name !== undefined && { name }) }
+      out[out.length - 1] = own
+    }
+    for (const part of message.parts) own.parts.push(part)
+    if (own.name !== message.name) delete own.name
   }
   return out
 }

@@ -15,7 +15,7 @@ export function readMessages(value: Json | undefined): Pick<NeutralRequest, 'sys
   if (items.length === 0) refuse('messages', 'at least one message', items)
   const system: Part[] = []
   const messages: Message[] = []
-  const calls: ToolCallPart[] = []
+  const calls: Calls = { byId: new Map(), byName: new Map() }
   let results: Message | undefined
   for (const [index, item] of items.entries()) {
     const path = `messages[${index}]`
@@ -33,7 +33,7 @@ export function readMessages(value: Json | undefined): Pick<NeutralRequest, 'sys
     if (speaker === 'user' || speaker === 'assistant') {
       const said = speaker === 'user' ? contentOf(message, path, 'user') : readAssistant(message, path, index)
       const parts = withHint(said, message, path)
-      calls.push(...parts.filter((part) => part.type === 'tool_call'))
+      for (const part of parts) if (part.type === 'tool_call') remember(part, calls)
       messages.push({ role: speaker, parts, ...nameOf(message, path) })
     } else if (messages.length === 0) system.push(...withHint(contentOf(message, path, 'system'), message, path))
     else {
@@ -42,6 +42,14 @@ export function readMessages(value: Json | undefined): Pick<NeutralRequest, 'sys
     }
   }
   return { ...(system.length > 0 && { system }), messages }
+}
+
+/** The last call so far of each id, and of each function. */
+type Calls = { byId: Map<string, ToolCallPart>; byName: Map<string, ToolCallPart> }
+
+function remember(call: ToolCallPart, { byId, byName }: Calls): void {
+  byId.set(call.id, call)
+  byName.set(call.name, call)
 }
 
 function contentOf(message: JsonObject, path: string, speaker: 'system' | 'user' | 'tool'): Part[] {
@@ -64,18 +72,18 @@ function nameOf(message: JsonObject, path: string): { name?: string } {
 }
 
 /** A tool's result; its name is that of the call that it answers. */
-function toolResult(message: JsonObject, path: string, calls: readonly ToolCallPart[]): ToolResultPart {
+function toolResult(message: JsonObject, path: string, calls: Calls): ToolResultPart {
   const id = required(message.tool_call_id, `${path}.tool_call_id`, 'the id of a tool call', text)
-  const call = calls.findLast((earlier) => earlier.id === id)
+  const call = calls.byId.get(id)
   const name = call?.name ?? optional(message.name, `${path}.name`, text)
   const cache = cacheHint(message, path)
   return { type: 'tool_result', id, ...defined({ name, cache }), parts: contentOf(message, path, 'tool') }
 }
 
 /** The deprecated form of a result names its function: it answers the last call of that function. */
-function functionResult(message: JsonObject, path: string, calls: readonly ToolCallPart[]): ToolResultPart {
+function functionResult(message: JsonObject, path: string, calls: Calls): ToolResultPart {
   const name = required(message.name, `${path}.name`, 'the name of the function', filledText)
-  const call = calls.findLast((earlier) => earlier.name === name)
+  const call = calls.byName.get(name)
   const parts = optional(message.content, `${path}.content`, (content, at) => readContent(content, at, 'tool')) ?? []
   return { type: 'tool_result', id: call?.id ?? `call_${name}`, name, parts }
 }

@@ -23,27 +23,26 @@ export function readInput(input: Json | undefined): ReadInput {
 class Turns {
   readonly #system: Part[] = []
   readonly #messages: Message[] = []
-  readonly #names = new Map<string, string>()
-  readonly #signatures: ForeignSignature[] = []
+  /** By the id of a call: its name, and the message that it is in. */
+  readonly #calls = new Map<string, { name: string; message: Message }>()
+  /** The first signature for each call. */
+  readonly #signatures = new Map<string, ForeignSignature>()
   /** Where in its turn the last item of an assistant begins. */
   #lastItem = 0
 
   assistant(...parts: Part[]): void {
     const last = this.#messages.at(-1)
     this.#lastItem = last?.role === 'assistant' ? last.parts.length : 0
-    for (const part of parts) if (part.type === 'tool_call') this.#names.set(part.id, part.name)
-    this.#join('assistant', parts)
+    const message = this.#join('assistant', parts)
+    for (const part of parts) if (part.type === 'tool_call') this.#calls.set(part.id, { name: part.name, message })
   }
 
   /** Results of calls are grouped, apart from other user content. */
   result(id: string, parts: Part[]): void {
-    const name = this.#names.get(id)
+    const { name, message } = this.#calls.get(id) ?? {}
     const result: Part = { type: 'tool_result', id, ...(name !== undefined && { name }), parts }
     // Directly after its call, whatever the client put between them.
-    const called = this.#messages.findLastIndex((message) => {
-      return message.parts.some((part) => part.type === 'tool_call' && part.id === id)
-    })
-    const at = called < 0 ? this.#messages.length : called + 1
+    const at = message ? this.#messages.lastIndexOf(message) + 1 : this.#messages.length
     const next = this.#messages[at]
     if (next?.parts[0]?.type === 'tool_result') next.parts.push(result)
     else this.#messages.splice(at, 0, { role: 'user', parts: [result] })
@@ -56,11 +55,12 @@ class Turns {
 
   /** A signature directly follows the item that it belongs to; the signature of a call may also be elsewhere. */
   sign(foreign: ForeignSignature): void {
-    if (foreign.call !== undefined) this.#signatures.push(foreign)
+    const { call } = foreign
+    if (call !== undefined && !this.#signatures.has(call)) this.#signatures.set(call, foreign)
     const parts = this.#messages.at(-1)?.parts ?? []
     const { by, signature, text: position } = foreign
     if (position !== undefined) {
-      const part = parts.slice(this.#lastItem)[position]
+      const part = position < 0 ? undefined : parts[this.#lastItem + position]
       if (part?.type === 'text') Object.assign(part, defined({ signature, by }))
     } else if (foreign.search !== undefined) {
       const part = parts.findLast(({ type }) => type === 'search')
@@ -71,17 +71,22 @@ class Turns {
   end(): ReadInput {
     for (const { parts } of this.#messages) {
       for (const part of parts) {
-        const found = part.type === 'tool_call' && this.#signatures.find(({ call }) => call === part.id)
+        const found = part.type === 'tool_call' && this.#signatures.get(part.id)
         if (found) Object.assign(part, defined({ signature: found.signature, by: found.by }))
       }
     }
     return { system: this.#system, messages: this.#messages }
   }
 
-  #join(role: Message['role'], parts: Part[]): void {
+  #join(role: Message['role'], parts: Part[]): Message {
     const last = this.#messages.at(-1)
-    if (last?.role === role) last.parts.push(...parts)
-    else this.#messages.push({ role, parts: [...parts] })
+    if (last?.role === role) {
+      last.parts.push(...parts)
+      return last
+    }
+    const message: Message = { role, parts: [...parts] }
+    this.#messages.push(message)
+    return message
   }
 }
 
