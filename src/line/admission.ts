@@ -6,7 +6,7 @@ import type { NeutralRequest } from '../core/request.ts'
 import { sentLength } from '../manifest/sent-length.ts'
 import type { Target } from '../manifest/target.ts'
 import type { Budget, Payers, Reservation } from '../money/budget.ts'
-import { type BoundedCall, boundedCall, choicesOf, costBound, promptBound } from '../money/max-cost.ts'
+import { type BoundedCall, boundedCall, choicesOf, costBound, leavesUsesOpen, promptBound } from '../money/max-cost.ts'
 import type { TokenBounds } from '../money/meter.ts'
 import { type Allowance, type AskedLength, askedLength } from '../money/output-length.ts'
 import { usesUnstated } from '../money/remote-tools.ts'
@@ -79,9 +79,11 @@ export function admit(
   const { tokens: prompt } = bounded.size
   const limitReservation = limits.take(limitScopes(call), { prompt, output: expected, hasOutputLimit })
   const nanoUsd = [...holds.values()].reduce((most, hold) => (hold.nanoUsd > most ? hold.nanoUsd : most), 0n)
-  const assumed = hasOutputLimit
-    ? {}
-    : { assumedTokens: Math.max(0, ...[...holds.values()].map(({ output }) => output)) }
+  const isOpen = allowance.leftNano !== undefined && call.targets.some((target) => leavesUsesOpen(bounded, target))
+  const assumed = {
+    ...(!hasOutputLimit && { assumedTokens: Math.max(0, ...[...holds.values()].map(({ output }) => output)) }),
+    ...(isOpen && { assumedUses: usesUnstated }),
+  }
   const budgetReservation = reserveBudgetOrRollBack(
     () => budget.reserve({ ...payers, nanoUsd, ...assumed }),
     limitReservation,

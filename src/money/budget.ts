@@ -17,6 +17,8 @@ export type BudgetRequest = Payers & {
   nanoUsd: bigint
   /** The output tokens that the cost assumes when the call sets no limit. */
   assumedTokens?: number
+  /** How many uses of tools of the provider the cost assumes when the call sets no limit. */
+  assumedUses?: number
 }
 
 /** The money that is reserved for a running call. */
@@ -106,9 +108,9 @@ export function openBudget(tables: SpendTables, { mostIdle = 10_000 } = {}): Bud
       })
       return limits.length === 0 ? undefined : limits.reduce((least, left) => (left < least ? left : least))
     },
-    reserve({ nanoUsd, assumedTokens, ...payers }) {
+    reserve({ nanoUsd, assumedTokens, assumedUses, ...payers }) {
       const limited = accountsOf(payers)
-      const facts = { nanoUsd, assumedTokens }
+      const facts = { nanoUsd, assumedTokens, assumedUses }
       requireRoom(limited, { ...facts, moreNano: nanoUsd })
       return reserveOn(limited, facts)
     },
@@ -126,7 +128,12 @@ type Account = { spent: bigint; reserved: bigint; open: number; used: boolean }
 type Limited = { account: Account; limitNano: bigint | null; owner?: string; resetAt?: number }
 
 /** The maximum cost of a call, and what the accounts have to hold of it beyond what they hold already. */
-type Asked = { nanoUsd: bigint; moreNano: bigint; assumedTokens: number | undefined }
+type Asked = {
+  nanoUsd: bigint
+  moreNano: bigint
+  assumedTokens: number | undefined
+  assumedUses: number | undefined
+}
 
 function monthAround(at: number): { from: number; until: number; name: string } {
   return { from: monthStart(at), until: monthStart(at, 1), name: monthOf(at) }
@@ -146,9 +153,9 @@ function requireRoom(limited: readonly Limited[], asked: Asked): void {
   }
 }
 
-function reserveOn(limited: readonly Limited[], { nanoUsd, assumedTokens }: Omit<Asked, 'moreNano'>): Reservation {
+function reserveOn(limited: readonly Limited[], facts: Omit<Asked, 'moreNano'>): Reservation {
   const accounts = limited.map(({ account }) => account)
-  let reserved = nanoUsd
+  let reserved = facts.nanoUsd
   for (const account of accounts) {
     account.reserved += reserved
     account.open++
@@ -163,7 +170,7 @@ function reserveOn(limited: readonly Limited[], { nanoUsd, assumedTokens }: Omit
     raise(most) {
       const moreNano = most - reserved
       if (state !== 'running' || moreNano <= 0n) return
-      requireRoom(limited, { nanoUsd: most, moreNano, assumedTokens })
+      requireRoom(limited, { ...facts, nanoUsd: most, moreNano })
       reserved = most
       for (const account of accounts) account.reserved += moreNano
     },
@@ -202,11 +209,17 @@ function exhausted({ account, owner, resetAt = 0 }: Limited, limitNano: bigint, 
 }
 
 /** A call that is raised holds something already: it is not counted among the others. */
-function spendingSummary({ spent, reserved }: Account, { nanoUsd, moreNano, assumedTokens }: Asked): string {
-  const why =
-    assumedTokens === undefined
-      ? ''
-      : ` (it sets no output limit such as max_tokens, so ${assumedTokens} output tokens are assumed)`
+function spendingSummary(
+  { spent, reserved }: Account,
+  { nanoUsd, moreNano, assumedTokens, assumedUses }: Asked,
+): string {
+  const assumptions = [
+    assumedTokens !== undefined &&
+      `it sets no output limit such as max_tokens, so ${assumedTokens} output tokens are assumed`,
+    assumedUses !== undefined &&
+      `nothing limits the tools that run at the provider, such as max_uses does, so ${assumedUses} uses of each are assumed`,
+  ].filter(Boolean)
+  const why = assumptions.length > 0 ? ` (${assumptions.join('; ')})` : ''
   const others = reserved - (nanoUsd - moreNano)
   return `${usd(spent)} spent, ${usd(others)} reserved by running calls, and this call could cost up to ${usd(nanoUsd)}${why}.`
 }

@@ -80,6 +80,11 @@ function textBound({ size, counted }: BoundedCall, target: PricedTarget): number
 const factorUnstated = 2
 const tokensPerCharacter = 2
 
+/** Whether a call leaves open how often tools of its provider are used. */
+export function leavesUsesOpen(call: BoundedCall, target: PricedTarget): boolean {
+  return usesAt(call, target).open
+}
+
 /** Whether the provider adds to the prompt what it has stored: it may have more than came from here. */
 function continues({ origin: { api, body } }: NeutralRequest, { provider }: PricedTarget): boolean {
   return provider?.sameAs === api && stateFields.some((name) => isPresent(body[name]))
@@ -95,7 +100,15 @@ function usesAt({ request }: BoundedCall, target: PricedTarget): RemoteUses {
   return isAsked || facts.remote_uses !== undefined ? remoteUses(request, target.provider, facts) : noUses
 }
 
-const noUses: RemoteUses = { searches: 0, fileSearches: 0, passes: 0, tokens: 0, drawings: 0, containers: 0 }
+const noUses: RemoteUses = {
+  searches: 0,
+  fileSearches: 0,
+  passes: 0,
+  tokens: 0,
+  drawings: 0,
+  containers: 0,
+  open: false,
+}
 
 /** The cost of a call at a target, in nano-USD, if its reply has so many tokens; 0 where no price is known. */
 export function costBound(call: BoundedCall, target: PricedTarget, output: number): bigint {

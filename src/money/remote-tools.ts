@@ -14,6 +14,8 @@ export type RemoteUses = {
   drawings: number
   /** Gigabytes of containers that code runs in. */
   containers: number
+  /** The request leaves open how often its tools are used. */
+  open: boolean
 }
 
 /** The tokens of one drawing: the largest picture of the best quality with its drafts, and the pictures that it is made from. */
@@ -40,11 +42,18 @@ export function remoteUses(request: NeutralRequest, provider: Provider | undefin
   let fileSearches = 0
   let drawings = 0
   let containers = 0
+  let open =
+    searches > 0 &&
+    (!takesSearchBound(provider) || search?.max_uses === undefined) &&
+    total === undefined &&
+    facts.search_uses === undefined
   let others = numberIn(facts.remote_uses) ?? 0
   if (extensions?.mcp_servers !== undefined && reaches('messages', provider)) others += usesUnstated
   for (const tool of tools ?? []) {
     if (!isProviderTool(tool) || runAtClient.test(tool.kind) || !reaches(tool.by, provider)) continue
-    const uses = Math.max(numberIn(tool.definition.max_uses) ?? total ?? usesUnstated, 1)
+    const stated = numberIn(tool.definition.max_uses) ?? total
+    const uses = Math.max(stated ?? usesUnstated, 1)
+    open ||= stated === undefined
     if (tool.kind === 'file_search') fileSearches += uses
     else others += uses
     if (tool.kind === 'image_generation') drawings += uses
@@ -52,7 +61,7 @@ export function remoteUses(request: NeutralRequest, provider: Provider | undefin
   }
   const perSearch = numberIn(facts.search_tokens)
   const passes = fileSearches + others + (perSearch === undefined ? searches : 0)
-  return { searches, fileSearches, passes, tokens: searches * (perSearch ?? 0), drawings, containers }
+  return { searches, fileSearches, passes, tokens: searches * (perSearch ?? 0), drawings, containers, open }
 }
 
 function searchesOf(

@@ -211,3 +211,17 @@ describe('a prompt whose bytes do not fit', () => {
     expect((await ask('/v1/chat/completions', other, usd(0.04))).status).toBe(402)
   })
 })
+
+test('a call that leaves open how often it searches is told so where it does not fit, and fits once it says it', async () => {
+  const search = (more: JsonObject = {}) => ({
+    ...chat(claude, { max_tokens: 10 }),
+    tools: [{ type: 'web_search_20250305', name: 'web_search', ...more }],
+  })
+  // A use may show the model all that it can read: 200,000 tokens at 3 USD per million, ten times.
+  const refused = await ask('/v1/messages', search(), usd(3))
+  expect(refused.status).toBe(402)
+  expect(JSON.stringify(refused.answer)).toContain(
+    '(nothing limits the tools that run at the provider, such as max_uses does, so 10 uses of each are assumed)',
+  )
+  expect((await ask('/v1/messages', search({ max_uses: 1 }), usd(3))).status).toBe(200)
+})
