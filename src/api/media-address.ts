@@ -1,6 +1,6 @@
 import { Buffer } from 'node:buffer'
 import type { MediaPart } from '../core/parts.ts'
-import { refuse } from './check.ts'
+import { type Check, refuse } from './check.ts'
 
 /** The bytes of a file as base64. */
 export type FileData = Required<Pick<MediaPart, 'data' | 'media_type'>>
@@ -8,6 +8,17 @@ export type FileData = Required<Pick<MediaPart, 'data' | 'media_type'>>
 /** Whether a text is an address of its own, not data. Only its beginning is looked at: data may be long. */
 export function isAddress(text: string): boolean {
   return /^(?!data:)[a-z][a-z0-9+.-]*:\/\/./i.test(text.slice(0, 64))
+}
+
+/** An address. Throws RouterError 400 for any other text. */
+export const address: Check<string> = (value, path) => {
+  return typeof value === 'string' && isAddress(value) ? value : refuse(path, 'an http(s) URL', value)
+}
+
+/** Base64 text, which many take an address or a data URL for. Throws RouterError 400. */
+export const base64: Check<string> = (value, path) => {
+  const isOther = typeof value !== 'string' || isAddress(value) || value.slice(0, 5).toLowerCase() === 'data:'
+  return isOther ? refuse(path, 'base64 text, without `data:` and no URL', value) : value
 }
 
 /** The contents of a data URL. Throws RouterError 400. */

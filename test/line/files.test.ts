@@ -137,3 +137,24 @@ test.each([
   expect(textsIn(body)).toContain(uri)
   expect(unreadable).toBeUndefined()
 })
+
+test.each([
+  [responses, input({ type: 'input_file', file_url: 'a.pdf' }), 'input[0].content[0].file_url'],
+  [responses, input({ type: 'input_image', image_url: 'a.png' }), 'input[0].content[0].image_url'],
+  [messages, block({ type: 'url', url: 'a.pdf' }), 'messages[0].content[0].source.url'],
+  [
+    messages,
+    block({ type: 'base64', media_type: 'application/pdf', data: link }),
+    'messages[0].content[0].source.data',
+  ],
+  [
+    messages,
+    block({ type: 'base64', media_type: 'application/pdf', data: dataUrl }),
+    'messages[0].content[0].source.data',
+  ],
+  [chat, ofUser({ type: 'input_file', filename: 'a.pdf' }), 'messages[0].content[0]'],
+  [chat, ofUser({ type: 'input_file', file_url: 'a.pdf' }), 'messages[0].content[0].file_url'],
+  [chat, ofUser({ type: 'image_url', image_url: { file_id: 'file-1' } }), 'messages[0].content[0].image_url.url'],
+])('what is neither an address nor data is refused with its place: %#', (api, body, param) => {
+  expect(() => api.read({ model: 'm', ...body })).toThrow(expect.objectContaining({ param }))
+})

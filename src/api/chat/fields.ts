@@ -52,8 +52,7 @@ const nestedNames: WireFields = {
   'parts.reasoning.id': ['messages.reasoning_details'],
   'parts.summary': ['messages.reasoning_details'],
   'parts.url': ['messages.image_url.url', 'messages.video_url.url', 'messages.document_url.url'].concat(
-    fileNames('file_data'),
-    fileNames('file_url'),
+    ...fileTypes.map((type) => `messages.${type}.file_url`),
   ),
   'parts.signature': ['tool_calls.extra_content'],
   'parts.citations': ['messages.annotations'],
@@ -91,7 +90,7 @@ const nestedNames: WireFields = {
 
 /** A member of a file, which the words of other gateways do not nest. */
 function fileNames(member: string): string[] {
-  return fileTypes.map((type) => `${type}.${member}`)
+  return [`file.${member}`, ...fileTypes.slice(1).map((type) => `messages.${type}.${member}`)]
 }
 
 /** Options of a search among the tools, flat or nested. */

@@ -2,6 +2,7 @@ import { isObject, type Json, type JsonObject } from '../../core/json.ts'
 import type { CacheHint, Citation, MediaPart, Part, SearchPart, TextPart, ToolResultPart } from '../../core/parts.ts'
 import { defined, filledText, flag, list, object, optional, refuse, required, text } from '../check.ts'
 import { type ForeignSignature, readForeignSignature } from '../foreign-signature.ts'
+import { address, base64 } from '../media-address.ts'
 import { readCallId } from './call-id.ts'
 import { readQuery, readResults } from './searches.ts'
 
@@ -81,13 +82,13 @@ function readCitation({ url, title, cited_text, document_title }: JsonObject): C
 function readSource(type: MediaPart['type'], source: Json | undefined, path: string): MediaPart {
   const given = required(source, path, 'an object with a type', object)
   const kind = required(given.type, `${path}.type`, "'base64', 'url' or 'file'", filledText)
-  if (kind === 'url') return { type, url: required(given.url, `${path}.url`, 'an address', filledText) }
+  if (kind === 'url') return { type, url: required(given.url, `${path}.url`, 'an address', address) }
   if (kind === 'file')
     return { type, file_id: required(given.file_id, `${path}.file_id`, 'the id of a file', filledText) }
   if (kind !== 'base64') refuse(`${path}.type`, "'base64', 'url' or 'file'", kind)
   return {
     type,
-    data: required(given.data, `${path}.data`, 'base64 text', text),
+    data: required(given.data, `${path}.data`, 'base64 text', base64),
     media_type: required(given.media_type, `${path}.media_type`, 'a media type', filledText),
   }
 }

@@ -1,7 +1,7 @@
 import { isObject, type Json, type JsonObject } from '../../core/json.ts'
 import type { CacheHint, Citation, MediaPart, Part } from '../../core/parts.ts'
 import { defined, filledText, list, object, onlyNumber, onlyString, optional, required, text } from '../check.ts'
-import { fileAt } from '../media-address.ts'
+import { address, fileAt } from '../media-address.ts'
 
 /** The content of a message or a tool's output: a text, or content parts. Throws RouterError 400 that names the part. */
 export function readContent(content: Json | undefined, path: string): Part[] {
@@ -71,6 +71,7 @@ function readImage(part: JsonObject, path: string): MediaPart {
   const fileId = optional(part.file_id, `${path}.file_id`, filledText)
   if (fileId !== undefined) return { type: 'image', file_id: fileId, ...from }
   const url = required(part.image_url, `${path}.image_url`, 'an address or a data URL', filledText)
+  if (!url.startsWith('data:')) address(url, `${path}.image_url`)
   return { type: 'image', ...addressed(url), ...from }
 }
 
@@ -80,7 +81,7 @@ function readFile(part: JsonObject, path: string): MediaPart {
   const named = { ...defined({ filename, detail }), ...cacheOf(part, path) }
   const data = optional(part.file_data, `${path}.file_data`, filledText)
   if (data !== undefined) return { type: 'file', ...fileAt(data, filename, `${path}.file_data`), ...named }
-  const url = optional(part.file_url, `${path}.file_url`, filledText)
+  const url = optional(part.file_url, `${path}.file_url`, address)
   if (url !== undefined) return { type: 'file', url, ...named }
   const fileId = required(part.file_id, path, 'a file by file_data, file_url or file_id', filledText)
   return { type: 'file', file_id: fileId, ...named }
