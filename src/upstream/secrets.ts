@@ -1,5 +1,7 @@
+import { isIP } from 'node:net'
 import type { RouterError } from '../core/errors.ts'
 import type { Auth, Provider } from '../manifest/provider.ts'
+import { isPublicAddress } from './public-address.ts'
 
 /** What of a provider may contain secrets. */
 type Secretive = Pick<Provider, 'auth' | 'headers' | 'baseUrl'>
@@ -25,11 +27,27 @@ export function redact(provider: Secretive, text: string): string {
   return short.reduce((hiding, secret) => hiding.replaceAll(secret, hidden), left + cut.slice(from))
 }
 
-/** The same error without the provider's secrets, in what clients read and in what the log says. */
+/** The same error without the provider's secrets, in what clients read and in what the log says; clients read no address either. */
 export function withoutSecretsOf(provider: Secretive, error: RouterError): RouterError {
-  error.message = redact(provider, error.message)
+  error.message = withoutAddress(provider, redact(provider, error.message))
   if (error.forLog !== undefined) error.forLog = redact(provider, error.forLog)
   return error
+}
+
+/** Hides the host of a provider in a network of the operator's own: providers and proxies repeat where they were called. */
+function withoutAddress({ baseUrl }: Secretive, text: string): string {
+  const url = URL.parse(baseUrl)
+  if (!url || isPublicHost(url.hostname)) return text
+  // A name of one word may be any word, such as that of the provider.
+  const before = /[.:]/.test(url.hostname) ? '' : '//'
+  const withoutPort = url.port === '' ? text : text.replaceAll(url.host, hiddenAddress)
+  return withoutPort.replaceAll(before + url.hostname, before + hiddenAddress)
+}
+
+function isPublicHost(hostname: string): boolean {
+  const host = hostname.replace(/^\[|\]$/g, '')
+  if (isIP(host)) return isPublicAddress(host)
+  return host.includes('.') && !/\.(?:local|internal|lan|home|corp|localdomain|svc|cluster|test|invalid)$/.test(host)
 }
 
 /** Remembers a token issued for a credential: `redact` must know it too. */
@@ -41,6 +59,7 @@ export function rememberIssued(auth: Auth, token: string): void {
 }
 
 const hidden = '[secret]'
+const hiddenAddress = '[address]'
 /** What is left of a secret tells no more than people need to recognize it. */
 const pieceLength = 10
 const longestText = 4_000

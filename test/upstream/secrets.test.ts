@@ -1,6 +1,7 @@
 import { expect, test } from 'vitest'
+import { RouterError } from '../../src/core/errors.ts'
 import type { Auth } from '../../src/manifest/provider.ts'
-import { redact, rememberIssued } from '../../src/upstream/secrets.ts'
+import { redact, rememberIssued, withoutSecretsOf } from '../../src/upstream/secrets.ts'
 
 const secret = 'sk-live-"q/7+w=Zk9~Tn3&Vb6%Xc2\\Lm8 Pd4/Rs5+Gh1'
 const bearer: Auth = { scheme: 'bearer', secret }
@@ -116,6 +117,27 @@ test('headers and addresses of providers have secrets too', () => {
   const text = 'header-secret-1a2b3c password-1a2b3c parameter-1a2b3c a-region-of-the-world'
   expect(redact(provider({ scheme: 'none' }, more), text)).toBe('[secret] [secret] [secret] a-region-of-the-world')
 })
+
+test.each([
+  ['http://10.0.0.7:8000/v1', 'No route at http://10.0.0.7:8000/v1/chat', 'No route at http://[address]/v1/chat'],
+  ['http://[fd00::7]:80/v1', 'connect ECONNREFUSED [fd00::7]:80', 'connect ECONNREFUSED [address]:80'],
+  ['http://gpu-7:8000', 'http://gpu-7/v1 and gpu-7:8000 failed', 'http://[address]/v1 and [address] failed'],
+  [
+    'http://ollama/api',
+    'The model ollama/x at http://ollama/api failed',
+    'The model ollama/x at http://[address]/api failed',
+  ],
+  ['http://models.internal/v1', 'upstream models.internal timed out', 'upstream [address] timed out'],
+  ['https://api.example.com/v1', 'See https://api.example.com/docs', 'See https://api.example.com/docs'],
+  ['https://8.8.8.8/v1', 'See https://8.8.8.8/docs', 'See https://8.8.8.8/docs'],
+])(
+  'what a provider at %s says of its address is hidden from clients where it is private, not in the log',
+  (baseUrl, said, shown) => {
+    const error = new RouterError('provider_failed', said, { provider: 'p', forLog: said })
+    withoutSecretsOf({ auth: { scheme: 'none' }, headers: {}, baseUrl }, error)
+    expect([error.message, error.forLog]).toEqual([shown, said])
+  },
+)
 
 test('a long text is cut, so that hiding takes no time', () => {
   const shown = redact(provider(bearer), `${'x'.repeat(3_990)}${secret}${'y'.repeat(50_000_000)}`)
