@@ -137,11 +137,14 @@ function attemptHeaders({
   ...answered
 }: AttemptSummary & Pick<AnsweredAttempt, 'served'>): Record<string, string> {
   return {
-    'x-router-model': withoutSecrets(servedId(answered)),
+    'x-router-model': withoutSecrets(servedId(answered)).slice(0, longestHeader).toWellFormed(),
     'x-router-attempts': String(attempts),
     ...(dropped.length > 0 && { 'x-router-dropped': dropped.join(',') }),
   }
 }
+
+/** Longer names are cut in the header: a provider may call a model anything. */
+const longestHeader = 512
 
 /** Only for streams: a whole reply that ends like this is refused when it is read. */
 function endedInError({ provider }: Target, { finish_raw }: Reply): RouterError {

@@ -125,6 +125,12 @@ describe.each(ways)('through %s, streamed: %s', (api, stream) => {
     expect(row.cost).not.toHaveProperty('unpriced')
   })
 
+  test('a name of any length and letters travels', async () => {
+    says = { model: 'é\n😀'.repeat(2_000) }
+    const { header, row } = await called('market/cheap', api, stream)
+    expect([header?.length, row.served?.length]).toEqual([expect.any(Number), 1_024])
+  })
+
   test('the figure of a provider that charges by it is a lower bound', async () => {
     says = { model: 'cheap', cost: 0.5 }
     const { row } = await called('market/cheap', api, stream)
