@@ -15,9 +15,19 @@ export const deepest = 200
  * and memory. Anything may be found in a text that is not JSON.
  */
 export function exceeded(text: string, bounds: JsonBounds): keyof JsonBounds | undefined {
-  const { values: most, depth: deep, members: wide } = bounds
   // Each value takes two characters and each level as well: a short text needs no look.
-  if (text.length < 2 * Math.min(most, deep)) return undefined
+  return text.length < 2 * Math.min(bounds.values, bounds.depth) ? undefined : scan(text, bounds).bound
+}
+
+/** How many values a JSON text holds. */
+export function valuesIn(text: string): number {
+  return scan(text, { values: text.length, depth: text.length, members: text.length }).values
+}
+
+function scan(
+  text: string,
+  { values: most, depth: deep, members: wide }: JsonBounds,
+): { values: number; bound?: keyof JsonBounds } {
   let values = 1
   let depth = 0
   // Of the objects and lists around the place: how many members may still follow; a list takes any number.
@@ -29,19 +39,19 @@ export function exceeded(text: string, bounds: JsonBounds): keyof JsonBounds | u
     if (code <= space) continue
     const closes = code === closeBrace || code === closeBracket
     if (code === comma || (opened && !closes)) {
-      if (++values > most) return 'values'
-      if (--(left[depth] as number) < 0) return 'members'
+      if (++values > most) return { values, bound: 'values' }
+      if (--(left[depth] as number) < 0) return { values, bound: 'members' }
     }
     opened = code === openBrace || code === openBracket
     if (opened) {
-      if (++depth > deep) return 'depth'
+      if (++depth > deep) return { values, bound: 'depth' }
       left[depth] = code === openBrace ? wide : most
     } else if (closes) {
       // No JSON: that is left to the parser.
-      if (--depth < 0) return undefined
+      if (--depth < 0) return { values }
     } else if (code === quote) at = endOfString(text, at + 1)
   }
-  return undefined
+  return { values }
 }
 
 /** The position of the quote that ends a string. */

@@ -3,6 +3,7 @@ import type { ClientApi } from '../api/client-api.ts'
 import { isReference } from '../api/item-reference.ts'
 import { RouterError } from '../core/errors.ts'
 import { isObject, type Json, type JsonObject } from '../core/json.ts'
+import { valuesIn } from '../core/json-bounds.ts'
 import type { NeutralRequest } from '../core/request.ts'
 import { dayMs } from '../core/time.ts'
 import type { Provider } from '../manifest/provider.ts'
@@ -49,6 +50,7 @@ type Segment = { items: Json[]; from?: Pick<StoredResponse, 'provider' | 'native
 /** Longer than any model's context: a bound on what one request loads. */
 const maxTurns = 1_000
 const maxCharacters = 32 * 1024 * 1024
+const maxValues = 400_000
 
 /** Opens the conversations of a store. */
 export function openConversations(store: Pick<Store, 'responses' | 'organizations'>): Conversations {
@@ -120,16 +122,22 @@ function singleTurn(request: NeutralRequest, mayStore: boolean): Turn {
 
 /** The turns up to a response, the oldest first. */
 function turnsUpTo(store: Pick<Store, 'responses'>, organization: string, last: string): Segment[] {
-  const turns: Segment[] = []
+  const turns: StoredResponse[] = []
   let characters = 0
   for (let id: string | null = last; id !== null; ) {
     const turn: StoredResponse = store.responses.find(organization, id) ?? missing(id)
     characters += turn.input.length + turn.response.length
     if (turns.length === maxTurns || characters > maxCharacters) throw tooLong()
-    turns.push({ from: turn, items: [...JSON.parse(turn.input), ...outputOf(turn)] })
+    turns.push(turn)
     id = turn.previous
   }
-  return turns.reverse()
+  if (characters > 2 * maxValues && valuesOf(turns) > maxValues) throw tooLong()
+  return turns.reverse().map((turn) => ({ from: turn, items: [...JSON.parse(turn.input), ...outputOf(turn)] }))
+}
+
+/** Counted before any of them is parsed. */
+function valuesOf(turns: readonly StoredResponse[]): number {
+  return turns.reduce((sum, { input, response }) => sum + valuesIn(input) + valuesIn(response), 0)
 }
 
 function outputOf({ response }: StoredResponse): Json[] {
@@ -143,7 +151,7 @@ function missing(id: string): never {
 }
 
 function tooLong(): RouterError {
-  const message = `The conversation before previous_response_id is longer than ${maxTurns} turns or ${maxCharacters} characters. Send a shorter one as input.`
+  const message = `The conversation before previous_response_id is longer than ${maxTurns} turns, ${maxCharacters} characters or ${maxValues} values. Send a shorter one as input.`
   return new RouterError('invalid_request', message, { param: 'previous_response_id' })
 }
 

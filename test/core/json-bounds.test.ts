@@ -1,6 +1,6 @@
 import fc from 'fast-check'
 import { describe, expect, test } from 'vitest'
-import { deepest, exceeded, mostMembers } from '../../src/core/json-bounds.ts'
+import { valuesIn as counted, deepest, exceeded, mostMembers } from '../../src/core/json-bounds.ts'
 
 /** The values of a document, counted after parsing. */
 function valuesIn(value: unknown): number {
@@ -43,6 +43,7 @@ describe('what a JSON text holds is counted without parsing it', () => {
         // Padding, so that even the smallest document is looked at.
         const text = `${' '.repeat(5_000)}${JSON.stringify(value, null, indent)}`
         const [values, depth, members] = [valuesIn(value), depthOf(value), membersOf(value)]
+        expect(counted(text)).toBe(values)
         expect(exceeded(text, { values, depth, members })).toBeUndefined()
         if (values > 1) expect(exceeded(text, { values: values - 1, depth, members })).toBe('values')
         if (members > 0) expect(exceeded(text, { values, depth, members: members - 1 })).toBe('members')

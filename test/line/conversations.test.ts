@@ -115,6 +115,25 @@ describe('the request of a turn', () => {
     expect(failureOf(asking('large_2'))).toMatchObject({ code: 'invalid_request', param: 'previous_response_id' })
   })
 
+  test('is refused when more values came before it than a request may have', () => {
+    const { ask, made, store } = opened()
+    const first = made('resp_0')
+    const many = JSON.stringify([{ ...says('x'), extra: Array.from({ length: 199_900 }, () => 1) }])
+    for (const [id, previous] of [
+      ['many_1', null],
+      ['many_2', 'many_1'],
+      ['many_3', 'many_2'],
+    ] as const) {
+      store.responses.write({ ...first, id, previous, input: many })
+    }
+    const asking = (id: string) => () => ask({ input: 'x', previous_response_id: id })
+    expect(failureOf(asking('many_2'))).toBeUndefined()
+    expect(failureOf(asking('many_3'))).toMatchObject({
+      code: 'invalid_request',
+      message: expect.stringMatching(/values/),
+    })
+  })
+
   test('does not ask providers of other formats to store what is stored here, and passes on that nothing may be stored', () => {
     const { ask } = opened()
     expect(ask({ input: 'x', store: true }).request.store).toBeUndefined()
