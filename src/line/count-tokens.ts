@@ -9,10 +9,10 @@ import { requestJson } from '../upstream/provider-answer.ts'
 import { withoutSecretsOf } from '../upstream/secrets.ts'
 import { admitUncharged } from './admission.ts'
 import type { Call, CallResponse } from './call.ts'
+import { speaksSameFormat } from './choose-translation.ts'
 import type { Services } from './gateway.ts'
 import { governedTargets } from './governed-targets.ts'
 import { editedRequest } from './same-format.ts'
-import { speaksSameFormat } from './translation.ts'
 import { refuseManyUnknown } from './unknown-fields.ts'
 
 type CountCall = Omit<Call, 'strict' | 'id'>

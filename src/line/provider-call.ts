@@ -9,7 +9,7 @@ import type { HttpClient } from '../upstream/http-client.ts'
 import { type ProviderAnswer, requestAnswer } from '../upstream/provider-answer.ts'
 import { withoutSecretsOf } from '../upstream/secrets.ts'
 import type { PreparedCall, TargetedCall, Translation } from './call.ts'
-import { translationOf } from './translation.ts'
+import { translationOf } from './choose-translation.ts'
 
 /** The result of calling one target: its answer or an error, and the client's names of the fields that were left out. */
 export type ProviderResult = { dropped: string[] } & (

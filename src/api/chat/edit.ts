@@ -12,7 +12,7 @@ import { losesMark, withMark, withProviderWords } from './other-words.ts'
 import { standardPart } from './part-words.ts'
 import { readsReasoning, withReasoningNames } from './reasoning.ts'
 import { withTextRefusals } from './refusals.ts'
-import { losses } from './removals.ts'
+import { removals } from './removals.ts'
 import { shownUsage, writeUsage } from './usage.ts'
 
 /**
@@ -22,7 +22,7 @@ import { shownUsage, writeUsage } from './usage.ts'
 export function editRequest(body: JsonObject, facts: EditFacts): JsonObject {
   const { model, stream, dropped, words, length } = facts
   const own = withoutNulls(withoutRouterFields(body, ownFields), ownMembers)
-  const left = bodyWithoutFields(inOwnWords(own, facts), dropped, losses)
+  const left = bodyWithoutFields(inOwnWords(own, facts), dropped, removals)
   const edited: JsonObject = {
     ...(words ? withProviderWords(left, words) : left),
     model,
@@ -36,7 +36,7 @@ export function editRequest(body: JsonObject, facts: EditFacts): JsonObject {
 
 /** Files, cache hints and refusals in the words that the provider knows. */
 function inOwnWords(body: JsonObject, { files, words, textRefusals = false }: EditFacts): JsonObject {
-  return withEditedNodes(body, losses.lists, (node) => {
+  return withEditedNodes(body, removals.lists, (node) => {
     const standard = standardPart(node, files)
     const marked = words ? withMark(standard, words.mark) : standard
     return textRefusals ? withTextRefusals(marked) : marked

@@ -8,7 +8,7 @@ const isType = (...types: readonly string[]) => {
 }
 
 /** How fields that are not simply paths leave a body of this API. */
-export const losses: Removals = {
+export const removals: Removals = {
   ...fieldNames,
   lists: ['messages'],
   removals: {

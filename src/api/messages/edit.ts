@@ -8,7 +8,7 @@ import { wantsCache, wholePrompt, withoutRouterFields } from '../router-fields.t
 import { ownMembers } from './fields.ts'
 import { editStop, isCall } from './finish.ts'
 import { inlinedBlock } from './part-words.ts'
-import { losses } from './removals.ts'
+import { removals } from './removals.ts'
 import { isForeignSearch } from './searches.ts'
 import { deltaUsage } from './usage.ts'
 
@@ -19,8 +19,8 @@ import { deltaUsage } from './usage.ts'
 export const editRequest: ClientApi['editRequest'] = (body, { model, stream, dropped, files, length }) => {
   const asked = wantsCache(body) ? { cache_control: wholePrompt, ...body } : body
   const standard = withoutNulls(withoutRouterFields(asked), ownMembers)
-  const inlined = files ? withEditedNodes(standard, losses.lists, (node) => inlinedBlock(node, files)) : standard
-  const edited: JsonObject = { ...bodyWithoutFields(inlined, dropped, losses), model }
+  const inlined = files ? withEditedNodes(standard, removals.lists, (node) => inlinedBlock(node, files)) : standard
+  const edited: JsonObject = { ...bodyWithoutFields(inlined, dropped, removals), model }
   // 0 asks for no reply at all.
   if (length !== undefined && body.max_tokens !== 0) edited.max_tokens = length
   if (stream) edited.stream = true

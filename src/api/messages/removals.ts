@@ -11,7 +11,7 @@ const isType = (...types: readonly string[]) => {
 const isMedia = isType('image', 'document')
 
 /** How fields that are not simply paths leave a body of this API. */
-export const losses: Removals = {
+export const removals: Removals = {
   ...fieldNames,
   lists: ['system', 'messages'],
   removals: {

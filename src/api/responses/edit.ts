@@ -8,7 +8,7 @@ import { withoutRouterFields } from '../router-fields.ts'
 import { ownMembers } from './fields.ts'
 import { editEnding } from './finish.ts'
 import { standardPart } from './part-words.ts'
-import { losses } from './removals.ts'
+import { removals } from './removals.ts'
 import { writeUsage } from './usage.ts'
 import { completeResponse } from './write.ts'
 
@@ -17,10 +17,10 @@ import { completeResponse } from './write.ts'
  * router wrote into it for other providers. Everything else, known or not, stays unchanged.
  */
 export const editRequest: ClientApi['editRequest'] = (body, { model, stream, dropped, files, length }) => {
-  const standard = withEditedNodes(withoutNulls(withoutRouterFields(body), ownMembers), losses.lists, (node) => {
+  const standard = withEditedNodes(withoutNulls(withoutRouterFields(body), ownMembers), removals.lists, (node) => {
     return standardPart(node, files)
   })
-  const edited: JsonObject = { ...bodyWithoutFields(standard, dropped, losses), model }
+  const edited: JsonObject = { ...bodyWithoutFields(standard, dropped, removals), model }
   const limit = length ?? edited.max_output_tokens
   if (typeof limit === 'number') edited.max_output_tokens = Math.max(limit, leastLimit)
   if (stream) edited.stream = true

@@ -1,26 +1,12 @@
-import type { ClientApi } from '../api/client-api.ts'
 import { takesPart } from '../manifest/inferred-losses.ts'
 import { chatEndpoint } from '../manifest/run-mapping.ts'
 import type { Target } from '../manifest/target.ts'
 import { writeRequest } from '../manifest/translate.ts'
 import { inlineMedia } from '../upstream/inline.ts'
 import type { TargetedCall, Translation } from './call.ts'
-import { sameFormatTranslation } from './same-format.ts'
-
-/** The translation for one attempt: bodies of the same format are edited, all others are translated by mappings. */
-export function translationOf(target: Target, prepared: TargetedCall): Translation {
-  return speaksSameFormat(target, prepared.call.clientApi)
-    ? sameFormatTranslation(target, prepared)
-    : mappedTranslation(target, prepared)
-}
-
-/** Whether a target's own format is that of the client API. */
-export function speaksSameFormat({ provider }: Pick<Target, 'provider'>, clientApi: ClientApi): boolean {
-  return provider.sameAs === clientApi.api
-}
 
 /** For a provider of another format: its mappings translate through the neutral form. */
-function mappedTranslation(target: Target, { call, request, turn, media }: TargetedCall): Translation {
+export function otherFormatTranslation(target: Target, { call, request, turn, media }: TargetedCall): Translation {
   const { clientApi } = call
   const { provider } = target
   const chat = chatEndpoint(provider)
