@@ -1,0 +1,147 @@
+import { afterAll, beforeAll, describe, expect, test } from 'vitest'
+import type { Body } from './sdk-wire.ts'
+import { called, everyModel, models, said, searched, specificationWorld, type World } from './specification-world.ts'
+
+// The contract of what POST /v1/responses answers, statement by statement.
+
+let world: World
+beforeAll(async () => {
+  world = await specificationWorld({ models: { 'gpt-4o-search-preview': { api: 'chat' } } })
+})
+afterAll(() => world.end())
+
+const ask = (body: object, more = {}) =>
+  world.ask('/v1/responses', { model: models.native, input: 'Hi', ...body }, more)
+const parameters = { type: 'object', properties: { city: { type: 'string' } }, required: ['city'] }
+const weather = { type: 'function', name: 'weather', description: 'The weather', parameters, strict: false }
+describe('Web search', () => {
+  const sent: [model: string, expected: object][] = [
+    [models.native, { tools: [{ type: 'web_search' }] }],
+    [models.anthropic, { tools: [expect.objectContaining({ name: 'web_search' })] }],
+    [models.google, { tools: [{ googleSearch: {} }] }],
+    ['openai/gpt-4o-search-preview', { web_search_options: {} }],
+  ]
+  test.each(sent)(
+    "Responses: {type: web_search} is translated into the provider's format: %s",
+    async (model, expected) => {
+      const answer = await ask({ model, tools: [{ type: 'web_search' }] })
+      expect([answer.status, answer.headers.get('x-router-dropped')]).toEqual([200, null])
+      expect(answer.sent).toMatchObject(expected)
+    },
+  )
+
+  test('Responses: web search produces web_search_call items and url_citation annotations on text parts', async () => {
+    for (const model of [models.native, models.anthropic, models.google]) {
+      const { body } = await ask({ model, tools: [{ type: 'web_search' }] }, { step: searched })
+      // Between them may be what the provider says of its search.
+      const [search, message] = [body.output[0], body.output.at(-1)]
+      expect([model, search.type, message.type]).toEqual([model, 'web_search_call', 'message'])
+      expect(message.content[0]).toMatchObject({ type: 'output_text', annotations: [{ type: 'url_citation' }] })
+    }
+  })
+})
+
+describe('Response object', () => {
+  const fields: [statement: string, expected: object][] = [
+    ['id is required', { id: expect.stringMatching(/./) }],
+    ['object is always response', { object: 'response' }],
+    ['created_at is in Unix seconds', { created_at: expect.any(Number) }],
+    ['model is required', { model: expect.stringMatching(/^[a-z-]+\/./) }],
+    ['status is completed', { status: 'completed' }],
+    ['output is an array', { output: [expect.anything()] }],
+    [
+      'a message item has role, status, id and content',
+      { output: [{ type: 'message', role: 'assistant', status: 'completed', id: expect.any(String), content: [{}] }] },
+    ],
+    [
+      'a content part has the type output_text and text',
+      { output: [{ content: [{ type: 'output_text', text: said.text }] }] },
+    ],
+    ['incomplete_details is optional', { incomplete_details: null }],
+    ['error is optional', { error: null }],
+    ['usage has input_tokens', { usage: { input_tokens: 40 } }],
+    ['usage has input_tokens_details.cached_tokens', { usage: { input_tokens_details: { cached_tokens: 0 } } }],
+    ['usage has output_tokens', { usage: { output_tokens: 12 } }],
+    ['usage has output_tokens_details.reasoning_tokens', { usage: { output_tokens_details: { reasoning_tokens: 0 } } }],
+    ['usage has total_tokens', { usage: { total_tokens: 52 } }],
+    ['usage has cost in USD, when not streamed as well', { usage: { cost: expect.any(Number) } }],
+  ]
+  let replies: [string, Body][]
+  beforeAll(async () => {
+    replies = []
+    for (const model of everyModel) replies.push([model, (await ask({ model })).body])
+  })
+  test.each(fields)('Response object: %s', (_, expected) => {
+    for (const [model, body] of replies) expect([model, body]).toMatchObject([model, expected])
+  })
+
+  test('Response object: items are function_call items', async () => {
+    for (const model of everyModel) {
+      const { body } = await ask({ model, tools: [weather] }, { step: called })
+      const item = {
+        type: 'function_call',
+        name: 'weather',
+        call_id: expect.any(String),
+        arguments: expect.any(String),
+      }
+      expect([model, body.output]).toMatchObject([model, [item]])
+    }
+  })
+
+  test('Response object: items are reasoning items', async () => {
+    for (const model of [models.native, models.anthropic, models.google]) {
+      const { body } = await ask({ model }, { step: { thought: 'Let me see.', ...said } })
+      expect([model, body.output[0].type]).toEqual([model, 'reasoning'])
+    }
+  })
+
+  test('Response object: status is incomplete, with incomplete_details', async () => {
+    for (const model of everyModel) {
+      const { body } = await ask({ model }, { step: { ...said, ended: 'length' } })
+      const expected = { status: 'incomplete', incomplete_details: { reason: 'max_output_tokens' } }
+      expect([model, body]).toMatchObject([model, expected])
+    }
+  })
+
+  test('Response object: status is in_progress while it is written and failed when that fails', async () => {
+    const { events } = await ask({ model: models.ordinary, stream: true }, { step: 'fail' })
+    expect(events[0].response.status).toBe('in_progress')
+    expect(events.at(-1)).toMatchObject({ type: 'response.failed', response: { status: 'failed' } })
+  })
+})
+
+describe('Routes', () => {
+  test("Service: the native prefix routes through the provider's Responses API", async () => {
+    expect(await ask({})).toMatchObject({ status: 200, path: '/responses', sent: { model: 'gpt-4.1', input: 'Hi' } })
+  })
+  test('Service: the ordinary prefix routes through chat completions', async () => {
+    const { status, path, sent } = await ask({ model: models.ordinary })
+    expect([status, path, sent.messages]).toEqual([200, '/chat/completions', [{ role: 'user', content: 'Hi' }]])
+  })
+  test('Service: the request shape is converted for providers that do not speak the Responses format', async () => {
+    expect(await ask({ model: models.anthropic })).toMatchObject({
+      status: 200,
+      path: expect.stringMatching(/messages$/),
+    })
+    expect(await ask({ model: models.google })).toMatchObject({ status: 200, path: expect.stringMatching(/:generate/) })
+  })
+})
+
+describe('Events', () => {
+  test('Events: the stream is of named events, among them response.created, response.output_text.delta, response.completed', async () => {
+    for (const model of everyModel) {
+      const { text, events } = await ask({ model, stream: true })
+      const names = [...text.matchAll(/^event: (.*)$/gm)].map(([, name]) => name)
+      expect(names).toEqual(events.map(({ type }) => type))
+      expect([names[0], names.at(-1)]).toEqual(['response.created', 'response.completed'])
+      expect(names).toContain('response.output_text.delta')
+    }
+  })
+  test('Events: response.completed carries the full usage with cost, without an extra parameter', async () => {
+    for (const model of everyModel) {
+      const { usage } = (await ask({ model, stream: true })).events.at(-1).response
+      const expected = { input_tokens: 40, output_tokens: 12, total_tokens: 52, cost: expect.any(Number) }
+      expect([model, usage]).toMatchObject([model, expected])
+    }
+  })
+})

@@ -1,0 +1,238 @@
+import { afterAll, beforeAll, describe, expect, test } from 'vitest'
+import { openapi } from '../helpers/openapi.ts'
+import { testKey } from '../helpers/router.ts'
+import { pdf, pixel } from './sdk-conversations.ts'
+import type { Body } from './sdk-wire.ts'
+import { everyModel, type FieldRule, models, specificationWorld, type World } from './specification-world.ts'
+
+// The contract of POST /v1/responses, statement by statement.
+
+let world: World
+beforeAll(async () => {
+  world = await specificationWorld()
+})
+afterAll(() => world.end())
+
+const ask = (body: object, more = {}) =>
+  world.ask('/v1/responses', { model: models.native, input: 'Hi', ...body }, more)
+const parameters = { type: 'object', properties: { city: { type: 'string' } }, required: ['city'] }
+const weather = { type: 'function', name: 'weather', description: 'The weather', parameters, strict: false }
+const user = (...content: object[]) => ({ input: [{ role: 'user', content }] })
+const json = (value: unknown) => JSON.stringify(value)
+
+describe('Request', () => {
+  const rules: FieldRule[] = [
+    ['model is required', [], [[{ model: undefined }, 'model']]],
+    ['input is required', [], [[{ input: undefined }, 'input']]],
+    [
+      'input is a string or an array of input items',
+      [{ input: 'Hi' }, { input: [{ role: 'user', content: 'Hi' }] }],
+      [[{ input: 7 }, 'input']],
+    ],
+    ['instructions is a string', [{ instructions: 'Be brief.' }], [[{ instructions: 7 }, 'instructions']]],
+    [
+      'max_output_tokens is an integer >= 1',
+      [{ max_output_tokens: 1 }, { max_output_tokens: 500 }],
+      [
+        [{ max_output_tokens: 0 }, 'max_output_tokens'],
+        [{ max_output_tokens: 1.5 }, 'max_output_tokens'],
+      ],
+    ],
+    ['stream is a boolean', [{ stream: true }, { stream: false }], [[{ stream: 'yes' }, 'stream']]],
+    [
+      'temperature is from 0 to 2',
+      [{ temperature: 0 }, { temperature: 2 }],
+      [
+        [{ temperature: -0.1 }, 'temperature'],
+        [{ temperature: 2.1 }, 'temperature'],
+      ],
+    ],
+    [
+      'top_p is from 0 to 1',
+      [{ top_p: 0 }, { top_p: 1 }],
+      [
+        [{ top_p: -0.1 }, 'top_p'],
+        [{ top_p: 1.1 }, 'top_p'],
+      ],
+    ],
+    [
+      'parallel_tool_calls is a boolean',
+      [{ parallel_tool_calls: true }, { parallel_tool_calls: false }],
+      [[{ parallel_tool_calls: 'no' }, 'parallel_tool_calls']],
+    ],
+    [
+      'tool_choice is auto, none or required',
+      ['auto', 'none', 'required'].map((tool_choice) => ({ tools: [weather], tool_choice })),
+      [[{ tools: [weather], tool_choice: 'any' }, 'tool_choice']],
+    ],
+    ['tool_choice is an object', [{ tools: [weather], tool_choice: { type: 'function', name: 'weather' } }], []],
+    [
+      'reasoning.effort is low, medium or high',
+      ['low', 'medium', 'high'].map((effort) => ({ reasoning: { effort } })),
+      [[{ reasoning: { effort: 'huge' } }, 'reasoning.effort']],
+    ],
+    [
+      'reasoning.summary is auto, concise or detailed',
+      ['auto', 'concise', 'detailed'].map((summary) => ({ reasoning: { summary } })),
+      [[{ reasoning: { summary: 'verbose' } }, 'reasoning.summary']],
+    ],
+    [
+      'text.format is {type: json_schema, name, strict, schema}',
+      [{ text: { format: { type: 'json_schema', name: 'place', strict: false, schema: parameters } } }],
+      [[{ text: { format: { type: 'xml' } } }, 'text.format.type']],
+    ],
+    ['text.format takes JSON mode', [{ text: { format: { type: 'json_object' } }, input: 'Answer in JSON' }], []],
+    [
+      'include is an array of strings',
+      [{ include: ['reasoning.encrypted_content'] }],
+      [[{ include: 'all' }, 'include']],
+    ],
+    ['metadata is an object of key-value pairs', [{ metadata: { team: 'a' } }], [[{ metadata: 'a' }, 'metadata']]],
+    ['store is a boolean', [{ store: true }, { store: false }], [[{ store: 'yes' }, 'store']]],
+    [
+      'truncation is a strategy',
+      [{ truncation: 'auto' }, { truncation: 'disabled' }],
+      [[{ truncation: 'weird' }, 'truncation']],
+    ],
+    ['user is a string', [{ user: 'u-1' }], [[{ user: 7 }, 'user']]],
+    [
+      'tools are {type: function, name, description, parameters, strict}',
+      [{ tools: [weather] }, { tools: [{ ...weather, strict: true }] }],
+      [[{ tools: [{ type: 'function' }] }, 'tools[0].name']],
+    ],
+  ]
+
+  test.each(rules)('Responses: %s', async (_, taken, refused) => {
+    for (const body of taken) {
+      for (const model of everyModel) {
+        const { status, text } = await ask({ model, ...body })
+        expect([model, status, text]).toEqual([model, 200, expect.anything()])
+      }
+    }
+    for (const [body, param] of refused) {
+      const { status, body: answer, sent } = await ask(body)
+      expect([status, answer.error.param, sent]).toEqual([400, param, undefined])
+    }
+  })
+
+  test('Responses: Content-Type must be application/json', async () => {
+    const send = (headers: Record<string, string>) =>
+      fetch(`${world.router.url}/v1/responses`, {
+        method: 'POST',
+        headers: { 'x-api-key': testKey, ...headers },
+        body: Buffer.from(json({ model: models.native, input: 'Hi' })),
+      })
+    const types = ['text/plain', 'multipart/form-data', 'application/x-www-form-urlencoded']
+    for (const headers of [{}, ...types.map((type) => ({ 'content-type': type }))]) {
+      expect([headers, (await send(headers)).status]).toEqual([headers, 415])
+    }
+    expect((await ask({}, { headers: { 'content-type': 'application/json; charset=utf-8' } })).status).toBe(200)
+  })
+
+  test('Responses: one of Authorization or x-api-key is required', async () => {
+    const status = async (headers: object) => {
+      const body = json({ model: 'nothing/x', input: 'Hi' })
+      const all = { 'content-type': 'application/json', ...headers }
+      return (await fetch(`${world.router.url}/v1/responses`, { method: 'POST', headers: all, body })).status
+    }
+    expect(await status({})).toBe(401)
+    expect(await status({ authorization: `Bearer ${testKey}` })).toBe(404)
+    expect(await status({ 'x-api-key': testKey })).toBe(404)
+  })
+
+  test('Responses: the default of model is a native-Responses-prefixed id', () => {
+    const { ResponseRequest } = (openapi.components as Body).schemas
+    expect(ResponseRequest.properties.model.default).toMatch(/^openai-responses\//)
+    expect(ResponseRequest.required).toContain('model')
+  })
+
+  test('Responses: instructions are placed first in context', async () => {
+    for (const model of everyModel) {
+      const { sent } = await ask({ model, instructions: 'FIRST', input: 'SECOND' })
+      const placed = sent.instructions ?? sent.system ?? sent.systemInstruction ?? sent.messages[0]
+      expect([model, json(placed)]).toEqual([model, expect.stringContaining('FIRST')])
+    }
+  })
+
+  test('Responses: metadata is recorded, which is no loss', async () => {
+    for (const model of everyModel) {
+      const { status, headers } = await ask(
+        { model, metadata: { team: 'a' } },
+        { headers: { 'x-router-strict': 'true' } },
+      )
+      expect([model, status, headers.get('x-router-dropped')]).toEqual([model, 200, null])
+    }
+  })
+
+  test('Responses: store keeps the response for later retrieval', async () => {
+    const status = async (store: boolean) => {
+      const { body } = await ask({ model: models.anthropic, store })
+      return (await world.router.call(`/v1/responses/${body.id}`)).status
+    }
+    expect([await status(true), await status(false)]).toEqual([200, 404])
+  })
+})
+
+describe('Input', () => {
+  const image = `data:image/png;base64,${pixel}`
+  const remote = 'https://example.com/cat.png'
+  const report = { type: 'input_file', filename: 'report.pdf', file_data: `data:application/pdf;base64,${pdf}` }
+  const items: [statement: string, body: object, arrives: string[]][] = [
+    ['messages are {role, content} with a string', { input: [{ role: 'user', content: 'WORDS' }] }, ['WORDS']],
+    ['a part input_text has text', user({ type: 'input_text', text: 'WORDS' }), ['WORDS']],
+    ['a part input_image has a base64 data URL', user({ type: 'input_image', image_url: image }), [pixel]],
+    ['a part input_file has filename and file_data as a base64 data URL', user(report), [pdf]],
+    [
+      'function_call {name, call_id, arguments} and function_call_output {call_id, output} return a tool result',
+      {
+        tools: [weather],
+        input: [
+          { role: 'user', content: 'Weather?' },
+          { type: 'function_call', name: 'weather', call_id: 'call_1', arguments: '{"city":"Graz"}' },
+          { type: 'function_call_output', call_id: 'call_1', output: 'SUNNY' },
+        ],
+      },
+      ['weather', 'Graz', 'SUNNY'],
+    ],
+    [
+      'output_text and output_refusal are parts of earlier replies',
+      {
+        input: [
+          { role: 'user', content: 'Hi' },
+          { role: 'assistant', content: [{ type: 'output_text', text: 'BEFORE' }] },
+          { role: 'user', content: 'And?' },
+          { role: 'assistant', content: [{ type: 'output_refusal', text: 'REFUSED' }] },
+          { role: 'user', content: 'Why?' },
+        ],
+      },
+      ['BEFORE', 'REFUSED'],
+    ],
+  ]
+  test.each(items)('Responses: %s', async (_, body, arrives) => {
+    for (const model of everyModel) {
+      const { status, sent, text } = await ask({ model, ...body })
+      expect([model, status, text]).toEqual([model, 200, expect.anything()])
+      for (const words of arrives) expect([model, json(sent)]).toEqual([model, expect.stringContaining(words)])
+    }
+  })
+
+  test('Responses: a part input_image has a URL', async () => {
+    for (const model of [models.ordinary, models.native, models.anthropic]) {
+      const { status, sent } = await ask({ model, ...user({ type: 'input_image', image_url: remote }) })
+      expect([model, status, json(sent)]).toEqual([model, 200, expect.stringContaining(`"${remote}"`)])
+    }
+  })
+
+  const link = 'https://example.com/report.pdf'
+  test.each(['file_data', 'file_url'])(
+    'Responses: a part input_file has a remote URL for PDFs in %s',
+    async (member) => {
+      const file = { type: 'input_file', filename: 'report.pdf', [member]: link }
+      // These providers read PDFs by their address; for the others the router fetches them, which example.com does not have.
+      for (const model of [models.native, models.anthropic]) {
+        const { status, sent } = await ask({ model, ...user(file) })
+        expect([model, status, json(sent)]).toEqual([model, 200, expect.stringMatching(/"(file_)?url":"https:/)])
+      }
+    },
+  )
+})
