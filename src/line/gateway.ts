@@ -1,6 +1,7 @@
 import type { Key } from '../access/keys.ts'
 import type { Reply } from '../core/reply.ts'
 import type { NeutralRequest } from '../core/request.ts'
+import { turnFor } from '../core/turn.ts'
 import type { Target } from '../manifest/target.ts'
 import { attempt } from '../routing/attempts.ts'
 import { type Directory, resolve, type Targets } from '../routing/resolve.ts'
@@ -70,6 +71,7 @@ export async function handle(call: Call, services: Services): Promise<CallRespon
   const { answerBounds } = services
   const prepared = { call, request, turn, media: openMedia(call, services), answerBounds, admission, holds }
   const settlement = new Settlement(start, { ledger, admission })
+  await turnFor(admission.promptTokens * charactersPerToken)
   const attempted = await attempt(
     targets,
     (target) => callProvider(target, prepared, services.httpClient),
@@ -102,6 +104,9 @@ async function admitted(
     return { admission: admit({ ...again, counted }, services.admission), targets: again.targets }
   }
 }
+
+/** About so many, to know how long a prompt is. */
+const charactersPerToken = 4
 
 function openMedia({ clientApi, signal }: Call, { media }: Services): CallMedia {
   return openCallMedia(media, { param: clientApi.wireNames('messages')[0] ?? '', signal })

@@ -1,5 +1,6 @@
 import { RouterError } from '../core/errors.ts'
 import type { JsonObject } from '../core/json.ts'
+import { turnFor } from '../core/turn.ts'
 import type { Provider } from '../manifest/provider.ts'
 import type { Target } from '../manifest/target.ts'
 import { authorize } from './authorize.ts'
@@ -38,6 +39,7 @@ export async function post(
     ),
     body: wellFormed(JSON.stringify(outgoing.body)),
   }
+  await turnFor(request.body.length)
   const { url, headers, refused } = await authorize(provider, request, { httpClient, signal })
   const { timeouts, slug } = provider
   const sent = { url, headers, body: request.body, timeouts, signal, provider: slug, ...(onSent && { onSent }) }
