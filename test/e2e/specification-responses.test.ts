@@ -1,5 +1,6 @@
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import { openapi } from '../helpers/openapi.ts'
+import { type LoopbackProvider, loopbackProvider } from '../helpers/provider.ts'
 import { testKey } from '../helpers/router.ts'
 import { pdf, pixel } from './sdk-conversations.ts'
 import type { Body } from './sdk-wire.ts'
@@ -8,10 +9,18 @@ import { everyModel, type FieldRule, models, specificationWorld, type World } fr
 // The contract of POST /v1/responses, statement by statement.
 
 let world: World
+let host: LoopbackProvider
 beforeAll(async () => {
-  world = await specificationWorld()
+  host = await loopbackProvider((_, response) => {
+    response.writeHead(200, { 'content-type': 'application/pdf' }).end(Buffer.from(pdf, 'base64'))
+  })
+  const media = { schemes: ['https', 'http'], allow_hosts: [new URL(host.url).host] }
+  world = await specificationWorld({ settings: { media } })
 })
-afterAll(() => world.end())
+afterAll(async () => {
+  await world.end()
+  await host.close()
+})
 
 const ask = (body: object, more = {}) =>
   world.ask('/v1/responses', { model: models.native, input: 'Hi', ...body }, more)
@@ -223,15 +232,22 @@ describe('Input', () => {
     }
   })
 
-  const link = 'https://example.com/report.pdf'
   test.each(['file_data', 'file_url'])(
     'Responses: a part input_file has a remote URL for PDFs in %s',
     async (member) => {
+      const link = `${host.url}/report.pdf`
       const file = { type: 'input_file', filename: 'report.pdf', [member]: link }
-      // These providers read PDFs by their address; for the others the router fetches them, which example.com does not have.
-      for (const model of [models.native, models.anthropic]) {
+      // A provider that reads PDFs by their address gets the address, the others the document; none gets one as the other.
+      const expected = new Map([
+        [models.native, `"file_url":"${link}"`],
+        [models.anthropic, `"url":"${link}"`],
+        [models.ordinary, `"file_data":"data:application/pdf;base64,${pdf}"`],
+        [models.google, `"data":"${pdf}"`],
+      ])
+      for (const [model, words] of expected) {
         const { status, sent } = await ask({ model, ...user(file) })
-        expect([model, status, json(sent)]).toEqual([model, 200, expect.stringMatching(/"(file_)?url":"https:/)])
+        expect([model, status, json(sent)]).toEqual([model, 200, expect.stringContaining(words)])
+        expect(json(sent)).not.toMatch(/(data"|base64,)[":]*http/)
       }
     },
   )

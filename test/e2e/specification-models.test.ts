@@ -1,0 +1,258 @@
+import { afterAll, beforeAll, describe, expect, test } from 'vitest'
+import { schemaOf } from '../helpers/openapi.ts'
+import { testKey } from '../helpers/router.ts'
+import type { Body } from './sdk-wire.ts'
+import { specificationWorld, type World } from './specification-world.ts'
+
+// The contract of model entries and model lists, statement by statement.
+
+/** Every provider has its secret, so every model of the catalog is listed. */
+const secrets = [
+  ...['ANTHROPIC', 'AZURE', 'COHERE', 'DEEPSEEK', 'FIREWORKS', 'GEMINI', 'GROQ', 'MISTRAL', 'OPENAI', 'OPENROUTER'],
+  ...['PERPLEXITY', 'TOGETHER', 'XAI'],
+].map((name) => [`${name}_API_KEY`, 'set'])
+const env = {
+  ...Object.fromEntries(secrets),
+  AZURE_RESOURCE_NAME: 'r',
+  CLOUDFLARE_ACCOUNT_ID: 'a',
+  CLOUDFLARE_API_TOKEN: 'set',
+  AWS_ACCESS_KEY_ID: 'AKIASET',
+  AWS_SECRET_ACCESS_KEY: 'set',
+}
+
+const tier = (prompt_tokens_threshold: number, input_price: number) => ({
+  ...{ prompt_tokens_threshold, input_price, output_price: 0 },
+})
+const facts = { pricing: [tier(0, 1e-6)], context_window: 1_000, data_retention: false, data_retention_days: 0 }
+const kinds = ['decision', 'embedding', 'image', 'transcription', 'speech']
+const models = {
+  ...Object.fromEntries(kinds.map((api) => [`a-${api}`, { api, pricing: [tier(0, 1e-6)] }])),
+  strict: { api: 'chat', geolocation: 'eu', supports_vision: true, ...facts, context_window: 900 },
+  loose: {
+    ...{ api: 'chat', geolocation: 'us', supports_vision: false, ...facts, pricing: [tier(0, 2e-6)] },
+    ...{ data_retention: true, data_retention_days: 30 },
+  },
+  tiered: { api: 'chat', pricing: [tier(0, 1e-6), tier(20, 3e-6)] },
+}
+const policies = {
+  both: { targets: ['openai/strict', 'openai/loose'] },
+  'both@eu': { targets: ['openai/loose', 'openai/strict'] },
+  unset: { targets: ['vertex/gemini-3.5-flash'] },
+}
+
+let world: World
+let chat: Body[]
+let all: Body[]
+let priced: Body[]
+beforeAll(async () => {
+  world = await specificationWorld({ models, env, settings: { policies } })
+  await world.router.call('/v1/manage/alias', { name: 'quick', target: 'openai/loose' })
+  await world.router.call('/v1/manage/alias', { name: 'judge', target: 'openai/a-decision' })
+  await world.router.call('/v1/manage/policy', { id: 'mine', targets: ['openai/loose', 'openai/strict'] })
+  chat = (await list('chat')).data
+  all = (await list('all')).data
+  priced = chat.filter(({ pricing }) => pricing.length > 0)
+})
+afterAll(() => world.end())
+
+async function list(path: string, headers: object = { 'x-api-key': testKey }): Promise<Body> {
+  const answer = await fetch(`${world.router.url}/v1/models${path && `/${path}`}`, { headers: { ...headers } })
+  expect(answer.status).toBe(200)
+  return await answer.json()
+}
+const ids = (entries: Body[]): string[] => entries.map(({ id }) => id)
+/** The ids of the entries that are not as stated. */
+const unlike = (entries: Body[], holds: (entry: Body) => boolean) => ids(entries.filter((entry) => !holds(entry)))
+const isPrice = (value: unknown) => typeof value === 'number' && value >= 0
+const isWhole = (value: unknown) => Number.isSafeInteger(value)
+const isText = (value: unknown) => typeof value === 'string' && value !== ''
+
+describe('Model entry', () => {
+  const flags = Object.keys((schemaOf('ModelEntry') as Body).properties).filter((name) => name.startsWith('supports_'))
+  const always: [statement: string, holds: (entry: Body) => boolean][] = [
+    ['api is a modality', ({ api }) => ['chat', ...kinds].includes(api)],
+    ['id is the value to pass as model', ({ id }) => isText(id)],
+    ['object is always model', ({ object }) => object === 'model'],
+    ['created is a Unix timestamp', ({ created }) => isWhole(created)],
+    ['updated is a Unix timestamp', ({ updated }) => isWhole(updated)],
+    ['owned_by is system', ({ owned_by }) => owned_by === 'system'],
+    ['max_output_tokens is an integer', ({ max_output_tokens = 1 }) => isWhole(max_output_tokens)],
+    ['context_window is an integer', ({ context_window = 1 }) => isWhole(context_window)],
+    [
+      'the ten supports_ flags are booleans',
+      (entry) => flags.every((name) => typeof (entry[name] ?? true) === 'boolean'),
+    ],
+    ['description is a string', ({ description }) => isText(description)],
+    ['data_retention is a boolean', ({ data_retention }) => typeof data_retention === 'boolean'],
+    ['data_retention_days is an integer', ({ data_retention_days }) => isWhole(data_retention_days)],
+    ['data_used_for_training is a boolean', (entry) => typeof entry.data_used_for_training === 'boolean'],
+    ['privacy_comments is a string', ({ privacy_comments }) => isText(privacy_comments)],
+    ['geolocation is a string: global, us, eu or another place', ({ geolocation }) => /^[a-z]{2,6}$/.test(geolocation)],
+  ]
+  test.each(always)('Model entry: %s', (_, holds) => {
+    expect(flags).toHaveLength(10)
+    expect(all.length).toBeGreaterThan(800)
+    expect(unlike(all, holds)).toEqual([])
+    expect(unlike(chat, holds)).toEqual([])
+  })
+
+  const ofChat: [statement: string, holds: (entry: Body) => boolean][] = [
+    ['open_weights is a boolean of chat entries', ({ open_weights }) => typeof open_weights === 'boolean'],
+    ['model_lab is a string of chat entries', ({ model_lab }) => isText(model_lab)],
+    ['model_canonical_name is a string of chat entries', ({ model_canonical_name: name }) => isText(name)],
+    ['pricing of chat entries is an array of tiers', ({ pricing }) => Array.isArray(pricing)],
+    ['flat prices are on the all-modalities and managed-policy lists', (entry) => !('input_price' in entry)],
+  ]
+  test.each(ofChat)('Model entry: %s', (_, holds) => expect(unlike(chat, holds)).toEqual([]))
+
+  test.each(['input_price', 'caching_price', 'cached_price', 'output_price'])(
+    'Model entry: the flat %s is a number on the all-modalities and managed-policy lists',
+    async (name) => {
+      expect(unlike(all, (entry) => isPrice(entry[name]))).toEqual([])
+      expect(unlike((await list('managed', {})).data, (entry) => isPrice(entry[name]))).toEqual([])
+    },
+  )
+  test('Model entry: pricing of decision entries is an object {input, output}', async () => {
+    const { data } = await list('decision')
+    expect(data).toContainEqual(expect.objectContaining({ api: 'decision', pricing: { input: 1e-6, output: 0 } }))
+  })
+
+  const prices = [
+    'input_price',
+    'caching_price',
+    'caching_5m_price',
+    'caching_1h_price',
+    'cached_price',
+    'output_price',
+  ]
+  test.each(prices)('Pricing tier: %s is a number', (name) => {
+    expect(unlike(chat, ({ pricing }) => pricing.every((one: Body) => isPrice(one[name])))).toEqual([])
+  })
+  test('Pricing tier: prompt_tokens_threshold is an integer, ascending, and 0 in the first tier', () => {
+    const holds = ({ pricing }: Body) =>
+      pricing[0]?.prompt_tokens_threshold === 0 &&
+      pricing.every(({ prompt_tokens_threshold: at }: Body, index: number) => {
+        return isWhole(at) && (index === 0 || at > pricing[index - 1].prompt_tokens_threshold)
+      })
+    expect(unlike(priced, holds)).toEqual([])
+  })
+  test('Model entry: pricing is empty only where no price is known', () => {
+    // What this one costs is known when a model has been chosen.
+    expect(unlike(chat, (entry) => priced.includes(entry))).toEqual(['openrouter/openrouter/auto'])
+  })
+  test('Pricing tier: a prompt has the price of the tier that it reaches', async () => {
+    const { body } = await ask('openai/tiered')
+    expect(body.usage.cost).toBeCloseTo(40 * 3e-6, 12)
+  })
+})
+
+const ask = (model: string, more: object = {}, headers: Record<string, string> = {}) =>
+  world.ask('/v1/chat/completions', { model, messages: [{ role: 'user', content: 'Hi' }], ...more }, { headers })
+
+describe('Flags', () => {
+  const pixel = 'iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR42mNk+M9QDwADhgGAWjR9awAAAABJRU5ErkJggg=='
+  const url = `data:image/png;base64,${pixel}`
+  const uses: [flag: string, body: object][] = [
+    ['supports_vision', { messages: [{ role: 'user', content: [{ type: 'image_url', image_url: { url } }] }] }],
+    [
+      'supports_tool_calling',
+      { tools: [{ type: 'function', function: { name: 'f', parameters: { type: 'object' } } }] },
+    ],
+    ['supports_reasoning', { reasoning_effort: 'high' }],
+    ['supports_web_search', { tools: [{ type: 'web_search' }] }],
+  ]
+  test.each(uses)('Model entry: %s says what a request may use', async (flag, body) => {
+    const wrong: string[] = []
+    const played = chat.filter(
+      ({ id, [flag]: value }) => /^(openai|openai-responses|anthropic|google)\//.test(id) && value !== undefined,
+    )
+    for (const { id, [flag]: promised } of played) {
+      const { status } = await ask(id, body, { 'x-router-strict': 'true' })
+      if ((status === 200) !== promised) wrong.push(`${id}: ${status}`)
+    }
+    expect(wrong).toEqual([])
+  })
+})
+
+describe('Lists', () => {
+  const paths = ['', 'chat', 'all', 'managed', ...kinds]
+  test.each(paths)(
+    'Model lists: the envelope of /v1/models/%s is {object: list, data: [model entry]}',
+    async (path) => {
+      const answer = await list(path)
+      expect(Object.keys(answer)).toEqual(['object', 'data'])
+      expect([answer.object, answer.data.length > 0]).toEqual(['list', true])
+    },
+  )
+  test.each(paths)('Model lists: /v1/models/%s is GET, with no request body', async (path) => {
+    expect((await world.router.call(`/v1/models${path && `/${path}`}`, {})).status).toBe(405)
+  })
+  test('Model lists: /v1/models is an alias of /v1/models/chat', async () => {
+    expect((await list('')).data).toEqual(chat)
+  })
+  test("Model lists: /v1/models/chat has chat models, including the organization's aliases and routing policies", async () => {
+    expect(new Set(chat.map(({ api }) => api))).toEqual(new Set(['chat']))
+    expect(ids(chat)).toEqual(expect.arrayContaining(['quick', 'mine', 'both', 'openai/strict']))
+    const anonymous = ids((await list('chat', {})).data)
+    expect(anonymous.filter((id) => ['quick', 'mine', 'both'].includes(id))).toEqual([])
+    expect(anonymous).toContain('openai/strict')
+  })
+  test('Model lists: /v1/models/all has models of every modality, each identified by api', () => {
+    const apis = new Set(all.map(({ api }) => api))
+    expect([...apis].toSorted()).toEqual(['chat', ...kinds].toSorted())
+  })
+  test('Model lists: aliases and routing policies never appear in /v1/models/decision', async () => {
+    expect(ids((await list('decision')).data)).toEqual(['openai-responses/a-decision', 'openai/a-decision'])
+  })
+  test.each(kinds)('Model lists: /v1/models/%s has the models of that modality', async (api) => {
+    const { data } = await list(api)
+    expect(data.map((entry: Body) => entry.api)).toEqual(data.map(() => api))
+    expect(ids(data)).toContain(`openai/a-${api}`)
+  })
+  test('Model lists: /v1/models/managed is not scoped to the organization: policies whose models it has not approved are included', async () => {
+    const approve = (approved_models: string[] | null) =>
+      fetch(`${world.router.manageUrl}/v1/manage/org/models`, {
+        method: 'PUT',
+        headers: { 'x-api-key': testKey, 'content-type': 'application/json' },
+        body: JSON.stringify({ approved_models }),
+      })
+    await approve(['google/gemini-3.5-flash'])
+    expect(ids((await list('managed')).data)).toEqual(['both', 'both@eu'])
+    expect(ids((await list('')).data)).not.toContain('both')
+    await approve(null)
+  })
+  test('Model lists: a managed policy none of whose providers has a secret cannot be called and is not listed', async () => {
+    expect(ids((await list('managed')).data)).toEqual(['both', 'both@eu'])
+    expect((await ask('unset')).status).toBe(404)
+  })
+  test('Model lists: ids suffixed @eu route only through EU-hosted providers', async () => {
+    expect((await ask('both@eu')).headers.get('x-router-model')).toBe('openai/strict')
+    expect(chat.find(({ id }) => id === 'both@eu')).toMatchObject({ geolocation: 'eu' })
+  })
+  test.each(['both', 'mine'])('Model entry: of a policy (%s) it says what holds whichever target serves', (name) => {
+    expect(chat.find(({ id }) => id === name)).toMatchObject({
+      ...{ data_retention: true, data_retention_days: 30, geolocation: 'global' },
+      ...{ context_window: 900, supports_vision: false, pricing: [{ input_price: 2e-6 }] },
+    })
+  })
+  test('Model entry: of an alias it says what holds of its target', () => {
+    const { id: _, ...target } = chat.find(({ id }) => id === 'openai/loose')
+    expect(chat.find(({ id }) => id === 'quick')).toMatchObject({
+      ...target,
+      description: expect.any(String),
+      model_canonical_name: expect.any(String),
+    })
+  })
+  test.each(kinds)('Model lists: a model of the modality %s is not called as a chat model', async (api) => {
+    const model = `openai/a-${api}`
+    for (const path of ['/v1/chat/completions', '/v1/responses', '/v1/messages']) {
+      const { status, body, sent } = await world.ask(path, {
+        model,
+        input: 'Hi',
+        max_tokens: 9,
+        messages: [{ role: 'user', content: 'Hi' }],
+      })
+      expect([status, body.error.param, sent]).toEqual([400, 'model', undefined])
+    }
+  })
+})
