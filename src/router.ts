@@ -76,6 +76,7 @@ async function start(
   if (!snapshot) throw new StartRefused(problems)
   const watch = started.adopt(watchSnapshot(snapshot, environment, reloadLog(log)), (watching) => watching.close())
   const store = started.adopt(openDatabase(snapshot.config.store.url, log), (open) => open.close())
+  started.adopt(store.integrity, (checks) => checks.close())
   const access = openAccess(store)
   const { rulesOf } = openOrganizations(store)
   const { ledger, held, writeFailure, damage, onThrown } = openBooks(store, log, started)

@@ -1,3 +1,5 @@
+import { once } from 'node:events'
+import { setTimeout } from 'node:timers/promises'
 import { Worker } from 'node:worker_threads'
 import { type Connection, inMemory } from './connection.ts'
 import { StoreError, storeError } from './store-error.ts'
@@ -14,8 +16,12 @@ export type Integrity = {
   checkAll(): Damage
   /** The tables that decide about calls, in a thread of its own. Rejects with StoreError when that cannot be found out. */
   checkDeciding(): Promise<Damage>
-  close(): void
+  /** Resolves when no thread is left. One that has only begun is not ended from outside: loading SQLite must not be interrupted. */
+  close(): Promise<void>
 }
+
+/** How long the end of a process waits for a check. Milliseconds. */
+const patienceMs = 2_000
 
 /** The checks of a database. */
 export function integrity(db: Connection): Integrity {
@@ -33,10 +39,21 @@ export function integrity(db: Connection): Integrity {
         else reject(new StoreError(answer.failure, undefined, answer.reason))
       })
       worker.on('error', (error) => reject(storeError(error, db.name)))
-      worker.on('exit', () => reject(new StoreError(`${db.name}: the thread that checks the database ended`)))
+      worker.on('exit', () => {
+        running = undefined
+        reject(new StoreError(`${db.name}: the thread that checks the database ended`))
+      })
       return await promise
     },
-    close: () => void running?.terminate(),
+    async close() {
+      const thread = running
+      if (!thread) return
+      const stopped = new AbortController()
+      const ended = once(thread, 'exit', { signal: stopped.signal }).catch(() => {})
+      await Promise.race([ended, setTimeout(patienceMs, undefined, { signal: stopped.signal }).catch(() => {})])
+      stopped.abort()
+      await thread.terminate()
+    },
   }
 }
 

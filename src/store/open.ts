@@ -62,7 +62,7 @@ export function openStore(
     waitAtMost: (ms: number) => waitAtMost(db, ms),
     close: (): void => {
       usageReports.close()
-      integrityChecks.close()
+      void integrityChecks.close()
       db.close()
       lock?.release()
     },
