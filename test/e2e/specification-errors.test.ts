@@ -10,9 +10,8 @@ const bodyLimit = 200_000
 
 let world: World
 beforeAll(async () => {
-  world = await specificationWorld({
-    settings: { server: { host: '127.0.0.1', port: 0, body_limit: `${bodyLimit}b` } },
-  })
+  const server = { host: '127.0.0.1', port: 0, body_limit: `${bodyLimit}b` }
+  world = await specificationWorld({ settings: { server, manage: { port: 0 } } })
 })
 afterAll(() => world.end())
 
@@ -28,7 +27,8 @@ const lists = ['', '/chat', '/all', '/decision'].map((name) => `/v1/models${name
 async function bare(path: string, headers: object, body?: unknown): Promise<{ status: number; body: Body }> {
   const sent = body === undefined ? {} : { method: 'POST', body: JSON.stringify(body) }
   const all = { 'content-type': 'application/json', ...headers }
-  const answer = await fetch(world.router.url + path, { headers: all, ...sent })
+  const { url, manageUrl } = world.router
+  const answer = await fetch((path.startsWith('/v1/manage') ? manageUrl : url) + path, { headers: all, ...sent })
   return { status: answer.status, body: await answer.json() }
 }
 
@@ -176,6 +176,13 @@ describe('Errors', () => {
 })
 
 describe('Management', () => {
+  test('Management: {manage_url} may be another address than {base_url}', async () => {
+    const { url, manageUrl } = world.router
+    const status = async (base: string, path: string) => (await fetch(base + path, { headers: by(testKey) })).status
+    expect(manageUrl).not.toBe(url)
+    expect([await status(manageUrl, '/v1/manage/org'), await status(url, '/v1/manage/org')]).toEqual([200, 404])
+    expect([await status(manageUrl, '/v1/models'), await status(url, '/v1/models')]).toEqual([404, 200])
+  })
   test('Management: GET /v1/manage/org returns {name, balance}', async () => {
     expect(await manage('GET', '/org')).toEqual({ name: expect.any(String), balance: expect.any(Number) })
   })

@@ -1,6 +1,9 @@
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
+import { chat as chatApi } from '../../src/api/chat/api.ts'
 import { schemaOf } from '../helpers/openapi.ts'
 import { testKey } from '../helpers/router.ts'
+import { sentTo } from '../helpers/sent.ts'
+import { shippedFiles } from '../helpers/shipped.ts'
 import type { Body } from './sdk-wire.ts'
 import { specificationWorld, type World } from './specification-world.ts'
 
@@ -174,6 +177,20 @@ describe('Flags', () => {
   })
 })
 
+test("Service: every model that is listed with supports_web_search gets the search in its provider's format", async () => {
+  const { catalog } = await shippedFiles()
+  const searching = catalog.list().filter(({ entry }) => entry.api === 'chat' && entry.supports_web_search)
+  expect(new Set(searching.map(({ provider }) => provider)).size).toBeGreaterThan(5)
+  const tools = [{ type: 'web_search' }]
+  const lost: string[] = []
+  for (const { provider, model } of searching) {
+    const id = `${provider}/${model}`
+    const { names } = await sentTo(id, chatApi, { messages: [{ role: 'user', content: 'Hi' }], tools })
+    if (names.includes('tools.web_search')) lost.push(id)
+  }
+  expect(lost).toEqual([])
+})
+
 describe('Lists', () => {
   const paths = ['', 'chat', 'all', 'managed', ...kinds]
   test.each(paths)(
@@ -228,6 +245,10 @@ describe('Lists', () => {
   test('Model lists: ids suffixed @eu route only through EU-hosted providers', async () => {
     expect((await ask('both@eu')).headers.get('x-router-model')).toBe('openai/strict')
     expect(chat.find(({ id }) => id === 'both@eu')).toMatchObject({ geolocation: 'eu' })
+  })
+  test('Model lists: an @eu policy without an EU-hosted target cannot be made', async () => {
+    const answer = await world.router.call('/v1/manage/policy', { id: 'none@eu', targets: ['openai/loose'] })
+    expect(answer.status).toBe(400)
   })
   test.each(['both', 'mine'])('Model entry: of a policy (%s) it says what holds whichever target serves', (name) => {
     expect(chat.find(({ id }) => id === name)).toMatchObject({
