@@ -151,6 +151,7 @@ describe('Errors', () => {
       await ask(callOf(path), { headers: by(key.api_key) })
       const answer = await ask(callOf(path), { headers: by(key.api_key) })
       expectError(answer, 429)
+      expect(answer.headers.get('x-ratelimit-limit-requests')).toBe('1')
       expect(Number(answer.headers.get('retry-after'))).toBeGreaterThan(0)
     })
     test('Errors: 429 of a provider comes with its Retry-After', async () => {
@@ -167,6 +168,13 @@ describe('Errors', () => {
     const all = ['400', '401', '402', '403', '404', '429', '500', '502']
     for (const path of paths) expect(statuses(path, 'post')).toEqual(expect.arrayContaining(all))
     for (const path of lists) expect(statuses(path, 'get')).toEqual(expect.arrayContaining(['200', '403']))
+  })
+  test.each(lists)('Errors: %s answers 200 or 403, and 400 only to a wrong page of the Messages form', async (path) => {
+    const headers = { 'x-api-key': testKey, 'anthropic-version': '2023-06-01' }
+    expect((await bare(path, { 'x-api-key': testKey })).status).toBe(200)
+    expect((await bare(`${path}?limit=0`, by('ir-nobody'))).status).toBe(403)
+    expect((await bare(`${path}?limit=0`, by(testKey))).status).toBe(200)
+    if (path === '/v1/models') expect((await bare(`${path}?limit=0`, headers)).status).toBe(400)
   })
   test('Versioning: all paths are prefixed /v1, and the version of the interface is 1.0.0', () => {
     expect((openapi.info as Body).version).toBe('1.0.0')

@@ -114,6 +114,26 @@ describe('Routes', () => {
   test("Service: the native prefix routes through the provider's Responses API", async () => {
     expect(await ask({})).toMatchObject({ status: 200, path: '/responses', sent: { model: 'gpt-4.1', input: 'Hi' } })
   })
+  test('Service: the native prefix has full Responses parity, file inputs included: the request arrives as it was sent', async () => {
+    const file = { type: 'input_file', filename: 'a.pdf', file_data: 'data:application/pdf;base64,JVBERi0xLjQK' }
+    const body = {
+      input: [{ role: 'user', content: [{ type: 'input_text', text: 'What is it?' }, file] }],
+      ...{
+        instructions: 'Be brief.',
+        max_output_tokens: 50,
+        temperature: 1,
+        top_p: 1,
+        truncation: 'auto',
+        store: false,
+      },
+      ...{ tools: [weather, { type: 'web_search' }], tool_choice: 'auto', parallel_tool_calls: true, user: 'u-1' },
+      ...{ text: { format: { type: 'json_schema', name: 'place', strict: false, schema: parameters } }, stream: true },
+      ...{ include: ['web_search_call.action.sources'], metadata: { team: 'a' } },
+    }
+    const { status, sent, headers } = await ask(body)
+    expect([status, headers.get('x-router-dropped')]).toEqual([200, null])
+    expect(sent).toEqual({ ...body, model: 'gpt-4.1' })
+  })
   test('Service: the ordinary prefix routes through chat completions', async () => {
     const { status, path, sent } = await ask({ model: models.ordinary })
     expect([status, path, sent.messages]).toEqual([200, '/chat/completions', [{ role: 'user', content: 'Hi' }]])
