@@ -1,4 +1,4 @@
-import { afterAll, beforeAll, describe, expect, test } from 'vitest'
+import { afterAll, beforeAll, describe, expect, test, vi } from 'vitest'
 import { openapi } from '../helpers/openapi.ts'
 import { testKey } from '../helpers/router.ts'
 import type { Body } from './sdk-wire.ts'
@@ -163,6 +163,16 @@ describe('Errors', () => {
     })
   })
 
+  test.each(paths)('Errors: 500 for an internal error of %s, without its details', async (path) => {
+    const broken = vi.spyOn(world.router.snapshot().providers, 'get').mockImplementation(() => {
+      throw new TypeError('what only the log has')
+    })
+    const answer = await world.ask(path, callOf(path))
+    broken.mockRestore()
+    expectError(answer, 500)
+    expect(answer.text).not.toContain('only the log')
+    expect((await world.ask(path, callOf(path))).status).toBe(200)
+  })
   test('Errors: the statuses of each endpoint are described, 500 for an internal error among them', () => {
     const statuses = (path: string, method: string) => Object.keys((openapi.paths as Body)[path][method].responses)
     const all = ['400', '401', '402', '403', '404', '429', '500', '502']
