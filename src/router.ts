@@ -89,7 +89,7 @@ async function start(
     httpClient,
     signatures: openSignatureCache(),
     ledger: logged(ledger, log),
-    conversations: openConversations(store),
+    conversations: openConversations(store, (id) => rulesOf(id).retention),
     held,
     rulesOf,
     admission: { budget: openBudget(store.spend), limits: openLimits(), writeFailure },

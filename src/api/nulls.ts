@@ -37,12 +37,15 @@ export function withoutNulls(body: JsonObject, { lists, types, settings }: OwnMe
   return withEditedNodes(edited, lists, clean)
 }
 
-/** Nearly all bodies hold none, which a plain walk tells in a third of the time. */
-function holdsNull(object: JsonObject | Json[]): boolean {
-  for (const name in object) {
-    const member = (object as JsonObject)[name]
-    if (member === null) return true
-    if (typeof member === 'object' && holdsNull(member)) return true
+/** Nearly all bodies hold none: a walk that makes nothing tells it in a fraction of the time. */
+function holdsNull(value: JsonObject | Json[]): boolean {
+  if (Array.isArray(value)) {
+    for (const item of value) if (item === null || (typeof item === 'object' && holdsNull(item))) return true
+    return false
+  }
+  for (const name in value) {
+    const member = value[name]
+    if (member === null || (typeof member === 'object' && holdsNull(member))) return true
   }
   return false
 }

@@ -15,8 +15,18 @@ export const deepest = 200
  * and memory. Anything may be found in a text that is not JSON.
  */
 export function exceeded(text: string, bounds: JsonBounds): keyof JsonBounds | undefined {
-  // Each value takes two characters and each level as well: a short text needs no look.
-  return text.length < 2 * Math.min(bounds.values, bounds.depth) ? undefined : scan(text, bounds).bound
+  // Each value takes two characters: most texts are too short for anything but depth.
+  const isShort = text.length < 2 * Math.min(bounds.values, bounds.members)
+  return isShort && bracketsIn(text, bounds.depth) <= bounds.depth ? undefined : scan(text, bounds).bound
+}
+
+/** How many brackets a text opens, those in strings included; counted no further than one more than `most`. */
+function bracketsIn(text: string, most: number): number {
+  let count = 0
+  for (const bracket of ['{', '[']) {
+    for (let at = text.indexOf(bracket); at >= 0 && count <= most; at = text.indexOf(bracket, at + 1)) count++
+  }
+  return count
 }
 
 /** How many values a JSON text holds. */

@@ -10,6 +10,7 @@ import type { Provider } from '../manifest/provider.ts'
 import { type Target, targetId } from '../manifest/target.ts'
 import type { Store } from '../store/open.ts'
 import type { StoredResponse } from '../store/responses.ts'
+import type { Retention } from '../store/rules.ts'
 
 /** Conversations that continue by the id of a response, on any model. */
 export type Conversations = {
@@ -53,10 +54,13 @@ const maxCharacters = 32 * 1024 * 1024
 const maxValues = 400_000
 
 /** Opens the conversations of a store. */
-export function openConversations(store: Pick<Store, 'responses' | 'organizations'>): Conversations {
+export function openConversations(
+  store: Pick<Store, 'responses'>,
+  retentionOf: (organization: string) => Retention,
+): Conversations {
   return {
     open(clientApi, organization, body) {
-      const { stores: mayStore, days } = store.organizations.retention(organization)
+      const { stores: mayStore, days } = retentionOf(organization)
       if (clientApi.api !== 'responses' || !isObject(body)) {
         return singleTurn(clientApi.read(mayStore ? body : storedNowhere(body)), mayStore)
       }

@@ -5,15 +5,12 @@ import { dayMs } from '../core/time.ts'
 import type { Changes } from './changes.ts'
 import type { Connection } from './connection.ts'
 import { unlessTaken } from './name-taken.ts'
-import { rulesReader } from './rules.ts'
+import { type Retention, rulesReader } from './rules.ts'
 
-export type { OrganizationRules } from './rules.ts'
+export type { OrganizationRules, Retention } from './rules.ts'
 
 /** An organization with all its credit and spend, in nano-USD. Times are Unix milliseconds. */
 export type Organization = { id: string; name: string; createdAt: number; creditNano: bigint; spendNano: bigint }
-
-/** Whether an organization stores its responses, and for how many days (1 to `longestRetentionDays`). */
-export type Retention = { stores: boolean; days: number }
 
 /** The longest retention of responses, in days. */
 export const longestRetentionDays = 3_650
@@ -85,6 +82,7 @@ export function organizations(db: Connection, changes: Changes) {
         const { stores, days } = { ...before, ...changed }
         setRetention.run(stores ? 1 : 0, days, id)
         if (days !== before.days) moveExpiry.run(days * dayMs, id)
+        changes.organizations.notify(id)
         return { stores, days }
       }),
   }

@@ -16,6 +16,7 @@ export type OrganizationRules = {
   /** Ids of models, or `<provider>/*`; null means all. */
   approvedModels: readonly string[] | null
   dataRules: DataRules
+  retention: Retention
   /** Targets by name. */
   aliases: ReadonlyMap<string, string>
   /** By id. */
@@ -23,6 +24,9 @@ export type OrganizationRules = {
   /** Groups that have a monthly limit, by id. */
   groupLimits: ReadonlyMap<string, GroupLimit>
 }
+
+/** Whether an organization stores its responses, and for how many days. */
+export type Retention = { stores: boolean; days: number }
 
 /** The name of a group and its monthly limit, in nano-USD. */
 export type GroupLimit = { name: string; limitNano: bigint }
@@ -33,6 +37,8 @@ type Row = LimitColumns & {
   enforces_balance: bigint
   approved_models: string | null
   data_rules: string
+  keeps_responses: bigint
+  retention_days: bigint
   credit_nano: bigint
 }
 
@@ -40,7 +46,7 @@ type Row = LimitColumns & {
 export function rulesReader(db: Connection): (id: string) => OrganizationRules | undefined {
   const byId = db
     .prepare<[string], Row>(`
-      SELECT id, name, enforces_balance, approved_models, data_rules, requests_per_minute, tokens_per_minute,
+      SELECT id, name, enforces_balance, approved_models, data_rules, keeps_responses, retention_days, requests_per_minute, tokens_per_minute,
         concurrent_calls, (SELECT coalesce(sum(nano), 0) FROM credits WHERE organization = organizations.id) AS credit_nano
       FROM organizations WHERE id = ?`)
     .safeIntegers()
@@ -67,6 +73,7 @@ export function rulesReader(db: Connection): (id: string) => OrganizationRules |
       enforcesBalance: row.enforces_balance === 1n,
       approvedModels: row.approved_models === null ? null : storedJson(row.approved_models),
       dataRules: storedJson(row.data_rules),
+      retention: { stores: row.keeps_responses === 1n, days: Number(row.retention_days) },
       aliases: new Map(aliases.all(id)),
       policies: new Map(
         policies.all(id).map(({ targets, ...named }) => [named.id, { ...named, targets: storedJson(targets) }]),

@@ -16,7 +16,7 @@ function opened() {
   const store = openStore('sqlite::memory:')
   onTestFinished(() => store.close())
   const { id: organization } = store.organizations.create('acme')
-  const conversations = openConversations(store)
+  const conversations = openConversations(store, store.organizations.retention)
   const ask = (body: JsonObject) => conversations.open(responses, organization, { model: 'm', ...body })
   /** Keeps a response, as after a call to a provider. */
   const made = (id: string, { input = 'Hi', output = [], by = foreign, keptThere = false, ...body }: Made = {}) => {
