@@ -1,11 +1,11 @@
-import type { RequestHandler } from 'express'
+import type { IncomingMessage } from 'node:http'
 import { RouterError } from '../core/errors.ts'
 
 /**
  * Refuses a request that has one of these headers twice. Which of them counts would depend on who reads it: a proxy may check the
- * first where we use the last.
+ * first where we use the last. Throws RouterError 400.
  */
-export const refuseDoubledHeaders: RequestHandler = ({ rawHeaders }, _response, next) => {
+export function refuseDoubledHeaders({ rawHeaders }: IncomingMessage): void {
   const seen = new Set<string>()
   for (let at = 0; at < rawHeaders.length; at += 2) {
     const written = rawHeaders[at] ?? ''
@@ -16,7 +16,6 @@ export const refuseDoubledHeaders: RequestHandler = ({ rawHeaders }, _response, 
       throw new RouterError('invalid_request', `There are two ${name} headers: send one.`, { param: name })
     seen.add(name)
   }
-  next()
 }
 
 /** Node keeps the first of some of these, and joins the others. */

@@ -5,18 +5,12 @@ import type { RequestHandler, Response } from 'express'
 export type Origins = () => readonly string[]
 
 /** Lets the pages of listed origins read every response, errors as well. */
-export function shareWithOrigins(origins: Origins): RequestHandler {
-  return (request, response, next) => {
-    const listed = origins()
-    if (listed.length > 0) {
-      response.vary('Origin')
-      if (isListed(request, listed)) {
-        response.setHeader('access-control-allow-origin', String(request.headers.origin))
-        response.setHeader('access-control-expose-headers', readableHeaders)
-      }
-    }
-    next()
-  }
+export function shareWithOrigins(request: IncomingMessage, response: Response, listed: readonly string[]): void {
+  if (listed.length === 0) return
+  response.vary('Origin')
+  if (!isListed(request, listed)) return
+  response.setHeader('access-control-allow-origin', String(request.headers.origin))
+  response.setHeader('access-control-expose-headers', readableHeaders)
 }
 
 /** Answers OPTIONS for a path with these methods. While no origin is listed, and to the pages of others, it is no method at all. */
