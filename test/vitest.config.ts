@@ -8,7 +8,8 @@ export default defineConfig({
     experimental: { viteModuleRunner: false },
     // Files share a worker's modules: loading them once is most of what a small test costs.
     isolate: false,
-    maxWorkers: 2,
+    // One more than two cores: several files spend seconds waiting for a lock, a kill or a time limit.
+    maxWorkers: 3,
     // Many small objects live for one test only: a larger young generation saves most of the collections.
     execArgv: ['--max-semi-space-size=64'],
     globalSetup: ['test/helpers/temporary-folder.ts'],
