@@ -67,7 +67,10 @@ export async function startMeasured(
     stdio: ['ignore', 'inherit', 'inherit', 'ipc'],
   })
   if (cpu !== undefined) pin(child.pid, cpu)
-  const [{ url }] = (await once(child, 'message')) as [{ url: string }]
+  const ended = once(child, 'exit').then(() => {
+    throw new Error(`${file} of ${folder} ended before it listened`)
+  })
+  const [{ url }] = (await Promise.race([once(child, 'message'), ended])) as [{ url: string }]
   return {
     url,
     used: async () => {
