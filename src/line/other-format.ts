@@ -5,7 +5,10 @@ import { writeRequest } from '../manifest/translate.ts'
 import { inlineMedia } from '../upstream/inline.ts'
 import type { TargetedCall, Translation } from './call.ts'
 
-/** For a provider of another format: its mappings translate through the neutral form. */
+/**
+ * For a provider of another format, through the neutral form: `readFrame` in `manifest/translate.ts` has made events of each
+ * stream chunk by the dialect's mapping, and `stream-write.ts` of the client's API writes them.
+ */
 export function otherFormatTranslation(target: Target, { call, request, turn, media }: TargetedCall): Translation {
   const { clientApi } = call
   const { provider } = target
