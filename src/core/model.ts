@@ -63,3 +63,17 @@ export type ModelEntry = {
   /** Other ids of this model. */
   aliases?: string[]
 }
+
+/** The flags of an entry that say what a model can do. */
+export const abilities = [
+  'supports_caching',
+  'supports_vision',
+  'supports_computer_use',
+  'supports_reasoning',
+  'supports_image_generation',
+  'supports_tool_calling',
+  'supports_role_developer',
+  'supports_web_search',
+  'supports_output_json_object',
+  'supports_output_json_schema',
+] as const satisfies (keyof ModelEntry)[]

@@ -1,4 +1,4 @@
-import type { ModelEntry, PricingTier } from '../core/model.ts'
+import { abilities, type ModelEntry, type PricingTier } from '../core/model.ts'
 import { ascending, type BilledTier, billedTier } from '../core/tier.ts'
 
 /**
@@ -29,19 +29,6 @@ export function commonEntry(entries: readonly ModelEntry[]): ModelEntry {
     ...(pricing.length > 0 && { pricing }),
   }
 }
-
-const abilities = [
-  'supports_caching',
-  'supports_vision',
-  'supports_computer_use',
-  'supports_reasoning',
-  'supports_image_generation',
-  'supports_tool_calling',
-  'supports_role_developer',
-  'supports_web_search',
-  'supports_output_json_object',
-  'supports_output_json_schema',
-] as const satisfies (keyof ModelEntry)[]
 
 function known(facts: { [name in keyof ModelEntry]?: ModelEntry[name] | undefined }): Partial<ModelEntry> {
   return Object.fromEntries(Object.entries(facts).filter(([, value]) => value !== undefined))

@@ -73,6 +73,6 @@ export function audit(db: Connection) {
 }
 
 function auditEntry({ before, after, ...row }: Row): AuditEntry {
-  const value = (text: string | null) => (text === null ? null : storedJson(text))
+  const value = (text: string | null) => (text === null ? null : storedJson<JsonObject>(text))
   return { ...row, before: value(before), after: value(after) }
 }

@@ -50,7 +50,7 @@ export function callRecord(row: LedgerRow): CallRecord {
   const has = (name: string) => row[name] !== null
   const cost = {
     nanoUsd: number('cost_nano'),
-    parts: storedJson(text('cost_parts')),
+    parts: storedJson<CallRecord['cost']['parts']>(text('cost_parts')),
     priceVersion: text('price_version'),
   }
   return {

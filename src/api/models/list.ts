@@ -1,4 +1,5 @@
 import type { Json, JsonObject } from '../../core/json.ts'
+import { abilities } from '../../core/model.ts'
 import { ascending, billedTier, type Tier } from '../../core/tier.ts'
 
 /** The catalog fields of a model that a list shows. */
@@ -65,16 +66,7 @@ function assumedOfChat(id: string) {
 const listedFacts = [
   'max_output_tokens',
   'context_window',
-  'supports_caching',
-  'supports_vision',
-  'supports_computer_use',
-  'supports_reasoning',
-  'supports_image_generation',
-  'supports_tool_calling',
-  'supports_role_developer',
-  'supports_web_search',
-  'supports_output_json_object',
-  'supports_output_json_schema',
+  ...abilities,
   'description',
   'data_retention',
   'data_retention_days',
