@@ -393,5 +393,8 @@ async function idleField(
   const without = await writeRequest(provider, rest, target)
   if (!isDeepStrictEqual(without.body, body)) return []
   if (name === 'extensions' && dropped.includes('extensions.strange_field')) return []
+  // A model without tools calls none of them.
+  const toolless = targetFacts(provider, target).lacks?.includes('tools.function')
+  if (name === 'tool_choice' && request.tool_choice === 'none' && toolless) return []
   return [`${name} does nothing and is not reported`]
 }
