@@ -12,6 +12,7 @@ export default defineConfig({
     maxWorkers: 3,
     // Many small objects live for one test only: a larger young generation saves most of the collections.
     execArgv: ['--max-semi-space-size=64'],
+    setupFiles: ['test/helpers/fixed-seed.ts'],
     globalSetup: ['test/helpers/temporary-folder.ts'],
     // These bound hanging tests; tests of speed have limits of their own.
     testTimeout: 120_000 * timeFactor,

@@ -78,7 +78,7 @@ if (!config) throw new Error('config.yaml cannot be read')
 const files = await readFiles({ config, source, env: {}, everything: true })
 
 const numRuns = Number(process.env.RUNS ?? (process.env.CI ? 300 : 60))
-const options = { numRuns, seed: Number(process.env.SEED ?? 20_261_121), endOnFailure: true }
+const options = { numRuns, endOnFailure: true }
 
 describe.each(files.dialects.map(({ name }) => name))('any conversation in %s', (name) => {
   const profile = profiles[name]

@@ -222,4 +222,6 @@ test('tables of literals are made once', () => {
 test('a table before an argument that needs statements stays where it is', () => {
   expect(readMapping('$lookup({"a": 1}, (b; "a"))').run({ b: 2 })).toBe(1)
   expect(readMapping('$lookup({}, ($x := 1; $x & ""))').run({})).toBe(undefined)
+  expect(readMapping('$lookup(($x := {"a": 1}), "a")').run({})).toBe(1)
+  expect(readMapping('$lookup(($x := {"a": 1}; $x := {"b": 2}), "b")').run({})).toBe(2)
 })

@@ -2,7 +2,7 @@ import jsonata from 'jsonata'
 import { expect, test } from 'vitest'
 import { readMapping } from '../../src/mapping/mapping.ts'
 
-/** Paths that begin with a list that is made there. */
+/** Paths that begin with a list that is made there, or keep a list that a step finds. */
 const texts = [
   '[a, b][c].d',
   '[a, b][c = 1].d',
@@ -22,8 +22,20 @@ const texts = [
   '[{ "length": 2 }][0].d',
   '([a, b][0]).d',
   '[a, b][0].d.e',
+  'a[]',
+  'a[].b',
+  'a.b[]',
+  'a[].b[]',
 ]
-const inputs = [{}, { a: 1 }, { a: { c: 1, d: 2 }, b: [{ c: 1, d: [3] }, { c: 2 }] }, [], [{ a: { c: 1, d: 2 } }]]
+const inputs = [
+  {},
+  { a: 1 },
+  { a: { c: 1, d: 2 }, b: [{ c: 1, d: [3] }, { c: 2 }] },
+  [],
+  [{ a: { c: 1, d: 2 } }],
+  [{ a: [[]] }],
+  [{ a: [[{ b: [[1]] }]] }],
+]
 
 test.each(texts)('%s gives the result of the library', async (text) => {
   const mapping = readMapping(text)

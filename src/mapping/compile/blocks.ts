@@ -90,7 +90,7 @@ function constantBinding(g: Generator, expression: Node, name: string, context: 
     statement(g, `${g.outermost.has(variable.name) ? '' : 'const '}${variable.name} = ${value.text}`)
   }
   Object.assign(variable, { kind: value.kind, present: value.present })
-  return { ...value, text: variable.name, simple: true }
+  return variableWith(value, variable.name, true)
 }
 
 function declareVariable(generator: Generator, name: string): void {
@@ -109,7 +109,12 @@ export function bind(generator: Generator, node: Node, context: string): Code {
   const variable = generator.frame.variables.get(name)
   if (!variable) throw new Uncompilable('a binding outside a block')
   statement(generator, `${variable.name} = ${value.text}`)
-  return { ...value, text: variable.name, simple: false }
+  return variableWith(value, variable.name, false)
+}
+
+/** What is known of a value holds for the variable that has it, but the variable is no literal. */
+function variableWith({ literals: _, ...known }: Code, text: string, simple: boolean): Code {
+  return { ...known, text, simple }
 }
 
 /** Names that are bound exactly once, by a statement before every use: they can be constants. */

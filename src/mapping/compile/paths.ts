@@ -94,6 +94,7 @@ function namesOrStep(generator: Generator, steps: readonly Node[], index: number
   return { ...accessor(generator, path, input, final, final && keep), taken: end }
 }
 
+/** A name with `[]` keeps the list that it makes of each item, which matters where an item is a list itself. */
 function isPlainName(node: Node): boolean {
-  return node.type === 'name' && !node.stages
+  return node.type === 'name' && !node.stages && node.keepArray !== true
 }
