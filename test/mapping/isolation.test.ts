@@ -163,6 +163,29 @@ describe('a transform', () => {
     }
   })
 
+  test('of the whole input copies nothing that stays as it is', () => {
+    const result = readMapping('$ ~> |$|{"a": 1}, "list"|').run(input) as Record<string, unknown>
+    expect(result).toEqual({ a: 1, messages: input.messages })
+    expect(result.messages).toBe(input.messages)
+  })
+
+  test.each<[unknown, unknown]>([
+    [{ a: 0.1 + 0.2 }, { a: 0.3, b: 1 }],
+    [{ a: [{ x: -0 }] }, { a: [{ x: 0 }], b: 1 }],
+    [{ a: { x: undefined } }, { a: {}, b: 1 }],
+    [
+      [{ a: 1 }, { a: 2 }],
+      [
+        { a: 1, b: 1 },
+        { a: 2, b: 1 },
+      ],
+    ],
+  ])('of the whole of %j gives the same as the library', async (given, expected) => {
+    for (const text of ['$ ~> |$|{"b": 1}|', '($eval("1"); $ ~> |$|{"b": 1}|)']) {
+      expect(await readMapping(text).run(given)).toStrictEqual(expected)
+    }
+  })
+
   test('with its own $clone changes a copy of its result', () => {
     const text = '($clone := function($x){$x.a}; {"copy": $ ~> |$|{"x": 2}|, "a": a})'
     expect(readMapping(text).run(input)).toEqual({ copy: { x: 2 }, a: { x: 1 } })

@@ -171,6 +171,7 @@ export function transformation(generator: Generator, node: Node): Code {
   }
   const parts = [
     `pattern: ${part(node.pattern)}`,
+    `whole: ${isContext(node.pattern)}`,
     `update: ${part(node.update)}`,
     ...(node.delete ? [`remove: ${part(node.delete)}`] : []),
     `clone: ${variable(generator, 'clone').text}`,
@@ -179,6 +180,11 @@ export function transformation(generator: Generator, node: Node): Code {
     `removePosition: ${node.delete?.position ?? 0}`,
   ]
   return codeOf(`$.transform({ ${parts.join(', ')} })`, { kind: 'function', present: true })
+}
+
+/** Whether an expression is `$` alone: a transform with this pattern changes what it is given, and nothing inside. */
+function isContext({ type, value, predicate, group, keepArray }: Node): boolean {
+  return type === 'variable' && value === '' && !predicate && !group && !keepArray
 }
 
 type Direct = (args: readonly Code[]) => Code | undefined

@@ -1,12 +1,35 @@
 import { EvaluationError } from './evaluation-error.ts'
 import { spend } from './limits.ts'
 import { isNumeric } from './operators.ts'
-import { type Sequence, setMember } from './sequence.ts'
+import { isRecord, type Sequence, setMember } from './sequence.ts'
 
 /** A deep copy as by `$string` and JSON.parse; the new objects and lists are added to `copies`. Throws D1001. */
 export function copy(value: unknown, copies?: Set<object>): unknown {
   const isWrapped = Array.isArray(value) && (value as Sequence).outerWrapper
   return copied(isWrapped ? value[0] : value, copies)
+}
+
+/** Whether a value is an object of which a copy as by `copy` would be the same, in all that it has. */
+export function isPlainRecord(value: unknown): value is Record<string, unknown> {
+  return isRecord(value) && isPlain(value)
+}
+
+function isPlain(value: unknown): boolean {
+  if (typeof value === 'string') return true
+  spend(1)
+  if (typeof value === 'number') return Object.is(value, jsonNumber(value))
+  if (typeof value !== 'object' || value === null) return value === null || typeof value === 'boolean'
+  if (Array.isArray(value)) {
+    spend(value.length >> 3)
+    return !isMarked(value) && value.every(isPlain)
+  }
+  // Unlike Object.values, this allocates nothing; Object.prototype has no enumerable members.
+  for (const name in value) if (!isPlain((value as Record<string, unknown>)[name])) return false
+  return true
+}
+
+function isMarked({ sequence, cons, keepSingleton, outerWrapper }: Sequence): boolean {
+  return Boolean(sequence ?? cons ?? keepSingleton ?? outerWrapper)
 }
 
 function copied(value: unknown, copies: Set<object> | undefined): unknown {

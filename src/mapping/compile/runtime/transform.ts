@@ -1,14 +1,15 @@
 import { type Callable, call, signature } from './callables.ts'
-import { copy } from './copy.ts'
+import { copy, isPlainRecord } from './copy.ts'
 import { EvaluationError } from './evaluation-error.ts'
 import { valueFunctions } from './library-values.ts'
 import { setMember } from './sequence.ts'
 
 type Of = (item: unknown) => unknown
 
-/** The parts of a transform; `clone` is the function named `$clone` where it stands. */
+/** The parts of a transform; `clone` is the function named `$clone` where it stands, `whole` whether the pattern is `$`. */
 export type Transform = {
   pattern: Of
+  whole: boolean
   update: Of
   remove?: Of
   clone: unknown
@@ -23,8 +24,13 @@ export function transform(parts: Transform): Callable {
     if (value === undefined) return undefined
     if (typeof parts.clone !== 'function') throw new EvaluationError('T2013', parts.position)
     const source = parts.clone === valueFunctions.clone ? value : call(parts.clone, [value], null)
-    // Copied in any case, because a mapping may redefine $clone.
+    // Copied in any case, because a mapping may redefine $clone; what is inside only where it might be changed.
     const copied = new Set<object>()
+    if (parts.whole && isPlainRecord(source)) {
+      const result = { ...source }
+      change(result, copied.add(result), parts)
+      return result
+    }
     const result = copy(source, copied)
     const matches = parts.pattern(result)
     if (matches === undefined) return result
