@@ -5,7 +5,7 @@ import { setImmediate } from 'node:timers/promises'
  * closed a connection, so it is not theirs.
  */
 export class LoopStalls {
-  readonly #timer = setInterval(() => this.#look(), everyMs).unref()
+  readonly #timer = setInterval(() => this.#tick(), everyMs).unref()
   #last = performance.now()
   #totalMs = 0
   #caughtUp: Promise<void> | undefined
@@ -26,11 +26,17 @@ export class LoopStalls {
     clearInterval(this.#timer)
   }
 
+  #tick(): void {
+    this.#look()
+    this.#last = performance.now()
+  }
+
+  /** Between ticks as well: whether the next one is late. */
   #look(): void {
     const now = performance.now()
     const lateMs = now - this.#last - everyMs
-    this.#last = now
     if (lateMs < shortMs) return
+    this.#last = now
     this.#totalMs += lateMs
     const caughtUp = turns().then(() => {
       if (this.#caughtUp === caughtUp) this.#caughtUp = undefined

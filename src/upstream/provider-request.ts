@@ -79,16 +79,19 @@ export async function errorText(response: HttpResponse): Promise<string> {
 }
 
 async function textUpTo({ bytes }: HttpResponse, most: number): Promise<{ text: string; isWhole: boolean }> {
-  const decoder = new TextDecoder()
-  let text = ''
+  const chunks: Uint8Array[] = []
   let received = 0
   for await (const chunk of bytes) {
+    chunks.push(chunk)
     received += chunk.length
-    if (received > most) return { text: text + decoder.decode(chunk, { stream: true }), isWhole: false }
-    text += decoder.decode(chunk, { stream: true })
+    if (received > most) break
   }
-  return { text: text + decoder.decode(), isWhole: true }
+  const [first] = chunks
+  const text = utf8.decode(chunks.length === 1 ? first : Buffer.concat(chunks))
+  return { text, isWhole: received <= most }
 }
+
+const utf8 = new TextDecoder()
 
 /** Our headers with the client's; a joined list has each item once. */
 function withForwarded(own: Record<string, string>, forwarded: readonly ForwardedHeader[]): Record<string, string> {

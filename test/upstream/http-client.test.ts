@@ -1,4 +1,7 @@
-import { afterEach, expect, test } from 'vitest'
+import { once } from 'node:events'
+import { type AddressInfo, createServer } from 'node:net'
+import { setTimeout as pause } from 'node:timers/promises'
+import { afterEach, expect, onTestFinished, test } from 'vitest'
 import { RouterError } from '../../src/core/errors.ts'
 import type { Timeouts } from '../../src/manifest/provider.ts'
 import { type HttpClient, type HttpResponse, openHttpClient } from '../../src/upstream/http-client.ts'
@@ -102,4 +105,83 @@ test('a client that leaves stops the provider within a second', async () => {
   client.abort(new RouterError('client_gone', 'The client disconnected.'))
   await expect(reading).rejects.toMatchObject({ code: 'client_gone' })
   await within(5_000, 'closing the provider request', opened.provider?.received[0]?.left ?? Promise.reject())
+})
+
+test('what came before the connection broke is read before the error, as one piece', async () => {
+  const { bytes } = await knock((_, response) => {
+    beginStream(response)
+    response.write('data: 1\n\n')
+    response.write('data: 2\n\n', () => response.destroy())
+  })
+  // Both have come, and the connection is broken, before the first is asked for.
+  await pause(100)
+  const reader = bytes[Symbol.asyncIterator]()
+  const { value } = await reader.next()
+  expect(Buffer.from(value ?? []).toString()).toBe('data: 1\n\ndata: 2\n\n')
+  await expect(reader.next()).rejects.toEqual(failure('provider_cut'))
+})
+
+test('a provider waits for a slow reader, whose time is not its own', async () => {
+  const chunk = Buffer.alloc(64 * 1024, 'x')
+  const chunks = 400
+  let written = 0
+  const { bytes } = await knock(
+    async (_, response) => {
+      beginStream(response)
+      for (; written < chunks; written++) if (!response.write(chunk)) await once(response, 'drain')
+      response.end()
+    },
+    { firstEventMs: 150, betweenEventsMs: 150 },
+  )
+  const reader = bytes[Symbol.asyncIterator]()
+  let length = (await reader.next()).value?.length ?? 0
+  await pause(500)
+  expect(written).toBeLessThan(chunks)
+  for (let next = await reader.next(); !next.done; next = await reader.next()) length += next.value.length
+  expect(length).toBe(chunks * chunk.length)
+})
+
+test('a reader that has enough closes the connection', async () => {
+  const { bytes } = await knock((_, response) => {
+    beginStream(response)
+    response.write('data: 1\n\n')
+  })
+  for await (const _ of bytes) break
+  await within(5_000, 'closing the provider request', opened.provider?.received[0]?.left ?? Promise.reject())
+})
+
+test('a client that leaves while the connection is being made is not waited for', async () => {
+  // Accepts connections, and says nothing of TLS.
+  const silent = createServer().listen(0, '127.0.0.1')
+  onTestFinished(() => void silent.close())
+  await once(silent, 'listening')
+  const client = new AbortController()
+  opened.httpClient = openHttpClient()
+  silent.on('connection', () => client.abort(new RouterError('client_gone', 'The client disconnected.')))
+  const { port } = silent.address() as AddressInfo
+  const url = `https://127.0.0.1:${port}/`
+  const sent = opened.httpClient.send({
+    url,
+    headers: {},
+    body: '{}',
+    timeouts: { ...patient, connectMs: 500 },
+    signal: client.signal,
+    provider: 'acme',
+  })
+  await expect(within(5_000, 'the client', sent)).rejects.toMatchObject({ code: 'client_gone' })
+})
+
+test('an address that is no URL is unreachable', async () => {
+  opened.httpClient = openHttpClient()
+  for (const url of ['nowhere', 'http://', 'ftp://127.0.0.1/x']) {
+    const sent = opened.httpClient.send({
+      url,
+      headers: {},
+      body: '{}',
+      timeouts: patient,
+      signal: new AbortController().signal,
+      provider: 'acme',
+    })
+    await expect(sent).rejects.toEqual(failure('provider_unreachable'))
+  }
 })

@@ -1,0 +1,186 @@
+import type { Dispatcher } from 'undici'
+import { RouterError } from '../core/errors.ts'
+import type { Deadlines, Limited } from './deadlines.ts'
+import type { HttpRequest } from './http-client.ts'
+
+/** The status and the headers of a response. */
+export type ResponseHead = { status: number; headers: Record<string, string | string[] | undefined> }
+
+type ExchangeFacts = Pick<HttpRequest, 'timeouts' | 'signal' | 'provider' | 'onSent'>
+
+type Reader = PromiseWithResolvers<IteratorResult<Uint8Array, undefined>>
+
+/**
+ * One request and its response, as undici tells of it: its head, then its bytes for one reader, together as many as have come
+ * since it read last. A slow reader slows the provider. Throws RouterError when time runs out or the connection breaks.
+ */
+export class Exchange implements Dispatcher.DispatchHandler, Limited, AsyncIterableIterator<Uint8Array, undefined> {
+  readonly #request: ExchangeFacts
+  readonly #deadlines: Deadlines
+  readonly #head = Promise.withResolvers<ResponseHead>()
+  readonly #firstBy: number
+  readonly #endBy: number
+  readonly #abort = () => this.#stop(this.#request.signal.reason)
+  #controller: Dispatcher.DispatchController | undefined
+  /** What has come and is not read, and how long it is. */
+  #chunks: Uint8Array[] = []
+  #length = 0
+  #hasBegun = false
+  #reader: Reader | undefined
+  #isWaking = false
+  /** Since when the reader has been seen waiting. */
+  #silentSince: number | undefined
+  #hasEnded = false
+  #error: RouterError | undefined
+
+  constructor(request: ExchangeFacts, deadlines: Deadlines) {
+    this.#request = request
+    this.#deadlines = deadlines
+    const { now } = deadlines
+    const { firstEventMs, totalMs } = request.timeouts
+    this.#firstBy = now + firstEventMs
+    this.#endBy = now + totalMs
+  }
+
+  /** Sends the request and waits for the head of the response. */
+  begin(dispatcher: Dispatcher, options: Dispatcher.DispatchOptions): Promise<ResponseHead> {
+    const { signal } = this.#request
+    if (signal.aborted) {
+      this.#abort()
+    } else {
+      signal.addEventListener('abort', this.#abort)
+      this.#deadlines.add(this)
+      dispatcher.dispatch(options, this)
+    }
+    return this.#head.promise
+  }
+
+  onRequestStart(controller: Dispatcher.DispatchController): void {
+    this.#controller = controller
+    // It may have waited for a connection longer than it was allowed to.
+    if (this.#error) controller.abort(this.#error)
+  }
+
+  onRequestSent(): void {
+    this.#request.onSent?.()
+  }
+
+  onResponseStart(_: Dispatcher.DispatchController, status: number, headers: ResponseHead['headers']): void {
+    // Before a response there may be hints of what it will be.
+    if (status >= 200) this.#head.resolve({ status, headers })
+  }
+
+  onResponseData(controller: Dispatcher.DispatchController, chunk: Uint8Array): void {
+    this.#hasBegun = true
+    this.#chunks.push(chunk)
+    this.#length += chunk.length
+    if (this.#length >= mostUnread) controller.pause()
+    this.#wakeReader()
+  }
+
+  onResponseEnd(): void {
+    this.#end()
+  }
+
+  onResponseError(_: Dispatcher.DispatchController | null, error: Error): void {
+    this.#end(this.#errorFor(error))
+  }
+
+  [Symbol.asyncIterator](): this {
+    return this
+  }
+
+  next(): Promise<IteratorResult<Uint8Array, undefined>> {
+    const reader = Promise.withResolvers<IteratorResult<Uint8Array, undefined>>()
+    this.#reader = reader
+    this.#silentSince = undefined
+    if (this.#chunks.length > 0 || this.#hasEnded) this.#answerReader()
+    return reader.promise
+  }
+
+  return(): Promise<IteratorResult<Uint8Array, undefined>> {
+    this.discard()
+    return Promise.resolve({ done: true, value: undefined })
+  }
+
+  /** Closes the connection without reading on. */
+  discard(): void {
+    if (!this.#hasEnded) this.#stop(new Error('The rest of the response was not read.'))
+  }
+
+  checkLimits(now: number): void {
+    const { firstEventMs, betweenEventsMs, totalMs } = this.#request.timeouts
+    if (now >= this.#endBy) this.#expire(`did not finish within ${totalMs} ms`)
+    else if (!this.#hasBegun) {
+      if (now >= this.#firstBy) this.#expire(`sent nothing within ${firstEventMs} ms`)
+    } else if (this.#reader) {
+      // Without one the reader is slow, not the provider.
+      this.#silentSince ??= now
+      if (now - this.#silentSince >= betweenEventsMs) this.#expire(`sent nothing more for ${betweenEventsMs} ms`)
+    }
+  }
+
+  #expire(what: string): void {
+    const { provider } = this.#request
+    this.#stop(new RouterError('provider_timeout', `The provider ${what}.`, { provider }))
+  }
+
+  /** Ends the exchange although its response is not complete, and closes the connection: what has come is not read. */
+  #stop(reason: unknown): void {
+    const error = this.#errorFor(reason)
+    this.#chunks = []
+    this.#end(error)
+    this.#controller?.abort(error)
+  }
+
+  #end(error?: RouterError): void {
+    if (this.#hasEnded) return
+    this.#hasEnded = true
+    this.#error = error
+    this.#deadlines.delete(this)
+    this.#request.signal.removeEventListener('abort', this.#abort)
+    if (error) this.#head.reject(error)
+    this.#wakeReader()
+  }
+
+  /** In a moment, so that what comes together is read together. */
+  #wakeReader(): void {
+    if (!this.#reader || this.#isWaking) return
+    this.#isWaking = true
+    queueMicrotask(() => this.#answerReader())
+  }
+
+  #answerReader(): void {
+    const reader = this.#reader
+    this.#reader = undefined
+    this.#isWaking = false
+    if (this.#chunks.length > 0) reader?.resolve({ done: false, value: this.#take() })
+    else if (this.#error) reader?.reject(this.#error)
+    else reader?.resolve({ done: true, value: undefined })
+  }
+
+  #take(): Uint8Array {
+    const chunks = this.#chunks
+    this.#chunks = []
+    this.#length = 0
+    if (this.#controller?.paused) this.#controller.resume()
+    return chunks.length === 1 ? (chunks[0] as Uint8Array) : Buffer.concat(chunks)
+  }
+
+  /** The error of a failed exchange: why it was stopped, or how its connection broke. */
+  #errorFor(error: unknown): RouterError {
+    if (error instanceof RouterError) return error
+    const { provider } = this.#request
+    const { code = '', message = String(error) } = error as { code?: string; message?: string }
+    // The system's and the library's words contain addresses.
+    const facts = { provider, cause: error, forLog: message.includes(code) ? message : `${code} ${message}` }
+    if (code === 'UND_ERR_CONNECT_TIMEOUT') {
+      return new RouterError('provider_timeout', 'The provider could not be connected in time.', facts)
+    }
+    if (this.#hasBegun) return new RouterError('provider_cut', 'The connection to the provider broke.', facts)
+    return new RouterError('provider_unreachable', 'The provider could not be reached.', facts)
+  }
+}
+
+/** Bytes that are taken before the provider must wait for the reader. */
+const mostUnread = 64 * 1024
