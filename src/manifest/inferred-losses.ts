@@ -48,15 +48,28 @@ function kinds({ compared }: Mentions, member: string, byDefault: string): (kind
  */
 export function supportFor(support: Support, losses: readonly string[], sameAs: Api | undefined): Support {
   const lost = losses.filter((name) => name.startsWith('parts.') || name.startsWith('tools.'))
-  if (lost.length === 0 && sameAs === undefined) return support
-  const all = support.tool({ kind: '*' })
+  const own = sameAs === undefined ? support : supportOfOwn(support, sameAs)
+  if (lost.length === 0) return own
   return {
-    ...support,
-    part: (type) => support.part(type) && !(lost.length > 0 && lost.includes(`parts.${type}`)),
-    tool: (tool) =>
-      ((all && tool.by !== undefined && tool.by === sameAs) || support.tool(tool)) &&
-      !lost.includes(`tools.${tool.kind}`),
+    ...own,
+    part: (type) => own.part(type) && !lost.includes(`parts.${type}`),
+    tool: (tool) => own.tool(tool) && !lost.includes(`tools.${tool.kind}`),
   }
+}
+
+/** Made once: with the tools of the API itself, where the mapping takes all. */
+const owned = new WeakMap<Support, { [api in Api]?: Support }>()
+
+function supportOfOwn(support: Support, sameAs: Api): Support {
+  const known = owned.get(support) ?? {}
+  owned.set(support, known)
+  known[sameAs] ??= withOwnTools(support, sameAs)
+  return known[sameAs]
+}
+
+function withOwnTools(support: Support, sameAs: Api): Support {
+  if (!support.tool({ kind: '*' })) return support
+  return { ...support, tool: (tool) => tool.by === sameAs || support.tool(tool) }
 }
 
 /** The names of what a request uses and a mapping does not support. */

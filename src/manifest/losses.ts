@@ -8,18 +8,45 @@ import type { Loss } from './provider.ts'
 /** Runs the condition of a loss over the request and the facts about its target. */
 export type Evaluate = (when: Mapping, field: string) => unknown
 
-/** The fields of the declared losses that this request meets: those it uses, and whose `when` is true. */
-export async function declaredLosses(
-  losses: readonly Pick<Loss, 'field' | 'when'>[],
+/** A loss without its place in a file. */
+export type DeclaredLoss = Pick<Loss, 'field' | 'when'>
+
+/**
+ * The fields of the declared losses that this request meets: those it uses, and whose `when` is true. Most requests use none:
+ * then there is no promise.
+ */
+export function declaredLosses(
+  losses: readonly DeclaredLoss[],
+  request: NeutralRequest,
+  evaluate: Evaluate,
+): string[] | Promise<string[]> {
+  const used = withUses(losses).filter(({ use }) => use(request))
+  return used.length === 0 ? [] : lossesMet(used, request, evaluate)
+}
+
+async function lossesMet(
+  used: readonly DeclaredLoss[],
   request: NeutralRequest,
   evaluate: Evaluate,
 ): Promise<string[]> {
   const met = new Set<string>()
-  for (const { field, when } of losses) {
-    if (met.has(field) || !usesField(field, request)) continue
+  for (const { field, when } of used) {
+    if (met.has(field)) continue
     if (when === undefined || isTrue(await evaluate(when, field))) met.add(field)
   }
   return met.delete('extensions') ? [...met, ...unknownFieldsOf(request)] : [...met]
+}
+
+/** Lists of losses belong to providers and models: each is prepared once. */
+const prepared = new WeakMap<readonly DeclaredLoss[], readonly (DeclaredLoss & { use: Use })[]>()
+
+function withUses(losses: readonly DeclaredLoss[]): readonly (DeclaredLoss & { use: Use })[] {
+  let made = prepared.get(losses)
+  if (!made) {
+    made = losses.map((loss) => ({ ...loss, use: useFor(loss.field) }))
+    prepared.set(losses, made)
+  }
+  return made
 }
 
 /** Every field that the neutral form does not have, by its own name. */
@@ -29,13 +56,15 @@ function unknownFieldsOf({ extensions = {} }: NeutralRequest): string[] {
 
 /** Blocks that only another maker understands never reach this one. */
 export function foreignOpaque(request: NeutralRequest, maker: string): string[] {
-  const foreign = partsOf(request).some((part) => part.type === 'opaque' && part.by !== maker)
+  const { parts, names } = contentsOf(request)
+  const foreign = names.has('opaque') && parts.some((part) => part.type === 'opaque' && part.by !== maker)
   return foreign ? ['parts.opaque'] : []
 }
 
 /** The id of a file that the provider would take as data or by URL, but cannot read by its id. */
 export function unreadableFile(request: NeutralRequest, lost: readonly string[]): string | undefined {
-  const part = partsOf(request).find((one) => {
+  if (lost.length === 0) return undefined
+  const part = contentsOf(request).parts.find((one) => {
     if (!('file_id' in one) || one.file_id === undefined || lost.includes(`parts.${one.type}`)) return false
     return lost.includes('parts.file_id') || lost.includes(`parts.${one.type}.file_id`)
   })
@@ -61,6 +90,7 @@ export function demanding(names: readonly string[], request: NeutralRequest): st
 
 /** Each name once, without those that another says as well: `reasoning` that of `reasoning.summary`, `parts.url` `parts.image.url`. */
 export function distinctNames(names: readonly string[]): string[] {
+  if (names.length === 0) return []
   const unique = new Set(names)
   const covered = (name: string) => {
     for (let dot = name.indexOf('.'); dot >= 0; dot = name.indexOf('.', dot + 1)) {
@@ -117,22 +147,38 @@ const rememberedUses = 1_000
 
 /** Whether a request uses a field, by its neutral name. */
 export function usesField(field: string, request: NeutralRequest): boolean {
+  return useFor(field)(request)
+}
+
+function useFor(field: string): Use {
   let use = uses.get(field)
   if (!use) {
     use = useOf(field)
     if (uses.size < rememberedUses) uses.set(field, use)
   }
-  return use(request)
+  return use
 }
 
 /** `seed`, `tools.strict`, `tools.custom` (a kind), `parts.video` (a type), `parts.cache` (a member). */
 function useOf(field: string): Use {
   const [first = '', ...rest] = field.split('.')
-  if (field === 'tools.custom') return (request) => holds(request.tools, rest) || partsOf(request).some(isCustomCall)
-  if (first !== 'parts') return (request) => holds(request[first as keyof NeutralRequest], rest)
+  if (field === 'tools.custom') return (request) => holds(request.tools, rest) || hasCustomCall(request)
+  if (first !== 'parts') {
+    return (request) =>
+      request[first as keyof NeutralRequest] !== undefined && holds(request[first as keyof NeutralRequest], rest)
+  }
   const [second = '', ...deeper] = rest
-  if (!Object.hasOwn(partTypes, second)) return (request) => holds(partsOf(request), rest)
-  return (request) => partsOf(request).some((part) => part.type === second && holds(part, deeper))
+  const isType = Object.hasOwn(partTypes, second)
+  const usesPart = (part: Part) => (isType ? part.type === second && holds(part, deeper) : holds(part, rest))
+  return (request) => {
+    const { parts, names } = contentsOf(request)
+    return names.has(second) && parts.some(usesPart)
+  }
+}
+
+function hasCustomCall(request: NeutralRequest): boolean {
+  const { parts, names } = contentsOf(request)
+  return names.has('custom') && parts.some(isCustomCall)
 }
 
 function isCustomCall(part: Part): boolean {
@@ -148,25 +194,32 @@ function holds(value: unknown, path: readonly string[]): boolean {
   return value.kind === step || value.type === step ? holds(value, rest) : holds(value[step], rest)
 }
 
-/** Half a dozen losses look at the parts of one request, which does not change meanwhile. */
-const gathered = new WeakMap<NeutralRequest, Part[]>()
+/** The parts of a request, those inside results among them; and the types, kinds and members that there are, by name. */
+type Contents = { parts: readonly Part[]; names: ReadonlySet<string> }
 
-function partsOf(request: NeutralRequest): Part[] {
-  let parts = gathered.get(request)
-  if (!parts) {
-    parts = gather(request)
-    gathered.set(request, parts)
+/** Dozens of losses look at the parts of one request, which does not change meanwhile: most find that there are none of theirs. */
+const gathered = new WeakMap<NeutralRequest, Contents>()
+
+function contentsOf(request: NeutralRequest): Contents {
+  let contents = gathered.get(request)
+  if (!contents) {
+    contents = gather(request)
+    gathered.set(request, contents)
   }
-  return parts
+  return contents
 }
 
-function gather({ system = [], messages }: NeutralRequest): Part[] {
+function gather({ system = [], messages }: NeutralRequest): Contents {
   const parts: Part[] = []
-  for (const list of [system, ...messages.map((message) => message.parts)]) {
-    for (const part of list) {
-      parts.push(part)
-      if (part.type === 'tool_result') for (const inner of part.parts) parts.push(inner)
-    }
+  const names = new Set<string>()
+  const add = (part: Part) => {
+    parts.push(part)
+    names.add(part.type)
+    if ('kind' in part && part.kind) names.add(part.kind)
+    for (const name in part) names.add(name)
+    if (part.type === 'tool_result') part.parts.forEach(add)
   }
-  return parts
+  system.forEach(add)
+  for (const message of messages) message.parts.forEach(add)
+  return { parts, names }
 }

@@ -9,6 +9,7 @@ import type { NeutralRequest, TargetFacts } from '../core/request.ts'
 import type { Mapping } from '../mapping/mapping.ts'
 import { demandsTool, inferredLosses, supportedOnly, supportFor, withoutIdleChoice } from './inferred-losses.ts'
 import {
+  type DeclaredLoss,
   declaredLosses,
   demanding,
   distinctNames,
@@ -16,7 +17,7 @@ import {
   namesInRequest,
   requestWithoutFields,
 } from './losses.ts'
-import type { Provider } from './provider.ts'
+import type { ChatEndpoint, Provider } from './provider.ts'
 import { readUsage } from './read-usage.ts'
 import { reportedFailureOf } from './reported-failure.ts'
 import { andThen, chatEndpoint, requireObject, runMapping, unreadable } from './run-mapping.ts'
@@ -89,22 +90,32 @@ export async function usedLosses(provider: Provider, request: NeutralRequest, ta
 }
 
 /** What the manifest declares, and what the model lacks. `input` is made only for losses with a condition. */
-async function declaredFor(
+function declaredFor(
   provider: Provider,
   request: NeutralRequest,
-  { lacks = [] }: TargetFacts,
+  { lacks }: TargetFacts,
   input: () => unknown,
-): Promise<string[]> {
-  const { losses } = chatEndpoint(provider)
+): string[] | Promise<string[]> {
   let made: unknown
-  return await declaredLosses(
-    lacks.length > 0 ? [...losses, ...lacks.map((field) => ({ field }))] : losses,
-    request,
-    (when, field) => {
-      made ??= input()
-      return runMapping(provider, `losses.${field}`, when, made)
-    },
-  )
+  return declaredLosses(lossesFor(chatEndpoint(provider), lacks), request, (when, field) => {
+    made ??= input()
+    return runMapping(provider, `losses.${field}`, when, made)
+  })
+}
+
+/** The losses of an endpoint for models that lack the same, made once: what a model lacks is one list, which its entry has. */
+const lossesByModel = new WeakMap<ChatEndpoint, WeakMap<readonly string[], readonly DeclaredLoss[]>>()
+
+function lossesFor(chat: ChatEndpoint, lacks: readonly string[] | undefined): readonly DeclaredLoss[] {
+  if (!lacks) return chat.losses
+  const known = lossesByModel.get(chat) ?? new WeakMap<readonly string[], readonly DeclaredLoss[]>()
+  lossesByModel.set(chat, known)
+  let losses = known.get(lacks)
+  if (!losses) {
+    losses = [...chat.losses, ...lacks.map((field) => ({ field }))]
+    known.set(lacks, losses)
+  }
+  return losses
 }
 
 /** Merges the sections into one body; a section that is not an object becomes the member with its name. */
