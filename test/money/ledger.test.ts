@@ -91,6 +91,30 @@ describe('settling', () => {
     await Promise.all(settling)
   })
 
+  test('while several calls end in a few milliseconds they share a commit; one that ends alone waits for no other', async () => {
+    vi.useFakeTimers({ toFake: ['setTimeout', 'clearTimeout', 'performance'] })
+    onTestFinished(() => void vi.useRealTimers())
+    const { ledger, next, batches } = open()
+    const alone = ledger.settle(plainRecord())
+    ;(await next()).done()
+    await alone
+    const together = records(2).map((record) => ledger.settle(record))
+    const both = await next()
+    both.done()
+    await Promise.all(together)
+    const rows = records(2)
+    const settling = [ledger.settle(rows[0] as CallRecord)]
+    await new Promise(setImmediate)
+    settling.push(ledger.settle(rows[1] as CallRecord))
+    await new Promise(setImmediate)
+    expect(batches).toEqual([])
+    vi.advanceTimersByTime(4)
+    const shared = await next()
+    expect(shared.records).toEqual(rows)
+    shared.done()
+    await Promise.all(settling)
+  })
+
   test('keeps batches small enough to be quick', async () => {
     const { ledger, next } = open()
     const settling = records(1_500).map((record) => ledger.settle(record))
