@@ -3,8 +3,9 @@ import { openLimits } from './access/limits.ts'
 import { openOrganizations } from './access/organizations.ts'
 import { adminKeyVariable, requireUsableSecret } from './access/secret.ts'
 import { watchDamage } from './damage.ts'
+import type { ServerContext } from './http/context.ts'
 import { type Endpoint, openListeners } from './http/listeners.ts'
-import type { ServerContext } from './http/server.ts'
+import { RunningRequests } from './http/running-requests.ts'
 import { jsonRoutes } from './json-routes.ts'
 import type { AdmissionServices } from './line/admission.ts'
 import { openConversations } from './line/conversations.ts'
@@ -94,8 +95,7 @@ async function start(
     rulesOf,
     admission: { budget: openBudget(store.spend), limits: openLimits(), writeFailure },
   })
-  const deadline = new AbortController()
-  const running = new Set<Promise<void>>()
+  const running = new RunningRequests()
   let stopping = false
   const context: ServerContext = {
     services,
@@ -104,7 +104,6 @@ async function start(
     log,
     onThrown,
     stopping: () => stopping,
-    deadline: deadline.signal,
     running,
     patienceMs,
     keepAliveMs,
@@ -127,9 +126,11 @@ async function start(
     async stop(deadlineMs) {
       stopping = true
       stopListening()
-      const timer = setTimeout(() => deadline.abort(), deadlineMs)
-      await allEnded(running)
+      const timer = setTimeout(() => running.abortAll(), deadlineMs)
+      await running.allEnded()
       clearTimeout(timer)
+      // The last error responses have been written.
+      await new Promise(setImmediate)
       await started.disposeAsync()
     },
   }
@@ -149,12 +150,6 @@ function openDatabase(url: string, log: Log): Store {
     store.close()
     throw thrown
   }
-}
-
-/** Resolves when no call runs, and the last error responses have been written. */
-async function allEnded(running: ReadonlySet<Promise<void>>): Promise<void> {
-  while (running.size > 0) await Promise.allSettled(running)
-  await new Promise(setImmediate)
 }
 
 /** The services of calls: those of the current snapshot, and those that live as long as the process. */

@@ -1,5 +1,6 @@
 import type { IncomingMessage } from 'node:http'
 import type { RequestHandler, Response } from 'express'
+import { headersOf, respond } from './respond.ts'
 
 /** The origins whose web pages may use the service, or `*` for all; called for every request. */
 export type Origins = () => readonly string[]
@@ -7,10 +8,11 @@ export type Origins = () => readonly string[]
 /** Lets the pages of listed origins read every response, errors as well. */
 export function shareWithOrigins(request: IncomingMessage, response: Response, listed: readonly string[]): void {
   if (listed.length === 0) return
-  response.vary('Origin')
+  const headers = headersOf(response)
+  headers.vary = 'Origin'
   if (!isListed(request, listed)) return
-  response.setHeader('access-control-allow-origin', String(request.headers.origin))
-  response.setHeader('access-control-expose-headers', readableHeaders)
+  headers['access-control-allow-origin'] = String(request.headers.origin)
+  headers['access-control-expose-headers'] = readableHeaders
 }
 
 /** Answers OPTIONS for a path with these methods. While no origin is listed, and to the pages of others, it is no method at all. */
@@ -19,19 +21,20 @@ export function answerOptions(methods: string, origins: Origins): RequestHandler
     const listed = origins()
     const isPage = request.headers.origin !== undefined
     if (listed.length === 0 || (isPage && !isListed(request, listed))) return next()
-    response.setHeader('allow', methods)
+    headersOf(response).allow = methods
     if (isPage) allowRequest(request, response, methods)
-    response.status(204).end()
+    respond(response, 204)
   }
 }
 
 /** Keys are sent in headers, never in cookies, so that any header may be sent. */
-function allowRequest({ headers }: IncomingMessage, response: Response, methods: string): void {
-  response.vary('Access-Control-Request-Headers')
-  response.setHeader('access-control-allow-methods', methods)
-  const wanted = headers['access-control-request-headers']
-  if (wanted !== undefined) response.setHeader('access-control-allow-headers', wanted)
-  response.setHeader('access-control-max-age', rememberedSeconds)
+function allowRequest(request: IncomingMessage, response: Response, methods: string): void {
+  const headers = headersOf(response)
+  headers.vary = 'Origin, Access-Control-Request-Headers'
+  headers['access-control-allow-methods'] = methods
+  const wanted = request.headers['access-control-request-headers']
+  if (wanted !== undefined) headers['access-control-allow-headers'] = wanted
+  headers['access-control-max-age'] = rememberedSeconds
 }
 
 function isListed({ headers: { origin } }: IncomingMessage, listed: readonly string[]): boolean {
@@ -39,7 +42,7 @@ function isListed({ headers: { origin } }: IncomingMessage, listed: readonly str
 }
 
 /** The longest that browsers agree on. */
-const rememberedSeconds = 7_200
+const rememberedSeconds = '7200'
 
 /** The headers of responses that a page may read beside those that it always may. */
 const readableHeaders = [

@@ -2,7 +2,8 @@ import { chat } from '../api/chat/api.ts'
 import { messages } from '../api/messages/api.ts'
 import { responses } from '../api/responses/api.ts'
 import { countTokens } from '../line/count-tokens.ts'
-import type { CallRoute, JsonRequest, JsonRoute } from './server.ts'
+import type { CallRoute } from './calls.ts'
+import type { JsonRequest, JsonRoute } from './server.ts'
 
 /** The paths of the client APIs. */
 export const callRoutes: readonly CallRoute[] = [

@@ -1,6 +1,7 @@
+import type { ServerContext } from './context.ts'
 import { callRoutes } from './endpoints.ts'
 import { listen } from './listen.ts'
-import { createApp, type JsonRoute, type ServerContext } from './server.ts'
+import { createApp, type JsonRoute } from './server.ts'
 
 /** The routes besides the calls: `common` ones at every address, `manage` at its own address when it has one. */
 export type Routes = { common: readonly JsonRoute[]; open: readonly JsonRoute[]; manage: readonly JsonRoute[] }

@@ -1,7 +1,9 @@
+import { StringDecoder } from 'node:string_decoder'
 import express, { type Request, type RequestHandler, type Response } from 'express'
 import { RouterError } from '../core/errors.ts'
 import { deepest, exceeded, mostMembers } from '../core/json-bounds.ts'
 import { turnFor } from '../core/turn.ts'
+import { headersOf } from './respond.ts'
 
 /** How large a body may be. */
 export type BodyLimits = {
@@ -22,23 +24,21 @@ type UploadLimits = {
 
 /** The body as JSON; undefined when there is none. Throws RouterError 400, 413 or 415, or the abort reason. */
 export async function readJson(request: Request, response: Response, limits: UploadLimits): Promise<unknown> {
-  requireJson(request)
-  const watch = watchUpload(request, limits)
+  const { 'transfer-encoding': coding, 'content-length': length, 'content-type': type } = request.headers
+  if (coding === undefined && length === undefined) return undefined
+  if (Number(length) !== 0) requireJson(type)
   try {
-    const text = await Promise.race([readText(request, response, limits.size.bytes), watch.broken])
-    return text === undefined ? undefined : await parseBody(text, limits.size)
+    const text = await receive(request, readerOf(request, response, limits.size.bytes), limits)
+    return await parseBody(text, limits.size)
   } finally {
-    watch.stop()
     // The rest of a body that is not read must not keep the connection open.
-    if (!request.complete) response.setHeader('connection', 'close')
+    if (!request.complete) headersOf(response).connection = 'close'
   }
 }
 
-/** Throws RouterError 415 when there is a body that is not declared as JSON. */
-function requireJson({ headers }: Request): void {
-  const type = headers['content-type']
-  const hasBody = headers['transfer-encoding'] !== undefined || Number(headers['content-length'] ?? 0) > 0
-  if (!hasBody || (type !== undefined && isJsonType.test(type))) return
+/** Throws RouterError 415 for a body that is not declared as JSON. */
+function requireJson(type: string | undefined): void {
+  if (type !== undefined && isJsonType.test(type)) return
   const is = type === undefined ? 'this one has no Content-Type' : `not ${type.slice(0, longestShown)}`
   const message = `The body must be JSON and have the header Content-Type: application/json; ${is}.`
   throw new RouterError('unsupported_media_type', message, { param: 'content-type' })
@@ -49,21 +49,97 @@ const isJsonType = /^\s*application\/(?:[\w!#$&^.+-]+\+)?json\s*(?:;|$)/i
 /** Characters of a wrong content type that a message repeats. */
 const longestShown = 80
 
-function readText(request: Request, response: Response, limitBytes: number): Promise<string | undefined> {
-  requireUnicode(request)
-  const read = readers.get(limitBytes) ?? express.text({ limit: limitBytes, type: () => true })
-  readers.set(limitBytes, read)
+/** Makes a text of a body: of its bytes as they come, or by reading the request itself. */
+type BodyReader = {
+  take?(chunk: Buffer): void
+  /** Calls back with the text when the body has been read. */
+  whenRead(done: (text: string) => void, fail: (error: RouterError) => void): void
+}
+
+/** Most bodies are UTF-8 as it is; compressed ones and those in UTF-16 or UTF-32 are left to Express. */
+function readerOf(request: Request, response: Response, limitBytes: number): BodyReader {
+  const { 'content-encoding': coding = 'identity', 'content-type': type = '' } = request.headers
+  const charset = /;\s*charset\s*=\s*"?([^\s;"]*)/i.exec(type)?.[1] ?? 'utf-8'
+  if (!/^utf-/i.test(charset)) {
+    throw new RouterError('unsupported_media_type', `The body cannot be read: unsupported charset "${charset}"`)
+  }
+  const isPlain = coding.toLowerCase() === 'identity' && charset.toLowerCase() === 'utf-8'
+  return isPlain ? plainReader(request, limitBytes) : decodingReader(request, response, limitBytes)
+}
+
+function plainReader(request: Request, limitBytes: number): BodyReader {
+  const decoder = new StringDecoder('utf8')
+  let text = ''
+  let received = 0
+  return {
+    take(chunk) {
+      received += chunk.length
+      if (received <= limitBytes) text += decoder.write(chunk)
+    },
+    whenRead(done, fail) {
+      request.on('end', () => {
+        if (received > limitBytes) fail(tooLarge(limitBytes))
+        else done(withoutByteOrderMark(text + decoder.end()))
+      })
+    },
+  }
+}
+
+function withoutByteOrderMark(text: string): string {
+  return text.charCodeAt(0) === 0xfeff ? text.slice(1) : text
+}
+
+function decodingReader(request: Request, response: Response, limitBytes: number): BodyReader {
+  const read = decoders.get(limitBytes) ?? express.text({ limit: limitBytes, type: () => true })
+  decoders.set(limitBytes, read)
+  return {
+    whenRead(done, fail) {
+      read(request, response, (error?: unknown) => {
+        if (error) fail(bodyError(error, limitBytes))
+        else done(request.body)
+      })
+    },
+  }
+}
+
+/** Express's readers by size limit. */
+const decoders = new Map<number, RequestHandler>()
+
+/** The text of a body, unless its upload is too much, stalls or is aborted. */
+function receive(request: Request, reader: BodyReader, { signal, size, idleMs }: UploadLimits): Promise<string> {
   return new Promise((resolve, reject) => {
-    read(request, response, (error?: unknown) => (error ? reject(bodyError(error, limitBytes)) : resolve(request.body)))
+    let received = 0
+    const count = (chunk: Buffer) => {
+      idle.refresh()
+      received += chunk.length
+      if (received > size.bytes * toleratedExcess) fail(tooLarge(size.bytes))
+      else reader.take?.(chunk)
+    }
+    const stop = () => {
+      clearTimeout(idle)
+      signal.removeEventListener('abort', abort)
+      request.off('data', count)
+    }
+    const fail = (error: RouterError) => {
+      stop()
+      reject(error)
+    }
+    const abort = () => fail(signal.reason)
+    const idle = setTimeout(() => {
+      fail(invalidBody(`The upload stalled: nothing came for ${idleMs} ms.`))
+    }, idleMs)
+    if (signal.aborted) return abort()
+    signal.addEventListener('abort', abort)
+    request.on('data', count)
+    reader.whenRead((text) => {
+      stop()
+      resolve(text)
+    }, fail)
   })
 }
 
-/** JSON is always UTF-8, UTF-16 or UTF-32. */
-function requireUnicode(request: Request): void {
-  const charset = /;\s*charset\s*=\s*"?([^\s;"]*)/i.exec(request.get('content-type') ?? '')?.[1]
-  if (charset === undefined || /^utf-/i.test(charset)) return
-  throw new RouterError('unsupported_media_type', `The body cannot be read: unsupported charset "${charset}"`)
-}
+/** How many times the limit is read before a client that does not stop sending is cut off. */
+const toleratedExcess = 4
 
 /** Parses a body whose bounds hold; a long one leaves the event loop a turn before and after. */
 async function parseBody(text: string, { values }: BodyLimits): Promise<unknown> {
@@ -83,29 +159,6 @@ async function parseBody(text: string, { values }: BodyLimits): Promise<unknown>
     })
   } finally {
     await turnFor(text.length)
-  }
-}
-
-/** Watches an upload: `broken` rejects with a RouterError, or stays pending until `stop`. */
-function watchUpload(request: Request, { signal, size, idleMs }: UploadLimits) {
-  const { promise: broken, reject } = Promise.withResolvers<never>()
-  let received = 0
-  const abort = () => reject(signal.reason)
-  const idle = () => reject(invalidBody(`The upload stalled: nothing came for ${idleMs} ms.`))
-  const count = (chunk: Buffer) => {
-    received += chunk.length
-    if (received > size.bytes * toleratedExcess) reject(tooLarge(size.bytes))
-  }
-  request.on('data', count)
-  request.setTimeout(idleMs, idle)
-  if (signal.aborted) abort()
-  else signal.addEventListener('abort', abort, { once: true })
-  return {
-    broken,
-    stop() {
-      signal.removeEventListener('abort', abort)
-      request.off('data', count).off('timeout', idle).setTimeout(0)
-    },
   }
 }
 
@@ -129,9 +182,3 @@ function tooLarge(limitBytes: number, cause?: unknown): RouterError {
 function invalidBody(message: string): RouterError {
   return new RouterError('invalid_request', message)
 }
-
-/** Body readers of Express by size limit. */
-const readers = new Map<number, RequestHandler>()
-
-/** How many times the limit is read before a client that does not stop sending is cut off. */
-const toleratedExcess = 4

@@ -1,5 +1,7 @@
 import type { ServerResponse } from 'node:http'
+import type { Response } from 'express'
 import type { CallResponse } from '../line/call.ts'
+import { addHeaders, headersOf, respond } from './respond.ts'
 
 /** When to stop waiting for a client. */
 export type DeliveryLimits = {
@@ -16,28 +18,27 @@ export const comment = ': keep-alive\n\n'
 
 /** Sends a response as fast as the client reads it; resolves when all of it is sent, or the client has disconnected. */
 export async function deliver(
-  response: ServerResponse,
+  response: Response,
   { headers, body }: CallResponse,
   limits: DeliveryLimits,
 ): Promise<void> {
-  setHeaders(response, headers)
-  if (typeof body === 'string') {
-    response.setHeader('content-type', 'application/json; charset=utf-8')
-    response.end(body)
-  } else {
-    response.setHeader('content-type', 'text/event-stream; charset=utf-8')
-    response.setHeader('cache-control', 'no-cache')
-    response.setHeader('x-accel-buffering', 'no')
+  addHeaders(response, headers)
+  if (typeof body === 'string') respond(response, 200, body)
+  else {
+    for (const [name, value] of Object.entries({ ...headersOf(response), ...streamHeaders })) {
+      response.setHeader(name, value)
+    }
     await stream(response, body, limits)
     response.end()
   }
-  if (!response.writableFinished) await clientRead(response, 'finish', limits)
-  if (!response.writableFinished) response.destroy()
+  if (response.writableLength > 0) await clientRead(response, 'finish', limits)
+  if (response.writableLength > 0) response.destroy()
 }
 
-/** Sets headers of any value: model names, which clients choose, may have any characters and any length. */
-export function setHeaders(response: ServerResponse, headers: CallResponse['headers']): void {
-  for (const [name, value] of Object.entries(headers)) response.setHeader(name, headerText(value))
+const streamHeaders = {
+  'content-type': 'text/event-stream; charset=utf-8',
+  'cache-control': 'no-cache',
+  'x-accel-buffering': 'no',
 }
 
 async function stream(response: ServerResponse, body: AsyncIterable<string>, limits: DeliveryLimits): Promise<void> {
@@ -57,14 +58,6 @@ async function stream(response: ServerResponse, body: AsyncIterable<string>, lim
   } finally {
     clearInterval(timer)
   }
-}
-
-/** More than any header needs; Node limits all headers together to 16 KiB. Characters. */
-const longestHeader = 2_000
-
-function headerText(text: string): string {
-  const sendable = text.toWellFormed().replace(/[^\x20-\x7e]/gu, encodeURIComponent)
-  return sendable.length > longestHeader ? `${sendable.slice(0, longestHeader)}...` : sendable
 }
 
 /** Resolves when the client has read more or disconnected, or a moment after the call must end. */

@@ -6,7 +6,7 @@ import type { NeutralRequest } from '../core/request.ts'
 import { withoutSecrets } from '../core/secrets.ts'
 
 /** What a client says about itself in headers, and the header `x-router-tags`. */
-export type CallTags = { origin?: JsonObject; header?: string }
+export type CallTags = { origin?: JsonObject | undefined; header?: string | undefined }
 
 /** The user and the metadata of a ledger row. */
 export type Recorded = { user?: string; metadata?: JsonObject }

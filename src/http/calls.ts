@@ -1,0 +1,80 @@
+import type { Request, Response } from 'express'
+import { secretOf } from '../access/client-secret.ts'
+import type { ClientApi } from '../api/client-api.ts'
+import { RouterError } from '../core/errors.ts'
+import type { Call, CallResponse } from '../line/call.ts'
+import { handle, type Services } from '../line/gateway.ts'
+import { originOf } from '../line/tags.ts'
+import type { ServerContext } from './context.ts'
+import { readJson } from './request-body.ts'
+import { headersOf } from './respond.ts'
+import { comment, deliver } from './response-body.ts'
+
+/** The path of a client API. */
+export type CallRoute = {
+  path: string
+  clientApi: ClientApi
+  /** Handles the calls of this path; the default is `handle`. */
+  handler?: (call: Call, services: Services) => Promise<CallResponse>
+}
+
+/** Answers one call. Rejects with RouterError. */
+export async function serveCall(
+  request: Request,
+  response: Response,
+  { clientApi, handler = handle }: CallRoute,
+  context: ServerContext,
+): Promise<void> {
+  const { running, patienceMs: idleMs } = context
+  if (context.stopping()) {
+    headersOf(response).connection = 'close'
+    throw new RouterError('stopping', 'The router is stopping. Send the call to another instance.')
+  }
+  const own = running.begin(response)
+  const limits = { signal: own.signal, idleMs }
+  try {
+    const readBody = () => readJson(request, response, { ...limits, size: context.bodyLimits() })
+    const call = callOf(request, response, { clientApi, readBody, signal: own.signal })
+    const answer = await handler(call, context.services())
+    const keepAlive = { ms: context.keepAliveMs, text: clientApi.keepAlive ?? comment }
+    await deliver(response, answer, { ...limits, keepAlive })
+  } finally {
+    running.end(own)
+  }
+}
+
+function callOf(
+  { headers }: Request,
+  { locals: { id, requestId } }: Response,
+  { clientApi, readBody, signal }: Pick<Call, 'clientApi' | 'readBody' | 'signal'>,
+): Call {
+  const secret = secretOf(headers)
+  return {
+    id,
+    requestId,
+    clientApi,
+    secret,
+    readBody,
+    strict: headers['x-router-strict'] === 'true',
+    forwardedHeaders: forwardedHeaders(clientApi, headers),
+    tags: { origin: originOf(headers, secret), header: textOf(headers['x-router-tags']) },
+    signal,
+  }
+}
+
+/** The client's headers that its API forwards to providers of the same format. */
+function forwardedHeaders(
+  { forwardedHeaders: names }: ClientApi,
+  headers: Request['headers'],
+): NonNullable<Call['forwardedHeaders']> {
+  if (!names) return []
+  return Object.entries(names).flatMap(([name, how]) => {
+    const value = textOf(headers[name])?.trim()
+    return value ? [{ name, value, how }] : []
+  })
+}
+
+/** Node joins what is sent twice of all headers but one, which no request has. */
+function textOf(header: string | string[] | undefined): string | undefined {
+  return typeof header === 'string' ? header : undefined
+}

@@ -1,0 +1,38 @@
+import type { Response } from 'express'
+
+/** Headers by lower-case name. */
+export type Headers = { [name: string]: string }
+
+/**
+ * The headers that a response will have, whatever it says. They are kept until it is written, since Node writes one object
+ * of headers several times as fast as single ones.
+ */
+export function headersOf({ locals }: Response): Headers {
+  locals.headers ??= {}
+  return locals.headers
+}
+
+/** Sends a whole response at once, as JSON; without a text it has no body. */
+export function respond(response: Response, status: number, text?: string): void {
+  const headers = headersOf(response)
+  if (text !== undefined) {
+    headers['content-type'] = 'application/json; charset=utf-8'
+    headers['content-length'] = String(Buffer.byteLength(text))
+  }
+  response.writeHead(status, headers).end(text)
+}
+
+/** Adds headers of any value: model names, which clients choose, may have any characters and any length. */
+export function addHeaders(response: Response, headers: Readonly<Headers>): void {
+  const all = headersOf(response)
+  for (const name in headers) all[name] = headerText(headers[name] ?? '')
+}
+
+/** More than any header needs; Node limits all headers together to 16 KiB. Characters. */
+const longestHeader = 2_000
+const isSendable = /^[\x20-\x7e]*$/
+
+function headerText(text: string): string {
+  const sendable = isSendable.test(text) ? text : text.toWellFormed().replace(/[^\x20-\x7e]/gu, encodeURIComponent)
+  return sendable.length > longestHeader ? `${sendable.slice(0, longestHeader)}...` : sendable
+}
