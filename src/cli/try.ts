@@ -14,7 +14,7 @@ import { servedBy } from '../manifest/target.ts'
 import { targetFacts } from '../manifest/target-facts.ts'
 import { patchRequest, readReply, usedLosses, writeRequest } from '../manifest/translate.ts'
 import { type Config, findConfig, loadConfig } from '../snapshot/config.ts'
-import { sseFrames } from '../wire/sse.ts'
+import { readSse } from '../wire/sse.ts'
 import { CommandError, parseArguments, runCommand, UsageError } from './args.ts'
 import { entryOf, findManifest, loadOne, readInput } from './load-one.ts'
 import { mappingsIn, type PlacedMapping, treatmentOf } from './mappings.ts'
@@ -200,17 +200,12 @@ async function framesIn(file: string, form: 'json' | 'text'): Promise<(JsonObjec
     return lines.map((line, index) => parsed(line, `${resolve(file)}:${index + 1}`))
   }
   const frames: (JsonObject | string)[] = []
-  for await (const batch of sseFrames(once(text))) {
-    for (const { event, data } of batch) {
-      const payload = form === 'json' && data.trimStart().startsWith('{') ? parsed(data, file) : data
-      frames.push(event === undefined ? payload : { event, data: payload })
-    }
+  const reader = readSse()
+  for (const { event, data } of [...reader.take(Buffer.from(text)), ...reader.end()]) {
+    const payload = form === 'json' && data.trimStart().startsWith('{') ? parsed(data, file) : data
+    frames.push(event === undefined ? payload : { event, data: payload })
   }
   return frames
-}
-
-async function* once(text: string): AsyncGenerator<Uint8Array> {
-  yield new TextEncoder().encode(text)
 }
 
 function parsed(text: string, where: string): JsonObject {

@@ -90,6 +90,7 @@ export async function* streamedReply(answer: StreamedAnswer, answered: AnsweredA
   const writer = translation.stream(servedId(answered))
   const fold = new Fold(foldFacts(target.provider))
   let firstEventMs: number | undefined
+  let isSettled = false
   const received = (billed?: Usage) => {
     const reply = billed ? { ...fold.reply(), usage: mergeUsage(fold.usage, billed) } : fold.reply()
     const served = answered.served ?? answered.servedBy(target, reply.model)
@@ -112,15 +113,17 @@ export async function* streamedReply(answer: StreamedAnswer, answered: AnsweredA
       const whole = prepared.turn.stores && writer.reply?.(replyFacts(answered, known))
       return whole ? translation.responseToStore(whole, JSON.stringify(whole)) : undefined
     })
+    isSettled = true
     yield last + writer.end(replyFacts(answered, settled))
   } catch (thrown) {
     const error = withoutSecretsOf(target.provider, asRouterError(thrown))
     // If the ledger fails as well, it keeps the row for later: the client must be told that the stream broke.
     await settlement.partial(received(error.billed), error).catch(() => {})
+    isSettled = true
     if (error.code !== 'client_gone') yield writer.fail(error)
   } finally {
     // A client that disconnects ends this generator at a yield: the part that was received is still paid.
-    await settlement.partial(received(), new RouterError('client_gone', 'The client disconnected.'))
+    if (!isSettled) await settlement.partial(received(), new RouterError('client_gone', 'The client disconnected.'))
   }
 }
 

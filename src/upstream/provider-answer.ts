@@ -12,8 +12,8 @@ import { usageIn } from '../manifest/read-usage.ts'
 import type { Target } from '../manifest/target.ts'
 import { targetFacts } from '../manifest/target-facts.ts'
 import { type ReadFrame, readFrame, readReply } from '../manifest/translate.ts'
-import { type Frame, FrameError } from '../wire/frame.ts'
-import { framesOf, type StreamFormat, streamFormats } from '../wire/frames.ts'
+import type { Frame, FrameError } from '../wire/frame.ts'
+import { type StreamFormat, streamFormats } from '../wire/frames.ts'
 import { type AnswerBounds, defaultAnswerBounds, excessOf } from './answer-bounds.ts'
 import type { HttpClient, HttpResponse } from './http-client.ts'
 import { readErrorResponse, reportedFailure } from './provider-error.ts'
@@ -129,15 +129,25 @@ async function readStream(target: Target, response: HttpResponse, bounds: Answer
   const first = await batches.next()
   if (first.done) throw cut(provider, 'ended its stream before the first event')
   const model = first.value.flatMap(({ events }) => events).find((event) => event.model)?.model
-  return { kind: 'stream', batches: startingWith(first.value, batches), model }
+  return { kind: 'stream', batches: startingWith(first, batches), model }
 }
 
-async function* startingWith<T>(first: T, rest: AsyncGenerator<T, void>): AsyncGenerator<T, void> {
-  try {
-    yield first
-    yield* rest
-  } finally {
-    await rest.return()
+/** The same iteration, whose first result has been read. */
+function startingWith<T>(
+  first: IteratorResult<T, void>,
+  rest: AsyncGenerator<T, void>,
+): AsyncIterableIterator<T, void> {
+  let isFirst = true
+  return {
+    [Symbol.asyncIterator]() {
+      return this
+    },
+    next() {
+      if (!isFirst) return rest.next()
+      isFirst = false
+      return Promise.resolve(first)
+    },
+    return: () => rest.return(),
   }
 }
 
@@ -156,13 +166,14 @@ function slices(frames: readonly Frame[]): readonly (readonly Frame[])[] {
 /** Frames with their neutral events. An error in the middle is thrown after everything that was sent before it. */
 async function* readBatches(reading: Reading, response: HttpResponse): AsyncGenerator<StreamFrame[], void> {
   const { provider, bounds } = reading
-  const { stream } = chatOf(provider)
-  const frames = framesOf(stream.format, response.bytes, bounds.eventBytes)
+  const { format } = chatOf(provider).stream
+  const frames = await streamFormats[format].open(bounds.eventBytes)
+  const bytes = response.bytes[Symbol.asyncIterator]()
   let begun = false
   let sinceTurn = 0
   try {
-    for await (const read of frames) {
-      for (const some of slices(read)) {
+    for (let next = await bytes.next(); ; next = await bytes.next()) {
+      for (const some of slices(next.done ? frames.end() : frames.take(next.value))) {
         sinceTurn += some.length
         if (sinceTurn > framesPerTurn) {
           sinceTurn = 0
@@ -174,11 +185,13 @@ async function* readBatches(reading: Reading, response: HttpResponse): AsyncGene
         if (done && begun) batch.push(endMarker)
         if (batch.length > 0) yield batch
         if (failure) throw failure
-        if (done) return await drain(frames, response)
+        if (done) return await drain(bytes, response)
       }
+      if (frames.failure) throw brokenFrames(provider, format, frames.failure)
+      if (next.done) return
     }
-  } catch (error) {
-    throw error instanceof FrameError ? brokenFrames(provider, stream.format, error) : error
+  } finally {
+    await bytes.return?.()
   }
 }
 
@@ -208,10 +221,10 @@ async function readBatch(reading: Reading, frames: readonly Frame[]): Promise<Ba
 }
 
 /** Reads to the end of the response, so that its connection can be used again; one that stays open is closed. */
-async function drain(frames: AsyncGenerator<Frame[], void>, response: HttpResponse): Promise<void> {
+async function drain(bytes: AsyncIterator<Uint8Array>, response: HttpResponse): Promise<void> {
   const timer = setTimeout(() => response.discard(), drainMs)
   try {
-    for (let read = await frames.next(); !read.done; read = await frames.next());
+    for (let read = await bytes.next(); !read.done; read = await bytes.next());
   } catch {
     // The reply is complete: how its connection ends does not matter.
   } finally {

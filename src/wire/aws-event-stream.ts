@@ -1,43 +1,45 @@
 import { crc32 } from 'node:zlib'
 import { RouterError } from '../core/errors.ts'
-import { type Frame, FrameError, frameLimit, tooLong } from './frame.ts'
+import { type Frame, FrameError, type FrameReader, failureOf, frameLimit, tooLong } from './frame.ts'
 
 /**
- * The frames of AWS's binary event stream, in one batch for each chunk, with both checksums verified. A frame's name is its
- * `:event-type`, or the `:exception-type` or `:error-code` of an error. Throws FrameError for wrong checksums or lengths,
- * above the limit as well, and when the bytes end inside a frame.
+ * Reads AWS's binary event stream, with both checksums verified. A frame's name is its `:event-type`, or the `:exception-type` or
+ * `:error-code` of an error. Fails for wrong checksums or lengths, above the limit as well, and when the bytes end inside a frame.
  */
-export async function* awsEventStreamFrames(
-  bytes: AsyncIterable<Uint8Array>,
-  longest = frameLimit,
-): AsyncGenerator<Frame[], void> {
+export async function readAwsEventStream(longest = frameLimit): Promise<FrameReader> {
   const decode = await loadDecoder()
-  let rest: Uint8Array = new Uint8Array()
   let needed = prelude
   // The pieces of a frame are joined once, when it is complete.
   let pieces: Uint8Array[] = []
   let length = 0
-  for await (const chunk of bytes) {
-    pieces.push(chunk)
-    length += chunk.length
-    if (length < needed) continue
-    rest = pieces.length === 1 ? chunk : Buffer.concat(pieces)
-    const batch: Frame[] = []
-    let failure: unknown
-    try {
+  let failure: FrameError | undefined
+  const framesIn = (bytes: Uint8Array): Frame[] => {
+    const frames: Frame[] = []
+    let rest = bytes
+    failure = failureOf(() => {
       for (needed = lengthOf(rest, longest); rest.length >= needed; needed = lengthOf(rest, longest)) {
-        batch.push(frameOf(decode(rest.subarray(0, needed))))
+        frames.push(frameOf(decode(rest.subarray(0, needed))))
         rest = rest.subarray(needed)
       }
-    } catch (error) {
-      failure = error
-    }
-    if (batch.length > 0) yield batch
-    if (failure) throw failure
-    pieces = rest.length > 0 ? [rest] : []
+    })
+    pieces = [rest]
     length = rest.length
+    return frames
   }
-  if (length > 0) throw new FrameError('cut', 'the stream ended in the middle of a frame')
+  return {
+    take(bytes) {
+      pieces.push(bytes)
+      length += bytes.length
+      return length < needed ? [] : framesIn(pieces.length === 1 ? bytes : Buffer.concat(pieces))
+    },
+    end() {
+      if (length > 0) failure = new FrameError('cut', 'the stream ended in the middle of a frame')
+      return []
+    },
+    get failure() {
+      return failure
+    },
+  }
 }
 
 /** Total length, header length, and a checksum of both: four bytes each. */

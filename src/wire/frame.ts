@@ -1,6 +1,16 @@
 /** One unit of a stream: its name, in formats with names, and its text. */
 export type Frame = { event?: string; data: string }
 
+/** Reads the frames of one stream from its bytes, however they are cut. */
+export type FrameReader = {
+  /** The frames that these bytes complete. */
+  take(bytes: Uint8Array): Frame[]
+  /** The frames that the end of the bytes completes. */
+  end(): Frame[]
+  /** Why there is no frame after those that were returned; undefined while all is well. */
+  readonly failure: FrameError | undefined
+}
+
 /** The longest frame that readers accept by default. Characters; bytes in binary formats. */
 export const frameLimit = 8 * 1024 * 1024
 
@@ -20,4 +30,15 @@ export class FrameError extends Error {
     this.name = 'FrameError'
     this.kind = kind
   }
+}
+
+/** The FrameError that this work throws; undefined when it throws none. */
+export function failureOf(work: () => void): FrameError | undefined {
+  try {
+    work()
+  } catch (error) {
+    if (error instanceof FrameError) return error
+    throw error
+  }
+  return undefined
 }

@@ -1,29 +1,29 @@
-import { type Frame, FrameError, frameLimit, tooLong } from './frame.ts'
+import { type Frame, FrameError, type FrameReader, failureOf, frameLimit, tooLong } from './frame.ts'
 
 /**
- * The objects of a JSON array as they come, unparsed. A document that is one object is one frame. Throws FrameError for
- * anything else, when the bytes end inside an object, and when one is longer than the limit. The content of an object is not checked:
- * that is left to its parser.
+ * Reads the objects of a JSON array as they come, unparsed. A document that is one object is one frame. Fails for anything else, when the
+ * bytes end inside an object, and when one is longer than the limit. The content of an object is not checked: that is left to its parser.
  */
-export async function* jsonArrayFrames(
-  bytes: AsyncIterable<Uint8Array>,
-  longest = frameLimit,
-): AsyncGenerator<Frame[], void> {
+export function readJsonArray(longest = frameLimit): FrameReader {
   const decoder = new TextDecoder()
   const items = new Items(longest)
-  for await (const chunk of bytes) {
-    const batch: Frame[] = []
-    let failure: unknown
-    try {
-      items.take(decoder.decode(chunk, { stream: true }), batch)
-    } catch (error) {
-      failure = error
-    }
-    if (batch.length > 0) yield batch
-    if (failure) throw failure
+  let failure: FrameError | undefined
+  const framesOf = (text: string): Frame[] => {
+    const frames: Frame[] = []
+    failure = failureOf(() => items.take(text, frames))
+    return frames
   }
-  items.take(decoder.decode(), [])
-  items.end()
+  return {
+    take: (bytes) => framesOf(decoder.decode(bytes, { stream: true })),
+    end() {
+      const frames = framesOf(decoder.decode())
+      failure ??= failureOf(() => items.end())
+      return frames
+    },
+    get failure() {
+      return failure
+    },
+  }
 }
 
 /** The token that is expected between items. */

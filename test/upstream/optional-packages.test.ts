@@ -1,6 +1,6 @@
 import { expect, test, vi } from 'vitest'
 import { signAws } from '../../src/upstream/aws-signature.ts'
-import { awsEventStreamFrames } from '../../src/wire/aws-event-stream.ts'
+import { readAwsEventStream } from '../../src/wire/aws-event-stream.ts'
 
 vi.mock('aws4fetch', () => {
   throw new Error("Cannot find package 'aws4fetch'")
@@ -13,8 +13,7 @@ test('an optional package that is not there is named in the error', async () => 
   const auth = { scheme: 'aws-sigv4', service: 'x', region: 'y', accessKey: 'a', secretKey: 'b' } as const
   const signed = signAws(auth, { method: 'POST', url: 'https://acme.test/', headers: {}, body: '' }, 0)
   await expect(signed).rejects.toMatchObject({ status: 502, message: expect.stringContaining('package aws4fetch') })
-  const empty: AsyncIterable<Uint8Array> = new Blob([]).stream()
-  await expect(awsEventStreamFrames(empty).next()).rejects.toMatchObject({
+  await expect(readAwsEventStream()).rejects.toMatchObject({
     status: 502,
     message: expect.stringContaining('package @smithy/eventstream-codec'),
   })

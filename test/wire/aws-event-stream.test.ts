@@ -1,6 +1,6 @@
 import fc from 'fast-check'
 import { describe, expect, test } from 'vitest'
-import { awsEventStreamFrames } from '../../src/wire/aws-event-stream.ts'
+import { readAwsEventStream } from '../../src/wire/aws-event-stream.ts'
 import { awsEvent, awsException, awsFrame } from '../helpers/aws-frames.ts'
 import { recordings, recordingsMissing } from '../helpers/recordings.ts'
 import { cutAt, everyCut, read, readUntilFailure } from './frames.ts'
@@ -19,23 +19,23 @@ const meant = [
 ]
 
 test('frames are named by the type of their event or exception', async () => {
-  expect(await read(awsEventStreamFrames, [bytes])).toEqual(meant)
+  expect(await read(readAwsEventStream, [bytes])).toEqual(meant)
 })
 
 test('an error has its code for a name, and its message for a payload', async () => {
   const headers = { ':message-type': 'error', ':error-code': 'InternalError', ':error-message': 'went wrong' }
-  expect(await read(awsEventStreamFrames, [awsFrame(headers, '')])).toEqual([
+  expect(await read(readAwsEventStream, [awsFrame(headers, '')])).toEqual([
     { event: 'InternalError', data: '{"message":"went wrong"}' },
   ])
 })
 
 test('frames cut at every byte are the same frames', async () => {
-  for (const pieces of everyCut(bytes)) expect(await read(awsEventStreamFrames, pieces)).toEqual(meant)
+  for (const pieces of everyCut(bytes)) expect(await read(readAwsEventStream, pieces)).toEqual(meant)
 })
 
 test('frames cut at any bytes are the same frames', async () => {
   const property = fc.asyncProperty(fc.array(fc.nat(bytes.length), { maxLength: 8 }), async (cuts) => {
-    expect(await read(awsEventStreamFrames, cutAt(bytes, cuts))).toEqual(meant)
+    expect(await read(readAwsEventStream, cutAt(bytes, cuts))).toEqual(meant)
   })
   await fc.assert(property)
 })
@@ -46,7 +46,7 @@ test('a frame with any byte changed is not taken, and the frames before it are',
   for (let at = 0; at < bad.length; at++) {
     const changed = Buffer.from(bad)
     changed[at] = (changed[at] as number) ^ 1
-    const { frames, failure } = await readUntilFailure(awsEventStreamFrames, [good, changed])
+    const { frames, failure } = await readUntilFailure(readAwsEventStream, [good, changed])
     expect(frames).toEqual(meant.slice(0, 1))
     expect(failure).toMatchObject({ name: 'FrameError', kind: 'unreadable' })
   }
@@ -55,7 +55,7 @@ test('a frame with any byte changed is not taken, and the frames before it are',
 test('a stream that ends inside a frame is cut, wherever', async () => {
   const first = awsEvent('messageStart', { role: 'assistant' }).length
   for (let end = first + 1; end < first + 40; end++) {
-    const { frames, failure } = await readUntilFailure(awsEventStreamFrames, [bytes.subarray(0, end)])
+    const { frames, failure } = await readUntilFailure(readAwsEventStream, [bytes.subarray(0, end)])
     expect(frames).toEqual(meant.slice(0, 1))
     expect(failure).toMatchObject({ name: 'FrameError', kind: 'cut' })
   }
@@ -63,7 +63,7 @@ test('a stream that ends inside a frame is cut, wherever', async () => {
 
 test('lengths that cannot be are not waited for', async () => {
   for (const text of ['<html><body>Bad gateway</body></html>', '\0\0\0\x05\0\0\0\0\0\0\0\0']) {
-    const { failure } = await readUntilFailure(awsEventStreamFrames, [Buffer.from(text)])
+    const { failure } = await readUntilFailure(readAwsEventStream, [Buffer.from(text)])
     expect(failure).toMatchObject({ name: 'FrameError', kind: 'unreadable', message: expect.stringContaining('bytes') })
   }
 })
@@ -85,7 +85,7 @@ describe.skipIf(recordingsMissing)('recorded streams', () => {
       cutAt(bytes, [1, 7, third, third + 1]),
       [...bytes].map((one) => Uint8Array.of(one)),
     ]) {
-      const frames = await read(awsEventStreamFrames, pieces)
+      const frames = await read(readAwsEventStream, pieces)
       expect(frames.map(({ event, data }) => ({ event, payload: JSON.parse(data) as unknown }))).toEqual(expected)
     }
   })

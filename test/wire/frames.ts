@@ -1,27 +1,28 @@
-import type { Frame } from '../../src/wire/frame.ts'
+import type { Frame, FrameReader } from '../../src/wire/frame.ts'
 
 /** All frames of a stream that comes in these pieces. */
 export async function read(
-  reader: (bytes: AsyncIterable<Uint8Array>) => AsyncGenerator<Frame[], void>,
-  pieces: Uint8Array[],
+  open: () => FrameReader | Promise<FrameReader>,
+  pieces: Iterable<Uint8Array>,
 ): Promise<Frame[]> {
-  const frames: Frame[] = []
-  for await (const batch of reader(from(pieces))) frames.push(...batch)
+  const { frames, failure } = await readUntilFailure(open, pieces)
+  if (failure) throw failure
   return frames
 }
 
-/** The frames that came before a stream failed, and its failure. */
+/** The frames of a stream, those before it failed if it does, and its failure. */
 export async function readUntilFailure(
-  reader: (bytes: AsyncIterable<Uint8Array>) => AsyncGenerator<Frame[], void>,
-  pieces: Uint8Array[],
+  open: () => FrameReader | Promise<FrameReader>,
+  pieces: Iterable<Uint8Array>,
 ): Promise<{ frames: Frame[]; failure: unknown }> {
+  const reader = await open()
   const frames: Frame[] = []
-  try {
-    for await (const batch of reader(from(pieces))) frames.push(...batch)
-  } catch (failure) {
-    return { frames, failure }
+  for (const piece of pieces) {
+    frames.push(...reader.take(piece))
+    if (reader.failure) return { frames, failure: reader.failure }
   }
-  throw new Error('the stream should have failed')
+  frames.push(...reader.end())
+  return { frames, failure: reader.failure }
 }
 
 /** Bytes cut into pieces at these places. */
@@ -34,8 +35,4 @@ export function cutAt(bytes: Uint8Array, cuts: readonly number[]): Uint8Array[] 
 export function everyCut(bytes: Uint8Array): Uint8Array[][] {
   const once = Array.from({ length: bytes.length - 1 }, (_, index) => cutAt(bytes, [index + 1]))
   return [...once, [...bytes].map((byte) => Uint8Array.of(byte))]
-}
-
-async function* from<T>(items: T[]): AsyncGenerator<T> {
-  yield* items
 }

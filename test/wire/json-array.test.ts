@@ -1,6 +1,6 @@
 import fc from 'fast-check'
 import { expect, test } from 'vitest'
-import { jsonArrayFrames } from '../../src/wire/json-array.ts'
+import { readJsonArray } from '../../src/wire/json-array.ts'
 import { cutAt, everyCut, read, readUntilFailure } from './frames.ts'
 
 const items = [
@@ -10,13 +10,14 @@ const items = [
 ]
 const whole = (list: unknown[], indent?: number) => Buffer.from(JSON.stringify(list, null, indent))
 const parsed = async (pieces: Uint8Array[]) =>
-  (await read(jsonArrayFrames, pieces)).map(({ data }) => JSON.parse(data) as unknown)
+  (await read(readJsonArray, pieces)).map(({ data }) => JSON.parse(data) as unknown)
 
 test('each object of the array is a frame, as soon as it is whole', async () => {
   const batches: string[][] = []
   const pieces = ['[', '{"n":1', '}', '\r\n,\r\n{"n":2},{"n":', '3}', ']', '\n'].map((text) => Buffer.from(text))
-  for await (const batch of jsonArrayFrames(from(pieces))) batches.push(batch.map(({ data }) => data))
-  expect(batches).toEqual([['{"n":1}'], ['{"n":2}'], ['{"n":3}']])
+  const reader = readJsonArray()
+  for (const piece of pieces) batches.push(reader.take(piece).map(({ data }) => data))
+  expect(batches).toEqual([[], [], ['{"n":1}'], ['{"n":2}'], ['{"n":3}'], [], []])
 })
 
 test('strings with brackets and escapes do not end an object, wherever the bytes are cut', async () => {
@@ -38,8 +39,7 @@ test('any array of objects, cut anywhere, gives its objects', async () => {
 
 test('a document that is one object, as failures are, is one frame', async () => {
   const text = '{"error":{"code":400}}'
-  for (const pieces of everyCut(Buffer.from(text)))
-    expect(await read(jsonArrayFrames, pieces)).toEqual([{ data: text }])
+  for (const pieces of everyCut(Buffer.from(text))) expect(await read(readJsonArray, pieces)).toEqual([{ data: text }])
 })
 
 test('an array that was not closed is whole as far as its objects are', async () => {
@@ -47,13 +47,13 @@ test('an array that was not closed is whole as far as its objects are', async ()
 })
 
 test('a body that ends inside an object is cut, after the objects before it', async () => {
-  const { frames, failure } = await readUntilFailure(jsonArrayFrames, [Buffer.from('[{"a":1},{"b":"')])
+  const { frames, failure } = await readUntilFailure(readJsonArray, [Buffer.from('[{"a":1},{"b":"')])
   expect(frames).toEqual([{ data: '{"a":1}' }])
   expect(failure).toMatchObject({ name: 'FrameError', kind: 'cut' })
 })
 
 test('anything but an array of objects is rejected after the objects before it', async () => {
-  const { frames, failure } = await readUntilFailure(jsonArrayFrames, [Buffer.from('[{"a":1},{"b":2} oops')])
+  const { frames, failure } = await readUntilFailure(readJsonArray, [Buffer.from('[{"a":1},{"b":2} oops')])
   expect(frames).toEqual([{ data: '{"a":1}' }, { data: '{"b":2}' }])
   expect(failure).toMatchObject({ name: 'FrameError', kind: 'unreadable' })
 })
@@ -65,16 +65,12 @@ test.each([
   ['[{}] x', /has ended/],
   ['{} {}', /has ended/],
 ])('%s is not readable', async (text, message) => {
-  const { failure } = await readUntilFailure(jsonArrayFrames, [Buffer.from(text)])
+  const { failure } = await readUntilFailure(readJsonArray, [Buffer.from(text)])
   expect(failure).toMatchObject({ name: 'FrameError', kind: 'unreadable', message: expect.stringMatching(message) })
 })
 
 test('an object that never ends is given up', async () => {
   const endless = Array.from({ length: 9 }, () => Buffer.alloc(1024 * 1024, 'a'))
-  const { failure } = await readUntilFailure(jsonArrayFrames, [Buffer.from('[{"a":"'), ...endless])
+  const { failure } = await readUntilFailure(readJsonArray, [Buffer.from('[{"a":"'), ...endless])
   expect(failure).toMatchObject({ name: 'FrameError', kind: 'long' })
 })
-
-async function* from<T>(list: T[]): AsyncGenerator<T> {
-  yield* list
-}

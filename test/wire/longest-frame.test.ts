@@ -1,8 +1,7 @@
 import { describe, expect, test } from 'vitest'
-import type { Frame } from '../../src/wire/frame.ts'
-import { framesOf, type StreamFormat } from '../../src/wire/frames.ts'
+import { type StreamFormat, streamFormats } from '../../src/wire/frames.ts'
 import { awsFrame } from '../helpers/aws-frames.ts'
-import { cutAt, readUntilFailure } from './frames.ts'
+import { cutAt, read, readUntilFailure } from './frames.ts'
 
 const longest = 1_000
 
@@ -15,18 +14,9 @@ const formats: { [format in StreamFormat]: (length: number) => string | Buffer }
   'aws-event-stream': (length) => awsFrame({}, object(length - 16)),
 }
 
-async function read(format: StreamFormat, pieces: Uint8Array[]): Promise<Frame[]> {
-  const frames: Frame[] = []
-  for await (const batch of framesOf(format, from(pieces), longest)) frames.push(...batch)
-  return frames
-}
-
-async function* from<T>(items: T[]): AsyncGenerator<T> {
-  yield* items
-}
-
 describe.each(Object.entries(formats))('a frame of %s', (name, write) => {
   const format = name as StreamFormat
+  const open = () => streamFormats[format].open(longest)
   const pieces = (length: number) => {
     const bytes = Buffer.from(write(length) as string)
     const cuts = [
@@ -41,12 +31,12 @@ describe.each(Object.entries(formats))('a frame of %s', (name, write) => {
   }
 
   test('may be as long as the limit, however it is cut', async () => {
-    for (const cut of pieces(longest)) expect(await read(format, cut)).toHaveLength(1)
+    for (const cut of pieces(longest)) expect(await read(open, cut)).toHaveLength(1)
   })
 
   test('ends the stream when it is longer', async () => {
     for (const cut of pieces(longest + 1)) {
-      const reading = readUntilFailure((bytes) => framesOf(format, bytes, longest), cut)
+      const reading = readUntilFailure(open, cut)
       expect(await reading).toMatchObject({
         frames: [],
         failure: { kind: 'long', message: expect.stringMatching(/1000 characters or bytes/) },
@@ -62,16 +52,13 @@ describe.each(Object.entries(formats))('a frame of %s', (name, write) => {
       'aws-event-stream': awsFrame({}, object(longest)),
     }[format]
     let sent = 0
-    async function* bytes(): AsyncGenerator<Uint8Array> {
+    function* bytes(): Generator<Uint8Array> {
       for (;;) {
         sent++
         yield Buffer.from(endless as string).subarray(0, 900)
       }
     }
-    const reading = (async () => {
-      for await (const _ of framesOf(format, bytes(), longest));
-    })()
-    await expect(reading).rejects.toMatchObject({ kind: 'long' })
+    expect(await readUntilFailure(open, bytes())).toMatchObject({ failure: { kind: 'long' } })
     expect(sent).toBeLessThan(1_100)
   })
 })
