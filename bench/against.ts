@@ -6,26 +6,26 @@ import { execFileSync } from 'node:child_process'
 import { mkdtempSync, rmSync, symlinkSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
-import { percentile } from './load.ts'
-import { type Measured, pin, startMeasured } from './measured.ts'
-import { chunksPerStream, key, measure, routed, scenarios } from './ways.ts'
+import { median, percentile, sorted } from './load.ts'
+import { pin, startMeasured } from './measured.ts'
+import { here, type Subject, startRouter } from './subjects.ts'
+import { measure, scenarios, ways } from './ways.ts'
 
 const [ref, pairs = '5'] = process.argv.slice(3)
 if (!ref) throw new Error('Name the commit to compare with: npm run bench -- against <git ref> [pairs]')
 
-const project = join(import.meta.dirname, '..')
 const other = mkdtempSync(join(tmpdir(), 'bench-against-'))
 const git = (...words: string[]) =>
-  execFileSync('git', ['-C', project, ...words], { stdio: ['ignore', 'pipe', 'inherit'] })
+  execFileSync('git', ['-C', here, ...words], { stdio: ['ignore', 'pipe', 'inherit'] })
 git('worktree', 'add', '--force', '--detach', other, ref)
-symlinkSync(join(project, 'node_modules'), join(other, 'node_modules'))
+symlinkSync(join(here, 'node_modules'), join(other, 'node_modules'))
 
-const [loadCpu, routerCpu] = [0, 1]
+const [loadCpu, routerCpu] = ['0', '1']
 pin(process.pid, loadCpu)
-const upstream = await startMeasured('upstream.ts', {}, { cpu: loadCpu })
+const upstream = await startMeasured('upstream.ts', {}, { cpus: loadCpu })
 
 type State = 'here' | 'there'
-const folders: Record<State, string> = { here: join(project, 'bench'), there: join(other, 'bench') }
+const folders: Record<State, string> = { here, there: other }
 const states = Object.keys(folders) as State[]
 /** Alternating slices of one pair; the quietest quarter of them counts, so that other work on the machine does not. */
 const slices = 10
@@ -42,12 +42,12 @@ try {
 }
 
 const rows = [...figures].map(([name, found]) => {
-  const ratios = found.map(({ here, there }) => here / there).sort((a, b) => a - b)
+  const ratios = sorted(found.map(({ here, there }) => here / there))
   return {
     name,
-    [ref]: percentile(sorted(found, 'there'), 0.5).toFixed(2),
-    here: percentile(sorted(found, 'here'), 0.5).toFixed(2),
-    'here ÷ there': percentile(ratios, 0.5).toFixed(3),
+    [ref]: median(found.map(({ there }) => there)).toFixed(2),
+    here: median(found.map(({ here }) => here)).toFixed(2),
+    'here ÷ there': median(ratios).toFixed(3),
     pairs: ratios.map((ratio) => ratio.toFixed(2)).join(' '),
   }
 })
@@ -58,36 +58,27 @@ process.exit(0)
 
 /** One process of each state, every way in alternating slices. */
 async function measurePair(): Promise<void> {
-  const env = { BENCH_UPSTREAM: upstream.url, BENCH_KEY: key, LOG_LEVEL: 'info' }
-  const routers = new Map<State, Measured>()
-  for (const state of states)
-    routers.set(state, await startMeasured('router.ts', env, { folder: folders[state], cpu: routerCpu }))
+  const routers = new Map<State, Subject>()
+  for (const state of states) routers.set(state, await startRouter(folders[state], upstream.url, { cpus: routerCpu }))
   for (const scenario of scenarios) {
-    const unit = scenario.stream ? chunksPerStream : 1
-    for (const way of routed) {
+    if (scenario.slow) continue
+    for (const way of ways) {
       const measured: Record<State, number[]> = { here: [], there: [] }
-      for (const state of states) await measure(routers.get(state) as Measured, way, { ...scenario, calls: 1 })
+      for (const state of states) await measure(routers.get(state) as Subject, way, { ...scenario, calls: 1 })
       const slice = { ...scenario, warm: 0, calls: Math.ceil(scenario.calls / slices) }
       for (let count = 0; count < slices * 2; count++) {
         const state = states[(count + (count >> 1)) % 2] as State
-        const { cpuUs } = await measure(routers.get(state) as Measured, way, slice)
-        measured[state].push(cpuUs / unit)
+        const { cpuUs } = await measure(routers.get(state) as Subject, way, slice)
+        measured[state].push(cpuUs)
       }
       const name = `${way.name}, ${scenario.name}`
-      const [here, there] = [quiet(measured.here), quiet(measured.there)]
-      figures.set(name, [...(figures.get(name) ?? []), { here, there }])
+      const pair = { here: quiet(measured.here), there: quiet(measured.there) }
+      figures.set(name, [...(figures.get(name) ?? []), pair])
     }
   }
   for (const router of routers.values()) await router.stop()
 }
 
-function quiet(values: number[]): number {
-  return percentile(
-    values.sort((a, b) => a - b),
-    0.25,
-  )
-}
-
-function sorted(found: Record<State, number>[], state: State): number[] {
-  return found.map((pair) => pair[state]).sort((a, b) => a - b)
+function quiet(values: readonly number[]): number {
+  return percentile(sorted(values), 0.25)
 }

@@ -1,9 +1,9 @@
 import { Agent, request } from 'undici'
 
-/** How fast a server answered: milliseconds per call, sorted ascending, and calls per second. */
-export type Load = { callsPerSecond: number; latenciesMs: number[]; chunks: number }
+/** How fast a server answered: milliseconds per call to its end and to its first byte, each sorted, and calls per second. */
+export type Load = { callsPerSecond: number; latenciesMs: number[]; firstBytesMs: number[] }
 
-const dispatcher = new Agent({ allowH2: false, connections: 256 })
+const dispatcher = new Agent({ allowH2: false, connections: 1_024 })
 
 /** Sends `calls` calls, `concurrent` at a time, and reads every answer to its end. Throws on any status but 200. */
 export async function load(
@@ -13,7 +13,7 @@ export async function load(
   const body = JSON.stringify(options.body)
   const headers = { 'content-type': 'application/json', ...options.headers }
   const latenciesMs: number[] = []
-  let chunks = 0
+  const firstBytesMs: number[] = []
   let left = options.calls
   const begun = performance.now()
   const caller = async () => {
@@ -21,16 +21,30 @@ export async function load(
       const sent = performance.now()
       const answer = await request(url, { method: 'POST', headers, body, dispatcher })
       if (answer.statusCode !== 200) throw new Error(`${url}: ${answer.statusCode} ${await answer.body.text()}`)
-      for await (const _ of answer.body) chunks++
+      let first: number | undefined
+      for await (const _ of answer.body) first ??= performance.now() - sent
+      firstBytesMs.push(first ?? Number.NaN)
       latenciesMs.push(performance.now() - sent)
     }
   }
   await Promise.all(Array.from({ length: options.concurrent }, caller))
   const seconds = (performance.now() - begun) / 1_000
-  return { callsPerSecond: options.calls / seconds, latenciesMs: latenciesMs.sort((a, b) => a - b), chunks }
+  return {
+    callsPerSecond: options.calls / seconds,
+    latenciesMs: sorted(latenciesMs),
+    firstBytesMs: sorted(firstBytesMs),
+  }
+}
+
+export function sorted(values: readonly number[]): number[] {
+  return values.toSorted((a, b) => a - b)
 }
 
 /** The value below which this share of the sorted values lies. */
-export function percentile(sorted: number[], share: number): number {
-  return sorted[Math.min(sorted.length - 1, Math.floor(sorted.length * share))] ?? Number.NaN
+export function percentile(values: readonly number[], share: number): number {
+  return values[Math.min(values.length - 1, Math.floor(values.length * share))] ?? Number.NaN
+}
+
+export function median(values: readonly number[]): number {
+  return percentile(sorted(values), 0.5)
 }

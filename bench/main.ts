@@ -1,5 +1,5 @@
 const benches: Record<string, { file: string; about: string }> = {
-  gateway: { file: './gateway.ts', about: 'the whole router against a bare express + undici proxy' },
+  gateway: { file: './gateway.ts', about: '[rounds]: the router as shipped beside a bare express + undici proxy' },
   against: { file: './against.ts', about: '<git ref> [pairs]: CPU of this state of the project beside another one' },
   store: { file: './store.ts', about: 'a million keys and ten million settled calls: lookups, usage, start' },
   bounds: {

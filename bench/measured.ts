@@ -6,7 +6,8 @@ import { join } from 'node:path'
 
 /**
  * What one process has used so far: CPU in microseconds over all its threads, resident memory in bytes, now and at most,
- * and the longest time since the last question that its event loop was held, as time of the processor. Milliseconds.
+ * and the longest time since the last question that its event loop was held, as time of the processor in milliseconds, where it
+ * watches its loop.
  */
 export type Used = { cpuUs: number; rss: number; mostRss: number; heldMs: number }
 
@@ -18,9 +19,9 @@ export function serveMeasurements(server: Server): void {
   server.listen(0, '127.0.0.1', () => announce(`http://127.0.0.1:${(server.address() as AddressInfo).port}`))
 }
 
-/** In the child: reports its URL to the parent, and answers its questions. */
-export function announce(url: string): void {
-  const loop = watchLoop()
+/** In the child: reports its URL to the parent, and answers its questions; `watch` costs a timer of five milliseconds. */
+export function announce(url: string, { watch = false } = {}): void {
+  const loop = watch ? watchLoop() : undefined
   process.on('message', () => {
     const { user, system } = process.cpuUsage()
     const { maxRSS } = process.resourceUsage()
@@ -28,9 +29,11 @@ export function announce(url: string): void {
       cpuUs: user + system,
       rss: process.memoryUsage().rss,
       mostRss: maxRSS * 1_024,
-      heldMs: loop.longest(),
+      heldMs: loop?.longest() ?? Number.NaN,
     })
   })
+  // A bench that fails leaves no process behind.
+  process.on('disconnect', () => process.exit(1))
   process.send?.({ url })
 }
 
@@ -54,21 +57,21 @@ function watchLoop(): { longest(): number } {
   }
 }
 
-/** In the parent: starts a file of this folder, or of another one, as a server. `cpu` is the only core that it may use
- * (Linux), `heapMb` the size of its heap. */
+/** In the parent: starts a file of this folder, or of another one, as a server. `cpus` are the only cores that it may
+ * use (Linux), `heapMb` is the size of its heap. */
 export async function startMeasured(
   file: string,
   env: Record<string, string> = {},
-  { folder = import.meta.dirname, cpu, heapMb }: { folder?: string; cpu?: number; heapMb?: number } = {},
+  { cpus, heapMb }: { cpus?: string | undefined; heapMb?: number } = {},
 ): Promise<Measured> {
-  const child = fork(join(folder, file), {
+  const child = fork(join(import.meta.dirname, file), {
     env: { ...process.env, ...env },
     execArgv: heapMb === undefined ? [] : [`--max-old-space-size=${heapMb}`],
     stdio: ['ignore', 'inherit', 'inherit', 'ipc'],
   })
-  if (cpu !== undefined) pin(child.pid, cpu)
+  if (cpus !== undefined) pin(child.pid, cpus)
   const ended = once(child, 'exit').then(() => {
-    throw new Error(`${file} of ${folder} ended before it listened`)
+    throw new Error(`${file} ended before it listened`)
   })
   const [{ url }] = (await Promise.race([once(child, 'message'), ended])) as [{ url: string }]
   return {
@@ -85,9 +88,9 @@ export async function startMeasured(
   }
 }
 
-/** Keeps all threads of a process on one core; without taskset (util-linux) nothing is pinned. */
-export function pin(pid = process.pid, cpu: number): void {
+/** Keeps all threads of a process on these cores; without taskset (util-linux) nothing is pinned. */
+export function pin(pid: number | undefined, cpus: string): void {
   try {
-    execFileSync('taskset', ['--all-tasks', '--cpu-list', '--pid', `${cpu}`, `${pid}`], { stdio: 'ignore' })
+    execFileSync('taskset', ['--all-tasks', '--cpu-list', '--pid', cpus, `${pid}`], { stdio: 'ignore' })
   } catch {}
 }

@@ -1,4 +1,4 @@
-/** The whole router with all features on: authentication, ledger on disk, metering, prices, log, hot reload. */
+/** The whole router in this process, with a provider for each wire format: its event loop is watched. */
 import { mkdirSync, mkdtempSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
@@ -36,4 +36,4 @@ const router = await startRouter({
   env: { ...process.env, INFERENCE_ROUTER_ADMIN_KEY: process.env.BENCH_KEY },
   log: pino({ level: 'info' }, pino.destination({ dest: join(logs, 'log'), sync: true })),
 })
-announce(router.url)
+announce(router.url, { watch: true })

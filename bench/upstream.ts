@@ -1,6 +1,14 @@
-/** A provider as fast as it can be: fixed answers in the formats of OpenAI and Anthropic, 200 chunks when streamed. */
+/**
+ * A provider as fast as it can be: fixed answers in the formats of OpenAI and Anthropic, whole ones of about 700 bytes, streams of
+ * 200 words; where it is asked to be slow, with 5 ms between them.
+ */
 import { createServer, type ServerResponse } from 'node:http'
 import { serveMeasurements } from './measured.ts'
+import { slowly } from './ways.ts'
+
+const pauseMs = 5
+const sentence =
+  'Hello! A gateway is a service between applications and the providers that they call. It sends each call on to the right one, and counts what it costs.'
 
 const words = Array.from({ length: 200 }, (_, index) => `word${index} `)
 const usage = { prompt_tokens: 120, completion_tokens: 200, total_tokens: 320 }
@@ -9,20 +17,38 @@ const chat = JSON.stringify({
   id: 'chatcmpl-bench',
   object: 'chat.completion',
   created: 1_700_000_000,
-  model: 'bench',
+  model: 'gpt-4o-mini-2024-07-18',
   choices: [
-    { index: 0, message: { role: 'assistant', content: words.join(''), refusal: null }, finish_reason: 'stop' },
+    {
+      index: 0,
+      message: { role: 'assistant', content: sentence, refusal: null, annotations: [] },
+      logprobs: null,
+      finish_reason: 'stop',
+    },
   ],
-  usage,
+  usage: {
+    prompt_tokens: 32,
+    completion_tokens: 34,
+    total_tokens: 66,
+    prompt_tokens_details: { cached_tokens: 0, audio_tokens: 0 },
+    completion_tokens_details: {
+      reasoning_tokens: 0,
+      audio_tokens: 0,
+      accepted_prediction_tokens: 0,
+      rejected_prediction_tokens: 0,
+    },
+  },
+  service_tier: 'default',
+  system_fingerprint: 'fp_bench',
 })
 
 const chunk = (delta: object, finish: string | null = null, more: object = {}) =>
-  `data: ${JSON.stringify({ id: 'chatcmpl-bench', object: 'chat.completion.chunk', created: 1_700_000_000, model: 'bench', choices: [{ index: 0, delta, finish_reason: finish }], ...more })}\n\n`
+  `data: ${JSON.stringify({ id: 'chatcmpl-bench', object: 'chat.completion.chunk', created: 1_700_000_000, model: 'gpt-4o-mini-2024-07-18', choices: [{ index: 0, delta, finish_reason: finish }], ...more })}\n\n`
 const chatChunks = [
   chunk({ role: 'assistant', content: '' }),
   ...words.map((content) => chunk({ content })),
   chunk({}, 'stop'),
-  `data: ${JSON.stringify({ id: 'chatcmpl-bench', object: 'chat.completion.chunk', created: 1_700_000_000, model: 'bench', choices: [], usage })}\n\n`,
+  `data: ${JSON.stringify({ id: 'chatcmpl-bench', object: 'chat.completion.chunk', created: 1_700_000_000, model: 'gpt-4o-mini-2024-07-18', choices: [], usage })}\n\n`,
   'data: [DONE]\n\n',
 ]
 
@@ -30,8 +56,8 @@ const message = {
   id: 'msg_bench',
   type: 'message',
   role: 'assistant',
-  model: 'bench',
-  content: [{ type: 'text', text: words.join('') }],
+  model: 'claude-sonnet-4-5-20250929',
+  content: [{ type: 'text', text: sentence }],
   stop_reason: 'end_turn',
   stop_sequence: null,
   usage: { input_tokens: 120, output_tokens: 200 },
@@ -55,20 +81,18 @@ const messageChunks = [
 ]
 
 const server = createServer(async (request, response) => {
-  let streamed = false
-  let last = ''
-  for await (const bytes of request) {
-    const text = last + bytes
-    streamed ||= /"stream":\s*true/.test(text)
-    last = text.slice(-20)
-  }
+  let body = ''
+  for await (const bytes of request) body += bytes
+  const streamed = /"stream":\s*true/.test(body)
   const messages = request.url?.endsWith('/messages')
   if (!streamed) {
     response.writeHead(200, { 'content-type': 'application/json' }).end(messages ? JSON.stringify(message) : chat)
     return
   }
   response.writeHead(200, { 'content-type': 'text/event-stream' })
-  stream(response, messages ? messageChunks : chatChunks, 0)
+  const chunks = messages ? messageChunks : chatChunks
+  if (body.includes(slowly)) pace(response, chunks)
+  else stream(response, chunks, 0)
 })
 
 /** One write per turn of the event loop, as tokens come one by one. */
@@ -79,6 +103,16 @@ function stream(response: ServerResponse, chunks: string[], index: number): void
   }
   response.write(chunks[index])
   setImmediate(stream, response, chunks, index + 1)
+}
+
+function pace(response: ServerResponse, chunks: string[]): void {
+  let next = 0
+  const timer = setInterval(() => {
+    response.write(chunks[next])
+    if (++next < chunks.length) return
+    clearInterval(timer)
+    response.end()
+  }, pauseMs)
 }
 
 serveMeasurements(server)

@@ -1,68 +1,105 @@
 /** What the gateway benches send: whole replies and streams, through every API, same format and mapped. */
 import { load, percentile } from './load.ts'
-import type { Measured } from './measured.ts'
+import type { Subject } from './subjects.ts'
 
-/** The key that the measured routers accept. */
-export const key = 'ir-bench-key-of-the-benches'
-const headers = { authorization: `Bearer ${key}` }
-const messages = [
-  { role: 'system', content: 'You are a helpful assistant that answers briefly.' },
-  ...Array.from({ length: 4 }, (_, turn) => [
-    { role: 'user', content: `Question ${turn}: what is the capital of France, and why is it there?` },
-    { role: 'assistant', content: 'Paris. It grew where an island made the river easy to cross.' },
-  ]).flat(),
-  { role: 'user', content: 'And of Italy?' },
-]
+/** A model whose provider speaks Chat Completions, and one whose provider does not. */
+export const sameFormat = 'openai/gpt-4o-mini'
+const mapped = 'anthropic/claude-sonnet-4-5'
+
+const system = 'You are a helpful assistant.'
+const question = 'Say hello, then explain in two sentences what a gateway is.'
+/** A word that makes the upstream pause between chunks. */
+export const slowly = 'Slowly, please.'
+
+/** Most clients limit the length of the reply. */
+const common = { temperature: 0.7, max_tokens: 256 }
 
 /** One way of calling: an API with a model behind it. */
-export type Way = { name: string; path: string; model: string; body?: (streamed: boolean) => object }
-/** One measurement: CPU in microseconds per call, latencies in milliseconds. */
-export type Figures = { callsPerSecond: number; p50: number; p99: number; cpuUs: number; rssMb: number }
+export type Way = { name: string; path: string; model: string; body?: (question: string, stream: boolean) => object }
+/** One measurement: CPU in microseconds per call or chunk, of all threads; latencies in milliseconds. */
+export type Figures = {
+  callsPerSecond: number
+  cpuUs: number
+  p50: number
+  p99: number
+  firstP50: number
+  firstP99: number
+  rssMb: number
+}
 /** What is sent: how many calls, after how many for warming up, and how many at a time. */
-export type Scenario = { name: string; stream: boolean; calls: number; warm: number; concurrent: number }
+export type Scenario = {
+  name: string
+  stream: boolean
+  calls: number
+  warm: number
+  concurrent: number
+  slow?: boolean
+}
 
 /** Server-sent events that the upstream writes into one stream. */
 export const chunksPerStream = 203
 export const scenarios: Scenario[] = [
-  { name: 'whole replies', stream: false, calls: 6_000, warm: 6_000, concurrent: 32 },
-  { name: 'streams of 200 chunks', stream: true, calls: 400, warm: 200, concurrent: 16 },
+  { name: 'whole replies, 32 at a time', stream: false, calls: 6_000, warm: 6_000, concurrent: 32 },
+  { name: 'whole replies, one at a time', stream: false, calls: 2_000, warm: 1_000, concurrent: 1 },
+  { name: 'streams, 16 at a time', stream: true, calls: 400, warm: 200, concurrent: 16 },
+  {
+    name: 'streams with 5 ms between chunks, 32 at a time',
+    stream: true,
+    slow: true,
+    calls: 64,
+    warm: 32,
+    concurrent: 32,
+  },
 ]
 
-export const direct: Way = { name: 'upstream itself', path: '/v1/chat/completions', model: 'bench' }
-export const bare: Way = { ...direct, name: 'bare proxy' }
-export const routed: Way[] = [
-  { name: 'router, same format', path: '/v1/chat/completions', model: 'same/bench' },
-  { name: 'router, mapped (Anthropic)', path: '/v1/chat/completions', model: 'mapped/bench' },
-  { name: 'router, Messages API, mapped (OpenAI)', path: '/v1/messages', model: 'same/bench', body: messagesBody },
-  { name: 'router, Responses API, mapped (OpenAI)', path: '/v1/responses', model: 'same/bench', body: responsesBody },
+export const chatSame: Way = { name: 'same format', path: '/v1/chat/completions', model: sameFormat }
+export const ways: Way[] = [
+  chatSame,
+  { name: 'mapped (Anthropic)', path: '/v1/chat/completions', model: mapped },
+  { name: 'Messages API, mapped (OpenAI)', path: '/v1/messages', model: sameFormat, body: messagesBody },
+  { name: 'Responses API, mapped (OpenAI)', path: '/v1/responses', model: sameFormat, body: responsesBody },
 ]
+
+/** The body of a first call. */
+export const firstCall = { model: sameFormat, ...chatBody(question, false) }
 
 /** Sends a scenario to a server in one way, after warming up. */
-export async function measure(server: Measured, way: Way, scenario: Scenario): Promise<Figures> {
+export async function measure(
+  server: Pick<Subject, 'url' | 'key' | 'used'>,
+  way: Way,
+  { stream, slow, ...scenario }: Scenario,
+): Promise<Figures> {
   const url = server.url + way.path
-  const body = { model: way.model, ...(way.body ?? chatBody)(scenario.stream) }
-  await load(url, { calls: scenario.warm, concurrent: scenario.concurrent, body, headers })
+  const ask = slow ? `${question} ${slowly}` : question
+  const body = { model: way.model, ...(way.body ?? chatBody)(ask, stream) }
+  const headers = { authorization: `Bearer ${server.key}` }
+  await load(url, { ...scenario, calls: scenario.warm, body, headers })
   const before = await server.used()
-  const { callsPerSecond, latenciesMs } = await load(url, { ...scenario, body, headers })
+  const { callsPerSecond, latenciesMs, firstBytesMs } = await load(url, { ...scenario, body, headers })
   const after = await server.used()
   return {
     callsPerSecond,
+    cpuUs: (after.cpuUs - before.cpuUs) / scenario.calls / (stream ? chunksPerStream : 1),
     p50: percentile(latenciesMs, 0.5),
     p99: percentile(latenciesMs, 0.99),
-    cpuUs: (after.cpuUs - before.cpuUs) / scenario.calls,
+    firstP50: percentile(firstBytesMs, 0.5),
+    firstP99: percentile(firstBytesMs, 0.99),
     rssMb: after.rss / 1024 / 1024,
   }
 }
 
-export function chatBody(stream: boolean): object {
-  return { messages, ...(stream && { stream, stream_options: { include_usage: true } }) }
+function chatBody(ask: string, stream: boolean): object {
+  const messages = [
+    { role: 'system', content: system },
+    { role: 'user', content: ask },
+  ]
+  return { messages, ...common, ...(stream && { stream, stream_options: { include_usage: true } }) }
 }
 
-function messagesBody(stream: boolean): object {
-  const [{ content: system } = { content: '' }, ...turns] = messages
-  return { system, messages: turns, max_tokens: 1_000, stream }
+function messagesBody(ask: string, stream: boolean): object {
+  return { system, messages: [{ role: 'user', content: ask }], ...common, stream }
 }
 
-function responsesBody(stream: boolean): object {
-  return { input: messages, store: false, stream }
+function responsesBody(ask: string, stream: boolean): object {
+  return { instructions: system, input: ask, temperature: 0.7, max_output_tokens: 256, store: false, stream }
 }

@@ -1,0 +1,122 @@
+/** What the gateway benches measure: the router as users start it, with everything shipped, and bare proxies. */
+import { type ChildProcess, fork } from 'node:child_process'
+import { once } from 'node:events'
+import { cpSync, mkdirSync, mkdtempSync, openSync, rmSync, writeFileSync } from 'node:fs'
+import { type AddressInfo, createServer } from 'node:net'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { setTimeout } from 'node:timers/promises'
+import { request } from 'undici'
+import { type Measured, pin, startMeasured, type Used } from './measured.ts'
+import { firstCall } from './ways.ts'
+
+/** The root of this project. */
+export const here = join(import.meta.dirname, '..')
+
+/** A measured server, the key that it accepts, and the time from its start to its first answered call. */
+export type Subject = Measured & { key: string; startMs: number }
+
+/** How a subject runs: the cores it may use (Linux), and options of Node. */
+export type Running = { cpus?: string; threads?: number }
+
+const firstKey = 'ir-bench-first-key-of-the-benches'
+
+/**
+ * The router of a project folder, this one or another state of it: `serve` with the shipped providers and catalog, whose OpenAI
+ * and Anthropic are the bench's upstream, an empty database, its log in a file, and a key with a monthly limit.
+ */
+export async function startRouter(
+  project: string,
+  upstream: string,
+  { cpus, threads }: Running = {},
+): Promise<Subject> {
+  const folder = mkdtempSync(join(tmpdir(), 'bench-router-'))
+  for (const name of ['providers', 'catalog']) cpSync(join(project, name), join(folder, name), { recursive: true })
+  mkdirSync(join(folder, 'plugins'))
+  const port = await freePort()
+  const config = `server: { port: ${port}${threads === undefined ? '' : `, threads: ${threads}`} }
+store: { url: "sqlite:router.sqlite" }
+providers:
+  openai: { base_url: "${upstream}/v1", secret: "\${BENCH_SECRET:-secret}" }
+  anthropic: { base_url: "${upstream}", secret: "\${BENCH_SECRET:-secret}" }
+`
+  writeFileSync(join(folder, 'config.yaml'), config)
+  const log = openSync(join(folder, 'log'), 'a')
+  const begun = performance.now()
+  const child = fork(join(project, 'src/main.ts'), ['serve', '--config', join(folder, 'config.yaml')], {
+    env: { ...process.env, INFERENCE_ROUTER_ADMIN_KEY: firstKey, LOG_LEVEL: 'info' },
+    execArgv: ['--import', join(here, 'bench/probe.ts')],
+    stdio: ['ignore', log, log, 'ipc'],
+  })
+  if (cpus !== undefined) pin(child.pid, cpus)
+  const url = `http://127.0.0.1:${port}`
+  await firstAnswer(child, url)
+  const startMs = performance.now() - begun
+  const key = await limitedKey(url)
+  const measured = measuredChild(child, url)
+  const stop = async () => {
+    await measured.stop()
+    rmSync(folder, { recursive: true, force: true })
+  }
+  return { ...measured, stop, key, startMs }
+}
+
+/** The least that a gateway can do, in Express. */
+export async function startProxy(upstream: string, { cpus }: Running = {}): Promise<Subject> {
+  const begun = performance.now()
+  const measured = await startMeasured('proxy.ts', { BENCH_UPSTREAM: `${upstream}/v1` }, { cpus })
+  return { ...measured, key: '', startMs: performance.now() - begun }
+}
+
+async function firstAnswer(child: ChildProcess, url: string): Promise<void> {
+  const body = JSON.stringify(firstCall)
+  const headers = { authorization: `Bearer ${firstKey}`, 'content-type': 'application/json' }
+  for (const until = performance.now() + 60_000; performance.now() < until; await setTimeout(5)) {
+    if (child.exitCode !== null) throw new Error(`the router ended with ${child.exitCode} at its start`)
+    try {
+      const response = await request(`${url}/v1/chat/completions`, { method: 'POST', headers, body })
+      const text = await response.body.text()
+      if (response.statusCode === 200) return
+      throw new Error(`the first call was answered with ${response.statusCode} ${text}`)
+    } catch (error) {
+      if ((error as { code?: string }).code !== 'ECONNREFUSED') throw error
+    }
+  }
+  throw new Error('the router did not answer within a minute')
+}
+
+/** Calls of this key are held and settled against a limit, as most are. */
+async function limitedKey(url: string): Promise<string> {
+  const response = await request(`${url}/v1/manage/apikey`, {
+    method: 'POST',
+    headers: { authorization: `Bearer ${firstKey}`, 'content-type': 'application/json' },
+    body: JSON.stringify({ name: 'bench', monthly_limit: 1_000_000, labels: { team: 'bench' } }),
+  })
+  const made = (await response.body.json()) as { api_key?: string }
+  if (made.api_key === undefined) throw new Error(`no key was made: ${response.statusCode} ${JSON.stringify(made)}`)
+  return made.api_key
+}
+
+function measuredChild(child: ChildProcess, url: string): Measured {
+  return {
+    url,
+    used: async () => {
+      child.send('used')
+      const [used] = (await once(child, 'message')) as [Used]
+      return used
+    },
+    stop: async () => {
+      child.kill('SIGKILL')
+      await once(child, 'exit')
+    },
+  }
+}
+
+async function freePort(): Promise<number> {
+  const server = createServer().listen(0, '127.0.0.1')
+  await once(server, 'listening')
+  const { port } = server.address() as AddressInfo
+  server.close()
+  await once(server, 'close')
+  return port
+}
