@@ -9,10 +9,10 @@ import { requestToken } from './token-request.ts'
 import { type Token, tokensOf } from './tokens.ts'
 
 /** A POST before authentication. Header names are in lower case. */
-export type UnauthorizedRequest = { url: string; headers: Record<string, string>; body: string }
+export type UnauthorizedRequest = { url: string; headers: Readonly<Record<string, string>>; body: string }
 
 /** The URL and headers to send it with. Call `refused` when the provider answers 401. */
-export type Authorized = { url: string; headers: Record<string, string>; refused?(): void }
+export type Authorized = { url: string; headers: Readonly<Record<string, string>>; refused?(): void }
 
 /** The client that requests tokens, and the signal that ends the wait for them. */
 export type TokenOptions = { httpClient: HttpClient; signal: AbortSignal; now?: () => number }

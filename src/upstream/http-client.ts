@@ -8,7 +8,7 @@ import { LoopStalls } from './loop-stalls.ts'
 /** One HTTP request to a provider. */
 export type HttpRequest = {
   url: string
-  headers: Record<string, string>
+  headers: Readonly<Record<string, string>>
   body: string
   timeouts: Timeouts
   /** Aborted when the client disconnects or the process stops. */

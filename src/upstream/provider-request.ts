@@ -27,16 +27,7 @@ export async function post(
   const { path, accept, signal, forwardedHeaders = [], onSent } = outgoing
   const request = {
     url: urlOf(provider, path, model),
-    headers: withForwarded(
-      {
-        'content-type': 'application/json',
-        accept,
-        'accept-encoding': 'identity',
-        'user-agent': 'inference-router',
-        ...lowerCased(provider.headers),
-      },
-      forwardedHeaders,
-    ),
+    headers: withForwarded(ownHeaders(provider, accept), forwardedHeaders),
     body: wellFormed(JSON.stringify(outgoing.body)),
   }
   await turnFor(request.body.length)
@@ -55,6 +46,8 @@ export async function post(
  * model that would lead to another path.
  */
 export function urlOf({ slug, baseUrl }: Pick<Provider, 'slug' | 'baseUrl'>, path: string, model: string): string {
+  const base = baseUrl.replace(/\/+$/, '')
+  if (!path.includes('{')) return base + path
   const expanded = path.replaceAll(/\{(\+?)model\}/g, (_, slashes: string) => {
     const segments = slashes ? model.split('/') : [model]
     if (segments.some((segment) => /^\.{0,2}$/.test(segment))) {
@@ -62,7 +55,7 @@ export function urlOf({ slug, baseUrl }: Pick<Provider, 'slug' | 'baseUrl'>, pat
     }
     return segments.map(encodeURIComponent).join('/')
   })
-  return baseUrl.replace(/\/+$/, '') + expanded
+  return base + expanded
 }
 
 /** The whole text of a response of at most so many bytes. Throws RouterError. */
@@ -94,8 +87,9 @@ async function textUpTo({ bytes }: HttpResponse, most: number): Promise<{ text: 
 const utf8 = new TextDecoder()
 
 /** Our headers with the client's; a joined list has each item once. */
-function withForwarded(own: Record<string, string>, forwarded: readonly ForwardedHeader[]): Record<string, string> {
-  const headers = { ...own }
+function withForwarded(own: Headers, forwarded: readonly ForwardedHeader[]): Headers {
+  if (forwarded.length === 0) return own
+  const headers: Record<string, string> = { ...own }
   for (const { name, value, how } of forwarded) {
     const items = [headers[name] ?? '', value].flatMap((list) => list.split(',')).map((item) => item.trim())
     headers[name] = how === 'replace' ? value : [...new Set(items)].filter(Boolean).join(',')
@@ -103,10 +97,26 @@ function withForwarded(own: Record<string, string>, forwarded: readonly Forwarde
   return headers
 }
 
-/** In lower case, so that a manifest's header replaces ours of the same name. */
-function lowerCased(headers: Record<string, string>): Record<string, string> {
-  return Object.fromEntries(Object.entries(headers).map(([name, value]) => [name.toLowerCase(), value]))
+/** Our headers for a provider. */
+function ownHeaders({ headers }: Provider, accept: string): Headers {
+  let declared = declaredHeaders.get(headers)
+  if (!declared) {
+    // In lower case, so that a manifest's header replaces ours of the same name.
+    declared = Object.fromEntries(Object.entries(headers).map(([name, value]) => [name.toLowerCase(), value]))
+    declaredHeaders.set(headers, declared)
+  }
+  return {
+    'content-type': 'application/json',
+    accept,
+    'accept-encoding': 'identity',
+    'user-agent': 'inference-router',
+    ...declared,
+  }
 }
+
+type Headers = Readonly<Record<string, string>>
+/** The headers of manifests, made ready once. */
+const declaredHeaders = new WeakMap<Headers, Headers>()
 
 /** Replaces lone surrogates, which a text cut inside a character leaves: strict parsers refuse them. */
 function wellFormed(json: string): string {
