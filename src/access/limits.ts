@@ -85,9 +85,10 @@ const windowMs = 60_000
 /** A window has at most 601 slots, and a retry waits at most this much too long. */
 const slotMs = 100
 /** The suggested delay when the limit of calls at once is reached: when one will end is unknown. */
-const runningWaitMs = 1_000
+export const runningWaitMs = 1_000
 
-const unlimited: LimitReservation = { settle() {}, undo() {}, headers: {} }
+/** Of a call that nothing limits. */
+export const unlimited: LimitReservation = { settle() {}, undo() {}, headers: {} }
 
 function isLimited({ limits }: Limited): boolean {
   return limits.requestsPerMinute !== null || limits.tokensPerMinute !== null || limits.concurrentCalls !== null
@@ -106,25 +107,43 @@ function dropExpired(window: Window, at: number): void {
 
 function exceededLimits({ scope, limits, window }: LimitedWindow, request: TokenRequest, at: number): Exceeded[] {
   const { concurrentCalls, requestsPerMinute, tokensPerMinute } = limits
-  const owner = scope === 'key' ? 'this API key' : 'the organization'
   const exceeded: Exceeded[] = []
-  if (concurrentCalls !== null && window.running >= concurrentCalls) {
-    const message = `The limit of ${owner} is ${concurrentCalls} calls at once, and that many are already running. Try again when one has ended.`
-    exceeded.push({ waitMs: runningWaitMs, message })
-  }
+  const add = (what: What, facts: Omit<ExceededFacts, 'scope' | 'what'>) =>
+    exceeded.push({ waitMs: facts.waitMs, message: exceededMessage({ scope, what, ...facts }) })
+  if (concurrentCalls !== null && window.running >= concurrentCalls)
+    add('calls', { limit: concurrentCalls, left: 0, needed: 1, waitMs: runningWaitMs })
   if (requestsPerMinute !== null && window.requests + 1 > requestsPerMinute) {
     const waitMs = waitFor(window, 'requests', window.requests + 1 - requestsPerMinute) - at
-    const message = `The limit of ${owner} is ${requestsPerMinute} requests per minute, and it is used up. Try again in ${seconds(waitMs)}.`
-    exceeded.push({ waitMs, message })
+    add('requests', { limit: requestsPerMinute, left: 0, needed: 1, waitMs })
   }
   const needed = neededTokens(request)
   if (tokensPerMinute !== null && needed > 0 && window.tokens > 0 && window.tokens + needed > tokensPerMinute) {
     const waitMs = waitFor(window, 'tokens', window.tokens + needed - tokensPerMinute) - at
-    const left = Math.max(tokensPerMinute - window.tokens, 0)
-    const message = `The limit of ${owner} is ${tokensPerMinute} tokens per minute: ${left} are left and this call may need ${needed}. Try again in ${seconds(waitMs)}.`
-    exceeded.push({ waitMs, message })
+    add('tokens', { limit: tokensPerMinute, left: Math.max(tokensPerMinute - window.tokens, 0), needed, waitMs })
   }
   return exceeded
+}
+
+/** What is limited. */
+export type What = 'calls' | 'requests' | 'tokens'
+
+/** A limit that a call exceeds: how much of it is left, and when the call would pass. */
+export type ExceededFacts = Pick<Limited, 'scope'> & {
+  what: What
+  limit: number
+  left: number
+  needed: number
+  waitMs: number
+}
+
+/** The message for clients. */
+export function exceededMessage({ scope, what, limit, left, needed, waitMs }: ExceededFacts): string {
+  const owner = scope === 'key' ? 'this API key' : 'the organization'
+  if (what === 'calls')
+    return `The limit of ${owner} is ${limit} calls at once, and that many are already running. Try again when one has ended.`
+  if (what === 'requests')
+    return `The limit of ${owner} is ${limit} requests per minute, and it is used up. Try again in ${seconds(waitMs)}.`
+  return `The limit of ${owner} is ${limit} tokens per minute: ${left} are left and this call may need ${needed}. Try again in ${seconds(waitMs)}.`
 }
 
 /** The time when `missing` units are free, or as many as can be. */
@@ -138,7 +157,7 @@ function waitFor(window: Window, what: 'requests' | 'tokens', missing: number): 
 }
 
 /** The tokens that must be available for a call to pass. */
-function neededTokens({ prompt, output, hasOutputLimit }: TokenRequest): number {
+export function neededTokens({ prompt, output, hasOutputLimit }: TokenRequest): number {
   return hasOutputLimit ? prompt + output : Math.max(prompt, 1)
 }
 
@@ -186,20 +205,30 @@ function endsOf(parts: readonly Reserved[]): Pick<LimitReservation, 'settle' | '
 
 /** The remainder of the tightest limit of each kind, and when it is fully available again. */
 function headersOf(applied: readonly LimitedWindow[], at: number): Record<string, string> {
-  const headers: Record<string, string> = {}
-  for (const { what, limitOf, limitName, remainingName, resetName } of kinds) {
-    let tightest: { limit: number; left: number; window: Window } | undefined
-    for (const { limits, window } of applied) {
+  const rests = applied.flatMap(({ limits, window }): Rest[] => {
+    const resetMs = (window.slots.at(-1)?.endsAt ?? at) - at
+    return kinds.flatMap(({ what, limitOf }) => {
       const limit = limits[limitOf]
-      if (limit === null) continue
-      const left = Math.max(limit - window[what], 0)
-      if (!tightest || left < tightest.left) tightest = { limit, left, window }
-    }
+      return limit === null ? [] : { what, limit, left: limit - window[what], resetMs }
+    })
+  })
+  return restHeaders(rests)
+}
+
+/** What is left of a limit, and when all of it is. */
+export type Rest = { what: What; limit: number; left: number; resetMs: number }
+
+/** Headers for the client: the remainder of the tightest limit of each kind. */
+export function restHeaders(rests: readonly Rest[]): Record<string, string> {
+  const headers: Record<string, string> = {}
+  for (const { what, limitName, remainingName, resetName } of kinds) {
+    let tightest: Rest | undefined
+    for (const rest of rests)
+      if (rest.what === what && (!tightest || Math.max(rest.left, 0) < Math.max(tightest.left, 0))) tightest = rest
     if (!tightest) continue
-    const { limit, left, window } = tightest
-    headers[limitName] = String(limit)
-    headers[remainingName] = String(left)
-    headers[resetName] = shortly(Math.max((window.slots.at(-1)?.endsAt ?? at) - at, 0))
+    headers[limitName] = String(tightest.limit)
+    headers[remainingName] = String(Math.max(tightest.left, 0))
+    headers[resetName] = shortly(Math.max(tightest.resetMs, 0))
   }
   return headers
 }

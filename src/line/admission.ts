@@ -47,7 +47,7 @@ export type Admission = {
    * Reserves what a call to this target can cost with this body, where that is more than is reserved. Throws RouterError
    * `budget_exhausted`.
    */
-  cover(target: Target, body: JsonObject): void
+  cover(target: Target, body: JsonObject): void | Promise<void>
   /** The most tokens that a call to this target can have used; `remote`: its reply shows that tools of the provider ran. */
   mostAt(target: Target, remote: boolean): TokenBounds
   /** An attempt that failed has cost so much; the call goes on. */
@@ -95,10 +95,12 @@ export function admit(
       if (!hold || allowance.leftNano === undefined) return
       const sent = sentLength(target, body)
       const output = sent === undefined ? hold.output : sent * choicesOf(call.request)
-      if (output > hold.output) {
-        budgetReservation.raise(costBound(bounded, target, output))
+      if (output <= hold.output) return budgetReservation.raise(hold.nanoUsd)
+      const raised = budgetReservation.raise(costBound(bounded, target, output))
+      const allow = () => {
         hold.most = output
-      } else budgetReservation.raise(hold.nanoUsd)
+      }
+      return raised ? raised.then(allow) : allow()
     },
     mostAt: (target, remote) => mostAt(target, { bounded, hold: holds.get(target), remote }),
     charge: budgetReservation.charge,
@@ -187,7 +189,7 @@ function leftOf(payers: Payers, budget: Budget): bigint | undefined {
   try {
     return budget.left(payers)
   } catch (thrown) {
-    throw spendingUnknown(thrown)
+    throw thrown instanceof RouterError ? thrown : spendingUnknown(thrown)
   }
 }
 

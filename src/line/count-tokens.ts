@@ -2,6 +2,7 @@ import type { ClientApi } from '../api/client-api.ts'
 import { asRouterError, RouterError } from '../core/errors.ts'
 import { isObject, type JsonObject } from '../core/json.ts'
 import type { NeutralRequest } from '../core/request.ts'
+import { withLoans } from '../lending/with-loans.ts'
 import type { Target } from '../manifest/target.ts'
 import { estimatePromptTokens } from '../money/meter.ts'
 import { resolve } from '../routing/resolve.ts'
@@ -37,7 +38,7 @@ export async function countTokens(call: CountCall, services: Services): Promise<
   const { held } = services
   const governed = { ...request.origin, organization, mayStore: true, held, at: Date.now() }
   const [target] = governedTargets(targets, governed)
-  const { headers, settle } = admitUncharged({ key, rules }, services.admission)
+  const { headers, settle } = await withLoans(() => admitUncharged({ key, rules }, services.admission))
   try {
     const counted = await countAt(target, { call, request }, services)
     return { headers, body: JSON.stringify(counted) }

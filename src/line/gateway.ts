@@ -2,6 +2,7 @@ import type { Key } from '../access/keys.ts'
 import type { Reply } from '../core/reply.ts'
 import type { NeutralRequest } from '../core/request.ts'
 import { turnFor } from '../core/turn.ts'
+import { withLoans } from '../lending/with-loans.ts'
 import type { Target } from '../manifest/target.ts'
 import { attempt } from '../routing/attempts.ts'
 import { type Directory, resolve, type Targets } from '../routing/resolve.ts'
@@ -85,23 +86,31 @@ export async function handle(call: Call, services: Services): Promise<CallRespon
 /** A call as it may be admitted now. */
 type Applicant = AdmissionRequest & { targets: Targets }
 
-/** Admits a call at once; where only the bytes of its prompt do not fit, once more when they have been counted as tokens. */
+/**
+ * Admits a call, at once where this event loop has been lent enough; where only the bytes of its prompt do not fit, once
+ * more when they have been counted as tokens.
+ */
 async function admitted(
   apply: (key: Key) => Applicant,
   { key, authenticated }: { key: Key; authenticated: Key },
   services: Services,
 ): Promise<{ admission: Admission; targets: Targets }> {
-  const applicant = apply(key)
-  const { targets } = applicant
+  let applicant = apply(key)
+  const admitNow = (counted?: number) =>
+    withLoans((isRetry) => {
+      if (isRetry || counted !== undefined) {
+        // What was checked before the wait may have changed.
+        applicant = apply(services.revalidate(authenticated))
+        requireLedger(services.admission)
+      }
+      return { admission: admit({ ...applicant, counted }, services.admission), targets: applicant.targets }
+    })
   try {
-    return { admission: admit(applicant, services.admission), targets }
+    return await admitNow()
   } catch (thrown) {
     const counted = await countedPrompt(thrown, applicant, services)
     if (counted === undefined) throw thrown
-    // What was checked before the count may have changed.
-    const again = apply(services.revalidate(authenticated))
-    requireLedger(services.admission)
-    return { admission: admit({ ...again, counted }, services.admission), targets: again.targets }
+    return await admitNow(counted)
   }
 }
 

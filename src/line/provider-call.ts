@@ -54,7 +54,7 @@ async function callOnce(
     if (call.strict && dropped.length > 0) throw lossRefused(dropped, target)
     const stream = request.stream === true
     const { body } = written
-    admission.cover(target, body)
+    await admission.cover(target, body)
     const { forwardedHeaders } = translation
     const onSent = () => {
       sent = true

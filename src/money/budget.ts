@@ -24,7 +24,7 @@ export type BudgetRequest = Payers & {
 /** The money that is reserved for a running call. */
 export type Reservation = {
   /** Reserves at least so much, where it was less. Throws RouterError `budget_exhausted`, and nothing is changed. */
-  raise(nanoUsd: bigint): void
+  raise(nanoUsd: bigint): void | Promise<void>
   /** A part of what is reserved has been spent, although the call goes on. Nano-USD. */
   charge(nanoUsd: bigint): void
   /**
@@ -111,8 +111,11 @@ export function openBudget(tables: SpendTables, { mostIdle = 10_000 } = {}): Bud
     reserve({ nanoUsd, assumedTokens, assumedUses, ...payers }) {
       const limited = accountsOf(payers)
       const facts = { nanoUsd, assumedTokens, assumedUses }
-      requireRoom(limited, { ...facts, moreNano: nanoUsd })
-      return reserveOn(limited, facts)
+      const room = (mostNano: bigint, moreNano: bigint) =>
+        requireRoom(limited, { ...facts, nanoUsd: mostNano, moreNano })
+      room(nanoUsd, nanoUsd)
+      const accounts = limited.map(({ account }) => account)
+      return reserveOn(accounts, { nanoUsd, room })
     },
     totals: () => ({
       accounts: accounts.size,
@@ -122,29 +125,31 @@ export function openBudget(tables: SpendTables, { mostIdle = 10_000 } = {}): Bud
 }
 
 /** Nano-USD. `open` counts the calls that are running or whose cost is not on disk yet. */
-type Account = { spent: bigint; reserved: bigint; open: number; used: boolean }
+export type Account = { spent: bigint; reserved: bigint; open: number; used: boolean }
 
 /** An account and its limit; a monthly one has an owner and a time at which it resets. */
-type Limited = { account: Account; limitNano: bigint | null; owner?: string; resetAt?: number }
+export type Limited = { account: Account; limitNano: bigint | null; owner?: string; resetAt?: number }
 
 /** The maximum cost of a call, and what the accounts have to hold of it beyond what they hold already. */
-type Asked = {
+export type Asked = {
   nanoUsd: bigint
   moreNano: bigint
   assumedTokens: number | undefined
   assumedUses: number | undefined
 }
 
-function monthAround(at: number): { from: number; until: number; name: string } {
+/** The month of a time, by its name in the tables. */
+export function monthAround(at: number): { from: number; until: number; name: string } {
   return { from: monthStart(at), until: monthStart(at, 1), name: monthOf(at) }
 }
 
-function isLimited({ key, group, organization }: Payers): boolean {
+/** Whether any of the accounts has a limit. */
+export function isLimited({ key, group, organization }: Payers): boolean {
   return key.monthlyLimitNano !== null || (group?.limitNano ?? null) !== null || organization.enforcesBalance
 }
 
 /** A call that costs nothing needs no room. */
-function requireRoom(limited: readonly Limited[], asked: Asked): void {
+function requireRoom(limited: readonly Limited[], asked: Asked): undefined {
   if (asked.moreNano <= 0n) return
   for (const one of limited) {
     const { account, limitNano } = one
@@ -153,9 +158,17 @@ function requireRoom(limited: readonly Limited[], asked: Asked): void {
   }
 }
 
-function reserveOn(limited: readonly Limited[], facts: Omit<Asked, 'moreNano'>): Reservation {
-  const accounts = limited.map(({ account }) => account)
-  let reserved = facts.nanoUsd
+/** How a reservation gets more: `room` throws where there is none, or returns what frees it when it has been waited for. */
+export type Reserving = {
+  nanoUsd: bigint
+  room(mostNano: bigint, moreNano: bigint): Promise<() => void> | undefined
+  /** Called when the accounts have spent. */
+  onSpent?(): void
+}
+
+/** Reserves on accounts that have room for it. */
+export function reserveOn(accounts: readonly Account[], { nanoUsd, room, onSpent }: Reserving): Reservation {
+  let reserved = nanoUsd
   for (const account of accounts) {
     account.reserved += reserved
     account.open++
@@ -166,30 +179,37 @@ function reserveOn(limited: readonly Limited[], facts: Omit<Asked, 'moreNano'>):
     state = 'closed'
     for (const account of accounts) account.open--
   }
+  const raiseTo = (most: bigint) => {
+    if (state !== 'running' || most <= reserved) return
+    for (const account of accounts) account.reserved += most - reserved
+    reserved = most
+  }
+  const spend = (costNano: bigint, released: bigint) => {
+    reserved -= released
+    for (const account of accounts) {
+      account.reserved -= released
+      account.spent += costNano
+    }
+    onSpent?.()
+  }
   return {
     raise(most) {
-      const moreNano = most - reserved
-      if (state !== 'running' || moreNano <= 0n) return
-      requireRoom(limited, { ...facts, nanoUsd: most, moreNano })
-      reserved = most
-      for (const account of accounts) account.reserved += moreNano
+      if (state !== 'running' || most <= reserved) return
+      const waiting = room(most, most - reserved)
+      if (!waiting) return raiseTo(most)
+      return waiting.then((free) => {
+        free()
+        raiseTo(most)
+      })
     },
     charge(costNano) {
       charged = true
-      const covered = costNano < reserved ? costNano : reserved
-      reserved -= covered
-      for (const account of accounts) {
-        account.reserved -= covered
-        account.spent += costNano
-      }
+      spend(costNano, costNano < reserved ? costNano : reserved)
     },
     settle(costNano) {
       if (state !== 'running') return
       state = 'settled'
-      for (const account of accounts) {
-        account.reserved -= reserved
-        account.spent += costNano
-      }
+      spend(costNano, reserved)
       // What was charged is in no table yet.
       if (costNano === 0n && !charged) close()
     },
@@ -199,7 +219,16 @@ function reserveOn(limited: readonly Limited[], facts: Omit<Asked, 'moreNano'>):
   }
 }
 
-function exhausted({ account, owner, resetAt = 0 }: Limited, limitNano: bigint, asked: Asked): RouterError {
+/** The error of an account that cannot hold what is asked. */
+export function exhausted(
+  {
+    account,
+    owner,
+    resetAt = 0,
+  }: Omit<Limited, 'account' | 'limitNano'> & { account: Pick<Account, 'spent' | 'reserved'> },
+  limitNano: bigint,
+  asked: Asked,
+): RouterError {
   const summary = spendingSummary(account, asked)
   const message =
     owner === undefined
@@ -210,7 +239,7 @@ function exhausted({ account, owner, resetAt = 0 }: Limited, limitNano: bigint, 
 
 /** A call that is raised holds something already: it is not counted among the others. */
 function spendingSummary(
-  { spent, reserved }: Account,
+  { spent, reserved }: Pick<Account, 'spent' | 'reserved'>,
   { nanoUsd, moreNano, assumedTokens, assumedUses }: Asked,
 ): string {
   const assumptions = [

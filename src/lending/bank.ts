@@ -1,0 +1,293 @@
+import type { Answer, Held, Kind, Named, Need, Standing, Use } from './account.ts'
+import { UseWindow } from './window.ts'
+
+/**
+ * Knows what all accounts have spent, and lends what is left to purses: one for each event loop that admits calls. It never
+ * lends what it does not have, so no limit is exceeded, and refuses only what purses hold for running calls or have spent:
+ * before that it calls back what lies idle.
+ */
+export type Bank = {
+  /** A new purse. */
+  join(purse: number): void
+  /** A purse is gone, and so is what it held: all it was lent comes back, but for what it reported. */
+  leave(purse: number): void
+  /**
+   * Answers when it is decided, at once where nothing has to be called back; with the error when the tables of spend cannot
+   * be read. The purse must get its answers and the recalls in the order in which they are made here.
+   */
+  lend(purse: number, needs: readonly Need[], onAnswer: (answer: Answer | Error) => void): void
+  /** A purse gives back, or, with a negative amount, has spent more than it was lent. `closes`: it forgets the account. */
+  giveBack(purse: number, account: string, amount: bigint, closes?: boolean): void
+  /** The cost of a settled call, whose row is not yet in the tables. Returns what is to be called when it is. */
+  spend(purse: number, accounts: readonly string[], cost: bigint): () => void
+  /** Uses of accounts that count for a minute. */
+  use(purse: number, uses: readonly Use[]): void
+  /** How many accounts are in memory, and the sum of what is lent. */
+  totals(): { accounts: number; lent: bigint }
+}
+
+/** `readSpent` reads the spend of a money account; `recall` asks a purse for what it holds, and rejects when it is gone. */
+export type BankOptions = {
+  readSpent(account: string): bigint
+  recall(purse: number, accounts: readonly string[]): Promise<Held[]>
+  now?: () => number
+  /** How long a purse may take to give back; what it was lent counts as held when it does not. */
+  patienceMs?: number
+  mostIdle?: number
+}
+
+/** What an account has lent to a purse; null is without limit. */
+type Loans = Map<number, bigint | null>
+
+/** `unwritten` rows are counted in `spent` and not in the tables. `isStale`: purses have been lent more than the limit now is. */
+type Account = {
+  kind: Kind
+  limit: bigint | null
+  spent: bigint
+  uses: UseWindow
+  lent: Loans
+  unwritten: number
+  isStale: boolean
+}
+
+type Asked = { need: Need; account: Account }
+type Waiting = { purse: number; needs: readonly Need[]; onAnswer(answer: Answer | Error): void }
+
+/** A purse is lent this part of what is left, divided by the number of purses: near a limit that is less than a call needs. */
+const share = 4n
+const defaultPatienceMs = 2_000
+
+/** Opens a bank without purses. `now` returns milliseconds of a monotonic clock that the purses share. */
+export function openBank(options: BankOptions): Bank {
+  return new LendingBank(options)
+}
+
+class LendingBank implements Bank {
+  readonly #options: BankOptions
+  readonly #now: () => number
+  readonly #accounts = new Map<string, Account>()
+  readonly #purses = new Set<number>()
+  #waiting: Waiting[] = []
+  /** The accounts that are being called back: nothing of them is lent meanwhile. */
+  #recalling: ReadonlySet<string> | undefined
+  #sweepAt: number
+
+  constructor(options: BankOptions) {
+    this.#options = options
+    this.#now = options.now ?? (() => performance.now())
+    this.#sweepAt = options.mostIdle ?? 10_000
+  }
+
+  join(purse: number): void {
+    this.#purses.add(purse)
+  }
+
+  leave(purse: number): void {
+    this.#purses.delete(purse)
+    for (const { lent } of this.#accounts.values()) lent.delete(purse)
+  }
+
+  lend(purse: number, needs: readonly Need[], onAnswer: Waiting['onAnswer']): void {
+    const waiting = { purse, needs, onAnswer }
+    const at = this.#now()
+    const mustWait = ({ need, account }: Asked) =>
+      this.#recalling?.has(need.account) || account.isStale || isShort(account, need, at)
+    if (!this.#answerIf((asked) => !asked.some(mustWait), { ...waiting, extra: true })) {
+      this.#waiting.push(waiting)
+      if (!this.#recalling) void this.#recallAndDecide()
+    }
+  }
+
+  giveBack(purse: number, name: string, amount: bigint, closes = false): void {
+    const lent = this.#accounts.get(name)?.lent
+    if (!lent) return
+    take(lent, purse, amount)
+    if (closes) lent.delete(purse)
+  }
+
+  spend(purse: number, names: readonly string[], cost: bigint): () => void {
+    const accounts = names.flatMap((name) => this.#accounts.get(name) ?? [])
+    for (const account of accounts) {
+      account.spent += cost
+      account.unwritten++
+      take(account.lent, purse, cost)
+    }
+    return () => {
+      for (const account of accounts) account.unwritten--
+    }
+  }
+
+  use(purse: number, uses: readonly Use[]): void {
+    for (const { account: name, endsAt, uses: count, lent } of uses) {
+      const account = this.#accounts.get(name)
+      account?.uses.add(endsAt, count)
+      if (account) take(account.lent, purse, lent)
+    }
+  }
+
+  totals(): { accounts: number; lent: bigint } {
+    const lent = [...this.#accounts.values()].reduce((sum, account) => sum + lentOf(account), 0n)
+    return { accounts: this.#accounts.size, lent }
+  }
+
+  #open(needs: readonly Need[]): Asked[] {
+    if (this.#accounts.size >= this.#sweepAt) this.#sweep()
+    return needs.map((need) => ({ need, account: this.#accountOf(need) }))
+  }
+
+  #accountOf({ account: name, kind, limit }: Named): Account {
+    let account = this.#accounts.get(name)
+    if (!account) {
+      const spent = kind === 'money' ? this.#options.readSpent(name) : 0n
+      account = { kind, limit, spent, uses: new UseWindow(), lent: new Map(), unwritten: 0, isStale: false }
+      this.#accounts.set(name, account)
+    }
+    if (account.limit !== limit) {
+      const isLowered = account.limit === null || (limit !== null && limit < account.limit)
+      account.isStale ||= isLowered && account.lent.size > 0
+      account.limit = limit
+    }
+    return account
+  }
+
+  /** Forgets accounts that nobody uses. */
+  #sweep(): void {
+    const at = this.#now()
+    for (const [name, account] of this.#accounts) {
+      if (account.lent.size === 0 && account.unwritten === 0 && account.uses.sum(at) === 0n) this.#accounts.delete(name)
+    }
+    this.#sweepAt = Math.max(this.#options.mostIdle ?? 10_000, 2 * this.#accounts.size)
+  }
+
+  /** Decides about all that wait, in the order of their arrival, once the idle money of their accounts is back. */
+  async #recallAndDecide(): Promise<void> {
+    while (this.#waiting.length > 0) {
+      const decided = this.#waiting
+      this.#waiting = []
+      this.#recalling = new Set(decided.flatMap(({ needs }) => this.#toRecall(needs)))
+      await this.#recall([...this.#recalling])
+      this.#recalling = undefined
+      for (const one of decided) if (this.#purses.has(one.purse)) this.#decide(one)
+    }
+  }
+
+  /** What is without limit needs no recall, unless it was lent under one. */
+  #toRecall(needs: readonly Need[]): string[] {
+    const names = needs.map(({ account }) => account)
+    return names.filter((name) => {
+      const { limit, isStale } = this.#accounts.get(name) ?? { limit: null, isStale: false }
+      return limit !== null || isStale
+    })
+  }
+
+  async #recall(names: readonly string[]): Promise<void> {
+    const calls = [...this.#purses].flatMap((purse) => {
+      const lent = names.filter((name) => this.#accounts.get(name)?.lent.has(purse))
+      return lent.length === 0 ? [] : this.#recallFrom(purse, lent)
+    })
+    await Promise.all(calls)
+    for (const name of names) {
+      const account = this.#accounts.get(name)
+      if (account) account.isStale = false
+    }
+  }
+
+  async #recallFrom(purse: number, names: readonly string[]): Promise<void> {
+    let timer: NodeJS.Timeout | undefined
+    const late = new Promise<Held[]>((resolve) => {
+      timer = setTimeout(resolve, this.#options.patienceMs ?? defaultPatienceMs, [])
+    })
+    const held = await Promise.race([this.#options.recall(purse, names), late]).catch(() => [])
+    clearTimeout(timer)
+    if (!this.#purses.has(purse)) return
+    for (const { account, held: amount } of held) this.#accounts.get(account)?.lent.set(purse, amount)
+  }
+
+  /** Grants, or refuses for good. */
+  #decide(waiting: Waiting): void {
+    const at = this.#now()
+    const { purse, onAnswer } = waiting
+    const fits = ({ need, account }: Asked) => !isShort(account, need, at)
+    // Nothing beyond what the call needs: others wait for what is left.
+    if (this.#answerIf((asked) => asked.every(fits), { ...waiting, extra: false })) return
+    onAnswer(this.#answer(purse, this.#open(waiting.needs), { isGranted: false, extra: false }))
+  }
+
+  /** Grants where that is possible, and says whether it has answered. */
+  #answerIf(
+    isPossible: (asked: readonly Asked[]) => boolean,
+    { purse, needs, onAnswer, extra }: Waiting & { extra: boolean },
+  ): boolean {
+    try {
+      const asked = this.#open(needs)
+      if (!isPossible(asked)) return false
+      onAnswer(this.#answer(purse, asked, { isGranted: true, extra }))
+    } catch (thrown) {
+      onAnswer(thrown instanceof Error ? thrown : new Error(String(thrown)))
+    }
+    return true
+  }
+
+  #answer(purse: number, asked: readonly Asked[], how: { isGranted: boolean; extra: boolean }): Answer {
+    const at = this.#now()
+    return { isGranted: how.isGranted, standings: asked.map((one) => this.#standing(purse, one, { ...how, at })) }
+  }
+
+  #standing(
+    purse: number,
+    { need, account }: Asked,
+    { isGranted, extra: hasExtra, at }: { isGranted: boolean; extra: boolean; at: number },
+  ): Standing {
+    const { account: name, kind, limit } = need
+    const isRefused = isShort(account, need, at)
+    const free = leftOf(account, at)
+    const granted = isGranted && free !== null ? most(least(free, need.wish), need.least) : 0n
+    const rest = most((free ?? 0n) - granted, 0n)
+    const extra = hasExtra ? this.#extraOf(rest) : 0n
+    account.lent.set(purse, limit === null ? null : (account.lent.get(purse) ?? 0n) + granted + extra)
+    const missing = need.least - (free ?? 0n)
+    const waitMs = isRefused && kind === 'minute' ? most(account.uses.freeAt(missing) - at, 0) : 0
+    const resetMs = most(account.uses.freeAt(account.uses.sum(at)) - at, 0)
+    const spent = spentOf(account, at)
+    const facts = { granted, extra, spent, lent: lentOf(account), left: rest - extra }
+    return { account: name, kind, limit, ...facts, isShort: isRefused, waitMs, resetMs }
+  }
+
+  #extraOf(rest: bigint): bigint {
+    return this.#purses.size === 1 ? rest : rest / (share * BigInt(this.#purses.size))
+  }
+}
+
+function isShort(account: Account, need: Need, at: number): boolean {
+  const left = leftOf(account, at)
+  if (left === null || need.least <= 0n || left >= need.least) return false
+  return !(need.passesAlone && spentOf(account, at) <= 0n && lentOf(account) <= 0n)
+}
+
+/** What nobody has been lent; null without limit. */
+function leftOf(account: Account, at: number): bigint | null {
+  return account.limit === null ? null : account.limit - spentOf(account, at) - lentOf(account)
+}
+
+function spentOf({ kind, spent, uses }: Account, at: number): bigint {
+  return kind === 'minute' ? uses.sum(at) : spent
+}
+
+function lentOf({ lent }: Account): bigint {
+  let sum = 0n
+  for (const amount of lent.values()) sum += amount ?? 0n
+  return sum
+}
+
+function take(lent: Loans, purse: number, amount: bigint): void {
+  const before = lent.get(purse)
+  if (before !== undefined && before !== null) lent.set(purse, before - amount)
+}
+
+function least(one: bigint, other: bigint): bigint {
+  return one < other ? one : other
+}
+
+function most<Amount extends bigint | number>(one: Amount, other: Amount): Amount {
+  return one > other ? one : other
+}

@@ -1,0 +1,201 @@
+import { RouterError } from '../core/errors.ts'
+import type { Answer, Held, Kind, Named, Need, Standing, Use } from './account.ts'
+
+/** An account as this event loop sees it. It may spend and hold `share` in all; null is without limit. */
+export type PurseAccount = {
+  readonly name: string
+  readonly kind: Kind
+  /** The limit under which the share was lent; undefined after a recall of a share without limit. */
+  limit: bigint | null | undefined
+  share: bigint
+  spent: bigint
+  reserved: bigint
+  /** How many calls run, or are not recorded yet. */
+  open: number
+  used: boolean
+  /** What the bank had left when it was asked last. */
+  left: bigint
+  /** More is asked for when less than this is free. */
+  low: bigint
+  isAsking: boolean
+  /** Uses that the bank has not heard of, by the time at which they end. */
+  unreported: Map<number, { uses: bigint; lent: bigint }>
+}
+
+/** The way to the bank. What is told and asked arrives in this order; the answer is handled before anything that comes later. */
+export type BankLink = {
+  lend(needs: readonly Need[], onAnswer: (answer: Answer | Error) => void): void
+  giveBack(account: string, amount: bigint, closes: boolean): void
+}
+
+/** What a call has been granted, kept for it until `use`; `refused` has the standings when the bank granted nothing. */
+export type Loan = { use(): void; refused?: readonly Standing[] }
+
+/** Thrown where the purse is too small: the call waits for `lent` and is admitted again, or gets the error of `refusal`. */
+export class Borrowing extends RouterError {
+  readonly needs: readonly Need[]
+  readonly lent: () => Promise<Loan>
+  readonly refusal: (standings: readonly Standing[]) => RouterError
+
+  constructor(purse: Purse, needs: readonly Need[], refusal: Borrowing['refusal']) {
+    super('unavailable', 'The limits of this call could not be read. Try again.')
+    this.needs = needs
+    this.lent = () => purse.borrow(needs)
+    this.refusal = refusal
+  }
+
+  /** Whether it needs less of an account than the bank has refused. */
+  needsLessThan(refused: readonly Standing[], earlier: readonly Need[]): boolean {
+    return refused.some(({ account, isShort }) => isShort && this.#leastOf(account) < leastIn(earlier, account))
+  }
+
+  #leastOf(account: string): bigint {
+    return leastIn(this.needs, account)
+  }
+}
+
+function leastIn(needs: readonly Need[], account: string): bigint {
+  return needs.find((need) => need.account === account)?.least ?? 0n
+}
+
+/** What this event loop has been lent. A call is admitted against it in one synchronous step, without asking anybody. */
+export class Purse {
+  readonly #link: BankLink
+  readonly #mostIdle: number
+  readonly #accounts = new Map<string, PurseAccount>()
+  #unreported = new Set<PurseAccount>()
+  #sweepAt: number
+
+  /** An empty purse. */
+  constructor(link: BankLink, { mostIdle = 10_000 } = {}) {
+    this.#link = link
+    this.#mostIdle = mostIdle
+    this.#sweepAt = mostIdle
+  }
+
+  /** The account; undefined where nothing was lent under this limit. */
+  find({ account: name, limit }: Named): PurseAccount | undefined {
+    const account = this.#accounts.get(name)
+    if (account?.limit !== limit) return undefined
+    account.used = true
+    return account
+  }
+
+  /** What the bank grants for a call. Rejects when the bank cannot be asked. */
+  borrow(needs: readonly Need[]): Promise<Loan> {
+    const { promise, resolve, reject } = Promise.withResolvers<Loan>()
+    this.#ask(needs, (loan) => (loan instanceof Error ? reject(loan) : resolve(loan)))
+    return promise
+  }
+
+  /** Asks for more, in the background, when little is left. */
+  refill(account: PurseAccount): void {
+    const { name, kind, limit, isAsking, left, low } = account
+    if (isAsking || limit === undefined || limit === null || left <= 0n || freeIn(account) >= low) return
+    account.isAsking = true
+    this.#ask([{ account: name, kind, limit, least: 0n, wish: 0n }], (loan) => {
+      account.isAsking = false
+      if (!(loan instanceof Error)) loan.use()
+    })
+  }
+
+  /** What was spent beyond the share is borrowed afterwards. */
+  cover(account: PurseAccount): void {
+    const free = freeIn(account)
+    if (typeof account.limit !== 'bigint' || free >= 0n) return
+    account.share -= free
+    this.#link.giveBack(account.name, free, false)
+  }
+
+  /** Gives back what is idle. What was reported before must reach the bank first. */
+  recall(names: readonly string[]): Held[] {
+    return names.map((name) => {
+      const account = this.#accounts.get(name)
+      if (!account) return { account: name, held: 0n }
+      if (account.limit === null) account.limit = undefined
+      account.share = account.spent + account.reserved
+      account.left = 0n
+      return { account: name, held: account.reserved }
+    })
+  }
+
+  /** Counts uses that end at a time; `lent` of them come from the share, the others were over or under an estimate. */
+  use(account: PurseAccount, endsAt: number, uses: bigint, lent: bigint): void {
+    const before = account.unreported.get(endsAt) ?? { uses: 0n, lent: 0n }
+    account.unreported.set(endsAt, { uses: before.uses + uses, lent: before.lent + lent })
+    account.spent += lent
+    this.#unreported.add(account)
+  }
+
+  /** The uses since the last time. */
+  takeUses(): Use[] {
+    if (this.#unreported.size === 0) return []
+    const taken: Use[] = []
+    for (const account of this.#unreported) {
+      for (const [endsAt, counts] of account.unreported) taken.push({ account: account.name, endsAt, ...counts })
+      account.unreported.clear()
+    }
+    this.#unreported.clear()
+    return taken
+  }
+
+  /** How many accounts have a share, and the sum of what is held of them. */
+  totals(): { accounts: number; reserved: bigint } {
+    const reserved = [...this.#accounts.values()].reduce((sum, account) => sum + account.reserved, 0n)
+    return { accounts: this.#accounts.size, reserved }
+  }
+
+  #ask(needs: readonly Need[], onLoan: (loan: Loan | Error) => void): void {
+    this.#link.lend(needs, (answer) => onLoan(answer instanceof Error ? answer : this.#receive(answer)))
+  }
+
+  #receive({ isGranted, standings }: Answer): Loan {
+    const granted = standings.map((standing) => {
+      const account = this.#opened(standing)
+      if (typeof account.limit !== 'bigint') account.share = account.spent + account.reserved
+      account.limit = standing.limit
+      account.share += standing.granted + standing.extra
+      account.reserved += standing.granted
+      account.left = standing.left
+      account.low = standing.extra / 2n
+      account.used = true
+      return { account, amount: standing.granted }
+    })
+    let isKept = true
+    const use = () => {
+      if (isKept) for (const { account, amount } of granted) account.reserved -= amount
+      isKept = false
+    }
+    return { use, ...(!isGranted && { refused: standings }) }
+  }
+
+  #opened({ account: name, kind }: Named): PurseAccount {
+    const known = this.#accounts.get(name)
+    if (known) return known
+    if (this.#accounts.size >= this.#sweepAt) this.#sweep()
+    const sums = { share: 0n, spent: 0n, reserved: 0n, left: 0n, low: 0n, open: 0 }
+    const made = { name, kind, limit: undefined, ...sums, used: true, isAsking: false, unreported: new Map() }
+    this.#accounts.set(name, made)
+    return made
+  }
+
+  /** Gives back accounts not used since the last sweep. */
+  #sweep(): void {
+    for (const account of this.#accounts.values()) {
+      if (account.open > 0 || account.reserved > 0n || account.unreported.size > 0 || account.isAsking) continue
+      if (account.used) account.used = false
+      else this.#close(account)
+    }
+    this.#sweepAt = Math.max(this.#mostIdle, 2 * this.#accounts.size)
+  }
+
+  #close(account: PurseAccount): void {
+    this.#accounts.delete(account.name)
+    this.#link.giveBack(account.name, freeIn(account), true)
+  }
+}
+
+/** What is neither spent nor held. */
+export function freeIn({ share, spent, reserved }: PurseAccount): bigint {
+  return share - spent - reserved
+}

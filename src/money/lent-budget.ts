@@ -1,0 +1,97 @@
+import type { Need, Standing } from '../lending/account.ts'
+import { Borrowing, freeIn, type Purse, type PurseAccount } from '../lending/purse.ts'
+import { type Asked, type Budget, exhausted, isLimited, monthAround, type Payers, reserveOn } from './budget.ts'
+
+/** An account that pays, and its limit. */
+type Payer = Named & { owner?: string; resetAt?: number }
+type Named = { account: string; kind: 'money'; limit: bigint | null }
+
+/** The budget of one event loop of several: what a purse has been lent of the accounts. It throws Borrowing where that is too little. */
+export function openLentBudget(purse: Purse): Budget {
+  let month = { from: 0, until: 0, name: '' }
+
+  /** The accounts with their limits, the key's first. */
+  const payersOf = ({ at, key, group, organization }: Payers): Payer[] => {
+    if (at < month.from || at >= month.until) month = monthAround(at)
+    const { until: resetAt, name } = month
+    const { creditNano, enforcesBalance } = organization
+    const monthly = { kind: 'money', resetAt } as const
+    const ofKey = { ...monthly, account: `key ${key.id} ${name}`, limit: key.monthlyLimitNano, owner: 'this API key' }
+    const ofOrganization = { account: `organization ${organization.id}`, kind: 'money' } as const
+    const balance = { ...ofOrganization, limit: enforcesBalance ? creditNano : null }
+    if (!group) return [ofKey, balance]
+    const owner = `the group '${group.name ?? group.id}' of this API key`
+    return [ofKey, { ...monthly, account: `group ${group.id} ${name}`, limit: group.limitNano, owner }, balance]
+  }
+
+  const borrowing = (payers: readonly Payer[], asked: Asked): Borrowing => {
+    const needs: Need[] = payers.map(({ account, kind, limit }) => {
+      const least = limit === null ? 0n : asked.moreNano
+      return { account, kind, limit, least, wish: least }
+    })
+    return new Borrowing(purse, needs, (standings) => refusalOf(payers, { standings, asked }))
+  }
+
+  /** The accounts, where the purse has been lent something of all. */
+  const found = (payers: readonly Payer[]): PurseAccount[] | undefined => {
+    const accounts = payers.flatMap((payer) => purse.find(payer) ?? [])
+    return accounts.length === payers.length ? accounts : undefined
+  }
+
+  return {
+    left(given) {
+      if (!isLimited(given)) return undefined
+      const payers = payersOf(given)
+      const accounts = found(payers)
+      if (!accounts) throw borrowing(payers, nothingAsked)
+      const lefts = accounts.flatMap((account) => (account.limit === null ? [] : leftFor(account)))
+      return lefts.reduce((least, left) => (left < least ? left : least))
+    },
+    reserve({ nanoUsd, assumedTokens, assumedUses, ...given }) {
+      const payers = payersOf(given)
+      const asked = { nanoUsd, moreNano: nanoUsd, assumedTokens, assumedUses }
+      const accounts = found(payers)
+      if (!accounts?.every((account) => holds(account, nanoUsd))) throw borrowing(payers, asked)
+      const reservation = reserveOn(accounts, {
+        nanoUsd,
+        room(mostNano, moreNano) {
+          if (accounts.every((account) => holds(account, moreNano))) return undefined
+          return borrowed(borrowing(payers, { ...asked, nanoUsd: mostNano, moreNano }))
+        },
+        onSpent() {
+          for (const account of accounts) purse.cover(account)
+        },
+      })
+      for (const account of accounts) purse.refill(account)
+      return reservation
+    },
+    totals() {
+      const { accounts, reserved } = purse.totals()
+      return { accounts, reservedNano: reserved }
+    },
+  }
+}
+
+const nothingAsked: Asked = { nanoUsd: 0n, moreNano: 0n, assumedTokens: undefined, assumedUses: undefined }
+
+/** A call that costs nothing needs no room. */
+function holds(account: PurseAccount, nano: bigint): boolean {
+  return account.limit === null || nano <= 0n || nano <= freeIn(account)
+}
+
+function leftFor(account: PurseAccount): bigint {
+  const left = freeIn(account) + account.left
+  return left > 0n ? left : 0n
+}
+
+async function borrowed(borrowing: Borrowing): Promise<() => void> {
+  const { use, refused } = await borrowing.lent()
+  if (refused) throw borrowing.refusal(refused)
+  return use
+}
+
+function refusalOf(payers: readonly Payer[], { standings, asked }: { standings: readonly Standing[]; asked: Asked }) {
+  const short = standings.find(({ isShort }) => isShort) as Standing
+  const payer = payers.find(({ account }) => account === short.account) as Payer
+  return exhausted({ ...payer, account: { spent: short.spent, reserved: short.lent } }, short.limit ?? 0n, asked)
+}
