@@ -53,13 +53,14 @@ export function mergeUsage(earlier: Usage, reported: ReportedUsage): Usage {
   // Events of a stream may tell parts before their whole: only the last ones must fit.
   if (later !== reported) merged.corrected = true
   else if (merged.corrected && (isCount(later.input) || isCount(later.output))) delete merged.corrected
-  for (const name of [...usageClasses, 'reported_cost'] as const) {
-    const count = later[name]
-    if (isCount(count)) merged[name] = Math.max(0, fractional.has(name) ? count : Math.round(count))
+  for (const name in later) {
+    const count = later[name as UsageClass]
+    if (!counts.has(name) || !isCount(count)) continue
+    merged[name as UsageClass] = Math.max(0, fractional.has(name) ? count : Math.round(count))
   }
   const { cache_write, modes } = later
   if (isCount(cache_write)) merged.cache_write_5m = Math.max(0, Math.round(cache_write) - (merged.cache_write_1h ?? 0))
-  const served = Array.isArray(modes) ? modes.filter(isModeName) : []
+  const served = Array.isArray(modes) ? modes.filter(isModeName) : none
   if (served.length > 0) {
     const special = [...new Set(served)].filter((mode) => !plainModes.has(mode))
     if (special.length > 0) merged.modes = special.slice(0, mostModes)
@@ -72,7 +73,7 @@ export function mergeUsage(earlier: Usage, reported: ReportedUsage): Usage {
  * Less than nothing is left of a total where a part of it is larger than the whole: then the part is as large as the whole.
  */
 function withoutDeficits(reported: ReportedUsage): ReportedUsage {
-  if (!usageClasses.some((name) => isDeficit(reported[name])) && !isDeficit(reported.cache_write)) return reported
+  if (!hasDeficit(reported)) return reported
   const mended: ReportedUsage = { ...reported }
   for (const [whole, parts] of partsOfTotals) {
     let missing = -Math.min(numberOf(mended[whole]), 0)
@@ -84,6 +85,18 @@ function withoutDeficits(reported: ReportedUsage): ReportedUsage {
   }
   return mended
 }
+
+function hasDeficit(reported: ReportedUsage): boolean {
+  for (const name in reported) {
+    if ((name === 'cache_write' || classes.has(name)) && isDeficit(reported[name as UsageClass])) return true
+  }
+  return false
+}
+
+const classes: ReadonlySet<string> = new Set(usageClasses)
+/** The members of a usage that are counts. */
+const counts: ReadonlySet<string> = new Set([...usageClasses, 'reported_cost'])
+const none: readonly string[] = []
 
 /** What mappings subtract from the totals of a prompt and of a reply. */
 const partsOfTotals = [

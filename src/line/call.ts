@@ -52,6 +52,8 @@ export type Translation = {
   request(): Promise<ProviderRequest>
   /** The client's headers to forward to the provider. */
   forwardedHeaders: readonly ForwardedHeader[]
+  /** Whether the client gets the provider's own body, edited: then the neutral form of a reply is for the call itself. */
+  edits: boolean
   /** A whole answer as the client's JSON. */
   whole(answer: WholeAnswer, facts: ReplyFacts): JsonObject
   /** A writer for one streamed answer of a model, by its name for clients. */

@@ -21,6 +21,7 @@ export function otherFormatTranslation(target: Target, { call, request, turn, me
         target,
       ),
     forwardedHeaders: [],
+    edits: false,
     whole: ({ reply }, facts) => clientApi.writeReply(reply, facts),
     stream(model) {
       const { id, requestId } = call

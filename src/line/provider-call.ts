@@ -55,11 +55,12 @@ async function callOnce(
     const stream = request.stream === true
     const { body } = written
     await admission.cover(target, body)
-    const { forwardedHeaders } = translation
+    const { forwardedHeaders, edits: edited } = translation
     const onSent = () => {
       sent = true
     }
-    const answer = await requestAnswer(target, { body, stream, signal, forwardedHeaders, onSent, bounds }, httpClient)
+    const outgoing = { body, stream, edited, signal, forwardedHeaders, onSent, bounds }
+    const answer = await requestAnswer(target, outgoing, httpClient)
     return { dropped, translation, answer }
   } catch (thrown) {
     return { dropped, error: withoutSecretsOf(target.provider, asRouterError(thrown)), sent }

@@ -5,10 +5,11 @@ import { isObject, type JsonObject } from '../core/json.ts'
 import { takesPart } from '../manifest/inferred-losses.ts'
 import { demanding, distinctNames } from '../manifest/losses.ts'
 import { ownWords } from '../manifest/own-words.ts'
+import { finishOf } from '../manifest/read-reply.ts'
 import { chatEndpoint } from '../manifest/run-mapping.ts'
 import type { Target } from '../manifest/target.ts'
 import { targetFacts } from '../manifest/target-facts.ts'
-import { finishOf, type ProviderRequest, patchRequest, usedLosses } from '../manifest/translate.ts'
+import { type ProviderRequest, patchRequest, usedLosses } from '../manifest/translate.ts'
 import { fetchMedia } from '../upstream/inline.ts'
 import type { TargetedCall, Translation } from './call.ts'
 
@@ -38,6 +39,7 @@ export function sameFormatTranslation(
       return { body: edited, dropped: demanding(dropped, request) }
     },
     forwardedHeaders: call.forwardedHeaders ?? [],
+    edits: true,
     whole({ body }, facts) {
       storesItself = body.store === true
       holds(provider.slug, clientApi.heldIds?.(body, request) ?? [])

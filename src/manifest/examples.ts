@@ -12,9 +12,10 @@ import { named, type Path } from './position.ts'
 import type { Problem } from './problem.ts'
 import { problemAt } from './program.ts'
 import type { Provider } from './provider.ts'
+import { readReply } from './read-reply.ts'
 import { failedMapping } from './run-mapping.ts'
 import { targetFacts } from './target-facts.ts'
-import { readEvent, readFailure, readReply, writeFor } from './translate.ts'
+import { readEvent, readFailure, writeFor } from './translate.ts'
 
 /**
  * Compiles the mappings and runs the examples of a provider's last layer: each must send and mean what it says. Answers

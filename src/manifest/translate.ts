@@ -1,10 +1,6 @@
 import type { ProviderEvent, ProviderFailure } from '../core/events.ts'
-import { type FoldFacts, fold } from '../core/fold.ts'
 import { isObject, type Json, type JsonObject } from '../core/json.ts'
-import type { Part } from '../core/parts.ts'
 import { repairHistory } from '../core/repair-history.ts'
-import { type Finish, isFinish, type Reply } from '../core/reply.ts'
-import { eventsOf, type MappedReply } from '../core/reply-events.ts'
 import type { NeutralRequest, TargetFacts } from '../core/request.ts'
 import type { Mapping } from '../mapping/mapping.ts'
 import { demandsTool, inferredLosses, supportedOnly, supportFor, withoutIdleChoice } from './inferred-losses.ts'
@@ -18,6 +14,7 @@ import {
   requestWithoutFields,
 } from './losses.ts'
 import type { ChatEndpoint, Provider } from './provider.ts'
+import { isPresent, readFinish } from './read-reply.ts'
 import { readUsage } from './read-usage.ts'
 import { reportedFailureOf } from './reported-failure.ts'
 import { andThen, chatEndpoint, requireObject, runMapping, unreadable } from './run-mapping.ts'
@@ -25,9 +22,6 @@ import { type ModelTarget, targetFacts } from './target-facts.ts'
 
 /** A provider's JSON for a request, and the neutral names of the fields that are lost. */
 export type ProviderRequest = { body: JsonObject; dropped: string[] }
-
-/** A provider's whole response after `patch.reply`, the neutral reply, and the failure that it reports. */
-export type ProviderReply = { body: JsonObject; reply: Reply; error?: ProviderFailure }
 
 /** One event of a provider's stream after `patch.event`, and the neutral events. */
 export type ReadFrame = { payload: JsonObject; events: ProviderEvent[] }
@@ -148,31 +142,6 @@ export async function patchRequest(provider: Provider, body: JsonObject, target:
     : body
 }
 
-/** Translates a whole response. Throws RouterError `provider_unreadable` when its mapping fails. */
-export async function readReply(
-  provider: Provider,
-  answer: JsonObject,
-  facts: FoldFacts,
-  target: TargetFacts,
-): Promise<ProviderReply> {
-  const { patch, reply: mapping } = chatEndpoint(provider)
-  const body = patch.reply
-    ? requireObject(provider, 'patch.reply', await runMapping(provider, 'patch.reply', patch.reply, answer, { target }))
-    : answer
-  const mapped = requireObject(provider, 'reply', await runMapping(provider, 'reply', mapping, body))
-  const { finish, finish_raw, usage, ...rest } = mapped
-  const reply = fold(
-    eventsOf({
-      ...withPartsList(rest),
-      ...readFinish(provider, finish, finish_raw),
-      ...(isPresent(usage) && { usage: await readUsage(provider, usage) }),
-    }),
-    facts,
-  )
-  const error = reportedFailureOf(mapped.error)
-  return { body, reply, ...(error && { error }) }
-}
-
 /** Translates one event of a stream; synchronous if its mapping is compiled. Throws RouterError `provider_unreadable`. */
 export function readEvent(
   provider: Provider,
@@ -205,13 +174,6 @@ export async function readFailure(provider: Provider, body: Json): Promise<Provi
   if (!mapping) return undefined
   const failure = await runMapping(provider, 'failure', mapping, body)
   return isObject(failure) ? reportedFailureOf(failure) : undefined
-}
-
-/** The neutral finish reason for a provider's own; `error` for one that the manifest does not list. */
-export function finishOf(provider: Provider, reason: string): Finish {
-  const { finish } = chatEndpoint(provider)
-  if (finish) return finish[reason] ?? finish['*'] ?? 'error'
-  return isFinish(reason) ? reason : 'error'
 }
 
 /** The input of a request mapping: the neutral request without the client's own JSON. */
@@ -267,33 +229,8 @@ function translateEvent(provider: Provider, event: JsonObject): ProviderEvent | 
   })
 }
 
-/** The neutral finish reason, and the provider's own. */
-function readFinish(
-  provider: Provider,
-  reason: Json | undefined,
-  raw: Json | undefined,
-): { finish?: Finish; finish_raw?: string } {
-  if (!isPresent(reason)) return {}
-  const providerReason = raw ?? (chatEndpoint(provider).finish && reason)
-  return {
-    finish: finishOf(provider, String(reason)),
-    ...(isPresent(providerReason) && { finish_raw: String(providerReason) }),
-  }
-}
-
-function isPresent(value: Json | undefined): value is Json {
-  return value !== undefined && value !== null
-}
-
 function listed(provider: Provider, what: string, result: unknown): JsonObject[] {
   if (result === undefined || result === null) return []
   if (!Array.isArray(result)) return [requireObject(provider, what, result)]
   return result.map((event) => requireObject(provider, what, event))
-}
-
-/** JSONata unwraps lists of one item, and leaves out empty ones. */
-function withPartsList(mapped: JsonObject): MappedReply {
-  const { parts } = mapped
-  const list = [parts].flat().filter(isObject)
-  return { ...mapped, parts: list as unknown as Part[] }
 }

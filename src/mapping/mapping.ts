@@ -1,11 +1,13 @@
 import jsonata from 'jsonata'
 import { compileTree, type Program } from './compile/compile.ts'
-import { Uncompilable } from './compile/generator.ts'
+import { type Node, Uncompilable } from './compile/generator.ts'
 import { describe } from './compile/runtime/evaluation-error.ts'
 import { type Bounds, defaultBounds, startRun } from './compile/runtime/limits.ts'
 import { output } from './compile/runtime/output.ts'
 import { interpreter, parseOptions } from './interpret.ts'
 import { library, libraryNames } from './library.ts'
+import type { PathTree } from './mentions.ts'
+import { narrowed } from './narrow.ts'
 import { type Use, unboundUses } from './variables.ts'
 
 /** A parsed JSONata expression. */
@@ -75,6 +77,17 @@ export function readMapping(text: string, options: ReadOptions = {}): Mapping {
     run: (input, variables) => (executable ?? prepare()).run(input, variables),
     explain: () => prepare().explain(),
   }
+}
+
+/**
+ * The same mapping for those who need no more than these members of its result: each is what it is anyway, and what only
+ * others need is not evaluated. A mapping that is not compiled stays as it is.
+ */
+export function narrowMapping(mapping: Mapping, wanted: PathTree): Mapping {
+  if (!mapping.compiled) return mapping
+  const { text, tree, unbound } = mapping
+  const program = compileTree(narrowed(tree as Node, wanted), library)
+  return { text, tree, unbound, compiled: true, run: runner(program, {}), explain: () => program.source }
 }
 
 /** An expression that is ready to run; `fallback` is the construct that has to be interpreted. */

@@ -8,10 +8,11 @@ import type { TargetFacts } from '../core/request.ts'
 import { turnFor } from '../core/turn.ts'
 import { completionTokens, mergeUsage, promptTokens, type Usage } from '../core/usage.ts'
 import type { ChatEndpoint, Provider } from '../manifest/provider.ts'
+import { readMetered, readReply } from '../manifest/read-reply.ts'
 import { usageIn } from '../manifest/read-usage.ts'
 import type { Target } from '../manifest/target.ts'
 import { targetFacts } from '../manifest/target-facts.ts'
-import { type ReadFrame, readFrame, readReply } from '../manifest/translate.ts'
+import { type ReadFrame, readFrame } from '../manifest/translate.ts'
 import type { Frame, FrameError } from '../wire/frame.ts'
 import { type StreamFormat, streamFormats } from '../wire/frames.ts'
 import { type AnswerBounds, defaultAnswerBounds, excessOf } from './answer-bounds.ts'
@@ -23,7 +24,7 @@ import { redact } from './secrets.ts'
 /** A provider's answer: a whole reply, or a stream whose first event has come. */
 export type ProviderAnswer = WholeAnswer | StreamedAnswer
 
-/** `body` is the JSON after `patch.reply`, `reply` its neutral form. */
+/** `body` is the JSON after `patch.reply`, `reply` its neutral form, as far as it was read. */
 export type WholeAnswer = { kind: 'whole'; body: JsonObject; reply: Reply }
 
 /** Frames as they arrive from the network, several at a time; the model as the first of them name it. */
@@ -45,19 +46,24 @@ type Outgoing = {
 /** How long a stream that has reached its end marker may keep its connection open before it is closed. Milliseconds. */
 const drainMs = 50
 
-/** Sends one body to a target and waits for the reply or its first event. Throws RouterError. */
+/**
+ * Sends one body to a target and waits for the reply or its first event. Of a whole reply that is `edited` for the client only
+ * what the call itself needs is read. Throws RouterError.
+ */
 export async function requestAnswer(
   target: Target,
-  outgoing: Outgoing & { stream: boolean },
+  outgoing: Outgoing & { stream: boolean; edited?: boolean },
   httpClient: HttpClient,
 ): Promise<ProviderAnswer> {
   const { provider } = target
   const endpoint = chatOf(provider)
-  const { stream, bounds = defaultAnswerBounds, ...rest } = outgoing
+  const { stream, edited = false, bounds = defaultAnswerBounds, ...rest } = outgoing
   const path = stream ? endpoint.stream.path : endpoint.path
   const accept = stream ? streamFormats[endpoint.stream.format].mediaType : 'application/json'
   const response = await post(target, { ...rest, path, accept }, httpClient)
-  return stream ? await readStream(target, response, bounds) : await readWhole(target, response, bounds)
+  return stream
+    ? await readStream(target, response, bounds)
+    : await readWhole(target, response, { bounds, read: edited ? readMetered : readReply })
 }
 
 /** Sends one body to a path of a target and waits for its JSON. Throws RouterError. */
@@ -77,14 +83,18 @@ export function foldFacts({ maker }: Provider): FoldFacts {
 }
 
 /** A long answer leaves the event loop a turn before each step. */
-async function readWhole(target: Target, response: HttpResponse, bounds: AnswerBounds): Promise<WholeAnswer> {
+async function readWhole(
+  target: Target,
+  response: HttpResponse,
+  { bounds, read }: { bounds: AnswerBounds; read: typeof readReply | typeof readMetered },
+): Promise<WholeAnswer> {
   const { provider } = target
   const text = await textOf(provider, response, bounds.bytes)
   await turnFor(text.length)
   const answer = parseObject(provider, text, bounds)
   await turnFor(text.length)
   try {
-    const { body, reply, error } = await readReply(provider, answer, foldFacts(provider), targetFacts(provider, target))
+    const { body, reply, error } = await read(provider, answer, foldFacts(provider), targetFacts(provider, target))
     if (error) throw withBilled(reportedFailure(provider, error), reply.usage)
     if (reply.finish === 'error')
       throw withBilled(unreadable(provider, endedInError(reply, excerpt(provider, text))), reply.usage)

@@ -11,8 +11,9 @@ import type { NeutralRequest, TargetFacts } from '../../src/core/request.ts'
 import { bareProvider, loadDialect } from '../../src/manifest/dialect.ts'
 import type { Example } from '../../src/manifest/layer.ts'
 import type { ChatEndpoint, Provider } from '../../src/manifest/provider.ts'
+import { readReply } from '../../src/manifest/read-reply.ts'
 import { readSource } from '../../src/manifest/source.ts'
-import { type ProviderRequest, readEvent, readReply, writeFor } from '../../src/manifest/translate.ts'
+import { type ProviderRequest, readEvent, writeFor } from '../../src/manifest/translate.ts'
 
 export type { Example }
 
