@@ -7,9 +7,10 @@ import type { Reply } from '../core/reply.ts'
 import type { TargetFacts } from '../core/request.ts'
 import { turnFor } from '../core/turn.ts'
 import { completionTokens, mergeUsage, promptTokens, type Usage } from '../core/usage.ts'
-import type { ChatEndpoint, Provider } from '../manifest/provider.ts'
+import type { Provider } from '../manifest/provider.ts'
 import { readMetered, readReply } from '../manifest/read-reply.ts'
 import { usageIn } from '../manifest/read-usage.ts'
+import { chatEndpoint } from '../manifest/run-mapping.ts'
 import type { Target } from '../manifest/target.ts'
 import { targetFacts } from '../manifest/target-facts.ts'
 import { type ReadFrame, readFrame } from '../manifest/translate.ts'
@@ -56,7 +57,7 @@ export async function requestAnswer(
   httpClient: HttpClient,
 ): Promise<ProviderAnswer> {
   const { provider } = target
-  const endpoint = chatOf(provider)
+  const endpoint = chatEndpoint(provider)
   const { stream, edited = false, bounds = defaultAnswerBounds, ...rest } = outgoing
   const path = stream ? endpoint.stream.path : endpoint.path
   const accept = stream ? streamFormats[endpoint.stream.format].mediaType : 'application/json'
@@ -126,7 +127,7 @@ const streamsAsJson: ReadonlySet<StreamFormat> = new Set(['ndjson', 'json-array'
 
 async function readStream(target: Target, response: HttpResponse, bounds: AnswerBounds): Promise<StreamedAnswer> {
   const { provider } = target
-  const { format } = chatOf(provider).stream
+  const { format } = chatEndpoint(provider).stream
   const type = String(response.headers['content-type'] ?? '')
   if (!streamsAsJson.has(format) && type.startsWith('application/json')) {
     const text = await errorText(response)
@@ -176,7 +177,7 @@ function slices(frames: readonly Frame[]): readonly (readonly Frame[])[] {
 /** Frames with their neutral events. An error in the middle is thrown after everything that was sent before it. */
 async function* readBatches(reading: Reading, response: HttpResponse): AsyncGenerator<StreamFrame[], void> {
   const { provider, bounds } = reading
-  const { format } = chatOf(provider).stream
+  const { format } = chatEndpoint(provider).stream
   const frames = await streamFormats[format].open(bounds.eventBytes)
   const bytes = response.bytes[Symbol.asyncIterator]()
   let begun = false
@@ -216,7 +217,7 @@ const endMarker: StreamFrame = { events: [{ done: true }] }
 type Batch = { batch: StreamFrame[]; failure?: RouterError; done: boolean }
 
 async function readBatch(reading: Reading, frames: readonly Frame[]): Promise<Batch> {
-  const { done: end } = chatOf(reading.provider).stream
+  const { done: end } = chatEndpoint(reading.provider).stream
   const batch: StreamFrame[] = []
   try {
     for (const frame of frames) {
@@ -243,7 +244,7 @@ async function drain(bytes: AsyncIterator<Uint8Array>, response: HttpResponse): 
 }
 
 function readMappedFrame({ provider, facts, bounds }: Reading, frame: Frame): ReadFrame | Promise<ReadFrame> {
-  const { eventField, data } = chatOf(provider).stream
+  const { eventField, data } = chatEndpoint(provider).stream
   const payload = data === 'text' ? frame.data : parseObject(provider, frame.data, bounds)
   const name = eventField === undefined || typeof payload === 'string' ? undefined : payload[eventField]
   const read = readFrame(provider, typeof name === 'string' ? name : frame.event, payload, facts)
@@ -294,9 +295,4 @@ function unreadable(provider: Provider, what: string): RouterError {
 
 function cut(provider: Provider, what: string): RouterError {
   return new RouterError('provider_cut', `The provider ${what}.`, { provider: provider.slug })
-}
-
-function chatOf({ slug, chat }: Provider): ChatEndpoint {
-  if (!chat) throw new RouterError('model_not_found', `The provider '${slug}' has no chat models.`)
-  return chat
 }
