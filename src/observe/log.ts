@@ -1,13 +1,51 @@
-import { type Logger, pino } from 'pino'
+import { type DestinationStream, type Logger, pino, symbols } from 'pino'
 import { withoutSecrets } from '../core/secrets.ts'
 
-/** The log of the process: JSON lines on standard error, one per call and one per change of state. */
+/** The log of the process: JSON lines, one per call and one per change of state. */
 export type Log = Logger
 
-/** Opens the log, which writes no secrets of clients, at the level that LOG_LEVEL names (default: info). */
-export function openLog(level = process.env.LOG_LEVEL ?? 'info'): Log {
+/**
+ * Opens the log, which writes no secrets of clients, at the level that LOG_LEVEL names (default: info): to standard error, or
+ * to another file by its descriptor or path.
+ */
+export function openLog(level = process.env.LOG_LEVEL ?? 'info', file: number | string = 2): Log {
+  const lines = new HeldLines(pino.destination({ dest: file, sync: true }))
+  process.on('exit', () => lines.flush())
   return pino(
     { level, base: null, timestamp: pino.stdTimeFunctions.isoTime, hooks: { streamWrite: withoutSecrets } },
-    pino.destination({ dest: 2, sync: true }),
+    lines,
   )
 }
+
+/** Lines that tell of nothing wrong are held back for a moment, so that one write takes those of many calls. */
+class HeldLines implements DestinationStream {
+  /** Pino then sets `lastLevel` before each write. */
+  readonly [symbols.needsMetadataGsym] = true
+  lastLevel = 0
+  readonly #destination: DestinationStream
+  #held = ''
+  #timer: NodeJS.Timeout | undefined
+
+  constructor(destination: DestinationStream) {
+    this.#destination = destination
+  }
+
+  write(line: string): void {
+    this.#held += line
+    if (this.lastLevel > info || this.#held.length > mostHeld) this.flush()
+    else this.#timer ??= setTimeout(() => this.flush(), heldMs).unref()
+  }
+
+  flush(): void {
+    clearTimeout(this.#timer)
+    this.#timer = undefined
+    const held = this.#held
+    this.#held = ''
+    if (held !== '') this.#destination.write(held)
+  }
+}
+
+const info = pino.levels.values.info ?? 0
+/** Characters. */
+const mostHeld = 16_384
+const heldMs = 100

@@ -1,0 +1,68 @@
+import { execFileSync } from 'node:child_process'
+import { mkdtempSync, readFileSync, rmSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { afterAll, expect, test, vi } from 'vitest'
+import { openLog } from '../../src/observe/log.ts'
+
+const folder = mkdtempSync(join(tmpdir(), 'log-'))
+afterAll(() => rmSync(folder, { recursive: true }))
+
+let files = 0
+function opened() {
+  const path = join(folder, `${files++}`)
+  const log = openLog('info', path)
+  return { log, lines: () => linesIn(path) }
+}
+
+function linesIn(path: string): string[] {
+  const text = readFileSync(path, 'utf8')
+  return text.split('\n').flatMap((line) => (line === '' ? [] : [JSON.parse(line).msg]))
+}
+
+test('lines of one moment are written together, and soon', async () => {
+  const { log, lines } = opened()
+  log.info('one')
+  log.info('two')
+  log.debug('three')
+  expect(lines()).toEqual([])
+  await vi.waitFor(() => expect(lines()).toEqual(['one', 'two']))
+  log.info('four')
+  await vi.waitFor(() => expect(lines()).toEqual(['one', 'two', 'four']))
+})
+
+test('a warning or an error is written at once, with all before it', () => {
+  for (const level of ['warn', 'error', 'fatal'] as const) {
+    const { log, lines } = opened()
+    log.info('one')
+    log[level]('two')
+    expect(lines()).toEqual(['one', 'two'])
+  }
+})
+
+test('many lines do not wait', () => {
+  const { log, lines } = opened()
+  for (let line = 0; line < 1_000; line++) log.info('a line of a call')
+  expect(lines().length).toBeGreaterThan(500)
+})
+
+test('secrets are not written', () => {
+  const { log, lines } = opened()
+  log.warn(`the key ir-${'x'.repeat(43)}`)
+  expect(lines()).toEqual(['the key [secret]'])
+})
+
+test.each([
+  ['ends', ''],
+  ['exits', 'process.exit(3)'],
+  ['crashes', 'setTimeout(() => { throw new Error("x") }, 1)'],
+  ['crashes in a promise', 'Promise.reject(new Error("x"))'],
+])('a process that %s has written all lines', (_, end) => {
+  const path = join(folder, `${files++}`)
+  const module = new URL('../../src/observe/log.ts', import.meta.url).href
+  const code = `import { openLog } from '${module}'; openLog('info', ${JSON.stringify(path)}).info('last'); ${end}`
+  try {
+    execFileSync(process.execPath, ['--input-type=module', '--eval', code], { stdio: 'ignore' })
+  } catch {}
+  expect(linesIn(path)).toEqual(['last'])
+})
