@@ -206,6 +206,13 @@ test('a hint on the whole prompt is told where it is known, by either of its nam
     expect((await sent('openrouter/x', chat, { ...hi, ...wish })).body).toMatchObject({ cache_control: whole })
     const claude = await sentTo('anthropic/claude-sonnet-4-5', chat, { ...hi, ...wish, max_tokens: 99 })
     expect([claude.body.cache_control, claude.names]).toEqual([whole, []])
+    const elsewhere = await sentTo('vertex/claude-sonnet-4-5@20250929', chat, { ...hi, ...wish, max_tokens: 99 })
+    const marked = [{ type: 'text', text: 'Hi', cache_control: whole }]
+    expect([elsewhere.body.messages, elsewhere.body.cache_control, elsewhere.names]).toEqual([
+      [{ role: 'user', content: marked }],
+      undefined,
+      [],
+    ])
     const other = await sent('openai/gpt-4o', chat, { ...hi, ...wish })
     expect(other.body).not.toHaveProperty(name as string)
     expect(other.body).not.toHaveProperty('cache_control')
