@@ -12,7 +12,6 @@ import { openConversations } from './line/conversations.ts'
 import type { Services } from './line/gateway.ts'
 import { openHeldState } from './line/held-state.ts'
 import type { CallLedger } from './line/settlement.ts'
-import type { KnownSources } from './manifest/folder.ts'
 import { formatProblem, type Problem } from './manifest/problem.ts'
 import { openBudget } from './money/budget.ts'
 import { type LedgerQueue, openLedger } from './money/ledger.ts'
@@ -21,7 +20,7 @@ import { startPurge } from './purge.ts'
 import { openSignatureCache } from './routing/signature-cache.ts'
 import { startSimulator } from './simulator/server.ts'
 import { type Watch, type WatchListeners, watchSnapshot } from './snapshot/reload.ts'
-import { buildSnapshot, type Snapshot } from './snapshot/snapshot.ts'
+import { type After, buildSnapshot, type Snapshot } from './snapshot/snapshot.ts'
 import { openStore, type Store } from './store/open.ts'
 import { openTokenizer } from './tokenizer/tokenizer.ts'
 import { openFetcher } from './upstream/fetcher.ts'
@@ -35,8 +34,8 @@ export type RouterOptions = {
   log: Log
   patienceMs?: number
   keepAliveMs?: number
-  /** Files that were read before. */
-  known?: KnownSources
+  /** Files that were read before, by this process or by earlier ones. */
+  earlier?: Pick<After, 'known' | 'cache'>
 }
 
 /** The key that the first start created: its secret, or the environment variable that it was taken from. */
@@ -67,13 +66,13 @@ export async function startRouter(options: RouterOptions): Promise<Router> {
 }
 
 async function start(
-  { configPath, port, env, log, patienceMs = clientPatienceMs, keepAliveMs = silenceMs, known }: RouterOptions,
+  { configPath, port, env, log, patienceMs = clientPatienceMs, keepAliveMs = silenceMs, earlier = {} }: RouterOptions,
   started: AsyncDisposableStack,
 ): Promise<Router> {
   requireUsableSecret(env[adminKeyVariable])
   const simulator = started.adopt(await startSimulator(), (running) => running.close())
   const environment = { INFERENCE_ROUTER_DEMO_URL: simulator.url, ...env }
-  const { snapshot, problems } = await buildSnapshot(configPath, environment, undefined, known)
+  const { snapshot, problems } = await buildSnapshot(configPath, environment, earlier)
   if (!snapshot) throw new StartRefused(problems)
   const watch = started.adopt(watchSnapshot(snapshot, environment, reloadLog(log)), (watching) => watching.close())
   const store = started.adopt(openDatabase(snapshot.config.store.url, log), (open) => open.close())

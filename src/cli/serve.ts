@@ -1,7 +1,11 @@
+import { flushCompileCache } from 'node:module'
+import { join } from 'node:path'
+import { noCache, openFileCache } from '../manifest/file-cache.ts'
 import { formatProblem } from '../manifest/problem.ts'
 import { openLog } from '../observe/log.ts'
 import { type Router, StartRefused, startRouter } from '../router.ts'
 import { parseArguments, runCommand, UsageError } from './args.ts'
+import { cacheFolder } from './cache-folder.ts'
 import type { Out } from './output.ts'
 
 /** The text of `inference-router serve --help`. */
@@ -21,6 +25,9 @@ LOG_LEVEL names the level of the log on standard error: debug, info (the default
 /** How long running calls may go on after a signal to stop. */
 const drainMs = 30_000
 
+/** Compiled code is kept when this much time has passed: a process that is killed leaves none behind. */
+const settledMs = 5_000
+
 const options = { config: { type: 'string' }, port: { type: 'string' } } as const
 
 /** Runs `inference-router serve` until a signal arrives. Returns the exit code. */
@@ -36,7 +43,9 @@ export function run(args: string[], out: Out): Promise<number> {
 async function serve(options: { configPath: string | undefined; port?: number }, out: Out): Promise<number> {
   let router: Router
   try {
-    router = await startRouter({ ...options, env: process.env, log: openLog() })
+    const folder = cacheFolder(process.env)
+    const cache = folder === undefined ? noCache : openFileCache(join(folder, 'files'))
+    router = await startRouter({ ...options, env: process.env, log: openLog(), earlier: { cache } })
   } catch (error) {
     if (error instanceof StartRefused) {
       for (const problem of error.problems) out.stderr(`${formatProblem(problem)}\n`)
@@ -46,6 +55,7 @@ async function serve(options: { configPath: string | undefined; port?: number },
   }
   const stopSignal = untilSignal()
   out.stdout(welcome(router))
+  setTimeout(flushCompileCache, settledMs).unref()
   await stopSignal
   out.stderr('Stopping: no new calls; running ones may finish.\n')
   try {

@@ -8,7 +8,7 @@ import type { MappingReader } from './mapping-reader.ts'
 import { readPattern } from './pattern.ts'
 import type { Path } from './position.ts'
 import type { Fragment } from './program.ts'
-import type { ChatEndpoint, Loss, RequestMapping, StreamForm } from './provider.ts'
+import type { ChatEndpoint, Loss, RequestMapping, StreamForm, Support } from './provider.ts'
 import { nameProblems, targetProblems } from './request-names.ts'
 
 /** `endpoints.chat` as far as one file describes it. */
@@ -78,8 +78,17 @@ function readRequest(reader: MappingReader, sections: { [name: string]: string }
   ])
   const own = shared === undefined ? undefined : { path: [...path, 'let'], text: shared }
   const mapping = reader.readBlock(path, own, [...members, '}'])
-  if (mapping) reader.problems.push(...nameProblems(mapping, reader.source, path))
-  return mapping && { mapping, sections: Object.keys(results).filter(isSection), support: supportOf(mapping) }
+  if (!mapping) return undefined
+  reader.problems.push(...nameProblems(mapping, reader.source, path))
+  let support: Support | undefined
+  return {
+    mapping,
+    sections: Object.keys(results).filter(isSection),
+    get support() {
+      support ??= supportOf(mapping)
+      return support
+    },
+  }
 }
 
 /** Sections have any names, but one that looks like `dropped` would be sent. */

@@ -1,20 +1,26 @@
 import { readdir, readFile } from 'node:fs/promises'
 import { join } from 'node:path'
+import { isDeepStrictEqual } from 'node:util'
+import type { FileCache } from './file-cache.ts'
 import { type Problem, readingFailure } from './problem.ts'
+import type { FileKind } from './schema.ts'
 import { readSource, type Source } from './source.ts'
 
 /** Previously parsed files by path; a file with the same text is not parsed a second time. */
 export type KnownSources = ReadonlyMap<string, Source>
 
+/** What need not be found out again: by this process about paths, by any about files of a kind. */
+export type Earlier = { known?: KnownSources; cache?: FileCache; kind: FileKind }
+
 /** All YAML files of a folder, by name. A folder that does not exist is empty. */
 export async function readFolder(
   folder: string,
-  known: KnownSources = new Map(),
+  earlier?: Earlier,
 ): Promise<{ sources: Source[]; problems: Problem[] }> {
   const { names, problems } = await namesIn(folder)
   problems.push(...names.filter((name) => name.endsWith('.yml')).map((name) => wrongEnding(join(folder, name))))
   const files = names.filter((name) => name.endsWith('.yaml')).map((name) => join(folder, name))
-  const read = await Promise.all(files.map((file) => readSourceFile(file, known.get(file))))
+  const read = await Promise.all(files.map((file) => readSourceFile(file, earlier)))
   return {
     sources: read.flatMap((one) => one.source ?? []),
     problems: [...problems, ...read.flatMap((one) => one.problems)],
@@ -22,13 +28,29 @@ export async function readFolder(
 }
 
 /** One file; a file that was deleted since its folder was listed yields neither a source nor a problem. */
-export async function readSourceFile(file: string, known?: Source): Promise<{ source?: Source; problems: Problem[] }> {
+export async function readSourceFile(
+  file: string,
+  earlier?: Earlier,
+): Promise<{ source?: Source; problems: Problem[] }> {
   try {
     const text = await readFile(file, 'utf8')
-    return { source: known?.text === text ? known : readSource(file, text), problems: [] }
+    const known = earlier?.known?.get(file)
+    return { source: known?.text === text ? known : readSource(file, text, keptValue(text, earlier)), problems: [] }
   } catch (error) {
     return { problems: isGone(error) ? [] : [unreadable(file, error)] }
   }
+}
+
+/** Keeps a file in which nothing was found wrong, so that it is neither parsed nor checked a second time. */
+export function keepSound(source: Source, { cache, kind }: Earlier): void {
+  if (source.sound) return
+  source.sound = true
+  const { value, text } = source
+  if (cache && isDeepStrictEqual(JSON.parse(JSON.stringify(value)), value)) cache.write([kind, text], { value })
+}
+
+function keptValue(text: string, earlier: Earlier | undefined): { value: unknown } | undefined {
+  return earlier?.cache?.read([earlier.kind, text]) as { value: unknown } | undefined
 }
 
 async function namesIn(folder: string): Promise<{ names: string[]; problems: Problem[] }> {

@@ -39,8 +39,8 @@ export class MappingReader {
 
   private compose(path: Path, fragments: readonly Fragment[], variables?: readonly string[]): Mapping | undefined {
     if (this.isBroken) return undefined
-    const { pieces, problems } = this
-    const mapping = compose(fragments, { pieces, problems, ...(variables && { variables }) })
+    const { pieces, problems, source } = this
+    const mapping = compose(fragments, { pieces, problems, sound: source.sound, ...(variables && { variables }) })
     if (mapping) this.places.set(mapping, path)
     return mapping
   }
@@ -51,6 +51,7 @@ function define(source: Source, given: readonly Fragment[], problems: Problem[])
   const { define: text } = (source.value ?? {}) as { define?: string }
   if (text === undefined) return []
   const fragments = definitions({ source, path: ['define'], text })
+  if (source.sound) return fragments
   const mapping = compose(['(', ...given, ...fragments, '0)'], { pieces: new Map(), problems })
   return mapping ? fragments : []
 }

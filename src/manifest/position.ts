@@ -1,4 +1,14 @@
-import { type Document, isMap, isScalar, isSeq, type LineCounter, type Node, type Pair, type Scalar } from 'yaml'
+import {
+  type Document,
+  isMap,
+  isScalar,
+  isSeq,
+  LineCounter,
+  type Node,
+  type Pair,
+  parseDocument,
+  type Scalar,
+} from 'yaml'
 
 /** Where something stands in a file's value: names of members and indexes of items. */
 export type Path = readonly (string | number)[]
@@ -8,6 +18,12 @@ export type Parsed = { document: Document.Parsed; lines: LineCounter }
 
 /** A place in a file; both count from 1. */
 export type Place = { line: number; column: number }
+
+/** Parses a text, keeping where everything stands. */
+export function parseNodes(text: string): Parsed {
+  const lines = new LineCounter()
+  return { document: parseDocument(text, { lineCounter: lines, prettyErrors: false }), lines }
+}
 
 /** The place of the value (or name) that a path leads to, or of the nearest parent that exists. */
 export function placeOf(parsed: Parsed, path: Path, what: 'value' | 'name'): Place {
@@ -24,14 +40,6 @@ export function placeInText(parsed: Parsed, text: string, path: Path, offset: nu
   const written = text.slice(start, end)
   if (node.type === 'BLOCK_LITERAL') return inBlock(parsed, node, written, offset)
   return place(parsed, start + writtenOffset(written, offset, node.type))
-}
-
-/** A path as people write it: `endpoints.chat.losses[2]`. */
-export function named(path: Path): string {
-  return path.reduce<string>((text, step) => {
-    if (/^\d+$/.test(String(step))) return `${text}[${step}]`
-    return text === '' ? String(step) : `${text}.${step}`
-  }, '')
 }
 
 type Found = { node: Node | null | undefined; name: Node | undefined }

@@ -16,14 +16,19 @@ export type Fragment = string | { source: Source; path: Path; text: string }
 /** Joins fragments to one mapping. What is wrong with it is reported where the text in question stands in its file. */
 export function compose(
   fragments: readonly Fragment[],
-  { pieces, problems, variables }: { pieces: Pieces; problems: Problem[]; variables?: readonly string[] },
+  {
+    pieces,
+    problems,
+    ...options
+  }: { pieces: Pieces; problems: Problem[]; variables?: readonly string[]; sound?: boolean },
 ): Mapping | undefined {
   const joined = join(fragments)
   try {
-    const mapping = readMapping(joined.text, variables ? { variables } : {})
+    const mapping = readMapping(joined.text, options)
+    pieces.set(mapping, joined.pieces)
+    if (options.sound) return mapping
     const unbound = unboundProblems(mapping, joined.pieces)
     problems.push(...unbound)
-    pieces.set(mapping, joined.pieces)
     return unbound.length > 0 ? undefined : mapping
   } catch (error) {
     if (!(error instanceof MappingError)) throw error

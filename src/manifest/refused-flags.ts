@@ -1,29 +1,50 @@
 import type { ModelEntry } from '../core/model.ts'
 import type { NeutralRequest } from '../core/request.ts'
 import { type AbilityFlag, abilities, abilityFlags } from './abilities.ts'
+import type { FileCache } from './file-cache.ts'
+import { filesOf } from './layer.ts'
+import type { LoadedProvider } from './manifest.ts'
 import type { Provider } from './provider.ts'
+import { servedBy } from './target.ts'
 import { targetFacts } from './target-facts.ts'
 import { writeFor } from './translate.ts'
 
-/** What was found, by provider and family: nothing else about a model decides it. */
-const found = new WeakMap<Provider, Map<string, Promise<boolean>>>()
-
-/** The flags that an entry cannot keep: its provider is never sent what they promise. */
-export async function refusedFlags(provider: Provider, model: string, entry: ModelEntry): Promise<AbilityFlag[]> {
-  const refused: AbilityFlag[] = []
-  for (const flag of abilityFlags) {
-    if (entry[flag] === true && (await isRefused(provider, model, flag))) refused.push(flag)
-  }
-  return refused
+/** The flags that a provider's entries cannot keep. */
+export type Refusals = {
+  /** Those of an entry: its provider is never sent what they promise. */
+  of(family: string, entry: ModelEntry): Promise<AbilityFlag[]>
+  /** Keeps what was found for the next start. */
+  keep(): void
 }
 
-function isRefused(provider: Provider, model: string, flag: AbilityFlag): Promise<boolean> {
-  const known = found.get(provider) ?? new Map<string, Promise<boolean>>()
-  found.set(provider, known)
-  const key = `${flag} ${JSON.stringify(targetFacts(provider, { model }))}`
-  const refused = known.get(key) ?? loses(provider, model, flag)
-  known.set(key, refused)
-  return refused
+/** What decides about a flag: the variant of the provider, and the facts about the model. Nothing else about it does. */
+type Known = Map<string, boolean>
+
+/** Finds refused flags by trying what they promise, unless that was found out before about the same files. */
+export function refusals({ provider, layers }: LoadedProvider, cache: FileCache): Refusals {
+  const about = ['refused flags', ...new Set(filesOf(layers).map(({ text }) => text))]
+  const known: Known = new Map(cache.read(about) as [string, boolean][] | undefined)
+  const knownBefore = known.size
+  return {
+    async of(family, entry) {
+      const served = servedBy(provider, family)
+      const promised = served.chat ? abilityFlags.filter((flag) => entry[flag] === true) : []
+      if (promised.length === 0) return []
+      const variant = provider.variants?.findIndex((one) => one.provider === served)
+      const facts = `${variant} ${JSON.stringify(targetFacts(served, { model: family }))}`
+      const refused: AbilityFlag[] = []
+      for (const flag of promised) {
+        const key = `${flag} ${facts}`
+        const isRefused = known.get(key) ?? (await loses(served, family, flag))
+        known.set(key, isRefused)
+        if (isRefused) refused.push(flag)
+      }
+      return refused
+    },
+    keep: () => {
+      if (known.size > knownBefore) cache.write(about, [...known])
+    },
+  }
 }
 
 /** Whether a request that uses an ability loses it on its way, or cannot be made at all. */

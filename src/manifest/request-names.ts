@@ -7,20 +7,23 @@ import type { Problem } from './problem.ts'
 import type { Source } from './source.ts'
 
 /** Names in a request mapping that mean nothing: losses in `dropped`, and members of `target`. */
-export function nameProblems({ tree }: Mapping, source: Source, path: Path): Problem[] {
+export function nameProblems(mapping: Mapping, source: Source, path: Path): Problem[] {
+  if (source.sound) return []
+  const { tree } = mapping
   const expressions = (tree as Node).type === 'block' ? ((tree as Node).expressions as Node[]) : [tree as Node]
   const sections = membersOf(expressions.at(-1) as Node)
   const dropped = sections.get('dropped')
   const losses = (dropped ? textsIn(dropped) : []).flatMap((name) => unknownLoss(name, []) ?? [])
   return [
     ...losses.map((message) => source.problem([...path, 'dropped'], message)),
-    ...targetProblems({ tree }, source, path),
+    ...targetProblems(mapping, source, path),
   ]
 }
 
 /** Members of `target`, or of the variable `$target` in patches, that do not exist. */
-export function targetProblems({ tree }: Pick<Mapping, 'tree'>, source: Source, path: Path): Problem[] {
-  const members = [...targetMembers(tree)].filter((name) => !knownMembers.includes(name))
+export function targetProblems(mapping: Mapping, source: Source, path: Path): Problem[] {
+  if (source.sound) return []
+  const members = [...targetMembers(mapping.tree)].filter((name) => !knownMembers.includes(name))
   return members.map((name) =>
     source.problem(path, `\`target\` has no \`${name}\`${didYouMean(name, knownMembers)}`, 'name'),
   )

@@ -1,5 +1,5 @@
-import { LineCounter, parseDocument } from 'yaml'
-import { type Parsed, type Path, type Place, placeInText, placeOf } from './position.ts'
+import { createRequire } from 'node:module'
+import type { Parsed, Path, Place } from './position.ts'
 import type { Problem } from './problem.ts'
 import { readYaml } from './read-yaml.ts'
 
@@ -11,6 +11,8 @@ export type Source = {
   value: unknown
   /** The syntax errors of the text. */
   problems: Problem[]
+  /** Whether this very text passed all checks of its own before: its schema, its mappings. They need not run again. */
+  sound: boolean
   /** The position of a member's value or name; of its closest existing parent when it does not exist. */
   at(path: Path, what?: 'value' | 'name'): Place
   /** The position of a character of a string, however the YAML writes that string. */
@@ -18,23 +20,31 @@ export type Source = {
   problem(path: Path, message: string, what?: 'value' | 'name'): Problem
 }
 
-/** Parses a YAML text. Never throws: problems are part of the result. */
-export function readSource(file: string, text: string): Source {
+const require = createRequire(import.meta.url)
+
+/** Loaded, with the package that parses positions, when something is wrong with a file, or js-yaml cannot read it. */
+function positions(): typeof import('./position.ts') {
+  return require('./position.ts')
+}
+
+/** Parses a YAML text, unless its value is `known` to be sound. Never throws: problems are part of the result. */
+export function readSource(file: string, text: string, known?: { value: unknown }): Source {
   let parsed: Parsed | undefined
   // Parsed on demand: positions are needed only for problems.
   const nodes = () => {
-    parsed ??= parseNodes(text)
+    parsed ??= positions().parseNodes(text)
     return parsed
   }
-  const { value, problems } = readValue(file, text)
-  const at: Source['at'] = (path, what = 'value') => placeOf(nodes(), path, what)
+  const { value, problems } = known ? { value: known.value, problems: [] } : readValue(file, text)
+  const at: Source['at'] = (path, what = 'value') => positions().placeOf(nodes(), path, what)
   return {
     file,
     text,
     value,
     problems,
+    sound: known !== undefined,
     at,
-    inText: (path, offset) => placeInText(nodes(), text, path, offset),
+    inText: (path, offset) => positions().placeInText(nodes(), text, path, offset),
     problem: (path, message, what) => ({ file, ...at(path, what), message, severity: 'error' }),
   }
 }
@@ -55,15 +65,10 @@ export function memberOf(source: Source, path: Path): Source {
   }
 }
 
-function parseNodes(text: string): Parsed {
-  const lines = new LineCounter()
-  return { document: parseDocument(text, { lineCounter: lines, prettyErrors: false }), lines }
-}
-
 function readValue(file: string, text: string): Pick<Source, 'value' | 'problems'> {
   const read = readYaml(text)
   if (read) return { value: read.value, problems: [] }
-  const parsed = parseNodes(text)
+  const parsed = positions().parseNodes(text)
   const problems = syntaxProblems(file, text, parsed)
   if (problems.length > 0) return { value: undefined, problems }
   try {

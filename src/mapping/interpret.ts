@@ -1,23 +1,9 @@
 import jsonata from 'jsonata'
 import { deepFreeze } from './compile/runtime/deep-freeze.ts'
 import { EvaluationError } from './compile/runtime/evaluation-error.ts'
-import { type Bounds, defaultBounds, spendSize, startRun } from './compile/runtime/limits.ts'
-import { boundedPattern } from './compile/runtime/regex.ts'
+import { defaultBounds, spendSize, startRun } from './compile/runtime/limits.ts'
 import { functions } from './functions.ts'
 import { library, libraryNames } from './library.ts'
-
-/** Options for parsing, with bounds in the library's units: milliseconds, nested evaluations, items of a list. */
-export function parseOptions({ steps, depth, sequence }: Readonly<Bounds>): jsonata.JsonataOptions {
-  const RegexEngine = BoundedRegExp as RegExpConstructor
-  return deepFreeze({ timeout: steps / stepsPerMillisecond, stack: depth, sequence, RegexEngine })
-}
-
-const stepsPerMillisecond = 2_000
-
-/** The library calls it with `new`. */
-function BoundedRegExp(pattern: RegExp): RegExp {
-  return boundedPattern(pattern)
-}
 
 /**
  * Runs an expression in JSONata's own interpreter. Each run works on a copy of its input, and everything that it shares

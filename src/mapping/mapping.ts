@@ -4,10 +4,11 @@ import { type Node, Uncompilable } from './compile/generator.ts'
 import { describe } from './compile/runtime/evaluation-error.ts'
 import { type Bounds, defaultBounds, startRun } from './compile/runtime/limits.ts'
 import { output } from './compile/runtime/output.ts'
-import { interpreter, parseOptions } from './interpret.ts'
+import type { interpreter } from './interpret.ts'
 import { library, libraryNames } from './library.ts'
 import type { PathTree } from './mentions.ts'
 import { narrowed } from './narrow.ts'
+import { parseOptions } from './parse-options.ts'
 import { type Use, unboundUses } from './variables.ts'
 
 /** A parsed JSONata expression. */
@@ -34,8 +35,8 @@ export type Mapping = {
 /** Values of variables by name, without the `$`. */
 export type Variables = Readonly<Record<string, unknown>>
 
-/** The names of the variables that each run gives a mapping, and bounds other than the defaults. */
-export type ReadOptions = { bounds?: Readonly<Bounds>; variables?: readonly string[] }
+/** The names of the variables that each run gives a mapping, bounds other than the defaults, and whether the text parsed before. */
+export type ReadOptions = { bounds?: Readonly<Bounds>; variables?: readonly string[]; sound?: boolean }
 
 /** A mapping that does not parse, or that failed on an input. `position` is a zero-based offset into the text. */
 export class MappingError extends Error {
@@ -54,20 +55,34 @@ export class MappingError extends Error {
 export const functionNames: readonly string[] = libraryNames
 
 /**
- * Parses a JSONata expression. Throws MappingError with a position for a syntax error. Compilation is deferred to the
- * first use, because a process parses many more mappings than it runs.
+ * Parses a JSONata expression. Throws MappingError with a position for a syntax error; a text that is known to be `sound`
+ * is parsed when it is first needed. Compilation is deferred to the first use, because a process reads many more mappings
+ * than it runs.
  */
 export function readMapping(text: string, options: ReadOptions = {}): Mapping {
-  const expression = parse(text, options.bounds)
+  // Many times as large as the text, and rarely needed twice.
+  let parsed: WeakRef<jsonata.Expression> | undefined
+  const expression = (): jsonata.Expression => {
+    const known = parsed?.deref()
+    if (known) return known
+    const made = parse(text, options.bounds)
+    parsed = new WeakRef(made)
+    return made
+  }
   let executable: Executable | undefined
   const prepare = (): Executable => {
-    executable ??= compile(expression, options)
+    executable ??= compile(expression(), options)
     return executable
   }
+  if (!options.sound) expression()
   return {
     text,
-    tree: expression.ast(),
-    unbound: unboundUses(expression.ast(), new Set([...functionNames, ...(options.variables ?? [])])),
+    get tree() {
+      return expression().ast()
+    },
+    get unbound() {
+      return unboundUses(expression().ast(), new Set([...functionNames, ...(options.variables ?? [])]))
+    },
     get compiled() {
       return prepare().fallback === undefined
     },
@@ -85,9 +100,19 @@ export function readMapping(text: string, options: ReadOptions = {}): Mapping {
  */
 export function narrowMapping(mapping: Mapping, wanted: PathTree): Mapping {
   if (!mapping.compiled) return mapping
-  const { text, tree, unbound } = mapping
-  const program = compileTree(narrowed(tree as Node, wanted), library)
-  return { text, tree, unbound, compiled: true, run: runner(program, {}), explain: () => program.source }
+  const program = compileTree(narrowed(mapping.tree as Node, wanted), library)
+  return {
+    text: mapping.text,
+    get tree() {
+      return mapping.tree
+    },
+    get unbound() {
+      return mapping.unbound
+    },
+    compiled: true,
+    run: runner(program, {}),
+    explain: () => program.source,
+  }
 }
 
 /** An expression that is ready to run; `fallback` is the construct that has to be interpreted. */
@@ -110,11 +135,15 @@ function parse(text: string, bounds = defaultBounds): jsonata.Expression {
   }
 }
 
+/** The interpreter is loaded when something has to be interpreted: no shipped mapping does. */
 function interpreted(expression: jsonata.Expression, construct: string): Executable {
-  const run = interpreter(expression)
+  let ready: Promise<ReturnType<typeof interpreter>> | undefined
   return {
     fallback: construct,
-    run: (input, variables) => run(input, variables).catch(fail),
+    run: (input, variables) => {
+      ready ??= import('./interpret.ts').then((module) => module.interpreter(expression))
+      return ready.then((run) => run(input, variables)).catch(fail)
+    },
     explain: () => `// Interpreted: ${construct} is not compiled.`,
   }
 }

@@ -5,6 +5,8 @@ import { isObject, type JsonObject } from '../core/json.ts'
 import type { Policy } from '../core/names.ts'
 import { durationMs } from '../manifest/duration.ts'
 import { brokenReferenceMessage, type Environment, hasBrokenReference, resolveText } from '../manifest/environment.ts'
+import { type FileCache, noCache } from '../manifest/file-cache.ts'
+import type { KnownSources } from '../manifest/folder.ts'
 import type { Path } from '../manifest/position.ts'
 import { type Problem, readingFailure } from '../manifest/problem.ts'
 import type { ProviderSettings } from '../manifest/references.ts'
@@ -85,15 +87,24 @@ export function findConfig(named: string | undefined, env: Environment): string 
 export async function loadConfig(
   path: string,
   env: Environment,
-  known?: Source,
+  { known, cache = noCache }: { known?: KnownSources; cache?: FileCache } = {},
 ): Promise<{ config?: Config; source: Source; problems: Problem[] }> {
-  const { source, problems } = await readConfigFile(path, known)
+  const { source, problems } = await readConfigFile(path, known?.get(path))
   if (problems.length > 0) return { source, problems }
   const { value, problems: unresolved } = resolveReferences(source, env)
   // The schema would report missing variables a second time.
-  const wrong = unresolved.length > 0 ? unresolved : checkSchema(source, 'config', value)
+  const wrong = unresolved.length > 0 ? unresolved : checkOnce(source, value, cache)
   if (wrong.length > 0) return { source, problems: wrong }
   return { config: configOf(path, (value ?? {}) as ConfigFile), source, problems: [] }
+}
+
+/** Checks settings with the values of the environment in them, unless the very same ones passed before. */
+function checkOnce(source: Source, value: unknown, cache: FileCache): Problem[] {
+  const about = ['config', source.text, JSON.stringify(value) ?? '']
+  if (cache.read(about) === true) return []
+  const problems = checkSchema(source, 'config', value)
+  if (problems.length === 0) cache.write(about, true)
+  return problems
 }
 
 /** Settings that differ between two generations but apply only from the next start, by name: `server.port`. */

@@ -5,15 +5,15 @@ import type { ModelEntry } from '../core/model.ts'
 import { type Dialect, type Dialects, loadDialect } from '../manifest/dialect.ts'
 import { didYouMean } from '../manifest/did-you-mean.ts'
 import type { Environment } from '../manifest/environment.ts'
-import { type KnownSources, readFolder } from '../manifest/folder.ts'
+import { type FileCache, noCache } from '../manifest/file-cache.ts'
+import { type Earlier, type KnownSources, keepSound, readFolder } from '../manifest/folder.ts'
 import { type LoadedProvider, loadManifest } from '../manifest/manifest.ts'
 import type { Path } from '../manifest/position.ts'
 import type { Problem } from '../manifest/problem.ts'
 import type { Surroundings } from '../manifest/references.ts'
-import { refusedFlags } from '../manifest/refused-flags.ts'
-import { checkSchema } from '../manifest/schema.ts'
+import { refusals } from '../manifest/refused-flags.ts'
+import { checkSchema, type FileKind } from '../manifest/schema.ts'
 import type { Source } from '../manifest/source.ts'
-import { servedBy } from '../manifest/target.ts'
 import type { Config } from './config.ts'
 import { policyProblems } from './managed-policies.ts'
 
@@ -28,20 +28,29 @@ export type Files = {
 }
 
 /** The input of `readFiles`; `everything` includes the manifests of switched-off providers. */
-export type Reading = { config: Config; source: Source; env: Environment; known?: KnownSources; everything?: boolean }
+export type Reading = {
+  config: Config
+  source: Source
+  env: Environment
+  known?: KnownSources
+  cache?: FileCache
+  everything?: boolean
+}
 
 /** Reads all files that a configuration leads to, and collects all their problems. */
-export async function readFiles({ config, source, env, known, everything = false }: Reading): Promise<Files> {
+export async function readFiles(reading: Reading): Promise<Files> {
+  const { config, source, env, known = new Map(), cache = noCache, everything = false } = reading
   const { folders } = config
+  const ofKind = (kind: FileKind): Earlier => ({ known, cache, kind })
   const ownDialects = join(folders.providers, 'dialects')
   const [shippedFiles, dialectFiles, manifestFiles, catalogFiles] = await Promise.all([
-    ownDialects === shippedDialects ? noFiles : readFolder(shippedDialects, known),
-    readFolder(ownDialects, known),
-    readFolder(folders.providers, known),
-    readFolder(folders.catalog, known),
+    ownDialects === shippedDialects ? noFiles : readFolder(shippedDialects, ofKind('dialect')),
+    readFolder(ownDialects, ofKind('dialect')),
+    readFolder(folders.providers, ofKind('provider')),
+    readFolder(folders.catalog, ofKind('catalog')),
   ])
   const problems = [shippedFiles, dialectFiles, manifestFiles, catalogFiles].flatMap((folder) => folder.problems)
-  const dialects = readDialects([...shippedFiles.sources, ...dialectFiles.sources], problems)
+  const dialects = readDialects([...shippedFiles.sources, ...dialectFiles.sources], ofKind('dialect'), problems)
   const manifests = new Map(manifestFiles.sources.map((one) => [nameOf(one), one]))
   const slugs = new Set(manifests.keys())
   problems.push(...settingsProblems(config, source, slugs))
@@ -52,14 +61,16 @@ export async function readFiles({ config, source, env, known, everything = false
       manifests,
     })
     problems.push(...found)
+    if (found.length === 0) keepSound(one, ofKind('provider'))
     return loaded ?? []
   })
-  const lists = catalogFiles.sources.flatMap((one) => readCatalogFile(one, slugs, problems))
+  const lists = catalogFiles.sources.flatMap((one) => readCatalogFile(one, slugs, ofKind('catalog'), problems))
   const catalog = await joinCatalog(
     sharedLists(lists, providers, manifests, config),
     providers,
     config,
     source,
+    cache,
     problems,
   )
   const served = new Map(
@@ -90,11 +101,12 @@ function nameOf({ file }: Source): string {
 /** Dialects by source: an unchanged source is not loaded a second time. */
 const dialectsRead = new WeakMap<Source, ReturnType<typeof loadDialect>>()
 
-function readDialects(sources: readonly Source[], problems: Problem[]): Dialects {
+function readDialects(sources: readonly Source[], earlier: Earlier, problems: Problem[]): Dialects {
   const dialects = new Map<string, Dialect | 'unusable'>()
   for (const source of sources) {
     const read = dialectsRead.get(source) ?? loadDialect(source)
     dialectsRead.set(source, read)
+    if (read.problems.length === 0) keepSound(source, earlier)
     problems.push(...read.problems)
     dialects.set(nameOf(source), read.dialect ?? 'unusable')
   }
@@ -132,9 +144,15 @@ type CatalogFile = {
 type CatalogRead = { list?: ModelList; problems: Problem[] }
 const catalogsRead = new WeakMap<Source, CatalogRead>()
 
-function readCatalogFile(source: Source, slugs: ReadonlySet<string>, problems: Problem[]): ModelList[] {
+function readCatalogFile(
+  source: Source,
+  slugs: ReadonlySet<string>,
+  earlier: Earlier,
+  problems: Problem[],
+): ModelList[] {
   const read = catalogsRead.get(source) ?? loadCatalog(source)
   catalogsRead.set(source, read)
+  if (read.problems.length === 0) keepSound(source, earlier)
   problems.push(...read.problems)
   if (!read.list) return []
   const { provider } = read.list
@@ -185,6 +203,7 @@ async function joinCatalog(
   providers: readonly LoadedProvider[],
   config: Config,
   source: Source,
+  cache: FileCache,
   problems: Problem[],
 ): Promise<Catalog> {
   const served = new Set(providers.map(({ provider }) => provider.slug))
@@ -217,25 +236,26 @@ async function joinCatalog(
       ),
     )
   }
-  return createCatalog([...all, ...(await refusedLists(catalog, providers))], modelIds)
+  return createCatalog([...all, ...(await refusedLists(catalog, providers, cache))], modelIds)
 }
 
 /** Lists in which the flags that no call can rely on are false. */
-async function refusedLists(catalog: Catalog, providers: readonly LoadedProvider[]): Promise<ModelList[]> {
-  const bySlug = new Map(providers.map(({ provider }) => [provider.slug, provider]))
+async function refusedLists(
+  catalog: Catalog,
+  providers: readonly LoadedProvider[],
+  cache: FileCache,
+): Promise<ModelList[]> {
+  const bySlug = new Map(providers.map((loaded) => [loaded.provider.slug, refusals(loaded, cache)]))
   const lists: ModelList[] = []
   for (const { provider: slug, model, entry } of catalog.list()) {
-    const provider = bySlug.get(slug)
-    const family = entry.is ?? model
-    const served = provider && servedBy(provider, family)
-    if (entry.api !== 'chat' || !served?.chat) continue
-    const refused = await refusedFlags(served, family, entry)
-    if (refused.length === 0) continue
+    const refused = entry.api === 'chat' ? await bySlug.get(slug)?.of(entry.is ?? model, entry) : undefined
+    if (!refused || refused.length === 0) continue
     lists.push({
       provider: slug,
       models: { [model]: { api: 'chat', ...Object.fromEntries(refused.map((flag) => [flag, false])) } },
     })
   }
+  for (const known of bySlug.values()) known.keep()
   return lists
 }
 

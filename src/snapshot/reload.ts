@@ -89,7 +89,7 @@ export function watchSnapshot(initial: Snapshot, env: Environment, listeners: Wa
 async function buildOrExplain(previous: Snapshot, env: Environment): ReturnType<typeof buildSnapshot> {
   const { path } = previous.config
   try {
-    return await buildSnapshot(path, env, previous)
+    return await buildSnapshot(path, env, { previous })
   } catch (error) {
     // A file that breaks the reading itself must not take the running router down.
     const message = `the files cannot be read: ${(error as Error).message}`

@@ -2,6 +2,7 @@ import type { Catalog } from '../catalog/catalog.ts'
 import { bareProvider } from '../manifest/dialect.ts'
 import type { Environment } from '../manifest/environment.ts'
 import { proveExamples } from '../manifest/examples.ts'
+import { type FileCache, noCache } from '../manifest/file-cache.ts'
 import type { KnownSources } from '../manifest/folder.ts'
 import { filesOf } from '../manifest/layer.ts'
 import { hasErrors, type Problem } from '../manifest/problem.ts'
@@ -21,26 +22,30 @@ export type Snapshot = {
   builtAt: number
   /** The files it was built from, so that the next build reads only what has changed. */
   sources: KnownSources
+  /** What is known about files from earlier starts. */
+  cache: FileCache
 }
 
 /** A snapshot when no file has an error, and all problems of the files. */
 export type Built = { snapshot?: Snapshot; problems: Problem[] }
 
+/** What a snapshot is built after. */
+export type After = { previous?: Snapshot | undefined; known?: KnownSources; cache?: FileCache }
+
 /**
  * Builds a whole snapshot from a configuration file (chosen by `findConfig` when none is named). After a `previous`
  * one, the examples of changed files must pass too; at the start of the process `check` has run them. Files
- * that are `known` with the same text are not parsed again.
+ * that are `known` with the same text are not parsed again, nor those that the cache has.
  */
 export async function buildSnapshot(
   configPath: string | undefined,
   env: Environment,
-  previous?: Snapshot,
-  known: KnownSources = previous?.sources ?? new Map(),
+  { previous, known = previous?.sources ?? new Map(), cache = previous?.cache ?? noCache }: After = {},
 ): Promise<Built> {
   const path = findConfig(configPath, env)
-  const { config, source, problems } = await loadConfig(path, env, known.get(path))
+  const { config, source, problems } = await loadConfig(path, env, { known, cache })
   if (!config) return { problems }
-  const files = await readFiles({ config, source, env, known })
+  const files = await readFiles({ config, source, env, known, cache })
   const found = [...problems, ...files.problems]
   if (previous && !hasErrors(found)) found.push(...(await proveFiles(files, known)))
   if (hasErrors(found)) return { problems: found }
@@ -51,6 +56,7 @@ export async function buildSnapshot(
     catalog: files.catalog,
     builtAt: Date.now(),
     sources: new Map([...files.sources, [path, source]]),
+    cache,
   })
   return { snapshot, problems: found }
 }

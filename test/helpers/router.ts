@@ -75,7 +75,7 @@ export async function testRouter(
     configPath,
     env: { ...options.env, INFERENCE_ROUTER_ADMIN_KEY: testKey },
     log: pino({ level: 'silent' }),
-    known,
+    earlier: { known },
     ...(options.patienceMs !== undefined && { patienceMs: options.patienceMs }),
     ...(options.keepAliveMs !== undefined && { keepAliveMs: options.keepAliveMs }),
   })

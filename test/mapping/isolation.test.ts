@@ -15,6 +15,8 @@ const input = {
 
 let before: ReadonlyMap<object, readonly unknown[]>
 beforeAll(async () => {
+  // Freezes what mappings share; it is loaded with the first one that is interpreted.
+  await import('../../src/mapping/interpret.ts')
   before = stateOf(await sharedObjects())
 })
 

@@ -33,7 +33,7 @@ async function problemsOf(files: { [path: string]: string }, env = {}, prepare: 
     ...files,
   })
   prepare(folder)
-  const { snapshot, problems } = await buildSnapshot(join(folder, 'config.yaml'), env, undefined, shipped)
+  const { snapshot, problems } = await buildSnapshot(join(folder, 'config.yaml'), env, { known: shipped })
   if (snapshot) shipped = snapshot.sources
   return problems.map(formatProblem)
 }

@@ -23,7 +23,7 @@ test('the files of this project have no problems and are read in a moment', asyn
   expect(snapshot?.providers.size).toBeGreaterThan(10)
   expect(snapshot?.catalog.list().length).toBeGreaterThan(400)
   expect(ms).toBeLessThan(limit(3_000))
-  const second = await buildSnapshot(config, {}, snapshot)
+  const second = await buildSnapshot(config, {}, { previous: snapshot })
   expect(second.snapshot?.generation).toBe(2)
   expect([...(second.snapshot?.sources ?? [])].every(([file, source]) => snapshot?.sources.get(file) === source)).toBe(
     true,
@@ -209,13 +209,13 @@ test('after the first snapshot, the examples of changed files must pass', async 
     'providers/beta.yaml',
     `${acme.replaceAll('acme', 'beta')}examples: [{ name: e, answers: { said: a }, means: { finish: length } }]\n`,
   )
-  const broken = await buildSnapshot(config, {}, snapshot)
+  const broken = await buildSnapshot(config, {}, { previous: snapshot })
   expect(broken.snapshot).toBeUndefined()
   expect(broken.problems).toMatchObject([
     { line: 6, message: expect.stringContaining('expected "length", got "stop"') },
   ])
   rmSync(join(folder, 'providers/beta.yaml'))
-  expect((await buildSnapshot(config, {}, snapshot)).snapshot?.generation).toBe(2)
+  expect((await buildSnapshot(config, {}, { previous: snapshot })).snapshot?.generation).toBe(2)
 })
 
 test('a snapshot does not change', async () => {

@@ -1,0 +1,95 @@
+import { readdirSync, readFileSync, writeFileSync } from 'node:fs'
+import { join } from 'node:path'
+import { expect, test } from 'vitest'
+import { openFileCache } from '../../src/manifest/file-cache.ts'
+import { formatProblem } from '../../src/manifest/problem.ts'
+import { buildSnapshot } from '../../src/snapshot/snapshot.ts'
+import { folderOf, writeIn } from '../manifest/files.ts'
+
+const root = join(import.meta.dirname, '../..')
+const env = { OPENAI_API_KEY: 'sk-1', INFERENCE_ROUTER_DEMO_URL: 'http://127.0.0.1:9/v1' }
+
+const acme = `slug: acme
+name: Acme
+base_url: http://127.0.0.1:9/v1
+auth: { scheme: none }
+dialect: openai-chat
+endpoints: { chat: { patch: { request: '$merge([$, { "a": 1 }])' } } }
+models:
+  m1: { api: chat, context_window: 1000, max_output_tokens: 100, supports_vision: true }
+`
+
+function project(manifest = acme): { folder: string; build: () => ReturnType<typeof buildSnapshot>; cached: string } {
+  const folder = folderOf({ 'config.yaml': 'server: { port: 0 }\n', 'providers/acme.yaml': manifest })
+  const cached = join(folder, 'cache')
+  // Opened each time, as by a process of its own.
+  const build = () => buildSnapshot(join(folder, 'config.yaml'), env, { cache: openFileCache(cached) })
+  return { folder, build, cached }
+}
+
+test('a snapshot from the cache is the one from the files', async () => {
+  const folder = folderOf({})
+  const build = () => buildSnapshot(join(root, 'config.yaml'), env, { cache: openFileCache(join(folder, 'cache')) })
+  const first = await build()
+  const entries = readdirSync(join(folder, 'cache')).length
+  const second = await build()
+  expect(first.snapshot && second.snapshot).toBeDefined()
+  expect(second.problems).toEqual(first.problems)
+  expect(second.snapshot?.catalog.list()).toEqual(first.snapshot?.catalog.list())
+  const plain = ({ snapshot }: typeof first) =>
+    [...(snapshot?.providers.values() ?? [])].map((provider) => JSON.stringify(provider))
+  expect(plain(second)).toEqual(plain(first))
+  // Nothing was missing the second time.
+  expect(readdirSync(join(folder, 'cache'))).toHaveLength(entries)
+  for (const source of second.snapshot?.sources.values() ?? [])
+    if (source.file.endsWith('config.yaml') === false) expect(source.sound, source.file).toBe(true)
+})
+
+test('a file with an error is not kept, and each start reports it at its place', async () => {
+  const { build } = project(acme.replace('$merge([$, { "a": 1 }])', '$merg($)'))
+  const [first, second] = [await build(), await build()]
+  expect(first.problems.map(formatProblem)).toEqual([expect.stringMatching(/acme\.yaml:6:\d+: .*\$merg/)])
+  expect(second.problems).toEqual(first.problems)
+})
+
+test('a change after which a file is wrong is found although the earlier text was kept', async () => {
+  const { folder, build } = project()
+  expect((await build()).problems).toEqual([])
+  writeIn(folder, 'providers/acme.yaml', acme.replace('api: chat', 'api: chatt'))
+  expect((await build()).problems.map(formatProblem)).toEqual([expect.stringMatching(/acme\.yaml:8:\d+: .*chatt/)])
+  writeIn(folder, 'providers/acme.yaml', acme)
+  expect((await build()).problems).toEqual([])
+})
+
+test('the settings of a kept manifest are checked anew', async () => {
+  const { folder, build } = project()
+  expect((await build()).problems).toEqual([])
+  writeIn(folder, 'config.yaml', 'server: { port: 0 }\nproviders:\n  acme: { base_url: "ftp://x" }\n')
+  expect((await build()).problems.map(formatProblem)).toEqual([expect.stringMatching(/config\.yaml:3:\d+: .*base_url/)])
+})
+
+test('a text that is kept as one kind of file is no file of another kind', async () => {
+  const { folder, build } = project()
+  expect((await build()).problems).toEqual([])
+  writeIn(folder, 'catalog/acme.yaml', acme)
+  expect((await build()).problems.map(formatProblem)[0]).toMatch(/catalog\/acme\.yaml:1:1: the file needs `provider`/)
+})
+
+test('an entry with other content than the file is not believed', async () => {
+  const { build, cached } = project()
+  const { snapshot } = await build()
+  for (const name of readdirSync(cached)) {
+    const path = join(cached, name)
+    writeFileSync(path, readFileSync(path, 'utf8').replaceAll('Acme', 'Evil').replaceAll('m1', 'm2'))
+  }
+  const again = (await build()).snapshot
+  expect(again?.providers.get('acme')?.name).toBe('Acme')
+  expect(again?.catalog.list()).toEqual(snapshot?.catalog.list())
+})
+
+test('mappings of kept files run, and an error in one still names its place', async () => {
+  const { build } = project()
+  await build()
+  const request = (await build()).snapshot?.providers.get('acme')?.chat?.patch.request
+  expect(await request?.run({ b: 2 }, {})).toEqual({ b: 2, a: 1 })
+})
