@@ -10,7 +10,8 @@ import { type Period, pricePeriod } from '../core/price-times.ts'
 import { entryOfListed, type Listable, type Listed, listedModels, listedPolicies } from '../routing/listed.ts'
 import type { Scope } from '../routing/scope.ts'
 import type { OrganizationRules } from '../store/rules.ts'
-import type { JsonRequest, JsonRoute } from './server.ts'
+import { tagged } from './entity-tag.ts'
+import type { JsonAnswer, JsonRequest, JsonRoute } from './server.ts'
 
 /** Services of the model lists; `directory` is called for every request and returns another one after a reload. */
 export type ModelListServices = {
@@ -33,7 +34,7 @@ export function modelRoutes({ access, directory, rulesOf, now = Date.now }: Mode
   const list = (path: string, form: ListForm): JsonRoute => ({
     path,
     clientApiOf,
-    answer: (request) => ({ text: lists.text(path, scopeOf(request), form) }),
+    answer: (request) => lists.answer(scopeOf(request), form),
   })
   return [
     {
@@ -41,15 +42,15 @@ export function modelRoutes({ access, directory, rulesOf, now = Date.now }: Mode
       clientApiOf,
       answer: (request) => {
         const scope = scopeOf(request)
-        if (!speaksMessages(request)) return { text: lists.text('/v1/models', scope, { api: 'chat' }) }
-        return { text: JSON.stringify(modelPage(lists.models(scope), request.query)) }
+        if (!speaksMessages(request)) return lists.answer(scope, { api: 'chat' })
+        return tagged(JSON.stringify(modelPage(lists.models(scope), request.query)))
       },
     },
     list('/v1/models/chat', { api: 'chat' }),
     list('/v1/models/all', { flatPrices: true }),
     list('/v1/models/decision', { api: 'decision', names: false }),
     ...['embedding', 'image', 'transcription', 'speech'].map((api) => list(`/v1/models/${api}`, { api })),
-    { path: '/v1/models/managed', answer: () => ({ text: lists.managed() }) },
+    { path: '/v1/models/managed', answer: () => lists.managed() },
     {
       path: '/v1/models/*id',
       clientApiOf,
@@ -59,7 +60,7 @@ export function modelRoutes({ access, directory, rulesOf, now = Date.now }: Mode
         const found = models.find((model) => isCalled(model, id)) ?? findByAlias(models, id, directory())
         if (!found) throw noModel(id)
         const write = speaksMessages(request) ? pagedModel : modelEntry
-        return { text: JSON.stringify(write(found.id, entryOfListed(found, now()))) }
+        return tagged(JSON.stringify(write(found.id, entryOfListed(found, now()))))
       },
     },
   ]
@@ -83,13 +84,13 @@ function noModel(id: string): RouterError {
 }
 
 /**
- * Caches lists and their JSON texts by directory, rules and access list. A text expires when a price in it changes.
+ * Caches lists and their JSON texts by directory, rules, access list and form. A text expires when a price in it changes.
  */
 function openLists(directory: () => Listable, now: () => number) {
   const known = new LRUCache<string, readonly Listed[]>({ max: maxLists })
-  const texts = new LRUCache<string, Period & { text: string }>({
+  const answers = new LRUCache<string, Written>({
     maxSize: maxCharacters,
-    sizeCalculation: ({ text }) => text.length + 1,
+    sizeCalculation: ({ answer }) => answer.text.length + 1,
   })
   const numberOf = objectNumbers()
   const keyOf = (scope: Scope | undefined) =>
@@ -102,25 +103,28 @@ function openLists(directory: () => Listable, now: () => number) {
     known.set(key, listed)
     return listed
   }
-  const cached = (key: string, make: () => readonly Listed[], form: ListForm): string => {
+  const cached = (key: string, make: () => readonly Listed[], form: ListForm): JsonAnswer => {
     const at = now()
-    const known = texts.get(key)
-    if (known && known.from <= at && at < known.until) return known.text
+    const known = answers.get(key)
+    if (known && known.from <= at && at < known.until) return known.answer
     const models = make()
     const priced = models.map((model) => ({ ...model, entry: entryOfListed(model, at) }))
-    const text = JSON.stringify(modelList(priced, form))
+    const answer = tagged(JSON.stringify(modelList(priced, form)))
     const entries = models.flatMap(({ entry, targets }) => targets ?? [entry])
-    texts.set(key, { text, ...pricePeriod(entries, at) })
-    return text
+    answers.set(key, { answer, ...pricePeriod(entries, at) })
+    return answer
   }
   return {
     models,
-    text: (path: string, scope: Scope | undefined, form: ListForm): string =>
-      cached(`${path} ${keyOf(scope)}`, () => models(scope), form),
-    managed: (): string =>
+    answer: (scope: Scope | undefined, form: ListForm): JsonAnswer =>
+      cached(`${JSON.stringify(form)} ${keyOf(scope)}`, () => models(scope), form),
+    managed: (): JsonAnswer =>
       cached(`managed ${numberOf(directory())}`, () => listedPolicies(directory()), { flatPrices: true }),
   }
 }
+
+/** A list as it is answered while its prices hold. */
+type Written = Period & { answer: ReturnType<typeof tagged> }
 
 /** Numbers objects by identity: rules and snapshots are replaced, never changed. */
 function objectNumbers(): (object: object) => number {

@@ -1,17 +1,18 @@
 import { readFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { parse } from 'yaml'
-import type { JsonRoute } from './server.ts'
+import { tagged } from './entity-tag.ts'
+import type { JsonAnswer, JsonRoute } from './server.ts'
 
 /** `GET /openapi.json`: the description of every route, without authentication. Read on the first request. */
 export function openapiRoutes(): JsonRoute[] {
-  let text: string | undefined
+  let answer: JsonAnswer | undefined
   return [
     {
       path: '/openapi.json',
       answer: () => {
-        text ??= JSON.stringify(readOpenapi())
-        return { text }
+        answer ??= tagged(JSON.stringify(readOpenapi()))
+        return answer
       },
     },
   ]

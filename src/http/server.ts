@@ -6,6 +6,7 @@ import { refuseDoubledHeaders } from './ambiguous-headers.ts'
 import { type CallRoute, serveCall } from './calls.ts'
 import type { ServerContext } from './context.ts'
 import { answerOptions, shareWithOrigins } from './cors.ts'
+import { isKnown } from './entity-tag.ts'
 import { failWith } from './failures.ts'
 import { readJson } from './request-body.ts'
 import { assignRequestId, speakAs } from './request-id.ts'
@@ -29,8 +30,11 @@ export type JsonRoute = {
   answer(request: JsonRequest): JsonAnswer | Promise<JsonAnswer>
 }
 
-/** The default status is 200; without a text there is no body, as for 204. */
-export type JsonAnswer = { status?: number; text?: string }
+/**
+ * The default status is 200; without a text there is no body, as for 204. A client that sends the `etag` of its text gets a 304
+ * instead.
+ */
+export type JsonAnswer = { status?: number; text?: string; etag?: string }
 
 /** The Express app: the call routes, the JSON routes, and errors in the format of the client's API. */
 export function createApp(
@@ -84,8 +88,11 @@ function answerJson({ clientApiOf, answer }: JsonRoute, context: ServerContext):
     try {
       const { headers, params, query } = request
       const readBody = () => readJson(request, response, { size: context.bodyLimits(), signal: own.signal, idleMs })
-      const { status = 200, text } = await answer({ headers, params, query: query as JsonRequest['query'], readBody })
-      respond(response, status, text)
+      const answered = await answer({ headers, params, query: query as JsonRequest['query'], readBody })
+      const { status = 200, text, etag } = answered
+      if (etag !== undefined) Object.assign(headersOf(response), { etag, 'cache-control': 'private, no-cache' })
+      if (etag !== undefined && isKnown(etag, headers['if-none-match'])) respond(response, 304)
+      else respond(response, status, text)
     } finally {
       running.end(own)
     }

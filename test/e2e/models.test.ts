@@ -76,6 +76,54 @@ test('there is a list for each modality', async () => {
   }
 })
 
+describe('a list that the client has already', () => {
+  const paths = [
+    ...['', '/chat', '/all', '/decision', '/embedding', '/image', '/transcription', '/speech', '/managed'],
+    ...['/demo/echo', '?limit=2'],
+  ].map((path) => `/v1/models${path}`)
+  const asked = (path: string, headers: Record<string, string> = {}, method = 'GET') =>
+    fetch(router.url + path, { method, headers: { authorization: `Bearer ${testKey}`, ...headers } })
+
+  test.each([...paths, '/openapi.json'])('%s is not sent again', async (path) => {
+    for (const form of [{}, { 'anthropic-version': '2023-06-01' }] as Record<string, string>[]) {
+      const first = await asked(path, form)
+      const etag = first.headers.get('etag') ?? ''
+      expect([first.status, etag]).toEqual([200, expect.stringMatching(/^"[\w-]{20,}"$/)])
+      expect(first.headers.get('cache-control')).toBe('private, no-cache')
+      for (const known of [etag, `W/${etag}`, `"a", W/${etag} ,"b"`, '*']) {
+        for (const method of ['GET', 'HEAD']) {
+          const again = await asked(path, { ...form, 'if-none-match': known }, method)
+          expect([known, again.status, await again.text()]).toEqual([known, 304, ''])
+          expect([again.headers.get('etag'), again.headers.get('cache-control')]).toEqual([etag, 'private, no-cache'])
+          expect([again.headers.get('content-length'), again.headers.get('content-type')]).toEqual([null, null])
+          expect(again.headers.get('x-request-id')).toBeTruthy()
+        }
+      }
+      for (const other of ['"x"', etag.slice(1, -1), '']) {
+        const again = await asked(path, { ...form, 'if-none-match': other })
+        expect([other, again.status, await again.text()]).toEqual([other, 200, await (await asked(path, form)).text()])
+      }
+    }
+  })
+
+  test('is another one for a key that sees other models, and each form has its own', async () => {
+    const tags = await Promise.all(
+      [asked('/v1/models'), asked('/v1/models/all'), asked('/v1/models', { 'anthropic-version': '2023-06-01' })].map(
+        async (one) => (await one).headers.get('etag'),
+      ),
+    )
+    expect(new Set(tags).size).toBe(3)
+    const made = await router.call('/v1/manage/apikey', { name: 'one model' })
+    const { api_key, api_key_id } = (await made.json()) as { api_key: string; api_key_id: string }
+    await router.call(`/v1/manage/apikey/${api_key_id}/access`, { models: ['demo/echo'] })
+    const known = { 'if-none-match': tags[0] ?? '' }
+    const narrow = await asked('/v1/models', { ...known, authorization: `Bearer ${api_key}` })
+    expect([narrow.status, ((await narrow.json()) as List).data.map(({ id }) => id)]).toEqual([200, ['demo/echo']])
+    expect((await asked('/v1/models', known)).status).toBe(304)
+    expect((await asked('/v1/models', { ...known, authorization: 'Bearer ir-wrong' })).status).toBe(403)
+  })
+})
+
 describe('a model of another kind', () => {
   const kinds = {
     embedding: '/v1/embeddings',
