@@ -28,7 +28,7 @@ export const mostUnread = 50
  */
 export function unreadMembers(body: JsonObject, known: KnownMembers): string[] | undefined {
   const found = new Set<string>()
-  for (const [name, field] of Object.entries(known)) visit(body[name], field, name, found)
+  for (const name in known) if (body[name] !== undefined) visit(body[name], known[name] as Known, name, found)
   return found.size > 0 ? [...found] : undefined
 }
 
@@ -74,9 +74,10 @@ function visitOne(value: Json | undefined, known: Known, path: string, found: Se
 type Members = Extract<Known, { members: KnownMembers }>
 
 function visitMembers(object: JsonObject, { members, open }: Members, path: string, found: Set<string>): void {
-  for (const name of Object.keys(object)) {
+  for (const name in object) {
+    // No other object's member is this text: nearly all members are understood.
+    if (members[name] === 'all') continue
     const known = Object.hasOwn(members, name) ? members[name] : undefined
-    if (known === 'all') continue
     const member = object[name]
     if (known) visit(member, known, `${path}.${name}`, found)
     else if (!open && member !== null && member !== undefined) add(found, `${path}.${name}`)

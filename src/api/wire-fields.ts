@@ -60,8 +60,6 @@ export function topLevelNames(fields: WireFields): ReadonlySet<string> {
 
 /** The members of a body that do not belong to a neutral field. */
 export function unknownFields(body: JsonObject, known: ReadonlySet<string>): JsonObject {
-  const unknown = Object.entries(body).filter(([name, value]) => {
-    return !known.has(name) && value !== undefined && value !== null
-  })
-  return Object.fromEntries(unknown)
+  const unknown = Object.keys(body).filter((name) => !known.has(name) && (body[name] ?? null) !== null)
+  return Object.fromEntries(unknown.map((name) => [name, body[name]]))
 }

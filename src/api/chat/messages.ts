@@ -1,4 +1,4 @@
-import type { Json, JsonObject } from '../../core/json.ts'
+import { isObject, type Json, type JsonObject } from '../../core/json.ts'
 import type { Part, ToolCallPart, ToolResultPart } from '../../core/parts.ts'
 import type { Message, NeutralRequest } from '../../core/request.ts'
 import { defined, filledText, list, object, oneOf, optional, refuse, required, text } from '../check.ts'
@@ -17,7 +17,15 @@ export function readMessages(value: Json | undefined): Pick<NeutralRequest, 'sys
   const messages: Message[] = []
   const calls: Calls = { byId: new Map(), byName: new Map() }
   let results: Message | undefined
-  for (const [index, item] of items.entries()) {
+  for (let index = 0; index < items.length; index++) {
+    const item = items[index] as Json
+    const plain = plainMessage(item)
+    if (plain) {
+      results = undefined
+      if (plain.role === 'system' && messages.length === 0) system.push(...plain.parts)
+      else messages.push(plain)
+      continue
+    }
     const path = `messages[${index}]`
     const message = object(item, path)
     const speaker = required(message.role, `${path}.role`, roleExpected, role)
@@ -43,6 +51,21 @@ export function readMessages(value: Json | undefined): Pick<NeutralRequest, 'sys
   }
   return { ...(system.length > 0 && { system }), messages }
 }
+
+/** A message that is a text and nothing else, as most are: read without the names that errors need. */
+function plainMessage(item: Json): Message | undefined {
+  if (!isObject(item) || typeof item.content !== 'string') return undefined
+  for (const name in item) if (name !== 'role' && name !== 'content') return undefined
+  const speaker = typeof item.role === 'string' ? plainRoles[item.role] : undefined
+  return speaker && { role: speaker, parts: [{ type: 'text', text: item.content }] }
+}
+
+const plainRoles: { readonly [role: string]: Message['role'] | undefined } = Object.assign(Object.create(null), {
+  user: 'user',
+  assistant: 'assistant',
+  system: 'system',
+  developer: 'system',
+})
 
 /** The last call so far of each id, and of each function. */
 type Calls = { byId: Map<string, ToolCallPart>; byName: Map<string, ToolCallPart> }

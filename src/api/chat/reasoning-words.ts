@@ -9,6 +9,7 @@ type Reasoning = NonNullable<NeutralRequest['reasoning']>
  * two objects of gateways and providers, `reasoning` and `thinking`. Throws RouterError 400.
  */
 export function readReasoning(body: JsonObject): { request?: Reasoning; extensions?: JsonObject } {
+  if ((body.reasoning ?? body.thinking ?? body.reasoning_effort ?? null) === null) return {}
   const reasoning = optional(body.reasoning, 'reasoning', object) ?? {}
   const thinking = optional(body.thinking, 'thinking', object) ?? {}
   const { effort: nested, max_tokens, enabled, summary, ...others } = reasoning

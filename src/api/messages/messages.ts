@@ -1,5 +1,5 @@
 import { RouterError } from '../../core/errors.ts'
-import type { Json } from '../../core/json.ts'
+import { isObject, type Json } from '../../core/json.ts'
 import type { Part } from '../../core/parts.ts'
 import type { Message } from '../../core/request.ts'
 import { list, object, oneOf, required } from '../check.ts'
@@ -20,6 +20,8 @@ export function readMessages(value: Json | undefined): Message[] {
     throw new RouterError('invalid_request', "'messages' must not be empty.", { param: 'messages' })
   const names = new Map<string, string>()
   return given.map((item, index) => {
+    const plain = plainMessage(item)
+    if (plain) return plain
     const path = `messages[${index}]`
     const message = object(item, path)
     const role = required(message.role, `${path}.role`, "'user' or 'assistant'", roles)
@@ -27,4 +29,12 @@ export function readMessages(value: Json | undefined): Message[] {
     for (const part of parts) if (part.type === 'tool_call') names.set(part.id, part.name)
     return { role, parts }
   })
+}
+
+/** A message whose content is a text: read without the names that errors need. */
+function plainMessage(item: Json): Message | undefined {
+  if (!isObject(item) || typeof item.content !== 'string') return undefined
+  const { role, content } = item
+  if (role !== 'user' && role !== 'assistant' && role !== 'system') return undefined
+  return { role, parts: [{ type: 'text', text: content }] }
 }

@@ -15,7 +15,11 @@ export function readInput(input: Json | undefined): ReadInput {
     return { system: [], messages: [{ role: 'user', parts: [{ type: 'text', text: given }] }] }
   if (!Array.isArray(given)) refuse('input', 'a string or an array of input items', given)
   const turns = new Turns()
-  for (const [index, item] of given.entries()) readItem(object(item, `input[${index}]`), `input[${index}]`, turns)
+  for (const [index, item] of given.entries()) {
+    if (takesPlain(item, turns)) continue
+    const path = `input[${index}]`
+    readItem(object(item, path), path, turns)
+  }
   return turns.end()
 }
 
@@ -113,6 +117,19 @@ function readItem(item: JsonObject, path: string, turns: Turns): void {
   const reader = Object.hasOwn(readers, type) ? readers[type] : undefined
   if (reader) reader(item, path, turns)
   else turns.assistant({ type: 'opaque', body: item })
+}
+
+/** Whether an item is a message whose content is a text: it is read without the names that errors need. */
+function takesPlain(item: Json, turns: Turns): boolean {
+  if (!isObject(item) || typeof item.content !== 'string') return false
+  const { type = 'message', role, content } = item
+  if (type !== 'message') return false
+  const part: Part = { type: 'text', text: content }
+  if (role === 'assistant') turns.assistant(part)
+  else if (role === 'user') turns.say(role, [part])
+  else if (role === 'system' || role === 'developer') turns.say('system', [part])
+  else return false
+  return true
 }
 
 const roles = oneOf(['user', 'assistant', 'system', 'developer'])
