@@ -11,10 +11,22 @@ export type Log = Logger
 export function openLog(level = process.env.LOG_LEVEL ?? 'info', file: number | string = 2): Log {
   const lines = new HeldLines(pino.destination({ dest: file, sync: true }))
   process.on('exit', () => lines.flush())
-  return pino(
-    { level, base: null, timestamp: pino.stdTimeFunctions.isoTime, hooks: { streamWrite: withoutSecrets } },
-    lines,
-  )
+  return pino({ level, base: null, timestamp: openClock(), hooks: { streamWrite: withoutSecrets } }, lines)
+}
+
+/** The member `time` of a line, in ISO 8601; a second is written once for all its lines. */
+function openClock(): () => string {
+  let second = Number.NaN
+  let written = ''
+  return () => {
+    const now = Date.now()
+    const ms = now % 1_000
+    if (now - ms !== second) {
+      second = now - ms
+      written = new Date(second).toISOString().slice(0, -'000Z'.length)
+    }
+    return `,"time":"${written}${String(ms).padStart(3, '0')}Z"`
+  }
 }
 
 /** Lines that tell of nothing wrong are held back for a moment, so that one write takes those of many calls. */

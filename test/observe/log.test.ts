@@ -2,7 +2,7 @@ import { execFileSync } from 'node:child_process'
 import { mkdtempSync, readFileSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
-import { afterAll, expect, test, vi } from 'vitest'
+import { afterAll, expect, onTestFinished, test, vi } from 'vitest'
 import { openLog } from '../../src/observe/log.ts'
 
 const folder = mkdtempSync(join(tmpdir(), 'log-'))
@@ -44,6 +44,20 @@ test('many lines do not wait', () => {
   const { log, lines } = opened()
   for (let line = 0; line < 1_000; line++) log.info('a line of a call')
   expect(lines().length).toBeGreaterThan(500)
+})
+
+test('every line has the moment at which it was made', () => {
+  vi.useFakeTimers()
+  onTestFinished(() => void vi.useRealTimers())
+  const path = join(folder, `${files++}`)
+  const log = openLog('info', path)
+  const moments = [0, 7, 999, 1_000, 1_789, 1_700_000_000_123, 999].map((ms) => new Date(ms))
+  for (const moment of moments) {
+    vi.setSystemTime(moment)
+    log.warn('x')
+  }
+  const times = readFileSync(path, 'utf8').trim().split('\n')
+  expect(times.map((line) => JSON.parse(line).time)).toEqual(moments.map((moment) => moment.toISOString()))
 })
 
 test('secrets are not written', () => {
