@@ -1,6 +1,7 @@
 import { hasErrors } from '../manifest/problem.ts'
 import { buildSnapshot } from '../snapshot/snapshot.ts'
 import { actionNamed, parseArguments, runCommand } from './args.ts'
+import { earlierFiles } from './earlier-files.ts'
 import type { LedgerAction } from './ledger-action.ts'
 import * as check from './ledger-check.ts'
 import * as compare from './ledger-compare.ts'
@@ -49,7 +50,9 @@ export function run(args: string[], out: Out): Promise<number> {
     const options = { ...action.options, config: { type: 'string' }, json: { type: 'boolean' } } as const
     const parsed = parseArguments(rest, { options })
     const find = action.prepare(parsed)
-    const { snapshot, problems } = await buildSnapshot(parsed.text('config'), process.env)
+    const { snapshot, problems } = await buildSnapshot(parsed.text('config'), process.env, {
+      cache: earlierFiles(process.env),
+    })
     if (!snapshot || hasErrors(problems)) {
       for (const problem of problems) out.stderr(problemLine(problem))
       return 1

@@ -3,6 +3,7 @@ import type { ModelEntry } from '../core/model.ts'
 import { entryAt } from '../core/price-times.ts'
 import { buildSnapshot, type Snapshot } from '../snapshot/snapshot.ts'
 import { CommandError, parseArguments, runCommand } from './args.ts'
+import { earlierFiles } from './earlier-files.ts'
 import { jsonText, type Out, problemLine, table } from './output.ts'
 
 /** The text of `inference-router models --help`. */
@@ -25,7 +26,9 @@ const options = { provider: { type: 'string' }, config: { type: 'string' }, json
 export function run(args: string[], out: Out): Promise<number> {
   return runCommand(args, { help, out }, async () => {
     const { text, flag } = parseArguments(args, { options })
-    const { snapshot, problems } = await buildSnapshot(text('config'), process.env)
+    const { snapshot, problems } = await buildSnapshot(text('config'), process.env, {
+      cache: earlierFiles(process.env),
+    })
     for (const problem of problems) out.stderr(problemLine(problem))
     if (!snapshot) return 1
     const provider = text('provider')

@@ -3,6 +3,7 @@ import type { Provider } from '../manifest/provider.ts'
 import { buildSnapshot, type Snapshot } from '../snapshot/snapshot.ts'
 import { redact } from '../upstream/secrets.ts'
 import { parseArguments, runCommand } from './args.ts'
+import { earlierFiles } from './earlier-files.ts'
 import { jsonText, type Out, problemLine, table } from './output.ts'
 
 /** The text of `inference-router providers --help`. */
@@ -20,7 +21,9 @@ STATE is ready, off (switched off in the configuration), or the environment vari
 export function run(args: string[], out: Out): Promise<number> {
   return runCommand(args, { help, out }, async () => {
     const { text, flag } = parseArguments(args, { options: { config: { type: 'string' }, json: { type: 'boolean' } } })
-    const { snapshot, problems } = await buildSnapshot(text('config'), process.env)
+    const { snapshot, problems } = await buildSnapshot(text('config'), process.env, {
+      cache: earlierFiles(process.env),
+    })
     for (const problem of problems) out.stderr(problemLine(problem))
     if (!snapshot) return 1
     const rows = rowsOf(snapshot)

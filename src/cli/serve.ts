@@ -1,11 +1,9 @@
 import { flushCompileCache } from 'node:module'
-import { join } from 'node:path'
-import { noCache, openFileCache } from '../manifest/file-cache.ts'
 import { formatProblem } from '../manifest/problem.ts'
 import { openLog } from '../observe/log.ts'
 import { type Router, StartRefused, startRouter } from '../router.ts'
 import { parseArguments, runCommand, UsageError } from './args.ts'
-import { cacheFolder } from './cache-folder.ts'
+import { earlierFiles } from './earlier-files.ts'
 import type { Out } from './output.ts'
 
 /** The text of `inference-router serve --help`. */
@@ -43,9 +41,8 @@ export function run(args: string[], out: Out): Promise<number> {
 async function serve(options: { configPath: string | undefined; port?: number }, out: Out): Promise<number> {
   let router: Router
   try {
-    const folder = cacheFolder(process.env)
-    const cache = folder === undefined ? noCache : openFileCache(join(folder, 'files'))
-    router = await startRouter({ ...options, env: process.env, log: openLog(), earlier: { cache } })
+    const earlier = { cache: earlierFiles(process.env) }
+    router = await startRouter({ ...options, env: process.env, log: openLog(), earlier })
   } catch (error) {
     if (error instanceof StartRefused) {
       for (const problem of error.problems) out.stderr(`${formatProblem(problem)}\n`)

@@ -5,6 +5,7 @@ import { findConfig, loadConfig } from '../snapshot/config.ts'
 import { openStore, type Store } from '../store/open.ts'
 import { isEngineError, StoreError, storeError } from '../store/store-error.ts'
 import { type Args, actionNamed, CommandError, parseArguments, runCommand, type Syntax } from './args.ts'
+import { earlierFiles } from './earlier-files.ts'
 import { jsonText, type Out } from './output.ts'
 
 /** The result of an action: JSON for scripts, text for people. */
@@ -76,7 +77,7 @@ async function loadDirectory(configPath: string | undefined): Promise<ModelDirec
     import('../snapshot/snapshot.ts'),
     import('../directory.ts'),
   ])
-  const { snapshot, problems } = await buildSnapshot(configPath, process.env)
+  const { snapshot, problems } = await buildSnapshot(configPath, process.env, { cache: earlierFiles(process.env) })
   if (!snapshot) throw unreadable(problems)
   return directoryOf(snapshot)
 }

@@ -3,6 +3,7 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import OpenAI from 'openai'
 import { pino } from 'pino'
+import { openFileCache } from '../../src/manifest/file-cache.ts'
 import type { Source } from '../../src/manifest/source.ts'
 import { type Router, startRouter } from '../../src/router.ts'
 
@@ -27,6 +28,9 @@ export const simulatorOnly = { 'providers/demo.yaml': readFileSync(join(root, 'p
 
 /** Shipped files as the first router of this worker read them: most of a start is to parse and compile them. */
 const known = new Map<string, Source>()
+
+/** What any router of this run found out about files, as a start of the program keeps it. */
+const cache = openFileCache(join(process.env.INFERENCE_ROUTER_CACHE ?? tmpdir(), 'files'))
 
 /** A fresh folder with a config file that keeps everything inside it. */
 export function routerFolder(
@@ -75,7 +79,7 @@ export async function testRouter(
     configPath,
     env: { ...options.env, INFERENCE_ROUTER_ADMIN_KEY: testKey },
     log: pino({ level: 'silent' }),
-    earlier: { known },
+    earlier: { known, cache },
     ...(options.patienceMs !== undefined && { patienceMs: options.patienceMs }),
     ...(options.keepAliveMs !== undefined && { keepAliveMs: options.keepAliveMs }),
   })

@@ -3,14 +3,16 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 
 /**
- * Gives the run a temporary folder of its own, in memory where there is enough: databases sync at every commit. Servers that
- * run as processes of their own share a cache in it.
+ * Gives the run a temporary folder of its own, in memory where there is enough: databases sync at every commit. All
+ * routers of the run share a cache in it: of what was found out about files, and of compiled code for their threads.
  */
 export default function setup(): () => void {
   const folder = mkdtempSync(join(hasRoom(memory) ? memory : tmpdir(), 'router-tests-'))
   process.env.TMPDIR = folder
   process.env.INFERENCE_ROUTER_CACHE = join(folder, 'cache')
-  return () => rmSync(folder, { recursive: true, force: true })
+  process.env.NODE_COMPILE_CACHE = join(folder, 'cache/code')
+  // Workers that end keep what they compiled until they are gone.
+  return () => rmSync(folder, { recursive: true, force: true, maxRetries: 20 })
 }
 
 const memory = '/dev/shm'
