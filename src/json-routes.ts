@@ -6,7 +6,7 @@ import { healthRoutes, type Readiness } from './http/endpoints.ts'
 import type { Routes } from './http/listeners.ts'
 import { modelRoutes } from './http/model-lists.ts'
 import { openapiRoutes } from './http/openapi.ts'
-import type { JsonRequest } from './http/server.ts'
+import type { JsonRequest, JsonRoute } from './http/server.ts'
 import { storedResponseRoutes } from './http/stored-responses.ts'
 import { authCheckRoutes } from './management/auth-check.ts'
 import { managementRoutes } from './management/routes.ts'
@@ -17,7 +17,7 @@ import type { OrganizationRules } from './store/rules.ts'
 
 /** Services of the routes besides the calls; `writeFailure` is the reason why the ledger cannot be written. */
 export type RouteServices = {
-  watch: Watch
+  watch: Pick<Watch, 'current' | 'problems'>
   store: Store
   access: Access
   rulesOf(organization: string): OrganizationRules
@@ -25,6 +25,11 @@ export type RouteServices = {
   writeFailure(): string | undefined
   /** Why nothing may be changed: the database is damaged. */
   damage(): string | undefined
+}
+
+/** Whether a route changes the database, or reads much of it: of several threads only one does that. */
+export function isForBooks({ path, method = 'get' }: JsonRoute): boolean {
+  return path.startsWith('/v1/manage') || method === 'delete'
 }
 
 /** The routes of the service besides the calls. */
@@ -50,7 +55,7 @@ export function jsonRoutes({ watch, store, access, rulesOf, stopping, writeFailu
   }
 }
 
-function readiness(watch: Watch, reasons: string[]): Readiness {
+function readiness(watch: RouteServices['watch'], reasons: string[]): Readiness {
   return {
     ready: reasons.length === 0,
     generation: watch.current().generation,

@@ -1,5 +1,5 @@
 import type { RequestListener, Server } from 'node:http'
-import { type AddressInfo, Server as NetServer } from 'node:net'
+import { type AddressInfo, type ListenOptions, Server as NetServer } from 'node:net'
 
 // An import would evaluate all exports of the module, a second HTTP client among them: 12 MB and 30 ms.
 const { createServer } = process.getBuiltinModule('node:http')
@@ -13,13 +13,18 @@ export type Listening = {
   close(): void
 }
 
-/** Listens at an address of this machine; port 0 takes any free one. Rejects with the system's error. */
-export async function listen(app: RequestListener, host: string, port: number): Promise<Listening> {
+/**
+ * Listens at an address of this machine; port 0 takes any free one. `reusePort` shares it with other threads: the system gives
+ * each new connection to one of them. Rejects with the system's error.
+ */
+export async function listen(
+  app: RequestListener,
+  host: string,
+  port: number,
+  { reusePort = false } = {},
+): Promise<Listening> {
   const server = createServer(app)
-  await new Promise<void>((resolve, reject) => {
-    server.once('error', reject)
-    server.listen(port, host, resolve)
-  })
+  await listening(server, { host, port, reusePort })
   // Longer than the minute after which load balancers reuse a connection, so that none is closed under a request.
   server.keepAliveTimeout = 65_000
   // Uploads may take long, and the provider's timeouts limit the rest.
@@ -30,6 +35,22 @@ export async function listen(app: RequestListener, host: string, port: number): 
     stopListening: () => void NetServer.prototype.close.call(server),
     close: () => server.close().closeAllConnections(),
   }
+}
+
+/** The port if no other process listens there, for 0 any that is free. Rejects with the system's error. */
+export async function freePort(host: string, port: number): Promise<number> {
+  const probe = new NetServer()
+  await listening(probe, { host, port })
+  const { port: found } = probe.address() as AddressInfo
+  await new Promise((resolve) => probe.close(resolve))
+  return found
+}
+
+async function listening(server: NetServer, options: ListenOptions): Promise<void> {
+  await new Promise<void>((resolve, reject) => {
+    server.once('error', reject)
+    server.listen(options, resolve)
+  })
 }
 
 function urlOf(server: Server, host: string): string {

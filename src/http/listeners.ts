@@ -1,6 +1,6 @@
 import type { ServerContext } from './context.ts'
 import { callRoutes } from './endpoints.ts'
-import { listen } from './listen.ts'
+import { type Listening, listen } from './listen.ts'
 import { createApp, type JsonRoute } from './server.ts'
 
 /** The routes besides the calls: `common` ones at every address, `manage` at its own address when it has one. */
@@ -12,33 +12,54 @@ export type Endpoint = { method: string; path: string }
 /** The addresses of the service, and its endpoints. */
 export type Listeners = { url: string; manageUrl: string; endpoints: readonly Endpoint[]; stopListening(): void }
 
+/** Where to listen; `reusePort` shares the port of the calls with other threads. */
+export type Where = { host: string; port: number; managePort: number | null; reusePort?: boolean }
+
 /**
  * Listens; the management API shares the address unless it has a port of its own. The stack closes everything. Throws the
  * system's error, or one that names the setting to change.
  */
 export async function openListeners(
   context: ServerContext,
-  { common, open, manage }: Routes,
-  { host, port, managePort }: { host: string; port: number; managePort: number | null },
+  routes: Routes,
+  { host, port, managePort, reusePort = false }: Where,
   started: AsyncDisposableStack,
 ): Promise<Listeners> {
-  const listenAt = async (chosen: number, calls: typeof callRoutes, reads: readonly JsonRoute[]) =>
-    started.adopt(await listen(createApp(context, calls, reads), host, chosen), (listening) => listening.close())
-  const shared = managePort === null
-  if (managePort === port && port !== 0) {
-    throw new Error(`manage.port is ${port}, the port of the server itself: write null to share it, or another number.`)
-  }
-  const main = await listenAt(port, callRoutes, [...common, ...open, ...(shared ? manage : [])])
-  const own = shared ? main : await listenAt(managePort, [], [...common, ...manage])
+  const { common, open, manage } = routes
+  requireOwnPort(port, managePort)
+  const app = createApp(context, callRoutes, [...common, ...open, ...(managePort === null ? manage : [])])
+  const main = started.adopt(await listen(app, host, port, { reusePort }), (listening) => listening.close())
+  const own = managePort === null ? main : await openManagement(context, routes, { host, port: managePort }, started)
   return {
     url: main.url,
     manageUrl: own.url,
-    endpoints: [
-      ...callRoutes.map(({ path }) => ({ method: 'POST', path })),
-      ...[...common, ...open, ...manage].map(({ path, method = 'get' }) => ({ method: method.toUpperCase(), path })),
-    ],
+    endpoints: endpointsOf(routes),
     stopListening() {
       for (const listening of new Set([main, own])) listening.stopListening()
     },
   }
+}
+
+/** Listens for the management API alone. */
+export async function openManagement(
+  context: ServerContext,
+  { common, manage }: Routes,
+  { host, port }: { host: string; port: number },
+  started: AsyncDisposableStack,
+): Promise<Listening> {
+  return started.adopt(await listen(createApp(context, [], [...common, ...manage]), host, port), (open) => open.close())
+}
+
+/** Throws an error that names the setting to change when the management API would have the port of the calls. */
+export function requireOwnPort(port: number, managePort: number | null): void {
+  if (managePort !== port || port === 0) return
+  throw new Error(`manage.port is ${port}, the port of the server itself: write null to share it, or another number.`)
+}
+
+/** Every method and path. */
+export function endpointsOf({ common, open, manage }: Routes): Endpoint[] {
+  return [
+    ...callRoutes.map(({ path }) => ({ method: 'POST', path })),
+    ...[...common, ...open, ...manage].map(({ path, method = 'get' }) => ({ method: method.toUpperCase(), path })),
+  ]
 }

@@ -14,6 +14,8 @@ import { dirname, join, relative } from 'node:path'
 
 /** What was found out about files before, by their contents. It is always right, or undefined. */
 export type FileCache = {
+  /** Where it is, for another thread to open it. */
+  folder?: string
   /** `about` is everything that the value depends on, besides the code of the project. */
   read(about: readonly string[]): unknown
   /** Keeps plain JSON. */
@@ -33,6 +35,7 @@ export function openFileCache(folder: string): FileCache {
   const nameOf = (about: readonly string[]) => digest(JSON.stringify([code, ...about]))
   let pruned = false
   return {
+    folder,
     read(about) {
       const name = nameOf(about)
       return readEntry(join(folder, name), name)

@@ -11,6 +11,36 @@ export type Log = Logger
 export function openLog(level = process.env.LOG_LEVEL ?? 'info', file: number | string = 2): Log {
   const lines = new HeldLines(pino.destination({ dest: file, sync: true }))
   process.on('exit', () => lines.flush())
+  return openLogOn(lines, level)
+}
+
+/** Writes one line of a log, whose level decides how soon it is on disk. */
+export type WriteLine = (line: string, level: number) => void
+
+/** The log of another thread, whose lines this process's log writes. */
+export function openFarLog(level: string, write: WriteLine): Log {
+  const destination = {
+    [symbols.needsMetadataGsym]: true as const,
+    lastLevel: 0,
+    write(line: string) {
+      write(line, this.lastLevel)
+    },
+  }
+  return openLogOn(destination, level)
+}
+
+/** Writes the lines of other threads where a log writes its own. */
+export function lineWriter(log: Log): WriteLine {
+  const lines = (log as unknown as { [symbols.streamSym]: DestinationStream & { lastLevel?: number } })[
+    symbols.streamSym
+  ]
+  return (line, level) => {
+    lines.lastLevel = level
+    lines.write(line)
+  }
+}
+
+function openLogOn(lines: DestinationStream, level: string): Log {
   return pino({ level, base: null, timestamp: openClock(), hooks: { streamWrite: withoutSecrets } }, lines)
 }
 

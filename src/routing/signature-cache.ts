@@ -12,7 +12,12 @@ export type SignatureCache = {
   remember(organization: string, reply: Reply): void
   /** The request with the signatures that the client left out. The client's own object is not changed. */
   restore(organization: string, request: NeutralRequest): NeutralRequest
+  /** Remembers what another cache has remembered. */
+  adopt(remembered: RememberedSignatures): void
 }
+
+/** Signatures as another thread may remember them; without an entry they no longer apply. */
+export type RememberedSignatures = { key: string; entry?: Entry }
 
 /** The signed reasoning before the first call of a reply, and the signatures of its calls by id. */
 type Entry = { reasoning: ReasoningPart[]; calls: Map<string, CallSignature> }
@@ -23,19 +28,26 @@ const rememberedMs = 60 * 60 * 1_000
 /** Characters of all signatures together. */
 const rememberedSize = 64 * 1024 * 1024
 
-/** Opens an empty cache, bounded in size and time. It lives as long as the process. */
-export function openSignatureCache(): SignatureCache {
+/** Opens an empty cache, bounded in size and time. It lives as long as the process. `onRemember` tells other caches. */
+export function openSignatureCache(onRemember: (remembered: RememberedSignatures) => void = () => {}): SignatureCache {
   const known = new LRUCache<string, Entry>({ maxSize: rememberedSize, ttl: rememberedMs })
   const keyOf = (organization: string, call: string) => `${organization} ${call}`
+  const adopt = ({ key, entry }: RememberedSignatures) => {
+    if (entry) known.set(key, entry, { size: sizeOf(entry) })
+    else known.delete(key)
+  }
   return {
+    adopt,
     remember(organization, { parts }) {
       const first = parts.find(isCall)
       if (!first) return
       const key = keyOf(organization, first.id)
       const entry = entryOf(parts)
       // Some providers reuse ids: the entry of an earlier reply with the same id no longer applies.
-      if (entry) known.set(key, entry, { size: sizeOf(entry) })
-      else known.delete(key)
+      if (!entry && !known.has(key)) return
+      const remembered = { key, ...(entry && { entry }) }
+      adopt(remembered)
+      onRemember(remembered)
     },
     restore(organization, request) {
       if (known.size === 0 || !request.messages.some(lacksSignatures)) return request

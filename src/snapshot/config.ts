@@ -22,7 +22,8 @@ export type BodyBounds = { bytes: number; values: number; unknownFields: number 
 export type Config = {
   /** The file they come from; it need not exist at the default place. */
   path: string
-  server: { host: string; port: number; body: BodyBounds; cors: readonly string[] }
+  /** `threads`: how many event loops serve calls; `auto` is one for each core. */
+  server: { host: string; port: number; threads: number | 'auto'; body: BodyBounds; cors: readonly string[] }
   /** How large the answers of providers may be. */
   answers: AnswerBounds
   /** null: the management API shares the server. */
@@ -45,6 +46,7 @@ type ConfigFile = {
   server?: {
     host?: string
     port?: number
+    threads?: number | 'auto'
     body_limit?: string | number
     max_values?: number
     max_unknown_fields?: number
@@ -132,12 +134,12 @@ async function readConfigFile(path: string, known?: Source): Promise<{ source: S
 
 function configOf(path: string, file: ConfigFile): Config {
   const folder = dirname(path)
-  const { host = '127.0.0.1', port = 8787, cors = [] } = file.server ?? {}
+  const { host = '127.0.0.1', port = 8787, threads = 1, cors = [] } = file.server ?? {}
   const { providers = './providers', catalog = './catalog', plugins = './plugins' } = file.folders ?? {}
   const settings = Object.entries(file.providers ?? {}).map(([slug, settings]) => [slug, settings ?? {}] as const)
   return {
     path,
-    server: { host, port, body: bodyBounds(file.server ?? {}), cors },
+    server: { host, port, threads, body: bodyBounds(file.server ?? {}), cors },
     answers: answerBounds(file.answers ?? {}),
     manage: { port: file.manage?.port ?? null },
     store: { url: absoluteStore(file.store?.url ?? 'sqlite:data/router.sqlite', folder) },

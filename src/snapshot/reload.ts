@@ -15,7 +15,13 @@ export type Watch = {
 
 /** `notes` are warnings, and settings that need a restart. */
 export type WatchListeners = {
+  /**
+   * Asks others that must have the same snapshot before it is used: returns their problems, or `changed` when the files are no
+   * longer those that it was built from.
+   */
+  prepare?(next: Snapshot): Promise<readonly Problem[] | 'changed'>
   onSwap?(snapshot: Snapshot, notes: string[]): void
+  /** Not empty, or empty again. */
   onProblems?(problems: readonly Problem[]): void
 }
 
@@ -52,9 +58,16 @@ export function watchSnapshot(initial: Snapshot, env: Environment, listeners: Wa
   async function build(): Promise<void> {
     const built = await buildOrExplain(snapshot, env)
     if (isClosed) return
-    if (!built.snapshot) refuse(built.problems)
-    else if (isSame(snapshot, built.snapshot)) problems = []
-    else await swap(built.snapshot, built.problems)
+    if (!built.snapshot) report(built.problems)
+    else if (isSame(snapshot, built.snapshot)) report([])
+    else await prepareAndSwap(built.snapshot, built.problems)
+  }
+
+  async function prepareAndSwap(next: Snapshot, warnings: readonly Problem[]): Promise<void> {
+    const found = (await listeners.prepare?.(next)) ?? []
+    if (found === 'changed') isStale = true
+    else if (found.length > 0) report(found)
+    else if (!isClosed) await swap(next, warnings)
   }
 
   async function swap(next: Snapshot, warnings: readonly Problem[]): Promise<void> {
@@ -69,9 +82,9 @@ export function watchSnapshot(initial: Snapshot, env: Environment, listeners: Wa
     if (!isClosed) watched = watchFiles(next.config, notice)
   }
 
-  function refuse(found: readonly Problem[]): void {
+  function report(found: readonly Problem[]): void {
+    if (found.length > 0 || problems.length > 0) listeners.onProblems?.(found)
     problems = found
-    listeners.onProblems?.(found)
   }
 
   return {

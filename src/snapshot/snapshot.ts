@@ -1,3 +1,4 @@
+import { createHash } from 'node:crypto'
 import type { Catalog } from '../catalog/catalog.ts'
 import { bareProvider } from '../manifest/dialect.ts'
 import type { Environment } from '../manifest/environment.ts'
@@ -59,6 +60,14 @@ export async function buildSnapshot(
     cache,
   })
   return { snapshot, problems: found }
+}
+
+/** The same for snapshots that were built from the same texts. */
+export function digestOf({ sources }: Pick<Snapshot, 'sources'>): string {
+  const digest = createHash('sha256')
+  for (const [file, { text }] of [...sources].sort(([one], [other]) => (one < other ? -1 : 1)))
+    digest.update(`${file}\0${text}\0`)
+  return digest.digest('hex')
 }
 
 /** Runs the examples of all dialects and manifests but those whose files are among the `known` ones. */

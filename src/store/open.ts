@@ -20,6 +20,9 @@ import { StoreError, storeError } from './store-error.ts'
 import { usage } from './usage.ts'
 import { sumVerifier } from './verify-sums.ts'
 
+/** How long an event loop that serves may wait for the lock of another process. Milliseconds. */
+export const eventLoopPatienceMs = 250
+
 /** An open database: its functions, grouped by table. They are synchronous and throw StoreError or the engine's errors. */
 export type Store = ReturnType<typeof openStore>
 
@@ -54,6 +57,8 @@ export function openStore(
     verifySums: sumVerifier(db),
     responses: responses(db),
     held: heldStates(db),
+    /** Announces what another connection of this process has changed. */
+    announce: { key: changes.keys.notify, organization: changes.organizations.notify },
     /** Runs changes in a transaction that excludes other writers. */
     atomically: changes.atomically,
     /** Writes to the disk. Throws StoreError when that is not possible. */

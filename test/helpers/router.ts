@@ -32,6 +32,9 @@ const known = new Map<string, Source>()
 /** What any router of this run found out about files, as a start of the program keeps it. */
 const cache = openFileCache(join(process.env.INFERENCE_ROUTER_CACHE ?? tmpdir(), 'files'))
 
+/** How many threads serve where a test does not say: other numbers must change nothing. */
+const usualThreads = Number(process.env.TEST_THREADS ?? 1)
+
 /** A fresh folder with a config file that keeps everything inside it. */
 export function routerFolder(
   options: {
@@ -39,6 +42,7 @@ export function routerFolder(
     files?: Record<string, string>
     media?: object
     settings?: object
+    threads?: number | undefined
   } = {},
 ) {
   const folder = mkdtempSync(join(tmpdir(), 'router-'))
@@ -50,7 +54,7 @@ export function routerFolder(
   put(
     'config.yaml',
     JSON.stringify({
-      server: { host: '127.0.0.1', port: 0 },
+      server: { host: '127.0.0.1', port: 0, threads: options.threads ?? usualThreads },
       store: { url: 'sqlite:data/router.sqlite' },
       folders: own ? {} : { providers: join(root, 'providers'), catalog: join(root, 'catalog') },
       media: options.media ?? {},
@@ -69,6 +73,7 @@ export async function testRouter(
     files?: Record<string, string>
     media?: object
     settings?: object
+    threads?: number
     env?: NodeJS.ProcessEnv
     patienceMs?: number
     keepAliveMs?: number

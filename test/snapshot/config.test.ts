@@ -18,6 +18,7 @@ test('everything has a default; paths are relative to the file', async () => {
     server: {
       host: '127.0.0.1',
       port: 8787,
+      threads: 1,
       body: { bytes: 50 * 1024 * 1024, values: 200_000, unknownFields: 1_000 },
       cors: [],
     },

@@ -1,0 +1,119 @@
+import { workerData } from 'node:worker_threads'
+import { type Access, openAccess } from './access/keys.ts'
+import { openLentLimits } from './access/lent-limits.ts'
+import { openOrganizations } from './access/organizations.ts'
+import { openListeners, type Routes } from './http/listeners.ts'
+import type { JsonRoute } from './http/server.ts'
+import { isForBooks, jsonRoutes } from './json-routes.ts'
+import { openLine } from './line.ts'
+import { noCache, openFileCache } from './manifest/file-cache.ts'
+import type { Problem } from './manifest/problem.ts'
+import { openLentBudget } from './money/lent-budget.ts'
+import { openFarLog } from './observe/log.ts'
+import { openSignatureCache } from './routing/signature-cache.ts'
+import { buildSnapshot, digestOf, type Snapshot } from './snapshot/snapshot.ts'
+import { eventLoopPatienceMs, openStore } from './store/open.ts'
+import { isDamage } from './store/store-error.ts'
+import { FarBooks } from './threads/far-books.ts'
+import type { LineSetup, Told } from './threads/messages.ts'
+import type { LineStart } from './threads/near-line.ts'
+import { sharedClock } from './threads/port.ts'
+
+/** The thread of one line: it serves calls at the port that all lines share. */
+const { port, ownSent, otherSent, setup }: LineStart = workerData
+await serve(setup)
+
+async function serve(setup: LineSetup): Promise<void> {
+  const { storeUrl, logLevel, ...ways } = setup
+  const started = new AsyncDisposableStack()
+  const files = await openFiles(setup)
+  const store = openStore(storeUrl)
+  store.waitAtMost(eventLoopPatienceMs)
+  let failure: string | undefined
+  const books: FarBooks = new FarBooks(port, { ownSent, otherSent }, (told) => {
+    if (told.kind === 'failure') failure = told.failure
+    else if (told.kind === 'key') store.announce.key(told.hash && Buffer.from(told.hash))
+    else if (told.kind === 'organization') store.announce.organization(told.id)
+    else if (told.kind === 'signatures') signatures.adopt(told.remembered)
+    else if (told.kind === 'stop') void stop(told)
+    else files.hear(told, (said) => books.port.sayNow(said))
+  })
+  const informed = informedBy(() => books.port.catchUp())
+  const signatures = openSignatureCache((remembered) => books.port.say({ kind: 'signatures', remembered }))
+  const access = informedAccess(openAccess(store), informed)
+  const rulesOf = informed(openOrganizations(store).rulesOf)
+  const writeFailure = informed(() => failure)
+  const watch = { current: informed(files.current), problems: files.problems }
+  const onThrown = (thrown: unknown) => {
+    if (isDamage(thrown)) books.port.sayNow({ kind: 'damaged', message: (thrown as Error).message })
+  }
+  const log = openFarLog(logLevel, (text, level) => books.port.say({ kind: 'log', text, level }))
+  const budget = openLentBudget(books.purse)
+  const limits = openLentLimits(books.purse, { now: sharedClock })
+  const own = { watch, store, access, rulesOf, ledger: books.ledger, signatures, log, onThrown }
+  const line = openLine({ ...own, ...ways, admission: { budget, limits, writeFailure } }, started)
+  const { stopping } = line.context
+  const routes = jsonRoutes({ watch, store, access, rulesOf, stopping, writeFailure, damage: () => undefined })
+  const { host, servesManagement } = ways
+  const where = { host, port: ways.port, managePort: null, reusePort: true }
+  const listening = await openListeners(line.context, servedHere(routes, servesManagement, books), where, started)
+  books.port.sayNow({ kind: 'listening', url: listening.url })
+
+  async function stop({ deadlineMs }: Extract<Told, { kind: 'stop' }>): Promise<void> {
+    await line.stop(deadlineMs, listening.stopListening)
+    await books.allSettled()
+    await started.disposeAsync()
+    store.close()
+    books.port.sayNow({ kind: 'stopped' })
+  }
+}
+
+/** What changes the database is left to the books. */
+function servedHere({ common, open, manage }: Routes, servesManagement: boolean, books: FarBooks): Routes {
+  const placed = (route: JsonRoute) => (isForBooks(route) ? books.far(route) : route)
+  return { common, open: open.map(placed), manage: servesManagement ? manage.map(placed) : [] }
+}
+
+/** Makes functions hear first what the books have told. */
+function informedBy(catchUp: () => void) {
+  return <Given extends unknown[], Result>(call: (...given: Given) => Result) =>
+    (...given: Given): Result => {
+      catchUp()
+      return call(...given)
+    }
+}
+
+function informedAccess(access: Access, informed: ReturnType<typeof informedBy>): Access {
+  const { authenticate, identify, revalidate } = access
+  return { authenticate: informed(authenticate), identify: informed(identify), revalidate: informed(revalidate) }
+}
+
+/** The snapshot of this line, which is replaced together with those of the others. */
+async function openFiles({ configPath, env, generation, cacheFolder }: LineSetup) {
+  const cache = cacheFolder === undefined ? noCache : openFileCache(cacheFolder)
+  const { snapshot: first, problems: found } = await buildSnapshot(configPath, env, { cache })
+  if (!first) throw new Error(`the files cannot be used: ${found.map(({ message }) => message).join('; ')}`)
+  let snapshot: Snapshot = { ...first, generation }
+  let prepared: Snapshot | undefined
+  let problems: readonly Problem[] = []
+  const prepare = async (next: number) => {
+    const built = await buildSnapshot(configPath, env, { previous: snapshot })
+    prepared = built.snapshot && { ...built.snapshot, generation: next }
+    const digest = prepared ? digestOf(prepared) : ''
+    return { kind: 'prepared', generation: next, digest, problems: prepared ? [] : built.problems } as const
+  }
+  const swap = async (next: number) => {
+    if (prepared?.generation !== next) await prepare(next)
+    if (prepared) snapshot = prepared
+    problems = []
+  }
+  return {
+    current: () => snapshot,
+    problems: () => problems,
+    hear(told: Told, say: (said: Awaited<ReturnType<typeof prepare>>) => void): void {
+      if (told.kind === 'prepare') void prepare(told.generation).then(say)
+      else if (told.kind === 'swap') void swap(told.generation)
+      else if (told.kind === 'problems') problems = told.problems
+    },
+  }
+}

@@ -1,0 +1,119 @@
+import type { Access } from './access/keys.ts'
+import type { OrganizationCache } from './access/organizations.ts'
+import type { ServerContext } from './http/context.ts'
+import { RunningRequests } from './http/running-requests.ts'
+import type { AdmissionServices } from './line/admission.ts'
+import { openConversations } from './line/conversations.ts'
+import type { Services } from './line/gateway.ts'
+import { openHeldState } from './line/held-state.ts'
+import type { CallLedger } from './line/settlement.ts'
+import type { Log } from './observe/log.ts'
+import type { SignatureCache } from './routing/signature-cache.ts'
+import type { Watch } from './snapshot/reload.ts'
+import type { Store } from './store/open.ts'
+import { openTokenizer } from './tokenizer/tokenizer.ts'
+import { openFetcher } from './upstream/fetcher.ts'
+import { openHttpClient } from './upstream/http-client.ts'
+
+/** What a line needs: its own connection to the database, and what it is allowed to spend. */
+export type LineParts = {
+  watch: Pick<Watch, 'current'>
+  store: Store
+  access: Access
+  rulesOf: OrganizationCache['rulesOf']
+  ledger: CallLedger
+  admission: Pick<AdmissionServices, 'budget' | 'limits' | 'writeFailure'>
+  signatures: SignatureCache
+  log: Log
+  onThrown(thrown: unknown): void
+  patienceMs: number
+  keepAliveMs: number
+}
+
+/** A line: all that one event loop needs to serve calls. */
+export type Line = {
+  context: ServerContext
+  /** Refuses new calls, waits this long for running ones, then aborts them. `stopListening` is called at once. */
+  stop(deadlineMs: number, stopListening: () => void): Promise<void>
+}
+
+/** Opens a line, which ends with the stack. */
+export function openLine(parts: LineParts, started: AsyncDisposableStack): Line {
+  const { watch, store, access, rulesOf, log, onThrown, patienceMs, keepAliveMs } = parts
+  const onHeldError = (err: unknown) => {
+    onThrown(err)
+    log.error({ err }, 'what a provider holds cannot be recorded')
+  }
+  const services = servicesOf(watch, {
+    tokenizer: started.adopt(openTokenizer(), (open) => open.close()),
+    authenticate: access.authenticate,
+    revalidate: access.revalidate,
+    httpClient: started.adopt(openHttpClient(), (open) => open.close()),
+    signatures: parts.signatures,
+    ledger: logged(parts.ledger, log),
+    conversations: openConversations(store, (id) => rulesOf(id).retention),
+    held: openHeldState(store.held, onHeldError),
+    rulesOf,
+    admission: parts.admission,
+  })
+  const running = new RunningRequests()
+  let stopping = false
+  const server = () => watch.current().config.server
+  return {
+    context: {
+      services,
+      bodyLimits: () => server().body,
+      corsOrigins: () => server().cors,
+      log,
+      onThrown,
+      stopping: () => stopping,
+      running,
+      patienceMs,
+      keepAliveMs,
+    },
+    async stop(deadlineMs, stopListening) {
+      stopping = true
+      stopListening()
+      const timer = setTimeout(() => running.abortAll(), deadlineMs)
+      await running.allEnded()
+      clearTimeout(timer)
+      // The last error responses have been written.
+      await new Promise(setImmediate)
+    },
+  }
+}
+
+/** The services of calls: those of the current snapshot, and those that live as long as the process. */
+function servicesOf(
+  watch: Pick<Watch, 'current'>,
+  lasting: Omit<Services, 'directory' | 'admission' | 'media' | 'maxUnknownFields' | 'answerBounds'> & {
+    admission: Omit<AdmissionServices, 'defaultOutputTokens' | 'abandoned'>
+  },
+): () => Services {
+  return () => {
+    const { providers, catalog, config } = watch.current()
+    return {
+      ...lasting,
+      directory: { providers, identify: catalog.identify, managed: config.policies },
+      admission: { ...lasting.admission, ...config.budget },
+      media: { fetchMedia: openFetcher(config.media), settings: config.media },
+      maxUnknownFields: config.server.body.unknownFields,
+      answerBounds: config.answers,
+    }
+  }
+}
+
+/** The ledger, with a log line for every settled call. */
+function logged(ledger: CallLedger, log: Log): CallLedger {
+  return {
+    settle(record, response, detail) {
+      const { id, requestId, requested, provider, model, served, outcome, status, error, durationMs, cost } = record
+      const names = { id, request_id: requestId, requested, provider, model, served }
+      const costs = { usd: cost.nanoUsd / 1e9, ...(cost.unpriced && { unpriced: true }) }
+      const facts = { ...names, outcome, status, error, ms: durationMs, detail, ...costs }
+      if (outcome === 'complete') log.info(facts, 'call')
+      else log.warn(facts, 'call')
+      return ledger.settle(record, response)
+    },
+  }
+}

@@ -1,0 +1,145 @@
+import type { MessagePort } from 'node:worker_threads'
+import type { CallRecord } from '../core/call.ts'
+import { asRouterError, RouterError } from '../core/errors.ts'
+import type { JsonAnswer, JsonRequest, JsonRoute } from '../http/server.ts'
+import type { Answer } from '../lending/account.ts'
+import { Purse } from '../lending/purse.ts'
+import type { CallLedger } from '../line/settlement.ts'
+import type { StoredResponse } from '../store/responses.ts'
+import { receivedError, type Said, type SentError, sentError, type Told } from './messages.ts'
+import { type Counters, ThreadPort } from './port.ts'
+
+/** A row that the books have not answered. */
+type Row = { resolve(): void; reject(error: RouterError): void }
+type Asked = { request: JsonRequest; resolve(answer: JsonAnswer): void; reject(error: RouterError): void }
+
+/** The books as a line sees them, which are in another thread. `onTold` gets what concerns neither money nor rows. */
+export class FarBooks {
+  readonly port: ThreadPort<Said, Told>
+  readonly purse: Purse
+  readonly #onTold: (told: Told) => void
+  readonly #rows = new Map<number, Row>()
+  #unsent: { record: CallRecord; response: StoredResponse | undefined }[] = []
+  #lastRow = 0
+  readonly #loans = new Map<number, (answer: Answer | Error) => void>()
+  readonly #asked = new Map<number, Asked>()
+  #lastId = 0
+  #emptied = () => {}
+
+  constructor(port: MessagePort, counters: Counters, onTold: (told: Told) => void) {
+    this.#onTold = onTold
+    const onItem = (told: Told) => this.#hear(told)
+    this.port = new ThreadPort(port, { counters, onItem, first: () => this.#rowsAndUses() })
+    this.purse = new Purse({
+      lend: (needs, onAnswer) => {
+        const id = ++this.#lastId
+        this.#loans.set(id, onAnswer)
+        this.port.sayNow({ kind: 'lend', id, needs })
+      },
+      giveBack: (account, amount, closes) => this.port.say({ kind: 'giveBack', account, amount, closes }),
+    })
+  }
+
+  /** Resolves when the row is on disk, as the ledger's own `settle`. */
+  readonly ledger: CallLedger = {
+    settle: (record, response) =>
+      new Promise((resolve, reject) => {
+        this.#rows.set(++this.#lastRow, { resolve, reject })
+        this.#unsent.push({ record, response })
+        this.port.wake()
+      }),
+  }
+
+  /** Resolves when every row is answered. */
+  async allSettled(): Promise<void> {
+    if (this.#rows.size === 0) return
+    await new Promise<void>((resolve) => {
+      this.#emptied = resolve
+    })
+  }
+
+  /** A route that the books answer. */
+  far(route: JsonRoute): JsonRoute {
+    const name = routeName(route)
+    return {
+      ...route,
+      answer: (request) => {
+        const id = ++this.#lastId
+        const { headers, params, query } = request
+        const { promise, resolve, reject } = Promise.withResolvers<JsonAnswer>()
+        this.#asked.set(id, { request, resolve, reject })
+        const plain = { headers: { ...headers }, params: { ...params }, query: { ...query } }
+        this.port.sayNow({ kind: 'ask', id, route: name, request: plain })
+        return promise
+      },
+    }
+  }
+
+  #hear(told: Told): void {
+    if (told.kind === 'settled') for (const id of told.ids) this.#settled(id)
+    else if (told.kind === 'unsettled') this.#settled(told.id, told.error)
+    else if (told.kind === 'lent') this.#lent(told.id, told.answer)
+    else if (told.kind === 'recall') this.#recall(told)
+    else if (told.kind === 'readBody') void this.#readBody(told.id)
+    else if (told.kind === 'answer') this.#answered(told)
+    else this.#onTold(told)
+  }
+
+  #settled(id: number, error?: SentError): void {
+    const row = this.#rows.get(id)
+    this.#rows.delete(id)
+    if (error) row?.reject(receivedError(error))
+    else row?.resolve()
+    if (this.#rows.size === 0) this.#emptied()
+  }
+
+  #lent(id: number, answer: Answer | Error): void {
+    const onAnswer = this.#loans.get(id)
+    this.#loans.delete(id)
+    onAnswer?.(answer instanceof Error ? unreadable(answer) : answer)
+  }
+
+  /** What this line has spent is told first: it is no longer held. */
+  #recall({ id, accounts }: Extract<Told, { kind: 'recall' }>): void {
+    this.port.flush()
+    this.port.sayNow({ kind: 'held', id, held: this.purse.recall(accounts) })
+  }
+
+  async #readBody(id: number): Promise<void> {
+    try {
+      this.port.sayNow({ kind: 'body', id, body: await this.#asked.get(id)?.request.readBody() })
+    } catch (thrown) {
+      this.port.sayNow({ kind: 'body', id, error: sentError(asRouterError(thrown)) })
+    }
+  }
+
+  #answered({ id, answer, error }: Extract<Told, { kind: 'answer' }>): void {
+    const asked = this.#asked.get(id)
+    this.#asked.delete(id)
+    if (error) asked?.reject(receivedError(error))
+    else if (answer) asked?.resolve(answer)
+  }
+
+  #rowsAndUses(): Said[] {
+    const said: Said[] = []
+    if (this.#unsent.length > 0) {
+      const first = this.#lastRow - this.#unsent.length + 1
+      const records = JSON.stringify(this.#unsent.map(({ record }) => record))
+      said.push({ kind: 'rows', records, first, responses: this.#unsent.map(({ response }) => response) })
+      this.#unsent = []
+    }
+    const uses = this.purse.takeUses()
+    if (uses.length > 0) said.push({ kind: 'uses', uses })
+    return said
+  }
+}
+
+/** How a route is named between threads. */
+export function routeName({ method = 'get', path }: Pick<JsonRoute, 'method' | 'path'>): string {
+  return `${method} ${path}`
+}
+
+function unreadable(cause: Error): RouterError {
+  const message = 'The router cannot read the current spending. New calls are refused until it can.'
+  return new RouterError('unavailable', message, { cause })
+}

@@ -1,0 +1,190 @@
+import { setTimeout } from 'node:timers/promises'
+import type { Problem } from '../manifest/problem.ts'
+import type { Log, WriteLine } from '../observe/log.ts'
+import type { LineSetup, Said, Told } from './messages.ts'
+import { type NearBooks, NearLine } from './near-line.ts'
+
+/** The lines of a process, each in a thread of its own. */
+export type Lines = {
+  /** Resolves with their address when all of them listen; rejects when one cannot. */
+  started(): Promise<string>
+  /**
+   * Every line builds a snapshot of its own from the files. Returns their problems, or `changed` when one of them read
+   * other files than those with this digest.
+   */
+  prepare(generation: number, digest: string): Promise<readonly Problem[] | 'changed'>
+  /** Tells all lines. What they are told before a request arrives is known to them when they handle it. */
+  tell(told: Told): void
+  /** What a line holds of accounts. Rejects when it is gone. */
+  recall: NearLine['recall'] extends (...args: infer Args) => infer Result
+    ? (line: number, ...args: Args) => Result
+    : never
+  /** Refuses new calls, waits for running ones, and resolves when all have ended. */
+  stop(deadlineMs: number): Promise<void>
+  /** Ends all threads. */
+  close(): Promise<void>
+  /** The threads, for tests that end one. */
+  threads(): readonly { terminate(): Promise<number> }[]
+}
+
+/** `generation` is that of the present snapshot, with which a line starts that replaces another. */
+export type LinesOptions = {
+  count: number
+  setup: Omit<LineSetup, 'generation'>
+  generation(): number
+  books: NearBooks
+  log: Log
+  /** Writes what a line logs. */
+  writeLog: WriteLine
+  onDamage(message: string): void
+  /** Tells a new line what it has to know. */
+  onStart(line: Pick<NearLine, 'tell'>): void
+}
+
+/** A thread that ends again and again is started so often only. Milliseconds. */
+const restartMs = 500
+
+type Prepared = Extract<Said, { kind: 'prepared' }>
+
+/** Starts all lines. */
+export function startLines(options: LinesOptions): Lines {
+  return new ThreadLines(options)
+}
+
+class ThreadLines implements Lines {
+  readonly #options: LinesOptions
+  readonly #lines = new Map<number, NearLine>()
+  readonly #listening = new Set<number>()
+  readonly #waiting = new Map<
+    number,
+    { onListening(url: string): void; onPrepared(prepared?: Prepared): void; onStopped(): void }
+  >()
+  #lastId = 0
+  #isStopping = false
+  #isClosed = false
+
+  readonly #first: Promise<string[]>
+
+  constructor(options: LinesOptions) {
+    this.#options = options
+    this.#first = Promise.all(Array.from({ length: options.count }, () => this.#startLine()))
+    // Heard of by `started`.
+    this.#first.catch(() => {})
+  }
+
+  async started(): Promise<string> {
+    const [url = ''] = await this.#first
+    return url
+  }
+
+  async prepare(generation: number, digest: string): Promise<readonly Problem[] | 'changed'> {
+    const asked = [...this.#listening].map((id) => {
+      const { promise, resolve } = Promise.withResolvers<Prepared | undefined>()
+      this.#waitingOf(id).onPrepared = resolve
+      this.#lines.get(id)?.tell({ kind: 'prepare', generation })
+      return promise
+    })
+    const prepared = (await Promise.all(asked)).flatMap((one) => one ?? [])
+    const problems = prepared.find((one) => one.problems.length > 0)?.problems
+    if (problems) return problems
+    return prepared.every((one) => one.digest === digest) ? [] : 'changed'
+  }
+
+  tell(told: Told): void {
+    for (const line of this.#lines.values()) line.tell(told)
+  }
+
+  recall(line: number, accounts: readonly string[]): ReturnType<NearLine['recall']> {
+    return this.#lines.get(line)?.recall(accounts) ?? Promise.reject(new Error('the thread ended'))
+  }
+
+  async stop(deadlineMs: number): Promise<void> {
+    this.#isStopping = true
+    const stopped = [...this.#lines].map(([id, line]) => {
+      const { promise, resolve } = Promise.withResolvers<void>()
+      this.#waitingOf(id).onStopped = resolve
+      line.tell({ kind: 'stop', deadlineMs })
+      return promise
+    })
+    await Promise.all(stopped)
+  }
+
+  async close(): Promise<void> {
+    this.#isStopping = true
+    this.#isClosed = true
+    await Promise.all([...this.#lines.values()].map(({ worker }) => worker.terminate()))
+  }
+
+  threads(): readonly { terminate(): Promise<number> }[] {
+    return [...this.#lines.values()].map(({ worker }) => worker)
+  }
+
+  /** Resolves when it listens. */
+  #startLine(): Promise<string> {
+    const { setup, books, generation } = this.#options
+    const id = ++this.#lastId
+    const { promise, resolve, reject } = Promise.withResolvers<string>()
+    const onSaid = (said: Said) => this.#hear(id, said)
+    const line = new NearLine(id, { ...setup, generation: generation() }, { books, onSaid })
+    this.#lines.set(id, line)
+    this.#options.onStart(line)
+    this.#waitingOf(id).onListening = resolve
+    let reason: unknown = new Error('the thread exited')
+    line.worker.on('error', (thrown) => {
+      reason = thrown
+    })
+    line.worker.on('exit', () => {
+      line.gone()
+      const wasListening = this.#listening.delete(id)
+      this.#lines.delete(id)
+      const waiting = this.#waiting.get(id)
+      this.#waiting.delete(id)
+      waiting?.onPrepared()
+      waiting?.onStopped()
+      reject(reason)
+      if (wasListening && !this.#isStopping) void this.#replace(reason)
+    })
+    return promise
+  }
+
+  async #replace(err: unknown): Promise<void> {
+    const { log } = this.#options
+    log.error({ err }, 'a thread ended: its calls are cut off, and another one takes its place')
+    while (!this.#isStopping) {
+      try {
+        await this.#startLine()
+        return
+      } catch (thrown) {
+        if (this.#isClosed) return
+        log.error({ err: thrown }, 'a thread cannot be started: the others go on, and it is tried again')
+        await setTimeout(restartMs, undefined, { ref: false })
+      }
+    }
+  }
+
+  #hear(id: number, said: Said): void {
+    if (said.kind === 'log') this.#options.writeLog(said.text, said.level)
+    else if (said.kind === 'signatures') this.#relay(id, said)
+    else if (said.kind === 'damaged') this.#options.onDamage(said.message)
+    else if (said.kind === 'prepared') this.#waitingOf(id).onPrepared(said)
+    else if (said.kind === 'stopped') this.#waitingOf(id).onStopped()
+    else if (said.kind === 'listening') this.#listens(id, said.url)
+  }
+
+  #listens(id: number, url: string): void {
+    this.#listening.add(id)
+    this.#waitingOf(id).onListening(url)
+  }
+
+  #relay(from: number, told: Told): void {
+    for (const [id, line] of this.#lines) if (id !== from) line.tell(told)
+  }
+
+  #waitingOf(id: number) {
+    const known = this.#waiting.get(id)
+    if (known) return known
+    const nobody = { onListening() {}, onPrepared() {}, onStopped() {} }
+    this.#waiting.set(id, nobody)
+    return nobody
+  }
+}

@@ -1,0 +1,71 @@
+import type { ErrorCode, ErrorDetails } from '../core/errors.ts'
+import { RouterError } from '../core/errors.ts'
+import type { JsonAnswer, JsonRequest } from '../http/server.ts'
+import type { Answer, Held, Need, Use } from '../lending/account.ts'
+import type { Problem } from '../manifest/problem.ts'
+import type { RememberedSignatures } from '../routing/signature-cache.ts'
+import type { StoredResponse } from '../store/responses.ts'
+
+/** A RouterError as it travels between threads. */
+export type SentError = { code: ErrorCode; message: string; details: ErrorDetails }
+
+/** What a line tells the books. Numbers identify what is answered. */
+export type Said =
+  | { kind: 'rows'; records: string; first: number; responses: (StoredResponse | undefined)[] }
+  | { kind: 'uses'; uses: Use[] }
+  | { kind: 'lend'; id: number; needs: readonly Need[] }
+  | { kind: 'giveBack'; account: string; amount: bigint; closes: boolean }
+  | { kind: 'held'; id: number; held: Held[] }
+  | { kind: 'signatures'; remembered: RememberedSignatures }
+  | { kind: 'log'; text: string; level: number }
+  | { kind: 'damaged'; message: string }
+  | { kind: 'ask'; id: number; route: string; request: Omit<JsonRequest, 'readBody'> }
+  | { kind: 'body'; id: number; body?: unknown; error?: SentError }
+  | { kind: 'prepared'; generation: number; digest: string; problems: readonly Problem[] }
+  | { kind: 'listening'; url: string }
+  | { kind: 'stopped' }
+
+/** What the books tell a line. */
+export type Told =
+  | { kind: 'settled'; ids: number[] }
+  | { kind: 'unsettled'; id: number; error: SentError }
+  | { kind: 'lent'; id: number; answer: Answer | Error }
+  | { kind: 'recall'; id: number; accounts: readonly string[] }
+  | { kind: 'signatures'; remembered: RememberedSignatures }
+  | { kind: 'key'; hash: Uint8Array | undefined }
+  | { kind: 'organization'; id: string }
+  | { kind: 'failure'; failure: string | undefined }
+  | { kind: 'readBody'; id: number }
+  | { kind: 'answer'; id: number; answer?: JsonAnswer; error?: SentError }
+  | { kind: 'prepare'; generation: number }
+  | { kind: 'swap'; generation: number }
+  | { kind: 'problems'; problems: readonly Problem[] }
+  | { kind: 'stop'; deadlineMs: number }
+
+/** How a line starts. */
+export type LineSetup = {
+  configPath: string | undefined
+  generation: number
+  cacheFolder: string | undefined
+  env: NodeJS.ProcessEnv
+  host: string
+  port: number
+  /** Whether the management API has the address of the calls. */
+  servesManagement: boolean
+  storeUrl: string
+  logLevel: string
+  patienceMs: number
+  keepAliveMs: number
+}
+
+/** The form of an error for another thread. */
+export function sentError(error: RouterError): SentError {
+  const { code, message, cause, ...details } = error
+  const reason = cause instanceof Error ? cause : undefined
+  return { code, message, details: { ...details, ...(reason && { cause: new Error(reason.message) }) } }
+}
+
+/** An error that another thread sent. */
+export function receivedError({ code, message, details }: SentError): RouterError {
+  return new RouterError(code, message, details)
+}

@@ -1,0 +1,151 @@
+import { MessageChannel, type MessagePort, Worker } from 'node:worker_threads'
+import type { CallRecord } from '../core/call.ts'
+import { asRouterError, type RouterError } from '../core/errors.ts'
+import type { JsonRoute } from '../http/server.ts'
+import type { Held } from '../lending/account.ts'
+import type { Bank } from '../lending/bank.ts'
+import type { LedgerQueue } from '../money/ledger.ts'
+import { costNano } from '../store/ledger-row.ts'
+import { monthOf } from '../store/spend.ts'
+import { type LineSetup, receivedError, type Said, sentError, type Told } from './messages.ts'
+import { sharedCounter, ThreadPort } from './port.ts'
+
+/** What a new thread gets. */
+export type LineStart = { port: MessagePort; ownSent: Int32Array; otherSent: Int32Array; setup: LineSetup }
+
+/** What a line needs of the books, which are in this thread. */
+export type NearBooks = {
+  bank: Bank
+  ledger: Pick<LedgerQueue, 'settle'>
+  writeFailure(): string | undefined
+  /** The routes that lines leave to the books, by `routeName`. */
+  routes: ReadonlyMap<string, JsonRoute>
+  /** Hears what a route has thrown, and says what clients are told of it. */
+  onThrown(thrown: unknown): RouterError
+}
+
+/** What a line has been asked. */
+type Waiting = { resolve(answer: unknown): void; reject(error: Error): void }
+
+/** One line, which runs in a thread of its own, as the books see it. `onSaid` gets what concerns neither money nor rows. */
+export class NearLine {
+  readonly id: number
+  readonly worker: Worker
+  readonly #books: NearBooks
+  readonly #port: ThreadPort<Told, Said>
+  readonly #onSaid: (said: Said) => void
+  readonly #recalls = new Map<number, Waiting>()
+  readonly #bodies = new Map<number, Waiting>()
+  #settled: number[] = []
+  #lastId = 0
+
+  constructor(id: number, setup: LineSetup, { books, onSaid }: { books: NearBooks; onSaid(said: Said): void }) {
+    this.id = id
+    this.#books = books
+    this.#onSaid = onSaid
+    const { port1, port2 } = new MessageChannel()
+    const [ownSent, otherSent] = [sharedCounter(), sharedCounter()]
+    const first = () => this.#takeSettled()
+    this.#port = new ThreadPort(port1, { counters: { ownSent, otherSent }, onItem: (said) => this.#hear(said), first })
+    const start: LineStart = { port: port2, ownSent: otherSent, otherSent: ownSent, setup }
+    const script = new URL('../line-thread.ts', import.meta.url)
+    this.worker = new Worker(script, { workerData: start, transferList: [port2] })
+    books.bank.join(id)
+  }
+
+  tell(told: Told): void {
+    this.#port.sayNow(told)
+  }
+
+  /** What the line holds of accounts. Rejects when it is gone. */
+  recall(accounts: readonly string[]): Promise<Held[]> {
+    const id = ++this.#lastId
+    return this.#answerTo(this.#recalls, id, { kind: 'recall', id, accounts })
+  }
+
+  /** The thread has ended: what it said is heard, and all that it was lent comes back. */
+  gone(): void {
+    this.#port.catchUp()
+    this.#port.close()
+    this.#books.bank.leave(this.id)
+    for (const { reject } of [...this.#recalls.values(), ...this.#bodies.values()])
+      reject(new Error('the thread ended'))
+  }
+
+  #answerTo<Value>(waiting: Map<number, Waiting>, id: number, question: Told): Promise<Value> {
+    const { promise, resolve, reject } = Promise.withResolvers<unknown>()
+    waiting.set(id, { resolve, reject })
+    this.tell(question)
+    return promise.finally(() => waiting.delete(id)) as Promise<Value>
+  }
+
+  #hear(said: Said): void {
+    const { bank } = this.#books
+    if (said.kind === 'rows') this.#write(said)
+    else if (said.kind === 'uses') bank.use(this.id, said.uses)
+    else if (said.kind === 'lend') this.#lend(said)
+    else if (said.kind === 'giveBack') bank.giveBack(this.id, said.account, said.amount, said.closes)
+    else if (said.kind === 'held') this.#recalls.get(said.id)?.resolve(said.held)
+    else if (said.kind === 'ask') void this.#answer(said)
+    else if (said.kind === 'body') this.#gotBody(said)
+    else this.#onSaid(said)
+  }
+
+  #write({ records, first, responses }: Extract<Said, { kind: 'rows' }>): void {
+    for (const [index, record] of (JSON.parse(records) as CallRecord[]).entries()) {
+      const onWritten = this.#books.bank.spend(this.id, accountsOf(record), costNano(record))
+      this.#books.ledger.settle(record, responses[index]).then(
+        () => {
+          onWritten()
+          this.#settled.push(first + index)
+          this.#port.wake()
+        },
+        (thrown) => {
+          this.#port.say({ kind: 'unsettled', id: first + index, error: sentError(asRouterError(thrown)) })
+        },
+      )
+    }
+  }
+
+  #takeSettled(): Told[] {
+    if (this.#settled.length === 0) return []
+    const ids = this.#settled
+    this.#settled = []
+    return [{ kind: 'settled', ids }]
+  }
+
+  /** While rows wait to be written, the tables of spend do not say what was spent. */
+  #lend({ id, needs }: Extract<Said, { kind: 'lend' }>): void {
+    const failure = this.#books.writeFailure()
+    if (failure !== undefined) this.tell({ kind: 'lent', id, answer: new Error(failure) })
+    else this.#books.bank.lend(this.id, needs, (answer) => this.tell({ kind: 'lent', id, answer: plain(answer) }))
+  }
+
+  async #answer({ id, route, request }: Extract<Said, { kind: 'ask' }>): Promise<void> {
+    try {
+      const readBody = () => this.#answerTo(this.#bodies, id, { kind: 'readBody', id })
+      const answer = await this.#books.routes.get(route)?.answer({ ...request, readBody })
+      this.tell({ kind: 'answer', id, ...(answer && { answer }) })
+    } catch (thrown) {
+      this.tell({ kind: 'answer', id, error: sentError(this.#books.onThrown(thrown)) })
+    }
+  }
+
+  #gotBody({ id, body, error }: Extract<Said, { kind: 'body' }>): void {
+    const waiting = this.#bodies.get(id)
+    if (error) waiting?.reject(receivedError(error))
+    else waiting?.resolve(body)
+  }
+}
+
+/** Only messages cross: what the engine throws may hold more. */
+function plain<Value>(answer: Value | Error): Value | Error {
+  return answer instanceof Error ? new Error(answer.message) : answer
+}
+
+/** The accounts that pay for a call, as the purses name them. */
+function accountsOf({ key, group, organization, at }: CallRecord): string[] {
+  const month = monthOf(at)
+  const names = [`key ${key} ${month}`, `organization ${organization}`]
+  return group === undefined ? names : [...names, `group ${group} ${month}`]
+}

@@ -1,0 +1,90 @@
+import { type MessagePort, receiveMessageOnPort } from 'node:worker_threads'
+
+/** How many messages each side has posted: shared memory, so that the other side knows whether it has heard all. */
+export type Counters = { ownSent: Int32Array; otherSent: Int32Array }
+
+/**
+ * One end of the connection between two threads. All that is said in one turn of the event loop is one message, and arrives
+ * in order. `catchUp` handles at once what the other side has posted: what it said before is then known here, although this
+ * thread's event loop has not come to it.
+ */
+export class ThreadPort<Out, In> {
+  readonly #port: MessagePort
+  readonly #counters: Counters
+  readonly #onItem: (item: In) => void
+  /** What belongs before everything that is waiting to be posted. */
+  readonly #first: () => Out[]
+  #waiting: Out[] = []
+  #wakeUp: NodeJS.Immediate | undefined
+  #heard = 0
+
+  constructor(
+    port: MessagePort,
+    { counters, onItem, first = () => [] }: { counters: Counters; onItem(item: In): void; first?: () => Out[] },
+  ) {
+    this.#port = port
+    this.#counters = counters
+    this.#onItem = onItem
+    this.#first = first
+    port.on('message', (items: In[]) => this.#hear(items))
+  }
+
+  /** Says something by the end of this turn. */
+  say(item: Out): void {
+    this.#waiting.push(item)
+    this.wake()
+  }
+
+  /** There is something to post by the end of this turn. */
+  wake(): void {
+    this.#wakeUp ??= setImmediate(() => this.flush())
+  }
+
+  sayNow(item: Out): void {
+    this.#waiting.push(item)
+    this.flush()
+  }
+
+  flush(): void {
+    clearImmediate(this.#wakeUp)
+    this.#wakeUp = undefined
+    const items = [...this.#first(), ...this.#waiting]
+    this.#waiting = []
+    if (items.length === 0) return
+    this.#port.postMessage(items)
+    Atomics.add(this.#counters.ownSent, 0, 1)
+  }
+
+  /** Handles everything that the other side has posted. */
+  catchUp(): void {
+    if (Atomics.load(this.#counters.otherSent, 0) === this.#heard) return
+    for (;;) {
+      const received = receiveMessageOnPort(this.#port)
+      if (!received) return
+      this.#hear(received.message)
+    }
+  }
+
+  close(): void {
+    clearImmediate(this.#wakeUp)
+    this.#port.close()
+  }
+
+  #hear(items: readonly In[]): void {
+    this.#heard = (this.#heard + 1) | 0
+    for (const item of items) this.#onItem(item)
+  }
+}
+
+/** A counter that two threads share. */
+export function sharedCounter(): Int32Array {
+  return new Int32Array(new SharedArrayBuffer(4))
+}
+
+/** `performance.now()` begins with the thread, the system's monotonic clock does not. */
+const clockOffset = Number(process.hrtime.bigint()) / 1e6 - performance.now()
+
+/** Milliseconds of a monotonic clock that all threads share. */
+export function sharedClock(): number {
+  return performance.now() + clockOffset
+}
