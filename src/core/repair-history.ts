@@ -31,17 +31,18 @@ export type HistoryRules = {
 export function repairHistory(request: NeutralRequest, rules: HistoryRules): NeutralRequest {
   let { messages, system } = request
   if (rules.no_empty_text) {
-    messages = messages.map(withoutEmptyText).filter(({ parts }) => parts.length > 0)
-    system = system?.filter(hasContent)
+    messages = filtered(mapped(messages, withoutEmptyText), ({ parts }) => parts.length > 0)
+    system = system && filtered(system, hasContent)
   }
-  if (rules.refusals === 'text') messages = messages.map(withTextRefusals)
-  if (rules.mid_system === 'user') messages = messages.map(asUserNote)
+  if (rules.refusals === 'text') messages = mapped(messages, withTextRefusals)
+  if (rules.mid_system === 'user') messages = mapped(messages, asUserNote)
   if (rules.pair_tools) messages = pairTools(messages)
   if (rules.alternate) messages = joined(messages, () => true)
   if (rules.results_first) messages = resultsFirst(messages)
   if (rules.tool_id) messages = renameIds(messages, rules.tool_id)
   if (rules.first_user && messages[0]?.role !== 'user') messages = [opening, ...messages]
-  const repaired: NeutralRequest = { ...request, messages, ...(system && { system }) }
+  const isSame = messages === request.messages && system === request.system
+  const repaired: NeutralRequest = isSame ? request : { ...request, messages, ...(system && { system }) }
   return rules.max_cache_hints === undefined ? repaired : lastHints(repaired, rules.max_cache_hints)
 }
 
@@ -165,6 +166,7 @@ function withoutOrphans(message: Message): Message {
 }
 
 function resultsFirst(messages: Message[]): Message[] {
+  if (!messages.some(({ parts }) => parts.some(({ type }) => type === 'tool_result'))) return messages
   const order = new Map(messages.flatMap(callsOf).map(({ id }, index) => [id, index]))
   const rank = ({ id }: ToolResultPart) => order.get(id) ?? order.size
   return messages.map((message) => {
@@ -211,11 +213,11 @@ function renameIds(messages: Message[], rule: NonNullable<HistoryRules['tool_id'
     const id = acceptedId(part.id, rule)
     return id === part.id ? part : { ...part, id }
   }
-  return messages.map((message) => {
-    const parts = message.parts.map((part) =>
+  return mapped(messages, (message) => {
+    const parts = mapped(message.parts, (part) =>
       part.type === 'tool_call' || part.type === 'tool_result' ? rename(part) : part,
     )
-    return parts.every((part, index) => part === message.parts[index]) ? message : { ...message, parts }
+    return parts === message.parts ? message : { ...message, parts }
   })
 }
 
@@ -231,6 +233,7 @@ function acceptedId(id: string, rule: NonNullable<HistoryRules['tool_id']>): str
 
 /** Keeps the last hints, in the order in which providers read a request: tools, system, messages. */
 function lastHints(request: NeutralRequest, most: number): NeutralRequest {
+  if (countHints(request) <= most) return request
   let left = most
   const keep = <T extends { cache?: unknown }>(item: T): T => {
     if (item.cache === undefined || left-- > 0) return item
@@ -245,6 +248,32 @@ function lastHints(request: NeutralRequest, most: number): NeutralRequest {
   const system = request.system && fromLast(request.system, keepInside)
   const tools = request.tools && fromLast(request.tools, keep)
   return { ...request, messages, ...(system && { system }), ...(tools && { tools }) }
+}
+
+function countHints({ messages, system = [], tools = [] }: NeutralRequest): number {
+  let count = 0
+  const add = (item: { cache?: unknown }) => {
+    if (item.cache !== undefined) count++
+  }
+  const addInside = (part: Part) => {
+    add(part as { cache?: unknown })
+    if (part.type === 'tool_result') part.parts.forEach(addInside)
+  }
+  for (const { parts } of messages) parts.forEach(addInside)
+  system.forEach(addInside)
+  tools.forEach(add)
+  return count
+}
+
+/** The list with other items, or itself when all stay the same. */
+function mapped<T>(items: T[], change: (item: T) => T): T[] {
+  const changed = items.map(change)
+  return changed.some((item, index) => item !== items[index]) ? changed : items
+}
+
+/** The list without some items, or itself when all stay. */
+function filtered<T>(items: T[], keeps: (item: T) => boolean): T[] {
+  return items.every(keeps) ? items : items.filter(keeps)
 }
 
 function fromLast<T>(items: readonly T[], change: (item: T) => T): T[] {

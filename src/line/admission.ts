@@ -73,25 +73,22 @@ export function admit(
   const bounded = boundedCall(call.request, call.at, call.counted)
   const payers = payersOf(call)
   const allowance = { leftNano: leftOf(payers, budget), defaultLength: defaultOutputTokens }
-  const holds = new Map(call.targets.map((target) => [target, holdAt(target, bounded, allowance)]))
+  const holds = call.targets.map((target) => holdAt(target, bounded, allowance))
+  const holdOf = (target: Target) => holds[call.targets.indexOf(target)]
   const hasOutputLimit = call.request.max_output_tokens !== undefined
-  const expected = Math.max(0, ...[...holds.values()].map((hold) => hold.expected))
+  const { nanoUsd, expected, output } = mostOf(holds)
   const { tokens: prompt } = bounded.size
   const limitReservation = limits.take(limitScopes(call), { prompt, output: expected, hasOutputLimit })
-  const nanoUsd = [...holds.values()].reduce((most, hold) => (hold.nanoUsd > most ? hold.nanoUsd : most), 0n)
   const isOpen = allowance.leftNano !== undefined && call.targets.some((target) => leavesUsesOpen(bounded, target))
-  const assumed = {
-    ...(!hasOutputLimit && { assumedTokens: Math.max(0, ...[...holds.values()].map(({ output }) => output)) }),
-    ...(isOpen && { assumedUses: usesUnstated }),
-  }
+  const assumed = { ...(!hasOutputLimit && { assumedTokens: output }), ...(isOpen && { assumedUses: usesUnstated }) }
   const budgetReservation = reserveBudgetOrRollBack(
     () => budget.reserve({ ...payers, nanoUsd, ...assumed }),
     limitReservation,
   )
   return {
-    lengthAt: (target) => holds.get(target)?.length,
+    lengthAt: (target) => holdOf(target)?.length,
     cover(target, body) {
-      const hold = holds.get(target)
+      const hold = holdOf(target)
       if (!hold || allowance.leftNano === undefined) return
       const sent = sentLength(target, body)
       const output = sent === undefined ? hold.output : sent * choicesOf(call.request)
@@ -102,7 +99,7 @@ export function admit(
       }
       return raised ? raised.then(allow) : allow()
     },
-    mostAt: (target, remote) => mostAt(target, { bounded, hold: holds.get(target), remote }),
+    mostAt: (target, remote) => mostAt(target, { bounded, hold: holdOf(target), remote }),
     charge: budgetReservation.charge,
     settle(nanoUsd, tokens) {
       budgetReservation.settle(nanoUsd)
@@ -171,6 +168,17 @@ type Hold = AskedLength & { nanoUsd: bigint }
 function holdAt(target: Target, bounded: BoundedCall, allowance: Allowance): Hold {
   const asked = askedLength(bounded, target, allowance)
   return { ...asked, nanoUsd: costBound(bounded, target, asked.output) }
+}
+
+/** The most that one of the targets holds. */
+function mostOf(holds: readonly Hold[]): Pick<Hold, 'nanoUsd' | 'expected' | 'output'> {
+  const most = { nanoUsd: 0n, expected: 0, output: 0 }
+  for (const { nanoUsd, expected, output } of holds) {
+    if (nanoUsd > most.nanoUsd) most.nanoUsd = nanoUsd
+    most.expected = Math.max(most.expected, expected)
+    most.output = Math.max(most.output, output)
+  }
+  return most
 }
 
 /** The catalog may know less of a model than its provider: what the prompt can be by its text is never too much. */

@@ -1,4 +1,5 @@
 import { takesPart } from '../manifest/inferred-losses.ts'
+import { hasLinks } from '../manifest/losses.ts'
 import { chatEndpoint } from '../manifest/run-mapping.ts'
 import type { Target } from '../manifest/target.ts'
 import { writeRequest } from '../manifest/translate.ts'
@@ -17,7 +18,9 @@ export function otherFormatTranslation(target: Target, { call, request, turn, me
     request: async () =>
       await writeRequest(
         provider,
-        await inlineMedia(request, chat.history.inline_media, media, (type) => takesPart(chat, type)),
+        hasLinks(request)
+          ? await inlineMedia(request, chat.history.inline_media, media, (type) => takesPart(chat, type))
+          : request,
         target,
       ),
     forwardedHeaders: [],

@@ -3,10 +3,10 @@ import type { ClientApi, EditFacts } from '../api/client-api.ts'
 import { lostChoice } from '../api/tool-choice.ts'
 import { isObject, type JsonObject } from '../core/json.ts'
 import { takesPart } from '../manifest/inferred-losses.ts'
-import { demanding, distinctNames } from '../manifest/losses.ts'
+import { demanding, distinctNames, hasLinks } from '../manifest/losses.ts'
 import { ownWords } from '../manifest/own-words.ts'
 import { finishOf } from '../manifest/read-reply.ts'
-import { chatEndpoint } from '../manifest/run-mapping.ts'
+import { andThen, chatEndpoint } from '../manifest/run-mapping.ts'
 import type { Target } from '../manifest/target.ts'
 import { targetFacts } from '../manifest/target-facts.ts'
 import { type ProviderRequest, patchRequest, usedLosses } from '../manifest/translate.ts'
@@ -27,7 +27,9 @@ export function sameFormatTranslation(
       const losses = await usedLosses(provider, request, target)
       const body = turn.bodyFor(provider)
       const chat = chatEndpoint(provider)
-      const files = await fetchMedia(request, chat.history.inline_media, media, (type) => takesPart(chat, type))
+      const files = hasLinks(request)
+        ? await fetchMedia(request, chat.history.inline_media, media, (type) => takesPart(chat, type))
+        : undefined
       const words = clientApi.hasOtherWords?.(request) ? await ownWords(provider, request, target) : undefined
       const { body: edited, dropped } = await editedRequest(target, clientApi, {
         body,
@@ -72,14 +74,16 @@ export function sameFormatTranslation(
 }
 
 /** A client's body, edited for a provider of the same format, and the neutral names of what it lost. */
-export async function editedRequest(
+export function editedRequest(
   target: Target,
   clientApi: ClientApi,
   { body, losses, ...facts }: { body: JsonObject; losses: readonly string[] } & Omit<EditFacts, 'model' | 'dropped'>,
-): Promise<ProviderRequest> {
+): ProviderRequest | Promise<ProviderRequest> {
   const { provider, model } = target
   const edited = clientApi.editRequest(body, { ...facts, model, dropped: losses })
-  const patched = await patchRequest(provider, edited, targetFacts(provider, target))
   const dropped = distinctNames([...losses, ...clientApi.editLosses(body), ...lostChoice(body, edited, losses)])
-  return { body: patched, dropped }
+  return andThen(patchRequest(provider, edited, targetFacts(provider, target)), (patched) => ({
+    body: patched,
+    dropped,
+  }))
 }

@@ -20,7 +20,8 @@ export function declaredLosses(
   request: NeutralRequest,
   evaluate: Evaluate,
 ): string[] | Promise<string[]> {
-  const used = withUses(losses).filter(({ use }) => use(request))
+  const contents = contentsOf(request)
+  const used = withUses(losses).filter(({ use }) => use(request, contents))
   return used.length === 0 ? [] : lossesMet(used, request, evaluate)
 }
 
@@ -69,6 +70,11 @@ export function unreadableFile(request: NeutralRequest, lost: readonly string[])
     return lost.includes('parts.file_id') || lost.includes(`parts.${one.type}.file_id`)
   })
   return part && 'file_id' in part ? part.file_id : undefined
+}
+
+/** Whether media of a request are told by their address. */
+export function hasLinks(request: NeutralRequest): boolean {
+  return contentsOf(request).names.has('url')
 }
 
 /** Those of the names that the request uses. */
@@ -139,7 +145,7 @@ function isTrue(result: unknown): boolean {
   return Array.isArray(result) ? result.some(isTrue) : Boolean(result)
 }
 
-type Use = (request: NeutralRequest) => boolean
+type Use = (request: NeutralRequest, contents: Contents) => boolean
 
 /** Losses are declared in files, so there are only so many names, but for those of unknown fields. */
 const uses = new Map<string, Use>()
@@ -147,7 +153,7 @@ const rememberedUses = 1_000
 
 /** Whether a request uses a field, by its neutral name. */
 export function usesField(field: string, request: NeutralRequest): boolean {
-  return useFor(field)(request)
+  return useFor(field)(request, contentsOf(request))
 }
 
 function useFor(field: string): Use {
@@ -162,22 +168,18 @@ function useFor(field: string): Use {
 /** `seed`, `tools.strict`, `tools.custom` (a kind), `parts.video` (a type), `parts.cache` (a member). */
 function useOf(field: string): Use {
   const [first = '', ...rest] = field.split('.')
-  if (field === 'tools.custom') return (request) => holds(request.tools, rest) || hasCustomCall(request)
+  if (field === 'tools.custom') return (request, contents) => holds(request.tools, rest) || hasCustomCall(contents)
   if (first !== 'parts') {
-    return (request) =>
-      request[first as keyof NeutralRequest] !== undefined && holds(request[first as keyof NeutralRequest], rest)
+    const name = first as keyof NeutralRequest
+    return (request) => request[name] !== undefined && holds(request[name], rest)
   }
   const [second = '', ...deeper] = rest
   const isType = Object.hasOwn(partTypes, second)
   const usesPart = (part: Part) => (isType ? part.type === second && holds(part, deeper) : holds(part, rest))
-  return (request) => {
-    const { parts, names } = contentsOf(request)
-    return names.has(second) && parts.some(usesPart)
-  }
+  return (_, { parts, names }) => names.has(second) && parts.some(usesPart)
 }
 
-function hasCustomCall(request: NeutralRequest): boolean {
-  const { parts, names } = contentsOf(request)
+function hasCustomCall({ parts, names }: Contents): boolean {
   return names.has('custom') && parts.some(isCustomCall)
 }
 

@@ -77,10 +77,14 @@ export async function mapRequest(
 }
 
 /** The losses of a request whose body is edited instead of translated: only declared ones, everything else survives. */
-export async function usedLosses(provider: Provider, request: NeutralRequest, target?: ModelTarget): Promise<string[]> {
+export function usedLosses(
+  provider: Provider,
+  request: NeutralRequest,
+  target?: ModelTarget,
+): string[] | Promise<string[]> {
   const chosen = target ?? { model: request.model }
   const facts = targetFacts(provider, chosen)
-  return await declaredFor(provider, request, facts, () => mappingInput(request, chosen.model, facts))
+  return declaredFor(provider, request, facts, () => mappingInput(request, chosen.model, facts))
 }
 
 /** What the manifest declares, and what the model lacks. `input` is made only for losses with a condition. */
@@ -135,11 +139,16 @@ function namesIn(dropped: Json | undefined): string[] {
 }
 
 /** A body after the manifest's `patch.request`, if there is one. */
-export async function patchRequest(provider: Provider, body: JsonObject, target: TargetFacts): Promise<JsonObject> {
+export function patchRequest(
+  provider: Provider,
+  body: JsonObject,
+  target: TargetFacts,
+): JsonObject | Promise<JsonObject> {
   const { request } = chatEndpoint(provider).patch
-  return request
-    ? requireObject(provider, 'patch.request', await runMapping(provider, 'patch.request', request, body, { target }))
-    : body
+  if (!request) return body
+  return andThen(runMapping(provider, 'patch.request', request, body, { target }), (patched) =>
+    requireObject(provider, 'patch.request', patched),
+  )
 }
 
 /** Translates one event of a stream; synchronous if its mapping is compiled. Throws RouterError `provider_unreadable`. */

@@ -114,14 +114,15 @@ const noUses: RemoteUses = {
 export function costBound(call: BoundedCall, target: PricedTarget, output: number): bigint {
   const priced = pricedAt(call, target)
   if (!priced) return 0n
+  const { entry } = priced
+  const tariff = priced.tariff.marginal ? withDearestInput(call, priced) : priced.tariff
   const uses = usesAt(call, target)
-  const input = { ...call, ...priced, uses, output, prompt: promptWith(call, target, uses) }
-  const tariff = priced.tariff.marginal ? withDearestInput(input) : priced.tariff
+  const longest = promptWith(call, target, uses)
   let most = 0n
-  for (let place = reachedTier(tariff, input.prompt); place >= 0; place--) {
+  for (let place = reachedTier(tariff, longest); place >= 0; place--) {
     // A prompt with fewer tokens stays in a lower tier.
-    const prompt = Math.min(input.prompt, mostInside(tariff, place))
-    const cost = costAt(usageBound({ ...input, tariff, prompt }, place), tariff, place)
+    const prompt = Math.min(longest, mostInside(tariff, place))
+    const cost = costAt(usageBound(call, { entry, tariff, place, uses, prompt, output }), tariff, place)
     if (cost > most) most = cost
   }
   return most
@@ -178,7 +179,8 @@ function pricedAt({ at }: BoundedCall, target: PricedTarget): { entry: ModelEntr
   return entry && tariff ? { entry, tariff } : undefined
 }
 
-type CostInput = BoundedCall & { uses: RemoteUses; prompt: number; output: number; entry: ModelEntry; tariff: Tariff }
+/** What a call may use at a tier of a tariff. */
+type MostUsed = { entry: ModelEntry; tariff: Tariff; place: number; uses: RemoteUses; prompt: number; output: number }
 
 /** The longest prompt that reaches no higher tier. */
 function mostInside({ tiers, inclusive }: Tariff, place: number): number {
@@ -187,7 +189,10 @@ function mostInside({ tiers, inclusive }: Tariff, place: number): number {
 }
 
 /** With marginal tiers each slice may be of the class that is the most expensive in its tier. */
-function withDearestInput({ request, size, entry, tariff }: CostInput): Tariff {
+function withDearestInput(
+  { request, size }: BoundedCall,
+  { entry, tariff }: Pick<MostUsed, 'entry' | 'tariff'>,
+): Tariff {
   const names = inputClasses(request, size, entry)
   const tiers = tariff.tiers.map((rates) => ({
     ...rates,
@@ -196,30 +201,38 @@ function withDearestInput({ request, size, entry, tariff }: CostInput): Tariff {
   return { ...tariff, tiers }
 }
 
-function dearestOf(names: readonly UsageClass[], { pico }: Rates): UsageClass {
-  return names.reduce((one, other) => (pico[other] > pico[one] ? other : one))
+function dearestOf(names: Classes, { pico }: Rates): UsageClass {
+  let [dearest] = names
+  for (const other of names) if (pico[other] > pico[dearest]) dearest = other
+  return dearest
 }
 
-function usageBound({ request, size, uses, prompt, output, entry, tariff }: CostInput, place: number): Usage {
+function usageBound({ request, size }: BoundedCall, most: MostUsed): Usage {
+  const { entry, tariff, place, uses, prompt, output } = most
   const rates = tariff.tiers[place] as Rates
+  const usage: Usage = {}
+  usage[dearestOf(inputClasses(request, size, entry), rates)] = prompt
+  usage[dearestOf(outputClasses(request, entry), rates)] = output
+  if (uses !== noUses) addUses(usage, uses)
   const modes = dearestModes(request, tariff)
-  return {
-    [dearestOf(inputClasses(request, size, entry), rates)]: prompt,
-    [dearestOf(outputClasses(request, entry), rates)]: output,
-    ...(uses.searches > 0 && { searches: uses.searches }),
-    ...(uses.fileSearches > 0 && { file_searches: uses.fileSearches }),
-    ...(uses.containers > 0 && { containers: uses.containers }),
-    ...(uses.drawings > 0 && {
-      drawing_input: uses.drawings * tokensOfDrawing.input,
-      drawing_output: uses.drawings * tokensOfDrawing.output,
-    }),
-    ...(modes.length > 0 && { modes }),
-  }
+  if (modes.length > 0) usage.modes = modes
+  return usage
 }
 
-function inputClasses({ modalities }: NeutralRequest, size: PromptSize, entry: ModelEntry): UsageClass[] {
+function addUses(usage: Usage, { searches, fileSearches, containers, drawings }: RemoteUses): void {
+  if (searches > 0) usage.searches = searches
+  if (fileSearches > 0) usage.file_searches = fileSearches
+  if (containers > 0) usage.containers = containers
+  if (drawings === 0) return
+  usage.drawing_input = drawings * tokensOfDrawing.input
+  usage.drawing_output = drawings * tokensOfDrawing.output
+}
+
+type Classes = [UsageClass, ...UsageClass[]]
+
+function inputClasses({ modalities }: NeutralRequest, size: PromptSize, entry: ModelEntry): Classes {
   const { audio, images, boundless, caches } = size
-  const names: UsageClass[] = ['input', 'cache_read']
+  const names: Classes = ['input', 'cache_read']
   if (audio || boundless || modalities?.includes('audio')) names.push('input_audio', 'cache_read_audio')
   if (images > 0 || boundless) names.push('input_image')
   if (caches || writesByDefault(entry)) names.push('cache_write_5m')
@@ -236,8 +249,8 @@ function isPresent(value: Json | undefined): boolean {
   return value !== null && value !== undefined
 }
 
-function outputClasses({ modalities, audio }: NeutralRequest, entry: ModelEntry): UsageClass[] {
-  const names: UsageClass[] = ['output', 'reasoning']
+function outputClasses({ modalities, audio }: NeutralRequest, entry: ModelEntry): Classes {
+  const names: Classes = ['output', 'reasoning']
   if (audio || modalities?.includes('audio')) names.push('output_audio')
   if (modalities?.includes('image') || (!modalities && entry.supports_image_generation)) names.push('output_image')
   return names
@@ -248,11 +261,14 @@ function outputClasses({ modalities, audio }: NeutralRequest, entry: ModelEntry)
  * not price by its name may be billed as the dearest that it has: OpenAI serves `fast` as `priority`.
  */
 function dearestModes({ service_tier: tier, extensions, web_search: search }: NeutralRequest, { multipliers }: Tariff) {
-  const requested = [tier, extensions?.speed, extensions?.inference_geo].filter((mode) => typeof mode === 'string')
-  const dearer = [...new Set(requested.map((mode) => billedMode(mode, multipliers)))].filter(
-    (mode) => (multipliers.get(mode) ?? 0n) > multiplierUnit,
-  )
-  return search?.context_size ? [...dearer, `search_${search.context_size}`] : dearer
+  const dearer: string[] = []
+  for (const asked of [tier, extensions?.speed, extensions?.inference_geo]) {
+    if (typeof asked !== 'string') continue
+    const mode = billedMode(asked, multipliers)
+    if (!dearer.includes(mode) && (multipliers.get(mode) ?? 0n) > multiplierUnit) dearer.push(mode)
+  }
+  if (search?.context_size) dearer.push(`search_${search.context_size}`)
+  return dearer
 }
 
 function billedMode(mode: string, multipliers: Tariff['multipliers']): string {
