@@ -1,6 +1,6 @@
 import { readFileSync } from 'node:fs'
 import { join } from 'node:path'
-import { parse } from 'yaml'
+import { load } from 'js-yaml'
 import type { ProviderEvent, ProviderFailure, StreamEvent } from '../../src/core/events.ts'
 import { Fold, type FoldFacts } from '../../src/core/fold.ts'
 import type { JsonObject } from '../../src/core/json.ts'
@@ -64,10 +64,20 @@ export function benchDialect(name: string): Bench {
   }
 }
 
+type Traits = readonly { match: string; facts: TargetFacts['traits'] }[]
+
+/** By provider, read once. */
+const declaredTraits = new Map<string, Traits>()
+
+function readTraits(slug: string): Traits {
+  const manifest = load(readFileSync(pathOf(`providers/${slug}.yaml`), 'utf8')) as { traits?: Traits }
+  return manifest.traits ?? []
+}
+
 /** The facts a provider manifest declares for a model id: later matches win field by field. */
 export function traitsOf(slug: string, model: string): TargetFacts['traits'] {
-  const manifest = parse(readFileSync(pathOf(`providers/${slug}.yaml`), 'utf8'))
-  const traits: { match: string; facts: TargetFacts['traits'] }[] = manifest.traits ?? []
+  const traits = declaredTraits.get(slug) ?? readTraits(slug)
+  declaredTraits.set(slug, traits)
   const matching = traits.filter(({ match }) => new RegExp(match).test(model))
   return Object.assign({}, ...matching.map(({ facts }) => facts))
 }

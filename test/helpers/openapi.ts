@@ -1,13 +1,13 @@
 import { readFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { Ajv2020, type ValidateFunction } from 'ajv/dist/2020.js'
-import { parse } from 'yaml'
+import { load } from 'js-yaml'
 import { isObject, type Json, type JsonObject } from '../../src/core/json.ts'
 
 const root = join(import.meta.dirname, '../..')
 
 /** The description of the service from the repository. */
-export const openapi: JsonObject = parse(readFileSync(join(root, 'schemas/openapi.yaml'), 'utf8'))
+export const openapi = load(readFileSync(join(root, 'schemas/openapi.yaml'), 'utf8')) as JsonObject
 
 /** One operation of the description, with the parameters of its path. */
 export type Operation = {

@@ -1,6 +1,6 @@
 import { existsSync, readFileSync } from 'node:fs'
 import { join, resolve } from 'node:path'
-import { parse } from 'yaml'
+import { load } from 'js-yaml'
 import type { JsonObject } from '../../src/core/json.ts'
 
 const folder = resolve(process.env.SPECS ?? join(import.meta.dirname, '../../../shared/specs'))
@@ -12,7 +12,7 @@ export function publishedSpec(name: string): JsonObject | undefined {
   const known = documents.get(name)
   if (known || !existsSync(file)) return known
   const text = readFileSync(file, 'utf8')
-  const document: JsonObject = name.endsWith('.yaml') ? parse(text) : JSON.parse(text)
+  const document = (name.endsWith('.yaml') ? load(text) : JSON.parse(text)) as JsonObject
   documents.set(name, document)
   return document
 }
