@@ -31,13 +31,12 @@ export async function serveCall(
     throw new RouterError('stopping', 'The router is stopping. Send the call to another instance.')
   }
   const own = running.begin(response)
-  const limits = { signal: own.signal, idleMs }
+  const { signal } = own
   try {
-    const readBody = () => readJson(request, response, { ...limits, size: context.bodyLimits() })
-    const call = callOf(request, response, { clientApi, readBody, signal: own.signal })
-    const answer = await handler(call, context.services())
+    const readBody = () => readJson(request, response, { running: own, size: context.bodyLimits(), idleMs })
+    const answer = await handler(callOf(request, response, { clientApi, readBody, signal }), context.services())
     const keepAlive = { ms: context.keepAliveMs, text: clientApi.keepAlive ?? comment }
-    await deliver(response, answer, { ...limits, keepAlive })
+    await deliver(response, answer, { signal, idleMs, keepAlive })
   } finally {
     running.end(own)
   }

@@ -4,6 +4,7 @@ import { RouterError } from '../core/errors.ts'
 import { deepest, exceeded, mostMembers } from '../core/json-bounds.ts'
 import { turnFor } from '../core/turn.ts'
 import { headersOf } from './respond.ts'
+import type { RunningRequest } from './running-requests.ts'
 
 /** How large a body may be. */
 export type BodyLimits = {
@@ -15,8 +16,8 @@ export type BodyLimits = {
 
 /** When to stop waiting for the upload of a body. */
 type UploadLimits = {
-  /** Aborted, with a RouterError as the reason, when the call is over. */
-  signal: AbortSignal
+  /** The request that it belongs to. */
+  running: RunningRequest
   size: BodyLimits
   /** How long the upload may stall. Milliseconds. */
   idleMs: number
@@ -106,35 +107,36 @@ function decodingReader(request: Request, response: Response, limitBytes: number
 const decoders = new Map<number, RequestHandler>()
 
 /** The text of a body, unless its upload is too much, stalls or is aborted. */
-function receive(request: Request, reader: BodyReader, { signal, size, idleMs }: UploadLimits): Promise<string> {
+function receive(request: Request, reader: BodyReader, { running, size, idleMs }: UploadLimits): Promise<string> {
   return new Promise((resolve, reject) => {
     let received = 0
-    const count = (chunk: Buffer) => {
-      idle.refresh()
+    let quietMs = 0
+    const take = (chunk: Buffer) => {
+      quietMs = 0
       received += chunk.length
       if (received > size.bytes * toleratedExcess) fail(tooLarge(size.bytes))
       else reader.take?.(chunk)
     }
     const stop = () => {
-      clearTimeout(idle)
-      signal.removeEventListener('abort', abort)
-      request.off('data', count)
+      running.upload = undefined
+      request.off('data', take)
+    }
+    const done = (text: string) => {
+      stop()
+      resolve(text)
     }
     const fail = (error: RouterError) => {
       stop()
       reject(error)
     }
-    const abort = () => fail(signal.reason)
-    const idle = setTimeout(() => {
-      fail(invalidBody(`The upload stalled: nothing came for ${idleMs} ms.`))
-    }, idleMs)
-    if (signal.aborted) return abort()
-    signal.addEventListener('abort', abort)
-    request.on('data', count)
-    reader.whenRead((text) => {
-      stop()
-      resolve(text)
-    }, fail)
+    const waited = (ms: number) => {
+      quietMs += ms
+      if (quietMs > idleMs) fail(invalidBody(`The upload stalled: nothing came for ${idleMs} ms.`))
+    }
+    if (running.signal.aborted) return reject(running.signal.reason)
+    running.upload = { waited, fail }
+    request.on('data', take)
+    reader.whenRead(done, fail)
   })
 }
 

@@ -1,24 +1,25 @@
 import type { ServerResponse } from 'node:http'
 import { RouterError } from '../core/errors.ts'
 
-/** The requests that are being answered, to wait for them or to end them. */
+/** The requests that are being answered, to wait for them or to end them. One timer looks after the uploads of all. */
 export class RunningRequests {
-  readonly #running = new Set<AbortController>()
+  readonly #running = new Set<RunningRequest>()
+  #timer: NodeJS.Timeout | undefined
   #mustEnd = false
   #allEnded = () => {}
 
-  /** A request begins. Its signal is aborted, with a RouterError as reason, when its client disconnects or it must end. */
-  begin(response: ServerResponse): AbortController {
-    const request = new AbortController()
+  begin(response: ServerResponse): RunningRequest {
+    const request = new RunningRequest()
     this.#running.add(request)
+    this.#timer ??= setInterval(() => this.#look(), everyMs).unref()
     response.on('close', () => {
       if (!response.writableFinished) request.abort(new RouterError('client_gone', 'The client disconnected.'))
     })
-    if (this.#mustEnd) abort(request)
+    if (this.#mustEnd) request.abort(stopping())
     return request
   }
 
-  end(request: AbortController): void {
+  end(request: RunningRequest): void {
     this.#running.delete(request)
     if (this.#running.size === 0) this.#allEnded()
   }
@@ -26,7 +27,7 @@ export class RunningRequests {
   /** Ends all that run, and all that begin from now on. */
   abortAll(): void {
     this.#mustEnd = true
-    for (const request of this.#running) abort(request)
+    for (const request of this.#running) request.abort(stopping())
   }
 
   /** Resolves when none runs. */
@@ -37,8 +38,40 @@ export class RunningRequests {
       })
     }
   }
+
+  #look(): void {
+    for (const { upload } of this.#running) upload?.waited(everyMs)
+    if (this.#running.size > 0) return
+    clearInterval(this.#timer)
+    this.#timer = undefined
+  }
 }
 
-function abort(request: AbortController): void {
-  request.abort(new RouterError('stopping', 'The router is stopping.'))
+/** Much shorter than clients may stall. */
+const everyMs = 50
+
+/** A body while it is received. */
+export type Upload = {
+  /** Time has passed. */
+  waited(ms: number): void
+  fail(error: RouterError): void
+}
+
+/** One request. Its signal is aborted, with a RouterError as reason, when its client disconnects or it must end. */
+export class RunningRequest {
+  readonly #controller = new AbortController()
+  upload: Upload | undefined
+
+  get signal(): AbortSignal {
+    return this.#controller.signal
+  }
+
+  abort(reason: RouterError): void {
+    this.#controller.abort(reason)
+    this.upload?.fail(reason)
+  }
+}
+
+function stopping(): RouterError {
+  return new RouterError('stopping', 'The router is stopping.')
 }

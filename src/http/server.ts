@@ -87,7 +87,7 @@ function answerJson({ clientApiOf, answer }: JsonRoute, context: ServerContext):
     const own = running.begin(response)
     try {
       const { headers, params, query } = request
-      const readBody = () => readJson(request, response, { size: context.bodyLimits(), signal: own.signal, idleMs })
+      const readBody = () => readJson(request, response, { size: context.bodyLimits(), idleMs, running: own })
       const answered = await answer({ headers, params, query: query as JsonRequest['query'], readBody })
       const { status = 200, text, etag } = answered
       if (etag !== undefined) Object.assign(headersOf(response), { etag, 'cache-control': 'private, no-cache' })

@@ -172,6 +172,17 @@ describe('a client that stalls', () => {
     expect(text).toMatch(/The upload stalled/)
   })
 
+  test('again and again, but never for long, is heard', async () => {
+    const socket = client(router)
+    const text = JSON.stringify(asking('x'))
+    socket.write(head(`content-length: ${text.length}\r\nconnection: close`))
+    for (const piece of text.match(/.{1,12}/gs) ?? []) {
+      await pause(100)
+      socket.write(piece)
+    }
+    expect(await within(5_000, 'the answer', socket.whole)).toMatch(/^HTTP\/1.1 200 /)
+  })
+
   test('and reads nothing is disconnected: the provider is stopped, the sent part is paid', async () => {
     const before = rows(router).length
     const socket = client(router)
