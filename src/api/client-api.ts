@@ -79,6 +79,8 @@ export type StreamWriter = {
   events(events: readonly StreamEvent[]): string
   /** One frame of a provider of the same format, edited; empty when the client does not get it. */
   frame(payload: JsonObject): string
+  /** Whether frames that differ in a piece of text alone are edited into texts that differ in it alone. */
+  repeatsText?: boolean
   /** The end of a complete reply: usage, cost, terminator. */
   end(facts: ReplyFacts): string
   /** The end of a reply that failed: an error, and no terminator that would signal success. */

@@ -12,6 +12,7 @@ import { targetFacts } from '../manifest/target-facts.ts'
 import { type ProviderRequest, patchRequest, usedLosses } from '../manifest/translate.ts'
 import { fetchMedia } from '../upstream/inline.ts'
 import type { TargetedCall, Translation } from './call.ts'
+import { Repetitions } from './repetitions.ts'
 
 /** For a provider of the client's own format: bodies are edited, so fields unknown to the router survive both ways. */
 export function sameFormatTranslation(
@@ -50,12 +51,18 @@ export function sameFormatTranslation(
     stream(model) {
       const { id, requestId } = call
       const writer = clientApi.openStream(request, { model, id, requestId, ...finishMapping })
+      const repetitions = writer.repeatsText ? new Repetitions() : undefined
       return {
-        frame({ payload, events }, fold) {
-          for (const event of events) fold.take(event)
+        frame(frame, fold) {
+          for (const event of frame.events) fold.take(event)
+          const repeated = repetitions?.write(frame)
+          if (repeated !== undefined) return repeated
+          const { payload } = frame
           if (!payload) return ''
           if (isObject(payload.response)) storesItself = payload.response.store === true
-          return writer.frame(turn.withPrevious(payload))
+          const written = writer.frame(turn.withPrevious(payload))
+          repetitions?.learn(frame, written)
+          return written
         },
         // The provider's frames already close every part.
         close: () => '',

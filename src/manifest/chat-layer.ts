@@ -23,7 +23,14 @@ export type PartialChat = Partial<Pick<ChatEndpoint, 'path' | 'request' | 'reply
 /** `endpoints.chat` as files write it. */
 export type ChatFile = {
   path?: string
-  stream?: { path?: string; format?: StreamFormat; data?: StreamForm['data']; event_field?: string; done?: string }
+  stream?: {
+    path?: string
+    format?: StreamFormat
+    data?: StreamForm['data']
+    event_field?: string
+    done?: string
+    text?: string
+  }
   request?: { [section: string]: string }
   output_limit?: string | string[]
   reply?: string
@@ -131,8 +138,12 @@ const ignored: Mapping = {
   explain: () => '',
 }
 
-function readStream({ event_field, ...stream }: NonNullable<ChatFile['stream']>): Partial<StreamForm> {
-  return { ...stream, ...(event_field !== undefined && { eventField: event_field }) }
+function readStream({ event_field, text, ...stream }: NonNullable<ChatFile['stream']>): Partial<StreamForm> {
+  return {
+    ...stream,
+    ...(event_field !== undefined && { eventField: event_field }),
+    ...(text !== undefined && { text: text.split('.') }),
+  }
 }
 
 function readLosses(reader: MappingReader, losses: NonNullable<ChatFile['losses']>): Loss[] {
@@ -155,8 +166,9 @@ function checkPaths({ source, problems }: MappingReader, { path, stream, patch }
     if (unknown) problems.push(source.problem(at_, `\`${unknown}\` means nothing: known are {model} and {+model}`))
   }
   if (stream?.data !== 'text') return
-  const useless =
-    stream.event_field !== undefined ? 'event_field' : patch?.event !== undefined ? 'patch.event' : undefined
+  const { event_field, text } = stream
+  const members = { event_field, 'stream.text': text, 'patch.event': patch?.event }
+  const useless = Object.entries(members).find(([, member]) => member !== undefined)?.[0]
   if (useless) problems.push(source.problem([...at, 'stream', 'data'], `texts have no use for \`${useless}\``))
 }
 

@@ -1,7 +1,8 @@
+import type { PartialChat } from './chat-layer.ts'
 import { undeclarable, unknownLoss } from './fields.ts'
 import type { Layer } from './layer.ts'
 import type { Problem } from './problem.ts'
-import type { ChatEndpoint, Loss, Provider, Timeouts } from './provider.ts'
+import type { ChatEndpoint, Loss, Provider, StreamForm, Timeouts } from './provider.ts'
 import type { Source } from './source.ts'
 
 /** The limits of an attempt where a manifest says nothing. */
@@ -49,7 +50,7 @@ export function chatOf(layers: readonly Layer[], source: Source): { chat?: ChatE
   const failure = layers.findLast((layer) => layer.failure)?.failure
   const chat: ChatEndpoint = {
     path,
-    stream: { path, format: 'sse', data: 'json', ...Object.assign({}, ...parts.map(({ stream }) => stream)) },
+    stream: { path, format: 'sse', data: 'json', ...streamOf(parts) },
     request,
     ...(outputLimits && { outputLimits }),
     reply,
@@ -62,6 +63,13 @@ export function chatOf(layers: readonly Layer[], source: Source): { chat?: ChatE
     history: Object.assign({}, ...parts.map(({ history }) => history)),
   }
   return { chat, problems: lossProblems(layers) }
+}
+
+/** The stream form of all layers. Where the text stands is said by the last one that says how events are read. */
+function streamOf(parts: readonly PartialChat[]): Partial<StreamForm> {
+  const { text: _, ...stream }: Partial<StreamForm> = Object.assign({}, ...parts.map((part) => part.stream))
+  const reads = parts.findLast((part) => part.stream.text || part.events.size > 0 || part.patch.event)
+  return { ...stream, ...(reads?.stream.text && { text: reads.stream.text }) }
 }
 
 /** The losses of all layers; the name of a group stands for those in it. */

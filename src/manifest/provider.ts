@@ -129,7 +129,10 @@ export type Support = {
   named(member: string): boolean
 }
 
-/** Streamed answers on the wire: `eventField` names an event by a member of its JSON, `done` is the text of the last frame. */
+/**
+ * Streamed answers on the wire: `eventField` names an event by a member of its JSON, `done` is the text of the last frame. `text` is
+ * where a piece of text stands in an event: events that differ in it alone mean the same but for their text.
+ */
 export type StreamForm = {
   path: string
   format: StreamFormat
@@ -137,6 +140,7 @@ export type StreamForm = {
   data: 'json' | 'text'
   eventField?: string
   done?: string
+  text?: readonly string[]
 }
 
 /** A neutral field that never reaches the mapping, or an edited body: always, or when the mapping over the request is true. */

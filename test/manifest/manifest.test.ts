@@ -31,6 +31,22 @@ describe('a manifest on a dialect', () => {
     expect([...(made.chat?.events.keys() ?? [])]).toEqual(['piece', 'end', 'ping'])
   })
 
+  test('what its dialect says of texts in events ends where the manifest reads events in its own way', () => {
+    const dialect = loadedDialect(plainDialect.replace('stream: {', 'stream: { text: a.0.say,'))
+    const textIn = (members: string) => {
+      const source = readSource('acme.yaml', `${acme}endpoints: { chat: { ${members} } }\n`)
+      const { loaded, problems: found } = loadManifest(source, { dialects: new Map([['plain', dialect]]), env: {} })
+      expect(formatted(found)).toEqual([])
+      return loaded?.provider.chat?.stream.text
+    }
+    expect(textIn('path: /other')).toEqual(['a', '0', 'say'])
+    expect(textIn('stream: { text: b }')).toEqual(['b'])
+    for (const own of [`events: { more: '{}' }`, `patch: { event: '$' }`]) {
+      expect(textIn(own)).toBeUndefined()
+      expect(textIn(`${own}, stream: { text: b }`)).toEqual(['b'])
+    }
+  })
+
   test('its single values win, its tables join by name, its lists add up', () => {
     const dialect = loadedDialect(
       `${plainDialect}    losses: [top_k]\nerrors: { 429: rate_limited, busy: provider_failed }\ntraits: [{ match: a, facts: { x: 1 } }]\nheaders: { one: a, two: b }\n`,
@@ -215,6 +231,9 @@ test('what an endpoint cannot mean is told', () => {
   ])
   expect(chat('stream: { data: text, event_field: kind }')).toEqual([
     expect.stringContaining('texts have no use for `event_field`'),
+  ])
+  expect(chat('stream: { data: text, text: say }')).toEqual([
+    expect.stringContaining('texts have no use for `stream.text`'),
   ])
   expect(chat(`losses: [{ field: seed, when: 'target.trait.x' }, web_search.max_use, messages.nam]`)).toEqual([
     expect.stringContaining('`target` has no `trait`'),

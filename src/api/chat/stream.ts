@@ -20,6 +20,7 @@ export function openStream(request: NeutralRequest, { model, finishOf }: StreamF
   return {
     events: (events) => chunks.write(events),
     frame: (payload) => frames.edit(payload),
+    repeatsText: true,
     end: (facts) => {
       const last = includeUsage ? usageChunk(frames.last ?? chunks.base, frames.usage, facts) : ''
       return `${frames.end()}${last}data: [DONE]\n\n`

@@ -14,6 +14,7 @@ export function openStream(request: NeutralRequest, facts: StreamFacts): StreamW
   return {
     events: (events) => writer.write(events),
     frame: (payload) => editor.edit(payload),
+    repeatsText: true,
     end: (reply) => (editor.hasBegun ? editor.end(reply) : writer.end(reply)) + writeEvent({ type: 'message_stop' }),
     heldIds: () => heldIds(editor.message(), request),
     fail: (error) => writeEvent(writeError(error, facts.requestId ?? facts.id)),

@@ -1,0 +1,46 @@
+import { RouterError } from '../core/errors.ts'
+import { isObject, type JsonObject } from '../core/json.ts'
+import { completionTokens, promptTokens, type Usage } from '../core/usage.ts'
+import type { Provider } from '../manifest/provider.ts'
+import { usageIn } from '../manifest/read-usage.ts'
+import { type AnswerBounds, excessOf } from './answer-bounds.ts'
+import { redact } from './secrets.ts'
+
+/** Throws RouterError for a text that is no object, or exceeds the bounds. */
+export function parseObject(provider: Provider, text: string, bounds: AnswerBounds): JsonObject {
+  const excess = excessOf(text, bounds)
+  if (excess) throw unreadable(provider, excess)
+  let value: unknown
+  try {
+    value = JSON.parse(text)
+  } catch {
+    throw unreadable(provider, `sent something that is not JSON: ${excerpt(provider, text)}`)
+  }
+  if (!isObject(value)) throw unreadable(provider, `sent JSON that is not an object: ${excerpt(provider, text)}`)
+  return value
+}
+
+/** The beginning of a text, without secrets. */
+export function excerpt(provider: Provider, text: string): string {
+  return redact(provider, text.slice(0, 2_000)).slice(0, 200)
+}
+
+export function unreadable(provider: Provider, what: string): RouterError {
+  return new RouterError('provider_unreadable', redact(provider, `The provider ${what}`), { provider: provider.slug })
+}
+
+export function cut(provider: Provider, what: string): RouterError {
+  return new RouterError('provider_cut', `The provider ${what}.`, { provider: provider.slug })
+}
+
+/** An error with what the provider counted, if it counted anything. */
+export function withBilled(error: RouterError, usage: Usage | undefined): RouterError {
+  if (usage && promptTokens(usage) + completionTokens(usage) > 0) error.billed = usage
+  return error
+}
+
+/** An answer that is no reply is paid by the usage in it. */
+export async function billedAnyway(provider: Provider, error: RouterError, answer: JsonObject): Promise<RouterError> {
+  if (error.billed) return error
+  return withBilled(error, await usageIn(provider, answer).catch(() => undefined))
+}
