@@ -57,15 +57,13 @@ function lengthFields(body: JsonObject, length: number | undefined): JsonObject 
 export function editReply(body: JsonObject, { model, usage, costUsd, finishOf, request }: ReplyFacts): JsonObject {
   const context = { finishOf, reads: readsReasoning(request) }
   const counted = isObject(body.usage) ? shownUsage(body.usage, usage) : writeUsage(usage, undefined)
-  return {
-    object: 'chat.completion',
-    ...without(body, body.system_fingerprint === null ? ['system_fingerprint'] : []),
-    model,
-    ...(Array.isArray(body.choices) && {
-      choices: body.choices.map((choice, index) => completeChoice(choice, index, context)),
-    }),
-    usage: costUsd === undefined ? counted : { ...counted, cost: costUsd },
+  const shown = costUsd === undefined ? counted : { ...counted, cost: costUsd }
+  const edited: JsonObject = { object: 'chat.completion', ...body, model, usage: shown }
+  if (edited.system_fingerprint === null) delete edited.system_fingerprint
+  if (Array.isArray(body.choices)) {
+    edited.choices = body.choices.map((choice, index) => completeChoice(choice, index, context))
   }
+  return edited
 }
 
 /** The provider must report the usage of a stream whether or not the client asked for it. */
@@ -124,7 +122,8 @@ function completeChoice(choice: Json, index: number, { finishOf, reads }: Choice
     const isCut = complete.finish_reason === 'length'
     message.tool_calls = message.tool_calls.map((call) => completeCall(call, isCut))
   }
-  return { ...complete, message }
+  complete.message = message
+  return complete
 }
 
 function isFilled(value: Json | undefined): boolean {

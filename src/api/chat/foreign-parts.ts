@@ -16,6 +16,7 @@ export function foreignPartsOf(parts: readonly Part[]): {
   reasoning_details?: JsonObject[]
   replay_parts?: JsonObject[]
 } {
+  if (parts.every(isNative)) return {}
   const details: JsonObject[] = []
   const replay: JsonObject[] = []
   const passed = { content: 0, tool_calls: 0 }
@@ -33,6 +34,12 @@ export function foreignPartsOf(parts: readonly Part[]): {
     ...(details.length > 0 && { reasoning_details: details }),
     ...(replay.length > 0 && { replay_parts: replay }),
   }
+}
+
+/** Whether a part is wholly told by fields that this API has itself. */
+function isNative(part: Part): boolean {
+  if (part.type === 'text') return part.signature === undefined
+  return part.type !== 'reasoning' && (part.type === 'tool_call' || ownFields.has(part.type))
 }
 
 /** A message's parts with its foreign parts put back in their places. Throws RouterError 400. */

@@ -31,7 +31,8 @@ export class ChunkEditor {
 
   /** One chunk as the text of a server-sent event; empty when the client does not get it. */
   edit(payload: JsonObject): string {
-    const { usage, ...chunk } = payload
+    const { usage } = payload
+    const chunk: JsonObject = { ...payload, usage: undefined }
     const choices = Array.isArray(chunk.choices) ? chunk.choices : []
     if (isObject(usage)) {
       this.usage = usage

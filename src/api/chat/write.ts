@@ -122,6 +122,7 @@ export function lateMembers(parts: readonly Part[]): JsonObject {
 
 /** Citations with their position in the joined content; one without a position cites its whole part. */
 function annotationsOf(parts: readonly Part[]): JsonObject[] {
+  if (!parts.some((part) => part.type === 'text' && part.citations?.length)) return []
   const annotations: JsonObject[] = []
   let offset = 0
   for (const part of parts) {
