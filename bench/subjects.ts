@@ -19,7 +19,8 @@ export type Subject = Measured & { key: string; startMs: number }
 /** How a subject runs: the cores it may use (Linux), and options of Node. */
 export type Running = { cpus?: string; threads?: number }
 
-const firstKey = 'ir-bench-first-key-of-the-benches'
+/** The key with full permissions. */
+export const firstKey = 'ir-bench-first-key-of-the-benches'
 
 /**
  * The router of a project folder, this one or another state of it: `serve` with the shipped providers and catalog, whose OpenAI
@@ -30,17 +31,7 @@ export async function startRouter(
   upstream: string,
   { cpus, threads }: Running = {},
 ): Promise<Subject> {
-  const folder = mkdtempSync(join(tmpdir(), 'bench-router-'))
-  for (const name of ['providers', 'catalog']) cpSync(join(project, name), join(folder, name), { recursive: true })
-  mkdirSync(join(folder, 'plugins'))
-  const port = await freePort()
-  const config = `server: { port: ${port}${threads === undefined ? '' : `, threads: ${threads}`} }
-store: { url: "sqlite:router.sqlite" }
-providers:
-  openai: { base_url: "${upstream}/v1", secret: "\${BENCH_SECRET:-secret}" }
-  anthropic: { base_url: "${upstream}", secret: "\${BENCH_SECRET:-secret}" }
-`
-  writeFileSync(join(folder, 'config.yaml'), config)
+  const { folder, port } = await routerFolder(project, upstream, threads)
   const log = openSync(join(folder, 'log'), 'a')
   const begun = performance.now()
   const child = fork(join(project, 'src/main.ts'), ['serve', '--config', join(folder, 'config.yaml')], {
@@ -61,6 +52,26 @@ providers:
   return { ...measured, stop, key, startMs }
 }
 
+/** A folder with the shipped files and settings that name the upstream, and the port that they name. */
+export async function routerFolder(
+  project: string,
+  upstream: string,
+  threads?: number,
+): Promise<{ folder: string; port: number }> {
+  const folder = mkdtempSync(join(tmpdir(), 'bench-router-'))
+  for (const name of ['providers', 'catalog']) cpSync(join(project, name), join(folder, name), { recursive: true })
+  mkdirSync(join(folder, 'plugins'))
+  const port = await freePort()
+  const config = `server: { port: ${port}${threads === undefined ? '' : `, threads: ${threads}`} }
+store: { url: "sqlite:router.sqlite" }
+providers:
+  openai: { base_url: "${upstream}/v1", secret: "\${BENCH_SECRET:-secret}" }
+  anthropic: { base_url: "${upstream}", secret: "\${BENCH_SECRET:-secret}" }
+`
+  writeFileSync(join(folder, 'config.yaml'), config)
+  return { folder, port }
+}
+
 /** The least that a gateway can do, in Express. */
 export async function startProxy(upstream: string, { cpus }: Running = {}): Promise<Subject> {
   const begun = performance.now()
@@ -68,8 +79,9 @@ export async function startProxy(upstream: string, { cpus }: Running = {}): Prom
   return { ...measured, key: '', startMs: performance.now() - begun }
 }
 
-async function firstAnswer(child: ChildProcess, url: string): Promise<void> {
-  const body = JSON.stringify(firstCall)
+/** Resolves when a call is answered, as soon as the process listens. */
+export async function firstAnswer(child: ChildProcess, url: string, model = firstCall.model): Promise<void> {
+  const body = JSON.stringify({ ...firstCall, model })
   const headers = { authorization: `Bearer ${firstKey}`, 'content-type': 'application/json' }
   for (const until = performance.now() + 60_000; performance.now() < until; await setTimeout(5)) {
     if (child.exitCode !== null) throw new Error(`the router ended with ${child.exitCode} at its start`)

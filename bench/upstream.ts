@@ -1,12 +1,11 @@
 /**
  * A provider as fast as it can be: fixed answers in the formats of OpenAI and Anthropic, whole ones of about 700 bytes, streams of
- * 200 words; where it is asked to be slow, with 5 ms between them.
+ * 200 words; where it is asked to be slow, with pauses between them.
  */
 import { createServer, type ServerResponse } from 'node:http'
 import { serveMeasurements } from './measured.ts'
-import { slowly } from './ways.ts'
+import { slowly, verySlowly } from './ways.ts'
 
-const pauseMs = 5
 const sentence =
   'Hello! A gateway is a service between applications and the providers that they call. It sends each call on to the right one, and counts what it costs.'
 
@@ -91,7 +90,13 @@ const server = createServer(async (request, response) => {
   }
   response.writeHead(200, { 'content-type': 'text/event-stream' })
   const chunks = messages ? messageChunks : chatChunks
-  if (body.includes(slowly)) pace(response, chunks)
+  if (body.includes(verySlowly))
+    pace(
+      response,
+      chunks.filter((_, index) => index % 10 === 0 || index > 200),
+      500,
+    )
+  else if (body.includes(slowly)) pace(response, chunks, 5)
   else stream(response, chunks, 0)
 })
 
@@ -105,7 +110,7 @@ function stream(response: ServerResponse, chunks: string[], index: number): void
   setImmediate(stream, response, chunks, index + 1)
 }
 
-function pace(response: ServerResponse, chunks: string[]): void {
+function pace(response: ServerResponse, chunks: string[], pauseMs: number): void {
   let next = 0
   const timer = setInterval(() => {
     response.write(chunks[next])

@@ -8,8 +8,9 @@ const mapped = 'anthropic/claude-sonnet-4-5'
 
 const system = 'You are a helpful assistant.'
 const question = 'Say hello, then explain in two sentences what a gateway is.'
-/** A word that makes the upstream pause between chunks. */
+/** Words that make the upstream pause between chunks: for 5 ms, and for half a second between a tenth of the chunks. */
 export const slowly = 'Slowly, please.'
+export const verySlowly = 'Very slowly, please.'
 
 /** Most clients limit the length of the reply. */
 const common = { temperature: 0.7, max_tokens: 256 }
@@ -60,8 +61,9 @@ export const ways: Way[] = [
   { name: 'Responses API, mapped (OpenAI)', path: '/v1/responses', model: sameFormat, body: responsesBody },
 ]
 
-/** The body of a first call. */
+/** The bodies of a first call, and of a stream that takes ten seconds. */
 export const firstCall = { model: sameFormat, ...chatBody(question, false) }
+export const slowStream = { model: sameFormat, ...chatBody(`${question} ${verySlowly}`, true) }
 
 /** Sends a scenario to a server in one way, after warming up. */
 export async function measure(

@@ -2,6 +2,7 @@
 import { enableCompileCache } from 'node:module'
 import { join } from 'node:path'
 import { cacheFolder } from './cli/cache-folder.ts'
+import { restartAsServer } from './cli/restart.ts'
 import { version } from './cli/version.ts'
 
 // Node keeps compiled code for later starts; by the variable, threads use it too.
@@ -10,6 +11,7 @@ if (cache !== undefined) {
   process.env.NODE_COMPILE_CACHE ||= join(cache, 'code')
   enableCompileCache()
 }
+if (process.argv[2] === 'serve') restartAsServer()
 
 /** One command: `run` takes the arguments after its name and returns the exit code. */
 type Command = {

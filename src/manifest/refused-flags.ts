@@ -17,27 +17,31 @@ export type Refusals = {
   keep(): void
 }
 
-/** What decides about a flag: the variant of the provider, and the facts about the model. Nothing else about it does. */
-type Known = Map<string, boolean>
-
 /** Finds refused flags by trying what they promise, unless that was found out before about the same files. */
 export function refusals({ provider, layers }: LoadedProvider, cache: FileCache): Refusals {
   const about = ['refused flags', ...new Set(filesOf(layers).map(({ text }) => text))]
-  const known: Known = new Map(cache.read(about) as [string, boolean][] | undefined)
+  const known = new Map(cache.read(about) as [string, boolean][] | undefined)
   const knownBefore = known.size
+  // The variant of the provider and the facts about the family decide: nothing else about it does.
+  const found = new Map<string, Promise<boolean>>()
+  const isRefused = (family: string, flag: AbilityFlag): Promise<boolean> => {
+    const served = servedBy(provider, family)
+    if (!served.chat) return Promise.resolve(false)
+    const variant = provider.variants?.findIndex((one) => one.provider === served)
+    const key = `${flag} ${variant} ${JSON.stringify(targetFacts(served, { model: family }))}`
+    const refused = found.get(key) ?? loses(served, family, flag)
+    found.set(key, refused)
+    return refused
+  }
   return {
     async of(family, entry) {
-      const served = servedBy(provider, family)
-      const promised = served.chat ? abilityFlags.filter((flag) => entry[flag] === true) : []
-      if (promised.length === 0) return []
-      const variant = provider.variants?.findIndex((one) => one.provider === served)
-      const facts = `${variant} ${JSON.stringify(targetFacts(served, { model: family }))}`
       const refused: AbilityFlag[] = []
-      for (const flag of promised) {
-        const key = `${flag} ${facts}`
-        const isRefused = known.get(key) ?? (await loses(served, family, flag))
-        known.set(key, isRefused)
-        if (isRefused) refused.push(flag)
+      for (const flag of abilityFlags) {
+        if (entry[flag] !== true) continue
+        const name = `${flag} ${family}`
+        const is = known.get(name) ?? (await isRefused(family, flag))
+        known.set(name, is)
+        if (is) refused.push(flag)
       }
       return refused
     },

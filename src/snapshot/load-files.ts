@@ -1,6 +1,6 @@
 import { join } from 'node:path'
-import { type Catalog, createCatalog, type ModelList, mergeEntries } from '../catalog/catalog.ts'
-import { type Finding, findingsIn } from '../catalog/findings.ts'
+import { type Catalog, type ModelList, mergeEntries } from '../catalog/catalog.ts'
+import { findingsIn } from '../catalog/findings.ts'
 import type { ModelEntry } from '../core/model.ts'
 import { type Dialect, type Dialects, loadDialect } from '../manifest/dialect.ts'
 import { didYouMean } from '../manifest/did-you-mean.ts'
@@ -11,10 +11,10 @@ import { type LoadedProvider, loadManifest } from '../manifest/manifest.ts'
 import type { Path } from '../manifest/position.ts'
 import type { Problem } from '../manifest/problem.ts'
 import type { Surroundings } from '../manifest/references.ts'
-import { refusals } from '../manifest/refused-flags.ts'
 import { checkSchema, type FileKind } from '../manifest/schema.ts'
 import type { Source } from '../manifest/source.ts'
 import type { Config } from './config.ts'
+import { joinCatalog, sharedLists } from './join-catalog.ts'
 import { policyProblems } from './managed-policies.ts'
 
 /** All dialects, manifests and catalog files of a configuration, as far as they can be used. */
@@ -37,10 +37,20 @@ export type Reading = {
   everything?: boolean
 }
 
+/** The files that a configuration leads to, by their kind. */
+export type Sources = { dialects: Source[]; manifests: Source[]; catalogs: Source[]; problems: Problem[] }
+
 /** Reads all files that a configuration leads to, and collects all their problems. */
 export async function readFiles(reading: Reading): Promise<Files> {
-  const { config, source, env, known = new Map(), cache = noCache, everything = false } = reading
-  const { folders } = config
+  return await loadFiles(reading, await readSources(reading))
+}
+
+/** Reads and parses all files that a configuration leads to. */
+export async function readSources({
+  config: { folders },
+  known = new Map(),
+  cache = noCache,
+}: Reading): Promise<Sources> {
   const ofKind = (kind: FileKind): Earlier => ({ known, cache, kind })
   const ownDialects = join(folders.providers, 'dialects')
   const [shippedFiles, dialectFiles, manifestFiles, catalogFiles] = await Promise.all([
@@ -49,12 +59,24 @@ export async function readFiles(reading: Reading): Promise<Files> {
     readFolder(folders.providers, ofKind('provider')),
     readFolder(folders.catalog, ofKind('catalog')),
   ])
-  const problems = [shippedFiles, dialectFiles, manifestFiles, catalogFiles].flatMap((folder) => folder.problems)
-  const dialects = readDialects([...shippedFiles.sources, ...dialectFiles.sources], ofKind('dialect'), problems)
-  const manifests = new Map(manifestFiles.sources.map((one) => [nameOf(one), one]))
+  return {
+    dialects: [...shippedFiles.sources, ...dialectFiles.sources],
+    manifests: manifestFiles.sources,
+    catalogs: catalogFiles.sources,
+    problems: [shippedFiles, dialectFiles, manifestFiles, catalogFiles].flatMap((folder) => folder.problems),
+  }
+}
+
+/** Makes of files what serves, and collects all their problems. */
+export async function loadFiles(reading: Reading, sources: Sources): Promise<Files> {
+  const { config, source, env, known = new Map(), cache = noCache, everything = false } = reading
+  const ofKind = (kind: FileKind): Earlier => ({ known, cache, kind })
+  const problems = [...sources.problems]
+  const dialects = readDialects(sources.dialects, ofKind('dialect'), problems)
+  const manifests = new Map(sources.manifests.map((one) => [nameOf(one), one]))
   const slugs = new Set(manifests.keys())
   problems.push(...settingsProblems(config, source, slugs))
-  const used = manifestFiles.sources.filter((one) => everything || config.providers[nameOf(one)]?.enabled !== false)
+  const used = sources.manifests.filter((one) => everything || config.providers[nameOf(one)]?.enabled !== false)
   const providers = used.flatMap((one) => {
     const { loaded, problems: found } = loadManifest(one, {
       ...surroundings(one, config, source, dialects, env),
@@ -64,7 +86,7 @@ export async function readFiles(reading: Reading): Promise<Files> {
     if (found.length === 0) keepSound(one, ofKind('provider'))
     return loaded ?? []
   })
-  const lists = catalogFiles.sources.flatMap((one) => readCatalogFile(one, slugs, ofKind('catalog'), problems))
+  const lists = sources.catalogs.flatMap((one) => readCatalogFile(one, slugs, ofKind('catalog'), problems))
   const catalog = await joinCatalog(
     sharedLists(lists, providers, manifests, config),
     providers,
@@ -79,14 +101,18 @@ export async function readFiles(reading: Reading): Promise<Files> {
     ),
   )
   problems.push(...policyProblems(config, source, { providers: served, slugs, catalog }))
-  const all = [...shippedFiles.sources, ...dialectFiles.sources, ...manifestFiles.sources, ...catalogFiles.sources]
   return {
     dialects: [...dialects.values()].filter((one) => one !== 'unusable'),
     providers,
     catalog,
-    sources: new Map(all.map((one) => [one.file, one])),
+    sources: byPath(sources),
     problems,
   }
+}
+
+/** All files by path. */
+export function byPath({ dialects, manifests, catalogs }: Sources): Map<string, Source> {
+  return new Map([...dialects, ...manifests, ...catalogs].map((one) => [one.file, one]))
 }
 
 /** The dialects of the project can be built on from any folder; one of the same name in that folder replaces them. */
@@ -178,101 +204,4 @@ export function loadCatalog(source: Source): CatalogRead {
   const list = { provider, models: Object.fromEntries(filled) }
   problems.push(...findingsIn(list.models).map(({ path, message }) => source.problem(['models', ...path], message)))
   return problems.length > 0 ? { problems } : { list, problems }
-}
-
-/** Lists for providers that offer another one's models: from its catalog, its manifest and the settings for it. */
-function sharedLists(
-  lists: readonly ModelList[],
-  providers: readonly LoadedProvider[],
-  manifests: ReadonlyMap<string, Source>,
-  config: Config,
-): ModelList[] {
-  const shared = providers.flatMap(({ provider: { slug, modelsOf } }) => {
-    if (modelsOf === undefined) return []
-    const written = manifests.get(modelsOf)?.value as { models?: ModelList['models'] } | undefined
-    const listed = lists.filter(({ provider }) => provider === modelsOf).map(({ models }) => models)
-    const all = [...listed, written?.models ?? {}, config.providers[modelsOf]?.models ?? {}]
-    return all.map((models) => ({ provider: slug, models }))
-  })
-  return [...shared, ...lists]
-}
-
-/** Catalog files, then manifests, then the operator's settings: the later ones win. No flag promises what is not served. */
-async function joinCatalog(
-  lists: readonly ModelList[],
-  providers: readonly LoadedProvider[],
-  config: Config,
-  source: Source,
-  cache: FileCache,
-  problems: Problem[],
-): Promise<Catalog> {
-  const served = new Set(providers.map(({ provider }) => provider.slug))
-  const ofCatalog = createCatalog(lists.filter(({ provider }) => served.has(provider)))
-  const added: ModelList[] = []
-  for (const { provider, layers } of providers) {
-    const { slug, models } = provider
-    const fromSettings = config.providers[slug]?.models ?? {}
-    const manifest = layers.at(-1)?.source ?? source
-    const below = (model: string) => ofCatalog.find(slug, model)
-    const merged = merge(models, below)
-    problems.push(...findingsIn(merged).map(({ path, message }) => manifest.problem(['models', ...path], message)))
-    const ofSettings = merge(fromSettings, (model) => merged[model] ?? below(model))
-    const at = ['providers', slug, 'models']
-    problems.push(...findingsIn(ofSettings).map(({ path, message }) => source.problem([...at, ...path], message)))
-    added.push({ provider: slug, models: { ...merged, ...ofSettings } })
-  }
-  const all = [...lists.filter(({ provider }) => served.has(provider)), ...added]
-  const modelIds = new Map(
-    providers.flatMap(({ provider: { slug, modelIds } }) => (modelIds ? [[slug, modelIds] as const] : [])),
-  )
-  const catalog = createCatalog(all, modelIds)
-  for (const { provider, layers } of providers) {
-    const { slug, models } = provider
-    const manifest = layers.at(-1)?.source ?? source
-    problems.push(
-      ...deploymentProblems(catalog, slug, models).map(({ path, message }) => manifest.problem(path, message)),
-      ...deploymentProblems(catalog, slug, config.providers[slug]?.models ?? {}).map(({ path, message }) =>
-        source.problem(['providers', slug, ...path], message),
-      ),
-    )
-  }
-  return createCatalog([...all, ...(await refusedLists(catalog, providers, cache))], modelIds)
-}
-
-/** Lists in which the flags that no call can rely on are false. */
-async function refusedLists(
-  catalog: Catalog,
-  providers: readonly LoadedProvider[],
-  cache: FileCache,
-): Promise<ModelList[]> {
-  const bySlug = new Map(providers.map((loaded) => [loaded.provider.slug, refusals(loaded, cache)]))
-  const lists: ModelList[] = []
-  for (const { provider: slug, model, entry } of catalog.list()) {
-    const refused = entry.api === 'chat' ? await bySlug.get(slug)?.of(entry.is ?? model, entry) : undefined
-    if (!refused || refused.length === 0) continue
-    lists.push({
-      provider: slug,
-      models: { [model]: { api: 'chat', ...Object.fromEntries(refused.map((flag) => [flag, false])) } },
-    })
-  }
-  for (const known of bySlug.values()) known.keep()
-  return lists
-}
-
-/** Deployments of models that are not listed, or are deployments themselves. */
-function deploymentProblems(catalog: Catalog, slug: string, models: ModelList['models']): Finding[] {
-  return Object.entries(models).flatMap(([model, { is }]) => {
-    if (is === undefined) return []
-    const base = catalog.identify(slug, is)
-    if (base && base.entry.is === undefined) return []
-    const path = ['models', model, 'is']
-    if (base) return [{ path, message: `\`${is}\` is itself a deployment of \`${base.entry.is}\`: write that one` }]
-    const listed = catalog.list().flatMap((one) => (one.provider === slug ? [one.model] : []))
-    return [{ path, message: `\`${slug}\` has no model \`${is}\`${didYouMean(is, listed)}` }]
-  })
-}
-
-function merge(models: ModelList['models'], below: (model: string) => ModelEntry | undefined) {
-  const entries = Object.entries(models).map(([model, entry]) => [model, mergeEntries(below(model), entry)] as const)
-  return Object.fromEntries(entries)
 }

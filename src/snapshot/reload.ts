@@ -59,7 +59,7 @@ export function watchSnapshot(initial: Snapshot, env: Environment, listeners: Wa
     const built = await buildOrExplain(snapshot, env)
     if (isClosed) return
     if (!built.snapshot) report(built.problems)
-    else if (isSame(snapshot, built.snapshot)) report([])
+    else if (built.snapshot === snapshot) report([])
     else await prepareAndSwap(built.snapshot, built.problems)
   }
 
@@ -108,11 +108,6 @@ async function buildOrExplain(previous: Snapshot, env: Environment): ReturnType<
     const message = `the files cannot be read: ${(error as Error).message}`
     return { problems: [{ file: path, line: 1, column: 1, message, severity: 'error' }] }
   }
-}
-
-/** Whether two snapshots were built from the same files with the same texts. */
-function isSame({ sources: before }: Snapshot, { sources: after }: Snapshot): boolean {
-  return before.size === after.size && [...after].every(([file, source]) => before.get(file) === source)
 }
 
 function watchedPaths({ path, folders }: Config): string[] {

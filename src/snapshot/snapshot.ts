@@ -9,7 +9,7 @@ import { filesOf } from '../manifest/layer.ts'
 import { hasErrors, type Problem } from '../manifest/problem.ts'
 import type { Provider } from '../manifest/provider.ts'
 import { type Config, findConfig, loadConfig } from './config.ts'
-import { type Files, readFiles } from './load-files.ts'
+import { byPath, type Files, loadFiles, readSources } from './load-files.ts'
 
 /** One immutable generation of settings, providers and catalog. A call uses the one it began with to its end. */
 export type Snapshot = {
@@ -34,8 +34,8 @@ export type Built = { snapshot?: Snapshot; problems: Problem[] }
 export type After = { previous?: Snapshot | undefined; known?: KnownSources; cache?: FileCache }
 
 /**
- * Builds a whole snapshot from a configuration file (chosen by `findConfig` when none is named). After a `previous`
- * one, the examples of changed files must pass too; at the start of the process `check` has run them. Files
+ * Builds a whole snapshot from a configuration file (chosen by `findConfig` when none is named): the `previous` one itself
+ * if no file has changed. After a previous one, the examples of changed files must pass too; at the start of the process `check` has run them. Files
  * that are `known` with the same text are not parsed again, nor those that the cache has.
  */
 export async function buildSnapshot(
@@ -46,7 +46,11 @@ export async function buildSnapshot(
   const path = findConfig(configPath, env)
   const { config, source, problems } = await loadConfig(path, env, { known, cache })
   if (!config) return { problems }
-  const files = await readFiles({ config, source, env, known, cache })
+  const reading = { config, source, env, known, cache }
+  const read = await readSources(reading)
+  if (previous && read.problems.length === 0 && isSame(previous.sources, byPath(read).set(path, source)))
+    return { snapshot: previous, problems: [] }
+  const files = await loadFiles(reading, read)
   const found = [...problems, ...files.problems]
   if (previous && !hasErrors(found)) found.push(...(await proveFiles(files, known)))
   if (hasErrors(found)) return { problems: found }
@@ -60,6 +64,11 @@ export async function buildSnapshot(
     cache,
   })
   return { snapshot, problems: found }
+}
+
+/** Whether these are the same files with the same texts. */
+function isSame(before: KnownSources, after: KnownSources): boolean {
+  return before.size === after.size && [...after].every(([file, source]) => before.get(file) === source)
 }
 
 /** The same for snapshots that were built from the same texts. */

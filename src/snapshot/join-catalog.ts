@@ -1,0 +1,107 @@
+import { type Catalog, createCatalog, type ModelList, mergeEntries } from '../catalog/catalog.ts'
+import { type Finding, findingsIn } from '../catalog/findings.ts'
+import type { ModelEntry } from '../core/model.ts'
+import { didYouMean } from '../manifest/did-you-mean.ts'
+import type { FileCache } from '../manifest/file-cache.ts'
+import type { LoadedProvider } from '../manifest/manifest.ts'
+import type { Problem } from '../manifest/problem.ts'
+import { refusals } from '../manifest/refused-flags.ts'
+import type { Source } from '../manifest/source.ts'
+import type { Config } from './config.ts'
+
+/** Lists for providers that offer another one's models: from its catalog, its manifest and the settings for it. */
+export function sharedLists(
+  lists: readonly ModelList[],
+  providers: readonly LoadedProvider[],
+  manifests: ReadonlyMap<string, Source>,
+  config: Config,
+): ModelList[] {
+  const shared = providers.flatMap(({ provider: { slug, modelsOf } }) => {
+    if (modelsOf === undefined) return []
+    const written = manifests.get(modelsOf)?.value as { models?: ModelList['models'] } | undefined
+    const listed = lists.filter(({ provider }) => provider === modelsOf).map(({ models }) => models)
+    const all = [...listed, written?.models ?? {}, config.providers[modelsOf]?.models ?? {}]
+    return all.map((models) => ({ provider: slug, models }))
+  })
+  return [...shared, ...lists]
+}
+
+/** Catalog files, then manifests, then the operator's settings: the later ones win. No flag promises what is not served. */
+export async function joinCatalog(
+  lists: readonly ModelList[],
+  providers: readonly LoadedProvider[],
+  config: Config,
+  source: Source,
+  cache: FileCache,
+  problems: Problem[],
+): Promise<Catalog> {
+  const served = new Set(providers.map(({ provider }) => provider.slug))
+  const ofCatalog = createCatalog(lists.filter(({ provider }) => served.has(provider)))
+  const added: ModelList[] = []
+  for (const { provider, layers } of providers) {
+    const { slug, models } = provider
+    const fromSettings = config.providers[slug]?.models ?? {}
+    const manifest = layers.at(-1)?.source ?? source
+    const below = (model: string) => ofCatalog.find(slug, model)
+    const merged = merge(models, below)
+    problems.push(...findingsIn(merged).map(({ path, message }) => manifest.problem(['models', ...path], message)))
+    const ofSettings = merge(fromSettings, (model) => merged[model] ?? below(model))
+    const at = ['providers', slug, 'models']
+    problems.push(...findingsIn(ofSettings).map(({ path, message }) => source.problem([...at, ...path], message)))
+    added.push({ provider: slug, models: { ...merged, ...ofSettings } })
+  }
+  const all = [...lists.filter(({ provider }) => served.has(provider)), ...added]
+  const modelIds = new Map(
+    providers.flatMap(({ provider: { slug, modelIds } }) => (modelIds ? [[slug, modelIds] as const] : [])),
+  )
+  const catalog = createCatalog(all, modelIds)
+  for (const { provider, layers } of providers) {
+    const { slug, models } = provider
+    const manifest = layers.at(-1)?.source ?? source
+    problems.push(
+      ...deploymentProblems(catalog, slug, models).map(({ path, message }) => manifest.problem(path, message)),
+      ...deploymentProblems(catalog, slug, config.providers[slug]?.models ?? {}).map(({ path, message }) =>
+        source.problem(['providers', slug, ...path], message),
+      ),
+    )
+  }
+  return createCatalog([...all, ...(await refusedLists(catalog, providers, cache))], modelIds)
+}
+
+/** Lists in which the flags that no call can rely on are false. */
+async function refusedLists(
+  catalog: Catalog,
+  providers: readonly LoadedProvider[],
+  cache: FileCache,
+): Promise<ModelList[]> {
+  const bySlug = new Map(providers.map((loaded) => [loaded.provider.slug, refusals(loaded, cache)]))
+  const lists: ModelList[] = []
+  for (const { provider: slug, model, entry } of catalog.list()) {
+    const refused = entry.api === 'chat' ? await bySlug.get(slug)?.of(entry.is ?? model, entry) : undefined
+    if (!refused || refused.length === 0) continue
+    lists.push({
+      provider: slug,
+      models: { [model]: { api: 'chat', ...Object.fromEntries(refused.map((flag) => [flag, false])) } },
+    })
+  }
+  for (const known of bySlug.values()) known.keep()
+  return lists
+}
+
+/** Deployments of models that are not listed, or are deployments themselves. */
+function deploymentProblems(catalog: Catalog, slug: string, models: ModelList['models']): Finding[] {
+  return Object.entries(models).flatMap(([model, { is }]) => {
+    if (is === undefined) return []
+    const base = catalog.identify(slug, is)
+    if (base && base.entry.is === undefined) return []
+    const path = ['models', model, 'is']
+    if (base) return [{ path, message: `\`${is}\` is itself a deployment of \`${base.entry.is}\`: write that one` }]
+    const listed = catalog.list().flatMap((one) => (one.provider === slug ? [one.model] : []))
+    return [{ path, message: `\`${slug}\` has no model \`${is}\`${didYouMean(is, listed)}` }]
+  })
+}
+
+function merge(models: ModelList['models'], below: (model: string) => ModelEntry | undefined) {
+  const entries = Object.entries(models).map(([model, entry]) => [model, mergeEntries(below(model), entry)] as const)
+  return Object.fromEntries(entries)
+}

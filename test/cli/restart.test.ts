@@ -1,0 +1,58 @@
+import { fork, spawn } from 'node:child_process'
+import { once } from 'node:events'
+import { join } from 'node:path'
+import { text } from 'node:stream/consumers'
+import { expect, test } from 'vitest'
+
+const main = join(import.meta.dirname, '../../src/main.ts')
+/** Tells what the process was started with, each time it starts. */
+const tell =
+  'console.error(JSON.stringify({ pid: process.pid, flags: process.execArgv, args: process.argv.slice(2), cached: "NODE_COMPILE_CACHE" in process.env }))'
+const preload = ['--import', `data:text/javascript,${encodeURIComponent(tell)}`]
+
+type Start = { pid: number; flags: string[]; args: string[]; cached: boolean }
+
+const { NODE_COMPILE_CACHE: _, ...env } = process.env
+
+async function starts(args: string[], { flags = preload, channel = false } = {}): Promise<Start[]> {
+  const child = channel
+    ? fork(main, args, { execArgv: flags, silent: true, env })
+    : spawn(process.execPath, [...flags, main, ...args], { stdio: ['ignore', 'pipe', 'pipe'], env })
+  const [output, errors] = await Promise.all([
+    text(child.stdout as NodeJS.ReadableStream),
+    text(child.stderr as NodeJS.ReadableStream),
+    once(child, 'exit'),
+  ])
+  expect(output).toContain('inference-router')
+  const lines = errors.split('\n').filter((line) => line !== '')
+  return lines.map((line) => {
+    expect(line).toMatch(/^\{.*\}$/)
+    const start: Start = JSON.parse(line)
+    expect(start.pid).toBe(child.pid)
+    return start
+  })
+}
+
+test.skipIf(process.platform === 'win32')(
+  'a server is started again once, in the same process, with its own flags',
+  async () => {
+    const [first, second, ...others] = await starts(['serve', '--help'])
+    expect(others).toEqual([])
+    expect(first).toMatchObject({ flags: preload, args: ['serve', '--help'], cached: false })
+    expect(second).toMatchObject({
+      flags: ['--max-semi-space-size=8', ...preload],
+      args: ['serve', '--help'],
+      cached: true,
+    })
+  },
+)
+
+test('a server with a channel to its parent, or with a size of its own, is not', async () => {
+  expect(await starts(['serve', '--help'], { channel: true })).toHaveLength(1)
+  const flags = ['--max-semi-space-size=16', ...preload]
+  expect(await starts(['serve', '--help'], { flags })).toMatchObject([{ flags }])
+})
+
+test('other commands are not', async () => {
+  expect(await starts(['models', '--help'])).toHaveLength(1)
+})
