@@ -5,6 +5,7 @@ const benches: Record<string, { file: string; about: string }> = {
     file: './start.ts',
     about: '[rounds]: start to the first answered call, and memory: at rest, under load, with slow streams',
   },
+  threads: { file: './threads.ts', about: '[rounds] [threads]: one thread and several, on all cores' },
   store: { file: './store.ts', about: 'a million keys and ten million settled calls: lookups, usage, start' },
   bounds: {
     file: './bounds.ts',

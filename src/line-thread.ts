@@ -30,11 +30,13 @@ async function serve(setup: LineSetup): Promise<void> {
   const store = openStore(storeUrl)
   store.waitAtMost(eventLoopPatienceMs)
   let failure: string | undefined
+  const { promise: opened, resolve: open } = Promise.withResolvers<void>()
   const books: FarBooks = new FarBooks(port, { ownSent, otherSent }, (told) => {
     if (told.kind === 'failure') failure = told.failure
     else if (told.kind === 'key') store.announce.key(told.hash && Buffer.from(told.hash))
     else if (told.kind === 'organization') store.announce.organization(told.id)
     else if (told.kind === 'signatures') signatures.adopt(told.remembered)
+    else if (told.kind === 'open') open()
     else if (told.kind === 'stop') void stop(told)
     else files.hear(told, (said) => books.port.sayNow(said))
   })
@@ -55,7 +57,7 @@ async function serve(setup: LineSetup): Promise<void> {
   const { stopping } = line.context
   const routes = jsonRoutes({ watch, store, access, rulesOf, stopping, writeFailure, damage: () => undefined })
   const { host, servesManagement } = ways
-  const where = { host, port: ways.port, managePort: null, reusePort: true }
+  const where = { host, port: ways.port, managePort: null, reusePort: true, opened }
   const listening = await openListeners(line.context, servedHere(routes, servesManagement, books), where, started)
   books.port.sayNow({ kind: 'listening', url: listening.url })
 

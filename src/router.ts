@@ -80,6 +80,7 @@ async function start(options: RouterOptions, started: AsyncDisposableStack): Pro
       : await serveInThreads(served, { count, lines: holder }, started)
   // Last, because a start that fails later would have created a key without displaying it.
   const firstKey = createFirstKey(books.store, env)
+  serving.open()
   books.store.waitAtMost(eventLoopPatienceMs)
   const { url, manageUrl } = serving
   log.info({ url, manageUrl, threads: count, generation: snapshot.generation }, 'serving')

@@ -43,6 +43,8 @@ export type Served = {
 /** The addresses, and the end of all calls: new ones are refused, running ones aborted after a time. */
 export type Serving = Omit<Listeners, 'stopListening'> & {
   threads: Lines['threads']
+  /** From now on requests are answered. */
+  open(): void
   stop(deadlineMs: number): Promise<void>
 }
 
@@ -58,7 +60,7 @@ export async function serveInThisThread(served: Served, started: AsyncDisposable
   const { server, manage } = watch.current().config
   const where = { host: server.host, port, managePort: manage.port }
   const { stopListening, ...listeners } = await openListeners(line.context, routes, where, started)
-  return { ...listeners, threads: () => [], stop: (deadlineMs) => line.stop(deadlineMs, stopListening) }
+  return { ...listeners, threads: () => [], open() {}, stop: (deadlineMs) => line.stop(deadlineMs, stopListening) }
 }
 
 /**
@@ -113,6 +115,7 @@ export async function serveInThreads(
     manageUrl: own?.url ?? url,
     endpoints: endpointsOf(routes),
     threads: () => lines.threads(),
+    open: () => lines.open(),
     async stop(deadlineMs) {
       own?.stopListening()
       await lines.stop(deadlineMs)

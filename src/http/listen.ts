@@ -1,5 +1,5 @@
 import type { Server, ServerOptions } from 'node:http'
-import { type AddressInfo, type ListenOptions, Server as NetServer } from 'node:net'
+import { type AddressInfo, connect, type ListenOptions, Server as NetServer } from 'node:net'
 import type { Express } from 'express'
 
 // An import would evaluate all exports of the module, a second HTTP client among them: 12 MB and 30 ms.
@@ -16,10 +16,15 @@ export type Listening = {
 
 /**
  * Listens at an address of this machine; port 0 takes any free one. `reusePort` shares it with other threads: the system gives
- * each new connection to one of them. Rejects with the system's error.
+ * each new connection to one of them. Requests wait until it is `opened`. Rejects with the system's error.
  */
-export async function listen(app: Express, host: string, port: number, { reusePort = false } = {}): Promise<Listening> {
-  const server = createServer(classesOf(app), app)
+export async function listen(
+  app: Express,
+  host: string,
+  port: number,
+  { reusePort = false, opened }: { reusePort?: boolean; opened?: Promise<void> | undefined } = {},
+): Promise<Listening> {
+  const server = createServer(classesOf(app), opened ? (...given) => void opened.then(() => app(...given)) : app)
   await listening(server, { host, port, reusePort })
   // Longer than the minute after which load balancers reuse a connection, so that none is closed under a request.
   server.keepAliveTimeout = 65_000
@@ -33,13 +38,36 @@ export async function listen(app: Express, host: string, port: number, { reusePo
   }
 }
 
-/** The port if no other process listens there, for 0 any that is free. Rejects with the system's error. */
+/**
+ * The port of an address, for 0 any that is free. Rejects as listening does where another process is there: ports that are shared
+ * could be shared with it.
+ */
 export async function freePort(host: string, port: number): Promise<number> {
+  if (port === 0) return await anyPort(host)
+  if (!(await answers(host, port))) return port
+  const message = `listen EADDRINUSE: address already in use ${host}:${port}`
+  throw Object.assign(new Error(message), { code: 'EADDRINUSE', address: host, port })
+}
+
+async function anyPort(host: string): Promise<number> {
   const probe = new NetServer()
-  await listening(probe, { host, port })
-  const { port: found } = probe.address() as AddressInfo
+  await listening(probe, { host, port: 0 })
+  const { port } = probe.address() as AddressInfo
   await new Promise((resolve) => probe.close(resolve))
-  return found
+  return port
+}
+
+/** Whether anybody listens. */
+async function answers(host: string, port: number): Promise<boolean> {
+  const { promise, resolve } = Promise.withResolvers<boolean>()
+  const socket = connect({ host: reachable(host), port })
+  socket.once('connect', () => resolve(true)).once('error', () => resolve(false))
+  return await promise.finally(() => socket.destroy())
+}
+
+/** An address at which a server that listens at all addresses can be reached. */
+function reachable(host: string): string {
+  return host === '0.0.0.0' || host === '::' ? '127.0.0.1' : host
 }
 
 /**
@@ -63,6 +91,6 @@ async function listening(server: NetServer, options: ListenOptions): Promise<voi
 
 function urlOf(server: Server, host: string): string {
   const { port } = server.address() as AddressInfo
-  const name = host === '0.0.0.0' || host === '::' ? '127.0.0.1' : host
+  const name = reachable(host)
   return `http://${name.includes(':') ? `[${name}]` : name}:${port}`
 }

@@ -12,8 +12,14 @@ export type Endpoint = { method: string; path: string }
 /** The addresses of the service, and its endpoints. */
 export type Listeners = { url: string; manageUrl: string; endpoints: readonly Endpoint[]; stopListening(): void }
 
-/** Where to listen; `reusePort` shares the port of the calls with other threads. */
-export type Where = { host: string; port: number; managePort: number | null; reusePort?: boolean }
+/** Where to listen; `reusePort` shares the port of the calls with other threads, which answer once all are `opened`. */
+export type Where = {
+  host: string
+  port: number
+  managePort: number | null
+  reusePort?: boolean
+  opened?: Promise<void>
+}
 
 /**
  * Listens; the management API shares the address unless it has a port of its own. The stack closes everything. Throws the
@@ -22,13 +28,13 @@ export type Where = { host: string; port: number; managePort: number | null; reu
 export async function openListeners(
   context: ServerContext,
   routes: Routes,
-  { host, port, managePort, reusePort = false }: Where,
+  { host, port, managePort, reusePort = false, opened }: Where,
   started: AsyncDisposableStack,
 ): Promise<Listeners> {
   const { common, open, manage } = routes
   requireOwnPort(port, managePort)
   const app = createApp(context, callRoutes, [...common, ...open, ...(managePort === null ? manage : [])])
-  const main = started.adopt(await listen(app, host, port, { reusePort }), (listening) => listening.close())
+  const main = started.adopt(await listen(app, host, port, { reusePort, opened }), (listening) => listening.close())
   const own = managePort === null ? main : await openManagement(context, routes, { host, port: managePort }, started)
   return {
     url: main.url,

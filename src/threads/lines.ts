@@ -6,8 +6,9 @@ import { type NearBooks, NearLine } from './near-line.ts'
 
 /** The lines of a process, each in a thread of its own. */
 export type Lines = {
-  /** Resolves with their address when all of them listen; rejects when one cannot. */
+  /** Resolves with their address when all of them listen; rejects when one cannot. They answer from `open` on. */
   started(): Promise<string>
+  open(): void
   /**
    * Every line builds a snapshot of its own from the files. Returns their problems, or `changed` when one of them read
    * other files than those with this digest.
@@ -60,6 +61,7 @@ class ThreadLines implements Lines {
     { onListening(url: string): void; onPrepared(prepared?: Prepared): void; onStopped(): void }
   >()
   #lastId = 0
+  #isOpen = false
   #isStopping = false
   #isClosed = false
 
@@ -75,6 +77,11 @@ class ThreadLines implements Lines {
   async started(): Promise<string> {
     const [url = ''] = await this.#first
     return url
+  }
+
+  open(): void {
+    this.#isOpen = true
+    this.tell({ kind: 'open' })
   }
 
   async prepare(generation: number, digest: string): Promise<readonly Problem[] | 'changed'> {
@@ -128,6 +135,7 @@ class ThreadLines implements Lines {
     const line = new NearLine(id, { ...setup, generation: generation() }, { books, onSaid })
     this.#lines.set(id, line)
     this.#options.onStart(line)
+    if (this.#isOpen) line.tell({ kind: 'open' })
     this.#waitingOf(id).onListening = resolve
     let reason: unknown = new Error('the thread exited')
     line.worker.on('error', (thrown) => {

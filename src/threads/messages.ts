@@ -40,6 +40,7 @@ export type Told =
   | { kind: 'prepare'; generation: number }
   | { kind: 'swap'; generation: number }
   | { kind: 'problems'; problems: readonly Problem[] }
+  | { kind: 'open' }
   | { kind: 'stop'; deadlineMs: number }
 
 /** How a line starts. */
