@@ -47,6 +47,7 @@ export function createApp(
   app.disable('etag')
   // Case-sensitive, so that a proxy rule for a path cannot be bypassed by its letter case.
   app.enable('case sensitive routing')
+  const fail = failWith(context)
   const callAt = new Map(calls.flatMap((call) => [call.path, `${call.path}/`].map((path) => [path, call])))
   // One layer for everything that a call passes: each costs as much as what it does.
   app.use((request, response, next) => {
@@ -56,7 +57,9 @@ export function createApp(
     refuseDoubledHeaders(request)
     const call = callAt.get(path) ?? calls.find((above) => path.startsWith(`${above.path}/`))
     if (call) speakAs(call.clientApi, response)
-    return call && method === 'POST' && callAt.has(path) ? serveCall(request, response, call, context) : next()
+    if (!call || method !== 'POST' || !callAt.has(path)) return next()
+    // Express would try every route before it handled the error.
+    return serveCall(request, response, call, context).catch((thrown) => fail(thrown, request, response, next))
   })
   for (const { path } of calls) endPath(app, path, ['POST'], context)
   for (const [path, methods] of Map.groupBy(routes, ({ path }) => path)) {
@@ -68,7 +71,7 @@ export function createApp(
   app.use((request) => {
     throw new RouterError('not_found', `There is no ${request.method} ${request.path} here.`)
   })
-  app.use(failWith(context))
+  app.use(fail)
   return app
 }
 
