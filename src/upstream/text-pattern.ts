@@ -29,9 +29,10 @@ export class TextPatterns {
     const pattern = this.#pattern
     if (!pattern || name !== pattern.name) return undefined
     const { before, after } = pattern
-    const length = data.length - before.length - after.length
-    if (length <= 0 || !data.startsWith(before) || !data.endsWith(after)) return undefined
-    const text = data.slice(before.length, before.length + length)
+    const end = data.length - after.length
+    // Equal slices are found faster than by startsWith.
+    if (end <= before.length || data.slice(0, before.length) !== before || data.slice(end) !== after) return undefined
+    const text = data.slice(before.length, end)
     if (!isPlain(text)) return undefined
     this.#triesLeft = mostTries
     return new RepeatedFrame(pattern, text)
@@ -45,7 +46,7 @@ export class TextPatterns {
     const at = data.indexOf(`"${text}"`) + 1
     if (at === 0) return undefined
     this.#triesLeft--
-    const [before, after] = [data.slice(0, at), data.slice(at + text.length)]
+    const [before, after] = [copied(data.slice(0, at)), copied(data.slice(at + text.length))]
     const other = `${text}!`
     // The same letters may stand elsewhere in the event, or begin in one string and end in the next.
     const isThere = textAt(parsed(before + other + after), this.#path) === other
@@ -85,6 +86,11 @@ function isPlain(text: string): boolean {
 }
 
 const needsEscape = /["\\\p{Cc}\p{Cs}]/u
+
+/** A text of its own: a slice keeps all of what it was cut from, and is slower to compare. */
+function copied(text: string): string {
+  return Buffer.from(text).toString()
+}
 
 const mostTries = 4
 
