@@ -8,8 +8,8 @@ export default defineConfig({
     experimental: { viteModuleRunner: false },
     // Files share a worker's modules: loading them once is most of what a small test costs.
     isolate: false,
-    // One more than two cores: several files spend seconds waiting for a lock, a kill or a time limit.
-    maxWorkers: 3,
+    // Two for each of two cores: many files spend seconds waiting for a process, a lock, a kill or a time limit.
+    maxWorkers: 4,
     // Many small objects live for one test only: a larger young generation saves most of the collections.
     execArgv: ['--max-semi-space-size=64'],
     setupFiles: ['test/helpers/fixed-seed.ts'],
