@@ -5,11 +5,11 @@ import type { AddressInfo } from 'node:net'
 import { join } from 'node:path'
 
 /**
- * What one process has used so far: CPU in microseconds over all its threads, resident memory in bytes, now and at most,
+ * What one process has used so far: CPU in microseconds over all its threads, and of its main one where it says so, resident memory in bytes, now and at most,
  * and the longest time since the last question that its event loop was held, as time of the processor in milliseconds, where it
  * watches its loop.
  */
-export type Used = { cpuUs: number; rss: number; mostRss: number; heldMs: number }
+export type Used = { cpuUs: number; mainUs?: number; rss: number; mostRss: number; heldMs: number }
 
 /** A server in a process of its own that can be asked what it has used. */
 export type Measured = { url: string; used(): Promise<Used>; stop(): Promise<void> }

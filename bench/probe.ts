@@ -6,8 +6,10 @@ import type { Used } from './measured.ts'
 
 process.on('message', () => {
   const { user, system } = process.cpuUsage()
+  const main = process.threadCpuUsage()
   const used: Used = {
     cpuUs: user + system,
+    mainUs: main.user + main.system,
     rss: process.memoryUsage.rss(),
     mostRss: process.resourceUsage().maxRSS * 1_024,
     heldMs: Number.NaN,

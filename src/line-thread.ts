@@ -49,7 +49,7 @@ async function serve(setup: LineSetup): Promise<void> {
   const onThrown = (thrown: unknown) => {
     if (isDamage(thrown)) books.port.sayNow({ kind: 'damaged', message: (thrown as Error).message })
   }
-  const log = openFarLog(logLevel, (text, level) => books.port.say({ kind: 'log', text, level }))
+  const log = openFarLog(logLevel, (text, level) => books.log(text, level))
   const budget = openLentBudget(books.purse)
   const limits = openLentLimits(books.purse, { now: sharedClock })
   const own = { watch, store, access, rulesOf, ledger: books.ledger, signatures, log, onThrown }

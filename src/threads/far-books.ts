@@ -9,6 +9,9 @@ import type { StoredResponse } from '../store/responses.ts'
 import { receivedError, type Said, type SentError, sentError, type Told } from './messages.ts'
 import { type Counters, ThreadPort } from './port.ts'
 
+/** How far apart messages with rows are while each has several. */
+const gatherMs = 4
+
 /** A row that the books have not answered. */
 type Row = { resolve(): void; reject(error: RouterError): void }
 type Asked = { request: JsonRequest; resolve(answer: JsonAnswer): void; reject(error: RouterError): void }
@@ -21,6 +24,9 @@ export class FarBooks {
   readonly #rows = new Map<number, Row>()
   #unsent: { record: CallRecord; response: StoredResponse | undefined }[] = []
   #lastRow = 0
+  #sentAt = 0
+  #gathers = false
+  #logged = { text: '', level: 0 }
   readonly #loans = new Map<number, (answer: Answer | Error) => void>()
   readonly #asked = new Map<number, Asked>()
   #lastId = 0
@@ -29,7 +35,7 @@ export class FarBooks {
   constructor(port: MessagePort, counters: Counters, onTold: (told: Told) => void) {
     this.#onTold = onTold
     const onItem = (told: Told) => this.#hear(told)
-    this.port = new ThreadPort(port, { counters, onItem, first: () => this.#rowsAndUses() })
+    this.port = new ThreadPort(port, { counters, onItem, first: () => this.#unsaid() })
     this.purse = new Purse({
       lend: (needs, onAnswer) => {
         const id = ++this.#lastId
@@ -46,8 +52,15 @@ export class FarBooks {
       new Promise((resolve, reject) => {
         this.#rows.set(++this.#lastRow, { resolve, reject })
         this.#unsent.push({ record, response })
-        this.port.wake()
+        this.port.wake(this.#waitMs())
       }),
+  }
+
+  /** A line for the log of the process. */
+  log(text: string, level: number): void {
+    this.#logged.text += text
+    this.#logged.level = Math.max(this.#logged.level, level)
+    this.port.wake(this.#waitMs())
   }
 
   /** Resolves when every row is answered. */
@@ -85,6 +98,11 @@ export class FarBooks {
     else this.#onTold(told)
   }
 
+  /** While several calls end in a few milliseconds their rows are one message, as they are one commit. */
+  #waitMs(): number {
+    return this.#gathers ? this.#sentAt + gatherMs - performance.now() : 0
+  }
+
   #settled(id: number, error?: SentError): void {
     const row = this.#rows.get(id)
     this.#rows.delete(id)
@@ -120,16 +138,21 @@ export class FarBooks {
     else if (answer) asked?.resolve(answer)
   }
 
-  #rowsAndUses(): Said[] {
+  #unsaid(): Said[] {
     const said: Said[] = []
     if (this.#unsent.length > 0) {
       const first = this.#lastRow - this.#unsent.length + 1
       const records = JSON.stringify(this.#unsent.map(({ record }) => record))
-      said.push({ kind: 'rows', records, first, responses: this.#unsent.map(({ response }) => response) })
+      const responses = this.#unsent.map(({ response }) => response)
+      said.push({ kind: 'rows', records, first, ...(responses.some(Boolean) && { responses }) })
+      this.#gathers = this.#unsent.length > 1
+      this.#sentAt = performance.now()
       this.#unsent = []
     }
     const uses = this.purse.takeUses()
     if (uses.length > 0) said.push({ kind: 'uses', uses })
+    if (this.#logged.text !== '') said.push({ kind: 'log', ...this.#logged })
+    this.#logged = { text: '', level: 0 }
     return said
   }
 }

@@ -11,7 +11,7 @@ export type SentError = { code: ErrorCode; message: string; details: ErrorDetail
 
 /** What a line tells the books. Numbers identify what is answered. */
 export type Said =
-  | { kind: 'rows'; records: string; first: number; responses: (StoredResponse | undefined)[] }
+  | { kind: 'rows'; records: string; first: number; responses?: (StoredResponse | undefined)[] }
   | { kind: 'uses'; uses: Use[] }
   | { kind: 'lend'; id: number; needs: readonly Need[] }
   | { kind: 'giveBack'; account: string; amount: bigint; closes: boolean }

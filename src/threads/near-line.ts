@@ -94,7 +94,7 @@ export class NearLine {
   #write({ records, first, responses }: Extract<Said, { kind: 'rows' }>): void {
     for (const [index, record] of (JSON.parse(records) as CallRecord[]).entries()) {
       const onWritten = this.#books.bank.spend(this.id, accountsOf(record), costNano(record))
-      this.#books.ledger.settle(record, responses[index]).then(
+      this.#books.ledger.settle(record, responses?.[index]).then(
         () => {
           onWritten()
           this.#settled.push(first + index)

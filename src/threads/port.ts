@@ -15,7 +15,7 @@ export class ThreadPort<Out, In> {
   /** What belongs before everything that is waiting to be posted. */
   readonly #first: () => Out[]
   #waiting: Out[] = []
-  #wakeUp: NodeJS.Immediate | undefined
+  #wakeUp: NodeJS.Immediate | NodeJS.Timeout | undefined
   #heard = 0
 
   constructor(
@@ -29,15 +29,15 @@ export class ThreadPort<Out, In> {
     port.on('message', (items: In[]) => this.#hear(items))
   }
 
-  /** Says something by the end of this turn. */
-  say(item: Out): void {
+  /** Says something by the end of this turn, or after a few milliseconds. */
+  say(item: Out, waitMs = 0): void {
     this.#waiting.push(item)
-    this.wake()
+    this.wake(waitMs)
   }
 
-  /** There is something to post by the end of this turn. */
-  wake(): void {
-    this.#wakeUp ??= setImmediate(() => this.flush())
+  /** There is something to post. */
+  wake(waitMs = 0): void {
+    this.#wakeUp ??= waitMs > 0 ? setTimeout(() => this.flush(), waitMs) : setImmediate(() => this.flush())
   }
 
   sayNow(item: Out): void {
@@ -46,8 +46,7 @@ export class ThreadPort<Out, In> {
   }
 
   flush(): void {
-    clearImmediate(this.#wakeUp)
-    this.#wakeUp = undefined
+    this.#sleep()
     const items = [...this.#first(), ...this.#waiting]
     this.#waiting = []
     if (items.length === 0) return
@@ -66,8 +65,14 @@ export class ThreadPort<Out, In> {
   }
 
   close(): void {
-    clearImmediate(this.#wakeUp)
+    this.#sleep()
     this.#port.close()
+  }
+
+  #sleep(): void {
+    clearImmediate(this.#wakeUp as NodeJS.Immediate)
+    clearTimeout(this.#wakeUp as NodeJS.Timeout)
+    this.#wakeUp = undefined
   }
 
   #hear(items: readonly In[]): void {
