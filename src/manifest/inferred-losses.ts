@@ -75,8 +75,10 @@ function withOwnTools(support: Support, sameAs: Api): Support {
 /** The names of what a request uses and a mapping does not support. */
 export function inferredLosses(request: NeutralRequest, support: Support): string[] {
   const lost: string[] = []
-  for (const field of Object.keys(request))
-    lost.push(...lostIn(field, request[field as keyof NeutralRequest] as Json | undefined, support))
+  for (const field of Object.keys(request)) {
+    const found = lostIn(field, request[field as keyof NeutralRequest] as Json | undefined, support)
+    if (found.length > 0) lost.push(...found)
+  }
   if (choosesLostTool(request, support)) lost.push('tool_choice')
   return lost
 }
@@ -105,8 +107,10 @@ export function unsupportedByMapping(support: Support): string[] {
   ]
 }
 
-function lostIn(field: string, value: Json | undefined, support: Support): string[] {
-  if (value === undefined || value === null || (Array.isArray(value) && value.length === 0)) return []
+const none: readonly string[] = []
+
+function lostIn(field: string, value: Json | undefined, support: Support): readonly string[] {
+  if (value === undefined || value === null || (Array.isArray(value) && value.length === 0)) return none
   switch (neutralFields[field as keyof typeof neutralFields]) {
     case 'parts':
       return lostInMessages(value as JsonObject[], support)
@@ -121,9 +125,9 @@ function lostIn(field: string, value: Json | undefined, support: Support): strin
       if (!support.has(field)) return [field]
       return lostMembersOfTexts(value as JsonObject[], support)
     case 'whole':
-      return support.has(field) ? [] : [field]
+      return support.has(field) ? none : [field]
     default:
-      return []
+      return none
   }
 }
 

@@ -12,8 +12,8 @@ export type Evaluate = (when: Mapping, field: string) => unknown
 export type DeclaredLoss = Pick<Loss, 'field' | 'when'>
 
 /**
- * The fields of the declared losses that this request meets: those it uses, and whose `when` is true. Most requests use none:
- * then there is no promise.
+ * The fields of the declared losses that this request meets: those it uses, and whose `when` is true. A promise only where a
+ * condition is interpreted.
  */
 export function declaredLosses(
   losses: readonly DeclaredLoss[],
@@ -25,15 +25,22 @@ export function declaredLosses(
   return used.length === 0 ? [] : lossesMet(used, request, evaluate)
 }
 
-async function lossesMet(
+function lossesMet(
   used: readonly DeclaredLoss[],
   request: NeutralRequest,
   evaluate: Evaluate,
-): Promise<string[]> {
-  const met = new Set<string>()
-  for (const { field, when } of used) {
+  met = new Set<string>(),
+): string[] | Promise<string[]> {
+  for (const [index, { field, when }] of used.entries()) {
     if (met.has(field)) continue
-    if (when === undefined || isTrue(await evaluate(when, field))) met.add(field)
+    const result = when === undefined || evaluate(when, field)
+    if (result instanceof Promise) {
+      return result.then((known) => {
+        if (isTrue(known)) met.add(field)
+        return lossesMet(used.slice(index + 1), request, evaluate, met)
+      })
+    }
+    if (isTrue(result)) met.add(field)
   }
   return met.delete('extensions') ? [...met, ...unknownFieldsOf(request)] : [...met]
 }

@@ -58,10 +58,16 @@ export async function mapRequest(
 ): Promise<ProviderRequest> {
   const chat = chatEndpoint(provider)
   const { mapping, sections } = chat.request
-  const declared = await declaredFor(provider, request, facts, () => mappingInput(request, model, facts))
+  let own: object | undefined
+  const inputOf = (made: NeutralRequest) => {
+    if (made !== request) return mappingInput(made, model, facts)
+    own ??= mappingInput(request, model, facts)
+    return own
+  }
+  const declared = await declaredFor(provider, request, facts, () => inputOf(request))
   const support = supportFor(chat.request.support, declared, provider.sameAs)
   const supported = withoutIdleChoice(requestWithoutFields(supportedOnly(request, support), declared), support)
-  const input = mappingInput(repairHistory(supported, chat.history), model, facts)
+  const input = inputOf(repairHistory(supported, chat.history))
   const result = requireObject(provider, 'request', await runMapping(provider, 'request', mapping, input))
   const lost = [
     ...declared,
@@ -187,7 +193,8 @@ export async function readFailure(provider: Provider, body: Json): Promise<Provi
 
 /** The input of a request mapping: the neutral request without the client's own JSON. */
 function mappingInput({ origin, unread, ...request }: NeutralRequest, model: string, target: TargetFacts) {
-  return { ...request, model, target }
+  request.model = model
+  return Object.assign(request, { target })
 }
 
 function readMapped(

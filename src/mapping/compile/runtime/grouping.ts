@@ -12,6 +12,8 @@ export function grouped(context: unknown): unknown {
 
 /** Items grouped into an object by computed keys. Throws T1003, D1009, D1013. */
 export function group(items: unknown, pairs: readonly (readonly [Of, Of])[], position: number): object {
+  const [first] = pairs
+  if (first && pairs.length === 1 && !Array.isArray(items)) return single(items, first, position)
   const input = Array.isArray(items) ? items : [items]
   const groups: Record<string, { data: unknown; pair: number }> = Object.create(null)
   for (const item of input.length === 0 ? [undefined] : input) {
@@ -30,6 +32,16 @@ export function group(items: unknown, pairs: readonly (readonly [Of, Of])[], pos
     const value = pairs[pair]?.[1](data)
     if (value !== undefined) setMember(result, key, value)
   }
+  return result
+}
+
+/** One item under one key: nearly all objects with a computed key. */
+function single(item: unknown, [keyOf, of]: readonly [Of, Of], position: number): object {
+  spend(1)
+  const result = {}
+  const key = groupKey(keyOf(item), position)
+  const value = key === undefined ? undefined : of(item)
+  if (key !== undefined && value !== undefined) setMember(result, key, value)
   return result
 }
 
