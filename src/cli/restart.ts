@@ -1,8 +1,9 @@
 /**
- * What Node and the C library read only when a process starts. A small young generation: at its default of 16 MB it alone takes
- * a hundred, and from 8 MB on calls cost the same. Few arenas: each keeps memory that only its threads use again.
+ * What Node and the C library read only when a process starts. A small young generation: by default it takes a hundred megabytes,
+ * and from 8 MB on calls cost the same. A heap that grows by half before it is collected, not several times: 50 MB, for a
+ * hundredth of the time. Few arenas: each keeps memory that only its threads use again.
  */
-const flags = ['--max-semi-space-size=8']
+const flags = ['--max-semi-space-size=8', '--heap-growing-percent=50']
 const variables = { MALLOC_ARENA_MAX: '2' }
 
 /**

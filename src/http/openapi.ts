@@ -1,17 +1,16 @@
 import { readFileSync } from 'node:fs'
 import { join } from 'node:path'
-import { parse } from 'yaml'
 import { tagged } from './entity-tag.ts'
 import type { JsonAnswer, JsonRoute } from './server.ts'
 
 /** `GET /openapi.json`: the description of every route, without authentication. Read on the first request. */
 export function openapiRoutes(): JsonRoute[] {
-  let answer: JsonAnswer | undefined
+  let answer: Promise<JsonAnswer> | undefined
   return [
     {
       path: '/openapi.json',
       answer: () => {
-        answer ??= tagged(JSON.stringify(readOpenapi()))
+        answer ??= readOpenapi().then((document) => tagged(JSON.stringify(document)))
         return answer
       },
     },
@@ -19,6 +18,7 @@ export function openapiRoutes(): JsonRoute[] {
 }
 
 /** The OpenAPI document of the service. */
-export function readOpenapi(): unknown {
+async function readOpenapi(): Promise<unknown> {
+  const { parse } = await import('yaml')
   return parse(readFileSync(join(import.meta.dirname, '../../schemas/openapi.yaml'), 'utf8'))
 }

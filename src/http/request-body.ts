@@ -78,7 +78,8 @@ function plainReader(request: Request, limitBytes: number): BodyReader {
       if (received <= limitBytes) text += decoder.write(chunk)
     },
     whenRead(done, fail) {
-      request.on('end', () => {
+      // Once: a listener that stayed would keep the text as long as the request.
+      request.once('end', () => {
         if (received > limitBytes) fail(tooLarge(limitBytes))
         else done(withoutByteOrderMark(text + decoder.end()))
       })

@@ -33,11 +33,12 @@ export class Exchange implements Dispatcher.DispatchHandler, Limited, AsyncItera
   #hasEnded = false
   #error: RouterError | undefined
 
-  constructor(request: ExchangeFacts, deadlines: Deadlines) {
-    this.#request = request
+  constructor({ timeouts, signal, provider, onSent }: ExchangeFacts, deadlines: Deadlines) {
+    // Not the body: a response may take long.
+    this.#request = { timeouts, signal, provider, ...(onSent && { onSent }) }
     this.#deadlines = deadlines
     const { now } = deadlines
-    const { firstEventMs, totalMs } = request.timeouts
+    const { firstEventMs, totalMs } = timeouts
     this.#firstBy = now + firstEventMs
     this.#endBy = now + totalMs
   }

@@ -1,8 +1,9 @@
 import type { LookupAddress } from 'node:dns'
 import { lookup } from 'node:dns/promises'
 import { isIP, isIPv6 } from 'node:net'
-import { Agent, type Dispatcher, request } from 'undici'
+import type { Dispatcher } from 'undici'
 import { RouterError } from '../core/errors.ts'
+import { Agent } from './agent.ts'
 import { mediaTypeOf } from './media-type.ts'
 import { isPublicAddress } from './public-address.ts'
 import { unlessAborted } from './unless-aborted.ts'
@@ -73,6 +74,7 @@ async function follow(
     const url = parsedAddress(address, rules, refuse)
     const agent = agentFor(await checkedAddresses(url, rules, signal, refuse), rules)
     try {
+      const { request } = await import('undici')
       const answer = await request(url, { dispatcher: agent, signal, headers: requestHeaders })
       // Destroying an unread body emits an error on it, which would otherwise be uncaught.
       answer.body.on('error', () => {})

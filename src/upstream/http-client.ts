@@ -1,5 +1,5 @@
-import { Agent } from 'undici'
 import type { Timeouts } from '../manifest/provider.ts'
+import { Agent } from './agent.ts'
 import { Deadlines } from './deadlines.ts'
 import { decompressed } from './decompress.ts'
 import { Exchange } from './exchange.ts'
