@@ -96,11 +96,11 @@ export function readMapping(text: string, options: ReadOptions = {}): Mapping {
 
 /**
  * The same mapping for those who need no more than these members of its result: each is what it is anyway, and what only
- * others need is not evaluated. A mapping that is not compiled stays as it is.
+ * others need is not evaluated. One that cannot be compiled is the mapping itself.
  */
 export function narrowMapping(mapping: Mapping, wanted: PathTree): Mapping {
-  if (!mapping.compiled) return mapping
-  const program = compileTree(narrowed(mapping.tree as Node, wanted), library)
+  const program = narrowProgram(mapping, wanted)
+  if (!program) return mapping
   return {
     text: mapping.text,
     get tree() {
@@ -112,6 +112,16 @@ export function narrowMapping(mapping: Mapping, wanted: PathTree): Mapping {
     compiled: true,
     run: runner(program, {}),
     explain: () => program.source,
+  }
+}
+
+/** Compiled without the whole mapping, which may never be needed. */
+function narrowProgram({ tree }: Mapping, wanted: PathTree): Program | undefined {
+  try {
+    return compileTree(narrowed(tree as Node, wanted), library)
+  } catch (error) {
+    if (error instanceof Uncompilable) return undefined
+    throw error
   }
 }
 
