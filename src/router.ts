@@ -95,11 +95,17 @@ async function start(options: RouterOptions, started: AsyncDisposableStack): Pro
   }
 }
 
-/** How many threads serve calls. Only a database in a file can be read by several. */
-function threadCount({ server, store }: Config): number {
-  const wanted = server.threads === 'auto' ? availableParallelism() : server.threads
-  return store.url === 'sqlite::memory:' ? 1 : wanted
+/** How many threads serve calls. Throws an error that names the setting where several cannot. */
+function threadCount({ server: { threads }, store }: Config): number {
+  const canShare = sharesPorts && store.url !== 'sqlite::memory:'
+  if (threads === 'auto') return canShare ? availableParallelism() : 1
+  if (threads === 1 || canShare) return threads
+  const reason = sharesPorts ? 'a database in memory cannot be read by several' : 'this system cannot share a port'
+  throw new Error(`server.threads is ${threads}, but ${reason}: write 1 or auto.`)
 }
+
+/** Where the system gives new connections to all that listen at a port. */
+const sharesPorts = ['linux', 'freebsd', 'sunos', 'aix'].includes(process.platform)
 
 /** A secret from the environment is known already, and output of a process ends up in logs: it is not repeated. */
 function createFirstKey(store: Store, env: NodeJS.ProcessEnv): FirstKey | undefined {

@@ -173,11 +173,11 @@ describe('changes', () => {
 })
 
 test('a thread that dies in a burst is replaced: rows and sums agree, and the rest of the limit can be spent', async () => {
-  const key = newKey(store, { monthlyLimitNano: 60n * callNano })
+  const key = newKey(store, { monthlyLimitNano: 110n * callNano })
   const before = provider.received.length
   const release = holding()
   const ended = burst(key.secret, 100)
-  await expect.poll(() => provider.received.length - before).toBe(60)
+  await expect.poll(() => provider.received.length - before).toBe(100)
   const [first] = router.threads()
   await first?.terminate()
   release()
@@ -192,9 +192,9 @@ test('a thread that dies in a burst is replaced: rows and sums agree, and the re
     status = next.status
     expect([200, 402]).toContain(status)
   }
-  expect(store.spend.ofKey(key.id, Date.now())).toBe(60n * callNano)
-  expect(rows().reduce((sum, { cost }) => sum + BigInt(cost.nanoUsd), 0n)).toBe(60n * callNano)
-  expect(rows()).toHaveLength(60)
+  expect(store.spend.ofKey(key.id, Date.now())).toBe(110n * callNano)
+  expect(rows().reduce((sum, { cost }) => sum + BigInt(cost.nanoUsd), 0n)).toBe(110n * callNano)
+  expect(rows()).toHaveLength(110)
 })
 
 test('a stop lets the calls of all threads end, and refuses new ones', async () => {
@@ -209,4 +209,13 @@ test('a stop lets the calls of all threads end, and refuses new ones', async () 
   release()
   expect(byStatus(await running)).toEqual({ 200: 20 })
   await stopped
+})
+
+test('a start is refused where threads cannot share: the port of another router, a database in memory', async () => {
+  const start = (settings: object) =>
+    testRouter({ files: { 'providers/priced.yaml': pricedManifest(provider.url) }, settings })
+  const server = { host: '127.0.0.1', port: Number(new URL(router.url).port), threads: 2 }
+  await expect(start({ server })).rejects.toMatchObject({ code: 'EADDRINUSE' })
+  const inMemory = { server: { ...server, port: 0 }, store: { url: 'sqlite::memory:' } }
+  await expect(start(inMemory)).rejects.toThrow('server.threads is 2, but a database in memory')
 })

@@ -60,3 +60,15 @@ test('replies without signatures are not cached', () => {
   const sent = request([other])
   expect(cache.restore('org', sent)).toBe(sent)
 })
+
+test('what one cache remembers or forgets, another one adopts', () => {
+  const [one, another] = [
+    openSignatureCache((remembered) => another.adopt(structuredClone(remembered))),
+    openSignatureCache(),
+  ]
+  one.remember('org', reply)
+  const sent = request([bareCall, other])
+  expect(another.restore('org', sent).messages[1]?.parts).toEqual([thought, call, other])
+  one.remember('org', { ...reply, parts: [bareCall] })
+  expect(another.restore('org', sent)).toBe(sent)
+})
