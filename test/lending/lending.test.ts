@@ -109,6 +109,8 @@ function openWorld({ purses: count, limit }: { purses: number; limit: bigint }) 
           for (const message of [...toBank.splice(0), ...toPurse.splice(0)]) {
             isBusy = true
             message()
+            // As between the messages of a port.
+            await settleDown()
           }
         }
       }
