@@ -20,8 +20,8 @@ import type { Conversations } from './conversations.ts'
 import { countedPrompt } from './counted-prompt.ts'
 import { governedTargets } from './governed-targets.ts'
 import type { HeldState } from './held-state.ts'
-import { pricedTargets } from './priced-targets.ts'
 import { callProvider } from './provider-call.ts'
+import { withoutUnpriced } from './refuse-unpriced.ts'
 import { type CallLedger, type CallStart, Settlement } from './settlement.ts'
 import { recordedFor } from './tags.ts'
 import { refuseManyUnknown } from './unknown-fields.ts'
@@ -63,7 +63,7 @@ export async function handle(call: Call, services: Services): Promise<CallRespon
     const { at } = start
     const rules = services.rulesOf(organization)
     const allowed = resolve(request.model, directory, { rules, accessList: caller.accessList }, 'chat')
-    const priced = pricedTargets(allowed, { key: caller, rules, at })
+    const priced = withoutUnpriced(allowed, { key: caller, rules, at })
     const targets = governedTargets(priced, { ...request.origin, organization, mayStore: turn.mayStore, held, at })
     return { key: caller, rules, request, targets, at }
   }

@@ -1,6 +1,6 @@
 import type { CallRecord } from '../core/call.ts'
 import type { ModelEntry } from '../core/model.ts'
-import { chargeOf } from './reported-cost.ts'
+import { chargeOf } from './charge.ts'
 
 /** The result of a recount of settled calls with today's prices. Sums are nano-USD. */
 export type Recount = {

@@ -2,9 +2,9 @@ import fc from 'fast-check'
 import { expect, test } from 'vitest'
 import type { CallRecord } from '../../src/core/call.ts'
 import type { ModelEntry } from '../../src/core/model.ts'
+import { chargeOf } from '../../src/money/charge.ts'
 import { priceOf } from '../../src/money/price.ts'
 import { recount } from '../../src/money/recount.ts'
-import { chargeOf } from '../../src/money/reported-cost.ts'
 
 const entryAt = (price: number): ModelEntry => ({
   api: 'chat',

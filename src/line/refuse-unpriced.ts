@@ -9,7 +9,7 @@ import type { AdmissionRequest } from './admission.ts'
  * The targets that a call may go to when its caller has a limit in money: those with a price, since nothing can be reserved
  * for the others. Without such a limit all of them. Throws RouterError `unpriced_model` when none is left.
  */
-export function pricedTargets(
+export function withoutUnpriced(
   targets: Targets,
   { key, rules, at }: Pick<AdmissionRequest, 'key' | 'rules' | 'at'>,
 ): Targets {
