@@ -6,15 +6,15 @@ import { RouterError } from '../core/errors.ts'
  * first where we use the last. Throws RouterError 400.
  */
 export function refuseDoubledHeaders({ rawHeaders }: IncomingMessage): void {
-  const seen = new Set<string>()
+  const seen: string[] = []
   for (let at = 0; at < rawHeaders.length; at += 2) {
     const written = rawHeaders[at] ?? ''
     if (!lengths.has(written.length)) continue
     const name = written.toLowerCase()
     if (!singles.has(name)) continue
-    if (seen.has(name))
+    if (seen.includes(name))
       throw new RouterError('invalid_request', `There are two ${name} headers: send one.`, { param: name })
-    seen.add(name)
+    seen.push(name)
   }
 }
 

@@ -69,19 +69,26 @@ function readerOf(request: Request, response: Response, limitBytes: number): Bod
 }
 
 function plainReader(request: Request, limitBytes: number): BodyReader {
-  const decoder = new StringDecoder('utf8')
+  const length = Number(request.headers['content-length'])
+  let decoder: StringDecoder | undefined
   let text = ''
   let received = 0
   return {
     take(chunk) {
       received += chunk.length
-      if (received <= limitBytes) text += decoder.write(chunk)
+      if (received > limitBytes) return
+      // Most come in one piece, which a decoder for several would read three times as slowly.
+      if (chunk.length === length) text = chunk.toString()
+      else {
+        decoder ??= new StringDecoder('utf8')
+        text += decoder.write(chunk)
+      }
     },
     whenRead(done, fail) {
       // Once: a listener that stayed would keep the text as long as the request.
       request.once('end', () => {
         if (received > limitBytes) fail(tooLarge(limitBytes))
-        else done(withoutByteOrderMark(text + decoder.end()))
+        else done(withoutByteOrderMark(text + (decoder?.end() ?? '')))
       })
     },
   }
