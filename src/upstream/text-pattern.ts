@@ -41,6 +41,7 @@ export class TextPatterns {
   /** The pattern of a frame that is one piece of text; undefined for any other frame. */
   learn({ event: name, data }: Frame, read: ReadFrame): TextPattern | undefined {
     // Streams whose events have more than a text of their own are not tried for long.
+    if (this.#triesLeft === 0) this.#pattern = undefined
     if (this.#triesLeft === 0 || !isText(read)) return undefined
     const [{ text }] = read.events
     const at = data.indexOf(`"${text}"`) + 1
