@@ -6,6 +6,7 @@ const benches: Record<string, { file: string; about: string }> = {
     about: '[rounds]: start to the first answered call, and memory: at rest, under load, with slow streams',
   },
   threads: { file: './threads.ts', about: '[rounds] [threads]: one thread and several, on all cores' },
+  crowd: { file: './crowd.ts', about: 'what a call waits for beside 1,000 streams of ten events a second' },
   store: { file: './store.ts', about: 'a million keys and ten million settled calls: lookups, usage, start' },
   bounds: {
     file: './bounds.ts',

@@ -4,7 +4,7 @@
  */
 import { createServer, type ServerResponse } from 'node:http'
 import { serveMeasurements } from './measured.ts'
-import { slowly, verySlowly } from './ways.ts'
+import { slowly, tenASecond, verySlowly } from './ways.ts'
 
 const sentence =
   'Hello! A gateway is a service between applications and the providers that they call. It sends each call on to the right one, and counts what it costs.'
@@ -97,6 +97,7 @@ const server = createServer(async (request, response) => {
       500,
     )
   else if (body.includes(slowly)) pace(response, chunks, 5)
+  else if (body.includes(tenASecond)) pace(response, chunks, 100)
   else stream(response, chunks, 0)
 })
 

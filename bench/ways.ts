@@ -11,6 +11,7 @@ const question = 'Say hello, then explain in two sentences what a gateway is.'
 /** Words that make the upstream pause between chunks: for 5 ms, and for half a second between a tenth of the chunks. */
 export const slowly = 'Slowly, please.'
 export const verySlowly = 'Very slowly, please.'
+export const tenASecond = 'Ten words a second, please.'
 
 /** Most clients limit the length of the reply. */
 const common = { temperature: 0.7, max_tokens: 256 }
@@ -63,6 +64,7 @@ export const ways: Way[] = [
 
 /** The bodies of a first call, and of a stream that takes ten seconds. */
 export const firstCall = { model: sameFormat, ...chatBody(question, false) }
+export const steadyStream = { model: sameFormat, ...chatBody(`${question} ${tenASecond}`, true) }
 export const slowStream = { model: sameFormat, ...chatBody(`${question} ${verySlowly}`, true) }
 
 /** Sends a scenario to a server in one way, after warming up. */
