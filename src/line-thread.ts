@@ -11,11 +11,11 @@ import type { Problem } from './manifest/problem.ts'
 import { openLentBudget } from './money/lent-budget.ts'
 import { openFarLog } from './observe/log.ts'
 import { openSignatureCache } from './routing/signature-cache.ts'
-import { buildSnapshot, digestOf, type Snapshot } from './snapshot/snapshot.ts'
+import { buildSnapshot, type Snapshot } from './snapshot/snapshot.ts'
 import { eventLoopPatienceMs, openStore } from './store/open.ts'
 import { isDamage } from './store/store-error.ts'
 import { FarBooks } from './threads/far-books.ts'
-import type { LineSetup, Told } from './threads/messages.ts'
+import type { LineSetup, Said, Told } from './threads/messages.ts'
 import type { LineStart } from './threads/near-line.ts'
 import { sharedClock } from './threads/port.ts'
 
@@ -91,31 +91,35 @@ function informedAccess(access: Access, informed: ReturnType<typeof informedBy>)
 }
 
 /** The snapshot of this line, which is replaced together with those of the others. */
-async function openFiles({ configPath, env, generation, cacheFolder }: LineSetup) {
+async function openFiles({ configPath, env, generation, texts, cacheFolder }: LineSetup) {
   const cache = cacheFolder === undefined ? noCache : openFileCache(cacheFolder)
-  const { snapshot: first, problems: found } = await buildSnapshot(configPath, env, { cache })
+  const { snapshot: first, problems: found } = await buildSnapshot(configPath, env, { cache, texts })
   if (!first) throw new Error(`the files cannot be used: ${found.map(({ message }) => message).join('; ')}`)
   let snapshot: Snapshot = { ...first, generation }
   let prepared: Snapshot | undefined
+  let preparing: Promise<void> | undefined
   let problems: readonly Problem[] = []
-  const prepare = async (next: number) => {
-    const built = await buildSnapshot(configPath, env, { previous: snapshot })
+  const prepare = async (
+    { generation: next, texts }: Extract<Told, { kind: 'prepare' }>,
+    say: (said: Said) => void,
+  ) => {
+    const built = await buildSnapshot(configPath, env, { previous: snapshot, texts })
     prepared = built.snapshot && { ...built.snapshot, generation: next }
-    const digest = prepared ? digestOf(prepared) : ''
-    return { kind: 'prepared', generation: next, digest, problems: prepared ? [] : built.problems } as const
+    say({ kind: 'prepared', generation: next, problems: prepared ? [] : built.problems })
   }
-  const swap = async (next: number) => {
-    if (prepared?.generation !== next) await prepare(next)
+  const swap = () => {
     if (prepared) snapshot = prepared
+    prepared = undefined
     problems = []
   }
   return {
     current: () => snapshot,
     problems: () => problems,
-    hear(told: Told, say: (said: Awaited<ReturnType<typeof prepare>>) => void): void {
-      if (told.kind === 'prepare') void prepare(told.generation).then(say)
-      else if (told.kind === 'swap') void swap(told.generation)
+    hear(told: Told, say: (said: Said) => void): void {
+      if (told.kind === 'prepare') preparing = prepare(told, say)
       else if (told.kind === 'problems') problems = told.problems
+      else if (told.kind === 'swap' && prepared?.generation === told.generation) swap()
+      else if (told.kind === 'swap') void preparing?.then(swap)
     },
   }
 }

@@ -10,7 +10,7 @@ import { type Serving, serveInThisThread, serveInThreads } from './serving.ts'
 import { startSimulator } from './simulator/server.ts'
 import type { Config } from './snapshot/config.ts'
 import { type WatchListeners, watchSnapshot } from './snapshot/reload.ts'
-import { type After, buildSnapshot, digestOf, type Snapshot } from './snapshot/snapshot.ts'
+import { type After, buildSnapshot, type Snapshot, textsOf } from './snapshot/snapshot.ts'
 import { eventLoopPatienceMs, type Store } from './store/open.ts'
 import type { Lines } from './threads/lines.ts'
 
@@ -72,7 +72,7 @@ async function start(options: RouterOptions, started: AsyncDisposableStack): Pro
   const { rulesOf } = openOrganizations(books.store)
   await books.ledger.ready()
   const port = options.port ?? server.port
-  const served = { watch, books, access, rulesOf, log, environment, configPath, port, patienceMs, keepAliveMs }
+  const served = { watch, books, access, rulesOf, log, environment, port, patienceMs, keepAliveMs }
   const count = threadCount(snapshot.config)
   const serving =
     count === 1
@@ -132,7 +132,7 @@ export class StartRefused extends Error {
 
 function reloadListeners(log: Log, holder: { lines?: Lines }): WatchListeners {
   return {
-    prepare: async (next) => (await holder.lines?.prepare(next.generation, digestOf(next))) ?? [],
+    prepare: async (next) => (await holder.lines?.prepare(next.generation, textsOf(next))) ?? [],
     onSwap(snapshot, notes) {
       holder.lines?.tell({ kind: 'swap', generation: snapshot.generation })
       log.info({ generation: snapshot.generation, notes }, 'reloaded')

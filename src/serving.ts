@@ -21,6 +21,7 @@ import { openBudget } from './money/budget.ts'
 import { type Log, lineWriter } from './observe/log.ts'
 import { openSignatureCache } from './routing/signature-cache.ts'
 import type { Watch } from './snapshot/reload.ts'
+import { textsOf } from './snapshot/snapshot.ts'
 import { unavailable } from './store/store-error.ts'
 import { routeName } from './threads/far-books.ts'
 import { type Lines, startLines } from './threads/lines.ts'
@@ -34,7 +35,6 @@ export type Served = {
   rulesOf: OrganizationCache['rulesOf']
   log: Log
   environment: NodeJS.ProcessEnv
-  configPath: string | undefined
   port: number
   patienceMs: number
   keepAliveMs: number
@@ -88,14 +88,15 @@ export async function serveInThreads(
     routes: new Map([...routes.manage, ...routes.open].map((route) => [routeName(route), route])),
     onThrown: (thrown: unknown) => explained(thrown, served),
   }
-  const { environment: env, configPath, patienceMs, keepAliveMs } = served
+  const { environment: env, patienceMs, keepAliveMs } = served
+  const { path: configPath } = watch.current().config
   const cacheFolder = watch.current().cache.folder
   const logs = { logLevel: log.level, storeUrl: stored.url, cacheFolder }
   const ways = { configPath, env: { ...env }, patienceMs, keepAliveMs, ...logs }
   const lines = startLines({
     count,
     setup: { ...ways, host: server.host, port, servesManagement: manage.port === null },
-    generation: () => watch.current().generation,
+    current: () => ({ generation: watch.current().generation, texts: textsOf(watch.current()) }),
     books: nearBooks,
     log,
     writeLog: lineWriter(log),

@@ -1,5 +1,5 @@
 import { readdir, readFile } from 'node:fs/promises'
-import { join } from 'node:path'
+import { basename, dirname, join } from 'node:path'
 import { isDeepStrictEqual } from 'node:util'
 import type { FileCache } from './file-cache.ts'
 import { type Problem, readingFailure } from './problem.ts'
@@ -9,15 +9,18 @@ import { readSource, type Source } from './source.ts'
 /** Previously parsed files by path; a file with the same text is not parsed a second time. */
 export type KnownSources = ReadonlyMap<string, Source>
 
+/** The texts of all files by path, where they are not to be read from the disk. */
+export type Texts = ReadonlyMap<string, string>
+
 /** What need not be found out again: by this process about paths, by any about files of a kind. */
-export type Earlier = { known?: KnownSources; cache?: FileCache; kind: FileKind }
+export type Earlier = { known?: KnownSources; cache?: FileCache; texts?: Texts | undefined; kind: FileKind }
 
 /** All YAML files of a folder, by name. A folder that does not exist is empty. */
 export async function readFolder(
   folder: string,
   earlier?: Earlier,
 ): Promise<{ sources: Source[]; problems: Problem[] }> {
-  const { names, problems } = await namesIn(folder)
+  const { names, problems } = earlier?.texts ? namesAmong(earlier.texts, folder) : await namesIn(folder)
   problems.push(...names.filter((name) => name.endsWith('.yml')).map((name) => wrongEnding(join(folder, name))))
   const files = names.filter((name) => name.endsWith('.yaml')).map((name) => join(folder, name))
   const read = await Promise.all(files.map((file) => readSourceFile(file, earlier)))
@@ -33,7 +36,7 @@ export async function readSourceFile(
   earlier?: Earlier,
 ): Promise<{ source?: Source; problems: Problem[] }> {
   try {
-    const text = await readFile(file, 'utf8')
+    const text = earlier?.texts?.get(file) ?? (await readFile(file, 'utf8'))
     const known = earlier?.known?.get(file)
     return { source: known?.text === text ? known : readSource(file, text, keptValue(text, earlier)), problems: [] }
   } catch (error) {
@@ -51,6 +54,11 @@ export function keepSound(source: Source, { cache, kind }: Earlier): void {
 
 function keptValue(text: string, earlier: Earlier | undefined): { value: unknown } | undefined {
   return earlier?.cache?.read([earlier.kind, text]) as { value: unknown } | undefined
+}
+
+function namesAmong(texts: Texts, folder: string): { names: string[]; problems: Problem[] } {
+  const paths = [...texts.keys()].filter((path) => dirname(path) === folder)
+  return { names: paths.map((path) => basename(path)).sort(), problems: [] }
 }
 
 async function namesIn(folder: string): Promise<{ names: string[]; problems: Problem[] }> {

@@ -6,7 +6,7 @@ import type { Policy } from '../core/names.ts'
 import { durationMs } from '../manifest/duration.ts'
 import { brokenReferenceMessage, type Environment, hasBrokenReference, resolveText } from '../manifest/environment.ts'
 import { type FileCache, noCache } from '../manifest/file-cache.ts'
-import type { KnownSources } from '../manifest/folder.ts'
+import type { KnownSources, Texts } from '../manifest/folder.ts'
 import type { Path } from '../manifest/position.ts'
 import { type Problem, readingFailure } from '../manifest/problem.ts'
 import type { ProviderSettings } from '../manifest/references.ts'
@@ -89,9 +89,9 @@ export function findConfig(named: string | undefined, env: Environment): string 
 export async function loadConfig(
   path: string,
   env: Environment,
-  { known, cache = noCache }: { known?: KnownSources; cache?: FileCache } = {},
+  { known, cache = noCache, texts }: { known?: KnownSources; cache?: FileCache; texts?: Texts | undefined } = {},
 ): Promise<{ config?: Config; source: Source; problems: Problem[] }> {
-  const { source, problems } = await readConfigFile(path, known?.get(path))
+  const { source, problems } = await readConfigFile(path, known?.get(path), texts)
   if (problems.length > 0) return { source, problems }
   const { value, problems: unresolved } = resolveReferences(source, env)
   // The schema would report missing variables a second time.
@@ -117,9 +117,13 @@ export function needRestart(before: Config, after: Config): string[] {
   })
 }
 
-async function readConfigFile(path: string, known?: Source): Promise<{ source: Source; problems: Problem[] }> {
+async function readConfigFile(
+  path: string,
+  known?: Source,
+  texts?: Texts,
+): Promise<{ source: Source; problems: Problem[] }> {
   try {
-    const text = await readFile(path, 'utf8')
+    const text = texts ? (texts.get(path) ?? '') : await readFile(path, 'utf8')
     const source = known?.text === text ? known : readSource(path, text)
     return { source, problems: source.problems }
   } catch (error) {

@@ -6,7 +6,7 @@ import { type Dialect, type Dialects, loadDialect } from '../manifest/dialect.ts
 import { didYouMean } from '../manifest/did-you-mean.ts'
 import type { Environment } from '../manifest/environment.ts'
 import { type FileCache, noCache } from '../manifest/file-cache.ts'
-import { type Earlier, type KnownSources, keepSound, readFolder } from '../manifest/folder.ts'
+import { type Earlier, type KnownSources, keepSound, readFolder, type Texts } from '../manifest/folder.ts'
 import { type LoadedProvider, loadManifest } from '../manifest/manifest.ts'
 import type { Path } from '../manifest/position.ts'
 import type { Problem } from '../manifest/problem.ts'
@@ -34,6 +34,7 @@ export type Reading = {
   env: Environment
   known?: KnownSources
   cache?: FileCache
+  texts?: Texts | undefined
   everything?: boolean
 }
 
@@ -50,8 +51,9 @@ export async function readSources({
   config: { folders },
   known = new Map(),
   cache = noCache,
+  texts,
 }: Reading): Promise<Sources> {
-  const ofKind = (kind: FileKind): Earlier => ({ known, cache, kind })
+  const ofKind = (kind: FileKind): Earlier => ({ known, cache, texts, kind })
   const ownDialects = join(folders.providers, 'dialects')
   const [shippedFiles, dialectFiles, manifestFiles, catalogFiles] = await Promise.all([
     ownDialects === shippedDialects ? noFiles : readFolder(shippedDialects, ofKind('dialect')),

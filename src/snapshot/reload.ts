@@ -15,11 +15,8 @@ export type Watch = {
 
 /** `notes` are warnings, and settings that need a restart. */
 export type WatchListeners = {
-  /**
-   * Asks others that must have the same snapshot before it is used: returns their problems, or `changed` when the files are no
-   * longer those that it was built from.
-   */
-  prepare?(next: Snapshot): Promise<readonly Problem[] | 'changed'>
+  /** Asks others that must have the same snapshot before it is used, and returns their problems. */
+  prepare?(next: Snapshot): Promise<readonly Problem[]>
   onSwap?(snapshot: Snapshot, notes: string[]): void
   /** Not empty, or empty again. */
   onProblems?(problems: readonly Problem[]): void
@@ -65,8 +62,7 @@ export function watchSnapshot(initial: Snapshot, env: Environment, listeners: Wa
 
   async function prepareAndSwap(next: Snapshot, warnings: readonly Problem[]): Promise<void> {
     const found = (await listeners.prepare?.(next)) ?? []
-    if (found === 'changed') isStale = true
-    else if (found.length > 0) report(found)
+    if (found.length > 0) report(found)
     else if (!isClosed) await swap(next, warnings)
   }
 

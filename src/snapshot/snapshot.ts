@@ -1,10 +1,9 @@
-import { createHash } from 'node:crypto'
 import type { Catalog } from '../catalog/catalog.ts'
 import { bareProvider } from '../manifest/dialect.ts'
 import type { Environment } from '../manifest/environment.ts'
 import { proveExamples } from '../manifest/examples.ts'
 import { type FileCache, noCache } from '../manifest/file-cache.ts'
-import type { KnownSources } from '../manifest/folder.ts'
+import type { KnownSources, Texts } from '../manifest/folder.ts'
 import { filesOf } from '../manifest/layer.ts'
 import { hasErrors, type Problem } from '../manifest/problem.ts'
 import type { Provider } from '../manifest/provider.ts'
@@ -31,22 +30,22 @@ export type Snapshot = {
 export type Built = { snapshot?: Snapshot; problems: Problem[] }
 
 /** What a snapshot is built after. */
-export type After = { previous?: Snapshot | undefined; known?: KnownSources; cache?: FileCache }
+export type After = { previous?: Snapshot | undefined; known?: KnownSources; cache?: FileCache; texts?: Texts }
 
 /**
  * Builds a whole snapshot from a configuration file (chosen by `findConfig` when none is named): the `previous` one itself
  * if no file has changed. After a previous one, the examples of changed files must pass too; at the start of the process `check` has run them. Files
- * that are `known` with the same text are not parsed again, nor those that the cache has.
+ * that are `known` with the same text are not parsed again, nor those that the cache has; with `texts` no file is read.
  */
 export async function buildSnapshot(
   configPath: string | undefined,
   env: Environment,
-  { previous, known = previous?.sources ?? new Map(), cache = previous?.cache ?? noCache }: After = {},
+  { previous, known = previous?.sources ?? new Map(), cache = previous?.cache ?? noCache, texts }: After = {},
 ): Promise<Built> {
   const path = findConfig(configPath, env)
-  const { config, source, problems } = await loadConfig(path, env, { known, cache })
+  const { config, source, problems } = await loadConfig(path, env, { known, cache, texts })
   if (!config) return { problems }
-  const reading = { config, source, env, known, cache }
+  const reading = { config, source, env, known, cache, texts }
   const read = await readSources(reading)
   if (previous && read.problems.length === 0 && isSame(previous.sources, byPath(read).set(path, source)))
     return { snapshot: previous, problems: [] }
@@ -71,12 +70,9 @@ function isSame(before: KnownSources, after: KnownSources): boolean {
   return before.size === after.size && [...after].every(([file, source]) => before.get(file) === source)
 }
 
-/** The same for snapshots that were built from the same texts. */
-export function digestOf({ sources }: Pick<Snapshot, 'sources'>): string {
-  const digest = createHash('sha256')
-  for (const [file, { text }] of [...sources].sort(([one], [other]) => (one < other ? -1 : 1)))
-    digest.update(`${file}\0${text}\0`)
-  return digest.digest('hex')
+/** The texts that a snapshot was built from, for another thread to build the same. */
+export function textsOf({ sources }: Pick<Snapshot, 'sources'>): Map<string, string> {
+  return new Map([...sources].map(([file, { text }]) => [file, text]))
 }
 
 /** Runs the examples of all dialects and manifests but those whose files are among the `known` ones. */

@@ -1,4 +1,5 @@
 import { setTimeout } from 'node:timers/promises'
+import type { Texts } from '../manifest/folder.ts'
 import type { Problem } from '../manifest/problem.ts'
 import type { Log, WriteLine } from '../observe/log.ts'
 import type { LineSetup, Said, Told } from './messages.ts'
@@ -9,11 +10,8 @@ export type Lines = {
   /** Resolves with their address when all of them listen; rejects when one cannot. They answer from `open` on. */
   started(): Promise<string>
   open(): void
-  /**
-   * Every line builds a snapshot of its own from the files. Returns their problems, or `changed` when one of them read
-   * other files than those with this digest.
-   */
-  prepare(generation: number, digest: string): Promise<readonly Problem[] | 'changed'>
+  /** Every line builds a snapshot of its own from these files. Returns the problems of one that cannot. */
+  prepare(generation: number, texts: Texts): Promise<readonly Problem[]>
   /** Tells all lines. What they are told before a request arrives is known to them when they handle it. */
   tell(told: Told): void
   /** What a line holds of accounts. Rejects when it is gone. */
@@ -28,11 +26,11 @@ export type Lines = {
   threads(): readonly { terminate(): Promise<number> }[]
 }
 
-/** `generation` is that of the present snapshot, with which a line starts that replaces another. */
+/** `current` is the present snapshot, with which a line starts that replaces another. */
 export type LinesOptions = {
   count: number
-  setup: Omit<LineSetup, 'generation'>
-  generation(): number
+  setup: Omit<LineSetup, 'generation' | 'texts'>
+  current(): Pick<LineSetup, 'generation' | 'texts'>
   books: NearBooks
   log: Log
   /** Writes what a line logs. */
@@ -84,17 +82,16 @@ class ThreadLines implements Lines {
     this.tell({ kind: 'open' })
   }
 
-  async prepare(generation: number, digest: string): Promise<readonly Problem[] | 'changed'> {
+  async prepare(generation: number, texts: Texts): Promise<readonly Problem[]> {
     const asked = [...this.#listening].map((id) => {
       const { promise, resolve } = Promise.withResolvers<Prepared | undefined>()
       this.#waitingOf(id).onPrepared = resolve
-      this.#lines.get(id)?.tell({ kind: 'prepare', generation })
       return promise
     })
-    const prepared = (await Promise.all(asked)).flatMap((one) => one ?? [])
-    const problems = prepared.find((one) => one.problems.length > 0)?.problems
-    if (problems) return problems
-    return prepared.every((one) => one.digest === digest) ? [] : 'changed'
+    // Also those that have just been started: they swap when they are ready.
+    this.tell({ kind: 'prepare', generation, texts })
+    const prepared = await Promise.all(asked)
+    return prepared.flatMap((one) => one ?? []).find(({ problems }) => problems.length > 0)?.problems ?? []
   }
 
   tell(told: Told): void {
@@ -128,11 +125,11 @@ class ThreadLines implements Lines {
 
   /** Resolves when it listens. */
   #startLine(): Promise<string> {
-    const { setup, books, generation } = this.#options
+    const { setup, books, current } = this.#options
     const id = ++this.#lastId
     const { promise, resolve, reject } = Promise.withResolvers<string>()
     const onSaid = (said: Said) => this.#hear(id, said)
-    const line = new NearLine(id, { ...setup, generation: generation() }, { books, onSaid })
+    const line = new NearLine(id, { ...setup, ...current() }, { books, onSaid })
     this.#lines.set(id, line)
     this.#options.onStart(line)
     if (this.#isOpen) line.tell({ kind: 'open' })

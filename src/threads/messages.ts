@@ -2,6 +2,7 @@ import type { ErrorCode, ErrorDetails } from '../core/errors.ts'
 import { RouterError } from '../core/errors.ts'
 import type { JsonAnswer, JsonRequest } from '../http/server.ts'
 import type { Answer, Held, Need, Use } from '../lending/account.ts'
+import type { Texts } from '../manifest/folder.ts'
 import type { Problem } from '../manifest/problem.ts'
 import type { RememberedSignatures } from '../routing/signature-cache.ts'
 import type { StoredResponse } from '../store/responses.ts'
@@ -21,7 +22,7 @@ export type Said =
   | { kind: 'damaged'; message: string }
   | { kind: 'ask'; id: number; route: string; request: Omit<JsonRequest, 'readBody'> }
   | { kind: 'body'; id: number; body?: unknown; error?: SentError }
-  | { kind: 'prepared'; generation: number; digest: string; problems: readonly Problem[] }
+  | { kind: 'prepared'; generation: number; problems: readonly Problem[] }
   | { kind: 'listening'; url: string }
   | { kind: 'stopped' }
 
@@ -37,7 +38,7 @@ export type Told =
   | { kind: 'failure'; failure: string | undefined }
   | { kind: 'readBody'; id: number }
   | { kind: 'answer'; id: number; answer?: JsonAnswer; error?: SentError }
-  | { kind: 'prepare'; generation: number }
+  | { kind: 'prepare'; generation: number; texts: Texts }
   | { kind: 'swap'; generation: number }
   | { kind: 'problems'; problems: readonly Problem[] }
   | { kind: 'open' }
@@ -45,8 +46,10 @@ export type Told =
 
 /** How a line starts. */
 export type LineSetup = {
-  configPath: string | undefined
+  configPath: string
   generation: number
+  /** All files that the present snapshot was built from. */
+  texts: Texts
   cacheFolder: string | undefined
   env: NodeJS.ProcessEnv
   host: string

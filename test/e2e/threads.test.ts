@@ -169,6 +169,11 @@ describe('changes', () => {
       ((await (await router.call('/ready')).json()) as { problem_count: number }).problem_count
     await expect.poll(problems).toBeGreaterThan(0)
     expect(new Set(await Promise.all(Array.from({ length: 20 }, modelsOf)))).toEqual(new Set(found))
+    // A thread that is started now has the files that are in use, not those on the disk.
+    await router.threads()[0]?.terminate()
+    await expect.poll(() => router.threads().length).toBe(4)
+    const again = () => Promise.all(Array.from({ length: 20 }, modelsOf)).catch(() => [])
+    await expect.poll(async () => [...new Set(await again())]).toEqual([found[0]])
   })
 })
 
