@@ -10,7 +10,8 @@ export function eventsOf(reply: MappedReply): ProviderEvent[] {
   const { parts, finish, finish_raw: raw, stop_sequence, error, ...facts } = reply
   const events: ProviderEvent[] = [facts as ProviderEvent]
   for (const [index, part] of (parts ?? []).entries()) {
-    events.push(...eventsOfPart(part).map((event) => ({ at: `part ${index}`, ...event })))
+    const at = `part ${index}`
+    for (const event of eventsOfPart(part)) events.push({ at, ...event })
   }
   if (finish) {
     events.push({ finish, ...(raw !== undefined && { raw }), ...(stop_sequence !== undefined && { stop_sequence }) })

@@ -56,20 +56,17 @@ function patchReply(provider: Provider, answer: JsonObject, target: TargetFacts)
   )
 }
 
-async function readWhole(provider: Provider, body: JsonObject, facts: FoldFacts): Promise<ProviderReply> {
-  const { reply: mapping } = chatEndpoint(provider)
-  const mapped = requireObject(provider, 'reply', await runMapping(provider, 'reply', mapping, body))
-  const { finish, finish_raw, usage, ...rest } = mapped
-  const reply = fold(
-    eventsOf({
-      ...withPartsList(rest),
-      ...readFinish(provider, finish, finish_raw),
-      ...(isPresent(usage) && { usage: await readUsage(provider, usage) }),
-    }),
-    facts,
-  )
-  const error = reportedFailureOf(mapped.error)
-  return { body, reply, ...(error && { error }) }
+function readWhole(provider: Provider, body: JsonObject, facts: FoldFacts): Reading {
+  return andThen(runMapping(provider, 'reply', chatEndpoint(provider).reply, body), (result) => {
+    const mapped = requireObject(provider, 'reply', result)
+    return andThen(isPresent(mapped.usage) ? readUsage(provider, mapped.usage) : undefined, (usage) => {
+      const { finish, finish_raw } = readFinish(provider, mapped.finish, mapped.finish_raw)
+      const said = { ...mapped, parts: partsOf(mapped), finish, finish_raw, usage }
+      const reply = fold(eventsOf(said as unknown as MappedReply), facts)
+      const error = reportedFailureOf(mapped.error)
+      return error ? { body, reply, error } : { body, reply }
+    })
+  })
 }
 
 /** What of a reply decides about a call: whether it failed, who served it, why it ended, and what it is billed. */
@@ -141,8 +138,6 @@ export function isPresent(value: Json | undefined): value is Json {
 }
 
 /** JSONata unwraps lists of one item, and leaves out empty ones. */
-function withPartsList(mapped: JsonObject): MappedReply {
-  const { parts } = mapped
-  const list = [parts].flat().filter(isObject)
-  return { ...mapped, parts: list as unknown as Part[] }
+function partsOf({ parts }: JsonObject): Part[] {
+  return [parts].flat().filter(isObject) as unknown as Part[]
 }
