@@ -6,7 +6,7 @@ import { type Books, openBooks } from './books.ts'
 import type { Endpoint } from './http/listeners.ts'
 import { formatProblem, type Problem } from './manifest/problem.ts'
 import type { Log } from './observe/log.ts'
-import { type Serving, serveInThisThread, serveInThreads } from './serving.ts'
+import { type Served, type Serving, serveInThisThread } from './serving.ts'
 import { startSimulator } from './simulator/server.ts'
 import type { Config } from './snapshot/config.ts'
 import { type WatchListeners, watchSnapshot } from './snapshot/reload.ts'
@@ -74,10 +74,9 @@ async function start(options: RouterOptions, started: AsyncDisposableStack): Pro
   const port = options.port ?? server.port
   const served = { watch, books, access, rulesOf, log, environment, port, patienceMs, keepAliveMs }
   const count = threadCount(snapshot.config)
-  const serving =
-    count === 1
-      ? await serveInThisThread(served, started)
-      : await serveInThreads(served, { count, lines: holder }, started)
+  const serving = await (count === 1
+    ? serveInThisThread(served, started)
+    : serveInSeveral(served, count, holder, started))
   // Last, because a start that fails later would have created a key without displaying it.
   const firstKey = createFirstKey(books.store, env)
   serving.open()
@@ -93,6 +92,17 @@ async function start(options: RouterOptions, started: AsyncDisposableStack): Pro
       await started.disposeAsync()
     },
   }
+}
+
+/** One thread needs nothing of what several do. */
+async function serveInSeveral(
+  served: Served,
+  count: number,
+  lines: { lines?: Lines },
+  started: AsyncDisposableStack,
+): Promise<Serving> {
+  const { serveInThreads } = await import('./serving-threads.ts')
+  return await serveInThreads(served, { count, lines }, started)
 }
 
 /** How many threads serve calls. Throws an error that names the setting where several cannot. */

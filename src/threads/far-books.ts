@@ -6,7 +6,7 @@ import type { Answer } from '../lending/account.ts'
 import { Purse } from '../lending/purse.ts'
 import type { CallLedger } from '../line/settlement.ts'
 import type { StoredResponse } from '../store/responses.ts'
-import { receivedError, type Said, type SentError, sentError, type Told } from './messages.ts'
+import { receivedError, routeName, type Said, type SentError, sentError, type Told } from './messages.ts'
 import { type Counters, ThreadPort } from './port.ts'
 
 /** How far apart messages with rows are while each has several. */
@@ -155,11 +155,6 @@ export class FarBooks {
     this.#logged = { text: '', level: 0 }
     return said
   }
-}
-
-/** How a route is named between threads. */
-export function routeName({ method = 'get', path }: Pick<JsonRoute, 'method' | 'path'>): string {
-  return `${method} ${path}`
 }
 
 function unreadable(cause: Error): RouterError {

@@ -1,6 +1,6 @@
 import type { ErrorCode, ErrorDetails } from '../core/errors.ts'
 import { RouterError } from '../core/errors.ts'
-import type { JsonAnswer, JsonRequest } from '../http/server.ts'
+import type { JsonAnswer, JsonRequest, JsonRoute } from '../http/server.ts'
 import type { Answer, Held, Need, Use } from '../lending/account.ts'
 import type { Texts } from '../manifest/folder.ts'
 import type { Problem } from '../manifest/problem.ts'
@@ -72,4 +72,9 @@ export function sentError(error: RouterError): SentError {
 /** An error that another thread sent. */
 export function receivedError({ code, message, details }: SentError): RouterError {
   return new RouterError(code, message, details)
+}
+
+/** How a route is named between threads. */
+export function routeName({ method = 'get', path }: Pick<JsonRoute, 'method' | 'path'>): string {
+  return `${method} ${path}`
 }
