@@ -1,7 +1,7 @@
 /** What the gateway benches measure: the router as users start it, with everything shipped, and bare proxies. */
 import { type ChildProcess, fork } from 'node:child_process'
 import { once } from 'node:events'
-import { cpSync, mkdirSync, mkdtempSync, openSync, rmSync, writeFileSync } from 'node:fs'
+import { cpSync, existsSync, mkdirSync, mkdtempSync, openSync, rmSync, writeFileSync } from 'node:fs'
 import { type AddressInfo, createServer } from 'node:net'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
@@ -33,10 +33,11 @@ export async function startRouter(
 ): Promise<Subject> {
   const { folder, port } = await routerFolder(project, upstream, threads)
   const log = openSync(join(folder, 'log'), 'a')
+  const { serverFlags = [], serverVariables = {} } = await serverOptions(project)
   const begun = performance.now()
   const child = fork(join(project, 'src/main.ts'), ['serve', '--config', join(folder, 'config.yaml')], {
-    env: { ...process.env, INFERENCE_ROUTER_ADMIN_KEY: firstKey, LOG_LEVEL: 'info' },
-    execArgv: ['--import', join(here, 'bench/probe.ts')],
+    env: { ...process.env, ...serverVariables, INFERENCE_ROUTER_ADMIN_KEY: firstKey, LOG_LEVEL: 'info' },
+    execArgv: [...serverFlags, '--import', join(here, 'bench/probe.ts')],
     stdio: ['ignore', log, log, 'ipc'],
   })
   if (cpus !== undefined) pin(child.pid, cpus)
@@ -50,6 +51,14 @@ export async function startRouter(
     rmSync(folder, { recursive: true, force: true })
   }
   return { ...measured, stop, key, startMs }
+}
+
+/** What a server of that state starts itself again with, where it has no channel to its parent. */
+async function serverOptions(
+  project: string,
+): Promise<{ serverFlags?: readonly string[]; serverVariables?: Record<string, string> }> {
+  const file = join(project, 'src/cli/restart.ts')
+  return existsSync(file) ? await import(file) : {}
 }
 
 /** A folder with the shipped files and settings that name the upstream, and the port that they name. */

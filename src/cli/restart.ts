@@ -3,8 +3,8 @@
  * and from 8 MB on calls cost the same. A heap that grows by half before it is collected, not several times: 50 MB, for a
  * hundredth of the time. Few arenas: each keeps memory that only its threads use again.
  */
-const flags = ['--max-semi-space-size=8', '--heap-growing-percent=50']
-const variables = { MALLOC_ARENA_MAX: '2' }
+export const serverFlags: readonly string[] = ['--max-semi-space-size=8', '--heap-growing-percent=50']
+export const serverVariables = { MALLOC_ARENA_MAX: '2' }
 
 /**
  * Starts the program of this process again as the same process, with what a server needs. The second time, the compiled code
@@ -16,6 +16,6 @@ export function restartAsServer(): void {
     /semi[-_]space[-_]size/.test(word),
   )
   if (isSized || process.channel || !process.execve || process.platform === 'win32') return
-  const words = [process.execPath, ...flags, ...process.execArgv, ...process.argv.slice(1)]
-  process.execve(process.execPath, words, { ...variables, ...process.env } as Record<string, string>)
+  const words = [process.execPath, ...serverFlags, ...process.execArgv, ...process.argv.slice(1)]
+  process.execve(process.execPath, words, { ...serverVariables, ...process.env } as Record<string, string>)
 }
