@@ -2,7 +2,7 @@ import fc from 'fast-check'
 import { describe, expect, test } from 'vitest'
 import type { RouterError } from '../../src/core/errors.ts'
 import { openBank } from '../../src/lending/bank.ts'
-import { type BankLink, Purse } from '../../src/lending/purse.ts'
+import { type BankLink, freeIn, Purse } from '../../src/lending/purse.ts'
 import { withLoans } from '../../src/lending/with-loans.ts'
 import type { Payers, Reservation } from '../../src/money/budget.ts'
 import { openLentBudget } from '../../src/money/lent-budget.ts'
@@ -15,7 +15,7 @@ const settleDown = async () => {
 type World = ReturnType<typeof openWorld>
 
 /** A bank and purses with a wire each way, whose messages arrive in order and when the test delivers them. */
-function openWorld({ purses: count, limit }: { purses: number; limit: bigint }) {
+function openWorld({ purses: count, limit }: { purses: number; limit: bigint | null }) {
   const world = { limit, spent: 0n, granted: 0n }
   const links = new Map<number, ReturnType<typeof openPurseOn>>()
   const bank = openBank({
@@ -82,7 +82,7 @@ function openWorld({ purses: count, limit }: { purses: number; limit: bigint }) 
   const payers = (): Payers => ({
     at: 0,
     key: { id: 'k', monthlyLimitNano: null },
-    organization: { id: 'o', creditNano: world.limit, enforcesBalance: true },
+    organization: { id: 'o', creditNano: world.limit ?? 0n, enforcesBalance: world.limit !== null },
   })
   return {
     world,
@@ -100,6 +100,12 @@ function openWorld({ purses: count, limit }: { purses: number; limit: bigint }) 
       bank.leave(dead.id)
       purses[index] = openPurseOn(++last)
     },
+    /** What all purses have of the account, free and held. */
+    shares: () =>
+      purses.reduce((sum, { purse }) => {
+        const account = purse.find({ account: 'organization o', kind: 'money', limit: world.limit })
+        return sum + (account ? freeIn(account) + account.reserved : 0n)
+      }, 0n),
     async deliverAll() {
       for (let isBusy = true; isBusy; ) {
         await settleDown()
@@ -178,8 +184,18 @@ describe('purses', () => {
     expect(none.error?.message).toContain('reserved by running calls')
   })
 
-  test('a limit that is lowered, or set for the first time, counts what runs already', async () => {
-    const world = openWorld({ purses: 2, limit: 1_000n })
+  test('of several that wait for the same money each gets what it needs and no more', async () => {
+    const world = openWorld({ purses: 3, limit: 100n })
+    const calls = [begin(world, 0, 1_000n), begin(world, 1, 60n), begin(world, 2, 40n)]
+    await world.deliverAll()
+    expect(calls.map(({ reservation }) => reservation !== undefined)).toEqual([false, true, true])
+  })
+
+  test.each([
+    ['lowered', 1_000n],
+    ['set for the first time', null],
+  ])('a limit that is %s counts what runs already', async (_, before) => {
+    const world = openWorld({ purses: 2, limit: before })
     begin(world, 0, 60n)
     await world.deliverAll()
     world.world.limit = 100n
@@ -191,7 +207,6 @@ describe('purses', () => {
   })
 
   test('a purse that does not answer counts as holding what it was lent', async () => {
-    const world = openWorld({ purses: 2, limit: 100n })
     const bank = openBank({
       readSpent: () => 0n,
       recall: () => new Promise(() => {}),
@@ -199,7 +214,7 @@ describe('purses', () => {
     })
     bank.join(1)
     bank.join(2)
-    const need = { account: 'organization o', kind: 'money', limit: world.world.limit } as const
+    const need = { account: 'organization o', kind: 'money', limit: 100n } as const
     const lend = (purse: number) =>
       new Promise((resolve) => bank.lend(purse, [{ ...need, least: 60n, wish: 60n }], resolve))
     expect(await lend(1)).toMatchObject({ isGranted: true })
@@ -235,7 +250,7 @@ describe('for any order of calls, messages and deaths', () => {
         fc.integer({ min: 0, max: 200 }),
         async (steps, count, limit) => {
           const world = openWorld({ purses: count, limit: BigInt(limit) })
-          await play(world, steps)
+          await play(world, BigInt(limit), steps)
         },
       ),
       { numRuns: Number(process.env.RUNS ?? 500) },
@@ -243,7 +258,7 @@ describe('for any order of calls, messages and deaths', () => {
   })
 })
 
-async function play(world: World, steps: readonly Step[]): Promise<void> {
+async function play(world: World, limit: bigint, steps: readonly Step[]): Promise<void> {
   const calls: Call[] = []
   /** Of each call that waits, the least that was free in all while it waited. */
   const least = new Map<Call, bigint>()
@@ -254,8 +269,8 @@ async function play(world: World, steps: readonly Step[]): Promise<void> {
     const running = calls.filter(({ reservation, isOver, purse }) => reservation && !isOver && !purse.isDead)
     const held = running.reduce((sum, { need }) => sum + need, 0n)
     const unread = world.purses.reduce((sum, { rows }) => sum + rows.reduce((all, cost) => all + cost, 0n), 0n)
-    expect(held + world.world.spent + unread).toBeLessThanOrEqual(world.world.limit)
-    const free = world.world.limit - held - world.world.spent - unread - world.world.granted
+    expect(held + world.world.spent + unread).toBeLessThanOrEqual(limit)
+    const free = limit - held - world.world.spent - unread - world.world.granted
     for (const call of calls) {
       if (call.reservation || call.isRefused) continue
       const before = least.get(call) ?? free
@@ -293,8 +308,9 @@ async function play(world: World, steps: readonly Step[]): Promise<void> {
     if (!call.purse.isDead) expect(call.reservation ?? call.error).toBeDefined()
   }
   await world.deliverAll()
+  expect(world.bank.totals().lent).toBe(world.shares())
   // Whatever is left can be had by one call, wherever it arrives.
-  const rest = world.world.limit - world.world.spent
+  const rest = limit - world.world.spent
   const last = begin(world, 0, rest)
   await world.deliverAll()
   expect(last.reservation).toBeDefined()
