@@ -12,7 +12,9 @@ import { chatSame, type Figures, measure, type Scenario } from './ways.ts'
 const rounds = Number(process.argv[3] ?? 3)
 const several = Number(process.argv[4] ?? availableParallelism())
 const cores = availableParallelism()
-const scenario: Scenario = { name: 'whole replies', stream: false, calls: 8_000, warm: 4_000, concurrent: 64 }
+const scenario: Scenario = { name: 'whole replies', stream: false, calls: 20_000, warm: 0, concurrent: 64 }
+/** Each thread compiles the code for itself. */
+const warmPerThread = 25_000
 
 /** CPU in microseconds per call: of all threads, of the main one, of the load and the upstream. */
 type Row = Figures & { allUs: number; mainUs: number; loadUs: number }
@@ -22,9 +24,9 @@ const found = new Map<number, Row[]>()
 for (let round = 1; round <= rounds; round++) {
   for (const threads of [1, several]) {
     const router = await startRouter(here, upstream.url, { threads })
-    await measure(router, chatSame, { ...scenario, calls: 1 })
+    await measure(router, chatSame, { ...scenario, calls: 1, warm: warmPerThread * threads })
     const [usedBefore, loadBefore] = [await router.used(), await loadCpu()]
-    const figures = await measure(router, chatSame, { ...scenario, warm: 0 })
+    const figures = await measure(router, chatSame, scenario)
     const [used, loaded] = [await router.used(), await loadCpu()]
     const per = (all: number) => all / scenario.calls
     const allUs = per(used.cpuUs - usedBefore.cpuUs)

@@ -24,6 +24,9 @@ export type NearBooks = {
   onThrown(thrown: unknown): RouterError
 }
 
+/** Three semi-spaces of 8 MB, as the server has. By default a thread has eight times as much. */
+const youngMb = 24
+
 /** What a line has been asked. */
 type Waiting = { resolve(answer: unknown): void; reject(error: Error): void }
 
@@ -49,7 +52,8 @@ export class NearLine {
     this.#port = new ThreadPort(port1, { counters: { ownSent, otherSent }, onItem: (said) => this.#hear(said), first })
     const start: LineStart = { port: port2, ownSent: otherSent, otherSent: ownSent, setup }
     const script = new URL('../line-thread.ts', import.meta.url)
-    this.worker = new Worker(script, { workerData: start, transferList: [port2] })
+    const resourceLimits = { maxYoungGenerationSizeMb: youngMb }
+    this.worker = new Worker(script, { workerData: start, transferList: [port2], resourceLimits })
     books.bank.join(id)
   }
 
