@@ -32,7 +32,7 @@ export async function startRouter(
   { cpus, threads }: Running = {},
 ): Promise<Subject> {
   const { folder, port } = await routerFolder(project, upstream, threads)
-  const log = openSync(join(folder, 'log'), 'a')
+  const log = openSync(join(folder, 'data/log'), 'a')
   const { serverFlags = [], serverVariables = {} } = await serverOptions(project)
   const begun = performance.now()
   const child = fork(join(project, 'src/main.ts'), ['serve', '--config', join(folder, 'config.yaml')], {
@@ -69,10 +69,10 @@ export async function routerFolder(
 ): Promise<{ folder: string; port: number }> {
   const folder = mkdtempSync(join(tmpdir(), 'bench-router-'))
   for (const name of ['providers', 'catalog']) cpSync(join(project, name), join(folder, name), { recursive: true })
-  mkdirSync(join(folder, 'plugins'))
+  for (const name of ['plugins', 'data']) mkdirSync(join(folder, name))
   const port = await freePort()
   const config = `server: { port: ${port}${threads === undefined ? '' : `, threads: ${threads}`} }
-store: { url: "sqlite:router.sqlite" }
+store: { url: "sqlite:data/router.sqlite" }
 providers:
   openai: { base_url: "${upstream}/v1", secret: "\${BENCH_SECRET:-secret}" }
   anthropic: { base_url: "${upstream}", secret: "\${BENCH_SECRET:-secret}" }
