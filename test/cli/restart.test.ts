@@ -40,7 +40,7 @@ test.skipIf(process.platform === 'win32')(
     expect(others).toEqual([])
     expect(first).toMatchObject({ flags: preload, args: ['serve', '--help'], cached: false })
     expect(second).toMatchObject({
-      flags: ['--max-semi-space-size=8', '--heap-growing-percent=50', ...preload],
+      flags: ['--max-semi-space-size=16', '--heap-growing-percent=50', ...preload],
       args: ['serve', '--help'],
       cached: true,
     })
@@ -49,7 +49,7 @@ test.skipIf(process.platform === 'win32')(
 
 test('a server with a channel to its parent, or with a size of its own, is not', async () => {
   expect(await starts(['serve', '--help'], { channel: true })).toHaveLength(1)
-  const flags = ['--max-semi-space-size=16', ...preload]
+  const flags = ['--max-semi-space-size=4', ...preload]
   expect(await starts(['serve', '--help'], { flags })).toMatchObject([{ flags }])
 })
 
