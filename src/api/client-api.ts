@@ -78,7 +78,7 @@ export type StreamWriter = {
   /** Neutral events of a translated reply. */
   events(events: readonly StreamEvent[]): string
   /** One frame of a provider of the same format, edited; empty when the client does not get it. */
-  frame(payload: JsonObject): string
+  edit(payload: JsonObject): string
   /** Whether frames that differ in a piece of text alone are edited into texts that differ in it alone. */
   repeatsText?: boolean
   /** The end of a complete reply: usage, cost, terminator. */

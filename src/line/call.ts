@@ -66,7 +66,7 @@ export type Translation = {
 /** Writes one streamed answer as the text of server-sent events. */
 export type StreamTranslation = {
   /** Folds the events of one frame and writes it; empty when the client gets nothing of it. */
-  frame(frame: StreamFrame, fold: Fold): string
+  translate(frame: StreamFrame, fold: Fold): string
   /** Closes the parts that are still open. */
   close(fold: Fold): string
   /** The end of a complete reply: usage, cost, terminator. */

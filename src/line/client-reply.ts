@@ -88,7 +88,7 @@ export async function wholeReply(answer: WholeAnswer, answered: AnsweredAttempt)
 /** The client's events of a streamed answer. The ledger row is on disk before the last one; a broken reply never gets it. */
 export async function* streamedReply(answer: StreamedAnswer, answered: AnsweredAttempt): AsyncGenerator<string, void> {
   const { target, translation, prepared, settlement, remember } = answered
-  const writer = translation.stream(servedId(answered))
+  const stream = translation.stream(servedId(answered))
   const fold = new Fold(foldFacts(target.provider))
   let firstEventMs: number | undefined
   let isSettled = false
@@ -101,27 +101,27 @@ export async function* streamedReply(answer: StreamedAnswer, answered: AnsweredA
     for await (const batch of answer.batches) {
       firstEventMs ??= settlement.elapsed()
       let text = ''
-      for (const frame of batch) text += writer.frame(frame, fold)
+      for (const frame of batch) text += stream.translate(frame, fold)
       if (fold.size > prepared.answerBounds.bytes) throw endless(target, prepared.answerBounds.bytes)
       if (text) yield text
     }
     if (!fold.complete) throw cutStream(target)
     const complete = received()
     if (complete.reply.finish === 'error') throw endedInError(target, complete.reply)
-    const last = writer.close(fold)
+    const last = stream.close(fold)
     remember(complete.reply)
     const settled = await settlement.complete(complete, (known) => {
-      const whole = prepared.turn.stores && writer.reply?.(replyFacts(answered, known))
+      const whole = prepared.turn.stores && stream.reply?.(replyFacts(answered, known))
       return whole ? translation.responseToStore(whole, JSON.stringify(whole)) : undefined
     })
     isSettled = true
-    yield last + writer.end(replyFacts(answered, settled))
+    yield last + stream.end(replyFacts(answered, settled))
   } catch (thrown) {
     const error = withoutSecretsOf(target.provider, asRouterError(thrown))
     // If the ledger fails as well, it keeps the row for later: the client must be told that the stream broke.
     await settlement.partial(received(error.billed), error).catch(() => {})
     isSettled = true
-    if (error.code !== 'client_gone') yield writer.fail(error)
+    if (error.code !== 'client_gone') yield stream.fail(error)
   } finally {
     // A client that disconnects ends this generator at a yield: the part that was received is still paid.
     if (!isSettled) await settlement.partial(received(), new RouterError('client_gone', 'The client disconnected.'))

@@ -30,7 +30,7 @@ export function otherFormatTranslation(target: Target, { call, request, turn, me
       const { id, requestId } = call
       const writer = clientApi.openStream(request, { model, id, requestId })
       return {
-        frame({ events }, fold) {
+        translate({ events }, fold) {
           const [first, ...others] = events
           if (!first) return ''
           // What one event of the provider says is written together: log probabilities with their text.

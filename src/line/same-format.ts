@@ -53,14 +53,14 @@ export function sameFormatTranslation(
       const writer = clientApi.openStream(request, { model, id, requestId, ...finishMapping })
       const repetitions = writer.repeatsText ? new Repetitions() : undefined
       return {
-        frame(frame, fold) {
+        translate(frame, fold) {
           for (const event of frame.events) fold.take(event)
           const repeated = repetitions?.write(frame)
           if (repeated !== undefined) return repeated
           const { payload } = frame
           if (!payload) return ''
           if (isObject(payload.response)) storesItself = payload.response.store === true
-          const written = writer.frame(turn.withPrevious(payload))
+          const written = writer.edit(turn.withPrevious(payload))
           repetitions?.learn(frame, written)
           return written
         },

@@ -146,7 +146,7 @@ const stream = (include_usage?: boolean) => {
 /** The chunks that a client receives for these chunks of a provider. */
 function edited(payloads: readonly JsonObject[], include_usage?: boolean): JsonObject[] {
   const writer = stream(include_usage)
-  const text = payloads.map((payload) => writer.frame(payload)).join('') + writer.end(facts)
+  const text = payloads.map((payload) => writer.edit(payload)).join('') + writer.end(facts)
   const lines = text.split('\n\n').filter(Boolean)
   expect(lines.pop()).toBe('data: [DONE]')
   return lines.map((line) => JSON.parse(line.slice('data: '.length)))
@@ -303,9 +303,9 @@ describe('chunks of a provider of the same format', () => {
     const writer = stream()
     const call = (id: number) => called({ index: 0, id: `${id}`, type: 'function', function: { name: 'f' } })
     const before = process.cpuUsage()
-    for (let id = 0; id < 30_000; id++) writer.frame(call(id))
+    for (let id = 0; id < 30_000; id++) writer.edit(call(id))
     const { user } = process.cpuUsage(before)
-    expect(writer.frame(call(30_000))).toContain('"index":30000')
+    expect(writer.edit(call(30_000))).toContain('"index":30000')
     expect(user).toBeLessThan(5_000_000)
   })
 
@@ -330,7 +330,7 @@ describe('chunks of a provider of the same format', () => {
     const thought = (members: JsonObject) => {
       const writer = chat.openStream(chat.read({ ...hello, stream: true, ...members }), { model, id: 'call-1' })
       return ['reasoning', 'reasoning_content'].map((name) => {
-        const [line] = writer.frame(part(0, { [name]: 'Hm.' })).split('\n\n')
+        const [line] = writer.edit(part(0, { [name]: 'Hm.' })).split('\n\n')
         return JSON.parse(line?.slice('data: '.length) ?? '').choices[0].delta
       })
     }
@@ -401,7 +401,7 @@ describe('chunks of a provider of the same format', () => {
 
   it('are left as they are for everyone else', () => {
     const before = structuredClone(written)
-    stream(true).frame(written)
+    stream(true).edit(written)
     expect(written).toEqual(before)
   })
 })
@@ -539,7 +539,7 @@ describe.skipIf(recordingsMissing || schemaMissing)('recorded answers, edited', 
 
 it('a chunk without id and time has those of its stream, or empty ones', () => {
   const writer = chat.openStream({ model, messages: [], origin: { api: 'chat', body: {} } }, { model, id: 'call-1' })
-  const read = (payload: JsonObject) => JSON.parse(writer.frame(payload).replace(/^data: /, ''))
+  const read = (payload: JsonObject) => JSON.parse(writer.edit(payload).replace(/^data: /, ''))
   expect(read({ choices: [], prompt_filter_results: [] })).toMatchObject({ id: '', created: 0 })
   expect(read({ id: 'c1', created: 7, choices: [] })).toMatchObject({ id: 'c1', created: 7 })
   expect(read({ choices: [] })).toMatchObject({ id: 'c1', created: 7 })

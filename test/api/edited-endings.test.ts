@@ -21,7 +21,7 @@ describe('messages of a provider of the same format', () => {
   function streamed(block: JsonObject, ...last: JsonObject[]): JsonObject[] {
     const writer = messages.openStream(request, streamFacts)
     const frames = [{ type: 'content_block_start', index: 0, content_block: block }, ...last]
-    const written = frames.map((frame) => writer.frame(frame)).join('') + writer.end(facts)
+    const written = frames.map((frame) => writer.edit(frame)).join('') + writer.end(facts)
     return [...written.matchAll(/^data: (.*)$/gm)].map(([, data = '']) => JSON.parse(data))
   }
   const delta = (stop_reason: string | null): JsonObject => {
@@ -65,7 +65,7 @@ describe('responses of a provider of the same format', () => {
 
   function streamed(...frames: JsonObject[]): JsonObject[] {
     const writer = responses.openStream(request, streamFacts)
-    const written = frames.map((frame) => writer.frame(frame)).join('') + writer.end(facts)
+    const written = frames.map((frame) => writer.edit(frame)).join('') + writer.end(facts)
     return [...written.matchAll(/^data: (.*)$/gm)].map(([, data = '']) => JSON.parse(data))
   }
   const incomplete = (reason: string) => ({ status: 'incomplete', incomplete_details: { reason } })

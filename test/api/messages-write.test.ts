@@ -406,7 +406,7 @@ describe('a stream of a provider of this format', () => {
 
   it('passes as it is, with the model that served and the cost', () => {
     const writer = writerFor()
-    const text = frames.map((frame) => writer.frame(frame)).join('') + writer.end(facts)
+    const text = frames.map((frame) => writer.edit(frame)).join('') + writer.end(facts)
     const [start, ...others] = frames
     expect(eventsIn(text)).toEqual([
       { ...start, message: { ...(start?.message as object), model } },
@@ -418,7 +418,7 @@ describe('a stream of a provider of this format', () => {
 
   it('has no cost where there is no price', () => {
     const writer = writerFor()
-    for (const frame of frames) writer.frame(frame)
+    for (const frame of frames) writer.edit(frame)
     expect(eventsIn(writer.end({ model, usage: {} }))[0]).toEqual(frames[4])
   })
 

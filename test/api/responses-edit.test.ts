@@ -79,7 +79,7 @@ describe('a reply of a provider of this format', () => {
     expect(responses.editReply({ ...bare, presence_penalty: 0.5 }, facts).presence_penalty).toBe(0.5)
     const writer = responses.openStream(asked, { model, id })
     const begun = { id: 'resp_1', created_at: 1, status: 'in_progress', output: [] }
-    const [created] = eventsIn(writer.frame({ type: 'response.created', response: begun }))
+    const [created] = eventsIn(writer.edit({ type: 'response.created', response: begun }))
     expect(eventFaults(created)).toEqual([])
     expect(created.response).toMatchObject({ ...begun, temperature: 0.5, completed_at: null })
     expect(writer.reply?.({ ...facts, request: asked })).toMatchObject({
@@ -95,7 +95,7 @@ describe('a reply of a provider of this format', () => {
   it.skipIf(recordingsMissing).each(streamed)('$case: every event as it came, but for model and cost', (recording) => {
     const frames = recordedIn(recording) as JsonObject[]
     const writer = responses.openStream(request, { model, id })
-    const events = eventsIn(frames.map((frame) => writer.frame(frame)).join('') + writer.end(facts))
+    const events = eventsIn(frames.map((frame) => writer.edit(frame)).join('') + writer.end(facts))
     const expected = frames.map((recorded, index) => {
       // One of them has no numbers.
       const frame: JsonObject = { sequence_number: index, ...recorded }
@@ -113,7 +113,7 @@ describe('a reply of a provider of this format', () => {
     vi.useFakeTimers({ now: 5_000 })
     onTestFinished(() => void vi.useRealTimers())
     const writer = responses.openStream(request, { model, id })
-    writer.frame({ type: 'response.created', response: { id: 'resp_1', status: 'in_progress', output: [] } })
+    writer.edit({ type: 'response.created', response: { id: 'resp_1', status: 'in_progress', output: [] } })
     const stored = writer.reply?.(facts)
     vi.setSystemTime(7_000)
     expect(eventsIn(writer.end(facts)).at(-1).response).toEqual(stored)
@@ -144,7 +144,7 @@ describe('a reply of a provider of this format', () => {
       { type: 'response.completed', sequence_number: 2, response: ended },
     ]
     const writer = responses.openStream(request, { model, id })
-    const events = eventsIn(frames.map((frame) => writer.frame(frame)).join('') + writer.end(facts))
+    const events = eventsIn(frames.map((frame) => writer.edit(frame)).join('') + writer.end(facts))
     expect(follow(events)).toMatchObject({ id: 'resp_1', output })
     const deltas = events.filter(({ type }) => type.endsWith('.delta')).map(({ delta }) => delta)
     expect(deltas).toEqual(['It rains.', 'No more.', '{"x":1}', 'ls'])
@@ -154,9 +154,9 @@ describe('a reply of a provider of this format', () => {
     const writer = responses.openStream(request, { model, id })
     const response = { id: 'resp_native', model: 'gpt', status: 'in_progress', output: [], created_at: 1 }
     const begun =
-      writer.frame({ type: 'response.created', sequence_number: 0, response }) +
-      writer.frame({ type: 'response.in_progress', sequence_number: 1, response }) +
-      writer.frame({ type: 'response.brand_new', sequence_number: 2, what: 'ever' })
+      writer.edit({ type: 'response.created', sequence_number: 0, response }) +
+      writer.edit({ type: 'response.in_progress', sequence_number: 1, response }) +
+      writer.edit({ type: 'response.brand_new', sequence_number: 2, what: 'ever' })
     const error = new RouterError('quota_exhausted', 'You have no credit left.', {
       provider: 'maker',
       providerCode: 'insufficient_quota',
@@ -179,9 +179,9 @@ describe('a reply of a provider of this format', () => {
     const writer = responses.openStream(request, { model, id })
     const response = { id: 'resp_1', status: 'completed', output: [], usage: { input_tokens: 1 } }
     const text =
-      writer.frame({ type: 'response.created', response }) +
-      writer.frame({ type: 'response.output_text.delta', delta: 'a' }) +
-      writer.frame({ type: 'response.completed', response }) +
+      writer.edit({ type: 'response.created', response }) +
+      writer.edit({ type: 'response.output_text.delta', delta: 'a' }) +
+      writer.edit({ type: 'response.completed', response }) +
       writer.end(facts)
     expect(eventsIn(text).map(({ sequence_number }) => sequence_number)).toEqual([0, 1, 2])
   })

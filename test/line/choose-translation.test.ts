@@ -20,7 +20,7 @@ test('what one event of a provider says is written together: log probabilities w
     const logprobs = { content: [{ token, logprob: -0.1, bytes: null, top_logprobs: [] }] }
     const payload = { id: 'c1', choices: [{ index: 0, delta: { content: token }, logprobs, finish_reason: null }] }
     const events = await readEvent(provider, undefined, payload, { maker: 'p', traits: {} })
-    text += writer.frame({ payload, events }, fold)
+    text += writer.translate({ payload, events }, fold)
   }
   const deltas = eventsIn(text).filter(({ type }) => type === 'response.output_text.delta')
   expect(deltas.map(({ delta, logprobs }) => [delta, logprobs.map(({ token }: { token: string }) => token)])).toEqual([

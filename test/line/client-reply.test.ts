@@ -79,7 +79,7 @@ test('an answer that has come is paid, even when it cannot be written for the cl
 
 test('a stream whose reader has left is settled with the part so far: its row is written, nothing stays reserved', async () => {
   const stream: StreamTranslation = {
-    frame({ events }, fold) {
+    translate({ events }, fold) {
       for (const event of events) fold.take(event)
       return 'word'
     },

@@ -55,7 +55,7 @@ async function answered(clientApi: ClientApi, provider: Provider, events: readon
   const writer = translationOf(target, targeted).stream('maker/m')
   const fold = new Fold(foldFacts)
   const written: string[] = []
-  for await (const batch of answer.batches) for (const frame of batch) written.push(writer.frame(frame, fold))
+  for await (const batch of answer.batches) for (const frame of batch) written.push(writer.translate(frame, fold))
   return { written, reply: fold.reply() }
 }
 

@@ -16,14 +16,14 @@ export function openStream(request: NeutralRequest, { model, finishOf }: StreamF
     (isObject(options) && options.include_usage === true) || (isObject(usage) && usage.include === true)
   const reads = { readsReasoning: readsReasoning(request) }
   const chunks = new ChunkWriter({ model, legacy: wantsLegacyCall(request), ...reads })
-  const frames = new ChunkEditor({ model, finishOf, ...reads })
+  const editor = new ChunkEditor({ model, finishOf, ...reads })
   return {
     events: (events) => chunks.write(events),
-    frame: (payload) => frames.edit(payload),
+    edit: (payload) => editor.edit(payload),
     repeatsText: true,
     end: (facts) => {
-      const last = includeUsage ? usageChunk(frames.last ?? chunks.base, frames.usage, facts) : ''
-      return `${frames.end()}${last}data: [DONE]\n\n`
+      const last = includeUsage ? usageChunk(editor.last ?? chunks.base, editor.usage, facts) : ''
+      return `${editor.end()}${last}data: [DONE]\n\n`
     },
     fail: (error) => `data: ${JSON.stringify(errorBody(error))}\n\n`,
   }

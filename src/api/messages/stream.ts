@@ -13,7 +13,7 @@ export function openStream(request: NeutralRequest, facts: StreamFacts): StreamW
   const editor = new EventEditor(facts)
   return {
     events: (events) => writer.write(events),
-    frame: (payload) => editor.edit(payload),
+    edit: (payload) => editor.edit(payload),
     repeatsText: true,
     end: (reply) => (editor.hasBegun ? editor.end(reply) : writer.end(reply)) + writeEvent({ type: 'message_stop' }),
     heldIds: () => heldIds(editor.message(), request),

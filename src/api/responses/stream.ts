@@ -20,7 +20,7 @@ export function openStream(request: NeutralRequest, { model, id }: StreamFacts):
   }
   return {
     events: (events) => writer.write(events),
-    frame: (payload) => editor.edit(payload),
+    edit: (payload) => editor.edit(payload),
     end: (facts) => (editor.response ? editor : writer).end(whole(facts)),
     heldIds: () => heldIds({ ...editor.response, output: editor.output }),
     fail(error) {
