@@ -209,7 +209,7 @@ describe('a reply as a response', () => {
     expect(answer([{ reasoning: { text: 'Hm' } }, { finish: 'length' }]).last.output).toHaveLength(1)
   })
 
-  it('may be a refusal, an image, or nothing', () => {
+  it('3.9: may be a refusal, an image, or nothing', () => {
     const refusal = answer([{ refusal: 'I ' }, { refusal: 'cannot.' }, { finish: 'refusal' }])
     expect(refusal.last.output[0].content).toEqual([{ type: 'refusal', refusal: 'I cannot.' }])
     expect(refusal.last).toEqual(refusal.whole)

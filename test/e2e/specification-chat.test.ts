@@ -27,10 +27,10 @@ const parameters = { type: 'object', properties: { city: { type: 'string' } }, r
 const weather = { type: 'function', function: { name: 'weather', description: 'The weather', parameters } }
 const json_schema = { name: 'place', strict: false, schema: parameters }
 
-describe('Request', () => {
+describe('POST /v1/chat/completions', () => {
   const rules: FieldRule[] = [
     [
-      'model is a required string',
+      '4.11: model is a required string',
       [],
       [
         [{ model: undefined }, 'model'],
@@ -38,7 +38,7 @@ describe('Request', () => {
       ],
     ],
     [
-      'messages is a required array',
+      '4.12: messages is a required array',
       [],
       [
         [{ messages: undefined }, 'messages'],
@@ -47,33 +47,33 @@ describe('Request', () => {
       ],
     ],
     [
-      'messages are {role, content}',
+      '4.13: messages are {role, content}',
       [{ messages: [{ role: 'system', content: 'Be brief.' }, ...messages] }],
       [[{ messages: [{ content: 'Hi' }] }, 'messages[0].role']],
     ],
     [
-      'messages may have a name',
+      '4.14, 21.6: messages may have a name',
       [{ messages: [{ role: 'user', content: 'Hi', name: 'ann' }] }],
       [[{ messages: [{ role: 'user', content: 'Hi', name: 7 }] }, 'messages[0].name']],
     ],
     [
-      'max_tokens is an integer',
+      '4.15, 20.2: max_tokens is an integer',
       [{ max_tokens: 20 }],
       [
         [{ max_tokens: 1.5 }, 'max_tokens'],
         [{ max_tokens: 'x' }, 'max_tokens'],
       ],
     ],
-    ['temperature is a number', [{ temperature: 0.5 }], [[{ temperature: 'x' }, 'temperature']]],
-    ['top_p is a number', [{ top_p: 0.5 }], [[{ top_p: 'x' }, 'top_p']]],
-    ['stream is a boolean', [{ stream: true }, { stream: false }], [[{ stream: 'yes' }, 'stream']]],
+    ['4.16: temperature is a number', [{ temperature: 0.5 }], [[{ temperature: 'x' }, 'temperature']]],
+    ['4.17: top_p is a number', [{ top_p: 0.5 }], [[{ top_p: 'x' }, 'top_p']]],
+    ['4.18: stream is a boolean', [{ stream: true }, { stream: false }], [[{ stream: 'yes' }, 'stream']]],
     [
-      'tools are {type: function, function: {name, description, parameters}}',
+      '4.19, 21.3: tools are {type: function, function: {name, description, parameters}}',
       [{ tools: [weather] }],
       [[{ tools: [{ type: 'function', function: {} }] }, 'tools[0].function.name']],
     ],
     [
-      'tool_choice is auto, none, required or an object',
+      '4.20: tool_choice is auto, none, required or an object',
       ['auto', 'none', 'required', { type: 'function', function: { name: 'weather' } }].map((tool_choice) => ({
         tools: [weather],
         tool_choice,
@@ -81,17 +81,17 @@ describe('Request', () => {
       [[{ tools: [weather], tool_choice: 'sometimes' }, 'tool_choice']],
     ],
     [
-      'response_format is an object',
+      '4.21: response_format is an object',
       [{ response_format: { type: 'text' } }, { response_format: { type: 'json_schema', json_schema } }],
       [[{ response_format: 'json' }, 'response_format']],
     ],
     [
-      'response_format takes JSON mode',
+      '4.21: response_format takes JSON mode',
       [{ response_format: { type: 'json_object' }, messages: [{ role: 'user', content: 'In JSON' }] }],
       [],
     ],
   ]
-  test.each(rules)('Chat: %s', async (_, taken, refused) => {
+  test.each(rules)('%s', async (_, taken, refused) => {
     for (const body of taken) {
       for (const model of everyModel) {
         const { status, text } = await ask({ model, ...body })
@@ -106,74 +106,77 @@ describe('Request', () => {
 
   const arriving: [statement: string, body: object, sent: object][] = [
     [
-      'name of a message',
+      '4.14: name of a message',
       { messages: [{ role: 'user', content: 'Hi', name: 'ann' }] },
       { messages: [{ name: 'ann' }] },
     ],
-    ['max_tokens', { max_tokens: 20 }, { max_completion_tokens: 20 }],
-    ['temperature', { temperature: 0.5 }, { temperature: 0.5 }],
-    ['top_p', { top_p: 0.5 }, { top_p: 0.5 }],
-    ['tools', { tools: [weather] }, { tools: [weather] }],
-    ['tool_choice', { tools: [weather], tool_choice: 'required' }, { tool_choice: 'required' }],
+    ['4.15: max_tokens', { max_tokens: 20 }, { max_completion_tokens: 20 }],
+    ['4.16: temperature', { temperature: 0.5 }, { temperature: 0.5 }],
+    ['4.17: top_p', { top_p: 0.5 }, { top_p: 0.5 }],
+    ['4.19: tools', { tools: [weather] }, { tools: [weather] }],
+    ['4.20: tool_choice', { tools: [weather], tool_choice: 'required' }, { tool_choice: 'required' }],
     [
-      'response_format',
+      '4.21: response_format',
       { response_format: { type: 'json_schema', json_schema } },
       { response_format: { json_schema } },
     ],
   ]
-  test.each(arriving)('Chat: %s arrives at the provider', async (_, body, sent) => {
+  test.each(arriving)('%s arrives at the provider', async (_, body, sent) => {
     expect(await ask(body)).toMatchObject({ status: 200, sent })
   })
 
-  const searches: [model: string, sent: object][] = [
-    [models.native, { tools: [{ type: 'web_search' }] }],
-    [models.anthropic, { tools: [expect.objectContaining({ name: 'web_search' })] }],
-    [models.google, { tools: [{ googleSearch: {} }] }],
-    ['openai/gpt-4o-search-preview', { web_search_options: {} }],
+  const searches: [id: string, model: string, sent: object][] = [
+    ['1.18', models.native, { tools: [{ type: 'web_search' }] }],
+    ['1.16', models.anthropic, { tools: [expect.objectContaining({ name: 'web_search' })] }],
+    ['1.17', models.google, { tools: [{ googleSearch: {} }] }],
+    ['1.19', 'openai/gpt-4o-search-preview', { web_search_options: {} }],
   ]
-  test.each(searches)('Chat: tools may contain {type: web_search}: %s', async (model, sent) => {
+  test.each(searches)('8.3, 21.1, %s: tools may contain {type: web_search}: %s', async (_, model, sent) => {
     const answer = await ask({ model, tools: [{ type: 'web_search' }] })
     expect(answer.headers.get('x-router-dropped')).toBe(null)
     expect(answer).toMatchObject({ status: 200, sent })
   })
 
-  test('Chat: a web search is never lost silently where a model has none', async () => {
+  test('1.19: a web search is never lost silently where a model has none', async () => {
     const answer = await ask({ tools: [{ type: 'web_search' }] })
     expect([answer.status, answer.headers.get('x-router-dropped')]).toEqual([200, 'tools.web_search'])
     expect(answer.sent).not.toHaveProperty('tools')
   })
 })
 
-describe('Completion', () => {
+describe('Chat completion', () => {
   const fields: [statement: string, expected: object][] = [
-    ['id is a string', { id: expect.stringMatching(/./) }],
-    ['object is a string', { object: 'chat.completion' }],
-    ['created is an integer', { created: expect.any(Number) }],
-    ['model is a string', { model: expect.stringMatching(/^[a-z-]+\/./) }],
-    ['choices have an index', { choices: [{ index: 0 }] }],
-    ['choices have a message {role, content}', { choices: [{ message: { role: 'assistant', content: said.text } }] }],
-    ['choices have a finish_reason', { choices: [{ finish_reason: 'stop' }] }],
+    ['4.1: id is a string', { id: expect.stringMatching(/./) }],
+    ['4.2: object is a string', { object: 'chat.completion' }],
+    ['4.3: created is an integer', { created: expect.any(Number) }],
+    ['4.4: model is a string', { model: expect.stringMatching(/^[a-z-]+\/./) }],
+    ['4.5: choices have an index', { choices: [{ index: 0 }] }],
     [
-      'usage has prompt_tokens, completion_tokens and total_tokens',
+      '4.6: choices have a message {role, content}',
+      { choices: [{ message: { role: 'assistant', content: said.text } }] },
+    ],
+    ['4.7: choices have a finish_reason', { choices: [{ finish_reason: 'stop' }] }],
+    [
+      '4.8: usage has prompt_tokens, completion_tokens and total_tokens',
       { usage: { prompt_tokens: 40, completion_tokens: 12, total_tokens: 52 } },
     ],
-    ['usage may have cost, in USD', { usage: { cost: expect.any(Number) } }],
+    ['4.9, 1.15: usage may have cost, in USD', { usage: { cost: expect.any(Number) } }],
   ]
   let replies: [string, Body][]
   beforeAll(async () => {
     replies = []
     for (const model of everyModel) replies.push([model, (await ask({ model })).body])
   })
-  test.each(fields)('Chat completion: %s', (_, expected) => {
+  test.each(fields)('%s', (_, expected) => {
     for (const [model, body] of replies) expect([model, body]).toMatchObject([model, expected])
   })
-  test('Chat completion: the name of a message is a string where there is one', () => {
+  test('4.10: the name of a message is a string where there is one', () => {
     for (const [, { choices }] of replies) expect(typeof (choices[0].message.name ?? '')).toBe('string')
   })
-  test('Chat completion: the answer is application/json', async () => {
+  test('8.1: the answer is application/json', async () => {
     expect((await ask({})).headers.get('content-type')).toMatch(/^application\/json/)
   })
-  test('Chat completion: tool calls are in the message', async () => {
+  test('4.6, 1.7: tool calls are in the message', async () => {
     for (const model of everyModel) {
       const { body } = await ask({ model, tools: [weather] }, { step: called })
       const call = { type: 'function', function: { name: 'weather', arguments: '{"city":"Graz"}' } }
@@ -181,7 +184,7 @@ describe('Completion', () => {
       expect([model, body.choices]).toMatchObject([model, [expected]])
     }
   })
-  test('Chat completion: with stream: true it is streamed', async () => {
+  test('8.2, 18.10: with stream: true it is streamed', async () => {
     for (const model of everyModel) {
       const { headers, events, text } = await ask({ model, stream: true, stream_options: { include_usage: true } })
       expect(headers.get('content-type')).toMatch(/^text\/event-stream/)
@@ -194,20 +197,20 @@ describe('Completion', () => {
 })
 
 describe('Models', () => {
-  test('Service: a model is addressed as <provider_slug>/<model_name>', async () => {
+  test('1.8: a model is addressed as <provider_slug>/<model_name>', async () => {
     expect(await ask({ model: 'openai/gpt-4.1' })).toMatchObject({ status: 200, sent: { model: 'gpt-4.1' } })
     expect(await ask({ model: 'gpt-4.1' })).toMatchObject({ status: 404, sent: undefined })
   })
-  test('Service: managed policies are addressed by their bare id', async () => {
+  test('1.9: managed policies are addressed by their bare id', async () => {
     const { status, headers } = await ask({ model: 'best' })
     expect([status, headers.get('x-router-model')]).toEqual([200, models.ordinary])
   })
-  test('Service: the cost of a request is that of its tokens at the listed prices', async () => {
+  test('1.15, 2.42: the cost of a request is that of its tokens at the listed prices', async () => {
     const entry = (await (await world.router.call(`/v1/models/${models.ordinary}`)).json()) as Body
     const [{ input_price, output_price }] = entry.pricing
     expect((await ask({})).body.usage.cost).toBeCloseTo(40 * input_price + 12 * output_price, 12)
   })
-  test('Versioning: dated model ids select a stable model version', async () => {
+  test('20.9: dated model ids select a stable model version', async () => {
     const { status, sent } = await ask({ model: 'openai/gpt-4.1-2025-04-14' })
     expect([status, sent.model]).toEqual([200, 'gpt-4.1-2025-04-14'])
   })
@@ -217,7 +220,7 @@ describe('POST /v1/messages', () => {
   const create = (body: object) =>
     world.ask('/v1/messages', { model: models.anthropic, max_tokens: 50, messages, ...body })
 
-  test('Messages: a messages-style request is accepted, for every provider, and usage has cost', async () => {
+  test('10.1, 1.1: a messages-style request is accepted, for every provider, and usage has cost', async () => {
     for (const model of everyModel) {
       const { status, body } = await create({ model })
       const expected = {
@@ -228,7 +231,7 @@ describe('POST /v1/messages', () => {
       expect([model, status, body]).toMatchObject([model, 200, expected])
     }
   })
-  test('Messages: the web search tool is {type: web_search_20250305, name: web_search, max_uses: <integer>}', async () => {
+  test('10.2, 20.3, 21.2: the web search tool is {type: web_search_20250305, name: web_search, max_uses: <integer>}', async () => {
     const tool = { type: 'web_search_20250305', name: 'web_search', max_uses: 3 }
     expect(await create({ tools: [tool] })).toMatchObject({ status: 200, sent: { tools: [tool] } })
     for (const max_uses of [0, -1, 1.5, 'x']) {

@@ -21,7 +21,13 @@ const callOf = (path: string, model = models.ordinary as string) => {
   if (path.endsWith('responses')) return { model, input: 'Hi', max_output_tokens: 50 }
   return { model, messages, max_tokens: 50 }
 }
-const lists = ['', '/chat', '/all', '/decision'].map((name) => `/v1/models${name}`)
+const idsOfLists = [
+  ['17.8', '/v1/models'],
+  ['17.9', '/v1/models/chat'],
+  ['17.10', '/v1/models/all'],
+  ['17.11', '/v1/models/decision'],
+] as const
+const lists = idsOfLists.map(([, path]) => path)
 
 /** Calls an endpoint with exactly these headers. */
 async function bare(path: string, headers: object, body?: unknown): Promise<{ status: number; body: Body }> {
@@ -53,36 +59,41 @@ async function badKeys(): Promise<string[]> {
 }
 
 describe('Authentication', () => {
-  test.each([...paths.slice(0, 1), '/v1/manage/org', '/v1/manage/apikey'])(
-    'Authentication: %s requires Authorization: Bearer <API_KEY>',
-    async (path) => {
-      const body = path.startsWith('/v1/manage') ? undefined : callOf(path, 'nothing/x')
-      expect((await bare(path, {}, body)).status).toBe(401)
-      expect((await bare(path, { authorization: '' }, body)).status).toBe(401)
-      expect((await bare(path, { authorization: 'Bearer' }, body)).status).toBe(401)
-      expect((await bare(path, by(testKey), body)).status).toBe(body ? 404 : 200)
-    },
-  )
-  test.each(paths)('Authentication: %s takes x-api-key as well', async (path) => {
+  test.each([
+    ['17.1', paths[0]],
+    ['17.2', '/v1/manage/org'],
+    ['17.2', '/v1/manage/apikey'],
+  ])('%s: %s requires Authorization: Bearer <API_KEY>', async (_, path) => {
+    const body = path.startsWith('/v1/manage') ? undefined : callOf(path, 'nothing/x')
+    expect((await bare(path, {}, body)).status).toBe(401)
+    expect((await bare(path, { authorization: '' }, body)).status).toBe(401)
+    expect((await bare(path, { authorization: 'Bearer' }, body)).status).toBe(401)
+    expect((await bare(path, by(testKey), body)).status).toBe(body ? 404 : 200)
+  })
+  test.each([
+    ['17.18', paths[0]],
+    ['17.7, 9.2', paths[1]],
+    ['17.18', paths[2]],
+  ])('%s: %s takes x-api-key as well', async (_, path) => {
     expect((await bare(path, { 'x-api-key': testKey }, callOf(path, 'nothing/x'))).status).toBe(404)
     expect((await bare(path, { 'x-api-key': '' }, callOf(path, 'nothing/x'))).status).toBe(401)
   })
-  test.each(lists)('Authentication: %s takes both headers alike, or none', async (path) => {
+  test.each(idsOfLists)('%s, 17.20: %s takes both headers alike, or none', async (_, path) => {
     const one = await bare(path, by(testKey))
     expect(one.status).toBe(200)
     expect(await bare(path, { 'X-Api-Key': testKey })).toEqual(one)
     expect((await bare(path, {})).status).toBe(200)
     expect((await bare(path, { 'x-api-key': '' })).status).toBe(200)
   })
-  test('Authentication: /v1/models/managed needs none', async () => {
+  test('17.12, 15.6, 15.7: /v1/models/managed needs none, and looks at none', async () => {
     expect((await bare('/v1/models/managed', {})).status).toBe(200)
     expect((await bare('/v1/models/managed', by('ir-nobody'))).status).toBe(200)
   })
-  test('Authentication: no credentials, all public models', async () => {
+  test('17.13: no credentials, all public models', async () => {
     const { data } = (await bare('/v1/models', {})).body
     expect(data.map(({ id }: Body) => id)).toEqual(expect.arrayContaining(Object.values(models)))
   })
-  test("Authentication: a valid key, only models approved for the organization and allowed by the key's access list", async () => {
+  test("17.14, 1.22: a valid key, only models approved for the organization and allowed by the key's access list", async () => {
     const key = await newKey()
     await manage('PUT', '/org/models', { approved_models: [models.ordinary, models.google] })
     await manage('POST', `/apikey/${key.api_key_id}/access`, { models: [models.ordinary, models.anthropic] })
@@ -92,7 +103,7 @@ describe('Authentication', () => {
     }
     await manage('PUT', '/org/models', { approved_models: null })
   })
-  test('Authentication: an invalid, expired or revoked key is rejected with 403, not treated as anonymous', async () => {
+  test('17.15, 17.16, 17.17, 19.4: an invalid, expired or revoked key is rejected with 403, not treated as anonymous', async () => {
     for (const secret of await badKeys()) {
       for (const path of lists) expect([path, (await bare(path, by(secret))).status]).toEqual([path, 403])
       for (const path of paths) expect([path, (await bare(path, by(secret), callOf(path))).status]).toEqual([path, 403])
@@ -111,30 +122,30 @@ describe('Errors', () => {
     const ask = (body: object, more = {}) => world.ask(path, body, more)
     const asks = async (secret: string, model?: string) => await bare(path, by(secret), callOf(path, model))
 
-    test('Errors: 400 for a malformed payload or invalid parameters', async () => {
+    test('19.1, 7.1, 7.2: 400 for a malformed payload or invalid parameters', async () => {
       const answer = await world.router.call(path, '{"model":')
       expectError({ status: answer.status, body: await answer.json() }, 400)
       expectError(await ask({ ...callOf(path), temperature: 'warm' }), 400)
     })
-    test('Errors: 401 for a missing or empty Authorization header', async () => {
+    test('19.2: 401 for a missing or empty Authorization header', async () => {
       expectError(await bare(path, {}, callOf(path)), 401)
       expectError(await bare(path, { authorization: '' }, callOf(path)), 401)
     })
-    test('Errors: 402 when the balance of the organization is exhausted', async () => {
+    test('19.3: 402 when the balance of the organization is exhausted', async () => {
       await manage('PUT', '/org/balance', { enforces_balance: true })
       expectError(await ask(callOf(path)), 402)
       await manage('PUT', '/org/balance', { enforces_balance: false })
     })
-    test('Errors: 402 when the monthly_limit of a key is exhausted', async () => {
+    test('19.3, 17.19: 402 when the monthly_limit of a key is exhausted', async () => {
       expectError(await asks((await newKey({ monthly_limit: 1e-9 })).api_key), 402)
     })
-    test('Errors: 403 for an invalid token, or a model not in the access list', async () => {
+    test('19.4: 403 for an invalid token, or a model not in the access list', async () => {
       expectError(await asks('ir-nobody'), 403)
       const key = await newKey()
       await manage('POST', `/apikey/${key.api_key_id}/access`, { models: [models.google] })
       expectError(await asks(key.api_key), 403)
     })
-    test('Errors: 404 when the provider or model is not supported, or not approved for the organization', async () => {
+    test('19.5: 404 when the provider or model is not supported, or not approved for the organization', async () => {
       for (const model of ['nothing/x', 'openai/no-such-model', 'mistral/mistral-medium-latest']) {
         expectError(await asks(testKey, model), 404)
       }
@@ -142,10 +153,10 @@ describe('Errors', () => {
       expectError(await asks(testKey), 404)
       await manage('PUT', '/org/models', { approved_models: null })
     })
-    test('Errors: 413 when the payload is too large', async () => {
+    test('19.8: 413 when the payload is too large', async () => {
       expectError(await ask({ ...callOf(path), user: 'x'.repeat(bodyLimit) }), 413)
     })
-    test('Errors: 429 when the rate limit is exceeded, with Retry-After', async () => {
+    test('19.6, 20.6: 429 when the rate limit is exceeded, with Retry-After', async () => {
       const key = await newKey()
       await manage('POST', `/apikey/${key.api_key_id}/limits`, { requests_per_minute: 1 })
       await ask(callOf(path), { headers: by(key.api_key) })
@@ -154,16 +165,21 @@ describe('Errors', () => {
       expect(answer.headers.get('x-ratelimit-limit-requests')).toBe('1')
       expect(Number(answer.headers.get('retry-after'))).toBeGreaterThan(0)
     })
-    test('Errors: 429 of a provider comes with its Retry-After', async () => {
+    test('19.6: 429 of a provider comes with its Retry-After', async () => {
       const answer = await ask(callOf(path), { step: { refuse: 429, retryAfter: '7' } })
       expect([answer.status, answer.headers.get('retry-after')]).toEqual([429, '7'])
     })
-    test('Errors: 502 when the upstream provider returned an invalid response', async () => {
+    test('19.7: 502 when the upstream provider returned an invalid response', async () => {
       for (const refuse of [500, 401]) expect((await ask(callOf(path), { step: { refuse } })).status).toBe(502)
     })
   })
 
-  test.each(paths)('Errors: 500 for an internal error of %s, without its details', async (path) => {
+  test('7.3: an error of /v1/messages has the form of that API around it', async () => {
+    const { body } = await bare(paths[2], {}, callOf(paths[2]))
+    const error = { type: 'authentication_error', origin: 'router', message: expect.stringMatching(/./), param: null }
+    expect(body).toMatchObject({ type: 'error', error, request_id: expect.stringMatching(/./) })
+  })
+  test.each(paths)('19.10: 500 for an internal error of %s, without its details', async (path) => {
     const broken = vi.spyOn(world.router.snapshot().providers, 'get').mockImplementation(() => {
       throw new TypeError('what only the log has')
     })
@@ -173,20 +189,20 @@ describe('Errors', () => {
     expect(answer.text).not.toContain('only the log')
     expect((await world.ask(path, callOf(path))).status).toBe(200)
   })
-  test('Errors: the statuses of each endpoint are described, 500 for an internal error among them', () => {
+  test('19.11, 19.13: the statuses of each endpoint are described, 500 for an internal error among them', () => {
     const statuses = (path: string, method: string) => Object.keys((openapi.paths as Body)[path][method].responses)
     const all = ['400', '401', '402', '403', '404', '429', '500', '502']
     for (const path of paths) expect(statuses(path, 'post')).toEqual(expect.arrayContaining(all))
     for (const path of lists) expect(statuses(path, 'get')).toEqual(expect.arrayContaining(['200', '403']))
   })
-  test.each(lists)('Errors: %s answers 200 or 403, and 400 only to a wrong page of the Messages form', async (path) => {
+  test.each(lists)('19.14: %s answers 200 or 403, and 400 only to a wrong page of the Messages form', async (path) => {
     const headers = { 'x-api-key': testKey, 'anthropic-version': '2023-06-01' }
     expect((await bare(path, { 'x-api-key': testKey })).status).toBe(200)
     expect((await bare(`${path}?limit=0`, by('ir-nobody'))).status).toBe(403)
     expect((await bare(`${path}?limit=0`, by(testKey))).status).toBe(200)
     if (path === '/v1/models') expect((await bare(`${path}?limit=0`, headers)).status).toBe(400)
   })
-  test('Versioning: all paths are prefixed /v1, and the version of the interface is 1.0.0', () => {
+  test('20.7, 20.8: all paths are prefixed /v1, and the version of the interface is 1.0.0', () => {
     expect((openapi.info as Body).version).toBe('1.0.0')
     const others = Object.keys(openapi.paths as Body).filter((path) => !path.startsWith('/v1/'))
     expect(others.toSorted()).toEqual(['/health', '/openapi.json', '/ready'])
@@ -194,30 +210,30 @@ describe('Errors', () => {
 })
 
 describe('Management', () => {
-  test('Management: {manage_url} may be another address than {base_url}', async () => {
+  test('16.3: {manage_url} may be another address than {base_url}', async () => {
     const { url, manageUrl } = world.router
     const status = async (base: string, path: string) => (await fetch(base + path, { headers: by(testKey) })).status
     expect(manageUrl).not.toBe(url)
     expect([await status(manageUrl, '/v1/manage/org'), await status(url, '/v1/manage/org')]).toEqual([200, 404])
     expect([await status(manageUrl, '/v1/models'), await status(url, '/v1/models')]).toEqual([404, 200])
   })
-  test('Management: GET /v1/manage/org returns {name, balance}', async () => {
+  test('16.1, 1.23, 7.4, 7.5: GET /v1/manage/org returns {name, balance}', async () => {
     expect(await manage('GET', '/org')).toEqual({ name: expect.any(String), balance: expect.any(Number) })
   })
 
   const fields: [statement: string, expected: object][] = [
-    ['id is a UUID', { id: expect.stringMatching(/^[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}$/) }],
-    ['name is a string', { name: 'recorded' }],
-    ['monthly_limit is a number', { monthly_limit: 5 }],
-    ['monthly_spend is a number', { monthly_spend: 0 }],
+    ['7.6: id is a UUID', { id: expect.stringMatching(/^[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}$/) }],
+    ['7.7: name is a string', { name: 'recorded' }],
+    ['7.8: monthly_limit is a number', { monthly_limit: 5 }],
+    ['7.9: monthly_spend is a number', { monthly_spend: 0 }],
     [
-      'permissions are {manage, completions}, strings, none among them',
+      '7.10, 7.11: permissions are {manage, completions}, strings, none among them',
       { permissions: { manage: 'none', completions: 'write' } },
     ],
-    ['labels is an object', { labels: { team: 'a' } }],
-    ['created_by is {id, email}', { created_by: { id: expect.any(String), email: expect.any(String) } }],
+    ['7.12: labels is an object', { labels: { team: 'a' } }],
+    ['7.13: created_by is {id, email}', { created_by: { id: expect.any(String), email: expect.any(String) } }],
   ]
-  test.each(fields)('Management: GET /v1/manage/apikey returns {keys}: %s', async (_, expected) => {
+  test.each(fields)('16.2, 1.24: GET /v1/manage/apikey returns {keys}, %s', async (_, expected) => {
     const { api_key_id } = await newKey({ name: 'recorded', monthly_limit: 5, labels: { team: 'a' } })
     const { keys } = await manage('GET', '/apikey')
     expect(keys.find(({ id }: Body) => id === api_key_id)).toMatchObject(expected)
@@ -226,7 +242,7 @@ describe('Management', () => {
       expect(Object.keys(key).toSorted()).toEqual(members)
     }
   })
-  test('Management: monthly_spend is what the calls of a key cost', async () => {
+  test('7.9, 17.19: monthly_spend is what the calls of a key cost', async () => {
     const { api_key_id, api_key } = await newKey()
     const { body } = await world.ask(paths[0], callOf(paths[0]), { headers: by(api_key) })
     const { keys } = await manage('GET', '/apikey')

@@ -75,49 +75,59 @@ const isText = (value: unknown) => typeof value === 'string' && value !== ''
 describe('Model entry', () => {
   const flags = Object.keys((schemaOf('ModelEntry') as Body).properties).filter((name) => name.startsWith('supports_'))
   const always: [statement: string, holds: (entry: Body) => boolean][] = [
-    ['api is a modality', ({ api }) => modalities.includes(api)],
-    ['id is the value to pass as model', ({ id }) => isText(id)],
-    ['object is always model', ({ object }) => object === 'model'],
-    ['created is a Unix timestamp', ({ created }) => isWhole(created)],
-    ['updated is a Unix timestamp', ({ updated }) => isWhole(updated)],
-    ['owned_by is system', ({ owned_by }) => owned_by === 'system'],
-    ['max_output_tokens is an integer', ({ max_output_tokens = 1 }) => isWhole(max_output_tokens)],
-    ['context_window is an integer', ({ context_window = 1 }) => isWhole(context_window)],
+    ['2.1, 2.7: api is a modality', ({ api }) => modalities.includes(api)],
+    ['2.2: id is the value to pass as model', ({ id }) => isText(id)],
+    ['2.3: object is always model', ({ object }) => object === 'model'],
+    ['2.4: created is a Unix timestamp', ({ created }) => isWhole(created)],
+    ['2.5: updated is a Unix timestamp', ({ updated }) => isWhole(updated)],
+    ['2.6: owned_by is system', ({ owned_by }) => owned_by === 'system'],
+    ['2.14, 20.5: max_output_tokens is an integer', ({ max_output_tokens = 1 }) => isWhole(max_output_tokens)],
+    ['2.15, 20.5: context_window is an integer', ({ context_window = 1 }) => isWhole(context_window)],
+    ['2.26: description is a string', ({ description }) => isText(description)],
+    ['2.27: data_retention is a boolean', ({ data_retention }) => typeof data_retention === 'boolean'],
+    ['2.28: data_retention_days is an integer', ({ data_retention_days }) => isWhole(data_retention_days)],
+    ['2.29: data_used_for_training is a boolean', (entry) => typeof entry.data_used_for_training === 'boolean'],
+    ['2.30: privacy_comments is a string', ({ privacy_comments }) => isText(privacy_comments)],
     [
-      'the ten supports_ flags are booleans',
-      (entry) => flags.every((name) => typeof (entry[name] ?? true) === 'boolean'),
+      '2.31: geolocation is a string: global, us, eu or another place',
+      ({ geolocation }) => /^[a-z]{2,6}$/.test(geolocation),
     ],
-    ['description is a string', ({ description }) => isText(description)],
-    ['data_retention is a boolean', ({ data_retention }) => typeof data_retention === 'boolean'],
-    ['data_retention_days is an integer', ({ data_retention_days }) => isWhole(data_retention_days)],
-    ['data_used_for_training is a boolean', (entry) => typeof entry.data_used_for_training === 'boolean'],
-    ['privacy_comments is a string', ({ privacy_comments }) => isText(privacy_comments)],
-    ['geolocation is a string: global, us, eu or another place', ({ geolocation }) => /^[a-z]{2,6}$/.test(geolocation)],
   ]
-  test.each(always)('Model entry: %s', (_, holds) => {
-    expect(flags).toHaveLength(10)
+  const statements: Record<string, string> = {
+    ...{ supports_caching: '2.16', supports_vision: '2.17', supports_computer_use: '2.18', supports_reasoning: '2.19' },
+    ...{ supports_image_generation: '2.20', supports_tool_calling: '2.21', supports_role_developer: '2.22' },
+    ...{ supports_web_search: '2.23', supports_output_json_object: '2.24', supports_output_json_schema: '2.25' },
+  }
+  test.each(flags.map((name) => [statements[name], name] as const))('%s: %s is a boolean', (id, name) => {
+    expect(id).toBeDefined()
+    expect(unlike(all, (entry) => typeof (entry[name] ?? true) === 'boolean')).toEqual([])
+    expect(all.some((entry) => entry[name] === true)).toBe(true)
+  })
+  test.each(always)('%s', (_, holds) => {
     expect(all.length).toBeGreaterThan(800)
     expect(unlike(all, holds)).toEqual([])
     expect(unlike(chat, holds)).toEqual([])
   })
 
   const ofChat: [statement: string, holds: (entry: Body) => boolean][] = [
-    ['open_weights is a boolean of chat entries', ({ open_weights }) => typeof open_weights === 'boolean'],
-    ['model_lab is a string of chat entries', ({ model_lab }) => isText(model_lab)],
-    ['model_canonical_name is a string of chat entries', ({ model_canonical_name: name }) => isText(name)],
-    ['pricing of chat entries is an array of tiers', ({ pricing }) => Array.isArray(pricing)],
-    ['flat prices are on the all-modalities and managed-policy lists', (entry) => !('input_price' in entry)],
+    ['2.32: open_weights is a boolean of chat entries', ({ open_weights }) => typeof open_weights === 'boolean'],
+    ['2.32: model_lab is a string of chat entries', ({ model_lab }) => isText(model_lab)],
+    ['2.32: model_canonical_name is a string of chat entries', ({ model_canonical_name: name }) => isText(name)],
+    ['2.12: pricing of chat entries is an array of tiers', ({ pricing }) => Array.isArray(pricing)],
+    ['2.8, 2.9, 2.10, 2.11: flat prices are not on the list of chat models', (entry) => !('input_price' in entry)],
   ]
-  test.each(ofChat)('Model entry: %s', (_, holds) => expect(unlike(chat, holds)).toEqual([]))
+  test.each(ofChat)('%s', (_, holds) => expect(unlike(chat, holds)).toEqual([]))
 
-  test.each(['input_price', 'caching_price', 'cached_price', 'output_price'])(
-    'Model entry: the flat %s is a number on the all-modalities and managed-policy lists',
-    async (name) => {
-      expect(unlike(all, (entry) => isPrice(entry[name]))).toEqual([])
-      expect(unlike((await list('managed', {})).data, (entry) => isPrice(entry[name]))).toEqual([])
-    },
-  )
-  test('Model entry: pricing of decision entries is an object {input, output}', async () => {
+  test.each([
+    ['2.8', 'input_price'],
+    ['2.9', 'caching_price'],
+    ['2.10', 'cached_price'],
+    ['2.11', 'output_price'],
+  ])('%s: the flat %s is a number on the all-modalities and managed-policy lists', async (_, name) => {
+    expect(unlike(all, (entry) => isPrice(entry[name]))).toEqual([])
+    expect(unlike((await list('managed', {})).data, (entry) => isPrice(entry[name]))).toEqual([])
+  })
+  test('2.13: pricing of decision entries is an object {input, output}', async () => {
     const { data } = await list('decision')
     expect(data).toContainEqual(expect.objectContaining({ api: 'decision', pricing: { input: 1e-6, output: 0 } }))
     const written = data.find(({ id }: Body) => id === 'openai/b-decision')
@@ -127,17 +137,17 @@ describe('Model entry', () => {
   })
 
   const prices = [
-    'input_price',
-    'caching_price',
-    'caching_5m_price',
-    'caching_1h_price',
-    'cached_price',
-    'output_price',
-  ]
-  test.each(prices)('Pricing tier: %s is a number', (name) => {
+    ['2.34', 'input_price'],
+    ['2.35', 'caching_price'],
+    ['2.36', 'caching_5m_price'],
+    ['2.37', 'caching_1h_price'],
+    ['2.38', 'cached_price'],
+    ['2.39', 'output_price'],
+  ] as const
+  test.each(prices)('%s: in a tier %s is a number', (_, name) => {
     expect(unlike(chat, ({ pricing }) => pricing.every((one: Body) => isPrice(one[name])))).toEqual([])
   })
-  test('Pricing tier: prompt_tokens_threshold is an integer, ascending, and 0 in the first tier', () => {
+  test('2.33, 2.40: prompt_tokens_threshold is an integer, ascending, and 0 in the first tier', () => {
     const holds = ({ pricing }: Body) =>
       pricing[0]?.prompt_tokens_threshold === 0 &&
       pricing.every(({ prompt_tokens_threshold: at }: Body, index: number) => {
@@ -145,11 +155,11 @@ describe('Model entry', () => {
       })
     expect(unlike(priced, holds)).toEqual([])
   })
-  test('Model entry: pricing is empty only where no price is known', () => {
+  test('2.12: pricing is empty only where no price is known', () => {
     // What this one costs is known when a model has been chosen.
     expect(unlike(chat, (entry) => priced.includes(entry))).toEqual(['openrouter/openrouter/auto'])
   })
-  test('Pricing tier: a prompt has the price of the tier that it reaches', async () => {
+  test('2.40: a prompt has the price of the tier that it reaches', async () => {
     const { body } = await ask('openai/tiered')
     expect(body.usage.cost).toBeCloseTo(40 * 3e-6, 12)
   })
@@ -161,16 +171,17 @@ const ask = (model: string, more: object = {}, headers: Record<string, string> =
 describe('Flags', () => {
   const pixel = 'iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR42mNk+M9QDwADhgGAWjR9awAAAABJRU5ErkJggg=='
   const url = `data:image/png;base64,${pixel}`
-  const uses: [flag: string, body: object][] = [
-    ['supports_vision', { messages: [{ role: 'user', content: [{ type: 'image_url', image_url: { url } }] }] }],
+  const uses: [id: string, flag: string, body: object][] = [
+    ['2.17', 'supports_vision', { messages: [{ role: 'user', content: [{ type: 'image_url', image_url: { url } }] }] }],
     [
+      '2.21',
       'supports_tool_calling',
       { tools: [{ type: 'function', function: { name: 'f', parameters: { type: 'object' } } }] },
     ],
-    ['supports_reasoning', { reasoning_effort: 'high' }],
-    ['supports_web_search', { tools: [{ type: 'web_search' }] }],
+    ['2.19', 'supports_reasoning', { reasoning_effort: 'high' }],
+    ['2.23', 'supports_web_search', { tools: [{ type: 'web_search' }] }],
   ]
-  test.each(uses)('Model entry: %s says what a request may use', async (flag, body) => {
+  test.each(uses)('%s, 1.21: %s says what a request may use', async (_, flag, body) => {
     const wrong: string[] = []
     const played = chat.filter(
       ({ id, [flag]: value }) => /^(openai|openai-responses|anthropic|google)\//.test(id) && value !== undefined,
@@ -183,7 +194,7 @@ describe('Flags', () => {
   })
 })
 
-test("Service: every model that is listed with supports_web_search gets the search in its provider's format", async () => {
+test("1.19, 1.20, 2.23: every model that is listed with supports_web_search gets the search in its provider's format", async () => {
   const { catalog } = await shippedFiles()
   const searching = catalog.list().filter(({ entry }) => entry.api === 'chat' && entry.supports_web_search)
   expect(new Set(searching.map(({ provider }) => provider)).size).toBeGreaterThan(5)
@@ -199,37 +210,34 @@ test("Service: every model that is listed with supports_web_search gets the sear
 
 describe('Lists', () => {
   const paths = ['', 'chat', 'all', 'managed', ...kinds]
-  test.each(paths)(
-    'Model lists: the envelope of /v1/models/%s is {object: list, data: [model entry]}',
-    async (path) => {
-      const answer = await list(path)
-      expect(Object.keys(answer)).toEqual(['object', 'data'])
-      expect([answer.object, answer.data.length > 0]).toEqual(['list', true])
-    },
-  )
-  test.each(paths)('Model lists: /v1/models/%s is GET, with no request body', async (path) => {
+  test.each(paths)('2.41: the envelope of /v1/models/%s is {object: list, data: [model entry]}', async (path) => {
+    const answer = await list(path)
+    expect(Object.keys(answer)).toEqual(['object', 'data'])
+    expect([answer.object, answer.data.length > 0]).toEqual(['list', true])
+  })
+  test.each(paths)('15.15: /v1/models/%s is GET, with no request body', async (path) => {
     expect((await world.router.call(`/v1/models${path && `/${path}`}`, {})).status).toBe(405)
   })
-  test('Model lists: /v1/models is an alias of /v1/models/chat', async () => {
+  test('15.1: /v1/models is an alias of /v1/models/chat', async () => {
     expect((await list('')).data).toEqual(chat)
   })
-  test("Model lists: /v1/models/chat has chat models, including the organization's aliases and routing policies", async () => {
+  test("15.2: /v1/models/chat has chat models, including the organization's aliases and routing policies", async () => {
     expect(new Set(chat.map(({ api }) => api))).toEqual(new Set(['chat']))
     expect(ids(chat)).toEqual(expect.arrayContaining(['quick', 'mine', 'both', 'openai/strict']))
     const anonymous = ids((await list('chat', {})).data)
     expect(anonymous.filter((id) => ['quick', 'mine', 'both'].includes(id))).toEqual([])
     expect(anonymous).toContain('openai/strict')
   })
-  test('Model lists: /v1/models/all has models of every modality, each identified by api', () => {
+  test('15.3, 2.7: /v1/models/all has models of every modality, each identified by api', () => {
     const apis = new Set(all.map(({ api }) => api))
     expect([...apis].toSorted()).toEqual(modalities.toSorted())
   })
-  test('Model lists: aliases and routing policies never appear in /v1/models/decision', async () => {
+  test('15.4, 15.5: aliases and routing policies never appear in /v1/models/decision', async () => {
     const listed = ids((await list('decision')).data)
     expect(listed).toEqual(expect.arrayContaining(['openai/a-decision']))
     expect(listed).not.toContain('judge')
   })
-  test.each(kinds)('Model lists: /v1/models/%s has the models of that modality', async (api) => {
+  test.each(kinds)('15.4, 15.11, 15.12, 15.13, 15.14: /v1/models/%s has the models of that modality', async (api) => {
     const { data } = await list(api)
     expect(data.map((entry: Body) => entry.api)).toEqual(data.map(() => api))
     expect(ids(data)).toContain(`openai/a-${api}`)
@@ -258,17 +266,17 @@ describe('Lists', () => {
     ['moderation', 'openai/omni-moderation-latest', { input_price: 0, output_price: 0 }],
     ['completion', 'openai/gpt-3.5-turbo-instruct', { input_price: 1.5e-6, output_price: 2e-6 }],
   ]
-  test.each(shown)('Model lists: /v1/models/%s shows what matters of %s', async (path, id, facts) => {
+  test.each(shown)('1.21: /v1/models/%s shows what matters of %s', async (path, id, facts) => {
     const entry = (await list(path)).data.find((one: Body) => one.id === id)
     expect(entry).toMatchObject(facts)
     // Flat prices are those of tokens: where none are billed there are none.
     expect('input_price' in entry).toBe(entry.pricing.length > 0)
     expect(all.find((one) => one.id === id)).toMatchObject({ ...facts, api: path })
   })
-  test('Model lists: chat entries have no prices of other units', () => {
+  test('1.21: chat entries have no prices of other units', () => {
     expect(unlike(chat, (entry) => !('other_prices' in entry) && !('voices' in entry))).toEqual([])
   })
-  test('Model lists: /v1/models/managed is not scoped to the organization: policies whose models it has not approved are included', async () => {
+  test('15.7, 15.8: /v1/models/managed is not scoped to the organization: policies whose models it has not approved are included', async () => {
     const approve = (approved_models: string[] | null) =>
       fetch(`${world.router.manageUrl}/v1/manage/org/models`, {
         method: 'PUT',
@@ -280,25 +288,25 @@ describe('Lists', () => {
     expect(ids((await list('')).data)).not.toContain('both')
     await approve(null)
   })
-  test('Model lists: a managed policy none of whose providers has a secret cannot be called and is not listed', async () => {
+  test('15.10: a managed policy none of whose providers has a secret cannot be called and is not listed', async () => {
     expect(ids((await list('managed')).data)).toEqual(['both', 'both@eu'])
     expect((await ask('unset')).status).toBe(404)
   })
-  test('Model lists: ids suffixed @eu route only through EU-hosted providers', async () => {
+  test('15.9: ids suffixed @eu route only through EU-hosted providers', async () => {
     expect((await ask('both@eu')).headers.get('x-router-model')).toBe('openai/strict')
     expect(chat.find(({ id }) => id === 'both@eu')).toMatchObject({ geolocation: 'eu' })
   })
-  test('Model lists: an @eu policy without an EU-hosted target cannot be made', async () => {
+  test('15.9: an @eu policy without an EU-hosted target cannot be made', async () => {
     const answer = await world.router.call('/v1/manage/policy', { id: 'none@eu', targets: ['openai/loose'] })
     expect(answer.status).toBe(400)
   })
-  test.each(['both', 'mine'])('Model entry: of a policy (%s) it says what holds whichever target serves', (name) => {
+  test.each(['both', 'mine'])('2.43: the entry of a policy (%s) says what holds whichever target serves', (name) => {
     expect(chat.find(({ id }) => id === name)).toMatchObject({
       ...{ data_retention: true, data_retention_days: 30, geolocation: 'global' },
       ...{ context_window: 900, supports_vision: false, pricing: [{ input_price: 2e-6 }] },
     })
   })
-  test('Model entry: of an alias it says what holds of its target', () => {
+  test('2.43: the entry of an alias says what holds of its target', () => {
     const { id: _, ...target } = chat.find(({ id }) => id === 'openai/loose')
     expect(chat.find(({ id }) => id === 'quick')).toMatchObject({
       ...target,
@@ -306,7 +314,7 @@ describe('Lists', () => {
       model_canonical_name: expect.any(String),
     })
   })
-  test.each(kinds)('Model lists: a model of the modality %s is not called as a chat model', async (api) => {
+  test.each(kinds)('15.17: a model of the modality %s is not called as a chat model', async (api) => {
     const model = `openai/a-${api}`
     for (const path of ['/v1/chat/completions', '/v1/responses', '/v1/messages']) {
       const { status, body, sent } = await world.ask(path, {

@@ -15,22 +15,22 @@ const ask = (body: object, more = {}) =>
 const parameters = { type: 'object', properties: { city: { type: 'string' } }, required: ['city'] }
 const weather = { type: 'function', name: 'weather', description: 'The weather', parameters, strict: false }
 describe('Web search', () => {
-  const sent: [model: string, expected: object][] = [
-    [models.native, { tools: [{ type: 'web_search' }] }],
-    [models.anthropic, { tools: [expect.objectContaining({ name: 'web_search' })] }],
-    [models.google, { tools: [{ googleSearch: {} }] }],
-    ['openai/gpt-4o-search-preview', { web_search_options: {} }],
+  const sent: [id: string, model: string, expected: object][] = [
+    ['1.18', models.native, { tools: [{ type: 'web_search' }] }],
+    ['1.16', models.anthropic, { tools: [expect.objectContaining({ name: 'web_search' })] }],
+    ['1.17', models.google, { tools: [{ googleSearch: {} }] }],
+    ['1.19', 'openai/gpt-4o-search-preview', { web_search_options: {} }],
   ]
   test.each(sent)(
-    "Responses: {type: web_search} is translated into the provider's format: %s",
-    async (model, expected) => {
+    "9.39, 21.1, %s: {type: web_search} is translated into the provider's format: %s",
+    async (_, model, expected) => {
       const answer = await ask({ model, tools: [{ type: 'web_search' }] })
       expect([answer.status, answer.headers.get('x-router-dropped')]).toEqual([200, null])
       expect(answer.sent).toMatchObject(expected)
     },
   )
 
-  test('Responses: web search produces web_search_call items and url_citation annotations on text parts', async () => {
+  test('3.12, 3.13: web search produces web_search_call items and url_citation annotations on text parts', async () => {
     for (const model of [models.native, models.anthropic, models.google]) {
       const { body } = await ask({ model, tools: [{ type: 'web_search' }] }, { step: searched })
       // Between them may be what the provider says of its search.
@@ -43,39 +43,42 @@ describe('Web search', () => {
 
 describe('Response object', () => {
   const fields: [statement: string, expected: object][] = [
-    ['id is required', { id: expect.stringMatching(/./) }],
-    ['object is always response', { object: 'response' }],
-    ['created_at is in Unix seconds', { created_at: expect.any(Number) }],
-    ['model is required', { model: expect.stringMatching(/^[a-z-]+\/./) }],
-    ['status is completed', { status: 'completed' }],
-    ['output is an array', { output: [expect.anything()] }],
+    ['3.1: id is required', { id: expect.stringMatching(/./) }],
+    ['3.2: object is always response', { object: 'response' }],
+    ['3.3: created_at is in Unix seconds', { created_at: expect.any(Number) }],
+    ['3.4: model is required', { model: expect.stringMatching(/^[a-z-]+\/./) }],
+    ['3.5: status is completed', { status: 'completed' }],
+    ['3.6: output is an array', { output: [expect.anything()] }],
     [
-      'a message item has role, status, id and content',
+      '3.7: a message item has role, status, id and content',
       { output: [{ type: 'message', role: 'assistant', status: 'completed', id: expect.any(String), content: [{}] }] },
     ],
     [
-      'a content part has the type output_text and text',
+      '3.8: a content part has the type output_text and text',
       { output: [{ content: [{ type: 'output_text', text: said.text }] }] },
     ],
-    ['incomplete_details is optional', { incomplete_details: null }],
-    ['error is optional', { error: null }],
-    ['usage has input_tokens', { usage: { input_tokens: 40 } }],
-    ['usage has input_tokens_details.cached_tokens', { usage: { input_tokens_details: { cached_tokens: 0 } } }],
-    ['usage has output_tokens', { usage: { output_tokens: 12 } }],
-    ['usage has output_tokens_details.reasoning_tokens', { usage: { output_tokens_details: { reasoning_tokens: 0 } } }],
-    ['usage has total_tokens', { usage: { total_tokens: 52 } }],
-    ['usage has cost in USD, when not streamed as well', { usage: { cost: expect.any(Number) } }],
+    ['3.14: incomplete_details is optional', { incomplete_details: null }],
+    ['3.15: error is optional', { error: null }],
+    ['3.16: usage has input_tokens', { usage: { input_tokens: 40 } }],
+    ['3.17: usage has input_tokens_details.cached_tokens', { usage: { input_tokens_details: { cached_tokens: 0 } } }],
+    ['3.18: usage has output_tokens', { usage: { output_tokens: 12 } }],
+    [
+      '3.19: usage has output_tokens_details.reasoning_tokens',
+      { usage: { output_tokens_details: { reasoning_tokens: 0 } } },
+    ],
+    ['3.20: usage has total_tokens', { usage: { total_tokens: 52 } }],
+    ['3.21, 9.40: usage has cost in USD, when not streamed as well', { usage: { cost: expect.any(Number) } }],
   ]
   let replies: [string, Body][]
   beforeAll(async () => {
     replies = []
     for (const model of everyModel) replies.push([model, (await ask({ model })).body])
   })
-  test.each(fields)('Response object: %s', (_, expected) => {
+  test.each(fields)('%s', (_, expected) => {
     for (const [model, body] of replies) expect([model, body]).toMatchObject([model, expected])
   })
 
-  test('Response object: items are function_call items', async () => {
+  test('3.10: items are function_call items', async () => {
     for (const model of everyModel) {
       const { body } = await ask({ model, tools: [weather] }, { step: called })
       const item = {
@@ -88,14 +91,14 @@ describe('Response object', () => {
     }
   })
 
-  test('Response object: items are reasoning items', async () => {
+  test('3.11: items are reasoning items', async () => {
     for (const model of [models.native, models.anthropic, models.google]) {
       const { body } = await ask({ model }, { step: { thought: 'Let me see.', ...said } })
       expect([model, body.output[0].type]).toEqual([model, 'reasoning'])
     }
   })
 
-  test('Response object: status is incomplete, with incomplete_details', async () => {
+  test('3.5, 3.14: status is incomplete, with incomplete_details', async () => {
     for (const model of everyModel) {
       const { body } = await ask({ model }, { step: { ...said, ended: 'length' } })
       const expected = { status: 'incomplete', incomplete_details: { reason: 'max_output_tokens' } }
@@ -103,7 +106,7 @@ describe('Response object', () => {
     }
   })
 
-  test('Response object: status is in_progress while it is written and failed when that fails', async () => {
+  test('3.22: status is in_progress while it is written and failed when that fails', async () => {
     const { events } = await ask({ model: models.ordinary, stream: true }, { step: 'fail' })
     expect(events[0].response.status).toBe('in_progress')
     expect(events.at(-1)).toMatchObject({ type: 'response.failed', response: { status: 'failed' } })
@@ -111,10 +114,10 @@ describe('Response object', () => {
 })
 
 describe('Routes', () => {
-  test("Service: the native prefix routes through the provider's Responses API", async () => {
+  test("1.10: the native prefix routes through the provider's Responses API", async () => {
     expect(await ask({})).toMatchObject({ status: 200, path: '/responses', sent: { model: 'gpt-4.1', input: 'Hi' } })
   })
-  test('Service: the native prefix has full Responses parity, file inputs included: the request arrives as it was sent', async () => {
+  test('1.12: the native prefix has full Responses parity, file inputs included: the request arrives as it was sent', async () => {
     const file = { type: 'input_file', filename: 'a.pdf', file_data: 'data:application/pdf;base64,JVBERi0xLjQK' }
     const body = {
       input: [{ role: 'user', content: [{ type: 'input_text', text: 'What is it?' }, file] }],
@@ -134,11 +137,11 @@ describe('Routes', () => {
     expect([status, headers.get('x-router-dropped')]).toEqual([200, null])
     expect(sent).toEqual({ ...body, model: 'gpt-4.1' })
   })
-  test('Service: the ordinary prefix routes through chat completions', async () => {
+  test('1.11: the ordinary prefix routes through chat completions', async () => {
     const { status, path, sent } = await ask({ model: models.ordinary })
     expect([status, path, sent.messages]).toEqual([200, '/chat/completions', [{ role: 'user', content: 'Hi' }]])
   })
-  test('Service: the request shape is converted for providers that do not speak the Responses format', async () => {
+  test('1.14: the request shape is converted for providers that do not speak the Responses format', async () => {
     expect(await ask({ model: models.anthropic })).toMatchObject({
       status: 200,
       path: expect.stringMatching(/messages$/),
@@ -148,7 +151,7 @@ describe('Routes', () => {
 })
 
 describe('Events', () => {
-  test('Events: the stream is of named events, among them response.created, response.output_text.delta, response.completed', async () => {
+  test('18.1, 18.2, 18.3, 18.4, 1.13: the stream is of named events, among them response.created, response.output_text.delta, response.completed', async () => {
     for (const model of everyModel) {
       const { text, events } = await ask({ model, stream: true })
       const names = [...text.matchAll(/^event: (.*)$/gm)].map(([, name]) => name)
@@ -157,7 +160,7 @@ describe('Events', () => {
       expect(names).toContain('response.output_text.delta')
     }
   })
-  test('Events: response.completed carries the full usage with cost, without an extra parameter', async () => {
+  test('18.5, 18.6: response.completed carries the full usage with cost, without an extra parameter', async () => {
     for (const model of everyModel) {
       const { usage } = (await ask({ model, stream: true })).events.at(-1).response
       const expected = { input_tokens: 40, output_tokens: 12, total_tokens: 52, cost: expect.any(Number) }

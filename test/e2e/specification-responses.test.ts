@@ -29,27 +29,27 @@ const weather = { type: 'function', name: 'weather', description: 'The weather',
 const user = (...content: object[]) => ({ input: [{ role: 'user', content }] })
 const json = (value: unknown) => JSON.stringify(value)
 
-describe('Request', () => {
+describe('POST /v1/responses', () => {
   const rules: FieldRule[] = [
-    ['model is required', [], [[{ model: undefined }, 'model']]],
-    ['input is required', [], [[{ input: undefined }, 'input']]],
+    ['9.3: model is required', [], [[{ model: undefined }, 'model']]],
+    ['9.7: input is required', [], [[{ input: undefined }, 'input']]],
     [
-      'input is a string or an array of input items',
+      '9.5, 9.6: input is a string or an array of input items',
       [{ input: 'Hi' }, { input: [{ role: 'user', content: 'Hi' }] }],
       [[{ input: 7 }, 'input']],
     ],
-    ['instructions is a string', [{ instructions: 'Be brief.' }], [[{ instructions: 7 }, 'instructions']]],
+    ['9.8: instructions is a string', [{ instructions: 'Be brief.' }], [[{ instructions: 7 }, 'instructions']]],
     [
-      'max_output_tokens is an integer >= 1',
+      '9.9, 20.2: max_output_tokens is an integer >= 1',
       [{ max_output_tokens: 1 }, { max_output_tokens: 500 }],
       [
         [{ max_output_tokens: 0 }, 'max_output_tokens'],
         [{ max_output_tokens: 1.5 }, 'max_output_tokens'],
       ],
     ],
-    ['stream is a boolean', [{ stream: true }, { stream: false }], [[{ stream: 'yes' }, 'stream']]],
+    ['9.10: stream is a boolean', [{ stream: true }, { stream: false }], [[{ stream: 'yes' }, 'stream']]],
     [
-      'temperature is from 0 to 2',
+      '9.11, 20.2: temperature is from 0 to 2',
       [{ temperature: 0 }, { temperature: 2 }],
       [
         [{ temperature: -0.1 }, 'temperature'],
@@ -57,7 +57,7 @@ describe('Request', () => {
       ],
     ],
     [
-      'top_p is from 0 to 1',
+      '9.12, 20.2: top_p is from 0 to 1',
       [{ top_p: 0 }, { top_p: 1 }],
       [
         [{ top_p: -0.1 }, 'top_p'],
@@ -65,53 +65,57 @@ describe('Request', () => {
       ],
     ],
     [
-      'parallel_tool_calls is a boolean',
+      '9.13: parallel_tool_calls is a boolean',
       [{ parallel_tool_calls: true }, { parallel_tool_calls: false }],
       [[{ parallel_tool_calls: 'no' }, 'parallel_tool_calls']],
     ],
     [
-      'tool_choice is auto, none or required',
+      '9.14, 9.15, 9.16: tool_choice is auto, none or required',
       ['auto', 'none', 'required'].map((tool_choice) => ({ tools: [weather], tool_choice })),
       [[{ tools: [weather], tool_choice: 'any' }, 'tool_choice']],
     ],
-    ['tool_choice is an object', [{ tools: [weather], tool_choice: { type: 'function', name: 'weather' } }], []],
+    ['9.17: tool_choice is an object', [{ tools: [weather], tool_choice: { type: 'function', name: 'weather' } }], []],
     [
-      'reasoning.effort is low, medium or high',
+      '9.18, 9.19, 9.20: reasoning.effort is low, medium or high',
       ['low', 'medium', 'high'].map((effort) => ({ reasoning: { effort } })),
       [[{ reasoning: { effort: 'huge' } }, 'reasoning.effort']],
     ],
     [
-      'reasoning.summary is auto, concise or detailed',
+      '9.21: reasoning.summary is auto, concise or detailed',
       ['auto', 'concise', 'detailed'].map((summary) => ({ reasoning: { summary } })),
       [[{ reasoning: { summary: 'verbose' } }, 'reasoning.summary']],
     ],
     [
-      'text.format is {type: json_schema, name, strict, schema}',
+      '9.22, 21.5: text.format is {type: json_schema, name, strict, schema}',
       [{ text: { format: { type: 'json_schema', name: 'place', strict: false, schema: parameters } } }],
       [[{ text: { format: { type: 'xml' } } }, 'text.format.type']],
     ],
-    ['text.format takes JSON mode', [{ text: { format: { type: 'json_object' } }, input: 'Answer in JSON' }], []],
+    ['9.23: text.format takes JSON mode', [{ text: { format: { type: 'json_object' } }, input: 'Answer in JSON' }], []],
     [
-      'include is an array of strings',
+      '9.24: include is an array of strings',
       [{ include: ['reasoning.encrypted_content'] }],
       [[{ include: 'all' }, 'include']],
     ],
-    ['metadata is an object of key-value pairs', [{ metadata: { team: 'a' } }], [[{ metadata: 'a' }, 'metadata']]],
-    ['store is a boolean', [{ store: true }, { store: false }], [[{ store: 'yes' }, 'store']]],
     [
-      'truncation is a strategy',
+      '9.25: metadata is an object of key-value pairs',
+      [{ metadata: { team: 'a' } }],
+      [[{ metadata: 'a' }, 'metadata']],
+    ],
+    ['9.26: store is a boolean', [{ store: true }, { store: false }], [[{ store: 'yes' }, 'store']]],
+    [
+      '9.27: truncation is a strategy',
       [{ truncation: 'auto' }, { truncation: 'disabled' }],
       [[{ truncation: 'weird' }, 'truncation']],
     ],
-    ['user is a string', [{ user: 'u-1' }], [[{ user: 7 }, 'user']]],
+    ['9.28: user is a string', [{ user: 'u-1' }], [[{ user: 7 }, 'user']]],
     [
-      'tools are {type: function, name, description, parameters, strict}',
+      '9.38, 21.4: tools are {type: function, name, description, parameters, strict}',
       [{ tools: [weather] }, { tools: [{ ...weather, strict: true }] }],
       [[{ tools: [{ type: 'function' }] }, 'tools[0].name']],
     ],
   ]
 
-  test.each(rules)('Responses: %s', async (_, taken, refused) => {
+  test.each(rules)('%s', async (_, taken, refused) => {
     for (const body of taken) {
       for (const model of everyModel) {
         const { status, text } = await ask({ model, ...body })
@@ -124,7 +128,7 @@ describe('Request', () => {
     }
   })
 
-  test('Responses: Content-Type must be application/json', async () => {
+  test('9.1: Content-Type must be application/json', async () => {
     const send = (headers: Record<string, string>) =>
       fetch(`${world.router.url}/v1/responses`, {
         method: 'POST',
@@ -138,7 +142,7 @@ describe('Request', () => {
     expect((await ask({}, { headers: { 'content-type': 'application/json; charset=utf-8' } })).status).toBe(200)
   })
 
-  test('Responses: one of Authorization or x-api-key is required', async () => {
+  test('9.2, 17.7: one of Authorization or x-api-key is required', async () => {
     const status = async (headers: object) => {
       const body = json({ model: 'nothing/x', input: 'Hi' })
       const all = { 'content-type': 'application/json', ...headers }
@@ -149,13 +153,13 @@ describe('Request', () => {
     expect(await status({ 'x-api-key': testKey })).toBe(404)
   })
 
-  test('Responses: the default of model is a native-Responses-prefixed id', () => {
+  test('9.4: the default of model is a native-Responses-prefixed id', () => {
     const { ResponseRequest } = (openapi.components as Body).schemas
     expect(ResponseRequest.properties.model.default).toMatch(/^openai-responses\//)
     expect(ResponseRequest.required).toContain('model')
   })
 
-  test('Responses: instructions are placed first in context', async () => {
+  test('9.8: instructions are placed first in context', async () => {
     for (const model of everyModel) {
       const { sent } = await ask({ model, instructions: 'FIRST', input: 'SECOND' })
       const placed = sent.instructions ?? sent.system ?? sent.systemInstruction ?? sent.messages[0]
@@ -163,7 +167,7 @@ describe('Request', () => {
     }
   })
 
-  test('Responses: metadata is recorded, which is no loss', async () => {
+  test('9.25: metadata is recorded, which is no loss', async () => {
     for (const model of everyModel) {
       const { status, headers } = await ask(
         { model, metadata: { team: 'a' } },
@@ -173,7 +177,7 @@ describe('Request', () => {
     }
   })
 
-  test('Responses: store keeps the response for later retrieval', async () => {
+  test('9.26: store keeps the response for later retrieval', async () => {
     const status = async (store: boolean) => {
       const { body } = await ask({ model: models.anthropic, store })
       return (await world.router.call(`/v1/responses/${body.id}`)).status
@@ -187,12 +191,12 @@ describe('Input', () => {
   const remote = 'https://example.com/cat.png'
   const report = { type: 'input_file', filename: 'report.pdf', file_data: `data:application/pdf;base64,${pdf}` }
   const items: [statement: string, body: object, arrives: string[]][] = [
-    ['messages are {role, content} with a string', { input: [{ role: 'user', content: 'WORDS' }] }, ['WORDS']],
-    ['a part input_text has text', user({ type: 'input_text', text: 'WORDS' }), ['WORDS']],
-    ['a part input_image has a base64 data URL', user({ type: 'input_image', image_url: image }), [pixel]],
-    ['a part input_file has filename and file_data as a base64 data URL', user(report), [pdf]],
+    ['9.29: messages are {role, content} with a string', { input: [{ role: 'user', content: 'WORDS' }] }, ['WORDS']],
+    ['9.30, 21.7: a part input_text has text', user({ type: 'input_text', text: 'WORDS' }), ['WORDS']],
+    ['9.32, 21.7: a part input_image has a base64 data URL', user({ type: 'input_image', image_url: image }), [pixel]],
+    ['9.33, 21.7: a part input_file has filename and file_data as a base64 data URL', user(report), [pdf]],
     [
-      'function_call {name, call_id, arguments} and function_call_output {call_id, output} return a tool result',
+      '9.36, 9.37, 21.9: function_call {name, call_id, arguments} and function_call_output {call_id, output} return a tool result',
       {
         tools: [weather],
         input: [
@@ -204,7 +208,7 @@ describe('Input', () => {
       ['weather', 'Graz', 'SUNNY'],
     ],
     [
-      'output_text and output_refusal are parts of earlier replies',
+      '21.10: output_text and output_refusal are parts of earlier replies',
       {
         input: [
           { role: 'user', content: 'Hi' },
@@ -217,7 +221,7 @@ describe('Input', () => {
       ['BEFORE', 'REFUSED'],
     ],
   ]
-  test.each(items)('Responses: %s', async (_, body, arrives) => {
+  test.each(items)('%s', async (_, body, arrives) => {
     for (const model of everyModel) {
       const { status, sent, text } = await ask({ model, ...body })
       expect([model, status, text]).toEqual([model, 200, expect.anything()])
@@ -225,30 +229,30 @@ describe('Input', () => {
     }
   })
 
-  test('Responses: a part input_image has a URL', async () => {
+  test('9.31: a part input_image has a URL', async () => {
     for (const model of [models.ordinary, models.native, models.anthropic]) {
       const { status, sent } = await ask({ model, ...user({ type: 'input_image', image_url: remote }) })
       expect([model, status, json(sent)]).toEqual([model, 200, expect.stringContaining(`"${remote}"`)])
     }
   })
 
-  test.each(['file_data', 'file_url'])(
-    'Responses: a part input_file has a remote URL for PDFs in %s',
-    async (member) => {
-      const link = `${host.url}/report.pdf`
-      const file = { type: 'input_file', filename: 'report.pdf', [member]: link }
-      // A provider that reads PDFs by their address gets the address, the others the document; none gets one as the other.
-      const expected = new Map([
-        [models.native, `"file_url":"${link}"`],
-        [models.anthropic, `"url":"${link}"`],
-        [models.ordinary, `"file_data":"data:application/pdf;base64,${pdf}"`],
-        [models.google, `"data":"${pdf}"`],
-      ])
-      for (const [model, words] of expected) {
-        const { status, sent } = await ask({ model, ...user(file) })
-        expect([model, status, json(sent)]).toEqual([model, 200, expect.stringContaining(words)])
-        expect(json(sent)).not.toMatch(/(data"|base64,)[":]*http/)
-      }
-    },
-  )
+  test.each([
+    ['9.35, 21.8', 'file_data'],
+    ['9.34', 'file_url'],
+  ] as const)('%s: a part input_file has a remote URL for PDFs in %s', async (_, member) => {
+    const link = `${host.url}/report.pdf`
+    const file = { type: 'input_file', filename: 'report.pdf', [member]: link }
+    // A provider that reads PDFs by their address gets the address, the others the document; none gets one as the other.
+    const expected = new Map([
+      [models.native, `"file_url":"${link}"`],
+      [models.anthropic, `"url":"${link}"`],
+      [models.ordinary, `"file_data":"data:application/pdf;base64,${pdf}"`],
+      [models.google, `"data":"${pdf}"`],
+    ])
+    for (const [model, words] of expected) {
+      const { status, sent } = await ask({ model, ...user(file) })
+      expect([model, status, json(sent)]).toEqual([model, 200, expect.stringContaining(words)])
+      expect(json(sent)).not.toMatch(/(data"|base64,)[":]*http/)
+    }
+  })
 })

@@ -49,7 +49,7 @@ afterAll(() => world?.end())
 const embed = (fields: object) => world.ask('/v1/embeddings', { model: 'openai/small', ...fields })
 
 describe('POST /v1/embeddings', () => {
-  test('5.1-5.4, 11.9 one text, and the reply', async () => {
+  test('1.2, 5.1, 5.2, 5.3, 5.4, 11.9 one text, and the reply', async () => {
     const response = await embed({ input: 'hello' })
     expect(response.status).toBe(200)
     expect(await response.json()).toEqual({

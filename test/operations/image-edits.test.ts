@@ -157,7 +157,7 @@ describe('the openai SDK', () => {
     await world.router.openai().images.edit({ model: gpt, prompt: 'Green', image: [image, image] })
     expect(world.last()['image[]']).toHaveLength(2)
   })
-  test('12.2 at the simulator', async () => {
+  test('1.4, 12.2 at the simulator', async () => {
     const image = await toFile(png(), 'a.png', { type: 'image/png' })
     const size = '256x256' as const
     const result = await world.router.openai().images.edit({ model: 'demo/painter', prompt: 'Green', image, size })

@@ -240,7 +240,7 @@ describe('events', () => {
 })
 
 describe('the openai SDK', () => {
-  test('12.1 images.generate, at the simulator', async () => {
+  test('1.3, 12.1 images.generate, at the simulator', async () => {
     const result = await world.router
       .openai()
       .images.generate({ model: 'demo/painter', prompt: 'A red cat', size: '256x256' as never })

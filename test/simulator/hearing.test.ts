@@ -18,7 +18,7 @@ async function listen(file: Blob, fields: { [name: string]: string } = {}): Prom
   return await fetch(`${router.url}/v1/audio/transcriptions`, { method: 'POST', headers, body: form })
 }
 
-test('what the demo provider says, it hears: the length of the sound, for its price by the second', async () => {
+test('1.5, 1.6: what the demo provider says, it hears: the length of the sound, for its price by the second', async () => {
   const said = await router.call('/v1/audio/speech', {
     ...{ model: 'demo/tone', voice: 'tone', response_format: 'wav' },
     input: 'Thirty letters are two seconds',
