@@ -1,0 +1,60 @@
+import fc from 'fast-check'
+import { expect, test } from 'vitest'
+import type { Provider } from '../../src/manifest/provider.ts'
+import type { HttpResponse } from '../../src/upstream/http-client.ts'
+import { readStream } from '../../src/upstream/provider-stream.ts'
+
+const bounds = { bytes: 1e7, eventBytes: 1e6, values: 1e6 }
+/** More events in a row than this make others wait. */
+const mostInOneTurn = 1_000
+
+/** A provider whose every event is mapped by this function. */
+function providerOf(map: (input: unknown) => unknown): Provider {
+  const stream = { path: '/chat', format: 'sse', data: 'json', done: '[DONE]' }
+  const chat = { stream, events: new Map([['*', { run: map }]]), patch: {} }
+  return { slug: 'maker', auth: { scheme: 'none' }, headers: {}, traits: [], errors: {}, chat } as unknown as Provider
+}
+
+/** A response whose chunks, of so many events each, are all there already. */
+function responseOf(chunks: readonly number[]): HttpResponse {
+  const event = 'data: {"text":"x"}\n\n'
+  async function* bytes() {
+    for (const events of chunks) yield Buffer.from(event.repeat(events))
+    yield Buffer.from('data: [DONE]\n\n')
+  }
+  return { status: 200, headers: {}, bytes: bytes(), discard() {} } as unknown as HttpResponse
+}
+
+/** Reads it all. Returns the number of events, and how many of them were mapped without a turn of the event loop for others. */
+async function readAll(chunks: readonly number[]): Promise<{ events: number; inOneTurn: number }> {
+  let [events, inOneTurn, sinceTurn] = [0, 0, 0]
+  const map = (input: unknown) => {
+    sinceTurn += 1
+    inOneTurn = Math.max(inOneTurn, sinceTurn)
+    return input
+  }
+  let turn: NodeJS.Immediate
+  const others = () => {
+    sinceTurn = 0
+    turn = setImmediate(others)
+  }
+  turn = setImmediate(others)
+  const { batches } = await readStream({ model: 'm', provider: providerOf(map) }, responseOf(chunks), bounds)
+  for await (const batch of batches) for (const { payload } of batch) if (payload) events += 1
+  clearImmediate(turn)
+  return { events, inOneTurn }
+}
+
+test('events that come at once, in one chunk or many, leave others their turns', async () => {
+  const chunks = fc.oneof(
+    fc.integer({ min: 3_000, max: 9_000 }).map((events) => [events]),
+    fc.array(fc.integer({ min: 1, max: 300 }), { minLength: 60, maxLength: 100 }),
+    fc.constant(Array<number>(4_000).fill(1)),
+  )
+  const property = fc.asyncProperty(chunks, async (sizes) => {
+    const { events, inOneTurn } = await readAll(sizes)
+    expect(events).toBe(sizes.reduce((sum, size) => sum + size, 0))
+    expect(inOneTurn).toBeLessThanOrEqual(mostInOneTurn)
+  })
+  await fc.assert(property, { numRuns: 12 })
+})
