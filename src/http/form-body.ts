@@ -2,8 +2,8 @@ import { tmpdir } from 'node:os'
 import type { Request, Response } from 'express'
 import { RouterError } from '../core/errors.ts'
 import type { UploadedFile } from '../core/upload.ts'
+import { closeAfterAnswer } from './close-after-answer.ts'
 import { FormParser } from './form-parser.ts'
-import { headersOf } from './respond.ts'
 import type { RunningRequest } from './running-requests.ts'
 
 /** A form in the order of its parts. Its files can be read until `dispose`, which must be called. */
@@ -44,29 +44,9 @@ export async function readForm(request: Request, response: Response, limits: For
     return await receive(request, new FormParser(boundary, { folder: tmpdir(), ...limits }), limits)
   } finally {
     // The rest of a body that is not read must not keep the connection open.
-    if (!request.complete) {
-      headersOf(response).connection = 'close'
-      outlastAnswer(request)
-    }
+    if (!request.complete) closeAfterAnswer(request, response)
   }
 }
-
-/**
- * Whoever is still sending when a connection is closed loses the answer: after it, what comes is thrown away for some milliseconds, and
- * the connection is closed then.
- */
-function outlastAnswer(request: Request): void {
-  const { socket } = request
-  socket.destroySoon = () => {
-    socket.end()
-    const close = () => socket.destroy()
-    request.on('end', close)
-    request.resume()
-    setTimeout(close, longestIgnored).unref()
-  }
-}
-
-const longestIgnored = 1_000
 
 /** Throws RouterError for a body that is no form. */
 function boundaryOf({ headers }: Request): string {

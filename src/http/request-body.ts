@@ -3,7 +3,7 @@ import express, { type Request, type RequestHandler, type Response } from 'expre
 import { RouterError } from '../core/errors.ts'
 import { deepest, exceeded, mostMembers } from '../core/json-bounds.ts'
 import { turnFor } from '../core/turn.ts'
-import { headersOf } from './respond.ts'
+import { closeAfterAnswer } from './close-after-answer.ts'
 import type { RunningRequest } from './running-requests.ts'
 
 /** How large a body may be. */
@@ -33,7 +33,7 @@ export async function readJson(request: Request, response: Response, limits: Upl
     return await parseBody(text, limits.size)
   } finally {
     // The rest of a body that is not read must not keep the connection open.
-    if (!request.complete) headersOf(response).connection = 'close'
+    if (!request.complete) closeAfterAnswer(request, response)
   }
 }
 

@@ -1,3 +1,4 @@
+import { once } from 'node:events'
 import { connect } from 'node:net'
 import { brotliCompressSync, deflateSync, gzipSync, zstdCompressSync } from 'node:zlib'
 import { afterAll, beforeAll, describe, expect, onTestFinished, test } from 'vitest'
@@ -192,6 +193,29 @@ describe('a body beyond the limit', () => {
     const { status, head: headers } = await response()
     expect([status, headers]).toEqual([413, expect.stringContaining('connection: close')])
     await closed()
+  })
+
+  test.each([
+    [413, [json]],
+    [415, ['content-type: application/json; charset=latin1']],
+    [415, [json, 'content-encoding: compress']],
+  ])('is refused with %i where the client reads only after it has sent', async (status, headers) => {
+    const piece = 'x'.repeat(limitBytes)
+    const socket = connect(Number(new URL(router.url).port), '127.0.0.1').on('error', () => {})
+    onTestFinished(() => void socket.destroy())
+    socket.pause().write(head(...headers, `content-length: ${300 * limitBytes}`))
+    for (let sent = 0; sent < 300; sent += 1) {
+      const written = new Promise<void>((resolve, reject) => {
+        socket.write(piece, (error) => (error ? reject(error) : resolve()))
+      })
+      await within(5_000, 'sending', written)
+    }
+    const [bytes] = await within(
+      5_000,
+      'the response',
+      once(socket, 'readable').then(() => [socket.read()]),
+    )
+    expect(String(bytes)).toContain(`HTTP/1.1 ${status}`)
   })
 
   test('is counted as it is sent, compressed or not', async () => {
