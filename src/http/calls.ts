@@ -9,6 +9,7 @@ import type { ServerContext } from './context.ts'
 import { readJson } from './request-body.ts'
 import { headersOf } from './respond.ts'
 import { comment, deliver } from './response-body.ts'
+import { isStrict } from './strict-header.ts'
 
 /** The path of a client API. */
 export type CallRoute = {
@@ -54,7 +55,7 @@ function callOf(
     clientApi,
     secret,
     readBody,
-    strict: headers['x-router-strict'] === 'true',
+    strict: isStrict(headers),
     forwardedHeaders: forwardedHeaders(clientApi, headers),
     tags: { origin: originOf(headers, secret), header: textOf(headers['x-router-tags']) },
     signal,

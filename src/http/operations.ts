@@ -10,6 +10,7 @@ import { readJson } from './request-body.ts'
 import { headersOf } from './respond.ts'
 import { comment, deliver } from './response-body.ts'
 import type { RunningRequest } from './running-requests.ts'
+import { isStrict } from './strict-header.ts'
 
 /** The path of an operation. */
 export type OperationRoute = { path: string; operation: OperationApi }
@@ -26,13 +27,13 @@ export async function serveOperation(
     headersOf(response).connection = 'close'
     throw new RouterError('stopping', 'The router is stopping. Send the call to another instance.')
   }
+  const strict = isStrict(request.headers)
   const own = running.begin(response)
   const { signal } = own
   const { id, requestId } = response.locals
   const { headers } = request
   const secret = secretOf(headers)
   const tags = { origin: originOf(headers, secret), header: textOf(headers['x-router-tags']) }
-  const strict = headers['x-router-strict'] === 'true'
   let form: Form | undefined
   try {
     const readBody: OperationCall['readBody'] = async (onField) => {

@@ -148,6 +148,31 @@ describe('two headers of one name', () => {
   })
 })
 
+describe('x-router-strict', () => {
+  const lossy = { model, messages, tools: [{ type: 'web_search' }] }
+  const asking = (strict: string, path = '/v1/chat/completions') =>
+    send('POST', path, { headers: { ...json, 'x-router-strict': strict }, body: JSON.stringify(lossy) })
+
+  test.each([
+    ['true', 400],
+    ['TRUE', 400],
+    ['1', 400],
+    ['false', 200],
+    ['0', 200],
+  ])('%s: a call that loses a field is %i', async (strict, status) => {
+    answerOk()
+    const came = await asking(strict)
+    expect([came.status, came.text.includes('tools.web_search')]).toEqual([status, status === 400])
+  })
+
+  test.each(['yes', 'on', '', '2', 'true, true'])('"%s" → 400 that names it', async (strict) => {
+    for (const path of [...callRoutes.map((route) => route.path), '/v1/embeddings']) {
+      const refused = await asking(strict, path)
+      expect([path, refused.status, errorOf(refused).param]).toEqual([path, 400, 'x-router-strict'])
+    }
+  })
+})
+
 describe('HEAD', () => {
   test('is answered as GET is, without the body', async () => {
     for (const { path } of router.endpoints.filter(({ method }) => method === 'GET')) {
