@@ -1,0 +1,43 @@
+import type { Cell } from './cells.ts'
+import { outcomeOf, wholeProblems } from './judge.ts'
+import type { Scenario } from './scenarios.ts'
+import { callFor, type World } from './world.ts'
+
+/** Calls again and again while the first target is down and until it is back. What was wrong. */
+export async function outageProblems(
+  cell: Cell,
+  { every, lasts, backWithin, mostProbes }: NonNullable<Scenario['outage']>,
+  world: World,
+): Promise<string[]> {
+  const ms = (seconds: number) => seconds * 1_000 * world.time
+  const began = Date.now()
+  const calls: Promise<string[]>[] = []
+  for (let number = 0; number * every < lasts + backWithin; number++) {
+    await until(began + ms(number * every))
+    calls.push(callProblems(cell, world, Date.now() - began < ms(lasts)))
+  }
+  const problems = [...new Set((await Promise.all(calls)).flat())]
+  const asked = (await world.requestsOf(cell.id)).filter(({ model }) => model === cell.scenario.first)
+  const [first] = asked
+  if (!first) return [...problems, 'the first target was never asked']
+  const upAt = first.at + ms(lasts)
+  const probes = asked.filter(({ at }) => at < upAt).length
+  if (probes > mostProbes)
+    problems.push(`${probes} requests for the first target while it was down, not ${mostProbes} at most`)
+  if (!asked.some(({ at }) => at >= upAt && at <= upAt + ms(backWithin)))
+    problems.push(`the first target was not asked within ${backWithin} s of its return`)
+  return problems
+}
+
+/** With another target every call is served; alone, calls fail properly while the target is down, and may right after that. */
+async function callProblems(cell: Cell, world: World, isDown: boolean): Promise<string[]> {
+  const seen = await callFor(cell, world, cell.id)
+  if (cell.targets === 'two') return wholeProblems(cell, seen)
+  const { of, problems } = outcomeOf(cell, seen)
+  if (isDown && of === 'complete') return [...problems, 'an answer of a target that is down']
+  return [...seen.wrong, ...problems]
+}
+
+async function until(at: number): Promise<void> {
+  await new Promise((resolve) => setTimeout(resolve, at - Date.now()))
+}

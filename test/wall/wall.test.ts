@@ -1,0 +1,68 @@
+import { monitorEventLoopDelay } from 'node:perf_hooks'
+import { beforeAll, expect, test } from 'vitest'
+import { testKey, testRouter } from '../helpers/router.ts'
+import { limit } from '../helpers/time.ts'
+import { type Cell, cellsOf } from './cells.ts'
+import { pendingReason } from './pending.ts'
+import { type Running, runCells } from './run.ts'
+import { classic, others } from './scenarios.ts'
+import { setupOf } from './setup.ts'
+import { startSimulator } from './simulator/server.ts'
+
+/** The factor of all times: a minute takes 3 s. */
+const time = limit(0.05)
+
+const cells = cellsOf([...classic, ...others])
+const problemsOf = new Map<string, string[]>()
+
+/** Where the event loop stood still, times mean nothing: the cells that are not as expected are run again with less beside them. */
+beforeAll(async () => {
+  let left = cells
+  let running: Running = { atOnce: 4, waitingAtOnce: 40 }
+  for (let round = 1; round <= 3 && left.length > 0; round++) {
+    const delay = monitorEventLoopDelay({ resolution: 10 })
+    delay.enable()
+    await run(left, running)
+    delay.disable()
+    left = left.filter(isUnexpected)
+    if (delay.max / 1e6 < longestStallMs) return
+    running = { atOnce: 1, waitingAtOnce: 4 }
+  }
+})
+
+/** Milliseconds. */
+const longestStallMs = 50
+
+function isUnexpected({ id }: Cell): boolean {
+  return (problemsOf.get(id)?.length === 0) !== (pendingReason(id) === undefined)
+}
+
+/** Runs cells against a router and a simulator of their own. */
+async function run(some: readonly Cell[], running: Running): Promise<void> {
+  const simulator = await startSimulator({ time })
+  const urls = await Promise.all(some.map(() => simulator.listen()))
+  const { policies, files } = setupOf(some, { urls, time })
+  const router = await testRouter({ files, settings: { policies } })
+  const results = await runCells(
+    some,
+    {
+      gateway: { url: router.url, key: testKey, limitMs: limit(30_000) },
+      time,
+      slackMs: limit(5_000),
+      modelOf: ({ id }) => id,
+      healthyOf: ({ id }) => `${id}/ok`,
+      requestsOf: async (caller) => simulator.journal.entries({ caller }),
+    },
+    running,
+  )
+  for (const { cell, problems } of results) problemsOf.set(cell.id, problems)
+  await router.end()
+  await simulator.close()
+}
+
+test.each(cells.map((cell) => [cell.id, cell] as const))('%s', (id) => {
+  const problems = problemsOf.get(id)
+  const reason = pendingReason(id)
+  if (reason === undefined) expect(problems).toEqual([])
+  else expect(problems, `it is pending (${reason}), and passes`).not.toEqual([])
+})
