@@ -12,6 +12,7 @@ export type Observed = { seen: Seen; requests: readonly Entry[] }
 export function judge(cell: Cell, observed: Observed, { time, slackMs }: Pick<World, 'time' | 'slackMs'>): string[] {
   const { expected, scenario } = cell
   const { seen } = observed
+  if (seen.status === 0) return seen.wrong
   const outcome = outcomeOf(cell, seen)
   const problems = [...seen.wrong, ...outcome.problems]
   if (outcome.of && !expected.answer.includes(outcome.of))
@@ -25,6 +26,7 @@ export function judge(cell: Cell, observed: Observed, { time, slackMs }: Pick<Wo
 
 /** What is wrong with an answer that must be whole. */
 export function wholeProblems(cell: Cell, seen: Seen): string[] {
+  if (seen.status === 0) return seen.wrong
   const { of, problems } = outcomeOf(cell, seen)
   return [...seen.wrong, ...problems, ...(of === 'complete' ? [] : [`not complete: ${shortly(seen)}`])]
 }

@@ -33,11 +33,12 @@ export async function outageProblems(
 async function callProblems(cell: Cell, world: World, isDown: boolean): Promise<string[]> {
   const seen = await callFor(cell, world, cell.id)
   if (cell.targets === 'two') return wholeProblems(cell, seen)
+  if (seen.status === 0) return seen.wrong
   const { of, problems } = outcomeOf(cell, seen)
   if (isDown && of === 'complete') return [...problems, 'an answer of a target that is down']
   return [...seen.wrong, ...problems]
 }
 
 async function until(at: number): Promise<void> {
-  await new Promise((resolve) => setTimeout(resolve, at - Date.now()))
+  await new Promise((resolve) => setTimeout(resolve, Math.max(0, at - Date.now())))
 }
