@@ -37,6 +37,9 @@ function mistakeIn(name: Operation, { body, request, answer, reply, job }: Descr
   if (body === 'bytes' && !request && !withFiles.has(name))
     return 'needs `request`: its body is bytes, and clients send no file'
   if (job && !job.poll.includes('{id}')) return 'needs `{id}` in `job.poll`'
+  if (job?.cancel?.includes('{id}') === false) return 'needs `{id}` in `job.cancel`'
+  if (job?.hosts && job.poll !== '{id}')
+    return 'has `job.hosts`, which matters only where `job.poll` is `"{id}"`: a whole URL'
   return undefined
 }
 

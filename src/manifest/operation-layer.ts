@@ -5,6 +5,7 @@ import type { StreamFormat } from '../wire/frames.ts'
 import { durationMs } from './duration.ts'
 import type { MappingReader } from './mapping-reader.ts'
 import type { BodyForm, Job, OperationEndpoint, OperationRequestMapping, OperationStream } from './operation.ts'
+import { operationNameProblems } from './operation-names.ts'
 import type { Path } from './position.ts'
 import type { Fragment } from './program.ts'
 import type { Loss } from './provider.ts'
@@ -38,7 +39,16 @@ export type OperationFile = {
   }
   losses?: (string | { field: string; when?: string })[]
   batch?: { field: string; size: number }
-  job?: { id?: string; poll?: string; done?: string; failed?: string; cancel?: string; every?: string; within?: string }
+  job?: {
+    id?: string
+    poll?: string
+    hosts?: string[]
+    done?: string
+    failed?: string
+    cancel?: string
+    every?: string
+    within?: string
+  }
 }
 
 /** The endpoints for operations that a file describes. */
@@ -48,6 +58,7 @@ export function readOperations(
 ): { [operation in Operation]?: PartialOperation } {
   const names = Object.keys(operations) as Operation[]
   const named = names.filter((name) => endpoints[name] !== undefined && endpoints[name] !== false)
+  reader.problems.push(...named.flatMap((name) => operationNameProblems(reader.source, name, fileOf(endpoints[name]))))
   return Object.fromEntries(
     named.map((name) => [name, readOperation(reader, ['endpoints', name], fileOf(endpoints[name]))]),
   )
@@ -166,7 +177,7 @@ function readLosses(reader: MappingReader, at: Path, losses: NonNullable<Operati
 }
 
 function readJob(reader: MappingReader, at: Path, file: NonNullable<OperationFile['job']>): Partial<Job> {
-  const { poll, cancel, every, within } = file
+  const { poll, hosts, cancel, every, within } = file
   const [id, done, failed] = (['id', 'done', 'failed'] as const).map((name) => reader.read([...at, name], file[name]))
   const everyMs = every === undefined ? undefined : durationMs(every)
   const withinMs = within === undefined ? undefined : durationMs(within)
@@ -175,6 +186,7 @@ function readJob(reader: MappingReader, at: Path, file: NonNullable<OperationFil
     ...(done && { done }),
     ...(failed && { failed }),
     ...(poll !== undefined && { poll }),
+    ...(hosts && { hosts }),
     ...(cancel !== undefined && { cancel }),
     ...(everyMs !== undefined && { everyMs }),
     ...(withinMs !== undefined && { withinMs }),

@@ -49,12 +49,13 @@ export type OperationStream = {
 }
 
 /**
- * A job: `id` reads it from the first answer, `poll` is the path that is asked (`{id}` stands for it, a whole URL if `id` is one),
- * `done` and `failed` read the answers to that. `everyMs` and `withinMs` bound the asking.
+ * A job: `id` reads it from the first answer, `poll` is the path that is asked (`{id}` stands for it, alone for a whole URL, of the
+ * provider's own origin or on one of `hosts`), `done` and `failed` read the answers to that. `everyMs` and `withinMs` bound the asking.
  */
 export type Job = {
   id: Mapping
   poll: string
+  hosts?: readonly string[]
   done: Mapping
   failed?: Mapping
   cancel?: string

@@ -16,7 +16,7 @@ export type JobOptions = { signal: AbortSignal; bounds: AnswerBounds; httpClient
 
 /**
  * The result of a job: asks for it at the pace that the manifest declares, until it is done, has failed or its time is over. A job
- * whose client leaves, or that takes too long, is cancelled where the provider can do that. Throws RouterError.
+ * that is given up, or whose client leaves, is cancelled where the provider can do that. Throws RouterError.
  */
 export async function resultOf(
   target: Target,
@@ -28,8 +28,9 @@ export async function resultOf(
   if (known) return known
   const id = await idOf(target, job, begun)
   const deadline = performance.now() + job.withinMs
+  let failures = 0
   try {
-    for (let failures = 0, waitMs = job.everyMs; ; ) {
+    for (let waitMs = job.everyMs; ; ) {
       await pause(waitMs, deadline, target, signal)
       const answer = await ask(target, job, id, { signal, ...options }).catch((thrown) => {
         failures++
@@ -43,7 +44,7 @@ export async function resultOf(
       if (done) return done
     }
   } catch (thrown) {
-    if (signal.aborted || isLate(thrown)) cancel(target, job, id, options.httpClient)
+    if (signal.aborted || isLate(thrown) || failures >= mostFailures) cancel(target, job, id, options.httpClient)
     throw thrown
   }
 }
@@ -69,19 +70,22 @@ const passing: ReadonlySet<RouterError['code']> = new Set([
 
 async function ask(
   target: Target,
-  { poll }: Job,
+  { poll, hosts }: Job,
   id: string,
   { signal, bounds, httpClient }: JobOptions,
 ): Promise<JsonObject> {
-  const sent = { method: 'GET' as const, ...addressOf(poll, id), accept: 'application/json', signal }
+  const sent = { method: 'GET' as const, ...addressOf(poll, id, hosts), accept: 'application/json', signal }
   const response = await post(target, sent, httpClient)
   return parseObject(target.provider, await textOf(target.provider, response, bounds.bytes), bounds)
 }
 
 /** The id alone is a whole URL; elsewhere it is one segment of a path. */
-function addressOf(template: string, id: string): { path: string; absolute: boolean } {
-  if (template === '{id}') return { path: id, absolute: true }
-  return { path: template.replaceAll('{id}', encodeURIComponent(id)), absolute: false }
+function addressOf(
+  template: string,
+  id: string,
+  hosts: Job['hosts'] = [],
+): { path: string; hosts?: readonly string[] } {
+  return template === '{id}' ? { path: id, hosts } : { path: template.replaceAll('{id}', encodeURIComponent(id)) }
 }
 
 async function idOf({ provider }: Target, { id: mapping }: Job, begun: JsonObject): Promise<string> {
@@ -126,10 +130,10 @@ function isLate(thrown: unknown): boolean {
 }
 
 /** Nobody waits for it: a provider that cannot be told goes on, and is told nothing else. */
-function cancel(target: Target, { cancel: path }: Job, id: string, httpClient: HttpClient): void {
+function cancel(target: Target, { cancel: path, hosts }: Job, id: string, httpClient: HttpClient): void {
   if (path === undefined) return
   const signal = AbortSignal.timeout(cancelMs)
-  const sent = { ...addressOf(path, id), accept: 'application/json', body: {}, signal }
+  const sent = { ...addressOf(path, id, hosts), accept: 'application/json', body: {}, signal }
   post(target, sent, httpClient).then(
     (response) => response.discard(),
     () => {},

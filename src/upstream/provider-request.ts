@@ -17,8 +17,8 @@ export type OutgoingRequest = {
   method?: HttpMethod
   /** A path of the provider's base URL. */
   path: string
-  /** The path is a whole address that the provider named. */
-  absolute?: boolean
+  /** The path is a whole address that the provider named: of its own origin, or on one of these hosts. */
+  hosts?: readonly string[]
   query?: Readonly<Record<string, string>>
   accept: string
   /** A GET has none. */
@@ -35,9 +35,9 @@ export async function post(
   outgoing: OutgoingRequest,
   httpClient: HttpClient,
 ): Promise<HttpResponse> {
-  const { method = 'POST', path, absolute, query, accept, signal, forwardedHeaders = [], onSent } = outgoing
+  const { method = 'POST', path, hosts, query, accept, signal, forwardedHeaders = [], onSent } = outgoing
   const { contentType, body, length } = contentOf(method === 'GET' ? undefined : outgoing.body)
-  const url = withQuery(absolute ? absoluteUrl(provider, path) : urlOf(provider, path, model), query)
+  const url = withQuery(hosts ? absoluteUrl(provider, path, hosts) : urlOf(provider, path, model), query)
   const headers = withForwarded(ownHeaders(provider, accept, contentType), forwardedHeaders)
   if (typeof body === 'string') await turnFor(body.length)
   const request = { method, url, headers, ...(body !== undefined && { body }) }

@@ -1,5 +1,8 @@
 import { describe, expect, test } from 'vitest'
+import { fieldNames } from '../../src/api/operations/field-names.ts'
+import type { Operation } from '../../src/core/operation.ts'
 import { proveExamples } from '../../src/manifest/examples.ts'
+import { schemaOf } from '../helpers/openapi.ts'
 import { acme, formatted, loadAcme } from './files.ts'
 
 /** A manifest whose endpoint for embeddings has a form of its own. */
@@ -38,6 +41,16 @@ describe('an endpoint that cannot work', () => {
       "embed: { path: /x, job: { id: id, poll: /jobs, done: 'true' } }",
       '`endpoints.embed` needs `{id}` in `job.poll`',
     ],
+    [
+      'a cancellation of no job',
+      "embed: { path: /x, job: { id: id, poll: '/jobs/{id}', cancel: /stop, done: 'true' } }",
+      '`endpoints.embed` needs `{id}` in `job.cancel`',
+    ],
+    [
+      'hosts of no URL',
+      "embed: { path: /x, job: { id: id, poll: '/jobs/{id}', hosts: [a.example], done: 'true' } }",
+      '`endpoints.embed` has `job.hosts`, which matters only where `job.poll` is',
+    ],
   ])('%s', (_, endpoint, problem) => {
     const [found, ...others] = formatted(loadAcme(`${acme}endpoints:\n  ${endpoint}\n`).problems)
     expect(found).toMatch(/^7:3 /)
@@ -45,6 +58,68 @@ describe('an endpoint that cannot work', () => {
     expect(others).toEqual([])
   })
 })
+
+describe('names in an endpoint that mean nothing', () => {
+  test.each([
+    ['a loss', 'embed: { path: /x, losses: [dimension] }', /no field `dimension`; did you mean `dimensions`/],
+    [
+      'a loss with a condition',
+      "rerank: { path: /x, losses: [{ field: input_typ, when: 'true' }] }",
+      /no field `input_typ`/,
+    ],
+    ['a field of another API', 'rerank: { path: /x, losses: [dimensions] }', /the API has no field `dimensions`/],
+    ['a batch', 'embed: { path: /x, batch: { field: inputs, size: 3 } }', /no field `inputs`; did you mean `input`/],
+    ['a path', 'speech: { path: "/x/{voices}/{model}" }', /`{voices}` means nothing; did you mean `voice`/],
+    ['a path of a stream', 'speech: { path: /x, stream: { path: "/{+modell}" } }', /`{\+modell}` means nothing/],
+    [
+      'a question about a job',
+      "embed: { path: /x, job: { id: id, poll: '/{id}/{input}', done: 'true' } }",
+      /`{input}` means nothing/,
+    ],
+  ])('%s', (_, endpoint, problem) => {
+    const [found, ...others] = formatted(loadAcme(`${acme}endpoints:\n  ${endpoint}\n`).problems)
+    expect(found).toMatch(problem)
+    expect(found).toMatch(/^7:\d+ /)
+    expect(others).toEqual([])
+  })
+
+  test('are none that clients may send', () => {
+    for (const [operation, names] of Object.entries(fieldNames)) {
+      const losses = JSON.stringify(names)
+      const path = JSON.stringify(`/{model}/{+model}/${names.map((name) => `{${name}}`).join('/')}`)
+      const { problems } = loadAcme(`${acme}endpoints:\n  ${operation}: { path: ${path}, losses: ${losses} }\n`)
+      expect([operation, formatted(problems)]).toEqual([operation, []])
+    }
+  })
+
+  const schemas: { [operation in Operation]: string[] } = {
+    embed: ['EmbeddingRequest'],
+    image: ['ImageGenerationRequest'],
+    image_edit: ['ImageEditRequest', 'ImageEditMultipartRequest'],
+    speech: ['SpeechRequest'],
+    transcribe: ['TranscriptionRequest'],
+    decide: ['DecisionRequest'],
+    complete: ['CompletionRequest'],
+    rerank: ['RerankRequest'],
+    moderate: ['ModerationRequest'],
+  }
+  test.each(Object.entries(schemas))('the fields of %s are those that are described', (operation, names) => {
+    const described = new Set(names.flatMap((name) => propertiesOf(schemaOf(name))))
+    // The router alone reads these; pictures have one name of several; who speaks is told to nobody.
+    for (const own of ['model', 'requesty', 'image']) described.delete(own)
+    if (operation === 'speech') described.delete('user')
+    expect(fieldNames[operation as Operation].toSorted()).toEqual([...described].toSorted())
+  })
+})
+
+/** The properties of a schema and of all that it joins. */
+function propertiesOf({ properties = {}, allOf = [], $ref }: Loose): string[] {
+  if ($ref !== undefined) return propertiesOf(schemaOf($ref.split('/').at(-1)))
+  return [...Object.keys(properties), ...allOf.flatMap(propertiesOf)]
+}
+
+// biome-ignore lint/suspicious/noExplicitAny: schemas may have any shape.
+type Loose = any
 
 describe('an example of an endpoint besides chat', () => {
   test('that passes reports nothing', async () => {

@@ -80,7 +80,8 @@ describe('a job', () => {
     answer = (_, response) => answerJson(response, { status: 'ready', result: { n: 3 } })
     expect(await wait({ id: `${provider.url}/there?q=1` }, { poll: '{id}' })).toEqual({ n: 3 })
     expect(provider.received[0]?.path).toBe('/there?q=1')
-    await expect(wait({ id: 'https://elsewhere.example/there' }, { poll: '{id}' })).rejects.toMatchObject({
+    const elsewhere = { id: 'https://elsewhere.example/there' }
+    await expect(wait(elsewhere, { poll: '{id}', hosts: ['*.else.example'] })).rejects.toMatchObject({
       code: 'provider_unreadable',
       message: expect.stringContaining('not its own'),
     })
@@ -111,8 +112,10 @@ describe('a job ends with an error', () => {
 
   test('when the provider keeps failing', async () => {
     answer = (_, response) => answerJson(response, {}, 500)
-    await expect(wait(pending, { everyMs: 1 })).rejects.toMatchObject({ code: 'provider_failed' })
-    expect(asked).toBe(5)
+    const kept = wait(pending, { everyMs: 1, cancel: '/jobs/{id}/cancel' })
+    await expect(kept).rejects.toMatchObject({ code: 'provider_failed' })
+    await eventually(() => expect(asked).toBe(6))
+    expect(provider.received.at(-1)?.path).toBe('/v1/jobs/a%20b/cancel')
   })
 
   test.each([[{}], [{ id: '' }], [{ id: '..' }], [{ id: 7 }]])('when there is no id: %j', async (begun) => {

@@ -57,7 +57,7 @@ describe('a request', () => {
     const full = { slug: 'acme', baseUrl: `${origin}/v1`, auth: { scheme: 'none' }, headers: {}, errors: {}, timeouts }
     const target = { model: 'm', provider: { ...full, ...changes } as unknown as Provider }
     const { signal } = new AbortController()
-    const path = outgoing.absolute ? `${origin}/v2/jobs/1?a=b#c` : '/x/{model}'
+    const path = outgoing.hosts ? `${origin}/v2/jobs/1?a=b#c` : '/x/{model}'
     const response = await post(target, { path, accept: '*/*', signal, ...outgoing }, httpClient)
     response.discard()
     return came[0] as (typeof came)[number]
@@ -112,11 +112,11 @@ describe('a request', () => {
     const query = { 'a b': 'ż&/+', cut: '\ud83d' }
     expect((await sent({ method: 'GET', query })).url).toBe('/v1/x/m?a%20b=%C5%BC%26%2F%2B&cut=%EF%BF%BD')
     expect((await sent({ method: 'GET', query: {} })).url).toBe('/v1/x/m')
-    expect((await sent({ method: 'GET', absolute: true, query: { c: 'd' } })).url).toBe('/v2/jobs/1?a=b&c=d')
+    expect((await sent({ method: 'GET', hosts: [], query: { c: 'd' } })).url).toBe('/v2/jobs/1?a=b&c=d')
   })
 
   test('to an address of another is not sent', async () => {
-    const elsewhere = sent({ method: 'GET', absolute: true, path: 'https://acme.example/' })
+    const elsewhere = sent({ method: 'GET', hosts: [], path: 'https://acme.example/' })
     await expect(elsewhere).rejects.toMatchObject({ code: 'provider_unreadable', provider: 'acme' })
   })
 
