@@ -59,6 +59,7 @@ const httpClient: HttpClient = {
       status: 200,
       headers: { 'content-type': isStream ? 'text/event-stream' : 'application/json' },
       bytes: bytesOf(isStream ? stream : [whole]),
+      progressed() {},
       discard() {},
     }
   },

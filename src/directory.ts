@@ -6,7 +6,13 @@ import type { Snapshot } from './snapshot/snapshot.ts'
 export function directoryOf(snapshot: Snapshot): ModelDirectory & Listable {
   const { providers, catalog, config } = snapshot
   const modelIds = () => catalog.list().map(({ provider, model }) => `${provider}/${model}`)
-  const names = { providers, findModel: catalog.find, identify: catalog.identify, managed: config.policies }
+  const names = {
+    providers,
+    findModel: catalog.find,
+    identify: catalog.identify,
+    managed: config.policies,
+    routing: config.routing,
+  }
   const places = () => new Set([...commonPlaces, ...catalog.list().flatMap(({ entry }) => entry.geolocation ?? [])])
   const known = directories.get(snapshot) ?? { ...names, modelIds, places, models: catalog.list }
   directories.set(snapshot, known)

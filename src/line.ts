@@ -8,6 +8,8 @@ import type { Services } from './line/gateway.ts'
 import { openHeldState } from './line/held-state.ts'
 import type { CallLedger } from './line/settlement.ts'
 import type { Log } from './observe/log.ts'
+import { Health } from './routing/health.ts'
+import { RetryBudget } from './routing/retries.ts'
 import type { SignatureCache } from './routing/signature-cache.ts'
 import type { Watch } from './snapshot/reload.ts'
 import type { Store } from './store/open.ts'
@@ -55,6 +57,14 @@ export function openLine(parts: LineParts, started: AsyncDisposableStack): Line 
     held: openHeldState(store.held, onHeldError),
     rulesOf,
     admission: parts.admission,
+    routing: {
+      retries: new RetryBudget(),
+      health: new Health({
+        settings: () => watch.current().config.health,
+        onRefused: (provider, { code, message }) =>
+          log.warn({ provider, error: code, message }, 'the provider does not accept the credential of this router'),
+      }),
+    },
   })
   const running = new RunningRequests()
   let stopping = false
@@ -94,7 +104,7 @@ function servicesOf(
     const { providers, catalog, config } = watch.current()
     return {
       ...lasting,
-      directory: { providers, identify: catalog.identify, managed: config.policies },
+      directory: { providers, identify: catalog.identify, managed: config.policies, routing: config.routing },
       admission: { ...lasting.admission, ...config.budget },
       media: { fetchMedia: openFetcher(config.media), settings: config.media },
       maxUnknownFields: config.server.body.unknownFields,

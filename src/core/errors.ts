@@ -1,38 +1,38 @@
 import type { JsonObject } from './json.ts'
 import type { Usage } from './usage.ts'
 
-/** Everything that can go wrong with a call: HTTP status, the type that callers see, and whether a retry may help. */
+/** Everything that can go wrong with a call: HTTP status and the type that callers see. */
 export const catalogue = {
-  invalid_request: { status: 400, type: 'invalid_request_error', retryable: false },
-  previous_response_not_found: { status: 400, type: 'invalid_request_error', retryable: false },
-  context_length: { status: 400, type: 'invalid_request_error', retryable: false },
-  content_blocked: { status: 400, type: 'invalid_request_error', retryable: false },
-  loss_refused: { status: 400, type: 'invalid_request_error', retryable: false },
-  missing_key: { status: 401, type: 'authentication_error', retryable: false },
-  budget_exhausted: { status: 402, type: 'billing_error', retryable: false },
-  unpriced_model: { status: 402, type: 'billing_error', retryable: false },
-  invalid_key: { status: 403, type: 'permission_error', retryable: false },
-  forbidden: { status: 403, type: 'permission_error', retryable: false },
-  not_found: { status: 404, type: 'not_found_error', retryable: false },
-  model_not_found: { status: 404, type: 'not_found_error', retryable: false },
-  method_not_allowed: { status: 405, type: 'invalid_request_error', retryable: false },
-  idempotency_conflict: { status: 409, type: 'invalid_request_error', retryable: false },
-  too_large: { status: 413, type: 'request_too_large', retryable: false },
-  unsupported_media_type: { status: 415, type: 'invalid_request_error', retryable: false },
-  rate_limited: { status: 429, type: 'rate_limit_error', retryable: true },
-  quota_exhausted: { status: 429, type: 'rate_limit_error', retryable: false },
-  client_gone: { status: 499, type: 'invalid_request_error', retryable: false },
-  internal: { status: 500, type: 'api_error', retryable: false },
-  provider_refused: { status: 502, type: 'api_error', retryable: true },
-  provider_failed: { status: 502, type: 'api_error', retryable: true },
-  provider_overloaded: { status: 502, type: 'api_error', retryable: true },
-  provider_unreachable: { status: 502, type: 'api_error', retryable: true },
-  provider_timeout: { status: 502, type: 'api_error', retryable: true },
-  provider_unreadable: { status: 502, type: 'api_error', retryable: true },
-  provider_cut: { status: 502, type: 'api_error', retryable: true },
-  unavailable: { status: 503, type: 'api_error', retryable: false },
-  stopping: { status: 503, type: 'api_error', retryable: true },
-} as const satisfies Record<string, { status: number; type: string; retryable: boolean }>
+  invalid_request: { status: 400, type: 'invalid_request_error' },
+  previous_response_not_found: { status: 400, type: 'invalid_request_error' },
+  context_length: { status: 400, type: 'invalid_request_error' },
+  content_blocked: { status: 400, type: 'invalid_request_error' },
+  loss_refused: { status: 400, type: 'invalid_request_error' },
+  missing_key: { status: 401, type: 'authentication_error' },
+  budget_exhausted: { status: 402, type: 'billing_error' },
+  unpriced_model: { status: 402, type: 'billing_error' },
+  invalid_key: { status: 403, type: 'permission_error' },
+  forbidden: { status: 403, type: 'permission_error' },
+  not_found: { status: 404, type: 'not_found_error' },
+  model_not_found: { status: 404, type: 'not_found_error' },
+  method_not_allowed: { status: 405, type: 'invalid_request_error' },
+  idempotency_conflict: { status: 409, type: 'invalid_request_error' },
+  too_large: { status: 413, type: 'request_too_large' },
+  unsupported_media_type: { status: 415, type: 'invalid_request_error' },
+  rate_limited: { status: 429, type: 'rate_limit_error' },
+  quota_exhausted: { status: 502, type: 'api_error' },
+  client_gone: { status: 499, type: 'invalid_request_error' },
+  internal: { status: 500, type: 'api_error' },
+  provider_refused: { status: 502, type: 'api_error' },
+  provider_failed: { status: 502, type: 'api_error' },
+  provider_overloaded: { status: 502, type: 'api_error' },
+  provider_unreachable: { status: 502, type: 'api_error' },
+  provider_timeout: { status: 502, type: 'api_error' },
+  provider_unreadable: { status: 502, type: 'api_error' },
+  provider_cut: { status: 502, type: 'api_error' },
+  unavailable: { status: 503, type: 'api_error' },
+  stopping: { status: 503, type: 'api_error' },
+} as const satisfies Record<string, { status: number; type: string }>
 
 /** A key of the catalogue. */
 export type ErrorCode = keyof typeof catalogue
@@ -49,6 +49,8 @@ export type ErrorDetails = {
   providerCode?: string | undefined
   retryAfterMs?: number | undefined
   details?: JsonObject | undefined
+  /** Every target that was asked, when there were several: its model, status, code and message. */
+  attempts?: JsonObject[] | undefined
   /** For the operator's log: what clients must not read, such as addresses. */
   forLog?: string | undefined
   cause?: unknown
@@ -62,6 +64,7 @@ export class RouterError extends Error {
   readonly providerCode: string | undefined
   readonly retryAfterMs: number | undefined
   readonly details: JsonObject | undefined
+  readonly attempts: JsonObject[] | undefined
   forLog: string | undefined
   readonly headers: Readonly<Record<string, string>>
   billed: Usage | undefined
@@ -75,18 +78,20 @@ export class RouterError extends Error {
     this.providerCode = details.providerCode
     this.retryAfterMs = details.retryAfterMs
     this.details = details.details
+    this.attempts = details.attempts
     this.forLog = details.forLog
     this.headers = details.headers ?? {}
     this.billed = details.billed
   }
 
+  /** The same error with other details. */
+  with(details: ErrorDetails): RouterError {
+    return new RouterError(this.code, this.message, { ...this, cause: this.cause, ...details })
+  }
+
   /** The same error with these headers added; headers that it has already take precedence. */
   withHeaders(headers: Readonly<Record<string, string>>): RouterError {
-    return new RouterError(this.code, this.message, {
-      ...this,
-      cause: this.cause,
-      headers: { ...headers, ...this.headers },
-    })
+    return this.with({ headers: { ...headers, ...this.headers } })
   }
 
   /** The HTTP status of this error. */
@@ -94,11 +99,16 @@ export class RouterError extends Error {
     return catalogue[this.code].status
   }
 
-  /** Whether another target, or the same one later, may succeed. */
-  get retryable(): boolean {
-    return catalogue[this.code].retryable
+  /** Whether the same call may succeed soon: the router itself has tried again where that could help. */
+  get passesSoon(): boolean {
+    if (this.code === 'stopping' || this.code === 'internal') return true
+    const isWait = this.status === 429 || this.status === 503
+    return isWait && (this.retryAfterMs ?? 0) <= longestSoonMs
   }
 }
+
+/** Clients that wait longer should be told instead. */
+const longestSoonMs = 60_000
 
 /** Any thrown value as a RouterError; an unexpected one becomes `internal`, without its details. */
 export function asRouterError(thrown: unknown): RouterError {
@@ -117,5 +127,6 @@ export function errorBody(error: RouterError): JsonObject {
   }
   if (error.provider !== undefined) body.provider = error.provider
   if (error.details !== undefined) body.details = error.details
+  if (error.attempts !== undefined) body.attempts = error.attempts
   return { error: body }
 }

@@ -43,6 +43,14 @@ export type ProviderEvent = {
   extensions?: JsonObject
 }
 
+/** Whether an event adds to what the client reads: other events only open, count or end the reply. */
+export function hasContent(event: ProviderEvent): boolean {
+  const { text, refusal, reasoning, tool, citation, search, media, opaque, whole } = event
+  if (text || refusal || citation || search || media || opaque || whole) return true
+  if (reasoning && Object.values(reasoning).some(Boolean)) return true
+  return Boolean(tool && (tool.name || tool.arguments))
+}
+
 /** A failure the provider reports inside a stream or a reply. */
 export type ProviderFailure = { status?: number; code?: string; message: string; retryable?: boolean }
 

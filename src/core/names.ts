@@ -1,7 +1,17 @@
 import type { ModelEntry } from './model.ts'
+import type { RoutingRules } from './routing-rules.ts'
 
-/** A named list of targets, tried in their order; a target is `<provider>/<model>`. */
-export type Policy = { id: string; description: string; targets: readonly string[] }
+/**
+ * A named list of targets; a target is `<provider>/<model>`. `weights` are by target, 1 where there is none; `routing` replaces
+ * the rules of the router.
+ */
+export type Policy = {
+  id: string
+  description: string
+  targets: readonly string[]
+  weights?: Readonly<Record<string, number>>
+  routing?: Partial<RoutingRules>
+}
 
 /** An organization's requirements on the models that process its data; a missing one does not apply. */
 export type DataRules = {

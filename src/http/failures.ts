@@ -26,6 +26,7 @@ export function failWith({ log, onThrown }: ServerContext): ErrorRequestHandler 
     }
     const retryMs = error.retryAfterMs ?? (error.status === 429 ? 1_000 : undefined)
     if (retryMs !== undefined) headersOf(response)['retry-after'] = String(Math.ceil(retryMs / 1_000))
+    if (!error.passesSoon) headersOf(response)['x-should-retry'] = 'false'
     addHeaders(response, error.headers)
     const clientApi: ClientApi | undefined = response.locals.clientApi
     const body = clientApi ? clientApi.writeError(error, requestIdOf(response)) : errorBody(error)

@@ -5,7 +5,8 @@ import type { Reply } from '../core/reply.ts'
 import { withoutSecrets } from '../core/secrets.ts'
 import { mergeUsage, type Usage } from '../core/usage.ts'
 import { type Target, targetId } from '../manifest/target.ts'
-import type { Attempted } from '../routing/attempts.ts'
+import type { Tried } from '../routing/attempts.ts'
+import type { Passage } from '../routing/health.ts'
 import type { ServedModel } from '../routing/served-model.ts'
 import { foldFacts, type ProviderAnswer, type WholeAnswer } from '../upstream/provider-answer.ts'
 import type { StreamedAnswer } from '../upstream/provider-stream.ts'
@@ -27,11 +28,11 @@ export type ReplyContext = {
 
 /** A target that has answered, and the context of its reply. */
 export type AnsweredAttempt = AttemptSummary &
-  ReplyContext & { translation: Translation; served?: ServedModel | undefined }
+  ReplyContext & { translation: Translation; passage: Passage; served?: ServedModel | undefined }
 
 /** The response to a call whose attempts are over. Throws RouterError, with the same headers as a response. */
 export async function clientReply(
-  attempted: ProviderResult & Attempted,
+  attempted: Tried<ProviderResult>,
   { limitHeaders, ...context }: ReplyContext & { limitHeaders: CallResponse['headers'] },
 ): Promise<CallResponse> {
   const served = attempted.error ? undefined : context.servedBy(attempted.target, modelIn(attempted.answer))
@@ -83,6 +84,8 @@ export async function wholeReply(answer: WholeAnswer, answered: AnsweredAttempt)
     // The provider has answered and must be paid, even if the client cannot get the answer.
     await settlement.partial({ ...answered, measured: measured(answered, reply, false) }, asRouterError(thrown))
     throw thrown
+  } finally {
+    answered.passage.ended()
   }
 }
 
@@ -120,11 +123,13 @@ export async function* streamedReply(answer: StreamedAnswer, answered: AnsweredA
     yield last + stream.end(replyFacts(answered, settled))
   } catch (thrown) {
     const error = withoutSecretsOf(target.provider, asRouterError(thrown))
+    answered.passage.failed(error)
     // If the ledger fails as well, it keeps the row for later: the client must be told that the stream broke.
     await settlement.partial(received(false, error.billed), error).catch(() => {})
     isSettled = true
     if (error.code !== 'client_gone') yield stream.fail(error)
   } finally {
+    answered.passage.ended()
     // A client that disconnects ends this generator at a yield: the part that was received is still paid.
     if (!isSettled)
       await settlement.partial(received(false), new RouterError('client_gone', 'The client disconnected.'))

@@ -10,8 +10,8 @@ import { type Target, targetId } from '../manifest/target.ts'
 import { boundedCall, costBound, longestOutput, promptBound } from '../money/max-cost.ts'
 import { measuredOperation } from '../money/measured-operation.ts'
 import { estimatePromptTokens } from '../money/meter.ts'
-import { attempt } from '../routing/attempts.ts'
-import { forChat, resolve, type Targets } from '../routing/resolve.ts'
+import { type AttemptLimits, tryTargets } from '../routing/attempts.ts'
+import { forChat, type Route, resolve, type Targets } from '../routing/resolve.ts'
 import { withBilled } from '../upstream/answer-json.ts'
 import { requestJson } from '../upstream/provider-answer.ts'
 import { withoutSecretsOf } from '../upstream/secrets.ts'
@@ -48,15 +48,20 @@ export async function compact(call: Call, services: Services): Promise<CallRespo
   refuseManyUnknown(turn.request, services.maxUnknownFields)
   const request = services.signatures.restore(key.organization, turn.request)
   const start = { ...startOf(call, key, request), operation: 'compact' as const, stream: false }
-  const { admission, targets } = await withLoans((isRetry) => {
+  const { admission, targets, rules } = await withLoans((isRetry) => {
     const caller = isRetry ? services.revalidate(authenticated) : key
     return admitted({ key: caller, request, turn, at: start.at }, services)
   })
   const settlement = new Settlement(start, { ledger: services.ledger, admission })
-  const attempted = await attempt(
-    targets,
-    (target) => compactAt(target, { call, turn }, services),
-    (failed) => failed.error && settlement.failAttempt(failed, failed.error),
+  const attempted = await tryTargets(
+    {
+      targets,
+      rules,
+      signal: call.signal,
+      attempt: (target, limits) => compactAt(target, { call, turn, limits }, services),
+      onFailed: (failed) => settlement.failAttempt(failed, failed.error),
+    },
+    services.routing,
   )
   const headers = { ...admission.headers, ...attemptHeaders(attempted) }
   try {
@@ -81,10 +86,11 @@ type Applicant = { key: Key; request: NeutralRequest; turn: Turn; at: number }
 function admitted(
   { key, request, turn, at }: Applicant,
   services: Services,
-): { admission: Admission; targets: Targets } {
+): { admission: Admission } & Pick<Route, 'targets' | 'rules'> {
   const rules = services.rulesOf(key.organization)
   const scope = { rules, accessList: key.accessList }
-  const able = compacting(resolve(request.model, services.directory, scope, forChat), services)
+  const route = resolve(request.model, services.directory, scope, forChat)
+  const able = compacting(route.targets, services)
   const priced = withoutUnpriced(able, { key, rules, at })
   const { organization } = key
   const governed = { ...request.origin, organization, mayStore: turn.mayStore, held: services.held, at }
@@ -94,6 +100,7 @@ function admitted(
   return {
     admission: admitOperation({ ...asked, most: (target) => mostAt(target, request, at) }, services.admission),
     targets,
+    rules: route.rules,
   }
 }
 
@@ -115,16 +122,14 @@ function mostAt(target: Target, request: NeutralRequest, at: number): MostUsed {
   return { usage: { input: promptBound(call, target), output }, nanoUsd: costBound(call, target, output) }
 }
 
-async function compactAt(
-  target: Target,
-  { call, turn }: { call: Call; turn: Turn },
-  services: Services,
-): Promise<Result> {
+type Compacting = { call: Call; turn: Turn; limits: AttemptLimits }
+
+async function compactAt(target: Target, { call, turn, limits }: Compacting, services: Services): Promise<Result> {
   const state = { sent: false }
   try {
-    const compacted = await compactOnce(target, { call, turn, state }, services).catch((thrown: unknown) => {
+    const compacted = await compactOnce(target, { call, turn, limits, state }, services).catch((thrown: unknown) => {
       if (!turn.mustResend(asRouterError(thrown), target.provider)) throw thrown
-      return compactOnce(target, { call, turn, state }, services)
+      return compactOnce(target, { call, turn, limits, state }, services)
     })
     return { dropped: [], compacted }
   } catch (thrown) {
@@ -134,7 +139,7 @@ async function compactAt(
 
 async function compactOnce(
   target: Target,
-  { call, turn, state }: { call: Call; turn: Turn; state: { sent: boolean } },
+  { call, turn, limits, state }: Compacting & { state: { sent: boolean } },
   { httpClient, answerBounds: bounds }: Services,
 ): Promise<Compacted> {
   const { provider } = target
@@ -145,7 +150,7 @@ async function compactOnce(
   const onSent = () => {
     state.sent = true
   }
-  const outgoing = { path, body: compactedBody(edited.body), signal, forwardedHeaders, bounds, onSent }
+  const outgoing = { path, body: compactedBody(edited.body), signal, forwardedHeaders, bounds, onSent, limits }
   const body = await requestJson(target, outgoing, httpClient)
   const counts = isObject(body.usage)
     ? await readUsage(provider, { service_tier: body.service_tier, ...body.usage })

@@ -34,7 +34,7 @@ export async function countTokens(call: CountCall, services: Services): Promise<
   refuseManyUnknown(turn.request, services.maxUnknownFields)
   const request = services.signatures.restore(key.organization, turn.request)
   const scope = { rules, accessList: key.accessList }
-  const targets = resolve(request.model, services.directory, scope, forChat)
+  const { targets } = resolve(request.model, services.directory, scope, forChat)
   const { organization } = key
   const { held } = services
   const governed = { ...request.origin, organization, mayStore: turn.mayStore, held, at: Date.now() }

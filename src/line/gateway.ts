@@ -4,8 +4,8 @@ import type { NeutralRequest } from '../core/request.ts'
 import { turnFor } from '../core/turn.ts'
 import { withLoans } from '../lending/with-loans.ts'
 import type { Target } from '../manifest/target.ts'
-import { attempt } from '../routing/attempts.ts'
-import { type Directory, forChat, resolve, type Targets } from '../routing/resolve.ts'
+import { type RoutingState, tryTargets } from '../routing/attempts.ts'
+import { type Directory, forChat, type Route, resolve, type Targets } from '../routing/resolve.ts'
 import { servedModel } from '../routing/served-model.ts'
 import type { SignatureCache } from '../routing/signature-cache.ts'
 import type { OrganizationRules } from '../store/rules.ts'
@@ -36,6 +36,8 @@ export type Services = {
   admission: AdmissionServices
   tokenizer: Tokenizer
   httpClient: HttpClient
+  /** What is known of the health of targets. */
+  routing: RoutingState
   media: MediaServices
   ledger: CallLedger
   signatures: SignatureCache
@@ -66,21 +68,26 @@ export async function handle(call: Call, services: Services): Promise<CallRespon
   const apply = (caller: Key): Applicant => {
     const { at } = start
     const rules = services.rulesOf(organization)
-    const allowed = resolve(request.model, directory, { rules, accessList: caller.accessList }, forChat)
-    const priced = withoutUnpriced(allowed, { key: caller, rules, at })
+    const route = resolve(request.model, directory, { rules, accessList: caller.accessList }, forChat)
+    const priced = withoutUnpriced(route.targets, { key: caller, rules, at })
     const targets = governedTargets(priced, { ...request.origin, organization, mayStore: turn.mayStore, held, at })
-    return { key: caller, rules, request, targets, at }
+    return { key: caller, rules, request, targets, at, routing: route.rules }
   }
-  const { admission, targets } = await admitted(apply, { key, authenticated }, services)
+  const { admission, targets, routing } = await admitted(apply, { key, authenticated }, services)
   const holds = (provider: string, ids: readonly string[]) => held.remember(organization, provider, ids)
   const { answerBounds } = services
   const prepared = { call, request, turn, media: openMedia(call, services), answerBounds, admission, holds }
   const settlement = new Settlement(start, { ledger, admission })
   await turnFor(admission.promptTokens * charactersPerToken)
-  const attempted = await attempt(
-    targets,
-    (target) => callProvider(target, prepared, services.httpClient),
-    (failed) => failed.error && settlement.failAttempt(failed, failed.error),
+  const attempted = await tryTargets(
+    {
+      targets,
+      rules: routing,
+      signal: call.signal,
+      attempt: (target, limits) => callProvider(target, prepared, { httpClient: services.httpClient, limits }),
+      onFailed: (failed) => settlement.failAttempt(failed, failed.error),
+    },
+    services.routing,
   )
   const remember = (reply: Reply) => signatures.remember(organization, reply)
   const servedBy = (target: Target, reported?: string) => servedModel(target, reported, directory)
@@ -88,7 +95,7 @@ export async function handle(call: Call, services: Services): Promise<CallRespon
 }
 
 /** A call as it may be admitted now. */
-type Applicant = AdmissionRequest & { targets: Targets }
+type Applicant = AdmissionRequest & { targets: Targets; routing: Route['rules'] }
 
 /**
  * Admits a call, at once where this event loop has been lent enough; where only the bytes of its prompt do not fit, once
@@ -98,7 +105,7 @@ async function admitted(
   apply: (key: Key) => Applicant,
   { key, authenticated }: { key: Key; authenticated: Key },
   services: Services,
-): Promise<{ admission: Admission; targets: Targets }> {
+): Promise<{ admission: Admission } & Pick<Applicant, 'targets' | 'routing'>> {
   let applicant = apply(key)
   const admitNow = (counted?: number) =>
     withLoans((isRetry) => {
@@ -107,7 +114,8 @@ async function admitted(
         applicant = apply(services.revalidate(authenticated))
         requireLedger(services.admission)
       }
-      return { admission: admit({ ...applicant, counted }, services.admission), targets: applicant.targets }
+      const { targets, routing } = applicant
+      return { admission: admit({ ...applicant, counted }, services.admission), targets, routing }
     })
   try {
     return await admitNow()

@@ -6,6 +6,7 @@ import { endpointFor } from '../manifest/operation.ts'
 import type { Target } from '../manifest/target.ts'
 import { boundedCall, costBound, longestOutput, outputBound, promptBound } from '../money/max-cost.ts'
 import { mostCost } from '../money/most-cost.ts'
+import type { AttemptLimits } from '../routing/attempts.ts'
 import type { AnswerBounds } from '../upstream/answer-bounds.ts'
 import type { HttpClient } from '../upstream/http-client.ts'
 import type { CallMedia } from '../upstream/inline.ts'
@@ -58,6 +59,7 @@ export type AskedByChat = {
   media: CallMedia
   signal: AbortSignal
   bounds: AnswerBounds
+  limits: AttemptLimits
   httpClient: HttpClient
   onWritten(dropped: string[]): void
   onSent(): void
@@ -65,11 +67,11 @@ export type AskedByChat = {
 
 /** Asks a target for an operation as a conversation. Throws RouterError. */
 export async function askByChat(target: Target, asked: AskedByChat): Promise<OperationAnswer> {
-  const { byChat, request, media, signal, bounds, httpClient, onWritten, onSent } = asked
+  const { byChat, request, media, signal, bounds, limits, httpClient, onWritten, onSent } = asked
   const conversation: NeutralRequest = conversationFor(target, byChat, request)
   const { body, dropped } = await translatedRequest(target, conversation, media)
   onWritten([...Object.keys(request.unread), ...lostNames(dropped, byChat)])
-  const outgoing = { body, stream: false, signal, bounds, onSent, forwardedHeaders: [] }
+  const outgoing = { body, stream: false, signal, bounds, limits, onSent, forwardedHeaders: [] }
   const answer = await requestAnswer(target, outgoing, httpClient)
   if (answer.kind !== 'whole') throw new Error('an answer that nobody asked to be streamed')
   const { usage } = answer.reply

@@ -7,6 +7,7 @@ import { addUsage, type Usage } from '../core/usage.ts'
 import type { OperationEndpoint } from '../manifest/operation.ts'
 import { type Target, targetId } from '../manifest/target.ts'
 import { type OperationContext, operationContext, writeOperation } from '../manifest/translate-operation.ts'
+import type { AttemptLimits } from '../routing/attempts.ts'
 import type { AnswerBounds } from '../upstream/answer-bounds.ts'
 import type { HttpClient } from '../upstream/http-client.ts'
 import { type CallMedia, type MediaServices, openCallMedia } from '../upstream/inline.ts'
@@ -31,6 +32,7 @@ export type AskedOperation = {
   signal: AbortSignal
   inputs: CallMedia
   admission: Pick<Admission, 'cover'>
+  limits: AttemptLimits
 }
 
 type Upstream = { httpClient: HttpClient; answerBounds: AnswerBounds; media: MediaServices }
@@ -93,7 +95,12 @@ async function askOnce(
     progress.sent = true
   }
   const { stream } = context.request
-  return await requestOperation(target, context, { written, stream, signal: asked.signal, bounds, onSent }, httpClient)
+  return await requestOperation(
+    target,
+    context,
+    { written, stream, signal: asked.signal, bounds, onSent, limits: asked.limits },
+    httpClient,
+  )
 }
 
 async function askConversation(
@@ -101,10 +108,10 @@ async function askConversation(
   { asked, bounds, httpClient, progress }: Asking,
   media: MediaServices,
 ): Promise<OperationAnswer> {
-  const { request, api, strict, signal } = asked
+  const { request, api, strict, signal, limits } = asked
   if (!api.byChat) throw new Error('this operation is no conversation')
   return await askByChat(target, {
-    ...{ byChat: api.byChat, request, signal, bounds, httpClient },
+    ...{ byChat: api.byChat, request, signal, bounds, limits, httpClient },
     media: openCallMedia(media, { param: 'input', signal }),
     onWritten(dropped) {
       progress.dropped = dropped

@@ -2,7 +2,7 @@ import type { OperationBytes, OperationEvents } from '../api/operation-api.ts'
 import { asRouterError, type RouterError } from '../core/errors.ts'
 import { withoutSecrets } from '../core/secrets.ts'
 import { targetId } from '../manifest/target.ts'
-import type { Attempted } from '../routing/attempts.ts'
+import type { Tried } from '../routing/attempts.ts'
 import type { OperationAnswer } from '../upstream/operation-answer.ts'
 import { withoutSecretsOf } from '../upstream/secrets.ts'
 import type { CallResponse } from './call.ts'
@@ -15,7 +15,7 @@ import type { Settled } from './settlement.ts'
 
 /** The response to a call whose attempts are over. Throws RouterError, with the same headers as a response. */
 export async function operationReply(
-  attempted: OperationResult & Attempted,
+  attempted: Tried<OperationResult>,
   context: OperationReplyContext,
 ): Promise<CallResponse> {
   const { target, attempts, dropped } = attempted

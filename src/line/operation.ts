@@ -5,8 +5,8 @@ import { type OperationRequest, operations } from '../core/operation.ts'
 import { promptTokens, type Usage } from '../core/usage.ts'
 import { withLoans } from '../lending/with-loans.ts'
 import type { Target } from '../manifest/target.ts'
-import { attempt } from '../routing/attempts.ts'
-import { type Purpose, resolve, type Targets } from '../routing/resolve.ts'
+import { tryTargets } from '../routing/attempts.ts'
+import { type Purpose, type Route, resolve, type Targets } from '../routing/resolve.ts'
 import { openCallMedia } from '../upstream/inline.ts'
 import { type Admission, admitOperation, requireLedger, requireMoney } from './admission.ts'
 import type { Call, CallResponse } from './call.ts'
@@ -42,6 +42,7 @@ export type OperationServices = Pick<
   | 'answerBounds'
   | 'media'
   | 'held'
+  | 'routing'
 >
 
 /**
@@ -54,24 +55,25 @@ export async function handleOperation(call: OperationCall, services: OperationSe
   const monotonicMs = performance.now()
   const authenticated = services.authenticate(call.secret)
   const purpose = purposeOf(api)
-  const targetsFor = (key: Key, model: string): Targets => {
+  const routeFor = (key: Key, model: string): Route => {
     const rules = services.rulesOf(key.organization)
-    const allowed = resolve(model, services.directory, { rules, accessList: key.accessList }, purpose)
-    return withoutUnpriced(allowed, { key, rules, at })
+    const route = resolve(model, services.directory, { rules, accessList: key.accessList }, purpose)
+    return { ...route, targets: withoutUnpriced(route.targets, { key, rules, at }) }
   }
   // A model that costs nothing can be called without money; an upload is not read to find that out.
   if (call.uploads) await withLoans(() => requireMoney(payer(authenticated, services, at), services.admission))
   const body = await call.readBody((name, value) => {
-    if (name === 'model' && value !== '') targetsFor(authenticated, value)
+    if (name === 'model' && value !== '') routeFor(authenticated, value)
   })
   // A slow upload must not outlive its key.
   const key = services.revalidate(authenticated)
   requireLedger(services.admission)
   const read = readRequest(api, body, services.maxUnknownFields)
   const request = api.measure ? await api.measure(read) : read
-  const admitNow = (isRetry: boolean): { admission: Admission; targets: Targets } => {
+  const admitNow = (isRetry: boolean): { admission: Admission } & Pick<Route, 'targets' | 'rules'> => {
     const caller = isRetry ? services.revalidate(authenticated) : key
-    const able = ableTargets(targetsFor(caller, request.model), api, request)
+    const route = routeFor(caller, request.model)
+    const able = ableTargets(route.targets, api, request)
     const targets = governedTargets(able, governed(request, caller, services, at))
     const most = (target: Target) => mostAt(target, { api, request, at })
     const estimated = promptTokens(api.estimate(request))
@@ -82,17 +84,24 @@ export async function handleOperation(call: OperationCall, services: OperationSe
       promptTokens: estimated,
       abandoned: sentUsage(api, request),
     }
-    return { admission: admitOperation(asked, services.admission), targets }
+    return { admission: admitOperation(asked, services.admission), targets, rules: route.rules }
   }
   const start = startOf(call, { key, request, at, monotonicMs })
   const inputs = openCallMedia(services.media, { param: 'images', signal: call.signal })
-  const { admission, targets } = await withLoans(admitNow)
+  const { admission, targets, rules } = await withLoans(admitNow)
   const settlement = new Settlement(start, { ledger: services.ledger, admission })
   const prepared = { call, request, admission, media: services.media }
-  const attempted = await attempt(
-    targets,
-    (target) => callOperation(target, { request, api, strict, signal: call.signal, inputs, admission }, services),
-    (failed) => failed.error && settlement.failAttempt(failed, failed.error),
+  const { signal } = call
+  const attempted = await tryTargets(
+    {
+      targets,
+      rules,
+      signal,
+      attempt: (target, limits) =>
+        callOperation(target, { request, api, strict, signal, inputs, admission, limits }, services),
+      onFailed: (failed) => settlement.failAttempt(failed, failed.error),
+    },
+    services.routing,
   )
   return await operationReply(attempted, { prepared, settlement })
 }

@@ -5,6 +5,7 @@ import type { JsonObject } from '../core/json.ts'
 import type { NeutralRequest } from '../core/request.ts'
 import { unreadableFile } from '../manifest/losses.ts'
 import { type Target, targetId } from '../manifest/target.ts'
+import type { AttemptLimits } from '../routing/attempts.ts'
 import type { HttpClient } from '../upstream/http-client.ts'
 import { type ProviderAnswer, requestAnswer } from '../upstream/provider-answer.ts'
 import { withoutSecretsOf } from '../upstream/secrets.ts'
@@ -22,12 +23,12 @@ export type ProviderResult = { dropped: string[] } & (
 export async function callProvider(
   target: Target,
   prepared: PreparedCall,
-  httpClient: HttpClient,
+  { httpClient, limits }: { httpClient: HttpClient; limits: AttemptLimits },
 ): Promise<ProviderResult> {
   const translation = translationOf(target, targeted(target, prepared))
-  const result = await callOnce(target, prepared, { translation, httpClient })
+  const result = await callOnce(target, prepared, { translation, httpClient, limits })
   if (!result.error || !prepared.turn.mustResend(result.error, target.provider)) return result
-  return await callOnce(target, prepared, { translation, httpClient })
+  return await callOnce(target, prepared, { translation, httpClient, limits })
 }
 
 /** The call with the output limit that this target gets. */
@@ -40,7 +41,7 @@ function targeted(target: Target, { admission, ...prepared }: PreparedCall): Tar
 async function callOnce(
   target: Target,
   { call, request, admission, answerBounds: bounds }: PreparedCall,
-  { translation, httpClient }: { translation: Translation; httpClient: HttpClient },
+  { translation, httpClient, limits }: { translation: Translation; httpClient: HttpClient; limits: AttemptLimits },
 ): Promise<ProviderResult> {
   const { clientApi, signal } = call
   let dropped: string[] = []
@@ -59,7 +60,7 @@ async function callOnce(
     const onSent = () => {
       sent = true
     }
-    const outgoing = { body, stream, edited, signal, forwardedHeaders, onSent, bounds }
+    const outgoing = { body, stream, edited, signal, forwardedHeaders, onSent, bounds, limits }
     const answer = await requestAnswer(target, outgoing, httpClient)
     return { dropped, translation, answer }
   } catch (thrown) {

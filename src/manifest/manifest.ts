@@ -118,12 +118,14 @@ function formatProblems(
 const formats = { count: ['messages', 'responses'], compact: ['responses'] } as const
 
 function timeoutsOf(...files: (TimeoutsFile | undefined)[]): Timeouts {
-  const { connect, first_event, between_events, total }: TimeoutsFile = Object.assign({}, ...files)
+  const { connect, first_event, between_events, whole, total }: TimeoutsFile = Object.assign({}, ...files)
+  const totalMs = limit(total, defaultTimeouts.totalMs)
   return {
     connectMs: limit(connect, defaultTimeouts.connectMs),
-    firstEventMs: limit(first_event, defaultTimeouts.firstEventMs),
+    firstEventMs: limit(first_event, totalMs),
     betweenEventsMs: limit(between_events, defaultTimeouts.betweenEventsMs),
-    totalMs: limit(total, defaultTimeouts.totalMs),
+    wholeMs: limit(whole, totalMs),
+    totalMs,
   }
 }
 

@@ -8,8 +8,9 @@ import type { Source } from './source.ts'
 /** The limits of an attempt where a manifest says nothing. */
 export const defaultTimeouts: Timeouts = {
   connectMs: 5_000,
-  firstEventMs: 60_000,
+  firstEventMs: 600_000,
   betweenEventsMs: 60_000,
+  wholeMs: 600_000,
   totalMs: 600_000,
 }
 

@@ -90,7 +90,15 @@ export type OAuthClientCredentials = {
 }
 
 /** Limits of one attempt, in milliseconds. */
-export type Timeouts = { connectMs: number; firstEventMs: number; betweenEventsMs: number; totalMs: number }
+export type Timeouts = {
+  connectMs: number
+  /** Until the first content of a stream. */
+  firstEventMs: number
+  betweenEventsMs: number
+  /** For an answer that is not streamed. */
+  wholeMs: number
+  totalMs: number
+}
 
 /** Facts about models whose id matches, read by mappings as `target.traits`; later matches win field by field. */
 export type Trait = { match: Pattern; facts: { [name: string]: Json } }

@@ -22,7 +22,13 @@ export type ProviderSettings = {
 }
 
 /** Limits as files write them. */
-export type TimeoutsFile = { connect?: string; first_event?: string; between_events?: string; total?: string }
+export type TimeoutsFile = {
+  connect?: string
+  first_event?: string
+  between_events?: string
+  whole?: string
+  total?: string
+}
 
 /** A manifest after its schema has accepted it. */
 export type ManifestFile = Omit<ProviderSettings, 'enabled' | 'secret'> & {

@@ -1,25 +1,258 @@
 import type { RouterError } from '../core/errors.ts'
+import type { RoutingRules } from '../core/routing-rules.ts'
 import type { Target } from '../manifest/target.ts'
+import { failureClass } from './failure-class.ts'
+import type { Health, Passage } from './health.ts'
 import type { Targets } from './resolve.ts'
+import { backoffMs, pause, type RetryBudget, spreadMs } from './retries.ts'
+import { closedTarget, type FailedAttempt, toldFailure } from './told-failure.ts'
 
 /** The target that was tried last, and the number of attempts. */
 export type Attempted = { target: Target; attempts: number }
 
+/** What one attempt may take, in milliseconds: until its first content where others are left, and in all. */
+export type AttemptLimits = { firstEventMs?: number; totalMs?: number }
+
+/** What attempts share beyond one call. */
+export type RoutingState = {
+  health: Health
+  retries: RetryBudget
+  random?: () => number
+  now?: () => number
+}
+
+/** One call to be tried at the targets of a name, in their order. */
+export type Trial<Result> = {
+  targets: Targets
+  rules: RoutingRules
+  /** Aborted when the client disconnects or the process stops. */
+  signal: AbortSignal
+  /** A provider may act for the caller: it is asked again only where it cannot have begun to. */
+  acts?: boolean
+  attempt(target: Target, limits: AttemptLimits): Promise<Result>
+  /** An attempt failed, and another one follows. */
+  onFailed(failed: Result & Attempted & { error: RouterError }): void
+  /** Whether one target can do what another one found too large, or refused. */
+  canTake?(other: Target, refusedBy: Target, how: 'larger' | 'abler'): boolean
+}
+
+/** What an attempt ends with. `dropped`: the fields that were left out; `sent`: the provider has the whole request. */
+type Outcome = { dropped: string[]; error?: RouterError | undefined; sent?: boolean }
+
+/** A call that failed: the attempts are over, or none was begun. */
+type Failure = { dropped: string[]; error: RouterError; sent: boolean }
+
+/** The result of the last attempt; that of one without an error has its passage, which is still open. */
+export type Tried<Result> = ((Extract<Result, { error?: undefined }> & { passage: Passage }) | Failure) & Attempted
+
+/** The most attempts of one call. */
+const mostAttempts = 6
+/** An attempt with less time than this is not begun. */
+const leastMs = 5
+/** More calls do not wait for one busy target. */
+const mostWaiting = 100
+
 /**
- * Tries the targets in turn, and returns the result of the first that succeeds, else that of the last one tried: an error
- * that every target would share ends the attempts. `superseded` gets the failures after which another target is tried.
+ * Tries the targets as their health and the classes of failures say, and returns the first result without an error; else
+ * the failure that is nearest to passing. Throws the reason of the signal when the call ends while it waits.
  */
-export async function attempt<Result extends { error?: RouterError | undefined }>(
-  targets: Targets,
-  tryTarget: (target: Target) => Promise<Result>,
-  superseded: (failed: Result & Attempted) => void = () => {},
-): Promise<Result & Attempted> {
-  let [target, ...others] = targets
-  for (let attempts = 1; ; attempts++) {
-    const result = await tryTarget(target)
-    const next = result.error?.retryable ? others.shift() : undefined
-    if (!next) return { ...result, target, attempts }
-    superseded({ ...result, target, attempts })
-    target = next
+export function tryTargets<Result extends Outcome>(trial: Trial<Result>, state: RoutingState): Promise<Tried<Result>> {
+  return new Attempts(trial, state).run()
+}
+
+/** A target of the call. `waits`: it is asked again only when it is not busy any more. */
+type Candidate = { target: Target; retries: number; isTried: boolean; isOver: boolean; waits: boolean }
+
+type Failed<Result> = FailedAttempt & { result?: Result & Attempted }
+
+class Attempts<Result extends Outcome> {
+  readonly #trial: Trial<Result>
+  readonly #state: RoutingState
+  readonly #random: () => number
+  readonly #now: () => number
+  readonly #endBy: number
+  readonly #candidates: Candidate[]
+  readonly #failures: Failed<Result>[] = []
+  #count = 0
+  #hasEnded = false
+
+  constructor(trial: Trial<Result>, state: RoutingState) {
+    this.#trial = trial
+    this.#state = state
+    this.#random = state.random ?? Math.random
+    this.#now = state.now ?? (() => performance.now())
+    this.#endBy = this.#now() + (trial.rules.totalMs ?? Infinity)
+    this.#candidates = trial.targets.map((target) => ({
+      target,
+      retries: 0,
+      isTried: false,
+      isOver: false,
+      waits: false,
+    }))
+  }
+
+  async run(): Promise<Tried<Result>> {
+    let next = this.#firstOpen() ?? (await this.#firstToOpen())
+    while (next && this.#mayBegin()) {
+      const passage = this.#state.health.enter(next.target)
+      if (passage) {
+        const succeeded = await this.#attempt(next, passage)
+        if (succeeded) return succeeded
+      } else {
+        this.#skip(next)
+      }
+      next = this.#hasEnded
+        ? undefined
+        : ((await this.#sameAgain(next)) ?? this.#firstOpen() ?? (await this.#firstToOpen()))
+    }
+    return this.#failure()
+  }
+
+  /** One attempt; undefined when it failed. */
+  async #attempt(candidate: Candidate, passage: Passage) {
+    const { target } = candidate
+    const before = this.#failures.at(-1)
+    if (before?.result) this.#trial.onFailed({ ...before.result, error: before.error })
+    if (!candidate.isTried) this.#state.retries.earn(target)
+    candidate.isTried = true
+    this.#count++
+    try {
+      const result = await this.#trial.attempt(target, this.#limits(candidate))
+      const attempted = { ...result, target, attempts: this.#count }
+      if (!result.error) {
+        passage.succeeded()
+        return { ...attempted, passage } as Tried<Result>
+      }
+      passage.failed(result.error)
+      this.#failed(candidate, attempted, result.error)
+    } catch (thrown) {
+      passage.ended()
+      throw thrown
+    }
+    passage.ended()
+    return undefined
+  }
+
+  /** The last target that is left may take all the time that is left. */
+  #limits(candidate: Candidate): AttemptLimits {
+    const isLast = this.#count >= mostAttempts || !this.#untried(candidate).some((one) => this.#isOpen(one, true))
+    const leftMs = this.#leftMs
+    return {
+      ...(!isLast && { firstEventMs: this.#trial.rules.firstEventMs }),
+      ...(Number.isFinite(leftMs) && { totalMs: Math.max(1, leftMs) }),
+    }
+  }
+
+  #failed(candidate: Candidate, result: Result & Attempted, error: RouterError): void {
+    const failure = failureClass(error)
+    this.#failures.push({ target: candidate.target, error, result })
+    candidate.isOver = failure.same === 'never'
+    candidate.waits = failure.same === 'when_told'
+    const mayHaveActed = this.#trial.acts === true && result.sent === true && failure.mayHaveBegun === true
+    if (failure.next === 'never' || mayHaveActed) this.#hasEnded = true
+    if (failure.next !== 'any') this.#dropUnable(candidate.target, failure.next)
+  }
+
+  /** Leaves out the targets that cannot do what this one refused. */
+  #dropUnable(refusedBy: Target, next: 'larger' | 'abler' | 'if_blocked' | 'never'): void {
+    const { canTake, rules } = this.#trial
+    for (const other of this.#candidates) {
+      const isAble =
+        next === 'if_blocked'
+          ? rules.onBlocked === 'next'
+          : next !== 'never' && canTake?.(other.target, refusedBy, next) === true
+      if (!isAble) other.isOver = true
+    }
+  }
+
+  /** Another call tries this target already, and it takes only one at a time. */
+  #skip(candidate: Candidate): void {
+    candidate.isOver = true
+    const { target } = candidate
+    const ms = this.#state.health.closedFor(target)?.ms ?? shortMs
+    this.#failures.push({ target, error: closedTarget(target, ms) })
+  }
+
+  /** The same target, after a wait, where its failure may pass. */
+  async #sameAgain(candidate: Candidate): Promise<Candidate | undefined> {
+    if (candidate.isOver || candidate.waits) return undefined
+    const { retries, health } = this.#state
+    const waitMs = backoffMs(candidate.retries, this.#random)
+    const isAllowed =
+      candidate.retries < this.#trial.rules.retries &&
+      this.#count < mostAttempts &&
+      this.#leftMs > waitMs + leastMs &&
+      health.closedFor(candidate.target) === undefined &&
+      retries.take(candidate.target)
+    if (!isAllowed) {
+      candidate.isOver = true
+      return undefined
+    }
+    candidate.retries++
+    await pause(waitMs, this.#trial.signal)
+    return candidate
+  }
+
+  #firstOpen(): Candidate | undefined {
+    const untried = this.#untried()
+    return untried.find((one) => this.#isOpen(one, untried.length > 1))
+  }
+
+  /**
+   * When no target is open: the one that is busy for a short time, after that time; else the one that opens next, at once, for it
+   * takes one call at a time.
+   */
+  async #firstToOpen(): Promise<Candidate | undefined> {
+    const { health, retries } = this.#state
+    const { rules, signal } = this.#trial
+    const left = this.#candidates
+      .filter(({ isOver }) => !isOver)
+      .map((candidate) => ({ candidate, closed: health.closedFor(candidate.target) ?? { ms: 0, isBusy: true } }))
+      .sort((one, other) => one.closed.ms - other.closed.ms)
+    for (const { candidate, closed } of left) {
+      const { ms, isBusy } = closed
+      const waitMs = spreadMs(ms, this.#random)
+      if (!isBusy || ms > rules.retryAfterMs || this.#leftMs < waitMs + leastMs) continue
+      const { target } = candidate
+      if (candidate.isTried && (candidate.retries >= rules.retries || !retries.take(target))) continue
+      if (candidate.isTried) candidate.retries++
+      if (await retries.wait(target, mostWaiting, () => pause(waitMs, signal))) return candidate
+    }
+    return left.find(({ candidate }) => !candidate.isTried)?.candidate
+  }
+
+  #untried(except?: Candidate): Candidate[] {
+    return this.#candidates.filter((one) => one !== except && !one.isOver && !one.isTried)
+  }
+
+  #isOpen({ target }: Candidate, hasOthers: boolean): boolean {
+    return this.#state.health.isOpen(target, hasOthers)
+  }
+
+  #mayBegin(): boolean {
+    return this.#count < mostAttempts && (this.#count === 0 || this.#leftMs > leastMs)
+  }
+
+  get #leftMs(): number {
+    return this.#endBy - this.#now()
+  }
+
+  #failure(): Tried<Result> {
+    const [first, ...others] = this.#failures
+    if (!first) throw new Error('a call without targets')
+    const last = this.#failures.findLast(({ result }) => result)?.result
+    const error = toldFailure([first, ...others])
+    // What the attempts before the last one used has been charged.
+    const { billed } = last?.error ?? {}
+    return {
+      dropped: last?.dropped ?? [],
+      sent: last?.sent ?? false,
+      error: error.billed === billed ? error : error.with({ billed }),
+      target: last?.target ?? first.target,
+      attempts: this.#count,
+    } as Failure & Attempted as Tried<Result>
   }
 }
+
+/** When another call tries a target that may be well again. */
+const shortMs = 1_000

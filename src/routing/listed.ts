@@ -72,7 +72,7 @@ function listedName(name: string, directory: Directory, scope?: Scope): Listed[]
 
 function targetsOf(name: string, directory: Directory, scope: Scope | undefined): readonly Target[] {
   try {
-    return resolve(name, directory, scope)
+    return resolve(name, directory, scope).targets
   } catch (thrown) {
     if (thrown instanceof RouterError) return []
     throw thrown

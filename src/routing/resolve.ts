@@ -1,6 +1,7 @@
 import type { KnownModel } from '../catalog/catalog.ts'
 import { RouterError } from '../core/errors.ts'
 import { bareName, isEuropean, longestName, type Policy, policyPrefix, splitModel } from '../core/names.ts'
+import type { RoutingRules } from '../core/routing-rules.ts'
 import type { Provider } from '../manifest/provider.ts'
 import { servedBy, type Target, targetId } from '../manifest/target.ts'
 import { type Exclusion, exclusionByApi, exclusionInEurope, exclusionOf, type Scope } from './scope.ts'
@@ -10,6 +11,8 @@ export type Directory = {
   providers: ReadonlyMap<string, Provider>
   identify(provider: string, model: string): KnownModel | undefined
   managed: ReadonlyMap<string, Policy>
+  /** The rules of names that have none of their own. */
+  routing: RoutingRules
 }
 
 /** What targets are wanted for: models of these APIs, of providers that can do it. `name` is that of it for messages. */
@@ -35,6 +38,9 @@ const forAnything: Purpose = {
 /** At least one target, in the order in which they are to be tried. */
 export type Targets = readonly [Target, ...Target[]]
 
+/** What a name leads to, and the rules for asking it. */
+export type Route = { targets: Targets; rules: RoutingRules; weights?: Policy['weights'] }
+
 /**
  * The targets of a model string. A name is an alias, else a policy of the organization, else a managed policy, else
  * `<provider>/<model>`; without a scope it is one of the last two. Targets that are not configured, not known, not
@@ -46,7 +52,7 @@ export function resolve(
   directory: Directory,
   scope?: Scope,
   { apis, serves, name }: Purpose = forAnything,
-): Targets {
+): Route {
   refuseInvalid(model)
   const named = lookUp(model, directory, scope)
   const inEurope = named.through.some(isEuropean) || isEuropean(model)
@@ -69,11 +75,13 @@ export function resolve(
   }
   const [first, ...others] = targets
   if (!first) throw noTargets(model, named, exclusions)
-  return [first, ...others]
+  const { policy } = named
+  const rules = policy?.routing ? { ...directory.routing, ...policy.routing } : directory.routing
+  return { targets: [first, ...others], rules, ...(policy?.weights && { weights: policy.weights }) }
 }
 
-/** The target ids of a name, and the names of the alias and the policy that led to them. */
-type LookedUp = { ids: readonly string[]; through: readonly string[] }
+/** The target ids of a name, the names of the alias and the policy that led to them, and that policy. */
+type LookedUp = { ids: readonly string[]; through: readonly string[]; policy?: Policy }
 
 function lookUp(model: string, directory: Directory, scope: Scope | undefined): LookedUp {
   const name = bareName(model)
@@ -81,7 +89,7 @@ function lookUp(model: string, directory: Directory, scope: Scope | undefined): 
   const policyOrModel = target === undefined ? name : bareName(target)
   const through = target === undefined ? [] : [name]
   const policy = scope?.rules.policies.get(policyOrModel) ?? directory.managed.get(policyOrModel)
-  if (policy) return { ids: policy.targets, through: [...through, policyOrModel] }
+  if (policy) return { ids: policy.targets, through: [...through, policyOrModel], policy }
   const isPolicy = (target ?? model).startsWith(policyPrefix)
   if (!isPolicy && splitModel(policyOrModel)) return { ids: [policyOrModel], through }
   if (target !== undefined) throw notFound(`The alias '${name}' stands for '${target}', which does not exist.`)

@@ -3,6 +3,8 @@ import { readFile } from 'node:fs/promises'
 import { dirname, join, resolve } from 'node:path'
 import { isObject, type JsonObject } from '../core/json.ts'
 import type { Policy } from '../core/names.ts'
+import type { HealthSettings, RoutingRules } from '../core/routing-rules.ts'
+import { defaultRouting } from '../core/routing-rules.ts'
 import { durationMs } from '../manifest/duration.ts'
 import { brokenReferenceMessage, type Environment, hasBrokenReference, resolveText } from '../manifest/environment.ts'
 import { type FileCache, noCache } from '../manifest/file-cache.ts'
@@ -14,6 +16,14 @@ import { checkSchema, readSchema } from '../manifest/schema.ts'
 import { readSource, type Source } from '../manifest/source.ts'
 import { type AnswerBounds, defaultAnswerBounds } from '../upstream/answer-bounds.ts'
 import type { MediaSettings } from '../upstream/fetcher.ts'
+import {
+  type HealthFile,
+  healthOf,
+  type PolicyFile,
+  policiesOf,
+  type RoutingFile,
+  routingOf,
+} from './routing-settings.ts'
 
 /** How large the body of a request may be: values of any kind, and fields at its top that its API does not have. */
 export type BodyBounds = { bytes: number; values: number; unknownFields: number }
@@ -39,6 +49,9 @@ export type Config = {
   providers: { [slug: string]: ProviderSettings }
   /** Managed policies, by id. */
   policies: ReadonlyMap<string, Policy>
+  /** The rules of names that have none of their own. */
+  routing: RoutingRules
+  health: HealthSettings
 }
 
 /** The file as it may be written. */
@@ -66,7 +79,9 @@ type ConfigFile = {
   } | null
   budget?: { default_output_tokens?: number; abandoned?: 'prompt' | 'nothing' } | null
   providers?: { [slug: string]: ProviderSettings | null } | null
-  policies?: { [id: string]: { description?: string; targets: string[] } } | null
+  policies?: { [id: string]: PolicyFile } | null
+  routing?: RoutingFile | null
+  health?: HealthFile | null
 }
 
 const projectFolder = resolve(import.meta.dirname, '../..')
@@ -159,6 +174,8 @@ function configOf(path: string, file: ConfigFile): Config {
     },
     providers: Object.assign(Object.create(null), Object.fromEntries(settings)),
     policies: policiesOf(file.policies ?? {}),
+    routing: { ...defaultRouting, ...routingOf(file.routing ?? {}) },
+    health: healthOf(file.health ?? {}),
   }
 }
 
@@ -174,11 +191,6 @@ function answerBounds({ body_limit, event_limit, max_values }: NonNullable<Confi
     eventBytes: bytesOf(event_limit ?? eventBytes),
     values: max_values ?? values,
   }
-}
-
-function policiesOf(file: NonNullable<ConfigFile['policies']>): Map<string, Policy> {
-  const policies = Object.entries(file).map(([id, { description = '', targets }]) => ({ id, description, targets }))
-  return new Map(policies.map((policy) => [policy.id, policy]))
 }
 
 function mediaOf(file: NonNullable<ConfigFile['media']>): MediaSettings {

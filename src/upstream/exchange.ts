@@ -6,7 +6,7 @@ import type { HttpRequest } from './http-client.ts'
 /** The status and the headers of a response. */
 export type ResponseHead = { status: number; headers: Record<string, string | string[] | undefined> }
 
-type ExchangeFacts = Pick<HttpRequest, 'timeouts' | 'signal' | 'provider' | 'onSent'>
+type ExchangeFacts = Pick<HttpRequest, 'timeouts' | 'signal' | 'provider' | 'onSent' | 'untilContent'>
 
 type Reader = PromiseWithResolvers<IteratorResult<Uint8Array, undefined>>
 
@@ -28,17 +28,20 @@ export class Exchange implements Dispatcher.DispatchHandler, Limited, AsyncItera
   /** What has come and is not read, and how long it is. */
   #chunks: Uint8Array[] = []
   #length = 0
+  /** What counts has begun to come; `#hasBytes`: anything has. */
   #hasBegun = false
+  #hasBytes = false
   #reader: Reader | undefined
   #isWaking = false
-  /** Since when the reader has been seen waiting. */
-  #silentSince: number | undefined
+  /** For how long the reader has been seen waiting for something that counts, and when it was seen last. */
+  #silentMs = 0
+  #seenWaiting: number | undefined
   #hasEnded = false
   #error: RouterError | undefined
 
-  constructor({ timeouts, signal, provider, onSent }: ExchangeFacts, deadlines: Deadlines) {
+  constructor({ timeouts, signal, provider, onSent, untilContent }: ExchangeFacts, deadlines: Deadlines) {
     // Not the body: a response may take long.
-    this.#request = { timeouts, signal, provider, ...(onSent && { onSent }) }
+    this.#request = { timeouts, signal, provider, ...(onSent && { onSent }), ...(untilContent && { untilContent }) }
     this.#deadlines = deadlines
     const { now } = deadlines
     const { firstEventMs, totalMs } = timeouts
@@ -92,7 +95,8 @@ export class Exchange implements Dispatcher.DispatchHandler, Limited, AsyncItera
   }
 
   onResponseData(controller: Dispatcher.DispatchController, chunk: Uint8Array): void {
-    this.#hasBegun = true
+    this.#hasBytes = true
+    if (!this.#request.untilContent) this.#hasBegun = true
     this.#chunks.push(chunk)
     this.#length += chunk.length
     if (this.#length >= mostUnread) controller.pause()
@@ -114,7 +118,8 @@ export class Exchange implements Dispatcher.DispatchHandler, Limited, AsyncItera
   next(): Promise<IteratorResult<Uint8Array, undefined>> {
     const reader = Promise.withResolvers<IteratorResult<Uint8Array, undefined>>()
     this.#reader = reader
-    this.#silentSince = undefined
+    this.#seenWaiting = undefined
+    if (!this.#request.untilContent) this.#silentMs = 0
     if (this.#chunks.length > 0 || this.#hasEnded) this.#answerReader()
     return reader.promise
   }
@@ -122,6 +127,12 @@ export class Exchange implements Dispatcher.DispatchHandler, Limited, AsyncItera
   return(): Promise<IteratorResult<Uint8Array, undefined>> {
     this.discard()
     return Promise.resolve({ done: true, value: undefined })
+  }
+
+  /** Something came that counts: what a provider sends only to keep its connection does not. */
+  progressed(): void {
+    this.#hasBegun = true
+    this.#silentMs = 0
   }
 
   /** Closes the connection without reading on. */
@@ -133,14 +144,16 @@ export class Exchange implements Dispatcher.DispatchHandler, Limited, AsyncItera
     const { firstEventMs, betweenEventsMs, totalMs } = this.#request.timeouts
     if (now >= this.#endBy) this.#expire(`did not finish within ${totalMs} ms`)
     else if (!this.#hasBegun) {
-      if (!this.#isSending && now >= this.#firstBy) this.#expire(`sent nothing within ${firstEventMs} ms`)
+      const what = this.#hasBytes ? 'no content' : 'nothing'
+      if (!this.#isSending && now >= this.#firstBy) this.#expire(`sent ${what} within ${firstEventMs} ms`)
       // While a file is read, the provider waits.
       const untaken = this.#isSending && this.#offeredAt !== undefined ? now - this.#offeredAt : 0
       if (untaken >= betweenEventsMs) this.#expire(`took nothing of the request for ${betweenEventsMs} ms`)
     } else if (this.#reader) {
       // Without one the reader is slow, not the provider.
-      this.#silentSince ??= now
-      if (now - this.#silentSince >= betweenEventsMs) this.#expire(`sent nothing more for ${betweenEventsMs} ms`)
+      this.#silentMs += now - (this.#seenWaiting ?? now)
+      this.#seenWaiting = now
+      if (this.#silentMs >= betweenEventsMs) this.#expire(`sent nothing more for ${betweenEventsMs} ms`)
     }
   }
 
@@ -201,9 +214,9 @@ export class Exchange implements Dispatcher.DispatchHandler, Limited, AsyncItera
     // The system's and the library's words contain addresses.
     const facts = { provider, cause: error, forLog: message.includes(code) ? message : `${code} ${message}` }
     if (code === 'UND_ERR_CONNECT_TIMEOUT') {
-      return new RouterError('provider_timeout', 'The provider could not be connected in time.', facts)
+      return new RouterError('provider_unreachable', 'The provider could not be connected in time.', facts)
     }
-    if (this.#hasBegun) return new RouterError('provider_cut', 'The connection to the provider broke.', facts)
+    if (this.#hasBytes) return new RouterError('provider_cut', 'The connection to the provider broke.', facts)
     return new RouterError('provider_unreachable', 'The provider could not be reached.', facts)
   }
 }

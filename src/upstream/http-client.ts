@@ -1,6 +1,7 @@
 import type { Readable } from 'node:stream'
+import { RouterError } from '../core/errors.ts'
 import type { Timeouts } from '../manifest/provider.ts'
-import { Agent } from './agent.ts'
+import { type Agent, openAgent, wasKept } from './agent.ts'
 import { Deadlines } from './deadlines.ts'
 import { decompressed } from './decompress.ts'
 import { Exchange } from './exchange.ts'
@@ -20,11 +21,15 @@ export type HttpRequest = {
   /** Bytes, of a body that is made as it is sent; without it the body is sent in chunks. */
   length?: number
   timeouts: Timeouts
+  /** The time limits of a stream count to its content, of which `progressed` tells, not to any byte. */
+  untilContent?: boolean
   /** Aborted when the client disconnects or the process stops. */
   signal: AbortSignal
   provider: string
   /** Called when all of the request has been handed to the connection. */
   onSent?: () => void
+  /** It is not sent again on a fresh connection when a kept one turns out to be closed. */
+  once?: boolean
 }
 
 /**
@@ -35,6 +40,8 @@ export type HttpResponse = {
   status: number
   headers: Record<string, string | string[] | undefined>
   bytes: AsyncIterable<Uint8Array>
+  /** Tells that content has come. */
+  progressed(): void
   /** Closes the connection without reading on. */
   discard(): void
 }
@@ -44,31 +51,42 @@ export type HttpClient = { send(request: HttpRequest): Promise<HttpResponse>; cl
 
 /** Opens the client: one pool of HTTP/1.1 connections per connect limit, for the life of the process. */
 export function openHttpClient(): HttpClient {
-  const agents = new Map<number, Agent>()
+  const keeping = new Map<number, Agent>()
+  const fresh = new Map<number, Agent>()
   const stalls = new LoopStalls()
   const deadlines = new Deadlines(stalls)
-  const agentFor = (connectMs: number): Agent => {
+  const agentIn = (agents: Map<number, Agent>, { timeouts: { connectMs } }: HttpRequest): Agent => {
     let agent = agents.get(connectMs)
     if (!agent) {
-      // Our own deadlines limit the response: the pool's limits are too coarse.
-      agent = new Agent({
-        connect: { timeout: connectMs },
-        headersTimeout: 0,
-        bodyTimeout: 0,
-        allowH2: false,
-        connections: null,
-      })
+      agent = openAgent({ connectMs, keeps: agents === keeping })
       agents.set(connectMs, agent)
     }
     return agent
   }
+  const clock = { stalls, deadlines }
   return {
-    send: (outgoing) => send(outgoing, agentFor(outgoing.timeouts.connectMs), { stalls, deadlines }),
+    async send(outgoing) {
+      try {
+        return await send(outgoing, agentIn(keeping, outgoing), clock)
+      } catch (thrown) {
+        if (!closedUnused(thrown) || !isRepeatable(outgoing)) throw thrown
+        return await send(outgoing, agentIn(fresh, outgoing), clock)
+      }
+    },
     close: async () => {
       stalls.stop()
-      await Promise.all([...agents.values()].map((agent) => agent.close()))
+      await Promise.all([...keeping.values(), ...fresh.values()].map((agent) => agent.close()))
     },
   }
+}
+
+/** A kept connection that the provider closed as the request was sent, before it answered anything. */
+function closedUnused(thrown: unknown): boolean {
+  return thrown instanceof RouterError && thrown.code === 'provider_unreachable' && wasKept(thrown.cause)
+}
+
+function isRepeatable({ body, once }: HttpRequest): boolean {
+  return !once && (body === undefined || typeof body === 'string' || body instanceof Uint8Array)
 }
 
 type Clock = { stalls: LoopStalls; deadlines: Deadlines }
@@ -83,7 +101,8 @@ async function send(outgoing: HttpRequest, agent: Agent, { stalls, deadlines }: 
   const head = await exchange.begin(agent, { ...addressOf(outgoing.url), method, headers, body })
   const discard = () => exchange.discard()
   const encoding = head.headers['content-encoding']
-  return { ...head, bytes: decompressed(exchange, { encoding, provider, discard }), discard }
+  const progressed = () => exchange.progressed()
+  return { ...head, bytes: decompressed(exchange, { encoding, provider, discard }), progressed, discard }
 }
 
 /** A text is sent at once; of anything else the exchange watches how it is taken. */

@@ -20,7 +20,7 @@ import { type JobOptions, resultOf } from './job.ts'
 import { outgoingBody } from './operation-body.ts'
 import { withFields } from './path-fields.ts'
 import { reportedFailure } from './provider-error.ts'
-import { post, textOf } from './provider-request.ts'
+import { post, type Timing, textOf } from './provider-request.ts'
 
 /**
  * A provider's answer to an operation: a whole reply in the client's words, or bytes or events of which the first have come.
@@ -37,6 +37,7 @@ export type OutgoingOperation = {
   stream: boolean
   signal: AbortSignal
   bounds: AnswerBounds
+  limits?: Pick<Timing, 'firstEventMs' | 'totalMs'>
   onSent?: () => void
 }
 
@@ -51,9 +52,10 @@ export async function requestOperation(
   const streamed = stream || endpoint.answer === 'events' ? endpoint.stream : undefined
   const path = withFields(streamed?.path ?? endpoint.path, context.request.fields)
   const accept = acceptOf(context, streamed !== undefined)
-  const { signal, onSent } = outgoing
+  const { signal, onSent, limits } = outgoing
+  const timing = { ...limits, stream: streamed !== undefined || endpoint.answer === 'bytes' }
   const body = outgoingBody(context, written.body)
-  const sent = { path, query: written.query, accept, body, signal, ...(onSent && { onSent }) }
+  const sent = { path, query: written.query, accept, body, signal, timing, ...(onSent && { onSent }) }
   const response = await post(target, sent, httpClient)
   if (streamed && !isOfType(response, /^(application\/json\b|audio\/)/i)) {
     return await readEvents(context, response, outgoing.bounds)

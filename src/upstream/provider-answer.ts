@@ -15,10 +15,10 @@ import { type AnswerBounds, defaultAnswerBounds, describeExcess } from './answer
 import { billedAnyway, excerpt, parseObject, unreadable, withBilled } from './answer-json.ts'
 import type { HttpClient, HttpResponse } from './http-client.ts'
 import { reportedFailure } from './provider-error.ts'
-import { type ForwardedHeader, post, textOf } from './provider-request.ts'
+import { type ForwardedHeader, post, type Timing, textOf } from './provider-request.ts'
 import { readStream, type StreamedAnswer } from './provider-stream.ts'
 
-/** A provider's answer: a whole reply, or a stream whose first event has come. */
+/** A provider's answer: a whole reply, or a stream whose first content has come. */
 export type ProviderAnswer = WholeAnswer | StreamedAnswer
 
 /** `body` is the JSON after `patch.reply`, `reply` its neutral form, as far as it was read. */
@@ -32,10 +32,12 @@ type Outgoing = {
   bounds?: AnswerBounds
   /** Called when the provider has the whole request. */
   onSent?: () => void
+  /** What this attempt may take less than its provider may, in milliseconds. */
+  limits?: Pick<Timing, 'firstEventMs' | 'totalMs'>
 }
 
 /**
- * Sends one body to a target and waits for the reply or its first event. Of a whole reply that is `edited` for the client only
+ * Sends one body to a target and waits for the reply or its first content. Of a whole reply that is `edited` for the client only
  * what the call itself needs is read. Throws RouterError.
  */
 export async function requestAnswer(
@@ -45,10 +47,14 @@ export async function requestAnswer(
 ): Promise<ProviderAnswer> {
   const { provider } = target
   const endpoint = chatEndpoint(provider)
-  const { stream, edited = false, bounds = defaultAnswerBounds, ...rest } = outgoing
+  const { stream, edited = false, bounds = defaultAnswerBounds, limits, ...rest } = outgoing
   const path = stream ? endpoint.stream.path : endpoint.path
   const accept = stream ? streamFormats[endpoint.stream.format].mediaType : 'application/json'
-  const response = await post(target, { ...rest, path, accept }, httpClient)
+  const response = await post(
+    target,
+    { ...rest, path, accept, timing: { ...limits, stream, untilContent: stream } },
+    httpClient,
+  )
   return stream
     ? await readStream(target, response, bounds)
     : await readWhole(target, response, { bounds, read: edited ? readMetered : readReply })
@@ -60,8 +66,9 @@ export async function requestJson(
   outgoing: Outgoing & { path: string },
   httpClient: HttpClient,
 ): Promise<JsonObject> {
-  const { bounds = defaultAnswerBounds, ...rest } = outgoing
-  const response = await post(target, { ...rest, accept: 'application/json' }, httpClient)
+  const { bounds = defaultAnswerBounds, limits, ...rest } = outgoing
+  const sent = { ...rest, accept: 'application/json', ...(limits && { timing: limits }) }
+  const response = await post(target, sent, httpClient)
   return parseObject(target.provider, await textOf(target.provider, response, bounds.bytes), bounds)
 }
 

@@ -81,7 +81,8 @@ function codeByStatus(status: number): ErrorCode {
   if (status === 429) return 'rate_limited'
   if (status === 413) return 'too_large'
   if (status === 408) return 'provider_timeout'
-  if ([401, 402, 403].includes(status)) return 'provider_refused'
+  if (status === 402) return 'quota_exhausted'
+  if (status === 401 || status === 403 || (status >= 300 && status < 400)) return 'provider_refused'
   return status >= 400 && status < 500 ? 'invalid_request' : 'provider_failed'
 }
 

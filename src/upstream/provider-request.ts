@@ -1,7 +1,7 @@
 import { RouterError } from '../core/errors.ts'
 import type { JsonObject } from '../core/json.ts'
 import { turnFor } from '../core/turn.ts'
-import type { Provider } from '../manifest/provider.ts'
+import type { Provider, Timeouts } from '../manifest/provider.ts'
 import type { Target } from '../manifest/target.ts'
 import { absoluteUrl } from './absolute-url.ts'
 import { authorize } from './authorize.ts'
@@ -24,9 +24,25 @@ export type OutgoingRequest = {
   /** A GET has none. */
   body?: JsonObject | OutgoingBody
   signal: AbortSignal
+  timing?: Timing
   forwardedHeaders?: readonly ForwardedHeader[]
   /** The request is on its way, whole. */
   onSent?: () => void
+}
+
+/**
+ * Whether the answer is streamed, and whether only content counts as progress; what its attempt may take less than its provider
+ * may, in milliseconds.
+ */
+export type Timing = { stream?: boolean; untilContent?: boolean; firstEventMs?: number; totalMs?: number }
+
+function timeoutsFor(
+  { timeouts }: Provider,
+  { stream, firstEventMs = Infinity, totalMs = Infinity }: Timing,
+): Timeouts {
+  const total = Math.min(timeouts.totalMs, totalMs, stream ? Infinity : timeouts.wholeMs)
+  const first = stream ? Math.min(timeouts.firstEventMs, firstEventMs) : total
+  return { ...timeouts, totalMs: total, firstEventMs: first }
 }
 
 /** Sends one request to a target and waits for a successful response. Throws RouterError. */
@@ -35,20 +51,21 @@ export async function post(
   outgoing: OutgoingRequest,
   httpClient: HttpClient,
 ): Promise<HttpResponse> {
-  const { method = 'POST', path, hosts, query, accept, signal, forwardedHeaders = [], onSent } = outgoing
+  const { method = 'POST', path, hosts, query, accept, signal, timing = {}, forwardedHeaders = [], onSent } = outgoing
   const { contentType, body, length } = contentOf(method === 'GET' ? undefined : outgoing.body)
   const url = withQuery(hosts ? absoluteUrl(provider, path, hosts) : urlOf(provider, path, model), query)
   const headers = withForwarded(ownHeaders(provider, accept, contentType), forwardedHeaders)
   if (typeof body === 'string') await turnFor(body.length)
   const request = { method, url, headers, ...(body !== undefined && { body }) }
   const { refused, ...authorized } = await authorize(provider, request, { httpClient, signal })
-  const { timeouts, slug } = provider
+  const { slug } = provider
   const response = await httpClient.send({
     method,
     ...authorized,
     ...(body !== undefined && { body: typeof body === 'string' ? body : body() }),
     ...(length !== undefined && { length }),
-    timeouts,
+    timeouts: timeoutsFor(provider, timing),
+    ...(timing.untilContent && { untilContent: true }),
     signal,
     provider: slug,
     ...(onSent && { onSent }),

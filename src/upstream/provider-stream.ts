@@ -1,6 +1,6 @@
 import { setImmediate } from 'node:timers/promises'
 import { asRouterError, type RouterError } from '../core/errors.ts'
-import type { ProviderEvent } from '../core/events.ts'
+import { hasContent, type ProviderEvent } from '../core/events.ts'
 import { isObject, type JsonObject } from '../core/json.ts'
 import type { TargetFacts } from '../core/request.ts'
 import { mergeUsage, type Usage } from '../core/usage.ts'
@@ -35,7 +35,7 @@ const drainMs = 50
 /** Formats that providers also send as `application/json`; an error inside is an event like any other. */
 const streamsAsJson: ReadonlySet<StreamFormat> = new Set(['ndjson', 'json-array'])
 
-/** Waits for the first event of a stream. Throws RouterError. */
+/** Waits for the first content of a stream. Throws RouterError. */
 export async function readStream(
   target: Target,
   response: HttpResponse,
@@ -53,17 +53,31 @@ export async function readStream(
   }
   const patterns = data === 'json' && path ? new TextPatterns(path) : undefined
   const batches = readBatches({ provider, facts: targetFacts(provider, target), bounds, patterns }, response)
-  const first = await batches.next()
-  if (first.done) throw cut(provider, 'ended its stream before the first event')
-  const model = first.value.flatMap(({ events }) => events).find((event) => event.model)?.model
-  return { kind: 'stream', batches: startingWith(first, batches), model }
+  const opening = await untilContent(batches)
+  if (!opening) throw cut(provider, 'ended its stream before any content')
+  const model = opening.flatMap(({ events }) => events).find((event) => event.model)?.model
+  return { kind: 'stream', batches: startingWith(opening, batches), model }
 }
 
-/** The same iteration, whose first result has been read. */
-function startingWith<T>(
-  first: IteratorResult<T, void>,
-  rest: AsyncGenerator<T, void>,
-): AsyncIterableIterator<T, void> {
+/** The frames of a stream up to its first content, or to the end of an empty reply; undefined for a stream that ends before. */
+async function untilContent(batches: AsyncGenerator<StreamFrame[], void>): Promise<StreamFrame[] | undefined> {
+  let opening: StreamFrame[] = []
+  for (let next = await batches.next(); !next.done; next = await batches.next()) {
+    // What does nothing but keep the connection is not kept.
+    const telling = next.value.filter(({ events }) => events.length > 0)
+    opening = opening.length === 0 ? next.value : opening.concat(telling)
+    if (next.value.some(({ events }) => events.some(isAnswer))) return opening
+  }
+  return undefined
+}
+
+/** Content, or the end of a reply that has none. */
+function isAnswer(event: ProviderEvent): boolean {
+  return hasContent(event) || event.finish !== undefined || event.done === true
+}
+
+/** The same iteration with this before it. */
+function startingWith<T>(first: T, rest: AsyncGenerator<T, void>): AsyncIterableIterator<T, void> {
   let isFirst = true
   return {
     [Symbol.asyncIterator]() {
@@ -72,7 +86,7 @@ function startingWith<T>(
     next() {
       if (!isFirst) return rest.next()
       isFirst = false
-      return Promise.resolve(first)
+      return Promise.resolve({ done: false, value: first })
     },
     return: () => rest.return(),
   }
@@ -108,6 +122,7 @@ async function* readBatches(reading: Reading, response: HttpResponse): AsyncGene
         }
         const { batch, failure, done } = await readBatch(reading, some)
         begun ||= batch.length > 0
+        if (batch.some(({ events }) => events.some(hasContent))) response.progressed()
         // An end marker alone is no answer.
         if (done && begun) batch.push(endMarker)
         if (batch.length > 0) yield batch

@@ -8,7 +8,13 @@ import type { Token } from './tokens.ts'
 export type TokenRequest = { url: string; form: Record<string, string>; secrets: readonly string[]; provider: string }
 
 /** Short, because callers wait for the token before their own request begins. */
-const timeouts: Timeouts = { connectMs: 5_000, firstEventMs: 10_000, betweenEventsMs: 5_000, totalMs: 15_000 }
+const timeouts: Timeouts = {
+  connectMs: 5_000,
+  firstEventMs: 10_000,
+  betweenEventsMs: 5_000,
+  wholeMs: 10_000,
+  totalMs: 15_000,
+}
 
 /** For endpoints that do not send a lifetime. Seconds. */
 const defaultLifetime = 300

@@ -11,7 +11,7 @@ import {
 } from '../helpers/provider.ts'
 import { type TestRouter, testKey, testRouter } from '../helpers/router.ts'
 
-const limits = { connect: '500ms', first_event: '400ms', between_events: '400ms', total: '5s' }
+const limits = { connect: '500ms', first_event: '400ms', between_events: '400ms', whole: '400ms', total: '5s' }
 const chunk = (delta: object, finish_reason: string | null = null) =>
   `data: ${JSON.stringify({ id: 'c1', object: 'chat.completion.chunk', created: 1, model: 'm', choices: [{ index: 0, delta, finish_reason }] })}\n\n`
 const whole = {

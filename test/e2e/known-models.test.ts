@@ -1,5 +1,6 @@
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import type { CallRecord } from '../../src/core/call.ts'
+import { defaultRouting } from '../../src/core/routing-rules.ts'
 import { targetFacts } from '../../src/manifest/target-facts.ts'
 import { resolve } from '../../src/routing/resolve.ts'
 import type { Store } from '../../src/store/open.ts'
@@ -115,12 +116,12 @@ test('a list that names a model allows its other ids, and no deployment of it', 
   const { snapshot } = router
   const { catalog, providers } = snapshot()
   const configured = new Map([...providers].map(([slug, one]) => [slug, { ...one, missing: [] as string[] }]))
-  const directory = { providers: configured, identify: catalog.identify, managed: new Map() }
+  const directory = { providers: configured, identify: catalog.identify, managed: new Map(), routing: defaultRouting }
   const arn = 'bedrock/arn:aws:bedrock:us-east-1::foundation-model/anthropic.claude-opus-5'
   const rules = { approvedModels: null, dataRules: {}, aliases: new Map(), policies: new Map() }
   const allows = (list: string, id: string) => {
     try {
-      return resolve(id, directory, { rules, accessList: [list] }).length === 1
+      return resolve(id, directory, { rules, accessList: [list] }).targets.length === 1
     } catch {
       return false
     }
@@ -141,8 +142,13 @@ test('a list that names a model allows its other ids, and no deployment of it', 
 test('bedrock knows a model by its resource name, and refuses names that say no model', async () => {
   const { providers, catalog } = await shippedFiles()
   const served = providers.map(({ provider }) => [provider.slug, { ...provider, missing: [] as string[] }] as const)
-  const directory = { providers: new Map(served), identify: catalog.identify, managed: new Map() }
-  const target = (id: string) => resolve(`bedrock/${id}`, directory)[0]
+  const directory = {
+    providers: new Map(served),
+    identify: catalog.identify,
+    managed: new Map(),
+    routing: defaultRouting,
+  }
+  const target = (id: string) => resolve(`bedrock/${id}`, directory).targets[0]
   for (const id of ['us.amazon.nova-2-lite-v1:0', 'anthropic.claude-opus-5', 'us.anthropic.claude-sonnet-5']) {
     const plain = target(id)
     for (const kind of ['foundation-model', 'inference-profile']) {

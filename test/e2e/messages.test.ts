@@ -240,12 +240,17 @@ describe('a stream that is silent for a while', () => {
     const start = event({ type: 'message_start', message: { ...head, content: [], stop_reason: null } } as {
       type: string
     })
+    const opened = { type: 'content_block_start', index: 0, content_block: { type: 'text', text: 'a' } }
+    const closed = { type: 'content_block_stop', index: 0 }
     const delta = { type: 'message_delta', delta: { stop_reason: 'end_turn' }, usage: { output_tokens: 1 } }
-    answers = (_, response) => thinking(response, start, event(delta) + event({ type: 'message_stop' }))
+    const rest = event(closed) + event(delta) + event({ type: 'message_stop' })
+    answers = (_, response) => thinking(response, start + event(opened), rest)
     const answer = await router.call('/v1/messages', { ...native, stream: true })
     const events = eventsIn(await within(5_000, 'the stream', answer.text()))
     expect(events.map(({ type }) => type).filter((type) => type !== 'ping')).toEqual([
       'message_start',
+      'content_block_start',
+      'content_block_stop',
       'message_delta',
       'message_stop',
     ])

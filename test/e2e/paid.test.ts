@@ -187,7 +187,12 @@ describe('a reply that the router does not take for one', () => {
     // The prompt is held with 5,088 tokens at most, the output with 100: there is no room for two.
     const key = newKey(store, { monthlyLimitNano: 6_000_000n })
     const refused = await call(ask('policy/both'), key.secret)
-    expect([refused.status, JSON.parse(refused.text).error.code]).toEqual([402, 'budget_exhausted'])
+    const { error } = JSON.parse(refused.text)
+    expect([refused.status, error.code]).toEqual([502, 'provider_unreadable'])
+    expect(error.attempts.map(({ code }: { code: string }) => code)).toEqual([
+      'provider_unreadable',
+      'budget_exhausted',
+    ])
     expect(provider.received).toHaveLength(1)
     expect(store.spend.ofKey(key.id, Date.now())).toBe(1_000_000n)
   })

@@ -35,7 +35,10 @@ const cache = openFileCache(join(process.env.INFERENCE_ROUTER_CACHE ?? tmpdir(),
 /** How many threads serve where a test does not say: other numbers must change nothing. */
 const usualThreads = Number(process.env.TEST_THREADS ?? 1)
 
-/** A fresh folder with a config file that keeps everything inside it. */
+/**
+ * A fresh folder with a config file that keeps everything inside it. What is not about routing counts single attempts: they are
+ * not repeated, and nothing stops them.
+ */
 export function routerFolder(
   options: {
     providers?: Record<string, object>
@@ -59,6 +62,8 @@ export function routerFolder(
       folders: own ? {} : { providers: join(root, 'providers'), catalog: join(root, 'catalog') },
       media: options.media ?? {},
       providers: options.providers ?? {},
+      routing: { retries: 0 },
+      health: { in_a_row: 1_000_000, of: 1_000_000 },
       ...options.settings,
     }),
   )

@@ -12,7 +12,7 @@ import { bytesBody } from '../../src/upstream/outgoing-body.ts'
  */
 const url = process.argv[2] ?? ''
 const limits = { idleMs: 60_000, bytes: 2 ** 26, fileBytes: 2 ** 26, files: 1, fields: 1, fieldBytes: 100 }
-const timeouts = { connectMs: 60_000, firstEventMs: 60_000, betweenEventsMs: 60_000, totalMs: 60_000 }
+const timeouts = { connectMs: 60_000, firstEventMs: 60_000, betweenEventsMs: 60_000, wholeMs: 60_000, totalMs: 60_000 }
 const running = new RunningRequests()
 const httpClient = openHttpClient()
 

@@ -51,6 +51,7 @@ function answeredWith(translation: Partial<Translation>) {
     target,
     attempts: 1,
     dropped: [],
+    passage: { succeeded() {}, failed() {}, ended() {} },
     translation: translation as Translation,
     prepared: {
       answerBounds: { bytes: 1_000_000, eventBytes: 1_000_000, values: 1_000_000 },

@@ -1,4 +1,5 @@
 import { describe, expect, test } from 'vitest'
+import { defaultRouting } from '../../src/core/routing-rules.ts'
 import { proveExamples } from '../../src/manifest/examples.ts'
 import { countExamples, filesOf } from '../../src/manifest/layer.ts'
 import { loadManifest } from '../../src/manifest/manifest.ts'
@@ -83,8 +84,8 @@ describe('a variant', () => {
     const provider = loaded(`${acme}unknown_models: pass\n${variants}`)
     expect(servedBy(provider, 'claude-1').chat?.path).toBe('/other')
     expect(servedBy(provider, 'small')).toBe(provider)
-    const directory = { providers: new Map([['acme', provider]]), managed: new Map() }
-    const targetOf = (model: string) => resolve(model, { ...directory, identify: () => undefined })[0]
+    const directory = { providers: new Map([['acme', provider]]), managed: new Map(), routing: defaultRouting }
+    const targetOf = (model: string) => resolve(model, { ...directory, identify: () => undefined }).targets[0]
     expect(targetOf('acme/big-1')).toMatchObject({ model: 'big-1', provider: { slug: 'acme', chat: { path: '/big' } } })
     expect(targetOf('acme/small')?.provider.chat?.path).toBe('/generate')
   })

@@ -1,36 +1,237 @@
-import { expect, test } from 'vitest'
-import { type ErrorCode, RouterError } from '../../src/core/errors.ts'
+import { describe, expect, test } from 'vitest'
+import { type ErrorCode, type ErrorDetails, RouterError } from '../../src/core/errors.ts'
+import { defaultHealth, defaultRouting, type RoutingRules } from '../../src/core/routing-rules.ts'
 import type { Provider } from '../../src/manifest/provider.ts'
-import { attempt } from '../../src/routing/attempts.ts'
+import type { Target } from '../../src/manifest/target.ts'
+import { type AttemptLimits, type RoutingState, tryTargets } from '../../src/routing/attempts.ts'
+import { Health } from '../../src/routing/health.ts'
+import { RetryBudget } from '../../src/routing/retries.ts'
 
-const named = (model: string) => ({ provider: {} as Provider, model })
+const named = (slug: string): Target => ({
+  provider: { slug, baseUrl: `https://${slug}.example`, auth: { scheme: 'none' } } as Provider,
+  model: 'm',
+})
 const [a, b, c] = [named('a'), named('b'), named('c')]
 
-/** Tries three targets that end with these errors, or succeed where there is none. */
-async function tried(...codes: (ErrorCode | undefined)[]) {
-  const requested: string[] = []
-  const result = await attempt([a, b, c], async ({ model }) => {
-    const code = codes[requested.length]
-    requested.push(model)
-    return { dropped: [`${model}'s`], ...(code && { error: new RouterError(code, 'It failed.') }) }
-  })
-  return { requested, result }
+/** State whose backoff is nothing and whose clock is moved by hand. */
+function fresh(): RoutingState & { at: number } {
+  const state = { at: 0, random: () => 0, now: () => state.at } as RoutingState & { at: number }
+  state.retries = new RetryBudget()
+  state.health = new Health({ settings: () => defaultHealth, now: () => state.at, random: () => 0.5 })
+  return state
 }
 
-test('the first target that succeeds is the last one tried', async () => {
-  const { requested, result } = await tried('provider_failed', undefined)
-  expect(requested).toEqual(['a', 'b'])
-  expect(result).toEqual({ target: b, attempts: 2, dropped: ["b's"] })
+type End = ErrorCode | [ErrorCode, ErrorDetails & { sent?: boolean }] | undefined
+
+type Options = {
+  rules?: Partial<RoutingRules>
+  acts?: boolean
+  targets?: [Target, ...Target[]]
+  able?: readonly string[]
+}
+
+/** One call to targets that end like this, one after the other, or succeed where nothing is left. */
+async function call(
+  ends: readonly End[],
+  { rules, acts, targets = [a, b, c], able = [] }: Options = {},
+  state = fresh(),
+) {
+  const requested: string[] = []
+  const limits: AttemptLimits[] = []
+  const moved: string[] = []
+  const result = await tryTargets<{ dropped: string[]; error?: RouterError; sent?: boolean }>(
+    {
+      targets,
+      rules: { ...defaultRouting, ...rules },
+      signal: new AbortController().signal,
+      ...(acts && { acts }),
+      async attempt({ provider: { slug } }, limit) {
+        const end = ends[requested.length]
+        requested.push(slug)
+        limits.push(limit)
+        const [code, { sent = true, ...details }] = Array.isArray(end) ? end : [end, {} as { sent?: boolean }]
+        if (code === undefined) return { dropped: [`${slug}'s`] }
+        const error = new RouterError(code, `${slug} failed.`, { provider: slug, ...details })
+        return { dropped: [`${slug}'s`], error, sent }
+      },
+      onFailed: ({ target, error }) => moved.push(`${target.provider.slug} ${error.code}`),
+      canTake: (other) => able.includes(other.provider.slug),
+    },
+    state,
+  )
+  return { requested: requested.join(' '), limits, moved, result, state }
+}
+
+describe('the table of failures', () => {
+  const twice = (code: ErrorCode): End[] => [code, code]
+  const all = (code: ErrorCode, times = 6): End[] => Array(times).fill(code)
+  const cases: [code: ErrorCode, asked: string, told: string, end?: Options][] = [
+    ['provider_unreachable', 'a a b b c c', 'provider_unreachable'],
+    ['provider_failed', 'a a b b c c', 'provider_failed'],
+    ['provider_overloaded', 'a a b b c c', 'provider_overloaded'],
+    ['provider_unreadable', 'a a b b c c', 'provider_unreadable'],
+    ['provider_cut', 'a a b b c c', 'provider_cut'],
+    ['provider_timeout', 'a b c', 'provider_timeout'],
+    ['provider_refused', 'a b c', 'provider_refused'],
+    ['quota_exhausted', 'a b c', 'quota_exhausted'],
+    ['model_not_found', 'a b c', 'model_not_found'],
+    ['context_length', 'a', 'context_length'],
+    ['context_length', 'a c', 'context_length', { able: ['c'] }],
+    ['too_large', 'a c', 'too_large', { able: ['c'] }],
+    ['content_blocked', 'a', 'content_blocked'],
+    ['content_blocked', 'a b c', 'content_blocked', { rules: { onBlocked: 'next' } }],
+    ['invalid_request', 'a', 'invalid_request'],
+    ['invalid_request', 'a b', 'invalid_request', { able: ['b'] }],
+    ['loss_refused', 'a b', 'loss_refused', { able: ['b'] }],
+    ['budget_exhausted', 'a', 'budget_exhausted'],
+    ['client_gone', 'a', 'client_gone'],
+    ['stopping', 'a', 'stopping'],
+  ]
+  test.each(cases)('%s asks %s', async (code, asked, told, options) => {
+    const { requested, result } = await call(all(code), options)
+    expect(requested).toBe(asked)
+    expect(result.error?.code).toBe(told)
+    expect(result.error?.attempts?.length ?? 1).toBe(asked.split(' ').length)
+  })
+
+  test('a target that is busy is left at once, and asked again only when no other is open', async () => {
+    const busy: End = ['rate_limited', { retryAfterMs: 20 }]
+    expect((await call([busy, undefined])).requested).toBe('a b')
+    const again = await call([busy, 'invalid_request'])
+    expect(again).toMatchObject({ requested: 'a b', result: { error: { code: 'rate_limited', retryAfterMs: 20 } } })
+    const alone = await call([busy, undefined], { targets: [a] })
+    expect(alone.requested).toBe('a a')
+    expect(alone.result.error).toBeUndefined()
+    const long = await call([['rate_limited', { retryAfterMs: 6_000 }]], { targets: [a] })
+    expect(long).toMatchObject({ requested: 'a', result: { error: { code: 'rate_limited' } } })
+  })
+
+  test('retries are as many as the rules say, and never more than six attempts are made', async () => {
+    expect((await call(all('provider_failed'), { rules: { retries: 0 } })).requested).toBe('a b c')
+    expect((await call(all('provider_failed', 9), { rules: { retries: 9 } })).requested).toBe('a a a a a b')
+    expect((await call(twice('provider_failed'), { targets: [a] })).requested).toBe('a a')
+  })
+
+  test('what a provider may have done for the caller is asked again only where it cannot have begun', async () => {
+    expect((await call(all('provider_failed'), { acts: true })).requested).toBe('a')
+    expect((await call(all('provider_timeout'), { acts: true })).requested).toBe('a')
+    expect((await call([['provider_unreachable', { sent: false }], undefined], { acts: true })).requested).toBe('a a')
+    expect((await call(['rate_limited', undefined], { acts: true })).requested).toBe('a b')
+  })
 })
 
-test('an error that every target would share ends the attempts', async () => {
-  const { requested, result } = await tried('provider_failed', 'invalid_request')
-  expect(requested).toEqual(['a', 'b'])
-  expect(result).toMatchObject({ target: b, attempts: 2, dropped: ["b's"], error: { code: 'invalid_request' } })
+describe('what is told', () => {
+  test('is the failure of the first target, with all attempts; a refusal by a fallback does not hide it', async () => {
+    const { result, moved } = await call(['provider_failed', 'provider_failed', 'invalid_request'], { targets: [a, b] })
+    expect(result).toMatchObject({ target: b, attempts: 3, dropped: ["b's"], error: { code: 'provider_failed' } })
+    expect(result.error?.attempts).toEqual([
+      { model: 'a/m', status: 502, code: 'provider_failed', message: 'a failed.' },
+      { model: 'a/m', status: 502, code: 'provider_failed', message: 'a failed.' },
+      { model: 'b/m', status: 400, code: 'invalid_request', message: 'b failed.' },
+    ])
+    expect(moved).toEqual(['a provider_failed', 'a provider_failed'])
+  })
+
+  test('is the busy target that is free soonest', async () => {
+    const busy = (ms: number): End => ['rate_limited', { retryAfterMs: ms }]
+    const { result } = await call(['provider_timeout', busy(30_000), busy(9_000)])
+    expect(result.error).toMatchObject({ code: 'rate_limited', message: 'c failed.', retryAfterMs: 9_000 })
+  })
+
+  test('a recovery that does not fit the budget is not told', async () => {
+    const own = new RouterError('budget_exhausted', 'Too much.')
+    const state = fresh()
+    let asked = 0
+    const result = await tryTargets<{ dropped: string[]; error?: RouterError }>(
+      {
+        targets: [a, b],
+        rules: { ...defaultRouting, retries: 0 },
+        signal: new AbortController().signal,
+        attempt: async () => ({
+          dropped: [],
+          error: asked++ === 0 ? new RouterError('provider_failed', 'It failed.', { provider: 'a' }) : own,
+        }),
+        onFailed() {},
+      },
+      state,
+    )
+    expect(result.error?.code).toBe('provider_failed')
+  })
+
+  test('charges what the last attempt used, whichever failure is told', async () => {
+    const billed = { input: 3 }
+    const { result } = await call(['provider_timeout', ['provider_timeout', { billed }]], { targets: [a, b] })
+    expect(result.error).toMatchObject({ message: 'a failed.', billed })
+    const first = await call([['provider_timeout', { billed }], 'provider_timeout'], { targets: [a, b] })
+    expect(first.result.error).toMatchObject({ message: 'a failed.', billed: undefined })
+  })
 })
 
-test('when all fail the result is that of the last one, with nothing of the others', async () => {
-  const { requested, result } = await tried('provider_failed', 'provider_timeout', 'rate_limited')
-  expect(requested).toEqual(['a', 'b', 'c'])
-  expect(result).toMatchObject({ target: c, attempts: 3, dropped: ["c's"], error: { code: 'rate_limited' } })
+describe('time', () => {
+  test('the first content is waited for only while another target is left', async () => {
+    const { limits } = await call(['provider_timeout', 'provider_timeout', undefined])
+    expect(limits).toEqual([{ firstEventMs: 10_000 }, { firstEventMs: 10_000 }, {}])
+    const closed = fresh()
+    for (const _ of Array(5)) closed.health.enter(b)?.failed(new RouterError('provider_failed', 'x', { provider: 'b' }))
+    expect((await call([undefined], { targets: [a, b] }, closed)).limits).toEqual([{}])
+  })
+
+  test('attempts get what is left of the time of the call, and none is begun without', async () => {
+    const state = fresh()
+    const trial = {
+      targets: [a, b, c] as const,
+      rules: { ...defaultRouting, totalMs: 1_000 },
+      signal: new AbortController().signal,
+      onFailed() {},
+    }
+    const limits: AttemptLimits[] = []
+    const result = await tryTargets<{ dropped: string[]; error: RouterError }>(
+      {
+        ...trial,
+        async attempt(_, limit) {
+          limits.push(limit)
+          state.at += 600
+          return { dropped: [], error: new RouterError('provider_timeout', 'It failed.', { provider: 'a' }) }
+        },
+      },
+      state,
+    )
+    expect(limits).toEqual([
+      { firstEventMs: 10_000, totalMs: 1_000 },
+      { firstEventMs: 10_000, totalMs: 400 },
+    ])
+    expect(result).toMatchObject({ attempts: 2, error: { code: 'provider_timeout' } })
+  })
+})
+
+describe('health', () => {
+  test('a target that failed five times in a row is passed over, and tried again after its time', async () => {
+    const state = fresh()
+    const rules = { retries: 0 }
+    for (const _ of Array(5)) await call(['provider_failed'], { rules, targets: [a, b] }, state)
+    expect((await call([], { targets: [a, b] }, state)).requested).toBe('b')
+    state.at += 5_001
+    expect((await call([], { targets: [a, b] }, state)).requested).toBe('a')
+    expect((await call([], { targets: [a, b] }, state)).requested).toBe('a')
+  })
+
+  test('where no target is open the one that opens next takes one call at a time; others are told how long', async () => {
+    const state = fresh()
+    for (const _ of Array(5)) await call(['provider_failed'], { rules: { retries: 0 }, targets: [a] }, state)
+    const running = state.health.enter(a)
+    const other = await call([], { targets: [a] }, state)
+    expect(other).toMatchObject({ requested: '', result: { attempts: 0, error: { status: 503, retryAfterMs: 5_000 } } })
+    running?.ended()
+    expect((await call([], { targets: [a] }, state)).requested).toBe('a')
+  })
+
+  test('retries of one target are bounded for all calls together, and earned by first attempts', async () => {
+    const state = fresh()
+    state.health = new Health({ settings: () => ({ ...defaultHealth, inARow: 1_000, of: 1_000 }) })
+    const once = async () => (await call(['provider_failed', 'provider_failed'], { targets: [a] }, state)).requested
+    const asked = []
+    for (let at = 0; at < 30; at++) asked.push(await once())
+    // Ten are saved, and each call earns a fifth of one.
+    expect(asked.filter((one) => one === 'a a')).toHaveLength(15)
+  })
 })

@@ -1,6 +1,7 @@
 import { RouterError } from '../../src/core/errors.ts'
 import type { ModelEntry } from '../../src/core/model.ts'
 import type { Policy } from '../../src/core/names.ts'
+import { defaultRouting } from '../../src/core/routing-rules.ts'
 import type { Provider } from '../../src/manifest/provider.ts'
 import { targetId } from '../../src/manifest/target.ts'
 import { resolve } from '../../src/routing/resolve.ts'
@@ -45,6 +46,7 @@ export function directory(managed: { [id: string]: readonly string[] } = {}) {
       return entry && name !== undefined ? { model, name, is: model, entry } : undefined
     },
     managed: policies(managed),
+    routing: defaultRouting,
     models: () =>
       [...entries].map(([id, entry]) => ({ provider: id.split('/')[0] ?? '', model: id.split('/')[1] ?? '', entry })),
   }
@@ -76,7 +78,7 @@ function policies(targets: { [id: string]: readonly string[] }): Map<string, Pol
 /** The ids of the targets of a name, or the status and the message of the refusal. */
 export function targets(name: string, within?: Scope, managed?: { [id: string]: readonly string[] }): unknown {
   try {
-    return resolve(name, directory(managed), within).map(targetId)
+    return resolve(name, directory(managed), within).targets.map(targetId)
   } catch (thrown) {
     if (!(thrown instanceof RouterError)) throw thrown
     return [thrown.status, thrown.message]

@@ -2,6 +2,7 @@ import { readFileSync } from 'node:fs'
 import { join, resolve } from 'node:path'
 import { expect, test } from 'vitest'
 import { parse } from 'yaml'
+import { defaultHealth, defaultRouting } from '../../src/core/routing-rules.ts'
 import { findConfig, loadConfig, needRestart } from '../../src/snapshot/config.ts'
 import { folderOf, formatted } from '../manifest/files.ts'
 
@@ -41,6 +42,8 @@ test('everything has a default; paths are relative to the file', async () => {
     budget: { defaultOutputTokens: 4_096, abandoned: 'prompt' },
     providers: {},
     policies: new Map(),
+    routing: defaultRouting,
+    health: defaultHealth,
   })
 })
 

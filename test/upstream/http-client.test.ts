@@ -7,7 +7,13 @@ import type { Timeouts } from '../../src/manifest/provider.ts'
 import { type HttpClient, type HttpResponse, openHttpClient } from '../../src/upstream/http-client.ts'
 import { beginStream, type LoopbackProvider, loopbackProvider, within } from '../helpers/provider.ts'
 
-const patient: Timeouts = { connectMs: 60_000, firstEventMs: 60_000, betweenEventsMs: 60_000, totalMs: 60_000 }
+const patient: Timeouts = {
+  connectMs: 60_000,
+  firstEventMs: 60_000,
+  betweenEventsMs: 60_000,
+  wholeMs: 60_000,
+  totalMs: 60_000,
+}
 const opened: { httpClient?: HttpClient; provider?: LoopbackProvider } = {}
 
 afterEach(async () => {

@@ -5,7 +5,13 @@ import { afterEach, expect, test } from 'vitest'
 import type { Timeouts } from '../../src/manifest/provider.ts'
 import { type HttpClient, openHttpClient } from '../../src/upstream/http-client.ts'
 
-const patient: Timeouts = { connectMs: 60_000, firstEventMs: 60_000, betweenEventsMs: 60_000, totalMs: 60_000 }
+const patient: Timeouts = {
+  connectMs: 60_000,
+  firstEventMs: 60_000,
+  betweenEventsMs: 60_000,
+  wholeMs: 60_000,
+  totalMs: 60_000,
+}
 
 /** A provider in a thread of its own, so that it goes on while the loop of this one stands still. */
 const provider = String.raw`

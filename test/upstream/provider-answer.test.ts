@@ -16,7 +16,7 @@ async function eventsOf(...frames: string[]) {
     await httpClient.close()
     await provider.close()
   })
-  const timeouts = { connectMs: 5_000, firstEventMs: 5_000, betweenEventsMs: 5_000, totalMs: 5_000 }
+  const timeouts = { connectMs: 5_000, firstEventMs: 5_000, betweenEventsMs: 5_000, wholeMs: 5_000, totalMs: 5_000 }
   const target = {
     model: 'm',
     provider: {

@@ -53,7 +53,7 @@ describe('a request', () => {
       server.close()
     })
     const origin = `http://127.0.0.1:${(server.address() as AddressInfo).port}`
-    const timeouts = { connectMs: 5_000, firstEventMs: 5_000, betweenEventsMs: 5_000, totalMs: 5_000 }
+    const timeouts = { connectMs: 5_000, firstEventMs: 5_000, betweenEventsMs: 5_000, wholeMs: 5_000, totalMs: 5_000 }
     const full = { slug: 'acme', baseUrl: `${origin}/v1`, auth: { scheme: 'none' }, headers: {}, errors: {}, timeouts }
     const target = { model: 'm', provider: { ...full, ...changes } as unknown as Provider }
     const { signal } = new AbortController()

@@ -9,7 +9,13 @@ import { type HttpRequest, openHttpClient } from '../../src/upstream/http-client
 import { within } from '../helpers/provider.ts'
 import { eventually } from '../helpers/time.ts'
 
-const patient: Timeouts = { connectMs: 60_000, firstEventMs: 60_000, betweenEventsMs: 60_000, totalMs: 60_000 }
+const patient: Timeouts = {
+  connectMs: 60_000,
+  firstEventMs: 60_000,
+  betweenEventsMs: 60_000,
+  wholeMs: 60_000,
+  totalMs: 60_000,
+}
 const piece = Buffer.alloc(256 * 1024, 'x')
 const failure = (code: string) => expect.objectContaining({ code, provider: 'acme' })
 

@@ -1,0 +1,55 @@
+/** How the targets of a name are asked, and what is done when one fails. Times in milliseconds. */
+export type RoutingRules = {
+  /** The order in which targets are tried: as listed, by weight, by the worst cost of the request, by what was measured. */
+  sort: 'order' | 'weighted' | 'price' | 'latency' | 'throughput'
+  /** What keeps calls at one target: nothing, the client's session, its user, a hash of both, or the warm prompt cache. */
+  sticky: 'none' | 'session' | 'user' | 'hash' | 'cache'
+  /** How often one target is asked again after a failure that may pass. */
+  retries: number
+  /** How long a stream may be without content before another target is asked, where one is left. */
+  firstEventMs: number
+  /** The time for the whole call; undefined leaves each attempt the time limits of its provider. */
+  totalMs?: number
+  /** The longest wait for a target that is busy. */
+  retryAfterMs: number
+  /** What follows a stream that breaks after content. */
+  onCut: 'error' | 'hold' | 'continue' | 'restart'
+  /** What follows a refusal by a content filter. */
+  onBlocked: 'error' | 'next'
+}
+
+/** The rules of a name that says nothing else. */
+export const defaultRouting: RoutingRules = {
+  sort: 'order',
+  sticky: 'none',
+  retries: 1,
+  firstEventMs: 10_000,
+  retryAfterMs: 5_000,
+  onCut: 'error',
+  onBlocked: 'error',
+}
+
+/** When calls to a target that fails are stopped, and how they begin again. Times in milliseconds. */
+export type HealthSettings = {
+  /** So many failures in a row stop calls. */
+  inARow: number
+  /** So does this share of at least `of` calls within `windowMs`. */
+  share: number
+  of: number
+  windowMs: number
+  /** How long calls are stopped the first time; each time it fails again twice as long, up to `openMostMs`. */
+  openMs: number
+  openMostMs: number
+  /** How long it takes until a target that is back gets all its calls again. */
+  rampMs: number
+}
+
+export const defaultHealth: HealthSettings = {
+  inARow: 5,
+  share: 0.5,
+  of: 10,
+  windowMs: 30_000,
+  openMs: 5_000,
+  openMostMs: 60_000,
+  rampMs: 30_000,
+}

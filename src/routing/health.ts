@@ -1,0 +1,153 @@
+import type { RouterError } from '../core/errors.ts'
+import type { HealthSettings } from '../core/routing-rules.ts'
+import type { Target } from '../manifest/target.ts'
+import type { Circuit, CircuitState } from './circuit.ts'
+import { Circuits, type TargetCircuits } from './circuits.ts'
+import { failureClass, type HealthScope } from './failure-class.ts'
+
+/** One attempt that was let through. */
+export type Passage = {
+  /** Its answer has begun. */
+  succeeded(): void
+  /** Counts a failure, where its class counts: before the answer, or one that breaks off. */
+  failed(error: RouterError): void
+  /** The call has ended; always to be called. */
+  ended(): void
+}
+
+/** How long a target takes no calls, in milliseconds. `isBusy`: by its own words, without a failure. */
+export type ClosedFor = { ms: number; isBusy: boolean }
+
+/** An address, credential or target that is not closed; `until` is Unix milliseconds. */
+export type Trouble = { scope: HealthScope; name: string; state: CircuitState['kind']; until?: number; reason?: string }
+
+export type HealthOptions = {
+  settings(): HealthSettings
+  /** Milliseconds of a monotonic clock. */
+  now?: () => number
+  random?: () => number
+  /** Hears of credentials that a provider refuses, once until they are accepted again. */
+  onRefused?: (slug: string, error: RouterError) => void
+}
+
+/** What the answers of providers say of their health: of addresses, credentials and targets. It survives reloads. */
+export class Health {
+  readonly #circuits = new Circuits()
+  readonly #settings: () => HealthSettings
+  readonly #now: () => number
+  readonly #random: () => number
+  readonly #onRefused: NonNullable<HealthOptions['onRefused']>
+
+  constructor({ settings, now = () => performance.now(), random = Math.random, onRefused = () => {} }: HealthOptions) {
+    this.#settings = settings
+    this.#now = now
+    this.#random = random
+    this.#onRefused = onRefused
+  }
+
+  /**
+   * Whether a target takes calls now. One that may be well again is tried with a call that has another target; one that recovers
+   * takes a share of such calls.
+   */
+  isOpen(target: Target, hasOthers: boolean): boolean {
+    const now = this.#now()
+    const settings = this.#settings()
+    for (const { circuit } of this.#circuits.of(target)) {
+      const state = circuit.state(now, settings)
+      if ('until' in state) return false
+      if (state.kind === 'half_open' && !(hasOthers && circuit.isFree)) return false
+      if (state.kind === 'recovering' && hasOthers && this.#random() >= state.share) return false
+    }
+    return true
+  }
+
+  /** How long a target takes no calls; undefined while it takes some. */
+  closedFor(target: Target): ClosedFor | undefined {
+    const now = this.#now()
+    const settings = this.#settings()
+    let closed: ClosedFor | undefined
+    for (const { circuit } of this.#circuits.of(target)) {
+      const state = circuit.state(now, settings)
+      if (!('until' in state)) continue
+      const isBusy = state.kind === 'paused' && closed?.isBusy !== false
+      closed = { ms: Math.max(state.until - now, closed?.ms ?? 0), isBusy }
+    }
+    return closed
+  }
+
+  /**
+   * Begins an attempt, even at a target that is not open, but at such a one only one at a time: undefined while another attempt
+   * tries it.
+   */
+  enter(target: Target): Passage | undefined {
+    const circuits = this.#circuits.of(target)
+    const now = this.#now()
+    const settings = this.#settings()
+    let trials: Circuit[] | undefined
+    for (const { circuit } of circuits) {
+      const { kind } = circuit.state(now, settings)
+      if (kind === 'closed' || kind === 'recovering') continue
+      if (!circuit.isFree) return undefined
+      trials = [...(trials ?? []), circuit]
+    }
+    for (const circuit of trials ?? []) circuit.beginTrial()
+    return this.#passage(circuits, trials)
+  }
+
+  /** Everything that does not take all calls, for operators. */
+  troubled(): Trouble[] {
+    const now = this.#now()
+    const settings = this.#settings()
+    const found: Trouble[] = []
+    for (const { scope, name, circuit, reason } of this.#circuits.all()) {
+      const state = circuit.state(now, settings)
+      if (state.kind === 'closed') continue
+      const until = 'until' in state ? { until: Math.round(Date.now() + state.until - now) } : {}
+      found.push({ scope, name, state: state.kind, ...until, ...(reason !== undefined && { reason }) })
+    }
+    return found
+  }
+
+  #passage(circuits: TargetCircuits, trials: Circuit[] | undefined): Passage {
+    let isOver = false
+    const ended = () => {
+      if (!isOver) for (const circuit of trials ?? []) circuit.endTrial()
+      isOver = true
+    }
+    return {
+      succeeded: () => {
+        ended()
+        const now = this.#now()
+        const settings = this.#settings()
+        for (const known of circuits) {
+          known.circuit.succeeded(now, settings)
+          known.reason = undefined
+        }
+      },
+      failed: (error) => this.#count(circuits, error),
+      ended,
+    }
+  }
+
+  #count(circuits: TargetCircuits, error: RouterError): void {
+    const { health } = failureClass(error)
+    if (!health) return
+    const now = this.#now()
+    const settings = this.#settings()
+    this.#circuits.forgetClosed(now, settings)
+    for (const known of circuits) {
+      if (known.scope !== health.scope) continue
+      const { circuit, name, reason } = known
+      if (health.closes === 'until_told') circuit.pause(error.retryAfterMs ?? unstatedPauseMs, now)
+      else if (health.closes === 'long') circuit.openFor(longMs, now)
+      else circuit.failed(now, settings, this.#random)
+      if (health.scope === 'credential' && reason === undefined) this.#onRefused(name, error)
+      known.reason = error.code
+    }
+  }
+}
+
+/** For credentials that are refused, quotas that are used up, models that are gone. */
+const longMs = 300_000
+/** For a provider that is busy and does not say how long. */
+const unstatedPauseMs = 1_000

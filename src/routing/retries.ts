@@ -1,0 +1,71 @@
+import { setTimeout as delay } from 'node:timers/promises'
+import { type Target, targetId } from '../manifest/target.ts'
+
+/** What bounds the retries of all calls together, by target: an outage must not multiply the calls to it. */
+export class RetryBudget {
+  /** Retries less what first attempts have earned; without an entry all are left. */
+  readonly #spent = new Map<string, number>()
+  readonly #waiting = new Map<string, number>()
+
+  /** A first attempt at a target. */
+  earn(target: Target): void {
+    if (this.#spent.size === 0) return
+    const id = targetId(target)
+    const spent = this.#spent.get(id)
+    if (spent === undefined) return
+    if (spent <= earned) this.#spent.delete(id)
+    else this.#spent.set(id, spent - earned)
+  }
+
+  /** Whether a target may be asked again; that is counted. */
+  take(target: Target): boolean {
+    const id = targetId(target)
+    const spent = this.#spent.get(id) ?? 0
+    if (spent + 1 > mostSaved) return false
+    this.#spent.set(id, spent + 1)
+    return true
+  }
+
+  /** Waits for a busy target, unless as many calls wait for it already. Returns whether it has waited. */
+  async wait(target: Target, most: number, waiting: () => Promise<void>): Promise<boolean> {
+    const id = targetId(target)
+    const others = this.#waiting.get(id) ?? 0
+    if (others >= most) return false
+    this.#waiting.set(id, others + 1)
+    try {
+      await waiting()
+      return true
+    } finally {
+      const left = (this.#waiting.get(id) ?? 1) - 1
+      if (left > 0) this.#waiting.set(id, left)
+      else this.#waiting.delete(id)
+    }
+  }
+}
+
+/** Of one retry. */
+const earned = 0.2
+const mostSaved = 10
+
+/** How long to wait before the retry of this number, counted from 0: anything up to a bound that doubles. Milliseconds. */
+export function backoffMs(retry: number, random: () => number): number {
+  return random() * Math.min(longestBackoffMs, firstBackoffMs * 2 ** retry)
+}
+
+/** How long to wait for a target that named a time: that, and up to a fifth more, so that not all come back at once. */
+export function spreadMs(toldMs: number, random: () => number): number {
+  return toldMs * (1 + random() * waitSpread)
+}
+
+/** Waits, unless the call ends before. Rejects with the reason of the signal. */
+export async function pause(ms: number, signal: AbortSignal): Promise<void> {
+  try {
+    await delay(ms, undefined, { signal })
+  } catch {
+    throw signal.reason
+  }
+}
+
+const firstBackoffMs = 250
+const longestBackoffMs = 4_000
+const waitSpread = 0.2
