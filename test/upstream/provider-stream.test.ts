@@ -22,7 +22,7 @@ function responseOf(chunks: readonly number[]): HttpResponse {
     for (const events of chunks) yield Buffer.from(event.repeat(events))
     yield Buffer.from('data: [DONE]\n\n')
   }
-  return { status: 200, headers: {}, bytes: bytes(), discard() {} } as unknown as HttpResponse
+  return { status: 200, headers: {}, bytes: bytes(), progressed() {}, discard() {} } as unknown as HttpResponse
 }
 
 /** Reads it all. Returns the number of events, and how many of them were mapped without a turn of the event loop for others. */
