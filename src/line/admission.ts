@@ -7,6 +7,7 @@ import { completionTokens, promptClasses, type Usage } from '../core/usage.ts'
 import { sentLength } from '../manifest/sent-length.ts'
 import type { Target } from '../manifest/target.ts'
 import { type Budget, isLimited, type Payers, type Reservation } from '../money/budget.ts'
+import { mostReported } from '../money/charge.ts'
 import { type BoundedCall, boundedCall, choicesOf, costBound, leavesUsesOpen, promptBound } from '../money/max-cost.ts'
 import type { TokenBounds } from '../money/meter.ts'
 import { operationBounds } from '../money/operation-bounds.ts'
@@ -145,8 +146,8 @@ export function admitOperation(
     lengthAt: () => undefined,
     cover: (target) => budgetReservation.raise(most[targets.indexOf(target)]?.nanoUsd ?? 0n),
     mostAt(target) {
-      const usage = most[targets.indexOf(target)]?.usage ?? {}
-      return operationBounds(usage, isStrict)
+      const { usage = {}, nanoUsd: cost = 0n } = most[targets.indexOf(target)] ?? {}
+      return { ...operationBounds(usage, isStrict), reportedUsd: mostReported(cost) }
     },
     charge: budgetReservation.charge,
     settle(cost, tokens) {
@@ -257,6 +258,10 @@ function mostAt(
   return {
     prompt: Math.max(promptBound(bounded, target), context * (remote ? 1 + usesUnstated : 1)),
     output: Math.max(hold?.most ?? 0, context * choicesOf(bounded.request)),
+    // Few providers report a figure of their own.
+    get reportedUsd() {
+      return mostReported(costBound(bounded, target, hold?.most ?? 0))
+    },
   }
 }
 

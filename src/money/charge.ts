@@ -25,6 +25,23 @@ export function chargeOf(usage: Usage, { entry, served, byReport }: Charged, at:
   return byReport && usage.reported_cost !== undefined ? atLeast(cost, usage.reported_cost * 1e9) : cost
 }
 
+/**
+ * The highest figure of a provider's own that is believed of a call, in USD, where the call can cost so much at the prices of the catalog
+ * (nano-USD; 0 where it has none).
+ */
+export function mostReported(mostNano: bigint): number {
+  const mostUsd = Number(mostNano) * 1e-9
+  return mostNano === 0n
+    ? mostUnlisted
+    : Math.min(Math.max(mostUsd * mostTimes, least), Math.max(mostUsd, mostUnlisted))
+}
+
+/** A provider's prices may be so many times those of the catalog, and so much beside a small call. */
+const mostTimes = 10
+const least = 1
+/** What is more is believed only where the catalog's prices lead to it. USD. */
+const mostUnlisted = 100
+
 /** The cost, raised to the provider's figure in nano-USD: the difference is a part of its own. */
 function atLeast({ unpriced, ...cost }: Cost, reported: number): Cost {
   const nanoUsd = Math.round(reported)

@@ -23,8 +23,11 @@ export type Measured = {
   most: TokenBounds
 }
 
-/** The most tokens of a prompt and of all that is written, and the most of each class in `units`, which are not tokens. */
-export type TokenBounds = { prompt: number; output: number; units?: Usage }
+/**
+ * The most tokens of a prompt and of all that is written, the most of each class in `units`, which are not tokens, and the highest figure
+ * of a provider's own.
+ */
+export type TokenBounds = { prompt: number; output: number; units?: Usage; reportedUsd?: number }
 
 /** The usage of a call: the provider's counts where it reported them and they can be, else an estimate. */
 export function measuredUsage(reply: Reply, call: Measured): { usage: Usage; estimated: boolean } {
@@ -50,14 +53,16 @@ export function boundedUsage(usage: Usage, most: TokenBounds): { usage: Usage; b
   const prompt = promptTokens(usage)
   const output = completionTokens(usage)
   const { units = {} } = most
+  const isReportable = usage.reported_cost === undefined || usage.reported_cost <= (most.reportedUsd ?? Infinity)
   const excessive = unitClasses.filter((name) => (usage[name] ?? 0) > (units[name] ?? Infinity))
-  if (prompt <= most.prompt && output <= most.output && excessive.length === 0) {
+  if (prompt <= most.prompt && output <= most.output && excessive.length === 0 && isReportable) {
     return { usage, bounded: usage.corrected === true }
   }
   const shrunk: Usage = { ...usage, corrected: true }
   shrink(shrunk, promptClasses, most.prompt / prompt)
   shrink(shrunk, completionClasses, most.output / output)
   for (const name of excessive) shrunk[name] = units[name] as number
+  if (!isReportable) shrunk.reported_cost = most.reportedUsd as number
   return { usage: shrunk, bounded: true }
 }
 

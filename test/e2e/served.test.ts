@@ -23,6 +23,7 @@ models:
   cheap: { api: chat, pricing: [{ prompt_tokens_threshold: 0, input_price: 0.000001, output_price: 0.000001 }] }
   dear: { api: chat, pricing: [{ prompt_tokens_threshold: 0, input_price: 0.00001, output_price: 0.00001 }] }
   very-cheap: { api: chat, pricing: [{ prompt_tokens_threshold: 0, input_price: 0.000001, output_price: 0.000001 }] }
+  short: { api: chat, context_window: 9000, max_output_tokens: 1000, pricing: [{ prompt_tokens_threshold: 0, input_price: 0.000001, output_price: 0.000001 }] }
   mine: { is: cheap }
   auto: { api: chat }
 `
@@ -139,7 +140,22 @@ describe.each(ways)('through %s, streamed: %s', (api, stream) => {
       parts: { input: 10_000, output: 5_000, reported: 499_985_000 },
     })
     expect((await called('plain/cheap', api, stream)).row.cost.nanoUsd).toBe(15_000)
-    says = { model: 'cheap', cost: 0.000001 }
-    expect((await called('market/cheap', api, stream)).row.cost).toMatchObject({ nanoUsd: 15_000 })
+    for (const cost of [0.000001, 0, -5]) {
+      says = { model: 'cheap', cost }
+      expect((await called('market/cheap', api, stream)).row.cost).toMatchObject({ nanoUsd: 15_000 })
+    }
+  })
+
+  test('a figure that cannot be is bounded, and marked', async () => {
+    for (const [model, most] of [
+      ['short', 1],
+      ['auto', 100],
+    ] as const) {
+      says = { model: 'cheap', cost: 5e8 }
+      const { row } = await called(`market/${model}`, api, stream)
+      expect(row).toMatchObject({ usage: { reported_cost: most }, cost: { nanoUsd: most * 1e9, estimated: true } })
+      says = { model: 'cheap', cost: 5e12 }
+      expect((await called(`market/${model}`, api, stream)).row.cost.nanoUsd).toBe(15_000)
+    }
   })
 })

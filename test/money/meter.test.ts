@@ -88,5 +88,11 @@ describe('the usage of a call', () => {
       estimated: true,
     })
     expect(measuredUsage(replied([words(5)], { input: 9, output: 4, corrected: true }), whole).estimated).toBe(true)
+    const dear = { input: 9, output: 4, reported_cost: 3 }
+    expect(measuredUsage(replied([words(5)], dear), whole).usage).toEqual(dear)
+    expect(measuredUsage(replied([words(5)], dear), { ...whole, most: { ...whole.most, reportedUsd: 2 } })).toEqual({
+      usage: { ...dear, reported_cost: 2, corrected: true },
+      estimated: true,
+    })
   })
 })
