@@ -1,4 +1,5 @@
 import type { Key } from '../access/keys.ts'
+import { letsProviderAct } from '../core/acting.ts'
 import type { Reply } from '../core/reply.ts'
 import type { NeutralRequest } from '../core/request.ts'
 import { turnFor } from '../core/turn.ts'
@@ -84,6 +85,7 @@ export async function handle(call: Call, services: Services): Promise<CallRespon
       targets,
       rules: routing,
       signal: call.signal,
+      acts: letsProviderAct(request),
       attempt: (target, limits) => callProvider(target, prepared, { httpClient: services.httpClient, limits }),
       onFailed: (failed) => settlement.failAttempt(failed, failed.error),
     },

@@ -1,5 +1,6 @@
 import type { ClientApi } from '../api/client-api.ts'
 import { namesInBody } from '../api/wire-fields.ts'
+import { letsProviderAct } from '../core/acting.ts'
 import { asRouterError, RouterError } from '../core/errors.ts'
 import type { JsonObject } from '../core/json.ts'
 import type { NeutralRequest } from '../core/request.ts'
@@ -60,7 +61,8 @@ async function callOnce(
     const onSent = () => {
       sent = true
     }
-    const outgoing = { body, stream, edited, signal, forwardedHeaders, onSent, bounds, limits }
+    const again = { idempotencyKey: call.id, once: letsProviderAct(request) }
+    const outgoing = { body, stream, edited, signal, forwardedHeaders, onSent, bounds, limits, ...again }
     const answer = await requestAnswer(target, outgoing, httpClient)
     return { dropped, translation, answer }
   } catch (thrown) {

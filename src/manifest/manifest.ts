@@ -64,6 +64,7 @@ export function loadManifest(source: Source, around: Surroundings): { loaded?: L
     ...(governed.length > 0 && { governed }),
     unknownModels: around.settings?.value.unknown_models ?? file.unknown_models ?? 'refuse',
     ...(modelIds && { modelIds }),
+    ...(file.idempotency !== undefined && { idempotency: file.idempotency.toLowerCase() }),
     ...(file.reports && { reports: new Set(file.reports) }),
     models: readEntries(file.models ?? {}),
     ...(file.models_of !== undefined && { modelsOf: file.models_of }),

@@ -40,6 +40,8 @@ export type Provider = {
   models: Record<string, ModelEntry>
   /** Whose catalog entries it offers besides its own. */
   modelsOf?: string
+  /** The header by which it knows a request that is sent again. */
+  idempotency?: string
   /** What its replies say that goes over the router's own figures: the model that served, the cost that it charges. */
   reports?: ReadonlySet<'model' | 'cost'>
   /** Fields of requests that change who serves, what it costs or what is kept, beside those of the client APIs. */

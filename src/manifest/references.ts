@@ -41,6 +41,7 @@ export type ManifestFile = Omit<ProviderSettings, 'enabled' | 'secret'> & {
   models_of?: string
   model_ids?: ModelIdsFile
   reports?: ('model' | 'cost')[]
+  idempotency?: string
   traits_of?: string
   variants?: VariantFile[]
 }

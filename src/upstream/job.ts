@@ -9,7 +9,7 @@ import type { AnswerBounds } from './answer-bounds.ts'
 import { parseObject, unreadable } from './answer-json.ts'
 import type { HttpClient } from './http-client.ts'
 import { reportedFailure } from './provider-error.ts'
-import { post, textOf } from './provider-request.ts'
+import { sendRequest, textOf } from './provider-request.ts'
 
 /** How a job is waited for. */
 export type JobOptions = { signal: AbortSignal; bounds: AnswerBounds; httpClient: HttpClient }
@@ -75,7 +75,7 @@ async function ask(
   { signal, bounds, httpClient }: JobOptions,
 ): Promise<JsonObject> {
   const sent = { method: 'GET' as const, ...addressOf(poll, id, hosts), accept: 'application/json', signal }
-  const response = await post(target, sent, httpClient)
+  const response = await sendRequest(target, sent, httpClient)
   return parseObject(target.provider, await textOf(target.provider, response, bounds.bytes), bounds)
 }
 
@@ -134,7 +134,7 @@ function cancel(target: Target, { cancel: path, hosts }: Job, id: string, httpCl
   if (path === undefined) return
   const signal = AbortSignal.timeout(cancelMs)
   const sent = { ...addressOf(path, id, hosts), accept: 'application/json', body: {}, signal }
-  post(target, sent, httpClient).then(
+  sendRequest(target, sent, httpClient).then(
     (response) => response.discard(),
     () => {},
   )

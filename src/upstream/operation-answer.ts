@@ -20,7 +20,7 @@ import { type JobOptions, resultOf } from './job.ts'
 import { outgoingBody } from './operation-body.ts'
 import { withFields } from './path-fields.ts'
 import { reportedFailure } from './provider-error.ts'
-import { post, type Timing, textOf } from './provider-request.ts'
+import { sendRequest, type Timing, textOf } from './provider-request.ts'
 
 /**
  * A provider's answer to an operation: a whole reply in the client's words, or bytes or events of which the first have come.
@@ -56,7 +56,7 @@ export async function requestOperation(
   const timing = { ...limits, stream: streamed !== undefined || endpoint.answer === 'bytes' }
   const body = outgoingBody(context, written.body)
   const sent = { path, query: written.query, accept, body, signal, timing, ...(onSent && { onSent }) }
-  const response = await post(target, sent, httpClient)
+  const response = await sendRequest(target, sent, httpClient)
   if (streamed && !isOfType(response, /^(application\/json\b|audio\/)/i)) {
     return await readEvents(context, response, outgoing.bounds)
   }

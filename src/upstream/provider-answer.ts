@@ -15,7 +15,7 @@ import { type AnswerBounds, defaultAnswerBounds, describeExcess } from './answer
 import { billedAnyway, excerpt, parseObject, unreadable, withBilled } from './answer-json.ts'
 import type { HttpClient, HttpResponse } from './http-client.ts'
 import { reportedFailure } from './provider-error.ts'
-import { type ForwardedHeader, post, type Timing, textOf } from './provider-request.ts'
+import { type ForwardedHeader, sendRequest, type Timing, textOf } from './provider-request.ts'
 import { readStream, type StreamedAnswer } from './provider-stream.ts'
 
 /** A provider's answer: a whole reply, or a stream whose first content has come. */
@@ -32,6 +32,8 @@ type Outgoing = {
   bounds?: AnswerBounds
   /** Called when the provider has the whole request. */
   onSent?: () => void
+  once?: boolean
+  idempotencyKey?: string
   /** What this attempt may take less than its provider may, in milliseconds. */
   limits?: Pick<Timing, 'firstEventMs' | 'totalMs'>
 }
@@ -50,7 +52,7 @@ export async function requestAnswer(
   const { stream, edited = false, bounds = defaultAnswerBounds, limits, ...rest } = outgoing
   const path = stream ? endpoint.stream.path : endpoint.path
   const accept = stream ? streamFormats[endpoint.stream.format].mediaType : 'application/json'
-  const response = await post(
+  const response = await sendRequest(
     target,
     { ...rest, path, accept, timing: { ...limits, stream, untilContent: stream } },
     httpClient,
@@ -68,7 +70,7 @@ export async function requestJson(
 ): Promise<JsonObject> {
   const { bounds = defaultAnswerBounds, limits, ...rest } = outgoing
   const sent = { ...rest, accept: 'application/json', ...(limits && { timing: limits }) }
-  const response = await post(target, sent, httpClient)
+  const response = await sendRequest(target, sent, httpClient)
   return parseObject(target.provider, await textOf(target.provider, response, bounds.bytes), bounds)
 }
 

@@ -28,6 +28,10 @@ export type OutgoingRequest = {
   forwardedHeaders?: readonly ForwardedHeader[]
   /** The request is on its way, whole. */
   onSent?: () => void
+  /** It is not sent twice where it may have been received. */
+  once?: boolean
+  /** For providers that know requests which are sent again by a key. */
+  idempotencyKey?: string
 }
 
 /**
@@ -46,15 +50,30 @@ function timeoutsFor(
 }
 
 /** Sends one request to a target and waits for a successful response. Throws RouterError. */
-export async function post(
+export async function sendRequest(
   { provider, model }: Target,
   outgoing: OutgoingRequest,
   httpClient: HttpClient,
 ): Promise<HttpResponse> {
-  const { method = 'POST', path, hosts, query, accept, signal, timing = {}, forwardedHeaders = [], onSent } = outgoing
+  const {
+    method = 'POST',
+    path,
+    hosts,
+    query,
+    accept,
+    signal,
+    timing = {},
+    forwardedHeaders = [],
+    onSent,
+    once,
+  } = outgoing
   const { contentType, body, length } = contentOf(method === 'GET' ? undefined : outgoing.body)
   const url = withQuery(hosts ? absoluteUrl(provider, path, hosts) : urlOf(provider, path, model), query)
-  const headers = withForwarded(ownHeaders(provider, accept, contentType), forwardedHeaders)
+  const headers = withKey(
+    withForwarded(ownHeaders(provider, accept, contentType), forwardedHeaders),
+    provider,
+    outgoing,
+  )
   if (typeof body === 'string') await turnFor(body.length)
   const request = { method, url, headers, ...(body !== undefined && { body }) }
   const { refused, ...authorized } = await authorize(provider, request, { httpClient, signal })
@@ -69,11 +88,17 @@ export async function post(
     signal,
     provider: slug,
     ...(onSent && { onSent }),
+    ...(once && { once }),
   })
   if (response.status >= 200 && response.status < 300) return response
   if (response.status === 401) refused?.()
   const text = await errorText(response)
   throw await readErrorResponse(provider, { status: response.status, headers: response.headers, text })
+}
+
+function withKey(headers: Headers, { idempotency }: Provider, { idempotencyKey }: OutgoingRequest): Headers {
+  if (idempotency === undefined || idempotencyKey === undefined) return headers
+  return { ...headers, [idempotency]: idempotencyKey }
 }
 
 /** A text is made once, any other body as often as it is needed. */

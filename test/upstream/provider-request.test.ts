@@ -5,7 +5,7 @@ import { describe, expect, onTestFinished, test } from 'vitest'
 import type { Provider } from '../../src/manifest/provider.ts'
 import { openHttpClient } from '../../src/upstream/http-client.ts'
 import { bytesBody, formBody, multipartBody, type OutgoingBody } from '../../src/upstream/outgoing-body.ts'
-import { type OutgoingRequest, post, urlOf } from '../../src/upstream/provider-request.ts'
+import { type OutgoingRequest, sendRequest, urlOf } from '../../src/upstream/provider-request.ts'
 import { expectedAuthorization, type Seen } from './aws-verify.ts'
 
 const provider = { slug: 'acme', baseUrl: 'https://acme.test/v1/' } as Provider
@@ -58,7 +58,7 @@ describe('a request', () => {
     const target = { model: 'm', provider: { ...full, ...changes } as unknown as Provider }
     const { signal } = new AbortController()
     const path = outgoing.hosts ? `${origin}/v2/jobs/1?a=b#c` : '/x/{model}'
-    const response = await post(target, { path, accept: '*/*', signal, ...outgoing }, httpClient)
+    const response = await sendRequest(target, { path, accept: '*/*', signal, ...outgoing }, httpClient)
     response.discard()
     return came[0] as (typeof came)[number]
   }

@@ -1,0 +1,190 @@
+import type { ServerResponse } from 'node:http'
+import { setTimeout as pause } from 'node:timers/promises'
+import OpenAI from 'openai'
+import { afterAll, beforeAll, beforeEach, describe, expect, test } from 'vitest'
+import { answerJson, beginStream, type LoopbackProvider, loopbackProvider, type Received } from '../helpers/provider.ts'
+import { type TestRouter, testKey, testRouter } from '../helpers/router.ts'
+
+type Step = (response: ServerResponse, request: Received) => void | Promise<void>
+
+const usage = { prompt_tokens: 3, completion_tokens: 1, total_tokens: 4 }
+const data = (value: object) => `data: ${JSON.stringify(value)}\n\n`
+const head = { id: 'c1', object: 'chat.completion.chunk', created: 1, model: 'm1' }
+const chunk = (delta: object, finish_reason: string | null = null) =>
+  data({ ...head, choices: [{ index: 0, delta, finish_reason }] })
+const opening = chunk({ role: 'assistant', content: '' })
+
+/** A whole answer, or a stream, that says these words. */
+function says(words: string): Step {
+  return (response, { body }) => {
+    if (!body.stream) {
+      const message = { role: 'assistant', content: words }
+      answerJson(response, { ...head, choices: [{ index: 0, message, finish_reason: 'stop' }], usage })
+      return
+    }
+    beginStream(response)
+    response.end(
+      `${opening}${chunk({ content: words })}${chunk({}, 'stop')}${data({ ...head, choices: [], usage })}data: [DONE]\n\n`,
+    )
+  }
+}
+
+const fails =
+  (status: number, headers = {}): Step =>
+  (response) =>
+    answerJson(response, { error: { message: `failed with ${status}` } }, status, headers)
+
+/** Opens the stream, and then does this. */
+const opens =
+  (then: (response: ServerResponse) => void): Step =>
+  (response) => {
+    beginStream(response)
+    response.write(opening, () => then(response))
+  }
+
+let providers: { one: LoopbackProvider; two: LoopbackProvider }
+let router: TestRouter
+/** What the providers do, step by step; then they answer. */
+let steps: { one: Step[]; two: Step[] } = { one: [], two: [] }
+
+const manifest = (slug: string, url: string) => `slug: ${slug}
+name: ${slug}
+base_url: ${url}
+auth: { scheme: none }
+dialect: openai-chat
+idempotency: Idempotency-Key
+models:
+  m1: { api: chat, pricing: [{ prompt_tokens_threshold: 0, input_price: 0.000001, output_price: 0.000002 }] }
+  m2: { api: chat, pricing: [{ prompt_tokens_threshold: 0, input_price: 0.000001, output_price: 0.000002 }] }
+`
+
+beforeAll(async () => {
+  const serve = (name: 'one' | 'two') =>
+    loopbackProvider((request, response) => (steps[name].shift() ?? says(name))(response, request))
+  providers = { one: await serve('one'), two: await serve('two') }
+  router = await testRouter({
+    files: {
+      'providers/one.yaml': manifest('one', providers.one.url),
+      'providers/two.yaml': manifest('two', providers.two.url),
+    },
+    settings: {
+      routing: {},
+      health: { in_a_row: 1_000, of: 1_000 },
+      policies: { both: { targets: ['one/m1', 'two/m1'], first_event: '300ms' } },
+    },
+  })
+})
+
+afterAll(async () => {
+  await router?.end()
+  await providers?.one.close()
+  await providers?.two.close()
+})
+
+beforeEach(() => {
+  steps = { one: [], two: [] }
+  providers.one.received.length = 0
+  providers.two.received.length = 0
+})
+
+const hello = { messages: [{ role: 'user', content: 'Hi' }], max_tokens: 10 }
+
+async function ask(model: string, more: object = {}, path = '/v1/chat/completions') {
+  const response = await router.call(path, { ...hello, model, ...more })
+  const text = await response.text()
+  const words = [...text.matchAll(/"content":"([^"]*)"/g)].map(([, word]) => word).join('')
+  const asked = [providers.one.received.length, providers.two.received.length]
+  return { status: response.status, headers: response.headers, text, words, asked }
+}
+
+describe.each([false, true])('streamed: %s', (stream) => {
+  test('a failure that may pass is tried again at the same target', async () => {
+    steps.one = [fails(500)]
+    const answer = await ask('one/m1', { stream })
+    expect(answer).toMatchObject({ status: 200, words: 'one', asked: [2, 0] })
+    expect(answer.headers.get('x-router-attempts')).toBe('2')
+  })
+
+  test('then at the next target', async () => {
+    steps.one = [fails(503), fails(503)]
+    expect(await ask('both', { stream })).toMatchObject({ status: 200, words: 'two', asked: [2, 1] })
+  })
+
+  test('a target that is busy is left at once', async () => {
+    steps.one = [fails(429, { 'retry-after': '1' })]
+    expect(await ask('both', { stream })).toMatchObject({ status: 200, words: 'two', asked: [1, 1] })
+    // It stays busy for a second, and no call waits for it while another target is open.
+    expect(await ask('both', { stream })).toMatchObject({ status: 200, words: 'two', asked: [1, 2] })
+    await pause(1_100)
+  })
+
+  test('when all fail the first failure is told, with all attempts, and the SDK does not try again', async () => {
+    steps.one = [fails(500), fails(500)]
+    steps.two = [fails(400)]
+    const client = new OpenAI({ baseURL: `${router.url}/v1`, apiKey: testKey, maxRetries: 3 })
+    const error = await client.chat.completions
+      .create({ ...hello, model: 'both', stream } as OpenAI.ChatCompletionCreateParams)
+      .then(String, (thrown) => thrown)
+    expect(error).toMatchObject({ status: 502, code: 'provider_failed' })
+    expect(error.error.attempts.map(({ model, code }: { model: string; code: string }) => [model, code])).toEqual([
+      ['one/m1', 'provider_failed'],
+      ['one/m1', 'provider_failed'],
+      ['two/m1', 'invalid_request'],
+    ])
+    expect([providers.one.received.length, providers.two.received.length]).toEqual([2, 1])
+  })
+
+  test('all attempts of a call have the same idempotency key, and those of another call another one', async () => {
+    steps.one = [fails(500)]
+    await ask('one/m1', { stream })
+    await ask('one/m1', { stream })
+    const keys = providers.one.received.map(({ headers }) => headers['idempotency-key'])
+    expect(keys[0]).toEqual(expect.any(String))
+    expect([keys[1] === keys[0], keys[2] === keys[0]]).toEqual([true, false])
+  })
+
+  test('what lets a provider act is sent again only where it cannot have been received', async () => {
+    const tools = [{ type: 'code_interpreter', container: { type: 'auto' } }]
+    steps.one = [fails(500)]
+    const acting = { tools, input: 'Hi', messages: undefined, max_tokens: undefined, max_output_tokens: 20, stream }
+    expect(await ask('both', acting, '/v1/responses')).toMatchObject({ status: 502, asked: [1, 0] })
+    steps.one = [fails(429)]
+    expect(await ask('both', acting, '/v1/responses')).toMatchObject({ status: 200, asked: [2, 1] })
+    await pause(1_100)
+  })
+})
+
+describe('a stream is the answer from its first content on', () => {
+  const failures: [what: string, step: Step][] = [
+    ['breaks off', opens((response) => response.destroy())],
+    ['ends', opens((response) => response.end())],
+    ['reports an error', opens((response) => response.end(data({ error: { message: 'overloaded' } })))],
+    ['is no JSON', opens((response) => response.end('data: {"choi\n\n'))],
+    [
+      'stays silent, but for what keeps it alive',
+      opens((response) => {
+        const alive = setInterval(() => response.write(`: ping\n\n${opening}`), 20)
+        response.on('close', () => clearInterval(alive))
+      }),
+    ],
+  ]
+
+  test.each(failures)('one that %s after its opening is another target’s', async (_, step) => {
+    steps.one = [step, step]
+    const { status, words, text } = await ask('both', { stream: true })
+    expect([status, words]).toEqual([200, 'two'])
+    expect(text.match(/\[DONE\]/g)).toHaveLength(1)
+    expect(text.match(/"role":"assistant"/g)).toHaveLength(1)
+  })
+
+  test('the last target may take longer than the time for the first content', async () => {
+    steps.one = [opens(() => {})]
+    steps.two = [
+      opens(async (response) => {
+        await pause(700)
+        response.end(`${chunk({ content: 'late' })}${chunk({}, 'stop')}data: [DONE]\n\n`)
+      }),
+    ]
+    expect(await ask('both', { stream: true })).toMatchObject({ status: 200, words: 'late' })
+  })
+})
