@@ -151,6 +151,11 @@ function isModeName(mode: unknown): mode is string {
   return typeof mode === 'string' && mode.length > 0 && mode.length <= longestMode
 }
 
+/** Whether there is anything to bill. */
+export function countsAnything(usage: Usage): boolean {
+  return (usage.reported_cost ?? 0) > 0 || usageClasses.some((name) => (usage[name] ?? 0) > 0)
+}
+
 /** Tokens of the prompt, cached or not. */
 export function promptTokens(usage: Usage): number {
   return sum(usage, promptClasses)

@@ -1,6 +1,6 @@
 import { RouterError } from '../core/errors.ts'
 import { isObject, type JsonObject } from '../core/json.ts'
-import { completionTokens, promptTokens, type Usage } from '../core/usage.ts'
+import { countsAnything, type Usage } from '../core/usage.ts'
 import type { Provider } from '../manifest/provider.ts'
 import { usageIn } from '../manifest/read-usage.ts'
 import { type AnswerBounds, excessOf } from './answer-bounds.ts'
@@ -35,7 +35,7 @@ export function cut(provider: Provider, what: string): RouterError {
 
 /** An error with what the provider counted, if it counted anything. */
 export function withBilled(error: RouterError, usage: Usage | undefined): RouterError {
-  if (usage && promptTokens(usage) + completionTokens(usage) > 0) error.billed = usage
+  if (usage && countsAnything(usage)) error.billed = usage
   return error
 }
 

@@ -172,6 +172,13 @@ describe('providers that fail', () => {
     expect((await world.ask(asked, secret)).status).toBe(502)
     expect(rowsOf(id).map(({ cost }) => cost.nanoUsd)).toEqual([0, 0])
   })
+  test('what they counted all the same is paid, though it is no token', async () => {
+    const { id, secret } = await manage.newKey()
+    const usage = { type: 'duration', seconds: 2 }
+    world.answer((_, response) => answerJson(response, { error: { message: 'broken' }, usage }))
+    expect((await world.ask(asked, secret)).status).toBe(502)
+    expect(rowsOf(id)).toMatchObject([{ outcome: 'failed', usage: { seconds: 2 }, cost: { nanoUsd: 200_000 } }])
+  })
   test('the next target gets the whole file again', async () => {
     expect((await manage.post('/policy', { id: 'ears', targets: ['groq/whisper-large-v3', whisper] })).status).toBe(201)
     const file = wav(30)
