@@ -11,19 +11,30 @@ export type Cell = {
   targets: 'two' | 'one'
   mode: 'streamed' | 'whole'
   api: ClientApi
+  /** What the providers speak; never the same, so that a second attempt is translated. */
+  formats: { first: Format; second: Format }
   expected: Expectation
 }
 
+export const formats = ['openai-chat', 'anthropic-messages', 'openai-responses'] as const
+export type Format = (typeof formats)[number]
+
 export const apis: readonly ClientApi[] = [chat, messages, responses]
 
-/** The scenarios with two targets and with one, streamed and whole, asked for in each API. */
-export function cellsOf(scenarios: readonly Scenario[]): Cell[] {
+/**
+ * The scenarios with two targets and with one, streamed and whole, asked for in each API. The first provider speaks the client's
+ * format where `turn` is 0, else the next one, or the one after it.
+ */
+export function cellsOf(scenarios: readonly Scenario[], turn: 0 | 1 | 2 = 0): Cell[] {
   return scenarios.flatMap((scenario) =>
     (['two', 'one'] as const).flatMap((targets) =>
       (['streamed', 'whole'] as const).flatMap((mode) =>
-        apis.map((api) => {
-          const id = `${scenario.name}-${targets}-${mode}-${api.name}`
-          return { id, scenario, targets, mode, api, expected: expectationOf(scenario[targets], mode) }
+        apis.map((api, place) => {
+          const format = (at: number) => formats[at % formats.length] as Format
+          const first = format(place + turn)
+          const id = `${scenario.name}-${targets}-${mode}-${api.name}${turn === 0 ? '' : `-from-${first}`}`
+          const expected = expectationOf(scenario[targets], mode)
+          return { id, scenario, targets, mode, api, formats: { first, second: format(place + turn + 1) }, expected }
         }),
       ),
     ),

@@ -44,7 +44,18 @@ async function runCell(cell: Cell, world: World): Promise<{ problems: string[]; 
   if (cell.scenario.outage) return { problems: await outageProblems(cell, cell.scenario.outage, world) }
   const seen = await callFor(cell, world, cell.id)
   const problems = judge(cell, { seen, requests: await world.requestsOf(cell.id) }, world)
-  return { problems: [...problems, ...(await afterwards(cell, world))], seen }
+  return { problems: [...problems, ...(await afterwards(cell, world)), ...(await leftOpen(cell, world))], seen }
+}
+
+/** What no caller waits for any more must not go on at a provider. */
+async function leftOpen({ id }: Cell, { requestsOf, slackMs }: World): Promise<string[]> {
+  const began = performance.now()
+  for (;;) {
+    const open = (await requestsOf(id)).filter(({ endedAt }) => endedAt === undefined)
+    if (open.length === 0) return []
+    if (performance.now() - began > slackMs) return [`${open.length} requests are still open at the provider`]
+    await new Promise((resolve) => setTimeout(resolve, 10))
+  }
 }
 
 /** After a fault a healthy call works at once. */

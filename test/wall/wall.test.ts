@@ -3,6 +3,7 @@ import { beforeAll, expect, test } from 'vitest'
 import { testKey, testRouter } from '../helpers/router.ts'
 import { limit } from '../helpers/time.ts'
 import { type Cell, cellsOf } from './cells.ts'
+import { ledgerProblems } from './ledger.ts'
 import { pendingReason } from './pending.ts'
 import { type Running, runCells } from './run.ts'
 import { classic, others } from './scenarios.ts'
@@ -12,7 +13,9 @@ import { startSimulator } from './simulator/server.ts'
 /** The factor of all times: a minute takes 3 s. */
 const time = limit(0.05)
 
-const cells = cellsOf([...classic, ...others])
+const all = [...classic, ...others]
+const translated = ([1, 2] as const).flatMap((turn) => cellsOf(all, turn))
+const cells = [...cellsOf(all), ...translated.filter(({ targets, mode }) => targets === 'two' && mode === 'streamed')]
 const problemsOf = new Map<string, string[]>()
 
 /** Where the event loop stood still, times mean nothing: the cells that are not as expected are run again with less beside them. */
@@ -55,7 +58,8 @@ async function run(some: readonly Cell[], running: Running): Promise<void> {
     },
     running,
   )
-  for (const { cell, problems } of results) problemsOf.set(cell.id, problems)
+  const booked = ledgerProblems(router.folder, results)
+  for (const { cell, problems } of results) problemsOf.set(cell.id, [...problems, ...(booked.get(cell.id) ?? [])])
   await router.end()
   await simulator.close()
 }
