@@ -35,8 +35,8 @@ test('a router is configured for the simulator, the wall is run against it, and 
   expect(said.join('\n')).toMatch(/^ +503-always +503-always, then ok$/m)
 
   const configPath = join(folder, 'config.yaml')
-  const settings = JSON.parse(readFileSync(configPath, 'utf8'))
-  writeFileSync(configPath, JSON.stringify({ ...settings, server: { port: 0 } }))
+  const written = JSON.parse(readFileSync(configPath, 'utf8'))
+  writeFileSync(configPath, JSON.stringify({ ...written, server: { port: 0 } }))
   const router = await startRouter({
     configPath,
     env: { INFERENCE_ROUTER_ADMIN_KEY: testKey },

@@ -49,7 +49,7 @@ function namesOf(cells: readonly Cell[]): string[] {
 /** Each cell has a provider with an address of its own. */
 async function writeSetup(folder: string, cells: readonly Cell[], simulator: Simulator, time: number): Promise<void> {
   const urls = await Promise.all(cells.map(() => simulator.listen()))
-  const { files, ...settings } = setupOf(cells, { urls, time })
+  const { files, settings } = setupOf(cells, { url: simulator.url, urls, time })
   const all = { 'config.yaml': `${JSON.stringify(settings, null, 2)}\n`, ...files }
   for (const [path, text] of Object.entries(all)) {
     mkdirSync(dirname(join(folder, path)), { recursive: true })

@@ -1,17 +1,17 @@
 import { type Cell, type Format, formats } from './cells.ts'
 
 /** The files of a router whose every cell has a provider of its own: what one cell does to it is nobody else's concern. */
-export type Setup = { policies: { [id: string]: object }; files: { [path: string]: string } }
+export type Setup = { settings: object; files: { [path: string]: string } }
 
 /** Prices of each token in USD, and what a whole answer to the prompt of a cell costs. */
 export const prices = { input: 1e-6, output: 2e-6 }
 
-/** `urls` are the addresses of the cells in their order. */
-export function setupOf(cells: readonly Cell[], { urls, time }: { urls: readonly string[]; time: number }): Setup {
-  const second = formats.map((format) => [
-    `second-${format}`,
-    manifest(format, urls[0] ?? '', { time, window: 200_000 }),
-  ])
+/** `urls` are the addresses of the cells in their order, `url` is that of what they share. */
+export function setupOf(
+  cells: readonly Cell[],
+  { url, urls, time }: { url: string; urls: readonly string[]; time: number },
+): Setup {
+  const second = formats.map((format) => [`second-${format}`, manifest(format, url, { time, window: 200_000 })])
   const own = cells.map((cell, index) => {
     return [cell.id, manifest(cell.formats.first, urls[index] ?? '', { time, window: 8_192 })]
   })
@@ -19,8 +19,23 @@ export function setupOf(cells: readonly Cell[], { urls, time }: { urls: readonly
   const files = entries.map(([slug, text]) => [`providers/${slug}.yaml`, `slug: "${slug}"\n${text}`])
   return {
     files: Object.fromEntries(files),
-    policies: Object.fromEntries(cells.map((cell) => [cell.id, policyOf(cell)])),
+    settings: { ...limitsFor(time), policies: Object.fromEntries(cells.map((cell) => [cell.id, policyOf(cell)])) },
   }
+}
+
+/** The usual limits, as much shorter as the times of the simulator. */
+function limitsFor(time: number): object {
+  if (time === 1) return {}
+  const scaled = (limits: { [name: string]: number }) =>
+    Object.fromEntries(Object.entries(limits).map(([name, seconds]) => [name, duration(seconds * time)]))
+  return {
+    routing: scaled({ first_event: 10, total: 300, retry_after: 5 }),
+    health: scaled({ window: 30, open: 5, open_most: 60, ramp: 30 }),
+  }
+}
+
+function duration(seconds: number): string {
+  return `${Math.ceil(seconds * 1_000)}ms`
 }
 
 function policyOf(cell: Cell): object {
@@ -31,12 +46,11 @@ function policyOf(cell: Cell): object {
 }
 
 function manifest(dialect: Format, url: string, { time, window }: { time: number; window: number }): string {
-  const ms = (seconds: number) => `${Math.ceil(seconds * 1_000 * time)}ms`
   return `name: Simulator
 base_url: ${url}${dialect === 'anthropic-messages' ? '' : '/v1'}
 auth: { scheme: none }
 dialect: ${dialect}
-timeouts: { connect: 5s, first_event: ${ms(10)}, between_events: ${ms(10)}, total: ${ms(300)} }
+timeouts: { between_events: ${duration(60 * time)} }
 unknown_models: pass
 models:
   "*":
