@@ -8,7 +8,9 @@ import type { Services } from './line/gateway.ts'
 import { openHeldState } from './line/held-state.ts'
 import type { CallLedger } from './line/settlement.ts'
 import type { Log } from './observe/log.ts'
+import { Affinity } from './routing/affinity.ts'
 import { Health } from './routing/health.ts'
+import { Measurements } from './routing/measurements.ts'
 import { RetryBudget } from './routing/retries.ts'
 import type { SignatureCache } from './routing/signature-cache.ts'
 import type { Watch } from './snapshot/reload.ts'
@@ -59,6 +61,8 @@ export function openLine(parts: LineParts, started: AsyncDisposableStack): Line 
     admission: parts.admission,
     routing: {
       retries: new RetryBudget(),
+      measurements: new Measurements(),
+      affinity: new Affinity(),
       health: new Health({
         settings: () => watch.current().config.health,
         onRefused: (provider, { code, message }) =>

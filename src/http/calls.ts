@@ -2,6 +2,7 @@ import type { Request, Response } from 'express'
 import { secretOf } from '../access/client-secret.ts'
 import type { ClientApi } from '../api/client-api.ts'
 import { RouterError } from '../core/errors.ts'
+import { sessionIn } from '../line/affinity-key.ts'
 import type { Call, CallResponse } from '../line/call.ts'
 import { handle, type Services } from '../line/gateway.ts'
 import { originOf } from '../line/tags.ts'
@@ -57,6 +58,7 @@ function callOf(
     readBody,
     strict: isStrict(headers),
     forwardedHeaders: forwardedHeaders(clientApi, headers),
+    session: sessionIn(headers),
     tags: { origin: originOf(headers, secret), header: textOf(headers['x-router-tags']) },
     signal,
   }

@@ -1,19 +1,26 @@
-import type { Key } from '../access/keys.ts'
-import type { Limited, LimitReservation, Limits } from '../access/limits.ts'
+import type { LimitReservation, Limits } from '../access/limits.ts'
 import { RouterError } from '../core/errors.ts'
 import type { JsonObject } from '../core/json.ts'
 import type { NeutralRequest } from '../core/request.ts'
 import { completionTokens, promptClasses, type Usage } from '../core/usage.ts'
 import { sentLength } from '../manifest/sent-length.ts'
 import type { Target } from '../manifest/target.ts'
-import { type Budget, isLimited, type Payers, type Reservation } from '../money/budget.ts'
+import { type Budget, isLimited } from '../money/budget.ts'
 import { mostReported } from '../money/charge.ts'
-import { type BoundedCall, boundedCall, choicesOf, costBound, leavesUsesOpen, promptBound } from '../money/max-cost.ts'
+import {
+  type BoundedCall,
+  boundedCall,
+  choicesOf,
+  costBound,
+  isPriced,
+  leavesUsesOpen,
+  promptBound,
+} from '../money/max-cost.ts'
 import type { TokenBounds } from '../money/meter.ts'
 import { operationBounds } from '../money/operation-bounds.ts'
 import { type Allowance, type AskedLength, askedLength } from '../money/output-length.ts'
 import { usesUnstated } from '../money/remote-tools.ts'
-import type { OrganizationRules } from '../store/rules.ts'
+import { leftOf, limitScopes, type PayingCall, payersOf, reserveBudgetOrRollBack } from './payers.ts'
 
 /** Limits, budget and ledger, as far as they decide whether a call may run. */
 export type AdmissionServices = {
@@ -27,13 +34,10 @@ export type AdmissionServices = {
   abandoned: 'prompt' | 'nothing'
 }
 
-/** A call to be admitted. `at` is its arrival in Unix milliseconds: it decides the prices, and the month it counts toward. */
-export type AdmissionRequest = {
-  key: Pick<Key, 'id' | 'groupId' | 'limits' | 'monthlyLimitNano'>
-  rules: Pick<OrganizationRules, 'id' | 'limits' | 'groupLimits' | 'creditNano' | 'enforcesBalance'>
+/** A call to be admitted. */
+export type AdmissionRequest = PayingCall & {
   request: NeutralRequest
   targets: readonly Target[]
-  at: number
   /** The tokens of the prompt by a tokenizer, where its bytes did not fit. */
   counted?: number | undefined
 }
@@ -53,6 +57,10 @@ export type Admission = {
   cover(target: Target, body: JsonObject): void | Promise<void>
   /** The most tokens that a call to this target can have used; `remote`: its reply shows that tools of the provider ran. */
   mostAt(target: Target, remote: boolean): TokenBounds
+  /** The most that the call can cost at a target, its prompt in the provider's cache or not; undefined where no price is known. */
+  costAt(target: Target, isCached: boolean): bigint | undefined
+  /** The longest lifetime in a provider's cache that is asked for. */
+  caches: '5m' | '1h' | undefined
   /** An attempt that failed has cost so much; the call goes on. */
   charge(nanoUsd: bigint): void
   /** Rate-limit headers for the client. */
@@ -104,6 +112,12 @@ export function admit(
       return raised ? raised.then(allow) : allow()
     },
     mostAt: (target, remote) => mostAt(target, { bounded, hold: holdOf(target), remote }),
+    costAt(target, isCached) {
+      if (!isPriced(bounded, target)) return undefined
+      const { output, nanoUsd } = holdOf(target) as Hold
+      return isCached ? costBound(bounded, target, output, true) : nanoUsd
+    },
+    caches: bounded.size.caches,
     charge: budgetReservation.charge,
     settle(nanoUsd, tokens) {
       budgetReservation.settle(nanoUsd)
@@ -149,6 +163,8 @@ export function admitOperation(
       const { usage = {}, nanoUsd: cost = 0n } = most[targets.indexOf(target)] ?? {}
       return { ...operationBounds(usage, isStrict), reportedUsd: mostReported(cost) }
     },
+    costAt: (target) => (isPriced(call, target) ? most[targets.indexOf(target)]?.nanoUsd : undefined),
+    caches: undefined,
     charge: budgetReservation.charge,
     settle(cost, tokens) {
       budgetReservation.settle(cost)
@@ -213,23 +229,6 @@ export function admitUncharged(
   return limits.take(limitScopes(call), { prompt: 0, output: 0, hasOutputLimit: true })
 }
 
-function limitScopes({ key, rules }: Pick<AdmissionRequest, 'key' | 'rules'>): Limited[] {
-  return [
-    { id: key.id, scope: 'key', limits: key.limits },
-    { id: rules.id, scope: 'organization', limits: rules.limits },
-  ]
-}
-
-function payersOf({ key, rules, at }: Pick<AdmissionRequest, 'key' | 'rules' | 'at'>): Payers {
-  const { groupId } = key
-  return {
-    at,
-    key,
-    ...(groupId !== null && { group: { id: groupId, limitNano: null, ...rules.groupLimits.get(groupId) } }),
-    organization: rules,
-  }
-}
-
 /** What a call to one target holds. */
 type Hold = AskedLength & { nanoUsd: bigint }
 
@@ -263,26 +262,4 @@ function mostAt(
       return mostReported(costBound(bounded, target, hold?.most ?? 0))
     },
   }
-}
-
-function leftOf(payers: Payers, budget: Budget): bigint | undefined {
-  try {
-    return budget.left(payers)
-  } catch (thrown) {
-    throw thrown instanceof RouterError ? thrown : spendingUnknown(thrown)
-  }
-}
-
-function reserveBudgetOrRollBack(reserve: () => Reservation, limitReservation: LimitReservation): Reservation {
-  try {
-    return reserve()
-  } catch (thrown) {
-    limitReservation.undo()
-    throw thrown instanceof RouterError ? thrown : spendingUnknown(thrown)
-  }
-}
-
-function spendingUnknown(cause: unknown): RouterError {
-  const message = 'The router cannot read the current spending. New calls are refused until it can.'
-  return new RouterError('unavailable', message, { cause })
 }

@@ -26,6 +26,8 @@ export type Call = {
   strict: boolean
   /** The client's headers for a provider of the same format. */
   forwardedHeaders?: readonly ForwardedHeader[]
+  /** The session that a header tells: calls of one may be kept at one target. */
+  session?: string | undefined
   /** What headers say about the call, stored with the ledger row. */
   tags?: CallTags
   signal: AbortSignal

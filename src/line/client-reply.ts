@@ -3,7 +3,7 @@ import { asRouterError, RouterError } from '../core/errors.ts'
 import { Fold } from '../core/fold.ts'
 import type { Reply } from '../core/reply.ts'
 import { withoutSecrets } from '../core/secrets.ts'
-import { mergeUsage, type Usage } from '../core/usage.ts'
+import { completionTokens, mergeUsage, type Usage } from '../core/usage.ts'
 import { type Target, targetId } from '../manifest/target.ts'
 import type { Tried } from '../routing/attempts.ts'
 import type { Passage } from '../routing/health.ts'
@@ -74,11 +74,15 @@ export async function wholeReply(answer: WholeAnswer, answered: AnsweredAttempt)
   let text = ''
   try {
     remember(reply)
-    await settlement.complete({ ...answered, measured: measured(answered, reply, true) }, (settled) => {
-      const written = translation.whole(answer, replyFacts(answered, settled))
-      text = JSON.stringify(written)
-      return translation.responseToStore(written, text)
-    })
+    const { usage } = await settlement.complete(
+      { ...answered, measured: measured(answered, reply, true) },
+      (settled) => {
+        const written = translation.whole(answer, replyFacts(answered, settled))
+        text = JSON.stringify(written)
+        return translation.responseToStore(written, text)
+      },
+    )
+    answered.passage.produced?.(completionTokens(usage))
     return text
   } catch (thrown) {
     // The provider has answered and must be paid, even if the client cannot get the answer.
@@ -120,6 +124,7 @@ export async function* streamedReply(answer: StreamedAnswer, answered: AnsweredA
       return whole ? translation.responseToStore(whole, JSON.stringify(whole)) : undefined
     })
     isSettled = true
+    answered.passage.produced?.(completionTokens(settled.usage))
     yield last + stream.end(replyFacts(answered, settled))
   } catch (thrown) {
     const error = withoutSecretsOf(target.provider, asRouterError(thrown))

@@ -11,6 +11,7 @@ import { boundedCall, costBound, longestOutput, promptBound } from '../money/max
 import { measuredOperation } from '../money/measured-operation.ts'
 import { estimatePromptTokens } from '../money/meter.ts'
 import { type AttemptLimits, tryTargets } from '../routing/attempts.ts'
+import { callKind } from '../routing/measurements.ts'
 import { forChat, type Route, resolve, type Targets } from '../routing/resolve.ts'
 import { withBilled } from '../upstream/answer-json.ts'
 import { requestJson } from '../upstream/provider-answer.ts'
@@ -53,9 +54,11 @@ export async function compact(call: Call, services: Services): Promise<CallRespo
     return admitted({ key: caller, request, turn, at: start.at }, services)
   })
   const settlement = new Settlement(start, { ledger: services.ledger, admission })
+  const { promptTokens } = admission
   const attempted = await tryTargets(
     {
       targets,
+      kind: callKind('compact', false, promptTokens),
       rules,
       signal: call.signal,
       attempt: (target, limits) => compactAt(target, { call, turn, limits }, services),
@@ -78,6 +81,8 @@ export async function compact(call: Call, services: Services): Promise<CallRespo
     return { headers, body: JSON.stringify(withCost(compacted.body, cost.unpriced ? undefined : cost.nanoUsd / 1e9)) }
   } catch (thrown) {
     throw asRouterError(thrown).withHeaders(headers)
+  } finally {
+    if (!attempted.error) attempted.passage.ended()
   }
 }
 

@@ -25,6 +25,8 @@ export type Conversations = {
 export type Turn = {
   /** Its messages begin with those of the turns before; its origin is the client's own body. */
   request: NeutralRequest
+  /** Who wrote the stored response that it continues: the id of the model, and the provider. */
+  madeBy?: Pick<StoredResponse, 'model' | 'provider'> | undefined
   /** The client's body for a provider of the same format, with the earlier turns unless that provider stored them. */
   bodyFor(provider: Provider): JsonObject
   /**
@@ -46,7 +48,7 @@ export type Turn = {
 export type Author = { target: Target; sameFormat: boolean; storesItself: boolean }
 
 /** Input items of one origin: an earlier response, or the client's present body. */
-type Segment = { items: Json[]; from?: Pick<StoredResponse, 'provider' | 'native'> }
+type Segment = { items: Json[]; from?: Pick<StoredResponse, 'model' | 'provider' | 'native'> }
 
 /** Longer than any model's context: a bound on what one request loads. */
 const maxTurns = 1_000
@@ -73,6 +75,7 @@ export function openConversations(
       const origin = mayStore ? body : { ...body, store: false }
       return {
         request: withoutStore(readAll(clientApi, origin, [...earlier, ...now])),
+        madeBy: [...earlier, ...now].findLast(({ from }) => from)?.from,
         bodyFor: (provider) => bodyFor(provider, origin, { earlier, now, resendTo }),
         mustResend(error, { slug }) {
           if (resendTo.has(slug) || !isLostResponse(error)) return false

@@ -22,6 +22,7 @@ import type { Conversations } from './conversations.ts'
 import { countedPrompt } from './counted-prompt.ts'
 import { governedTargets } from './governed-targets.ts'
 import type { HeldState } from './held-state.ts'
+import { orderTargets } from './order-targets.ts'
 import { callProvider } from './provider-call.ts'
 import { withoutUnpriced } from './refuse-unpriced.ts'
 import { type CallLedger, type CallStart, Settlement } from './settlement.ts'
@@ -72,18 +73,22 @@ export async function handle(call: Call, services: Services): Promise<CallRespon
     const route = resolve(request.model, directory, { rules, accessList: caller.accessList }, forChat)
     const priced = withoutUnpriced(route.targets, { key: caller, rules, at })
     const targets = governedTargets(priced, { ...request.origin, organization, mayStore: turn.mayStore, held, at })
-    return { key: caller, rules, request, targets, at, routing: route.rules }
+    return { key: caller, rules, request, targets, at, route }
   }
-  const { admission, targets, routing } = await admitted(apply, { key, authenticated }, services)
+  const { admission, targets, route } = await admitted(apply, { key, authenticated }, services)
   const holds = (provider: string, ids: readonly string[]) => held.remember(organization, provider, ids)
   const { answerBounds } = services
   const prepared = { call, request, turn, media: openMedia(call, services), answerBounds, admission, holds }
   const settlement = new Settlement(start, { ledger, admission })
   await turnFor(admission.promptTokens * charactersPerToken)
+  const { session } = call
+  const affine = { organization, key: key.id, request, session }
+  const order = orderTargets({ ...affine, targets, route, turn, admission }, services.routing)
   const attempted = await tryTargets(
     {
-      targets,
-      rules: routing,
+      targets: order.targets,
+      kind: order.kind,
+      rules: route.rules,
       signal: call.signal,
       acts: letsProviderAct(request),
       attempt: (target, limits) => callProvider(target, prepared, { httpClient: services.httpClient, limits }),
@@ -91,13 +96,14 @@ export async function handle(call: Call, services: Services): Promise<CallRespon
     },
     services.routing,
   )
+  if (!attempted.error) order.served(attempted.target)
   const remember = (reply: Reply) => signatures.remember(organization, reply)
   const servedBy = (target: Target, reported?: string) => servedModel(target, reported, directory)
   return await clientReply(attempted, { prepared, settlement, servedBy, remember, limitHeaders: admission.headers })
 }
 
 /** A call as it may be admitted now. */
-type Applicant = AdmissionRequest & { targets: Targets; routing: Route['rules'] }
+type Applicant = AdmissionRequest & { targets: Targets; route: Pick<Route, 'rules' | 'weights'> }
 
 /**
  * Admits a call, at once where this event loop has been lent enough; where only the bytes of its prompt do not fit, once
@@ -107,7 +113,7 @@ async function admitted(
   apply: (key: Key) => Applicant,
   { key, authenticated }: { key: Key; authenticated: Key },
   services: Services,
-): Promise<{ admission: Admission } & Pick<Applicant, 'targets' | 'routing'>> {
+): Promise<{ admission: Admission } & Pick<Applicant, 'targets' | 'route'>> {
   let applicant = apply(key)
   const admitNow = (counted?: number) =>
     withLoans((isRetry) => {
@@ -116,8 +122,8 @@ async function admitted(
         applicant = apply(services.revalidate(authenticated))
         requireLedger(services.admission)
       }
-      const { targets, routing } = applicant
-      return { admission: admit({ ...applicant, counted }, services.admission), targets, routing }
+      const { targets, route } = applicant
+      return { admission: admit({ ...applicant, counted }, services.admission), targets, route }
     })
   try {
     return await admitNow()

@@ -84,11 +84,13 @@ export async function* eventStream(
     yield last.map(text).join('') + (events.terminator ?? '')
   } catch (thrown) {
     const error = withoutSecretsOf(target.provider, asRouterError(thrown))
+    answered.passage.failed(error)
     if (error.billed) usage = mergeUsage(usage, error.billed)
     await settlement.partial(received(false), error).catch(() => {})
     isSettled = true
     if (error.code !== 'client_gone') yield text(events.fail(error))
   } finally {
+    answered.passage.ended()
     if (!isSettled)
       await settlement.partial(received(false), new RouterError('client_gone', 'The client disconnected.'))
   }

@@ -5,6 +5,7 @@ import { targetId } from '../manifest/target.ts'
 import { measuredOperation } from '../money/measured-operation.ts'
 import { boundedUsage } from '../money/meter.ts'
 import type { Attempted } from '../routing/attempts.ts'
+import type { Passage } from '../routing/health.ts'
 import type { Admission } from './admission.ts'
 import type { ReplyDownloads } from './downloads.ts'
 import type { MeasuredUsage } from './measured-reply.ts'
@@ -17,7 +18,7 @@ export type OperationReplyContext = {
 }
 
 /** A call that a target has answered. */
-export type Answered = Attempted & { dropped: string[] } & OperationReplyContext
+export type Answered = Attempted & { dropped: string[]; passage: Passage } & OperationReplyContext
 
 /** What a call used, of which the provider counted `usage`; `reply` is as much of the answer as is known. */
 export function measure(

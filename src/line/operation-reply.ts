@@ -30,10 +30,16 @@ export async function operationReply(
       await context.settlement.fail(attempted, attempted.error).catch(() => {})
       throw attempted.error
     }
-    return await respond(attempted.answer, { ...attempted, ...context }, headers)
+    const response = await respond(attempted.answer, { ...attempted, ...context }, headers)
+    // What is streamed ends its passage itself.
+    if (typeof response.body === 'string') attempted.passage.ended()
+    return response
   } catch (thrown) {
     const error = asRouterError(thrown)
-    if (!attempted.error) await giveUp(attempted.answer, { ...attempted, ...context }, error)
+    if (!attempted.error) {
+      attempted.passage.ended()
+      await giveUp(attempted.answer, { ...attempted, ...context }, error)
+    }
     throw error.withHeaders(headers)
   }
 }
@@ -136,6 +142,7 @@ async function wholeBytes(
   const { request } = answered.prepared
   const settled = await settleWhole(answer, answered, () => api.ofWhole(answer.reply, request))
   const { bytes, mediaType } = settled.made
+  answered.passage.ended()
   const body = (async function* () {
     yield bytes
   })()

@@ -15,6 +15,7 @@ import { type GovernedCall, governedTargets } from './governed-targets.ts'
 import { hasEndpoint, isAskedByChat, mostAt } from './operation-by-chat.ts'
 import { callOperation } from './operation-call.ts'
 import { operationReply } from './operation-reply.ts'
+import { orderForOperation } from './order-targets.ts'
 import { withoutUnpriced } from './refuse-unpriced.ts'
 import { type CallStart, Settlement } from './settlement.ts'
 import { recordedFor } from './tags.ts'
@@ -70,7 +71,7 @@ export async function handleOperation(call: OperationCall, services: OperationSe
   requireLedger(services.admission)
   const read = readRequest(api, body, services.maxUnknownFields)
   const request = api.measure ? await api.measure(read) : read
-  const admitNow = (isRetry: boolean): { admission: Admission } & Pick<Route, 'targets' | 'rules'> => {
+  const admitNow = (isRetry: boolean): { admission: Admission; targets: Targets; route: Route } => {
     const caller = isRetry ? services.revalidate(authenticated) : key
     const route = routeFor(caller, request.model)
     const able = ableTargets(route.targets, api, request)
@@ -84,18 +85,21 @@ export async function handleOperation(call: OperationCall, services: OperationSe
       promptTokens: estimated,
       abandoned: sentUsage(api, request),
     }
-    return { admission: admitOperation(asked, services.admission), targets, rules: route.rules }
+    return { admission: admitOperation(asked, services.admission), targets, route }
   }
   const start = startOf(call, { key, request, at, monotonicMs })
   const inputs = openCallMedia(services.media, { param: 'images', signal: call.signal })
-  const { admission, targets, rules } = await withLoans(admitNow)
+  const { admission, targets, route } = await withLoans(admitNow)
   const settlement = new Settlement(start, { ledger: services.ledger, admission })
   const prepared = { call, request, admission, media: services.media }
   const { signal } = call
+  const { organization, id } = key
+  const order = orderForOperation({ targets, route, admission, request, organization, key: id }, services.routing)
   const attempted = await tryTargets(
     {
-      targets,
-      rules,
+      targets: order.targets,
+      kind: order.kind,
+      rules: route.rules,
       signal,
       attempt: (target, limits) =>
         callOperation(target, { request, api, strict, signal, inputs, admission, limits }, services),
@@ -103,6 +107,7 @@ export async function handleOperation(call: OperationCall, services: OperationSe
     },
     services.routing,
   )
+  if (!attempted.error) order.served(attempted.target)
   return await operationReply(attempted, { prepared, settlement })
 }
 

@@ -1,7 +1,6 @@
 import { RouterError } from '../core/errors.ts'
-import { entryAt } from '../core/price-times.ts'
 import { type Target, targetId } from '../manifest/target.ts'
-import { tariffOf } from '../money/rates.ts'
+import { isPriced } from '../money/max-cost.ts'
 import type { Targets } from '../routing/resolve.ts'
 import type { AdmissionRequest } from './admission.ts'
 
@@ -14,9 +13,9 @@ export function withoutUnpriced(
   { key, rules, at }: Pick<AdmissionRequest, 'key' | 'rules' | 'at'>,
 ): Targets {
   if (!hasMoneyLimit({ key, rules })) return targets
-  const [first, ...others] = targets.every((target) => isPriced(target, at))
+  const [first, ...others] = targets.every((target) => isPriced({ at }, target))
     ? targets
-    : targets.filter((target) => isPriced(target, at))
+    : targets.filter((target) => isPriced({ at }, target))
   if (first) return [first, ...others]
   throw unpriced(targets[0])
 }
@@ -24,10 +23,6 @@ export function withoutUnpriced(
 function hasMoneyLimit({ key, rules }: Pick<AdmissionRequest, 'key' | 'rules'>): boolean {
   const group = key.groupId === null ? undefined : rules.groupLimits.get(key.groupId)
   return key.monthlyLimitNano !== null || (group?.limitNano ?? null) !== null || rules.enforcesBalance
-}
-
-function isPriced({ entry }: Target, at: number): boolean {
-  return entry !== undefined && tariffOf(entryAt(entry, at)) !== undefined
 }
 
 function unpriced(target: Target): RouterError {

@@ -110,19 +110,28 @@ const noUses: RemoteUses = {
   open: false,
 }
 
-/** The cost of a call at a target, in nano-USD, if its reply has so many tokens; 0 where no price is known. */
-export function costBound(call: BoundedCall, target: PricedTarget, output: number): bigint {
+/** Whether the price of a target is known. */
+export function isPriced({ at }: Pick<BoundedCall, 'at'>, { entry }: PricedTarget): boolean {
+  return entry !== undefined && tariffOf(entryAt(entry, at)) !== undefined
+}
+
+/**
+ * The cost of a call at a target, in nano-USD, if its reply has so many tokens; 0 where no price is known. `isCached`: its
+ * prompt is in the provider's cache.
+ */
+export function costBound(call: BoundedCall, target: PricedTarget, output: number, isCached = false): bigint {
   const priced = pricedAt(call, target)
   if (!priced) return 0n
   const { entry } = priced
-  const tariff = priced.tariff.marginal ? withDearestInput(call, priced) : priced.tariff
+  const inputs = isCached ? cachedClasses : inputClasses(call.request, call.size, entry)
+  const tariff = priced.tariff.marginal ? withDearestInput(inputs, priced) : priced.tariff
   const uses = usesAt(call, target)
   const longest = promptWith(call, target, uses)
   let most = 0n
   for (let place = reachedTier(tariff, longest); place >= 0; place--) {
     // A prompt with fewer tokens stays in a lower tier.
     const prompt = Math.min(longest, mostInside(tariff, place))
-    const cost = costAt(usageBound(call, { entry, tariff, place, uses, prompt, output }), tariff, place)
+    const cost = costAt(usageBound(call, { entry, tariff, place, inputs, uses, prompt, output }), tariff, place)
     if (cost > most) most = cost
   }
   return most
@@ -180,7 +189,15 @@ function pricedAt({ at }: BoundedCall, target: PricedTarget): { entry: ModelEntr
 }
 
 /** What a call may use at a tier of a tariff. */
-type MostUsed = { entry: ModelEntry; tariff: Tariff; place: number; uses: RemoteUses; prompt: number; output: number }
+type MostUsed = {
+  entry: ModelEntry
+  tariff: Tariff
+  place: number
+  inputs: Classes
+  uses: RemoteUses
+  prompt: number
+  output: number
+}
 
 /** The longest prompt that reaches no higher tier. */
 function mostInside({ tiers, inclusive }: Tariff, place: number): number {
@@ -189,14 +206,10 @@ function mostInside({ tiers, inclusive }: Tariff, place: number): number {
 }
 
 /** With marginal tiers each slice may be of the class that is the most expensive in its tier. */
-function withDearestInput(
-  { request, size }: BoundedCall,
-  { entry, tariff }: Pick<MostUsed, 'entry' | 'tariff'>,
-): Tariff {
-  const names = inputClasses(request, size, entry)
+function withDearestInput(inputs: Classes, { tariff }: Pick<MostUsed, 'tariff'>): Tariff {
   const tiers = tariff.tiers.map((rates) => ({
     ...rates,
-    pico: { ...rates.pico, input: rates.pico[dearestOf(names, rates)] },
+    pico: { ...rates.pico, input: rates.pico[dearestOf(inputs, rates)] },
   }))
   return { ...tariff, tiers }
 }
@@ -207,11 +220,11 @@ function dearestOf(names: Classes, { pico }: Rates): UsageClass {
   return dearest
 }
 
-function usageBound({ request, size }: BoundedCall, most: MostUsed): Usage {
-  const { entry, tariff, place, uses, prompt, output } = most
+function usageBound({ request }: BoundedCall, most: MostUsed): Usage {
+  const { entry, tariff, place, inputs, uses, prompt, output } = most
   const rates = tariff.tiers[place] as Rates
   const usage: Usage = {}
-  usage[dearestOf(inputClasses(request, size, entry), rates)] = prompt
+  usage[dearestOf(inputs, rates)] = prompt
   usage[dearestOf(outputClasses(request, entry), rates)] = output
   if (uses !== noUses) addUses(usage, uses)
   const modes = dearestModes(request, tariff)
@@ -229,6 +242,8 @@ function addUses(usage: Usage, { searches, fileSearches, containers, drawings }:
 }
 
 type Classes = [UsageClass, ...UsageClass[]]
+
+const cachedClasses: Classes = ['cache_read']
 
 function inputClasses({ modalities }: NeutralRequest, size: PromptSize, entry: ModelEntry): Classes {
   const { audio, images, boundless, caches } = size

@@ -1,8 +1,10 @@
 import type { RouterError } from '../core/errors.ts'
 import type { RoutingRules } from '../core/routing-rules.ts'
 import type { Target } from '../manifest/target.ts'
+import type { Affinity } from './affinity.ts'
 import { failureClass } from './failure-class.ts'
 import type { Health, Passage } from './health.ts'
+import type { CallKind, Measurements } from './measurements.ts'
 import type { Targets } from './resolve.ts'
 import { backoffMs, pause, type RetryBudget, spreadMs } from './retries.ts'
 import { closedTarget, type FailedAttempt, toldFailure } from './told-failure.ts'
@@ -17,6 +19,8 @@ export type AttemptLimits = { firstEventMs?: number; totalMs?: number }
 export type RoutingState = {
   health: Health
   retries: RetryBudget
+  measurements: Measurements
+  affinity: Affinity
   random?: () => number
   now?: () => number
 }
@@ -29,6 +33,8 @@ export type Trial<Result> = {
   signal: AbortSignal
   /** A provider may act for the caller: it is asked again only where it cannot have begun to. */
   acts?: boolean
+  /** The calls with which its times are compared; without it nothing is measured. */
+  kind?: CallKind
   attempt(target: Target, limits: AttemptLimits): Promise<Result>
   /** An attempt failed, and another one follows. */
   onFailed(failed: Result & Attempted & { error: RouterError }): void
@@ -94,7 +100,7 @@ class Attempts<Result extends Outcome> {
   async run(): Promise<Tried<Result>> {
     let next = this.#firstOpen() ?? (await this.#firstToOpen())
     while (next && this.#mayBegin()) {
-      const passage = this.#state.health.enter(next.target)
+      const passage = this.#enter(next.target)
       if (passage) {
         const succeeded = await this.#attempt(next, passage)
         if (succeeded) return succeeded
@@ -106,6 +112,14 @@ class Attempts<Result extends Outcome> {
         : ((await this.#sameAgain(next)) ?? this.#firstOpen() ?? (await this.#firstToOpen()))
     }
     return this.#failure()
+  }
+
+  #enter(target: Target): Passage | undefined {
+    const passage = this.#state.health.enter(target)
+    const { kind, rules } = this.#trial
+    if (!passage || !kind) return passage
+    const limitMs = kind.streams ? rules.firstEventMs : target.provider.timeouts.wholeMs
+    return this.#state.measurements.begin(target, { kind, limitMs }, passage)
   }
 
   /** One attempt; undefined when it failed. */

@@ -11,6 +11,8 @@ export type Passage = {
   succeeded(): void
   /** Counts a failure, where its class counts: before the answer, or one that breaks off. */
   failed(error: RouterError): void
+  /** Its answer is whole and has so many tokens. */
+  produced?(tokens: number): void
   /** The call has ended; always to be called. */
   ended(): void
 }

@@ -5,6 +5,7 @@ import type { RoutingRules } from '../core/routing-rules.ts'
 import type { Provider } from '../manifest/provider.ts'
 import { servedBy, type Target, targetId } from '../manifest/target.ts'
 import { type Exclusion, exclusionByApi, exclusionInEurope, exclusionOf, type Scope } from './scope.ts'
+import type { Weights } from './weights.ts'
 
 /** The providers, models and managed policies of one snapshot, against which names are resolved. */
 export type Directory = {
@@ -39,7 +40,7 @@ const forAnything: Purpose = {
 export type Targets = readonly [Target, ...Target[]]
 
 /** What a name leads to, and the rules for asking it. */
-export type Route = { targets: Targets; rules: RoutingRules; weights?: Policy['weights'] }
+export type Route = { targets: Targets; rules: RoutingRules; weights?: Weights | undefined }
 
 /**
  * The targets of a model string. A name is an alias, else a policy of the organization, else a managed policy, else
@@ -57,6 +58,7 @@ export function resolve(
   const named = lookUp(model, directory, scope)
   const inEurope = named.through.some(isEuropean) || isEuropean(model)
   const targets: Target[] = []
+  const weights = named.policy?.weights && new Map<Target, number>()
   const exclusions: Exclusion[] = []
   for (const id of named.ids) {
     const found = targetOf(id, directory)
@@ -70,14 +72,18 @@ export function resolve(
       exclusionOf(candidate, scope, named.through) ??
       exclusionByApi(candidate, apis) ??
       (serves(found) ? undefined : unable(found.provider, name))
-    if (exclusion) exclusions.push(exclusion)
-    else targets.push(found)
+    if (exclusion) {
+      exclusions.push(exclusion)
+      continue
+    }
+    targets.push(found)
+    weights?.set(found, named.policy?.weights?.[id] ?? 1)
   }
   const [first, ...others] = targets
   if (!first) throw noTargets(model, named, exclusions)
   const { policy } = named
   const rules = policy?.routing ? { ...directory.routing, ...policy.routing } : directory.routing
-  return { targets: [first, ...others], rules, ...(policy?.weights && { weights: policy.weights }) }
+  return { targets: [first, ...others], rules, weights }
 }
 
 /** The target ids of a name, the names of the alias and the policy that led to them, and that policy. */

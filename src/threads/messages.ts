@@ -42,7 +42,6 @@ export type Told =
   | { kind: 'swap'; generation: number }
   | { kind: 'problems'; problems: readonly Problem[] }
   | { kind: 'open' }
-  | { kind: 'settle' }
   | { kind: 'retire' }
   | { kind: 'stop'; deadlineMs: number }
 

@@ -32,6 +32,8 @@ function answeredWith(translation: Partial<Translation>) {
     cover() {},
     mostAt: () => ({ prompt: Infinity, output: Infinity }),
     charge() {},
+    costAt: () => undefined,
+    caches: undefined,
     choices: 1,
     abandonedUsage: { input: 0 },
   }

@@ -3,8 +3,10 @@ import { type ErrorCode, type ErrorDetails, RouterError } from '../../src/core/e
 import { defaultHealth, defaultRouting, type RoutingRules } from '../../src/core/routing-rules.ts'
 import type { Provider } from '../../src/manifest/provider.ts'
 import type { Target } from '../../src/manifest/target.ts'
+import { Affinity } from '../../src/routing/affinity.ts'
 import { type AttemptLimits, type RoutingState, tryTargets } from '../../src/routing/attempts.ts'
 import { Health } from '../../src/routing/health.ts'
+import { Measurements } from '../../src/routing/measurements.ts'
 import { RetryBudget } from '../../src/routing/retries.ts'
 
 const named = (slug: string): Target => ({
@@ -17,6 +19,8 @@ const [a, b, c] = [named('a'), named('b'), named('c')]
 function fresh(): RoutingState & { at: number } {
   const state = { at: 0, random: () => 0, now: () => state.at } as RoutingState & { at: number }
   state.retries = new RetryBudget()
+  state.measurements = new Measurements(() => state.at)
+  state.affinity = new Affinity(() => state.at)
   state.health = new Health({ settings: () => defaultHealth, now: () => state.at, random: () => 0.5 })
   return state
 }

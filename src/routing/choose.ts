@@ -1,0 +1,148 @@
+import type { RoutingRules } from '../core/routing-rules.ts'
+import { type Target, targetId } from '../manifest/target.ts'
+import type { RoutingState } from './attempts.ts'
+import type { Gauge } from './gauge.ts'
+import type { CallKind, Speed } from './measurements.ts'
+import type { Targets } from './resolve.ts'
+import { byWeight, unitsOf, type Weights, weightOf } from './weights.ts'
+
+/** A call whose targets are to be put in order. */
+export type Choosing = {
+  rules: Pick<RoutingRules, 'sort' | 'sticky'>
+  weights?: Weights | undefined
+  kind: CallKind
+  /** The most that the call can cost at a target, its prompt in the cache or not; undefined where no price is known. */
+  costAt(target: Target, isCached: boolean): bigint | undefined
+  /** What keeps calls together, and for how long after the last one. */
+  kept?: { key: string; idleMs: number } | undefined
+  /** Whether a target can go on with what only its maker can read; undefined where there is nothing of that kind. */
+  continues?: ((target: Target) => boolean) | undefined
+}
+
+/** Why a target stands first. */
+export type ChosenBy = RoutingRules['sort'] | 'sticky' | 'maker'
+
+/** Targets in the order in which they are to be tried. */
+export type Choice = { targets: Targets; by: ChosenBy }
+
+type State = Pick<RoutingState, 'health' | 'measurements' | 'affinity' | 'random'>
+
+/** Puts the targets of a call in order: the best one, and the others for when it fails. */
+export function chooseTargets(targets: Targets, choosing: Choosing, state: State): Choice {
+  const { rules, kept } = choosing
+  if (targets.length === 1) return { targets, by: rules.sort }
+  const earlier = kept && state.affinity.find(kept.key)
+  const sorted = sortedTargets(targets, { ...choosing, earlier }, state)
+  const stays = keptTarget(sorted, { ...choosing, earlier }, state)
+  const ordered = stays && stays !== sorted[0] ? [stays, ...sorted.filter((one) => one !== stays)] : sorted
+  const bound = choosing.continues && ordered.filter(choosing.continues)
+  const isBound = bound !== undefined && bound.length > 0
+  const all = isBound ? [...bound, ...ordered.filter((one) => !bound.includes(one))] : ordered
+  // Calls of one conversation may come at once.
+  if (kept && !stays) state.affinity.keep(kept.key, targetId(all[0] as Target), kept.idleMs)
+  return { targets: all as unknown as Targets, by: isBound ? 'maker' : stays ? 'sticky' : rules.sort }
+}
+
+/** A call and the id of the target that served the one before. */
+type Known = Choosing & { earlier: string | undefined }
+
+function sortedTargets(targets: Targets, choosing: Known, state: State): readonly Target[] {
+  const { rules, weights, kept, earlier } = choosing
+  // Every thread finds the same target for a key that it does not know yet.
+  const units = kept && earlier === undefined ? unitsOf(kept.key) : (state.random ?? Math.random)
+  if (rules.sticky === 'hash' && kept) return byWeight(targets, weights, unitsOf(kept.key))
+  switch (rules.sort) {
+    case 'order':
+      return targets
+    case 'weighted':
+      return byWeight(targets, weights, units)
+    case 'price':
+      return byPrice(targets, choosing)
+    case 'latency':
+      return bySpeed(targets, (speed) => speed.toContent(choosing.kind), state)
+    case 'throughput':
+      return bySpeed(targets, (speed) => speed.perToken(choosing.kind), state)
+  }
+}
+
+/** Targets whose price is not known are the last ones. */
+function byPrice(targets: Targets, { costAt, rules, earlier }: Known): Target[] {
+  const warm = rules.sticky === 'cache' ? earlier : undefined
+  const priced = targets.map((target) => ({ target, cost: costAt(target, targetId(target) === warm) }))
+  priced.sort(({ cost: one }, { cost: other }) => {
+    if (one === undefined || other === undefined) return Number(one === undefined) - Number(other === undefined)
+    return one < other ? -1 : Number(one > other)
+  })
+  return priced.map(({ target }) => target)
+}
+
+type Measured = { target: Target; gauge: Gauge; underWay: number; score: number }
+
+/** The better one of two at random, then the others by their score. */
+function bySpeed(targets: Targets, gaugeOf: (speed: Speed) => Gauge, state: State): Target[] {
+  const { measurements, random = Math.random } = state
+  const now = measurements.now()
+  const all = targets.map((target): Measured => {
+    const speed = measurements.of(target)
+    const gauge = gaugeOf(speed)
+    return { target, gauge, underWay: speed.underWay, score: gauge.estimate(now) * (speed.underWay + 1) }
+  })
+  const place = Math.floor(random() * all.length)
+  const other = (place + 1 + Math.floor(random() * (all.length - 1))) % all.length
+  const first = betterOf(all[place] as Measured, all[other] as Measured, random)
+  const others = all
+    .filter((one) => one !== first)
+    .sort((one, next) => (one.score < next.score ? -1 : Number(one.score > next.score)))
+  return [first.target, ...others.map(({ target }) => target)]
+}
+
+function betterOf(one: Measured, other: Measured, random: () => number): Measured {
+  const [isKnown, isOtherKnown] = [isMeasured(one), isMeasured(other)]
+  if (isKnown && isOtherKnown) return smallerOf(one, other, random)
+  // It has its measurements on their way.
+  if (isKnown && !mayBeTried(other)) return one
+  if (isOtherKnown && !mayBeTried(one)) return other
+  return random() < 0.5 ? one : other
+}
+
+function smallerOf(one: Measured, other: Measured, random: () => number): Measured {
+  const isFirst = one.score === other.score ? random() < 0.5 : one.score < other.score
+  const [chosen, passed] = isFirst ? [one, other] : [other, one]
+  passed.gauge.passOver()
+  return chosen
+}
+
+function isMeasured({ gauge }: Measured): boolean {
+  return gauge.count >= leastMeasurements
+}
+
+function mayBeTried({ gauge, underWay }: Measured): boolean {
+  return gauge.count + underWay < leastMeasurements
+}
+
+const leastMeasurements = 5
+
+/** The target that a call is kept at, unless it takes no calls or too many of those under way are there. */
+function keptTarget(targets: readonly Target[], choosing: Known, state: State): Target | undefined {
+  const { rules, kept, earlier } = choosing
+  if (!kept) return undefined
+  const isOpen = (target: Target) =>
+    state.health.closedFor(target) === undefined && hasRoom(target, targets, choosing, state)
+  if (rules.sticky === 'hash') return targets.find(isOpen)
+  // The price says what its cache is worth.
+  if (earlier === undefined || (rules.sticky === 'cache' && rules.sort === 'price')) return undefined
+  const target = targets.find((one) => targetId(one) === earlier)
+  return target && isOpen(target) ? target : undefined
+}
+
+function hasRoom(target: Target, targets: readonly Target[], { weights }: Choosing, { measurements }: State): boolean {
+  let [calls, all] = [1, 0]
+  for (const one of targets) {
+    calls += measurements.of(one).underWay
+    all += weightOf(one, weights)
+  }
+  const fair = (calls * weightOf(target, weights)) / all
+  return measurements.of(target).underWay + 1 <= Math.ceil(mostOfFairShare * fair)
+}
+
+const mostOfFairShare = 1.25
