@@ -1,9 +1,14 @@
+export const sorts = ['order', 'weighted', 'price', 'latency', 'throughput'] as const
+export const stickiness = ['none', 'session', 'user', 'hash', 'cache'] as const
+export const afterCuts = ['error', 'hold', 'continue', 'restart'] as const
+export const afterBlocks = ['error', 'next'] as const
+
 /** How the targets of a name are asked, and what is done when one fails. Times in milliseconds. */
 export type RoutingRules = {
   /** The order in which targets are tried: as listed, by weight, by the worst cost of the request, by what was measured. */
-  sort: 'order' | 'weighted' | 'price' | 'latency' | 'throughput'
+  sort: (typeof sorts)[number]
   /** What keeps calls at one target: nothing, the client's session, its user, a hash of both, or the warm prompt cache. */
-  sticky: 'none' | 'session' | 'user' | 'hash' | 'cache'
+  sticky: (typeof stickiness)[number]
   /** How often one target is asked again after a failure that may pass. */
   retries: number
   /** How long a stream may be without content before another target is asked, where one is left. */
@@ -13,10 +18,16 @@ export type RoutingRules = {
   /** The longest wait for a target that is busy. */
   retryAfterMs: number
   /** What follows a stream that breaks after content. */
-  onCut: 'error' | 'hold' | 'continue' | 'restart'
+  onCut: (typeof afterCuts)[number]
   /** What follows a refusal by a content filter. */
-  onBlocked: 'error' | 'next'
+  onBlocked: (typeof afterBlocks)[number]
 }
+
+/** The most times that one target is asked again. */
+export const mostRetries = 5
+
+/** The largest weight of a target. */
+export const largestWeight = 1_000_000
 
 /** The rules of a name that says nothing else. */
 export const defaultRouting: RoutingRules = {

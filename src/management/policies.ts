@@ -1,7 +1,9 @@
-import { filledText, list, listOf, optional, required } from '../api/check.ts'
+import { list, listOf, optional, required } from '../api/check.ts'
 import type { Json } from '../core/json.ts'
-import { type Policy, policyIdProblem } from '../core/names.ts'
+import { policyIdProblem } from '../core/names.ts'
+import { hasNoWeight, policyOf, type TargetFile, targetName } from '../core/policy-file.ts'
 import { audited } from '../store/audit.ts'
+import type { NamedPolicy } from '../store/names.ts'
 import {
   json,
   type ManagementContext,
@@ -14,9 +16,10 @@ import {
 } from './manage.ts'
 import { type ModelDirectory, modelCheck, refuseMixedApis, refuseOutsideEurope } from './names.ts'
 import { pageOf } from './page.ts'
+import { routingFields, rulesFrom, weightedTarget } from './policy-rules.ts'
 import { invalid, membersOf, policyId, remark } from './read.ts'
 
-/** `/v1/manage/policy`: the organization's named lists of targets, tried in order. */
+/** `/v1/manage/policy`: the organization's named lists of targets, and the rules for asking them. */
 export function policyRoutes({ store, directory }: ManagementContext): ManageRoute[] {
   const { names } = store
   const found = (request: ManageRequest) => {
@@ -95,16 +98,16 @@ export function policyRoutes({ store, directory }: ManagementContext): ManageRou
   ]
 }
 
-function entry({ id, description, targets }: Policy) {
-  return { id, description, targets: [...targets] }
+function entry({ id, description, targets, ...rules }: NamedPolicy) {
+  return { id, description, targets: [...targets], ...rules }
 }
 
 /** A policy to create or to change; without a description it keeps the one that it has. */
-type PolicyChange = Omit<Policy, 'description'> & { description: string | undefined }
+type PolicyChange = Omit<NamedPolicy, 'description'> & { description: string | undefined }
 
 /** The policy of a body, which may omit the id when the path has it. */
 function policyFrom(body: unknown, pathId: string | undefined, directory: ModelDirectory): PolicyChange {
-  const members = membersOf(body, ['id', 'description', 'targets'])
+  const members = membersOf(body, ['id', 'description', 'targets', ...routingFields])
   const id = required(members.id ?? pathId, 'id', 'the id of the policy', policyId)
   if (pathId !== undefined && id !== pathId) {
     throw invalid(`'id' is '${id}', but the path names '${pathId}'; a policy keeps its id.`, 'id')
@@ -113,21 +116,25 @@ function policyFrom(body: unknown, pathId: string | undefined, directory: ModelD
   const targets = required(members.targets, 'targets', 'an array of models', (value, path) =>
     targetsFrom(value, path, directory),
   )
-  refuseMixedApis(targets, 'targets', directory)
-  refuseOutsideEurope(id, targets, { path: 'targets', directory })
-  return { id, description, targets }
+  const models = targets.map(targetName)
+  refuseMixedApis(models, 'targets', directory)
+  refuseOutsideEurope(id, models, { path: 'targets', directory })
+  return { id, description, targets, ...rulesFrom(members) }
 }
 
-function targetsFrom(value: Json, path: string, directory: ModelDirectory): string[] {
+function targetsFrom(value: Json, path: string, directory: ModelDirectory): TargetFile[] {
   const count = list(value, path).length
   if (count < 1 || count > mostTargets)
     throw invalid(`'${path}' has ${count} models; it must have 1 to ${mostTargets}.`, path)
-  const targets = listOf(filledText)(value, path)
+  const targets = listOf(weightedTarget)(value, path)
+  const models = targets.map(targetName)
   const checkName = modelCheck(directory)
-  targets.forEach((target, index) => {
-    checkName(target, `${path}[${index}]`)
-    if (targets.indexOf(target) < index) throw invalid(`'${path}[${index}]' is a duplicate: '${target}'.`, path)
+  models.forEach((model, index) => {
+    checkName(model, `${path}[${index}]`)
+    if (models.indexOf(model) < index) throw invalid(`'${path}[${index}]' is a duplicate: '${model}'.`, path)
   })
+  if (hasNoWeight(policyOf('', { targets })))
+    throw invalid(`All weights in '${path}' are 0; one must be above 0.`, path)
   return targets
 }
 

@@ -1,4 +1,5 @@
 import { type Check, filledText, integer, list, listOf, mapOf, refuse, text } from '../api/check.ts'
+import { durationMs, longestMs } from '../core/duration.ts'
 import { RouterError } from '../core/errors.ts'
 import { isObject, type Json, type JsonObject } from '../core/json.ts'
 import { aliasNameProblem, policyIdProblem } from '../core/names.ts'
@@ -97,6 +98,16 @@ export const futureTime: Check<number> = (value, path) => {
   if (time === undefined) refuse(path, 'an RFC 3339 time such as 2027-01-31T00:00:00Z, or null for none', value)
   if (time <= Date.now()) throw invalid(`'${path}' is ${value}, which has passed; write a time in the future.`, path)
   return time
+}
+
+/** A time such as `500ms`, `10s` or `5m`, as it is written; of at least so many milliseconds. */
+export function duration(leastMs: number): Check<string> {
+  return (value, path) => {
+    const ms = typeof value === 'string' ? durationMs(value) : undefined
+    const fits = ms !== undefined && ms >= leastMs && ms <= longestMs
+    const bounds = leastMs > 0 ? 'more than 0 and at most 24h' : 'at most 24h'
+    return fits ? (value as string) : refuse(path, `a time such as 500ms, 10s or 5m, ${bounds}`, value)
+  }
 }
 
 /** A name that an alias may have. */

@@ -1,11 +1,12 @@
 import { existsSync } from 'node:fs'
 import { readFile } from 'node:fs/promises'
 import { dirname, join, resolve } from 'node:path'
+import { durationMs } from '../core/duration.ts'
 import { isObject, type JsonObject } from '../core/json.ts'
 import type { Policy } from '../core/names.ts'
+import { type PolicyFile, type RoutingFile, routingOf } from '../core/policy-file.ts'
 import type { HealthSettings, RoutingRules } from '../core/routing-rules.ts'
 import { defaultRouting } from '../core/routing-rules.ts'
-import { durationMs } from '../manifest/duration.ts'
 import { brokenReferenceMessage, type Environment, hasBrokenReference, resolveText } from '../manifest/environment.ts'
 import { type FileCache, noCache } from '../manifest/file-cache.ts'
 import type { KnownSources, Texts } from '../manifest/folder.ts'
@@ -16,14 +17,7 @@ import { checkSchema, readSchema } from '../manifest/schema.ts'
 import { readSource, type Source } from '../manifest/source.ts'
 import { type AnswerBounds, defaultAnswerBounds } from '../upstream/answer-bounds.ts'
 import type { MediaSettings } from '../upstream/fetcher.ts'
-import {
-  type HealthFile,
-  healthOf,
-  type PolicyFile,
-  policiesOf,
-  type RoutingFile,
-  routingOf,
-} from './routing-settings.ts'
+import { type HealthFile, healthOf, policiesOf } from './routing-settings.ts'
 
 /** How large the body of a request may be: values of any kind, and fields at its top that its API does not have. */
 export type BodyBounds = { bytes: number; values: number; unknownFields: number }

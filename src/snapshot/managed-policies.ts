@@ -1,18 +1,25 @@
 import type { Catalog } from '../catalog/catalog.ts'
+import { longestMs } from '../core/duration.ts'
 import { isEuropean, outsideEurope, type Policy, policyIdProblem, splitModel, withoutCommonApi } from '../core/names.ts'
+import { hasNoWeight } from '../core/policy-file.ts'
+import type { RoutingRules } from '../core/routing-rules.ts'
 import { didYouMean } from '../manifest/did-you-mean.ts'
+import type { Path } from '../manifest/position.ts'
 import type { Problem } from '../manifest/problem.ts'
 import type { Provider } from '../manifest/provider.ts'
 import type { Source } from '../manifest/source.ts'
+import { servedBy } from '../manifest/target.ts'
+import { targetFacts } from '../manifest/target-facts.ts'
 import type { Config } from './config.ts'
 
 /** The names that targets of policies may have: the usable providers, the slugs of all, the models. */
 export type Known = { providers: ReadonlyMap<string, Provider>; slugs: ReadonlySet<string>; catalog: Catalog }
 
 /** The problems of a configuration's managed policies, with their positions. */
-export function policyProblems({ policies, providers }: Config, source: Source, known: Known): Problem[] {
+export function policyProblems(config: Config, source: Source, known: Known): Problem[] {
+  const { policies, providers } = config
   const isOff = (slug: string) => providers[slug]?.enabled === false
-  return [...policies.values()].flatMap((policy) => {
+  const ofPolicies = [...policies.values()].flatMap((policy) => {
     const { id, targets } = policy
     const ofTargets = targets.flatMap((target, index): Problem[] => {
       const at = ['policies', id, 'targets', index]
@@ -28,8 +35,11 @@ export function policyProblems({ policies, providers }: Config, source: Source, 
       ...ofTargets,
       ...apiProblems(policy, source, known),
       ...regionProblems(policy, source, known),
+      ...timeProblems(policy.routing ?? {}, source, ['policies', id]),
+      ...rulesProblems(policy, source, { ...known, routing: config.routing }),
     ]
   })
+  return [...ofPolicies, ...timeProblems(config.routing, source, ['routing'])]
 }
 
 function idProblems({ id }: Policy, source: Source): Problem[] {
@@ -69,4 +79,52 @@ function regionProblems({ id, targets }: Policy, source: Source, { providers, ca
     const message = `\`${target}\` is left out of \`${id}\`: its geolocation is ${where}, not eu`
     return { ...source.problem(['policies', id, 'targets', index], message), severity: 'warning' as const }
   })
+}
+
+/** Times that no call could keep, or no timer. */
+function timeProblems(
+  { firstEventMs, totalMs, retryAfterMs = 0 }: Partial<RoutingRules>,
+  source: Source,
+  at: Path,
+): Problem[] {
+  const wrong = (name: string, bounds: string) => source.problem([...at, name], `\`${name}\` must be ${bounds}`)
+  const isWrong = (ms = longestMs) => ms <= 0 || ms > longestMs
+  return [
+    ...(isWrong(firstEventMs) ? [wrong('first_event', 'more than 0 and at most 24h')] : []),
+    ...(isWrong(totalMs) ? [wrong('total', 'more than 0 and at most 24h')] : []),
+    ...(retryAfterMs > longestMs ? [wrong('retry_after', 'at most 24h')] : []),
+  ]
+}
+
+/** Weights that give no target a share, or are not asked for; and streams that nobody could continue. */
+function rulesProblems(
+  policy: Policy,
+  source: Source,
+  { routing, ...known }: Known & Pick<Config, 'routing'>,
+): Problem[] {
+  const { id, weights } = policy
+  const { sort, onCut } = { ...routing, ...policy.routing }
+  const at = ['policies', id]
+  const problems: Problem[] = []
+  if (hasNoWeight(policy)) problems.push(source.problem([...at, 'targets'], 'all weights are 0; one must be above 0'))
+  if (weights && sort !== 'weighted') {
+    const message = `\`${id}\` has weights, which mean nothing with \`sort: ${sort}\`; with \`sort: weighted\` they do`
+    problems.push({ ...source.problem([...at, 'targets'], message), severity: 'warning' })
+  }
+  if (onCut === 'continue' && !policy.targets.some((target) => canContinue(target, known))) {
+    const message = `no target of \`${id}\` can continue a text of another one (trait \`prefill: true\`): \`on_cut: continue\` ends as \`error\``
+    problems.push({
+      ...source.problem([...at, ...(policy.routing?.onCut ? ['on_cut'] : [])], message),
+      severity: 'warning',
+    })
+  }
+  return problems
+}
+
+function canContinue(target: string, { providers, catalog }: Known): boolean {
+  const { provider: slug = '', model = '' } = splitModel(target) ?? {}
+  const provider = providers.get(slug)
+  if (!provider) return false
+  const { is = model } = catalog.identify(slug, model) ?? {}
+  return targetFacts(servedBy(provider, is), { model, is }).traits.prefill === true
 }

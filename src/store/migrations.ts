@@ -108,4 +108,8 @@ export const migrations: readonly Migration[] = [
       ALTER TABLE ledger ADD COLUMN input_images INTEGER;
     `,
   },
+  {
+    name: 'how the targets of policies are asked',
+    sql: "ALTER TABLE policies ADD COLUMN routing TEXT NOT NULL DEFAULT '{}' CHECK (json_type(routing) = 'object')",
+  },
 ]

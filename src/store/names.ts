@@ -1,4 +1,4 @@
-import type { Policy } from '../core/names.ts'
+import type { PolicyFile } from '../core/policy-file.ts'
 import type { Changes } from './changes.ts'
 import type { Connection } from './connection.ts'
 import type { PageOf } from './groups.ts'
@@ -7,7 +7,13 @@ import { storedJson } from './stored-json.ts'
 /** An organization's alias of a model or a policy. */
 export type Alias = { name: string; target: string }
 
-type PolicyRow = { id: string; description: string; targets: string }
+/** An organization's policy, as it was written. */
+export type NamedPolicy = PolicyFile & { id: string; description: string }
+
+/** The row of a policy: `targets` and `routing` are JSON. */
+export type PolicyRow = { id: string; description: string; targets: string; routing: string }
+
+export const policyColumns = 'id, description, targets, routing'
 
 /** Queries of the aliases and policies of organizations. */
 export function names(db: Connection, changes: Changes) {
@@ -22,14 +28,15 @@ export function names(db: Connection, changes: Changes) {
     ON CONFLICT (organization, name) DO UPDATE SET target = excluded.target`)
   const removeAlias = db.prepare('DELETE FROM aliases WHERE organization = ? AND name = ?')
   const policy = db.prepare<[string, string], PolicyRow>(
-    'SELECT id, description, targets FROM policies WHERE organization = ? AND id = ?',
+    `SELECT ${policyColumns} FROM policies WHERE organization = ? AND id = ?`,
   )
   const policies = db.prepare<[string, string, number], PolicyRow>(
-    'SELECT id, description, targets FROM policies WHERE organization = ? AND id > ? ORDER BY id LIMIT ?',
+    `SELECT ${policyColumns} FROM policies WHERE organization = ? AND id > ? ORDER BY id LIMIT ?`,
   )
   const setPolicy = db.prepare(`
-    INSERT INTO policies (organization, id, description, targets, created_at) VALUES (?, ?, ?, ?, ?)
-    ON CONFLICT (organization, id) DO UPDATE SET description = excluded.description, targets = excluded.targets`)
+    INSERT INTO policies (organization, id, description, targets, routing, created_at) VALUES (?, ?, ?, ?, ?, ?)
+    ON CONFLICT (organization, id) DO UPDATE
+      SET description = excluded.description, targets = excluded.targets, routing = excluded.routing`)
   const removePolicy = db.prepare('DELETE FROM policies WHERE organization = ? AND id = ?')
   const notified = <Result>(organization: string, result: Result): Result => {
     changes.organizations.notify(organization)
@@ -47,17 +54,18 @@ export function names(db: Connection, changes: Changes) {
     /** Returns whether it existed. */
     removeAlias: (organization: string, name: string): boolean =>
       notified(organization, removeAlias.run(organization, name).changes === 1),
-    policy(organization: string, id: string): Policy | undefined {
+    policy(organization: string, id: string): NamedPolicy | undefined {
       const row = policy.get(organization, id)
-      return row && policyOf(row)
+      return row && namedPolicy(row)
     },
     /** Policies of an organization by id. */
-    policies: ({ organization, after = '', limit }: PageOf): Policy[] =>
-      policies.all(organization, after, limit).map(policyOf),
+    policies: ({ organization, after = '', limit }: PageOf): NamedPolicy[] =>
+      policies.all(organization, after, limit).map(namedPolicy),
     /** Creates a policy or replaces the one with this id. The organization must exist. */
-    setPolicy(organization: string, changed: Policy): Policy {
-      const { id, description, targets } = changed
-      setPolicy.run(organization, id, description, JSON.stringify(targets), Date.now())
+    setPolicy(organization: string, changed: NamedPolicy): NamedPolicy {
+      const { id, description, targets, ...routing } = changed
+      const columns = [JSON.stringify(targets), JSON.stringify(routing)]
+      setPolicy.run(organization, id, description, ...columns, Date.now())
       return notified(organization, changed)
     },
     /** Returns whether it existed. */
@@ -66,6 +74,7 @@ export function names(db: Connection, changes: Changes) {
   }
 }
 
-function policyOf({ targets, ...row }: PolicyRow): Policy {
-  return { ...row, targets: storedJson(targets) }
+/** A policy as its row says it. Throws StoreError for damage. */
+export function namedPolicy({ id, description, targets, routing }: PolicyRow): NamedPolicy {
+  return { id, description, targets: storedJson(targets), ...storedJson<object>(routing) }
 }

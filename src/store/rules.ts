@@ -1,7 +1,9 @@
 import type { RateLimits } from '../core/limits.ts'
 import type { DataRules, Policy } from '../core/names.ts'
+import { policyOf } from '../core/policy-file.ts'
 import type { Connection } from './connection.ts'
 import { type LimitColumns, rateLimits } from './keys.ts'
+import { namedPolicy, type PolicyRow, policyColumns } from './names.ts'
 import { storedJson } from './stored-json.ts'
 
 /** The settings of an organization that calls depend on. Money in nano-USD. */
@@ -53,9 +55,7 @@ export function rulesReader(db: Connection): (id: string) => OrganizationRules |
   const aliases = db
     .prepare<[string], [string, string]>('SELECT name, target FROM aliases WHERE organization = ?')
     .raw()
-  const policies = db.prepare<[string], Omit<Policy, 'targets'> & { targets: string }>(
-    'SELECT id, description, targets FROM policies WHERE organization = ?',
-  )
+  const policies = db.prepare<[string], PolicyRow>(`SELECT ${policyColumns} FROM policies WHERE organization = ?`)
   const groupLimits = db
     .prepare<[string], [id: string, name: string, limitNano: bigint]>(
       'SELECT id, name, monthly_limit_nano FROM groups WHERE organization = ? AND monthly_limit_nano IS NOT NULL',
@@ -75,10 +75,13 @@ export function rulesReader(db: Connection): (id: string) => OrganizationRules |
       dataRules: storedJson(row.data_rules),
       retention: { stores: row.keeps_responses === 1n, days: Number(row.retention_days) },
       aliases: new Map(aliases.all(id)),
-      policies: new Map(
-        policies.all(id).map(({ targets, ...named }) => [named.id, { ...named, targets: storedJson(targets) }]),
-      ),
+      policies: new Map(policies.all(id).map((row) => [row.id, ruledPolicy(row)])),
       groupLimits: new Map(groupLimits.all(id).map(([group, name, limitNano]) => [group, { name, limitNano }])),
     }
   }
+}
+
+function ruledPolicy(row: PolicyRow): Policy {
+  const { id, ...written } = namedPolicy(row)
+  return policyOf(id, written)
 }

@@ -35,6 +35,9 @@ const values: readonly Json[] = [
     'x'.repeat(257),
     'x'.repeat(1_001),
   ],
+  ...['weighted', 'session', 'hold', 'next', '10s', '0s', '25h', 1_000_001],
+  ...[[{ target: 'demo/echo', weight: 2 }], [{ target: 'demo/echo', weight: -1 }], [{ target: 'demo/echo', share: 1 }]],
+  ...[[{ weight: 1 }], [{ target: 'demo/echo', weight: '1' }], [{ target: 'demo/echo', weight: 0 }]],
   ...['demo/echo', 'demo/*', 'policy/x', '-x', 'x-', 'read', '2030-01-31T00:00:00Z', '2030-01-31', '01:00'],
   ...[
     [],
@@ -54,7 +57,7 @@ const values: readonly Json[] = [
 
 /** Refusals that depend on what there is, or on the time: no description can say them. */
 const byCircumstances =
-  /names an unknown|names a place|is the alias itself|There is no (?:model|policy|group)|is in use|has passed|but the path names/
+  /names an unknown|names a place|is the alias itself|There is no (?:model|policy|group)|is in use|has passed|but the path names|at most 24h|All weights/
 
 async function ask({ method, path }: Operation, body: JsonObject): Promise<{ status: number; message: string }> {
   const response = await fetch(router.url + path, {

@@ -344,6 +344,97 @@ describe('aliases and policies', () => {
     expect(messageOf(await manage.post('/policy', made))).toMatch(/already a policy 'fast'; PUT/)
   })
 
+  test('a policy says how its targets are asked; it is shown as it was written, and a PUT replaces it', async () => {
+    const made = {
+      id: 'ruled',
+      description: '',
+      targets: ['demo/echo', { target: 'demo/thinker', weight: 2.5 }],
+      sort: 'weighted',
+      sticky: 'session',
+      retries: 0,
+      first_event: '1.5s',
+      total: '60s',
+      retry_after: '0s',
+      on_cut: 'hold',
+      on_blocked: 'next',
+    }
+    expect(await manage.post('/policy', made)).toMatchObject({ status: 201, body: made })
+    expect((await manage.get('/policy/ruled')).body).toEqual(made)
+    expect((await manage.get('/policy')).body.policies).toContainEqual(made)
+    const served = await router.call('/v1/chat/completions', { ...ask, model: 'policy/ruled' })
+    expect(['demo/echo', 'demo/thinker']).toContain(served.headers.get('x-router-model'))
+    const changed = { targets: [{ target: 'demo/thinker' }], total: '1m', sort: null }
+    const put = await manage.put('/policy/ruled', changed)
+    expect(put.body).toEqual({ id: 'ruled', description: '', targets: changed.targets, total: '1m' })
+    expect((await manage.get('/policy/ruled')).body).toEqual(put.body)
+    const { entries } = (await manage.get('/audit')).body as { entries: object[] }
+    expect(entries[0]).toMatchObject({ action: 'policy.change', subject: 'ruled', before: made, after: put.body })
+    expect((await manage.delete('/policy/ruled')).status).toBe(204)
+  })
+
+  test.each<[object, string, string]>([
+    [
+      { sort: 'fastest' },
+      'sort',
+      "'sort' must be one of 'order', 'weighted', 'price', 'latency', 'throughput', not 'fastest'.",
+    ],
+    [{ sticky: true }, 'sticky', "'sticky' must be one of 'none', 'session', 'user', 'hash', 'cache', not true."],
+    [{ retries: 6 }, 'retries', "'retries' must be a whole number from 0 to 5, not 6."],
+    [
+      { first_event: 10 },
+      'first_event',
+      "'first_event' must be a time such as 500ms, 10s or 5m, more than 0 and at most 24h, not 10.",
+    ],
+    [
+      { total: '0s' },
+      'total',
+      "'total' must be a time such as 500ms, 10s or 5m, more than 0 and at most 24h, not '0s'.",
+    ],
+    [
+      { total: '1d' },
+      'total',
+      "'total' must be a time such as 500ms, 10s or 5m, more than 0 and at most 24h, not '1d'.",
+    ],
+    [
+      { retry_after: '25h' },
+      'retry_after',
+      "'retry_after' must be a time such as 500ms, 10s or 5m, at most 24h, not '25h'.",
+    ],
+    [{ on_cut: 'resume' }, 'on_cut', "'on_cut' must be one of 'error', 'hold', 'continue', 'restart', not 'resume'."],
+    [{ on_blocked: 'skip' }, 'on_blocked', "'on_blocked' must be one of 'error', 'next', not 'skip'."],
+    [{ on_block: 'next' }, 'on_block', "There is no field 'on_block' here; did you mean `on_blocked`?"],
+    [
+      { targets: [{ target: 'demo/echo', weight: -1 }] },
+      'targets[0].weight',
+      "'targets[0].weight' must be a number from 0 to 1000000, not -1.",
+    ],
+    [
+      { targets: [{ target: 'demo/echo', share: 1 }] },
+      'targets[0].share',
+      "There is no field 'targets[0].share' here; known: target, weight.",
+    ],
+    [
+      { targets: [{ weight: 1 }] },
+      'targets[0].target',
+      "'targets[0].target' is missing: it must be the id of a model.",
+    ],
+    [
+      { targets: [7] },
+      'targets[0]',
+      "'targets[0]' must be the id of a model, or an object of a `target` and its `weight`, not 7.",
+    ],
+    [{ targets: ['demo/echo', { target: 'demo/echo' }] }, 'targets', "'targets[1]' is a duplicate: 'demo/echo'."],
+    [
+      { targets: [{ target: 'demo/echo', weight: 0 }] },
+      'targets',
+      "All weights in 'targets' are 0; one must be above 0.",
+    ],
+  ])('a policy with %j → 400 that names the field', async (wrong, param, message) => {
+    const answer = await manage.put('/policy/wrong', { targets: ['demo/echo'], ...wrong })
+    expect(answer).toMatchObject({ status: 400, body: { error: { param, message } } })
+    expect((await manage.get('/policy/wrong')).status).toBe(404)
+  })
+
   test('an alias is made, changed, called, listed and deleted', async () => {
     await manage.put('/policy/led-to', { targets: ['demo/echo'] })
     expect((await manage.post('/alias', { name: 'chatty', target: 'demo/echo' })).status).toBe(201)

@@ -1,6 +1,6 @@
 import { expect, test } from 'vitest'
+import { durationMs } from '../../src/core/duration.ts'
 import { nearest } from '../../src/manifest/did-you-mean.ts'
-import { durationMs } from '../../src/manifest/duration.ts'
 import { hasBrokenReference, isReference, resolveText } from '../../src/manifest/environment.ts'
 
 test('references take the value of the environment, else their default, else they are missing', () => {

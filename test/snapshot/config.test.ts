@@ -56,6 +56,10 @@ test('the file of this project has the defaults', async () => {
   expect(config?.answers).toEqual(defaults?.answers)
   expect(config?.manage).toEqual(defaults?.manage)
   expect(config?.media).toEqual(defaults?.media)
+  expect({ routing: config?.routing, health: config?.health }).toEqual({
+    routing: defaults?.routing,
+    health: defaults?.health,
+  })
   expect(config?.store.url).toBe(`sqlite:${resolve(import.meta.dirname, '../../data/router.sqlite')}`)
   expect(Object.keys(parse(readFileSync(file, 'utf8')))).toEqual([
     'server',
@@ -67,6 +71,8 @@ test('the file of this project has the defaults', async () => {
     'budget',
     'providers',
     'policies',
+    'routing',
+    'health',
     'plugins',
   ])
 })

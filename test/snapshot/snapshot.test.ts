@@ -193,6 +193,42 @@ describe('managed policies', () => {
     expect(same.problems).toEqual([])
   })
 
+  test('have weights and rules that mean something', async () => {
+    const targets = 'targets: [{ target: acme/big, weight: 2 }, acme/small]'
+    const weighted = await build(files(`policies:\n  a: { ${targets}, sort: weighted, total: 5m }\n`))
+    expect(weighted.problems).toEqual([])
+    expect(weighted.snapshot?.config.policies.get('a')).toMatchObject({
+      targets: ['acme/big', 'acme/small'],
+      weights: { 'acme/big': 2 },
+      routing: { sort: 'weighted', totalMs: 300_000 },
+    })
+    const others = await build(
+      files(
+        `routing: { first_event: 0s }\npolicies:\n  a: { ${targets} }\n  b: { targets: [{ target: acme/big, weight: 0 }], sort: weighted, total: 25h }\n`,
+      ),
+    )
+    expect(others.problems).toEqual([
+      'config.yaml:3:17: warning: `a` has weights, which mean nothing with `sort: order`; with `sort: weighted` they do',
+      'config.yaml:4:75: `total` must be more than 0 and at most 24h',
+      'config.yaml:4:17: all weights are 0; one must be above 0',
+      'config.yaml:1:25: `first_event` must be more than 0 and at most 24h',
+    ])
+  })
+
+  test('continue a text where one of their targets can', async () => {
+    const text = 'policies:\n  a: { targets: [acme/big, acme/small], on_cut: continue }\n'
+    const none = await build(files(text))
+    expect(none.snapshot).toBeDefined()
+    expect(none.problems).toEqual([
+      'config.yaml:2:49: warning: no target of `a` can continue a text of another one (trait `prefill: true`): `on_cut: continue` ends as `error`',
+    ])
+    const able = {
+      ...files(text),
+      'providers/acme.yaml': `${acme}traits: [{ match: small, facts: { prefill: true } }]\n`,
+    }
+    expect((await build(able)).problems).toEqual([])
+  })
+
   test('go on without a provider that is switched off', async () => {
     const off = await build(
       files('providers: { acme: { enabled: false } }\npolicies: { a@eu: { targets: [acme/big] } }\n'),

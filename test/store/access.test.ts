@@ -222,6 +222,16 @@ describe('aliases and policies', () => {
     expect(names.aliases({ organization: acme, after: 'a', limit: 1 })).toEqual([{ name: 'b', target: 'demo/b' }])
     expect(names.aliases({ organization: acme, limit: 9 }).map(({ name }) => name)).toEqual(['a', 'b', 'c'])
     expect(names.policy(acme, 'b')).toEqual({ id: 'b', description: '', targets: ['demo/b'] })
+    const ruled = { id: 'b', description: '', targets: [{ target: 'demo/b', weight: 2 }], first_event: '2s' }
+    names.setPolicy(acme, ruled)
+    expect(names.policy(acme, 'b')).toEqual(ruled)
+    expect(store.organizations.rules(acme)?.policies.get('b')).toEqual({
+      id: 'b',
+      description: '',
+      targets: ['demo/b'],
+      weights: { 'demo/b': 2 },
+      routing: { firstEventMs: 2_000 },
+    })
     expect(names.policies({ organization: acme, limit: 2 }).map(({ id }) => id)).toEqual(['a', 'b'])
     expect(names.policies({ organization: other, limit: 2 })).toEqual([])
     expect([names.removeAlias(other, 'a'), names.removeAlias(acme, 'a'), names.removeAlias(acme, 'a')]).toEqual([

@@ -6,3 +6,6 @@ export function durationMs(text: string): number | undefined {
   const [, count, unit] = form.exec(text) ?? []
   return count === undefined ? undefined : Math.round(Number(count) * unitsMs[unit as keyof typeof unitsMs])
 }
+
+/** The longest time that a call, or a part of it, may be given. */
+export const longestMs = 24 * unitsMs.h
