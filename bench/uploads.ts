@@ -7,7 +7,7 @@ import type { AddressInfo } from 'node:net'
 import { Readable } from 'node:stream'
 import { setTimeout } from 'node:timers/promises'
 import { Agent, request } from 'undici'
-import { serverFlags, serverVariables } from '../src/cli/restart.ts'
+import { lateFlags, serverFlags, serverVariables } from '../src/cli/restart.ts'
 import { startMeasured } from './measured.ts'
 
 const calls = Number(process.argv[3] ?? 100)
@@ -32,7 +32,7 @@ const upstreamUrl = `http://127.0.0.1:${(upstream.address() as AddressInfo).port
 const router = await startMeasured(
   'router.ts',
   { ...serverVariables, BENCH_UPSTREAM: upstreamUrl, BENCH_KEY: key },
-  { flags: serverFlags },
+  { flags: [...serverFlags, ...lateFlags] },
 )
 for (let call = 0; call < 20; call++) await transcribe(1)
 await setTimeout(500)

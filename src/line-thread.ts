@@ -2,6 +2,7 @@ import { workerData } from 'node:worker_threads'
 import { type Access, openAccess } from './access/keys.ts'
 import { openLentLimits } from './access/lent-limits.ts'
 import { openOrganizations } from './access/organizations.ts'
+import { collectWhenIdle } from './http/collect.ts'
 import { openListeners, type Routes } from './http/listeners.ts'
 import type { JsonRoute } from './http/server.ts'
 import { isForBooks, jsonRoutes } from './json-routes.ts'
@@ -37,6 +38,7 @@ async function serve(setup: LineSetup): Promise<void> {
     else if (told.kind === 'organization') store.announce.organization(told.id)
     else if (told.kind === 'signatures') signatures.adopt(told.remembered)
     else if (told.kind === 'open') open()
+    else if (told.kind === 'settle') collectWhenIdle(line.context.running)
     else if (told.kind === 'stop') void stop(told)
     else if (told.kind === 'retire') void listening.retire().then(end)
     else files.hear(told, (said) => books.port.sayNow(said))

@@ -45,6 +45,8 @@ export type Router = {
   snapshot(): Snapshot
   /** Resolves when another process has taken over, and the last call has ended here. */
   retired: Promise<void>
+  /** Tells all threads that the start is over: what it has left is collected when they are idle. */
+  settle(): void
   /** Refuses new calls, waits this long for running ones, then aborts them; settles all. Milliseconds. */
   stop(deadlineMs: number): Promise<void>
 }

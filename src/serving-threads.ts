@@ -1,6 +1,7 @@
 import type { Books } from './books.ts'
 import { asRouterError, type RouterError } from './core/errors.ts'
 import { Handover } from './handover.ts'
+import { collectWhenIdle } from './http/collect.ts'
 import type { ServerContext } from './http/context.ts'
 import { freePort } from './http/listen.ts'
 import { endpointsOf, openManagement, type Routes, requireOwnPort } from './http/listeners.ts'
@@ -77,6 +78,10 @@ export async function serveInThreads(
       lines.open()
       holder.adopted?.tell({ kind: 'retire' })
       if (mayHandOver) void handover.offer()
+    },
+    settle() {
+      collectWhenIdle(context.running)
+      lines.tell({ kind: 'settle' })
     },
     retired: handover.retired,
     async stop(deadlineMs) {

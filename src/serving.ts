@@ -2,6 +2,7 @@ import type { Access } from './access/keys.ts'
 import { openLimits } from './access/limits.ts'
 import type { OrganizationCache } from './access/organizations.ts'
 import type { Books } from './books.ts'
+import { collectWhenIdle } from './http/collect.ts'
 import { type Listeners, openListeners } from './http/listeners.ts'
 import { jsonRoutes } from './json-routes.ts'
 import { openLine } from './line.ts'
@@ -29,6 +30,8 @@ export type Serving = Omit<Listeners, 'stopListening' | 'retire'> & {
   threads: Lines['threads']
   /** From now on requests are answered. */
   open(): void
+  /** The start is over: what it has left is collected when no call runs. */
+  settle(): void
   /** Resolves when another process serves, and the last call has ended here. */
   retired: Promise<void>
   stop(deadlineMs: number): Promise<void>
@@ -47,7 +50,8 @@ export async function serveInThisThread(served: Served, started: AsyncDisposable
   const where = { host: server.host, port, managePort: manage.port }
   const { stopListening, retire: _, ...listeners } = await openListeners(line.context, routes, where, started)
   const stop = (deadlineMs: number) => line.stop(deadlineMs, stopListening)
-  return { ...listeners, threads: () => [], open() {}, retired: never, stop }
+  const settle = () => collectWhenIdle(line.context.running)
+  return { ...listeners, threads: () => [], open() {}, settle, retired: never, stop }
 }
 
 /** No other process can take over from a single thread. */

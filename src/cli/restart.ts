@@ -1,10 +1,14 @@
 /**
  * What Node and the C library read only when a process starts. A small young generation: by default it takes a hundred megabytes;
- * with 16 MB calls cost hardly more than with that, with 8 MB a twentieth more. A heap that grows by half before it is collected,
- * not several times: that saves 50 MB, for a hundredth of the time. Few arenas: each keeps memory that only its threads use again.
- * A collection that can be asked for: see `http/response-body.ts`.
+ * with 16 MB calls cost hardly more than with that, with 8 MB a twentieth more. Few arenas: each keeps memory that only its threads
+ * use again. Most other flags of V8 would double the time that Node's own code takes to load: it was compiled without them.
  */
-export const serverFlags: readonly string[] = ['--max-semi-space-size=16', '--heap-growing-percent=50', '--expose-gc']
+export const serverFlags: readonly string[] = ['--max-semi-space-size=16']
+/**
+ * For a process whose code is loaded: a heap that grows by half before it is collected, not several times. That saves 50 MB, for a
+ * hundredth of the time.
+ */
+export const lateFlags: readonly string[] = ['--heap-growing-percent=50']
 export const serverVariables = { MALLOC_ARENA_MAX: '2' }
 
 /**

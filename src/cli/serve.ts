@@ -1,10 +1,12 @@
 import { flushCompileCache } from 'node:module'
+import { setFlagsFromString } from 'node:v8'
 import { formatProblem } from '../manifest/problem.ts'
 import { openLog } from '../observe/log.ts'
 import { type Router, type RouterOptions, StartRefused, startRouter } from '../router.ts'
 import { parseArguments, runCommand, UsageError } from './args.ts'
 import { earlierFiles } from './earlier-files.ts'
 import type { Out } from './output.ts'
+import { lateFlags } from './restart.ts'
 
 /** The text of `inference-router serve --help`. */
 export const help = `The server.
@@ -25,8 +27,8 @@ LOG_LEVEL names the level of the log on standard error: debug, info (the default
 /** How long running calls may go on after a signal to stop. */
 const drainMs = 30_000
 
-/** Compiled code is kept when this much time has passed: a process that is killed leaves none behind. */
-const settledMs = 5_000
+/** When this much time has passed, the start is over. */
+const settledMs = 2_000
 
 const options = { config: { type: 'string' }, port: { type: 'string' }, takeover: { type: 'boolean' } } as const
 
@@ -54,7 +56,7 @@ async function serve(options: Pick<RouterOptions, 'configPath' | 'port' | 'takeO
   }
   const stopSignal = untilSignal()
   out.stdout(welcome(router))
-  setTimeout(flushCompileCache, settledMs).unref()
+  setTimeout(() => settle(router), settledMs).unref()
   const isSignal = await Promise.race([stopSignal.then(() => true), router.retired.then(() => false)])
   out.stderr(isSignal ? 'Stopping: no new calls; running ones may finish.\n' : 'Another process has taken over.\n')
   try {
@@ -64,6 +66,13 @@ async function serve(options: Pick<RouterOptions, 'configPath' | 'port' | 'takeO
     out.stderr(`${(error as Error).message}\n`)
     return 1
   }
+}
+
+/** Compiled code is kept now, because a process that is killed leaves none behind; and memory is that of a server. */
+function settle(router: Router): void {
+  flushCompileCache()
+  for (const flag of lateFlags) setFlagsFromString(flag)
+  router.settle()
 }
 
 function portFrom(text: string | undefined): number | undefined {

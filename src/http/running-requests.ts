@@ -7,10 +7,22 @@ export class RunningRequests {
   #timer: NodeJS.Timeout | undefined
   #mustEnd = false
   #allEnded = () => {}
+  #begun = 0
+
+  /** How many run. */
+  get size(): number {
+    return this.#running.size
+  }
+
+  /** How many have begun since the start. */
+  get begun(): number {
+    return this.#begun
+  }
 
   begin(response: ServerResponse): RunningRequest {
     const request = new RunningRequest()
     this.#running.add(request)
+    this.#begun++
     this.#timer ??= setInterval(() => this.#look(), everyMs).unref()
     response.on('close', () => {
       if (!response.writableFinished) request.abort(new RouterError('client_gone', 'The client disconnected.'))

@@ -15,7 +15,7 @@ export function interpreter(
   deepFreeze(expression.ast())
   afterEachEvaluation(expression, (_environment, result) => refuseLargeValues(result))
   return async (input, variables) => {
-    const bindings = { ...boundedFunctions, ...clockFunctions(), ...structuredClone(variables) }
+    const bindings = { ...boundedFunctions, eval: shortEval, ...clockFunctions(), ...structuredClone(variables) }
     return plainJson(await expression.evaluate(structuredClone(input), bindings))
   }
 }
@@ -77,20 +77,37 @@ function frozen<T extends object>(definition: T): T {
   return deepFreeze(Object.defineProperties(definition, { token: ignored, position: ignored }))
 }
 
-async function freezeSharedState(): Promise<void> {
+/** Freezes what runs share. Returns the library's own functions by name. */
+async function freezeSharedState(): Promise<Map<string, Definition>> {
+  const known = new Map<string, Definition>()
   for (const name of libraryNames) {
     const expression = jsonata(`$${name}`)
     afterEachEvaluation(expression, ({ global }) => deepFreeze(global))
-    const definition: unknown = await expression.evaluate(undefined, {})
-    if (typeof definition === 'object' && definition !== null) frozen(definition)
+    const definition: Definition | null | undefined = await expression.evaluate(undefined, {})
+    if (typeof definition === 'object' && definition !== null) known.set(name, frozen(definition))
   }
+  return known
 }
 
-await freezeSharedState()
+const ofLibrary = await freezeSharedState()
+
+/** `$eval`, whose error quotes only the beginning of the one inside it: in quotes within quotes it would fill the memory. */
+const shortEval = frozen(
+  define(async function (this: unknown, ...args: never[]) {
+    try {
+      return await ofLibrary.get('eval')?.implementation.apply(this, args)
+    } catch (thrown) {
+      const { code, value } = thrown as { code?: string; value?: unknown }
+      throw typeof value === 'string' ? { code, value: value.slice(0, longestQuoted) } : thrown
+    }
+  }, '<sx?:x>'),
+)
+
+const longestQuoted = 200
 
 /** The router's functions, and library functions whose running time the library does not bound. */
 const boundedFunctions: Readonly<Record<string, Definition>> = Object.fromEntries(
-  [...Object.keys(functions), 'formatNumber', 'formatInteger', 'pad', 'toMillis'].flatMap((name) => {
+  [...Object.keys(functions), 'formatNumber', 'formatInteger', 'pad', 'toMillis', 'distinct'].flatMap((name) => {
     const native = library[name]?.native
     if (native?.signature === undefined) return []
     const bounded = (...args: never[]): unknown => {

@@ -42,6 +42,7 @@ export type Told =
   | { kind: 'swap'; generation: number }
   | { kind: 'problems'; problems: readonly Problem[] }
   | { kind: 'open' }
+  | { kind: 'settle' }
   | { kind: 'retire' }
   | { kind: 'stop'; deadlineMs: number }
 

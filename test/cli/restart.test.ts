@@ -40,7 +40,7 @@ test.skipIf(process.platform === 'win32')(
     expect(others).toEqual([])
     expect(first).toMatchObject({ flags: preload, args: ['serve', '--help'], cached: false })
     expect(second).toMatchObject({
-      flags: ['--max-semi-space-size=16', '--heap-growing-percent=50', '--expose-gc', ...preload],
+      flags: ['--max-semi-space-size=16', ...preload],
       args: ['serve', '--help'],
       cached: true,
     })

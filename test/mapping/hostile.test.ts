@@ -158,6 +158,16 @@ test('a hostile run leaves nothing behind for the next one', () => {
   expect(readMapping('$sum([1..1000].($ * 2))').run({})).toBe(1_001_000)
 })
 
+test('texts that evaluate themselves end, and their error stays short', async () => {
+  // At these depths a message that quotes the one before it has a thousand backslashes; at the full depth it fills the memory.
+  for (const levels of [4, 12]) {
+    const text = `($e := function($n) { $n > 0 ? $eval("$e(" & $string($n - 1) & ")") : $error('"no"') }; $e(${levels}))`
+    const run = Promise.resolve(readMapping(text).run({}))
+    await expect(run).rejects.toMatchObject({ code: 'D3121' })
+    await expect(run).rejects.toHaveProperty('message', expect.stringMatching(/^.{1,1000}$/))
+  }
+})
+
 test('interpreted mappings are bounded as well', async () => {
   const mapping = readMapping('$eval("($f := function() { $f() }; $f())")')
   expect(mapping.compiled).toBe(false)
@@ -167,6 +177,11 @@ test('interpreted mappings are bounded as well', async () => {
     const shared = `($x := ${doubled('{"a": $, "b": $}')}; $y := ${doubled('{"a": $, "b": $}')}; ${text.replaceAll(/\b[xy]\b/g, (name) => `$${name}`)})`
     await expect(readMapping(`($eval("1"); ${shared})`).run({})).rejects.toMatchObject({ code: 'D1012' })
   }
+  const { ms } = await processorTime(async () => {
+    const many = readMapping('($eval("1"); $distinct([1..100000].($ % 50000)))')
+    await expect(many.run({})).rejects.toMatchObject({ code: 'D1012' })
+  })
+  expect(ms).toBeLessThan(limit(3_000))
   const formatting = readMapping('$eval("$formatInteger(1/0, \'a\')")')
   await expect(formatting.run({})).rejects.toBeInstanceOf(MappingError)
 })

@@ -4,7 +4,7 @@ import { rmSync } from 'node:fs'
 import { createServer, type ServerResponse } from 'node:http'
 import type { AddressInfo } from 'node:net'
 import { join } from 'node:path'
-import { serverFlags } from '../../src/cli/restart.ts'
+import { lateFlags, serverFlags } from '../../src/cli/restart.ts'
 import { valuesIn } from '../../src/core/json-bounds.ts'
 import { within } from '../helpers/provider.ts'
 import { routerFolder, testKey } from '../helpers/router.ts'
@@ -66,7 +66,7 @@ export async function measuredRouter(): Promise<MeasuredRouter> {
   const { port } = provider.address() as AddressInfo
   const { folder, configPath } = routerFolder({ threads: 1, files: manifests(`http://127.0.0.1:${port}`) })
   const child = fork(join(import.meta.dirname, 'router-child.ts'), [configPath], {
-    execArgv: [...serverFlags, '--expose-gc'],
+    execArgv: [...serverFlags, ...lateFlags, '--expose-gc'],
     env: { ...process.env, INFERENCE_ROUTER_ADMIN_KEY: testKey },
   })
   const [url] = await within(30_000, 'the start', once(child, 'message'))

@@ -24,11 +24,15 @@ export type Wanted = { model?: string | undefined; target?: string | undefined; 
 /** Remembers all requests until it is told to forget them. */
 export class Journal {
   #entries: Entry[] = []
+  readonly #byCaller = new Map<string, Entry[]>()
   readonly #counts = new Map<string, { count: number; first: number }>()
 
   /** Adds a request; how many of the same caller for the same name came before, and when the first of them came. */
   add(entry: Entry): { earlier: number; first: number } {
     this.#entries.push(entry)
+    const ofCaller = this.#byCaller.get(entry.caller)
+    if (ofCaller) ofCaller.push(entry)
+    else this.#byCaller.set(entry.caller, [entry])
     const name = `${entry.target} ${entry.caller}`
     const known = this.#counts.get(name) ?? { count: 0, first: entry.at }
     this.#counts.set(name, { ...known, count: known.count + 1 })
@@ -36,20 +40,19 @@ export class Journal {
   }
 
   entries(wanted: Wanted = {}): Entry[] {
-    return this.#entries.filter((entry) => isWanted(entry, wanted))
+    const { caller } = wanted
+    const all = caller === undefined ? this.#entries : (this.#byCaller.get(caller) ?? [])
+    return all.filter((entry) => isWanted(entry, wanted))
   }
 
   /** Forgets all requests, those of `once` among them. */
   reset(): void {
     this.#entries = []
+    this.#byCaller.clear()
     this.#counts.clear()
   }
 }
 
-function isWanted(entry: Entry, { model, target, caller }: Wanted): boolean {
-  return (
-    (model === undefined || entry.model === model) &&
-    (target === undefined || entry.target === target) &&
-    (caller === undefined || entry.caller === caller)
-  )
+function isWanted(entry: Entry, { model, target }: Wanted): boolean {
+  return (model === undefined || entry.model === model) && (target === undefined || entry.target === target)
 }

@@ -1,0 +1,43 @@
+import { getHeapSpaceStatistics } from 'node:v8'
+import { runInNewContext } from 'node:vm'
+import { afterEach, beforeEach, expect, test, vi } from 'vitest'
+import { collectPassed, collectWhenIdle } from '../../src/http/collect.ts'
+
+const MiB = 1024 * 1024
+
+beforeEach(() => void vi.useFakeTimers({ toFake: ['setInterval', 'clearInterval'] }))
+afterEach(() => void vi.useRealTimers())
+
+/** Whether what nobody uses is gone after `work`. */
+function collects(work: () => void): boolean {
+  const made = Array.from({ length: 10_000 }, () => ({ unused: 0 })).length
+  const before = youngBytes()
+  work()
+  return youngBytes() < before - made * 8
+}
+
+function youngBytes(): number {
+  return getHeapSpaceStatistics().find((space) => space.space_name === 'new_space')?.space_used_size ?? 0
+}
+
+test('memory is collected for each 4 MB that passed, in a process that has no flag for it', () => {
+  expect(collects(() => collectPassed(3 * MiB))).toBe(false)
+  expect(collects(() => collectPassed(MiB))).toBe(true)
+  expect(collects(() => collectPassed(3 * MiB))).toBe(false)
+  expect(runInNewContext('typeof gc')).toBe('undefined')
+})
+
+test('what a start has left is collected once, after a second without a request', () => {
+  const running = { begun: 5, size: 1 }
+  expect(
+    collects(() => {
+      collectWhenIdle(running)
+      vi.advanceTimersByTime(5_000)
+      running.size = 0
+      running.begun++
+      vi.advanceTimersByTime(1_000)
+    }),
+  ).toBe(false)
+  expect(collects(() => vi.advanceTimersByTime(1_000))).toBe(true)
+  expect(vi.getTimerCount()).toBe(0)
+})
