@@ -117,7 +117,9 @@ function lostIn(field: string, value: Json | undefined, support: Support): reado
     case 'kinds':
       return lostTools(value as unknown as Tool[], support)
     case 'paths':
-      return lostMembers('extensions', value as JsonObject, support.members(field))
+      return lostMembers('extensions', value as JsonObject, support.members(field)).flatMap((name) => {
+        return name === 'extensions.reasoning' ? namesBelow(name, (value as JsonObject).reasoning) : [name]
+      })
     case 'members':
       if (support.has(field)) return lostMembers(field, value as JsonObject, support.members(field))
       return [field]
@@ -129,6 +131,11 @@ function lostIn(field: string, value: Json | undefined, support: Support): reado
     default:
       return none
   }
+}
+
+/** What else an object says whose other members are read. */
+function namesBelow(name: string, value: Json | undefined): string[] {
+  return isObject(value) ? Object.keys(value).map((member) => `${name}.${member}`) : [name]
 }
 
 function lostMembersOfTexts(parts: readonly JsonObject[], support: Support): string[] {

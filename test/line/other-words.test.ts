@@ -67,6 +67,19 @@ describe.each(chatTargets)('a wish for reasoning at %s', (id) => {
   })
 })
 
+test.each([
+  'openai-responses/gpt-5.4',
+  'anthropic/claude-opus-5',
+  'google/gemini-3.5-flash',
+  'cohere/command-a-plus-05-2026',
+  'ollama/x',
+])('a wish not to see the reasoning is named, and never sent to %s', async (id) => {
+  const wish = { reasoning: { effort: 'low', exclude: true } }
+  const { body, names } = await sentTo(id, chat, { ...hi, ...wish })
+  expect(JSON.stringify(body)).not.toContain('exclude')
+  expect(names).toEqual(['reasoning.exclude'])
+})
+
 test('numbers of tokens are levels where there are only levels, and levels are those of the family', async () => {
   const effort = async (id: string, reasoning_effort: Json) => {
     return (await sent(id, chat, { ...hi, reasoning_effort })).body.reasoning_effort
