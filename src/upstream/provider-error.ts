@@ -57,8 +57,16 @@ const comesBack: ReadonlySet<ErrorCode> = new Set(['rate_limited', 'provider_ove
 
 /** As the manifest's table says; what it calls a failure is an overload where the status says so. */
 function classify(provider: Provider, status: number, codes: string[], message: string): ErrorCode {
-  const code = namedCode(provider, codes, message) ?? provider.errors[String(status)] ?? codeByStatus(status)
+  const named = namedCode(provider, codes, message) ?? provider.errors[String(status)]
+  const code = named ?? (isModelGone(status, codes, message) ? 'model_not_found' : codeByStatus(status))
   return code === 'provider_failed' && overloadStatuses.has(status) ? 'provider_overloaded' : code
+}
+
+/** What else a request names, such as a file, may be missing as well: that is the caller's mistake. */
+function isModelGone(status: number, codes: string[], message: string): boolean {
+  return (
+    (status === 404 || status === 410) && [...codes, message].some((text) => /models?\b|model_|deployment/i.test(text))
+  )
 }
 
 /** 529 is not registered, but usual. */

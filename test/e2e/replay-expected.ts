@@ -47,6 +47,7 @@ export function refusalOf({ case: name, response }: Recording): { status: number
   if (refusesKey || response.status >= 500) return { status: 502, type: 'api_error', refusesKey }
   if (response.status === 429) return { status: 429, type: 'rate_limit_error', refusesKey }
   // Models are deployments of the account: an unknown one is reported.
+  if (response.status === 404) return { status: 404, type: 'not_found_error', refusesKey }
   return { status: 400, type: 'invalid_request_error', refusesKey }
 }
 

@@ -202,7 +202,7 @@ describe.skipIf(recordingsMissing)('recorded exchanges', () => {
     expect(sent?.path.split('/').at(-1)).toBe(request?.path.split('?')[0]?.split('/').at(-1))
     if (response.status !== 200) {
       // The credential is the router's own; a model that a provider has not is a mistake of the request.
-      const status = response.status === 401 ? 502 : 400
+      const status = { 401: 502, 404: 404 }[response.status] ?? 400
       expect([answer.status, reply.error.origin]).toEqual([status, 'provider'])
       return
     }

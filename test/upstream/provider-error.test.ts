@@ -24,6 +24,19 @@ test('an error is classified by its code in the body or a header, by its message
 })
 
 test.each([
+  { error: { code: 'model_not_found', message: 'The model `x` does not exist or you do not have access to it.' } },
+  { error: { code: 'DeploymentNotFound', message: 'It does not exist.' } },
+  { error: { type: 'not_found_error', message: 'model: x' } },
+  { error: "model 'x:latest' not found" },
+  { error: { code: 404, message: 'models/x is not found for API version v1beta', status: 'NOT_FOUND' } },
+])('a model that is gone is told from what else is not found: %j', (body) => {
+  expect(refused(404, body).code).toBe('model_not_found')
+  expect(refused(404, { error: { message: 'No file with id file-1.', code: 'not_found' } }).code).toBe(
+    'invalid_request',
+  )
+})
+
+test.each([
   [{ error: { message: 'a' } }, 'a'],
   [[{ error: { message: 'b' } }], 'b'],
   [{ error: 'c' }, 'c'],

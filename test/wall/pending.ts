@@ -13,5 +13,4 @@ const pending: readonly { cells: RegExp; reason: string }[] = [
   },
   { cells: /^(json-for-stream|events-as-json)-one-streamed-/, reason: 'answers are read by their label' },
   { cells: /^json-for-stream-two-streamed-.*(chat|messages)$/, reason: 'answers are read by their label' },
-  { cells: /^404-/, reason: 'a model that is gone is told as a mistake of the caller' },
 ]
