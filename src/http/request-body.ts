@@ -1,9 +1,10 @@
 import { StringDecoder } from 'node:string_decoder'
-import express, { type Request, type RequestHandler, type Response } from 'express'
+import type { Request, RequestHandler, Response } from 'express'
 import { RouterError } from '../core/errors.ts'
 import { deepest, exceeded, mostMembers } from '../core/json-bounds.ts'
 import { turnFor } from '../core/turn.ts'
 import { closeAfterAnswer } from './close-after-answer.ts'
+import { wholeExpress } from './express-app.ts'
 import type { RunningRequest } from './running-requests.ts'
 
 /** How large a body may be. */
@@ -99,7 +100,7 @@ function withoutByteOrderMark(text: string): string {
 }
 
 function decodingReader(request: Request, response: Response, limitBytes: number): BodyReader {
-  const read = decoders.get(limitBytes) ?? express.text({ limit: limitBytes, type: () => true })
+  const read = decoders.get(limitBytes) ?? wholeExpress().text({ limit: limitBytes, type: () => true })
   decoders.set(limitBytes, read)
   return {
     whenRead(done, fail) {

@@ -1,5 +1,5 @@
 import type { IncomingHttpHeaders } from 'node:http'
-import express, { type RequestHandler } from 'express'
+import type { Express, RequestHandler } from 'express'
 import type { ClientApi } from '../api/client-api.ts'
 import { RouterError } from '../core/errors.ts'
 import { refuseDoubledHeaders } from './ambiguous-headers.ts'
@@ -7,6 +7,7 @@ import { type CallRoute, serveCall } from './calls.ts'
 import type { ServerContext } from './context.ts'
 import { answerOptions, shareWithOrigins } from './cors.ts'
 import { isKnown } from './entity-tag.ts'
+import { expressApp } from './express-app.ts'
 import { failWith } from './failures.ts'
 import { type OperationRoute, serveOperation } from './operations.ts'
 import { readJson } from './request-body.ts'
@@ -42,8 +43,8 @@ export function createApp(
   context: ServerContext,
   calls: readonly (CallRoute | OperationRoute)[],
   routes: readonly JsonRoute[],
-): express.Express {
-  const app = express()
+): Express {
+  const app = expressApp()
   app.disable('x-powered-by')
   app.disable('etag')
   // Case-sensitive, so that a proxy rule for a path cannot be bypassed by its letter case.
@@ -81,7 +82,7 @@ export function createApp(
 }
 
 /** What a path answers to all other methods. */
-function endPath(app: express.Express, path: string, names: readonly string[], { corsOrigins }: ServerContext): void {
+function endPath(app: Express, path: string, names: readonly string[], { corsOrigins }: ServerContext): void {
   const methods = names.join(', ')
   app.options(path, answerOptions(methods, corsOrigins))
   // `app.all` would make a layer for each method that Node knows.

@@ -14,7 +14,7 @@ export type IntegrityAnswer = { damage: Damage } | { failure: string; reason: st
 export type Integrity = {
   /** All of it: every page, every row of every table and index, every reference. Reads the whole file. */
   checkAll(): Damage
-  /** The tables that decide about calls, in a thread of its own. Rejects with StoreError when that cannot be found out. */
+  /** The tables that decide about calls: of a small database at once, else in a thread of its own. Rejects with StoreError when that cannot be found out. */
   checkDeciding(): Promise<Damage>
   /** Resolves when no thread is left. One that has only begun is not ended from outside: loading SQLite must not be interrupted. */
   close(): Promise<void>
@@ -23,13 +23,21 @@ export type Integrity = {
 /** How long the end of a process waits for a check. Milliseconds. */
 const patienceMs = 2_000
 
+/** What is checked in a few milliseconds; a thread alone would take ten times as long to start. */
+const fewBytes = 2 ** 20
+
+function bytesOf(db: Connection): number {
+  const [pages, size] = ['page_count', 'page_size'].map((name) => Number(db.pragma(name, { simple: true })))
+  return (pages ?? 0) * (size ?? 0)
+}
+
 /** The checks of a database. */
 export function integrity(db: Connection): Integrity {
   let running: Worker | undefined
   return {
     checkAll: () => damageOf(db, ['integrity_check(100)', 'foreign_key_check']),
     async checkDeciding() {
-      if (db.name === inMemory) return decidingDamage(db)
+      if (db.name === inMemory || bytesOf(db) <= fewBytes) return decidingDamage(db)
       const { promise, resolve, reject } = Promise.withResolvers<Damage>()
       const worker = new Worker(new URL('./integrity-worker.ts', import.meta.url), { workerData: db.name })
       running = worker

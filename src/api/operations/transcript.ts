@@ -2,6 +2,7 @@ import { isObject, type Json, type JsonObject } from '../../core/json.ts'
 import { completionTokens, promptTokens, type Usage } from '../../core/usage.ts'
 import { onlyNumber, onlyString } from '../check.ts'
 import type { OperationFacts } from '../operation-api.ts'
+import { languageOf } from './languages.ts'
 import { unreadableReply } from './shared.ts'
 import { subtitles } from './subtitles.ts'
 import { segmentsOf, wordsOf } from './transcript-times.ts'
@@ -124,7 +125,5 @@ function endOf(part: Json | undefined): number {
 /** As OpenAI names languages: `english`. */
 function languageName(language: string | undefined): string {
   if (language === undefined || !/^[a-z]{2,3}(?:-[a-z\d]+)*$/i.test(language)) return language ?? 'unknown'
-  return languageNames.of(language)?.toLowerCase() ?? language
+  return languageOf(language)?.toLowerCase() ?? language
 }
-
-const languageNames = new Intl.DisplayNames('en', { type: 'language', fallback: 'none' })

@@ -6,6 +6,7 @@ import { type Check, fieldsOf, listOf, oneOf, refuse, text } from '../check.ts'
 import type { OperationBody } from '../operation-api.ts'
 import { audioFileOf } from './audio-file.ts'
 import { fileField, formFields, formFlag, formNumber, parsedJson } from './form-fields.ts'
+import { languageOf } from './languages.ts'
 import { readFields } from './shared.ts'
 
 /** The forms of a transcript that a client can ask for. */
@@ -14,10 +15,8 @@ export const transcriptFormats = ['json', 'text', 'srt', 'verbose_json', 'vtt', 
 /** A language by its code of two letters. */
 const language: Check<string> = (value, path) => {
   const code = typeof value === 'string' && /^[a-z]{2}$/i.test(value) ? value.toLowerCase() : ''
-  return languageNames.of(code || 'und') === undefined ? refuse(path, `an ISO 639-1 code such as 'en'`, value) : code
+  return languageOf(code || 'und') === undefined ? refuse(path, `an ISO 639-1 code such as 'en'`, value) : code
 }
-
-const languageNames = new Intl.DisplayNames('en', { type: 'language', fallback: 'none' })
 
 const lists = [
   ['languages', listOf(language)],

@@ -136,10 +136,19 @@ const signatures = new Map<string, Signature>()
 export function signature(text: string): Signature {
   const known = signatures.get(text)
   if (known) return known
-  const tree = jsonata(`function()${text}{0}`).ast() as unknown as { signature: { validate: Signature } }
-  const validator = fastValidation(text, (args, context) => tree.signature.validate(args, context))
+  let validate: Signature | undefined
+  const validator = fastValidation(text, (args, context) => {
+    validate ??= libraryValidation(text)
+    return validate(args, context)
+  })
   signatures.set(text, validator)
   return validator
+}
+
+/** Most signatures never need it. */
+function libraryValidation(text: string): Signature {
+  const tree = jsonata(`function()${text}{0}`).ast() as unknown as { signature: { validate: Signature } }
+  return (args, context) => tree.signature.validate(args, context)
 }
 
 /** Does without the library's validation when all arguments match and none is replaced by the context. */
