@@ -145,6 +145,7 @@ async function slice(kind: Kind, state: State, services: Services, values: numbe
         secret: 's',
         readBody: async () => readBody(kind, state, values),
         strict: false,
+        keepAlive: { afterMs: 15_000, early: false },
         signal: new AbortController().signal,
       },
       services,

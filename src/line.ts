@@ -84,6 +84,7 @@ export function openLine(parts: LineParts, started: AsyncDisposableStack): Line 
       running,
       patienceMs,
       keepAliveMs,
+      keepsAliveEarly: () => server().keepAlive === 'early',
     },
     async stop(deadlineMs, stopListening) {
       stopping = true

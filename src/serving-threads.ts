@@ -186,6 +186,7 @@ function managementContext({ watch, books, log, patienceMs, keepAliveMs }: Serve
     running: new RunningRequests(),
     patienceMs,
     keepAliveMs,
+    keepsAliveEarly: () => false,
   }
 }
 

@@ -77,6 +77,8 @@ export type ReplyFacts = {
   request?: NeutralRequest
   id?: string
   finishOf?: FinishOf
+  /** What the router did for the reply, in the last event of a stream that several targets made. */
+  router?: JsonObject
 }
 
 /** `model` is the `provider/model` that serves, `id` that of the call, `requestId` the client's own. */

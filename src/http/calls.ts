@@ -36,7 +36,9 @@ export async function serveCall(
   const { signal } = own
   try {
     const readBody = () => readJson(request, response, { running: own, size: context.bodyLimits(), idleMs })
-    const answer = await handler(callOf(request, response, { clientApi, readBody, signal }), context.services())
+    const silence = { afterMs: context.keepAliveMs, early: context.keepsAliveEarly() }
+    const call = callOf(request, response, { clientApi, readBody, signal, keepAlive: silence })
+    const answer = await handler(call, context.services())
     const keepAlive = { ms: context.keepAliveMs, text: clientApi.keepAlive ?? comment }
     await deliver(response, answer, { signal, idleMs, keepAlive })
   } finally {
@@ -47,7 +49,7 @@ export async function serveCall(
 function callOf(
   { headers }: Request,
   { locals: { id, requestId } }: Response,
-  { clientApi, readBody, signal }: Pick<Call, 'clientApi' | 'readBody' | 'signal'>,
+  { clientApi, readBody, signal, keepAlive }: Pick<Call, 'clientApi' | 'readBody' | 'signal' | 'keepAlive'>,
 ): Call {
   const secret = secretOf(headers)
   return {
@@ -59,6 +61,7 @@ function callOf(
     strict: isStrict(headers),
     forwardedHeaders: forwardedHeaders(clientApi, headers),
     session: sessionIn(headers),
+    keepAlive,
     tags: { origin: originOf(headers, secret), header: textOf(headers['x-router-tags']) },
     signal,
   }

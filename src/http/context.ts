@@ -21,4 +21,6 @@ export type ServerContext = {
   patienceMs: number
   /** How long a stream that has begun may be silent before a keep-alive is sent. Milliseconds. */
   keepAliveMs: number
+  /** Whether a silent stream is begun before it is known how the call ends. */
+  keepsAliveEarly(): boolean
 }

@@ -55,6 +55,8 @@ export type Admission = {
    * `budget_exhausted`.
    */
   cover(target: Target, body: JsonObject): void | Promise<void>
+  /** From now on the prompt is longer by so many bytes. */
+  grow(bytes: number): void
   /** The most tokens that a call to this target can have used; `remote`: its reply shows that tools of the provider ran. */
   mostAt(target: Target, remote: boolean): TokenBounds
   /** The most that the call can cost at a target, its prompt in the provider's cache or not; undefined where no price is known. */
@@ -82,7 +84,7 @@ export function admit(
   call: AdmissionRequest,
   { limits, budget, defaultOutputTokens, abandoned }: Omit<AdmissionServices, 'writeFailure'>,
 ): Admission {
-  const bounded = boundedCall(call.request, call.at, call.counted)
+  let bounded = boundedCall(call.request, call.at, call.counted)
   const payers = payersOf(call)
   const allowance = { leftNano: leftOf(payers, budget), defaultLength: defaultOutputTokens }
   const holds = call.targets.map((target) => holdAt(target, bounded, allowance))
@@ -110,6 +112,14 @@ export function admit(
         hold.most = output
       }
       return raised ? raised.then(allow) : allow()
+    },
+    grow(bytes) {
+      const { size } = bounded
+      bounded = { ...bounded, size: { ...size, bytes: size.bytes + bytes, text: size.text + bytes } }
+      call.targets.forEach((target, index) => {
+        const hold = holds[index]
+        if (hold) hold.nanoUsd = costBound(bounded, target, hold.output)
+      })
     },
     mostAt: (target, remote) => mostAt(target, { bounded, hold: holdOf(target), remote }),
     costAt(target, isCached) {
@@ -158,6 +168,7 @@ export function admitOperation(
   const budgetReservation = reserveBudgetOrRollBack(reserve, limitReservation)
   return {
     lengthAt: () => undefined,
+    grow() {},
     cover: (target) => budgetReservation.raise(most[targets.indexOf(target)]?.nanoUsd ?? 0n),
     mostAt(target) {
       const { usage = {}, nanoUsd: cost = 0n } = most[targets.indexOf(target)] ?? {}

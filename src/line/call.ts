@@ -9,7 +9,7 @@ import type { AnswerBounds } from '../upstream/answer-bounds.ts'
 import type { CallMedia } from '../upstream/inline.ts'
 import type { WholeAnswer } from '../upstream/provider-answer.ts'
 import type { ForwardedHeader } from '../upstream/provider-request.ts'
-import type { StreamFrame } from '../upstream/provider-stream.ts'
+import type { StreamFrame } from '../upstream/stream-frames.ts'
 import type { Admission } from './admission.ts'
 import type { Turn } from './conversations.ts'
 import type { CallTags } from './tags.ts'
@@ -30,6 +30,8 @@ export type Call = {
   session?: string | undefined
   /** What headers say about the call, stored with the ledger row. */
   tags?: CallTags
+  /** A stream that has nothing to say for so long gets something that keeps it alive; `early`: before its status is known. */
+  keepAlive: { afterMs: number; early: boolean }
   signal: AbortSignal
 }
 
@@ -43,7 +45,7 @@ export type PreparedCall = {
   /** Remembers what a provider holds for the organization from now on, by the ids in its reply. */
   holds(provider: string, ids: readonly string[]): void
   /** How long the reply of a target may be, and what is reserved for it. */
-  admission: Pick<Admission, 'lengthAt' | 'cover' | 'promptTokens' | 'choices' | 'mostAt'>
+  admission: Pick<Admission, 'lengthAt' | 'cover' | 'grow' | 'promptTokens' | 'choices' | 'mostAt'>
 }
 
 /** A call as it is translated for one target; `length` is an output limit in place of the client's own. */

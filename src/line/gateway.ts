@@ -5,7 +5,7 @@ import type { NeutralRequest } from '../core/request.ts'
 import { turnFor } from '../core/turn.ts'
 import { withLoans } from '../lending/with-loans.ts'
 import type { Target } from '../manifest/target.ts'
-import { type RoutingState, tryTargets } from '../routing/attempts.ts'
+import { type RoutingState, type Trial, tryTargets } from '../routing/attempts.ts'
 import { type Directory, forChat, type Route, resolve, type Targets } from '../routing/resolve.ts'
 import { servedModel } from '../routing/served-model.ts'
 import type { SignatureCache } from '../routing/signature-cache.ts'
@@ -20,10 +20,13 @@ import { refuseLargeArguments } from './call-arguments.ts'
 import { clientReply } from './client-reply.ts'
 import type { Conversations } from './conversations.ts'
 import { countedPrompt } from './counted-prompt.ts'
+import { earlyReply } from './early-reply.ts'
 import { governedTargets } from './governed-targets.ts'
 import type { HeldState } from './held-state.ts'
 import { orderTargets } from './order-targets.ts'
-import { callProvider } from './provider-call.ts'
+import { neutralStream } from './other-format.ts'
+import { callProvider, type ProviderResult } from './provider-call.ts'
+import { recoveryFor } from './recovery.ts'
 import { withoutUnpriced } from './refuse-unpriced.ts'
 import { type CallLedger, type CallStart, Settlement } from './settlement.ts'
 import { recordedFor } from './tags.ts'
@@ -84,22 +87,31 @@ export async function handle(call: Call, services: Services): Promise<CallRespon
   const { session } = call
   const affine = { organization, key: key.id, request, session }
   const order = orderTargets({ ...affine, targets, route, turn, admission }, services.routing)
-  const attempted = await tryTargets(
-    {
-      targets: order.targets,
-      kind: order.kind,
-      rules: route.rules,
-      signal: call.signal,
-      acts: letsProviderAct(request),
-      attempt: (target, limits) => callProvider(target, prepared, { httpClient: services.httpClient, limits }),
-      onFailed: (failed) => settlement.failAttempt(failed, failed.error),
-    },
-    services.routing,
-  )
-  if (!attempted.error) order.served(attempted.target)
+  const { httpClient } = services
+  const { rules } = route
+  const trial: Trial<ProviderResult> = {
+    targets: order.targets,
+    kind: order.kind,
+    rules,
+    signal: call.signal,
+    acts: letsProviderAct(request),
+    attempt: (target, limits) => callProvider(target, prepared, { httpClient, limits, holds: rules.onCut === 'hold' }),
+    onFailed: (failed) => settlement.failAttempt(failed, failed.error),
+  }
+  const recovery = recoveryFor({ trial, prepared, httpClient, routing: services.routing })
   const remember = (reply: Reply) => signatures.remember(organization, reply)
   const servedBy = (target: Target, reported?: string) => servedModel(target, reported, directory)
-  return await clientReply(attempted, { prepared, settlement, servedBy, remember, limitHeaders: admission.headers })
+  const limitHeaders = admission.headers
+  const context = { prepared, settlement, servedBy, remember, recovery, limitHeaders }
+  const respond = async () => {
+    const attempted = await tryTargets(trial, services.routing)
+    if (!attempted.error) order.served(attempted.target)
+    return await clientReply(attempted, context)
+  }
+  const { early, afterMs } = call.keepAlive
+  if (request.stream !== true || !(early || rules.onCut === 'hold')) return await respond()
+  const { fail } = neutralStream(prepared, request.model)
+  return await earlyReply(respond(), afterMs, { headers: limitHeaders, fail })
 }
 
 /** A call as it may be admitted now. */

@@ -5,7 +5,7 @@ import { chatEndpoint } from '../manifest/run-mapping.ts'
 import type { Target } from '../manifest/target.ts'
 import { type ProviderRequest, writeRequest } from '../manifest/translate.ts'
 import { type CallMedia, inlineMedia } from '../upstream/inline.ts'
-import type { TargetedCall, Translation } from './call.ts'
+import type { StreamTranslation, TargetedCall, Translation } from './call.ts'
 
 /**
  * For a provider of another format, through the neutral form: `readFrame` in `manifest/translate.ts` has made events of each
@@ -18,24 +18,30 @@ export function otherFormatTranslation(target: Target, { call, request, turn, me
     forwardedHeaders: [],
     edits: false,
     whole: ({ reply }, facts) => clientApi.writeReply(reply, facts),
-    stream(model) {
-      const { id, requestId } = call
-      const writer = clientApi.openStream(request, { model, id, requestId })
-      return {
-        translate({ events }, fold) {
-          const [first, ...others] = events
-          if (!first) return ''
-          // What one event of the provider says is written together: log probabilities with their text.
-          return writer.events(others.length === 0 ? fold.take(first) : events.flatMap((event) => fold.take(event)))
-        },
-        close: (fold) => writer.events(fold.end()),
-        end: writer.end,
-        fail: writer.fail,
-        ...(writer.reply && { reply: writer.reply }),
-      }
-    },
+    stream: (model) => neutralStream({ call, request }, model),
     responseToStore: (response, text) =>
       turn.responseToStore(response, text, { target, sameFormat: false, storesItself: false }),
+  }
+}
+
+/** Writes a streamed answer from its neutral events, of whatever format its frames are. */
+export function neutralStream(
+  { call, request }: Pick<TargetedCall, 'call' | 'request'>,
+  model: string,
+): StreamTranslation {
+  const { id, requestId, clientApi } = call
+  const writer = clientApi.openStream(request, { model, id, requestId })
+  return {
+    translate({ events }, fold) {
+      const [first, ...others] = events
+      if (!first) return ''
+      // What one event of the provider says is written together: log probabilities with their text.
+      return writer.events(others.length === 0 ? fold.take(first) : events.flatMap((event) => fold.take(event)))
+    },
+    close: (fold) => writer.events(fold.end()),
+    end: writer.end,
+    fail: writer.fail,
+    ...(writer.reply && { reply: writer.reply }),
   }
 }
 

@@ -12,6 +12,7 @@ import { type ProviderAnswer, requestAnswer } from '../upstream/provider-answer.
 import { withoutSecretsOf } from '../upstream/secrets.ts'
 import type { PreparedCall, TargetedCall, Translation } from './call.ts'
 import { translationOf } from './choose-translation.ts'
+import { heldAnswer } from './held-answer.ts'
 
 /** The result of calling one target: its answer or an error, and the client's names of the fields that were left out. */
 export type ProviderResult = { dropped: string[] } & (
@@ -20,16 +21,24 @@ export type ProviderResult = { dropped: string[] } & (
   | { error: RouterError; sent: boolean }
 )
 
+/** How a target is called. `translate`: in place of the usual translation; `holds`: a stream is read to its end first. */
+type ProviderCallOptions = {
+  httpClient: HttpClient
+  limits: AttemptLimits
+  translate?: typeof translationOf
+  holds?: boolean
+}
+
 /** Calls one target. Retries once with the full conversation if the provider no longer has its stored copy. */
 export async function callProvider(
   target: Target,
   prepared: PreparedCall,
-  { httpClient, limits }: { httpClient: HttpClient; limits: AttemptLimits },
+  { translate = translationOf, ...options }: ProviderCallOptions,
 ): Promise<ProviderResult> {
-  const translation = translationOf(target, targeted(target, prepared))
-  const result = await callOnce(target, prepared, { translation, httpClient, limits })
+  const translation = translate(target, targeted(target, prepared))
+  const result = await callOnce(target, prepared, { ...options, translation })
   if (!result.error || !prepared.turn.mustResend(result.error, target.provider)) return result
-  return await callOnce(target, prepared, { translation, httpClient, limits })
+  return await callOnce(target, prepared, { ...options, translation })
 }
 
 /** The call with the output limit that this target gets. */
@@ -41,9 +50,10 @@ function targeted(target: Target, { admission, ...prepared }: PreparedCall): Tar
 
 async function callOnce(
   target: Target,
-  { call, request, admission, answerBounds: bounds }: PreparedCall,
-  { translation, httpClient, limits }: { translation: Translation; httpClient: HttpClient; limits: AttemptLimits },
+  prepared: PreparedCall,
+  { translation, httpClient, limits, holds }: ProviderCallOptions & { translation: Translation },
 ): Promise<ProviderResult> {
+  const { call, request, admission, answerBounds: bounds } = prepared
   const { clientApi, signal } = call
   let dropped: string[] = []
   let sent = false
@@ -63,8 +73,9 @@ async function callOnce(
     }
     const again = { idempotencyKey: call.id, once: letsProviderAct(request) }
     const outgoing = { body, stream, edited, signal, forwardedHeaders, onSent, bounds, limits, ...again }
-    const answer = await requestAnswer(target, outgoing, httpClient)
-    return { dropped, translation, answer }
+    const answer = await requestAnswer(target, { ...outgoing, choices: admission.choices }, httpClient)
+    const isHeld = holds === true && answer.kind === 'stream'
+    return { dropped, translation, answer: isHeld ? await heldAnswer(answer, target, prepared) : answer }
   } catch (thrown) {
     return { dropped, error: withoutSecretsOf(target.provider, asRouterError(thrown)), sent }
   }

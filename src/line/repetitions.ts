@@ -1,4 +1,4 @@
-import type { StreamFrame } from '../upstream/provider-stream.ts'
+import type { StreamFrame } from '../upstream/stream-frames.ts'
 import type { TextPattern } from '../upstream/text-pattern.ts'
 
 /** Writes the frames that repeat an earlier one but for their text as that one was written, with their own text. */

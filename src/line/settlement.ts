@@ -42,6 +42,8 @@ export type ReceivedReply = AttemptSummary & {
   measured: MeasuredUsage
   served?: ServedModel | undefined
   firstEventMs?: number
+  /** Something in it could not be read, and was passed over. */
+  damaged?: boolean
 }
 
 /** The usage and the cost of a settled call. */
@@ -107,10 +109,24 @@ export class Settlement {
     void this.#ledger.settle({ ...record, id: randomUUIDv7() }, undefined, error.forLog).catch(() => {})
   }
 
+  /** An attempt broke off after content, and another target is to go on: what was received is charged. */
+  cutAttempt(received: ReceivedReply, error: RouterError): Settled {
+    const settled = this.#price(received)
+    const record = this.#record(received, { outcome: 'partial', status: error.status, settled, error })
+    this.#admission.charge(costNano(record))
+    void this.#ledger.settle({ ...record, id: randomUUIDv7() }, undefined, error.forLog).catch(() => {})
+    return settled
+  }
+
+  /** No other target could go on: the reply broke off, and what was received of it is charged already. */
+  async charged(attempted: AttemptSummary, error: RouterError): Promise<void> {
+    await this.#write(attempted, { outcome: 'partial', status: error.status, settled: nothingUsed, error })
+  }
+
   #priceFailure({ target, sent }: AttemptSummary & { sent?: boolean }, error: RouterError): Settled {
     const { abandonedUsage } = this.#admission
     const abandoned = sent === true && error.code === 'client_gone' ? abandonedUsage : undefined
-    if (!error.billed && !abandoned) return { usage: {}, cost: { nanoUsd: 0, parts: {}, priceVersion: '' } }
+    if (!error.billed && !abandoned) return nothingUsed
     const most = this.#admission.mostAt(target, false)
     const counted = error.billed && boundedUsage(error.billed, most)
     const known = counted && this.#chargeAs(counted.usage, target, counted.bounded)
@@ -168,6 +184,8 @@ export class Settlement {
     }
   }
 }
+
+const nothingUsed: Settled = { usage: {}, cost: { nanoUsd: 0, parts: {}, priceVersion: '' } }
 
 type RowFacts = AttemptSummary & Pick<ReceivedReply, 'served' | 'firstEventMs'>
 

@@ -31,6 +31,8 @@ export type Trial<Result> = {
   rules: RoutingRules
   /** Aborted when the client disconnects or the process stops. */
   signal: AbortSignal
+  /** Attempts of the same call that were made before. */
+  before?: number
   /** A provider may act for the caller: it is asked again only where it cannot have begun to. */
   acts?: boolean
   /** The calls with which its times are compared; without it nothing is measured. */
@@ -49,7 +51,10 @@ type Outcome = { dropped: string[]; error?: RouterError | undefined; sent?: bool
 type Failure = { dropped: string[]; error: RouterError; sent: boolean }
 
 /** The result of the last attempt; that of one without an error has its passage, which is still open. */
-export type Tried<Result> = ((Extract<Result, { error?: undefined }> & { passage: Passage }) | Failure) & Attempted
+export type Tried<Result> = ((Extract<Result, { error?: undefined }> & Passed) | Failure) & Attempted
+
+/** `untried`: the targets that have not been asked. */
+type Passed = { passage: Passage; untried: Target[] }
 
 /** The most attempts of one call. */
 const mostAttempts = 6
@@ -88,6 +93,7 @@ class Attempts<Result extends Outcome> {
     this.#random = state.random ?? Math.random
     this.#now = state.now ?? (() => performance.now())
     this.#endBy = this.#now() + (trial.rules.totalMs ?? Infinity)
+    this.#count = trial.before ?? 0
     this.#candidates = trial.targets.map((target) => ({
       target,
       retries: 0,
@@ -135,7 +141,7 @@ class Attempts<Result extends Outcome> {
       const attempted = { ...result, target, attempts: this.#count }
       if (!result.error) {
         passage.succeeded()
-        return { ...attempted, passage } as Tried<Result>
+        return { ...attempted, passage, untried: this.#untried().map((one) => one.target) } as Tried<Result>
       }
       passage.failed(result.error)
       this.#failed(candidate, attempted, result.error)

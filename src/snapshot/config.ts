@@ -27,7 +27,15 @@ export type Config = {
   /** The file they come from; it need not exist at the default place. */
   path: string
   /** `threads`: how many event loops serve calls; `auto` is one for each core. */
-  server: { host: string; port: number; threads: number | 'auto'; body: BodyBounds; cors: readonly string[] }
+  server: {
+    host: string
+    port: number
+    threads: number | 'auto'
+    body: BodyBounds
+    cors: readonly string[]
+    /** When a stream that has nothing to say yet is begun. */
+    keepAlive: 'late' | 'early'
+  }
   /** How large the answers of providers may be. */
   answers: AnswerBounds
   /** null: the management API shares the server. */
@@ -58,6 +66,7 @@ type ConfigFile = {
     max_values?: number
     max_unknown_fields?: number
     cors?: string[]
+    keep_alive?: 'late' | 'early'
   } | null
   manage?: { port?: number | null } | null
   answers?: { body_limit?: string | number; event_limit?: string | number; max_values?: number } | null
@@ -147,12 +156,12 @@ async function readConfigFile(
 
 function configOf(path: string, file: ConfigFile): Config {
   const folder = dirname(path)
-  const { host = '127.0.0.1', port = 8787, threads = 1, cors = [] } = file.server ?? {}
+  const { host = '127.0.0.1', port = 8787, threads = 1, cors = [], keep_alive = 'late' } = file.server ?? {}
   const { providers = './providers', catalog = './catalog', plugins = './plugins' } = file.folders ?? {}
   const settings = Object.entries(file.providers ?? {}).map(([slug, settings]) => [slug, settings ?? {}] as const)
   return {
     path,
-    server: { host, port, threads, body: bodyBounds(file.server ?? {}), cors },
+    server: { host, port, threads, body: bodyBounds(file.server ?? {}), cors, keepAlive: keep_alive },
     answers: answerBounds(file.answers ?? {}),
     manage: { port: file.manage?.port ?? null },
     store: { url: absoluteStore(file.store?.url ?? 'sqlite:data/router.sqlite', folder) },

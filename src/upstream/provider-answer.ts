@@ -1,11 +1,8 @@
-import { randomUUID } from 'node:crypto'
 import { asRouterError } from '../core/errors.ts'
-import type { FoldFacts } from '../core/fold.ts'
 import type { JsonObject } from '../core/json.ts'
 import type { Reply } from '../core/reply.ts'
 import { exceededByCalls } from '../core/tool-arguments.ts'
 import { turnFor } from '../core/turn.ts'
-import type { Provider } from '../manifest/provider.ts'
 import { readMetered, readReply } from '../manifest/read-reply.ts'
 import { chatEndpoint } from '../manifest/run-mapping.ts'
 import type { Target } from '../manifest/target.ts'
@@ -13,6 +10,7 @@ import { targetFacts } from '../manifest/target-facts.ts'
 import { streamFormats } from '../wire/frames.ts'
 import { type AnswerBounds, defaultAnswerBounds, describeExcess } from './answer-bounds.ts'
 import { billedAnyway, excerpt, parseObject, unreadable, withBilled } from './answer-json.ts'
+import { foldFacts } from './fold-facts.ts'
 import type { HttpClient, HttpResponse } from './http-client.ts'
 import { reportedFailure } from './provider-error.ts'
 import { type ForwardedHeader, sendRequest, type Timing, textOf } from './provider-request.ts'
@@ -44,12 +42,12 @@ type Outgoing = {
  */
 export async function requestAnswer(
   target: Target,
-  outgoing: Outgoing & { stream: boolean; edited?: boolean },
+  outgoing: Outgoing & { stream: boolean; edited?: boolean; choices?: number },
   httpClient: HttpClient,
 ): Promise<ProviderAnswer> {
   const { provider } = target
   const endpoint = chatEndpoint(provider)
-  const { stream, edited = false, bounds = defaultAnswerBounds, limits, ...rest } = outgoing
+  const { stream, edited = false, bounds = defaultAnswerBounds, choices = 1, limits, ...rest } = outgoing
   const path = stream ? endpoint.stream.path : endpoint.path
   const accept = stream ? streamFormats[endpoint.stream.format].mediaType : 'application/json'
   const response = await sendRequest(
@@ -58,7 +56,7 @@ export async function requestAnswer(
     httpClient,
   )
   return stream
-    ? await readStream(target, response, bounds)
+    ? await readStream(target, response, { bounds, choices })
     : await readWhole(target, response, { bounds, read: edited ? readMetered : readReply })
 }
 
@@ -72,11 +70,6 @@ export async function requestJson(
   const sent = { ...rest, accept: 'application/json', ...(limits && { timing: limits }) }
   const response = await sendRequest(target, sent, httpClient)
   return parseObject(target.provider, await textOf(target.provider, response, bounds.bytes), bounds)
-}
-
-/** The facts for folding an answer of this provider. */
-export function foldFacts({ maker }: Provider): FoldFacts {
-  return { maker, newId: randomUUID, now: () => Math.floor(Date.now() / 1_000) }
 }
 
 /** A long answer leaves the event loop a turn before each step. */

@@ -6,9 +6,11 @@ import type { ModelEntry } from '../../src/core/model.ts'
 import type { Reply } from '../../src/core/reply.ts'
 import type { NeutralRequest } from '../../src/core/request.ts'
 import type { Admission } from '../../src/line/admission.ts'
+import type { AnsweredAttempt } from '../../src/line/answered-attempt.ts'
 import type { StreamTranslation, Translation } from '../../src/line/call.ts'
-import { type AnsweredAttempt, clientReply, streamedReply, wholeReply } from '../../src/line/client-reply.ts'
+import { clientReply, wholeReply } from '../../src/line/client-reply.ts'
 import { Settlement } from '../../src/line/settlement.ts'
+import { streamedReply } from '../../src/line/streamed-reply.ts'
 import type { Provider } from '../../src/manifest/provider.ts'
 
 const entry: ModelEntry = {
@@ -30,6 +32,7 @@ function answeredWith(translation: Partial<Translation>) {
     promptTokens: 0,
     lengthAt: () => undefined,
     cover() {},
+    grow() {},
     mostAt: () => ({ prompt: Infinity, output: Infinity }),
     charge() {},
     costAt: () => undefined,
@@ -53,6 +56,7 @@ function answeredWith(translation: Partial<Translation>) {
     target,
     attempts: 1,
     dropped: [],
+    untried: [],
     passage: { succeeded() {}, failed() {}, ended() {} },
     translation: translation as Translation,
     prepared: {

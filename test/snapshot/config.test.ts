@@ -22,6 +22,7 @@ test('everything has a default; paths are relative to the file', async () => {
       threads: 1,
       body: { bytes: 50 * 1024 * 1024, values: 200_000, unknownFields: 1_000 },
       cors: [],
+      keepAlive: 'late',
     },
     answers: { bytes: 32 * 1024 * 1024, eventBytes: 8 * 1024 * 1024, values: 250_000 },
     manage: { port: null },

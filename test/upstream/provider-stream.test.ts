@@ -39,7 +39,7 @@ async function readAll(chunks: readonly number[]): Promise<{ events: number; inO
     turn = setImmediate(others)
   }
   turn = setImmediate(others)
-  const { batches } = await readStream({ model: 'm', provider: providerOf(map) }, responseOf(chunks), bounds)
+  const { batches } = await readStream({ model: 'm', provider: providerOf(map) }, responseOf(chunks), { bounds })
   for await (const batch of batches) for (const { payload } of batch) if (payload) events += 1
   clearImmediate(turn)
   return { events, inOneTurn }

@@ -22,7 +22,7 @@ export function openStream(request: NeutralRequest, { model, finishOf }: StreamF
     edit: (payload) => editor.edit(payload),
     repeatsText: true,
     end: (facts) => {
-      const last = includeUsage ? usageChunk(editor.last ?? chunks.base, editor.usage, facts) : ''
+      const last = includeUsage || facts.router ? usageChunk(editor.last ?? chunks.base, editor.usage, facts) : ''
       return `${editor.end()}${last}data: [DONE]\n\n`
     },
     fail: (error) => `data: ${JSON.stringify(errorBody(error))}\n\n`,
@@ -30,8 +30,18 @@ export function openStream(request: NeutralRequest, { model, finishOf }: StreamF
 }
 
 /** The provider's own usage where it reported any, else usage computed from the counts. */
-function usageChunk(base: JsonObject, counted: JsonObject | undefined, { usage, costUsd, model }: ReplyFacts): string {
+function usageChunk(
+  base: JsonObject,
+  counted: JsonObject | undefined,
+  { usage, costUsd, model, router }: ReplyFacts,
+): string {
   const totals = counted ? shownUsage(counted, usage) : writeUsage(usage, undefined)
-  const chunk = { ...base, model, choices: [], usage: { ...totals, ...defined({ cost: costUsd }) } }
+  const chunk = {
+    ...base,
+    model,
+    choices: [],
+    usage: { ...totals, ...defined({ cost: costUsd }) },
+    ...defined({ router }),
+  }
   return `data: ${JSON.stringify(chunk)}\n\n`
 }

@@ -45,9 +45,9 @@ export class BlockWriter {
   }
 
   /** The last `message_delta`: why the message ended, and its counts. */
-  end({ usage, costUsd }: ReplyFacts): string {
+  end({ usage, costUsd, router }: ReplyFacts): string {
     const delta = { container: null, ...this.#ending }
-    return writeEvent({ type: 'message_delta', delta, usage: deltaUsage(usage, costUsd) })
+    return writeEvent({ type: 'message_delta', delta, usage: deltaUsage(usage, costUsd), ...(router && { router }) })
   }
 
   #start({ id }: StreamEventOf<'start'>): string {

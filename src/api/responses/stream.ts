@@ -16,7 +16,7 @@ export function openStream(request: NeutralRequest, { model, id }: StreamFacts):
   /** Made once: what is stored and what the last event says is the same, down to the second. */
   const whole = (facts: ReplyFacts): JsonObject => {
     response ??= editor.response ? editor.whole(facts) : writer.whole(facts)
-    return response
+    return facts.router ? { ...response, router: facts.router } : response
   }
   return {
     events: (events) => writer.write(events),

@@ -1,0 +1,37 @@
+import { setTimeout as delay } from 'node:timers/promises'
+import { asRouterError, type RouterError } from '../core/errors.ts'
+import type { CallResponse } from './call.ts'
+
+/**
+ * The response of a streamed call. When it is not there after a time, one that begins with a comment, so that nothing between
+ * here and the client closes the connection: from then on a failure is an event, which `fail` writes.
+ */
+export async function earlyReply(
+  responding: Promise<CallResponse>,
+  afterMs: number,
+  { headers, fail }: { headers: CallResponse['headers']; fail(error: RouterError): string },
+): Promise<CallResponse> {
+  const timer = new AbortController()
+  const silence = delay(afterMs, undefined, { signal: timer.signal }).catch(() => undefined)
+  try {
+    return (await Promise.race([responding, silence])) ?? { headers, body: beginning(responding, fail) }
+  } finally {
+    timer.abort()
+  }
+}
+
+async function* beginning(
+  responding: Promise<CallResponse>,
+  fail: (error: RouterError) => string,
+): AsyncGenerator<string | Uint8Array, void> {
+  // A client that leaves before is seen by the call itself.
+  responding.catch(() => {})
+  yield ': waiting\n\n'
+  try {
+    const { body } = await responding
+    if (typeof body === 'string') yield body
+    else yield* body
+  } catch (thrown) {
+    yield fail(asRouterError(thrown))
+  }
+}

@@ -1,0 +1,133 @@
+import { RouterError } from '../core/errors.ts'
+import type { ProviderEvent } from '../core/events.ts'
+import type { Reply } from '../core/reply.ts'
+import type { NeutralRequest } from '../core/request.ts'
+import type { RoutingRules } from '../core/routing-rules.ts'
+import type { Target } from '../manifest/target.ts'
+import { targetFacts } from '../manifest/target-facts.ts'
+import { type RoutingState, type Trial, tryTargets } from '../routing/attempts.ts'
+import { failureClass } from '../routing/failure-class.ts'
+import type { HttpClient } from '../upstream/http-client.ts'
+import type { StreamedAnswer } from '../upstream/provider-stream.ts'
+import type { StreamFrame } from '../upstream/stream-frames.ts'
+import type { AnsweredAttempt } from './answered-attempt.ts'
+import type { PreparedCall } from './call.ts'
+import { otherFormatTranslation } from './other-format.ts'
+import { callProvider, type ProviderResult } from './provider-call.ts'
+import { Repeated } from './repeated.ts'
+
+/** What lets another target go on with an answer that broke off after content. */
+export type Recovery = {
+  /** Whether an answer that has been shown so far can be gone on with after this failure. */
+  canFollow(error: RouterError, shown: Reply): boolean
+  /** Asks the targets that are left; undefined when none can go on. */
+  resume(cut: AnsweredAttempt, shown: Reply): Promise<Resumed | undefined>
+}
+
+/** An answer that goes on where another one broke off. `shown` is what the client gets of a frame; it throws RouterError. */
+export type Resumed = {
+  answered: AnsweredAttempt
+  answer: StreamedAnswer
+  shown(frame: StreamFrame): StreamFrame | undefined
+}
+
+export type RecoveryOptions = {
+  trial: Omit<Trial<ProviderResult>, 'attempt' | 'rules'> & { rules: RoutingRules }
+  prepared: PreparedCall
+  httpClient: HttpClient
+  routing: RoutingState
+}
+
+/** How answers of this call are gone on with; undefined where the rules say that a failure is an error. */
+export function recoveryFor(options: RecoveryOptions): Recovery | undefined {
+  const { trial, prepared } = options
+  const { onCut } = trial.rules
+  const isPossible = prepared.request.stream === true && prepared.admission.choices === 1 && trial.acts !== true
+  if (!isPossible || (onCut !== 'continue' && onCut !== 'restart')) return undefined
+  const begun = performance.now()
+  return {
+    canFollow: (error, { parts }) =>
+      error.provider !== undefined &&
+      failureClass(error).next === 'any' &&
+      parts.length > 0 &&
+      parts.every((part) => part.type === 'text' || (onCut === 'restart' && part.type === 'reasoning' && isOpen(part))),
+    resume: (cut, shown) => resume(cut, shown, { ...options, elapsedMs: performance.now() - begun }),
+  }
+}
+
+/** Reasoning that is text alone: what is sealed means something to its maker only. */
+function isOpen({ signature, encrypted }: { signature?: string; encrypted?: string }): boolean {
+  return signature === undefined && encrypted === undefined
+}
+
+async function resume(
+  cut: AnsweredAttempt,
+  shown: Reply,
+  { trial, prepared, httpClient, routing, elapsedMs }: RecoveryOptions & { elapsedMs: number },
+): Promise<Resumed | undefined> {
+  const { rules } = trial
+  const continues = rules.onCut === 'continue'
+  const [first, ...others] = cut.untried.filter((target) => !continues || takesPrefill(target))
+  if (!first) return undefined
+  const said = textOf(shown, 'text')
+  const next = continues ? continuing(prepared, said) : prepared
+  const attempted = await tryTargets<ProviderResult>(
+    {
+      ...trial,
+      targets: [first, ...others],
+      rules: { ...rules, ...(rules.totalMs !== undefined && { totalMs: rules.totalMs - elapsedMs }) },
+      before: cut.attempts,
+      attempt: (target, limits) =>
+        callProvider(target, next, { httpClient, limits, ...(continues && { translate: otherFormatTranslation }) }),
+    },
+    routing,
+  )
+  if (attempted.error) {
+    trial.onFailed(attempted)
+    return undefined
+  }
+  const { answer } = attempted
+  if (answer.kind !== 'stream') return undefined
+  const repeated = continues
+    ? new Repeated({ text: said.slice(said.trimEnd().length), isSpace: true })
+    : new Repeated({ text: said, reasoning: textOf(shown, 'reasoning') })
+  const served = cut.servedBy(attempted.target, answer.model)
+  return {
+    answered: { ...cut, ...attempted, served },
+    answer,
+    shown(frame) {
+      const events = frame.events.flatMap((event) => repeated.rest(withoutHead(event)) ?? [])
+      if (repeated.differs) throw different(attempted.target)
+      return events.length > 0 ? { events } : undefined
+    },
+  }
+}
+
+/** The call with what was said already as the beginning of the answer. */
+function continuing(prepared: PreparedCall, said: string): PreparedCall {
+  const begun = said.trimEnd()
+  prepared.admission.grow(Buffer.byteLength(begun))
+  const { messages } = prepared.request
+  const answer: NeutralRequest['messages'][number] = { role: 'assistant', parts: [{ type: 'text', text: begun }] }
+  return { ...prepared, request: { ...prepared.request, messages: [...messages, answer] } }
+}
+
+function takesPrefill(target: Target): boolean {
+  return targetFacts(target.provider, target).traits.prefill === true
+}
+
+function textOf({ parts }: Reply, kind: 'text' | 'reasoning'): string {
+  return parts.map((part) => (part.type === kind && 'text' in part ? (part.text ?? '') : '')).join('')
+}
+
+/** The stream keeps its id and its parts; its counts are those of the attempt. */
+function withoutHead({ id: _, model: __, created: ___, usage: ____, ...event }: ProviderEvent): ProviderEvent {
+  if (event.text === undefined) return event
+  const { at: _____, ...text } = event
+  return text
+}
+
+function different({ provider }: Target): RouterError {
+  const message = 'The provider broke off, and the answer of the next one is another.'
+  return new RouterError('provider_cut', message, { provider: provider.slug })
+}

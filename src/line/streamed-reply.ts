@@ -1,0 +1,160 @@
+import { asRouterError, RouterError } from '../core/errors.ts'
+import { Fold } from '../core/fold.ts'
+import { addUsage, completionTokens, mergeUsage, type Usage } from '../core/usage.ts'
+import { targetId } from '../manifest/target.ts'
+import { foldFacts } from '../upstream/fold-facts.ts'
+import type { StreamedAnswer } from '../upstream/provider-stream.ts'
+import { withoutSecretsOf } from '../upstream/secrets.ts'
+import type { StreamFrame } from '../upstream/stream-frames.ts'
+import { type AnsweredAttempt, measured, replyFacts, servedId } from './answered-attempt.ts'
+import { requireBounded, requireWhole } from './broken-stream.ts'
+import type { StreamTranslation } from './call.ts'
+import { neutralStream } from './other-format.ts'
+import type { Recovery, Resumed } from './recovery.ts'
+import type { ReceivedReply, Settled } from './settlement.ts'
+
+/** An attempt whose answer is being streamed. `own` folds its events alone: what it is paid by. */
+type Serving = { answered: AnsweredAttempt; frames: AsyncIterable<StreamFrame[]>; own: Fold; resumed?: Resumed }
+
+/** The client's events of a streamed answer. The ledger row is on disk before the last one; a broken reply never gets it. */
+export function streamedReply(
+  answer: StreamedAnswer,
+  answered: AnsweredAttempt,
+  recovery?: Recovery,
+): AsyncGenerator<string, void> {
+  return new StreamedReply(answer, answered, recovery).events()
+}
+
+class StreamedReply {
+  /** What the client has got, of all attempts. */
+  readonly #shown: Fold
+  readonly #stream: StreamTranslation
+  readonly #recovery: Recovery | undefined
+  #serving: Serving
+  #firstEventMs: number | undefined
+  #isSettled = false
+  #isDamaged = false
+  /** What attempts that broke off have used. */
+  #earlier: Settled[] = []
+
+  constructor(answer: StreamedAnswer, answered: AnsweredAttempt, recovery: Recovery | undefined) {
+    const { target, translation, prepared } = answered
+    this.#recovery = recovery
+    this.#shown = new Fold(foldFacts(target.provider))
+    // The frames of another target, and those of a document, have no payload that could be edited.
+    const isNeutral = recovery !== undefined || answer.document === true
+    const name = servedId(answered)
+    this.#stream = isNeutral ? neutralStream(prepared, name) : translation.stream(name)
+    this.#serving = { answered, frames: answer.batches, own: this.#shown }
+    if (recovery) this.#serving.own = new Fold(foldFacts(target.provider))
+  }
+
+  async *events(): AsyncGenerator<string, void> {
+    const { settlement, prepared } = this.#serving.answered
+    try {
+      for (let isOver = false; !isOver; ) {
+        const { frames, own, answered } = this.#serving
+        try {
+          for await (const batch of frames) {
+            const text = this.#write(batch)
+            if (text) yield text
+          }
+          requireWhole(own, answered.target)
+          isOver = true
+        } catch (thrown) {
+          if (!(await this.#resume(asRouterError(thrown)))) throw thrown
+          yield `: ${targetId(this.#serving.answered.target)} goes on\n\n`
+        }
+      }
+      const { answered, own } = this.#serving
+      const received = this.#received(true)
+      const last = this.#stream.close(this.#shown)
+      answered.remember(own.reply())
+      const settled = await settlement.complete(received, (known) => {
+        const whole = prepared.turn.stores && this.#stream.reply?.(this.#facts(known))
+        return whole ? answered.translation.responseToStore(whole, JSON.stringify(whole)) : undefined
+      })
+      this.#isSettled = true
+      answered.passage.produced?.(completionTokens(settled.usage))
+      yield last + this.#stream.end(this.#facts(settled))
+    } catch (thrown) {
+      const { target, passage } = this.#serving.answered
+      const error = withoutSecretsOf(target.provider, asRouterError(thrown))
+      passage.failed(error)
+      // If the ledger fails as well, it keeps the row for later: the client must be told that the stream broke.
+      await this.#settlePartial(error).catch(() => {})
+      if (error.code !== 'client_gone') yield this.#stream.fail(error)
+    } finally {
+      this.#serving.answered.passage.ended()
+      // A client that disconnects ends this generator at a yield: the part that was received is still paid.
+      if (!this.#isSettled) await this.#settlePartial(new RouterError('client_gone', 'The client disconnected.'))
+    }
+  }
+
+  /** One batch of frames as the client's text. */
+  #write(batch: readonly StreamFrame[]): string {
+    const { answered, own, resumed } = this.#serving
+    this.#firstEventMs ??= answered.settlement.elapsed()
+    let text = ''
+    for (const frame of batch) {
+      if (frame.damaged) this.#isDamaged = true
+      if (own !== this.#shown) for (const event of frame.events) own.take(event)
+      const shown = resumed ? resumed.shown(frame) : frame
+      if (shown) text += this.#stream.translate(shown, this.#shown)
+    }
+    requireBounded(this.#shown, answered.target, answered.prepared.answerBounds.bytes)
+    return text
+  }
+
+  /** Lets another target go on, where the rules of the name say so and it can. */
+  async #resume(error: RouterError): Promise<boolean> {
+    const { answered } = this.#serving
+    const { passage, settlement } = answered
+    const recovery = this.#recovery
+    if (!recovery?.canFollow(error, this.#shown.reply())) return false
+    passage.failed(error)
+    passage.ended()
+    const charged = settlement.cutAttempt(this.#received(false), error)
+    this.#isSettled = true
+    const resumed = await recovery.resume(answered, this.#shown.reply())
+    if (!resumed) {
+      await settlement.charged(answered, error).catch(() => {})
+      return false
+    }
+    this.#isSettled = false
+    this.#earlier.push(charged)
+    const { target } = resumed.answered
+    const own = new Fold(foldFacts(target.provider))
+    this.#serving = { answered: resumed.answered, frames: resumed.answer.batches, own, resumed }
+    return true
+  }
+
+  #received(complete: boolean, billed?: Usage): ReceivedReply {
+    const { answered, own } = this.#serving
+    const reply = billed ? { ...own.reply(), usage: mergeUsage(own.usage, billed) } : own.reply()
+    const served = answered.served ?? answered.servedBy(answered.target, reply.model)
+    return {
+      ...answered,
+      served,
+      measured: measured(answered, reply, complete),
+      ...(this.#firstEventMs !== undefined && { firstEventMs: this.#firstEventMs }),
+      ...(this.#isDamaged && { damaged: true }),
+    }
+  }
+
+  async #settlePartial(error: RouterError): Promise<void> {
+    if (this.#isSettled) return
+    this.#isSettled = true
+    await this.#serving.answered.settlement.partial(this.#received(false, error.billed), error)
+  }
+
+  /** What the client is told at the end: what all attempts used. */
+  #facts(settled: Settled) {
+    const { answered } = this.#serving
+    if (this.#earlier.length === 0) return replyFacts(answered, settled)
+    const usage = this.#earlier.reduce((sum, one) => addUsage(sum, one.usage), settled.usage)
+    const nanoUsd = this.#earlier.reduce((sum, { cost }) => sum + cost.nanoUsd, settled.cost.nanoUsd)
+    const facts = replyFacts(answered, { usage, cost: { ...settled.cost, nanoUsd } })
+    return { ...facts, router: { attempts: answered.attempts } }
+  }
+}

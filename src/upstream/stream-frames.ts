@@ -1,0 +1,236 @@
+import { setImmediate } from 'node:timers/promises'
+import { asRouterError, type RouterError } from '../core/errors.ts'
+import { hasContent, type ProviderEvent } from '../core/events.ts'
+import type { JsonObject } from '../core/json.ts'
+import type { TargetFacts } from '../core/request.ts'
+import { mergeUsage, type Usage } from '../core/usage.ts'
+import type { Provider } from '../manifest/provider.ts'
+import { chatEndpoint } from '../manifest/run-mapping.ts'
+import { type ReadFrame, readFrame } from '../manifest/translate.ts'
+import type { Frame, FrameError } from '../wire/frame.ts'
+import { type StreamFormat, streamFormats } from '../wire/frames.ts'
+import type { AnswerBounds } from './answer-bounds.ts'
+import { cut, parseObject, unreadable, withBilled } from './answer-json.ts'
+import type { HttpResponse } from './http-client.ts'
+import { reportedFailure } from './provider-error.ts'
+import { redact } from './secrets.ts'
+import type { TextPattern, TextPatterns } from './text-pattern.ts'
+
+/** One frame of a stream; the declared end marker has no payload. Frames of one pattern differ in their text alone. */
+export type StreamFrame = {
+  readonly events: readonly ProviderEvent[]
+  readonly payload?: JsonObject
+  readonly pattern?: TextPattern
+  /** The provider sent something here that is no JSON, in the middle of a text. */
+  readonly damaged?: true
+}
+
+/** How long a stream that has reached its end marker may keep its connection open before it is closed. Milliseconds. */
+const drainMs = 50
+/** How long counts and end marker are waited for after a finish reason. Milliseconds. */
+const lingerMs = 2_000
+
+/** How the events of one answer are read; `choices` is how many are streamed beside each other. */
+export type Reading = {
+  provider: Provider
+  facts: TargetFacts
+  bounds: AnswerBounds
+  patterns: TextPatterns | undefined
+  choices: number
+}
+
+/** Frames that are read before others have their turn: most chunks have fewer, but one may have thousands. */
+const framesPerTurn = 256
+
+function slices(frames: readonly Frame[]): readonly (readonly Frame[])[] {
+  if (frames.length <= framesPerTurn) return [frames]
+  const count = Math.ceil(frames.length / framesPerTurn)
+  return Array.from({ length: count }, (_, at) => frames.slice(at * framesPerTurn, (at + 1) * framesPerTurn))
+}
+
+/**
+ * Frames with their neutral events. An error in the middle is thrown after everything that was sent before it; one after the
+ * finish reason is nobody's concern.
+ */
+export async function* readBatches(reading: Reading, response: HttpResponse): AsyncGenerator<StreamFrame[], void> {
+  const progress = new Progress(reading, response)
+  try {
+    yield* readFrames(reading, response, progress)
+  } catch (thrown) {
+    if (!progress.isEnding || isOurs(asRouterError(thrown))) throw thrown
+  } finally {
+    progress.end()
+  }
+}
+
+/** The end of the call, not of the answer. */
+function isOurs({ code }: RouterError): boolean {
+  return code === 'client_gone' || code === 'stopping'
+}
+
+async function* readFrames(
+  reading: Reading,
+  response: HttpResponse,
+  progress: Progress,
+): AsyncGenerator<StreamFrame[], void> {
+  const { provider, bounds } = reading
+  const { format } = chatEndpoint(provider).stream
+  const frames = await streamFormats[format].open(bounds.eventBytes)
+  const bytes = response.bytes[Symbol.asyncIterator]()
+  let begun = false
+  let sinceTurn = 0
+  try {
+    for (let next = await bytes.next(); ; next = await bytes.next()) {
+      for (const some of slices(next.done ? frames.end() : frames.take(next.value))) {
+        sinceTurn += some.length
+        if (sinceTurn > framesPerTurn) {
+          sinceTurn = 0
+          await setImmediate()
+        }
+        const { batch, failure, done } = await readBatch(reading, some, progress)
+        begun ||= batch.length > 0
+        // An end marker alone is no answer.
+        if (done && begun) batch.push(endMarker)
+        if (batch.length > 0) yield batch
+        if (failure) throw failure
+        if (done) return await drain(bytes, response)
+      }
+      if (frames.failure) throw brokenFrames(provider, format, frames.failure)
+      if (next.done) return
+    }
+  } finally {
+    await bytes.return?.()
+  }
+}
+
+/** How far a stream has come. */
+class Progress {
+  readonly #choices: number
+  readonly #response: HttpResponse
+  #ending: NodeJS.Timeout | undefined
+  /** The last content was text. */
+  #isText = false
+  #isDamaged = false
+
+  constructor({ choices }: Reading, response: HttpResponse) {
+    this.#choices = choices
+    this.#response = response
+  }
+
+  /** Whether the reply has ended, and only its counts and its end marker may follow. */
+  get isEnding(): boolean {
+    return this.#ending !== undefined
+  }
+
+  take({ events }: StreamFrame): void {
+    // The mapping reads the first of several choices only.
+    if (this.#choices > 1) this.#response.progressed()
+    else for (const event of events) this.#takeEvent(event)
+  }
+
+  /** Whether a frame that cannot be read may be passed over: once, in the middle of a text. */
+  mayPassOver(): boolean {
+    if (this.#isDamaged || !this.#isText || this.isEnding) return false
+    this.#isDamaged = true
+    return true
+  }
+
+  end(): void {
+    clearTimeout(this.#ending)
+  }
+
+  #takeEvent(event: ProviderEvent): void {
+    if (hasContent(event)) {
+      this.#isText = Boolean(event.text)
+      this.#response.progressed()
+      clearTimeout(this.#ending)
+      this.#ending = undefined
+    }
+    if (event.finish && event.finish !== 'error') this.#ending ??= setTimeout(() => this.#response.discard(), lingerMs)
+  }
+}
+
+function brokenFrames(provider: Provider, format: StreamFormat, { kind, message }: FrameError): RouterError {
+  if (kind === 'cut') return cut(provider, `broke off: ${redact(provider, message)}`)
+  if (kind === 'long') return unreadable(provider, `sent ${message}, the answers.event_limit of this server`)
+  return unreadable(provider, `sent a stream that is not ${format}: ${message}`)
+}
+
+const endMarker: StreamFrame = { events: [{ done: true }] }
+
+type Batch = { batch: StreamFrame[]; failure?: RouterError; done: boolean }
+
+async function readBatch(reading: Reading, frames: readonly Frame[], progress: Progress): Promise<Batch> {
+  const { done: end } = chatEndpoint(reading.provider).stream
+  const batch: StreamFrame[] = []
+  try {
+    for (const frame of frames) {
+      if (end !== undefined && frame.data === end) return { batch, done: true }
+      const read = readOrPassOver(reading, frame, progress)
+      const known = read instanceof Promise ? await read : read
+      progress.take(known)
+      batch.push(known)
+    }
+    return { batch, done: false }
+  } catch (thrown) {
+    return { batch, failure: asRouterError(thrown), done: false }
+  }
+}
+
+/** Reads to the end of the response, so that its connection can be used again; one that stays open is closed. */
+async function drain(bytes: AsyncIterator<Uint8Array>, response: HttpResponse): Promise<void> {
+  const timer = setTimeout(() => response.discard(), drainMs)
+  try {
+    for (let read = await bytes.next(); !read.done; read = await bytes.next());
+  } catch {
+    // The reply is complete: how its connection ends does not matter.
+  } finally {
+    clearTimeout(timer)
+  }
+}
+
+function readOrPassOver(reading: Reading, frame: Frame, progress: Progress): StreamFrame | Promise<StreamFrame> {
+  try {
+    return readMappedFrame(reading, frame)
+  } catch (thrown) {
+    const isText = chatEndpoint(reading.provider).stream.data === 'text'
+    if (isText || isJson(frame.data) || !progress.mayPassOver()) throw thrown
+    return damaged
+  }
+}
+
+const damaged: StreamFrame = { events: [], damaged: true }
+
+function isJson(text: string): boolean {
+  try {
+    JSON.parse(text)
+    return true
+  } catch {
+    return false
+  }
+}
+
+function readMappedFrame(
+  { provider, facts, bounds, patterns }: Reading,
+  frame: Frame,
+): StreamFrame | Promise<StreamFrame> {
+  const repeated = patterns?.read(frame)
+  if (repeated) return repeated
+  const { eventField, data } = chatEndpoint(provider).stream
+  const payload = data === 'text' ? frame.data : parseObject(provider, frame.data, bounds)
+  const name = eventField === undefined || typeof payload === 'string' ? undefined : payload[eventField]
+  const read = readFrame(provider, typeof name === 'string' ? name : frame.event, payload, facts)
+  if (read instanceof Promise) return read.then((known) => throwIfError(provider, known))
+  throwIfError(provider, read)
+  const pattern = patterns?.learn(frame, read)
+  return pattern ? { ...read, pattern } : read
+}
+
+function throwIfError(provider: Provider, read: ReadFrame): ReadFrame {
+  for (const { error } of read.events) if (error) throw withBilled(reportedFailure(provider, error), usageOf(read))
+  return read
+}
+
+function usageOf({ events }: ReadFrame): Usage {
+  return events.reduce<Usage>((sum, { usage }) => (usage ? mergeUsage(sum, usage) : sum), {})
+}
