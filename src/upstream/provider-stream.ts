@@ -82,10 +82,10 @@ async function readDocument(target: Target, response: HttpResponse, bounds: Answ
   const { provider } = target
   response.progressed()
   const text = await textOf(provider, response, bounds.bytes)
-  if (/"error"|^\s*\{\s*"message"/.test(text.slice(0, longestError)) && text.length < longestError) {
+  const answer = parseObject(provider, text, bounds)
+  if ((answer.error ?? null) !== null || typeof answer.message === 'string') {
     throw await readErrorResponse(provider, { status: 502, headers: response.headers, text })
   }
-  const answer = parseObject(provider, text, bounds)
   try {
     const { reply, error } = await readReply(provider, answer, foldFacts(provider), targetFacts(provider, target))
     if (error) throw withBilled(reportedFailure(provider, error), reply.usage)
@@ -100,9 +100,6 @@ async function readDocument(target: Target, response: HttpResponse, bounds: Answ
     throw await billedAnyway(provider, asRouterError(thrown), answer)
   }
 }
-
-/** Errors are short; a long reply may speak of an "error". Characters. */
-const longestError = 4_000
 
 /** The frames of a stream up to its first content, or to the end of an empty reply; undefined for a stream that ends before. */
 async function untilContent(batches: AsyncGenerator<StreamFrame[], void>): Promise<StreamFrame[] | undefined> {

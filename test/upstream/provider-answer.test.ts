@@ -69,11 +69,15 @@ test('an end marker alone is not a reply', async () => {
 
 test.each([
   ['a mapping that fails', '{"unknown":1}', 'provider_unreadable'],
-  ['a text that is not JSON', '{"text":', 'provider_unreadable'],
+  ['a text that is not JSON, twice,', '{"text":', 'provider_unreadable'],
   ['an error of the provider', '{"error":{"message":"overloaded"}}', 'provider_failed'],
 ])('%s comes after the events that came before it at the same time', async (_, frame, code) => {
-  expect(await eventsOf('{"text":"Hi"}', frame, '{"text":"later"}')).toEqual([
+  const isTorn = frame === '{"text":'
+  const frames = isTorn ? [frame, frame] : [frame]
+  expect(await eventsOf('{"text":"Hi"}', ...frames, '{"text":"later"}')).toEqual([
     { payload: { text: 'Hi' }, events: [{ text: 'Hi' }] },
+    // The first is passed over.
+    ...(isTorn ? [{ events: [], damaged: true }] : []),
     expect.objectContaining({ code }),
   ])
 })

@@ -1,7 +1,7 @@
 import type { Cell } from './cells.ts'
 import type { Seen } from './clients/client.ts'
 import type { Expectation, Outcome, Range } from './scenarios.ts'
-import { answerTokens, promptTokens, wholeText } from './simulator/answer.ts'
+import { answerTokens, isDamaged, promptTokens, wholeText } from './simulator/answer.ts'
 import type { Entry } from './simulator/journal.ts'
 import type { World } from './world.ts'
 
@@ -44,14 +44,6 @@ export function outcomeOf({ mode }: Pick<Cell, 'mode'>, seen: Seen): { of?: Outc
   if (text === wholeText) return { of: 'complete', problems }
   if (isDamaged(text)) return { of: 'damaged', problems }
   return { problems: [...problems, `a truncated answer passes for a whole one: ${shortly(seen)}`] }
-}
-
-/** Whether one word is missing between others. */
-function isDamaged(text: string): boolean {
-  const words = wholeText.split(' ')
-  const said = text.split(' ')
-  const at = said.findIndex((word, index) => word !== words[index])
-  return at > 0 && text === [...words.slice(0, at), ...words.slice(at + 1)].join(' ')
 }
 
 function errorProblems({ status, retryAfter }: Expectation, seen: Seen): string[] {

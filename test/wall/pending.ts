@@ -6,11 +6,4 @@ export function pendingReason(id: string): string | undefined {
 /** What this router does not do yet: a cell that passes all the same fails its test, so that the list only gets shorter. */
 const pending: readonly { cells: RegExp; reason: string }[] = [
   { cells: /^context-length-two-/, reason: 'a target with a larger window is not asked' },
-  { cells: /^finished-and-open-.*-streamed-/, reason: 'a finish reason does not end an answer' },
-  {
-    cells: /^finished-and-reset-.*-streamed-.*(messages|responses)$/,
-    reason: 'a finish reason does not end an answer',
-  },
-  { cells: /^(json-for-stream|events-as-json)-one-streamed-/, reason: 'answers are read by their label' },
-  { cells: /^json-for-stream-two-streamed-.*(chat|messages)$/, reason: 'answers are read by their label' },
 ]

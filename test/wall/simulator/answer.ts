@@ -48,3 +48,11 @@ export function answerTo({ model, limit, prefill }: Asked, id: string): Answer {
 function piecesAfter(said: number): string[] {
   return Array.from({ length: answerTokens - said }, (_, index) => `${said + index > 0 ? ' ' : ''}w${said + index + 1}`)
 }
+
+/** Whether one word is missing between others. */
+export function isDamaged(text: string): boolean {
+  const words = wholeText.split(' ')
+  const said = text.split(' ')
+  const at = said.findIndex((word, index) => word !== words[index])
+  return at > 0 && text === [...words.slice(0, at), ...words.slice(at + 1)].join(' ')
+}
