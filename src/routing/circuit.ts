@@ -103,6 +103,6 @@ const firstShare = 0.1
 const successesToClose = 2
 /** By how much an open time is longer or shorter, so that not all targets are tried again at once. */
 const spread = 0.2
-/** How much longer it is open each time. */
-const growth = 1.5
+/** How much longer it is open each time: one that is back after a minute gets calls again within half a minute. */
+const growth = 1.3
 const mostGrowth = 20

@@ -156,7 +156,7 @@ export const classic: readonly Scenario[] = [
     first: 'down-for-60s',
     two: { ...complete, first: [0, 99], second: [0, 99] },
     one: { ...down, first: [0, 99] },
-    outage: { every: 4, lasts: 60, backWithin: 30, mostProbes: 14 },
+    outage: { every: 4, lasts: 60, backWithin: 30, mostProbes: 12 },
   },
   {
     name: 'accounting',
