@@ -12,7 +12,7 @@ export type Need = Named & { least: bigint; wish: bigint; passesAlone?: boolean 
 
 /**
  * How an account stands after a request. `granted` is for the call, `extra` for later ones; `left` is what nobody has been
- * lent. Of a refused one: `waitMs` until so much is free, as far as that is known, and `resetMs` until all of it is.
+ * lent. `isOverdrawn`: more is spent and lent than the limit, which was lowered. Of a refused one: `waitMs` until so much is free, as far as that is known, and `resetMs` until all of it is.
  */
 export type Standing = Named & {
   granted: bigint
@@ -20,6 +20,7 @@ export type Standing = Named & {
   spent: bigint
   lent: bigint
   left: bigint
+  isOverdrawn: boolean
   isShort: boolean
   waitMs: number
   resetMs: number

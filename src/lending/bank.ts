@@ -96,7 +96,8 @@ class LendingBank implements Bank {
     const lent = this.#accounts.get(name)?.lent
     if (!lent) return
     take(lent, purse, amount)
-    if (closes) lent.delete(purse)
+    // What is on its way to the purse stays lent.
+    if (closes && !lent.get(purse)) lent.delete(purse)
   }
 
   spend(purse: number, names: readonly string[], cost: bigint): () => void {
@@ -174,8 +175,11 @@ class LendingBank implements Bank {
   /** Decides about all that wait, in the order of their arrival, once the idle money of their accounts is back. */
   async #recallAndDecide(): Promise<void> {
     while (this.#waiting.length > 0) {
-      this.#deciding = this.#waiting
+      const [first, ...others] = this.#waiting as [Lending, ...Lending[]]
       this.#waiting = []
+      // Calls may know different limits of one account: those of the first hold in this round, so that it at least is decided.
+      const isOver = this.#answerIf(() => false, { ...first, extra: false })
+      this.#deciding = isOver ? others : [first, ...others]
       this.#recalling = new Set(this.#deciding.flatMap(({ needs }) => this.#toRecall(needs)))
       await this.#recall([...this.#recalling])
       this.#recalling = undefined
@@ -217,14 +221,19 @@ class LendingBank implements Bank {
     for (const { account, held: amount } of held) this.#accounts.get(account)?.lent.set(purse, amount)
   }
 
-  /** Grants, or refuses for good. */
+  /** Grants, or refuses for good; lets a call wait once more that knows another limit than those before it. */
   #decide(waiting: Lending): void {
     const at = this.#now()
     const { purse, onAnswer } = waiting
-    const fits = ({ need, account }: Asked) => !isShort(account, need, at)
+    let isStale = false
+    const fits = (asked: readonly Asked[]) => {
+      isStale = asked.some(({ account }) => account.isStale)
+      return !isStale && asked.every(({ need, account }) => !isShort(account, need, at))
+    }
     // Nothing beyond what the call needs: others wait for what is left.
-    if (this.#answerIf((asked) => asked.every(fits), { ...waiting, extra: false })) return
-    onAnswer(this.#answer(purse, this.#open(waiting.needs), { isGranted: false, extra: false }))
+    if (this.#answerIf(fits, { ...waiting, extra: false })) return
+    if (isStale) this.#waiting.push(waiting)
+    else onAnswer(this.#answer(purse, this.#open(waiting.needs), { isGranted: false, extra: false }))
   }
 
   /** Grants where that is possible, and says whether it has answered. */
@@ -263,7 +272,8 @@ class LendingBank implements Bank {
     const waitMs = isRefused && kind === 'minute' ? most(account.uses.freeAt(missing) - at, 0) : 0
     const resetMs = most(account.uses.freeAt(account.uses.sum(at)) - at, 0)
     const spent = spentOf(account, at)
-    const facts = { granted, extra, spent, lent: lentOf(account), left: rest - extra }
+    const isOverdrawn = free !== null && free < 0n
+    const facts = { granted, extra, spent, lent: lentOf(account), left: rest - extra, isOverdrawn }
     return { account: name, kind, limit, ...facts, isShort: isRefused, waitMs, resetMs }
   }
 

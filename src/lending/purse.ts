@@ -15,6 +15,8 @@ export type PurseAccount = {
   used: boolean
   /** What the bank had left when it was asked last. */
   left: bigint
+  /** What comes free belongs to the bank, which has lent too much. */
+  isOverdrawn: boolean
   /** More is asked for when less than this is free. */
   low: bigint
   isAsking: boolean
@@ -145,6 +147,7 @@ export class Purse {
       account.share += standing.granted + standing.extra
       account.reserved += standing.granted
       account.left = standing.left
+      account.isOverdrawn = standing.isOverdrawn
       account.low = standing.extra / 2n
       account.used = true
       return { account, amount: standing.granted }
@@ -162,7 +165,8 @@ export class Purse {
     if (known) return known
     if (this.#accounts.size >= this.#sweepAt) this.#sweep()
     const sums = { share: 0n, spent: 0n, reserved: 0n, left: 0n, low: 0n, open: 0 }
-    const made = { name, kind, limit: undefined, ...sums, used: true, isAsking: false, unreported: new Map() }
+    const flags = { used: true, isAsking: false, isOverdrawn: false }
+    const made = { name, kind, limit: undefined, ...sums, ...flags, unreported: new Map() }
     this.#accounts.set(name, made)
     return made
   }
@@ -179,11 +183,17 @@ export class Purse {
 
   #close(account: PurseAccount): void {
     this.#accounts.delete(account.name)
-    this.#link.giveBack(account.name, freeIn(account), true)
+    this.#link.giveBack(account.name, idleIn(account), true)
   }
 }
 
+/** What calls may use. */
+export function freeIn(account: PurseAccount): bigint {
+  const idle = idleIn(account)
+  return account.isOverdrawn && idle > 0n ? 0n : idle
+}
+
 /** What is neither spent nor held. */
-export function freeIn({ share, spent, reserved }: PurseAccount): bigint {
+export function idleIn({ share, spent, reserved }: PurseAccount): bigint {
   return share - spent - reserved
 }

@@ -31,14 +31,17 @@ export async function withLoans<Admitted>(admit: (isRetry: boolean) => Admitted)
  */
 class AskedNeeds {
   readonly #needs = new Map<string, Need>()
-  /** What was needed of the accounts that were short: they are asked for again only when less is needed. */
-  readonly #short = new Map<string, bigint>()
+  /** What was needed of the accounts that were short: they are asked for again only when less is needed or the limit is another. */
+  readonly #short = new Map<string, Need>()
   /** How all accounts stood when the bank refused. */
   readonly #standings = new Map<string, Standing>()
 
   /** Throws the refusal of an account that is still needed as it was refused. */
   add({ needs, refusal }: Borrowing): void {
-    const isFinal = ({ account, least }: Need) => least >= (this.#short.get(account) ?? least + 1n)
+    const isFinal = ({ account, least, limit }: Need) => {
+      const short = this.#short.get(account)
+      return short !== undefined && least >= short.least && limit === short.limit
+    }
     if (needs.some(isFinal)) throw refusal(needs.flatMap(({ account }) => this.#standings.get(account) ?? []))
     for (const need of needs) {
       this.#short.delete(need.account)
@@ -54,9 +57,9 @@ class AskedNeeds {
     for (const standing of refused) {
       const { account, isShort } = standing
       this.#standings.set(account, standing)
-      const least = this.#needs.get(account)?.least
-      if (!isShort || least === undefined) continue
-      this.#short.set(account, least)
+      const need = this.#needs.get(account)
+      if (!isShort || !need) continue
+      this.#short.set(account, need)
       this.#needs.delete(account)
     }
   }

@@ -19,7 +19,7 @@ function besiegedPurse(isShort: (account: string) => boolean = () => false) {
       const isGranted = !names.some(isShort)
       const standings = needs.map((need): Standing => {
         const granted = isGranted ? need.least : 0n
-        const none = { extra: 0n, spent: 0n, lent: 0n, left: 0n, waitMs: 0, resetMs: 0 }
+        const none = { extra: 0n, spent: 0n, lent: 0n, left: 0n, isOverdrawn: false, waitMs: 0, resetMs: 0 }
         return { ...need, ...none, granted, isShort: isShort(need.account) }
       })
       queueMicrotask(() => onAnswer({ isGranted, standings }))
