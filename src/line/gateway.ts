@@ -30,6 +30,7 @@ import { recoveryFor } from './recovery.ts'
 import { withoutUnpriced } from './refuse-unpriced.ts'
 import { type CallLedger, type CallStart, Settlement } from './settlement.ts'
 import { recordedFor } from './tags.ts'
+import { comparing, withoutUnable } from './unable-targets.ts'
 import { refuseManyUnknown } from './unknown-fields.ts'
 
 /** The services a call depends on. */
@@ -75,7 +76,8 @@ export async function handle(call: Call, services: Services): Promise<CallRespon
     const rules = services.rulesOf(organization)
     const route = resolve(request.model, directory, { rules, accessList: caller.accessList }, forChat)
     const priced = withoutUnpriced(route.targets, { key: caller, rules, at })
-    const targets = governedTargets(priced, { ...request.origin, organization, mayStore: turn.mayStore, held, at })
+    const governed = governedTargets(priced, { ...request.origin, organization, mayStore: turn.mayStore, held, at })
+    const { targets } = withoutUnable(governed, { ...call, request })
     return { key: caller, rules, request, targets, at, route }
   }
   const { admission, targets, route } = await admitted(apply, { key, authenticated }, services)
@@ -95,6 +97,7 @@ export async function handle(call: Call, services: Services): Promise<CallRespon
     rules,
     signal: call.signal,
     acts: letsProviderAct(request),
+    canTake: comparing(request, admission.promptTokens),
     attempt: (target, limits) => callProvider(target, prepared, { httpClient, limits, holds: rules.onCut === 'hold' }),
     onFailed: (failed) => settlement.failAttempt(failed, failed.error),
   }

@@ -19,6 +19,7 @@ import { orderForOperation } from './order-targets.ts'
 import { withoutUnpriced } from './refuse-unpriced.ts'
 import { type CallStart, Settlement } from './settlement.ts'
 import { recordedFor } from './tags.ts'
+import { isLarger } from './unable-targets.ts'
 
 /** One client request for an operation. */
 export type OperationCall = Pick<Call, 'id' | 'requestId' | 'secret' | 'strict' | 'tags' | 'signal'> & {
@@ -100,6 +101,7 @@ export async function handleOperation(call: OperationCall, services: OperationSe
       targets: order.targets,
       kind: order.kind,
       rules: route.rules,
+      canTake: (other, refusedBy, how) => how === 'larger' && isLarger(other, refusedBy, admission.promptTokens),
       signal,
       attempt: (target, limits) =>
         callOperation(target, { request, api, strict, signal, inputs, admission, limits }, services),

@@ -122,19 +122,20 @@ function mayBeTried({ gauge, underWay }: Measured): boolean {
 
 const leastMeasurements = 5
 
-/** The target that a call is kept at, unless it takes no calls or too many of those under way are there. */
+/** The target that a call is kept at, unless it takes no calls, or what a warm cache saves is not worth the crowd there. */
 function keptTarget(targets: readonly Target[], choosing: Known, state: State): Target | undefined {
   const { rules, kept, earlier } = choosing
   if (!kept) return undefined
-  const isOpen = (target: Target) =>
-    state.health.closedFor(target) === undefined && hasRoom(target, targets, choosing, state)
+  const isOpen = (target: Target) => state.health.closedFor(target) === undefined
   if (rules.sticky === 'hash') return targets.find(isOpen)
   // The price says what its cache is worth.
   if (earlier === undefined || (rules.sticky === 'cache' && rules.sort === 'price')) return undefined
   const target = targets.find((one) => targetId(one) === earlier)
-  return target && isOpen(target) ? target : undefined
+  if (!target || !isOpen(target)) return undefined
+  return rules.sticky !== 'cache' || hasRoom(target, targets, choosing, state) ? target : undefined
 }
 
+/** Whether a target has less than its share of the calls under way, and a quarter more. */
 function hasRoom(target: Target, targets: readonly Target[], { weights }: Choosing, { measurements }: State): boolean {
   let [calls, all] = [1, 0]
   for (const one of targets) {

@@ -1,0 +1,138 @@
+import type { ModelEntry } from '../core/model.ts'
+import { type Api, isProviderTool, type NeutralRequest, type ProviderTool } from '../core/request.ts'
+import { inferredLosses } from '../manifest/inferred-losses.ts'
+import { demanding, distinctNames, usesField } from '../manifest/losses.ts'
+import type { ChatEndpoint } from '../manifest/provider.ts'
+import type { Target } from '../manifest/target.ts'
+
+/** Something that a target must be able to do for a request. */
+export type Need = {
+  /** The neutral field that needs it. */
+  field: string
+  /** The flag of catalog entries that says it. */
+  flag?: Flag
+  /** What a target that cannot do it is said to lack: `takes no images`. */
+  lack: string
+  /** Whether the answer would be about something else; otherwise a target is asked all the same where none can do it. */
+  isCertain: boolean
+  /** Whether a target is known to be unable. */
+  isLacked(target: Target): boolean
+}
+
+type Flag = keyof ModelEntry & `supports_${string}`
+
+/** What a conversation needs of its targets. */
+export function needsOf(request: NeutralRequest): Need[] {
+  const { tools = [], web_search, response_format: format, reasoning } = request
+  const { api } = request.origin
+  const needs = mediaNeeds(request)
+  if (tools.some((tool) => !isProviderTool(tool))) {
+    needs.push(flagged('tools', 'supports_tool_calling', { lack: 'calls no tools', api }))
+  }
+  for (const tool of tools.filter(isProviderTool)) needs.push(providerToolNeed(tool))
+  if (web_search) {
+    // Agents offer it with every call.
+    needs.push({
+      ...flagged('web_search', 'supports_web_search', { lack: 'does not search the web', api }),
+      isCertain: false,
+    })
+  }
+  if (format && format.type !== 'text') needs.push(formatNeed(format.type, api))
+  if (reasoning && demanding(['reasoning'], request).length > 0) {
+    // Without it the answer is a shorter one, which is told.
+    const flag = 'supports_reasoning'
+    needs.push({ field: 'reasoning', flag, lack: 'does not reason', isCertain: false, isLacked: () => false })
+  }
+  return needs
+}
+
+function mediaNeeds(request: NeutralRequest): Need[] {
+  const { api } = request.origin
+  const needs: Need[] = []
+  for (const [type, lack] of mediaTypes) {
+    const field = `parts.${type}`
+    if (!usesField(field, request)) continue
+    const flag = type === 'image' ? { flag: 'supports_vision' as const } : {}
+    const isLacked = ({ provider: { chat, sameAs }, entry }: Target) =>
+      (flag.flag !== undefined && entry?.[flag.flag] === false) ||
+      (chat !== undefined && (isDeclared(chat, field) || (sameAs !== api && !chat.request.support.part(type))))
+    needs.push({ field, ...flag, lack, isCertain: true, isLacked })
+  }
+  if (needs.length > 0 && usesField('parts.file_id', request)) {
+    const isLacked = ({ provider: { chat, sameAs } }: Target) =>
+      chat !== undefined && sameAs !== api && !chat.request.support.named('file_id')
+    needs.push({ field: 'parts.file_id', lack: 'reads no files by their id', isCertain: true, isLacked })
+  }
+  return needs
+}
+
+const mediaTypes = [
+  ['image', 'takes no images'],
+  ['audio', 'takes no audio'],
+  ['file', 'takes no files'],
+  ['video', 'takes no videos'],
+] as const
+
+function flagged(field: keyof NeutralRequest, flag: Flag, { lack, api }: { lack: string; api: Api }): Need {
+  const isLacked = ({ provider: { chat, sameAs }, entry }: Target) =>
+    entry?.[flag] === false ||
+    (chat !== undefined && (isDeclared(chat, field) || (sameAs !== api && !chat.request.support.has(field))))
+  return { field, flag, lack, isCertain: true, isLacked }
+}
+
+function providerToolNeed(tool: ProviderTool): Need {
+  const { kind, by } = tool
+  const field = `tools.${kind}`
+  const flag = kind.startsWith('computer') ? { flag: 'supports_computer_use' as const } : {}
+  const isLacked = ({ provider: { chat, sameAs }, entry }: Target) =>
+    (flag.flag !== undefined && entry?.[flag.flag] === false) ||
+    (chat !== undefined && (isDeclared(chat, field) || (sameAs !== by && !chat.request.support.tool(tool))))
+  return { field, ...flag, lack: `has no tool '${kind.slice(0, longestKind)}'`, isCertain: false, isLacked }
+}
+
+/** Characters. */
+const longestKind = 100
+
+function formatNeed(type: 'json' | 'json_schema', api: Api): Need {
+  const flag = type === 'json' ? 'supports_output_json_object' : 'supports_output_json_schema'
+  const lack = type === 'json' ? 'is not known to answer in JSON' : 'is not known to answer by a schema'
+  return { ...flagged('response_format', flag, { lack, api }), isCertain: false }
+}
+
+/** A prompt of about so many tokens. */
+export function contextNeed(tokens: number): Need {
+  return {
+    field: 'messages',
+    lack: `has no room for about ${tokens} tokens`,
+    isCertain: false,
+    isLacked: ({ entry }) => entry?.context_window !== undefined && entry.context_window < tokens,
+  }
+}
+
+/** That nothing at all is lost, as far as that is known before a body is made. */
+export function lossNeed(request: NeutralRequest): Need {
+  return {
+    field: '',
+    lack: 'does not support all fields of the request',
+    isCertain: false,
+    isLacked: ({ provider: { chat, sameAs } }) => {
+      if (!chat) return false
+      const declared = chat.losses.filter(({ field, when }) => !when && usesField(field, request))
+      const inferred = sameAs === request.origin.api ? [] : inferredLosses(request, chat.request.support)
+      return demanding(distinctNames([...declared.map(({ field }) => field), ...inferred]), request).length > 0
+    },
+  }
+}
+
+function isDeclared({ losses }: ChatEndpoint, field: string): boolean {
+  return losses.some((loss) => !loss.when && (loss.field === field || (field === 'tools' && loss.field === functions)))
+}
+
+const functions = 'tools.function'
+
+/** Whether the catalog says of a target that it can do all of this, and nothing else says that it cannot. */
+export function declaresAll(target: Target, needs: readonly Need[]): boolean {
+  return needs.every(
+    (need) => !need.isLacked(target) && (need.flag === undefined || target.entry?.[need.flag] === true),
+  )
+}
