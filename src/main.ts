@@ -2,6 +2,7 @@
 import { enableCompileCache } from 'node:module'
 import { join } from 'node:path'
 import { cacheFolder } from './cli/cache-folder.ts'
+import { resolveSources } from './cli/resolve-sources.ts'
 import { restartAsServer } from './cli/restart.ts'
 import { version } from './cli/version.ts'
 
@@ -12,6 +13,7 @@ if (cache !== undefined) {
   enableCompileCache()
 }
 if (process.argv[2] === 'serve') restartAsServer()
+resolveSources()
 
 /** One command: `run` takes the arguments after its name and returns the exit code. */
 type Command = {

@@ -1,7 +1,7 @@
 import type { Books } from './books.ts'
+import { collectWhenIdle } from './core/collect.ts'
 import { asRouterError, type RouterError } from './core/errors.ts'
 import { Handover } from './handover.ts'
-import { collectWhenIdle } from './http/collect.ts'
 import type { ServerContext } from './http/context.ts'
 import { freePort } from './http/listen.ts'
 import { endpointsOf, openManagement, type Routes, requireOwnPort } from './http/listeners.ts'

@@ -1,8 +1,13 @@
-import { Dicer } from '@fastify/busboy'
+import { createRequire } from 'node:module'
+import type { Dicer } from '@fastify/busboy'
 import { asRouterError, RouterError } from '../core/errors.ts'
 import type { UploadedFile } from '../core/upload.ts'
 import { fieldOf, type PartHead, readPartHead, shown, textOfField } from './form-part.ts'
 import { Spool } from './spool.ts'
+
+/** Loaded with the first form. */
+const require = createRequire(import.meta.url)
+const busboy = (): typeof import('@fastify/busboy') => require('@fastify/busboy')
 
 /** How much a form may have. Bytes and counts. */
 export type FormBounds = {
@@ -33,6 +38,7 @@ export class FormParser {
 
   constructor(boundary: string, bounds: FormBounds) {
     this.#bounds = bounds
+    const { Dicer } = busboy()
     this.#dicer = new Dicer({ boundary })
     this.#dicer.on('part', (stream) => this.#begin(stream))
     this.#dicer.on('drain', () => this.#look())

@@ -1,8 +1,8 @@
 import { randomUUID } from 'node:crypto'
 import { type FileHandle, open, rm } from 'node:fs/promises'
 import { join } from 'node:path'
+import { collectPassed } from '../core/collect.ts'
 import { RouterError } from '../core/errors.ts'
-import { collectPassed } from './collect.ts'
 
 /**
  * Bytes that are written once and read from the beginning any number of times: in memory as long as they are few, then in a

@@ -1,4 +1,4 @@
-import { CORE_SCHEMA, load, mapTag } from 'js-yaml'
+import { createRequire } from 'node:module'
 
 /**
  * Parses a YAML text with js-yaml, which is several times faster than `yaml`. Returns undefined where js-yaml refuses the
@@ -7,7 +7,7 @@ import { CORE_SCHEMA, load, mapTag } from 'js-yaml'
 export function readYaml(text: string): { value: unknown } | undefined {
   if (disputed.some((pattern) => pattern.test(text))) return undefined
   try {
-    const value = load(text, { schema })
+    const value = parse(text)
     // They also disagree about a few texts that consist of a single scalar.
     return typeof value === 'object' && value !== null ? { value } : undefined
   } catch {
@@ -33,10 +33,21 @@ const disputed = [
 ]
 
 /** A null key is an empty string to `yaml`, and `null` to js-yaml. */
-const withoutNullKeys = {
-  ...mapTag,
-  addPair: (map: Record<string, unknown>, key: unknown, value: unknown) =>
-    key === null ? 'a key is null' : mapTag.addPair(map, key, value),
+function withoutNullKeys({ mapTag }: typeof import('js-yaml')) {
+  const addPair = (map: Record<string, unknown>, key: unknown, value: unknown) =>
+    key === null ? 'a key is null' : mapTag.addPair(map, key, value)
+  return { ...mapTag, addPair }
 }
 
-const schema = CORE_SCHEMA.withTags(withoutNullKeys)
+let parser: ((text: string) => unknown) | undefined
+
+/** Loads js-yaml with the first text that it parses: most starts know all files. */
+function parse(text: string): unknown {
+  parser ??= openParser(createRequire(import.meta.url)('js-yaml'))
+  return parser(text)
+}
+
+function openParser(yaml: typeof import('js-yaml')): (text: string) => unknown {
+  const schema = yaml.CORE_SCHEMA.withTags(withoutNullKeys(yaml))
+  return (text) => yaml.load(text, { schema })
+}

@@ -1,6 +1,7 @@
-import jsonata from 'jsonata'
+import type Jsonata from 'jsonata'
 import { deepFreeze } from './compile/runtime/deep-freeze.ts'
 import { EvaluationError } from './compile/runtime/evaluation-error.ts'
+import { jsonata } from './compile/runtime/jsonata.ts'
 import { defaultBounds, spendSize, startRun } from './compile/runtime/limits.ts'
 import { functions } from './functions.ts'
 import { library, libraryNames } from './library.ts'
@@ -10,7 +11,7 @@ import { library, libraryNames } from './library.ts'
  * with other runs is frozen: whatever a mapping does, only its result is different afterwards.
  */
 export function interpreter(
-  expression: jsonata.Expression,
+  expression: Jsonata.Expression,
 ): (input: unknown, variables?: Readonly<Record<string, unknown>>) => Promise<unknown> {
   deepFreeze(expression.ast())
   afterEachEvaluation(expression, (_environment, result) => refuseLargeValues(result))
@@ -25,7 +26,7 @@ type Environment = { global: object }
 
 /** Registers a callback for the result of every (sub)expression. */
 function afterEachEvaluation(
-  expression: jsonata.Expression,
+  expression: Jsonata.Expression,
   callback: (environment: Environment, result: unknown) => void,
 ): void {
   const exit = (_node: unknown, _input: unknown, environment: Environment, result: unknown) =>

@@ -1,7 +1,8 @@
-import jsonata from 'jsonata'
+import type Jsonata from 'jsonata'
 import { compileTree, type Program } from './compile/compile.ts'
 import { type Node, Uncompilable } from './compile/generator.ts'
 import { describe } from './compile/runtime/evaluation-error.ts'
+import { jsonata } from './compile/runtime/jsonata.ts'
 import { type Bounds, defaultBounds, startRun } from './compile/runtime/limits.ts'
 import { output } from './compile/runtime/output.ts'
 import type { interpreter } from './interpret.ts'
@@ -61,8 +62,8 @@ export const functionNames: readonly string[] = libraryNames
  */
 export function readMapping(text: string, options: ReadOptions = {}): Mapping {
   // Many times as large as the text, and rarely needed twice.
-  let parsed: WeakRef<jsonata.Expression> | undefined
-  const expression = (): jsonata.Expression => {
+  let parsed: WeakRef<Jsonata.Expression> | undefined
+  const expression = (): Jsonata.Expression => {
     const known = parsed?.deref()
     if (known) return known
     const made = parse(text, options.bounds)
@@ -128,7 +129,7 @@ function narrowProgram({ tree }: Mapping, wanted: PathTree): Program | undefined
 /** An expression that is ready to run; `fallback` is the construct that has to be interpreted. */
 type Executable = Pick<Mapping, 'run' | 'explain'> & { fallback: string | undefined }
 
-function compile(expression: jsonata.Expression, options: ReadOptions): Executable {
+function compile(expression: Jsonata.Expression, options: ReadOptions): Executable {
   try {
     const program = compileTree(expression.ast(), library, new Set(options.variables))
     return { fallback: undefined, run: runner(program, options), explain: () => program.source }
@@ -137,7 +138,7 @@ function compile(expression: jsonata.Expression, options: ReadOptions): Executab
   }
 }
 
-function parse(text: string, bounds = defaultBounds): jsonata.Expression {
+function parse(text: string, bounds = defaultBounds): Jsonata.Expression {
   try {
     return jsonata(text, parseOptions(bounds))
   } catch (error) {
@@ -146,7 +147,7 @@ function parse(text: string, bounds = defaultBounds): jsonata.Expression {
 }
 
 /** The interpreter is loaded when something has to be interpreted: no shipped mapping does. */
-function interpreted(expression: jsonata.Expression, construct: string): Executable {
+function interpreted(expression: Jsonata.Expression, construct: string): Executable {
   let ready: Promise<ReturnType<typeof interpreter>> | undefined
   return {
     fallback: construct,

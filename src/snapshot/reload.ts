@@ -1,4 +1,4 @@
-import { watch } from 'chokidar'
+import type { FSWatcher } from 'chokidar'
 import type { Environment } from '../manifest/environment.ts'
 import { formatProblem, type Problem } from '../manifest/problem.ts'
 import { type Config, needRestart } from './config.ts'
@@ -110,8 +110,28 @@ function watchedPaths({ path, folders }: Config): string[] {
   return [path, folders.providers, folders.catalog, folders.plugins, shippedDialects]
 }
 
+/** The watcher begins a moment later, when the first call has been answered: it looks at every file. */
+const beginsAfterMs = 300
+
+function watchFiles(config: Config, notice: () => void): Pick<FSWatcher, 'close'> {
+  let isClosed = false
+  let files: FSWatcher | undefined
+  const begin = async () => {
+    const chokidar = await import('chokidar')
+    if (!isClosed) files = openWatcher(chokidar, config, notice)
+  }
+  const timer = setTimeout(begin, beginsAfterMs).unref()
+  return {
+    async close() {
+      isClosed = true
+      clearTimeout(timer)
+      await files?.close()
+    },
+  }
+}
+
 /** Files and folders that do not exist yet are seen when they appear. */
-function watchFiles(config: Config, notice: () => void): ReturnType<typeof watch> {
+function openWatcher({ watch }: typeof import('chokidar'), config: Config, notice: () => void): FSWatcher {
   const paths = watchedPaths(config)
   const isHidden = (path: string) => /[\\/](?:\.[^\\/]+|node_modules)$/.test(path) && !paths.includes(path)
   const files = watch(paths, { ignoreInitial: true, ignored: isHidden })

@@ -1,6 +1,6 @@
 import { readFileSync } from 'node:fs'
 import { createRequire } from 'node:module'
-import jsonata from 'jsonata'
+import { jsonata } from '../../src/mapping/compile/runtime/jsonata.ts'
 import { library } from '../../src/mapping/library.ts'
 
 /** Names that JSONata itself binds for all expressions of the process. */

@@ -1,5 +1,5 @@
-import jsonata from 'jsonata'
 import { EvaluationError } from './evaluation-error.ts'
+import { jsonata } from './jsonata.ts'
 import { budget, spend } from './limits.ts'
 import { collapse } from './sequence.ts'
 

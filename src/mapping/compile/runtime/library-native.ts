@@ -1,6 +1,6 @@
-import jsonata from 'jsonata'
 import { type Callable, native } from './callables.ts'
 import { EvaluationError } from './evaluation-error.ts'
+import { jsonata } from './jsonata.ts'
 import { boundedText, runTime, spend } from './limits.ts'
 
 /**

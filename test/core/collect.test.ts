@@ -1,7 +1,7 @@
 import { getHeapSpaceStatistics } from 'node:v8'
 import { runInNewContext } from 'node:vm'
 import { afterEach, beforeEach, expect, test, vi } from 'vitest'
-import { collectPassed, collectWhenIdle } from '../../src/http/collect.ts'
+import { collectPassed, collectWhenIdle } from '../../src/core/collect.ts'
 
 const MiB = 1024 * 1024
 

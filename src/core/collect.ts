@@ -1,6 +1,5 @@
 import { setFlagsFromString } from 'node:v8'
 import { runInNewContext } from 'node:vm'
-import type { RunningRequests } from './running-requests.ts'
 
 /** Bytes that have passed since memory was collected. */
 let passed = 0
@@ -22,7 +21,7 @@ const passedAtMost = 4 * 1_024 * 1_024
  * Collects all that this thread no longer uses, and gives its memory back, as soon as no request has run for a second: it takes
  * a tenth of one. A start leaves a young generation of its full size behind.
  */
-export function collectWhenIdle(running: Pick<RunningRequests, 'begun' | 'size'>): void {
+export function collectWhenIdle(running: { begun: number; size: number }): void {
   let begun = running.begun
   const timer = setInterval(() => {
     const isIdle = running.size === 0 && running.begun === begun

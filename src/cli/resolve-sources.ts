@@ -1,0 +1,17 @@
+import { registerHooks } from 'node:module'
+
+/**
+ * Finds what the project's own files import from each other by its name alone. Node would look at every file, its links and its
+ * package first, which takes a twentieth of a start and some megabytes.
+ */
+export function resolveSources(): void {
+  registerHooks({
+    resolve(specifier, context, next) {
+      const { parentURL } = context
+      if (!parentURL?.startsWith(sources) || !/^\.\.?\/.*\.ts$/.test(specifier)) return next(specifier, context)
+      return { url: new URL(specifier, parentURL).href, format: 'module-typescript', shortCircuit: true }
+    },
+  })
+}
+
+const sources = new URL('..', import.meta.url).href
