@@ -26,8 +26,7 @@ export type GovernedField = {
   format?: Api
 }
 
-const aPolicy = 'name one model, or a policy that lists several, as `model`'
-const theModel = 'choose a provider by the model, as <provider>/<model>'
+const further = 'name further models by `models`'
 const earlierTurns = 'send the conversation, or continue a response by `previous_response_id` on /v1/responses'
 const ownLength =
   'limit the length by `max_completion_tokens`, on /v1/responses `max_output_tokens`, on /v1/messages `max_tokens`'
@@ -47,10 +46,10 @@ const readLengths: { readonly [api in Api]: readonly string[] } = {
 /** Every governed field of the client APIs; manifests add those of their providers. */
 export const governedFields: readonly GovernedField[] = [
   { name: 'model', effect: 'server', rule: 'read' },
-  { name: 'models', effect: 'server', rule: 'refuse', instead: aPolicy },
-  { name: 'fallbacks', effect: 'server', rule: 'refuse', instead: aPolicy },
-  { name: 'route', effect: 'server', rule: 'refuse', instead: aPolicy },
-  { name: 'provider', effect: 'server', rule: 'refuse', instead: theModel },
+  { name: 'models', effect: 'server', rule: 'read' },
+  { name: 'provider', effect: 'server', rule: 'read' },
+  { name: 'route', effect: 'server', rule: 'read' },
+  { name: 'fallbacks', effect: 'server', rule: 'refuse', instead: further },
   { name: 'preset', effect: 'server', rule: 'refuse', instead: 'write its settings into the request' },
   { name: 'prompt', effect: 'server', rule: 'refuse', instead: 'write the prompt itself into the request' },
   {

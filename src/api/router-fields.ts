@@ -1,8 +1,9 @@
 import type { JsonObject } from '../core/json.ts'
 import { flag, object, optional } from './check.ts'
+import { routingFields } from './routing-fields.ts'
 
 /** Fields that the router alone reads, in every API: no provider gets them. */
-export const routerFields: readonly string[] = ['requesty']
+export const routerFields: readonly string[] = ['requesty', ...routingFields]
 
 /** Whether the router is asked to have the prompt cached where caching must be asked for. Throws RouterError 400. */
 export function wantsCache(body: JsonObject): boolean {

@@ -1,4 +1,5 @@
 import type { Json, JsonObject } from './json.ts'
+import type { RoutingRequest } from './routing-request.ts'
 import type { UploadedFile } from './upload.ts'
 
 /**
@@ -40,8 +41,9 @@ export type OperationRequest = {
   /** Members that the API does not have: sent where a body is edited, else lost. */
   unread: JsonObject
   user?: string
-  /** What the body says of the call itself: it is for the router alone. */
+  /** What the body says of the call itself, and of how it is routed: it is for the router alone. */
   requesty?: Json
+  routing?: RoutingRequest
   /** The body had questions by name, and so has the reply answers. */
   isNamed?: true
 }

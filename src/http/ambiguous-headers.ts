@@ -25,6 +25,7 @@ const singles: ReadonlySet<string> = new Set([
   'x-api-key',
   'content-type',
   'x-router-strict',
+  'x-router-timeout',
   'anthropic-version',
 ])
 const lengths: ReadonlySet<number> = new Set([...singles].map(({ length }) => length))

@@ -11,6 +11,7 @@ import { readJson } from './request-body.ts'
 import { headersOf } from './respond.ts'
 import { comment, deliver } from './response-body.ts'
 import { isStrict } from './strict-header.ts'
+import { timeoutOf } from './timeout-header.ts'
 
 /** The path of a client API. */
 export type CallRoute = {
@@ -59,6 +60,7 @@ function callOf(
     secret,
     readBody,
     strict: isStrict(headers),
+    timeoutMs: timeoutOf(headers),
     forwardedHeaders: forwardedHeaders(clientApi, headers),
     session: sessionIn(headers),
     keepAlive,

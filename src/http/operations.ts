@@ -11,6 +11,7 @@ import { headersOf } from './respond.ts'
 import { comment, deliver } from './response-body.ts'
 import type { RunningRequest } from './running-requests.ts'
 import { isStrict } from './strict-header.ts'
+import { timeoutOf } from './timeout-header.ts'
 
 /** The path of an operation. */
 export type OperationRoute = { path: string; operation: OperationApi }
@@ -28,6 +29,7 @@ export async function serveOperation(
     throw new RouterError('stopping', 'The router is stopping. Send the call to another instance.')
   }
   const strict = isStrict(request.headers)
+  const timeoutMs = timeoutOf(request.headers)
   const own = running.begin(response)
   const { signal } = own
   const { id, requestId } = response.locals
@@ -42,7 +44,7 @@ export async function serveOperation(
       return 'form' in body ? body.form : body
     }
     const answer = await handleOperation(
-      { id, requestId, secret, strict, tags, signal, api, uploads: isForm(request), readBody },
+      { id, requestId, secret, strict, timeoutMs, tags, signal, api, uploads: isForm(request), readBody },
       context.services(),
     )
     await deliver(response, answer, { signal, idleMs, keepAlive: { ms: context.keepAliveMs, text: comment } })

@@ -24,6 +24,8 @@ export type Call = {
   readBody(): Promise<unknown>
   /** Refuse the call, instead of only reporting the loss, when the provider does not support a part of the request. */
   strict: boolean
+  /** The time that a header gives to the whole call, in milliseconds. */
+  timeoutMs?: number | undefined
   /** The client's headers for a provider of the same format. */
   forwardedHeaders?: readonly ForwardedHeader[]
   /** The session that a header tells: calls of one may be kept at one target. */

@@ -1,8 +1,10 @@
 import type { Key } from '../access/keys.ts'
 import { compactedBody } from '../api/responses/other-calls.ts'
+import { readRouting } from '../api/routing-fields.ts'
 import { asRouterError, RouterError } from '../core/errors.ts'
 import { isObject, type JsonObject } from '../core/json.ts'
 import type { NeutralRequest } from '../core/request.ts'
+import type { RoutingRequest } from '../core/routing-request.ts'
 import { mergeUsage, type Usage } from '../core/usage.ts'
 import { withLoans } from '../lending/with-loans.ts'
 import { readUsage } from '../manifest/read-usage.ts'
@@ -12,7 +14,8 @@ import { measuredOperation } from '../money/measured-operation.ts'
 import { estimatePromptTokens } from '../money/meter.ts'
 import { type AttemptLimits, tryTargets } from '../routing/attempts.ts'
 import { callKind } from '../routing/measurements.ts'
-import { forChat, type Route, resolve, type Targets } from '../routing/resolve.ts'
+import { forChat, type Route, type Targets } from '../routing/resolve.ts'
+import { routeForRequest } from '../routing/route-for-request.ts'
 import { withBilled } from '../upstream/answer-json.ts'
 import { requestJson } from '../upstream/provider-answer.ts'
 import { withoutSecretsOf } from '../upstream/secrets.ts'
@@ -48,10 +51,11 @@ export async function compact(call: Call, services: Services): Promise<CallRespo
   const turn = services.conversations.open(call.clientApi, key.organization, body)
   refuseManyUnknown(turn.request, services.maxUnknownFields)
   const request = services.signatures.restore(key.organization, turn.request)
+  const asked = readRouting(request.origin.body, call.timeoutMs)
   const start = { ...startOf(call, key, request), operation: 'compact' as const, stream: false }
   const { admission, targets, rules } = await withLoans((isRetry) => {
     const caller = isRetry ? services.revalidate(authenticated) : key
-    return admitted({ key: caller, request, turn, at: start.at }, services)
+    return admitted({ key: caller, request, turn, at: start.at, asked }, services)
   })
   const settlement = new Settlement(start, { ledger: services.ledger, admission })
   const { promptTokens } = admission
@@ -86,22 +90,31 @@ export async function compact(call: Call, services: Services): Promise<CallRespo
   }
 }
 
-type Applicant = { key: Key; request: NeutralRequest; turn: Turn; at: number }
+type Applicant = {
+  key: Key
+  request: NeutralRequest
+  turn: Turn
+  at: number
+  asked: RoutingRequest | undefined
+}
 
 function admitted(
-  { key, request, turn, at }: Applicant,
+  { key, request, turn, at, asked: routing }: Applicant,
   services: Services,
 ): { admission: Admission } & Pick<Route, 'targets' | 'rules'> {
   const rules = services.rulesOf(key.organization)
   const scope = { rules, accessList: key.accessList }
-  const route = resolve(request.model, services.directory, scope, forChat)
+  const { directory } = services
+  const tokens = estimatePromptTokens(request)
+  const context = { directory, scope, purpose: forChat, at, promptTokens: () => tokens }
+  const route = routeForRequest(request.model, routing, context)
   const able = compacting(route.targets, services)
   const priced = withoutUnpriced(able, { key, rules, at })
   const { organization } = key
   const governed = { ...request.origin, organization, mayStore: turn.mayStore, held: services.held, at }
-  const targets = governedTargets(priced, governed)
-  const promptTokens = estimatePromptTokens(request)
-  const asked = { key, rules, at, targets, promptTokens, abandoned: { input: promptTokens } }
+  const left = governedTargets(priced, governed)
+  const targets: Targets = route.onlyFirst ? [left[0]] : left
+  const asked = { key, rules, at, targets, promptTokens: tokens, abandoned: { input: tokens } }
   return {
     admission: admitOperation({ ...asked, most: (target) => mostAt(target, request, at) }, services.admission),
     targets,

@@ -1,11 +1,13 @@
 import type { ClientApi, Counting } from '../api/client-api.ts'
+import { readRouting } from '../api/routing-fields.ts'
 import { asRouterError, RouterError } from '../core/errors.ts'
 import { isObject, type JsonObject } from '../core/json.ts'
 import type { NeutralRequest } from '../core/request.ts'
 import { withLoans } from '../lending/with-loans.ts'
 import type { Target } from '../manifest/target.ts'
 import { estimatePromptTokens } from '../money/meter.ts'
-import { forChat, resolve } from '../routing/resolve.ts'
+import { forChat } from '../routing/resolve.ts'
+import { routeForRequest } from '../routing/route-for-request.ts'
 import { requestJson } from '../upstream/provider-answer.ts'
 import { withoutSecretsOf } from '../upstream/secrets.ts'
 import { admitUncharged } from './admission.ts'
@@ -34,10 +36,12 @@ export async function countTokens(call: CountCall, services: Services): Promise<
   refuseManyUnknown(turn.request, services.maxUnknownFields)
   const request = services.signatures.restore(key.organization, turn.request)
   const scope = { rules, accessList: key.accessList }
-  const { targets } = resolve(request.model, services.directory, scope, forChat)
   const { organization } = key
-  const { held } = services
-  const governed = { ...request.origin, organization, mayStore: turn.mayStore, held, at: Date.now() }
+  const { held, directory } = services
+  const at = Date.now()
+  const context = { directory, scope, purpose: forChat, at, promptTokens: () => estimatePromptTokens(request) }
+  const { targets } = routeForRequest(request.model, readRouting(request.origin.body), context)
+  const governed = { ...request.origin, organization, mayStore: turn.mayStore, held, at }
   const [target] = governedTargets(targets, governed)
   const { headers, settle } = await withLoans(() => admitUncharged({ key, rules }, services.admission))
   try {

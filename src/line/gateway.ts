@@ -1,12 +1,15 @@
 import type { Key } from '../access/keys.ts'
+import { readRouting } from '../api/routing-fields.ts'
 import { letsProviderAct } from '../core/acting.ts'
 import type { Reply } from '../core/reply.ts'
 import type { NeutralRequest } from '../core/request.ts'
 import { turnFor } from '../core/turn.ts'
 import { withLoans } from '../lending/with-loans.ts'
 import type { Target } from '../manifest/target.ts'
+import { estimatePromptTokens } from '../money/meter.ts'
 import { type RoutingState, type Trial, tryTargets } from '../routing/attempts.ts'
-import { type Directory, forChat, type Route, resolve, type Targets } from '../routing/resolve.ts'
+import { type Directory, forChat, type Route, type Targets } from '../routing/resolve.ts'
+import { routeForRequest } from '../routing/route-for-request.ts'
 import { servedModel } from '../routing/served-model.ts'
 import type { SignatureCache } from '../routing/signature-cache.ts'
 import type { OrganizationRules } from '../store/rules.ts'
@@ -71,19 +74,25 @@ export async function handle(call: Call, services: Services): Promise<CallRespon
   const { organization } = key
   const request = signatures.restore(organization, turn.request)
   const start = startOf(call, key, request)
+  const asked = readRouting(request.origin.body, call.timeoutMs)
+  const promptTokens = () => estimatePromptTokens(request)
   const apply = (caller: Key): Applicant => {
     const { at } = start
     const rules = services.rulesOf(organization)
-    const route = resolve(request.model, directory, { rules, accessList: caller.accessList }, forChat)
+    const scope = { rules, accessList: caller.accessList }
+    const route = routeForRequest(request.model, asked, { directory, scope, purpose: forChat, at, promptTokens })
     const priced = withoutUnpriced(route.targets, { key: caller, rules, at })
     const governed = governedTargets(priced, { ...request.origin, organization, mayStore: turn.mayStore, held, at })
-    const { targets } = withoutUnable(governed, { ...call, request })
+    const strict = call.strict || route.strict === true
+    const { targets } = withoutUnable(governed, { ...call, strict, request })
     return { key: caller, rules, request, targets, at, route }
   }
   const { admission, targets, route } = await admitted(apply, { key, authenticated }, services)
   const holds = (provider: string, ids: readonly string[]) => held.remember(organization, provider, ids)
   const { answerBounds } = services
-  const prepared = { call, request, turn, media: openMedia(call, services), answerBounds, admission, holds }
+  const strict = call.strict || route.strict === true
+  const media = openMedia(call, services)
+  const prepared = { call: { ...call, strict }, request, turn, media, answerBounds, admission, holds }
   const settlement = new Settlement(start, { ledger, admission })
   await turnFor(admission.promptTokens * charactersPerToken)
   const { session } = call
@@ -118,7 +127,7 @@ export async function handle(call: Call, services: Services): Promise<CallRespon
 }
 
 /** A call as it may be admitted now. */
-type Applicant = AdmissionRequest & { targets: Targets; route: Pick<Route, 'rules' | 'weights'> }
+type Applicant = AdmissionRequest & { targets: Targets; route: Omit<Route, 'targets'> }
 
 /**
  * Admits a call, at once where this event loop has been lent enough; where only the bytes of its prompt do not fit, once

@@ -2,11 +2,13 @@ import type { Key } from '../access/keys.ts'
 import type { OperationApi, OperationBody } from '../api/operation-api.ts'
 import { RouterError } from '../core/errors.ts'
 import { type OperationRequest, operations } from '../core/operation.ts'
+import type { RoutingRequest } from '../core/routing-request.ts'
 import { promptTokens, type Usage } from '../core/usage.ts'
 import { withLoans } from '../lending/with-loans.ts'
 import type { Target } from '../manifest/target.ts'
 import { tryTargets } from '../routing/attempts.ts'
-import { type Purpose, type Route, resolve, type Targets } from '../routing/resolve.ts'
+import type { Purpose, Route, Targets } from '../routing/resolve.ts'
+import { routeForRequest } from '../routing/route-for-request.ts'
 import { openCallMedia } from '../upstream/inline.ts'
 import { type Admission, admitOperation, requireLedger, requireMoney } from './admission.ts'
 import type { Call, CallResponse } from './call.ts'
@@ -22,7 +24,7 @@ import { recordedFor } from './tags.ts'
 import { isLarger } from './unable-targets.ts'
 
 /** One client request for an operation. */
-export type OperationCall = Pick<Call, 'id' | 'requestId' | 'secret' | 'strict' | 'tags' | 'signal'> & {
+export type OperationCall = Pick<Call, 'id' | 'requestId' | 'secret' | 'strict' | 'timeoutMs' | 'tags' | 'signal'> & {
   api: OperationApi
   /** The body is a form, which may be large. */
   uploads: boolean
@@ -57,28 +59,32 @@ export async function handleOperation(call: OperationCall, services: OperationSe
   const monotonicMs = performance.now()
   const authenticated = services.authenticate(call.secret)
   const purpose = purposeOf(api)
-  const routeFor = (key: Key, model: string): Route => {
+  const routeFor = (key: Key, model: string, asked?: RoutingRequest, promptTokens = () => 0): Route => {
     const rules = services.rulesOf(key.organization)
-    const route = resolve(model, services.directory, { rules, accessList: key.accessList }, purpose)
+    const scope = { rules, accessList: key.accessList }
+    const route = routeForRequest(model, asked, { directory: services.directory, scope, purpose, at, promptTokens })
     return { ...route, targets: withoutUnpriced(route.targets, { key, rules, at }) }
   }
   // A model that costs nothing can be called without money; an upload is not read to find that out.
   if (call.uploads) await withLoans(() => requireMoney(payer(authenticated, services, at), services.admission))
+  let hasOthers = false
   const body = await call.readBody((name, value) => {
-    if (name === 'model' && value !== '') routeFor(authenticated, value)
+    hasOthers ||= name === 'models' || name.startsWith('models[')
+    if (name === 'model' && value !== '' && !hasOthers) routeFor(authenticated, value)
   })
   // A slow upload must not outlive its key.
   const key = services.revalidate(authenticated)
   requireLedger(services.admission)
   const read = readRequest(api, body, services.maxUnknownFields)
   const request = api.measure ? await api.measure(read) : read
+  const routing = withTimeout(request.routing, call.timeoutMs)
   const admitNow = (isRetry: boolean): { admission: Admission; targets: Targets; route: Route } => {
     const caller = isRetry ? services.revalidate(authenticated) : key
-    const route = routeFor(caller, request.model)
+    const estimated = promptTokens(api.estimate(request))
+    const route = routeFor(caller, request.model, routing, () => estimated)
     const able = ableTargets(route.targets, api, request)
     const targets = governedTargets(able, governed(request, caller, services, at))
     const most = (target: Target) => mostAt(target, { api, request, at })
-    const estimated = promptTokens(api.estimate(request))
     const asked = {
       ...payer(caller, services, at),
       targets,
@@ -104,13 +110,21 @@ export async function handleOperation(call: OperationCall, services: OperationSe
       canTake: (other, refusedBy, how) => how === 'larger' && isLarger(other, refusedBy, admission.promptTokens),
       signal,
       attempt: (target, limits) =>
-        callOperation(target, { request, api, strict, signal, inputs, admission, limits }, services),
+        callOperation(
+          target,
+          { request, api, strict: strict || route.strict === true, signal, inputs, admission, limits },
+          services,
+        ),
       onFailed: (failed) => settlement.failAttempt(failed, failed.error),
     },
     services.routing,
   )
   if (!attempted.error) order.served(attempted.target)
   return await operationReply(attempted, { prepared, settlement })
+}
+
+function withTimeout(routing: RoutingRequest | undefined, totalMs: number | undefined): RoutingRequest | undefined {
+  return totalMs === undefined ? routing : { ...routing, totalMs }
 }
 
 /** What a client that leaves has sent: the seconds of its sound, not those of what would be spoken. */

@@ -14,7 +14,7 @@ import type { Turn } from './conversations.ts'
 /** A call that has been admitted to targets which can take it. */
 type AdmittedCall = {
   targets: Targets
-  route: Pick<Route, 'rules' | 'weights'>
+  route: Omit<Route, 'targets'>
   admission: Pick<Admission, 'costAt' | 'caches' | 'promptTokens'>
 }
 
@@ -59,17 +59,18 @@ export function orderForOperation(call: OrderedOperation, state: RoutingState): 
     origin: { api: 'chat', body: {} },
     ...(user !== undefined && { user }),
   }
-  const key = affinityKey(rules.sticky, { ...call, request: asked })
+  const key = affinityKey(rules.sticky, { ...call, request: asked, session: route.sessionId })
   return ordered(call, { rules, kind, kept: key === undefined ? undefined : { key, idleMs: idleSessionMs } }, state)
 }
 
 function ordered(
-  { targets, route: { weights }, admission: { costAt } }: AdmittedCall,
+  { targets, route: { weights, rank, onlyFirst }, admission: { costAt } }: AdmittedCall,
   choosing: Pick<Choosing, 'rules' | 'kind' | 'kept' | 'continues'>,
   state: RoutingState,
 ): Order {
   const { kind, kept, rules } = choosing
-  const choice = chooseTargets(targets, { ...choosing, weights, costAt }, state)
+  const chosen = chooseTargets(targets, { ...choosing, weights, rank, costAt }, state)
+  const choice = onlyFirst ? { ...chosen, targets: [chosen.targets[0]] as const } : chosen
   if (!kept || rules.sticky === 'hash') return { ...choice, kind, served: nothing }
   return { ...choice, kind, served: (target) => state.affinity.keep(kept.key, targetId(target), kept.idleMs) }
 }

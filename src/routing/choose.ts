@@ -10,6 +10,8 @@ import { byWeight, unitsOf, type Weights, weightOf } from './weights.ts'
 export type Choosing = {
   rules: Pick<RoutingRules, 'sort' | 'sticky'>
   weights?: Weights | undefined
+  /** Targets of another rank come before or after, however they are sorted. */
+  rank?: ReadonlyMap<Target, number> | undefined
   kind: CallKind
   /** The most that the call can cost at a target, its prompt in the cache or not; undefined where no price is known. */
   costAt(target: Target, isCached: boolean): bigint | undefined
@@ -32,7 +34,7 @@ export function chooseTargets(targets: Targets, choosing: Choosing, state: State
   const { rules, kept } = choosing
   if (targets.length === 1) return { targets, by: rules.sort }
   const earlier = kept && state.affinity.find(kept.key)
-  const sorted = sortedTargets(targets, { ...choosing, earlier }, state)
+  const sorted = rankedTargets(targets, { ...choosing, earlier }, state)
   const stays = keptTarget(sorted, { ...choosing, earlier }, state)
   const ordered = stays && stays !== sorted[0] ? [stays, ...sorted.filter((one) => one !== stays)] : sorted
   const bound = choosing.continues && ordered.filter(choosing.continues)
@@ -46,7 +48,16 @@ export function chooseTargets(targets: Targets, choosing: Choosing, state: State
 /** A call and the id of the target that served the one before. */
 type Known = Choosing & { earlier: string | undefined }
 
-function sortedTargets(targets: Targets, choosing: Known, state: State): readonly Target[] {
+function rankedTargets(targets: Targets, choosing: Known, state: State): readonly Target[] {
+  const { rank } = choosing
+  if (!rank) return sortedTargets(targets, choosing, state)
+  const ranks = Map.groupBy(targets, (target) => rank.get(target) ?? 0)
+  const inTurn = [...ranks].sort(([one], [other]) => one - other)
+  return inTurn.flatMap(([, ranked]) => sortedTargets(ranked, choosing, state))
+}
+
+function sortedTargets(targets: readonly Target[], choosing: Known, state: State): readonly Target[] {
+  if (targets.length === 1) return targets
   const { rules, weights, kept, earlier } = choosing
   // Every thread finds the same target for a key that it does not know yet.
   const units = kept && earlier === undefined ? unitsOf(kept.key) : (state.random ?? Math.random)
@@ -66,7 +77,7 @@ function sortedTargets(targets: Targets, choosing: Known, state: State): readonl
 }
 
 /** Targets whose price is not known are the last ones. */
-function byPrice(targets: Targets, { costAt, rules, earlier }: Known): Target[] {
+function byPrice(targets: readonly Target[], { costAt, rules, earlier }: Known): Target[] {
   const warm = rules.sticky === 'cache' ? earlier : undefined
   const priced = targets.map((target) => ({ target, cost: costAt(target, targetId(target) === warm) }))
   priced.sort(({ cost: one }, { cost: other }) => {
@@ -79,7 +90,7 @@ function byPrice(targets: Targets, { costAt, rules, earlier }: Known): Target[] 
 type Measured = { target: Target; gauge: Gauge; underWay: number; score: number }
 
 /** The better one of two at random, then the others by their score. */
-function bySpeed(targets: Targets, gaugeOf: (speed: Speed) => Gauge, state: State): Target[] {
+function bySpeed(targets: readonly Target[], gaugeOf: (speed: Speed) => Gauge, state: State): Target[] {
   const { measurements, random = Math.random } = state
   const now = measurements.now()
   const all = targets.map((target): Measured => {

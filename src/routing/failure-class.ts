@@ -45,6 +45,8 @@ const gone: FailureClass = { name: 'gone', same: 'never', next: 'any', health: {
 const tooLarge: FailureClass = { name: 'too_large', same: 'never', next: 'larger' }
 const blocked: FailureClass = { name: 'blocked', same: 'never', next: 'if_blocked' }
 const refused: FailureClass = { name: 'refused', ...aboutRequest }
+/** Another target finds out by itself whether it loses anything, before it is asked. */
+const lost: FailureClass = { name: 'refused', same: 'never', next: 'any' }
 const own: FailureClass = { name: 'own', ...ours }
 
 /** The classes of failures that a provider, or what the router sends to it, can have. */
@@ -63,7 +65,7 @@ const classes: { readonly [code in ErrorCode]?: FailureClass } = {
   too_large: tooLarge,
   content_blocked: blocked,
   invalid_request: refused,
-  loss_refused: refused,
+  loss_refused: lost,
   previous_response_not_found: refused,
   not_found: refused,
 }
@@ -72,6 +74,6 @@ const classes: { readonly [code in ErrorCode]?: FailureClass } = {
 export function failureClass({ code, provider }: RouterError): FailureClass {
   const known = classes[code] ?? own
   // Without a provider nobody was asked.
-  if (provider === undefined && known !== refused) return known === gone ? refused : own
+  if (provider === undefined && known !== refused && known !== lost) return known === gone ? refused : own
   return known
 }

@@ -21,6 +21,8 @@ export type Purpose = {
   apis?: readonly string[]
   serves(target: Pick<Target, 'provider' | 'entry'>): boolean
   name: string
+  /** Only models that are hosted in the EU. */
+  inEurope?: boolean
 }
 
 /** Models for conversations. */
@@ -40,7 +42,18 @@ const forAnything: Purpose = {
 export type Targets = readonly [Target, ...Target[]]
 
 /** What a name leads to, and the rules for asking it. */
-export type Route = { targets: Targets; rules: RoutingRules; weights?: Weights | undefined }
+export type Route = {
+  targets: Targets
+  rules: RoutingRules
+  weights?: Weights | undefined
+  /** Of several names, the place of the one that led to each target: those of an earlier one come first. */
+  rank?: ReadonlyMap<Target, number>
+  /** Only the target that stands first is asked. */
+  onlyFirst?: true
+  /** A target that would lose a field of the request is passed over. */
+  strict?: true
+  sessionId?: string
+}
 
 /**
  * The targets of a model string. A name is an alias, else a policy of the organization, else a managed policy, else
@@ -52,11 +65,11 @@ export function resolve(
   model: string,
   directory: Directory,
   scope?: Scope,
-  { apis, serves, name }: Purpose = forAnything,
+  { apis, serves, name, inEurope: isWanted = false }: Purpose = forAnything,
 ): Route {
   refuseInvalid(model)
   const named = lookUp(model, directory, scope)
-  const inEurope = named.through.some(isEuropean) || isEuropean(model)
+  const inEurope = isWanted || isEuropeanName(model, named)
   const targets: Target[] = []
   const weights = named.policy?.weights && new Map<Target, number>()
   const exclusions: Exclusion[] = []
@@ -84,6 +97,15 @@ export function resolve(
   const { policy } = named
   const rules = policy?.routing ? { ...directory.routing, ...policy.routing } : directory.routing
   return { targets: [first, ...others], rules, weights }
+}
+
+/** Whether a name promises that only targets in the EU serve it, by itself or by what an alias stands for. */
+export function promisesEurope(model: string, { aliases }: Scope['rules']): boolean {
+  return isEuropean(model) || isEuropean(aliases.get(bareName(model)) ?? '')
+}
+
+function isEuropeanName(model: string, { through }: LookedUp): boolean {
+  return through.some(isEuropean) || isEuropean(model)
 }
 
 /** The target ids of a name, the names of the alias and the policy that led to them, and that policy. */

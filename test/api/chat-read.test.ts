@@ -87,10 +87,8 @@ describe('a chat body read as a neutral request', () => {
   })
 
   it('keeps provider-specific fields as extensions', () => {
-    expect(read({ min_p: 0.1, provider: { order: ['a'] } }).extensions).toEqual({
-      min_p: 0.1,
-      provider: { order: ['a'] },
-    })
+    expect(read({ min_p: 0.1, guidance: { scale: 2 } }).extensions).toEqual({ min_p: 0.1, guidance: { scale: 2 } })
+    expect(read({ min_p: 0.1, provider: { order: ['a'] }, models: ['a/b'] }).extensions).toEqual({ min_p: 0.1 })
     expect(read({ reasoning_effort: 'default' })).toMatchObject({ extensions: { reasoning_effort: 'default' } })
     expect(read({ reasoning_effort: 'default' })).not.toHaveProperty('reasoning')
     expect(read({ reasoning: { effort: 'low', exclude: true } })).toMatchObject({

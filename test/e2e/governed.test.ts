@@ -75,16 +75,17 @@ test.each([
   ['messages', { max_tokens: 10, messages: [{ role: 'user', content: 'Hi' }] }],
 ])('no other model than the one that was asked for is bought through /v1/%s', async (path, body) => {
   for (const own of [
-    { models: ['anthropic/claude-opus-5'] },
+    { fallbacks: ['anthropic/claude-opus-5'] },
     { extra_body: { models: ['anthropic/claude-opus-5'] } },
+    { openrouter: { models: ['anthropic/claude-opus-5'] } },
   ]) {
     const response = await router.call(`/v1/${path}`, { model: 'openrouter/openai/gpt-5-mini', ...body, ...own })
     expect(response.status).toBe(400)
     const { code, param, message } = await errorIn(response)
     expect([code, param, message]).toEqual([
       'invalid_request',
-      expect.stringMatching(/models$/),
-      expect.stringContaining('policy'),
+      expect.stringMatching(/(models|fallbacks)$/),
+      expect.stringContaining('`models`'),
     ])
   }
   expect(provider.received).toEqual([])

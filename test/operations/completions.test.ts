@@ -84,7 +84,8 @@ describe('POST /v1/completions', () => {
     ['a length by another name', { prompt: 'a', max_completion_tokens: 5 }, 'max_completion_tokens'],
     ['a stop that is a number', { prompt: 'a', stop: 1 }, 'stop'],
     ['a stream that is a word', { prompt: 'a', stream: 'yes' }, 'stream'],
-    ['another model', { prompt: 'a', models: ['x'] }, 'models'],
+    ['another preset', { prompt: 'a', preset: 'x' }, 'preset'],
+    ['further models that are none', { prompt: 'a', models: 'x' }, 'models'],
   ])('%s is a 400 before anything is sent', async (_, fields, param) => {
     const before = world.provider.received.length
     const response = await ask(fields)

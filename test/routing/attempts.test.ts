@@ -86,7 +86,7 @@ describe('the table of failures', () => {
     ['content_blocked', 'a b c', 'content_blocked', { rules: { onBlocked: 'next' } }],
     ['invalid_request', 'a', 'invalid_request'],
     ['invalid_request', 'a b', 'invalid_request', { able: ['b'] }],
-    ['loss_refused', 'a b', 'loss_refused', { able: ['b'] }],
+    ['loss_refused', 'a b c', 'loss_refused'],
     ['budget_exhausted', 'a', 'budget_exhausted'],
     ['client_gone', 'a', 'client_gone'],
     ['stopping', 'a', 'stopping'],

@@ -3,6 +3,7 @@ import type { OperationRequest } from '../../core/operation.ts'
 import { fieldsOf, oneOf } from '../check.ts'
 import type { OperationApi, OperationBody } from '../operation-api.ts'
 import { formFields, formFlag, parsedJson } from './form-fields.ts'
+import { routingOfForm } from './form-routing.ts'
 import { imageFieldNames, imageNumbers, readImageFields } from './image-fields.ts'
 import { type ImageInputs, inputsOfForm, inputsOfJson, largestImage, mostImages } from './image-inputs.ts'
 import { imageEvents } from './image-reply.ts'
@@ -38,7 +39,8 @@ const known = [...imageFieldNames, 'input_fidelity', 'model', 'user', 'requesty'
 
 /** A form as a JSON body: numbers and flags are texts there. */
 function jsonOfForm({ fields }: Extract<OperationBody, { fields: unknown }>): JsonObject {
-  const body = formFields(fields, { lists: [], known })
+  const { routing, others } = routingOfForm(fields)
+  const body = { ...formFields(others, { lists: [], known }), ...routing }
   for (const name of imageNumbers) {
     const { [name]: value } = body
     if (typeof value === 'string' && /^-?\d{1,10}$/.test(value)) body[name] = Number(value)

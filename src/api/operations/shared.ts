@@ -4,6 +4,8 @@ import type { Operation, OperationRequest } from '../../core/operation.ts'
 import { completionTokens, promptTokens } from '../../core/usage.ts'
 import { filledText, object, optional, required, text } from '../check.ts'
 import type { OperationBody, OperationFacts } from '../operation-api.ts'
+import { routerFields } from '../router-fields.ts'
+import { readRouting } from '../routing-fields.ts'
 
 /** The body of an operation that takes JSON alone. Throws RouterError 400, 415. */
 export function jsonOf(body: OperationBody): JsonObject {
@@ -27,7 +29,8 @@ export function readFields(
   const model = required(body.model, 'model', 'the name of a model, such as openai/text-embedding-3-small', filledText)
   const user = optional(body.user, 'user', text)
   const requesty = optional(body.requesty, 'requesty', object)
-  const known = new Set([...Object.keys(fields), 'model', 'requesty'])
+  const routing = readRouting(body)
+  const known = new Set([...Object.keys(fields), 'model', ...routerFields])
   const unread = Object.entries(body).filter(([name, value]) => !known.has(name) && value !== null)
   return {
     operation,
@@ -38,6 +41,7 @@ export function readFields(
     unread: Object.fromEntries(unread.filter(([name]) => name !== 'user')),
     ...(user !== undefined && { user }),
     ...(requesty && { requesty }),
+    ...(routing && { routing }),
   }
 }
 

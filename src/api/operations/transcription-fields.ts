@@ -6,6 +6,7 @@ import { type Check, fieldsOf, listOf, oneOf, refuse, text } from '../check.ts'
 import type { OperationBody } from '../operation-api.ts'
 import { audioFileOf } from './audio-file.ts'
 import { fileField, formFields, formFlag, formNumber, parsedJson } from './form-fields.ts'
+import { routingOfForm } from './form-routing.ts'
 import { languageOf } from './languages.ts'
 import { readFields } from './shared.ts'
 
@@ -54,12 +55,13 @@ export function readTranscription(form: OperationBody): OperationRequest {
     const message = 'The body must be a form of the Content-Type multipart/form-data.'
     throw new RouterError('unsupported_media_type', message, { param: 'content-type' })
   }
-  const { file: text, ...body } = formFields(form.fields, names)
+  const { routing, others } = routingOfForm(form.fields)
+  const { file: text, ...body } = formFields(others, names)
   const file = audioFileOf(form.files, text !== undefined)
   const { stream, ...fields } = fieldsOf<JsonObject>(body, optionalFields)
   checkGranularities(fields)
   const sent = { file: fileField(file, 0), ...fields, ...(stream === true && { stream }) }
-  const { stream: _, ...members } = { ...body, ...requestyOf(body) }
+  const { stream: _, ...members } = { ...body, ...requestyOf(body), ...routing }
   return readFields('transcribe', members, { fields: sent, files: [file], stream: stream === true })
 }
 

@@ -1,0 +1,32 @@
+/** What one request says of how it is routed. */
+export type RoutingRequest = {
+  /** Further names, for when those before them fail. */
+  models?: readonly string[]
+  /** Slugs of providers: those to be tried first, the only ones that may serve, those that may not. */
+  order?: readonly string[]
+  only?: readonly string[]
+  ignore?: readonly string[]
+  /** The order of targets, in place of that of their name. */
+  sort?: RequestedSort
+  maxPrice?: MaxPrice
+  /** false: no other target is asked when the first one fails. */
+  allowFallbacks?: boolean
+  /** Only targets that take every parameter. */
+  requireParameters?: boolean
+  /** `deny`: only targets whose providers neither keep data nor train on it. */
+  dataCollection?: DataCollection
+  sessionId?: string
+  /** The time for the whole call, in milliseconds. */
+  totalMs?: number
+}
+
+/** The highest prices: USD per million tokens of prompt and completion, USD per request and per image. */
+export type MaxPrice = { [name in PriceKind]?: number }
+
+export type PriceKind = (typeof priceKinds)[number]
+export type RequestedSort = (typeof requestedSorts)[number]
+export type DataCollection = (typeof dataCollections)[number]
+
+export const priceKinds = ['prompt', 'completion', 'request', 'image'] as const
+export const requestedSorts = ['price', 'latency', 'throughput'] as const
+export const dataCollections = ['allow', 'deny'] as const
