@@ -12,6 +12,10 @@ import type { AdmissionServices } from '../src/line/admission.ts'
 import { openConversations } from '../src/line/conversations.ts'
 import { handle, type Services } from '../src/line/gateway.ts'
 import { openBudget, type Reservation } from '../src/money/budget.ts'
+import { Affinity } from '../src/routing/affinity.ts'
+import { Health } from '../src/routing/health.ts'
+import { Measurements } from '../src/routing/measurements.ts'
+import { RetryBudget } from '../src/routing/retries.ts'
 import { openSignatureCache } from '../src/routing/signature-cache.ts'
 import { buildSnapshot, type Snapshot } from '../src/snapshot/snapshot.ts'
 import { defaultAnswerBounds } from '../src/upstream/answer-bounds.ts'
@@ -112,7 +116,7 @@ function servicesOf({ providers, catalog, config }: Snapshot, state: State): Ser
     authenticate: () => key,
     revalidate: () => key,
     rulesOf: () => rules,
-    directory: { providers, identify: catalog.identify, managed: config.policies },
+    directory: { providers, identify: catalog.identify, managed: config.policies, routing: config.routing },
     admission: { ...admissions[state], ...config.budget, writeFailure: none },
     tokenizer: { count: async () => undefined, close: async () => {} },
     httpClient,
@@ -124,6 +128,12 @@ function servicesOf({ providers, catalog, config }: Snapshot, state: State): Ser
     maxValues: most.values,
     answerBounds: state === 'with' ? defaultAnswerBounds : unbounded,
     held: { remember() {}, has: () => false },
+    routing: {
+      health: new Health({ settings: () => config.health }),
+      retries: new RetryBudget(),
+      measurements: new Measurements(),
+      affinity: new Affinity(),
+    },
     // What a bench needs of keys and rules is less than what they have.
   } as unknown as Services
 }

@@ -18,6 +18,7 @@ const benches: Record<string, { file: string; about: string }> = {
     file: './holds.ts',
     about: '[rounds]: what bounds and reservations cost a call and a chunk: the line with them and without, in turn',
   },
+  routing: { file: './routing.ts', about: '[rounds]: choosing among targets, and trying one that is healthy' },
   mapping: { file: './mapping.ts', about: 'mappings: the library, compiled, written by hand' },
 }
 

@@ -7,7 +7,7 @@ export const afterBlocks = ['error', 'next'] as const
 export type RoutingRules = {
   /** The order in which targets are tried: as listed, by weight, by the worst cost of the request, by what was measured. */
   sort: (typeof sorts)[number]
-  /** What keeps calls at one target: nothing, the client's session, its user, a hash of both, or the warm prompt cache. */
+  /** What keeps calls at one target: nothing, the client's session, its user, a hash of the caller and its user, or the warm prompt cache. */
   sticky: (typeof stickiness)[number]
   /** How often one target is asked again after a failure that may pass. */
   retries: number
