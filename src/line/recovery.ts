@@ -13,6 +13,7 @@ import type { StreamFrame } from '../upstream/stream-frames.ts'
 import type { AnsweredAttempt } from './answered-attempt.ts'
 import type { PreparedCall } from './call.ts'
 import { otherFormatTranslation } from './other-format.ts'
+import { OwnRepetition } from './own-repetition.ts'
 import { callProvider, type ProviderResult } from './provider-call.ts'
 import { Repeated } from './repeated.ts'
 
@@ -91,12 +92,14 @@ async function resume(
   const repeated = continues
     ? new Repeated({ text: said.slice(said.trimEnd().length), isSpace: true })
     : new Repeated({ text: said, reasoning: textOf(shown, 'reasoning') })
+  const own = new OwnRepetition()
   const served = cut.servedBy(attempted.target, answer.model)
   return {
     answered: { ...cut, ...attempted, served },
     answer,
     shown(frame) {
-      const events = frame.events.flatMap((event) => repeated.rest(withoutHead(event)) ?? [])
+      const said = frame.events.flatMap((event) => own.fresh(event))
+      const events = said.flatMap((event) => repeated.rest(withoutHead(event)) ?? [])
       if (repeated.differs) throw different(attempted.target)
       return events.length > 0 ? { events } : undefined
     },

@@ -10,7 +10,7 @@ export type Observed = { seen: Seen; requests: readonly Entry[] }
 
 /** What is wrong with a cell; nothing if it is as it must be. */
 export function judge(cell: Cell, observed: Observed, { time, slackMs }: Pick<World, 'time' | 'slackMs'>): string[] {
-  const { expected, scenario } = cell
+  const { expected } = cell
   const { seen } = observed
   if (seen.status === 0) return seen.wrong
   const outcome = outcomeOf(cell, seen)
@@ -18,7 +18,7 @@ export function judge(cell: Cell, observed: Observed, { time, slackMs }: Pick<Wo
   if (outcome.of && !expected.answer.includes(outcome.of))
     problems.push(`${outcome.of}, not ${expected.answer.join(' or ')}: ${shortly(seen)}`)
   if (outcome.of === 'error') problems.push(...errorProblems(expected, seen))
-  if (outcome.of === 'complete' && scenario.estimated !== true) problems.push(...usageProblems(seen))
+  if (outcome.of === 'complete' && isCounted(cell)) problems.push(...usageProblems(seen))
   const { seconds = 30 } = expected
   if (seen.ms > seconds * 1_000 * time + slackMs) problems.push(`it took ${Math.round(seen.ms)} ms`)
   return [...problems, ...requestProblems(cell, observed.requests)]
@@ -53,6 +53,11 @@ function errorProblems({ status, retryAfter }: Expectation, seen: Seen): string[
     ...(retryAfter && !seen.headers.has('retry-after') ? ['no Retry-After'] : []),
     ...(seen.text === '' ? [] : ['an error status after text']),
   ]
+}
+
+/** Whether an answer is counted as one provider counts it. */
+export function isCounted({ scenario, expected }: Cell): boolean {
+  return scenario.estimated !== true && expected.parts !== true
 }
 
 function usageProblems({ usage }: Seen): string[] {

@@ -1,7 +1,7 @@
 import { join } from 'node:path'
 import Database from 'better-sqlite3'
 import type { Cell } from './cells.ts'
-import { outcomeOf } from './judge.ts'
+import { isCounted, outcomeOf } from './judge.ts'
 import type { Result } from './run.ts'
 import { prices } from './setup.ts'
 import { answerTokens, promptTokens } from './simulator/answer.ts'
@@ -32,17 +32,21 @@ export function ledgerProblems(folder: string, results: readonly Result[]): Map<
 
 function rowProblems({ cell, seen }: Result, rows: readonly Row[]): string[] {
   if (!seen) return []
-  const [row] = rows
-  if (!row || rows.length > 1) return [`${rows.length} rows`]
+  // What an attempt before the last one has cost is a row of its own.
+  const row = rows.at(-1)
+  if (!row || rows.slice(0, -1).some(({ outcome }) => outcome === 'complete')) return [`${rows.length} rows`]
   const { of } = outcomeOf(cell, seen)
-  if (of === 'complete' && cell.scenario.estimated !== true) return costProblems(row, wholeCost)
-  if (of === 'complete') return row.cost_nano > 0 && row.estimated === 1 ? [] : ['nothing was estimated']
+  const sum = rows.reduce((total, { cost_nano }) => total + cost_nano, 0)
+  if (of === 'complete' && isCounted(cell)) return costProblems(row, wholeCost)
+  if (of === 'complete') {
+    const isEstimated = rows.some(({ estimated }) => estimated === 1)
+    return sum > 0 && isEstimated ? [] : [`${sum} nano-USD without an estimate`]
+  }
   if (row.outcome === 'complete') return of === 'damaged' ? [] : ['a failure is told as a success']
   // A provider that has begun may have counted the prompt.
   if (seen.text === '') return row.cost_nano <= begunCost ? [] : [`${row.cost_nano} nano-USD for nothing`]
   const tokens = seen.text.split(' ').length
-  const least = tokens * nano.output
-  return row.cost_nano >= least ? [] : [`${row.cost_nano} nano-USD for ${tokens} tokens and a prompt`]
+  return sum >= tokens * nano.output ? [] : [`${sum} nano-USD for ${tokens} tokens and a prompt`]
 }
 
 function afterwards({ scenario }: Cell, rows: readonly Row[]): string[] {

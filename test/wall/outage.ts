@@ -14,7 +14,7 @@ export async function outageProblems(
   const calls: Promise<string[]>[] = []
   for (let number = 0; number * every < lasts + backWithin; number++) {
     await until(began + ms(number * every))
-    calls.push(callProblems(cell, world, Date.now() - began < ms(lasts)))
+    calls.push(callProblems(cell, world, began + ms(lasts)))
   }
   const problems = [...new Set((await Promise.all(calls)).flat())]
   const asked = (await world.requestsOf(cell.id)).filter(({ model }) => model === cell.scenario.first)
@@ -31,12 +31,12 @@ export async function outageProblems(
 }
 
 /** With another target every call is served; alone, calls fail properly while the target is down, and may right after that. */
-async function callProblems(cell: Cell, world: World, isDown: boolean): Promise<string[]> {
+async function callProblems(cell: Cell, world: World, upAt: number): Promise<string[]> {
   const seen = await callFor(cell, world, cell.id)
   if (cell.targets === 'two') return wholeProblems(cell, seen)
   if (seen.status === 0) return seen.wrong
   const { of, problems } = outcomeOf(cell, seen)
-  if (isDown && of === 'complete') return [...problems, 'an answer of a target that is down']
+  if (of === 'complete' && Date.now() < upAt) return [...problems, 'an answer of a target that is down']
   return [...seen.wrong, ...problems]
 }
 

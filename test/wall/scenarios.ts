@@ -11,10 +11,15 @@ export type Expectation = {
   second?: Range
   /** The longest that it may take. Seconds at factor 1. */
   seconds?: number
+  /** More than one provider has said a part of the answer. */
+  parts?: true
 }
 
 export type Outcome = 'complete' | 'damaged' | 'error'
 export type Range = readonly [least: number, most: number]
+
+/** Nothing is shown before the answer is whole; the second target goes on with the text; it begins again. */
+export type OnCut = 'hold' | 'continue' | 'restart'
 
 /** What is the same for streams and for whole answers, or for each. */
 export type Expected = Expectation | { streamed: Expectation; whole: Expectation }
@@ -32,6 +37,8 @@ export type Scenario = {
   one: Expected
   /** Calls are made for longer than the outage of the first target, and not once. */
   outage?: { every: number; lasts: number; backWithin: number; mostProbes: number }
+  /** What else holds for streams with two targets where a gateway does something about streams that break off. */
+  onCut?: { [what in OnCut]: Partial<Expectation> }
   /** What is counted may be an estimate. */
   estimated?: true
 }
@@ -48,6 +55,13 @@ const alone: Expectation = { answer: ['complete'], first: few, second: none }
 const down: Expectation = { answer: ['error'], status: outOfOrder, first: [1, 6] }
 /** Text was shown before the failure. */
 const afterText: Expectation = { answer: ['complete', 'error'], first: few, second: perhaps }
+
+/** What is whole all the same. */
+const recovered = {
+  hold: { answer: ['complete'], second: once },
+  continue: { answer: ['complete'], second: once, parts: true },
+  restart: { answer: ['complete'], second: once, parts: true },
+} as const
 
 /** The sixteen faults that every gateway meets sooner or later. */
 export const classic: readonly Scenario[] = [
@@ -105,6 +119,7 @@ export const classic: readonly Scenario[] = [
     about: 'a cut after 40 of 60 tokens',
     first: 'cut-after-40',
     two: { streamed: afterText, whole: complete },
+    onCut: recovered,
     one: { ...down, first: few },
   },
   {
@@ -112,6 +127,7 @@ export const classic: readonly Scenario[] = [
     about: 'silence after 20 tokens',
     first: 'silent-after-20',
     two: { streamed: { ...afterText, seconds: 80 }, whole: { ...complete, first: once, seconds: 80 } },
+    onCut: recovered,
     one: { ...down, first: once, seconds: 80 },
   },
   {
@@ -148,6 +164,7 @@ export const classic: readonly Scenario[] = [
     first: 'cut-after-40',
     second: 'refuses-prefill',
     two: { streamed: { ...afterText, second: [0, 2] }, whole: complete },
+    onCut: { ...recovered, continue: { answer: ['error'], second: [0, 2] } },
     one: { ...down, first: few },
   },
   {
@@ -209,6 +226,7 @@ export const others: readonly Scenario[] = [
     about: 'status 200, and an error after 40 tokens',
     first: 'error-after-40',
     two: { streamed: afterText, whole: complete },
+    onCut: recovered,
     one: { ...down, first: few },
   },
   {
@@ -216,6 +234,7 @@ export const others: readonly Scenario[] = [
     about: 'a proper end after 40 tokens, without a finish reason',
     first: 'ends-after-40',
     two: { streamed: afterText, whole: complete },
+    onCut: recovered,
     one: { ...down, first: few },
   },
   {

@@ -39,10 +39,10 @@ function duration(seconds: number): string {
 }
 
 function policyOf(cell: Cell): object {
-  const { id, scenario, targets } = cell
+  const { id, scenario, targets, onCut } = cell
   const { first, second = 'ok' } = scenario
   const all = [`${id}/${first}~${id}`, `second-${cell.formats.second}/${second}~${id}`]
-  return { targets: targets === 'two' ? all : all.slice(0, 1) }
+  return { targets: targets === 'two' ? all : all.slice(0, 1), ...(onCut && { on_cut: onCut }) }
 }
 
 function manifest(dialect: Format, url: string, { time, window }: { time: number; window: number }): string {
@@ -52,6 +52,7 @@ auth: { scheme: none }
 dialect: ${dialect}
 timeouts: { between_events: ${duration(60 * time)} }
 unknown_models: pass
+traits: [{ match: '', facts: { prefill: true } }]
 models:
   "*":
     api: chat

@@ -14,8 +14,20 @@ import { startSimulator } from './simulator/server.ts'
 const time = limit(0.05)
 
 const all = [...classic, ...others]
-const translated = cellsOf(all, 1).filter(({ targets, mode }) => targets === 'two' && mode === 'streamed')
-const cells = [...cellsOf(all), ...translated]
+const streams = (some: readonly Cell[]) => some.filter(({ targets, mode }) => targets === 'two' && mode === 'streamed')
+const cells = [
+  ...cellsOf(all),
+  ...streams(cellsOf(all, { turn: 1 })),
+  ...streams(cellsOf(all, { onCut: 'hold' })),
+  ...(['continue', 'restart'] as const).flatMap((onCut) =>
+    streams(
+      cellsOf(
+        all.filter((scenario) => scenario.onCut),
+        { onCut },
+      ),
+    ),
+  ),
+]
 const problemsOf = new Map<string, string[]>()
 
 /**
@@ -54,7 +66,7 @@ async function run(some: readonly Cell[], running: Running): Promise<void> {
     {
       gateway: { url: router.url, key: testKey, limitMs: limit(30_000) },
       time,
-      slackMs: limit(5_000),
+      slackMs: limit(10_000),
       modelOf: ({ id }) => id,
       healthyOf: ({ id }) => `${id}/ok`,
       requestsOf: async (caller) => simulator.journal.entries({ caller }),
