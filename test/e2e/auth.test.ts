@@ -74,6 +74,8 @@ beforeAll(async () => {
     'scheme: aws-sigv4, service: acme, region: "${ACME_REGION:-eu-west-1}", access_key: "${ACME_ID}", ' +
     'secret_key: "${ACME_KEY}", session_token: "${ACME_SESSION}"'
   bench.router = await testRouter({
+    // Each thread asks for tokens of its own.
+    threads: 1,
     files: {
       'providers/signed.yaml': manifest('signed', url, signed, 'aws-event-stream'),
       'providers/account.yaml': manifest(

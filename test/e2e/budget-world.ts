@@ -90,12 +90,12 @@ export function newKey(store: Store, changes: Partial<NewKey> = {}): { id: strin
 /** How one call ended: its status, its text, and whether it is complete. */
 export type Ended = { status: number; text: string; whole: boolean }
 
-/** Makes one call; one whose router died has status 0. */
+/** Makes one call on a connection of its own, which any thread may get; one whose router died has status 0. */
 export async function callOnce(url: string, secret: string, body: object): Promise<Ended> {
   try {
     const response = await fetch(`${url}/v1/chat/completions`, {
       method: 'POST',
-      headers: { authorization: `Bearer ${secret}`, 'content-type': 'application/json' },
+      headers: { authorization: `Bearer ${secret}`, 'content-type': 'application/json', connection: 'close' },
       body: JSON.stringify(body),
     })
     const text = await response.text()

@@ -7,7 +7,7 @@ import { ensureFirstKey } from '../../src/access/keys.ts'
 import { startRouter } from '../../src/router.ts'
 import { openStore } from '../../src/store/open.ts'
 import { damage, pagesWithContent } from '../helpers/damage.ts'
-import { routerFolder, simulatorOnly, testKey } from '../helpers/router.ts'
+import { cache, routerFolder, simulatorOnly, testKey } from '../helpers/router.ts'
 import { eventually } from '../helpers/time.ts'
 import { plainRecord } from '../store/plain-record.ts'
 
@@ -35,13 +35,18 @@ beforeAll(async () => {
 })
 
 /** A router on a database of which these pages are damaged. */
-async function routerOn(pages: readonly number[], value?: number) {
-  const { folder, configPath } = routerFolder({ files: simulatorOnly })
+async function routerOn(pages: readonly number[], { value, threads }: { value?: number; threads?: number } = {}) {
+  const { folder, configPath } = routerFolder({ files: simulatorOnly, threads })
   const path = join(folder, 'data/router.sqlite')
   mkdirSync(dirname(path))
   damage(path, sound, pages, value)
   const env = { INFERENCE_ROUTER_ADMIN_KEY: testKey }
-  const router = await startRouter({ configPath, env, log: pino({ level: 'silent' }) })
+  const router = await startRouter({
+    configPath,
+    env,
+    log: pino({ level: 'silent' }),
+    earlier: { known: new Map(), cache },
+  })
   onTestFinished(async () => {
     await router.stop(1_000)
     rmSync(folder, { recursive: true, force: true })
@@ -103,7 +108,7 @@ describe('damage that is there at the start', () => {
 
 test('damage that a report meets is damage for calls as well', async () => {
   const pages = places.filter(({ name }) => name === 'organization_usage').map(({ page }) => page)
-  const { ask } = await routerOn(pages, 0xff)
+  const { ask } = await routerOn(pages, { value: 0xff })
   expect((await ask('/ready')).status).toBe(200)
   const report = await ask('/v1/manage/org/usage?start=2026-11-01&end=2026-11-30')
   expect([report.status, JSON.parse(report.text).error.code]).toEqual([503, 'unavailable'])
@@ -123,8 +128,8 @@ test('a row that is damaged inside is damage, not a failure of the router', asyn
   await expectRefusals(ask)
 })
 
-test('damage while the router runs is met by the next call that reads it', async () => {
-  const { path, ask } = await routerOn([])
+test.each([1, 4])('damage while %d threads run is met by the next call that reads it', async (threads) => {
+  const { path, ask } = await routerOn([], { threads })
   expect((await ask('/v1/chat/completions', call)).status).toBe(200)
   const other = new Database(path)
   // A change of the schema, after which every connection reads the file again.

@@ -35,7 +35,10 @@ type World = {
 }
 
 /** Tests that wait for real time limits do so at once: all that they share is the processor. */
-async function newWorld({ onTestFinished: afterTest }: Pick<TestContext, 'onTestFinished'>): Promise<World> {
+async function newWorld(
+  { onTestFinished: afterTest }: Pick<TestContext, 'onTestFinished'>,
+  threads?: number,
+): Promise<World> {
   const held = Promise.withResolvers<void>()
   const provider = await loopbackProvider(async ({ body }, response) => {
     const isHeld = body.messages.at(-1).content.includes('held')
@@ -53,7 +56,7 @@ async function newWorld({ onTestFinished: afterTest }: Pick<TestContext, 'onTest
     if (isHeld) await held.promise
     response.end(`${chunk([{ index: 0, delta: {}, finish_reason: 'stop' }])}${chunk([], { usage })}data: [DONE]\n\n`)
   })
-  const { folder, configPath } = routerFolder({ files: { 'providers/slow.yaml': manifest(provider.url) } })
+  const { folder, configPath } = routerFolder({ files: { 'providers/slow.yaml': manifest(provider.url) }, threads })
   afterTest(async () => {
     held.resolve()
     await provider.close()
@@ -272,8 +275,8 @@ test.concurrent('kill -9 while rows cannot be written loses none of them: the ne
   expect(rows(world)).toEqual(['after', 'before', 'whole'])
 })
 
-test.concurrent('under load, through faults that come and go and a kill -9 within one, each reply that was delivered has one row', async (context) => {
-  const world = await newWorld(context)
+test.concurrent('under load of four threads, through faults that come and go and a kill -9 within one, each reply that was delivered has one row', async (context) => {
+  const world = await newWorld(context, 4)
   const router = await world.start({ LOG_LEVEL: 'silent' })
   const delivered: string[] = []
   const refused = new Set<number>()

@@ -22,7 +22,8 @@ beforeEach(async () => {
   duringRequest = () => {}
   provider = await pricedProvider({ wait: async () => duringRequest() })
   const manifest = pricedManifest(provider.url).replace('  free:', `${changes}  free:`)
-  router = await testRouter({ files: { 'providers/priced.yaml': manifest } })
+  // The tests move the clock of this thread.
+  router = await testRouter({ threads: 1, files: { 'providers/priced.yaml': manifest } })
   store = storeIn(router.folder)
 })
 

@@ -30,7 +30,7 @@ export const simulatorOnly = { 'providers/demo.yaml': readFileSync(join(root, 'p
 const known = new Map<string, Source>()
 
 /** What any router of this run found out about files, as a start of the program keeps it. */
-const cache = openFileCache(join(process.env.INFERENCE_ROUTER_CACHE ?? tmpdir(), 'files'))
+export const cache = openFileCache(join(process.env.INFERENCE_ROUTER_CACHE ?? tmpdir(), 'files'))
 
 /** How many threads serve where a test does not say: other numbers must change nothing. */
 const usualThreads = Number(process.env.TEST_THREADS ?? 1)

@@ -1,7 +1,7 @@
 import fc from 'fast-check'
 import { describe, expect, test } from 'vitest'
 import type { RouterError } from '../../src/core/errors.ts'
-import type { Answer } from '../../src/lending/account.ts'
+import type { Answer, Standing } from '../../src/lending/account.ts'
 import { openBank } from '../../src/lending/bank.ts'
 import { idleIn, Purse } from '../../src/lending/purse.ts'
 import { withLoans } from '../../src/lending/with-loans.ts'
@@ -279,6 +279,34 @@ test('what is on its way to a purse that forgets the account meanwhile stays len
   waiting.resolve()
   await settleDown()
   expect(answered).toMatchObject({ isGranted: false })
+})
+
+test('what is not in the tables yet, or counts for a minute, is kept while accounts are forgotten', () => {
+  const clock = { ms: 0 }
+  const bank = openBank({ readSpent: () => 0n, recall: () => Promise.resolve([]), now: () => clock.ms, mostIdle: 1 })
+  bank.join(1)
+  const lend = (account: string, kind: 'money' | 'minute', least: bigint) => {
+    let standing: Standing | undefined
+    bank.lend(1, [{ account, kind, limit: 10n, least, wish: least }], (answer) => {
+      standing = answer instanceof Error ? undefined : answer.standings[0]
+    })
+    return standing
+  }
+  lend('organization a', 'money', 10n)
+  const onWritten = bank.spend(1, ['organization a'], 10n)
+  lend('requests key k', 'minute', 10n)
+  bank.use(1, [{ account: 'requests key k', endsAt: 60_000, uses: 10n, lent: 10n }])
+  for (const account of ['organization a', 'requests key k']) bank.giveBack(1, account, 0n, true)
+  for (let other = 0; other < 20; other++) lend(`organization ${other}`, 'money', 1n)
+  expect(lend('organization a', 'money', 0n)?.spent).toBe(10n)
+  expect(lend('requests key k', 'minute', 0n)?.spent).toBe(10n)
+  // Later both are forgotten: a table has the one, and the minute of the other is over.
+  onWritten()
+  clock.ms = 60_000
+  const { accounts } = bank.totals()
+  for (const account of ['organization a', 'requests key k']) bank.giveBack(1, account, 0n, true)
+  for (let other = 20; other < 100; other++) lend(`organization ${other}`, 'money', 1n)
+  expect(bank.totals().accounts).toBe(accounts - 2 + 80)
 })
 
 test('a purse that runs low asks for more in the background, and no call waits for it', async () => {
