@@ -1,9 +1,10 @@
 import type { ServerResponse } from 'node:http'
 import { RouterError } from '../core/errors.ts'
+import { type Listed, Roster } from '../core/roster.ts'
 
 /** The requests that are being answered, to wait for them or to end them. One timer looks after the uploads of all. */
 export class RunningRequests {
-  readonly #running = new Set<RunningRequest>()
+  readonly #running = new Roster<RunningRequest>()
   #timer: NodeJS.Timeout | undefined
   #mustEnd = false
   #allEnded = () => {}
@@ -70,7 +71,8 @@ export type Upload = {
 }
 
 /** One request. Its signal is aborted, with a RouterError as reason, when its client disconnects or it must end. */
-export class RunningRequest {
+export class RunningRequest implements Listed {
+  place = -1
   readonly #controller = new AbortController()
   upload: Upload | undefined
 

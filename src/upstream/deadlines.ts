@@ -1,7 +1,8 @@
+import { type Listed, Roster } from '../core/roster.ts'
 import type { LoopStalls } from './loop-stalls.ts'
 
 /** Something that has time limits. */
-export type Limited = {
+export type Limited = Listed & {
   /** Ends itself where a limit has passed. `now` is what `Deadlines.now` returns. */
   checkLimits(now: number): void
 }
@@ -9,7 +10,7 @@ export type Limited = {
 /** Keeps the time limits of all requests with one timer: a limit ends a request at most `everyMs` late, and never early. */
 export class Deadlines {
   readonly #stalls: LoopStalls
-  readonly #open = new Set<Limited>()
+  readonly #open = new Roster<Limited>()
   #timer: NodeJS.Timeout | undefined
 
   constructor(stalls: LoopStalls) {

@@ -15,6 +15,7 @@ type Reader = PromiseWithResolvers<IteratorResult<Uint8Array, undefined>>
  * since it read last. A slow reader slows the provider. Throws RouterError when time runs out or the connection breaks.
  */
 export class Exchange implements Dispatcher.DispatchHandler, Limited, AsyncIterableIterator<Uint8Array, undefined> {
+  place = -1
   readonly #request: ExchangeFacts
   readonly #deadlines: Deadlines
   readonly #head = Promise.withResolvers<ResponseHead>()
