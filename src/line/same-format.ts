@@ -25,7 +25,8 @@ export function sameFormatTranslation(
   const finishMapping = { finishOf: (reason: string) => finishOf(provider, reason) }
   return {
     async request() {
-      const losses = await usedLosses(provider, request, target)
+      const using = usedLosses(provider, request, target)
+      const losses = using instanceof Promise ? await using : using
       const body = turn.bodyFor(provider)
       const chat = chatEndpoint(provider)
       const files = hasLinks(request)

@@ -206,16 +206,21 @@ function holds(value: unknown, path: readonly string[]): boolean {
 /** The parts of a request, those inside results among them; and the types, kinds and members that there are, by name. */
 type Contents = { parts: readonly Part[]; names: ReadonlySet<string> }
 
-/** Dozens of losses look at the parts of one request, which does not change meanwhile: most find that there are none of theirs. */
-const gathered = new WeakMap<NeutralRequest, Contents>()
+/**
+ * Dozens of losses look at the parts of one request one after the other: most find that there are none of theirs. In a WeakMap the parts
+ * would outlive their request, since V8 takes its values for reachable until old objects are collected.
+ */
+let last: { request: NeutralRequest; contents: Contents } | undefined
 
 function contentsOf(request: NeutralRequest): Contents {
-  let contents = gathered.get(request)
-  if (!contents) {
-    contents = gather(request)
-    gathered.set(request, contents)
-  }
-  return contents
+  if (last?.request === request) return last.contents
+  if (!last) queueMicrotask(forget)
+  last = { request, contents: gather(request) }
+  return last.contents
+}
+
+function forget(): void {
+  last = undefined
 }
 
 function gather({ system = [], messages }: NeutralRequest): Contents {

@@ -64,11 +64,13 @@ export async function mapRequest(
     own ??= mappingInput(request, model, facts)
     return own
   }
-  const declared = await declaredFor(provider, request, facts, () => inputOf(request))
+  const declaring = declaredFor(provider, request, facts, () => inputOf(request))
+  const declared = declaring instanceof Promise ? await declaring : declaring
   const support = supportFor(chat.request.support, declared, provider.sameAs)
   const supported = withoutIdleChoice(requestWithoutFields(supportedOnly(request, support), declared), support)
   const input = inputOf(repairHistory(supported, chat.history))
-  const result = requireObject(provider, 'request', await runMapping(provider, 'request', mapping, input))
+  const running = runMapping(provider, 'request', mapping, input)
+  const result = requireObject(provider, 'request', running instanceof Promise ? await running : running)
   const lost = [
     ...declared,
     ...inferredLosses(request, support),
