@@ -1,6 +1,10 @@
 const benches: Record<string, { file: string; about: string }> = {
   gateway: { file: './gateway.ts', about: '[rounds]: the router as shipped beside a bare express + undici proxy' },
   against: { file: './against.ts', about: '<git ref> [pairs]: CPU of this state of the project beside another one' },
+  profile: {
+    file: './profile.ts',
+    about: '[way] [scenario] [svg file]: the CPU of a call by room and by function, and a flame graph of it',
+  },
   start: {
     file: './start.ts',
     about: '[rounds]: start to the first answered call, and memory: at rest, under load, with slow streams',

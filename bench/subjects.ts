@@ -8,6 +8,7 @@ import { join } from 'node:path'
 import { setTimeout } from 'node:timers/promises'
 import { request } from 'undici'
 import { type Measured, pin, startMeasured, type Used } from './measured.ts'
+import type { ThreadProfile } from './rooms.ts'
 import { firstCall } from './ways.ts'
 
 /** The root of this project. */
@@ -19,6 +20,9 @@ export type Subject = Measured & { key: string; startMs: number }
 /** How a subject runs: the cores it may use (Linux), and options of Node. */
 export type Running = { cpus?: string; threads?: number }
 
+/** A router that can be profiled: the first call begins, the next one ends and returns what was found. */
+export type Router = Subject & { pid: number | undefined; profile(): Promise<ThreadProfile[]> }
+
 /** The key with full permissions. */
 export const firstKey = 'ir-bench-first-key-of-the-benches'
 
@@ -26,11 +30,7 @@ export const firstKey = 'ir-bench-first-key-of-the-benches'
  * The router of a project folder, this one or another state of it: `serve` with the shipped providers and catalog, whose OpenAI
  * and Anthropic are the bench's upstream, an empty database, its log in a file, and a key with a monthly limit.
  */
-export async function startRouter(
-  project: string,
-  upstream: string,
-  { cpus, threads }: Running = {},
-): Promise<Subject> {
+export async function startRouter(project: string, upstream: string, { cpus, threads }: Running = {}): Promise<Router> {
   const { folder, port } = await routerFolder(project, upstream, threads)
   const log = openSync(join(folder, 'data/log'), 'a')
   const { serverFlags = [], serverVariables = {} } = await serverOptions(process.env.BENCH_SAME_FLAGS ? here : project)
@@ -50,7 +50,12 @@ export async function startRouter(
     await measured.stop()
     rmSync(folder, { recursive: true, force: true })
   }
-  return { ...measured, stop, key, startMs }
+  const profile = async () => {
+    child.send('profile')
+    const [{ profiles = [] }] = (await once(child, 'message')) as [{ profiles?: ThreadProfile[] }]
+    return profiles
+  }
+  return { ...measured, stop, key, startMs, pid: child.pid, profile }
 }
 
 /** What a server of that state starts itself again with, where it has no channel to its parent. */
