@@ -1,13 +1,15 @@
+import { mostAnswers, requireCount } from './bounds.ts'
 import { replyTo, type SimulatedReply } from './reply.ts'
 import { readRequest, SimulatedError } from './request.ts'
 import { otherModels as models, wrong } from './words.ts'
 
 /** Completes as the chat model `echo` replies: one body, or the chunks of a stream. `created` is Unix seconds. Throws SimulatedError. */
 export function completionsOf(body: unknown, created: number): { whole: object } | { chunks: object[] } {
-  const { model, stream, stream_options: options, n = 1 } = Object(body)
+  const { model, prompt, stream, stream_options: options, n = 1 } = Object(body)
   if (model !== models.complete && model !== 'echo') {
     throw new SimulatedError(404, `The model \`${model}\` does not exist.`, { param: 'model', code: 'model_not_found' })
   }
+  requireCount((Array.isArray(prompt) ? prompt.length : 1) * n, mostAnswers, 'n')
   const replies = repliesTo(Object(body))
   const choices = replies.flatMap(({ text, finish }, place) =>
     Array.from({ length: n }, (_, index) => ({ index: place * n + index, text, finish_reason: finish })),

@@ -2,6 +2,8 @@ import { tokensOf } from './tokens.ts'
 import { bodyFor, hashOf, otherModels as models, overlap, wordsOf, wrong } from './words.ts'
 
 type Question = { [name: string]: unknown }
+/** What is judged: its words, and the number of its letters. */
+type Judged = { words: ReadonlySet<string>; hash: number }
 
 /** Answers with probabilities: what has words of the input is likelier, and the rest is as its letters are. Throws SimulatedError. */
 export function decisionsOf(body: unknown): object {
@@ -9,7 +11,8 @@ export function decisionsOf(body: unknown): object {
   if (input === undefined) throw wrong('input', 'something to judge')
   if (!Array.isArray(questions) || questions.length === 0) throw wrong('questions', 'an array that is not empty')
   const text = textOf(input)
-  const answers = questions.map((question, index) => answerTo(Object(question), text, `questions[${index}]`))
+  const judged = { words: new Set(wordsOf(text)), hash: hashOf(`${text} `) }
+  const answers = questions.map((question, index) => answerTo(Object(question), judged, `questions[${index}]`))
   const read = tokensOf(text + textOf(questions)).length
   const usage = {
     input_tokens: read,
@@ -25,19 +28,19 @@ function textOf(value: unknown): string {
   return typeof value === 'string' ? value : JSON.stringify(value)
 }
 
-function answerTo(question: Question, text: string, path: string): object {
+function answerTo(question: Question, judged: Judged, path: string): object {
   const { type, name = null, choices, levels } = question
   const asked = textOf(question.instructions ?? '')
-  if (type === 'predicate') return { type, name, probability: likely([asked, ''], text, asked)[0] }
+  if (type === 'predicate') return { type, name, probability: likely([asked, ''], judged, asked)[0] }
   if (type === 'choice' && Array.isArray(choices)) {
     const values = choices.map((choice) => Object(choice).value)
-    const found = likely(choices.map(textOf), text, asked)
+    const found = likely(choices.map(textOf), judged, asked)
     const best = found.indexOf(Math.max(...found))
     const probabilities = values.map((value, index) => ({ value, probability: found[index] }))
     return { type, name, choice: values[best], confidence: found[best], probabilities }
   }
   if (type === 'score' && Array.isArray(levels)) {
-    const found = likely(levels.map(textOf), text, asked)
+    const found = likely(levels.map(textOf), judged, asked)
     const probabilities = levels.map((level, value) => ({
       label: Object(level).label,
       value,
@@ -50,10 +53,10 @@ function answerTo(question: Question, text: string, path: string): object {
 }
 
 /** The probabilities of several texts, which add up to 1. */
-function likely(texts: readonly string[], input: string, asked: string): number[] {
-  const words = new Set(wordsOf(input))
+function likely(texts: readonly string[], { words, hash }: Judged, asked: string): number[] {
+  const before = hashOf(`${asked} `, hash)
   const weights = texts.map((text) => {
-    return Math.exp(4 * overlap(wordsOf(text), words) + hashOf(`${input} ${asked} ${text}`) / 2 ** 32)
+    return Math.exp(4 * overlap(new Set(wordsOf(text)), words) + hashOf(text, before) / 2 ** 32)
   })
   const sum = weights.reduce((total, weight) => total + weight, 0)
   const found = weights.map((weight) => rounded(weight / sum))

@@ -1,3 +1,4 @@
+import { mostAnswers, requireCount } from './bounds.ts'
 import { tokensOf } from './tokens.ts'
 import { bodyFor, hashOf, otherModels as models, wordsOf, wrong } from './words.ts'
 
@@ -23,6 +24,7 @@ function textsIn(input: unknown): string[] {
   if (typeof input === 'string') return [input]
   if (!Array.isArray(input) || input.length === 0) throw wrong('input', 'a string or an array that is not empty')
   if (typeof input[0] === 'number') return [input.join(' ')]
+  requireCount(input.length, mostAnswers, 'input')
   return input.map((one) => (Array.isArray(one) ? one.join(' ') : String(one)))
 }
 

@@ -1,16 +1,22 @@
-/** A minimal value that a JSON schema accepts, the same one each time: with required members only. */
+import { SimulatedError } from './request.ts'
+
+/** A minimal value that a JSON schema accepts, the same one each time: with required members only. Throws SimulatedError. */
 export function instanceOf(schema: unknown): unknown {
-  return isRecord(schema) ? make({ schema, root: schema, name: 'value', depth: 0 }) : {}
+  return isRecord(schema) ? make({ schema, root: schema, name: 'value', depth: 0, left: { values: mostValues } }) : {}
 }
 
-type Place = { schema: Schema; root: Schema; name: string; depth: number }
+type Place = { schema: Schema; root: Schema; name: string; depth: number; left: { values: number } }
 type Schema = Readonly<Record<string, unknown>>
 
 /** Schemas may be recursive: below this depth values are null. */
 const maxDepth = 12
+/** The values of an instance, and the characters of one text: what asks for more is refused. */
+const mostValues = 5_000
+const longestText = 100_000
 
 function make(place: Place): unknown {
-  const { schema, root, depth } = place
+  const { schema, root, depth, left } = place
+  if (--left.values < 0) throw tooLarge()
   if (depth > maxDepth) return null
   if (typeof schema.$ref === 'string') return make({ ...place, schema: referred(root, schema.$ref), depth: depth + 1 })
   if (schema.const !== undefined) return schema.const
@@ -41,20 +47,20 @@ function typeOf({ type, properties, items, required }: Schema): string {
   return items ? 'array' : 'string'
 }
 
-function objectOf({ schema, root, depth }: Place): unknown {
+function objectOf({ schema, root, depth, left }: Place): unknown {
   const properties = record(schema.properties)
   const required = Array.isArray(schema.required) ? schema.required.map(String) : []
-  const member = (name: string) => make({ schema: record(properties[name]), root, name, depth: depth + 1 })
+  const member = (name: string) => make({ schema: record(properties[name]), root, name, depth: depth + 1, left })
   return Object.fromEntries(required.map((name) => [name, member(name)]))
 }
 
-function arrayOf({ schema, root, name, depth }: Place): unknown {
+function arrayOf({ schema, root, name, depth, left }: Place): unknown {
   const listed = Array.isArray(schema.prefixItems) ? schema.prefixItems : []
   const [least, most] = [bound(schema.minItems, 1), bound(schema.maxItems, Number.POSITIVE_INFINITY)]
   // One item, or none where a recursive schema has to end.
   const length = depth > maxDepth / 2 ? bound(schema.minItems, 0) : Math.min(Math.max(least, listed.length), most)
   return Array.from({ length }, (_, index) => {
-    const item = make({ schema: record(listed[index] ?? schema.items), root, name, depth: depth + 1 })
+    const item = make({ schema: record(listed[index] ?? schema.items), root, name, depth: depth + 1, left })
     return schema.uniqueItems === true && index > 0 ? distinct(item, index) : item
   })
 }
@@ -81,6 +87,7 @@ const formats: { [format: string]: string } = {
 function stringOf({ schema, name }: Place): string {
   const text = formats[String(schema.format)] ?? name
   const [least, most] = [bound(schema.minLength, 0), bound(schema.maxLength, Number.POSITIVE_INFINITY)]
+  if (least > longestText) throw tooLarge()
   return text.padEnd(least, 'x').slice(0, most)
 }
 
@@ -99,6 +106,12 @@ function numberOf(schema: Schema, preferred: number): number {
   )
   const value = Math.min(Math.max(preferred, least), most)
   return step ? Math.ceil(value / step) * step : value
+}
+
+function tooLarge(): SimulatedError {
+  return new SimulatedError(400, 'The smallest value that this schema accepts is too large.', {
+    code: 'invalid_schema',
+  })
 }
 
 function bound(value: unknown, otherwise: number): number {

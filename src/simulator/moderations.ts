@@ -1,3 +1,4 @@
+import { requireCount } from './bounds.ts'
 import { bodyFor, hashOf, otherModels as models, wordsOf, wrong } from './words.ts'
 
 /** The words that put a text into a category. */
@@ -24,10 +25,14 @@ export function moderationsOf(body: unknown): object {
   return { id: `modr-${hashOf(JSON.stringify(input)).toString(16)}`, model: models.moderate, results }
 }
 
+/** Each has a verdict in every category. */
+const mostTexts = 256
+
 /** Texts are judged one by one, parts of one input together. */
 function inputsIn(input: unknown): string[] {
   if (typeof input === 'string') return [input]
   if (!Array.isArray(input) || input.length === 0) throw wrong('input', 'a string or an array that is not empty')
+  requireCount(input.length, mostTexts, 'input')
   if (input.every((one) => typeof one === 'string')) return input
   return [input.map((part) => String(Object(part).text ?? '')).join('\n')]
 }

@@ -1,4 +1,5 @@
 import { createHash } from 'node:crypto'
+import { mostOfConversation, requireLength } from './bounds.ts'
 import { type Fault, faultIn } from './faults.ts'
 import { instanceOf } from './instance.ts'
 import type { SimulatedMessage, SimulatedRequest, SimulatedTool } from './request.ts'
@@ -18,9 +19,10 @@ export type SimulatedReply = {
 
 /**
  * Replies to a request. In this order: the model `trouble` fails as the text requests; offered tools are called unless the last
- * message is a tool's result; a requested JSON format is filled in; otherwise the last message is echoed.
+ * message is a tool's result; a requested JSON format is filled in; otherwise the last message is echoed. Throws SimulatedError.
  */
 export function replyTo(request: SimulatedRequest): SimulatedReply {
+  requireLength(lengthOf(request), mostOfConversation)
   const last = request.messages.at(-1) as SimulatedMessage
   const fault = request.model === 'trouble' ? faultIn(last.text) : undefined
   const id = digest(JSON.stringify(request))
@@ -49,6 +51,10 @@ export function replyTo(request: SimulatedRequest): SimulatedReply {
     },
     ...(fault && fault !== 'refuse' && { fault }),
   }
+}
+
+function lengthOf({ messages, tools, format, stop }: SimulatedRequest): number {
+  return messages.reduce((sum, { text }) => sum + text.length, JSON.stringify([tools, format, stop]).length)
 }
 
 /** The tools that the text names, all of them when it asks for all, else the first; only one where calls are not parallel. */

@@ -1,3 +1,4 @@
+import { mostAnswers, requireCount } from './bounds.ts'
 import { tokensOf } from './tokens.ts'
 import { bodyFor, hashOf, otherModels as models, overlap, wordsOf, wrong } from './words.ts'
 
@@ -9,7 +10,8 @@ export function rankingOf(body: unknown): object {
   const texts = documents.map((one) =>
     typeof one === 'string' ? one : String(Object(one).text ?? JSON.stringify(one)),
   )
-  const words = wordsOf(query)
+  requireCount(documents.length, mostAnswers, 'documents')
+  const words = new Set(wordsOf(query))
   const found = texts.map((text, index) => ({
     index,
     relevance_score: overlap(words, new Set(wordsOf(text))),

@@ -1,5 +1,6 @@
 import type { IncomingMessage, Server, ServerResponse } from 'node:http'
 import type { AddressInfo } from 'node:net'
+import { mostOfBody, mostOfConversation, requireLength } from './bounds.ts'
 import { type Fault, failWith } from './faults.ts'
 import { heard, hearingModel } from './hearing.ts'
 import { others } from './others.ts'
@@ -38,7 +39,9 @@ async function serve(request: IncomingMessage, response: ServerResponse): Promis
   if (request.method === 'POST' && path === '/v1/images/edits') return await repaint(request, response)
   const other = others[path]
   if (request.method === 'POST' && other) {
-    const answered = await other(parse(await textOf(request)))
+    const text = await textOf(request)
+    requireLength(text.length, path === '/v1/completions' ? 2 * mostOfConversation : mostOfBody)
+    const answered = await other(parse(text))
     if ('whole' in answered) return writeJson(response, 200, answered.whole)
     return await writeStream(response, answered.chunks, undefined)
   }
@@ -119,8 +122,11 @@ async function writeStream(response: ServerResponse, chunks: object[], fault: Fa
 /** Resolves when the reader has caught up, or is gone. */
 async function drained(response: ServerResponse): Promise<void> {
   await new Promise<void>((resolve) => {
-    response.once('drain', resolve)
-    response.once('close', resolve)
+    const go = () => {
+      response.off('drain', go).off('close', go)
+      resolve()
+    }
+    response.on('drain', go).on('close', go)
   })
 }
 

@@ -1,3 +1,4 @@
+import { requireLength } from './bounds.ts'
 import { SimulatedError } from './request.ts'
 
 /** The model of the simulator that speaks. */
@@ -17,6 +18,7 @@ export function spoken(body: unknown): Spoken {
   if (model !== speechModel) {
     throw new SimulatedError(404, `The model \`${model}\` does not exist.`, { param: 'model', code: 'model_not_found' })
   }
+  if (typeof input === 'string') requireLength(input.length, mostOfSpeech)
   if (typeof input !== 'string' || input === '') {
     throw new SimulatedError(400, "Missing required parameter: 'input'.", { param: 'input' })
   }
@@ -39,16 +41,20 @@ export function* piecesOf({ samples, format }: Spoken): Generator<Buffer> {
 
 const sampleRate = 24_000
 const lettersPerSecond = 15
+/** The longest text, in letters, as OpenAI has it. */
+const mostOfSpeech = 4_096
 const tokensPerSecond = 20
 const pieceBytes = (sampleRate * 2) / 5
 
 /** The note A, not loud. */
 function tone(count: number): Buffer {
-  const samples = Buffer.alloc(count * 2)
-  for (let at = 0; at < count; at++) {
-    samples.writeInt16LE(Math.round(8_000 * Math.sin((2 * Math.PI * 440 * at) / sampleRate)), at * 2)
-  }
-  return samples
+  return Buffer.alloc(count * 2, waves)
+}
+
+/** After so many samples the note begins again. */
+const waves = Buffer.alloc(600 * 2)
+for (let at = 0; at < 600; at++) {
+  waves.writeInt16LE(Math.round(8_000 * Math.sin((2 * Math.PI * 440 * at) / sampleRate)), at * 2)
 }
 
 /** The header of a WAV file of so many bytes of samples. */

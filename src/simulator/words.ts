@@ -15,17 +15,19 @@ export function wordsOf(text: string): string[] {
   return text.toLowerCase().match(/[\p{L}\p{N}]+/gu) ?? []
 }
 
-/** A whole number from 0 to 4,294,967,295 that a text always has (FNV-1a). */
-export function hashOf(text: string): number {
-  let hash = 0x811c9dc5
+/** A whole number from 0 to 4,294,967,295 that a text always has (FNV-1a); with the number of what came before it, that of both. */
+export function hashOf(text: string, before = 0x811c9dc5): number {
+  let hash = before
   for (let index = 0; index < text.length; index++) hash = Math.imul(hash ^ text.charCodeAt(index), 0x01000193)
   return hash >>> 0
 }
 
 /** The part of the words of one text that another has: 0 to 1. */
-export function overlap(words: readonly string[], others: ReadonlySet<string>): number {
-  const distinct = new Set(words)
-  return distinct.size === 0 ? 0 : [...distinct].filter((word) => others.has(word)).length / distinct.size
+export function overlap(words: ReadonlySet<string>, others: ReadonlySet<string>): number {
+  const [less, more] = words.size < others.size ? [words, others] : [others, words]
+  let common = 0
+  for (const word of less) if (more.has(word)) common += 1
+  return words.size === 0 ? 0 : common / words.size
 }
 
 /** A body of a model, as an object. Throws SimulatedError for another model. */
