@@ -159,7 +159,7 @@ class Attempts<Result extends Outcome> {
     const leftMs = this.#leftMs
     return {
       ...(!isLast && { firstEventMs: this.#trial.rules.firstEventMs }),
-      ...(Number.isFinite(leftMs) && { totalMs: Math.max(1, leftMs) }),
+      ...(Number.isFinite(leftMs) && { totalMs: Math.max(1, Math.ceil(leftMs)) }),
     }
   }
 
