@@ -21,11 +21,13 @@ export function routeForRequest(model: string, asked: RoutingRequest | undefined
     ? joinedRoute([model, ...asked.models], context)
     : resolve(model, directory, scope, purpose)
   const wished = wishedTargets(route.targets, asked, context)
-  const targets = asked.order ? inOrder(wished, asked.order, route.rank) : wished
+  const { rank, ...named } = route
   return {
-    ...route,
-    targets,
+    ...named,
+    targets: asked.order ? inOrder(wished, asked.order) : wished,
     rules: rulesFor(route.rules, asked),
+    // An order that the request itself asks for is one of all targets.
+    ...(rank && !asked.sort && !asked.order && { rank }),
     ...(asked.allowFallbacks === false && { onlyFirst: true as const }),
     ...(asked.requireParameters && { strict: true as const }),
     ...(asked.sessionId !== undefined && { sessionId: asked.sessionId }),
@@ -71,15 +73,13 @@ function joined(routes: readonly [Route, ...Route[]], { identify }: Directory): 
   return { targets, rules, rank, ...(weights.size > 0 && { weights }) }
 }
 
-/** The targets of these providers first, in their order, among those of each name. */
-function inOrder(targets: Targets, order: readonly string[], rank: Route['rank']): Targets {
+/** The targets of these providers first, in their order. */
+function inOrder(targets: Targets, order: readonly string[]): Targets {
   const placeOf = ({ provider }: Target) => {
     const place = order.indexOf(provider.slug)
     return place < 0 ? order.length : place
   }
-  const rankOf = (target: Target) => rank?.get(target) ?? 0
-  const sorted = targets.toSorted((one, other) => rankOf(one) - rankOf(other) || placeOf(one) - placeOf(other))
-  return sorted as unknown as Targets
+  return targets.toSorted((one, other) => placeOf(one) - placeOf(other)) as unknown as Targets
 }
 
 /** Who names the order of providers leaves nothing to be chosen; a session is kept at its target. */

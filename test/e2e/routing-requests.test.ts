@@ -154,6 +154,8 @@ describe.each(apis)('POST %s', (path, body) => {
     const all = { model, models: ['openai/cheap', 'openai/dear', 'openrouter/m'], ...body }
     const servedWith = async (wishes: JsonObject) => (await call(path, { ...all, provider: wishes })).served
     expect(await servedWith({ only: ['OpenRouter'] })).toBe('openrouter/m')
+    expect(await servedWith({ order: ['openrouter', 'openai'] })).toBe('openrouter/m')
+    expect(await servedWith({ sort: 'price' })).toBe('openai/cheap')
     expect(await servedWith({ ignore: ['groq'] })).toBe('openai/cheap')
     expect(await servedWith({ max_price: { completion: 1 } })).toBe('openai/cheap')
     const failing = { ...all, model: 'groq/fails' }

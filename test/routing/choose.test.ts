@@ -271,3 +271,19 @@ describe('affinity', () => {
     expect(chosen(state, { targets, continues: () => false })).toMatchObject({ targets: [a, b, c], by: 'order' })
   })
 })
+
+test('targets of a later rank come after those of an earlier one, each rank sorted by itself', () => {
+  const price = new Map([
+    [a, 3n],
+    [b, 2n],
+    [c, 1n],
+  ])
+  const rank = new Map([
+    [a, 0],
+    [b, 0],
+    [c, 1],
+  ])
+  const options = { targets: [a, b, c], sort: 'price', costAt: (target: Target) => price.get(target) } as const
+  expect(order(world(), options)).toBe('c b a')
+  expect(order(world(), { ...options, rank })).toBe('b a c')
+})

@@ -98,11 +98,13 @@ describe('wishes about providers', () => {
     expect(targets('one/us', { ignore: ['one'] })).toEqual(refused(404, 'provider.ignore', 'is of a provider in'))
   })
 
-  test('order puts providers first, among the targets of each name; what is sorted or kept otherwise is not', () => {
+  test('order puts providers first, whichever name led to them; what is sorted or kept otherwise is not', () => {
     expect(targets('all', { order: ['two', 'any'] }, all)).toEqual([
       ...['two/keeps', 'two/silent', 'any/m', 'one/us', 'one/eu'],
     ])
-    expect(targets('one/us', { order: ['two'], models: ['two/keeps'] })).toEqual(['one/us', 'two/keeps'])
+    expect(targets('one/us', { order: ['two'], models: ['any/m', 'two/keeps'] })).toEqual([
+      ...['two/keeps', 'one/us', 'any/m'],
+    ])
     const { rules } = routeOf('all', { order: ['two'], sort: 'price', sessionId: 's' }, all)
     expect(rules).toMatchObject({ sort: 'order', sticky: 'none' })
   })
@@ -151,7 +153,9 @@ describe('wishes about providers', () => {
   })
 
   test('sort, the session and the time of the call are among its rules', () => {
-    expect(routeOf('all', { sort: 'latency' }, all).rules.sort).toBe('latency')
+    const sorted = routeOf('all', { sort: 'latency', models: ['any/n'] }, all)
+    expect(sorted.rules.sort).toBe('latency')
+    expect(sorted).not.toHaveProperty('rank')
     const kept = routeOf('all', { sessionId: 's' }, all)
     expect([kept.sessionId, kept.rules.sticky]).toEqual(['s', 'session'])
     expect(routeOf('all', { totalMs: 500 }, all).rules.totalMs).toBe(500)
