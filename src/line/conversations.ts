@@ -29,6 +29,8 @@ export type Turn = {
   madeBy?: Pick<StoredResponse, 'model' | 'provider'> | undefined
   /** The client's body for a provider of the same format, with the earlier turns unless that provider stored them. */
   bodyFor(provider: Provider): JsonObject
+  /** The neutral names of what such a body leaves out of the earlier turns. */
+  lostFor?(provider: Provider): string[]
   /**
    * Whether a provider failed because it no longer has what it stored: from then on `bodyFor` returns the whole
    * conversation. True once for each provider.
@@ -77,6 +79,7 @@ export function openConversations(
         request: withoutStore(readAll(clientApi, origin, [...earlier, ...now])),
         madeBy: [...earlier, ...now].findLast(({ from }) => from)?.from,
         bodyFor: (provider) => bodyFor(provider, origin, { earlier, now, resendTo }),
+        lostFor: (provider) => lostFor(provider, { earlier, now, resendTo }),
         mustResend(error, { slug }) {
           if (resendTo.has(slug) || !isLostResponse(error)) return false
           resendTo.add(slug)
@@ -211,16 +214,28 @@ function withoutStore({ store, ...request }: NeutralRequest): NeutralRequest {
   return store === false ? { ...request, store } : request
 }
 
-function bodyFor(
-  { slug }: Provider,
-  body: JsonObject,
-  { earlier, now, resendTo }: { earlier: readonly Segment[]; now: readonly Segment[]; resendTo: ReadonlySet<string> },
-): JsonObject {
-  const resend = resendTo.has(slug)
-  const providerHas = ({ from }: Segment) => !from || (!resend && from.native && from.provider === slug)
-  if ([...earlier.slice(-1), ...now].every(providerHas)) return body
+type Segments = { earlier: readonly Segment[]; now: readonly Segment[]; resendTo: ReadonlySet<string> }
+
+function bodyFor({ slug }: Provider, body: JsonObject, segments: Segments): JsonObject {
+  if (hasAll(slug, segments)) return body
+  const { earlier, now, resendTo } = segments
   const { previous_response_id: _, ...rest } = body
-  return { ...rest, input: [...earlier, ...now].flatMap((segment) => readableBy(slug, segment, resend)) }
+  return { ...rest, input: [...earlier, ...now].flatMap((segment) => readableBy(slug, segment, resendTo.has(slug))) }
+}
+
+/** Reasoning that only its maker can read. */
+function lostFor({ slug }: Provider, segments: Segments): string[] {
+  if (hasAll(slug, segments)) return []
+  const { earlier, now, resendTo } = segments
+  const isLost = (segment: Segment) => readableBy(slug, segment, resendTo.has(slug)).length < segment.items.length
+  return [...earlier, ...now].some(isLost) ? ['parts.reasoning'] : []
+}
+
+/** Whether a provider has stored all that an input continues. */
+function hasAll(slug: string, { earlier, now, resendTo }: Segments): boolean {
+  return [...earlier.slice(-1), ...now].every(({ from }) => {
+    return !from || (!resendTo.has(slug) && from.native && from.provider === slug)
+  })
 }
 
 /** The items that a provider can read: reasoning only where it was made, and is encrypted or stored there. */

@@ -40,7 +40,10 @@ export function sameFormatTranslation(
         textRefusals: chat.history.refusals === 'text',
         ...defined({ files, words, length }),
       })
-      return { body: edited, dropped: demanding(dropped, request) }
+      return {
+        body: edited,
+        dropped: demanding(distinctNames([...dropped, ...(turn.lostFor?.(provider) ?? [])]), request),
+      }
     },
     forwardedHeaders: call.forwardedHeaders ?? [],
     edits: true,

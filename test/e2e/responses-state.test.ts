@@ -234,7 +234,10 @@ describe('a provider that stores responses itself', () => {
     const first = await openai.responses.create({ model: native, input: 'One.' })
     const second = await openai.responses.create({ model: claude, input: 'Two.', previous_response_id: first.id })
     expect(JSON.stringify(anthropic.received[0]?.body)).toContain(`This is ${first.id}.`)
-    const third = await openai.responses.create({ model: native, input: 'Three.', previous_response_id: second.id })
+    const { data: third, response } = await openai.responses
+      .create({ model: native, input: 'Three.', previous_response_id: second.id })
+      .withResponse()
+    expect(response.headers.get('x-router-dropped')).toBe('input.reasoning')
     const { body } = upstream.received[1] as {
       body: { input: Record<string, unknown>[]; previous_response_id?: string }
     }
