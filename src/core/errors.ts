@@ -39,10 +39,12 @@ export type ErrorCode = keyof typeof catalogue
 
 /**
  * Details of an error: `param` names the field, `retryAfterMs` becomes `Retry-After`, `headers` are sent with it, `details`
- * are for clients that act on them, `billed` is what the provider counted although it failed.
+ * are for clients that act on them, `billed` is what the provider counted although it failed, `concernsModel`: other models of the
+ * provider may well be allowed.
  */
 export type ErrorDetails = {
   billed?: Usage | undefined
+  concernsModel?: boolean | undefined
   headers?: Readonly<Record<string, string>>
   param?: string | undefined
   provider?: string | undefined
@@ -68,6 +70,7 @@ export class RouterError extends Error {
   forLog: string | undefined
   readonly headers: Readonly<Record<string, string>>
   billed: Usage | undefined
+  readonly concernsModel: boolean
 
   constructor(code: ErrorCode, message: string, details: ErrorDetails = {}) {
     super(message, details.cause === undefined ? undefined : { cause: details.cause })
@@ -82,6 +85,7 @@ export class RouterError extends Error {
     this.forLog = details.forLog
     this.headers = details.headers ?? {}
     this.billed = details.billed
+    this.concernsModel = details.concernsModel === true
   }
 
   /** The same error with other details. */

@@ -41,6 +41,12 @@ const credential: FailureClass = {
   next: 'any',
   health: { scope: 'credential', closes: 'long' },
 }
+const forbidden: FailureClass = {
+  name: 'forbidden',
+  same: 'never',
+  next: 'any',
+  health: { scope: 'target', closes: 'long' },
+}
 const gone: FailureClass = { name: 'gone', same: 'never', next: 'any', health: { scope: 'target', closes: 'long' } }
 const tooLarge: FailureClass = { name: 'too_large', same: 'never', next: 'larger' }
 const blocked: FailureClass = { name: 'blocked', same: 'never', next: 'if_blocked' }
@@ -71,8 +77,8 @@ const classes: { readonly [code in ErrorCode]?: FailureClass } = {
 }
 
 /** The class of the error of an attempt. Errors of this router end the call, except those about what one target can do. */
-export function failureClass({ code, provider }: RouterError): FailureClass {
-  const known = classes[code] ?? own
+export function failureClass({ code, provider, concernsModel }: RouterError): FailureClass {
+  const known = concernsModel ? forbidden : (classes[code] ?? own)
   // Without a provider nobody was asked.
   if (provider === undefined && known !== refused && known !== lost) return known === gone ? refused : own
   return known

@@ -28,28 +28,47 @@ export function errorFor(provider: Provider, answer: ErrorResponse, mapped?: Pro
     (redact(provider, answer.text).slice(0, maxExcerpt) || `HTTP status ${answer.status}`)
   const named = mapped?.code === undefined || mapped.code === null ? codesIn(body) : [String(mapped.code)]
   const codes = [...named, ...codeInHeaders(answer.headers)]
-  const code = classify(provider, mapped?.status ?? answer.status, codes, message)
+  const status = mapped?.status ?? answer.status
+  const code = classify(provider, status, codes, message)
   const wait = comesBack.has(code) ? retryAfter(answer.headers, body) : undefined
   const retryAfterMs = wait === undefined ? undefined : Math.min(wait, longestWaitMs)
-  return failure(provider, code, message, codes[0], retryAfterMs)
+  return failure(provider, { code, status }, message, codes[0], retryAfterMs)
 }
 
 /** The caller's error for a failure that a provider reports inside a successful response. */
 export function reportedFailure(provider: Provider, reported: ProviderFailure): RouterError {
   const codes = reported.code === undefined ? [] : [String(reported.code)]
-  const code = classify(provider, reported.status ?? 502, codes, reported.message)
-  return failure(provider, code, reported.message || 'The provider reported an error.', codes[0])
+  const status = reported.status ?? 502
+  const code = classify(provider, status, codes, reported.message)
+  return failure(provider, { code, status }, reported.message || 'The provider reported an error.', codes[0])
 }
 
-function failure(provider: Provider, code: ErrorCode, text: string, providerCode?: string, retryAfterMs?: number) {
+function failure(
+  provider: Provider,
+  { code, status }: { code: ErrorCode; status: number },
+  text: string,
+  providerCode?: string,
+  retryAfterMs?: number,
+) {
   const { slug } = provider
-  const message = redact(provider, text)
-  const prefix = code === 'provider_refused' ? 'The provider refused the credential of this router: ' : ''
-  return new RouterError(code, `${prefix}${message}`, {
+  return new RouterError(code, `${prefixOf(code, status)}${redact(provider, text)}`, {
     provider: slug,
+    // Who may not use one model may use others: a caller who asks for it must not close them for everybody.
+    concernsModel: code === 'provider_refused' && (status === 403 || isRedirect(status)),
     ...(providerCode !== undefined && { providerCode: redact(provider, providerCode) }),
     ...(retryAfterMs !== undefined && { retryAfterMs }),
   })
+}
+
+function prefixOf(code: ErrorCode, status: number): string {
+  if (code !== 'provider_refused') return ''
+  return isRedirect(status)
+    ? 'The provider answered with a redirect, which is not followed: '
+    : 'The provider refused the credential of this router: '
+}
+
+function isRedirect(status: number): boolean {
+  return status >= 300 && status < 400
 }
 
 /** What a provider says about the time to wait is meant for these. */
@@ -90,7 +109,7 @@ function codeByStatus(status: number): ErrorCode {
   if (status === 413) return 'too_large'
   if (status === 408) return 'provider_timeout'
   if (status === 402) return 'quota_exhausted'
-  if (status === 401 || status === 403 || (status >= 300 && status < 400)) return 'provider_refused'
+  if (status === 401 || status === 403 || isRedirect(status)) return 'provider_refused'
   return status >= 400 && status < 500 ? 'invalid_request' : 'provider_failed'
 }
 

@@ -229,6 +229,35 @@ describe('health', () => {
     expect((await call([], { targets: [a] }, state)).requested).toBe('a')
   })
 
+  const scopes: [code: ErrorCode, details: ErrorDetails, times: number, open: string[]][] = [
+    ['provider_unreachable', {}, 5, ['elsewhere']],
+    ['provider_failed', {}, 5, ['another key', 'another model', 'elsewhere']],
+    ['provider_timeout', {}, 5, ['another key', 'another model', 'elsewhere']],
+    ['rate_limited', { retryAfterMs: 1_000 }, 1, ['another key', 'another model', 'elsewhere']],
+    ['provider_refused', {}, 1, ['another key', 'elsewhere']],
+    ['quota_exhausted', {}, 1, ['another key', 'elsewhere']],
+    ['provider_refused', { concernsModel: true }, 1, ['another key', 'another model', 'elsewhere']],
+    ['model_not_found', {}, 1, ['another key', 'another model', 'elsewhere']],
+    ['invalid_request', {}, 9, ['it', 'another key', 'another model', 'elsewhere']],
+    ['context_length', {}, 9, ['it', 'another key', 'another model', 'elsewhere']],
+    ['content_blocked', {}, 9, ['it', 'another key', 'another model', 'elsewhere']],
+    ['budget_exhausted', {}, 9, ['it', 'another key', 'another model', 'elsewhere']],
+    ['client_gone', {}, 9, ['it', 'another key', 'another model', 'elsewhere']],
+  ]
+  test.each(scopes)('%s %o, %i times, leaves open what it does not concern', async (code, details, times, open) => {
+    const state = fresh()
+    const targets = {
+      it: a,
+      'another key': { ...a, provider: { ...a.provider, slug: 'a2' } },
+      'another model': { ...a, model: 'm2' },
+      elsewhere: b,
+    }
+    const rules = { retries: 0 }
+    for (let time = 0; time < times; time++) await call([[code, details]], { targets: [a], rules }, state)
+    const found = Object.entries(targets).filter(([, target]) => state.health.isOpen(target, true))
+    expect(found.map(([name]) => name)).toEqual(open)
+  })
+
   test('retries of one target are bounded for all calls together, and earned by first attempts', async () => {
     const state = fresh()
     state.health = new Health({ settings: () => ({ ...defaultHealth, inARow: 1_000, of: 1_000 }) })

@@ -23,6 +23,17 @@ test('an error is classified by its code in the body or a header, by its message
   expect(refused(529, 'overloaded').code).toBe('provider_overloaded')
 })
 
+test('a refusal of one model is told from one of the credential', () => {
+  const refusals = [401, 402, 403, 307].map((status) => refused(status, { error: { message: 'No.' } }))
+  expect(refusals.map(({ code, concernsModel }) => [code, concernsModel])).toEqual([
+    ['provider_refused', false],
+    ['quota_exhausted', false],
+    ['provider_refused', true],
+    ['provider_refused', true],
+  ])
+  expect(refusals[3]?.message).toBe('The provider answered with a redirect, which is not followed: No.')
+})
+
 test.each([
   { error: { code: 'model_not_found', message: 'The model `x` does not exist or you do not have access to it.' } },
   { error: { code: 'DeploymentNotFound', message: 'It does not exist.' } },

@@ -66,6 +66,22 @@ export const faults: readonly Fault[] = [
       late(ask, Array.from({ length: seconds / 5 }, () => [ask.format.ping, { wait: 5_000 }]).flat()),
   },
   {
+    name: 'token-each-<n>ms',
+    about: 'a stream has a token each n milliseconds; a whole answer comes when they would all have come',
+    plan: (ask, ms = 0) => {
+      const waits = ask.answer.pieces.map(() => ({ wait: ms }))
+      if (!ask.stream) return withSteps(ask, stepsOf(ask), { before: waits })
+      const { opening, pieces, closing, finish, done } = ask.stream
+      return withSteps(ask, [
+        ...opening,
+        ...pieces.flatMap((piece) => [piece, { wait: ms }]),
+        ...closing,
+        ...finish,
+        ...done,
+      ])
+    },
+  },
+  {
     name: 'cut-after-<tokens>',
     about: 'the connection breaks after so many tokens; after 0 a stream has been opened',
     plan: (ask, tokens = 0) => withSteps(ask, [...stepsUntil(ask, tokens), 'cut']),
