@@ -128,14 +128,34 @@ export function governedSearch(api: Api, slug: string, added: readonly GovernedF
   const top = treeOf(acting)
   const inside = acting.flatMap(({ name, rule }) => (rule === 'inside' ? [name] : []))
   const wrapping = new Set([...wrappers, slug, ...inside])
+  const meant = new Map([...spoken, ...top.keys(), ...fields.keys()].map((name) => [folded(name), name]))
   return (body) => {
     const uses: GovernedUse[] = []
     for (const name of Object.keys(body)) {
       if (wrapping.has(name)) uses.push(...usesInside(body[name], name, fields))
       else addUses(body[name], top.get(name), uses)
+      if (plain.test(name)) continue
+      const other = meant.get(folded(name))
+      if (other !== undefined && other !== name && !fields.has(name))
+        uses.push({ field: misspelt(name, other), path: name, value: body[name] ?? null })
     }
     return uses
   }
+}
+
+/** Names that no provider reads as another one. */
+const plain = /^[a-z0-9_]*$/
+
+/** Fields that are no governed ones, and decide how long a prompt is or how it is answered. */
+const spoken = ['messages', 'input', 'system', 'instructions', 'stream']
+
+/** A name as those providers read it that care neither for capitals nor for blanks, in all alphabets. */
+function folded(name: string): string {
+  return name.trim().toUpperCase().toLowerCase()
+}
+
+function misspelt(name: string, meant: string): GovernedField {
+  return { name, effect: 'server', rule: 'refuse', instead: `write \`${meant}\`` }
 }
 
 /** Governed fields by the steps of their paths. */

@@ -109,12 +109,20 @@ function ofThread({ value, field }: GovernedUse, target: Target, call: GovernedC
     const details = { error_code: 'thread_unsupported_request', unsupported: null }
     return new RouterError('invalid_request', message, { param: 'thread', details })
   }
+  const unknown = isObject(value) ? Object.keys(value).find((name) => !threadMembers.has(name)) : undefined
+  if (unknown !== undefined) {
+    const message = `'thread.${unknown}' is not supported by this router: a thread has a \`type\` and a \`previous_message_id\`.`
+    return new RouterError('invalid_request', message, { param: `thread.${unknown}` })
+  }
   const previous = previousMessage(value)
   if (previous === undefined || call.held.has(call.organization, provider.slug, previous)) return undefined
   const message = `The message '${previous}' does not end a thread of your organization. Send the whole conversation with thread: {"type": "create"}.`
   const details = { error_code: 'thread_not_found' }
   return new RouterError('not_found', message, { param: 'thread.previous_message_id', details })
 }
+
+/** What else names a thread would not be found in those of the organization. */
+const threadMembers: ReadonlySet<string> = new Set(['type', 'previous_message_id'])
 
 function previousMessage(thread: Json): string | undefined {
   const id = isObject(thread) ? thread.previous_message_id : thread

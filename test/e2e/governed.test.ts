@@ -91,6 +91,34 @@ test.each([
   expect(provider.received).toEqual([])
 })
 
+test.each([
+  ['chat/completions', { messages: [{ role: 'user', content: 'Hi' }] }],
+  ['responses', { input: 'Hi' }],
+  ['messages', { max_tokens: 10, messages: [{ role: 'user', content: 'Hi' }] }],
+])(
+  'a field is known by its exact name alone: providers that read others as the same get none through /v1/%s',
+  async (path, body) => {
+    for (const name of [
+      'Model',
+      'MODELS',
+      ' model',
+      'mes\u017fages',
+      'Input',
+      'Max_Tokens',
+      'Service_Tier',
+      'Background',
+    ]) {
+      for (const model of ['openrouter/openai/gpt-5-mini', 'anthropic/claude-haiku-4-5', 'openai/gpt-4.1']) {
+        const response = await router.call(`/v1/${path}`, { model, ...body, [name]: 'openai/o1-pro' })
+        expect([name, response.status, (await errorIn(response)).param]).toEqual([name, 400, name])
+      }
+    }
+    expect(provider.received).toEqual([])
+    const harmless = { 'X-Own': 1, Temperatur: 2, model: 'openai/gpt-4.1' }
+    if (path.startsWith('chat')) expect((await router.call(`/v1/${path}`, { ...body, ...harmless })).status).toBe(200)
+  },
+)
+
 describe('a container', () => {
   test.each([{}, { stream: true }])('goes on with the organization that it was made for, %j', async (how) => {
     const text = await (await router.call('/v1/messages', { ...claude, ...how })).text()
@@ -119,6 +147,20 @@ describe("Anthropic's SDK", () => {
     await thread.send({ role: 'user', content: 'Two' })
     expect(bodies().map(({ thread }) => (thread as JsonObject).type)).toEqual(['create', 'continue'])
     expect(sizes()).toEqual([1, 1])
+  })
+
+  test.each([
+    { id: 'thread_1' },
+    { type: 'continue', message_id: 'msg_1' },
+    { type: 'continue', thread: { id: 'x' } },
+    'msg_1',
+  ])('names no thread in other words: %j', async (thread) => {
+    const refused = await router.call('/v1/messages', { ...claude, thread })
+    expect([refused.status, (await errorIn(refused)).param]).toEqual([
+      typeof thread === 'string' ? 404 : 400,
+      expect.stringMatching(/^thread\./),
+    ])
+    expect(provider.received).toEqual([])
   })
 
   test('goes on without a thread at a model that has none', async () => {
