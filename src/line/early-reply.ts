@@ -26,12 +26,24 @@ async function* beginning(
 ): AsyncGenerator<string | Uint8Array, void> {
   // A client that leaves before is seen by the call itself.
   responding.catch(() => {})
-  yield ': waiting\n\n'
+  let isRead = false
   try {
+    yield ': waiting\n\n'
     const { body } = await responding
+    isRead = true
     if (typeof body === 'string') yield body
     else yield* body
   } catch (thrown) {
+    isRead = true
     yield fail(asRouterError(thrown))
+  } finally {
+    if (!isRead) await responding.then(end, () => {})
   }
+}
+
+/** Ends an answer that nobody reads: a stream that has not begun would never be settled. */
+async function end({ body }: CallResponse): Promise<void> {
+  if (typeof body === 'string') return
+  await body.next()
+  await body.return()
 }
