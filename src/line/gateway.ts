@@ -90,9 +90,9 @@ export async function handle(call: Call, services: Services): Promise<CallRespon
   const { admission, targets, route } = await admitted(apply, { key, authenticated }, services)
   const holds = (provider: string, ids: readonly string[]) => held.remember(organization, provider, ids)
   const { answerBounds } = services
-  const strict = call.strict || route.strict === true
   const media = openMedia(call, services)
-  const prepared = { call: { ...call, strict }, request, turn, media, answerBounds, admission, holds }
+  const strictCall = route.strict ? { ...call, strict: true } : call
+  const prepared = { call: strictCall, request, turn, media, answerBounds, admission, holds }
   const settlement = new Settlement(start, { ledger, admission })
   await turnFor(admission.promptTokens * charactersPerToken)
   const { session } = call

@@ -224,6 +224,6 @@ function refuseWithoutNeeds(dropped: readonly string[], { needs = [] }: Operatio
 
 function lossRefused(dropped: readonly string[], target: Target): RouterError {
   const fields = dropped.join(', ')
-  const message = `${targetId(target)} does not support: ${fields}. Remove the fields, or send the request without x-router-strict.`
+  const message = `${targetId(target)} does not support: ${fields}. Remove the fields, or send the request without x-router-strict and provider.require_parameters.`
   return new RouterError('loss_refused', message, { param: dropped[0] ?? '' })
 }

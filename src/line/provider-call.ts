@@ -103,6 +103,6 @@ function fileRefused(fileId: string, dropped: readonly string[], target: Target)
 
 function lossRefused(dropped: readonly string[], target: Target): RouterError {
   const fields = dropped.join(', ')
-  const message = `${targetId(target)} does not support: ${fields}. Remove the fields, or send the request without x-router-strict.`
+  const message = `${targetId(target)} does not support: ${fields}. Remove the fields, or send the request without x-router-strict and provider.require_parameters.`
   return new RouterError('loss_refused', message, { param: dropped[0] ?? '' })
 }

@@ -28,10 +28,19 @@ export function commonEntry(entries: readonly ModelEntry[]): ModelEntry {
       other_prices: dearestOfAll(all('other_prices')),
       image_prices: dearestOfAll(all('image_prices')),
       ...Object.fromEntries(modalFacts.map((name) => [name, sharedValue(all(name))])),
+      ...Object.fromEntries(largest.map((name) => [name, lowest(all(name))])),
+      ...Object.fromEntries(choices.map((name) => [name, inAll<string>(all(name))])),
+      min_seconds: highest(all('min_seconds')),
+      streams: all('streams').includes(false) ? false : shared(all('streams')),
     }),
     ...(pricing.length > 0 && { pricing }),
   }
 }
+
+/** Limits of what models of other APIs take. */
+const largest = ['max_inputs', 'max_characters', 'granularities_at_once'] as const
+/** What can be asked for where not everything can. */
+const choices = ['sizes', 'qualities', 'voices', 'formats', 'granularities'] as const
 
 function known(facts: { [name in keyof ModelEntry]?: ModelEntry[name] | undefined }): Partial<ModelEntry> {
   return Object.fromEntries(Object.entries(facts).filter(([, value]) => value !== undefined))
@@ -59,6 +68,13 @@ function everyOne(values: readonly (boolean | undefined)[]): boolean | undefined
 /** Whether one has it, or may have it for all that is known. */
 function anyOne(values: readonly (boolean | undefined)[]): boolean | undefined {
   return values.every((value) => value === undefined) ? undefined : values.some((value) => value !== false)
+}
+
+/** What all lists have; a model without a list takes anything. */
+function inAll<Item>(lists: readonly (readonly Item[] | undefined)[]): Item[] | undefined {
+  const [first, ...others] = lists.filter((list) => list !== undefined)
+  const items = first?.filter((item) => others.every((list) => list.includes(item)))
+  return items && items.length > 0 ? items : undefined
 }
 
 function shared<Value>(values: readonly Value[]): Value | undefined {

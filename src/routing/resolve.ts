@@ -73,6 +73,7 @@ export function resolve(
   const targets: Target[] = []
   const weights = named.policy?.weights && new Map<Target, number>()
   const exclusions: Exclusion[] = []
+  let notAllowed: Exclusion | undefined
   for (const id of named.ids) {
     const found = targetOf(id, directory)
     if ('message' in found) {
@@ -80,11 +81,11 @@ export function resolve(
       continue
     }
     const candidate = { id: targetId(found), entry: found.entry, identify: directory.identify }
+    const ruledOut =
+      (inEurope ? exclusionInEurope(candidate) : undefined) ?? exclusionOf(candidate, scope, named.through)
+    notAllowed ??= ruledOut
     const exclusion =
-      (inEurope ? exclusionInEurope(candidate) : undefined) ??
-      exclusionOf(candidate, scope, named.through) ??
-      exclusionByApi(candidate, apis) ??
-      (serves(found) ? undefined : unable(found.provider, name))
+      ruledOut ?? exclusionByApi(candidate, apis) ?? (serves(found) ? undefined : unable(found.provider, name))
     if (exclusion) {
       exclusions.push(exclusion)
       continue
@@ -93,7 +94,7 @@ export function resolve(
     weights?.set(found, named.policy?.weights?.[id] ?? 1)
   }
   const [first, ...others] = targets
-  if (!first) throw noTargets(model, named, exclusions)
+  if (!first) throw noTargets(model, named, { exclusions, notAllowed })
   const { policy } = named
   const rules = policy?.routing ? { ...directory.routing, ...policy.routing } : directory.routing
   return { targets: [first, ...others], rules, weights }
@@ -144,12 +145,14 @@ function targetOf(id: string, { providers, identify }: Directory): Target | Excl
   return { provider, model: known.model, entry, ...(is !== known.model && { is }) }
 }
 
-/** The error for a name without targets; its message combines the reasons. */
-function noTargets(model: string, { ids, through }: LookedUp, exclusions: readonly Exclusion[]): RouterError {
-  const codes = (['forbidden', 'invalid_request'] as const).filter((code) =>
-    exclusions.some((one) => one.code === code),
-  )
-  const [code = 'model_not_found'] = codes
+/** The error for a name without targets: that of the first one which is not allowed; its message combines the reasons. */
+function noTargets(
+  model: string,
+  { ids, through }: LookedUp,
+  { exclusions, notAllowed }: { exclusions: readonly Exclusion[]; notAllowed: Exclusion | undefined },
+): RouterError {
+  const isOfOtherApi = exclusions.some(({ code }) => code === 'invalid_request')
+  const code = notAllowed?.code ?? (isOfOtherApi ? 'invalid_request' : 'model_not_found')
   const reasons = exclusions.slice(0, maxReasons).map(({ message }) => message)
   const more = ids.length > maxReasons ? [`${ids.length - maxReasons} more cannot be used either.`] : []
   const reason = [...reasons, ...more].join(' ')

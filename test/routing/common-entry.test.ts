@@ -69,7 +69,7 @@ test('what one model is said to be stays', () => {
   expect(commonEntry([one, one])).toEqual(one)
 })
 
-test('several models have the units and lengths that they share, at the highest prices', () => {
+test('several models have the units, values and limits that they share, at the highest prices', () => {
   const one: ModelEntry = {
     ...{ api: 'image', sizes: ['1k', '2k'], qualities: ['low'], streams: true },
     ...{ other_prices: { per_image: 0.04, per_input_image: 0.001 }, image_prices: { high: 0.2 } },
@@ -81,9 +81,28 @@ test('several models have the units and lengths that they share, at the highest 
     other_prices: { per_image: 0.05 },
   }
   expect(commonEntry([one, other])).toEqual({
-    ...{ api: 'image', geolocation: 'global', sizes: ['1k', '2k'] },
+    ...{ api: 'image', geolocation: 'global', sizes: ['1k', '2k'], qualities: ['low'] },
     ...{ other_prices: { per_image: 0.05, per_input_image: 0.001 }, image_prices: { high: 0.2 } },
   })
+})
+
+test('several models of another kind have the smallest limits', () => {
+  const one: ModelEntry = { api: 'speech', max_characters: 4_096, voices: ['a', 'b'], formats: ['mp3'], streams: true }
+  const other: ModelEntry = {
+    api: 'speech',
+    max_characters: 2_000,
+    voices: ['b', 'c'],
+    formats: ['wav'],
+    streams: false,
+  }
+  const speech = { api: 'speech', geolocation: 'global', max_characters: 2_000, voices: ['b'], streams: false }
+  expect(commonEntry([one, other])).toEqual(speech)
+  const heard: ModelEntry = { api: 'transcription', granularities_at_once: 2, min_seconds: 1 }
+  expect(commonEntry([heard, { ...heard, granularities_at_once: 1, min_seconds: 10 }])).toMatchObject({
+    granularities_at_once: 1,
+    min_seconds: 10,
+  })
+  expect(commonEntry([{ api: 'embedding', max_inputs: 96 }, { api: 'embedding' }])).toMatchObject({ max_inputs: 96 })
 })
 
 describe('in lists', () => {

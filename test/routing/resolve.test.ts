@@ -166,6 +166,13 @@ describe('an access list', () => {
     expect(targets('one/mine', scope({ ...all, access: ['one/mine'] }))).toEqual(['two/keeps'])
   })
 
+  test('and other rules: the status is that of the first target that is not allowed', () => {
+    const rules = { policies: { p: ['away/m', 'one/eu', 'one/us'], q: ['one/us', 'one/eu'] } }
+    const both = scope({ ...rules, approved: ['one/us'], access: ['one/eu'] })
+    expect(targets('p', both)).toEqual(refused(404, "'one/eu' is not approved"))
+    expect(targets('q', both)).toEqual(refused(403, "'one/us' is not in the access list"))
+  })
+
   test('does not allow models that are not approved: those are 404', () => {
     expect(targets('one/us', scope({ access: ['one/us'], approved: ['one/eu'] }))).toEqual(refused(404, 'not approved'))
     expect(targets('one/us', scope({ access: ['two/*'], approved: ['one/eu'] }))).toEqual(refused(404, 'not approved'))
