@@ -23,6 +23,11 @@ const cacheKib = 16 * 1024
 /** 16 MB of log: pages that many commits change go to the database once. */
 const pagesPerCheckpoint = 4_000
 
+/** When the start of the router is over. Milliseconds. */
+const startMs = 2_000
+/** As a server counts its requests: a batch is written at once. */
+const batches = { begun: 0, size: 0 }
+
 /** The thread that waits for the disk. An empty message ends it. */
 const { path, file }: WorkerFile = workerData
 let open: { db: Connection; write: ReturnType<typeof ledgerWriter> } | undefined
@@ -31,9 +36,19 @@ parentPort?.on('message', (batch: WorkerBatch | '') => {
   if (batch === '') {
     close()
     parentPort?.close()
-  } else parentPort?.postMessage(written(batch) satisfies WorkerMessage)
+  } else {
+    batches.begun++
+    parentPort?.postMessage(written(batch) satisfies WorkerMessage)
+  }
 })
 parentPort?.postMessage('ready' satisfies WorkerMessage)
+setTimeout(collectStart, startMs).unref()
+
+/** Half of this thread's heap is what its start has left. */
+async function collectStart(): Promise<void> {
+  const { collectWhenIdle } = await import('../core/collect.ts')
+  collectWhenIdle(batches)
+}
 
 function written({ records: text, responses }: WorkerBatch): BatchResult {
   try {
