@@ -18,6 +18,11 @@ const [loadCpu, routerCpu] = ['0', '1']
 pin(process.pid, loadCpu)
 const upstream = await startMeasured('upstream.ts', {}, { cpus: loadCpu })
 
+const loads = {
+  'with 1,000 slow streams': { calls: 1_000, concurrent: 1_000, body: slowStream },
+  'under load, 32 calls at a time': { calls: 20_000, concurrent: 32, body: firstCall },
+}
+
 const figures = new Map<string, number[]>()
 const remember = (name: string, value: number) => figures.set(name, [...(figures.get(name) ?? []), value])
 
@@ -48,18 +53,17 @@ async function measureStart(name: string, model: string, cpus?: string): Promise
   await router.stop('SIGTERM')
 }
 
-/** Each state of one process after the other, as in its life. */
+/** A process of its own for each load: what one has left would count for the other. */
 async function measureMemory(): Promise<void> {
-  const router = await start(firstCall.model, routerCpu)
-  await setTimeout(5_000)
-  remember('RSS at rest, MB', router.rssMb())
-  const url = `${router.url}/v1/chat/completions`
-  const headers = { authorization: `Bearer ${firstKey}` }
-  const slow = load(url, { calls: 1_000, concurrent: 1_000, body: slowStream, headers })
-  remember('RSS with 1,000 slow streams, MB at most', await router.mostMbDuring(slow))
-  const calls = load(url, { calls: 20_000, concurrent: 32, body: firstCall, headers })
-  remember('RSS under load, 32 calls at a time, MB at most', await router.mostMbDuring(calls))
-  await router.stop('SIGTERM')
+  for (const [name, work] of Object.entries(loads)) {
+    const router = await start(firstCall.model, routerCpu)
+    await setTimeout(5_000)
+    remember('RSS at rest, MB', router.rssMb())
+    const headers = { authorization: `Bearer ${firstKey}` }
+    const done = load(`${router.url}/v1/chat/completions`, { ...work, headers })
+    remember(`RSS ${name}, MB at most`, await router.mostMbDuring(done))
+    await router.stop('SIGTERM')
+  }
 }
 
 /** A router without anything of the bench in its process. */
