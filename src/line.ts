@@ -14,6 +14,7 @@ import { Measurements } from './routing/measurements.ts'
 import { RetryBudget } from './routing/retries.ts'
 import type { SignatureCache } from './routing/signature-cache.ts'
 import type { Watch } from './snapshot/reload.ts'
+import type { Snapshot } from './snapshot/snapshot.ts'
 import type { Store } from './store/open.ts'
 import { openTokenizer } from './tokenizer/tokenizer.ts'
 import { openFetcher } from './upstream/fetcher.ts'
@@ -105,17 +106,20 @@ function servicesOf(
     admission: Omit<AdmissionServices, 'defaultOutputTokens' | 'abandoned'>
   },
 ): () => Services {
+  const servicesIn = ({ providers, catalog, config }: Snapshot): Services => ({
+    ...lasting,
+    directory: { providers, identify: catalog.identify, managed: config.policies, routing: config.routing },
+    admission: { ...lasting.admission, ...config.budget },
+    media: { fetchMedia: openFetcher(config.media), settings: config.media },
+    maxUnknownFields: config.server.body.unknownFields,
+    maxValues: config.server.body.values,
+    answerBounds: config.answers,
+  })
+  let made: { snapshot: Snapshot; services: Services } | undefined
   return () => {
-    const { providers, catalog, config } = watch.current()
-    return {
-      ...lasting,
-      directory: { providers, identify: catalog.identify, managed: config.policies, routing: config.routing },
-      admission: { ...lasting.admission, ...config.budget },
-      media: { fetchMedia: openFetcher(config.media), settings: config.media },
-      maxUnknownFields: config.server.body.unknownFields,
-      maxValues: config.server.body.values,
-      answerBounds: config.answers,
-    }
+    const snapshot = watch.current()
+    if (made?.snapshot !== snapshot) made = { snapshot, services: servicesIn(snapshot) }
+    return made.services
   }
 }
 

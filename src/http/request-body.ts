@@ -2,7 +2,7 @@ import { StringDecoder } from 'node:string_decoder'
 import type { Request, RequestHandler, Response } from 'express'
 import { RouterError } from '../core/errors.ts'
 import { deepest, exceeded, mostMembers } from '../core/json-bounds.ts'
-import { turnFor } from '../core/turn.ts'
+import { isLong, nextTurn } from '../core/turn.ts'
 import { closeAfterAnswer } from './close-after-answer.ts'
 import { wholeExpress } from './express-app.ts'
 import type { RunningRequest } from './running-requests.ts'
@@ -154,14 +154,14 @@ const toleratedExcess = 4
 
 /** Parses a body whose bounds hold; a long one leaves the event loop a turn before and after. */
 async function parseBody(text: string, { values }: BodyLimits): Promise<unknown> {
-  await turnFor(text.length)
+  if (isLong(text.length)) await nextTurn()
   const bound = exceeded(text, { values, depth: deepest, members: mostMembers })
   if (bound === 'depth') throw invalidBody(`The body is nested deeper than ${deepest} levels.`)
   if (bound === 'members') throw invalidBody(`The body has an object of more than ${mostMembers} members.`)
   if (bound === 'values') {
     throw invalidBody(`The body has more than ${values} values, the max_values of this server: send less at once.`)
   }
-  await turnFor(text.length)
+  if (isLong(text.length)) await nextTurn()
   try {
     return text === '' ? {} : JSON.parse(text)
   } catch (error) {
@@ -169,7 +169,7 @@ async function parseBody(text: string, { values }: BodyLimits): Promise<unknown>
       cause: error,
     })
   } finally {
-    await turnFor(text.length)
+    if (isLong(text.length)) await nextTurn()
   }
 }
 

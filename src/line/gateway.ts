@@ -3,7 +3,7 @@ import { readRouting } from '../api/routing-fields.ts'
 import { letsProviderAct } from '../core/acting.ts'
 import type { Reply } from '../core/reply.ts'
 import type { NeutralRequest } from '../core/request.ts'
-import { turnFor } from '../core/turn.ts'
+import { isLong, nextTurn } from '../core/turn.ts'
 import { withLoans } from '../lending/with-loans.ts'
 import type { Target } from '../manifest/target.ts'
 import { estimatePromptTokens } from '../money/meter.ts'
@@ -94,7 +94,7 @@ export async function handle(call: Call, services: Services): Promise<CallRespon
   const strictCall = route.strict ? { ...call, strict: true } : call
   const prepared = { call: strictCall, request, turn, media, answerBounds, admission, holds }
   const settlement = new Settlement(start, { ledger, admission })
-  await turnFor(admission.promptTokens * charactersPerToken)
+  if (isLong(admission.promptTokens * charactersPerToken)) await nextTurn()
   const { session } = call
   const affine = { organization, key: key.id, request, session }
   const order = orderTargets({ ...affine, targets, route, turn, admission }, services.routing)

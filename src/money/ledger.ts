@@ -140,19 +140,26 @@ class BatchingQueue implements LedgerQueue {
     this.#writing = this.#queued
     this.#queued = this.#writing.splice(largestBatch)
     this.#gathers = this.#writing.length > 1
-    this.#patience = setInterval(() => {
-      this.#release(new StoreError(`the disk did not answer within ${this.#patienceMs} ms`, undefined, noAnswer))
-    }, this.#patienceMs)
+    // One timer for all batches: to make one for each takes as long as the batch of a single call.
+    this.#patience = this.#patience?.refresh() ?? setInterval(() => this.#hasWaited(), this.#patienceMs)
     this.#writer
       .write(
         this.#writing.map(({ record }) => record),
         this.#writing.flatMap(({ response }) => response ?? []),
       )
-      .finally(() => clearInterval(this.#patience))
       .then(
         (refused) => this.#written(refused),
         (error: Error) => this.#failed(error),
       )
+  }
+
+  #hasWaited(): void {
+    if (this.#writing.length === 0) {
+      clearInterval(this.#patience)
+      this.#patience = undefined
+    } else {
+      this.#release(new StoreError(`the disk did not answer within ${this.#patienceMs} ms`, undefined, noAnswer))
+    }
   }
 
   #written(refused: { index: number; reason: string }[]): void {

@@ -23,15 +23,18 @@ export type Authorized = { url: string; headers: Readonly<Record<string, string>
 /** The client that requests tokens, and the signal that ends the wait for them. */
 export type TokenOptions = { httpClient: HttpClient; signal: AbortSignal; now?: () => number }
 
-/** Adds the provider's authentication to a request. Throws RouterError when no token can be obtained. */
-export async function authorize(
+/**
+ * Adds the provider's authentication to a request, at once where nothing has to be fetched or computed for it. Rejects with RouterError
+ * when no token can be obtained.
+ */
+export function authorize(
   provider: Provider,
   request: UnauthorizedRequest,
   options: TokenOptions,
-): Promise<Authorized> {
+): Authorized | Promise<Authorized> {
   const { auth } = provider
   const scheme = schemes[auth.scheme] as Scheme<Auth>
-  return await scheme(auth, request, { now: Date.now, ...options, provider: provider.slug })
+  return scheme(auth, request, { now: Date.now, ...options, provider: provider.slug })
 }
 
 type Context = Required<TokenOptions> & { provider: string }

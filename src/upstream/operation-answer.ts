@@ -1,5 +1,5 @@
 import { isObject, type Json, type JsonObject } from '../core/json.ts'
-import { turnFor } from '../core/turn.ts'
+import { isLong, nextTurn } from '../core/turn.ts'
 import { mergeUsage, type Usage } from '../core/usage.ts'
 import type { Provider } from '../manifest/provider.ts'
 import { reportedFailureOf } from '../manifest/reported-failure.ts'
@@ -82,7 +82,7 @@ async function readJson(
 ): Promise<OperationAnswer> {
   const { provider, endpoint } = context
   const text = await textOf(provider, response, bounds.bytes)
-  await turnFor(text.length)
+  if (isLong(text.length)) await nextTurn()
   const first = parseObject(provider, text, bounds)
   const answer = endpoint.job ? await resultOf(target, endpoint.job, first, { bounds, ...options }) : first
   return await wholeOf(context, answer, headersOf(response))

@@ -2,7 +2,7 @@ import { asRouterError } from '../core/errors.ts'
 import type { JsonObject } from '../core/json.ts'
 import type { Reply } from '../core/reply.ts'
 import { exceededByCalls } from '../core/tool-arguments.ts'
-import { turnFor } from '../core/turn.ts'
+import { isLong, nextTurn } from '../core/turn.ts'
 import { readMetered, readReply } from '../manifest/read-reply.ts'
 import { chatEndpoint } from '../manifest/run-mapping.ts'
 import type { Target } from '../manifest/target.ts'
@@ -80,9 +80,9 @@ async function readWhole(
 ): Promise<WholeAnswer> {
   const { provider } = target
   const text = await textOf(provider, response, bounds.bytes)
-  await turnFor(text.length)
+  if (isLong(text.length)) await nextTurn()
   const answer = parseObject(provider, text, bounds)
-  await turnFor(text.length)
+  if (isLong(text.length)) await nextTurn()
   try {
     const { body, reply, error } = await read(provider, answer, foldFacts(provider), targetFacts(provider, target))
     if (error) throw withBilled(reportedFailure(provider, error), reply.usage)
@@ -90,7 +90,7 @@ async function readWhole(
       throw withBilled(unreadable(provider, endedInError(reply, excerpt(provider, text))), reply.usage)
     const excess = exceededByCalls(reply.parts, bounds.values)
     if (excess) throw withBilled(unreadable(provider, describeExcess(excess, bounds)), reply.usage)
-    await turnFor(text.length)
+    if (isLong(text.length)) await nextTurn()
     return { kind: 'whole', body, reply }
   } catch (thrown) {
     throw await billedAnyway(provider, asRouterError(thrown), answer)

@@ -1,6 +1,6 @@
 import { RouterError } from '../core/errors.ts'
 import type { JsonObject } from '../core/json.ts'
-import { turnFor } from '../core/turn.ts'
+import { isLong, nextTurn } from '../core/turn.ts'
 import type { Provider, Timeouts } from '../manifest/provider.ts'
 import type { Target } from '../manifest/target.ts'
 import { absoluteUrl } from './absolute-url.ts'
@@ -74,9 +74,10 @@ export async function sendRequest(
     provider,
     outgoing,
   )
-  if (typeof body === 'string') await turnFor(body.length)
+  if (typeof body === 'string' && isLong(body.length)) await nextTurn()
   const request = { method, url, headers, ...(body !== undefined && { body }) }
-  const { refused, ...authorized } = await authorize(provider, request, { httpClient, signal })
+  const authorizing = authorize(provider, request, { httpClient, signal })
+  const { refused, ...authorized } = authorizing instanceof Promise ? await authorizing : authorizing
   const { slug } = provider
   const response = await httpClient.send({
     method,
