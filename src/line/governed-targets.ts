@@ -1,6 +1,7 @@
 import { type GovernedSearch, type GovernedUse, governedSearch } from '../api/governed-fields.ts'
 import { RouterError } from '../core/errors.ts'
 import { isObject, type Json, type JsonObject } from '../core/json.ts'
+import type { Operation } from '../core/operation.ts'
 import { entryAt } from '../core/price-times.ts'
 import type { Api } from '../core/request.ts'
 import { isPlainMode } from '../core/usage.ts'
@@ -13,6 +14,8 @@ import type { HeldState } from './held-state.ts'
 /** A client's body, and what decides whether its governed fields may go on. `at` is Unix milliseconds. */
 export type GovernedCall = {
   api: Api
+  /** What is asked for besides a conversation; then the body has what its API does not know. */
+  operation?: Operation
   body: JsonObject
   organization: string
   /** Whether providers may keep conversations of the organization. */
@@ -69,15 +72,11 @@ function refused({ field: { instead }, path }: GovernedUse): RouterError {
 }
 
 /** A tier or speed that may cost more than the catalog says. */
-function ofUnknownPrice(
-  { path, value }: GovernedUse,
-  target: Target,
-  { api, at }: GovernedCall,
-): RouterError | undefined {
+function ofUnknownPrice({ path, value }: GovernedUse, target: Target, call: GovernedCall): RouterError | undefined {
   const { provider, entry } = target
-  const tariff = entry && tariffOf(entryAt(entry, at))
+  const tariff = entry && tariffOf(entryAt(entry, call.at))
   if (!tariff || typeof value !== 'string' || isPlainMode(value) || neverDearer.has(value)) return undefined
-  if (tariff.multipliers.has(value) || !reaches(provider, path, api)) return undefined
+  if (tariff.multipliers.has(value) || !reaches(provider, path, call)) return undefined
   const message = `'${path}' is '${value}', and the price of '${targetId(target)}' for it is not known.`
   return new RouterError('invalid_request', message, { param: path })
 }
@@ -86,7 +85,8 @@ function ofUnknownPrice(
 const neverDearer: ReadonlySet<string> = new Set(['flex', 'batch', 'standard_only'])
 
 /** Whether a field can reach a provider: in an edited body, unless it is always taken out, else by a mapping that reads it. */
-function reaches({ chat, sameAs }: Provider, field: string, api: Api): boolean {
+function reaches({ chat, sameAs, operations }: Provider, field: string, { api, operation }: GovernedCall): boolean {
+  if (operation) return operations?.[operation]?.request === undefined
   if (chat?.losses.some((loss) => loss.field === field && !loss.when)) return false
   return sameAs === api || chat?.request.support.has(field) === true
 }

@@ -138,8 +138,13 @@ function payer(key: Key, services: OperationServices, at: number) {
 }
 
 /** What the API does not know of a body goes on where the body is edited: nothing in it may decide what only the router decides. */
-function governed({ unread }: OperationRequest, key: Key, { held }: OperationServices, at: number): GovernedCall {
-  return { api: 'chat', body: unread, organization: key.organization, mayStore: false, held, at }
+function governed(
+  { unread, operation }: OperationRequest,
+  key: Key,
+  { held }: OperationServices,
+  at: number,
+): GovernedCall {
+  return { api: 'chat', operation, body: unread, organization: key.organization, mayStore: false, held, at }
 }
 
 /** What targets of an operation must be able to do; some can be done by models for conversations as well. */

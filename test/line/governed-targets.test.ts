@@ -183,6 +183,17 @@ describe.each(apis)('$api', (clientApi) => {
   })
 })
 
+test('a tier without a known price goes to no endpoint besides chat whose bodies are edited', () => {
+  const tiered = { service_tier: 'golden' }
+  const withEmbed = providers.filter(({ operations }) => operations?.embed)
+  expect(withEmbed.length).toBeGreaterThan(5)
+  for (const provider of withEmbed) {
+    const refused = refusal(targetOf(provider), call('chat', tiered, { operation: 'embed' }))
+    const isEdited = provider.operations?.embed?.request === undefined
+    expect([provider.slug, refused?.param]).toEqual([provider.slug, isEdited ? 'service_tier' : undefined])
+  }
+})
+
 describe('state at a provider', () => {
   const provider = (slug: string) => targetOf(providers.find((one) => one.slug === slug) as Provider)
   const store = openStore('sqlite::memory:')
