@@ -46,7 +46,7 @@ const texts: Record<Api, (text: string) => string> = {
 
 type Shape = (api: Api, model: string, bytes: number) => string
 
-const shapes: Record<string, Shape> = {
+export const shapes = {
   'one text': (api, model, bytes) => call(api, model, `"${filled(bytes, 'some words, ')}"`),
   'one text of escapes': (api, model, bytes) => call(api, model, `"${filled(bytes, '\\"')}"`),
   'one text beyond Latin-1': (api, model, bytes) => call(api, model, `"${filled(bytes / 2, 'żółć ')}"`),
@@ -71,7 +71,7 @@ const shapes: Record<string, Shape> = {
     ),
   lists: (api, model, bytes) => call(api, model, `${'['.repeat(bytes / 2)}${']'.repeat(bytes / 2)}`),
   'white space': (api, model, bytes) => call(api, model, `${' '.repeat(bytes)}"Hi"`),
-}
+} satisfies Record<string, Shape>
 
 /** Every shape at the edge of what is accepted has two ways: edited for its own format, and mapped for another one. */
 export const requests: HostileRequest[] = Object.entries(shapes).flatMap(([shape, body]) =>

@@ -11,6 +11,10 @@ const benches: Record<string, { file: string; about: string }> = {
   },
   threads: { file: './threads.ts', about: '[rounds] [threads]: one thread and several, on all cores' },
   crowd: { file: './crowd.ts', about: 'what a call waits for beside 1,000 streams of ten events a second' },
+  neighbours: {
+    file: './neighbours.ts',
+    about: '[rounds] [threads]: what streams of other threads notice of bodies of 50 MB',
+  },
   speech: { file: './speech.ts', about: '[rounds]: first bytes of audio, and memory while 50 MB pass' },
   store: { file: './store.ts', about: 'a million keys and ten million settled calls: lookups, usage, start' },
   bounds: {

@@ -7,9 +7,16 @@ import { join } from 'node:path'
 /**
  * What one process has used so far: CPU in microseconds over all its threads, and of its main one where it says so, resident memory in bytes, now and at most,
  * and the longest time since the last question that its event loop was held, as time of the processor in milliseconds, where it
- * watches its loop.
+ * watches its loop; and which thread has the connection of which port of its clients, where BENCH_CONNECTIONS is set.
  */
-export type Used = { cpuUs: number; mainUs?: number; rss: number; mostRss: number; heldMs: number }
+export type Used = {
+  cpuUs: number
+  mainUs?: number
+  rss: number
+  mostRss: number
+  heldMs: number
+  threadOf?: [port: number, thread: number][]
+}
 
 /** A server in a process of its own that can be asked what it has used. */
 export type Measured = { url: string; used(): Promise<Used>; stop(): Promise<void> }

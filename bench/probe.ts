@@ -4,6 +4,7 @@
  */
 import { Session } from 'node:inspector/promises'
 import type { Worker } from 'node:worker_threads'
+import { connections } from './connections.ts'
 import type { Used } from './measured.ts'
 import type { ThreadProfile } from './rooms.ts'
 
@@ -42,6 +43,7 @@ function used(): Used {
     rss: process.memoryUsage.rss(),
     mostRss: process.resourceUsage().maxRSS * 1_024,
     heldMs: Number.NaN,
+    threadOf: connections(),
   }
 }
 

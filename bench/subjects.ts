@@ -17,8 +17,10 @@ export const here = join(import.meta.dirname, '..')
 /** A measured server, the key that it accepts, and the time from its start to its first answered call. */
 export type Subject = Measured & { key: string; startMs: number }
 
-/** How a subject runs: the cores it may use (Linux), and options of Node. */
-export type Running = { cpus?: string; threads?: number }
+/**
+ * How a subject runs: the cores it may use (Linux), its threads, and the provider of Anthropic's models, by default that of OpenAI's.
+ */
+export type Running = { cpus?: string; threads?: number; anthropic?: string }
 
 /** A router that can be profiled: the first call begins, the next one ends and returns what was found. */
 export type Router = Subject & { pid: number | undefined; profile(): Promise<ThreadProfile[]> }
@@ -30,8 +32,12 @@ export const firstKey = 'ir-bench-first-key-of-the-benches'
  * The router of a project folder, this one or another state of it: `serve` with the shipped providers and catalog, whose OpenAI
  * and Anthropic are the bench's upstream, an empty database, its log in a file, and a key with a monthly limit.
  */
-export async function startRouter(project: string, upstream: string, { cpus, threads }: Running = {}): Promise<Router> {
-  const { folder, port } = await routerFolder(project, upstream, threads)
+export async function startRouter(
+  project: string,
+  upstream: string,
+  { cpus, ...options }: Running = {},
+): Promise<Router> {
+  const { folder, port } = await routerFolder(project, upstream, options)
   const log = openSync(join(folder, 'data/log'), 'a')
   const { serverFlags = [], serverVariables = {} } = await serverOptions(process.env.BENCH_SAME_FLAGS ? here : project)
   const begun = performance.now()
@@ -70,7 +76,7 @@ async function serverOptions(
 export async function routerFolder(
   project: string,
   upstream: string,
-  threads?: number,
+  { threads, anthropic = upstream }: Pick<Running, 'threads' | 'anthropic'> = {},
 ): Promise<{ folder: string; port: number }> {
   const folder = mkdtempSync(join(tmpdir(), 'bench-router-'))
   for (const name of ['providers', 'catalog']) cpSync(join(project, name), join(folder, name), { recursive: true })
@@ -80,7 +86,7 @@ export async function routerFolder(
 store: { url: "sqlite:data/router.sqlite" }
 providers:
   openai: { base_url: "${upstream}/v1", secret: "\${BENCH_SECRET:-secret}" }
-  anthropic: { base_url: "${upstream}", secret: "\${BENCH_SECRET:-secret}" }
+  anthropic: { base_url: "${anthropic}", secret: "\${BENCH_SECRET:-secret}" }
 `
   writeFileSync(join(folder, 'config.yaml'), config)
   return { folder, port }

@@ -68,6 +68,8 @@ export const ways: Way[] = [
 /** The bodies of a first call, and of a stream that takes ten seconds. */
 export const firstCall = { model: sameFormat, ...chatBody(question, false) }
 export const steadyStream = { model: sameFormat, ...chatBody(`${question} ${tenASecond}`, true) }
+/** A stream of 5 ms between chunks. */
+export const pacedStream = { model: sameFormat, ...chatBody(`${question} ${slowly}`, true) }
 export const slowStream = { model: sameFormat, ...chatBody(`${question} ${verySlowly}`, true) }
 
 /** Sends a scenario to a server in one way, after warming up. */
