@@ -80,7 +80,7 @@ export class Measurements {
 }
 
 /** Where unknown models are allowed, clients may invent names. */
-const mostTargets = 10_000
+const mostTargets = 2_000
 
 type Measured = { speed: Speed; kind: CallKind; limitMs: number; now: () => number }
 
