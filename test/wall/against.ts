@@ -14,11 +14,13 @@ export type Options = {
   /** The address of a simulator that is running. */
   simulator: string
   atOnce: number
+  /** How much longer than its time a call may take (2 s). */
+  slackMs?: number
 }
 
 /** Runs the wall against a gateway, and prints what came of it. Whether all passed. Throws if there is no simulator, or no gateway. */
 export async function against(options: Options, print: (line: string) => void): Promise<boolean> {
-  const { cells, gateway, key, simulator, atOnce } = options
+  const { cells, gateway, key, simulator, atOnce, slackMs = 2_000 } = options
   const { time } = await ask<{ time: number }>(simulator, '/wall')
   await ask(simulator, '/wall/requests', 'DELETE')
   await fetch(gateway).catch(() => {
@@ -27,7 +29,7 @@ export async function against(options: Options, print: (line: string) => void): 
   const world: World = {
     gateway: { url: gateway.replace(/\/(?:v1\/?)?$/, ''), key, limitMs: 400_000 * time + 10_000 },
     time,
-    slackMs: 2_000,
+    slackMs,
     modelOf: (cell) => named(options.models, cell),
     healthyOf: (cell) => named(options.healthy, cell),
     requestsOf: async (caller) => {

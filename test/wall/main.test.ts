@@ -5,6 +5,7 @@ import { pino } from 'pino'
 import { expect, test } from 'vitest'
 import { startRouter } from '../../src/router.ts'
 import { testKey } from '../helpers/router.ts'
+import { limit } from '../helpers/time.ts'
 import { against } from './against.ts'
 import { cellsOf } from './cells.ts'
 import { classic, others, type Scenario } from './scenarios.ts'
@@ -52,6 +53,7 @@ test('a router is configured for the simulator, the wall is run against it, and 
     healthy: '{scenario}-{targets}-{mode}-{api}/ok',
     simulator: simulator.url,
     atOnce: 4,
+    slackMs: limit(20_000),
   }
   expect(await against(options, (line) => printed.push(line))).toBe(false)
   expect(printed).toContain('passed  503-always: 503 for ever')
