@@ -6,7 +6,7 @@ import type { TargetFacts } from '../core/request.ts'
 import { mergeUsage, type Usage } from '../core/usage.ts'
 import type { Provider } from '../manifest/provider.ts'
 import { chatEndpoint } from '../manifest/run-mapping.ts'
-import { type ReadFrame, readFrame } from '../manifest/translate.ts'
+import { readFrame } from '../manifest/translate.ts'
 import type { Frame, FrameError } from '../wire/frame.ts'
 import { type StreamFormat, streamFormats } from '../wire/frames.ts'
 import type { AnswerBounds } from './answer-bounds.ts'
@@ -49,15 +49,15 @@ function slices(frames: readonly Frame[]): readonly (readonly Frame[])[] {
 }
 
 /**
- * Frames with their neutral events. An error in the middle is thrown after everything that was sent before it; one after the
- * finish reason is nobody's concern.
+ * Frames with their neutral events. An error in the middle is thrown after everything that was sent before it. How a stream ends
+ * after its finish reason is nobody's concern, unless the provider itself calls it an error.
  */
 export async function* readBatches(reading: Reading, response: HttpResponse): AsyncGenerator<StreamFrame[], void> {
   const progress = new Progress(reading, response)
   try {
     yield* readFrames(reading, response, progress)
   } catch (thrown) {
-    if (!progress.isEnding || isOurs(asRouterError(thrown))) throw thrown
+    if (!progress.isEnding || progress.isReported || isOurs(asRouterError(thrown))) throw thrown
   } finally {
     progress.end()
   }
@@ -111,6 +111,8 @@ class Progress {
   /** The last content was text. */
   #isText = false
   #isDamaged = false
+  /** The provider has reported an error. */
+  isReported = false
 
   constructor({ choices }: Reading, response: HttpResponse) {
     this.#choices = choices
@@ -168,6 +170,11 @@ async function readBatch(reading: Reading, frames: readonly Frame[], progress: P
       if (end !== undefined && frame.data === end) return { batch, done: true }
       const read = readOrPassOver(reading, frame, progress)
       const known = read instanceof Promise ? await read : read
+      const failure = known.pattern ? undefined : errorIn(reading.provider, known)
+      if (failure) {
+        progress.isReported = true
+        return { batch, failure, done: false }
+      }
       progress.take(known)
       batch.push(known)
     }
@@ -220,17 +227,16 @@ function readMappedFrame(
   const payload = data === 'text' ? frame.data : parseObject(provider, frame.data, bounds)
   const name = eventField === undefined || typeof payload === 'string' ? undefined : payload[eventField]
   const read = readFrame(provider, typeof name === 'string' ? name : frame.event, payload, facts)
-  if (read instanceof Promise) return read.then((known) => throwIfError(provider, known))
-  throwIfError(provider, read)
+  if (read instanceof Promise) return read
   const pattern = patterns?.learn(frame, read)
   return pattern ? { ...read, pattern } : read
 }
 
-function throwIfError(provider: Provider, read: ReadFrame): ReadFrame {
-  for (const { error } of read.events) if (error) throw withBilled(reportedFailure(provider, error), usageOf(read))
-  return read
+function errorIn(provider: Provider, { events }: StreamFrame): RouterError | undefined {
+  for (const { error } of events) if (error) return withBilled(reportedFailure(provider, error), usageOf(events))
+  return undefined
 }
 
-function usageOf({ events }: ReadFrame): Usage {
+function usageOf(events: readonly ProviderEvent[]): Usage {
   return events.reduce<Usage>((sum, { usage }) => (usage ? mergeUsage(sum, usage) : sum), {})
 }
