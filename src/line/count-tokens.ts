@@ -60,7 +60,8 @@ async function countAt(
   { httpClient, answerBounds: bounds }: Pick<Services, 'httpClient' | 'answerBounds'>,
 ): Promise<JsonObject & { input_tokens: number; estimated?: true }> {
   const { provider } = target
-  const { clientApi, signal, forwardedHeaders = [] } = call
+  const { clientApi, signal, forwardedHeaders = [], timeoutMs } = call
+  const limits = timeoutMs === undefined ? {} : { totalMs: timeoutMs }
   if (!provider.count || !speaksSameFormat(target, clientApi)) {
     return { input_tokens: estimatePromptTokens(request), estimated: true }
   }
@@ -69,7 +70,7 @@ async function countAt(
     const whole = { body: turn.bodyFor(provider), stream: false, losses: [] }
     const { body } = await editedRequest(target, clientApi, whole)
     const counted = countingOf(clientApi).body(body)
-    return await requestJson(target, { path, body: counted, signal, forwardedHeaders, bounds }, httpClient)
+    return await requestJson(target, { path, body: counted, signal, forwardedHeaders, bounds, limits }, httpClient)
   }
   const counted = await ask().catch((thrown: unknown) => {
     if (!turn.mustResend(asRouterError(thrown), provider)) throw thrown

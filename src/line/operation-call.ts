@@ -16,6 +16,7 @@ import { withoutSecretsOf } from '../upstream/secrets.ts'
 import type { Admission } from './admission.ts'
 import { askByChat, isAskedByChat } from './operation-by-chat.ts'
 import { inputsFor } from './operation-inputs.ts'
+import { withinTime } from './within-time.ts'
 
 /** The result of asking one target: its answer or an error, and the client's names of the fields that were left out. */
 export type OperationResult = { dropped: string[] } & (
@@ -38,7 +39,14 @@ export type AskedOperation = {
 type Upstream = { httpClient: HttpClient; answerBounds: AnswerBounds; media: MediaServices }
 
 /** Asks one target. */
-export async function callOperation(
+export function callOperation(target: Target, asked: AskedOperation, upstream: Upstream): Promise<OperationResult> {
+  const { signal, limits } = asked
+  return withinTime(target, { signal, totalMs: limits.totalMs }, (signal) =>
+    call(target, { ...asked, signal }, upstream),
+  )
+}
+
+async function call(
   target: Target,
   asked: AskedOperation,
   { httpClient, answerBounds, media }: Upstream,

@@ -1,6 +1,13 @@
 import { afterAll, beforeAll, beforeEach, describe, expect, test } from 'vitest'
 import type { JsonObject } from '../../src/core/json.ts'
-import { answerJson, beginStream, type LoopbackProvider, loopbackProvider, type Received } from '../helpers/provider.ts'
+import {
+  answerJson,
+  beginStream,
+  type LoopbackProvider,
+  loopbackProvider,
+  pause,
+  type Received,
+} from '../helpers/provider.ts'
 import { type TestRouter, testRouter } from '../helpers/router.ts'
 import { administration } from '../management/administration.ts'
 import { wav } from '../media/sounds.ts'
@@ -15,11 +22,12 @@ const usage = { prompt_tokens: 10, completion_tokens: 5, total_tokens: 15 }
 
 /** Answers in the form of the path; models whose name has `fails` fail, those that have `sleeps` never answer. */
 beforeAll(async () => {
-  provider = await loopbackProvider(({ path, body }, response) => {
+  provider = await loopbackProvider(async ({ path, body }, response) => {
     const model = Array.isArray(body) ? new Map(body).get('model') : body.model
     if (/sleeps/.test(model)) return
     if (/fails/.test(model)) return answerJson(response, { error: { message: 'broken', type: 'server_error' } }, 500)
     if (path.endsWith('/embeddings')) {
+      if (/slow/.test(model)) await pause(200)
       const data = [{ object: 'embedding', index: 0, embedding: [0.5] }]
       return answerJson(response, { object: 'list', data, model, usage: { prompt_tokens: 1, total_tokens: 1 } })
     }
@@ -36,7 +44,11 @@ beforeAll(async () => {
     providers: {
       openai: {
         ...at,
-        models: { cheap: { api: 'chat', pricing: pricing(1e-6) }, dear: { api: 'chat', pricing: pricing(1e-4) } },
+        models: {
+          cheap: { api: 'chat', pricing: pricing(1e-6) },
+          dear: { api: 'chat', pricing: pricing(1e-4) },
+          slow: { api: 'embedding', max_inputs: 1 },
+        },
       },
       groq: at,
       openrouter: at,
@@ -277,6 +289,13 @@ describe('other operations', () => {
     expect([wrong.status, wrong.error?.param]).toEqual([400, 'provider.only'])
     const late = await call('/v1/embeddings', { ...body, model: 'openai/sleeps' }, { 'x-router-timeout': '300ms' })
     expect([late.status, late.error?.code]).toEqual([502, 'provider_timeout'])
+  })
+
+  test('have one time for all requests that they are made of', async () => {
+    const body = { model: 'openai/slow', input: Array.from({ length: 9 }, () => 'Hi') }
+    const answer = await call('/v1/embeddings', body, { 'x-router-timeout': '350ms' })
+    expect([answer.status, answer.error?.code]).toEqual([502, 'provider_timeout'])
+    expect((await call('/v1/embeddings', body, { 'x-router-timeout': '30s' })).status).toBe(200)
   })
 
   test('read them in forms as well', async () => {
