@@ -1,28 +1,49 @@
 import { SimulatedError } from './request.ts'
 
-/** A minimal value that a JSON schema accepts, the same one each time: with required members only. Throws SimulatedError. */
-export function instanceOf(schema: unknown): unknown {
-  return isRecord(schema) ? make({ schema, root: schema, name: 'value', depth: 0, left: { values: mostValues } }) : {}
+/** How large all instances of one reply may still be. Characters, values a hundred of them each. */
+export type InstanceRoom = { left: number }
+
+/** Far more than an example needs, and made in little time. */
+export function roomForInstances(): InstanceRoom {
+  return { left: 500_000 }
 }
 
-type Place = { schema: Schema; root: Schema; name: string; depth: number; left: { values: number } }
+/**
+ * A minimal value that a JSON schema accepts, the same one each time: with required members only. Throws SimulatedError where there is
+ * no room for it.
+ */
+export function instanceOf(schema: unknown, room = roomForInstances()): unknown {
+  return isRecord(schema) ? make({ schema, root: schema, name: 'value', depth: 0, room }) : {}
+}
+
+function take(room: InstanceRoom, characters: number): void {
+  room.left -= characters
+  if (room.left >= 0) return
+  throw new SimulatedError(400, 'The smallest value that this schema accepts is too large.', { code: 'invalid_schema' })
+}
+
+/** A value that the schema itself has. */
+function taken(room: InstanceRoom, value: unknown): unknown {
+  take(room, JSON.stringify(value)?.length ?? 0)
+  return value
+}
+
+type Place = { schema: Schema; root: Schema; name: string; depth: number; room: InstanceRoom }
 type Schema = Readonly<Record<string, unknown>>
 
 /** Schemas may be recursive: below this depth values are null. */
 const maxDepth = 12
-/** The values of an instance, and the characters of one text: what asks for more is refused. */
-const mostValues = 5_000
-const longestText = 100_000
+const perValue = 100
 
 function make(place: Place): unknown {
-  const { schema, root, depth, left } = place
-  if (--left.values < 0) throw tooLarge()
+  const { schema, root, depth, room } = place
+  take(room, perValue)
   if (depth > maxDepth) return null
   if (typeof schema.$ref === 'string') return make({ ...place, schema: referred(root, schema.$ref), depth: depth + 1 })
-  if (schema.const !== undefined) return schema.const
-  if (Array.isArray(schema.enum)) return schema.enum[0]
-  if (schema.default !== undefined) return schema.default
-  if (Array.isArray(schema.examples) && schema.examples.length > 0) return schema.examples[0]
+  if (schema.const !== undefined) return taken(room, schema.const)
+  if (Array.isArray(schema.enum)) return taken(room, schema.enum[0])
+  if (schema.default !== undefined) return taken(room, schema.default)
+  if (Array.isArray(schema.examples) && schema.examples.length > 0) return taken(room, schema.examples[0])
   for (const choices of [schema.anyOf, schema.oneOf]) {
     if (Array.isArray(choices))
       return make({ ...place, schema: { ...without(schema), ...record(simplest(choices)) }, depth: depth + 1 })
@@ -47,20 +68,21 @@ function typeOf({ type, properties, items, required }: Schema): string {
   return items ? 'array' : 'string'
 }
 
-function objectOf({ schema, root, depth, left }: Place): unknown {
+function objectOf({ schema, root, depth, room }: Place): unknown {
   const properties = record(schema.properties)
   const required = Array.isArray(schema.required) ? schema.required.map(String) : []
-  const member = (name: string) => make({ schema: record(properties[name]), root, name, depth: depth + 1, left })
+  const member = (name: string) => make({ schema: record(properties[name]), root, name, depth: depth + 1, room })
+  for (const name of required) take(room, name.length)
   return Object.fromEntries(required.map((name) => [name, member(name)]))
 }
 
-function arrayOf({ schema, root, name, depth, left }: Place): unknown {
+function arrayOf({ schema, root, name, depth, room }: Place): unknown {
   const listed = Array.isArray(schema.prefixItems) ? schema.prefixItems : []
   const [least, most] = [bound(schema.minItems, 1), bound(schema.maxItems, Number.POSITIVE_INFINITY)]
   // One item, or none where a recursive schema has to end.
   const length = depth > maxDepth / 2 ? bound(schema.minItems, 0) : Math.min(Math.max(least, listed.length), most)
   return Array.from({ length }, (_, index) => {
-    const item = make({ schema: record(listed[index] ?? schema.items), root, name, depth: depth + 1, left })
+    const item = make({ schema: record(listed[index] ?? schema.items), root, name, depth: depth + 1, room })
     return schema.uniqueItems === true && index > 0 ? distinct(item, index) : item
   })
 }
@@ -84,10 +106,10 @@ const formats: { [format: string]: string } = {
 }
 
 /** A string is the name of its member, or an example of its format; patterns are not supported. */
-function stringOf({ schema, name }: Place): string {
+function stringOf({ schema, name, room }: Place): string {
   const text = formats[String(schema.format)] ?? name
   const [least, most] = [bound(schema.minLength, 0), bound(schema.maxLength, Number.POSITIVE_INFINITY)]
-  if (least > longestText) throw tooLarge()
+  take(room, Math.max(least, Math.min(text.length, most)))
   return text.padEnd(least, 'x').slice(0, most)
 }
 
@@ -106,12 +128,6 @@ function numberOf(schema: Schema, preferred: number): number {
   )
   const value = Math.min(Math.max(preferred, least), most)
   return step ? Math.ceil(value / step) * step : value
-}
-
-function tooLarge(): SimulatedError {
-  return new SimulatedError(400, 'The smallest value that this schema accepts is too large.', {
-    code: 'invalid_schema',
-  })
 }
 
 function bound(value: unknown, otherwise: number): number {

@@ -1,7 +1,7 @@
 import { createHash } from 'node:crypto'
 import { mostOfConversation, requireLength } from './bounds.ts'
 import { type Fault, faultIn } from './faults.ts'
-import { instanceOf } from './instance.ts'
+import { instanceOf, roomForInstances } from './instance.ts'
 import type { SimulatedMessage, SimulatedRequest, SimulatedTool } from './request.ts'
 import { tokensOf } from './tokens.ts'
 
@@ -26,11 +26,12 @@ export function replyTo(request: SimulatedRequest): SimulatedReply {
   const last = request.messages.at(-1) as SimulatedMessage
   const fault = request.model === 'trouble' ? faultIn(last.text) : undefined
   const id = digest(JSON.stringify(request))
+  const room = roomForInstances()
   const calls = callsFor(request, last).map((tool, index) => ({
     id: `call_${digest(`${id} ${index}`)}`,
     kind: tool.kind,
     name: tool.name,
-    arguments: tool.kind === 'custom' ? last.text : JSON.stringify(instanceOf(tool.parameters)),
+    arguments: tool.kind === 'custom' ? last.text : JSON.stringify(instanceOf(tool.parameters, room)),
   }))
   const reasoning = request.reasons ? tokensOf(reasoningFor(request, last)) : []
   const refusal = fault === 'refuse' ? tokensOf('I am sorry, but I must decline, as asked for.') : []

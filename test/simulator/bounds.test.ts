@@ -26,7 +26,24 @@ const hostile: [what: string, path: string, body: object][] = [
   ['long stops', '/chat/completions', { model: 'echo', messages: user('x'), stop: many(100_000, () => 'abc') }],
   ['a long text of a schema', '/chat/completions', schema({ type: 'string', minLength: 5e8 })],
   ['a long list of a schema', '/chat/completions', schema({ type: 'array', minItems: 1e9, items: {} })],
+  [
+    'a long text many times in a list of a schema',
+    '/chat/completions',
+    schema({ type: 'array', minItems: 4_000, items: { default: 'x'.repeat(50_000) } }),
+  ],
   ['lists in lists of a schema', '/chat/completions', schema(nested(5))],
+  [
+    'many calls of long lists',
+    '/chat/completions',
+    {
+      model: 'echo',
+      messages: user('all'),
+      tools: many(3_000, (index) => ({
+        type: 'function',
+        function: { name: `f${index}`, parameters: { type: 'array', minItems: 4_000 } },
+      })),
+    },
+  ],
   ['a long text', '/embeddings', { model: 'vectors', input: 'a b '.repeat(50_000), dimensions: 1_024 }],
   ['many texts', '/embeddings', { model: 'vectors', input: many(15_000, () => 'a'), dimensions: 1_024 }],
   ['a long query', '/rerank', { model: 'ranker', query: 'a '.repeat(50_000), documents: many(1_000, () => 'a') }],
@@ -63,6 +80,7 @@ test.each(hostile)('%s at %s is refused', async (_, path, body) => {
 
 const dear: [what: string, path: string, body: object][] = [
   ['a long message', '/chat/completions', { model: 'echo', messages: user('a '.repeat(250_000)) }],
+  ['pictures', '/images/generations', { model: 'painter', prompt: 'x', size: '4096x4096', n: 10 }],
   ['vectors', '/embeddings', { model: 'vectors', input: many(100, () => 'a '.repeat(300)), dimensions: 1_024 }],
   ['documents', '/rerank', { model: 'ranker', query: 'a b '.repeat(8_000), documents: many(2_000, () => 'a b c d') }],
   [
