@@ -156,6 +156,7 @@ async function slice(kind: Kind, state: State, services: Services, values: numbe
         readBody: async () => readBody(kind, state, values),
         strict: false,
         keepAlive: { afterMs: 15_000, early: false },
+        atEnd() {},
         signal: new AbortController().signal,
       },
       services,

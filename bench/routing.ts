@@ -12,11 +12,13 @@ import type { Provider } from '../src/manifest/provider.ts'
 import type { Target } from '../src/manifest/target.ts'
 import { boundedCall, costBound } from '../src/money/max-cost.ts'
 import { Affinity } from '../src/routing/affinity.ts'
-import { type RoutingState, tryTargets } from '../src/routing/attempts.ts'
+import { tryTargets } from '../src/routing/attempts.ts'
+import { Gates } from '../src/routing/gates.ts'
 import { Health } from '../src/routing/health.ts'
 import { callKind, Measurements } from '../src/routing/measurements.ts'
 import type { Targets } from '../src/routing/resolve.ts'
 import { RetryBudget } from '../src/routing/retries.ts'
+import type { RoutingState } from '../src/routing/trial.ts'
 
 const rounds = Number(process.argv[3] ?? 10)
 const calls = 50_000
@@ -48,6 +50,7 @@ function state(): RoutingState {
     retries: new RetryBudget(),
     measurements: new Measurements(),
     affinity: new Affinity(),
+    gates: new Gates(),
   }
   const kind = callKind('chat', false, 100)
   for (const target of targets) {
@@ -112,9 +115,10 @@ const { signal } = new AbortController()
 const answered = { dropped: [] }
 const attempt = async (_target: Target, _limits: object) => answered
 const kind = callKind('chat', false, 100)
+const caller = { organization: 'o', isLow: false }
 const direct = await smallest(async () => await attempt(one, {}))
 const tried = await smallest(async () => {
-  const trial = { targets: [one] as const, rules: defaultRouting, signal, kind, attempt, onFailed() {} }
+  const trial = { targets: [one] as const, rules: defaultRouting, signal, caller, kind, attempt, onFailed() {} }
   const result = await tryTargets<{ dropped: string[]; error?: undefined }>(trial, opened)
   if (!result.error) result.passage.ended()
 })

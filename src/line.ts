@@ -9,6 +9,8 @@ import { openHeldState } from './line/held-state.ts'
 import type { CallLedger } from './line/settlement.ts'
 import type { Log } from './observe/log.ts'
 import { Affinity } from './routing/affinity.ts'
+import { Gate } from './routing/gate.ts'
+import { Gates, shared } from './routing/gates.ts'
 import { Health } from './routing/health.ts'
 import { Measurements } from './routing/measurements.ts'
 import { RetryBudget } from './routing/retries.ts'
@@ -33,6 +35,8 @@ export type LineParts = {
   onThrown(thrown: unknown): void
   patienceMs: number
   keepAliveMs: number
+  /** How many lines share the limits of calls at once. */
+  lines: number
 }
 
 /** A line: all that one event loop needs to serve calls. */
@@ -44,7 +48,7 @@ export type Line = {
 
 /** Opens a line, which ends with the stack. */
 export function openLine(parts: LineParts, started: AsyncDisposableStack): Line {
-  const { watch, store, access, rulesOf, log, onThrown, patienceMs, keepAliveMs } = parts
+  const { watch, store, access, rulesOf, log, onThrown, patienceMs, keepAliveMs, lines } = parts
   const onHeldError = (err: unknown) => {
     onThrown(err)
     log.error({ err }, 'what a provider holds cannot be recorded')
@@ -60,8 +64,10 @@ export function openLine(parts: LineParts, started: AsyncDisposableStack): Line 
     held: openHeldState(store.held, onHeldError),
     rulesOf,
     admission: parts.admission,
+    gate: new Gate(() => shared(watch.current().config.server.limits, lines)),
     routing: {
       retries: new RetryBudget(),
+      gates: new Gates(lines),
       measurements: new Measurements(),
       affinity: new Affinity(),
       health: new Health({

@@ -124,7 +124,7 @@ function linesOptions(served: Served, own: OpenLines & { count: number; routes: 
   const { path: configPath, server, manage, store: stored } = watch.current().config
   const cacheFolder = watch.current().cache.folder
   const logs = { logLevel: log.level, storeUrl: stored.url, cacheFolder }
-  const ways = { configPath, env: { ...env }, patienceMs, keepAliveMs, ...logs }
+  const ways = { configPath, env: { ...env }, patienceMs, keepAliveMs, lines: count, ...logs }
   return {
     count,
     setup: { ...ways, host: server.host, port, servesManagement: manage.port === null },

@@ -42,7 +42,7 @@ export async function serveInThisThread(served: Served, started: AsyncDisposable
   const { watch, books, access, rulesOf, port } = served
   const { store, ledger, damage, writeFailure } = books
   const admission = { budget: openBudget(store.spend), limits: openLimits(), writeFailure }
-  const own = { store, ledger, admission, signatures: openSignatureCache(), onThrown: damage.saw }
+  const own = { lines: 1, store, ledger, admission, signatures: openSignatureCache(), onThrown: damage.saw }
   const line = openLine({ ...served, ...own }, started)
   const { stopping } = line.context
   const routes = jsonRoutes({ watch, store, access, rulesOf, stopping, writeFailure, damage: damage.failure })

@@ -38,7 +38,7 @@ export async function serveCall(
   try {
     const readBody = () => readJson(request, response, { running: own, size: context.bodyLimits(), idleMs })
     const silence = { afterMs: context.keepAliveMs, early: context.keepsAliveEarly() }
-    const call = callOf(request, response, { clientApi, readBody, signal, keepAlive: silence })
+    const call = callOf(request, response, { clientApi, readBody, signal, atEnd: own.atEnd, keepAlive: silence })
     const answer = await handler(call, context.services())
     const keepAlive = { ms: context.keepAliveMs, text: clientApi.keepAlive ?? comment }
     await deliver(response, answer, { signal, idleMs, keepAlive })
@@ -50,7 +50,13 @@ export async function serveCall(
 function callOf(
   { headers }: Request,
   { locals: { id, requestId } }: Response,
-  { clientApi, readBody, signal, keepAlive }: Pick<Call, 'clientApi' | 'readBody' | 'signal' | 'keepAlive'>,
+  {
+    clientApi,
+    readBody,
+    signal,
+    atEnd,
+    keepAlive,
+  }: Pick<Call, 'clientApi' | 'readBody' | 'signal' | 'atEnd' | 'keepAlive'>,
 ): Call {
   const secret = secretOf(headers)
   return {
@@ -66,6 +72,7 @@ function callOf(
     keepAlive,
     tags: { origin: originOf(headers, secret), header: textOf(headers['x-router-tags']) },
     signal,
+    atEnd,
   }
 }
 

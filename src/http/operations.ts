@@ -31,7 +31,7 @@ export async function serveOperation(
   const strict = isStrict(request.headers)
   const timeoutMs = timeoutOf(request.headers)
   const own = running.begin(response)
-  const { signal } = own
+  const { signal, atEnd } = own
   const { id, requestId } = response.locals
   const { headers } = request
   const secret = secretOf(headers)
@@ -44,7 +44,7 @@ export async function serveOperation(
       return 'form' in body ? body.form : body
     }
     const answer = await handleOperation(
-      { id, requestId, secret, strict, timeoutMs, tags, signal, api, uploads: isForm(request), readBody },
+      { id, requestId, secret, strict, timeoutMs, tags, signal, atEnd, api, uploads: isForm(request), readBody },
       context.services(),
     )
     await deliver(response, answer, { signal, idleMs, keepAlive: { ms: context.keepAliveMs, text: comment } })

@@ -34,6 +34,7 @@ export class RunningRequests {
 
   end(request: RunningRequest): void {
     this.#running.delete(request)
+    request.end()
     if (this.#running.size === 0) this.#allEnded()
   }
 
@@ -74,10 +75,20 @@ export type Upload = {
 export class RunningRequest implements Listed {
   place = -1
   readonly #controller = new AbortController()
+  readonly #ended: (() => void)[] = []
   upload: Upload | undefined
 
   get signal(): AbortSignal {
     return this.#controller.signal
+  }
+
+  /** Hears when it has ended. */
+  readonly atEnd = (ended: () => void): void => {
+    this.#ended.push(ended)
+  }
+
+  end(): void {
+    for (const ended of this.#ended.splice(0)) ended()
   }
 
   abort(reason: RouterError): void {

@@ -35,6 +35,8 @@ export type Call = {
   /** A stream that has nothing to say for so long gets something that keeps it alive; `early`: before its status is known. */
   keepAlive: { afterMs: number; early: boolean }
   signal: AbortSignal
+  /** Hears when the call has ended, however it did. */
+  atEnd(ended: () => void): void
 }
 
 /** A call whose body has been read: everything that does not depend on the target. */
@@ -47,7 +49,7 @@ export type PreparedCall = {
   /** Remembers what a provider holds for the organization from now on, by the ids in its reply. */
   holds(provider: string, ids: readonly string[]): void
   /** How long the reply of a target may be, and what is reserved for it. */
-  admission: Pick<Admission, 'lengthAt' | 'cover' | 'grow' | 'promptTokens' | 'choices' | 'mostAt'>
+  admission: Omit<Admission, 'settle' | 'recorded' | 'charge'>
 }
 
 /** A call as it is translated for one target; `length` is an output limit in place of the client's own. */

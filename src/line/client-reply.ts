@@ -1,7 +1,7 @@
 import { asRouterError, type RouterError } from '../core/errors.ts'
 import { withoutSecrets } from '../core/secrets.ts'
 import { completionTokens } from '../core/usage.ts'
-import type { Tried } from '../routing/attempts.ts'
+import type { Tried } from '../routing/trial.ts'
 import type { ProviderAnswer, WholeAnswer } from '../upstream/provider-answer.ts'
 import { type AnsweredAttempt, measured, type ReplyContext, replyFacts, servedId } from './answered-attempt.ts'
 import type { CallResponse } from './call.ts'

@@ -12,10 +12,11 @@ import { type Target, targetId } from '../manifest/target.ts'
 import { boundedCall, costBound, longestOutput, promptBound } from '../money/max-cost.ts'
 import { measuredOperation } from '../money/measured-operation.ts'
 import { estimatePromptTokens } from '../money/meter.ts'
-import { type AttemptLimits, tryTargets } from '../routing/attempts.ts'
+import { tryTargets } from '../routing/attempts.ts'
 import { callKind } from '../routing/measurements.ts'
 import { forChat, type Route, type Targets } from '../routing/resolve.ts'
 import { routeForRequest } from '../routing/route-for-request.ts'
+import type { AttemptLimits } from '../routing/trial.ts'
 import { withBilled } from '../upstream/answer-json.ts'
 import { requestJson } from '../upstream/provider-answer.ts'
 import { withoutSecretsOf } from '../upstream/secrets.ts'
@@ -25,6 +26,7 @@ import { attemptHeaders } from './client-reply.ts'
 import type { Turn } from './conversations.ts'
 import { type Services, startOf } from './gateway.ts'
 import { governedTargets } from './governed-targets.ts'
+import { callerOf, letIn } from './let-in.ts'
 import { withoutUnpriced } from './refuse-unpriced.ts'
 import { editedRequest } from './same-format.ts'
 import { Settlement } from './settlement.ts'
@@ -45,6 +47,7 @@ type Result = { dropped: string[] } & (
 export async function compact(call: Call, services: Services): Promise<CallResponse> {
   const authenticated = services.authenticate(call.secret)
   const body = await call.readBody()
+  await letIn(authenticated, call, services)
   // A slow upload must not outlive its key.
   const key = services.revalidate(authenticated)
   requireLedger(services.admission)
@@ -65,6 +68,7 @@ export async function compact(call: Call, services: Services): Promise<CallRespo
       kind: callKind('compact', false, promptTokens),
       rules,
       signal: call.signal,
+      caller: callerOf(key),
       attempt: (target, limits) => compactAt(target, { call, turn, limits }, services),
       onFailed: (failed) => settlement.failAttempt(failed, failed.error),
     },

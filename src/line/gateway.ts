@@ -1,39 +1,32 @@
 import type { Key } from '../access/keys.ts'
 import { readRouting } from '../api/routing-fields.ts'
-import { letsProviderAct } from '../core/acting.ts'
-import type { Reply } from '../core/reply.ts'
 import type { NeutralRequest } from '../core/request.ts'
 import { isLong, nextTurn } from '../core/turn.ts'
 import { withLoans } from '../lending/with-loans.ts'
-import type { Target } from '../manifest/target.ts'
 import { estimatePromptTokens } from '../money/meter.ts'
-import { type RoutingState, type Trial, tryTargets } from '../routing/attempts.ts'
+import type { Gate } from '../routing/gate.ts'
 import { type Directory, forChat, type Route, type Targets } from '../routing/resolve.ts'
 import { routeForRequest } from '../routing/route-for-request.ts'
-import { servedModel } from '../routing/served-model.ts'
 import type { SignatureCache } from '../routing/signature-cache.ts'
+import type { RoutingState } from '../routing/trial.ts'
 import type { OrganizationRules } from '../store/rules.ts'
 import type { Tokenizer } from '../tokenizer/tokenizer.ts'
 import type { AnswerBounds } from '../upstream/answer-bounds.ts'
 import type { HttpClient } from '../upstream/http-client.ts'
 import { type CallMedia, type MediaServices, openCallMedia } from '../upstream/inline.ts'
 import { type Admission, type AdmissionRequest, type AdmissionServices, admit, requireLedger } from './admission.ts'
+import { answerCall } from './answer-call.ts'
 import type { Call, CallResponse } from './call.ts'
 import { refuseLargeArguments } from './call-arguments.ts'
-import { clientReply } from './client-reply.ts'
 import type { Conversations } from './conversations.ts'
 import { countedPrompt } from './counted-prompt.ts'
-import { earlyReply } from './early-reply.ts'
 import { governedTargets } from './governed-targets.ts'
 import type { HeldState } from './held-state.ts'
-import { orderTargets } from './order-targets.ts'
-import { neutralStream } from './other-format.ts'
-import { callProvider, type ProviderResult } from './provider-call.ts'
-import { recoveryFor } from './recovery.ts'
+import { letIn } from './let-in.ts'
 import { withoutUnpriced } from './refuse-unpriced.ts'
 import { type CallLedger, type CallStart, Settlement } from './settlement.ts'
 import { recordedFor } from './tags.ts'
-import { comparing, withoutUnable } from './unable-targets.ts'
+import { withoutUnable } from './unable-targets.ts'
 import { refuseManyUnknown } from './unknown-fields.ts'
 
 /** The services a call depends on. */
@@ -45,6 +38,8 @@ export type Services = {
   admission: AdmissionServices
   tokenizer: Tokenizer
   httpClient: HttpClient
+  /** How many calls may run at once. */
+  gate: Gate
   /** What is known of the health of targets. */
   routing: RoutingState
   media: MediaServices
@@ -61,9 +56,10 @@ export type Services = {
 
 /** One call from the endpoint to the reply; the steps are in the other files of this folder. Throws RouterError. */
 export async function handle(call: Call, services: Services): Promise<CallResponse> {
-  const { directory, ledger, signatures, held } = services
+  const { directory, signatures, held } = services
   const authenticated = services.authenticate(call.secret)
   const body = await call.readBody()
+  await letIn(authenticated, call, services)
   // No `await` between here and admission, so each check stays valid. A slow upload must not outlive its key.
   const key = services.revalidate(authenticated)
   // Before a stored response is looked up: the stored response may still be in the write queue.
@@ -93,37 +89,9 @@ export async function handle(call: Call, services: Services): Promise<CallRespon
   const media = openMedia(call, services)
   const strictCall = route.strict ? { ...call, strict: true } : call
   const prepared = { call: strictCall, request, turn, media, answerBounds, admission, holds }
-  const settlement = new Settlement(start, { ledger, admission })
+  const settlement = new Settlement(start, { ledger: services.ledger, admission })
   if (isLong(admission.promptTokens * charactersPerToken)) await nextTurn()
-  const { session } = call
-  const affine = { organization, key: key.id, request, session }
-  const order = orderTargets({ ...affine, targets, route, turn, admission }, services.routing)
-  const { httpClient } = services
-  const { rules } = route
-  const trial: Trial<ProviderResult> = {
-    targets: order.targets,
-    kind: order.kind,
-    rules,
-    signal: call.signal,
-    acts: letsProviderAct(request),
-    canTake: comparing(request, admission.promptTokens),
-    attempt: (target, limits) => callProvider(target, prepared, { httpClient, limits, holds: rules.onCut === 'hold' }),
-    onFailed: (failed) => settlement.failAttempt(failed, failed.error),
-  }
-  const recovery = recoveryFor({ trial, prepared, httpClient, routing: services.routing })
-  const remember = (reply: Reply) => signatures.remember(organization, reply)
-  const servedBy = (target: Target, reported?: string) => servedModel(target, reported, directory)
-  const limitHeaders = admission.headers
-  const context = { prepared, settlement, servedBy, remember, recovery, limitHeaders }
-  const respond = async () => {
-    const attempted = await tryTargets(trial, services.routing)
-    if (!attempted.error) order.served(attempted.target)
-    return await clientReply(attempted, context)
-  }
-  const { early, afterMs } = call.keepAlive
-  if (request.stream !== true || !(early || rules.onCut === 'hold')) return await respond()
-  const { fail } = neutralStream(prepared, request.model)
-  return await earlyReply(respond(), afterMs, { headers: limitHeaders, fail })
+  return await answerCall({ prepared, settlement, key, route, targets }, services)
 }
 
 /** A call as it may be admitted now. */

@@ -14,6 +14,7 @@ import { type Admission, admitOperation, requireLedger, requireMoney } from './a
 import type { Call, CallResponse } from './call.ts'
 import type { Services } from './gateway.ts'
 import { type GovernedCall, governedTargets } from './governed-targets.ts'
+import { callerOf, letIn } from './let-in.ts'
 import { hasEndpoint, isAskedByChat, mostAt } from './operation-by-chat.ts'
 import { callOperation } from './operation-call.ts'
 import { operationReply } from './operation-reply.ts'
@@ -24,7 +25,10 @@ import { recordedFor } from './tags.ts'
 import { isLarger } from './unable-targets.ts'
 
 /** One client request for an operation. */
-export type OperationCall = Pick<Call, 'id' | 'requestId' | 'secret' | 'strict' | 'timeoutMs' | 'tags' | 'signal'> & {
+export type OperationCall = Pick<
+  Call,
+  'id' | 'requestId' | 'secret' | 'strict' | 'timeoutMs' | 'tags' | 'signal' | 'atEnd'
+> & {
   api: OperationApi
   /** The body is a form, which may be large. */
   uploads: boolean
@@ -47,6 +51,7 @@ export type OperationServices = Pick<
   | 'media'
   | 'held'
   | 'routing'
+  | 'gate'
 >
 
 /**
@@ -72,6 +77,7 @@ export async function handleOperation(call: OperationCall, services: OperationSe
     hasOthers ||= name === 'models' || name.startsWith('models[')
     if (name === 'model' && value !== '' && !hasOthers) routeFor(authenticated, value)
   })
+  await letIn(authenticated, call, services)
   // A slow upload must not outlive its key.
   const key = services.revalidate(authenticated)
   requireLedger(services.admission)
@@ -109,6 +115,7 @@ export async function handleOperation(call: OperationCall, services: OperationSe
       rules: route.rules,
       canTake: (other, refusedBy, how) => how === 'larger' && isLarger(other, refusedBy, admission.promptTokens),
       signal,
+      caller: callerOf(key),
       attempt: (target, limits) =>
         callOperation(
           target,

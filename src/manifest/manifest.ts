@@ -13,6 +13,7 @@ import type { Provider, Timeouts } from './provider.ts'
 import {
   type ManifestFile,
   type ModelIdsFile,
+  type ProviderSettings,
   resolveReferences,
   type Surroundings,
   type TimeoutsFile,
@@ -55,6 +56,7 @@ export function loadManifest(source: Source, around: Surroundings): { loaded?: L
     maker: file.maker ?? file.slug,
     ...resolved.values,
     timeouts: timeoutsOf(file.timeouts, around.settings?.value.timeouts),
+    ...limitsOf(around.settings?.value.limits),
     ...(sameAs && { sameAs }),
     ...(chat && { chat }),
     ...(hasAny(operations.endpoints) && { operations: operations.endpoints }),
@@ -117,6 +119,13 @@ function formatProblems(
 }
 
 const formats = { count: ['messages', 'responses'], compact: ['responses'] } as const
+
+function limitsOf(limits: ProviderSettings['limits']): Pick<Provider, 'limits'> {
+  return limits ? { limits: { queue: defaultQueue, ...limits } } : {}
+}
+
+/** Calls that wait for a target. */
+const defaultQueue = 100
 
 function timeoutsOf(...files: (TimeoutsFile | undefined)[]): Timeouts {
   const { connect, first_event, between_events, whole, total }: TimeoutsFile = Object.assign({}, ...files)

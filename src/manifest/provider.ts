@@ -23,6 +23,8 @@ export type Provider = {
   auth: Auth
   headers: Record<string, string>
   timeouts: Timeouts
+  /** How many calls to one of its models may run at once, and how many may wait, where that is limited. */
+  limits?: { concurrent: number; queue: number }
   /** The client API this provider's chat format equals: then bodies are edited, not rebuilt. */
   sameAs?: Api
   chat?: ChatEndpoint

@@ -17,6 +17,7 @@ export type ProviderSettings = {
   secret?: string
   headers?: { [name: string]: string }
   timeouts?: TimeoutsFile
+  limits?: { concurrent: number; queue?: number }
   unknown_models?: Provider['unknownModels']
   models?: WrittenEntries
 }

@@ -1,60 +1,11 @@
-import type { RouterError } from '../core/errors.ts'
-import type { RoutingRules } from '../core/routing-rules.ts'
+import { asRouterError, type RouterError } from '../core/errors.ts'
 import type { Target } from '../manifest/target.ts'
-import type { Affinity } from './affinity.ts'
 import { failureClass } from './failure-class.ts'
-import type { Health, Passage } from './health.ts'
-import type { CallKind, Measurements } from './measurements.ts'
-import type { Targets } from './resolve.ts'
-import { backoffMs, pause, type RetryBudget, spreadMs } from './retries.ts'
+import type { Gate, Leave } from './gate.ts'
+import type { Passage } from './health.ts'
+import { backoffMs, pause, spreadMs } from './retries.ts'
 import { closedTarget, type FailedAttempt, toldFailure } from './told-failure.ts'
-
-/** The target that was tried last, and the number of attempts. */
-export type Attempted = { target: Target; attempts: number }
-
-/** What one attempt may take, in milliseconds: until its first content where others are left, and in all. */
-export type AttemptLimits = { firstEventMs?: number; totalMs?: number }
-
-/** What attempts share beyond one call. */
-export type RoutingState = {
-  health: Health
-  retries: RetryBudget
-  measurements: Measurements
-  affinity: Affinity
-  random?: () => number
-  now?: () => number
-}
-
-/** One call to be tried at the targets of a name, in their order. */
-export type Trial<Result> = {
-  targets: Targets
-  rules: RoutingRules
-  /** Aborted when the client disconnects or the process stops. */
-  signal: AbortSignal
-  /** Attempts of the same call that were made before. */
-  before?: number
-  /** A provider may act for the caller: it is asked again only where it cannot have begun to. */
-  acts?: boolean
-  /** The calls with which its times are compared; without it nothing is measured. */
-  kind?: CallKind
-  attempt(target: Target, limits: AttemptLimits): Promise<Result>
-  /** An attempt failed, and another one follows. */
-  onFailed(failed: Result & Attempted & { error: RouterError }): void
-  /** Whether one target can do what another one found too large, or refused. */
-  canTake?(other: Target, refusedBy: Target, how: 'larger' | 'abler'): boolean
-}
-
-/** What an attempt ends with. `dropped`: the fields that were left out; `sent`: the provider has the whole request. */
-type Outcome = { dropped: string[]; error?: RouterError | undefined; sent?: boolean }
-
-/** A call that failed: the attempts are over, or none was begun. */
-type Failure = { dropped: string[]; error: RouterError; sent: boolean }
-
-/** The result of the last attempt; that of one without an error has its passage, which is still open. */
-export type Tried<Result> = ((Extract<Result, { error?: undefined }> & Passed) | Failure) & Attempted
-
-/** `untried`: the targets that have not been asked. */
-type Passed = { passage: Passage; untried: Target[] }
+import type { Attempted, AttemptLimits, Failure, Outcome, RoutingState, Trial, Tried } from './trial.ts'
 
 /** The most attempts of one call. */
 const mostAttempts = 6
@@ -104,14 +55,26 @@ class Attempts<Result extends Outcome> {
   }
 
   async run(): Promise<Tried<Result>> {
+    try {
+      return await this.#tryAll()
+    } catch (thrown) {
+      const { signal, targets } = this.#trial
+      if (!signal.aborted) throw thrown
+      // The call ended while it waited.
+      this.#failures.push({ target: targets[0], error: asRouterError(thrown) })
+      return this.#failure()
+    }
+  }
+
+  async #tryAll(): Promise<Tried<Result>> {
     let next = this.#firstOpen() ?? (await this.#firstToOpen())
     while (next && this.#mayBegin()) {
-      const passage = this.#enter(next.target)
+      const gate = this.#state.gates.of(next.target)
+      const leave = gate ? await this.#letIn(next, gate) : undefined
+      const passage = gate && !leave ? undefined : this.#enter(next.target, leave)
       if (passage) {
         const succeeded = await this.#attempt(next, passage)
         if (succeeded) return succeeded
-      } else {
-        this.#skip(next)
       }
       next = this.#hasEnded
         ? undefined
@@ -120,12 +83,33 @@ class Attempts<Result extends Outcome> {
     return this.#failure()
   }
 
-  #enter(target: Target): Passage | undefined {
-    const passage = this.#state.health.enter(target)
+  /** Waits until a target may be asked by one call more; undefined when that is too long. */
+  async #letIn(candidate: Candidate, gate: Gate): Promise<Leave | undefined> {
+    const { caller, signal } = this.#trial
+    try {
+      return await gate.enter(caller, signal, this.#leftMs)
+    } catch (thrown) {
+      if (signal.aborted) throw thrown
+      candidate.isOver = true
+      this.#failures.push({ target: candidate.target, error: asRouterError(thrown) })
+      return undefined
+    }
+  }
+
+  /** Begins an attempt; undefined where another call tries this target already, and it takes only one at a time. */
+  #enter(target: Target, leave: Leave | undefined): Passage | undefined {
+    const { health, measurements } = this.#state
+    const passage = health.enter(target)
+    if (!passage) {
+      leave?.()
+      this.#skip(target)
+      return undefined
+    }
     const { kind, rules } = this.#trial
-    if (!passage || !kind) return passage
+    const left = leave ? leaving(passage, leave) : passage
+    if (!kind) return left
     const limitMs = kind.streams ? rules.firstEventMs : target.provider.timeouts.wholeMs
-    return this.#state.measurements.begin(target, { kind, limitMs }, passage)
+    return measurements.begin(target, { kind, limitMs }, left)
   }
 
   /** One attempt; undefined when it failed. */
@@ -185,10 +169,8 @@ class Attempts<Result extends Outcome> {
     }
   }
 
-  /** Another call tries this target already, and it takes only one at a time. */
-  #skip(candidate: Candidate): void {
-    candidate.isOver = true
-    const { target } = candidate
+  #skip(target: Target): void {
+    for (const candidate of this.#candidates) if (candidate.target === target) candidate.isOver = true
     const ms = this.#state.health.closedFor(target)?.ms ?? shortMs
     this.#failures.push({ target, error: closedTarget(target, ms) })
   }
@@ -246,7 +228,7 @@ class Attempts<Result extends Outcome> {
   }
 
   #isOpen({ target }: Candidate, hasOthers: boolean): boolean {
-    return this.#state.health.isOpen(target, hasOthers)
+    return this.#state.gates.of(target)?.isOpen !== false && this.#state.health.isOpen(target, hasOthers)
   }
 
   #mayBegin(): boolean {
@@ -266,12 +248,20 @@ class Attempts<Result extends Outcome> {
     const { billed } = last?.error ?? {}
     return {
       dropped: last?.dropped ?? [],
-      sent: last?.sent ?? false,
+      sent: this.#failures.at(-1)?.result?.sent ?? false,
       error: error.billed === billed ? error : error.with({ billed }),
       target: last?.target ?? first.target,
       attempts: this.#count,
     } as Failure & Attempted as Tried<Result>
   }
+}
+
+function leaving(passage: Passage, leave: Leave): Passage {
+  const ended = () => {
+    leave()
+    passage.ended()
+  }
+  return { ...passage, ended }
 }
 
 /** When another call tries a target that may be well again. */

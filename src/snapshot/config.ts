@@ -33,6 +33,8 @@ export type Config = {
     threads: number | 'auto'
     body: BodyBounds
     cors: readonly string[]
+    /** How many calls may run at once, and how many may wait. */
+    limits: { concurrent: number; queue: number }
     /** When a stream that has nothing to say yet is begun. */
     keepAlive: 'late' | 'early'
   }
@@ -67,6 +69,7 @@ type ConfigFile = {
     max_unknown_fields?: number
     cors?: string[]
     keep_alive?: 'late' | 'early'
+    limits?: { concurrent: number; queue?: number }
   } | null
   manage?: { port?: number | null } | null
   answers?: { body_limit?: string | number; event_limit?: string | number; max_values?: number } | null
@@ -161,7 +164,15 @@ function configOf(path: string, file: ConfigFile): Config {
   const settings = Object.entries(file.providers ?? {}).map(([slug, settings]) => [slug, settings ?? {}] as const)
   return {
     path,
-    server: { host, port, threads, body: bodyBounds(file.server ?? {}), cors, keepAlive: keep_alive },
+    server: {
+      host,
+      port,
+      threads,
+      body: bodyBounds(file.server ?? {}),
+      cors,
+      limits: { ...defaultLimits, ...file.server?.limits },
+      keepAlive: keep_alive,
+    },
     answers: answerBounds(file.answers ?? {}),
     manage: { port: file.manage?.port ?? null },
     store: { url: absoluteStore(file.store?.url ?? 'sqlite:data/router.sqlite', folder) },
@@ -181,6 +192,9 @@ function configOf(path: string, file: ConfigFile): Config {
     health: healthOf(file.health ?? {}),
   }
 }
+
+/** Of the whole server. */
+const defaultLimits = { concurrent: 5_000, queue: 1_000 }
 
 function bodyBounds(file: NonNullable<ConfigFile['server']>): BodyBounds {
   const { body_limit = '50mb', max_values = 200_000, max_unknown_fields = 1_000 } = file

@@ -62,6 +62,8 @@ export type LineSetup = {
   logLevel: string
   patienceMs: number
   keepAliveMs: number
+  /** How many lines share the limits of calls at once. */
+  lines: number
 }
 
 /** The form of an error for another thread. */

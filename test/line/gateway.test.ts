@@ -3,6 +3,7 @@ import { chat } from '../../src/api/chat/api.ts'
 import { RouterError } from '../../src/core/errors.ts'
 import type { Call } from '../../src/line/call.ts'
 import { handle, type Services } from '../../src/line/gateway.ts'
+import { Gate } from '../../src/routing/gate.ts'
 
 /** Handles a call, with these results of the checks before admission; returns their names in order. */
 async function handled(answers: { revalidate?: () => never; writeFailure?: () => string | undefined }) {
@@ -13,8 +14,9 @@ async function handled(answers: { revalidate?: () => never; writeFailure?: () =>
       requested.push(name)
       return answer()
     }
-  const key = { organization: 'o' }
+  const key = { organization: 'o', labels: {} }
   const services = {
+    gate: new Gate(() => ({ concurrent: 1, queue: 0 })),
     authenticate: asking('authenticate', () => key),
     revalidate: asking('revalidate', answers.revalidate ?? (() => key)),
     admission: { writeFailure: asking('writeFailure', answers.writeFailure ?? (() => undefined)) },
@@ -24,7 +26,8 @@ async function handled(answers: { revalidate?: () => never; writeFailure?: () =>
       }),
     },
   } as unknown as Services
-  const call = { clientApi: chat, secret: 's', readBody: asking('readBody', async () => ({})) } as unknown as Call
+  const readBody = asking('readBody', async () => ({}))
+  const call = { clientApi: chat, secret: 's', readBody, atEnd() {} } as unknown as Call
   const code = await handle(call, services).catch(({ code }: RouterError) => code)
   return { code, requested }
 }

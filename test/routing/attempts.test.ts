@@ -4,10 +4,12 @@ import { defaultHealth, defaultRouting, type RoutingRules } from '../../src/core
 import type { Provider } from '../../src/manifest/provider.ts'
 import type { Target } from '../../src/manifest/target.ts'
 import { Affinity } from '../../src/routing/affinity.ts'
-import { type AttemptLimits, type RoutingState, tryTargets } from '../../src/routing/attempts.ts'
+import { tryTargets } from '../../src/routing/attempts.ts'
+import { Gates } from '../../src/routing/gates.ts'
 import { Health } from '../../src/routing/health.ts'
 import { Measurements } from '../../src/routing/measurements.ts'
 import { RetryBudget } from '../../src/routing/retries.ts'
+import type { AttemptLimits, RoutingState } from '../../src/routing/trial.ts'
 
 const named = (slug: string): Target => ({
   provider: { slug, baseUrl: `https://${slug}.example`, auth: { scheme: 'none' } } as Provider,
@@ -19,6 +21,7 @@ const [a, b, c] = [named('a'), named('b'), named('c')]
 function fresh(): RoutingState & { at: number } {
   const state = { at: 0, random: () => 0, now: () => state.at } as RoutingState & { at: number }
   state.retries = new RetryBudget()
+  state.gates = new Gates()
   state.measurements = new Measurements(() => state.at)
   state.affinity = new Affinity(() => state.at)
   state.health = new Health({ settings: () => defaultHealth, now: () => state.at, random: () => 0.5 })
@@ -48,6 +51,7 @@ async function call(
       targets,
       rules: { ...defaultRouting, ...rules },
       signal: new AbortController().signal,
+      caller: { organization: 'o', isLow: false },
       ...(acts && { acts }),
       async attempt({ provider: { slug } }, limit) {
         const end = ends[requested.length]
@@ -151,6 +155,7 @@ describe('what is told', () => {
         targets: [a, b],
         rules: { ...defaultRouting, retries: 0 },
         signal: new AbortController().signal,
+        caller: { organization: 'o', isLow: false },
         attempt: async () => ({
           dropped: [],
           error: asked++ === 0 ? new RouterError('provider_failed', 'It failed.', { provider: 'a' }) : own,
@@ -186,6 +191,7 @@ describe('time', () => {
       targets: [a, b, c] as const,
       rules: { ...defaultRouting, totalMs: 1_000 },
       signal: new AbortController().signal,
+      caller: { organization: 'o', isLow: false },
       onFailed() {},
     }
     const limits: AttemptLimits[] = []

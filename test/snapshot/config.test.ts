@@ -23,6 +23,7 @@ test('everything has a default; paths are relative to the file', async () => {
       body: { bytes: 50 * 1024 * 1024, values: 200_000, unknownFields: 1_000 },
       cors: [],
       keepAlive: 'late',
+      limits: { concurrent: 5_000, queue: 1_000 },
     },
     answers: { bytes: 32 * 1024 * 1024, eventBytes: 8 * 1024 * 1024, values: 250_000 },
     manage: { port: null },

@@ -1,0 +1,64 @@
+import type { Key } from '../access/keys.ts'
+import { letsProviderAct } from '../core/acting.ts'
+import type { Reply } from '../core/reply.ts'
+import type { Target } from '../manifest/target.ts'
+import { tryTargets } from '../routing/attempts.ts'
+import type { Route, Targets } from '../routing/resolve.ts'
+import { servedModel } from '../routing/served-model.ts'
+import type { Trial } from '../routing/trial.ts'
+import type { CallResponse, PreparedCall } from './call.ts'
+import { clientReply } from './client-reply.ts'
+import { earlyReply } from './early-reply.ts'
+import type { Services } from './gateway.ts'
+import { callerOf } from './let-in.ts'
+import { orderTargets } from './order-targets.ts'
+import { neutralStream } from './other-format.ts'
+import { callProvider, type ProviderResult } from './provider-call.ts'
+import { recoveryFor } from './recovery.ts'
+import type { Settlement } from './settlement.ts'
+import { comparing } from './unable-targets.ts'
+
+/** A call that has been admitted, the targets that it may go to, and the rules for asking them. */
+export type AdmittedCall = {
+  prepared: PreparedCall
+  settlement: Settlement
+  key: Key
+  targets: Targets
+  route: Omit<Route, 'targets'>
+}
+
+/** Asks the targets of a call, and answers it. Throws RouterError. */
+export async function answerCall(
+  { prepared, settlement, key, targets, route }: AdmittedCall,
+  { httpClient, routing, signatures, directory }: Pick<Services, 'httpClient' | 'routing' | 'signatures' | 'directory'>,
+): Promise<CallResponse> {
+  const { call, request, turn, admission } = prepared
+  const { organization } = key
+  const { rules } = route
+  const affine = { organization, key: key.id, request, session: call.session }
+  const order = orderTargets({ ...affine, targets, route, turn, admission }, routing)
+  const trial: Trial<ProviderResult> = {
+    targets: order.targets,
+    kind: order.kind,
+    rules,
+    signal: call.signal,
+    caller: callerOf(key),
+    acts: letsProviderAct(request),
+    canTake: comparing(request, admission.promptTokens),
+    attempt: (target, limits) => callProvider(target, prepared, { httpClient, limits, holds: rules.onCut === 'hold' }),
+    onFailed: (failed) => settlement.failAttempt(failed, failed.error),
+  }
+  const recovery = recoveryFor({ trial, prepared, httpClient, routing })
+  const remember = (reply: Reply) => signatures.remember(organization, reply)
+  const servedBy = (target: Target, reported?: string) => servedModel(target, reported, directory)
+  const limitHeaders = admission.headers
+  const respond = async () => {
+    const attempted = await tryTargets(trial, routing)
+    if (!attempted.error) order.served(attempted.target)
+    return await clientReply(attempted, { prepared, settlement, servedBy, remember, recovery, limitHeaders })
+  }
+  const { early, afterMs } = call.keepAlive
+  if (request.stream !== true || !(early || rules.onCut === 'hold')) return await respond()
+  const { fail } = neutralStream(prepared, request.model)
+  return await earlyReply(respond(), afterMs, { headers: limitHeaders, fail })
+}

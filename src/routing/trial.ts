@@ -1,0 +1,59 @@
+import type { RouterError } from '../core/errors.ts'
+import type { RoutingRules } from '../core/routing-rules.ts'
+import type { Target } from '../manifest/target.ts'
+import type { Affinity } from './affinity.ts'
+import type { Caller } from './gate.ts'
+import type { Gates } from './gates.ts'
+import type { Health, Passage } from './health.ts'
+import type { CallKind, Measurements } from './measurements.ts'
+import type { Targets } from './resolve.ts'
+import type { RetryBudget } from './retries.ts'
+
+/** The target that was tried last, and the number of attempts. */
+export type Attempted = { target: Target; attempts: number }
+
+/** What one attempt may take, in milliseconds: until its first content where others are left, and in all. */
+export type AttemptLimits = { firstEventMs?: number; totalMs?: number }
+
+/** What attempts share beyond one call. */
+export type RoutingState = {
+  health: Health
+  retries: RetryBudget
+  measurements: Measurements
+  affinity: Affinity
+  gates: Gates
+  random?: () => number
+  now?: () => number
+}
+
+/** One call to be tried at the targets of a name, in their order. */
+export type Trial<Result> = {
+  targets: Targets
+  rules: RoutingRules
+  /** Aborted when the client disconnects or the process stops. */
+  signal: AbortSignal
+  caller: Caller
+  /** Attempts of the same call that were made before. */
+  before?: number
+  /** A provider may act for the caller: it is asked again only where it cannot have begun to. */
+  acts?: boolean
+  /** The calls with which its times are compared; without it nothing is measured. */
+  kind?: CallKind
+  attempt(target: Target, limits: AttemptLimits): Promise<Result>
+  /** An attempt failed, and another one follows. */
+  onFailed(failed: Result & Attempted & { error: RouterError }): void
+  /** Whether one target can do what another one found too large, or refused. */
+  canTake?(other: Target, refusedBy: Target, how: 'larger' | 'abler'): boolean
+}
+
+/** What an attempt ends with. `dropped`: the fields that were left out; `sent`: the provider has the whole request. */
+export type Outcome = { dropped: string[]; error?: RouterError | undefined; sent?: boolean }
+
+/** A call that failed: the attempts are over, or none was begun. */
+export type Failure = { dropped: string[]; error: RouterError; sent: boolean }
+
+/** The result of the last attempt; that of one without an error has its passage, which is still open. */
+export type Tried<Result> = ((Extract<Result, { error?: undefined }> & Passed) | Failure) & Attempted
+
+/** `untried`: the targets that have not been asked. */
+export type Passed = { passage: Passage; untried: Target[] }

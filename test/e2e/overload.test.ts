@@ -1,0 +1,88 @@
+import { setTimeout as pause } from 'node:timers/promises'
+import { afterAll, beforeAll, expect, test } from 'vitest'
+import { answerJson, type LoopbackProvider, loopbackProvider } from '../helpers/provider.ts'
+import { type TestRouter, testRouter } from '../helpers/router.ts'
+
+const body = (model: string) => ({ model, messages: [{ role: 'user', content: 'Hi' }], max_tokens: 5 })
+const reply = {
+  id: 'c1',
+  created: 1,
+  model: 'm1',
+  choices: [{ index: 0, message: { role: 'assistant', content: 'fine' }, finish_reason: 'stop' }],
+  usage: { prompt_tokens: 1, completion_tokens: 1, total_tokens: 2 },
+}
+const manifest = (slug: string, url: string) => `slug: ${slug}
+name: ${slug}
+base_url: ${url}
+auth: { scheme: none }
+dialect: openai-chat
+models:
+  m1: { api: chat, pricing: [{ prompt_tokens_threshold: 0, input_price: 0.000001, output_price: 0.000002 }] }
+`
+
+let provider: LoopbackProvider
+let router: TestRouter
+const atOnce = { narrow: 0, wide: 0, all: 0 }
+let most = { ...atOnce }
+
+beforeAll(async () => {
+  provider = await loopbackProvider(async ({ path }, response) => {
+    const counted = [path.startsWith('/narrow') ? 'narrow' : 'wide', 'all'] as const
+    for (const name of counted) most[name] = Math.max(most[name], ++atOnce[name])
+    await pause(50)
+    for (const name of counted) atOnce[name]--
+    answerJson(response, reply)
+  })
+  router = await testRouter({
+    files: {
+      'providers/narrow.yaml': manifest('narrow', `${provider.url}/narrow`),
+      'providers/wide.yaml': manifest('wide', `${provider.url}/wide`),
+    },
+    providers: { narrow: { limits: { concurrent: 3, queue: 6 } } },
+    settings: {
+      server: { host: '127.0.0.1', port: 0, limits: { concurrent: 40, queue: 5 } },
+      policies: { both: { targets: ['narrow/m1', 'wide/m1'] } },
+    },
+  })
+})
+
+afterAll(async () => {
+  await router?.end()
+  await provider?.close()
+})
+
+async function burst(count: number, model: string) {
+  most = { narrow: 0, wide: 0, all: 0 }
+  const answers = await Promise.all(
+    Array.from({ length: count }, () => router.call('/v1/chat/completions', body(model))),
+  )
+  const statuses: { [status: number]: number } = {}
+  for (const { status } of answers) statuses[status] = (statuses[status] ?? 0) + 1
+  return { answers, statuses }
+}
+
+test('a target gets no more calls at once than its limit; those that do not fit are told when to come again', async () => {
+  const { answers, statuses } = await burst(15, 'narrow/m1')
+  expect(most.narrow).toBeLessThanOrEqual(3)
+  // Six may wait, the others may not; on a slow machine some of the six wait too long.
+  expect((statuses[200] ?? 0) + (statuses[429] ?? 0)).toBe(15)
+  expect(statuses[429]).toBeGreaterThanOrEqual(6)
+  expect(statuses[200]).toBeGreaterThanOrEqual(3)
+  const refused = answers.find(({ status }) => status === 429)
+  expect(refused?.headers.get('retry-after')).toBe('1')
+  expect(refused?.headers.get('x-should-retry')).toBeNull()
+  expect((await refused?.json()) as object).toMatchObject({ error: { origin: 'router', code: 'rate_limited' } })
+})
+
+test('calls that have another target go there instead of waiting', async () => {
+  const { statuses } = await burst(15, 'both')
+  expect(statuses).toEqual({ 200: 15 })
+  expect(most.narrow).toBeLessThanOrEqual(3)
+})
+
+test('the server runs no more calls at once than its limit', async () => {
+  const { statuses } = await burst(60, 'wide/m1')
+  expect(most.all).toBeLessThanOrEqual(40)
+  expect((statuses[200] ?? 0) + (statuses[429] ?? 0)).toBe(60)
+  expect((await burst(20, 'wide/m1')).statuses).toEqual({ 200: 20 })
+})

@@ -1,0 +1,101 @@
+import { describe, expect, test, vi } from 'vitest'
+import { RouterError } from '../../src/core/errors.ts'
+import { type Caller, Gate, type Leave } from '../../src/routing/gate.ts'
+
+const { signal } = new AbortController()
+const of = (organization: string, isLow = false): Caller => ({ organization, isLow })
+
+/** A gate, and the names of those that were let in or refused, in that order. */
+function watched(concurrent: number, queue: number) {
+  const gate = new Gate(() => ({ concurrent, queue }))
+  const seen: string[] = []
+  const leaves: Leave[] = []
+  const enter = (name: string, caller: Caller, aborted = signal) => {
+    const letIn = (leave: Leave) => {
+      seen.push(name)
+      leaves.push(leave)
+    }
+    try {
+      const entered = gate.enter(caller, aborted)
+      if (entered instanceof Promise) entered.then(letIn, (thrown) => seen.push(`${name} ${thrown.code}`))
+      else letIn(entered)
+    } catch (thrown) {
+      seen.push(`${name} ${(thrown as RouterError).code}`)
+    }
+  }
+  const leave = async () => {
+    leaves.shift()?.()
+    await Promise.resolve()
+    await Promise.resolve()
+  }
+  return { gate, seen, enter, leave }
+}
+
+describe('a gate', () => {
+  test('lets so many in at once, and the newest that waits when one leaves', async () => {
+    const { gate, seen, enter, leave } = watched(2, 10)
+    for (const name of ['1', '2', '3', '4']) enter(name, of('a'))
+    expect([seen, gate.running, gate.waiting]).toEqual([['1', '2'], 2, 2])
+    await leave()
+    await leave()
+    expect([seen, gate.running, gate.waiting]).toEqual([['1', '2', '4', '3'], 2, 0])
+  })
+
+  test('gives organizations their turns', async () => {
+    const { seen, enter, leave } = watched(1, 100)
+    enter('first', of('a'))
+    for (let at = 0; at < 20; at++) enter(`a${at}`, of('a'))
+    enter('b0', of('b'))
+    enter('b1', of('b'))
+    for (let at = 0; at < 5; at++) await leave()
+    expect(seen).toEqual(['first', 'a19', 'b1', 'a18', 'b0', 'a17'])
+  })
+
+  test('refuses the oldest of who waits most, and calls of low priority before all others', async () => {
+    const { seen, enter } = watched(1, 3)
+    enter('first', of('a'))
+    enter('low', of('b', true))
+    enter('a1', of('a'))
+    enter('a2', of('a'))
+    enter('c1', of('c'))
+    enter('c2', of('c'))
+    enter('low2', of('c', true))
+    await vi.waitFor(() => expect(seen).toHaveLength(4))
+    expect(seen.sort()).toEqual(['a1 rate_limited', 'first', 'low rate_limited', 'low2 rate_limited'])
+  })
+
+  test('lets calls of low priority in when no other waits', async () => {
+    const { seen, enter, leave } = watched(1, 3)
+    enter('first', of('a'))
+    enter('usual', of('a'))
+    enter('low', of('b', true))
+    await leave()
+    await leave()
+    expect(seen).toEqual(['first', 'usual', 'low'])
+  })
+
+  test('refuses what waits longer than a second, and forgets who has gone', async () => {
+    vi.useFakeTimers()
+    try {
+      const { gate, seen, enter } = watched(1, 3)
+      enter('first', of('a'))
+      enter('late', of('a'))
+      const left = new AbortController()
+      enter('gone', of('a'), left.signal)
+      left.abort(new RouterError('client_gone', 'The client disconnected.'))
+      await vi.advanceTimersByTimeAsync(1_001)
+      expect([seen.sort(), gate.waiting]).toEqual([['first', 'gone client_gone', 'late rate_limited'], 0])
+    } finally {
+      vi.useRealTimers()
+    }
+  })
+
+  test('leaving twice lets in one', async () => {
+    const gate = new Gate(() => ({ concurrent: 1, queue: 5 }))
+    const leave = gate.enter(of('a'), signal) as Leave
+    leave()
+    leave()
+    gate.enter(of('a'), signal)
+    expect(gate.isOpen).toBe(false)
+  })
+})
