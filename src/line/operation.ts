@@ -9,14 +9,15 @@ import type { Target } from '../manifest/target.ts'
 import { tryTargets } from '../routing/attempts.ts'
 import type { Purpose, Route, Targets } from '../routing/resolve.ts'
 import { routeForRequest } from '../routing/route-for-request.ts'
-import { openCallMedia } from '../upstream/inline.ts'
+import type { Tried } from '../routing/trial.ts'
+import { type CallMedia, openCallMedia } from '../upstream/inline.ts'
 import { type Admission, admitOperation, requireLedger, requireMoney } from './admission.ts'
 import type { Call, CallResponse } from './call.ts'
 import type { Services } from './gateway.ts'
 import { type GovernedCall, governedTargets } from './governed-targets.ts'
 import { callerOf, letIn } from './let-in.ts'
 import { hasEndpoint, isAskedByChat, mostAt } from './operation-by-chat.ts'
-import { callOperation } from './operation-call.ts'
+import { callOperation, type OperationResult } from './operation-call.ts'
 import { operationReply } from './operation-reply.ts'
 import { orderForOperation } from './order-targets.ts'
 import { withoutUnpriced } from './refuse-unpriced.ts'
@@ -59,7 +60,7 @@ export type OperationServices = Pick<
  * body is read; which model is not allowed, as soon as a form names it. Throws RouterError.
  */
 export async function handleOperation(call: OperationCall, services: OperationServices): Promise<CallResponse> {
-  const { api, strict } = call
+  const { api } = call
   const at = Date.now()
   const monotonicMs = performance.now()
   const authenticated = services.authenticate(call.secret)
@@ -105,10 +106,31 @@ export async function handleOperation(call: OperationCall, services: OperationSe
   const { admission, targets, route } = await withLoans(admitNow)
   const settlement = new Settlement(start, { ledger: services.ledger, admission })
   const prepared = { call, request, admission, media: services.media }
-  const { signal } = call
+  const strict = call.strict || route.strict === true
+  const admitted = { call: { ...call, strict }, request, key, targets, route, admission, inputs, settlement }
+  return await operationReply(await askTargets(admitted, services), { prepared, settlement })
+}
+
+/** A call that has been admitted. */
+type AdmittedOperation = {
+  call: OperationCall
+  request: OperationRequest
+  key: Key
+  targets: Targets
+  route: Route
+  admission: Admission
+  inputs: CallMedia
+  settlement: Settlement
+}
+
+async function askTargets(
+  { call, request, key, targets, route, admission, inputs, settlement }: AdmittedOperation,
+  services: OperationServices,
+): Promise<Tried<OperationResult>> {
+  const { api, strict, signal } = call
   const { organization, id } = key
   const order = orderForOperation({ targets, route, admission, request, organization, key: id }, services.routing)
-  const attempted = await tryTargets(
+  const attempted = await tryTargets<OperationResult>(
     {
       targets: order.targets,
       kind: order.kind,
@@ -117,17 +139,13 @@ export async function handleOperation(call: OperationCall, services: OperationSe
       signal,
       caller: callerOf(key),
       attempt: (target, limits) =>
-        callOperation(
-          target,
-          { request, api, strict: strict || route.strict === true, signal, inputs, admission, limits },
-          services,
-        ),
+        callOperation(target, { request, api, strict, signal, inputs, admission, limits }, services),
       onFailed: (failed) => settlement.failAttempt(failed, failed.error),
     },
     services.routing,
   )
   if (!attempted.error) order.served(attempted.target)
-  return await operationReply(attempted, { prepared, settlement })
+  return attempted
 }
 
 function withTimeout(routing: RoutingRequest | undefined, totalMs: number | undefined): RoutingRequest | undefined {

@@ -6,6 +6,7 @@ import { type OrderedChat, orderTargets } from '../../src/line/order-targets.ts'
 import type { Provider } from '../../src/manifest/provider.ts'
 import type { Target } from '../../src/manifest/target.ts'
 import { Affinity } from '../../src/routing/affinity.ts'
+import { Gates } from '../../src/routing/gates.ts'
 import { Health } from '../../src/routing/health.ts'
 import { Measurements } from '../../src/routing/measurements.ts'
 import { RetryBudget } from '../../src/routing/retries.ts'
@@ -29,6 +30,7 @@ function world() {
     health: new Health({ settings: () => defaultHealth, now }),
     retries: new RetryBudget(),
     measurements: new Measurements(now),
+    gates: new Gates(),
     affinity: new Affinity(now),
   }
 }
