@@ -246,6 +246,21 @@ describe('what a caller may not use', () => {
   })
 })
 
+test('the rules of a policy hold from the change on', async () => {
+  const body = { model: 'ruled', messages: hello }
+  const put = (rules: object) => manage.put('/policy/ruled', { targets: ['groq/sleeps', 'openai/m'], ...rules })
+  const weighted = [{ target: 'groq/sleeps', weight: 0 }, 'openai/m']
+  expect((await put({ targets: weighted, sort: 'weighted' })).status).toBe(201)
+  expect(await call('/v1/chat/completions', body)).toMatchObject({ status: 200, served: 'openai/m' })
+  expect(askedModels()).toEqual(['m'])
+  expect((await put({ total: '300ms' })).body).not.toHaveProperty('sort')
+  const late = await call('/v1/chat/completions', body)
+  expect([late.status, late.error?.code, askedModels()]).toEqual([502, 'provider_timeout', ['m', 'sleeps']])
+  expect((await put({ first_event: '200ms' })).body).not.toHaveProperty('total')
+  const streamed = await call('/v1/chat/completions', { ...body, stream: true })
+  expect([streamed.status, streamed.served]).toEqual([200, 'openai/m'])
+})
+
 test('a target that would lose a field is passed over where every parameter is required', async () => {
   const body = { model: 'anthropic/m', models: ['openai/m'], seed: 7, messages: hello }
   expect(await call('/v1/chat/completions', body)).toMatchObject({ served: 'anthropic/m', dropped: 'seed' })
