@@ -1,5 +1,6 @@
 import { describe, expect, test } from 'vitest'
 import { fieldNames } from '../../src/api/operations/field-names.ts'
+import { routingFields } from '../../src/api/routing-fields.ts'
 import type { Operation } from '../../src/core/operation.ts'
 import { proveExamples } from '../../src/manifest/examples.ts'
 import { schemaOf } from '../helpers/openapi.ts'
@@ -106,7 +107,7 @@ describe('names in an endpoint that mean nothing', () => {
   test.each(Object.entries(schemas))('the fields of %s are those that are described', (operation, names) => {
     const described = new Set(names.flatMap((name) => propertiesOf(schemaOf(name))))
     // The router alone reads these; pictures have one name of several; who speaks is told to nobody.
-    for (const own of ['model', 'requesty', 'image']) described.delete(own)
+    for (const own of ['model', 'requesty', 'image', ...routingFields]) described.delete(own)
     if (operation === 'speech') described.delete('user')
     expect(fieldNames[operation as Operation].toSorted()).toEqual([...described].toSorted())
   })
