@@ -12,7 +12,7 @@ export function collectPassed(bytes: number): void {
   passed += bytes
   if (passed < passedAtMost) return
   passed = 0
-  collector()({ type: 'minor' })
+  collector()?.({ type: 'minor' })
 }
 
 const passedAtMost = 4 * 1_024 * 1_024
@@ -26,9 +26,10 @@ export function collectWhenIdle(running: { begun: number; size: number }): void 
   const timer = setInterval(() => {
     const isIdle = running.size === 0 && running.begun === begun
     begun = running.begun
-    if (!isIdle) return
+    const collect = isIdle ? collector() : undefined
+    if (!collect) return
     clearInterval(timer)
-    collector()({ type: 'major', flavor: 'last-resort' })
+    collect({ type: 'major', flavor: 'last-resort' })
   }, idleMs).unref()
 }
 
@@ -38,13 +39,17 @@ let collectorOfThread: NodeJS.GCFunction | undefined
 
 /**
  * V8's collector in this thread. The flag that shows it is set for a moment only, not for the process: V8 uses kept code only
- * under the flags with which it was compiled, and Node's own code was compiled without.
+ * under the flags with which it was compiled, and Node's own code was compiled without. Undefined where another thread has just
+ * taken the flag away: the next time it is there.
  */
-function collector(): NodeJS.GCFunction {
-  collectorOfThread ??= globalThis.gc
-  if (collectorOfThread) return collectorOfThread
-  setFlagsFromString('--expose-gc')
-  collectorOfThread = runInNewContext('gc') as NodeJS.GCFunction
-  setFlagsFromString('--no-expose-gc')
+function collector(): NodeJS.GCFunction | undefined {
+  collectorOfThread ??= globalThis.gc ?? shownCollector()
   return collectorOfThread
+}
+
+function shownCollector(): NodeJS.GCFunction | undefined {
+  setFlagsFromString('--expose-gc')
+  const shown = runInNewContext('globalThis.gc')
+  setFlagsFromString('--no-expose-gc')
+  return shown
 }
