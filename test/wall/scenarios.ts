@@ -69,8 +69,8 @@ export const classic: readonly Scenario[] = [
     name: '429-once',
     about: '429 with Retry-After, once',
     first: '429-once-retry-after-1',
-    two: { ...complete, first: once, seconds: 1 },
-    one: { ...alone, first: [2, 2], seconds: 5 },
+    two: { ...complete, first: once, seconds: 5 },
+    one: { ...alone, first: [2, 2], seconds: 10 },
   },
   {
     name: '429-always',

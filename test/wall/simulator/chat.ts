@@ -1,5 +1,5 @@
 import type { Answer } from './answer.ts'
-import { event, type Format, limitIn, prefillIn } from './format.ts'
+import { event, type Failure, type Format, limitIn, prefillIn } from './format.ts'
 
 /** OpenAI Chat Completions. */
 export const chat: Format = {
@@ -38,8 +38,8 @@ export const chat: Format = {
       done: ['data: [DONE]\n\n'],
     }
   },
-  error: ({ message, code, status }) => ({ error: { message, type: typeOf(status), param: null, code } }),
-  errorEvent: ({ message, code, status }) => event({ error: { message, type: typeOf(status), param: null, code } }),
+  error: (failure) => ({ status: failure.status, body: errorOf(failure) }),
+  errorEvent: (failure) => event(errorOf(failure)),
 }
 
 function headOf({ id, created, model }: Answer): object {
@@ -54,6 +54,10 @@ function usageOf({ input, output }: NonNullable<Answer['usage']>): object {
     prompt_tokens_details: { cached_tokens: 0, audio_tokens: 0 },
     completion_tokens_details: { reasoning_tokens: 0, audio_tokens: 0 },
   }
+}
+
+function errorOf({ message, code, status }: Failure): object {
+  return { error: { message, type: typeOf(status), param: null, code } }
 }
 
 function typeOf(status: number): string {

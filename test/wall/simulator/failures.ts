@@ -7,7 +7,7 @@ export const contextLength: Failure = {
   code: 'context_length_exceeded',
   type: invalid,
   message: "This model's maximum context length is 8192 tokens. However, your messages resulted in 9000 tokens.",
-  elsewhere: 'prompt is too long: 9000 tokens > 8192 maximum',
+  elsewhere: { message: 'prompt is too long: 9000 tokens > 8192 maximum' },
 }
 
 export const contentPolicy: Failure = {
@@ -15,7 +15,7 @@ export const contentPolicy: Failure = {
   code: 'content_policy_violation',
   type: invalid,
   message: 'Your request was rejected as a result of our safety system.',
-  elsewhere: 'Output blocked by content filtering policy',
+  elsewhere: { message: 'Output blocked by content filtering policy' },
 }
 
 export const noPrefill: Failure = {
@@ -28,9 +28,9 @@ export const noPrefill: Failure = {
 export const usedUp: Failure = {
   status: 429,
   code: 'insufficient_quota',
-  type: 'rate_limit_error',
+  type: invalid,
   message: 'You exceeded your current quota, please check your plan and billing details.',
-  elsewhere: 'You have reached your specified API usage limits.',
+  elsewhere: { status: 400, message: 'You have reached your specified API usage limits.' },
 }
 
 export const overloaded: Failure = {

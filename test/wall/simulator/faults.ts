@@ -25,7 +25,11 @@ export const faults: readonly Fault[] = [
     about: 'an HTTP error with this status; 3xx is a redirect',
     plan: (ask, status, seconds) => failing(ask, { status, seconds }),
   },
-  { name: 'quota', about: 'the credit is used up: 429 `insufficient_quota`', plan: (ask) => refusal(ask, usedUp) },
+  {
+    name: 'quota',
+    about: 'the credit is used up: 429 `insufficient_quota`, at Anthropic 400',
+    plan: (ask) => refusal(ask, usedUp),
+  },
   { name: 'context-length', about: '400, the prompt is too long', plan: (ask) => refusal(ask, contextLength) },
   { name: 'content-policy', about: '400, the content is refused', plan: (ask) => refusal(ask, contentPolicy) },
   {
@@ -193,7 +197,7 @@ function late(ask: Ask, steps: Step[]): Plan {
 }
 
 function reported({ stream, format }: Ask): Step {
-  return stream ? format.errorEvent(overloaded) : JSON.stringify(format.error(overloaded))
+  return stream ? format.errorEvent(overloaded) : JSON.stringify(format.error(overloaded).body)
 }
 
 function broken(ask: Ask, at: number): Step[] {

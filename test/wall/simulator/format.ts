@@ -1,7 +1,13 @@
 import type { Answer, Asked } from './answer.ts'
 
-/** An error as the services word it: OpenAI by `code`, Anthropic by `type`. `elsewhere` is Anthropic's message where it differs. */
-export type Failure = { status: number; code: string; type: string; message: string; elsewhere?: string }
+/** An error as the services word it: OpenAI by `code`, Anthropic by `type`; `elsewhere` is what differs at Anthropic. */
+export type Failure = {
+  status: number
+  code: string
+  type: string
+  message: string
+  elsewhere?: { status?: number; message: string }
+}
 
 /** The events of a stream as text, in the order in which they are sent. */
 export type StreamParts = {
@@ -22,7 +28,7 @@ export type Format = {
   read(body: Body): Asked
   whole(answer: Answer): object
   stream(answer: Answer, asked: Asked): StreamParts
-  error(failure: Failure): object
+  error(failure: Failure): { status: number; body: object }
   errorEvent(failure: Failure): string
   /** A sign of life without content. */
   ping: string

@@ -45,7 +45,7 @@ export const messages: Format = {
       done: [named({ type: 'message_stop' })],
     }
   },
-  error: errorOf,
+  error: (failure) => ({ status: failure.elsewhere?.status ?? failure.status, body: errorOf(failure) }),
   errorEvent: (failure) => event(errorOf(failure), 'error'),
 }
 
@@ -59,6 +59,6 @@ function usageOf({ input, output }: NonNullable<Answer['usage']>): object {
   return { input_tokens: input, cache_creation_input_tokens: 0, cache_read_input_tokens: 0, output_tokens: output }
 }
 
-function errorOf({ type, message, elsewhere = message }: Failure): object {
-  return { type: 'error', error: { type, message: elsewhere }, request_id: 'req_wall' }
+function errorOf({ type, message, elsewhere }: Failure): object {
+  return { type: 'error', error: { type, message: elsewhere?.message ?? message }, request_id: 'req_wall' }
 }

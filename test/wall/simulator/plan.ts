@@ -58,12 +58,13 @@ export function stepsUntil(ask: Ask, tokens: number): Step[] {
 
 /** A response without success. */
 export function refusal({ format, seconds }: Ask, failure: Failure, retryAfter?: number): Plan {
+  const { status, body } = format.error(failure)
   const headers = {
     'content-type': 'application/json',
     ...(retryAfter !== undefined && { 'retry-after': seconds(retryAfter) }),
-    ...(failure.status >= 300 && failure.status < 400 && { location: '/elsewhere' }),
+    ...(status >= 300 && status < 400 && { location: '/elsewhere' }),
   }
-  return { status: failure.status, headers, steps: [JSON.stringify(format.error(failure))] }
+  return { status, headers, steps: [JSON.stringify(body)] }
 }
 
 function begun({ stream }: Ask) {

@@ -59,7 +59,7 @@ async function serve(request: IncomingMessage, response: ServerResponse, shared:
   if (path.startsWith('/wall')) return control(request, response, text, shared)
   const format = formats.get(path.startsWith('/v1/') ? path : `/v1${path}`)
   const body = bodyIn(text)
-  if (!format || body === undefined) return answerJson(response, 404, chat.error(failureOf(404)))
+  if (!format || body === undefined) return answerJson(response, 404, chat.error(failureOf(404)).body)
   const { entry, plan } = planned(request, { format, body, text, path }, shared)
   response.once('close', () => {
     entry.endedAt = Date.now()
@@ -109,7 +109,11 @@ function planned(request: IncomingMessage, received: Received, shared: Shared): 
     seconds: (atFactor1: number) => String(atFactor1 * shared.time),
   }
   if (isDown(entry, shared.outages)) return { entry, plan: 'reset' }
-  const notFound = (): Plan => ({ status: 404, headers: {}, steps: [JSON.stringify(format.error(failureOf(404)))] })
+  const notFound = (): Plan => ({
+    status: 404,
+    headers: {},
+    steps: [JSON.stringify(format.error(failureOf(404)).body)],
+  })
   return { entry, plan: (behaviourOf(asked.model) ?? notFound)(ask) }
 }
 
