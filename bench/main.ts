@@ -15,6 +15,10 @@ const benches: Record<string, { file: string; about: string }> = {
     file: './neighbours.ts',
     about: '[rounds] [threads]: what streams of other threads notice of bodies of 50 MB',
   },
+  soak: {
+    file: './soak.ts',
+    about: '[minutes] [streams]: what is left of streams whose clients leave and whose provider fails',
+  },
   speech: { file: './speech.ts', about: '[rounds]: first bytes of audio, and memory while 50 MB pass' },
   store: { file: './store.ts', about: 'a million keys and ten million settled calls: lookups, usage, start' },
   bounds: {

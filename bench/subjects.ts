@@ -23,7 +23,7 @@ export type Subject = Measured & { key: string; startMs: number }
 export type Running = { cpus?: string; threads?: number; anthropic?: string }
 
 /** A router that can be profiled: the first call begins, the next one ends and returns what was found. */
-export type Router = Subject & { pid: number | undefined; profile(): Promise<ThreadProfile[]> }
+export type Router = Subject & { pid: number | undefined; config: string; profile(): Promise<ThreadProfile[]> }
 
 /** The key with full permissions. */
 export const firstKey = 'ir-bench-first-key-of-the-benches'
@@ -61,7 +61,7 @@ export async function startRouter(
     const [{ profiles = [] }] = (await once(child, 'message')) as [{ profiles?: ThreadProfile[] }]
     return profiles
   }
-  return { ...measured, stop, key, startMs, pid: child.pid, profile }
+  return { ...measured, stop, key, startMs, pid: child.pid, config: join(folder, 'config.yaml'), profile }
 }
 
 /** What a server of that state starts itself again with, where it has no channel to its parent. */

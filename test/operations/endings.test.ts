@@ -146,8 +146,9 @@ describe('pieces of a request', () => {
     const { id, secret } = newKey(store, { monthlyLimitNano: limit })
     const body = { model: 'both', input: ['aa', 'bb'] }
     const response = await router.call('/v1/embeddings', body, { authorization: `Bearer ${secret}` })
-    expect(response.status).toBe(402)
-    await response.arrayBuffer()
+    const { error } = (await response.json()) as { error: { code: string; attempts: { code: string }[] } }
+    expect([response.status, error.code]).toEqual([502, 'provider_failed'])
+    expect(error.attempts.map(({ code }) => code)).toEqual(['provider_failed', 'budget_exhausted'])
     expect(two.received).toHaveLength(0)
     expect(store.spend.ofKey(id, Date.now())).toBe(10_000_000n)
     const rich = newKey(store, { monthlyLimitNano: limit + 10_000_000n })

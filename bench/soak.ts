@@ -1,0 +1,166 @@
+/**
+ * A thousand streams at once for some minutes, while half the clients leave and the provider breaks off, fails and is busy at random:
+ * what the router keeps of it. `npm run bench -- soak [minutes] [streams]`.
+ */
+import { execFileSync } from 'node:child_process'
+import { readdirSync } from 'node:fs'
+import { createServer, type ServerResponse } from 'node:http'
+import type { AddressInfo } from 'node:net'
+import { join } from 'node:path'
+import { setTimeout } from 'node:timers/promises'
+import { Agent, request } from 'undici'
+import { firstKey, here, startRouter } from './subjects.ts'
+
+const minutes = Number(process.argv[3] ?? 10)
+const streams = Number(process.argv[4] ?? 1_000)
+const words = 60
+const wordMs = 200
+const usage = { prompt_tokens: 20, completion_tokens: words, total_tokens: 20 + words }
+
+/** What becomes of a request at the provider: most are answered. */
+const faults = [
+  'none',
+  'none',
+  'none',
+  'none',
+  'none',
+  'none',
+  'cut',
+  'cut',
+  'status',
+  'busy',
+  'reset',
+  'silent',
+] as const
+
+const provider = createServer((incoming, response) => {
+  incoming.resume().on('end', () => void answer(response))
+})
+provider.listen(0, '127.0.0.1')
+await new Promise((resolve) => provider.once('listening', resolve))
+const { port } = provider.address() as AddressInfo
+
+async function answer(response: ServerResponse): Promise<void> {
+  const fault = hasBegun ? (faults[Math.floor(Math.random() * faults.length)] ?? 'none') : 'none'
+  if (fault === 'status') return void response.writeHead(500).end('{"error":{"message":"failed"}}')
+  if (fault === 'busy') return void response.writeHead(429, { 'retry-after': '1' }).end('{"error":{"message":"busy"}}')
+  if (fault === 'reset') return void response.socket?.resetAndDestroy()
+  if (!hasBegun) return whole(response)
+  response.writeHead(200, { 'content-type': 'text/event-stream' })
+  const last = fault === 'cut' || fault === 'silent' ? Math.floor(Math.random() * words) : words
+  for (let at = 0; at < last && !response.closed; at++) {
+    response.write(chunk({ content: `w${at} ` }))
+    await setTimeout(wordMs)
+  }
+  if (fault === 'cut') response.destroy()
+  else if (fault === 'none')
+    response.end(`${chunk({}, 'stop')}${data({ id: 'c', choices: [], usage })}data: [DONE]\n\n`)
+}
+
+function whole(response: ServerResponse): void {
+  const choices = [{ index: 0, message: { role: 'assistant', content: 'Hello.' }, finish_reason: 'stop' }]
+  const body = JSON.stringify({ id: 'c', object: 'chat.completion', created: 1, model: 'm', choices, usage })
+  response.writeHead(200, { 'content-type': 'application/json' }).end(body)
+}
+
+function data(value: object): string {
+  return `data: ${JSON.stringify(value)}\n\n`
+}
+
+function chunk(delta: object, finish_reason: string | null = null): string {
+  const choices = [{ index: 0, delta, finish_reason }]
+  return data({ id: 'c', object: 'chat.completion.chunk', created: 1, model: 'm', choices })
+}
+
+let hasBegun = false
+const router = await startRouter(here, `http://127.0.0.1:${port}`)
+hasBegun = true
+const dispatcher = new Agent({ allowH2: false, connections: 2 * streams })
+const counts = { whole: 0, failed: 0, left: 0, refused: 0 }
+
+async function client(until: number): Promise<void> {
+  while (performance.now() < until) {
+    const leaver = new AbortController()
+    const leavesAt = Math.random() < 0.5 ? Math.floor(Math.random() * words) : Infinity
+    try {
+      const { statusCode, body } = await request(`${router.url}/v1/chat/completions`, {
+        method: 'POST',
+        headers: { authorization: `Bearer ${router.key}`, 'content-type': 'application/json' },
+        body: JSON.stringify({
+          model: 'openai/gpt-4o-mini',
+          stream: true,
+          max_tokens: 100,
+          messages: [{ role: 'user', content: 'Hello' }],
+        }),
+        dispatcher,
+        signal: leaver.signal,
+      })
+      let text = ''
+      for await (const piece of body) {
+        text += piece
+        if (text.split('"content"').length > leavesAt) leaver.abort()
+      }
+      if (statusCode !== 200) counts.refused++
+      else if (text.endsWith('data: [DONE]\n\n')) counts.whole++
+      else counts.failed++
+      if (statusCode !== 200) await setTimeout(100)
+    } catch {
+      counts.left++
+    }
+  }
+}
+
+/** Clients for so long; then all that was lent and opened is back a moment later. */
+async function load(ms: number): Promise<void> {
+  const until = performance.now() + ms
+  await Promise.all(Array.from({ length: streams }, () => client(until)))
+  await setTimeout(5_000)
+}
+
+const state = async () => ({
+  'RSS MB': Math.round((await router.used()).rss / 1024 ** 2),
+  'open files': readdirSync(`/proc/${router.pid}/fd`).length,
+})
+
+const rows: Record<string, object> = {}
+await load(30_000)
+rows['after 30 s'] = await state()
+await load(minutes * 60_000)
+rows[`after ${minutes} minutes`] = { ...(await state()), ...counts }
+await setTimeout(30_000)
+rows['30 s later'] = await state()
+console.table(rows)
+console.log(`holds: ${await heldAfter()}`)
+console.log(
+  execFileSync(process.execPath, [join(here, 'src/main.ts'), 'ledger', 'check', '--config', router.config], {
+    encoding: 'utf8',
+  }),
+)
+await router.stop()
+process.exit(0)
+
+/** A key whose limit is what it has spent and the worst cost of one call more can make that call only if nothing is held. */
+async function heldAfter(): Promise<string> {
+  const headers = { authorization: `Bearer ${firstKey}`, 'content-type': 'application/json' }
+  const self = await request(`${router.url}/v1/manage/apikey/self`, {
+    headers: { authorization: `Bearer ${router.key}` },
+  })
+  const known = (await self.body.json()) as { id: string; spend?: number; monthly_spend?: number }
+  const spent = known.monthly_spend ?? known.spend ?? 0
+  await request(`${router.url}/v1/manage/apikey/${known.id}/limits`, {
+    method: 'POST',
+    headers,
+    body: JSON.stringify({ monthly_limit: Math.ceil((spent + 0.001) * 1e6) / 1e6 }),
+  })
+  hasBegun = false
+  const { statusCode } = await request(`${router.url}/v1/chat/completions`, {
+    method: 'POST',
+    headers: { authorization: `Bearer ${router.key}`, 'content-type': 'application/json' },
+    body: JSON.stringify({
+      model: 'openai/gpt-4o-mini',
+      max_tokens: 100,
+      messages: [{ role: 'user', content: 'Hello' }],
+    }),
+  })
+  return statusCode === 200 ? 'none' : `some: a call that fits was answered with ${statusCode}`
+}
