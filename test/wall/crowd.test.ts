@@ -30,6 +30,8 @@ async function begin(): Promise<TestRouter> {
       'providers/steady.yaml': manifest('steady', simulator.url),
     },
     settings: { routing: {}, health: {} },
+    // Each thread finds out by itself who is busy.
+    threads: 1,
   })
 }
 

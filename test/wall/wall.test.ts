@@ -66,6 +66,7 @@ async function run(some: readonly Cell[], running: Running): Promise<void> {
     {
       gateway: { url: router.url, key: testKey, limitMs: limit(30_000) },
       time,
+      judges: Number(process.env.TEST_THREADS ?? 1),
       slackMs: limit(10_000),
       modelOf: ({ id }) => id,
       healthyOf: ({ id }) => `${id}/ok`,

@@ -9,6 +9,8 @@ export type World = {
   time: number
   /** How much longer than its time a call may take, whatever the factor. */
   slackMs: number
+  /** How many threads or processes of the gateway find out by themselves that a target is down (1). */
+  judges?: number
   /** The name of the model for a cell, and that of a model at the same provider that answers. */
   modelOf(cell: Cell): string
   healthyOf(cell: Cell): string
