@@ -47,7 +47,7 @@ function box(name: string, us: number, { at, wide, top }: { at: number; wide: nu
   const shown = label.slice(0, Math.floor(wide / 6))
   const text = shown.length < 3 ? '' : `<text x="${(at + 2).toFixed(1)}" y="${top + 13}">${escaped(shown)}</text>`
   const place = `x="${at.toFixed(1)}" y="${top}" width="${wide.toFixed(1)}" height="${rowHeight - 1}"`
-  return `<g><title>${escaped(label)} µs</title><rect ${place} fill="hsl(${hueOf(name)} 70% 78%)"/>${text}</g>`
+  return `<g><title>${escaped(label)} µs</title><rect ${place} fill="hsl(${hueOf(name)},70%,78%)"/>${text}</g>`
 }
 
 /** A room has the same colour wherever it is. */

@@ -15,9 +15,14 @@ export function finishedArguments(text: string, isCut: boolean): string {
  * Which bound the arguments of calls exceed: JSON inside strings, which counts as one value each where all of a body is counted,
  * and is parsed where a format has arguments as objects.
  */
-export function exceededByCalls(parts: readonly Part[], values: number): keyof JsonBounds | undefined {
+export function exceededByCalls(
+  messages: readonly { parts: readonly Part[] }[],
+  values: number,
+): keyof JsonBounds | undefined {
   const texts: string[] = []
-  for (const part of parts) if (part.type === 'tool_call' && part.kind !== 'custom') texts.push(part.arguments)
+  for (const { parts } of messages) {
+    for (const part of parts) if (part.type === 'tool_call' && part.kind !== 'custom') texts.push(part.arguments)
+  }
   return exceededTogether(texts, { values, depth: deepest, members: mostMembers })
 }
 

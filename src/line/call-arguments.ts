@@ -10,10 +10,7 @@ export function refuseLargeArguments(
   { wireNames }: Pick<ClientApi, 'wireNames'>,
   most: number,
 ): void {
-  const bound = exceededByCalls(
-    messages.flatMap(({ parts }) => parts),
-    most,
-  )
+  const bound = exceededByCalls(messages, most)
   if (bound === undefined) return
   const [param] = wireNames('messages')
   const message = `The arguments of the calls in '${param}' ${excesses[bound](most)}.`

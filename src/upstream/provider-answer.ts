@@ -88,7 +88,7 @@ async function readWhole(
     if (error) throw withBilled(reportedFailure(provider, error), reply.usage)
     if (reply.finish === 'error')
       throw withBilled(unreadable(provider, endedInError(reply, excerpt(provider, text))), reply.usage)
-    const excess = exceededByCalls(reply.parts, bounds.values)
+    const excess = exceededByCalls([reply], bounds.values)
     if (excess) throw withBilled(unreadable(provider, describeExcess(excess, bounds)), reply.usage)
     if (isLong(text.length)) await nextTurn()
     return { kind: 'whole', body, reply }
