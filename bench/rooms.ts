@@ -74,8 +74,9 @@ function roomOf({ functionName: name, url }: Profiler.ProfileNode['callFrame'], 
   if (name === '(garbage collector)') return 'garbage collection'
   if (name === '(program)') return 'native code without a caller'
   if (systemCalls.test(name)) return 'writes to sockets'
-  // Functions of V8 and of add-ons belong to who calls them.
-  return name === idle || caller === 'all' ? name : caller
+  if (name === idle) return idle
+  // Functions of V8, of add-ons and of compiled mappings belong to who calls them.
+  return caller === 'all' ? 'native code without a caller' : caller
 }
 
 const systemCalls = /^(writev|writeBuffer|write(Utf8|Latin1|Ascii|Ucs2)String)$/
