@@ -145,9 +145,9 @@ async function heldAfter(): Promise<string> {
   const self = await request(`${router.url}/v1/manage/apikey/self`, {
     headers: { authorization: `Bearer ${router.key}` },
   })
-  const known = (await self.body.json()) as { id: string; spend?: number; monthly_spend?: number }
-  const spent = known.monthly_spend ?? known.spend ?? 0
-  await request(`${router.url}/v1/manage/apikey/${known.id}/limits`, {
+  const known = (await self.body.json()) as { api_key_id: string; monthly_spend?: number }
+  const spent = known.monthly_spend ?? 0
+  await request(`${router.url}/v1/manage/apikey/${known.api_key_id}/limit`, {
     method: 'POST',
     headers,
     body: JSON.stringify({ monthly_limit: Math.ceil((spent + 0.001) * 1e6) / 1e6 }),
