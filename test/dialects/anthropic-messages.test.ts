@@ -107,7 +107,7 @@ describe.skipIf(recordingsMissing)('recorded errors', () => {
     'does not support effort level': 'invalid_request',
     'does not match the expected shape': 'invalid_request',
     'invalid x-api-key': 'provider_refused',
-    'model: claude-sonet-4-5': 'invalid_request',
+    'model: claude-sonet-4-5': 'model_not_found',
   }
 
   test.each(refused.map((recording) => [recording.case, recording.response] as const))('%s', (_, { status, body }) => {

@@ -46,7 +46,7 @@ describe.skipIf(recordingsMissing)('every recorded refusal has its error', () =>
     'error-400__bedrock.us.amazon': 'context_length',
     'error-400__bedrock.us.anthropic': 'invalid_request',
     'error-403__bedrock': 'provider_refused',
-    'error-404__bedrock': 'invalid_request',
+    'error-404__bedrock': 'model_not_found',
   }
   for (const recording of refused) {
     test(recording.case, () => {

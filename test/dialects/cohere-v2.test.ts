@@ -56,7 +56,7 @@ describe.skipIf(recordingsMissing)('every recorded refusal has its error', () =>
   const codes: { [name: string]: string } = {
     'error-400': 'context_length',
     'error-401': 'provider_refused',
-    'error-404': 'invalid_request',
+    'error-404': 'model_not_found',
   }
   for (const recording of refused) {
     test(recording.case, () => {

@@ -52,7 +52,7 @@ describe.skipIf(recordingsMissing)('every recorded refusal has its error', () =>
     'error-400__google': 'provider_refused',
     'error-400__vertex': 'invalid_request',
     'error-403__google': 'provider_refused',
-    'error-404__google': 'invalid_request',
+    'error-404__google': 'model_not_found',
     'error-429__google': 'rate_limited',
   }
   for (const recording of refused) {

@@ -42,7 +42,7 @@ describe.skipIf(recordingsMissing)('every recorded refusal has its error', () =>
     test(recording.case, () => {
       const { status, headers, body } = recording.response
       const error = errorFor(provider, { status, headers, text: JSON.stringify(body) })
-      expect(error).toMatchObject({ code: 'invalid_request', message: body.error })
+      expect(error).toMatchObject({ code: 'model_not_found', message: body.error })
     })
   }
 })

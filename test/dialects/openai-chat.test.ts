@@ -66,16 +66,16 @@ describe.skipIf(recordingsMissing)('a stream that breaks off reports the reason'
 /** The catalogue's name for each recorded refusal. */
 const refusals: { [start: string]: string } = {
   'openai-chat/error-400': 'invalid_request',
-  'openai-chat/error-404': 'invalid_request',
+  'openai-chat/error-404': 'model_not_found',
   'groq/error-400': 'invalid_request',
-  'groq/error-404': 'invalid_request',
+  'groq/error-404': 'model_not_found',
   'deepseek/error-400': 'context_length',
   'mistral/error-400': 'invalid_request',
   'openrouter/error-400': 'context_length',
   'openrouter/error-429': 'rate_limited',
-  'azure-openai/error-404': 'invalid_request',
+  'azure-openai/error-404': 'model_not_found',
   'azure-openai/error-429': 'rate_limited',
-  'openai-compatible/error-404': 'invalid_request',
+  'openai-compatible/error-404': 'model_not_found',
   'openai-compatible/error-500': 'provider_failed',
   'perplexity/error-400': 'context_length',
 }

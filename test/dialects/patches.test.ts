@@ -134,7 +134,7 @@ describe.skipIf(recordingsMissing)('every recorded reply is read correctly throu
 describe.skipIf(recordingsMissing)('every recorded refusal has its error', () => {
   const refused = recorded.filter(({ recording }) => recording.response.status !== 200)
   const codes: { [start: string]: string } = {
-    'azure-openai/error-404': 'invalid_request',
+    'azure-openai/error-404': 'model_not_found',
     'azure-openai/error-429': 'rate_limited',
     'perplexity/error-400': 'context_length',
     'mistral/error-400': 'invalid_request',
