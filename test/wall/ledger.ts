@@ -39,10 +39,12 @@ function rowProblems({ cell, seen }: Result, rows: readonly Row[]): string[] {
   const sum = rows.reduce((total, { cost_nano }) => total + cost_nano, 0)
   if (of === 'complete' && isCounted(cell)) return costProblems(row, wholeCost)
   if (of === 'complete') {
-    const isEstimated = rows.some(({ estimated }) => estimated === 1)
+    const isEstimated = cell.scenario.estimated !== true || rows.some(({ estimated }) => estimated === 1)
     return sum > 0 && isEstimated ? [] : [`${sum} nano-USD without an estimate`]
   }
   if (row.outcome === 'complete') return of === 'damaged' ? [] : ['a failure is told as a success']
+  // What was held back is paid all the same.
+  if (seen.text === '' && cell.onCut === 'hold') return []
   // A provider that has begun may have counted the prompt.
   if (seen.text === '') return row.cost_nano <= begunCost ? [] : [`${row.cost_nano} nano-USD for nothing`]
   const tokens = seen.text.split(' ').length

@@ -1,17 +1,11 @@
 import { monitorEventLoopDelay } from 'node:perf_hooks'
 import { beforeAll, expect, test } from 'vitest'
-import { testKey, testRouter } from '../helpers/router.ts'
 import { limit } from '../helpers/time.ts'
+import { problemsAtRouter } from './at-router.ts'
 import { type Cell, cellsOf } from './cells.ts'
-import { ledgerProblems } from './ledger.ts'
 import { pendingReason } from './pending.ts'
-import { type Running, runCells } from './run.ts'
+import type { Running } from './run.ts'
 import { classic, others } from './scenarios.ts'
-import { setupOf } from './setup.ts'
-import { startSimulator } from './simulator/server.ts'
-
-/** The factor of all times: a minute takes 3 s. */
-const time = limit(0.05)
 
 const all = [...classic, ...others]
 const streams = (some: readonly Cell[]) => some.filter(({ targets, mode }) => targets === 'two' && mode === 'streamed')
@@ -55,29 +49,8 @@ function isUnexpected({ id }: Cell): boolean {
   return (problemsOf.get(id)?.length === 0) !== (pendingReason(id) === undefined)
 }
 
-/** Runs cells against a router and a simulator of their own. */
 async function run(some: readonly Cell[], running: Running): Promise<void> {
-  const simulator = await startSimulator({ time })
-  const urls = await Promise.all(some.map(() => simulator.listen()))
-  const { settings, files } = setupOf(some, { url: simulator.url, urls, time })
-  const router = await testRouter({ files, settings })
-  const results = await runCells(
-    some,
-    {
-      gateway: { url: router.url, key: testKey, limitMs: limit(30_000) },
-      time,
-      judges: Number(process.env.TEST_THREADS ?? 1),
-      slackMs: limit(10_000),
-      modelOf: ({ id }) => id,
-      healthyOf: ({ id }) => `${id}/ok`,
-      requestsOf: async (caller) => simulator.journal.entries({ caller }),
-    },
-    running,
-  )
-  const booked = ledgerProblems(router.folder, results)
-  for (const { cell, problems } of results) problemsOf.set(cell.id, [...problems, ...(booked.get(cell.id) ?? [])])
-  await router.end()
-  await simulator.close()
+  for (const [{ id }, problems] of await problemsAtRouter(some, running)) problemsOf.set(id, problems)
 }
 
 test.each(cells.map((cell) => [cell.id, cell] as const))('%s', (id) => {
