@@ -56,7 +56,7 @@ beforeAll(async () => {
       'providers/two.yaml': manifest('two', providers.two.url, 'traits: [{ match: ".*", facts: { prefill: true } }]\n'),
       'providers/late.yaml': manifest('late', providers.two.url),
     },
-    keepAliveMs: 60,
+    keepAliveMs: 200,
     settings: {
       policies: {
         plain: { targets: ['one/m1', 'two/m1'] },
@@ -171,7 +171,7 @@ describe.each(Object.keys(clients))('%s', (api) => {
 
   test('hold: meanwhile the stream is kept alive, and a failure is an event', async () => {
     const late = (then: Step) => async (response: ServerResponse, request: Received) => {
-      await pause(250)
+      await pause(700)
       await then(response, request)
     }
     steps.one = [late(streams(words))]
