@@ -96,7 +96,7 @@ export function resolve(
   const [first, ...others] = targets
   if (!first) throw noTargets(model, named, { exclusions, notAllowed })
   const { policy } = named
-  const rules = policy?.routing ? { ...directory.routing, ...policy.routing } : directory.routing
+  const rules = policy ? { totalMs: policyTotalMs, ...directory.routing, ...policy.routing } : directory.routing
   return { targets: [first, ...others], rules, weights }
 }
 
@@ -159,6 +159,9 @@ function noTargets(
   const message = through.length === 0 ? reason : `'${model}' has no target that can be used. ${reason}`
   return new RouterError(code, message.trimEnd(), { param: 'model' })
 }
+
+/** How long a call to a policy may take that says nothing else. Milliseconds. */
+const policyTotalMs = 300_000
 
 /** More would make the message unreadable. */
 const maxReasons = 5
