@@ -11,6 +11,7 @@ import { storedResponseRoutes } from './http/stored-responses.ts'
 import { authCheckRoutes } from './management/auth-check.ts'
 import { managementRoutes } from './management/routes.ts'
 import { formatProblem } from './manifest/problem.ts'
+import type { Trouble } from './routing/health.ts'
 import type { Watch } from './snapshot/reload.ts'
 import type { Store } from './store/open.ts'
 import type { OrganizationRules } from './store/rules.ts'
@@ -25,6 +26,8 @@ export type RouteServices = {
   writeFailure(): string | undefined
   /** Why nothing may be changed: the database is damaged. */
   damage(): string | undefined
+  /** What of the providers takes no calls, or not all. */
+  troubled(): readonly Trouble[]
 }
 
 /** Whether a route changes the database, or reads much of it: of several threads only one does that. */
@@ -33,14 +36,15 @@ export function isForBooks({ path, method = 'get' }: JsonRoute): boolean {
 }
 
 /** The routes of the service besides the calls. */
-export function jsonRoutes({ watch, store, access, rulesOf, stopping, writeFailure, damage }: RouteServices): Routes {
+export function jsonRoutes(services: RouteServices): Routes {
+  const { watch, store, access, rulesOf, stopping, writeFailure, damage, troubled } = services
   const directory = () => directoryOf(watch.current())
   return {
     common: [
       ...healthRoutes(
         () => {
           const failure = writeFailure()
-          return readiness(watch, [
+          return readiness({ watch, troubled }, [
             ...(stopping() ? ['The router is stopping.'] : []),
             ...(failure === undefined ? [] : [failure]),
           ])
@@ -51,15 +55,16 @@ export function jsonRoutes({ watch, store, access, rulesOf, stopping, writeFailu
       ...authCheckRoutes(access),
     ],
     open: [...modelRoutes({ access, directory, rulesOf }), ...storedResponseRoutes(store, access)],
-    manage: managementRoutes({ store, access, directory, damage }),
+    manage: managementRoutes({ store, access, directory, damage, troubled }),
   }
 }
 
-function readiness(watch: RouteServices['watch'], reasons: string[]): Readiness {
+function readiness({ watch, troubled }: Pick<RouteServices, 'watch' | 'troubled'>, reasons: string[]): Readiness {
   return {
     ready: reasons.length === 0,
     generation: watch.current().generation,
     reasons,
+    troubled: troubled(),
     problems: watch
       .problems()
       .map((problem) => formatProblem({ ...problem, file: shortPath(problem.file, watch.current().config.path) })),

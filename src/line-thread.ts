@@ -6,11 +6,12 @@ import { collectWhenIdle } from './core/collect.ts'
 import { openListeners, type Routes } from './http/listeners.ts'
 import type { JsonRoute } from './http/server.ts'
 import { isForBooks, jsonRoutes } from './json-routes.ts'
-import { openLine } from './line.ts'
+import { type Line, openLine } from './line.ts'
 import { noCache, openFileCache } from './manifest/file-cache.ts'
 import type { Problem } from './manifest/problem.ts'
 import { openLentBudget } from './money/lent-budget.ts'
 import { openFarLog } from './observe/log.ts'
+import type { Trouble } from './routing/health.ts'
 import { openSignatureCache } from './routing/signature-cache.ts'
 import { buildSnapshot, type Snapshot } from './snapshot/snapshot.ts'
 import { eventLoopPatienceMs, openStore } from './store/open.ts'
@@ -58,7 +59,17 @@ async function serve(setup: LineSetup): Promise<void> {
   const own = { watch, store, access, rulesOf, ledger: books.ledger, signatures, log, onThrown }
   const line = openLine({ ...own, ...ways, admission: { budget, limits, writeFailure } }, started)
   const { stopping } = line.context
-  const routes = jsonRoutes({ watch, store, access, rulesOf, stopping, writeFailure, damage: () => undefined })
+  const routes = jsonRoutes({
+    watch,
+    store,
+    access,
+    rulesOf,
+    stopping,
+    writeFailure,
+    damage: () => undefined,
+    troubled: line.troubled,
+  })
+  started.defer(watchHealth(line, (troubled) => books.port.say({ kind: 'health', troubled })))
   const { host, servesManagement } = ways
   const where = { host, port: ways.port, managePort: null, reusePort: true, opened }
   const listening = await openListeners(line.context, servedHere(routes, servesManagement, books), where, started)
@@ -77,6 +88,21 @@ async function serve(setup: LineSetup): Promise<void> {
     books.port.sayNow({ kind: 'stopped' })
   }
 }
+
+/** Tells of the health of providers when it changes. Returns what ends that. */
+function watchHealth({ troubled }: Line, tell: (troubled: Trouble[]) => void): () => void {
+  let told = '[]'
+  const timer = setInterval(() => {
+    const now = troubled()
+    const text = JSON.stringify(now)
+    if (text !== told) tell(now)
+    told = text
+  }, healthMs)
+  timer.unref()
+  return () => clearInterval(timer)
+}
+
+const healthMs = 500
 
 /** What changes the database is left to the books. */
 function servedHere({ common, open, manage }: Routes, servesManagement: boolean, books: FarBooks): Routes {

@@ -11,7 +11,7 @@ import type { Log } from './observe/log.ts'
 import { Affinity } from './routing/affinity.ts'
 import { Gate } from './routing/gate.ts'
 import { Gates, shared } from './routing/gates.ts'
-import { Health } from './routing/health.ts'
+import { Health, type Trouble } from './routing/health.ts'
 import { Measurements } from './routing/measurements.ts'
 import { RetryBudget } from './routing/retries.ts'
 import type { SignatureCache } from './routing/signature-cache.ts'
@@ -42,6 +42,8 @@ export type LineParts = {
 /** A line: all that one event loop needs to serve calls. */
 export type Line = {
   context: ServerContext
+  /** What of the providers takes no calls of this line, or not all. */
+  troubled(): Trouble[]
   /** Refuses new calls, waits this long for running ones, then aborts them. `stopListening` is called at once. */
   stop(deadlineMs: number, stopListening: () => void): Promise<void>
 }
@@ -53,6 +55,11 @@ export function openLine(parts: LineParts, started: AsyncDisposableStack): Line 
     onThrown(err)
     log.error({ err }, 'what a provider holds cannot be recorded')
   }
+  const health = new Health({
+    settings: () => watch.current().config.health,
+    onRefused: (provider, { code, message }) =>
+      log.warn({ provider, error: code, message }, 'the provider does not accept the credential of this router'),
+  })
   const services = servicesOf(watch, {
     tokenizer: started.adopt(openTokenizer(), (open) => open.close()),
     authenticate: access.authenticate,
@@ -70,11 +77,7 @@ export function openLine(parts: LineParts, started: AsyncDisposableStack): Line 
       gates: new Gates(lines),
       measurements: new Measurements(),
       affinity: new Affinity(),
-      health: new Health({
-        settings: () => watch.current().config.health,
-        onRefused: (provider, { code, message }) =>
-          log.warn({ provider, error: code, message }, 'the provider does not accept the credential of this router'),
-      }),
+      health,
     },
   })
   const running = new RunningRequests()
@@ -93,6 +96,7 @@ export function openLine(parts: LineParts, started: AsyncDisposableStack): Line 
       keepAliveMs,
       keepsAliveEarly: () => server().keepAlive === 'early',
     },
+    troubled: () => health.troubled(),
     async stop(deadlineMs, stopListening) {
       stopping = true
       stopListening()
@@ -133,12 +137,13 @@ function servicesOf(
 function logged(ledger: CallLedger, log: Log): CallLedger {
   return {
     settle(record, response, detail) {
-      const { id, requestId, requested, provider, model, served, outcome, status, error, durationMs, cost } = record
-      const names = { id, request_id: requestId, requested, provider, model, served }
+      const { id, attemptOf, requestId, requested, provider, model, served, outcome, status, error, durationMs, cost } =
+        record
+      const names = { id, attempt_of: attemptOf, request_id: requestId, requested, provider, model, served }
       const costs = { usd: cost.nanoUsd / 1e9, ...(cost.unpriced && { unpriced: true }) }
       const facts = { ...names, outcome, status, error, ms: durationMs, detail, ...costs }
       if (outcome === 'complete') log.info(facts, 'call')
-      else log.warn(facts, 'call')
+      else log.warn(facts, attemptOf === undefined ? 'call' : 'attempt')
       return ledger.settle(record, response)
     },
   }

@@ -6,7 +6,7 @@ import type { ServerContext } from './http/context.ts'
 import { freePort } from './http/listen.ts'
 import { endpointsOf, openManagement, type Routes, requireOwnPort } from './http/listeners.ts'
 import { RunningRequests } from './http/running-requests.ts'
-import { jsonRoutes } from './json-routes.ts'
+import { jsonRoutes, type RouteServices } from './json-routes.ts'
 import { openBank } from './lending/bank.ts'
 import { lineWriter } from './observe/log.ts'
 import type { Served, Serving } from './serving.ts'
@@ -40,7 +40,7 @@ export async function serveInThreads(
 ): Promise<Serving> {
   const { watch, books } = served
   const { server, manage } = watch.current().config
-  const routes = routesOf(served)
+  const routes = routesOf(served, () => holder.lines?.troubled() ?? [])
   requireOwnPort(served.port, manage.port)
   const port = await freePort(server.host, served.port, handed?.port)
   const retire = async () => {
@@ -166,9 +166,10 @@ function adoptedLines(handed: Handed, { money }: Handover, lines: Lines): Adopte
 }
 
 /** The routes of this thread. */
-function routesOf({ watch, books, access, rulesOf }: Served): Routes {
+function routesOf({ watch, books, access, rulesOf }: Served, troubled: RouteServices['troubled']): Routes {
   const { store, writeFailure, damage } = books
-  return jsonRoutes({ watch, store, access, rulesOf, stopping: () => false, writeFailure, damage: damage.failure })
+  const stopping = () => false
+  return jsonRoutes({ watch, store, access, rulesOf, stopping, writeFailure, damage: damage.failure, troubled })
 }
 
 /** The address of the management API serves no calls. */

@@ -45,7 +45,16 @@ export async function serveInThisThread(served: Served, started: AsyncDisposable
   const own = { lines: 1, store, ledger, admission, signatures: openSignatureCache(), onThrown: damage.saw }
   const line = openLine({ ...served, ...own }, started)
   const { stopping } = line.context
-  const routes = jsonRoutes({ watch, store, access, rulesOf, stopping, writeFailure, damage: damage.failure })
+  const routes = jsonRoutes({
+    watch,
+    store,
+    access,
+    rulesOf,
+    stopping,
+    writeFailure,
+    damage: damage.failure,
+    troubled: line.troubled,
+  })
   const { server, manage } = watch.current().config
   const where = { host: server.host, port, managePort: manage.port }
   const { stopListening, retire: _, ...listeners } = await openListeners(line.context, routes, where, started)

@@ -20,9 +20,14 @@ export type Cost = {
 /** How a call ended: `partial` when it broke off after its first event. */
 export type Outcome = 'complete' | 'partial' | 'failed'
 
-/** One settled call, as recorded in the ledger. Times are Unix milliseconds. */
+/**
+ * One settled call, as recorded in the ledger, or an attempt of one that was followed by another attempt. Times are Unix
+ * milliseconds.
+ */
 export type CallRecord = {
   id: string
+  /** The call of which this is an attempt; `attempts` is then its number, and `durationMs` its own time. */
+  attemptOf?: string
   /** The `x-request-id` that the client sent. */
   requestId?: string
   at: number
@@ -48,6 +53,8 @@ export type CallRecord = {
   attempts: number
   durationMs: number
   firstEventMs?: number
+  /** Something in the answer could not be read, and was passed over. */
+  damaged?: boolean
   user?: string
   metadata?: JsonObject
 }

@@ -12,6 +12,7 @@ import { transcriptions } from '../api/operations/transcriptions.ts'
 import { responses } from '../api/responses/api.ts'
 import { compact } from '../line/compact.ts'
 import { countTokens } from '../line/count-tokens.ts'
+import type { Trouble } from '../routing/health.ts'
 import type { CallRoute } from './calls.ts'
 import type { OperationRoute } from './operations.ts'
 import type { JsonRequest, JsonRoute } from './server.ts'
@@ -36,11 +37,18 @@ export const callRoutes: readonly (CallRoute | OperationRoute)[] = [
 ]
 
 /** Whether the process can serve, why not, and the problems of the last refused reload. */
-export type Readiness = { ready: boolean; generation: number; reasons: string[]; problems: string[] }
+export type Readiness = {
+  ready: boolean
+  generation: number
+  reasons: string[]
+  problems: string[]
+  /** What of the providers takes no calls, or not all. */
+  troubled: readonly Trouble[]
+}
 
 /**
- * `GET /health`: the process is alive. `GET /ready`: it is able to serve, else 503 with the reasons. What the problems of files are is told
- * only to those who may read them: problems quote files.
+ * `GET /health`: the process is alive. `GET /ready`: it is able to serve, else 503 with the reasons. What the problems of files and the
+ * troubles of providers are is told only to those who may read them.
  */
 export function healthRoutes(
   readiness: () => Readiness,
@@ -51,8 +59,9 @@ export function healthRoutes(
     {
       path: '/ready',
       answer: (request) => {
-        const { ready, problems, ...facts } = readiness()
-        const told = { ...facts, problem_count: problems.length, ...(mayReadProblems(request) && { problems }) }
+        const { ready, problems, troubled, ...facts } = readiness()
+        const counts = { problem_count: problems.length, troubled_count: troubled.length }
+        const told = { ...facts, ...counts, ...(mayReadProblems(request) && { problems, troubled }) }
         const text = JSON.stringify({ status: ready ? 'ready' : 'not ready', ...told })
         return { status: ready ? 200 : 503, text }
       },

@@ -55,6 +55,8 @@ export class Settlement {
   readonly #ledger: CallLedger
   readonly #admission: Admission
   #written = false
+  /** When the last attempt of this call ended that another one followed, in milliseconds since its arrival. */
+  #earlierMs = 0
 
   constructor(start: CallStart, { ledger, admission }: { ledger: CallLedger; admission: Admission }) {
     this.#start = start
@@ -99,28 +101,33 @@ export class Settlement {
     await this.#write(attempted, { outcome: 'failed', status: error.status, settled, error })
   }
 
-  /** An attempt failed and another target is tried: what the provider counted is charged, with a row of its own. */
+  /** An attempt failed and another one follows: it has a row of its own, and what the provider counted is charged. */
   failAttempt(attempted: AttemptSummary, error: RouterError): void {
-    if (!error.billed) return
     const settled = this.#priceFailure(attempted, error)
-    const record = this.#record(attempted, { outcome: 'failed', status: error.status, settled, error })
-    this.#admission.charge(costNano(record))
-    // The ledger keeps the row until it can be written; the row of the call itself waits behind it.
-    void this.#ledger.settle({ ...record, id: randomUUIDv7() }, undefined, error.forLog).catch(() => {})
+    this.#writeAttempt(attempted, { outcome: 'failed', status: error.status, settled, error })
   }
 
   /** An attempt broke off after content, and another target is to go on: what was received is charged. */
   cutAttempt(received: ReceivedReply, error: RouterError): Settled {
     const settled = this.#price(received)
-    const record = this.#record(received, { outcome: 'partial', status: error.status, settled, error })
-    this.#admission.charge(costNano(record))
-    void this.#ledger.settle({ ...record, id: randomUUIDv7() }, undefined, error.forLog).catch(() => {})
+    this.#writeAttempt(received, { outcome: 'partial', status: error.status, settled, error })
     return settled
   }
 
   /** No other target could go on: the reply broke off, and what was received of it is charged already. */
   async charged(attempted: AttemptSummary, error: RouterError): Promise<void> {
     await this.#write(attempted, { outcome: 'partial', status: error.status, settled: nothingUsed, error })
+  }
+
+  #writeAttempt(summary: RowFacts, end: SettledOutcome): void {
+    const record = this.#record(summary, end)
+    const { durationMs } = record
+    const own = { id: randomUUIDv7(), attemptOf: this.#start.id, durationMs: durationMs - this.#earlierMs }
+    this.#earlierMs = durationMs
+    const cost = costNano(record)
+    if (cost > 0n) this.#admission.charge(cost)
+    // The ledger keeps the row until it can be written; the row of the call itself waits behind it.
+    void this.#ledger.settle({ ...record, ...own }, undefined, end.error?.forLog).catch(() => {})
   }
 
   #priceFailure({ target, sent }: AttemptSummary & { sent?: boolean }, error: RouterError): Settled {
@@ -163,7 +170,7 @@ export class Settlement {
   }
 
   #record(
-    { target, attempts, dropped, served, firstEventMs }: RowFacts,
+    { target, attempts, dropped, served, firstEventMs, damaged }: RowFacts,
     { outcome, status, settled, error }: SettledOutcome,
   ): CallRecord {
     const { monotonicMs: _, ...facts } = this.#start
@@ -181,13 +188,14 @@ export class Settlement {
       attempts,
       durationMs: this.elapsed(),
       ...(firstEventMs !== undefined && { firstEventMs }),
+      ...(damaged && { damaged }),
     }
   }
 }
 
 const nothingUsed: Settled = { usage: {}, cost: { nanoUsd: 0, parts: {}, priceVersion: '' } }
 
-type RowFacts = AttemptSummary & Pick<ReceivedReply, 'served' | 'firstEventMs'>
+type RowFacts = AttemptSummary & Pick<ReceivedReply, 'served' | 'firstEventMs' | 'damaged'>
 
 type SettledOutcome = {
   outcome: Outcome

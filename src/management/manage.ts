@@ -3,6 +3,7 @@ import { type Access, areaBeyond, type Key, requirePermission } from '../access/
 import { RouterError } from '../core/errors.ts'
 import type { JsonObject } from '../core/json.ts'
 import type { JsonAnswer, JsonRequest, JsonRoute } from '../http/server.ts'
+import type { Trouble } from '../routing/health.ts'
 import type { Level, Permissions } from '../store/keys.ts'
 import { NameTaken } from '../store/name-taken.ts'
 import type { Store } from '../store/open.ts'
@@ -16,6 +17,8 @@ export type ManagementContext = {
   directory(): ModelDirectory
   /** Why nothing may be changed: the database is damaged. */
   damage(): string | undefined
+  /** What takes no calls, or not all. */
+  troubled(): readonly Trouble[]
 }
 
 /** A request of a key that may manage its organization; it can see and change only what belongs to that organization. */

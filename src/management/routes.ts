@@ -2,6 +2,7 @@ import type { JsonRoute } from '../http/server.ts'
 import { aliasRoutes } from './aliases.ts'
 import { auditRoutes } from './audit.ts'
 import { groupRoutes } from './groups.ts'
+import { providerHealthRoutes } from './health.ts'
 import { keyChangeRoutes } from './key-changes.ts'
 import { keyRoutes } from './keys.ts'
 import { type ManagementContext, manageRoute } from './manage.ts'
@@ -26,4 +27,5 @@ const resources = [
   policyRoutes,
   auditRoutes,
   usageRoutes,
+  providerHealthRoutes,
 ]

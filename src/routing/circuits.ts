@@ -26,7 +26,8 @@ export class Circuits {
     if (!circuits) {
       const { slug, baseUrl, auth } = provider
       circuits = [
-        this.#find('address', URL.parse(baseUrl)?.origin ?? baseUrl),
+        // Providers may share an address, which is nothing to be shown.
+        this.#find('address', slug, URL.parse(baseUrl)?.origin ?? baseUrl),
         // Another secret is another credential.
         this.#find('credential', slug, `${slug} ${JSON.stringify(auth)}`),
         this.#find('target', targetId(target)),

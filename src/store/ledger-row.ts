@@ -46,6 +46,8 @@ export const otherColumns: readonly Column[] = [
   ['group_id', ({ group }) => group ?? null],
   ['modes', ({ usage }) => (usage.modes === undefined ? null : JSON.stringify(usage.modes))],
   ['request_id', ({ requestId }) => requestId ?? null],
+  ['attempt_of', ({ attemptOf }) => attemptOf ?? null],
+  ['damaged', ({ damaged }) => (damaged ? 1 : null)],
   ['served', ({ served }) => (served === undefined ? null : withoutSecrets(served).slice(0, longestName))],
 ]
 
@@ -61,6 +63,8 @@ export function callRecord(row: LedgerRow): CallRecord {
   }
   return {
     id: text('id'),
+    ...(has('attempt_of') && { attemptOf: text('attempt_of') }),
+    ...(has('damaged') && { damaged: true }),
     ...(has('request_id') && { requestId: text('request_id') }),
     ...(has('served') && { served: text('served') }),
     at: number('at'),

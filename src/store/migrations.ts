@@ -112,4 +112,12 @@ export const migrations: readonly Migration[] = [
     name: 'how the targets of policies are asked',
     sql: "ALTER TABLE policies ADD COLUMN routing TEXT NOT NULL DEFAULT '{}' CHECK (json_type(routing) = 'object')",
   },
+  {
+    name: 'attempts of calls, and answers that were damaged',
+    sql: `
+      -- An attempt that was followed by another one has a row of its own, which is no request: its call has one as well.
+      ALTER TABLE ledger ADD COLUMN attempt_of TEXT;
+      ALTER TABLE ledger ADD COLUMN damaged INTEGER;
+    `,
+  },
 ]

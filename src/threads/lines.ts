@@ -2,6 +2,8 @@ import { setTimeout } from 'node:timers/promises'
 import type { Texts } from '../manifest/folder.ts'
 import type { Problem } from '../manifest/problem.ts'
 import type { Log, WriteLine } from '../observe/log.ts'
+import type { Trouble } from '../routing/health.ts'
+import { worstOf } from '../routing/troubles.ts'
 import type { LineSetup, Said, Told } from './messages.ts'
 import { type NearBooks, NearLine } from './near-line.ts'
 
@@ -27,6 +29,8 @@ export type Lines = {
   /** Ends all threads. */
   close(): Promise<void>
   /** The threads, for tests that end one. */
+  /** What of the providers takes no calls, or not all, as the lines said last. */
+  troubled(): Trouble[]
   threads(): readonly { terminate(): Promise<number> }[]
 }
 
@@ -59,6 +63,8 @@ class ThreadLines implements Lines {
   readonly #options: LinesOptions
   readonly #lines = new Map<number, NearLine>()
   readonly #listening = new Set<number>()
+  /** What each line last said of the health of providers. */
+  readonly #troubled = new Map<number, Trouble[]>()
   readonly #waiting = new Map<
     number,
     { onListening(url: string): void; onPrepared(prepared?: Prepared): void; onStopped(): void }
@@ -109,6 +115,10 @@ class ThreadLines implements Lines {
 
   retire(): Promise<void> {
     return this.#end({ kind: 'retire' })
+  }
+
+  troubled(): Trouble[] {
+    return worstOf(this.#troubled.values())
   }
 
   ids(): number[] {
@@ -163,6 +173,7 @@ class ThreadLines implements Lines {
       line.gone()
       const wasListening = this.#listening.delete(id)
       this.#lines.delete(id)
+      this.#troubled.delete(id)
       const waiting = this.#waiting.get(id)
       this.#waiting.delete(id)
       waiting?.onPrepared()
@@ -195,6 +206,7 @@ class ThreadLines implements Lines {
       this.#options.onSignatures(said)
     } else if (said.kind === 'damaged') this.#options.onDamage(said.message)
     else if (said.kind === 'prepared') this.#waitingOf(id).onPrepared(said)
+    else if (said.kind === 'health') this.#troubled.set(id, said.troubled)
     else if (said.kind === 'stopped') this.#waitingOf(id).onStopped()
     else if (said.kind === 'listening') this.#listens(id, said.url)
   }

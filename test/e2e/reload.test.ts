@@ -83,7 +83,13 @@ test('a manifest dropped in answers within a second, a broken one changes nothin
   for (const key of [undefined, 'ir-unknown', (await keyWithout()).api_key]) {
     const headers = key === undefined ? {} : { authorization: `Bearer ${key}` }
     const told = await (await fetch(`${router.url}/ready`, { headers })).json()
-    expect(told).toEqual({ status: 'ready', generation: 2, reasons: [], problem_count: problems.length })
+    expect(told).toEqual({
+      status: 'ready',
+      generation: 2,
+      reasons: [],
+      problem_count: problems.length,
+      troubled_count: 0,
+    })
   }
   expect((await ask('dropin/m1')).status).toBe(200)
 

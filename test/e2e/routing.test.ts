@@ -1,5 +1,7 @@
 import type { ServerResponse } from 'node:http'
+import { join } from 'node:path'
 import { setTimeout as pause } from 'node:timers/promises'
+import Database from 'better-sqlite3'
 import OpenAI from 'openai'
 import { afterAll, beforeAll, beforeEach, describe, expect, test } from 'vitest'
 import { answerJson, beginStream, type LoopbackProvider, loopbackProvider, type Received } from '../helpers/provider.ts'
@@ -153,6 +155,41 @@ describe.each([false, true])('streamed: %s', (stream) => {
     await pause(1_100)
   })
 })
+
+test('what takes no calls is shown to who may manage, and attempts are rows of their own, but no requests', async () => {
+  const manifest = (await router.call('/v1/manage/health')).json()
+  expect(await manifest).toEqual({ troubled: [] })
+  const before = await requests()
+  steps.one = [fails(401)]
+  expect(await ask('both')).toMatchObject({ status: 200, words: 'two' })
+  const { troubled } = (await (await router.call('/v1/manage/health')).json()) as { troubled: object[] }
+  expect(troubled).toEqual([
+    { scope: 'credential', name: 'one', state: 'open', until: expect.any(String), reason: 'provider_refused' },
+  ])
+  const ready = (await (await fetch(`${router.url}/ready`)).json()) as object
+  expect(ready).toMatchObject({ troubled_count: 1 })
+  expect(ready).not.toHaveProperty('troubled')
+  expect(await requests()).toBe(before + 1)
+  const books = new Database(join(router.folder, 'data/router.sqlite'), { readonly: true })
+  const rows = books.prepare('SELECT id, attempt_of, provider, error FROM ledger ORDER BY rowid DESC LIMIT 2').all()
+  books.close()
+  const [call] = rows as { id: string }[]
+  expect(rows).toEqual([
+    { id: call?.id, attempt_of: null, provider: 'two', error: null },
+    { id: expect.any(String), attempt_of: call?.id, provider: 'one', error: 'provider_refused' },
+  ])
+  // The only target of a name is tried all the same, and well again after two calls.
+  for (const _ of Array(2)) expect(await ask('one/m1')).toMatchObject({ status: 200, words: 'one' })
+})
+
+/** The requests of this month, as usage counts them. */
+async function requests(): Promise<number> {
+  const report = await (await router.call('/v1/manage/org/usage')).text()
+  return [...report.matchAll(/"(?:requests|completions_requests|request_count)":(\d+)/g)].reduce(
+    (sum, [, one]) => sum + Number(one),
+    0,
+  )
+}
 
 describe('a stream is the answer from its first content on', () => {
   const failures: [what: string, step: Step][] = [

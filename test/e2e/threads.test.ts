@@ -206,10 +206,13 @@ test('a thread that dies in a burst is replaced: rows and sums agree, and the re
   expect(rows()).toHaveLength(110)
   const releaseAgain = holding()
   const beforeAgain = provider.received.length
-  const again = burst(few.secret, 15)
+  const statuses: number[] = []
+  const again = Array.from({ length: 15 }, () => once(few.secret).then(({ status }) => statuses.push(status)))
   await expect.poll(() => provider.received.length - beforeAgain).toBe(10)
+  await expect.poll(() => statuses).toEqual(Array(5).fill(429))
   releaseAgain()
-  expect(byStatus(await again)).toEqual({ 200: 10, 429: 5 })
+  await Promise.all(again)
+  expect(statuses.slice(5)).toEqual(Array(10).fill(200))
 })
 
 test('a stop lets the calls of all threads end, and refuses new ones', async () => {
