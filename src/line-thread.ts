@@ -97,12 +97,10 @@ function watchHealth({ troubled }: Line, tell: (troubled: Trouble[]) => void): (
     const text = JSON.stringify(now)
     if (text !== told) tell(now)
     told = text
-  }, healthMs)
+  }, 500)
   timer.unref()
   return () => clearInterval(timer)
 }
-
-const healthMs = 500
 
 /** What changes the database is left to the books. */
 function servedHere({ common, open, manage }: Routes, servesManagement: boolean, books: FarBooks): Routes {

@@ -492,6 +492,7 @@ describe('management', () => {
   })
 
   test('changes are as described', async () => {
+    await ask('GET', '/v1/manage/health')
     const { body } = await ask('GET', '/v1/manage/audit?limit=3')
     expect([body.entries.length, typeof body.next_cursor]).toEqual([3, 'string'])
   })
