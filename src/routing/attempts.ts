@@ -125,9 +125,13 @@ class Attempts<Result extends Outcome> {
       const attempted = { ...result, target, attempts: this.#count }
       if (!result.error) {
         passage.succeeded()
-        return { ...attempted, passage, untried: this.#untried().map((one) => one.target) } as Tried<Result>
+        return {
+          ...attempted,
+          passage: this.#timed(passage),
+          untried: this.#untried().map((one) => one.target),
+        } as Tried<Result>
       }
-      passage.failed(result.error)
+      if (!this.#endedByCaller(result.error)) passage.failed(result.error)
       this.#failed(candidate, attempted, result.error)
     } catch (thrown) {
       passage.ended()
@@ -155,6 +159,24 @@ class Attempts<Result extends Outcome> {
     const mayHaveActed = this.#trial.acts === true && result.sent === true && failure.mayHaveBegun === true
     if (failure.next === 'never' || mayHaveActed) this.#hasEnded = true
     if (failure.next !== 'any') this.#dropUnable(candidate.target, failure.next)
+  }
+
+  /** What breaks off later because the time of the call is up is not counted either. */
+  #timed(passage: Passage): Passage {
+    if (this.#endBy === Infinity) return passage
+    return {
+      succeeded: () => passage.succeeded(),
+      produced: (tokens) => passage.produced?.(tokens),
+      failed: (error) => {
+        if (!this.#endedByCaller(error)) passage.failed(error)
+      },
+      ended: () => passage.ended(),
+    }
+  }
+
+  /** The time of the call was up, which its caller may have made as short as it liked: this says nothing of the target. */
+  #endedByCaller({ code }: RouterError): boolean {
+    return code === 'provider_timeout' && this.#leftMs <= leastMs
   }
 
   /** Leaves out the targets that cannot do what this one refused. */

@@ -214,6 +214,28 @@ describe('time', () => {
   })
 })
 
+test('a call whose own time is up says nothing of its target', async () => {
+  const state = fresh()
+  for (let at = 0; at < 20; at++) {
+    const result = await tryTargets<{ dropped: string[]; error: RouterError }>(
+      {
+        targets: [a, b],
+        rules: { ...defaultRouting, totalMs: 1 },
+        signal: new AbortController().signal,
+        caller: { organization: 'o', isLow: false },
+        onFailed() {},
+        async attempt() {
+          state.at += 1
+          return { dropped: [], error: new RouterError('provider_timeout', 'It failed.', { provider: 'a' }) }
+        },
+      },
+      state,
+    )
+    expect(result.attempts).toBe(1)
+  }
+  expect(state.health.troubled()).toEqual([])
+})
+
 describe('health', () => {
   test('a target that failed five times in a row is passed over, and tried again after its time', async () => {
     const state = fresh()
