@@ -1,4 +1,3 @@
-import { join } from 'node:path'
 import { isDeepStrictEqual } from 'node:util'
 import fc from 'fast-check'
 import { describe, expect, test } from 'vitest'
@@ -10,9 +9,8 @@ import type { Provider } from '../../src/manifest/provider.ts'
 import { servedBy } from '../../src/manifest/target.ts'
 import { type ModelTarget, targetFacts } from '../../src/manifest/target-facts.ts'
 import { type ProviderRequest, usedLosses, writeRequest } from '../../src/manifest/translate.ts'
-import { loadConfig } from '../../src/snapshot/config.ts'
-import { readFiles } from '../../src/snapshot/load-files.ts'
 import { schemaMissing, violations } from '../api/chatSchema.ts'
+import { shippedFiles } from '../helpers/shipped.ts'
 import { pairingFaults, type ReadCall, readers, roleFaults } from './conversation-readers.ts'
 import { type Conversation, conversations, foreignReasoning, type ProviderProfile } from './conversations.ts'
 import { violations as converseViolations, serviceModelMissing } from './converse-model.ts'
@@ -72,12 +70,9 @@ const profiles: { [dialect: string]: Profile } = {
   },
 }
 
-const root = join(import.meta.dirname, '../..')
-const { config, source } = await loadConfig(join(root, 'config.yaml'), {})
-if (!config) throw new Error('config.yaml cannot be read')
-const files = await readFiles({ config, source, env: {}, everything: true })
+const files = await shippedFiles()
 
-const numRuns = Number(process.env.RUNS ?? (process.env.CI ? 300 : 60))
+const numRuns = Number(process.env.RUNS ?? (process.env.CI ? 120 : 60))
 const options = { numRuns, endOnFailure: true }
 
 /** The dialects that conversations have. */

@@ -1,17 +1,13 @@
-import { join } from 'node:path'
 import { describe, expect, test } from 'vitest'
 import type { JsonObject } from '../../src/core/json.ts'
 import type { Effort, NeutralRequest } from '../../src/core/request.ts'
 import { servedBy } from '../../src/manifest/target.ts'
 import { writeRequest } from '../../src/manifest/translate.ts'
-import { loadConfig } from '../../src/snapshot/config.ts'
-import { readFiles } from '../../src/snapshot/load-files.ts'
+import { shippedFiles } from '../helpers/shipped.ts'
 
 // Reasoning settings and response formats: their translation for each provider.
 
-const { config, source } = await loadConfig(join(import.meta.dirname, '../../config.yaml'), {})
-if (!config) throw new Error('config.yaml cannot be read')
-const files = await readFiles({ config, source, env: {}, everything: true })
+const files = await shippedFiles()
 
 /** The named members of the request to a model, and the losses. */
 async function sent(target: string, more: Partial<NeutralRequest>, members: string[]) {

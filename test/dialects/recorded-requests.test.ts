@@ -1,4 +1,3 @@
-import { join } from 'node:path'
 import { afterAll, describe, expect, test } from 'vitest'
 import { chat } from '../../src/api/chat/api.ts'
 import type { ClientApi } from '../../src/api/client-api.ts'
@@ -8,10 +7,9 @@ import type { JsonObject } from '../../src/core/json.ts'
 import type { Part } from '../../src/core/parts.ts'
 import type { NeutralRequest } from '../../src/core/request.ts'
 import { writeRequest } from '../../src/manifest/translate.ts'
-import { loadConfig } from '../../src/snapshot/config.ts'
-import { readFiles } from '../../src/snapshot/load-files.ts'
 import { schemaMissing, violations } from '../api/chatSchema.ts'
 import { recordings, recordingsMissing } from '../helpers/recordings.ts'
+import { shippedFiles } from '../helpers/shipped.ts'
 import { chatSchemaMissing, chatViolations as cohereViolations } from './cohere-v2-reader.ts'
 import { pairingFaults, readers } from './conversation-readers.ts'
 import { violations as converseViolations, serviceModelMissing } from './converse-model.ts'
@@ -79,9 +77,7 @@ const clientApis: { [folder: string]: ClientApi } = {
   'anthropic-messages': messages,
 }
 
-const config = await loadConfig(join(import.meta.dirname, '../../config.yaml'), {})
-if (!config.config) throw new Error('the configuration of the project cannot be read')
-const files = await readFiles({ config: config.config, source: config.source, env: {}, everything: true })
+const files = await shippedFiles()
 const providers = new Map(files.providers.map(({ provider }) => [provider.slug, provider]))
 
 const counts: { [folder: string]: { [slug: string]: string } } = {}

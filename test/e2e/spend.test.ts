@@ -208,7 +208,7 @@ async function make({ wish: wished, path, slug }: Call, secret: string): Promise
 const sums = /is ([\d.]+) USD: ([\d.]+) USD spent, ([\d.]+) USD reserved .* could cost up to ([\d.]+) USD/
 
 test('no key spends more than its limit, and none is refused what fits', { timeout: 120_000 }, async () => {
-  const runs = Number(process.env.SPEND_RUNS ?? 200)
+  const runs = Number(process.env.SPEND_RUNS ?? 100)
   const batches = fc.array(fc.array(call, { minLength: 1, maxLength: 4 }), { minLength: 1, maxLength: 3 })
   let passed = 0
   let refused = 0

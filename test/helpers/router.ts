@@ -1,4 +1,4 @@
-import { mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
+import { mkdirSync, mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import OpenAI from 'openai'
@@ -25,6 +25,15 @@ export type TestRouter = Router & {
 
 /** The simulator alone: a process that needs no other provider starts in half the time. */
 export const simulatorOnly = { 'providers/demo.yaml': readFileSync(join(root, 'providers/demo.yaml'), 'utf8') }
+
+/** Switches the other shipped providers off, besides the simulator: what is not loaded need not be joined with the catalog at every start. */
+export function alone(providers: Record<string, object>): Record<string, object> {
+  return { ...Object.fromEntries(shippedSlugs.map((slug) => [slug, { enabled: false }])), ...providers }
+}
+
+const shippedSlugs = readdirSync(join(root, 'providers'))
+  .filter((name) => name.endsWith('.yaml') && name !== 'demo.yaml')
+  .map((name) => name.replace('.yaml', ''))
 
 /** Shipped files as the first router of this worker read them: most of a start is to parse and compile them. */
 const known = new Map<string, Source>()

@@ -1,18 +1,32 @@
+import { spawn } from 'node:child_process'
+import { once } from 'node:events'
 import { existsSync, mkdtempSync, rmSync, statfsSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
+import type { TestProject } from 'vitest/node'
+import { serverFlags } from '../../src/cli/restart.ts'
 
 /**
  * Gives the run a temporary folder of its own, in memory where there is enough: databases sync at every commit. All
  * routers of the run share a cache in it: of what was found out about files, and of compiled code for their threads.
  */
-export default function setup(): () => void {
+export default async function setup(project: TestProject): Promise<() => void> {
   const folder = mkdtempSync(join(hasRoom(memory) ? memory : tmpdir(), 'router-tests-'))
   process.env.TMPDIR = folder
   process.env.INFERENCE_ROUTER_CACHE = join(folder, 'cache')
   process.env.NODE_COMPILE_CACHE = join(folder, 'cache/code')
+  // A few files are done sooner without.
+  const isNamed = process.argv.some((word) => word.endsWith('.test.ts'))
+  // Node keeps the code for each set of flags apart: that of servers, and that of workers.
+  if (!isNamed) for (const flags of [serverFlags, project.config.execArgv]) await warm(flags)
   // Workers that end keep what they compiled until they are gone.
   return () => rmSync(folder, { recursive: true, force: true, maxRetries: 20 })
+}
+
+/** Fills the cache by a start. Processes that are killed keep nothing for the next one, and workers only when they end. */
+async function warm(flags: readonly string[]): Promise<void> {
+  const script = join(import.meta.dirname, 'warm.ts')
+  await once(spawn(process.execPath, [...flags, script], { stdio: 'inherit' }), 'exit')
 }
 
 const memory = '/dev/shm'

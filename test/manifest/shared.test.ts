@@ -1,6 +1,7 @@
 import { join } from 'node:path'
 import { expect, test } from 'vitest'
 import { entryOf, loadOne, readInput } from '../../src/cli/load-one.ts'
+import type { KnownSources } from '../../src/manifest/folder.ts'
 import { formatProblem } from '../../src/manifest/problem.ts'
 import { targetFacts } from '../../src/manifest/target-facts.ts'
 import { loadConfig } from '../../src/snapshot/config.ts'
@@ -17,9 +18,13 @@ const files = {
   'providers/beta.yaml': `${beta}models_of: acme\nmodels: { b: { max_output_tokens: 7 }, own: { api: chat } }\n`,
 }
 
+/** The shipped dialects, read once. */
+let shipped: KnownSources = new Map()
+
 async function build(changed: { [path: string]: string } = {}) {
   const folder = folderOf({ ...files, ...changed })
-  const { snapshot, problems } = await buildSnapshot(join(folder, 'config.yaml'), {})
+  const { snapshot, problems } = await buildSnapshot(join(folder, 'config.yaml'), {}, { known: shipped })
+  if (snapshot) shipped = snapshot.sources
   return { folder, snapshot, problems: problems.map((one) => formatProblem(one).replace(`${folder}/`, '')) }
 }
 

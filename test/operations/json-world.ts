@@ -4,7 +4,7 @@ import type { CallRecord } from '../../src/core/call.ts'
 import { noLimits } from '../../src/store/keys.ts'
 import { newKey, storeIn } from '../e2e/budget-world.ts'
 import { answerJson, type LoopbackProvider, loopbackProvider, type Received, within } from '../helpers/provider.ts'
-import { type TestRouter, testKey, testRouter } from '../helpers/router.ts'
+import { alone, type TestRouter, testKey, testRouter } from '../helpers/router.ts'
 import { serviceAccount, tokenEndpoint } from '../helpers/token-endpoint.ts'
 
 type Answer = (request: Received, response: ServerResponse) => void | Promise<void>
@@ -37,7 +37,7 @@ export async function jsonWorld(
   ])
   const account = 'vertex' in providers && { GOOGLE_APPLICATION_CREDENTIALS: serviceAccount(tokens.url) }
   const env = { ...environment, ...account }
-  const router: TestRouter = await testRouter({ ...options, env, providers: Object.fromEntries(addressed) })
+  const router: TestRouter = await testRouter({ ...options, env, providers: alone(Object.fromEntries(addressed)) })
   const store = storeIn(router.folder)
   return {
     provider,

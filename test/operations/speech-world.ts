@@ -9,7 +9,7 @@ import {
   type Received,
   within,
 } from '../helpers/provider.ts'
-import { type TestRouter, testKey, testRouter } from '../helpers/router.ts'
+import { alone, type TestRouter, testKey, testRouter } from '../helpers/router.ts'
 
 /** Bytes that say where they are. */
 export function audioOf(length: number): Buffer {
@@ -86,7 +86,7 @@ export async function speechWorld(
   const shipped = { [slug]: { base_url: `${provider.url}${base}`, secret: 'secret-of-provider', models } }
   const { manifest } = options
   const router: TestRouter = await testRouter(
-    manifest ? { files: { 'providers/own.yaml': manifest(provider.url) } } : { providers: shipped },
+    manifest ? { files: { 'providers/own.yaml': manifest(provider.url) } } : { providers: alone(shipped) },
   )
   const store = storeIn(router.folder)
   return {

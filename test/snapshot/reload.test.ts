@@ -1,6 +1,7 @@
 import { mkdirSync, renameSync, rmSync } from 'node:fs'
 import { join } from 'node:path'
 import { expect, onTestFinished, test, vi } from 'vitest'
+import type { KnownSources } from '../../src/manifest/folder.ts'
 import { formatProblem } from '../../src/manifest/problem.ts'
 import { type Watch, watchSnapshot } from '../../src/snapshot/reload.ts'
 import { buildSnapshot } from '../../src/snapshot/snapshot.ts'
@@ -9,10 +10,14 @@ import { acme, folderOf, plainDialect, writeIn } from '../manifest/files.ts'
 
 const beta = acme.replaceAll('acme', 'beta')
 
+/** The shipped dialects, read once. */
+let shipped: KnownSources = new Map()
+
 async function watching(files: { [path: string]: string }) {
   const folder = folderOf({ 'config.yaml': '', ...files })
-  const { snapshot, problems } = await buildSnapshot(join(folder, 'config.yaml'), {})
+  const { snapshot, problems } = await buildSnapshot(join(folder, 'config.yaml'), {}, { known: shipped })
   if (!snapshot) throw new Error(problems.map(formatProblem).join('\n'))
+  shipped = snapshot.sources
   const onSwap = vi.fn()
   const onProblems = vi.fn()
   const watch = watchSnapshot(snapshot, {}, { onSwap, onProblems })

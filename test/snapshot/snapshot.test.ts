@@ -1,6 +1,7 @@
 import { rmSync } from 'node:fs'
 import { join, resolve } from 'node:path'
 import { describe, expect, test } from 'vitest'
+import type { KnownSources } from '../../src/manifest/folder.ts'
 import { formatProblem } from '../../src/manifest/problem.ts'
 import { buildSnapshot } from '../../src/snapshot/snapshot.ts'
 import { limit, processorTime } from '../helpers/time.ts'
@@ -9,9 +10,13 @@ import { acme, folderOf, plainDialect, writeIn } from '../manifest/files.ts'
 const dialects = { 'providers/dialects/plain.yaml': plainDialect }
 const prices = '[{ prompt_tokens_threshold: 0, input_price: 1, output_price: 2 }]'
 
+/** The shipped dialects, read once. */
+let shipped: KnownSources = new Map()
+
 async function build(files: { [path: string]: string }, env = {}) {
   const folder = folderOf({ 'config.yaml': '', ...files })
-  const { snapshot, problems } = await buildSnapshot(join(folder, 'config.yaml'), env)
+  const { snapshot, problems } = await buildSnapshot(join(folder, 'config.yaml'), env, { known: shipped })
+  if (snapshot) shipped = snapshot.sources
   return { folder, snapshot, problems: problems.map((problem) => formatProblem(problem).replace(`${folder}/`, '')) }
 }
 
