@@ -1,5 +1,5 @@
 import type { ServerResponse } from 'node:http'
-import { expect, test } from 'vitest'
+import { afterAll, beforeAll, expect, test } from 'vitest'
 import type { CallRecord } from '../../src/core/call.ts'
 import { noLimits } from '../../src/store/keys.ts'
 import { newKey, storeIn } from '../e2e/budget-world.ts'
@@ -78,16 +78,28 @@ export type PricedCall = {
 /** Tests of the money and the errors of an operation that answers in JSON. */
 export function testMoney({ api, path, body, entry, answer, nano }: PricedCall): void {
   const good: Answer = (_, response) => answerJson(response, answer)
-  const begin = (behaviour: Answer) =>
-    jsonWorld(behaviour, {
+  let answering: Answer = good
+  let shared: JsonWorld
+  beforeAll(async () => {
+    shared = await jsonWorld((request, response) => answering(request, response), {
       providers: { openai: { models: { first: entry, second: entry } } },
       settings: { policies: { both: { targets: ['openai/first', 'openai/second'] } } },
     })
+  })
+  afterAll(() => shared?.end())
+
+  /** The same router for each test, which sees only its own requests and rows. */
+  const begin = (behaviour: Answer) => {
+    answering = behaviour
+    shared.provider.received.length = 0
+    const earlier = new Set(shared.rows().map(({ id }) => id))
+    return { ...shared, rows: () => shared.rows().filter(({ id }) => !earlier.has(id)) }
+  }
   const call = { model: 'openai/first', ...body }
   const usd = Number(nano) / 1e9
 
   test('costs what it says, in the reply and in the ledger', async () => {
-    const world = await begin(good)
+    const world = begin(good)
     const response = await world.ask(path, call)
     expect(response.status).toBe(200)
     const reply = (await response.json()) as { usage: { cost: number } }
@@ -95,21 +107,19 @@ export function testMoney({ api, path, body, entry, answer, nano }: PricedCall):
     expect(world.rows()).toMatchObject([
       { api, model: 'first', provider: 'openai', outcome: 'complete', status: 200, cost: { nanoUsd: Number(nano) } },
     ])
-    await world.end()
   })
 
   test('of 12 calls at once, a key that pays 5 makes exactly 5', async () => {
-    const world = await begin(good)
+    const world = begin(good)
     const key = newKey(world.store, { monthlyLimitNano: 5n * nano })
     const answers = await Promise.all(Array.from({ length: 12 }, () => world.ask(path, call, key)))
     const statuses = answers.map(({ status }) => status).sort()
     expect(statuses).toEqual([...Array(5).fill(200), ...Array(7).fill(402)])
     expect(world.provider.received).toHaveLength(5)
-    await world.end()
   })
 
   test('who may not call is told before the body is read', async () => {
-    const world = await begin(good)
+    const world = begin(good)
     const status = async (body: object | string, asked?: Asked) => (await world.ask(path, body, asked)).status
     expect(await status('not json', { secret: '' })).toBe(401)
     expect(await status('not json', { secret: 'wrong' })).toBe(403)
@@ -122,11 +132,10 @@ export function testMoney({ api, path, body, entry, answer, nano }: PricedCall):
     const slow = newKey(world.store, { limits: { ...noLimits, requestsPerMinute: 1 } })
     expect([await status(call, slow), await status(call, slow)]).toEqual([200, 429])
     expect(world.provider.received).toHaveLength(1)
-    await world.end()
   })
 
   test('what is no answer is a 502, and another target is tried', async () => {
-    const world = await begin(({ body: sent }, response) => {
+    const world = begin(({ body: sent }, response) => {
       if (sent.model === 'second') answerJson(response, answer)
       else response.writeHead(200, { 'content-type': 'text/html' }).end('<html>')
     })
@@ -138,20 +147,18 @@ export function testMoney({ api, path, body, entry, answer, nano }: PricedCall):
     await both.arrayBuffer()
     const rows = world.rows().filter(({ attemptOf }) => attemptOf === undefined)
     expect(rows.map(({ cost }) => cost.nanoUsd).sort()).toEqual([0, Number(nano)])
-    await world.end()
   })
 
   test('an answer without its result is a 502, and paid', async () => {
-    const world = await begin((_, response) => answerJson(response, { ...answer, data: 1, results: 1, choices: 1 }))
+    const world = begin((_, response) => answerJson(response, { ...answer, data: 1, results: 1, choices: 1 }))
     expect((await world.ask(path, call)).status).toBe(502)
     expect(world.rows().map(({ cost }) => cost.nanoUsd)).toEqual([Number(nano)])
-    await world.end()
   })
 
   test('a client that leaves ends the call at the provider', async () => {
     let left: Promise<void> | undefined
     const asked = Promise.withResolvers<void>()
-    const world = await begin((request) => {
+    const world = begin((request) => {
       left = request.left
       asked.resolve()
     })
@@ -162,6 +169,5 @@ export function testMoney({ api, path, body, entry, answer, nano }: PricedCall):
     expect(await answered).toBe('left')
     await within(2_000, 'the provider', left as Promise<void>)
     await expect.poll(() => world.rows().map(({ error }) => error)).toEqual(['client_gone'])
-    await world.end()
   })
 }
