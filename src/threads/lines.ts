@@ -28,9 +28,9 @@ export type Lines = {
   stop(deadlineMs: number): Promise<void>
   /** Ends all threads. */
   close(): Promise<void>
-  /** The threads, for tests that end one. */
   /** What of the providers takes no calls, or not all, as the lines said last. */
   troubled(): Trouble[]
+  /** The threads, for tests that end one. */
   threads(): readonly { terminate(): Promise<number> }[]
 }
 
