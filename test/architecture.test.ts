@@ -12,7 +12,7 @@ const ranks: readonly (readonly string[])[] = [
   ['mapping/compile', 'api', 'catalog', 'store'],
   ['mapping', 'api/chat', 'api/messages', 'api/responses', 'api/models', 'api/operations'],
   ['manifest'],
-  ['access', 'money', 'routing', 'upstream'],
+  ['access', 'money', 'plugin', 'routing', 'upstream'],
   ['line', 'snapshot'],
   ['http'],
   ['management', 'threads'],
