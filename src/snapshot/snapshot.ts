@@ -7,6 +7,7 @@ import type { KnownSources, Texts } from '../manifest/folder.ts'
 import { filesOf } from '../manifest/layer.ts'
 import { hasErrors, type Problem } from '../manifest/problem.ts'
 import type { Provider } from '../manifest/provider.ts'
+import type { LoadedPlugin } from '../plugin/loaded.ts'
 import { type Config, findConfig, loadConfig } from './config.ts'
 import { byPath, type Files, loadFiles, readSources } from './load-files.ts'
 
@@ -18,6 +19,8 @@ export type Snapshot = {
   /** By slug; switched-off ones are not there, unconfigured ones are, with what they miss. */
   providers: ReadonlyMap<string, Provider>
   catalog: Catalog
+  /** In the order in which they are called. */
+  plugins: readonly LoadedPlugin[]
   /** Unix milliseconds. */
   builtAt: number
   /** The files it was built from, so that the next build reads only what has changed. */
@@ -58,6 +61,7 @@ export async function buildSnapshot(
     config,
     providers: new Map(files.providers.map(({ provider }) => [provider.slug, provider])),
     catalog: files.catalog,
+    plugins: [],
     builtAt: Date.now(),
     sources: new Map([...files.sources, [path, source]]),
     cache,
