@@ -15,7 +15,8 @@ const benches: Record<string, { file: string; about: string }> = {
     file: './neighbours.ts',
     about: '[rounds] [threads]: what streams of other threads notice of bodies of 50 MB',
   },
-  overload: { file: './overload.ts', about: '[seconds]: twice the load that one process can serve' },
+  overload: { file: './overload.ts', about: '[seconds] [rounds]: twice the load that one process can serve' },
+  refusals: { file: './refusals.ts', about: 'what a call costs that is refused because too many run' },
   soak: {
     file: './soak.ts',
     about: '[minutes] [streams]: what is left of streams whose clients leave and whose provider fails',

@@ -1,87 +1,110 @@
 /**
  * Twice the load that one process can serve, of one organization, beside a second one that calls now and then: what is served,
- * how fast, and what is refused. `npm run bench -- overload [seconds]`.
+ * how fast, and what is refused. `npm run bench -- overload [seconds] [rounds]`.
  */
 import { execFileSync } from 'node:child_process'
 import { readFileSync, writeFileSync } from 'node:fs'
 import { setTimeout } from 'node:timers/promises'
-import { Agent, request } from 'undici'
 import { load, percentile, sorted } from './load.ts'
 import { pin, startMeasured } from './measured.ts'
+import { callBytes, OpenLoad } from './open-load.ts'
 import { here, startRouter } from './subjects.ts'
-import { firstCall } from './ways.ts'
+import { firstCall, inAMoment, momentMs } from './ways.ts'
 
 const seconds = Number(process.argv[3] ?? 10)
-/** So many calls keep the process busy; more would only wait. */
-const limits = 'limits: { concurrent: 32, queue: 32 }'
+const rounds = Number(process.argv[4] ?? 1)
+/** So many callers that the process always has something to do. */
+const atOnce = 1_000
 const [loadCpu, subjectCpu] = ['0', '1']
 pin(process.pid, loadCpu)
 const upstream = await startMeasured('upstream.ts', {}, { cpus: loadCpu })
 const router = await startRouter(here, upstream.url, { cpus: subjectCpu })
-const dispatcher = new Agent({ allowH2: false, connections: 4_096 })
-const body = JSON.stringify(firstCall)
-const second = otherOrganization()
-
 const url = `${router.url}/v1/chat/completions`
-const headersOf = (key: string) => ({ authorization: `Bearer ${key}`, 'content-type': 'application/json' })
-await load(url, { calls: 16_000, concurrent: 32, body: firstCall, headers: headersOf(router.key) })
-const peak = await load(url, { calls: 16_000, concurrent: 32, body: firstCall, headers: headersOf(router.key) })
-const text = readFileSync(router.config, 'utf8')
-writeFileSync(router.config, text.replace('server: {', `server: { ${limits},`))
-await setTimeout(2_000)
-const half = await offered(peak.callsPerSecond / 2)
-const twice = await offered(peak.callsPerSecond * 2)
-console.table({
-  'all at once': { 'served per s': Math.round(peak.callsPerSecond) },
-  'half the load': half,
-  'twice the load': twice,
-})
+const body = { ...firstCall, messages: [{ role: 'user', content: inAMoment }] }
+const calls = callBytes(url, router.key, body)
+const others = callBytes(url, otherOrganization(), body)
+
+const headers = { authorization: `Bearer ${router.key}`, 'content-type': 'application/json' }
+await load(url, { calls: 16_000, concurrent: 32, body: firstCall, headers })
+await closed(2)
+const settings = readFileSync(router.config, 'utf8')
+for (let round = 0; round < rounds; round++) {
+  writeFileSync(router.config, settings)
+  await setTimeout(1_500)
+  const peak = await closed(seconds)
+  // As many calls as are under way while the process does what it can, and a few more.
+  const concurrent = Math.ceil(((peak * momentMs) / 1_000) * 1.2)
+  writeFileSync(
+    router.config,
+    settings.replace('server: {', `server: { limits: { concurrent: ${concurrent}, queue: 100 },`),
+  )
+  await setTimeout(1_500)
+  const half = await offered(peak / 2)
+  const twice = await offered(peak * 2)
+  console.log(`at most ${Math.round(peak)} calls a second; limits: ${concurrent} at once, 100 waiting`)
+  console.table({ 'half the load': half, 'twice the load': twice })
+}
 await router.stop()
 await upstream.stop()
 process.exit(0)
 
+/** Calls a second when there are always more than can be served. */
+async function closed(duration: number): Promise<number> {
+  const line = new OpenLoad(url)
+  const begun = performance.now()
+  const until = begun + duration * 1_000
+  let served = 0
+  const next = (status: number) => {
+    if (status === 200) served++
+    if (performance.now() < until) line.send(calls, next)
+  }
+  for (let index = 0; index < atOnce; index++) line.send(calls, next)
+  while (line.open > 0) await setTimeout(5)
+  return served / ((performance.now() - begun) / 1_000)
+}
+
 /** Calls that come at a rate, whether or not earlier ones are answered; one in a hundred milliseconds of the second organization. */
 async function offered(perSecond: number) {
+  const line = new OpenLoad(url)
   const own: number[] = []
-  const others: number[] = []
-  let refused = 0
+  const second: number[] = []
+  const refusals: number[] = []
+  let failed = 0
   let sent = 0
-  const open = new Set<Promise<void>>()
-  const call = async (key: string, times: number[]) => {
-    const begun = performance.now()
-    const answer = await request(url, { method: 'POST', headers: headersOf(key), body, dispatcher })
-    await answer.body.dump()
-    if (answer.statusCode === 200) times.push(performance.now() - begun)
-    else refused++
+  const into = (times: number[]) => (status: number, ms: number) => {
+    if (status === 200) times.push(ms)
+    else if (status === 429) refusals.push(ms)
+    else failed++
   }
-  const begin = (key: string, times: number[]) => {
-    const running = call(key, times)
-      .catch(() => {})
-      .finally(() => open.delete(running))
-    open.add(running)
-  }
+  const [ofOwn, ofSecond] = [into(own), into(second)]
+  const before = await router.used()
   const begun = performance.now()
   let nextOther = begun
   while (performance.now() - begun < seconds * 1_000) {
     const due = ((performance.now() - begun) / 1_000) * perSecond
-    for (; sent < due; sent++) begin(router.key, own)
+    for (; sent < due; sent++) line.send(calls, ofOwn)
     if (performance.now() >= nextOther) {
-      begin(second, others)
+      line.send(others, ofSecond)
       nextOther += 100
     }
     await setTimeout(1)
   }
-  await Promise.all(open)
-  const ms = (values: readonly number[], share: number) => percentile(sorted(values), share).toFixed(1)
+  while (line.open > 0) await setTimeout(5)
+  const took = (performance.now() - begun) / 1_000
+  const { cpuUs } = await router.used()
+  const ms = (values: readonly number[], share: number) => Number(percentile(sorted(values), share).toFixed(1))
   return {
     'offered per s': Math.round(sent / seconds),
-    'served per s': Math.round(own.length / seconds),
-    refused,
+    'served per s': Math.round(own.length / took),
+    refused: refusals.length,
+    failed,
     'p50 ms': ms(own, 0.5),
     'p99 ms': ms(own, 0.99),
-    'second organization: served': others.length,
-    'its p50 ms': ms(others, 0.5),
-    'its p99 ms': ms(others, 0.99),
+    'refusals: p99 ms': ms(refusals, 0.99),
+    'second: served': second.length,
+    'its p50 ms': ms(second, 0.5),
+    'its p99 ms': ms(second, 0.99),
+    'busy %': Math.round((cpuUs - before.cpuUs) / took / 10_000),
   }
 }
 

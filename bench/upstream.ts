@@ -5,8 +5,9 @@
 import { createServer, type ServerResponse } from 'node:http'
 import { Readable } from 'node:stream'
 import { pipeline } from 'node:stream/promises'
+import { setTimeout } from 'node:timers/promises'
 import { serveMeasurements } from './measured.ts'
-import { longSpeech, slowly, tenASecond, verySlowly } from './ways.ts'
+import { inAMoment, longSpeech, momentMs, slowly, tenASecond, verySlowly } from './ways.ts'
 
 const sentence =
   'Hello! A gateway is a service between applications and the providers that they call. It sends each call on to the right one, and counts what it costs.'
@@ -87,6 +88,7 @@ const server = createServer(async (request, response) => {
   if (request.url?.endsWith('/audio/speech')) return await speak(response, body.includes(longSpeech) ? 800 : 2)
   const streamed = /"stream":\s*true/.test(body)
   const messages = request.url?.endsWith('/messages')
+  if (body.includes(inAMoment)) await setTimeout(momentMs)
   if (!streamed) {
     response.writeHead(200, { 'content-type': 'application/json' }).end(messages ? JSON.stringify(message) : chat)
     return

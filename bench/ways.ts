@@ -12,6 +12,9 @@ const question = 'Say hello, then explain in two sentences what a gateway is.'
 export const slowly = 'Slowly, please.'
 export const verySlowly = 'Very slowly, please.'
 export const tenASecond = 'Ten words a second, please.'
+/** Words that make the upstream think for this long before it answers. Milliseconds. */
+export const inAMoment = 'In a moment, please.'
+export const momentMs = 100
 
 /** Most clients limit the length of the reply. */
 const common = { temperature: 0.7, max_tokens: 256 }

@@ -111,6 +111,20 @@ export class RouterError extends Error {
   }
 }
 
+/**
+ * Makes an error without its stack, which takes longer than all else that a refusal does: for those that come by the thousand when there is
+ * too much to do.
+ */
+export function withoutStack<Made extends Error>(make: () => Made): Made {
+  const { stackTraceLimit } = Error
+  Error.stackTraceLimit = 0
+  try {
+    return make()
+  } finally {
+    Error.stackTraceLimit = stackTraceLimit
+  }
+}
+
 /** Clients that wait longer should be told instead. */
 const longestSoonMs = 60_000
 

@@ -36,7 +36,8 @@ export async function serveCall(
   const own = running.begin(response)
   const { signal } = own
   try {
-    const readBody = () => readJson(request, response, { running: own, size: context.bodyLimits(), idleMs })
+    const size = context.bodyLimits()
+    const readBody: Call['readBody'] = (onSlow) => readJson(request, response, { running: own, size, idleMs, onSlow })
     const silence = { afterMs: context.keepAliveMs, early: context.keepsAliveEarly() }
     const call = callOf(request, response, { clientApi, readBody, signal, atEnd: own.atEnd, keepAlive: silence })
     const answer = await handler(call, context.services())

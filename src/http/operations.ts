@@ -38,8 +38,8 @@ export async function serveOperation(
   const tags = { origin: originOf(headers, secret), header: textOf(headers['x-router-tags']) }
   let form: Form | undefined
   try {
-    const readBody: OperationCall['readBody'] = async (onField) => {
-      const body = await readOperationBody(request, response, { api, context, own, onField })
+    const readBody: OperationCall['readBody'] = async (hearing) => {
+      const body = await readOperationBody(request, response, { api, context, own, ...hearing })
       if ('form' in body) form = body.form
       return 'form' in body ? body.form : body
     }
@@ -59,6 +59,7 @@ type BodyReading = {
   context: ServerContext
   own: RunningRequest
   onField: (name: string, value: string) => void
+  onSlow: () => void
 }
 
 /** Bytes of what a form has beside its files. */
@@ -72,10 +73,12 @@ function isForm({ headers }: Request): boolean {
 async function readOperationBody(
   request: Request,
   response: Response,
-  { api, context, own, onField }: BodyReading,
+  { api, context, own, onField, onSlow }: BodyReading,
 ): Promise<{ json: unknown } | { form: Form }> {
   if (api.form && (isForm(request) || !api.json)) {
     const { fileBytes, files, bytes = fileBytes * files } = api.form
+    // It may be large, and is written to a file as it comes.
+    onSlow()
     const limits = { running: own, idleMs: context.patienceMs, bytes: bytes + roomForFields, fileBytes, files, onField }
     return { form: await readForm(request, response, { ...limits, fields: mostFields, fieldBytes: roomForFields }) }
   }
@@ -83,6 +86,7 @@ async function readOperationBody(
     running: own,
     size: context.bodyLimits(),
     idleMs: context.patienceMs,
+    onSlow,
   })
   return { json }
 }

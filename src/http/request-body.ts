@@ -22,6 +22,8 @@ type UploadLimits = {
   size: BodyLimits
   /** How long the upload may stall. Milliseconds. */
   idleMs: number
+  /** Hears when it takes longer than uploads do that are sent at once. */
+  onSlow?: (() => void) | undefined
 }
 
 /** The body as JSON; undefined when there is none. Throws RouterError 400, 413 or 415, or the abort reason. */
@@ -116,10 +118,15 @@ function decodingReader(request: Request, response: Response, limitBytes: number
 const decoders = new Map<number, RequestHandler>()
 
 /** The text of a body, unless its upload is too much, stalls or is aborted. */
-function receive(request: Request, reader: BodyReader, { running, size, idleMs }: UploadLimits): Promise<string> {
+function receive(
+  request: Request,
+  reader: BodyReader,
+  { running, size, idleMs, onSlow }: UploadLimits,
+): Promise<string> {
   return new Promise((resolve, reject) => {
     let received = 0
     let quietMs = 0
+    let slowMs = 0
     const take = (chunk: Buffer) => {
       quietMs = 0
       received += chunk.length
@@ -140,6 +147,8 @@ function receive(request: Request, reader: BodyReader, { running, size, idleMs }
     }
     const waited = (ms: number) => {
       quietMs += ms
+      slowMs += ms
+      if (slowMs > atOnceMs && slowMs - ms <= atOnceMs) onSlow?.()
       if (quietMs > idleMs) fail(invalidBody(`The upload stalled: nothing came for ${idleMs} ms.`))
     }
     if (running.signal.aborted) return reject(running.signal.reason)
@@ -148,6 +157,9 @@ function receive(request: Request, reader: BodyReader, { running, size, idleMs }
     reader.whenRead(done, fail)
   })
 }
+
+/** Bodies that are sent at once have come by then, and those that are few megabytes large. */
+const atOnceMs = 100
 
 /** How many times the limit is read before a client that does not stop sending is cut off. */
 const toleratedExcess = 4

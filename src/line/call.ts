@@ -21,7 +21,8 @@ export type Call = {
   requestId?: string | undefined
   clientApi: ClientApi
   secret: string | undefined
-  readBody(): Promise<unknown>
+  /** `onSlow` hears when it takes longer than bodies do that are sent at once. */
+  readBody(onSlow?: () => void): Promise<unknown>
   /** Refuse the call, instead of only reporting the loss, when the provider does not support a part of the request. */
   strict: boolean
   /** The time that a header gives to the whole call, in milliseconds. */

@@ -26,7 +26,7 @@ import { attemptHeaders } from './client-reply.ts'
 import type { Turn } from './conversations.ts'
 import { type Services, startOf } from './gateway.ts'
 import { governedTargets } from './governed-targets.ts'
-import { callerOf, letIn } from './let-in.ts'
+import { callerOf, readInTurn } from './let-in.ts'
 import { withoutUnpriced } from './refuse-unpriced.ts'
 import { editedRequest } from './same-format.ts'
 import { Settlement } from './settlement.ts'
@@ -46,8 +46,7 @@ type Result = { dropped: string[] } & (
  */
 export async function compact(call: Call, services: Services): Promise<CallResponse> {
   const authenticated = services.authenticate(call.secret)
-  const body = await call.readBody()
-  await letIn(authenticated, call, services)
+  const body = await readInTurn(authenticated, call, services)
   // A slow upload must not outlive its key.
   const key = services.revalidate(authenticated)
   requireLedger(services.admission)

@@ -16,6 +16,7 @@ import { speaksSameFormat } from './choose-translation.ts'
 import type { Turn } from './conversations.ts'
 import type { Services } from './gateway.ts'
 import { governedTargets } from './governed-targets.ts'
+import { readInTurn } from './let-in.ts'
 import { editedRequest } from './same-format.ts'
 import { refuseManyUnknown } from './unknown-fields.ts'
 
@@ -28,7 +29,7 @@ type CountCall = Omit<Call, 'strict' | 'id'>
  */
 export async function countTokens(call: CountCall, services: Services): Promise<CallResponse> {
   const authenticated = services.authenticate(call.secret)
-  const body = await call.readBody()
+  const body = await readInTurn(authenticated, call, services)
   // A slow upload must not outlive its key.
   const key = services.revalidate(authenticated)
   const rules = services.rulesOf(key.organization)

@@ -22,7 +22,7 @@ import type { Conversations } from './conversations.ts'
 import { countedPrompt } from './counted-prompt.ts'
 import { governedTargets } from './governed-targets.ts'
 import type { HeldState } from './held-state.ts'
-import { letIn } from './let-in.ts'
+import { readInTurn } from './let-in.ts'
 import { withoutUnpriced } from './refuse-unpriced.ts'
 import { type CallLedger, type CallStart, Settlement } from './settlement.ts'
 import { recordedFor } from './tags.ts'
@@ -58,8 +58,7 @@ export type Services = {
 export async function handle(call: Call, services: Services): Promise<CallResponse> {
   const { directory, signatures, held } = services
   const authenticated = services.authenticate(call.secret)
-  const body = await call.readBody()
-  await letIn(authenticated, call, services)
+  const body = await readInTurn(authenticated, call, services)
   // No `await` between here and admission, so each check stays valid. A slow upload must not outlive its key.
   const key = services.revalidate(authenticated)
   // Before a stored response is looked up: the stored response may still be in the write queue.

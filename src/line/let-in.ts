@@ -3,14 +3,30 @@ import type { Caller } from '../routing/gate.ts'
 import type { Call } from './call.ts'
 import type { Services } from './gateway.ts'
 
-/** Waits until one call more may run, which it does until its end. Rejects with RouterError `rate_limited`. */
-export async function letIn(
+/**
+ * Waits until one call more may run, which it does until its end, and reads its body: who is refused is refused unread. A call whose
+ * body is slow gives its place to others until the body has come. Rejects with RouterError `rate_limited`.
+ */
+export async function readInTurn<Body>(
   key: Pick<Key, 'organization' | 'labels'>,
-  { signal, atEnd }: Pick<Call, 'signal' | 'atEnd'>,
+  { signal, atEnd, readBody }: Pick<Call, 'signal' | 'atEnd'> & { readBody(onSlow: () => void): Promise<Body> },
   { gate }: Pick<Services, 'gate'>,
-): Promise<void> {
-  const leave = gate.enter(callerOf(key), signal)
-  atEnd(leave instanceof Promise ? await leave : leave)
+): Promise<Body> {
+  const caller = callerOf(key)
+  const enter = async () => {
+    const entered = gate.enter(caller, signal)
+    const leave = entered instanceof Promise ? await entered : entered
+    atEnd(leave)
+    return leave
+  }
+  const leave = await enter()
+  let isSlow = false
+  const body = await readBody(() => {
+    isSlow = true
+    leave()
+  })
+  if (isSlow) await enter()
+  return body
 }
 
 /** Whose call it is. Keys with the label `priority: low` are the first whose calls are refused. */

@@ -15,7 +15,7 @@ import { type Admission, admitOperation, requireLedger, requireMoney } from './a
 import type { Call, CallResponse } from './call.ts'
 import type { Services } from './gateway.ts'
 import { type GovernedCall, governedTargets } from './governed-targets.ts'
-import { callerOf, letIn } from './let-in.ts'
+import { callerOf, readInTurn } from './let-in.ts'
 import { hasEndpoint, isAskedByChat, mostAt } from './operation-by-chat.ts'
 import { callOperation, type OperationResult } from './operation-call.ts'
 import { operationReply } from './operation-reply.ts'
@@ -33,8 +33,11 @@ export type OperationCall = Pick<
   api: OperationApi
   /** The body is a form, which may be large. */
   uploads: boolean
-  /** Reads the body; `onField` hears of each field of a form as it comes, and may refuse the rest. */
-  readBody(onField: (name: string, value: string) => void): Promise<OperationBody>
+  /**
+   * Reads the body; `onField` hears of each field of a form as it comes, and may refuse the rest, `onSlow` when it takes longer than
+   * bodies do that are sent at once.
+   */
+  readBody(hearing: { onField(name: string, value: string): void; onSlow(): void }): Promise<OperationBody>
 }
 
 /** The services that operations depend on. */
@@ -74,11 +77,12 @@ export async function handleOperation(call: OperationCall, services: OperationSe
   // A model that costs nothing can be called without money; an upload is not read to find that out.
   if (call.uploads) await withLoans(() => requireMoney(payer(authenticated, services, at), services.admission))
   let hasOthers = false
-  const body = await call.readBody((name, value) => {
+  const onField = (name: string, value: string) => {
     hasOthers ||= name === 'models' || name.startsWith('models[')
     if (name === 'model' && value !== '' && !hasOthers) routeFor(authenticated, value)
-  })
-  await letIn(authenticated, call, services)
+  }
+  const readBody = (onSlow: () => void) => call.readBody({ onField, onSlow })
+  const body = await readInTurn(authenticated, { ...call, readBody }, services)
   // A slow upload must not outlive its key.
   const key = services.revalidate(authenticated)
   requireLedger(services.admission)

@@ -1,4 +1,4 @@
-import { RouterError } from '../core/errors.ts'
+import { RouterError, withoutStack } from '../core/errors.ts'
 
 /** How many calls may run at once, and how many more may wait. */
 export type GateLimits = { concurrent: number; queue: number }
@@ -143,5 +143,5 @@ function longest(queues: readonly Waiting[][]): Waiting[] | undefined {
 
 function full(): RouterError {
   const message = 'Too many calls are running. Send this one again in a moment.'
-  return new RouterError('rate_limited', message, { retryAfterMs: longestWaitMs })
+  return withoutStack(() => new RouterError('rate_limited', message, { retryAfterMs: longestWaitMs }))
 }

@@ -1,7 +1,8 @@
+import { Agent, request as httpRequest } from 'node:http'
 import { setTimeout as pause } from 'node:timers/promises'
 import { afterAll, beforeAll, expect, test } from 'vitest'
 import { answerJson, type LoopbackProvider, loopbackProvider } from '../helpers/provider.ts'
-import { type TestRouter, testRouter } from '../helpers/router.ts'
+import { type TestRouter, testKey, testRouter } from '../helpers/router.ts'
 
 const body = (model: string) => ({ model, messages: [{ role: 'user', content: 'Hi' }], max_tokens: 5 })
 const reply = {
@@ -85,4 +86,55 @@ test('the server runs no more calls at once than its limit', async () => {
   expect(most.all).toBeLessThanOrEqual(40)
   expect((statuses[200] ?? 0) + (statuses[429] ?? 0)).toBe(60)
   expect((await burst(20, 'wide/m1')).statuses).toEqual({ 200: 20 })
+})
+
+/** Calls that send the beginning of a body and no more, until they are ended. */
+function stalledUploads(count: number, size: number) {
+  const begin = () => {
+    const headers = {
+      authorization: `Bearer ${testKey}`,
+      'content-type': 'application/json',
+      'content-length': size,
+    }
+    const upload = httpRequest(`${router.url}/v1/chat/completions`, { method: 'POST', headers })
+    upload.on('error', () => {})
+    upload.write('{"model": "wide/m1", ')
+    return upload
+  }
+  const uploads = Array.from({ length: count }, begin)
+  return { end: () => uploads.map((upload) => upload.destroy()) }
+}
+
+test('uploads that stall take no places from other calls', async () => {
+  const uploads = stalledUploads(60, 1_000)
+  try {
+    await pause(400)
+    expect((await burst(40, 'wide/m1')).statuses).toEqual({ 200: 40 })
+  } finally {
+    uploads.end()
+  }
+})
+
+test('who is refused is refused before the body is read, and can go on calling on the same connection', async () => {
+  const agent = new Agent({ keepAlive: true, maxSockets: 1 })
+  const running = burst(60, 'wide/m1')
+  const own = new Set<unknown>()
+  const statuses = new Set<number | undefined>()
+  try {
+    for (let index = 0; index < 5; index++) {
+      const { promise, resolve } = Promise.withResolvers<number | undefined>()
+      const headers = { authorization: `Bearer ${testKey}`, 'content-type': 'application/json' }
+      const call = httpRequest(`${router.url}/v1/chat/completions`, { method: 'POST', headers, agent }, (response) => {
+        own.add(response.socket)
+        response.resume().on('end', () => resolve(response.statusCode))
+      })
+      call.end(JSON.stringify(body('wide/m1')))
+      statuses.add(await promise)
+    }
+    expect(own.size).toBe(1)
+    expect([...statuses].every((status) => status === 200 || status === 429)).toBe(true)
+  } finally {
+    agent.destroy()
+    await running
+  }
 })
