@@ -57,12 +57,13 @@ function asJson({ wrong, repriced, reported, ...counts }: Recount) {
 }
 
 function asText(
-  { calls, agreeing, unbilled, wrong, repriced, reported }: Recount,
+  { calls, attempts, agreeing, unbilled, wrong, repriced, reported }: Recount,
   range: { from: string; to: string },
 ): string {
   const other = [...repriced.values()].reduce((sum, one) => sum + one.calls, 0)
+  const also = attempts === 0 ? '' : ` and ${attempts} further attempts`
   const parts = [
-    `${calls} calls from ${range.from} to ${range.to}: ${agreeing} are right, ${wrong.calls} are wrong, ${other} were billed at other prices than today's, ${unbilled} failed unbilled\n`,
+    `${calls} calls${also} from ${range.from} to ${range.to}: ${agreeing} are right, ${wrong.calls} are wrong, ${other} were billed at other prices than today's, ${unbilled} failed unbilled\n`,
   ]
   if (wrong.calls > 0) {
     const extent = wrong.calls > mostListed ? ` (the first ${mostListed})` : ''

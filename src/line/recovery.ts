@@ -85,7 +85,7 @@ async function resume(
     routing,
   )
   if (attempted.error) {
-    trial.onFailed(attempted)
+    if (!attempted.hasRows) trial.onFailed(attempted)
     return undefined
   }
   const { answer } = attempted

@@ -34,7 +34,7 @@ export type CallStart = Pick<
 /** The part of the ledger that a call writes to; `detail` is what the log says of its error. */
 export type CallLedger = { settle(...call: [...Parameters<LedgerQueue['settle']>, detail?: string]): Promise<void> }
 
-/** The target that was tried last, and the fields that its request left out. */
+/** The target that answered, or whose failure is told, and the fields that its request left out. */
 export type AttemptSummary = Attempted & { dropped: string[] }
 
 /** A reply as far as it was received, by what it used. */
@@ -55,8 +55,6 @@ export class Settlement {
   readonly #ledger: CallLedger
   readonly #admission: Admission
   #written = false
-  /** When the last attempt of this call ended that another one followed, in milliseconds since its arrival. */
-  #earlierMs = 0
 
   constructor(start: CallStart, { ledger, admission }: { ledger: CallLedger; admission: Admission }) {
     this.#start = start
@@ -101,7 +99,7 @@ export class Settlement {
     await this.#write(attempted, { outcome: 'failed', status: error.status, settled, error })
   }
 
-  /** An attempt failed and another one follows: it has a row of its own, and what the provider counted is charged. */
+  /** An attempt failed whose failure the row of the call does not tell: it has a row of its own, and what it used is charged. */
   failAttempt(attempted: AttemptSummary, error: RouterError): void {
     const settled = this.#priceFailure(attempted, error)
     this.#writeAttempt(attempted, { outcome: 'failed', status: error.status, settled, error })
@@ -121,9 +119,7 @@ export class Settlement {
 
   #writeAttempt(summary: RowFacts, end: SettledOutcome): void {
     const record = this.#record(summary, end)
-    const { durationMs } = record
-    const own = { id: randomUUIDv7(), attemptOf: this.#start.id, durationMs: durationMs - this.#earlierMs }
-    this.#earlierMs = durationMs
+    const own = { id: randomUUIDv7(), attemptOf: this.#start.id, durationMs: durationOf(summary) ?? record.durationMs }
     const cost = costNano(record)
     if (cost > 0n) this.#admission.charge(cost)
     // The ledger keeps the row until it can be written; the row of the call itself waits behind it.
@@ -191,6 +187,11 @@ export class Settlement {
       ...(damaged && { damaged }),
     }
   }
+}
+
+/** Of an attempt, in milliseconds. */
+function durationOf({ times }: RowFacts): number | undefined {
+  return times && Math.round((times.ended ?? performance.now()) - times.began)
 }
 
 const nothingUsed: Settled = { usage: {}, cost: { nanoUsd: 0, parts: {}, priceVersion: '' } }

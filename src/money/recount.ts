@@ -5,9 +5,11 @@ import { chargeOf } from './charge.ts'
 /** The result of a recount of settled calls with today's prices. Sums are nano-USD. */
 export type Recount = {
   calls: number
+  /** Attempts of them that have rows of their own: no calls, but what was billed for them is recounted as well. */
+  attempts: number
   /** Calls that cost nothing because they failed before any output. */
   unbilled: number
-  /** Billed at today's prices, and the same to the nano-dollar. */
+  /** Billed at today's prices, and the same to the nano-dollar: here and below rows of calls and of attempts. */
   agreeing: number
   /** Billed at today's prices, but not the same: something is wrong. At most `mostListed` of them are listed. */
   wrong: { calls: number; difference: bigint; listed: WrongCall[] }
@@ -39,6 +41,7 @@ export function recount(
 ): Recount {
   const found: Recount = {
     calls: 0,
+    attempts: 0,
     unbilled: 0,
     agreeing: 0,
     wrong: { calls: 0, difference: 0n, listed: [] },
@@ -46,7 +49,9 @@ export function recount(
     reported: new Map(),
   }
   for (const call of calls) {
-    found.calls++
+    const isCall = call.attemptOf === undefined
+    if (isCall) found.calls++
+    else found.attempts++
     const { at, cost, usage, provider, model, served } = call
     const name = `${provider}/${model}`
     const ledger = BigInt(cost.nanoUsd)
@@ -57,7 +62,7 @@ export function recount(
       reported.provider += BigInt(Math.round(usage.reported_cost * 1e9))
     }
     if (isUnbilled(call)) {
-      found.unbilled++
+      if (isCall) found.unbilled++
       continue
     }
     const entries = {

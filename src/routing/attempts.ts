@@ -1,11 +1,12 @@
 import { asRouterError, type RouterError } from '../core/errors.ts'
 import type { Target } from '../manifest/target.ts'
 import { failureClass } from './failure-class.ts'
+import { Failures } from './failures.ts'
 import type { Gate, Leave } from './gate.ts'
 import type { Passage } from './health.ts'
 import { backoffMs, pause, spreadMs } from './retries.ts'
-import { closedTarget, type FailedAttempt, toldFailure } from './told-failure.ts'
-import type { Attempted, AttemptLimits, Failure, Outcome, RoutingState, Trial, Tried } from './trial.ts'
+import { closedTarget } from './told-failure.ts'
+import type { Attempted, AttemptLimits, Outcome, RoutingState, Trial, Tried } from './trial.ts'
 
 /** The most attempts of one call. */
 const mostAttempts = 6
@@ -25,8 +26,6 @@ export function tryTargets<Result extends Outcome>(trial: Trial<Result>, state: 
 /** A target of the call. `waits`: it is asked again only when it is not busy any more. */
 type Candidate = { target: Target; retries: number; isTried: boolean; isOver: boolean; waits: boolean }
 
-type Failed<Result> = FailedAttempt & { result?: Result & Attempted }
-
 class Attempts<Result extends Outcome> {
   readonly #trial: Trial<Result>
   readonly #state: RoutingState
@@ -34,12 +33,13 @@ class Attempts<Result extends Outcome> {
   readonly #now: () => number
   readonly #endBy: number
   readonly #candidates: Candidate[]
-  readonly #failures: Failed<Result>[] = []
+  readonly #failures: Failures<Result>
   #count = 0
   #hasEnded = false
 
   constructor(trial: Trial<Result>, state: RoutingState) {
     this.#trial = trial
+    this.#failures = new Failures(trial.onFailed)
     this.#state = state
     this.#random = state.random ?? Math.random
     this.#now = state.now ?? (() => performance.now())
@@ -61,8 +61,8 @@ class Attempts<Result extends Outcome> {
       const { signal, targets } = this.#trial
       if (!signal.aborted) throw thrown
       // The call ended while it waited.
-      this.#failures.push({ target: targets[0], error: asRouterError(thrown) })
-      return this.#failure()
+      this.#failures.add(targets[0], asRouterError(thrown))
+      return this.#failures.told(this.#count) as Tried<Result>
     }
   }
 
@@ -80,7 +80,7 @@ class Attempts<Result extends Outcome> {
         ? undefined
         : ((await this.#sameAgain(next)) ?? this.#firstOpen() ?? (await this.#firstToOpen()))
     }
-    return this.#failure()
+    return this.#failures.told(this.#count) as Tried<Result>
   }
 
   /** Waits until a target may be asked by one call more; undefined when that is too long. */
@@ -91,7 +91,7 @@ class Attempts<Result extends Outcome> {
     } catch (thrown) {
       if (signal.aborted) throw thrown
       candidate.isOver = true
-      this.#failures.push({ target: candidate.target, error: asRouterError(thrown) })
+      this.#failures.add(candidate.target, asRouterError(thrown))
       return undefined
     }
   }
@@ -115,14 +115,14 @@ class Attempts<Result extends Outcome> {
   /** One attempt; undefined when it failed. */
   async #attempt(candidate: Candidate, passage: Passage) {
     const { target } = candidate
-    const before = this.#failures.at(-1)
-    if (before?.result) this.#trial.onFailed({ ...before.result, error: before.error })
+    this.#failures.goOn()
     if (!candidate.isTried) this.#state.retries.earn(target)
     candidate.isTried = true
     this.#count++
+    const began = this.#now()
     try {
       const result = await this.#trial.attempt(target, this.#limits(candidate))
-      const attempted = { ...result, target, attempts: this.#count }
+      const attempted = { ...result, target, attempts: this.#count, times: { began } }
       if (!result.error) {
         passage.succeeded()
         return {
@@ -132,7 +132,7 @@ class Attempts<Result extends Outcome> {
         } as Tried<Result>
       }
       if (!this.#endedByCaller(result.error)) passage.failed(result.error)
-      this.#failed(candidate, attempted, result.error)
+      this.#failed(candidate, { ...attempted, error: result.error, times: { began, ended: this.#now() } })
     } catch (thrown) {
       passage.ended()
       throw thrown
@@ -151,12 +151,12 @@ class Attempts<Result extends Outcome> {
     }
   }
 
-  #failed(candidate: Candidate, result: Result & Attempted, error: RouterError): void {
-    const failure = failureClass(error)
-    this.#failures.push({ target: candidate.target, error, result })
+  #failed(candidate: Candidate, attempt: Result & Attempted & { error: RouterError }): void {
+    const failure = failureClass(attempt.error)
+    this.#failures.addAttempt(attempt)
     candidate.isOver = failure.same === 'never'
     candidate.waits = failure.same === 'when_told'
-    const mayHaveActed = this.#trial.acts === true && result.sent === true && failure.mayHaveBegun === true
+    const mayHaveActed = this.#trial.acts === true && attempt.sent === true && failure.mayHaveBegun === true
     if (failure.next === 'never' || mayHaveActed) this.#hasEnded = true
     if (failure.next !== 'any') this.#dropUnable(candidate.target, failure.next)
   }
@@ -194,7 +194,7 @@ class Attempts<Result extends Outcome> {
   #skip(target: Target): void {
     for (const candidate of this.#candidates) if (candidate.target === target) candidate.isOver = true
     const ms = this.#state.health.closedFor(target)?.ms ?? shortMs
-    this.#failures.push({ target, error: closedTarget(target, ms) })
+    this.#failures.add(target, closedTarget(target, ms))
   }
 
   /** The same target, after a wait, where its failure may pass. */
@@ -259,22 +259,6 @@ class Attempts<Result extends Outcome> {
 
   get #leftMs(): number {
     return this.#endBy - this.#now()
-  }
-
-  #failure(): Tried<Result> {
-    const [first, ...others] = this.#failures
-    if (!first) throw new Error('a call without targets')
-    const last = this.#failures.findLast(({ result }) => result)?.result
-    const error = toldFailure([first, ...others])
-    // What the attempts before the last one used has been charged.
-    const { billed } = last?.error ?? {}
-    return {
-      dropped: last?.dropped ?? [],
-      sent: this.#failures.at(-1)?.result?.sent ?? false,
-      error: error.billed === billed ? error : error.with({ billed }),
-      target: last?.target ?? first.target,
-      attempts: this.#count,
-    } as Failure & Attempted as Tried<Result>
   }
 }
 

@@ -5,23 +5,28 @@ import { type Target, targetId } from '../manifest/target.ts'
 export type FailedAttempt = { target: Target; error: RouterError }
 
 /**
- * The error of a call whose attempts all failed: the failure that is nearest to passing, which is that of the target that takes
- * calls again soonest, else that of the first target. The others are in its `attempts`.
+ * What is told of a call whose attempts all failed: the failure that is nearest to passing, which is that of the target that takes
+ * calls again soonest, else that of the first target.
  */
-export function toldFailure(failures: readonly [FailedAttempt, ...FailedAttempt[]]): RouterError {
+export function toldFailure<Failed extends FailedAttempt>(failures: readonly [Failed, ...Failed[]]): Failed {
   const waiting = failures.filter(({ error }) => passes.has(error.code))
   const [first] = failures
   const last = failures.at(-1) ?? first
-  if (ends.has(last.error.code)) return last.error
-  const told = soonest(waiting) ?? failures.findLast(({ target }) => target === first.target) ?? first
-  if (failures.length === 1) return told.error
+  if (ends.has(last.error.code)) return last
+  return soonest(waiting) ?? failures.findLast(({ target }) => target === first.target) ?? first
+}
+
+/** The error that is told, with all attempts where there were several. */
+export function withAttempts(told: FailedAttempt, failures: readonly FailedAttempt[]): RouterError {
+  const { error } = told
+  if (failures.length === 1 || ends.has(error.code)) return error
   const attempts = failures.map(({ target, error }) => ({
     model: targetId(target),
     status: error.status,
     code: error.providerCode ?? error.code,
     message: error.message,
   }))
-  return told.error.with({ attempts })
+  return error.with({ attempts })
 }
 
 /** Not of a target: they end the call whatever happened before. */
@@ -30,9 +35,9 @@ const ends: ReadonlySet<string> = new Set(['client_gone', 'stopping', 'internal'
 /** Failures that are over after a time that is known. */
 const passes: ReadonlySet<string> = new Set(['rate_limited', 'unavailable'])
 
-function soonest(waiting: readonly FailedAttempt[]): FailedAttempt | undefined {
+function soonest<Failed extends FailedAttempt>(waiting: readonly Failed[]): Failed | undefined {
   const wait = ({ error }: FailedAttempt) => error.retryAfterMs ?? Infinity
-  return waiting.reduce<FailedAttempt | undefined>(
+  return waiting.reduce<Failed | undefined>(
     (least, one) => (least && wait(least) <= wait(one) ? least : one),
     undefined,
   )

@@ -9,8 +9,11 @@ import type { CallKind, Measurements } from './measurements.ts'
 import type { Targets } from './resolve.ts'
 import type { RetryBudget } from './retries.ts'
 
-/** The target that was tried last, and the number of attempts. */
-export type Attempted = { target: Target; attempts: number }
+/** The target of an attempt, its number, and its times. */
+export type Attempted = { target: Target; attempts: number; times?: AttemptTimes }
+
+/** When an attempt began and ended, in milliseconds of the monotonic clock. */
+export type AttemptTimes = { began: number; ended?: number }
 
 /** What one attempt may take, in milliseconds: until its first content where others are left, and in all. */
 export type AttemptLimits = { firstEventMs?: number; totalMs?: number }
@@ -40,7 +43,7 @@ export type Trial<Result> = {
   /** The calls with which its times are compared; without it nothing is measured. */
   kind?: CallKind
   attempt(target: Target, limits: AttemptLimits): Promise<Result>
-  /** An attempt failed, and another one follows. */
+  /** An attempt failed, and another one follows, or the failure of another one is told. */
   onFailed(failed: Result & Attempted & { error: RouterError }): void
   /** Whether one target can do what another one found too large, or refused. */
   canTake?(other: Target, refusedBy: Target, how: 'larger' | 'abler'): boolean
@@ -49,10 +52,13 @@ export type Trial<Result> = {
 /** What an attempt ends with. `dropped`: the fields that were left out; `sent`: the provider has the whole request. */
 export type Outcome = { dropped: string[]; error?: RouterError | undefined; sent?: boolean }
 
-/** A call that failed: the attempts are over, or none was begun. */
-export type Failure = { dropped: string[]; error: RouterError; sent: boolean }
+/**
+ * A call that failed: the attempts are over, or none was begun. The error is that of the target. `hasRows`: `onFailed` has heard of
+ * all attempts; otherwise the one that is told is left.
+ */
+export type Failure = { dropped: string[]; error: RouterError; sent: boolean; hasRows: boolean }
 
-/** The result of the last attempt; that of one without an error has its passage, which is still open. */
+/** The result of the attempts; that of one without an error has its passage, which is still open. */
 export type Tried<Result> = ((Extract<Result, { error?: undefined }> & Passed) | Failure) & Attempted
 
 /** `untried`: the targets that have not been asked. */

@@ -72,6 +72,20 @@ describe('ledger recount', () => {
     expect((await json('recount', '--from', '2026-11-22')).result).toMatchObject({ calls: 0 })
   })
 
+  test('counts attempts with rows of their own apart, and checks what was billed for them', async () => {
+    const unbilled = { usage: {}, cost: { nanoUsd: 0, parts: {}, priceVersion: '' } }
+    const attempt = { attemptOf: 'c1', outcome: 'failed', status: 502 } as const
+    const { runCommand, json } = await ledgerWith([
+      priced({ id: 'c1' }),
+      priced(attempt),
+      priced({ ...attempt, ...unbilled }),
+      priced({ ...attempt, cost: wrongCost }),
+    ])
+    const { result } = await json('recount', ...november)
+    expect(result).toMatchObject({ calls: 1, attempts: 3, unbilled: 0, agreeing: 2, wrong: { calls: 1 } })
+    expect((await runCommand('recount', ...november)).stdout).toContain('1 calls and 3 further attempts from ')
+  })
+
   test('lists a call that costs a nano-dollar more than it should: exit code 1', async () => {
     const wrong = priced({ cost: wrongCost })
     const { runCommand, json } = await ledgerWith([priced(), wrong])

@@ -156,6 +156,24 @@ describe.each([false, true])('streamed: %s', (stream) => {
   })
 })
 
+test('the row of a call whose attempts all fail has the target and the code of one of them', async () => {
+  steps.one = [fails(500), fails(500)]
+  steps.two = [fails(400)]
+  const answer = await ask('both')
+  expect([answer.status, answer.headers.get('x-router-model')]).toEqual([502, 'one/m1'])
+  const books = new Database(join(router.folder, 'data/router.sqlite'), { readonly: true })
+  const rows = books
+    .prepare('SELECT attempt_of IS NULL AS is_call, provider, error, attempts FROM ledger ORDER BY rowid DESC LIMIT 4')
+    .all()
+  books.close()
+  expect(rows).toEqual([
+    { is_call: 1, provider: 'one', error: 'provider_failed', attempts: 3 },
+    { is_call: 0, provider: 'two', error: 'invalid_request', attempts: 3 },
+    { is_call: 0, provider: 'one', error: 'provider_failed', attempts: 2 },
+    { is_call: 0, provider: 'one', error: 'provider_failed', attempts: 1 },
+  ])
+})
+
 test('what takes no calls is shown to who may manage, and attempts are rows of their own, but no requests', async () => {
   const manifest = (await router.call('/v1/manage/health')).json()
   expect(await manifest).toEqual({ troubled: [] })

@@ -114,11 +114,11 @@ test('a stream whose reader has left is settled with the part so far: its row is
   ])
 })
 
-test('a call that fails names the target of its last attempt, in the error and in the row', async () => {
+test('a call that fails names the target whose failure it tells, in the error and in the row', async () => {
   const { answered, settled, rows } = answeredWith({})
   const { prepared, settlement, servedBy, remember } = answered
   const error = new RouterError('provider_failed', 'It failed.', { headers: { 'x-own': '1' } })
-  const failed = { target, attempts: 2, dropped: ['seed', 'top_k'], error, sent: true }
+  const failed = { target, attempts: 2, dropped: ['seed', 'top_k'], error, sent: true, hasRows: false }
   const context = { prepared, settlement, servedBy, remember, limitHeaders: { 'x-ratelimit-limit-requests': '5' } }
   await expect(clientReply(failed, context)).rejects.toMatchObject({
     code: 'provider_failed',

@@ -70,6 +70,9 @@ async function call(
   return { requested: requested.join(' '), limits, moved, result, state }
 }
 
+/** Targets that are asked once. */
+const failing = (...targets: [Target, ...Target[]]): Options => ({ targets, rules: { retries: 0 } })
+
 describe('the table of failures', () => {
   const twice = (code: ErrorCode): End[] => [code, code]
   const all = (code: ErrorCode, times = 6): End[] => Array(times).fill(code)
@@ -131,13 +134,13 @@ describe('the table of failures', () => {
 describe('what is told', () => {
   test('is the failure of the first target, with all attempts; a refusal by a fallback does not hide it', async () => {
     const { result, moved } = await call(['provider_failed', 'provider_failed', 'invalid_request'], { targets: [a, b] })
-    expect(result).toMatchObject({ target: b, attempts: 3, dropped: ["b's"], error: { code: 'provider_failed' } })
+    expect(result).toMatchObject({ target: a, attempts: 3, dropped: ["a's"], error: { code: 'provider_failed' } })
     expect(result.error?.attempts).toEqual([
       { model: 'a/m', status: 502, code: 'provider_failed', message: 'a failed.' },
       { model: 'a/m', status: 502, code: 'provider_failed', message: 'a failed.' },
       { model: 'b/m', status: 400, code: 'invalid_request', message: 'b failed.' },
     ])
-    expect(moved).toEqual(['a provider_failed', 'a provider_failed'])
+    expect(moved).toEqual(['a provider_failed', 'a provider_failed', 'b invalid_request'])
   })
 
   test('is the busy target that is free soonest', async () => {
@@ -167,12 +170,34 @@ describe('what is told', () => {
     expect(result.error?.code).toBe('provider_failed')
   })
 
-  test('charges what the last attempt used, whichever failure is told', async () => {
+  test('is of the target that it names, with what that one used if nobody has heard of it yet', async () => {
     const billed = { input: 3 }
-    const { result } = await call(['provider_timeout', ['provider_timeout', { billed }]], { targets: [a, b] })
-    expect(result.error).toMatchObject({ message: 'a failed.', billed })
-    const first = await call([['provider_timeout', { billed }], 'provider_timeout'], { targets: [a, b] })
-    expect(first.result.error).toMatchObject({ message: 'a failed.', billed: undefined })
+    const last = await call(['provider_timeout', ['provider_timeout', { billed }]], { targets: [a, b] })
+    expect(last.result).toMatchObject({ target: a, hasRows: true, error: { message: 'a failed.', billed: undefined } })
+    expect(last.moved).toEqual(['a provider_timeout', 'b provider_timeout'])
+    const busy: End = ['rate_limited', { retryAfterMs: 9_000, billed }]
+    const told = await call(['provider_timeout', busy], { targets: [a, b] })
+    expect(told.result).toMatchObject({ target: b, hasRows: false, error: { message: 'b failed.', billed } })
+    expect(told.moved).toEqual(['a provider_timeout'])
+  })
+
+  test('each attempt is heard of once, also where the next target takes no calls meanwhile', async () => {
+    const state = fresh()
+    for (let failures = 0; failures < 5; failures++) await call(['provider_failed'], failing(b), state)
+    state.at += 6_000
+    const trial = state.health.enter(b)
+    const { requested, moved, result } = await call(['provider_failed'], failing(a, b), state)
+    expect({ requested, moved }).toEqual({ requested: 'a', moved: ['a provider_failed'] })
+    expect(result).toMatchObject({ target: b, attempts: 1, hasRows: true, error: { code: 'unavailable' } })
+    expect(result.times).toBeUndefined()
+    trial?.ended()
+  })
+
+  test('tells when the attempt began and ended', async () => {
+    const state = fresh()
+    state.at = 70
+    const { result } = await call(['provider_timeout'], { targets: [a] }, state)
+    expect(result).toMatchObject({ hasRows: false, times: { began: 70, ended: 70 } })
   })
 })
 
