@@ -137,11 +137,11 @@ function servicesOf(
 function logged(ledger: CallLedger, log: Log): CallLedger {
   return {
     settle(record, response, detail) {
-      const { id, attemptOf, requestId, requested, provider, model, served, outcome, status, error, durationMs, cost } =
-        record
+      const { id, attemptOf, requestId, requested, provider, model, served, outcome, status, error, failure } = record
+      const { durationMs, cost } = record
       const names = { id, attempt_of: attemptOf, request_id: requestId, requested, provider, model, served }
       const costs = { usd: cost.nanoUsd / 1e9, ...(cost.unpriced && { unpriced: true }) }
-      const facts = { ...names, outcome, status, error, ms: durationMs, detail, ...costs }
+      const facts = { ...names, outcome, status, error, failure, ms: durationMs, detail, ...costs }
       if (outcome === 'complete') log.info(facts, 'call')
       else log.warn(facts, attemptOf === undefined ? 'call' : 'attempt')
       return ledger.settle(record, response)

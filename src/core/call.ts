@@ -47,11 +47,15 @@ export type CallRecord = {
   outcome: Outcome
   status: number
   error?: ErrorCode
+  /** The class of the failure, by which it was decided what followed it: `connection`, `timeout`, `rate_limited` … */
+  failure?: string
   usage: Usage
   cost: Cost
   dropped: string[]
   attempts: number
   durationMs: number
+  /** When the attempt began, in milliseconds after the call; missing where there was only one. */
+  startedMs?: number
   firstEventMs?: number
   /** Something in the answer could not be read, and was passed over. */
   damaged?: boolean

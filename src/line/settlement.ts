@@ -7,8 +7,9 @@ import type { Target } from '../manifest/target.ts'
 import { chargeOf } from '../money/charge.ts'
 import type { LedgerQueue } from '../money/ledger.ts'
 import { boundedUsage } from '../money/meter.ts'
+import { failureClass } from '../routing/failure-class.ts'
 import type { ServedModel } from '../routing/served-model.ts'
-import type { Attempted } from '../routing/trial.ts'
+import type { Attempted, AttemptTimes } from '../routing/trial.ts'
 import { costNano } from '../store/ledger-row.ts'
 import type { StoredResponse } from '../store/responses.ts'
 import type { Admission } from './admission.ts'
@@ -119,7 +120,12 @@ export class Settlement {
 
   #writeAttempt(summary: RowFacts, end: SettledOutcome): void {
     const record = this.#record(summary, end)
-    const own = { id: randomUUIDv7(), attemptOf: this.#start.id, durationMs: durationOf(summary) ?? record.durationMs }
+    const { times } = summary
+    const own = {
+      id: randomUUIDv7(),
+      attemptOf: this.#start.id,
+      ...(times && { durationMs: Math.round((times.ended ?? performance.now()) - times.began), ...this.#began(times) }),
+    }
     const cost = costNano(record)
     if (cost > 0n) this.#admission.charge(cost)
     // The ledger keeps the row until it can be written; the row of the call itself waits behind it.
@@ -165,8 +171,12 @@ export class Settlement {
     this.#admission.recorded()
   }
 
+  #began({ began }: AttemptTimes): { startedMs: number } {
+    return { startedMs: Math.round(began - this.#start.monotonicMs) }
+  }
+
   #record(
-    { target, attempts, dropped, served, firstEventMs, damaged }: RowFacts,
+    { target, attempts, times, dropped, served, firstEventMs, damaged }: RowFacts,
     { outcome, status, settled, error }: SettledOutcome,
   ): CallRecord {
     const { monotonicMs: _, ...facts } = this.#start
@@ -178,20 +188,16 @@ export class Settlement {
       ...(served && { served: served.model }),
       outcome,
       status,
-      ...(error && { error: error.code }),
+      ...(error && { error: error.code, failure: failureClass(error).name }),
       ...settled,
       dropped,
       attempts,
       durationMs: this.elapsed(),
+      ...(attempts > 1 && times && this.#began(times)),
       ...(firstEventMs !== undefined && { firstEventMs }),
       ...(damaged && { damaged }),
     }
   }
-}
-
-/** Of an attempt, in milliseconds. */
-function durationOf({ times }: RowFacts): number | undefined {
-  return times && Math.round((times.ended ?? performance.now()) - times.began)
 }
 
 const nothingUsed: Settled = { usage: {}, cost: { nanoUsd: 0, parts: {}, priceVersion: '' } }

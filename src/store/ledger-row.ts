@@ -48,6 +48,8 @@ export const otherColumns: readonly Column[] = [
   ['request_id', ({ requestId }) => requestId ?? null],
   ['attempt_of', ({ attemptOf }) => attemptOf ?? null],
   ['damaged', ({ damaged }) => (damaged ? 1 : null)],
+  ['failure', ({ failure }) => failure ?? null],
+  ['started_ms', ({ startedMs }) => whole(startedMs)],
   ['served', ({ served }) => (served === undefined ? null : withoutSecrets(served).slice(0, longestName))],
 ]
 
@@ -80,11 +82,13 @@ export function callRecord(row: LedgerRow): CallRecord {
     outcome: text('outcome') as CallRecord['outcome'],
     status: number('status'),
     ...(has('error') && { error: text('error') as NonNullable<CallRecord['error']> }),
+    ...(has('failure') && { failure: text('failure') }),
     usage: usageOf(row),
     cost: { ...cost, ...(row.unpriced === 1n && { unpriced: true }), ...(row.estimated === 1n && { estimated: true }) },
     dropped: storedJson(text('dropped')),
     attempts: number('attempts'),
     durationMs: number('duration_ms'),
+    ...(has('started_ms') && { startedMs: number('started_ms') }),
     ...(has('first_event_ms') && { firstEventMs: number('first_event_ms') }),
     ...(has('user') && { user: text('user') }),
     ...(has('metadata') && { metadata: storedJson(text('metadata')) }),

@@ -120,4 +120,11 @@ export const migrations: readonly Migration[] = [
       ALTER TABLE ledger ADD COLUMN damaged INTEGER;
     `,
   },
+  {
+    name: 'why attempts failed, and when they began',
+    sql: `
+      ALTER TABLE ledger ADD COLUMN failure TEXT;
+      ALTER TABLE ledger ADD COLUMN started_ms INTEGER;
+    `,
+  },
 ]

@@ -163,15 +163,24 @@ test('the row of a call whose attempts all fail has the target and the code of o
   expect([answer.status, answer.headers.get('x-router-model')]).toEqual([502, 'one/m1'])
   const books = new Database(join(router.folder, 'data/router.sqlite'), { readonly: true })
   const rows = books
-    .prepare('SELECT attempt_of IS NULL AS is_call, provider, error, attempts FROM ledger ORDER BY rowid DESC LIMIT 4')
-    .all()
+    .prepare(
+      'SELECT attempt_of IS NULL AS is_call, provider, error, failure, attempts, started_ms, duration_ms FROM ledger ORDER BY rowid DESC LIMIT 4',
+    )
+    .all() as { started_ms: number; duration_ms: number }[]
   books.close()
-  expect(rows).toEqual([
-    { is_call: 1, provider: 'one', error: 'provider_failed', attempts: 3 },
-    { is_call: 0, provider: 'two', error: 'invalid_request', attempts: 3 },
-    { is_call: 0, provider: 'one', error: 'provider_failed', attempts: 2 },
-    { is_call: 0, provider: 'one', error: 'provider_failed', attempts: 1 },
+  expect(rows.map(({ started_ms: _, duration_ms: __, ...row }) => row)).toEqual([
+    { is_call: 1, provider: 'one', error: 'provider_failed', failure: 'failed', attempts: 3 },
+    { is_call: 0, provider: 'two', error: 'invalid_request', failure: 'refused', attempts: 3 },
+    { is_call: 0, provider: 'one', error: 'provider_failed', failure: 'failed', attempts: 2 },
+    { is_call: 0, provider: 'one', error: 'provider_failed', failure: 'failed', attempts: 1 },
   ])
+  // Each began when the one before it had ended; figures are rounded.
+  const [call, third, second, first] = rows
+  if (!call || !third || !second || !first) throw new Error('there are four rows')
+  expect(call.started_ms).toBe(second.started_ms)
+  expect(second.started_ms).toBeGreaterThanOrEqual(first.started_ms + first.duration_ms - 1)
+  expect(third.started_ms).toBeGreaterThanOrEqual(second.started_ms + second.duration_ms - 1)
+  expect(call.duration_ms).toBeGreaterThanOrEqual(third.started_ms + third.duration_ms - 1)
 })
 
 test('what takes no calls is shown to who may manage, and attempts are rows of their own, but no requests', async () => {
@@ -189,12 +198,14 @@ test('what takes no calls is shown to who may manage, and attempts are rows of t
   expect(ready).not.toHaveProperty('troubled')
   expect(await requests()).toBe(before + 1)
   const books = new Database(join(router.folder, 'data/router.sqlite'), { readonly: true })
-  const rows = books.prepare('SELECT id, attempt_of, provider, error FROM ledger ORDER BY rowid DESC LIMIT 2').all()
+  const rows = books
+    .prepare('SELECT id, attempt_of, provider, error, failure FROM ledger ORDER BY rowid DESC LIMIT 2')
+    .all()
   books.close()
   const [call] = rows as { id: string }[]
   expect(rows).toEqual([
-    { id: call?.id, attempt_of: null, provider: 'two', error: null },
-    { id: expect.any(String), attempt_of: call?.id, provider: 'one', error: 'provider_refused' },
+    { id: call?.id, attempt_of: null, provider: 'two', error: null, failure: null },
+    { id: expect.any(String), attempt_of: call?.id, provider: 'one', error: 'provider_refused', failure: 'credential' },
   ])
   // The only target of a name is tried all the same, and well again after two calls.
   for (const _ of Array(2)) expect(await ask('one/m1')).toMatchObject({ status: 200, words: 'one' })
