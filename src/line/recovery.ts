@@ -5,7 +5,7 @@ import type { NeutralRequest } from '../core/request.ts'
 import type { RoutingRules } from '../core/routing-rules.ts'
 import type { Target } from '../manifest/target.ts'
 import { targetFacts } from '../manifest/target-facts.ts'
-import { tryTargets } from '../routing/attempts.ts'
+import { mayTryAgain, tryTargets } from '../routing/attempts.ts'
 import { failureClass } from '../routing/failure-class.ts'
 import type { RoutingState, Trial } from '../routing/trial.ts'
 import type { HttpClient } from '../upstream/http-client.ts'
@@ -21,10 +21,15 @@ import { Repeated } from './repeated.ts'
 /** What lets another target go on with an answer that broke off after content. */
 export type Recovery = {
   /** Whether an answer that has been shown so far can be gone on with after this failure. */
-  canFollow(error: RouterError, shown: Reply): boolean
-  /** Asks the targets that are left; undefined when none can go on. */
-  resume(cut: AnsweredAttempt, shown: Reply): Promise<Resumed | undefined>
+  canFollow(cut: CutAttempt, error: RouterError, shown: Reply): boolean
+  /** Asks the targets that are left: one that goes on, or how many attempts there were in all when none does. */
+  resume(cut: AnsweredAttempt, shown: Reply): Promise<Resumed | NotResumed>
 }
+
+type CutAttempt = Pick<AnsweredAttempt, 'attempts' | 'untried'>
+
+/** No other target went on: the number of attempts in all. */
+export type NotResumed = { answered?: undefined; attempts: number }
 
 /** An answer that goes on where another one broke off. `shown` is what the client gets of a frame; it throws RouterError. */
 export type Resumed = {
@@ -47,13 +52,16 @@ export function recoveryFor(options: RecoveryOptions): Recovery | undefined {
   const isPossible = prepared.request.stream === true && prepared.admission.choices === 1 && trial.acts !== true
   if (!isPossible || (onCut !== 'continue' && onCut !== 'restart')) return undefined
   const begun = performance.now()
+  const leftMs = () => (trial.rules.totalMs ?? Infinity) - (performance.now() - begun)
   return {
-    canFollow: (error, { parts }) =>
+    canFollow: ({ attempts, untried }, error, { parts }) =>
       error.provider !== undefined &&
       failureClass(error).next === 'any' &&
+      mayTryAgain(attempts, leftMs()) &&
+      followers(untried, onCut).length > 0 &&
       parts.length > 0 &&
       parts.every((part) => part.type === 'text' || (onCut === 'restart' && part.type === 'reasoning' && isOpen(part))),
-    resume: (cut, shown) => resume(cut, shown, { ...options, elapsedMs: performance.now() - begun }),
+    resume: (cut, shown) => resume(cut, shown, { ...options, leftMs: leftMs() }),
   }
 }
 
@@ -65,19 +73,19 @@ function isOpen({ signature, encrypted }: { signature?: string; encrypted?: stri
 async function resume(
   cut: AnsweredAttempt,
   shown: Reply,
-  { trial, prepared, httpClient, routing, elapsedMs }: RecoveryOptions & { elapsedMs: number },
-): Promise<Resumed | undefined> {
+  { trial, prepared, httpClient, routing, leftMs }: RecoveryOptions & { leftMs: number },
+): Promise<Resumed | NotResumed> {
   const { rules } = trial
   const continues = rules.onCut === 'continue'
-  const [first, ...others] = cut.untried.filter((target) => !continues || takesPrefill(target))
-  if (!first) return undefined
+  const [first, ...others] = followers(cut.untried, rules.onCut)
+  if (!first || !mayTryAgain(cut.attempts, leftMs)) return { attempts: cut.attempts }
   const said = textOf(shown, 'text')
   const next = continues ? continuing(prepared, said) : prepared
   const attempted = await tryTargets<ProviderResult>(
     {
       ...trial,
       targets: [first, ...others],
-      rules: { ...rules, ...(rules.totalMs !== undefined && { totalMs: rules.totalMs - elapsedMs }) },
+      rules: { ...rules, ...(rules.totalMs !== undefined && { totalMs: leftMs }) },
       before: cut.attempts,
       attempt: (target, limits) =>
         callProvider(target, next, { httpClient, limits, ...(continues && { translate: otherFormatTranslation }) }),
@@ -86,10 +94,10 @@ async function resume(
   )
   if (attempted.error) {
     if (!attempted.hasRows) trial.onFailed(attempted)
-    return undefined
+    return { attempts: attempted.attempts }
   }
   const { answer } = attempted
-  if (answer.kind !== 'stream') return undefined
+  if (answer.kind !== 'stream') throw new Error(`an answer in ${answer.kind} to a call that is streamed`)
   const repeated = continues
     ? new Repeated({ text: said.slice(said.trimEnd().length), isSpace: true })
     : new Repeated({ text: said, reasoning: textOf(shown, 'reasoning') })
@@ -101,7 +109,7 @@ async function resume(
     shown(frame) {
       const said = frame.events.flatMap((event) => own.fresh(event))
       const events = said.flatMap((event) => repeated.rest(withoutHead(event)) ?? [])
-      if (repeated.differs) throw different(attempted.target)
+      if (repeated.differs) throw different()
       return events.length > 0 ? { events } : undefined
     },
   }
@@ -114,6 +122,11 @@ function continuing(prepared: PreparedCall, said: string): PreparedCall {
   const { messages } = prepared.request
   const answer: NeutralRequest['messages'][number] = { role: 'assistant', parts: [{ type: 'text', text: begun }] }
   return { ...prepared, request: { ...prepared.request, messages: [...messages, answer] } }
+}
+
+/** The targets that may go on with an answer. */
+function followers(untried: readonly Target[], onCut: RoutingRules['onCut']): Target[] {
+  return untried.filter((target) => onCut !== 'continue' || takesPrefill(target))
 }
 
 function takesPrefill(target: Target): boolean {
@@ -131,7 +144,7 @@ function withoutHead({ id: _, model: __, created: ___, usage: ____, ...event }: 
   return text
 }
 
-function different({ provider }: Target): RouterError {
-  const message = 'The provider broke off, and the answer of the next one is another.'
-  return new RouterError('provider_cut', message, { provider: provider.slug })
+/** Not of the provider that gives it: another answer is no failure of its own. */
+function different(): RouterError {
+  return new RouterError('provider_cut', 'The provider broke off, and the answer of the next one is another.')
 }

@@ -80,7 +80,8 @@ class StreamedReply {
     } catch (thrown) {
       const { target, passage } = this.#serving.answered
       const error = withoutSecretsOf(target.provider, asRouterError(thrown))
-      passage.failed(error)
+      // What no other target could go on with has been counted.
+      if (!this.#isSettled) passage.failed(error)
       // If the ledger fails as well, it keeps the row for later: the client must be told that the stream broke.
       await this.#settlePartial(error).catch(() => {})
       if (error.code !== 'client_gone') yield this.#stream.fail(error)
@@ -111,16 +112,24 @@ class StreamedReply {
     const { answered } = this.#serving
     const { passage, settlement } = answered
     const recovery = this.#recovery
-    if (!recovery?.canFollow(error, this.#shown.reply())) return false
+    if (!recovery?.canFollow(answered, error, this.#shown.reply())) return false
     passage.failed(error)
     passage.ended()
-    const charged = settlement.cutAttempt(this.#received(false), error)
+    const charged = settlement.cutAttempt(this.#received(false, error.billed), error)
     this.#isSettled = true
-    const resumed = await recovery.resume(answered, this.#shown.reply())
-    if (!resumed) {
-      await settlement.charged(answered, error).catch(() => {})
-      return false
+    let attempts = answered.attempts
+    try {
+      const resumed = await recovery.resume(answered, this.#shown.reply())
+      if (resumed.answered) return this.#goOn(resumed, charged)
+      attempts = resumed.attempts
+    } finally {
+      // However the others ended, this is the row of the call, and the end of what it holds.
+      if (this.#isSettled) await settlement.charged({ ...answered, attempts }, error).catch(() => {})
     }
+    return false
+  }
+
+  #goOn(resumed: Resumed, charged: Settled): true {
     this.#isSettled = false
     this.#earlier.push(charged)
     const { target } = resumed.answered

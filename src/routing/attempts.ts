@@ -12,6 +12,12 @@ import type { Attempted, AttemptLimits, Outcome, RoutingState, Trial, Tried } fr
 const mostAttempts = 6
 /** An attempt with less time than this is not begun. */
 const leastMs = 5
+
+/** Whether a call that has made so many attempts, and has so many milliseconds left, may make another one. */
+export function mayTryAgain(attempts: number, leftMs: number): boolean {
+  return attempts < mostAttempts && leftMs > leastMs
+}
+
 /** More calls do not wait for one busy target. */
 const mostWaiting = 100
 
@@ -254,7 +260,7 @@ class Attempts<Result extends Outcome> {
   }
 
   #mayBegin(): boolean {
-    return this.#count < mostAttempts && (this.#count === 0 || this.#leftMs > leastMs)
+    return this.#count === 0 || mayTryAgain(this.#count, this.#leftMs)
   }
 
   get #leftMs(): number {

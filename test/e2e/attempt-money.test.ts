@@ -113,12 +113,24 @@ type Asked = {
   most: number
 }
 
+const whoPays = { payer: fc.nat(2), most: fc.integer({ min: 5, max: 60 }) }
+const anyManner = fc.constantFrom(...manners)
 const anyCall: fc.Arbitrary<Asked> = fc.record({
   policy: fc.constantFrom(...policies),
-  does: fc.array(fc.constantFrom(...manners), { minLength: 3, maxLength: 3 }),
+  does: fc.array(anyManner, { minLength: 3, maxLength: 3 }),
   stream: fc.boolean(),
-  payer: fc.nat(2),
-  most: fc.integer({ min: 5, max: 60 }),
+  ...whoPays,
+})
+/** A stream that breaks off, whatever the others do with it then. */
+const brokenStream: fc.Arbitrary<Asked> = fc.record({
+  policy: fc.constantFrom('continue', 'restart'),
+  does: fc
+    .tuple(anyManner, anyManner)
+    .chain(([one, other]) =>
+      fc.constantFrom<Manner[]>(['cuts', one, other], ['fails', 'cuts', one], ['cuts', 'cuts', other]),
+    ),
+  stream: fc.constant(true),
+  ...whoPays,
 })
 const anyKeyLimit = fc.integer({ min: 1_000, max: 20_000 }).map((tokens) => BigInt(tokens) * tokenNano)
 const mostBursts = 8
@@ -152,12 +164,12 @@ function checkRows(rows: readonly CallRecord[], statuses: ReadonlyMap<string, nu
 const totalNano = (rows: readonly CallRecord[]) => rows.reduce((sum, { cost }) => sum + BigInt(cost.nanoUsd), 0n)
 
 let bursts = 0
-const seen = { attempts: 0, billed: 0, estimated: 0, refused: 0, whole: 0 }
+const seen = { attempts: 0, billed: 0, cut: 0, resumed: 0, given_up: 0, refused: 0, whole: 0 }
 
 test('no limit is passed, a call is one request, and each nano-dollar is in one row', { timeout: 60_000 }, async () => {
   const scenario = fc.asyncProperty(
     anyKeyLimit,
-    fc.array(anyCall, { minLength: 1, maxLength: 20 }),
+    fc.array(fc.oneof(anyCall, brokenStream), { minLength: 1, maxLength: 20 }),
     async (keyLimit, calls) => {
       const burst = bursts++
       const group = groups[burst] as { id: string; limitNano: bigint }
@@ -178,7 +190,12 @@ test('no limit is passed, a call is one request, and each nano-dollar is in one 
       const attempts = rows.flat().filter(({ attemptOf }) => attemptOf !== undefined)
       seen.attempts += attempts.length
       seen.billed += attempts.filter(({ usage }) => usage.input === promptTokens).length
-      seen.estimated += attempts.filter(({ cost }) => cost.estimated).length
+      const cut = attempts.filter(({ outcome, cost }) => outcome === 'partial' && cost.estimated)
+      const outcomes = new Map(rows.flat().map(({ id, outcome }) => [id, outcome]))
+      const endings = cut.map(({ attemptOf = '' }) => outcomes.get(attemptOf))
+      seen.cut += cut.length
+      seen.resumed += endings.filter((outcome) => outcome === 'complete').length
+      seen.given_up += endings.filter((outcome) => outcome !== 'complete').length
       seen.refused += statuses.filter((status) => status === 402).length
       seen.whole += statuses.filter((status) => status === 200).length
     },
@@ -186,5 +203,5 @@ test('no limit is passed, a call is one request, and each nano-dollar is in one 
   await fc.assert(scenario, { numRuns: mostBursts, endOnFailure: true, interruptAfterTimeLimit: 30_000 })
   expect(store.verifySums(10)).toMatchObject({ wrong: 0 })
   // The bursts were what they are meant to be.
-  for (const count of Object.values(seen)) expect(count).toBeGreaterThan(0)
+  for (const [what, count] of Object.entries(seen)) expect(count, what).toBeGreaterThan(0)
 })
