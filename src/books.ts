@@ -62,7 +62,8 @@ function startWriting(own: Pick<Books, 'store' | 'damage'> & { log: Log; onFailu
       onFailure()
     },
   })
-  const purge = (most: number) => Math.max(store.responses.purge(most), store.held.purge(most))
+  const { responses, held, pluginValues } = store
+  const purge = (most: number) => Math.max(...[responses, held, pluginValues].map((table) => table.purge(most)))
   const purging = startPurge({ purge }, (err: unknown) => {
     damage.saw(err)
     log.error({ err }, 'expired rows could not be deleted')

@@ -10,11 +10,14 @@ import { type Line, openLine } from './line.ts'
 import { noCache, openFileCache } from './manifest/file-cache.ts'
 import type { Problem } from './manifest/problem.ts'
 import { openLentBudget } from './money/lent-budget.ts'
-import { openFarLog } from './observe/log.ts'
+import { openFarLog, type WriteLine } from './observe/log.ts'
+import { valuesLater } from './plugin/values.ts'
+import { farValues, valuesRoute } from './plugin-values.ts'
 import type { Trouble } from './routing/health.ts'
 import { openSignatureCache } from './routing/signature-cache.ts'
+import { PluginHost } from './snapshot/plugin-host.ts'
 import { buildSnapshot, type Snapshot } from './snapshot/snapshot.ts'
-import { eventLoopPatienceMs, openStore } from './store/open.ts'
+import { eventLoopPatienceMs, openStore, type Store } from './store/open.ts'
 import { isDamage } from './store/store-error.ts'
 import { FarBooks } from './threads/far-books.ts'
 import type { LineSetup, Said, Told } from './threads/messages.ts'
@@ -23,12 +26,15 @@ import { sharedClock } from './threads/port.ts'
 
 /** The thread of one line: it serves calls at the port that all lines share. */
 const { port, ownSent, otherSent, setup }: LineStart = workerData
+// Plugins can read it too.
+for (const name of Object.keys(workerData)) delete workerData[name]
 await serve(setup)
 
 async function serve(setup: LineSetup): Promise<void> {
   const { storeUrl, logLevel, ...ways } = setup
+  const { log, plugins, connect } = openLent(logLevel)
   const started = new AsyncDisposableStack()
-  const files = await openFiles(setup)
+  const files = await openFiles(setup, plugins)
   const store = openStore(storeUrl)
   store.waitAtMost(eventLoopPatienceMs)
   let failure: string | undefined
@@ -53,10 +59,11 @@ async function serve(setup: LineSetup): Promise<void> {
   const onThrown = (thrown: unknown) => {
     if (isDamage(thrown)) books.port.sayNow({ kind: 'damaged', message: (thrown as Error).message })
   }
-  const log = openFarLog(logLevel, (text, level) => books.log(text, level))
+  connect(books, store)
+  started.defer(() => plugins.close(files.current()))
   const budget = openLentBudget(books.purse)
   const limits = openLentLimits(books.purse, { now: sharedClock })
-  const own = { watch, store, access, rulesOf, ledger: books.ledger, signatures, log, onThrown }
+  const own = { watch, store, access, rulesOf, ledger: books.ledger, signatures, log, plugins, onThrown }
   const line = openLine({ ...own, ...ways, admission: { budget, limits, writeFailure } }, started)
   const { stopping } = line.context
   const routes = jsonRoutes({
@@ -87,6 +94,21 @@ async function serve(setup: LineSetup): Promise<void> {
     store.close()
     books.port.sayNow({ kind: 'stopped' })
   }
+}
+
+/** What plugins are lent, before the books and the database are there: until then lines of the log are held, and values wait. */
+function openLent(logLevel: string) {
+  let held: [text: string, level: number][] = []
+  let write: WriteLine = (...line) => void held.push(line)
+  const log = openFarLog(logLevel, (...line) => write(...line))
+  const { values, open } = valuesLater()
+  const connect = (books: FarBooks, store: Store) => {
+    write = (...line) => books.log(...line)
+    for (const line of held) write(...line)
+    held = []
+    open(farValues(store, books.far(valuesRoute(values)).answer))
+  }
+  return { log, plugins: new PluginHost({ log, values }), connect }
 }
 
 /** Tells of the health of providers when it changes. Returns what ends that. */
@@ -123,9 +145,10 @@ function informedAccess(access: Access, informed: ReturnType<typeof informedBy>)
 }
 
 /** The snapshot of this line, which is replaced together with those of the others. */
-async function openFiles({ configPath, env, generation, texts, cacheFolder }: LineSetup) {
+async function openFiles({ configPath, env, generation, texts, cacheFolder }: LineSetup, plugins: PluginHost) {
+  const { services } = plugins
   const cache = cacheFolder === undefined ? noCache : openFileCache(cacheFolder)
-  const { snapshot: first, problems: found } = await buildSnapshot(configPath, env, { cache, texts })
+  const { snapshot: first, problems: found } = await buildSnapshot(configPath, env, { cache, texts, services })
   if (!first) throw new Error(`the files cannot be used: ${found.map(({ message }) => message).join('; ')}`)
   let snapshot: Snapshot = { ...first, generation }
   let prepared: Snapshot | undefined
@@ -135,12 +158,14 @@ async function openFiles({ configPath, env, generation, texts, cacheFolder }: Li
     { generation: next, texts }: Extract<Told, { kind: 'prepare' }>,
     say: (said: Said) => void,
   ) => {
-    const built = await buildSnapshot(configPath, env, { previous: snapshot, texts })
+    const built = await buildSnapshot(configPath, env, { previous: snapshot, texts, services })
+    if (prepared) plugins.discard(prepared, snapshot)
     prepared = built.snapshot && { ...built.snapshot, generation: next }
     say({ kind: 'prepared', generation: next, problems: prepared ? [] : built.problems })
   }
   const swap = () => {
-    if (prepared) snapshot = prepared
+    if (prepared) plugins.replace(snapshot, prepared)
+    snapshot = prepared ?? snapshot
     prepared = undefined
     problems = []
   }

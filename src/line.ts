@@ -15,6 +15,7 @@ import { Health, type Trouble } from './routing/health.ts'
 import { Measurements } from './routing/measurements.ts'
 import { RetryBudget } from './routing/retries.ts'
 import type { SignatureCache } from './routing/signature-cache.ts'
+import type { PluginHost } from './snapshot/plugin-host.ts'
 import type { Watch } from './snapshot/reload.ts'
 import type { Snapshot } from './snapshot/snapshot.ts'
 import type { Store } from './store/open.ts'
@@ -37,6 +38,8 @@ export type LineParts = {
   keepAliveMs: number
   /** How many lines share the limits of calls at once. */
   lines: number
+  /** Is told when calls have ended. */
+  plugins: Pick<PluginHost, 'presentCallsEnd'>
 }
 
 /** A line: all that one event loop needs to serve calls. */
@@ -81,6 +84,7 @@ export function openLine(parts: LineParts, started: AsyncDisposableStack): Line 
     },
   })
   const running = new RunningRequests()
+  parts.plugins.presentCallsEnd = () => running.presentEnded()
   let stopping = false
   const server = () => watch.current().config.server
   return {

@@ -7,10 +7,13 @@ import { takeBooks } from './handover.ts'
 import type { Endpoint } from './http/listeners.ts'
 import { formatProblem, type Problem } from './manifest/problem.ts'
 import type { Log } from './observe/log.ts'
+import { valuesLater } from './plugin/values.ts'
+import { storedValues } from './plugin-values.ts'
 import { type Served, type Serving, serveInThisThread } from './serving.ts'
 import type { LinesHolder, SeveralOptions } from './serving-threads.ts'
 import { startSimulator } from './simulator/server.ts'
 import type { Config } from './snapshot/config.ts'
+import { PluginHost } from './snapshot/plugin-host.ts'
 import { type WatchListeners, watchSnapshot } from './snapshot/reload.ts'
 import { type After, buildSnapshot, type Snapshot, textsOf } from './snapshot/snapshot.ts'
 import { eventLoopPatienceMs, type Store } from './store/open.ts'
@@ -63,18 +66,26 @@ export async function startRouter(options: RouterOptions): Promise<Router> {
 }
 
 async function start(options: RouterOptions, started: AsyncDisposableStack): Promise<Router> {
-  const { configPath, env, log, earlier = {}, patienceMs = clientPatienceMs, keepAliveMs = silenceMs } = options
+  const { configPath, log, earlier = {}, patienceMs = clientPatienceMs, keepAliveMs = silenceMs } = options
+  // A copy: plugins find no credentials in that of the process.
+  const env = { ...options.env }
   requireUsableSecret(env[adminKeyVariable])
   const simulator = started.adopt(await startSimulator(), (running) => running.close())
   const environment = { INFERENCE_ROUTER_DEMO_URL: simulator.url, ...env }
-  const { snapshot, problems } = await buildSnapshot(configPath, environment, earlier)
+  const { values, open: openValues } = valuesLater()
+  const plugins = new PluginHost({ log, values })
+  const { services } = plugins
+  const { snapshot, problems } = await buildSnapshot(configPath, environment, { ...earlier, services })
   if (!snapshot) throw new StartRefused(problems)
   const { server, store: stored } = snapshot.config
   const { takeOver: mayHandOver = false } = options
   const count = threadCount(snapshot.config, mayHandOver)
   const holder: LinesHolder = {}
-  const watching = watchSnapshot(snapshot, environment, reloadListeners(log, holder))
-  const watch = started.adopt(watching, (open) => open.close())
+  const watching = watchSnapshot(snapshot, environment, reloadListeners(log, holder), plugins)
+  const watch = started.adopt(watching, async (open) => {
+    await open.close()
+    await plugins.close(open.current())
+  })
   const tellFailure = () => {
     const told = { kind: 'failure', failure: books.writeFailure() } as const
     holder.lines?.tell(told)
@@ -84,11 +95,13 @@ async function start(options: RouterOptions, started: AsyncDisposableStack): Pro
   // Closed last: then the other process may have its books back.
   if (handed) started.adopt(handed.channel, (channel) => channel.close())
   const books: Books = openBooks(stored.url, log, started, tellFailure)
+  openValues(storedValues(books.store))
+  started.defer(() => plugins.close(watch.current()))
   const access = openAccess(books.store)
   const { rulesOf } = openOrganizations(books.store)
   await books.ledger.ready()
   const port = options.port ?? server.port
-  const served = { watch, books, access, rulesOf, log, environment, port, patienceMs, keepAliveMs }
+  const served = { watch, books, access, rulesOf, plugins, log, environment, port, patienceMs, keepAliveMs }
   const serving = await (count === 1 && !mayHandOver
     ? serveInThisThread(served, started)
     : serveInSeveral(served, { count, holder, handed, mayHandOver }, started))

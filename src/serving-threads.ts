@@ -9,6 +9,7 @@ import { RunningRequests } from './http/running-requests.ts'
 import { jsonRoutes, type RouteServices } from './json-routes.ts'
 import { openBank } from './lending/bank.ts'
 import { lineWriter } from './observe/log.ts'
+import { storedValues, valuesRoute } from './plugin-values.ts'
 import type { Served, Serving } from './serving.ts'
 import { textsOf } from './snapshot/snapshot.ts'
 import { unavailable } from './store/store-error.ts'
@@ -131,7 +132,12 @@ function linesOptions(served: Served, own: OpenLines & { count: number; routes: 
     current: () => ({ generation: watch.current().generation, texts: textsOf(watch.current()) }),
     books: {
       money: handover.money,
-      routes: new Map([...routes.manage, ...routes.open].map((route) => [routeName(route), route])),
+      routes: new Map(
+        [...routes.manage, ...routes.open, valuesRoute(storedValues(books.store))].map((route) => [
+          routeName(route),
+          route,
+        ]),
+      ),
       onThrown: (thrown: unknown) => explained(thrown, served),
     },
     log,

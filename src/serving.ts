@@ -9,6 +9,7 @@ import { openLine } from './line.ts'
 import { openBudget } from './money/budget.ts'
 import type { Log } from './observe/log.ts'
 import { openSignatureCache } from './routing/signature-cache.ts'
+import type { PluginHost } from './snapshot/plugin-host.ts'
 import type { Watch } from './snapshot/reload.ts'
 import type { Lines } from './threads/lines.ts'
 
@@ -18,6 +19,7 @@ export type Served = {
   books: Books
   access: Access
   rulesOf: OrganizationCache['rulesOf']
+  plugins: PluginHost
   log: Log
   environment: NodeJS.ProcessEnv
   port: number

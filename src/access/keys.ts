@@ -19,6 +19,7 @@ export type Key = Pick<
   | 'groupId'
   | 'accessList'
   | 'limits'
+  | 'plugins'
   | 'createdAt'
   | 'expiresAt'
 >

@@ -53,6 +53,11 @@ export class RunningRequests {
     }
   }
 
+  /** Resolves when those have ended that run now. */
+  async presentEnded(): Promise<void> {
+    await Promise.all([...this.#running].map((request) => new Promise<void>(request.atEnd)))
+  }
+
   #look(): void {
     for (const { upload } of this.#running) upload?.waited(everyMs)
     if (this.#running.size > 0) return

@@ -20,6 +20,11 @@ export function resolveText(text: string, env: Environment): Resolved {
   return { text: resolved, missing }
 }
 
+/** The names of the variables that a text refers to. */
+export function referencesIn(text: string): string[] {
+  return [...text.matchAll(reference)].map(([, name = '']) => name)
+}
+
 /** Whether a text is one reference and nothing else, as secrets must be. */
 export function isReference(text: string): boolean {
   return text.replace(reference, '') === '' && text.startsWith('${') && text.indexOf('${', 1) < 0

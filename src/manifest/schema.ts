@@ -18,9 +18,20 @@ export function checkSchema(source: Source, kind: FileKind, value: unknown = sou
   if (source.sound && value === source.value) return []
   const accepts = validator(kind)
   if (accepts(value)) return []
-  return (accepts.errors ?? [])
+  return schemaProblems(source, accepts.errors, 'the file')
+}
+
+/** Each error of a schema at the place in the file that has to be changed; `whole` is the value that was checked. */
+export function schemaProblems(
+  source: Source,
+  errors: readonly ErrorObject[] | null | undefined,
+  whole: string,
+): Problem[] {
+  return (errors ?? [])
     .filter(({ keyword }) => keyword !== 'if')
-    .map((error) => problemOf(source, isFromEnvironment(source, error) ? { ...error, data: hiddenValue } : error))
+    .map((error) =>
+      problemOf(source, isFromEnvironment(source, error) ? { ...error, data: hiddenValue } : error, whole),
+    )
 }
 
 /** A published schema as JSON. */
@@ -47,9 +58,9 @@ function validator(kind: FileKind) {
 
 type Saying = { message: string; member?: string }
 
-function problemOf(source: Source, error: ErrorObject): Problem {
+function problemOf(source: Source, error: ErrorObject, whole: string): Problem {
   const path = pathOf(error.instancePath)
-  const name = path.length > 0 ? `\`${named(path)}\`` : 'the file'
+  const name = path.length > 0 ? `\`${named(path)}\`` : whole
   const said: Saying = sayings[error.keyword]?.(name, error) ?? { message: `${name} ${error.message}` }
   const at = said.member === undefined ? path : [...path, said.member]
   return source.problem(at, said.message, said.member === undefined ? 'value' : 'name')

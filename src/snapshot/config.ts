@@ -15,6 +15,7 @@ import { type Problem, readingFailure } from '../manifest/problem.ts'
 import type { ProviderSettings } from '../manifest/references.ts'
 import { checkSchema, readSchema } from '../manifest/schema.ts'
 import { readSource, type Source } from '../manifest/source.ts'
+import { type PluginFile, type PluginSettings, pluginSettings } from '../plugin/settings.ts'
 import { type AnswerBounds, defaultAnswerBounds } from '../upstream/answer-bounds.ts'
 import type { MediaSettings } from '../upstream/fetcher.ts'
 import { type HealthFile, healthOf, policiesOf } from './routing-settings.ts'
@@ -56,6 +57,8 @@ export type Config = {
   /** The rules of names that have none of their own. */
   routing: RoutingRules
   health: HealthSettings
+  /** In the order in which they are called. */
+  plugins: readonly PluginSettings[]
 }
 
 /** The file as it may be written. */
@@ -88,6 +91,7 @@ type ConfigFile = {
   policies?: { [id: string]: PolicyFile } | null
   routing?: RoutingFile | null
   health?: HealthFile | null
+  plugins?: PluginFile[] | null
 }
 
 const projectFolder = resolve(import.meta.dirname, '../..')
@@ -190,6 +194,7 @@ function configOf(path: string, file: ConfigFile): Config {
     policies: policiesOf(file.policies ?? {}),
     routing: { ...defaultRouting, ...routingOf(file.routing ?? {}) },
     health: healthOf(file.health ?? {}),
+    plugins: (file.plugins ?? []).map(pluginSettings),
   }
 }
 

@@ -12,8 +12,11 @@ import type { Problem } from '../manifest/problem.ts'
 import type { Surroundings } from '../manifest/references.ts'
 import { checkSchema, type FileKind } from '../manifest/schema.ts'
 import type { Source } from '../manifest/source.ts'
+import type { PluginInstance } from '../plugin/load.ts'
 import type { Config } from './config.ts'
+import { credentialNames } from './credentials.ts'
 import { joinCatalog, sharedLists } from './join-catalog.ts'
+import { type PluginServices, pluginsOf } from './load-plugins.ts'
 import { policyProblems } from './managed-policies.ts'
 
 /** All dialects, manifests and catalog files of a configuration, as far as they can be used. */
@@ -21,12 +24,17 @@ export type Files = {
   dialects: Dialect[]
   providers: LoadedProvider[]
   catalog: Catalog
+  /** Those that are set up: whoever does not use them ends them. */
+  plugins: readonly PluginInstance[]
   /** Every file that was read, by path. */
   sources: KnownSources
   problems: Problem[]
 }
 
-/** The input of `readFiles`; `everything` includes the manifests of switched-off providers. */
+/**
+ * The input of `readFiles`; `everything` includes the manifests of switched-off providers, `running` are the plugins of the last
+ * generation, `services` what is lent to them.
+ */
 export type Reading = {
   config: Config
   source: Source
@@ -35,6 +43,8 @@ export type Reading = {
   cache?: FileCache
   texts?: Texts | undefined
   everything?: boolean
+  running?: readonly PluginInstance[]
+  services?: PluginServices | undefined
 }
 
 /** The files that a configuration leads to, by their kind. */
@@ -70,9 +80,20 @@ export async function readSources({
 
 /** Makes of files what serves, and collects all their problems. */
 export async function loadFiles(reading: Reading, sources: Sources): Promise<Files> {
-  const { config, source, env, known = new Map(), cache = noCache, everything = false } = reading
+  const { config, source, known = new Map(), cache = noCache, everything = false } = reading
+  // A copy: that of the process loses its credentials when plugins are set up.
+  const env = { ...reading.env }
   const ofKind = (kind: FileKind): Earlier => ({ known, cache, kind })
   const problems = [...sources.problems]
+  const plugins = await pluginsOf(config, {
+    source,
+    env,
+    credentials: credentialNames(sources.manifests, config.providers),
+    previous: reading.running ?? [],
+    texts: reading.texts,
+    services: reading.services,
+  })
+  problems.push(...plugins.problems)
   const dialects = readDialects(sources.dialects, ofKind('dialect'), problems)
   const manifests = new Map(sources.manifests.map((one) => [nameOf(one), one]))
   const slugs = new Set(manifests.keys())
@@ -106,6 +127,7 @@ export async function loadFiles(reading: Reading, sources: Sources): Promise<Fil
     dialects: [...dialects.values()].filter((one) => one !== 'unusable'),
     providers,
     catalog,
+    plugins: plugins.instances,
     sources: byPath(sources),
     problems,
   }

@@ -3,6 +3,7 @@ import type { Environment } from '../manifest/environment.ts'
 import { formatProblem, type Problem } from '../manifest/problem.ts'
 import { type Config, needRestart } from './config.ts'
 import { shippedDialects } from './load-files.ts'
+import { PluginHost } from './plugin-host.ts'
 import { buildSnapshot, type Snapshot } from './snapshot.ts'
 
 /** The current snapshot, and the problems of a rejected one since. */
@@ -29,7 +30,12 @@ const quietMs = 100
  * Builds a new snapshot whenever the configuration, a manifest, a dialect, the catalog or a plugin changes. One that
  * has an error changes nothing and is reported; one without replaces the old one at once and as a whole.
  */
-export function watchSnapshot(initial: Snapshot, env: Environment, listeners: WatchListeners = {}): Watch {
+export function watchSnapshot(
+  initial: Snapshot,
+  env: Environment,
+  listeners: WatchListeners = {},
+  plugins: PluginHost = new PluginHost(),
+): Watch {
   let snapshot = initial
   let problems: readonly Problem[] = []
   let building: Promise<void> | undefined
@@ -53,9 +59,10 @@ export function watchSnapshot(initial: Snapshot, env: Environment, listeners: Wa
   }
 
   async function build(): Promise<void> {
-    const built = await buildOrExplain(snapshot, env)
-    if (isClosed) return
-    if (!built.snapshot) report(built.problems)
+    const built = await buildOrExplain(snapshot, env, plugins)
+    if (isClosed) {
+      if (built.snapshot) plugins.discard(built.snapshot, snapshot)
+    } else if (!built.snapshot) report(built.problems)
     else if (built.snapshot === snapshot) report([])
     else await prepareAndSwap(built.snapshot, built.problems)
   }
@@ -63,11 +70,13 @@ export function watchSnapshot(initial: Snapshot, env: Environment, listeners: Wa
   async function prepareAndSwap(next: Snapshot, warnings: readonly Problem[]): Promise<void> {
     const found = (await listeners.prepare?.(next)) ?? []
     if (found.length > 0) report(found)
-    else if (!isClosed) await swap(next, warnings)
+    if (found.length > 0 || isClosed) plugins.discard(next, snapshot)
+    else await swap(next, warnings)
   }
 
   async function swap(next: Snapshot, warnings: readonly Problem[]): Promise<void> {
-    const before = snapshot.config
+    const { config: before } = snapshot
+    plugins.replace(snapshot, next)
     snapshot = next
     problems = []
     const waiting = needRestart(initial.config, next.config)
@@ -95,10 +104,14 @@ export function watchSnapshot(initial: Snapshot, env: Environment, listeners: Wa
   }
 }
 
-async function buildOrExplain(previous: Snapshot, env: Environment): ReturnType<typeof buildSnapshot> {
+async function buildOrExplain(
+  previous: Snapshot,
+  env: Environment,
+  { services }: PluginHost,
+): ReturnType<typeof buildSnapshot> {
   const { path } = previous.config
   try {
-    return await buildSnapshot(path, env, { previous })
+    return await buildSnapshot(path, env, { previous, services })
   } catch (error) {
     // A file that breaks the reading itself must not take the running router down.
     const message = `the files cannot be read: ${(error as Error).message}`

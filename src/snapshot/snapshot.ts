@@ -7,9 +7,11 @@ import type { KnownSources, Texts } from '../manifest/folder.ts'
 import { filesOf } from '../manifest/layer.ts'
 import { hasErrors, type Problem } from '../manifest/problem.ts'
 import type { Provider } from '../manifest/provider.ts'
+import { areUnchanged, closeAll, configured, type PluginInstance } from '../plugin/load.ts'
 import type { LoadedPlugin } from '../plugin/loaded.ts'
 import { type Config, findConfig, loadConfig } from './config.ts'
 import { byPath, type Files, loadFiles, readSources } from './load-files.ts'
+import type { PluginServices } from './load-plugins.ts'
 
 /** One immutable generation of settings, providers and catalog. A call uses the one it began with to its end. */
 export type Snapshot = {
@@ -21,6 +23,8 @@ export type Snapshot = {
   catalog: Catalog
   /** In the order in which they are called. */
   plugins: readonly LoadedPlugin[]
+  /** What the plugins are, however they are configured. */
+  instances: readonly PluginInstance[]
   /** Unix milliseconds. */
   builtAt: number
   /** The files it was built from, so that the next build reads only what has changed. */
@@ -33,7 +37,14 @@ export type Snapshot = {
 export type Built = { snapshot?: Snapshot; problems: Problem[] }
 
 /** What a snapshot is built after. */
-export type After = { previous?: Snapshot | undefined; known?: KnownSources; cache?: FileCache; texts?: Texts }
+export type After = {
+  previous?: Snapshot | undefined
+  known?: KnownSources
+  cache?: FileCache
+  texts?: Texts
+  /** What is lent to plugins. */
+  services?: PluginServices | undefined
+}
 
 /**
  * Builds a whole snapshot from a configuration file (chosen by `findConfig` when none is named): the `previous` one itself
@@ -43,25 +54,30 @@ export type After = { previous?: Snapshot | undefined; known?: KnownSources; cac
 export async function buildSnapshot(
   configPath: string | undefined,
   env: Environment,
-  { previous, known = previous?.sources ?? new Map(), cache = previous?.cache ?? noCache, texts }: After = {},
+  { previous, known = previous?.sources ?? new Map(), cache = previous?.cache ?? noCache, texts, services }: After = {},
 ): Promise<Built> {
   const path = findConfig(configPath, env)
   const { config, source, problems } = await loadConfig(path, env, { known, cache, texts })
   if (!config) return { problems }
-  const reading = { config, source, env, known, cache, texts }
+  const running = previous?.instances ?? []
+  const reading = { config, source, env, known, cache, texts, running, services }
   const read = await readSources(reading)
-  if (previous && read.problems.length === 0 && isSame(previous.sources, byPath(read).set(path, source)))
-    return { snapshot: previous, problems: [] }
+  const isSameRead = read.problems.length === 0 && isSame(previous?.sources, byPath(read).set(path, source))
+  if (previous && isSameRead && (await areUnchanged(running, texts))) return { snapshot: previous, problems: [] }
   const files = await loadFiles(reading, read)
   const found = [...problems, ...files.problems]
   if (previous && !hasErrors(found)) found.push(...(await proveFiles(files, known)))
-  if (hasErrors(found)) return { problems: found }
+  if (hasErrors(found)) {
+    await closeAll(files.plugins.filter((instance) => !running.includes(instance)))
+    return { problems: found }
+  }
   const snapshot: Snapshot = Object.freeze({
     generation: (previous?.generation ?? 0) + 1,
     config,
     providers: new Map(files.providers.map(({ provider }) => [provider.slug, provider])),
     catalog: files.catalog,
-    plugins: [],
+    plugins: configured(files.plugins, config.plugins),
+    instances: files.plugins,
     builtAt: Date.now(),
     sources: new Map([...files.sources, [path, source]]),
     cache,
@@ -70,13 +86,14 @@ export async function buildSnapshot(
 }
 
 /** Whether these are the same files with the same texts. */
-function isSame(before: KnownSources, after: KnownSources): boolean {
-  return before.size === after.size && [...after].every(([file, source]) => before.get(file) === source)
+function isSame(before: KnownSources | undefined, after: KnownSources): boolean {
+  return before?.size === after.size && [...after].every(([file, source]) => before.get(file) === source)
 }
 
 /** The texts that a snapshot was built from, for another thread to build the same. */
-export function textsOf({ sources }: Pick<Snapshot, 'sources'>): Map<string, string> {
-  return new Map([...sources].map(([file, { text }]) => [file, text]))
+export function textsOf({ sources, instances }: Pick<Snapshot, 'sources' | 'instances'>): Map<string, string> {
+  const ofPlugins = instances.flatMap(({ files }) => [...files])
+  return new Map([...[...sources].map(([file, { text }]): [string, string] => [file, text]), ...ofPlugins])
 }
 
 /** Runs the examples of all dialects and manifests but those whose files are among the `known` ones. */

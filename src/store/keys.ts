@@ -32,6 +32,8 @@ export type KeyRecord = {
   /** Which models, aliases and policies it may call; null means all that its organization may. */
   accessList: readonly string[] | null
   limits: RateLimits
+  /** Plugins that are switched on or off for its calls, by name. */
+  plugins: Readonly<Record<string, boolean>>
   createdBy: { id: string; email: string }
   createdAt: number
   expiresAt: number | null
@@ -44,7 +46,15 @@ export type KeyRecord = {
 export type KeyChanges = Partial<
   Pick<
     KeyRecord,
-    'name' | 'permissions' | 'labels' | 'monthlyLimitNano' | 'groupId' | 'accessList' | 'limits' | 'expiresAt'
+    | 'name'
+    | 'permissions'
+    | 'labels'
+    | 'monthlyLimitNano'
+    | 'groupId'
+    | 'accessList'
+    | 'limits'
+    | 'plugins'
+    | 'expiresAt'
   >
 >
 
@@ -185,7 +195,7 @@ function keyReader(db: Connection) {
 /** The columns that can be changed. */
 const changeable =
   'name, manage, completions, operate, labels, monthly_limit_nano, group_id, access_list, requests_per_minute, ' +
-  'tokens_per_minute, concurrent_calls, expires_at'
+  'tokens_per_minute, concurrent_calls, plugins, expires_at'
 const boundChangeable = changeable.replace(/\w+/g, '@$&')
 
 const noPermissions: Permissions = { manage: 'none', completions: 'none', operate: 'none' }
@@ -196,6 +206,7 @@ const unset = {
   groupId: null,
   accessList: null,
   limits: noLimits,
+  plugins: {},
   expiresAt: null,
 }
 
@@ -213,6 +224,7 @@ function columns(key: Required<KeyChanges>) {
     requests_per_minute: limits.requestsPerMinute,
     tokens_per_minute: limits.tokensPerMinute,
     concurrent_calls: limits.concurrentCalls,
+    plugins: JSON.stringify(key.plugins),
     expires_at: key.expiresAt,
   }
 }
@@ -233,6 +245,7 @@ type Row = {
   requests_per_minute: bigint | null
   tokens_per_minute: bigint | null
   concurrent_calls: bigint | null
+  plugins: string
   created_by_id: string
   created_by_email: string
   created_at: bigint
@@ -255,6 +268,7 @@ function keyRecord(row: Row | undefined): KeyRecord | undefined {
     groupId: row.group_id,
     accessList: row.access_list === null ? null : storedJson(row.access_list),
     limits: rateLimits(row),
+    plugins: storedJson(row.plugins),
     createdBy: { id: row.created_by_id, email: row.created_by_email },
     createdAt: Number(row.created_at),
     expiresAt: numberOrNull(row.expires_at),

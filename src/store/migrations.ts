@@ -127,4 +127,20 @@ export const migrations: readonly Migration[] = [
       ALTER TABLE ledger ADD COLUMN started_ms INTEGER;
     `,
   },
+  {
+    name: 'values of plugins',
+    sql: `
+      CREATE TABLE plugin_values (
+        plugin TEXT NOT NULL,
+        key TEXT NOT NULL,
+        value TEXT NOT NULL,
+        expires_at INTEGER NOT NULL,
+        PRIMARY KEY (plugin, key)
+      ) STRICT, WITHOUT ROWID;
+      CREATE INDEX plugin_values_by_expiry ON plugin_values (expires_at);
+      -- What is said about plugins by name: true switches one on, false off.
+      ALTER TABLE organizations ADD COLUMN plugins TEXT NOT NULL DEFAULT '{}' CHECK (json_type(plugins) = 'object');
+      ALTER TABLE api_keys ADD COLUMN plugins TEXT NOT NULL DEFAULT '{}' CHECK (json_type(plugins) = 'object');
+    `,
+  },
 ]

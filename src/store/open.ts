@@ -14,6 +14,7 @@ import { migrate, requireMigrated } from './migrate.ts'
 import { migrations } from './migrations.ts'
 import { names } from './names.ts'
 import { organizations } from './organizations.ts'
+import { pluginValues } from './plugin-values.ts'
 import { responses } from './responses.ts'
 import { spend } from './spend.ts'
 import { StoreError, storeError } from './store-error.ts'
@@ -57,6 +58,7 @@ export function openStore(
     verifySums: sumVerifier(db),
     responses: responses(db),
     held: heldStates(db),
+    pluginValues: pluginValues(db),
     /** Announces what another connection of this process has changed. */
     announce: { key: changes.keys.notify, organization: changes.organizations.notify },
     /** Runs changes in a transaction that excludes other writers. */

@@ -98,6 +98,7 @@ function settings(db: Connection, changes: Changes) {
       concurrent_calls = @concurrentCalls WHERE id = @id`)
   const setModels = db.prepare('UPDATE organizations SET approved_models = ? WHERE id = ?')
   const setRules = db.prepare('UPDATE organizations SET data_rules = ? WHERE id = ?')
+  const setPlugins = db.prepare('UPDATE organizations SET plugins = ? WHERE id = ?')
   const notify = (id: string): void => changes.organizations.notify(id)
   return {
     /** Sets whether calls are rejected once the balance is used up. */
@@ -118,6 +119,11 @@ function settings(db: Connection, changes: Changes) {
     /** Sets the guarantees that providers must give for the data they receive. */
     setDataRules(id: string, rules: DataRules): void {
       setRules.run(JSON.stringify(rules), id)
+      notify(id)
+    },
+    /** Sets which plugins are switched on or off. */
+    setPlugins(id: string, plugins: Readonly<Record<string, boolean>>): void {
+      setPlugins.run(JSON.stringify(plugins), id)
       notify(id)
     },
   }

@@ -18,6 +18,8 @@ export type OrganizationRules = {
   /** Ids of models, or `<provider>/*`; null means all. */
   approvedModels: readonly string[] | null
   dataRules: DataRules
+  /** Plugins that are switched on or off for its calls, by name; its keys may say otherwise. */
+  plugins: Readonly<Record<string, boolean>>
   retention: Retention
   /** Targets by name. */
   aliases: ReadonlyMap<string, string>
@@ -39,6 +41,7 @@ type Row = LimitColumns & {
   enforces_balance: bigint
   approved_models: string | null
   data_rules: string
+  plugins: string
   keeps_responses: bigint
   retention_days: bigint
   credit_nano: bigint
@@ -48,7 +51,7 @@ type Row = LimitColumns & {
 export function rulesReader(db: Connection): (id: string) => OrganizationRules | undefined {
   const byId = db
     .prepare<[string], Row>(`
-      SELECT id, name, enforces_balance, approved_models, data_rules, keeps_responses, retention_days, requests_per_minute, tokens_per_minute,
+      SELECT id, name, enforces_balance, approved_models, data_rules, plugins, keeps_responses, retention_days, requests_per_minute, tokens_per_minute,
         concurrent_calls, (SELECT coalesce(sum(nano), 0) FROM credits WHERE organization = organizations.id) AS credit_nano
       FROM organizations WHERE id = ?`)
     .safeIntegers()
@@ -73,6 +76,7 @@ export function rulesReader(db: Connection): (id: string) => OrganizationRules |
       enforcesBalance: row.enforces_balance === 1n,
       approvedModels: row.approved_models === null ? null : storedJson(row.approved_models),
       dataRules: storedJson(row.data_rules),
+      plugins: storedJson(row.plugins),
       retention: { stores: row.keeps_responses === 1n, days: Number(row.retention_days) },
       aliases: new Map(aliases.all(id)),
       policies: new Map(policies.all(id).map((row) => [row.id, ruledPolicy(row)])),

@@ -46,6 +46,7 @@ test('everything has a default; paths are relative to the file', async () => {
     policies: new Map(),
     routing: defaultRouting,
     health: defaultHealth,
+    plugins: [],
   })
 })
 
@@ -151,7 +152,12 @@ test.each([
     'policies: { best: { targets: [gpt] } }\n',
     '1:31 `policies.best.targets[0]` must be a model',
   ],
-  ['what this version does not have', 'plugins: [{ name: x }]\n', '1:10 `plugins` must be empty: this version'],
+  ['a plugin without a name', 'plugins: [{ options: {} }]\n', '1:11 `plugins[0]` needs `name`'],
+  [
+    'organizations of a plugin',
+    'plugins: [{ name: x, organizations: some }]\n',
+    '1:37 `plugins[0].organizations` must be',
+  ],
 ])('%s is told with its place', async (_, text, expected) => {
   const { config, problems } = await load(text)
   expect(problems).toEqual([expect.stringContaining(expected)])

@@ -1,0 +1,170 @@
+import { existsSync, readdirSync } from 'node:fs'
+import { readFile } from 'node:fs/promises'
+import { basename, join } from 'node:path'
+import type { JsonObject } from '../core/json.ts'
+import { didYouMean } from '../manifest/did-you-mean.ts'
+import type { Texts } from '../manifest/folder.ts'
+import { checkOptions } from '../manifest/options.ts'
+import type { Problem } from '../manifest/problem.ts'
+import { memberOf, type Source } from '../manifest/source.ts'
+import { problemAt, problemOf } from './blame.ts'
+import type { Hooks, Plugin } from './contract.ts'
+import { type Lent, openKit } from './kit.ts'
+import type { LoadedPlugin } from './loaded.ts'
+import { openModules } from './modules.ts'
+import type { PluginSettings } from './settings.ts'
+import { hooksProblem, pluginProblem } from './shape.ts'
+import { within } from './within.ts'
+
+/** A plugin that is set up, for as long as neither its files nor its options change. */
+export type PluginInstance = Pick<LoadedPlugin, 'name' | 'hooks'> & {
+  /** What the plugin says itself. Milliseconds. */
+  timeoutMs: number
+  /** All of its files so far, with their texts. */
+  files: ReadonlyMap<string, string>
+  /** What else it was set up with, as JSON. */
+  about: string
+  /** Ends it, and what it was lent. Never rejects. */
+  close(): Promise<void>
+}
+
+/** `previous` are those of the last generation: what has not changed is not set up again. With `texts` the disk is not asked. */
+export type LoadOptions = {
+  folder: string
+  /** The configuration file, in which wrong options stand. */
+  source: Source
+  lent: Lent
+  previous?: readonly PluginInstance[]
+  texts?: Texts | undefined
+}
+
+/** Sets up all plugins, one after the other. */
+export async function loadPlugins(
+  settings: readonly PluginSettings[],
+  options: LoadOptions,
+): Promise<{ instances: PluginInstance[]; problems: Problem[] }> {
+  const instances: PluginInstance[] = []
+  const problems: Problem[] = []
+  for (const [index, one] of settings.entries()) {
+    const loaded = await loadPlugin(one, index, settings, options)
+    if ('file' in loaded) problems.push(loaded)
+    else if (Array.isArray(loaded)) problems.push(...loaded)
+    else instances.push(loaded)
+  }
+  return { instances, problems }
+}
+
+/** The plugins with what config.yaml says of each. */
+export function configured(instances: readonly PluginInstance[], settings: readonly PluginSettings[]): LoadedPlugin[] {
+  return settings.flatMap(({ options: _, fetch: __, ...said }) => {
+    const instance = instances.find(({ name }) => name === said.name)
+    return instance ? [{ timeoutMs: instance.timeoutMs, ...said, hooks: instance.hooks }] : []
+  })
+}
+
+/** Ends plugins, all at once. */
+export async function closeAll(instances: readonly PluginInstance[]): Promise<void> {
+  await Promise.all(instances.map(({ close }) => close()))
+}
+
+/** Whether plugins still are what their files say. */
+export async function areUnchanged(instances: readonly PluginInstance[], texts?: Texts): Promise<boolean> {
+  return (await Promise.all(instances.map(({ files }) => isUnchanged(files, texts)))).every(Boolean)
+}
+
+async function loadPlugin(
+  settings: PluginSettings,
+  index: number,
+  all: readonly PluginSettings[],
+  { folder, source, lent, previous = [], texts }: LoadOptions,
+): Promise<PluginInstance | Problem | Problem[]> {
+  const { name, options, fetch } = settings
+  const blameName = (message: string) => source.problem(['plugins', index, 'name'], message)
+  if (all.findIndex((one) => one.name === name) < index) return blameName(`the plugin \`${name}\` stands here twice`)
+  const entry = entryOf(name, folder, texts)
+  if (entry === undefined) return blameName(absent(name, folder))
+  const about = JSON.stringify([entry, options, fetch])
+  const same = previous.find((one) => one.name === name && one.about === about)
+  if (same && (await isUnchanged(same.files, texts))) return same
+  const modules = openModules(folder, texts)
+  const { files } = modules
+  let plugin: Plugin<JsonObject>
+  try {
+    const { default: exported } = await within(modules.load(entry), mostMs, `it was not loaded within ${mostMs} ms`)
+    const wrong = pluginProblem(exported)
+    if (wrong) return problemAt(entry, files.get(entry) ?? '', wrong.at, wrong.message)
+    plugin = exported as Plugin<JsonObject>
+  } catch (thrown) {
+    return problemOf(thrown, entry, files)
+  }
+  const place = memberOf(source, ['plugins', index, 'options'])
+  const blame = (message: string) => problemAt(entry, files.get(entry) ?? '', /\boptions\b/, message)
+  const checked = checkOptions(options, { schema: plugin.options, source: place, name, blame })
+  if (checked.problems.length > 0) return checked.problems
+  return await setUp(plugin, { name, entry, files, about, fetch, options: checked.options, lent })
+}
+
+type SetUp = Pick<PluginInstance, 'name' | 'files' | 'about'> & {
+  entry: string
+  fetch: readonly string[]
+  options: JsonObject
+  lent: Lent
+}
+
+async function setUp(plugin: Plugin<JsonObject>, own: SetUp): Promise<PluginInstance | Problem> {
+  const { name, entry, files, about, fetch, options, lent } = own
+  const { kit, close: closeKit } = openKit(name, fetch, lent)
+  const end = async (hooks?: Hooks) => {
+    try {
+      const dispose = hooks?.[Symbol.asyncDispose]
+      if (dispose) await within(dispose.call(hooks), mostMs, `it did not end within ${mostMs} ms`)
+    } catch (err) {
+      kit.log.error({ err }, 'the plugin failed to end')
+    }
+    await closeKit()
+  }
+  const setting = (async () => await plugin.setup(options, kit))()
+  let hooks: Hooks
+  try {
+    hooks = (await within(setting, mostMs, `it was not set up within ${mostMs} ms`)) ?? {}
+    const wrong = hooksProblem(hooks)
+    if (wrong) {
+      await end()
+      return problemAt(entry, files.get(entry) ?? '', wrong.at, wrong.message)
+    }
+  } catch (thrown) {
+    // What is ready after all is not used.
+    setting.then(end, () => end())
+    return problemOf(thrown, entry, files, '`setup`: ')
+  }
+  let ended: Promise<void> | undefined
+  const close = () => {
+    ended ??= end(hooks)
+    return ended
+  }
+  return { name, hooks, timeoutMs: plugin.timeoutMs ?? usualTimeoutMs, files, about, close }
+}
+
+/** For loading, setting up and ending, each. */
+const mostMs = 5_000
+const usualTimeoutMs = 1_000
+
+function entryOf(name: string, folder: string, texts: Texts | undefined): string | undefined {
+  const places = [join(folder, `${name}.ts`), join(folder, name, 'index.ts')]
+  return places.find((path) => (texts ? texts.has(path) : existsSync(path)))
+}
+
+function absent(name: string, folder: string): string {
+  return `there is no plugin \`${name}\`: neither ${name}.ts nor ${name}/index.ts in ${folder}${didYouMean(name, namesIn(folder))}`
+}
+
+function namesIn(folder: string): string[] {
+  const files = existsSync(folder) ? readdirSync(folder) : []
+  return files.filter((file) => !/\.test\.ts$|^\./.test(file)).map((file) => basename(file, '.ts'))
+}
+
+async function isUnchanged(files: ReadonlyMap<string, string>, texts?: Texts): Promise<boolean> {
+  const same = async ([file, text]: [string, string]) =>
+    (texts?.get(file) ?? (await readFile(file, 'utf8').catch(() => undefined))) === text
+  return (await Promise.all([...files].map(same))).every(Boolean)
+}

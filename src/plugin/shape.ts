@@ -1,0 +1,80 @@
+import { isObject } from '../core/json.ts'
+import { didYouMean } from '../manifest/did-you-mean.ts'
+import { functionNames } from '../mapping/mapping.ts'
+
+/** What is wrong with what a plugin exports or returns, and what to look for in its text. */
+export type ShapeProblem = { message: string; at: RegExp }
+
+/** The hooks that a plugin may return. */
+export const hookNames = ['request', 'targets', 'send', 'event', 'reply', 'record'] as const
+const otherMembers = ['functions', 'auth']
+const pluginMembers = ['description', 'options', 'timeoutMs', 'setup']
+const topOfFile = /^/
+const exported = /\bexport default\b/
+
+/** What is wrong with the default export of a plugin; undefined when nothing is. */
+export function pluginProblem(plugin: unknown): ShapeProblem | undefined {
+  if (plugin === undefined) return { message: 'the file needs `export default definePlugin({ … })`', at: topOfFile }
+  if (!isObject(plugin)) return { message: 'the default export must be a plugin: an object with `setup`', at: exported }
+  const { setup, options, timeoutMs } = plugin as { [member: string]: unknown }
+  const unknown = unknownMember(plugin, pluginMembers)
+  if (unknown) return unknown
+  if (typeof setup !== 'function') return { message: 'the plugin needs a function `setup`', at: exported }
+  if (options !== undefined && !isObject(options)) return wrong('options', 'a JSON schema')
+  const isTime = timeoutMs === undefined || (typeof timeoutMs === 'number' && timeoutMs > 0 && timeoutMs <= longestMs)
+  return isTime ? undefined : wrong('timeoutMs', `a number above 0 and at most ${longestMs}`)
+}
+
+/** What is wrong with the hooks that a plugin returns; undefined when nothing is. */
+export function hooksProblem(hooks: unknown): ShapeProblem | undefined {
+  if (!isObject(hooks)) return { message: '`setup` must return an object of hooks', at: /\bsetup\b/ }
+  const given = hooks as { [member: string]: unknown }
+  const unknown = unknownMember(hooks, [...hookNames, ...otherMembers])
+  if (unknown) return unknown
+  const noFunction = hookNames.find((name) => given[name] !== undefined && typeof given[name] !== 'function')
+  if (noFunction) return wrong(noFunction, 'a function')
+  return functionsProblem('functions', given.functions) ?? functionsProblem('auth', given.auth) ?? namesProblem(given)
+}
+
+const longestMs = 600_000
+
+/** Instances of classes may have members of their own. */
+function unknownMember(value: object, known: readonly string[]): ShapeProblem | undefined {
+  if (Object.getPrototypeOf(value) !== Object.prototype) return undefined
+  const name = Object.keys(value).find((member) => !known.includes(member))
+  if (name === undefined) return undefined
+  const choice = didYouMean(name, known) || `; known here: ${known.join(', ')}`
+  return { message: `unknown member \`${name}\`${choice}`, at: wordOf(name) }
+}
+
+function functionsProblem(member: string, functions: unknown): ShapeProblem | undefined {
+  if (functions === undefined) return undefined
+  const isRight = isObject(functions) && Object.values(functions).every((value) => typeof value === 'function')
+  return isRight ? undefined : wrong(member, 'an object of functions')
+}
+
+function namesProblem({
+  functions = {},
+  auth = {},
+}: {
+  functions?: unknown
+  auth?: unknown
+}): ShapeProblem | undefined {
+  for (const name of Object.keys(functions as object)) {
+    if (!/^[A-Za-z]\w*$/.test(name))
+      return { message: `\`${name}\` cannot be the name of a function`, at: wordOf('functions') }
+    if (functionNames.includes(name))
+      return { message: `mappings have a function \`$${name}\` already: choose another name`, at: wordOf(name) }
+  }
+  const scheme = Object.keys(auth as object).find((name) => !/^[a-z][a-z0-9-]*$/.test(name))
+  if (scheme === undefined) return undefined
+  return { message: `\`${scheme}\` cannot be the name of a scheme: small letters, digits and -`, at: wordOf('auth') }
+}
+
+function wrong(member: string, what: string): ShapeProblem {
+  return { message: `\`${member}\` must be ${what}`, at: wordOf(member) }
+}
+
+function wordOf(name: string): RegExp {
+  return new RegExp(`(?<![\\w$])${name.replace(/[^\w]/g, '\\$&')}(?![\\w$])`)
+}

@@ -1,0 +1,33 @@
+import type { Environment } from '../manifest/environment.ts'
+import type { Problem } from '../manifest/problem.ts'
+import type { Lent } from '../plugin/kit.ts'
+import { type LoadOptions, loadPlugins, type PluginInstance } from '../plugin/load.ts'
+import { valuesInMemory } from '../plugin/values.ts'
+import { openGuardedFetch } from '../upstream/guarded-fetch.ts'
+import type { Config } from './config.ts'
+
+/** What of the router plugins are lent; a command has neither a log nor values that last. */
+export type PluginServices = Pick<Lent, 'log' | 'values'>
+
+/** What plugins are set up with, besides the configuration. `credentials` are the variables of the environment that they do not get. */
+export type PluginsAround = Pick<LoadOptions, 'source' | 'previous' | 'texts'> & {
+  env: Environment
+  credentials: ReadonlySet<string>
+  services?: PluginServices | undefined
+}
+
+/** Sets up the plugins of a configuration. From then on the environment of the process has no credential of a provider. */
+export async function pluginsOf(
+  { plugins, folders }: Config,
+  { env, credentials, services = ofCommands(), ...around }: PluginsAround,
+): Promise<{ instances: PluginInstance[]; problems: Problem[] }> {
+  if (plugins.length === 0) return { instances: [], problems: [] }
+  for (const name of credentials) delete process.env[name]
+  const lent = { ...services, env, credentials, openFetch: openGuardedFetch }
+  return await loadPlugins(plugins, { ...around, folder: folders.plugins, lent })
+}
+
+function ofCommands(): PluginServices {
+  const silent = () => {}
+  return { log: { debug: silent, info: silent, warn: silent, error: silent }, values: valuesInMemory() }
+}
