@@ -1,5 +1,6 @@
 import { asRouterError } from '../core/errors.ts'
 import { Fold } from '../core/fold.ts'
+import { mergeUsage } from '../core/usage.ts'
 import type { Target } from '../manifest/target.ts'
 import { foldFacts } from '../upstream/fold-facts.ts'
 import type { StreamedAnswer } from '../upstream/provider-stream.ts'
@@ -25,7 +26,9 @@ export async function heldAnswer(
     requireWhole(fold, target)
   } catch (thrown) {
     const error = asRouterError(thrown)
-    error.billed ??= measuredReply(fold.reply(), target, admission, false).usage
+    const reply = fold.reply()
+    const counted = { ...reply, usage: mergeUsage(reply.usage, error.billed ?? {}) }
+    error.billed = measuredReply(counted, target, admission, false).usage
     throw error
   }
   async function* again() {

@@ -4,6 +4,7 @@ import { isObject, type Json, type JsonObject } from '../core/json.ts'
 import type { Provider } from '../manifest/provider.ts'
 import { readFailure } from '../manifest/translate.ts'
 import { defaultAnswerBounds, excessOf } from './answer-bounds.ts'
+import { billedAnyway } from './answer-json.ts'
 import { redact } from './secrets.ts'
 
 /** Longer error bodies are cut in messages. Characters. */
@@ -17,7 +18,8 @@ export async function readErrorResponse(provider: Provider, answer: ErrorRespons
   const body = parse(answer.text)
   // A body that the mapping cannot read is still an error.
   const mapped = body === undefined ? undefined : await readFailure(provider, body).catch(() => undefined)
-  return errorFor(provider, answer, mapped)
+  const error = errorFor(provider, answer, mapped)
+  return isObject(body) ? await billedAnyway(provider, error, body) : error
 }
 
 /** The caller's error for an unsuccessful response of a provider; `mapped` is what the manifest's mapping made of its body. */

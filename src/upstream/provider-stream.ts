@@ -1,6 +1,8 @@
 import { asRouterError } from '../core/errors.ts'
 import { hasContent, type ProviderEvent } from '../core/events.ts'
 import { eventsOf } from '../core/reply-events.ts'
+import { mergeUsage } from '../core/usage.ts'
+import type { Provider } from '../manifest/provider.ts'
 import { readReply } from '../manifest/read-reply.ts'
 import { chatEndpoint } from '../manifest/run-mapping.ts'
 import type { Target } from '../manifest/target.ts'
@@ -12,7 +14,7 @@ import { foldFacts } from './fold-facts.ts'
 import type { HttpResponse } from './http-client.ts'
 import { readErrorResponse, reportedFailure } from './provider-error.ts'
 import { textOf } from './provider-request.ts'
-import { readBatches, type StreamFrame } from './stream-frames.ts'
+import { readBatches, type StreamFrame, usageOf } from './stream-frames.ts'
 import { TextPatterns } from './text-pattern.ts'
 
 /**
@@ -47,8 +49,7 @@ export async function readStream(
   const patterns = data === 'json' && path ? new TextPatterns(path) : undefined
   const facts = targetFacts(provider, target)
   const batches = readBatches({ provider, facts, bounds, patterns, choices }, response)
-  const opening = await untilContent(batches)
-  if (!opening) throw cut(provider, 'ended its stream before any content')
+  const opening = await untilContent(batches, provider)
   const model = opening.flatMap(({ events }) => events).find((event) => event.model)?.model
   return { kind: 'stream', batches: startingWith(opening, batches), model }
 }
@@ -101,16 +102,21 @@ async function readDocument(target: Target, response: HttpResponse, bounds: Answ
   }
 }
 
-/** The frames of a stream up to its first content, or to the end of an empty reply; undefined for a stream that ends before. */
-async function untilContent(batches: AsyncGenerator<StreamFrame[], void>): Promise<StreamFrame[] | undefined> {
+/** The frames of a stream up to its first content, or to the end of an empty reply. Throws RouterError, with what was counted. */
+async function untilContent(batches: AsyncGenerator<StreamFrame[], void>, provider: Provider): Promise<StreamFrame[]> {
   let opening: StreamFrame[] = []
-  for (let next = await batches.next(); !next.done; next = await batches.next()) {
-    // What does nothing but keep the connection is not kept.
-    const telling = next.value.filter(({ events }) => events.length > 0)
-    opening = opening.length === 0 ? next.value : opening.concat(telling)
-    if (next.value.some(({ events }) => events.some(isAnswer))) return opening
+  try {
+    for (let next = await batches.next(); !next.done; next = await batches.next()) {
+      // What does nothing but keep the connection is not kept.
+      const telling = next.value.filter(({ events }) => events.length > 0)
+      opening = opening.length === 0 ? next.value : opening.concat(telling)
+      if (next.value.some(({ events }) => events.some(isAnswer))) return opening
+    }
+    throw cut(provider, 'ended its stream before any content')
+  } catch (thrown) {
+    const error = asRouterError(thrown)
+    throw withBilled(error, mergeUsage(usageOf(opening.flatMap(({ events }) => events)), error.billed ?? {}))
   }
-  return undefined
 }
 
 /** Content, or the end of a reply that has none. */

@@ -10,7 +10,7 @@ import { readFrame } from '../manifest/translate.ts'
 import type { Frame, FrameError } from '../wire/frame.ts'
 import { type StreamFormat, streamFormats } from '../wire/frames.ts'
 import type { AnswerBounds } from './answer-bounds.ts'
-import { cut, parseObject, unreadable, withBilled } from './answer-json.ts'
+import { billedAnyway, cut, parseObject, unreadable, withBilled } from './answer-json.ts'
 import type { HttpResponse } from './http-client.ts'
 import { reportedFailure } from './provider-error.ts'
 import { redact } from './secrets.ts'
@@ -173,7 +173,12 @@ async function readBatch(reading: Reading, frames: readonly Frame[], progress: P
       const failure = known.pattern ? undefined : errorIn(reading.provider, known)
       if (failure) {
         progress.isReported = true
-        return { batch, failure, done: false }
+        const { payload } = known
+        return {
+          batch,
+          failure: payload ? await billedAnyway(reading.provider, failure, payload) : failure,
+          done: false,
+        }
       }
       progress.take(known)
       batch.push(known)
@@ -237,6 +242,7 @@ function errorIn(provider: Provider, { events }: StreamFrame): RouterError | und
   return undefined
 }
 
-function usageOf(events: readonly ProviderEvent[]): Usage {
+/** What events of one stream have counted. */
+export function usageOf(events: readonly ProviderEvent[]): Usage {
   return events.reduce<Usage>((sum, { usage }) => (usage ? mergeUsage(sum, usage) : sum), {})
 }
