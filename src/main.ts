@@ -57,6 +57,8 @@ process.stdout.on('error', (error: NodeJS.ErrnoException) => {
 })
 
 process.exitCode = await main(process.argv.slice(2))
+// A plugin that leaves something open does not keep the process from its end.
+setTimeout(() => process.exit(), 500).unref()
 
 async function main([name, ...args]: string[]): Promise<number> {
   if (name === '--version') {

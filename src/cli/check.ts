@@ -9,6 +9,7 @@ import { unsupportedByEndpoint } from '../manifest/inferred-losses.ts'
 import { countExamples } from '../manifest/layer.ts'
 import { hasErrors, type Problem } from '../manifest/problem.ts'
 import type { Source } from '../manifest/source.ts'
+import { closeAll } from '../plugin/load.ts'
 import { type Config, findConfig, loadConfig } from '../snapshot/config.ts'
 import { loadCatalog, readFiles } from '../snapshot/load-files.ts'
 import { proveFiles } from '../snapshot/snapshot.ts'
@@ -18,7 +19,7 @@ import { interpretedWarnings, mappingsIn, type PlacedMapping, treatmentOf } from
 import { jsonText, type Out, problemLine, relativePath } from './output.ts'
 
 /** The text of `inference-router check --help`. */
-export const help = `Checks configuration, manifests, dialects and catalog, and runs their examples.
+export const help = `Checks configuration, manifests, dialects, catalog and plugins; runs their examples, and sets the plugins up.
 
   inference-router check [path…] [--mappings] [--config FILE] [--json]
 
@@ -39,11 +40,15 @@ const options = { config: { type: 'string' }, json: { type: 'boolean' }, mapping
 export function run(args: string[], out: Out): Promise<number> {
   return runCommand(args, { help, out }, async () => {
     const { positionals: paths, text, flag } = parseArguments(args, { options, positionals: Number.POSITIVE_INFINITY })
+    const plugin = paths.find((path) => path.endsWith('.ts'))
+    if (plugin !== undefined)
+      throw new UsageError(`${plugin} is checked with the configuration that lists it: name no path.`)
     const absent = paths.find((path) => !statSync(path, { throwIfNoEntry: false }))
     if (absent !== undefined) throw new UsageError(`There is no file or folder ${absent}.`)
-    const configPath = findConfig(text('config'), process.env)
-    const checked =
-      paths.length === 0 ? await checkConfig(configPath, process.env) : await checkPaths(paths, configPath, process.env)
+    // A copy: that of the process has no credentials left when plugins were set up.
+    const env = { ...process.env }
+    const configPath = findConfig(text('config'), env)
+    const checked = paths.length === 0 ? await checkConfig(configPath, env) : await checkPaths(paths, configPath, env)
     const problems = inOrder([...checked.problems, ...interpretedWarnings(checked.mappings)]).map(withoutKeysIn)
     if (flag('json')) {
       const mappings = checked.mappings.map(({ mapping, ...placed }) => ({ ...placed, ...treatmentOf(mapping) }))
@@ -60,7 +65,7 @@ export function run(args: string[], out: Out): Promise<number> {
 }
 
 /** The result of a check: the number of files of each kind, their mappings and problems. */
-type Checked = { providers: number; dialects: number; models: number; examples: number } & {
+type Checked = { providers: number; dialects: number; models: number; examples: number; plugins: number } & {
   mappings: PlacedMapping[]
   /** Of named files: the request fields that never reach the provider. */
   notTaken: NotTaken[]
@@ -78,6 +83,7 @@ const nothing: Omit<Checked, 'problems'> = {
   dialects: 0,
   models: 0,
   examples: 0,
+  plugins: 0,
   mappings: [],
   notTaken: [],
 }
@@ -86,6 +92,7 @@ async function checkConfig(path: string, env: Environment): Promise<Checked> {
   const { config, source, problems } = await loadConfig(path, env)
   if (!config) return { ...nothing, problems }
   const files = await readFiles({ config, source, env, everything: true })
+  await closeAll(files.plugins)
   const layers = [
     ...files.dialects.map(({ layer }) => layer),
     ...files.providers.flatMap((one) => one.layers.slice(-1)),
@@ -96,6 +103,7 @@ async function checkConfig(path: string, env: Environment): Promise<Checked> {
     dialects: files.dialects.length,
     models: files.catalog.list().length,
     examples: layers.reduce((count, layer) => count + countExamples(layer), 0),
+    plugins: files.plugins.length,
     mappings: mappingsIn(layers),
     problems: [...files.problems, ...(await proveFiles(files))],
   }
@@ -111,7 +119,7 @@ async function checkPaths(paths: readonly string[], configPath: string, env: Env
       : config
         ? await checkOne(source, config, env)
         : { ...nothing, problems: unusable }
-    for (const kind of ['providers', 'dialects', 'models', 'examples'] as const) total[kind] += checked[kind]
+    for (const kind of ['providers', 'dialects', 'models', 'examples', 'plugins'] as const) total[kind] += checked[kind]
     total.mappings.push(...checked.mappings)
     total.notTaken.push(...checked.notTaken)
     total.problems.push(...checked.problems)
@@ -186,7 +194,7 @@ function countsOf({ problems, mappings, notTaken: _, ...counts }: Checked) {
 }
 
 function summary(checked: Checked, problems: readonly Problem[]): string {
-  const { providers, dialects, models, examples, mappings, interpreted } = countsOf(checked)
+  const { providers, dialects, models, examples, plugins, mappings, interpreted } = countsOf(checked)
   const errors = problems.filter(({ severity }) => severity === 'error').length
   const count = (number: number, what: string) => `${number} ${what}${number === 1 ? '' : 's'}`
   const looked = [
@@ -194,6 +202,7 @@ function summary(checked: Checked, problems: readonly Problem[]): string {
     count(dialects, 'dialect'),
     count(models, 'model'),
     count(examples, 'example'),
+    ...(plugins > 0 ? [count(plugins, 'plugin')] : []),
     `${count(mappings, 'mapping')}${interpreted > 0 ? ` (${interpreted} interpreted)` : ''}`,
   ]
   const found = [count(errors, 'error'), count(problems.length - errors, 'warning')]

@@ -1,12 +1,11 @@
 import { hasErrors } from '../manifest/problem.ts'
-import { buildSnapshot } from '../snapshot/snapshot.ts'
 import { actionNamed, parseArguments, runCommand } from './args.ts'
-import { earlierFiles } from './earlier-files.ts'
 import type { LedgerAction } from './ledger-action.ts'
 import * as check from './ledger-check.ts'
 import * as compare from './ledger-compare.ts'
 import * as recount from './ledger-recount.ts'
 import { jsonText, type Out, problemLine } from './output.ts'
+import { readSnapshot } from './read-snapshot.ts'
 import { withStore } from './store-command.ts'
 
 /** The text of `inference-router ledger --help`. */
@@ -50,9 +49,7 @@ export function run(args: string[], out: Out): Promise<number> {
     const options = { ...action.options, config: { type: 'string' }, json: { type: 'boolean' } } as const
     const parsed = parseArguments(rest, { options })
     const find = action.prepare(parsed)
-    const { snapshot, problems } = await buildSnapshot(parsed.text('config'), process.env, {
-      cache: earlierFiles(process.env),
-    })
+    const { snapshot, problems } = await readSnapshot(parsed.text('config'))
     if (!snapshot || hasErrors(problems)) {
       for (const problem of problems) out.stderr(problemLine(problem))
       return 1

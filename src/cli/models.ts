@@ -1,10 +1,10 @@
 import type { CatalogedModel } from '../catalog/catalog.ts'
 import type { ModelEntry } from '../core/model.ts'
 import { entryAt } from '../core/price-times.ts'
-import { buildSnapshot, type Snapshot } from '../snapshot/snapshot.ts'
+import type { Snapshot } from '../snapshot/snapshot.ts'
 import { CommandError, parseArguments, runCommand } from './args.ts'
-import { earlierFiles } from './earlier-files.ts'
 import { jsonText, type Out, problemLine, table } from './output.ts'
+import { readSnapshot } from './read-snapshot.ts'
 
 /** The text of `inference-router models --help`. */
 export const help = `The models that are loaded, with capabilities and prices.
@@ -26,9 +26,7 @@ const options = { provider: { type: 'string' }, config: { type: 'string' }, json
 export function run(args: string[], out: Out): Promise<number> {
   return runCommand(args, { help, out }, async () => {
     const { text, flag } = parseArguments(args, { options })
-    const { snapshot, problems } = await buildSnapshot(text('config'), process.env, {
-      cache: earlierFiles(process.env),
-    })
+    const { snapshot, problems } = await readSnapshot(text('config'))
     for (const problem of problems) out.stderr(problemLine(problem))
     if (!snapshot) return 1
     const provider = text('provider')

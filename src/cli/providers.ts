@@ -1,10 +1,10 @@
 import { anyModel } from '../catalog/catalog.ts'
 import type { Provider } from '../manifest/provider.ts'
-import { buildSnapshot, type Snapshot } from '../snapshot/snapshot.ts'
+import type { Snapshot } from '../snapshot/snapshot.ts'
 import { redact } from '../upstream/secrets.ts'
 import { parseArguments, runCommand } from './args.ts'
-import { earlierFiles } from './earlier-files.ts'
 import { jsonText, type Out, problemLine, table } from './output.ts'
+import { readSnapshot } from './read-snapshot.ts'
 
 /** The text of `inference-router providers --help`. */
 export const help = `The loaded providers, and the settings that each still needs.
@@ -21,9 +21,7 @@ STATE is ready, off (switched off in the configuration), or the environment vari
 export function run(args: string[], out: Out): Promise<number> {
   return runCommand(args, { help, out }, async () => {
     const { text, flag } = parseArguments(args, { options: { config: { type: 'string' }, json: { type: 'boolean' } } })
-    const { snapshot, problems } = await buildSnapshot(text('config'), process.env, {
-      cache: earlierFiles(process.env),
-    })
+    const { snapshot, problems } = await readSnapshot(text('config'))
     for (const problem of problems) out.stderr(problemLine(problem))
     if (!snapshot) return 1
     const rows = rowsOf(snapshot)

@@ -5,7 +5,6 @@ import { findConfig, loadConfig } from '../snapshot/config.ts'
 import { openStore, type Store } from '../store/open.ts'
 import { isEngineError, StoreError, storeError } from '../store/store-error.ts'
 import { type Args, actionNamed, CommandError, parseArguments, runCommand, type Syntax } from './args.ts'
-import { earlierFiles } from './earlier-files.ts'
 import { jsonText, type Out } from './output.ts'
 
 /** The result of an action: JSON for scripts, text for people. */
@@ -73,11 +72,11 @@ async function configuredStoreUrl(configPath: string | undefined): Promise<strin
 
 async function loadDirectory(configPath: string | undefined): Promise<ModelDirectory> {
   // Loaded on demand: most actions need none of the files.
-  const [{ buildSnapshot }, { directoryOf }] = await Promise.all([
-    import('../snapshot/snapshot.ts'),
+  const [{ readSnapshot }, { directoryOf }] = await Promise.all([
+    import('./read-snapshot.ts'),
     import('../directory.ts'),
   ])
-  const { snapshot, problems } = await buildSnapshot(configPath, process.env, { cache: earlierFiles(process.env) })
+  const { snapshot, problems } = await readSnapshot(configPath)
   if (!snapshot) throw unreadable(problems)
   return directoryOf(snapshot)
 }

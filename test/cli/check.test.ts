@@ -1,3 +1,4 @@
+import { existsSync, writeFileSync } from 'node:fs'
 import { join, relative } from 'node:path'
 import { expect, test } from 'vitest'
 import { run } from '../../src/cli/check.ts'
@@ -154,4 +155,21 @@ test('a configuration that cannot be read is reported', async () => {
   const { code, stdout } = await ran(run, '--config', '/no/such/config.yaml')
   expect(stdout).toContain('/no/such/config.yaml:1:1: the configuration cannot be read: there is no such file')
   expect(code).toBe(1)
+})
+
+test('plugins are set up, and ended again', async () => {
+  const plugin = `import { writeFileSync } from 'node:fs'
+export default {
+  setup: () => ({ record() {}, async [Symbol.asyncDispose]() { writeFileSync(new URL('ended', import.meta.url), '') } }),
+}
+`
+  const { config, at } = project({ 'config.yaml': 'plugins: [{ name: one }]\n', 'plugins/one.ts': plugin })
+  const { code, stdout } = await ran(run, '--config', config)
+  expect(stdout).toMatch(/ examples, 1 plugin, \d+ mappings: no problems\n$/)
+  expect([code, existsSync(at('plugins/ended'))]).toEqual([0, true])
+  writeFileSync(at('plugins/one.ts'), plugin.replace('record', 'records'))
+  const wrong = await ran(run, '--config', config)
+  expect(wrong.stdout).toContain('plugins/one.ts:3:19: unknown member `records`; did you mean `record`?\n')
+  expect(wrong.code).toBe(1)
+  expect((await ran(run, at('plugins/one.ts'))).stderr).toContain('is checked with the configuration that lists it')
 })

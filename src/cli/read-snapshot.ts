@@ -1,0 +1,10 @@
+import { closeAll } from '../plugin/load.ts'
+import { type Built, buildSnapshot } from '../snapshot/snapshot.ts'
+import { earlierFiles } from './earlier-files.ts'
+
+/** The snapshot of a configuration for a command that calls no model: its plugins have ended. */
+export async function readSnapshot(configPath: string | undefined): Promise<Built> {
+  const built = await buildSnapshot(configPath, process.env, { cache: earlierFiles(process.env) })
+  await closeAll(built.snapshot?.instances ?? [])
+  return built
+}
