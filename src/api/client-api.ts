@@ -77,7 +77,7 @@ export type ReplyFacts = {
   request?: NeutralRequest
   id?: string
   finishOf?: FinishOf
-  /** What the router did for the reply, in the last event of a stream that several targets made. */
+  /** What the router did for the reply, in the last event of a stream: where several targets made it, or the call asked for that. */
   router?: JsonObject
 }
 

@@ -59,6 +59,8 @@ export type CallRecord = {
   firstEventMs?: number
   /** Something in the answer could not be read, and was passed over. */
   damaged?: boolean
+  /** Why which targets were asked, where the call wanted to know. */
+  explanation?: JsonObject
   user?: string
   metadata?: JsonObject
 }

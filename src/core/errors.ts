@@ -53,6 +53,8 @@ export type ErrorDetails = {
   details?: JsonObject | undefined
   /** Every target that was asked, when there were several: its model, status, code and message. */
   attempts?: JsonObject[] | undefined
+  /** How the call was routed, where it asked for that. */
+  router?: JsonObject | undefined
   /** For the operator's log: what clients must not read, such as addresses. */
   forLog?: string | undefined
   cause?: unknown
@@ -67,6 +69,7 @@ export class RouterError extends Error {
   readonly retryAfterMs: number | undefined
   readonly details: JsonObject | undefined
   readonly attempts: JsonObject[] | undefined
+  readonly router: JsonObject | undefined
   forLog: string | undefined
   readonly headers: Readonly<Record<string, string>>
   billed: Usage | undefined
@@ -82,6 +85,7 @@ export class RouterError extends Error {
     this.retryAfterMs = details.retryAfterMs
     this.details = details.details
     this.attempts = details.attempts
+    this.router = details.router
     this.forLog = details.forLog
     this.headers = details.headers ?? {}
     this.billed = details.billed
@@ -146,5 +150,6 @@ export function errorBody(error: RouterError): JsonObject {
   if (error.provider !== undefined) body.provider = error.provider
   if (error.details !== undefined) body.details = error.details
   if (error.attempts !== undefined) body.attempts = error.attempts
+  if (error.router !== undefined) body.router = error.router
   return { error: body }
 }

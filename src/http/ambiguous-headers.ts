@@ -25,6 +25,7 @@ const singles: ReadonlySet<string> = new Set([
   'x-api-key',
   'content-type',
   'x-router-strict',
+  'x-router-explain',
   'x-router-timeout',
   'anthropic-version',
 ])

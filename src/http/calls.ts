@@ -7,10 +7,10 @@ import type { Call, CallResponse } from '../line/call.ts'
 import { handle, type Services } from '../line/gateway.ts'
 import { originOf } from '../line/tags.ts'
 import type { ServerContext } from './context.ts'
+import { isStrict, wantsExplanation } from './flag-headers.ts'
 import { readJson } from './request-body.ts'
 import { headersOf } from './respond.ts'
 import { comment, deliver } from './response-body.ts'
-import { isStrict } from './strict-header.ts'
 import { timeoutOf } from './timeout-header.ts'
 
 /** The path of a client API. */
@@ -67,6 +67,7 @@ function callOf(
     secret,
     readBody,
     strict: isStrict(headers),
+    explain: wantsExplanation(headers),
     timeoutMs: timeoutOf(headers),
     forwardedHeaders: forwardedHeaders(clientApi, headers),
     session: sessionIn(headers),

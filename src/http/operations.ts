@@ -5,12 +5,12 @@ import { RouterError } from '../core/errors.ts'
 import { handleOperation, type OperationCall } from '../line/operation.ts'
 import { originOf } from '../line/tags.ts'
 import type { ServerContext } from './context.ts'
+import { isStrict, wantsExplanation } from './flag-headers.ts'
 import { type Form, readForm } from './form-body.ts'
 import { readJson } from './request-body.ts'
 import { headersOf } from './respond.ts'
 import { comment, deliver } from './response-body.ts'
 import type { RunningRequest } from './running-requests.ts'
-import { isStrict } from './strict-header.ts'
 import { timeoutOf } from './timeout-header.ts'
 
 /** The path of an operation. */
@@ -29,6 +29,7 @@ export async function serveOperation(
     throw new RouterError('stopping', 'The router is stopping. Send the call to another instance.')
   }
   const strict = isStrict(request.headers)
+  const explain = wantsExplanation(request.headers)
   const timeoutMs = timeoutOf(request.headers)
   const own = running.begin(response)
   const { signal, atEnd } = own
@@ -44,7 +45,20 @@ export async function serveOperation(
       return 'form' in body ? body.form : body
     }
     const answer = await handleOperation(
-      { id, requestId, secret, strict, timeoutMs, tags, signal, atEnd, api, uploads: isForm(request), readBody },
+      {
+        id,
+        requestId,
+        secret,
+        strict,
+        explain,
+        timeoutMs,
+        tags,
+        signal,
+        atEnd,
+        api,
+        uploads: isForm(request),
+        readBody,
+      },
       context.services(),
     )
     await deliver(response, answer, { signal, idleMs, keepAlive: { ms: context.keepAliveMs, text: comment } })

@@ -32,11 +32,11 @@ export async function answerCall(
   { prepared, settlement, key, targets, route }: AdmittedCall,
   { httpClient, routing, signatures, directory }: Pick<Services, 'httpClient' | 'routing' | 'signatures' | 'directory'>,
 ): Promise<CallResponse> {
-  const { call, request, turn, admission } = prepared
+  const { call, request, turn, admission, explanation } = prepared
   const { organization } = key
   const { rules } = route
   const affine = { organization, key: key.id, request, session: call.session }
-  const order = orderTargets({ ...affine, targets, route, turn, admission }, routing)
+  const order = orderTargets({ ...affine, targets, route, turn, admission, explanation }, routing)
   const trial: Trial<ProviderResult> = {
     targets: order.targets,
     kind: order.kind,
@@ -44,6 +44,7 @@ export async function answerCall(
     signal: call.signal,
     caller: callerOf(key),
     acts: letsProviderAct(request),
+    explanation,
     canTake: comparing(request, admission.promptTokens),
     attempt: (target, limits) => callProvider(target, prepared, { httpClient, limits, holds: rules.onCut === 'hold' }),
     onFailed: (failed) => settlement.failAttempt(failed, failed.error),

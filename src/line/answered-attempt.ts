@@ -9,7 +9,7 @@ import type { AttemptSummary, Settled, Settlement } from './settlement.ts'
 
 /** Everything needed to write and settle the reply of a call. */
 export type ReplyContext = {
-  prepared: Pick<PreparedCall, 'call' | 'request' | 'turn' | 'answerBounds' | 'admission'>
+  prepared: Pick<PreparedCall, 'call' | 'request' | 'turn' | 'explanation' | 'answerBounds' | 'admission'>
   settlement: Settlement
   /** Another model than the target's, where the provider's reply names one. */
   servedBy(target: Target, reported: string | undefined): ServedModel | undefined
@@ -38,7 +38,11 @@ export function measured({ target, prepared }: AnsweredAttempt, reply: Reply, co
 
 /** What the client is told beside a reply. */
 export function replyFacts(answered: AnsweredAttempt, { usage, cost }: Settled): ReplyFacts {
-  const { call, request } = answered.prepared
+  const { call, request, explanation } = answered.prepared
   const model = servedId(answered)
-  return { model, usage, request, id: call.id, ...(!cost.unpriced && { costUsd: cost.nanoUsd / 1e9 }) }
+  return {
+    ...{ model, usage, request, id: call.id },
+    ...(!cost.unpriced && { costUsd: cost.nanoUsd / 1e9 }),
+    ...(explanation && { router: explanation.facts() }),
+  }
 }

@@ -4,6 +4,7 @@ import type { Fold } from '../core/fold.ts'
 import type { JsonObject } from '../core/json.ts'
 import type { NeutralRequest } from '../core/request.ts'
 import type { ProviderRequest } from '../manifest/translate.ts'
+import type { Explanation } from '../routing/explanation.ts'
 import type { StoredResponse } from '../store/responses.ts'
 import type { AnswerBounds } from '../upstream/answer-bounds.ts'
 import type { CallMedia } from '../upstream/inline.ts'
@@ -25,6 +26,8 @@ export type Call = {
   readBody(onSlow?: () => void): Promise<unknown>
   /** Refuse the call, instead of only reporting the loss, when the provider does not support a part of the request. */
   strict: boolean
+  /** Say why which targets were asked. */
+  explain?: boolean
   /** The time that a header gives to the whole call, in milliseconds. */
   timeoutMs?: number | undefined
   /** The client's headers for a provider of the same format. */
@@ -45,6 +48,7 @@ export type PreparedCall = {
   call: Call
   request: NeutralRequest
   turn: Turn
+  explanation?: Explanation | undefined
   media: CallMedia
   answerBounds: AnswerBounds
   /** Remembers what a provider holds for the organization from now on, by the ids in its reply. */

@@ -32,7 +32,8 @@ export async function clientReply(
     if (answer.kind === 'stream') return { headers, body: streamedReply(answer, answered, recovery) }
     return { headers, body: await wholeReply(answer, answered) }
   } catch (thrown) {
-    throw asRouterError(thrown).withHeaders(headers)
+    const error = asRouterError(thrown).withHeaders(headers)
+    throw context.prepared.explanation?.addedTo(error) ?? error
   }
 }
 
@@ -60,9 +61,11 @@ export async function wholeReply(answer: WholeAnswer, answered: AnsweredAttempt)
     const { usage } = await settlement.complete(
       { ...answered, measured: measured(answered, reply, true) },
       (settled) => {
-        const written = translation.whole(answer, replyFacts(answered, settled))
-        text = JSON.stringify(written)
-        return translation.responseToStore(written, text)
+        const { router, ...facts } = replyFacts(answered, settled)
+        const written = translation.whole(answer, facts)
+        const own = JSON.stringify(written)
+        text = router ? JSON.stringify({ ...written, router }) : own
+        return translation.responseToStore(written, own)
       },
     )
     answered.passage.produced?.(completionTokens(usage))

@@ -13,6 +13,7 @@ import { boundedCall, costBound, longestOutput, promptBound } from '../money/max
 import { measuredOperation } from '../money/measured-operation.ts'
 import { estimatePromptTokens } from '../money/meter.ts'
 import { tryTargets } from '../routing/attempts.ts'
+import { Explanation } from '../routing/explanation.ts'
 import { callKind } from '../routing/measurements.ts'
 import { forChat, type Route, type Targets } from '../routing/resolve.ts'
 import { routeForRequest } from '../routing/route-for-request.ts'
@@ -24,6 +25,7 @@ import { type Admission, admitOperation, type MostUsed, requireLedger } from './
 import type { Call, CallResponse } from './call.ts'
 import { attemptHeaders } from './client-reply.ts'
 import type { Turn } from './conversations.ts'
+import { explained } from './explained.ts'
 import { type Services, startOf } from './gateway.ts'
 import { governedTargets } from './governed-targets.ts'
 import { callerOf, readInTurn } from './let-in.ts'
@@ -45,6 +47,11 @@ type Result = { dropped: string[] } & (
  * RouterError 400 that names who can where the model cannot.
  */
 export async function compact(call: Call, services: Services): Promise<CallResponse> {
+  if (!call.explain) return await serve(call, services)
+  return await explained(new Explanation(), (explanation) => serve(call, services, explanation))
+}
+
+async function serve(call: Call, services: Services, explanation?: Explanation): Promise<CallResponse> {
   const authenticated = services.authenticate(call.secret)
   const body = await readInTurn(authenticated, call, services)
   // A slow upload must not outlive its key.
@@ -57,9 +64,10 @@ export async function compact(call: Call, services: Services): Promise<CallRespo
   const start = { ...startOf(call, key, request), operation: 'compact' as const, stream: false }
   const { admission, targets, rules } = await withLoans((isRetry) => {
     const caller = isRetry ? services.revalidate(authenticated) : key
-    return admitted({ key: caller, request, turn, at: start.at, asked }, services)
+    explanation?.begin(start.monotonicMs)
+    return admitted({ key: caller, request, turn, at: start.at, asked, explanation }, services)
   })
-  const settlement = new Settlement(start, { ledger: services.ledger, admission })
+  const settlement = new Settlement(start, { ledger: services.ledger, admission, explanation })
   const { promptTokens } = admission
   const attempted = await tryTargets(
     {
@@ -68,6 +76,7 @@ export async function compact(call: Call, services: Services): Promise<CallRespo
       rules,
       signal: call.signal,
       caller: callerOf(key),
+      explanation,
       attempt: (target, limits) => compactAt(target, { call, turn, limits }, services),
       onFailed: (failed) => settlement.failAttempt(failed, failed.error),
     },
@@ -85,7 +94,8 @@ export async function compact(call: Call, services: Services): Promise<CallRespo
     const known = { counted: {}, estimate, complete: true, entry: target.entry, most }
     const measured = measuredOperation(compacted.usage, known)
     const { cost } = await settlement.complete({ ...attempted, measured })
-    return { headers, body: JSON.stringify(withCost(compacted.body, cost.unpriced ? undefined : cost.nanoUsd / 1e9)) }
+    const reply = withCost(compacted.body, cost.unpriced ? undefined : cost.nanoUsd / 1e9)
+    return { headers, body: JSON.stringify(explanation ? { ...reply, router: explanation.facts() } : reply) }
   } catch (thrown) {
     throw asRouterError(thrown).withHeaders(headers)
   } finally {
@@ -99,24 +109,26 @@ type Applicant = {
   turn: Turn
   at: number
   asked: RoutingRequest | undefined
+  explanation: Explanation | undefined
 }
 
 function admitted(
-  { key, request, turn, at, asked: routing }: Applicant,
+  { key, request, turn, at, asked: routing, explanation }: Applicant,
   services: Services,
 ): { admission: Admission } & Pick<Route, 'targets' | 'rules'> {
   const rules = services.rulesOf(key.organization)
   const scope = { rules, accessList: key.accessList }
   const { directory } = services
   const tokens = estimatePromptTokens(request)
-  const context = { directory, scope, purpose: forChat, at, promptTokens: () => tokens }
+  const context = { directory, scope, purpose: { ...forChat, explanation }, at, promptTokens: () => tokens }
   const route = routeForRequest(request.model, routing, context)
-  const able = compacting(route.targets, services)
-  const priced = withoutUnpriced(able, { key, rules, at })
+  const able = compacting(route.targets, services, explanation)
+  const priced = withoutUnpriced(able, { key, rules, at }, explanation)
   const { organization } = key
   const governed = { ...request.origin, organization, mayStore: turn.mayStore, held: services.held, at }
-  const left = governedTargets(priced, governed)
+  const left = governedTargets(priced, governed, explanation)
   const targets: Targets = route.onlyFirst ? [left[0]] : left
+  explanation?.ordered(targets, { rules: { sort: 'order', sticky: 'none' }, costOf: () => undefined })
   const asked = { key, rules, at, targets, promptTokens: tokens, abandoned: { input: tokens } }
   return {
     admission: admitOperation({ ...asked, most: (target) => mostAt(target, request, at) }, services.admission),
@@ -126,8 +138,9 @@ function admitted(
 }
 
 /** The targets that can compact. */
-function compacting(targets: Targets, { directory }: Services): Targets {
+function compacting(targets: Targets, { directory }: Services, explanation?: Explanation): Targets {
   const [first, ...others] = targets.filter(({ provider }) => provider.compact)
+  for (const target of targets) if (!target.provider.compact) explanation?.skip(target, 'able', 'compacts nothing')
   if (first) return [first, ...others]
   const able = [...directory.providers.values()].filter((one) => one.compact && one.missing.length === 0)
   const names = able.map(({ slug }) => `${slug}/<model>`).join(', ')

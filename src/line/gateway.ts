@@ -3,10 +3,9 @@ import { readRouting } from '../api/routing-fields.ts'
 import type { NeutralRequest } from '../core/request.ts'
 import { isLong, nextTurn } from '../core/turn.ts'
 import { withLoans } from '../lending/with-loans.ts'
-import { estimatePromptTokens } from '../money/meter.ts'
+import { Explanation } from '../routing/explanation.ts'
 import type { Gate } from '../routing/gate.ts'
-import { type Directory, forChat, type Route, type Targets } from '../routing/resolve.ts'
-import { routeForRequest } from '../routing/route-for-request.ts'
+import type { Directory, Route, Targets } from '../routing/resolve.ts'
 import type { SignatureCache } from '../routing/signature-cache.ts'
 import type { RoutingState } from '../routing/trial.ts'
 import type { OrganizationRules } from '../store/rules.ts'
@@ -20,13 +19,12 @@ import type { Call, CallResponse } from './call.ts'
 import { refuseLargeArguments } from './call-arguments.ts'
 import type { Conversations } from './conversations.ts'
 import { countedPrompt } from './counted-prompt.ts'
-import { governedTargets } from './governed-targets.ts'
+import { eligibleTargets } from './eligible.ts'
+import { explained } from './explained.ts'
 import type { HeldState } from './held-state.ts'
 import { readInTurn } from './let-in.ts'
-import { withoutUnpriced } from './refuse-unpriced.ts'
 import { type CallLedger, type CallStart, Settlement } from './settlement.ts'
 import { recordedFor } from './tags.ts'
-import { withoutUnable } from './unable-targets.ts'
 import { refuseManyUnknown } from './unknown-fields.ts'
 
 /** The services a call depends on. */
@@ -54,9 +52,16 @@ export type Services = {
   held: HeldState
 }
 
-/** One call from the endpoint to the reply; the steps are in the other files of this folder. Throws RouterError. */
+/** One call from the endpoint to the reply. Throws RouterError. */
 export async function handle(call: Call, services: Services): Promise<CallResponse> {
-  const { directory, signatures, held } = services
+  return call.explain
+    ? await explained(new Explanation(), (asked) => serve(call, services, asked))
+    : serve(call, services)
+}
+
+/** The steps of a call, which are in the other files of this folder. */
+async function serve(call: Call, services: Services, explanation?: Explanation): Promise<CallResponse> {
+  const { signatures, held } = services
   const authenticated = services.authenticate(call.secret)
   const body = await readInTurn(authenticated, call, services)
   // No `await` between here and admission, so each check stays valid. A slow upload must not outlive its key.
@@ -70,25 +75,20 @@ export async function handle(call: Call, services: Services): Promise<CallRespon
   const request = signatures.restore(organization, turn.request)
   const start = startOf(call, key, request)
   const asked = readRouting(request.origin.body, call.timeoutMs)
-  const promptTokens = () => estimatePromptTokens(request)
+  const { at } = start
+  const { clientApi, strict } = call
   const apply = (caller: Key): Applicant => {
-    const { at } = start
-    const rules = services.rulesOf(organization)
-    const scope = { rules, accessList: caller.accessList }
-    const route = routeForRequest(request.model, asked, { directory, scope, purpose: forChat, at, promptTokens })
-    const priced = withoutUnpriced(route.targets, { key: caller, rules, at })
-    const governed = governedTargets(priced, { ...request.origin, organization, mayStore: turn.mayStore, held, at })
-    const strict = call.strict || route.strict === true
-    const { targets } = withoutUnable(governed, { ...call, strict, request })
-    return { key: caller, rules, request, targets, at, route }
+    explanation?.begin(start.monotonicMs)
+    const conversation = { clientApi, strict, request, turn, asked, at }
+    return { ...eligibleTargets(caller, conversation, services, explanation), request, at }
   }
   const { admission, targets, route } = await admitted(apply, { key, authenticated }, services)
   const holds = (provider: string, ids: readonly string[]) => held.remember(organization, provider, ids)
   const { answerBounds } = services
   const media = openMedia(call, services)
   const strictCall = route.strict ? { ...call, strict: true } : call
-  const prepared = { call: strictCall, request, turn, media, answerBounds, admission, holds }
-  const settlement = new Settlement(start, { ledger: services.ledger, admission })
+  const prepared = { call: strictCall, request, turn, explanation, media, answerBounds, admission, holds }
+  const settlement = new Settlement(start, { ledger: services.ledger, admission, explanation })
   if (isLong(admission.promptTokens * charactersPerToken)) await nextTurn()
   return await answerCall({ prepared, settlement, key, route, targets }, services)
 }

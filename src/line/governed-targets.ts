@@ -8,6 +8,7 @@ import { isPlainMode } from '../core/usage.ts'
 import type { Provider } from '../manifest/provider.ts'
 import { type Target, targetId } from '../manifest/target.ts'
 import { tariffOf } from '../money/rates.ts'
+import type { Explanation } from '../routing/explanation.ts'
 import type { Targets } from '../routing/resolve.ts'
 import type { HeldState } from './held-state.ts'
 
@@ -29,9 +30,14 @@ export type GovernedCall = {
  * router, or lead to no other target and no unknown price, or the call is refused. Throws RouterError 400 when no target
  * is left.
  */
-export function governedTargets(targets: Targets, call: GovernedCall): Targets {
+export function governedTargets(targets: Targets, call: GovernedCall, explanation?: Explanation): Targets {
   const refusals = targets.map((target) => refusalOf(target, call))
   if (refusals.every((refusal) => refusal === undefined)) return targets
+  if (explanation) {
+    for (const [index, refusal] of refusals.entries()) {
+      if (refusal) explanation.skip(targets[index] as Target, 'governed', refusal.message)
+    }
+  }
   const [first, ...others] = targets.filter((_, index) => refusals[index] === undefined)
   if (first) return [first, ...others]
   throw refusals[0]

@@ -7,7 +7,7 @@ import { targetId } from '../manifest/target.ts'
 import type { OperationEvent } from '../manifest/translate-operation.ts'
 import type { OperationAnswer } from '../upstream/operation-answer.ts'
 import { withoutSecretsOf } from '../upstream/secrets.ts'
-import { type Answered, factsOf, measure } from './operation-facts.ts'
+import { type Answered, factsOf, measure, withRouter } from './operation-facts.ts'
 
 /** The events of an answer of any kind. Throws RouterError for a whole one that lacks what it must have. */
 export function eventsOf(
@@ -81,6 +81,7 @@ export async function* eventStream(
     isSettled = true
     const all = factsOf(answered, settled)
     const last = [events.write(end, all), ...(events.after?.(all, end) ?? [])]
+    last.push(withRouter(last.pop() as JsonObject, answered))
     yield last.map(text).join('') + (events.terminator ?? '')
   } catch (thrown) {
     const error = withoutSecretsOf(target.provider, asRouterError(thrown))
@@ -88,7 +89,7 @@ export async function* eventStream(
     if (error.billed) usage = mergeUsage(usage, error.billed)
     await settlement.partial(received(false), error).catch(() => {})
     isSettled = true
-    if (error.code !== 'client_gone') yield text(events.fail(error))
+    if (error.code !== 'client_gone') yield text(events.fail(prepared.explanation?.addedTo(error) ?? error))
   } finally {
     answered.passage.ended()
     if (!isSettled)

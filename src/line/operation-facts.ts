@@ -4,6 +4,7 @@ import type { Usage } from '../core/usage.ts'
 import { targetId } from '../manifest/target.ts'
 import { measuredOperation } from '../money/measured-operation.ts'
 import { boundedUsage } from '../money/meter.ts'
+import type { Explanation } from '../routing/explanation.ts'
 import type { Passage } from '../routing/health.ts'
 import type { Attempted } from '../routing/trial.ts'
 import type { Admission } from './admission.ts'
@@ -13,7 +14,7 @@ import type { Settled, Settlement } from './settlement.ts'
 
 /** What the reply to a call is made of, beside the answer of a target. */
 export type OperationReplyContext = {
-  prepared: ReplyDownloads & { call: { id: string }; admission: Admission }
+  prepared: ReplyDownloads & { call: { id: string }; admission: Admission; explanation?: Explanation | undefined }
   settlement: Settlement
 }
 
@@ -54,6 +55,11 @@ export function factsOf(
     ...(answer && { reported: answer.reported }),
     now: Math.floor(Date.now() / 1_000),
   }
+}
+
+/** A JSON answer, or the last event of one, with what the router did for it, where the call asks for that. */
+export function withRouter(made: JsonObject, { prepared: { explanation } }: Pick<Answered, 'prepared'>): JsonObject {
+  return explanation ? { ...made, router: explanation.facts() } : made
 }
 
 /** The cost, for bodies that have no place for it. */

@@ -10,7 +10,14 @@ import { downloadedReply } from './downloads.ts'
 import { bytesResponse, bytesType } from './operation-bytes.ts'
 import type { OperationResult } from './operation-call.ts'
 import { eventStream, eventsOf } from './operation-events.ts'
-import { type Answered, costHeader, factsOf, measure, type OperationReplyContext } from './operation-facts.ts'
+import {
+  type Answered,
+  costHeader,
+  factsOf,
+  measure,
+  type OperationReplyContext,
+  withRouter,
+} from './operation-facts.ts'
 import type { Settled } from './settlement.ts'
 
 /** The response to a call whose attempts are over. Throws RouterError, with the same headers as a response. */
@@ -40,7 +47,8 @@ export async function operationReply(
       attempted.passage.ended()
       await giveUp(attempted.answer, { ...attempted, ...context }, error)
     }
-    throw error.withHeaders(headers)
+    const told = error.withHeaders(headers)
+    throw context.prepared.explanation?.addedTo(told) ?? told
   }
 }
 
@@ -81,7 +89,7 @@ async function respond(
   const { write } = api
   if (answer.kind !== 'whole' || !write) throw new Error(`an answer in ${answer.kind} that nobody asked for`)
   const settled = await settleWhole(answer, answered, (known) => write(answer.reply, factsOf(answered, known, answer)))
-  const text = typeof settled.made === 'string' ? settled.made : JSON.stringify(settled.made)
+  const text = typeof settled.made === 'string' ? settled.made : JSON.stringify(withRouter(settled.made, answered))
   const mediaType = typeof settled.made === 'string' ? { mediaType: 'text/plain; charset=utf-8' } : {}
   return { headers: { ...headers, ...costHeader(settled) }, body: text, ...mediaType }
 }

@@ -1,18 +1,20 @@
 import type { Key } from '../access/keys.ts'
 import type { OperationApi, OperationBody } from '../api/operation-api.ts'
-import { RouterError } from '../core/errors.ts'
+import { asRouterError, RouterError } from '../core/errors.ts'
 import { type OperationRequest, operations } from '../core/operation.ts'
 import type { RoutingRequest } from '../core/routing-request.ts'
 import { promptTokens, type Usage } from '../core/usage.ts'
 import { withLoans } from '../lending/with-loans.ts'
 import type { Target } from '../manifest/target.ts'
 import { tryTargets } from '../routing/attempts.ts'
+import { Explanation } from '../routing/explanation.ts'
 import type { Purpose, Route, Targets } from '../routing/resolve.ts'
 import { routeForRequest } from '../routing/route-for-request.ts'
 import type { Tried } from '../routing/trial.ts'
 import { type CallMedia, openCallMedia } from '../upstream/inline.ts'
 import { type Admission, admitOperation, requireLedger, requireMoney } from './admission.ts'
 import type { Call, CallResponse } from './call.ts'
+import { explained } from './explained.ts'
 import type { Services } from './gateway.ts'
 import { type GovernedCall, governedTargets } from './governed-targets.ts'
 import { callerOf, readInTurn } from './let-in.ts'
@@ -28,7 +30,7 @@ import { isLarger } from './unable-targets.ts'
 /** One client request for an operation. */
 export type OperationCall = Pick<
   Call,
-  'id' | 'requestId' | 'secret' | 'strict' | 'timeoutMs' | 'tags' | 'signal' | 'atEnd'
+  'id' | 'requestId' | 'secret' | 'strict' | 'explain' | 'timeoutMs' | 'tags' | 'signal' | 'atEnd'
 > & {
   api: OperationApi
   /** The body is a form, which may be large. */
@@ -63,16 +65,25 @@ export type OperationServices = Pick<
  * body is read; which model is not allowed, as soon as a form names it. Throws RouterError.
  */
 export async function handleOperation(call: OperationCall, services: OperationServices): Promise<CallResponse> {
+  if (!call.explain) return await serve(call, services)
+  return await explained(new Explanation(), (explanation) => serve(call, services, explanation))
+}
+
+async function serve(
+  call: OperationCall,
+  services: OperationServices,
+  explanation?: Explanation,
+): Promise<CallResponse> {
   const { api } = call
   const at = Date.now()
   const monotonicMs = performance.now()
   const authenticated = services.authenticate(call.secret)
-  const purpose = purposeOf(api)
+  const purpose = { ...purposeOf(api), explanation }
   const routeFor = (key: Key, model: string, asked?: RoutingRequest, promptTokens = () => 0): Route => {
     const rules = services.rulesOf(key.organization)
     const scope = { rules, accessList: key.accessList }
     const route = routeForRequest(model, asked, { directory: services.directory, scope, purpose, at, promptTokens })
-    return { ...route, targets: withoutUnpriced(route.targets, { key, rules, at }) }
+    return { ...route, targets: withoutUnpriced(route.targets, { key, rules, at }, explanation) }
   }
   // A model that costs nothing can be called without money; an upload is not read to find that out.
   if (call.uploads) await withLoans(() => requireMoney(payer(authenticated, services, at), services.admission))
@@ -91,10 +102,11 @@ export async function handleOperation(call: OperationCall, services: OperationSe
   const routing = withTimeout(request.routing, call.timeoutMs)
   const admitNow = (isRetry: boolean): { admission: Admission; targets: Targets; route: Route } => {
     const caller = isRetry ? services.revalidate(authenticated) : key
+    explanation?.begin(monotonicMs)
     const estimated = promptTokens(api.estimate(request))
     const route = routeFor(caller, request.model, routing, () => estimated)
-    const able = ableTargets(route.targets, api, request)
-    const targets = governedTargets(able, governed(request, caller, services, at))
+    const able = ableTargets(route.targets, { api, request, explanation })
+    const targets = governedTargets(able, governed(request, caller, services, at), explanation)
     const most = (target: Target) => mostAt(target, { api, request, at })
     const asked = {
       ...payer(caller, services, at),
@@ -108,10 +120,20 @@ export async function handleOperation(call: OperationCall, services: OperationSe
   const start = startOf(call, { key, request, at, monotonicMs })
   const inputs = openCallMedia(services.media, { param: 'images', signal: call.signal })
   const { admission, targets, route } = await withLoans(admitNow)
-  const settlement = new Settlement(start, { ledger: services.ledger, admission })
-  const prepared = { call, request, admission, media: services.media }
+  const settlement = new Settlement(start, { ledger: services.ledger, admission, explanation })
+  const prepared = { call, request, explanation, admission, media: services.media }
   const strict = call.strict || route.strict === true
-  const admitted = { call: { ...call, strict }, request, key, targets, route, admission, inputs, settlement }
+  const admitted = {
+    call: { ...call, strict },
+    request,
+    key,
+    targets,
+    route,
+    admission,
+    explanation,
+    inputs,
+    settlement,
+  }
   return await operationReply(await askTargets(admitted, services), { prepared, settlement })
 }
 
@@ -123,17 +145,19 @@ type AdmittedOperation = {
   targets: Targets
   route: Route
   admission: Admission
+  explanation: Explanation | undefined
   inputs: CallMedia
   settlement: Settlement
 }
 
 async function askTargets(
-  { call, request, key, targets, route, admission, inputs, settlement }: AdmittedOperation,
+  { call, request, key, targets, route, admission, explanation, inputs, settlement }: AdmittedOperation,
   services: OperationServices,
 ): Promise<Tried<OperationResult>> {
   const { api, strict, signal } = call
   const { organization, id } = key
-  const order = orderForOperation({ targets, route, admission, request, organization, key: id }, services.routing)
+  const asked = { targets, route, admission, explanation, request, organization, key: id }
+  const order = orderForOperation(asked, services.routing)
   const attempted = await tryTargets<OperationResult>(
     {
       targets: order.targets,
@@ -142,6 +166,7 @@ async function askTargets(
       canTake: (other, refusedBy, how) => how === 'larger' && isLarger(other, refusedBy, admission.promptTokens),
       signal,
       caller: callerOf(key),
+      explanation,
       attempt: (target, limits) =>
         callOperation(target, { request, api, strict, signal, inputs, admission, limits }, services),
       onFailed: (failed) => settlement.failAttempt(failed, failed.error),
@@ -187,16 +212,25 @@ function purposeOf(api: OperationApi): Purpose {
 }
 
 /** The targets whose models can do what is asked. Throws the reason of the first when there are none. */
-function ableTargets(targets: Targets, { checkModel }: OperationApi, request: OperationRequest): Targets {
+function ableTargets(
+  targets: Targets,
+  {
+    api: { checkModel },
+    request,
+    explanation,
+  }: { api: OperationApi; request: OperationRequest; explanation: Explanation | undefined },
+): Targets {
   if (!checkModel) return targets
   let reason: unknown
-  const able = targets.filter(({ entry }) => {
+  const able = targets.filter((target) => {
+    const { entry } = target
     if (!entry) return true
     try {
       checkModel(request, entry)
       return true
     } catch (thrown) {
       reason ??= thrown
+      explanation?.skip(target, 'able', asRouterError(thrown).message)
       return false
     }
   })

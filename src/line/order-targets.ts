@@ -4,6 +4,7 @@ import type { NeutralRequest } from '../core/request.ts'
 import type { RoutingRules } from '../core/routing-rules.ts'
 import { type Target, targetId } from '../manifest/target.ts'
 import { type Choice, type Choosing, chooseTargets } from '../routing/choose.ts'
+import type { Explanation } from '../routing/explanation.ts'
 import { type CallKind, callKind } from '../routing/measurements.ts'
 import type { Route, Targets } from '../routing/resolve.ts'
 import type { RoutingState } from '../routing/trial.ts'
@@ -14,6 +15,7 @@ import type { Turn } from './conversations.ts'
 /** A call that has been admitted to targets which can take it. */
 type AdmittedCall = {
   targets: Targets
+  explanation?: Explanation | undefined
   route: Omit<Route, 'targets'>
   admission: Pick<Admission, 'costAt' | 'caches' | 'promptTokens'>
 }
@@ -33,7 +35,7 @@ export function orderTargets(call: OrderedChat, state: RoutingState): Order {
   const { targets, route, request, admission } = call
   const { rules } = route
   const kind = callKind('chat', request.stream === true, admission.promptTokens)
-  if (targets.length === 1) return { targets, kind, by: rules.sort, served: nothing }
+  if (targets.length === 1) return only(call, kind, rules)
   const key = affinityKey(rules.sticky, call)
   const kept = key === undefined ? undefined : { key, idleMs: idleMs(rules, admission) }
   return ordered(call, { rules, kind, kept, continues: continuing(call) }, state)
@@ -47,7 +49,7 @@ export function orderForOperation(call: OrderedOperation, state: RoutingState): 
   const { targets, route, request, admission } = call
   const { sort, sticky } = route.rules
   const kind = callKind(request.operation, request.stream, admission.promptTokens)
-  if (targets.length === 1) return { targets, kind, by: sort, served: nothing }
+  if (targets.length === 1) return only(call, kind, route.rules)
   const rules = {
     sort: sort === 'throughput' ? 'latency' : sort,
     sticky: sticky === 'cache' ? 'none' : sticky,
@@ -63,17 +65,30 @@ export function orderForOperation(call: OrderedOperation, state: RoutingState): 
   return ordered(call, { rules, kind, kept: key === undefined ? undefined : { key, idleMs: idleSessionMs } }, state)
 }
 
+/** There is nothing to be chosen. */
+function only({ targets, explanation, admission }: AdmittedCall, kind: CallKind, rules: Ordering): Order {
+  explanation?.ordered(targets, { rules, costOf: (target) => admission.costAt(target, false) })
+  return { targets, kind, by: rules.sort, served: nothing }
+}
+
+type Ordering = Pick<RoutingRules, 'sort' | 'sticky'>
+
 function ordered(
-  { targets, route: { weights, rank, onlyFirst }, admission: { costAt } }: AdmittedCall,
+  { targets, explanation, route: { weights, rank, onlyFirst }, admission: { costAt } }: AdmittedCall,
   choosing: Pick<Choosing, 'rules' | 'kind' | 'kept' | 'continues'>,
   state: RoutingState,
 ): Order {
   const { kind, kept, rules } = choosing
-  const chosen = chooseTargets(targets, { ...choosing, weights, rank, costAt }, state)
+  const chosen = chooseTargets(targets, { ...choosing, weights, rank, costAt, explanation }, state)
+  if (onlyFirst && explanation) {
+    for (const other of chosen.targets.slice(1)) explanation.skip(other, 'fallbacks', noFallbacks)
+  }
   const choice = onlyFirst ? { ...chosen, targets: [chosen.targets[0]] as const } : chosen
   if (!kept || rules.sticky === 'hash') return { ...choice, kind, served: nothing }
   return { ...choice, kind, served: (target) => state.affinity.keep(kept.key, targetId(target), kept.idleMs) }
 }
+
+const noFallbacks = '`allow_fallbacks` is false, and another target stands first'
 
 function nothing(): void {}
 

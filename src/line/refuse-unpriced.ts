@@ -1,6 +1,7 @@
 import { RouterError } from '../core/errors.ts'
 import { type Target, targetId } from '../manifest/target.ts'
 import { isPriced } from '../money/max-cost.ts'
+import type { Explanation } from '../routing/explanation.ts'
 import type { Targets } from '../routing/resolve.ts'
 import type { AdmissionRequest } from './admission.ts'
 
@@ -11,11 +12,16 @@ import type { AdmissionRequest } from './admission.ts'
 export function withoutUnpriced(
   targets: Targets,
   { key, rules, at }: Pick<AdmissionRequest, 'key' | 'rules' | 'at'>,
+  explanation?: Explanation,
 ): Targets {
   if (!hasMoneyLimit({ key, rules })) return targets
   const [first, ...others] = targets.every((target) => isPriced({ at }, target))
     ? targets
-    : targets.filter((target) => isPriced({ at }, target))
+    : targets.filter((target) => {
+        const priced = isPriced({ at }, target)
+        if (!priced) explanation?.skip(target, 'priced', 'has no known price, and the caller has a limit in money')
+        return priced
+      })
   if (first) return [first, ...others]
   throw unpriced(targets[0])
 }

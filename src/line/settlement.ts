@@ -7,6 +7,7 @@ import type { Target } from '../manifest/target.ts'
 import { chargeOf } from '../money/charge.ts'
 import type { LedgerQueue } from '../money/ledger.ts'
 import { boundedUsage } from '../money/meter.ts'
+import type { Explanation } from '../routing/explanation.ts'
 import { failureClass } from '../routing/failure-class.ts'
 import type { ServedModel } from '../routing/served-model.ts'
 import type { Attempted, AttemptTimes } from '../routing/trial.ts'
@@ -50,17 +51,21 @@ export type ReceivedReply = AttemptSummary & {
 /** The usage and the cost of a settled call. */
 export type Settled = { usage: Usage; cost: Cost }
 
+type SettlementOptions = { ledger: CallLedger; admission: Admission; explanation?: Explanation | undefined }
+
 /** The ledger row of one call: written, and the admission closed, exactly once, however the call ends. */
 export class Settlement {
   readonly #start: CallStart
   readonly #ledger: CallLedger
   readonly #admission: Admission
+  readonly #explanation: Explanation | undefined
   #written = false
 
-  constructor(start: CallStart, { ledger, admission }: { ledger: CallLedger; admission: Admission }) {
+  constructor(start: CallStart, { ledger, admission, explanation }: SettlementOptions) {
     this.#start = start
     this.#ledger = ledger
     this.#admission = admission
+    this.#explanation = explanation
   }
 
   /** Milliseconds since the call arrived. */
@@ -167,7 +172,8 @@ export class Settlement {
     const record = this.#record(summary, end)
     const { usage } = end.settled
     this.#admission.settle(costNano(record), promptTokens(usage) + completionTokens(usage))
-    await this.#ledger.settle(record, end.response, end.error?.forLog)
+    const row = this.#explanation ? { ...record, explanation: this.#explanation.told() } : record
+    await this.#ledger.settle(row, end.response, end.error?.forLog)
     this.#admission.recorded()
   }
 

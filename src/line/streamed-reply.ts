@@ -71,7 +71,8 @@ class StreamedReply {
       const last = this.#stream.close(this.#shown)
       answered.remember(own.reply())
       const settled = await settlement.complete(received, (known) => {
-        const whole = prepared.turn.stores && this.#stream.reply?.(this.#facts(known))
+        const { router: _, ...facts } = this.#facts(known)
+        const whole = prepared.turn.stores && this.#stream.reply?.(facts)
         return whole ? answered.translation.responseToStore(whole, JSON.stringify(whole)) : undefined
       })
       this.#isSettled = true
@@ -84,7 +85,7 @@ class StreamedReply {
       if (!this.#isSettled) passage.failed(error)
       // If the ledger fails as well, it keeps the row for later: the client must be told that the stream broke.
       await this.#settlePartial(error).catch(() => {})
-      if (error.code !== 'client_gone') yield this.#stream.fail(error)
+      if (error.code !== 'client_gone') yield this.#stream.fail(prepared.explanation?.addedTo(error) ?? error)
     } finally {
       this.#serving.answered.passage.ended()
       // A client that disconnects ends this generator at a yield: the part that was received is still paid.
@@ -164,6 +165,6 @@ class StreamedReply {
     const usage = this.#earlier.reduce((sum, one) => addUsage(sum, one.usage), settled.usage)
     const nanoUsd = this.#earlier.reduce((sum, { cost }) => sum + cost.nanoUsd, settled.cost.nanoUsd)
     const facts = replyFacts(answered, { usage, cost: { ...settled.cost, nanoUsd } })
-    return { ...facts, router: { attempts: answered.attempts } }
+    return { ...facts, router: { ...facts.router, attempts: answered.attempts } }
   }
 }

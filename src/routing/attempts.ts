@@ -1,12 +1,14 @@
 import { asRouterError, type RouterError } from '../core/errors.ts'
 import type { Target } from '../manifest/target.ts'
+import { passOver } from './closed-reason.ts'
 import { failureClass } from './failure-class.ts'
 import { Failures } from './failures.ts'
 import type { Gate, Leave } from './gate.ts'
 import type { Passage } from './health.ts'
+import { counting, leaving } from './passages.ts'
 import { backoffMs, pause, spreadMs } from './retries.ts'
 import { closedTarget } from './told-failure.ts'
-import type { Attempted, AttemptLimits, Outcome, RoutingState, Trial, Tried } from './trial.ts'
+import type { Attempted, AttemptLimits, AttemptTimes, Outcome, RoutingState, Trial, Tried } from './trial.ts'
 
 /** The most attempts of one call. */
 const mostAttempts = 6
@@ -45,7 +47,7 @@ class Attempts<Result extends Outcome> {
 
   constructor(trial: Trial<Result>, state: RoutingState) {
     this.#trial = trial
-    this.#failures = new Failures(trial.onFailed)
+    this.#failures = new Failures(trial)
     this.#state = state
     this.#random = state.random ?? Math.random
     this.#now = state.now ?? (() => performance.now())
@@ -133,7 +135,7 @@ class Attempts<Result extends Outcome> {
         passage.succeeded()
         return {
           ...attempted,
-          passage: this.#timed(passage),
+          passage: this.#following(attempted, this.#timed(passage)),
           untried: this.#untried().map((one) => one.target),
         } as Tried<Result>
       }
@@ -145,6 +147,11 @@ class Attempts<Result extends Outcome> {
     }
     passage.ended()
     return undefined
+  }
+
+  /** What becomes of an answer that has begun is heard from its passage. */
+  #following({ target, times }: { target: Target; times: AttemptTimes }, passage: Passage): Passage {
+    return this.#trial.explanation?.answered(target, times, passage) ?? passage
   }
 
   /** The last target that is left may take all the time that is left. */
@@ -169,15 +176,7 @@ class Attempts<Result extends Outcome> {
 
   /** What breaks off later because the time of the call is up is not counted either. */
   #timed(passage: Passage): Passage {
-    if (this.#endBy === Infinity) return passage
-    return {
-      succeeded: () => passage.succeeded(),
-      produced: (tokens) => passage.produced?.(tokens),
-      failed: (error) => {
-        if (!this.#endedByCaller(error)) passage.failed(error)
-      },
-      ended: () => passage.ended(),
-    }
+    return this.#endBy === Infinity ? passage : counting(passage, (error) => !this.#endedByCaller(error))
   }
 
   /** The time of the call was up, which its caller may have made as short as it liked: this says nothing of the target. */
@@ -187,13 +186,15 @@ class Attempts<Result extends Outcome> {
 
   /** Leaves out the targets that cannot do what this one refused. */
   #dropUnable(refusedBy: Target, next: 'larger' | 'abler' | 'if_blocked' | 'never'): void {
-    const { canTake, rules } = this.#trial
+    const { canTake, rules, explanation } = this.#trial
     for (const other of this.#candidates) {
       const isAble =
         next === 'if_blocked'
           ? rules.onBlocked === 'next'
           : next !== 'never' && canTake?.(other.target, refusedBy, next) === true
-      if (!isAble) other.isOver = true
+      if (isAble) continue
+      if (!other.isOver && other.target !== refusedBy) explanation?.skip(other.target, 'failover', notAfter[next])
+      other.isOver = true
     }
   }
 
@@ -225,7 +226,13 @@ class Attempts<Result extends Outcome> {
 
   #firstOpen(): Candidate | undefined {
     const untried = this.#untried()
-    return untried.find((one) => this.#isOpen(one, untried.length > 1))
+    const found = untried.find((one) => this.#isOpen(one, untried.length > 1))
+    const { explanation } = this.#trial
+    if (explanation) {
+      const passed = found ? untried.slice(0, untried.indexOf(found)) : untried
+      for (const { target } of passed) passOver(explanation, target, this.#state)
+    }
+    return found
   }
 
   /**
@@ -268,13 +275,13 @@ class Attempts<Result extends Outcome> {
   }
 }
 
-function leaving(passage: Passage, leave: Leave): Passage {
-  const ended = () => {
-    leave()
-    passage.ended()
-  }
-  return { ...passage, ended }
-}
+/** Why targets are not asked after the failure of another one. */
+const notAfter = {
+  larger: 'has no larger context window than the target that found the request too large',
+  abler: 'is not known to do what the target that refused the request cannot',
+  if_blocked: 'a content filter has refused the request, and `on_blocked` is not `next`',
+  never: 'no other target could change this failure',
+} as const
 
 /** When another call tries a target that may be well again. */
 const shortMs = 1_000

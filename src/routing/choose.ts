@@ -1,5 +1,6 @@
 import type { RoutingRules } from '../core/routing-rules.ts'
 import { type Target, targetId } from '../manifest/target.ts'
+import type { Explanation } from './explanation.ts'
 import type { Gauge } from './gauge.ts'
 import type { CallKind, Speed } from './measurements.ts'
 import type { Targets } from './resolve.ts'
@@ -19,6 +20,8 @@ export type Choosing = {
   kept?: { key: string; idleMs: number } | undefined
   /** Whether a target can go on with what only its maker can read; undefined where there is nothing of that kind. */
   continues?: ((target: Target) => boolean) | undefined
+  /** Hears what decided the order. */
+  explanation?: Explanation | undefined
 }
 
 /** Why a target stands first. */
@@ -40,6 +43,12 @@ export function chooseTargets(targets: Targets, choosing: Choosing, state: State
   const bound = choosing.continues && ordered.filter(choosing.continues)
   const isBound = bound !== undefined && bound.length > 0
   const all = isBound ? [...bound, ...ordered.filter((one) => !bound.includes(one))] : ordered
+  const { explanation, weights, rank } = choosing
+  if (explanation) {
+    const warm = rules.sticky === 'cache' ? earlier : undefined
+    const costOf = (target: Target) => choosing.costAt(target, targetId(target) === warm)
+    explanation.ordered(all, { rules, weights, rank, stays, bound, costOf })
+  }
   // Calls of one conversation may come at once.
   if (kept && !stays) state.affinity.keep(kept.key, targetId(all[0] as Target), kept.idleMs)
   return { targets: all as unknown as Targets, by: isBound ? 'maker' : stays ? 'sticky' : rules.sort }

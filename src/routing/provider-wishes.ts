@@ -4,17 +4,26 @@ import { entryAt } from '../core/price-times.ts'
 import { type MaxPrice, type PriceKind, priceKinds, type RoutingRequest } from '../core/routing-request.ts'
 import { ascending, billedTier } from '../core/tier.ts'
 import { type Target, targetId } from '../manifest/target.ts'
+import type { Explanation } from './explanation.ts'
 import type { Targets } from './resolve.ts'
 
 /** What prices of a call depend on: Unix milliseconds, and the tokens of its prompt. */
 export type PricedCall = { at: number; promptTokens(): number }
 
 /** The targets that a request lets serve it. Throws RouterError 404 that says why for each, when there are none. */
-export function wishedTargets(targets: Targets, asked: RoutingRequest, call: PricedCall): Targets {
+export function wishedTargets(
+  targets: Targets,
+  asked: RoutingRequest,
+  call: PricedCall,
+  explanation?: Explanation,
+): Targets {
   const reasons: Reason[] = []
   const left = targets.filter((target) => {
     const reason = reasonAgainst(target, asked, call)
-    if (reason) reasons.push(reason)
+    if (reason) {
+      reasons.push(reason)
+      explanation?.skip(target, 'wished', reason.message)
+    }
     return reason === undefined
   })
   const [first, ...others] = left

@@ -4,6 +4,7 @@ import { bareName, isEuropean, longestName, type Policy, policyPrefix, splitMode
 import type { RoutingRules } from '../core/routing-rules.ts'
 import type { Provider } from '../manifest/provider.ts'
 import { servedBy, type Target, targetId } from '../manifest/target.ts'
+import type { Explanation } from './explanation.ts'
 import { type Exclusion, exclusionByApi, exclusionInEurope, exclusionOf, type Scope } from './scope.ts'
 import type { Weights } from './weights.ts'
 
@@ -23,6 +24,8 @@ export type Purpose = {
   name: string
   /** Only models that are hosted in the EU. */
   inEurope?: boolean
+  /** Hears which targets of a name are left out. */
+  explanation?: Explanation | undefined
 }
 
 /** Models for conversations. */
@@ -65,19 +68,19 @@ export function resolve(
   model: string,
   directory: Directory,
   scope?: Scope,
-  { apis, serves, name, inEurope: isWanted = false }: Purpose = forAnything,
+  { apis, serves, name, inEurope: isWanted = false, explanation }: Purpose = forAnything,
 ): Route {
   refuseInvalid(model)
   const named = lookUp(model, directory, scope)
   const inEurope = isWanted || isEuropeanName(model, named)
   const targets: Target[] = []
   const weights = named.policy?.weights && new Map<Target, number>()
-  const exclusions: Exclusion[] = []
+  const exclusions: (Exclusion & { id: string })[] = []
   let notAllowed: Exclusion | undefined
   for (const id of named.ids) {
     const found = targetOf(id, directory)
     if ('message' in found) {
-      exclusions.push(found)
+      exclusions.push({ ...found, id })
       continue
     }
     const candidate = { id: targetId(found), entry: found.entry, identify: directory.identify }
@@ -87,7 +90,7 @@ export function resolve(
     const exclusion =
       ruledOut ?? exclusionByApi(candidate, apis) ?? (serves(found) ? undefined : unable(found.provider, name))
     if (exclusion) {
-      exclusions.push(exclusion)
+      exclusions.push({ ...exclusion, id })
       continue
     }
     targets.push(found)
@@ -95,6 +98,7 @@ export function resolve(
   }
   const [first, ...others] = targets
   if (!first) throw noTargets(model, named, { exclusions, notAllowed })
+  if (exclusions.length > 0) explanation?.exclude(exclusions)
   const { policy } = named
   const rules = policy ? { totalMs: policyTotalMs, ...directory.routing, ...policy.routing } : directory.routing
   return { targets: [first, ...others], rules, weights }

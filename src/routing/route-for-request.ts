@@ -20,7 +20,7 @@ export function routeForRequest(model: string, asked: RoutingRequest | undefined
   const route = asked.models
     ? joinedRoute([model, ...asked.models], context)
     : resolve(model, directory, scope, purpose)
-  const wished = wishedTargets(route.targets, asked, context)
+  const wished = wishedTargets(route.targets, asked, context, purpose.explanation)
   const { rank, ...named } = route
   return {
     ...named,
@@ -45,6 +45,7 @@ function joinedRoute(names: readonly string[], { directory, scope, purpose }: Ro
       found.push(resolve(name, directory, scope, index > 0 && inEurope ? { ...purpose, inEurope } : purpose))
     } catch (thrown) {
       if (!(thrown instanceof RouterError)) throw thrown
+      purpose.explanation?.skip(name, 'allowed', thrown.message)
       refusal ??= thrown
     }
   }

@@ -2,6 +2,7 @@ import type { RouterError } from '../core/errors.ts'
 import type { RoutingRules } from '../core/routing-rules.ts'
 import type { Target } from '../manifest/target.ts'
 import type { Affinity } from './affinity.ts'
+import type { Explanation } from './explanation.ts'
 import type { Caller } from './gate.ts'
 import type { Gates } from './gates.ts'
 import type { Health, Passage } from './health.ts'
@@ -42,6 +43,8 @@ export type Trial<Result> = {
   acts?: boolean
   /** The calls with which its times are compared; without it nothing is measured. */
   kind?: CallKind
+  /** Hears of everything, where the call asks for that. */
+  explanation?: Explanation | undefined
   attempt(target: Target, limits: AttemptLimits): Promise<Result>
   /** An attempt failed, and another one follows, or the failure of another one is told. */
   onFailed(failed: Result & Attempted & { error: RouterError }): void

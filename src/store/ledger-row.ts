@@ -50,6 +50,10 @@ export const otherColumns: readonly Column[] = [
   ['damaged', ({ damaged }) => (damaged ? 1 : null)],
   ['failure', ({ failure }) => failure ?? null],
   ['started_ms', ({ startedMs }) => whole(startedMs)],
+  [
+    'explanation',
+    ({ explanation }) => (explanation === undefined ? null : withoutSecrets(JSON.stringify(explanation))),
+  ],
   ['served', ({ served }) => (served === undefined ? null : withoutSecrets(served).slice(0, longestName))],
 ]
 
@@ -90,6 +94,7 @@ export function callRecord(row: LedgerRow): CallRecord {
     durationMs: number('duration_ms'),
     ...(has('started_ms') && { startedMs: number('started_ms') }),
     ...(has('first_event_ms') && { firstEventMs: number('first_event_ms') }),
+    ...(has('explanation') && { explanation: storedJson(text('explanation')) }),
     ...(has('user') && { user: text('user') }),
     ...(has('metadata') && { metadata: storedJson(text('metadata')) }),
   }

@@ -143,4 +143,8 @@ export const migrations: readonly Migration[] = [
       ALTER TABLE api_keys ADD COLUMN plugins TEXT NOT NULL DEFAULT '{}' CHECK (json_type(plugins) = 'object');
     `,
   },
+  {
+    name: 'why which targets were asked',
+    sql: 'ALTER TABLE ledger ADD COLUMN explanation TEXT',
+  },
 ]

@@ -146,6 +146,15 @@ describe.each([
     expect([status, events.length > 3]).toEqual([200, true])
   })
 
+  test('says as described why which targets were asked', async () => {
+    const headers = { 'x-router-explain': 'true' }
+    const { body: reply } = await ask('POST', path, { body, headers })
+    expect(reply).toMatchObject({ router: { attempts: 1, explain: { targets: [{ model, by: 'only' }] } } })
+    expect((await ask('POST', path, { body: { ...body, stream: true }, headers })).status).toBe(200)
+    const { body: failed } = await ask('POST', path, { body: { ...body, model: 'demo/nobody' }, headers })
+    expect(failed).toMatchObject({ error: { router: { attempts: 0, explain: { skipped: [] } } } })
+  })
+
   test('refuses as described', async () => {
     const statuses = [
       await ask('POST', path, { body: {} }),

@@ -37,7 +37,7 @@ export class EventEditor {
   }
 
   /** The last `message_delta`, with the cost and a stop reason that the API defines. */
-  end({ usage, costUsd }: ReplyFacts): string {
+  end({ usage, costUsd, router }: ReplyFacts): string {
     const { delta, usage: counted = null, ...others } = this.#lastDelta
     const ending = isObject(delta) ? delta : {}
     return writeEvent({
@@ -48,6 +48,7 @@ export class EventEditor {
         ...(usage.corrected && deltaUsage(usage, undefined)),
         ...(costUsd !== undefined && { cost: costUsd }),
       },
+      ...(router && { router }),
     })
   }
 }

@@ -50,9 +50,10 @@ export class ResponseWriter {
   }
 
   /** The event that ends a stream that failed, with the items that were done by then. */
-  fail(error: Json): string {
+  fail(members: { error: Json; router?: JsonObject }): string {
     const response = this.#response ?? this.#begin(now())
-    this.#emit('response.failed', { response: { ...response, status: 'failed', output: this.#items.finished, error } })
+    const failed = { ...response, status: 'failed', output: this.#items.finished, ...members }
+    this.#emit('response.failed', { response: failed })
     return this.#written()
   }
 

@@ -25,9 +25,10 @@ export function openStream(request: NeutralRequest, { model, id }: StreamFacts):
     heldIds: () => heldIds({ ...editor.response, output: editor.output }),
     fail(error) {
       const { response, output, sequence } = editor
-      const failure = { code: codeOf(error), message: error.message }
-      if (!response) return writer.fail(failure)
-      const failed = { ...response, status: 'failed', output, error: failure }
+      const { message, router } = error
+      const members = { error: { code: codeOf(error), message }, ...(router && { router }) }
+      if (!response) return writer.fail(members)
+      const failed = { ...response, status: 'failed', output, ...members }
       return writeEvent({ type: 'response.failed', sequence_number: sequence, response: failed })
     },
     reply: whole,

@@ -3,11 +3,18 @@ import { RouterError } from '../core/errors.ts'
 
 /** Whether a request asks to be refused rather than to lose a field. Throws RouterError 400. */
 export function isStrict({ 'x-router-strict': value }: IncomingHttpHeaders): boolean {
-  if (value === undefined) return false
+  return value !== undefined && flagOf('x-router-strict', value)
+}
+
+/** Whether a request asks why its targets were chosen. Throws RouterError 400. */
+export function wantsExplanation({ 'x-router-explain': value }: IncomingHttpHeaders): boolean {
+  return value !== undefined && flagOf('x-router-explain', value)
+}
+
+function flagOf(name: string, value: string | string[]): boolean {
   const known = values.get(String(value).trim().toLowerCase())
   if (known !== undefined) return known
-  const message = 'The header x-router-strict must be true or false.'
-  throw new RouterError('invalid_request', message, { param: 'x-router-strict' })
+  throw new RouterError('invalid_request', `The header ${name} must be true or false.`, { param: name })
 }
 
 const values: ReadonlyMap<string, boolean> = new Map([

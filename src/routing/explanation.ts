@@ -1,0 +1,205 @@
+import type { RouterError } from '../core/errors.ts'
+import type { JsonObject } from '../core/json.ts'
+import type { RoutingRules } from '../core/routing-rules.ts'
+import { withoutSecrets } from '../core/secrets.ts'
+import { type Target, targetId } from '../manifest/target.ts'
+import { failureClass } from './failure-class.ts'
+import type { Passage } from './health.ts'
+import type { AttemptTimes } from './trial.ts'
+import { type Weights, weightOf } from './weights.ts'
+
+/** The step at which a target, or a name, was left out. */
+export type SkipStep =
+  | 'allowed'
+  | 'wished'
+  | 'priced'
+  | 'governed'
+  | 'able'
+  | 'fallbacks'
+  | 'health'
+  | 'capacity'
+  | 'failover'
+
+/** The rule by which a target has its place. */
+type Rule = RoutingRules['sort'] | 'only' | 'sticky' | 'hash' | 'maker'
+
+/** Targets in their order, and what decided it. */
+export type Ordered = {
+  rules: Pick<RoutingRules, 'sort' | 'sticky'>
+  weights?: Weights | undefined
+  /** Of several names, the place of the one that led to each target. */
+  rank?: ReadonlyMap<Target, number> | undefined
+  /** The target that earlier calls of the conversation went to. */
+  stays?: Target | undefined
+  /** The targets that can read what only their maker can. */
+  bound?: readonly Target[] | undefined
+  /** The most that the call can cost at a target, in nano-USD. */
+  costOf(target: Target): bigint | undefined
+}
+
+type Attempt = { target: Target; times: AttemptTimes; contentAt?: number; error?: RouterError }
+
+/**
+ * Why the targets of one call were asked or not, and what became of them: for calls that ask. It names what the caller may use, and
+ * counts what it may not.
+ */
+export class Explanation {
+  readonly #namesAll: boolean
+  readonly #now: () => number
+  #began: number | undefined
+  #skipped: { model: string; step: SkipStep; reason: string }[] = []
+  #notAllowed = 0
+  #order: JsonObject = {}
+  readonly #attempts: Attempt[] = []
+
+  /** `namesAll`: who asks may know of targets that it may not use. `now` is milliseconds of the monotonic clock. */
+  constructor({ namesAll = false, now = () => performance.now() }: { namesAll?: boolean; now?: () => number } = {}) {
+    this.#namesAll = namesAll
+    this.#now = now
+  }
+
+  /** Targets are looked for, of a call that began then; what was found before does not count any more. */
+  begin(at: number): void {
+    this.#began = at
+    this.#skipped = []
+    this.#notAllowed = 0
+    this.#order = {}
+  }
+
+  /** Targets of a name that the caller may not use, or nobody can. */
+  exclude(excluded: readonly { id: string; message: string }[]): void {
+    this.#notAllowed += excluded.length
+    if (this.#namesAll) for (const { id, message } of excluded) this.skip(id, 'allowed', message)
+  }
+
+  /** A target or name is left out; told again, the later reason counts. */
+  skip(model: Target | string, step: SkipStep, reason: string): void {
+    const name = nameOf(model)
+    const known = this.#skipped.find((one) => one.model === name && one.step === step)
+    if (known) known.reason = shown(reason)
+    else if (this.#skipped.length < mostSkipped) this.#skipped.push({ model: name, step, reason: shown(reason) })
+  }
+
+  ordered(targets: readonly Target[], order: Ordered): void {
+    const { sort, sticky } = order.rules
+    const places = targets.map((target) =>
+      placeOf(target, targets.length === 1 ? 'only' : ruleOf(target, order), order),
+    )
+    this.#order = { sort, sticky, targets: places }
+  }
+
+  failed(target: Target, times: AttemptTimes, error: RouterError): void {
+    this.#attempts.push({ target, times, error })
+  }
+
+  /** An attempt has its first content, or its whole answer. What becomes of it is heard from its passage. */
+  answered(target: Target, times: AttemptTimes, passage: Passage): Passage {
+    const attempt: Attempt = { target, times, contentAt: this.#now() }
+    this.#attempts.push(attempt)
+    return {
+      succeeded: () => passage.succeeded(),
+      produced: (tokens) => passage.produced?.(tokens),
+      failed: (error) => {
+        attempt.error = error
+        attempt.times = { ...times, ended: this.#now() }
+        passage.failed(error)
+      },
+      ended: () => passage.ended(),
+    }
+  }
+
+  /** Which targets a call would be sent to, in which order, and which were left out. */
+  plan(): JsonObject {
+    return {
+      ...this.#order,
+      skipped: this.#skipped,
+      ...(this.#notAllowed > 0 && { not_allowed: this.#notAllowed }),
+    }
+  }
+
+  /** The plan, the attempts and the times until now, in milliseconds since the call began. */
+  told(): JsonObject {
+    const began = this.#began ?? this.#now()
+    const [first] = this.#attempts
+    const contentAt = this.#attempts.find((attempt) => attempt.contentAt !== undefined)?.contentAt
+    return {
+      ...this.plan(),
+      attempts: this.#attempts.map((attempt, index) => this.#attemptAt(index, attempt, began)),
+      timings: {
+        ...(first && { before_ms: Math.round(first.times.began - began) }),
+        ...(contentAt !== undefined && { first_content_ms: Math.round(contentAt - began) }),
+        total_ms: Math.round(this.#now() - began),
+      },
+    }
+  }
+
+  /** The member `router` of an answer or an error. */
+  facts(): JsonObject {
+    return { attempts: this.#attempts.length, explain: this.told() }
+  }
+
+  /** An error with the explanation, if targets were looked for; it may have one already. */
+  addedTo(error: RouterError): RouterError {
+    if (this.#began === undefined || error.router !== undefined) return error
+    return error.with({ router: this.facts() })
+  }
+
+  #attemptAt(index: number, { target, times, contentAt, error }: Attempt, began: number): JsonObject {
+    const [before, after] = [this.#attempts[index - 1], this.#attempts[index + 1]]
+    const waited = times.began - (before?.times.ended ?? times.began)
+    return {
+      model: nameOf(target),
+      started_ms: Math.round(times.began - began),
+      waited_ms: Math.round(waited),
+      ...(contentAt !== undefined && { first_content_ms: Math.round(contentAt - times.began) }),
+      duration_ms: Math.round((times.ended ?? this.#now()) - times.began),
+      status: error?.status ?? 200,
+      ...(error && { code: error.providerCode ?? error.code, class: failureClass(error).name }),
+      ...(after && { followed_by: after.target === target ? 'again' : 'next' }),
+    }
+  }
+}
+
+function ruleOf(target: Target, { rules, stays, bound }: Ordered): Rule {
+  if (bound?.includes(target)) return 'maker'
+  if (rules.sticky === 'hash' && stays) return 'hash'
+  return target === stays ? 'sticky' : rules.sort
+}
+
+function placeOf(target: Target, by: Rule, { weights, rank, costOf }: Ordered): JsonObject {
+  const place = rank?.get(target)
+  const cost = by === 'price' ? costOf(target) : undefined
+  return {
+    model: nameOf(target),
+    by,
+    reason: by === 'price' && cost === undefined ? 'its price is not known' : reasons[by],
+    ...(place !== undefined && { name: place }),
+    ...((by === 'weighted' || by === 'hash') && { weight: weightOf(target, weights) }),
+    ...(cost !== undefined && { max_cost_usd: Number(cost) / 1e9 }),
+  }
+}
+
+const reasons: { readonly [by in Rule]: string } = {
+  order: 'as it is listed',
+  weighted: 'at random, by its weight',
+  price: 'by the most that this request can cost there',
+  latency: 'by the time to the first content that is expected',
+  throughput: 'by the time for each token that is expected',
+  only: 'no other target is left',
+  sticky: 'earlier calls like this one went there',
+  hash: 'by a hash of the caller',
+  maker: 'only its maker can read a part of the request',
+}
+
+/** Where unknown models are allowed, the name is any text that a client sent. */
+function nameOf(model: Target | string): string {
+  return withoutSecrets(typeof model === 'string' ? model : targetId(model))
+}
+
+function shown(reason: string): string {
+  return withoutSecrets(reason).slice(0, longestReason).toWellFormed()
+}
+
+const mostSkipped = 100
+/** Characters. */
+const longestReason = 300
