@@ -1,0 +1,241 @@
+import type { CallRecord } from '../core/call.ts'
+import { completionTokens, promptTokens, type UsageClass, usageClasses } from '../core/usage.ts'
+import { type Family, Histogram, type Labels, type Sample } from './families.ts'
+
+/** How calls are counted: the most label sets of a metric, and what else they are counted by. */
+export type CallMetricsSettings = { series: number; labels: readonly ExtraLabel[] }
+
+/** What metrics are counted by only where the operator asks for it. */
+export const extraLabels = ['organization', 'key', 'group'] as const
+export type ExtraLabel = (typeof extraLabels)[number]
+
+/**
+ * Counts what the ledger gets: calls and their attempts, what they used and cost, how long they took. Every row is counted in one place
+ * and adds to two objects, so that nothing is computed until somebody asks.
+ */
+export class CallMetrics {
+  readonly #labels: readonly ExtraLabel[]
+  readonly #calls: Series<CallCounts>
+  readonly #models: Series<ModelCounts>
+
+  constructor({ series, labels }: CallMetricsSettings) {
+    this.#labels = labels
+    this.#calls = new Series(series, () => ({ calls: 0 }))
+    this.#models = new Series(series, () => new ModelCounts())
+  }
+
+  /** Counts a row of the ledger. */
+  count(record: CallRecord): void {
+    const { provider, model, api, operation, outcome, error = '', attemptOf } = record
+    const extra = this.#labels.length > 0 ? this.#extra(record) : none
+    const calls = this.#calls.of(
+      `${provider}\n${model}\n${api}\n${operation}\n${outcome}\n${error}\n${attemptOf === undefined}\n${extra.text}`,
+      (isOther) => ({
+        kind: attemptOf === undefined ? 'call' : 'attempt',
+        api,
+        operation,
+        provider: isOther ? other : provider,
+        model: isOther ? other : model,
+        outcome,
+        code: error,
+        ...(isOther ? withoutValues(extra.labels) : extra.labels),
+      }),
+      withoutModel(record),
+    )
+    calls.calls++
+    const counts = this.#models.of(
+      `${provider}\n${model}\n${operation}\n${extra.text}`,
+      (isOther) => ({
+        operation,
+        provider: isOther ? other : provider,
+        model: isOther ? other : model,
+        ...(isOther ? withoutValues(extra.labels) : extra.labels),
+      }),
+      operation,
+    )
+    counts.add(record)
+  }
+
+  families(): Family[] {
+    const calls = [...this.#calls.all()]
+    const models = [...this.#models.all()]
+    return [
+      {
+        name: 'inference_router_calls_total',
+        help: 'Calls that reached a provider, as the ledger has them, by how they ended.',
+        type: 'counter',
+        samples: calls.flatMap(({ labels: { kind, ...labels }, counts }) =>
+          kind === 'call' ? { labels, value: counts.calls } : [],
+        ),
+      },
+      {
+        name: 'inference_router_attempts_total',
+        help: 'Attempts at targets, by the error that each ended with; of a call that succeeded at once there is one.',
+        type: 'counter',
+        samples: summed(
+          calls.map(({ labels: { provider = '', model = '', code = '' }, counts }) => ({
+            labels: { provider, model, code },
+            value: counts.calls,
+          })),
+        ),
+      },
+      {
+        name: 'inference_router_cost_usd_total',
+        help: 'US dollars charged, with all attempts.',
+        type: 'counter',
+        samples: models.map(({ labels, counts }) => ({ labels, value: counts.nanoUsd / 1e9 })),
+      },
+      {
+        name: 'inference_router_tokens_total',
+        help: 'What calls used, with all attempts, by the class that it is priced by: tokens, and images, seconds, characters or searches.',
+        type: 'counter',
+        samples: models.flatMap(({ labels, counts }) =>
+          Object.entries(counts.used).map(([type, value]) => ({ labels: { ...labels, class: type }, value })),
+        ),
+      },
+      histogram(models, 'gen_ai_server_request_duration_seconds', {
+        help: 'Time from the arrival of a call to its end.',
+        of: ({ duration }) => [[duration, {}]],
+      }),
+      histogram(models, 'gen_ai_server_time_to_first_token_seconds', {
+        help: 'Time from the arrival of a streamed call to its first content.',
+        of: ({ first }) => [[first, {}]],
+      }),
+      histogram(models, 'gen_ai_server_time_per_output_token_seconds', {
+        help: 'Time for each token after the first one of a stream.',
+        of: ({ perToken }) => [[perToken, {}]],
+      }),
+      histogram(models, 'gen_ai_client_token_usage', {
+        help: 'Tokens of a call, by their direction.',
+        of: ({ input, output }) => [
+          [input, { gen_ai_token_type: 'input' }],
+          [output, { gen_ai_token_type: 'output' }],
+        ],
+      }),
+    ]
+  }
+
+  #extra(record: CallRecord): { text: string; labels: Labels } {
+    const values = this.#labels.map((name) => [name, record[name] ?? ''] as const)
+    return { text: values.map(([, value]) => value).join('\n'), labels: Object.fromEntries(values) }
+  }
+}
+
+/** The label value of what is too much to be told apart. */
+export const other = 'other'
+const none: { text: string; labels: Labels } = { text: '', labels: {} }
+
+function withoutValues(labels: Labels): Labels {
+  return Object.fromEntries(Object.keys(labels).map((name) => [name, other]))
+}
+
+/** What is still told apart of calls whose model is not. */
+function withoutModel({ api, operation, outcome, error, attemptOf }: CallRecord): string {
+  return `${api}\n${operation}\n${outcome}\n${error ?? ''}\n${attemptOf === undefined}`
+}
+
+type CallCounts = { calls: number }
+
+/** What the calls of one model add up to. */
+class ModelCounts {
+  nanoUsd = 0
+  readonly used: { [name in UsageClass]?: number } = {}
+  readonly duration = new Histogram(durationBounds)
+  readonly first = new Histogram(firstBounds)
+  readonly perToken = new Histogram(perTokenBounds)
+  readonly input = new Histogram(tokenBounds)
+  readonly output = new Histogram(tokenBounds)
+
+  add({ attemptOf, usage, cost, durationMs, firstEventMs, outcome }: CallRecord): void {
+    this.nanoUsd += cost.nanoUsd
+    for (const name in usage) {
+      if (isClass(name)) this.used[name] = (this.used[name] ?? 0) + (usage[name] ?? 0)
+    }
+    if (attemptOf !== undefined) return
+    this.duration.add(durationMs / 1_000)
+    const output = completionTokens(usage)
+    this.input.add(promptTokens(usage))
+    this.output.add(output)
+    if (firstEventMs === undefined) return
+    this.first.add(firstEventMs / 1_000)
+    if (outcome === 'complete' && output > 1) this.perToken.add((durationMs - firstEventMs) / (output - 1) / 1_000)
+  }
+}
+
+const classes: ReadonlySet<string> = new Set(usageClasses)
+
+function isClass(name: string): name is UsageClass {
+  return classes.has(name)
+}
+
+/** Objects by label set, so many at most: what comes later is counted together. */
+class Series<Counts> {
+  readonly #most: number
+  readonly #make: () => Counts
+  readonly #known = new Map<string, { labels: Labels; counts: Counts }>()
+  readonly #others = new Map<string, { labels: Labels; counts: Counts }>()
+
+  constructor(most: number, make: () => Counts) {
+    this.#most = most
+    this.#make = make
+  }
+
+  /** The counts of a label set. `rest` is what is left of its key where it is one too many. */
+  of(key: string, labels: (isOther: boolean) => Labels, rest: string): Counts {
+    const known = this.#known.get(key)
+    if (known) return known.counts
+    const isOther = this.#known.size >= this.#most
+    const [series, name] = isOther ? [this.#others, rest] : [this.#known, key]
+    let found = series.get(name)
+    if (!found) {
+      found = { labels: labels(isOther), counts: this.#make() }
+      series.set(name, found)
+    }
+    return found.counts
+  }
+
+  *all(): Iterable<{ labels: Labels; counts: Counts }> {
+    yield* this.#known.values()
+    yield* this.#others.values()
+  }
+}
+
+/** Samples whose labels are the same as one. */
+function summed(samples: readonly Sample[]): Sample[] {
+  const found = new Map<string, Sample>()
+  for (const { labels, value } of samples) {
+    const key = Object.values(labels).join('\n')
+    const known = found.get(key)
+    if (known) known.value += value
+    else found.set(key, { labels, value })
+  }
+  return [...found.values()]
+}
+
+type Part = [Histogram, Labels]
+
+/** A histogram in the words of OpenTelemetry's conventions for generative AI. */
+function histogram(
+  models: readonly { labels: Labels; counts: ModelCounts }[],
+  name: string,
+  { help, of }: { help: string; of: (counts: ModelCounts) => Part[] },
+): Family {
+  const samples = models.flatMap(({ labels: { operation = '', provider = '', model = '', ...extra }, counts }) => {
+    const named = {
+      gen_ai_operation_name: operation,
+      gen_ai_provider_name: provider,
+      gen_ai_request_model: model,
+      ...extra,
+    }
+    return of(counts).flatMap(([one, own]) => (one.count === 0 ? [] : one.samples(name, { ...named, ...own })))
+  })
+  return { name, help, type: 'histogram', samples }
+}
+
+/** The bounds that OpenTelemetry recommends; seconds and tokens. A call may take longer than a minute. */
+const durationBounds = [
+  0.01, 0.02, 0.04, 0.08, 0.16, 0.32, 0.64, 1.28, 2.56, 5.12, 10.24, 20.48, 40.96, 81.92, 163.84, 327.68,
+]
+const firstBounds = [0.001, 0.005, 0.01, 0.02, 0.04, 0.06, 0.08, 0.1, 0.25, 0.5, 0.75, 1, 2.5, 5, 7.5, 10, 20, 40]
+const perTokenBounds = [0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.075, 0.1, 0.15, 0.2, 0.3, 0.4, 0.5, 0.75, 1, 2.5]
+const tokenBounds = [1, 4, 16, 64, 256, 1_024, 4_096, 16_384, 65_536, 262_144, 1_048_576, 4_194_304]

@@ -1,0 +1,56 @@
+/** The values of a label. */
+export type Labels = { readonly [name: string]: string }
+
+/** One line of the exposition; `name` where it is not that of its family, as of the buckets of a histogram. */
+export type Sample = { name?: string; labels: Labels; value: number }
+
+/** A metric with all its label sets, as Prometheus calls it. Names of counters end with `_total`. */
+export type Family = {
+  name: string
+  help: string
+  type: 'counter' | 'gauge' | 'histogram'
+  samples: Sample[]
+}
+
+/** A gauge or a counter without labels. */
+export function single(type: 'counter' | 'gauge', name: string, help: string, value: number): Family {
+  return { type, name, help, samples: [{ labels: {}, value }] }
+}
+
+/** Counts values by upper bounds, as a histogram of Prometheus does. */
+export class Histogram {
+  readonly #bounds: readonly number[]
+  readonly #counts: number[]
+  #sum = 0
+
+  constructor(bounds: readonly number[]) {
+    this.#bounds = bounds
+    this.#counts = new Array(bounds.length + 1).fill(0)
+  }
+
+  get count(): number {
+    return this.#counts.reduce((sum, own) => sum + own, 0)
+  }
+
+  add(value: number): void {
+    let at = 0
+    while (at < this.#bounds.length && value > (this.#bounds[at] as number)) at++
+    ;(this.#counts[at] as number)++
+    this.#sum += value
+  }
+
+  /** Cumulative buckets, the sum and the count. */
+  samples(name: string, labels: Labels): Sample[] {
+    let count = 0
+    const buckets = this.#counts.map((own, at): Sample => {
+      count += own
+      const le = at < this.#bounds.length ? String(this.#bounds[at]) : '+Inf'
+      return { name: `${name}_bucket`, labels: { ...labels, le }, value: count }
+    })
+    return [
+      ...buckets,
+      { name: `${name}_sum`, labels, value: this.#sum },
+      { name: `${name}_count`, labels, value: count },
+    ]
+  }
+}
