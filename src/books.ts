@@ -1,5 +1,6 @@
 import { type DamageWatch, watchDamage } from './damage.ts'
 import { type LedgerQueue, openLedger } from './money/ledger.ts'
+import { BookMetrics } from './observe/book-metrics.ts'
 import type { Log } from './observe/log.ts'
 import { startPurge } from './purge.ts'
 import { openStore, type Store } from './store/open.ts'
@@ -7,6 +8,7 @@ import { openStore, type Store } from './store/open.ts'
 /** What a process has once, however many threads serve its calls: the database, the rows that are to be written, the purge. */
 export type Books = {
   store: Store
+  metrics: BookMetrics
   ledger: Pick<LedgerQueue, 'settle' | 'ready' | 'backlog'>
   damage: DamageWatch
   /** Why no row can be written, as a message for clients. */
@@ -17,18 +19,30 @@ export type Books = {
   reopen(): void
 }
 
-/** Opens the database for this process alone. `onFailure` is called when `writeFailure` may have changed. */
-export function openBooks(url: string, log: Log, started: AsyncDisposableStack, onFailure: () => void): Books {
+/** `onFailure` is called when `writeFailure` may have changed. */
+type BooksOptions = { log: Log; onFailure(): void; metrics: ConstructorParameters<typeof BookMetrics>[0] }
+
+/** Opens the database for this process alone. */
+export function openBooks(
+  url: string,
+  { log, onFailure, ...settings }: BooksOptions,
+  started: AsyncDisposableStack,
+): Books {
+  const metrics = new BookMetrics(settings.metrics)
   const store = started.adopt(openDatabase(url, log), (open) => open.close())
   started.adopt(store.integrity, (checks) => checks.close())
   const damage = watchDamage(store, log, onFailure)
-  const begin = () => startWriting({ store, damage, log, onFailure })
+  const begin = () => startWriting({ store, damage, log, onFailure, metrics })
   let writing = begin()
   started.defer(() => writing.end())
   return {
     store,
+    metrics,
     ledger: {
-      settle: (record, response) => writing.ledger.settle(record, response),
+      settle(record, response) {
+        metrics.count(record)
+        return writing.ledger.settle(record, response)
+      },
       ready: () => writing.ledger.ready(),
       backlog: () => writing.ledger.backlog(),
     },
@@ -49,14 +63,15 @@ export function openBooks(url: string, log: Log, started: AsyncDisposableStack, 
 
 type Writing = { ledger: LedgerQueue; end(): Promise<void> }
 
-function startWriting(own: Pick<Books, 'store' | 'damage'> & { log: Log; onFailure(): void }): Writing {
-  const { store, damage, log, onFailure } = own
+function startWriting(own: Pick<Books, 'store' | 'damage' | 'metrics'> & { log: Log; onFailure(): void }): Writing {
+  const { store, damage, log, onFailure, metrics } = own
   const ledger = openLedger(store.ledger.openWriter(), {
     onError: (err, { backlog, lost }) => {
       damage.saw(err)
       log.error({ err, backlog, lost }, 'calls could not be written to the ledger')
       onFailure()
     },
+    onCommit: metrics.committed,
     onRecovery: () => {
       log.info('all calls are written to the ledger again')
       onFailure()

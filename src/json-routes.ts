@@ -4,6 +4,7 @@ import { type Access, requirePermission } from './access/keys.ts'
 import { directoryOf } from './directory.ts'
 import { healthRoutes, type Readiness } from './http/endpoints.ts'
 import type { Routes } from './http/listeners.ts'
+import { metricsRoutes } from './http/metrics.ts'
 import { modelRoutes } from './http/model-lists.ts'
 import { openapiRoutes } from './http/openapi.ts'
 import type { JsonRequest, JsonRoute } from './http/server.ts'
@@ -11,6 +12,7 @@ import { storedResponseRoutes } from './http/stored-responses.ts'
 import { authCheckRoutes } from './management/auth-check.ts'
 import { managementRoutes } from './management/routes.ts'
 import { formatProblem } from './manifest/problem.ts'
+import type { Family } from './observe/families.ts'
 import type { Trouble } from './routing/health.ts'
 import type { Watch } from './snapshot/reload.ts'
 import type { Store } from './store/open.ts'
@@ -28,16 +30,18 @@ export type RouteServices = {
   damage(): string | undefined
   /** What of the providers takes no calls, or not all. */
   troubled(): readonly Trouble[]
+  /** All metrics of the process. */
+  metrics(): Family[]
 }
 
 /** Whether a route changes the database, or reads much of it: of several threads only one does that. */
 export function isForBooks({ path, method = 'get' }: JsonRoute): boolean {
-  return path.startsWith('/v1/manage') || method === 'delete'
+  return path.startsWith('/v1/manage') || path === '/metrics' || method === 'delete'
 }
 
 /** The routes of the service besides the calls. */
 export function jsonRoutes(services: RouteServices): Routes {
-  const { watch, store, access, rulesOf, stopping, writeFailure, damage, troubled } = services
+  const { watch, store, access, rulesOf, stopping, writeFailure, damage, troubled, metrics } = services
   const directory = () => directoryOf(watch.current())
   return {
     common: [
@@ -55,7 +59,14 @@ export function jsonRoutes(services: RouteServices): Routes {
       ...authCheckRoutes(access),
     ],
     open: [...modelRoutes({ access, directory, rulesOf }), ...storedResponseRoutes(store, access)],
-    manage: managementRoutes({ store, access, directory, damage, troubled }),
+    manage: [
+      ...managementRoutes({ store, access, directory, damage, troubled }),
+      ...metricsRoutes({
+        settings: () => watch.current().config.metrics,
+        requireReader: (request) => requireMetricsReader(services, request),
+        families: metrics,
+      }),
+    ],
   }
 }
 
@@ -79,6 +90,16 @@ function mayRead(access: Access, { headers }: JsonRequest): boolean {
   } catch {
     return false
   }
+}
+
+/**
+ * What is counted is of all organizations: it takes a key that may operate the router, or manage its only organization. Throws RouterError
+ * 401, 403.
+ */
+function requireMetricsReader({ access, store }: RouteServices, { headers }: Pick<JsonRequest, 'headers'>): void {
+  const key = access.identify(secretOf(headers))
+  const isAlone = store.organizations.list().length === 1
+  requirePermission(key, isAlone ? ['manage', 'operate'] : ['operate'], 'read')
 }
 
 /** A file relative to the folder of the configuration; of files elsewhere, such as shipped dialects, the last two names. */

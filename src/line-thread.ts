@@ -13,7 +13,6 @@ import { openLentBudget } from './money/lent-budget.ts'
 import { openFarLog, type WriteLine } from './observe/log.ts'
 import { valuesLater } from './plugin/values.ts'
 import { farValues, valuesRoute } from './plugin-values.ts'
-import type { Trouble } from './routing/health.ts'
 import { openSignatureCache } from './routing/signature-cache.ts'
 import { PluginHost } from './snapshot/plugin-host.ts'
 import { buildSnapshot, type Snapshot } from './snapshot/snapshot.ts'
@@ -45,6 +44,7 @@ async function serve(setup: LineSetup): Promise<void> {
     else if (told.kind === 'organization') store.announce.organization(told.id)
     else if (told.kind === 'signatures') signatures.adopt(told.remembered)
     else if (told.kind === 'open') open()
+    else if (told.kind === 'watchLoop') line.watchLoop()
     else if (told.kind === 'settle') collectWhenIdle(line.context.running)
     else if (told.kind === 'stop') void stop(told)
     else if (told.kind === 'retire') void listening.retire().then(end)
@@ -75,8 +75,9 @@ async function serve(setup: LineSetup): Promise<void> {
     writeFailure,
     damage: () => undefined,
     troubled: line.troubled,
+    metrics: () => [],
   })
-  started.defer(watchHealth(line, (troubled) => books.port.say({ kind: 'health', troubled })))
+  started.defer(watchLine(line, (said) => books.port.say(said)))
   const { host, servesManagement } = ways
   const where = { host, port: ways.port, managePort: null, reusePort: true, opened }
   const listening = await openListeners(line.context, servedHere(routes, servesManagement, books), where, started)
@@ -111,14 +112,23 @@ function openLent(logLevel: string) {
   return { log, plugins: new PluginHost({ log, values }), connect }
 }
 
-/** Tells of the health of providers when it changes. Returns what ends that. */
-function watchHealth({ troubled }: Line, tell: (troubled: Trouble[]) => void): () => void {
-  let told = '[]'
+/** Tells of the health of providers, and of the line itself, when they change. Returns what ends that. */
+function watchLine({ troubled, facts }: Line, tell: (said: Said) => void): () => void {
+  const tellChanges = <Fact>(read: () => Fact, say: (fact: Fact) => Said) => {
+    let told = ''
+    return () => {
+      const now = read()
+      const text = JSON.stringify(now)
+      if (text !== told) tell(say(now))
+      told = text
+    }
+  }
+  const watched = [
+    tellChanges(troubled, (troubled) => ({ kind: 'health', troubled })),
+    tellChanges(facts, (facts) => ({ kind: 'facts', facts })),
+  ]
   const timer = setInterval(() => {
-    const now = troubled()
-    const text = JSON.stringify(now)
-    if (text !== told) tell(now)
-    told = text
+    for (const look of watched) look()
   }, 500)
   timer.unref()
   return () => clearInterval(timer)

@@ -7,10 +7,11 @@ import { openConversations } from './line/conversations.ts'
 import type { Services } from './line/gateway.ts'
 import { openHeldState } from './line/held-state.ts'
 import type { CallLedger } from './line/settlement.ts'
+import { type LineFacts, LineMetrics } from './observe/line-metrics.ts'
 import type { Log } from './observe/log.ts'
 import { Affinity } from './routing/affinity.ts'
-import { Gate } from './routing/gate.ts'
-import { Gates, shared } from './routing/gates.ts'
+import { Gate, type GateLimits } from './routing/gate.ts'
+import { Gates, shared, standingOf } from './routing/gates.ts'
 import { Health, type Trouble } from './routing/health.ts'
 import { Measurements } from './routing/measurements.ts'
 import { RetryBudget } from './routing/retries.ts'
@@ -47,6 +48,10 @@ export type Line = {
   context: ServerContext
   /** What of the providers takes no calls of this line, or not all. */
   troubled(): Trouble[]
+  /** What it says of itself to those who watch the process. */
+  facts(): LineFacts
+  /** From now on the delay of its event loop is measured. */
+  watchLoop(): void
   /** Refuses new calls, waits this long for running ones, then aborts them. `stopListening` is called at once. */
   stop(deadlineMs: number, stopListening: () => void): Promise<void>
 }
@@ -63,6 +68,10 @@ export function openLine(parts: LineParts, started: AsyncDisposableStack): Line 
     onRefused: (provider, { code, message }) =>
       log.warn({ provider, error: code, message }, 'the provider does not accept the credential of this router'),
   })
+  const gateLimits = () => shared(watch.current().config.server.limits, lines)
+  const gate = new Gate(gateLimits)
+  const gates = new Gates(lines)
+  const metrics = started.adopt(new LineMetrics(), (open) => open.close())
   const services = servicesOf(watch, {
     tokenizer: started.adopt(openTokenizer(), (open) => open.close()),
     authenticate: access.authenticate,
@@ -74,10 +83,10 @@ export function openLine(parts: LineParts, started: AsyncDisposableStack): Line 
     held: openHeldState(store.held, onHeldError),
     rulesOf,
     admission: parts.admission,
-    gate: new Gate(() => shared(watch.current().config.server.limits, lines)),
+    gate,
     routing: {
       retries: new RetryBudget(),
-      gates: new Gates(lines),
+      gates,
       measurements: new Measurements(),
       affinity: new Affinity(),
       health,
@@ -94,6 +103,7 @@ export function openLine(parts: LineParts, started: AsyncDisposableStack): Line 
       corsOrigins: () => server().cors,
       log,
       onThrown,
+      onCallFailed: (thrown) => metrics.failed(thrown),
       stopping: () => stopping,
       running,
       patienceMs,
@@ -101,6 +111,8 @@ export function openLine(parts: LineParts, started: AsyncDisposableStack): Line 
       keepsAliveEarly: () => server().keepAlive === 'early',
     },
     troubled: () => health.troubled(),
+    facts: () => factsOf({ running, gate, gates, gateLimits, metrics, budget: parts.admission.budget }),
+    watchLoop: () => metrics.watch(),
     async stop(deadlineMs, stopListening) {
       stopping = true
       stopListening()
@@ -110,6 +122,25 @@ export function openLine(parts: LineParts, started: AsyncDisposableStack): Line 
       // The last error responses have been written.
       await new Promise(setImmediate)
     },
+  }
+}
+
+/** What a line says of itself. */
+function factsOf(own: {
+  running: RunningRequests
+  gate: Gate
+  gates: Gates
+  gateLimits: () => GateLimits
+  metrics: LineMetrics
+  budget: LineParts['admission']['budget']
+}): LineFacts {
+  const { running, gate, gates, gateLimits, metrics, budget } = own
+  return {
+    running: running.size,
+    streams: running.streams,
+    reservedUsd: Number(budget.totals().reservedNano) / 1e9,
+    gates: [standingOf('server', gate, gateLimits()), ...gates.standings()],
+    ...metrics.facts(),
   }
 }
 

@@ -94,7 +94,7 @@ async function start(options: RouterOptions, started: AsyncDisposableStack): Pro
   const handed = mayHandOver ? await takeBooks(stored.url) : undefined
   // Closed last: then the other process may have its books back.
   if (handed) started.adopt(handed.channel, (channel) => channel.close())
-  const books: Books = openBooks(stored.url, log, started, tellFailure)
+  const books: Books = openBooks(stored.url, { log, onFailure: tellFailure, metrics: snapshot.config.metrics }, started)
   openValues(storedValues(books.store))
   started.defer(() => plugins.close(watch.current()))
   const access = openAccess(books.store)

@@ -6,10 +6,11 @@ import type { ServerContext } from './http/context.ts'
 import { freePort } from './http/listen.ts'
 import { endpointsOf, openManagement, type Routes, requireOwnPort } from './http/listeners.ts'
 import { RunningRequests } from './http/running-requests.ts'
-import { jsonRoutes, type RouteServices } from './json-routes.ts'
+import { jsonRoutes } from './json-routes.ts'
 import { openBank } from './lending/bank.ts'
 import { lineWriter } from './observe/log.ts'
 import { storedValues, valuesRoute } from './plugin-values.ts'
+import { processMetrics } from './process-metrics.ts'
 import type { Served, Serving } from './serving.ts'
 import { textsOf } from './snapshot/snapshot.ts'
 import { unavailable } from './store/store-error.ts'
@@ -41,7 +42,7 @@ export async function serveInThreads(
 ): Promise<Serving> {
   const { watch, books } = served
   const { server, manage } = watch.current().config
-  const routes = routesOf(served, () => holder.lines?.troubled() ?? [])
+  const routes = routesOf(served, holder)
   requireOwnPort(served.port, manage.port)
   const port = await freePort(server.host, served.port, handed?.port)
   const retire = async () => {
@@ -172,10 +173,26 @@ function adoptedLines(handed: Handed, { money }: Handover, lines: Lines): Adopte
 }
 
 /** The routes of this thread. */
-function routesOf({ watch, books, access, rulesOf }: Served, troubled: RouteServices['troubled']): Routes {
+function routesOf({ watch, books, access, rulesOf }: Served, holder: LinesHolder): Routes {
   const { store, writeFailure, damage } = books
   const stopping = () => false
-  return jsonRoutes({ watch, store, access, rulesOf, stopping, writeFailure, damage: damage.failure, troubled })
+  const troubled = () => holder.lines?.troubled() ?? []
+  const lines = () => holder.lines?.facts() ?? { facts: [] }
+  const metrics = () => {
+    holder.lines?.tell({ kind: 'watchLoop' })
+    return processMetrics({ books, watch, troubled, lines })
+  }
+  return jsonRoutes({
+    watch,
+    store,
+    access,
+    rulesOf,
+    stopping,
+    writeFailure,
+    damage: damage.failure,
+    troubled,
+    metrics,
+  })
 }
 
 /** The address of the management API serves no calls. */

@@ -8,6 +8,7 @@ import { jsonRoutes } from './json-routes.ts'
 import { openLine } from './line.ts'
 import { openBudget } from './money/budget.ts'
 import type { Log } from './observe/log.ts'
+import { processMetrics } from './process-metrics.ts'
 import { openSignatureCache } from './routing/signature-cache.ts'
 import type { PluginHost } from './snapshot/plugin-host.ts'
 import type { Watch } from './snapshot/reload.ts'
@@ -56,6 +57,10 @@ export async function serveInThisThread(served: Served, started: AsyncDisposable
     writeFailure,
     damage: damage.failure,
     troubled: line.troubled,
+    metrics() {
+      line.watchLoop()
+      return processMetrics({ books, watch, troubled: line.troubled, lines: () => ({ facts: [line.facts()] }) })
+    },
   })
   const { server, manage } = watch.current().config
   const where = { host: server.host, port, managePort: manage.port }

@@ -31,6 +31,7 @@ const homes: Readonly<Record<string, string | readonly string[]>> = {
   'gpt-tokenizer': 'tokenizer',
   jsonata: 'mapping',
   pino: 'observe',
+  'prom-client': 'observe',
 }
 
 /** Translation is pure, values in and values out: these folders reach nothing outside the process. */

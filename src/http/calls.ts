@@ -41,6 +41,7 @@ export async function serveCall(
     const silence = { afterMs: context.keepAliveMs, early: context.keepsAliveEarly() }
     const call = callOf(request, response, { clientApi, readBody, signal, atEnd: own.atEnd, keepAlive: silence })
     const answer = await handler(call, context.services())
+    if (typeof answer.body !== 'string') running.beginStream(own)
     const keepAlive = { ms: context.keepAliveMs, text: clientApi.keepAlive ?? comment }
     await deliver(response, answer, { signal, idleMs, keepAlive })
   } finally {

@@ -14,6 +14,8 @@ export type ServerContext = {
   log: Log
   /** Hears of everything that is thrown while a request is handled. */
   onThrown?(thrown: unknown): void
+  /** Hears what a call ended with that failed before its answer began. */
+  onCallFailed?(thrown: unknown): void
   /** Whether new calls are refused. */
   stopping(): boolean
   running: RunningRequests

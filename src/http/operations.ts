@@ -61,6 +61,7 @@ export async function serveOperation(
       },
       context.services(),
     )
+    if (typeof answer.body !== 'string') running.beginStream(own)
     await deliver(response, answer, { signal, idleMs, keepAlive: { ms: context.keepAliveMs, text: comment } })
   } finally {
     await form?.dispose()

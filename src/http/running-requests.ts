@@ -9,6 +9,7 @@ export class RunningRequests {
   #mustEnd = false
   #allEnded = () => {}
   #begun = 0
+  #streams = 0
 
   /** How many run. */
   get size(): number {
@@ -18,6 +19,11 @@ export class RunningRequests {
   /** How many have begun since the start. */
   get begun(): number {
     return this.#begun
+  }
+
+  /** How many of them are streams. */
+  get streams(): number {
+    return this.#streams
   }
 
   begin(response: ServerResponse): RunningRequest {
@@ -32,8 +38,15 @@ export class RunningRequests {
     return request
   }
 
+  /** The answer to a request is a stream. */
+  beginStream(request: RunningRequest): void {
+    request.isStream = true
+    this.#streams++
+  }
+
   end(request: RunningRequest): void {
     this.#running.delete(request)
+    if (request.isStream) this.#streams--
     request.end()
     if (this.#running.size === 0) this.#allEnded()
   }
@@ -82,6 +95,7 @@ export class RunningRequest implements Listed {
   readonly #controller = new AbortController()
   readonly #ended: (() => void)[] = []
   upload: Upload | undefined
+  isStream = false
 
   get signal(): AbortSignal {
     return this.#controller.signal

@@ -33,10 +33,10 @@ export type JsonRoute = {
 }
 
 /**
- * The default status is 200; without a text there is no body, as for 204. A client that sends the `etag` of its text gets a 304
+ * The default status is 200; without a text there is no body, as for 204; the text is JSON unless `mediaType` says otherwise. A client that sends the `etag` of its text gets a 304
  * instead.
  */
-export type JsonAnswer = { status?: number; text?: string; etag?: string }
+export type JsonAnswer = { status?: number; text?: string; etag?: string; mediaType?: string }
 
 /** The Express app: the call routes, the JSON routes, and errors in the format of the client's API. */
 export function createApp(
@@ -65,7 +65,10 @@ export function createApp(
       'operation' in call
         ? serveOperation(request, response, call, context)
         : serveCall(request, response, call, context)
-    return served.catch((thrown) => fail(thrown, request, response, next))
+    return served.catch((thrown) => {
+      context.onCallFailed?.(thrown)
+      return fail(thrown, request, response, next)
+    })
   })
   for (const { path } of calls) endPath(app, path, ['POST'], context)
   for (const [path, methods] of Map.groupBy(routes, ({ path }) => path)) {
@@ -99,10 +102,10 @@ function answerJson({ clientApiOf, answer }: JsonRoute, context: ServerContext):
       const { headers, params, query } = request
       const readBody = () => readJson(request, response, { size: context.bodyLimits(), idleMs, running: own })
       const answered = await answer({ headers, params, query: query as JsonRequest['query'], readBody })
-      const { status = 200, text, etag } = answered
+      const { status = 200, text, etag, mediaType } = answered
       if (etag !== undefined) Object.assign(headersOf(response), { etag, 'cache-control': 'private, no-cache' })
       if (etag !== undefined && isKnown(etag, headers['if-none-match'])) respond(response, 304)
-      else respond(response, status, text)
+      else respond(response, status, text, mediaType)
     } finally {
       running.end(own)
     }

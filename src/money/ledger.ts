@@ -37,6 +37,8 @@ export type LedgerErrorListener = (error: Error, details: { backlog: number; los
 export type LedgerOptions = {
   onError: LedgerErrorListener
   onRecovery?: () => void
+  /** Hears how long a commit took, in milliseconds. */
+  onCommit?: (ms: number) => void
   patienceMs?: number
   closingMs?: number
 }
@@ -163,6 +165,7 @@ class BatchingQueue implements LedgerQueue {
   }
 
   #written(refused: { index: number; reason: string }[]): void {
+    this.#options.onCommit?.(performance.now() - this.#sentAt)
     const rows = this.#writing
     this.#writing = []
     this.#retryMs = firstRetryMs

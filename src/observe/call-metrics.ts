@@ -26,10 +26,10 @@ export class CallMetrics {
 
   /** Counts a row of the ledger. */
   count(record: CallRecord): void {
-    const { provider, model, api, operation, outcome, error = '', attemptOf } = record
+    const { provider, model, api, operation, outcome, error = '', failure = '', attemptOf } = record
     const extra = this.#labels.length > 0 ? this.#extra(record) : none
     const calls = this.#calls.of(
-      `${provider}\n${model}\n${api}\n${operation}\n${outcome}\n${error}\n${attemptOf === undefined}\n${extra.text}`,
+      `${provider}\n${model}\n${api}\n${operation}\n${outcome}\n${error}\n${failure}\n${attemptOf === undefined}\n${extra.text}`,
       (isOther) => ({
         kind: attemptOf === undefined ? 'call' : 'attempt',
         api,
@@ -38,6 +38,7 @@ export class CallMetrics {
         model: isOther ? other : model,
         outcome,
         code: error,
+        failure,
         ...(isOther ? withoutValues(extra.labels) : extra.labels),
       }),
       withoutModel(record),
@@ -64,17 +65,19 @@ export class CallMetrics {
         name: 'inference_router_calls_total',
         help: 'Calls that reached a provider, as the ledger has them, by how they ended.',
         type: 'counter',
-        samples: calls.flatMap(({ labels: { kind, ...labels }, counts }) =>
-          kind === 'call' ? { labels, value: counts.calls } : [],
+        samples: summed(
+          calls.flatMap(({ labels: { kind, failure: _, ...labels }, counts }) =>
+            kind === 'call' ? { labels, value: counts.calls } : [],
+          ),
         ),
       },
       {
         name: 'inference_router_attempts_total',
-        help: 'Attempts at targets, by the error that each ended with; of a call that succeeded at once there is one.',
+        help: 'Attempts at targets, by the class of the failure that each ended with; a call that succeeds at once has one.',
         type: 'counter',
         samples: summed(
-          calls.map(({ labels: { provider = '', model = '', code = '' }, counts }) => ({
-            labels: { provider, model, code },
+          calls.map(({ labels: { provider = '', model = '', code = '', failure = '' }, counts }) => ({
+            labels: { provider, model, failure: failure || code },
             value: counts.calls,
           })),
         ),
@@ -130,8 +133,8 @@ function withoutValues(labels: Labels): Labels {
 }
 
 /** What is still told apart of calls whose model is not. */
-function withoutModel({ api, operation, outcome, error, attemptOf }: CallRecord): string {
-  return `${api}\n${operation}\n${outcome}\n${error ?? ''}\n${attemptOf === undefined}`
+function withoutModel({ api, operation, outcome, error, failure, attemptOf }: CallRecord): string {
+  return `${api}\n${operation}\n${outcome}\n${error ?? ''}\n${failure ?? ''}\n${attemptOf === undefined}`
 }
 
 type CallCounts = { calls: number }

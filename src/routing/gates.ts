@@ -27,9 +27,21 @@ export class Gates {
     return known.gate
   }
 
+  /** Those through which calls go at present, by the id of their target. */
+  standings(): GateStanding[] {
+    return [...this.#gates].map(([id, { gate, limits }]) => standingOf(id, gate, shared(limits, this.#lines)))
+  }
+
   #forgetEmpty(): void {
     for (const [id, { gate }] of this.#gates) if (gate.running + gate.waiting === 0) this.#gates.delete(id)
   }
+}
+
+/** How many calls run and wait where so many may run. */
+export type GateStanding = { name: string; running: number; waiting: number; most: number }
+
+export function standingOf(name: string, { running, waiting }: Gate, { concurrent }: GateLimits): GateStanding {
+  return { name, running, waiting, most: concurrent }
 }
 
 class KnownGate {

@@ -1,6 +1,7 @@
 import { existsSync } from 'node:fs'
 import { readFile } from 'node:fs/promises'
 import { dirname, join, resolve } from 'node:path'
+import { isDeepStrictEqual } from 'node:util'
 import { durationMs } from '../core/duration.ts'
 import { isObject, type JsonObject } from '../core/json.ts'
 import type { Policy } from '../core/names.ts'
@@ -15,6 +16,7 @@ import { type Problem, readingFailure } from '../manifest/problem.ts'
 import type { ProviderSettings } from '../manifest/references.ts'
 import { checkSchema, readSchema } from '../manifest/schema.ts'
 import { readSource, type Source } from '../manifest/source.ts'
+import type { CallMetricsSettings } from '../observe/call-metrics.ts'
 import { type PluginFile, type PluginSettings, pluginSettings } from '../plugin/settings.ts'
 import { type AnswerBounds, defaultAnswerBounds } from '../upstream/answer-bounds.ts'
 import type { MediaSettings } from '../upstream/fetcher.ts'
@@ -59,6 +61,8 @@ export type Config = {
   health: HealthSettings
   /** In the order in which they are called. */
   plugins: readonly PluginSettings[]
+  /** `public`: they may be read without a key; how many label sets a metric has at most, and what else calls are counted by. */
+  metrics: CallMetricsSettings & { enabled: boolean; public: boolean }
 }
 
 /** The file as it may be written. */
@@ -75,6 +79,7 @@ type ConfigFile = {
     limits?: { concurrent: number; queue?: number }
   } | null
   manage?: { port?: number | null } | null
+  metrics?: Partial<Config['metrics']> | null
   answers?: { body_limit?: string | number; event_limit?: string | number; max_values?: number } | null
   store?: { url?: string } | null
   folders?: Partial<Config['folders']> | null
@@ -138,7 +143,7 @@ function checkOnce(source: Source, value: unknown, cache: FileCache): Problem[] 
 export function needRestart(before: Config, after: Config): string[] {
   return restartPaths(readSchema('config'), []).flatMap((path) => {
     const [one, other] = [valueAt(before, path), valueAt(after, path)]
-    return one === other ? [] : [path.join('.')]
+    return isDeepStrictEqual(one, other) ? [] : [path.join('.')]
   })
 }
 
@@ -195,6 +200,7 @@ function configOf(path: string, file: ConfigFile): Config {
     routing: { ...defaultRouting, ...routingOf(file.routing ?? {}) },
     health: healthOf(file.health ?? {}),
     plugins: (file.plugins ?? []).map(pluginSettings),
+    metrics: { enabled: true, public: false, series: 1_000, labels: [], ...file.metrics },
   }
 }
 

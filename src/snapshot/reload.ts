@@ -11,6 +11,8 @@ export type Watch = {
   current(): Snapshot
   /** Why the newest state of the files is not in use; empty when it is. */
   problems(): readonly Problem[]
+  /** How many changes were refused. */
+  refusals(): number
   close(): Promise<void>
 }
 
@@ -38,6 +40,7 @@ export function watchSnapshot(
 ): Watch {
   let snapshot = initial
   let problems: readonly Problem[] = []
+  let refused = 0
   let building: Promise<void> | undefined
   let isStale = false
   let isClosed = false
@@ -88,6 +91,7 @@ export function watchSnapshot(
   }
 
   function report(found: readonly Problem[]): void {
+    if (found.length > 0) refused++
     if (found.length > 0 || problems.length > 0) listeners.onProblems?.(found)
     problems = found
   }
@@ -95,6 +99,7 @@ export function watchSnapshot(
   return {
     current: () => snapshot,
     problems: () => problems,
+    refusals: () => refused,
     async close() {
       isClosed = true
       clearTimeout(quiet)

@@ -1,6 +1,7 @@
 import { setTimeout } from 'node:timers/promises'
 import type { Texts } from '../manifest/folder.ts'
 import type { Problem } from '../manifest/problem.ts'
+import type { LineFacts } from '../observe/line-metrics.ts'
 import type { Log, WriteLine } from '../observe/log.ts'
 import type { Trouble } from '../routing/health.ts'
 import { worstOf } from '../routing/troubles.ts'
@@ -30,6 +31,8 @@ export type Lines = {
   close(): Promise<void>
   /** What of the providers takes no calls, or not all, as the lines said last. */
   troubled(): Trouble[]
+  /** What the lines said last of themselves, and what those counted that have ended. */
+  facts(): { facts: readonly LineFacts[]; ended: LineFacts['refused'] }
   /** The threads, for tests that end one. */
   threads(): readonly { terminate(): Promise<number> }[]
 }
@@ -65,6 +68,8 @@ class ThreadLines implements Lines {
   readonly #listening = new Set<number>()
   /** What each line last said of the health of providers. */
   readonly #troubled = new Map<number, Trouble[]>()
+  readonly #facts = new Map<number, LineFacts>()
+  readonly #ended: LineFacts['refused'] = {}
   readonly #waiting = new Map<
     number,
     { onListening(url: string): void; onPrepared(prepared?: Prepared): void; onStopped(): void }
@@ -121,6 +126,10 @@ class ThreadLines implements Lines {
     return worstOf(this.#troubled.values())
   }
 
+  facts(): ReturnType<Lines['facts']> {
+    return { facts: [...this.#facts.values()], ended: this.#ended }
+  }
+
   ids(): number[] {
     return [...this.#lines.keys()]
   }
@@ -174,6 +183,7 @@ class ThreadLines implements Lines {
       const wasListening = this.#listening.delete(id)
       this.#lines.delete(id)
       this.#troubled.delete(id)
+      this.#forget(id)
       const waiting = this.#waiting.get(id)
       this.#waiting.delete(id)
       waiting?.onPrepared()
@@ -182,6 +192,13 @@ class ThreadLines implements Lines {
       if (wasListening && !this.#isStopping) void this.#replace(reason)
     })
     return promise
+  }
+
+  /** What it counted stays counted. */
+  #forget(id: number): void {
+    for (const [code, count] of Object.entries(this.#facts.get(id)?.refused ?? {}))
+      this.#ended[code] = (this.#ended[code] ?? 0) + count
+    this.#facts.delete(id)
   }
 
   async #replace(err: unknown): Promise<void> {
@@ -207,6 +224,7 @@ class ThreadLines implements Lines {
     } else if (said.kind === 'damaged') this.#options.onDamage(said.message)
     else if (said.kind === 'prepared') this.#waitingOf(id).onPrepared(said)
     else if (said.kind === 'health') this.#troubled.set(id, said.troubled)
+    else if (said.kind === 'facts') this.#facts.set(id, said.facts)
     else if (said.kind === 'stopped') this.#waitingOf(id).onStopped()
     else if (said.kind === 'listening') this.#listens(id, said.url)
   }

@@ -4,6 +4,7 @@ import type { JsonAnswer, JsonRequest, JsonRoute } from '../http/server.ts'
 import type { Answer, Held, Need, Use } from '../lending/account.ts'
 import type { Texts } from '../manifest/folder.ts'
 import type { Problem } from '../manifest/problem.ts'
+import type { LineFacts } from '../observe/line-metrics.ts'
 import type { Trouble } from '../routing/health.ts'
 import type { RememberedSignatures } from '../routing/signature-cache.ts'
 import type { StoredResponse } from '../store/responses.ts'
@@ -22,6 +23,7 @@ export type Said =
   | { kind: 'log'; text: string; level: number }
   | { kind: 'damaged'; message: string }
   | { kind: 'health'; troubled: Trouble[] }
+  | { kind: 'facts'; facts: LineFacts }
   | { kind: 'ask'; id: number; route: string; request: Omit<JsonRequest, 'readBody'> }
   | { kind: 'body'; id: number; body?: unknown; error?: SentError }
   | { kind: 'prepared'; generation: number; problems: readonly Problem[] }
@@ -45,6 +47,7 @@ export type Told =
   | { kind: 'problems'; problems: readonly Problem[] }
   | { kind: 'open' }
   | { kind: 'settle' }
+  | { kind: 'watchLoop' }
   | { kind: 'retire' }
   | { kind: 'stop'; deadlineMs: number }
 

@@ -363,6 +363,7 @@ test('the health endpoints are as described', async () => {
   for (const path of ['/health', '/ready', '/openapi.json']) {
     expect((await ask('GET', path, { key: null })).status).toBe(200)
   }
+  expect((await ask('GET', '/metrics')).status).toBe(200)
   expect((await ask('GET', '/openapi.json', { headers: { 'if-none-match': '*' } })).status).toBe(304)
 })
 

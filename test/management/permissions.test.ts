@@ -74,6 +74,7 @@ const table: { readonly [endpoint: string]: Row } = {
 
   'GET /health': { need: 'nothing' },
   'GET /ready': { need: 'nothing' },
+  'GET /metrics': either,
   'GET /openapi.json': { need: 'nothing' },
   'GET /v1/models/managed': { need: 'nothing' },
   'GET /v1/models': list,

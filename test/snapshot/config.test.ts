@@ -47,6 +47,7 @@ test('everything has a default; paths are relative to the file', async () => {
     routing: defaultRouting,
     health: defaultHealth,
     plugins: [],
+    metrics: { enabled: true, public: false, series: 1_000, labels: [] },
   })
 })
 
@@ -59,6 +60,7 @@ test('the file of this project has the defaults', async () => {
   expect(config?.answers).toEqual(defaults?.answers)
   expect(config?.manage).toEqual(defaults?.manage)
   expect(config?.media).toEqual(defaults?.media)
+  expect(config?.metrics).toEqual(defaults?.metrics)
   expect({ routing: config?.routing, health: config?.health }).toEqual({
     routing: defaults?.routing,
     health: defaults?.health,
@@ -76,6 +78,7 @@ test('the file of this project has the defaults', async () => {
     'policies',
     'routing',
     'health',
+    'metrics',
     'plugins',
   ])
 })

@@ -1,0 +1,24 @@
+import { RouterError } from '../core/errors.ts'
+import { writeMetrics } from '../observe/exposition.ts'
+import type { Family } from '../observe/families.ts'
+import type { JsonRequest, JsonRoute } from './server.ts'
+
+/** Where metrics come from, and who may read them: `requireReader` throws RouterError 401, 403. */
+export type MetricsSource = {
+  settings(): { enabled: boolean; public: boolean }
+  requireReader(request: Pick<JsonRequest, 'headers'>): void
+  families(): Family[]
+}
+
+/** `GET /metrics`, in the text of Prometheus or, where `Accept` asks for it, as OpenMetrics. */
+export function metricsRoutes({ settings, requireReader, families }: MetricsSource): JsonRoute[] {
+  const answer: JsonRoute['answer'] = async ({ headers }) => {
+    const { enabled, public: isPublic } = settings()
+    if (!isPublic) requireReader({ headers })
+    if (!enabled) {
+      throw new RouterError('not_found', 'Metrics are switched off: write metrics.enabled: true in config.yaml.')
+    }
+    return await writeMetrics(families(), headers.accept)
+  }
+  return [{ path: '/metrics', answer }]
+}

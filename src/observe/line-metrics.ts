@@ -1,0 +1,128 @@
+import { monitorEventLoopDelay } from 'node:perf_hooks'
+import { RouterError } from '../core/errors.ts'
+import type { Family, Sample } from './families.ts'
+
+/** What one event loop knows of itself. Times are in seconds, money in US dollars. */
+export type LineFacts = {
+  /** Requests and, of them, streams that are being answered. */
+  running: number
+  streams: number
+  /** What running calls have reserved. */
+  reservedUsd: number
+  /** Calls at once, where they are limited: `server`, or a target. */
+  gates: readonly GateFacts[]
+  /** Calls that no provider was asked for, by code, since the start. */
+  refused: { [code: string]: number }
+  /** How late the loop came round to its work, since the last look; missing until somebody asks. */
+  delay?: { mean: number; p99: number; max: number }
+}
+
+export type GateFacts = { name: string; running: number; waiting: number; most: number }
+
+type LoopDelay = ReturnType<typeof monitorEventLoopDelay>
+
+/** Counts what no row of the ledger tells. */
+export class LineMetrics {
+  readonly #refused: { [code: string]: number } = Object.create(null)
+  #delay: LoopDelay | undefined
+
+  /** A call ended with this; if no provider was asked for it, it was refused. */
+  failed(thrown: unknown): void {
+    const error = thrown instanceof RouterError ? thrown : undefined
+    if (error?.headers['x-router-attempts'] !== undefined) return
+    const code = error?.code ?? 'internal'
+    this.#refused[code] = (this.#refused[code] ?? 0) + 1
+  }
+
+  /** From now on the delay of the event loop is measured. */
+  watch(): void {
+    if (this.#delay) return
+    this.#delay = monitorEventLoopDelay({ resolution: 20 })
+    this.#delay.enable()
+  }
+
+  facts(): Pick<LineFacts, 'refused' | 'delay'> {
+    const delay = this.#delay
+    const measured = delay && delay.count > 0 && delayOf(delay)
+    delay?.reset()
+    return { refused: { ...this.#refused }, ...(measured && { delay: measured }) }
+  }
+
+  close(): void {
+    this.#delay?.disable()
+  }
+}
+
+function delayOf(delay: LoopDelay): NonNullable<LineFacts['delay']> {
+  return { mean: delay.mean / 1e9, p99: delay.percentile(99) / 1e9, max: delay.max / 1e9 }
+}
+
+/** The metrics of all lines: counts are added up, delays are told apart. `ended` are what lines counted that have ended. */
+export function lineFamilies(lines: readonly LineFacts[], ended: LineFacts['refused'] = {}): Family[] {
+  const sum = (of: (line: LineFacts) => number) => lines.reduce((all, line) => all + of(line), 0)
+  const gauge = (name: string, help: string, samples: Sample[]): Family => ({ name, help, type: 'gauge', samples })
+  const one = (value: number): Sample[] => [{ labels: {}, value }]
+  const refused = merged([ended, ...lines.map((line) => line.refused)])
+  const gates = gatesOf(lines)
+  const gateSamples = (of: (gate: GateFacts) => number) =>
+    gates.map((gate) => ({ labels: { limit: gate.name }, value: of(gate) }))
+  return [
+    {
+      name: 'inference_router_refused_total',
+      help: 'Calls that were refused before any provider was asked, by the code of the error.',
+      type: 'counter',
+      samples: Object.entries(refused).map(([code, value]) => ({ labels: { code }, value })),
+    },
+    gauge('inference_router_requests_running', 'Requests that are being answered.', one(sum(({ running }) => running))),
+    gauge('inference_router_streams_running', 'Streams that are being sent.', one(sum(({ streams }) => streams))),
+    gauge(
+      'inference_router_reserved_usd',
+      'US dollars that running calls have reserved.',
+      one(sum(({ reservedUsd }) => reservedUsd)),
+    ),
+    gauge(
+      'inference_router_limit_running',
+      'Calls at once where they are limited: of the server, or of a target.',
+      gateSamples(({ running }) => running),
+    ),
+    gauge(
+      'inference_router_limit_waiting',
+      'Calls that wait until one more may run.',
+      gateSamples(({ waiting }) => waiting),
+    ),
+    gauge(
+      'inference_router_limit_calls',
+      'How many calls may run at once.',
+      gateSamples(({ most }) => most),
+    ),
+    gauge(
+      'inference_router_event_loop_delay_seconds',
+      'How late the event loops came round to their work since the last scrape.',
+      lines.flatMap(({ delay = {} }, index) =>
+        Object.entries(delay).map(([stat, value]) => ({ labels: { line: String(index), stat }, value })),
+      ),
+    ),
+  ]
+}
+
+function merged(counts: readonly LineFacts['refused'][]): LineFacts['refused'] {
+  const all: LineFacts['refused'] = {}
+  for (const one of counts) for (const [code, count] of Object.entries(one)) all[code] = (all[code] ?? 0) + count
+  return all
+}
+
+function gatesOf(lines: readonly LineFacts[]): GateFacts[] {
+  const named = Map.groupBy(
+    lines.flatMap(({ gates }) => gates),
+    ({ name }) => name,
+  )
+  return [...named].map(([name, gates]) => {
+    const sum = (of: (gate: GateFacts) => number) => gates.reduce((all, gate) => all + of(gate), 0)
+    return {
+      name,
+      running: sum((gate) => gate.running),
+      waiting: sum((gate) => gate.waiting),
+      most: sum((gate) => gate.most),
+    }
+  })
+}

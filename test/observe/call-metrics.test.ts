@@ -1,0 +1,148 @@
+import { describe, expect, test } from 'vitest'
+import type { CallRecord } from '../../src/core/call.ts'
+import { CallMetrics } from '../../src/observe/call-metrics.ts'
+import { writeMetrics } from '../../src/observe/exposition.ts'
+import { type Family, Histogram } from '../../src/observe/families.ts'
+
+const record = (facts: Partial<CallRecord> = {}): CallRecord => ({
+  id: 'c',
+  at: 0,
+  organization: 'o1',
+  key: 'k1',
+  api: 'chat',
+  operation: 'chat',
+  requested: 'p/m',
+  provider: 'p',
+  model: 'm',
+  stream: false,
+  outcome: 'complete',
+  status: 200,
+  usage: { input: 10, output: 20, searches: 1 },
+  cost: { nanoUsd: 1_500, parts: {}, priceVersion: '' },
+  dropped: [],
+  attempts: 1,
+  durationMs: 812,
+  ...facts,
+})
+
+function counted(records: readonly CallRecord[], settings: Partial<ConstructorParameters<typeof CallMetrics>[0]> = {}) {
+  const metrics = new CallMetrics({ series: 1_000, labels: [], ...settings })
+  for (const one of records) metrics.count(one)
+  return metrics.families()
+}
+
+const samplesOf = (families: readonly Family[], name: string) =>
+  families.find((family) => family.name === name)?.samples ?? []
+
+describe('calls are counted', () => {
+  test('by how they ended, with what they used and cost', () => {
+    const families = counted([
+      record(),
+      record({ stream: true, firstEventMs: 112 }),
+      record({
+        outcome: 'failed',
+        status: 502,
+        error: 'provider_failed',
+        usage: {},
+        cost: { nanoUsd: 0, parts: {}, priceVersion: '' },
+      }),
+    ])
+    const labels = { api: 'chat', operation: 'chat', provider: 'p', model: 'm' }
+    expect(samplesOf(families, 'inference_router_calls_total')).toEqual([
+      { labels: { ...labels, outcome: 'complete', code: '' }, value: 2 },
+      { labels: { ...labels, outcome: 'failed', code: 'provider_failed' }, value: 1 },
+    ])
+    expect(samplesOf(families, 'inference_router_cost_usd_total').map(({ value }) => value)).toEqual([0.000003])
+    expect(
+      samplesOf(families, 'inference_router_tokens_total').map(({ labels, value }) => [labels.class, value]),
+    ).toEqual([
+      ['input', 20],
+      ['output', 40],
+      ['searches', 2],
+    ])
+    const counts = ['request_duration', 'time_to_first_token', 'time_per_output_token'].map(
+      (what) =>
+        samplesOf(families, `gen_ai_server_${what}_seconds`).findLast(({ name }) => name?.endsWith('_count'))?.value,
+    )
+    expect(counts).toEqual([3, 1, 1])
+    const perToken = samplesOf(families, 'gen_ai_server_time_per_output_token_seconds')
+    expect(perToken.find(({ name }) => name?.endsWith('_sum'))?.value).toBeCloseTo(0.7 / 19)
+  })
+
+  test('attempts by the class of their failure, and are no calls', () => {
+    const failed = { outcome: 'failed', status: 502, error: 'provider_unreachable', failure: 'connection' } as const
+    const families = counted([record({ attemptOf: 'c', ...failed }), record({ attempts: 2 })])
+    expect(samplesOf(families, 'inference_router_calls_total').map(({ value }) => value)).toEqual([1])
+    expect(samplesOf(families, 'inference_router_attempts_total')).toEqual([
+      { labels: { provider: 'p', model: 'm', failure: 'connection' }, value: 1 },
+      { labels: { provider: 'p', model: 'm', failure: '' }, value: 1 },
+    ])
+  })
+
+  test('by organization and key only where that is asked for', () => {
+    const [plain, told] = [[], ['organization', 'key'] as const].map((labels) => counted([record()], { labels }))
+    expect(JSON.stringify(plain)).not.toContain('o1')
+    expect(samplesOf(told ?? [], 'inference_router_cost_usd_total')[0]?.labels).toMatchObject({
+      organization: 'o1',
+      key: 'k1',
+    })
+  })
+
+  test('however many models and organizations there are: what is too much is counted together', () => {
+    const records = Array.from({ length: 500 }, (_, index) =>
+      record({ model: `m${index}`, organization: `o${index}`, firstEventMs: 3 }),
+    )
+    const families = counted(records, { series: 20, labels: ['organization'] })
+    for (const { samples } of families) {
+      const models = new Set(samples.map(({ labels }) => labels.model ?? labels.gen_ai_request_model))
+      expect(models.size).toBe(21)
+      expect([...models].at(-1)).toBe('other')
+    }
+    const calls = samplesOf(families, 'inference_router_calls_total')
+    expect(calls.length).toBe(21)
+    expect(calls.reduce((sum, { value }) => sum + value, 0)).toBe(500)
+    expect(calls.at(-1)?.labels.organization).toBe('other')
+  })
+})
+
+describe('the text of metrics', () => {
+  const families: Family[] = [
+    { name: 'a_total', help: 'Has\na line.', type: 'counter', samples: [{ labels: { x: 'a"b\\c\nd' }, value: 3 }] },
+    { name: 'b', help: 'B.', type: 'histogram', samples: new Histogram([1, 2]).samples('b', {}) },
+    { name: 'c', help: 'C.', type: 'gauge', samples: [] },
+  ]
+
+  test('escapes what labels may not have', async () => {
+    const { text, mediaType } = await writeMetrics(families)
+    expect(mediaType).toBe('text/plain; version=0.0.4; charset=utf-8')
+    expect(text.split('\n').slice(0, 5)).toEqual([
+      '# HELP a_total Has\\na line.',
+      '# TYPE a_total counter',
+      'a_total{x="a\\"b\\\\c\\nd"} 3',
+      '# HELP b B.',
+      '# TYPE b histogram',
+    ])
+  })
+
+  test('is OpenMetrics where that is asked for', async () => {
+    const { text, mediaType } = await writeMetrics(families, 'application/openmetrics-text;version=1.0.0')
+    expect(mediaType).toContain('application/openmetrics-text')
+    expect(text).toContain('# TYPE a counter\na_total{')
+    expect(text.endsWith('# EOF\n')).toBe(true)
+  })
+
+  test('is the same in one piece and in several', async () => {
+    const samples = Array.from({ length: 1_200 }, (_, index) => ({ labels: { n: String(index) }, value: index }))
+    const { text } = await writeMetrics([{ name: 'd', help: 'D.', type: 'gauge', samples }])
+    const lines = text.trimEnd().split('\n')
+    expect(lines.length).toBe(1_202)
+    expect(new Set(lines).size).toBe(1_202)
+    expect(lines.at(-1)).toBe('d{n="1199"} 1199')
+  })
+})
+
+test('a histogram counts each value in the buckets that it fits into', () => {
+  const histogram = new Histogram([1, 2])
+  for (const value of [0.5, 1, 1.5, 7]) histogram.add(value)
+  expect(histogram.samples('h', {}).map(({ value }) => value)).toEqual([2, 3, 4, 10, 4])
+})
