@@ -38,7 +38,7 @@ export function orderTargets(call: OrderedChat, state: RoutingState): Order {
   if (targets.length === 1) return only(call, kind, rules)
   const key = affinityKey(rules.sticky, call)
   const kept = key === undefined ? undefined : { key, idleMs: idleMs(rules, admission) }
-  return ordered(call, { rules, kind, kept, continues: continuing(call) }, state)
+  return ordered(call, { rules, kind, organization: call.organization, kept, continues: continuing(call) }, state)
 }
 
 /** An operation whose targets are to be put in order. */
@@ -62,7 +62,8 @@ export function orderForOperation(call: OrderedOperation, state: RoutingState): 
     ...(user !== undefined && { user }),
   }
   const key = affinityKey(rules.sticky, { ...call, request: asked, session: route.sessionId })
-  return ordered(call, { rules, kind, kept: key === undefined ? undefined : { key, idleMs: idleSessionMs } }, state)
+  const kept = key === undefined ? undefined : { key, idleMs: idleSessionMs }
+  return ordered(call, { rules, kind, organization: call.organization, kept }, state)
 }
 
 /** There is nothing to be chosen. */
@@ -75,7 +76,7 @@ type Ordering = Pick<RoutingRules, 'sort' | 'sticky'>
 
 function ordered(
   { targets, explanation, route: { weights, rank, onlyFirst }, admission: { costAt } }: AdmittedCall,
-  choosing: Pick<Choosing, 'rules' | 'kind' | 'kept' | 'continues'>,
+  choosing: Pick<Choosing, 'rules' | 'kind' | 'organization' | 'kept' | 'continues'>,
   state: RoutingState,
 ): Order {
   const { kind, kept, rules } = choosing

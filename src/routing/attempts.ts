@@ -4,7 +4,7 @@ import { passOver } from './closed-reason.ts'
 import { failureClass } from './failure-class.ts'
 import { Failures } from './failures.ts'
 import type { Gate, Leave } from './gate.ts'
-import type { Passage } from './health.ts'
+import type { ClosedFor, Passage } from './health.ts'
 import { counting, leaving } from './passages.ts'
 import { backoffMs, pause, spreadMs } from './retries.ts'
 import { closedTarget } from './told-failure.ts'
@@ -107,7 +107,7 @@ class Attempts<Result extends Outcome> {
   /** Begins an attempt; undefined where another call tries this target already, and it takes only one at a time. */
   #enter(target: Target, leave: Leave | undefined): Passage | undefined {
     const { health, measurements } = this.#state
-    const passage = health.enter(target)
+    const passage = health.enter(target, this.#trial.caller.organization)
     if (!passage) {
       leave?.()
       this.#skip(target)
@@ -200,20 +200,20 @@ class Attempts<Result extends Outcome> {
 
   #skip(target: Target): void {
     for (const candidate of this.#candidates) if (candidate.target === target) candidate.isOver = true
-    const ms = this.#state.health.closedFor(target)?.ms ?? shortMs
+    const ms = this.#closedFor(target)?.ms ?? shortMs
     this.#failures.add(target, closedTarget(target, ms))
   }
 
   /** The same target, after a wait, where its failure may pass. */
   async #sameAgain(candidate: Candidate): Promise<Candidate | undefined> {
     if (candidate.isOver || candidate.waits) return undefined
-    const { retries, health } = this.#state
+    const { retries } = this.#state
     const waitMs = backoffMs(candidate.retries, this.#random)
     const isAllowed =
       candidate.retries < this.#trial.rules.retries &&
       this.#count < mostAttempts &&
       this.#leftMs > waitMs + leastMs &&
-      health.closedFor(candidate.target) === undefined &&
+      this.#closedFor(candidate.target) === undefined &&
       retries.take(candidate.target)
     if (!isAllowed) {
       candidate.isOver = true
@@ -230,7 +230,8 @@ class Attempts<Result extends Outcome> {
     const { explanation } = this.#trial
     if (explanation) {
       const passed = found ? untried.slice(0, untried.indexOf(found)) : untried
-      for (const { target } of passed) passOver(explanation, target, this.#state)
+      const state = { ...this.#state, organization: this.#trial.caller.organization }
+      for (const { target } of passed) passOver(explanation, target, state)
     }
     return found
   }
@@ -240,11 +241,11 @@ class Attempts<Result extends Outcome> {
    * takes one call at a time.
    */
   async #firstToOpen(): Promise<Candidate | undefined> {
-    const { health, retries } = this.#state
+    const { retries } = this.#state
     const { rules, signal } = this.#trial
     const left = this.#candidates
       .filter(({ isOver }) => !isOver)
-      .map((candidate) => ({ candidate, closed: health.closedFor(candidate.target) ?? { ms: 0, isBusy: true } }))
+      .map((candidate) => ({ candidate, closed: this.#closedFor(candidate.target) ?? { ms: 0, isBusy: true } }))
       .sort((one, other) => one.closed.ms - other.closed.ms)
     for (const { candidate, closed } of left) {
       const { ms, isBusy } = closed
@@ -263,7 +264,12 @@ class Attempts<Result extends Outcome> {
   }
 
   #isOpen({ target }: Candidate, hasOthers: boolean): boolean {
-    return this.#state.gates.of(target)?.isOpen !== false && this.#state.health.isOpen(target, hasOthers)
+    const { health, gates } = this.#state
+    return gates.of(target)?.isOpen !== false && health.isOpen(target, hasOthers, this.#trial.caller.organization)
+  }
+
+  #closedFor(target: Target): ClosedFor | undefined {
+    return this.#state.health.closedFor(target, this.#trial.caller.organization)
   }
 
   #mayBegin(): boolean {

@@ -16,6 +16,8 @@ export type Choosing = {
   kind: CallKind
   /** The most that the call can cost at a target, its prompt in the cache or not; undefined where no price is known. */
   costAt(target: Target, isCached: boolean): bigint | undefined
+  /** Whose call it is. */
+  organization?: string | undefined
   /** What keeps calls together, and for how long after the last one. */
   kept?: { key: string; idleMs: number } | undefined
   /** Whether a target can go on with what only its maker can read; undefined where there is nothing of that kind. */
@@ -144,9 +146,9 @@ const leastMeasurements = 5
 
 /** The target that a call is kept at, unless it takes no calls, or what a warm cache saves is not worth the crowd there. */
 function keptTarget(targets: readonly Target[], choosing: Known, state: State): Target | undefined {
-  const { rules, kept, earlier } = choosing
+  const { rules, kept, earlier, organization } = choosing
   if (!kept) return undefined
-  const isOpen = (target: Target) => state.health.closedFor(target) === undefined
+  const isOpen = (target: Target) => state.health.closedFor(target, organization) === undefined
   if (rules.sticky === 'hash') return targets.find(isOpen)
   // The price says what its cache is worth.
   if (earlier === undefined || (rules.sticky === 'cache' && rules.sort === 'price')) return undefined

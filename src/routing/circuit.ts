@@ -1,4 +1,5 @@
 import type { HealthSettings } from '../core/routing-rules.ts'
+import { Closing } from './closing.ts'
 import { RecentFailures } from './recent-failures.ts'
 
 /** Which calls a circuit lets through: all, a share of them, one at a time, or none until a moment; paused is no failure. */
@@ -11,31 +12,44 @@ export type CircuitState =
 const closed: CircuitState = { kind: 'closed' }
 
 /**
- * The circuit breaker of one address, credential or target: closed while calls go through, open while they do not. Times are
- * milliseconds of one monotonic clock.
+ * The circuit breaker of one address, credential or target: closed while calls go through, open while they do not. What only one
+ * organization has met may be due to what it sends: it is closed for that one alone, until another one meets the same. Times are
+ * milliseconds of one monotonic clock; `caller` is an organization, and without one the state is that of whom it is worst for.
  */
 export class Circuit {
   #inARow = 0
   readonly #recent = new RecentFailures()
-  /** Set while it is open or half-open. */
-  #openUntil: number | undefined
-  /** Busy until then: this is no failure. */
-  #pausedUntil = 0
+  /** It failed too often. */
+  readonly #failing = new Closing()
+  /** It refused a call for a reason that stays. */
+  readonly #refusing = new Closing()
+  /** It is busy, which is no failure. */
+  readonly #paused = new Closing()
   #openings = 0
-  #successes = 0
   #trials = 0
-  /** When it closed again; set while calls come back little by little. */
-  #closedAt: number | undefined
+  /** When it closed again, and for whom; set while calls come back little by little. */
+  #recovering: { since: number; only: string | undefined } | undefined
 
-  state(now: number, { rampMs }: HealthSettings): CircuitState {
-    if (this.#openUntil !== undefined && now < this.#openUntil) return { kind: 'open', until: this.#openUntil }
-    if (now < this.#pausedUntil) return { kind: 'paused', until: this.#pausedUntil }
-    if (this.#openUntil !== undefined) return { kind: 'half_open' }
-    if (this.#closedAt === undefined) return closed
-    const share = firstShare + (1 - firstShare) * ((now - this.#closedAt) / Math.max(1, rampMs))
-    if (share < 1) return { kind: 'recovering', share }
-    this.#closedAt = undefined
+  state(now: number, { rampMs }: HealthSettings, caller?: string): CircuitState {
+    const isFailing = this.#failing.concerns(caller)
+    const isRefusing = this.#refusing.concerns(caller)
+    const openUntil = Math.max(isFailing ? this.#failing.until : 0, isRefusing ? this.#refusing.until : 0)
+    if (now < openUntil) return { kind: 'open', until: openUntil }
+    if (this.#paused.concerns(caller) && now < this.#paused.until) return { kind: 'paused', until: this.#paused.until }
+    if (isFailing || isRefusing) return { kind: 'half_open' }
+    if (this.#recovering === undefined) return closed
+    const { since, only } = this.#recovering
+    const share = firstShare + (1 - firstShare) * ((now - since) / Math.max(1, rampMs))
+    if (share >= 1) this.#recovering = undefined
+    else if (only === undefined || caller === undefined || caller === only) return { kind: 'recovering', share }
     return closed
+  }
+
+  /** The only organization that it is closed for; undefined where that is all, or none. */
+  get only(): string | undefined {
+    const standing = [this.#failing, this.#refusing, this.#paused].filter(({ stands }) => stands)
+    const [first = this.#recovering, ...others] = standing
+    return others.every(({ only }) => only === first?.only) ? first?.only : undefined
   }
 
   /** Whether no call is on its way that was let through although the circuit is open or half-open. */
@@ -51,56 +65,60 @@ export class Circuit {
     this.#trials--
   }
 
-  succeeded(now: number, { windowMs }: HealthSettings): void {
+  succeeded(now: number, { windowMs }: HealthSettings, caller?: string): void {
     this.#inARow = 0
-    this.#recent.add(false, now, windowMs)
-    this.#pausedUntil = 0
-    if (this.#openUntil === undefined) return
-    this.#successes++
-    // The next trial need not wait.
-    if (this.#successes < successesToClose) this.#openUntil = Math.min(this.#openUntil, now)
-    else this.#close(now)
+    this.#recent.add(now, windowMs)
+    if (this.#paused.concerns(caller)) this.#paused.end()
+    else this.#paused.succeeded(now, caller)
+    for (const closing of [this.#failing, this.#refusing]) {
+      const { only } = closing
+      if (closing.succeeded(now, caller)) this.#close(now, only)
+    }
   }
 
-  failed(now: number, settings: HealthSettings, random: () => number): void {
+  failed(now: number, settings: HealthSettings, random: () => number, caller?: string): void {
     this.#inARow++
-    this.#recent.add(true, now, settings.windowMs)
-    const { calls, failed } = this.#recent.share()
+    this.#recent.add(now, settings.windowMs, caller ?? '')
+    const { calls, failed, mostly } = this.#recent.share()
     const isBad = this.#inARow >= settings.inARow || (calls >= settings.of && failed >= settings.share)
-    // Calls that began before it opened may fail later; a trial must not.
-    if (this.#openUntil === undefined ? isBad : now >= this.#openUntil) this.#open(now, settings, random)
+    const { stands, until } = this.#failing
+    if (!stands) {
+      if (isBad) this.#open(now, settings, random, mostly)
+    } else if (!this.#failing.concerns(caller)) {
+      // No call of anybody has succeeded since.
+      if (this.#inARow >= settings.inARow) this.#open(now, settings, random, undefined)
+    } else if (now >= until) {
+      // Calls that began before it opened may fail later; a trial must not.
+      this.#open(now, settings, random, this.#failing.only)
+    }
   }
 
   /** Busy for so long, by its own words. */
-  pause(ms: number, now: number): void {
-    this.#pausedUntil = Math.max(this.#pausedUntil, now + ms)
+  pause(ms: number, now: number, caller?: string): void {
+    this.#paused.add(now + ms, now, caller)
   }
 
   /** Open for so long, whatever happened before. */
-  openFor(ms: number, now: number): void {
-    this.#successes = 0
-    this.#openUntil = Math.max(this.#openUntil ?? 0, now + ms)
+  openFor(ms: number, now: number, caller?: string): void {
+    this.#refusing.add(now + ms, now, caller)
   }
 
-  #open(now: number, { openMs, openMostMs }: HealthSettings, random: () => number): void {
+  #open(now: number, { openMs, openMostMs }: HealthSettings, random: () => number, only: string | undefined): void {
     const ms = Math.min(openMostMs, openMs * growth ** Math.min(this.#openings, mostGrowth))
     this.#openings++
-    this.#successes = 0
-    this.#closedAt = undefined
-    this.#openUntil = now + ms * (1 + (2 * random() - 1) * spread)
+    this.#recovering = undefined
+    this.#failing.begin(now + ms * (1 + (2 * random() - 1) * spread), only)
   }
 
-  #close(now: number): void {
-    this.#openUntil = undefined
+  #close(since: number, only: string | undefined): void {
     this.#openings = 0
     this.#recent.clear()
-    this.#closedAt = now
+    this.#recovering = { since, only }
   }
 }
 
 /** Of all calls, when it has just closed again. */
 const firstShare = 0.1
-const successesToClose = 2
 /** By how much an open time is longer or shorter, so that not all targets are tried again at once. */
 const spread = 0.2
 /** How much longer it is open each time: one that is back after a minute gets calls again within half a minute. */

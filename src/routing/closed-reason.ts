@@ -2,7 +2,8 @@ import type { Target } from '../manifest/target.ts'
 import type { Explanation } from './explanation.ts'
 import type { RoutingState } from './trial.ts'
 
-type State = Pick<RoutingState, 'health' | 'gates'>
+/** What is known of targets; `organization`: whose call it is. */
+type State = Pick<RoutingState, 'health' | 'gates'> & { organization?: string }
 
 /** Why a target that is passed over is not asked now. */
 export function passOver(explanation: Explanation, target: Target, state: State): void {
@@ -11,8 +12,8 @@ export function passOver(explanation: Explanation, target: Target, state: State)
 }
 
 /** Notes a target that takes no calls now, and why. Returns whether it takes none. */
-export function skipClosed(explanation: Explanation, target: Target, { health, gates }: State): boolean {
-  const closed = health.closedFor(target)
+export function skipClosed(explanation: Explanation, target: Target, { health, gates, organization }: State): boolean {
+  const closed = health.closedFor(target, organization)
   if (closed) {
     const seconds = Math.ceil(closed.ms / 1_000)
     const why = closed.isBusy ? 'because it is busy, by its own words' : 'after failures'

@@ -20,8 +20,15 @@ export type Passage = {
 /** How long a target takes no calls, in milliseconds. `isBusy`: by its own words, without a failure. */
 export type ClosedFor = { ms: number; isBusy: boolean }
 
-/** An address, credential or target that is not closed; `until` is Unix milliseconds. */
-export type Trouble = { scope: HealthScope; name: string; state: CircuitState['kind']; until?: number; reason?: string }
+/** An address, credential or target that is not closed; `until` is Unix milliseconds, `organization` the only one that it concerns. */
+export type Trouble = {
+  scope: HealthScope
+  name: string
+  state: CircuitState['kind']
+  organization?: string
+  until?: number
+  reason?: string
+}
 
 export type HealthOptions = {
   settings(): HealthSettings
@@ -32,7 +39,10 @@ export type HealthOptions = {
   onRefused?: (slug: string, error: RouterError) => void
 }
 
-/** What the answers of providers say of their health: of addresses, credentials and targets. It survives reloads. */
+/**
+ * What the answers of providers say of their health: of addresses, credentials and targets. It survives reloads. What calls of only one
+ * organization have met concerns that one alone, the `caller`: what it sends may be the reason.
+ */
 export class Health {
   readonly #circuits = new Circuits()
   readonly #settings: () => HealthSettings
@@ -51,11 +61,11 @@ export class Health {
    * Whether a target takes calls now. One that may be well again is tried with a call that has another target; one that recovers
    * takes a share of such calls.
    */
-  isOpen(target: Target, hasOthers: boolean): boolean {
+  isOpen(target: Target, hasOthers: boolean, caller?: string): boolean {
     const now = this.#now()
     const settings = this.#settings()
     for (const { circuit } of this.#circuits.of(target)) {
-      const state = circuit.state(now, settings)
+      const state = circuit.state(now, settings, caller)
       if ('until' in state) return false
       if (state.kind === 'half_open' && !(hasOthers && circuit.isFree)) return false
       if (state.kind === 'recovering' && hasOthers && this.#random() >= state.share) return false
@@ -64,12 +74,12 @@ export class Health {
   }
 
   /** How long a target takes no calls; undefined while it takes some. */
-  closedFor(target: Target): ClosedFor | undefined {
+  closedFor(target: Target, caller?: string): ClosedFor | undefined {
     const now = this.#now()
     const settings = this.#settings()
     let closed: ClosedFor | undefined
     for (const { circuit } of this.#circuits.of(target)) {
-      const state = circuit.state(now, settings)
+      const state = circuit.state(now, settings, caller)
       if (!('until' in state)) continue
       const isBusy = state.kind === 'paused' && closed?.isBusy !== false
       closed = { ms: Math.max(state.until - now, closed?.ms ?? 0), isBusy }
@@ -81,19 +91,19 @@ export class Health {
    * Begins an attempt, even at a target that is not open, but at such a one only one at a time: undefined while another attempt
    * tries it.
    */
-  enter(target: Target): Passage | undefined {
+  enter(target: Target, caller?: string): Passage | undefined {
     const circuits = this.#circuits.of(target)
     const now = this.#now()
     const settings = this.#settings()
     let trials: Circuit[] | undefined
     for (const { circuit } of circuits) {
-      const { kind } = circuit.state(now, settings)
+      const { kind } = circuit.state(now, settings, caller)
       if (kind === 'closed' || kind === 'recovering') continue
       if (!circuit.isFree) return undefined
       trials = [...(trials ?? []), circuit]
     }
     for (const circuit of trials ?? []) circuit.beginTrial()
-    return this.#passage(circuits, trials)
+    return this.#passage(circuits, trials, caller)
   }
 
   /** Everything that does not take all calls, for operators. */
@@ -105,12 +115,14 @@ export class Health {
       const state = circuit.state(now, settings)
       if (state.kind === 'closed') continue
       const until = 'until' in state ? { until: Math.round(Date.now() + state.until - now) } : {}
-      found.push({ scope, name, state: state.kind, ...until, ...(reason !== undefined && { reason }) })
+      const { only: organization } = circuit
+      const facts = { ...(organization !== undefined && { organization }), ...(reason !== undefined && { reason }) }
+      found.push({ scope, name, state: state.kind, ...until, ...facts })
     }
     return found
   }
 
-  #passage(circuits: TargetCircuits, trials: Circuit[] | undefined): Passage {
+  #passage(circuits: TargetCircuits, trials: Circuit[] | undefined, caller: string | undefined): Passage {
     let isOver = false
     const ended = () => {
       if (!isOver) for (const circuit of trials ?? []) circuit.endTrial()
@@ -122,16 +134,16 @@ export class Health {
         const now = this.#now()
         const settings = this.#settings()
         for (const known of circuits) {
-          known.circuit.succeeded(now, settings)
-          known.reason = undefined
+          known.circuit.succeeded(now, settings, caller)
+          if (known.circuit.only === undefined) known.reason = undefined
         }
       },
-      failed: (error) => this.#count(circuits, error),
+      failed: (error) => this.#count(circuits, error, caller),
       ended,
     }
   }
 
-  #count(circuits: TargetCircuits, error: RouterError): void {
+  #count(circuits: TargetCircuits, error: RouterError, caller: string | undefined): void {
     const { health } = failureClass(error)
     if (!health) return
     const now = this.#now()
@@ -140,9 +152,9 @@ export class Health {
     for (const known of circuits) {
       if (known.scope !== health.scope) continue
       const { circuit, name, reason } = known
-      if (health.closes === 'until_told') circuit.pause(error.retryAfterMs ?? unstatedPauseMs, now)
-      else if (health.closes === 'long') circuit.openFor(longMs, now)
-      else circuit.failed(now, settings, this.#random)
+      if (health.closes === 'until_told') circuit.pause(error.retryAfterMs ?? unstatedPauseMs, now, caller)
+      else if (health.closes === 'long') circuit.openFor(longMs, now, caller)
+      else circuit.failed(now, settings, this.#random, caller)
       if (health.scope === 'credential' && reason === undefined) this.#onRefused(name, error)
       known.reason = error.code
     }

@@ -191,7 +191,14 @@ test('what takes no calls is shown to who may manage, and attempts are rows of t
   expect(await ask('both')).toMatchObject({ status: 200, words: 'two' })
   const { troubled } = (await (await router.call('/v1/manage/health')).json()) as { troubled: object[] }
   expect(troubled).toEqual([
-    { scope: 'credential', name: 'one', state: 'open', until: expect.any(String), reason: 'provider_refused' },
+    {
+      scope: 'credential',
+      name: 'one',
+      state: 'open',
+      organization: expect.any(String),
+      until: expect.any(String),
+      reason: 'provider_refused',
+    },
   ])
   const ready = (await (await fetch(`${router.url}/ready`)).json()) as object
   expect(ready).toMatchObject({ troubled_count: 1 })

@@ -1,0 +1,63 @@
+/** A time in which a circuit is closed to calls: those of all organizations, or of the only one that it concerns. */
+export class Closing {
+  #until: number | undefined
+  #only: string | undefined
+  #successes = 0
+  /** Calls of others have succeeded in the meantime. */
+  #isDoubted = false
+
+  /** It has begun, and has not been ended. */
+  get stands(): boolean {
+    return this.#until !== undefined
+  }
+
+  /** 0 where it does not stand. */
+  get until(): number {
+    return this.#until ?? 0
+  }
+
+  get only(): string | undefined {
+    return this.#only
+  }
+
+  /** Whether it stands for the calls of an organization; undefined for any. */
+  concerns(caller: string | undefined): boolean {
+    return this.stands && (this.#only === undefined || caller === undefined || caller === this.#only)
+  }
+
+  begin(until: number, only: string | undefined): void {
+    this.#until = until
+    this.#only = only
+    this.#successes = 0
+    this.#isDoubted = false
+  }
+
+  /** One more call was turned away: of the same organization, or of another one, which makes it concern all. */
+  add(until: number, now: number, caller: string | undefined): void {
+    if (!this.stands || (now >= this.until && this.#only !== undefined)) this.begin(until, caller)
+    else if (this.concerns(caller)) this.begin(Math.max(this.until, until), this.#only)
+    else if (this.#isDoubted) this.begin(until, caller)
+    else this.begin(Math.max(this.until, until), undefined)
+  }
+
+  /** A call has succeeded. Returns whether that was the one that ends it. */
+  succeeded(now: number, caller: string | undefined): boolean {
+    if (!this.stands) return false
+    if (!this.concerns(caller)) {
+      this.#isDoubted = true
+      return false
+    }
+    this.#successes++
+    // The next trial need not wait.
+    if (this.#successes < successesToEnd) this.#until = Math.min(this.until, now)
+    else this.end()
+    return !this.stands
+  }
+
+  end(): void {
+    this.#until = undefined
+    this.#only = undefined
+  }
+}
+
+const successesToEnd = 2
