@@ -66,7 +66,7 @@ describe('the reference', () => {
     ['members of an endpoint', Object.keys($defs.chat.properties)],
     ['members of a stream', Object.keys($defs.chat.properties.stream.properties)],
     ['history rules', Object.keys($defs.chat.properties.history.properties)],
-    ['auth schemes', $defs.auth.properties.scheme.enum],
+    ['auth schemes', $defs.auth.properties.scheme.examples],
     ['stream formats', $defs.chat.properties.stream.properties.format.enum],
     ['error codes', $defs.errorCode.enum],
     ['functions', Object.keys(functions).map((name) => `$${name}`)],

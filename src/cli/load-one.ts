@@ -7,13 +7,19 @@ import type { ModelEntry } from '../core/model.ts'
 import { dialectsIn } from '../manifest/base-layers.ts'
 import { bareProvider, type Dialect, loadDialect } from '../manifest/dialect.ts'
 import type { Environment } from '../manifest/environment.ts'
+import type { Extensions } from '../manifest/extensions.ts'
 import { readFolder, readSourceFile } from '../manifest/folder.ts'
 import { type LoadedProvider, loadManifest } from '../manifest/manifest.ts'
 import type { Problem } from '../manifest/problem.ts'
 import type { Provider } from '../manifest/provider.ts'
-import type { Source } from '../manifest/source.ts'
+import { readSource, type Source } from '../manifest/source.ts'
+import type { OwnFunctions } from '../mapping/own-functions.ts'
+import { extensionsOf } from '../plugin/extensions.ts'
+import { closeAll } from '../plugin/load.ts'
 import type { Config } from '../snapshot/config.ts'
+import { credentialNames } from '../snapshot/credentials.ts'
 import { loadCatalog, shippedDialects } from '../snapshot/load-files.ts'
+import { pluginsOf } from '../snapshot/load-plugins.ts'
 
 /** One loaded manifest or dialect, with the problems of its file and of the files it builds on. */
 export type LoadedOne = { loaded?: LoadedProvider; problems: Problem[] }
@@ -29,16 +35,33 @@ export function findManifest(name: string, { folders }: Config): string | undefi
 
 /** Loads a manifest, or a dialect as a provider that consists of nothing else. */
 export async function loadOne(source: Source, config: Config, env: Environment): Promise<LoadedOne> {
+  const extensions = await extensionsFor(config, env)
+  const { functions } = extensions
   if (isDialect(source)) {
-    const { dialect, problems } = loadDialect(source)
+    const { dialect, problems } = loadDialect(source, functions)
     return { problems, ...(dialect && { loaded: { provider: bareProvider(dialect), layers: [dialect.layer] } }) }
   }
-  const { dialects, problems } = await dialectsFor(source, config)
+  const { dialects, problems } = await dialectsFor(source, config, functions)
   const manifests = await manifestsFor(source, config)
   const value = config.providers[basename(source.file, '.yaml')]
   const blame: Source['problem'] = (_, message) => source.problem([], `in ${config.path}: ${message}`)
-  const read = loadManifest(source, { dialects, env, manifests, ...(value && { settings: { value, blame } }) })
+  const read = loadManifest(source, {
+    dialects,
+    env,
+    manifests,
+    extensions,
+    ...(value && { settings: { value, blame } }),
+  })
   return { ...read, problems: [...problems, ...read.problems] }
+}
+
+/** What the plugins add that can be set up; what is wrong with the others is told where the configuration is checked. */
+async function extensionsFor(config: Config, env: Environment): Promise<Extensions> {
+  const source = readSource(config.path, '')
+  const credentials = credentialNames([], config.providers)
+  const { instances } = await pluginsOf(config, { source, env: { ...env }, credentials })
+  await closeAll(instances)
+  return extensionsOf(instances, config.plugins, source).extensions
 }
 
 /** Whether a file is a dialect: by its folder, else by its fields. */
@@ -54,7 +77,7 @@ async function manifestsFor({ file }: Source, { folders }: Config): Promise<Map<
 }
 
 /** The dialects of the project, of the configuration and beside a manifest; only those it names are read. */
-async function dialectsFor(manifest: Source, { folders }: Config) {
+async function dialectsFor(manifest: Source, { folders }: Config, functions?: OwnFunctions) {
   const named = dialectsIn(manifest.value)
   const beside = [shippedDialects, join(folders.providers, 'dialects'), join(dirname(manifest.file), 'dialects')]
   const dialects = new Map<string, Dialect | 'unusable'>()
@@ -63,7 +86,7 @@ async function dialectsFor(manifest: Source, { folders }: Config) {
     const { sources } = await readFolder(folder)
     for (const source of sources) {
       const name = basename(source.file, '.yaml')
-      const read = named.has(name) ? loadDialect(source) : undefined
+      const read = named.has(name) ? loadDialect(source, functions) : undefined
       problems.push(...(read?.problems ?? []))
       dialects.set(name, read?.dialect ?? 'unusable')
     }

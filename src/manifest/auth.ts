@@ -1,11 +1,16 @@
 import { isObject, type Json } from '../core/json.ts'
 import { wrongAddress, wrongHeader } from './checks.ts'
+import { didYouMean } from './did-you-mean.ts'
+import type { Extensions, SchemeHeaders } from './extensions.ts'
 import type { Problem } from './problem.ts'
 import type { Auth } from './provider.ts'
 import type { Source } from './source.ts'
 
 /** What a manifest says under `auth`, after its schema has accepted it; `${NAME}` not yet resolved. */
-export type AuthFile = { scheme: Auth['scheme']; [member: string]: string }
+export type AuthFile = { scheme: string; [member: string]: string }
+
+/** The schemes of the router itself. */
+type OwnScheme = Exclude<Auth['scheme'], 'plugin'>
 
 /** A value with its references replaced, and the variables that are not set. A value that is `wrong` has been told of. */
 export type ReadMember = (member: string, wrong?: (text: string) => string | undefined) => ResolvedMember
@@ -42,10 +47,10 @@ const schemes = {
     client_secret: plain,
     scope: { optional: true },
   },
-} as const satisfies { [Scheme in Auth['scheme']]: { readonly [member: string]: Member } }
+} as const satisfies { [Scheme in OwnScheme]: { readonly [member: string]: Member } }
 
 /** The member that an operator's one `secret` stands for. */
-const mainSecret: { readonly [Scheme in Auth['scheme']]?: string } = {
+const mainSecret: { readonly [scheme: string]: string } = {
   bearer: 'secret',
   header: 'secret',
   query: 'secret',
@@ -55,28 +60,44 @@ const mainSecret: { readonly [Scheme in Auth['scheme']]?: string } = {
 }
 
 /** The member of a scheme that settings replace by their `secret`; undefined when it takes none. */
-export function secretMember(scheme: Auth['scheme']): string | undefined {
-  return mainSecret[scheme]
+export function secretMember({ scheme, secret }: AuthFile): string | undefined {
+  return mainSecret[scheme] ?? (isOwn(scheme) || secret === undefined ? undefined : 'secret')
 }
 
-/** What is missing in a manifest's `auth`, and what its scheme has no use for. */
-export function authProblems(source: Source, auth: AuthFile): Problem[] {
-  const known = membersOf(auth.scheme)
+/** The names of the schemes that no plugin can have. */
+export const schemeNames: readonly string[] = [...Object.keys(schemes), 'plugin']
+
+function isOwn(scheme: string): scheme is OwnScheme {
+  return Object.hasOwn(schemes, scheme)
+}
+
+/** What is missing in a manifest's `auth`, and what its scheme has no use for; `added` are the schemes of plugins. */
+export function authProblems(source: Source, auth: AuthFile, added: Extensions['schemes'] = {}): Problem[] {
+  const { scheme } = auth
+  if (Object.hasOwn(added, scheme)) return []
+  if (!isOwn(scheme)) return [source.problem(['auth', 'scheme'], unknownScheme(scheme, Object.keys(added)))]
+  const known: { readonly [member: string]: Member } = schemes[scheme]
   const needed = Object.keys(known).filter((member) => !known[member]?.optional)
   const given = Object.keys(auth).filter((member) => member !== 'scheme')
   const absent = needed.filter((member) => !given.includes(member))
   const idle = given.filter((member) => !Object.hasOwn(known, member))
   return [
-    ...absent.map((member) => source.problem(['auth'], `\`auth\` with the scheme ${auth.scheme} needs \`${member}\``)),
+    ...absent.map((member) => source.problem(['auth'], `\`auth\` with the scheme ${scheme} needs \`${member}\``)),
     ...idle.map((member) =>
-      source.problem(['auth', member], `\`auth\` with the scheme ${auth.scheme} has no use for \`${member}\``, 'name'),
+      source.problem(['auth', member], `\`auth\` with the scheme ${scheme} has no use for \`${member}\``, 'name'),
     ),
   ]
 }
 
 /** Reads the members that are there. Of alternatives that are all unset every variable is missing, of others none. */
-export function resolveAuth(file: AuthFile, read: ReadMember): { auth: Auth; missing: string[] } {
-  const known = membersOf(file.scheme)
+export function resolveAuth(
+  file: AuthFile,
+  read: ReadMember,
+  added: Extensions['schemes'] = {},
+): { auth: Auth; missing: string[] } {
+  const { scheme: name } = file
+  if (!isOwn(name)) return resolveAdded(file, read, added[name])
+  const known: { readonly [member: string]: Member } = schemes[name]
   const found = new Map<string, ResolvedMember>()
   for (const member of Object.keys(known)) {
     if (file[member] !== undefined) found.set(member, read(member, known[member]?.wrong))
@@ -95,8 +116,22 @@ export function resolveAuth(file: AuthFile, read: ReadMember): { auth: Auth; mis
   return { auth: auth as Auth, missing: [...missing, ...bearer] }
 }
 
-function membersOf(scheme: Auth['scheme']): { readonly [member: string]: Member } {
-  return schemes[scheme]
+/** All members are values for the plugin. A scheme that is not there has been told of. */
+function resolveAdded(
+  { scheme: name, ...members }: AuthFile,
+  read: ReadMember,
+  headersOf: SchemeHeaders | undefined,
+): { auth: Auth; missing: string[] } {
+  if (!headersOf) return { auth: { scheme: 'none' }, missing: [] }
+  const found = Object.keys(members).map((member) => ({ member, ...read(member) }))
+  const values = Object.fromEntries(found.map(({ member, text }) => [member, text]))
+  return { auth: { scheme: 'plugin', name, values, headersOf }, missing: found.flatMap(({ missing }) => missing) }
+}
+
+function unknownScheme(scheme: string, added: readonly string[]): string {
+  const known = [...Object.keys(schemes), ...added]
+  const choice = didYouMean(scheme, known) || `: there are ${known.join(', ')}, and those of plugins`
+  return `there is no scheme \`${scheme}\`${choice}`
 }
 
 function camelCase(member: string): string {

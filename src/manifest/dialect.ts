@@ -1,5 +1,6 @@
 import { basename } from 'node:path'
 import type { Operation } from '../core/operation.ts'
+import type { OwnFunctions } from '../mapping/own-functions.ts'
 import { type Layer, readLayer } from './layer.ts'
 import { chatOf, defaultTimeouts } from './merge.ts'
 import { hasAny, operationsOf } from './merge-operations.ts'
@@ -14,13 +15,13 @@ export type Dialect = { name: string; layer: Layer }
 /** The dialects that manifests may name; one that cannot be used stands there with its problems told elsewhere. */
 export type Dialects = ReadonlyMap<string, Dialect | 'unusable'>
 
-/** Reads a dialect file. The dialect is missing when there are problems. */
-export function loadDialect(source: Source): { dialect?: Dialect; problems: Problem[] } {
+/** Reads a dialect file, with the functions of plugins. The dialect is missing when there are problems. */
+export function loadDialect(source: Source, functions?: OwnFunctions): { dialect?: Dialect; problems: Problem[] } {
   if (source.problems.length > 0) return { problems: source.problems }
   const form = checkSchema(source, 'dialect')
   if (form.length > 0) return { problems: form }
   const { dialect: name } = source.value as { dialect: string }
-  const { layer, problems } = readLayer(source)
+  const { layer, problems } = readLayer(source, { functions })
   const file = basename(source.file, '.yaml')
   if (name !== file) {
     problems.push(source.problem(['dialect'], `the dialect \`${name}\` must stand in ${name}.yaml, not ${file}.yaml`))

@@ -7,6 +7,7 @@ import type { Pattern } from '../core/pattern.ts'
 import type { Finish } from '../core/reply.ts'
 import type { Api, NeutralRequest, TargetFacts } from '../core/request.ts'
 import type { Mapping } from '../mapping/mapping.ts'
+import type { OwnFunctions } from '../mapping/own-functions.ts'
 import { type ChatFile, type PartialChat, readChat } from './chat-layer.ts'
 import { MappingReader } from './mapping-reader.ts'
 import { type OperationFile, type PartialOperation, readOperations, withheldIn } from './operation-layer.ts'
@@ -93,11 +94,14 @@ export type LayerFile = {
 
 /**
  * Reads a file that its schema has accepted. The layer is complete only when there are no problems. A variant sees the
- * definitions of the `outer` file that it stands in.
+ * definitions of the `outer` file that it stands in; `functions` are those of plugins.
  */
-export function readLayer(source: Source, outer?: Source): { layer: Layer; problems: Problem[] } {
+export function readLayer(
+  source: Source,
+  around: { outer?: Source; functions?: OwnFunctions | undefined } = {},
+): { layer: Layer; problems: Problem[] } {
   const file = source.value as LayerFile
-  const reader = new MappingReader(source, outer)
+  const reader = new MappingReader(source, around)
   const { chat, count, compact } = file.endpoints ?? {}
   const usage = reader.read(['usage'], file.usage)
   const failure = reader.read(['failure'], file.failure)

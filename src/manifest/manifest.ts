@@ -31,8 +31,8 @@ export function loadManifest(source: Source, around: Surroundings): { loaded?: L
   const form = checkSchema(source, 'provider')
   if (form.length > 0) return { problems: form }
   const file = source.value as ManifestFile
-  const { layer, problems } = readLayer(source)
-  problems.push(...slugProblems(source, file.slug), ...authProblems(source, file.auth))
+  const { layer, problems } = readLayer(source, { functions: around.extensions?.functions })
+  problems.push(...slugProblems(source, file.slug), ...authProblems(source, file.auth, around.extensions?.schemes))
   const below = foundation(source, file, around)
   problems.push(...below.problems, ...modelsOfProblems(source, file, around))
   if (below.problems.length > 0) return { problems }

@@ -1,4 +1,5 @@
 import type { Mapping } from '../mapping/mapping.ts'
+import type { OwnFunctions } from '../mapping/own-functions.ts'
 import type { Path } from './position.ts'
 import type { Problem } from './problem.ts'
 import { compose, definitions, type Fragment, type Pieces } from './program.ts'
@@ -14,12 +15,14 @@ export class MappingReader {
   private readonly definitions: readonly Fragment[]
   /** Whether the file's own definitions are wrong: its mappings would only repeat that. */
   private readonly isBroken: boolean
+  private readonly functions: OwnFunctions | undefined
 
-  /** A variant sees the definitions of the `outer` file that it stands in, and then its own. */
-  constructor(source: Source, outer?: Source) {
+  /** A variant sees the definitions of the `outer` file that it stands in, and then its own. `functions` are those of plugins. */
+  constructor(source: Source, { outer, functions }: { outer?: Source; functions?: OwnFunctions | undefined } = {}) {
     this.source = source
-    const given = outer ? define(outer, [], []) : []
-    this.definitions = [...given, ...define(source, given, this.problems)]
+    this.functions = functions
+    const given = outer ? define(outer, [], { problems: [], functions }) : []
+    this.definitions = [...given, ...define(source, given, { problems: this.problems, functions })]
     this.isBroken = this.problems.length > 0
   }
 
@@ -39,19 +42,24 @@ export class MappingReader {
 
   private compose(path: Path, fragments: readonly Fragment[], variables?: readonly string[]): Mapping | undefined {
     if (this.isBroken) return undefined
-    const { pieces, problems, source } = this
-    const mapping = compose(fragments, { pieces, problems, sound: source.sound, ...(variables && { variables }) })
+    const { pieces, problems, functions, source } = this
+    const given = { functions, ...(variables && { variables }) }
+    const mapping = compose(fragments, { pieces, problems, sound: source.sound, ...given })
     if (mapping) this.places.set(mapping, path)
     return mapping
   }
 }
 
 /** The definitions of a file; none, with a problem, when they are wrong. */
-function define(source: Source, given: readonly Fragment[], problems: Problem[]): Fragment[] {
+function define(
+  source: Source,
+  given: readonly Fragment[],
+  { problems, functions }: Pick<MappingReader, 'problems'> & { functions: OwnFunctions | undefined },
+): Fragment[] {
   const { define: text } = (source.value ?? {}) as { define?: string }
   if (text === undefined) return []
   const fragments = definitions({ source, path: ['define'], text })
   if (source.sound) return fragments
-  const mapping = compose(['(', ...given, ...fragments, '0)'], { pieces: new Map(), problems })
+  const mapping = compose(['(', ...given, ...fragments, '0)'], { pieces: new Map(), problems, functions })
   return mapping ? fragments : []
 }

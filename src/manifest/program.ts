@@ -1,4 +1,5 @@
 import { functionNames, type Mapping, MappingError, readMapping } from '../mapping/mapping.ts'
+import type { OwnFunctions } from '../mapping/own-functions.ts'
 import { didYouMean } from './did-you-mean.ts'
 import type { Path } from './position.ts'
 import type { Problem } from './problem.ts'
@@ -20,7 +21,13 @@ export function compose(
     pieces,
     problems,
     ...options
-  }: { pieces: Pieces; problems: Problem[]; variables?: readonly string[]; sound?: boolean },
+  }: {
+    pieces: Pieces
+    problems: Problem[]
+    variables?: readonly string[]
+    functions: OwnFunctions | undefined
+    sound?: boolean
+  },
 ): Mapping | undefined {
   const joined = join(fragments)
   try {
@@ -72,9 +79,9 @@ function locate(pieces: readonly Piece[], at: number): { source: Source; path: P
   }
 }
 
-function unboundProblems({ unbound }: Mapping, pieces: readonly Piece[]): Problem[] {
+function unboundProblems({ unbound, functions }: Mapping, pieces: readonly Piece[]): Problem[] {
   return unbound.map(({ name, position }) => {
-    const hint = didYouMean(name, functionNames).replace('`', '`$')
+    const hint = didYouMean(name, [...functionNames, ...(functions?.names ?? [])]).replace('`', '`$')
     return problemAt(pieces, position + 1, `there is no variable or function \`$${name}\`${hint}`)
   })
 }

@@ -10,6 +10,7 @@ import type { Api } from '../core/request.ts'
 import type { Mapping } from '../mapping/mapping.ts'
 import type { PathTree } from '../mapping/mentions.ts'
 import type { StreamFormat } from '../wire/frames.ts'
+import type { SchemeHeaders } from './extensions.ts'
 import type { OperationEndpoints } from './operation.ts'
 import type { Path } from './position.ts'
 
@@ -69,6 +70,15 @@ export type Auth =
   | AwsSigV4
   | GoogleServiceAccount
   | OAuthClientCredentials
+  | PluginScheme
+
+/** A scheme of a plugin: `headersOf` makes the headers for a request of the values that the manifest has for it. */
+export type PluginScheme = {
+  scheme: 'plugin'
+  name: string
+  values: Readonly<Record<string, string>>
+  headersOf: SchemeHeaders
+}
 
 /** Signed requests; `bearer`, when it is there, is sent instead of a signature. */
 export type AwsSigV4 = {

@@ -3,6 +3,7 @@ import { type AuthFile, resolveAuth, secretMember } from './auth.ts'
 import { wrongAddress, wrongHeader } from './checks.ts'
 import type { Dialects } from './dialect.ts'
 import { brokenReferenceMessage, type Environment, hasBrokenReference, resolveText } from './environment.ts'
+import type { Extensions } from './extensions.ts'
 import type { Layer } from './layer.ts'
 import { merge } from './merge.ts'
 import type { Path } from './position.ts'
@@ -60,6 +61,8 @@ export type Surroundings = {
   /** All manifests by slug, for those that share models or traits; without it what they share is not known. */
   manifests?: ReadonlyMap<string, Source>
   settings?: { value: ProviderSettings; blame(path: Path, message: string): Problem }
+  /** What plugins add. */
+  extensions?: Extensions
 }
 
 /** What comes of a manifest's references. */
@@ -92,17 +95,21 @@ export function resolveReferences(
 
   const wrongBase = (text: string) => wrongAddress('base_url', text)
   const baseUrl = read(over.base_url ?? file.base_url, ['base_url'], over.base_url !== undefined, wrongBase)
-  const replaced = over.secret === undefined ? undefined : secretMember(file.auth.scheme)
+  const replaced = over.secret === undefined ? undefined : secretMember(file.auth)
   if (over.secret !== undefined && replaced === undefined) {
     problems.push(
       blamer(true)(['secret'], `${file.slug} takes no secret: the scheme of its \`auth\` is ${file.auth.scheme}`),
     )
   }
   const written = replaced === undefined ? file.auth : { ...file.auth, [replaced]: over.secret as string }
-  const { auth, missing: unset } = resolveAuth(written, (member, wrong) => {
-    const isOver = member === replaced
-    return resolve(written[member] as string, isOver ? ['secret'] : ['auth', member], isOver, wrong)
-  })
+  const { auth, missing: unset } = resolveAuth(
+    written,
+    (member, wrong) => {
+      const isOver = member === replaced
+      return resolve(written[member] as string, isOver ? ['secret'] : ['auth', member], isOver, wrong)
+    },
+    around.extensions?.schemes,
+  )
   for (const name of unset) missing.add(name)
   const headers: Provider['headers'] = {}
   for (const [name, value] of Object.entries({ ...merge(layers).headers, ...over.headers })) {

@@ -36,7 +36,7 @@ export function loadVariants(manifest: Manifest): {
 
 function loadVariant(manifest: Manifest, said: VariantFile, source: Source) {
   const { provider: base, around, file } = manifest
-  const { layer, problems } = readLayer(source, manifest.source)
+  const { layer, problems } = readLayer(source, { outer: manifest.source, functions: around.extensions?.functions })
   const match = readPattern({ source, problems }, ['match'], said.match, { longest: longestName })
   const below = foundation(source, said, around)
   problems.push(...below.problems)

@@ -12,11 +12,18 @@ import { library, libraryNames } from './library.ts'
  */
 export function interpreter(
   expression: Jsonata.Expression,
+  own: Readonly<Record<string, (...values: unknown[]) => unknown>> = {},
 ): (input: unknown, variables?: Readonly<Record<string, unknown>>) => Promise<unknown> {
   deepFreeze(expression.ast())
   afterEachEvaluation(expression, (_environment, result) => refuseLargeValues(result))
   return async (input, variables) => {
-    const bindings = { ...boundedFunctions, eval: shortEval, ...clockFunctions(), ...structuredClone(variables) }
+    const bindings = {
+      ...boundedFunctions,
+      ...own,
+      eval: shortEval,
+      ...clockFunctions(),
+      ...structuredClone(variables),
+    }
     return plainJson(await expression.evaluate(structuredClone(input), bindings))
   }
 }

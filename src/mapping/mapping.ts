@@ -9,6 +9,7 @@ import type { interpreter } from './interpret.ts'
 import { library, libraryNames } from './library.ts'
 import type { PathTree } from './mentions.ts'
 import { narrowed } from './narrow.ts'
+import type { OwnFunctions } from './own-functions.ts'
 import { parseOptions } from './parse-options.ts'
 import { type Use, unboundUses } from './variables.ts'
 
@@ -19,6 +20,8 @@ export type Mapping = {
   readonly tree: unknown
   /** References to variables and functions that nothing defines. JSONata itself only fails when such a function is called. */
   readonly unbound: readonly Use[]
+  /** The functions it was read with that are not the router's. */
+  readonly functions?: OwnFunctions | undefined
   /** Whether the expression is compiled to JavaScript. If so, `run` never returns a promise. */
   readonly compiled: boolean
   /** The construct that has to be interpreted, if the expression is not compiled. */
@@ -36,8 +39,16 @@ export type Mapping = {
 /** Values of variables by name, without the `$`. */
 export type Variables = Readonly<Record<string, unknown>>
 
-/** The names of the variables that each run gives a mapping, bounds other than the defaults, and whether the text parsed before. */
-export type ReadOptions = { bounds?: Readonly<Bounds>; variables?: readonly string[]; sound?: boolean }
+/**
+ * The names of the variables that each run gives a mapping, functions that are not the router's, bounds other than the defaults, and
+ * whether the text parsed before.
+ */
+export type ReadOptions = {
+  bounds?: Readonly<Bounds>
+  variables?: readonly string[]
+  functions?: OwnFunctions | undefined
+  sound?: boolean
+}
 
 /** A mapping that does not parse, or that failed on an input. `position` is a zero-based offset into the text. */
 export class MappingError extends Error {
@@ -76,13 +87,16 @@ export function readMapping(text: string, options: ReadOptions = {}): Mapping {
     return executable
   }
   if (!options.sound) expression()
+  const { functions, variables = [] } = options
   return {
     text,
+    functions,
     get tree() {
       return expression().ast()
     },
     get unbound() {
-      return unboundUses(expression().ast(), new Set([...functionNames, ...(options.variables ?? [])]))
+      const known = new Set([...functionNames, ...(functions?.names ?? []), ...variables])
+      return unboundUses(expression().ast(), known)
     },
     get compiled() {
       return prepare().fallback === undefined
@@ -117,9 +131,9 @@ export function narrowMapping(mapping: Mapping, wanted: PathTree): Mapping {
 }
 
 /** Compiled without the whole mapping, which may never be needed. */
-function narrowProgram({ tree }: Mapping, wanted: PathTree): Program | undefined {
+function narrowProgram({ tree, functions }: Mapping, wanted: PathTree): Program | undefined {
   try {
-    return compileTree(narrowed(tree as Node, wanted), library)
+    return compileTree(narrowed(tree as Node, wanted), functions?.library ?? library)
   } catch (error) {
     if (error instanceof Uncompilable) return undefined
     throw error
@@ -131,10 +145,11 @@ type Executable = Pick<Mapping, 'run' | 'explain'> & { fallback: string | undefi
 
 function compile(expression: Jsonata.Expression, options: ReadOptions): Executable {
   try {
-    const program = compileTree(expression.ast(), library, new Set(options.variables))
+    const { functions, variables } = options
+    const program = compileTree(expression.ast(), functions?.library ?? library, new Set(variables))
     return { fallback: undefined, run: runner(program, options), explain: () => program.source }
   } catch (error) {
-    return error instanceof Uncompilable ? interpreted(expression, error.construct) : fail(error)
+    return error instanceof Uncompilable ? interpreted(expression, error.construct, options) : fail(error)
   }
 }
 
@@ -147,12 +162,12 @@ function parse(text: string, bounds = defaultBounds): Jsonata.Expression {
 }
 
 /** The interpreter is loaded when something has to be interpreted: no shipped mapping does. */
-function interpreted(expression: Jsonata.Expression, construct: string): Executable {
+function interpreted(expression: Jsonata.Expression, construct: string, { functions }: ReadOptions): Executable {
   let ready: Promise<ReturnType<typeof interpreter>> | undefined
   return {
     fallback: construct,
     run: (input, variables) => {
-      ready ??= import('./interpret.ts').then((module) => module.interpreter(expression))
+      ready ??= import('./interpret.ts').then((module) => module.interpreter(expression, functions?.run))
       return ready.then((run) => run(input, variables)).catch(fail)
     },
     explain: () => `// Interpreted: ${construct} is not compiled.`,

@@ -1,4 +1,5 @@
 import { isObject } from '../core/json.ts'
+import { schemeNames } from '../manifest/auth.ts'
 import { didYouMean } from '../manifest/did-you-mean.ts'
 import { functionNames } from '../mapping/mapping.ts'
 
@@ -66,8 +67,12 @@ function namesProblem({
     if (functionNames.includes(name))
       return { message: `mappings have a function \`$${name}\` already: choose another name`, at: wordOf(name) }
   }
-  const scheme = Object.keys(auth as object).find((name) => !/^[a-z][a-z0-9-]*$/.test(name))
+  const scheme = Object.keys(auth as object).find(
+    (name) => !/^[a-z][a-z0-9-]*$/.test(name) || schemeNames.includes(name),
+  )
   if (scheme === undefined) return undefined
+  if (schemeNames.includes(scheme))
+    return { message: `manifests have a scheme \`${scheme}\` already: choose another name`, at: wordOf(scheme) }
   return { message: `\`${scheme}\` cannot be the name of a scheme: small letters, digits and -`, at: wordOf('auth') }
 }
 

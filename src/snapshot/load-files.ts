@@ -4,6 +4,7 @@ import { type CatalogFile, readList } from '../catalog/read-list.ts'
 import { type Dialect, type Dialects, loadDialect } from '../manifest/dialect.ts'
 import { didYouMean } from '../manifest/did-you-mean.ts'
 import type { Environment } from '../manifest/environment.ts'
+import { type Extensions, isBare } from '../manifest/extensions.ts'
 import { type FileCache, noCache } from '../manifest/file-cache.ts'
 import { type Earlier, type KnownSources, keepSound, readFolder, type Texts } from '../manifest/folder.ts'
 import { type LoadedProvider, loadManifest } from '../manifest/manifest.ts'
@@ -12,6 +13,7 @@ import type { Problem } from '../manifest/problem.ts'
 import type { Surroundings } from '../manifest/references.ts'
 import { checkSchema, type FileKind } from '../manifest/schema.ts'
 import type { Source } from '../manifest/source.ts'
+import { extensionsOf } from '../plugin/extensions.ts'
 import type { PluginInstance } from '../plugin/load.ts'
 import type { Config } from './config.ts'
 import { credentialNames } from './credentials.ts'
@@ -93,8 +95,9 @@ export async function loadFiles(reading: Reading, sources: Sources): Promise<Fil
     texts: reading.texts,
     services: reading.services,
   })
-  problems.push(...plugins.problems)
-  const dialects = readDialects(sources.dialects, ofKind('dialect'), problems)
+  const { extensions, problems: clashes } = extensionsOf(plugins.instances, config.plugins, source)
+  problems.push(...plugins.problems, ...clashes)
+  const dialects = readDialects(sources.dialects, { ...ofKind('dialect'), extensions }, problems)
   const manifests = new Map(sources.manifests.map((one) => [nameOf(one), one]))
   const slugs = new Set(manifests.keys())
   problems.push(...settingsProblems(config, source, slugs))
@@ -103,9 +106,11 @@ export async function loadFiles(reading: Reading, sources: Sources): Promise<Fil
     const { loaded, problems: found } = loadManifest(one, {
       ...surroundings(one, config, source, dialects, env),
       manifests,
+      extensions,
     })
     problems.push(...found)
-    if (found.length === 0) keepSound(one, ofKind('provider'))
+    // With what plugins add a file may be sound that is not without them.
+    if (found.length === 0 && isBare(extensions)) keepSound(one, ofKind('provider'))
     return loaded ?? []
   })
   const lists = sources.catalogs.flatMap((one) => readCatalogFile(one, slugs, ofKind('catalog'), problems))
@@ -150,12 +155,17 @@ function nameOf({ file }: Source): string {
 /** Dialects by source: an unchanged source is not loaded a second time. */
 const dialectsRead = new WeakMap<Source, ReturnType<typeof loadDialect>>()
 
-function readDialects(sources: readonly Source[], earlier: Earlier, problems: Problem[]): Dialects {
+function readDialects(
+  sources: readonly Source[],
+  { extensions, ...earlier }: Earlier & { extensions: Extensions },
+  problems: Problem[],
+): Dialects {
   const dialects = new Map<string, Dialect | 'unusable'>()
+  const { functions } = extensions
   for (const source of sources) {
-    const read = dialectsRead.get(source) ?? loadDialect(source)
-    dialectsRead.set(source, read)
-    if (read.problems.length === 0) keepSound(source, earlier)
+    const read = (functions ? undefined : dialectsRead.get(source)) ?? loadDialect(source, functions)
+    if (!functions) dialectsRead.set(source, read)
+    if (read.problems.length === 0 && !functions) keepSound(source, earlier)
     problems.push(...read.problems)
     dialects.set(nameOf(source), read.dialect ?? 'unusable')
   }

@@ -4,6 +4,7 @@ import type { Auth, OAuthClientCredentials, Provider } from '../manifest/provide
 import { signAws } from './aws-signature.ts'
 import type { HttpClient, HttpMethod } from './http-client.ts'
 import { type BodyBytes, wholeBytes } from './outgoing-body.ts'
+import { pluginHeaders } from './plugin-scheme.ts'
 import { rememberIssued } from './secrets.ts'
 import { serviceAccountToken } from './service-account.ts'
 import { requestToken } from './token-request.ts'
@@ -68,6 +69,7 @@ const schemes: { [Name in Auth['scheme']]: Scheme<Extract<Auth, { scheme: Name }
     ),
   'oauth-client-credentials': (auth, request, context) =>
     withToken(auth, request, context, () => clientToken(auth, context)),
+  plugin: async (auth, request, context) => withHeaders(request, await pluginHeaders(auth, request, context)),
 }
 
 /** What is signed. Throws RouterError for more than fits into memory. */

@@ -137,6 +137,8 @@ function secretsOf(auth: Auth): string[] {
       return [auth.accessKey, auth.secretKey, auth.sessionToken ?? '', auth.bearer ?? '']
     case 'google-service-account':
       return keysIn(auth.credentials)
+    case 'plugin':
+      return Object.values(auth.values)
     case 'oauth-client-credentials':
       return [auth.clientSecret]
   }

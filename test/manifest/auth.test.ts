@@ -83,6 +83,12 @@ describe('oauth-client-credentials', () => {
   })
 })
 
+test('a scheme that is not there is told with the one that is meant', () => {
+  expect(problems('scheme: baerer, secret: "${KEY}"')).toEqual([
+    '4:17 there is no scheme `baerer`; did you mean `bearer`?',
+  ])
+})
+
 test('members of another scheme are reported, and missing ones of a scheme', () => {
   expect(problems('scheme: bearer, secret: "${KEY}", region: x')).toEqual([
     expect.stringContaining('`auth` with the scheme bearer has no use for `region`'),

@@ -61,8 +61,8 @@ describe('a manifest with mistakes', () => {
     ['a wrong type', acme.replace('Acme', '[]'), '2:7 `name` must be a text, not a list'],
     [
       'a wrong choice',
-      acme.replace('none', 'baerer'),
-      '4:17 `auth.scheme` must not be "baerer"; did you mean `bearer`?',
+      `${acme}unknown_models: refsue\n`,
+      '`unknown_models` must not be "refsue"; did you mean `refuse`?',
     ],
     [
       'a duration without a unit',
