@@ -40,11 +40,12 @@ export type ErrorCode = keyof typeof catalogue
 /**
  * Details of an error: `param` names the field, `retryAfterMs` becomes `Retry-After`, `headers` are sent with it, `details`
  * are for clients that act on them, `billed` is what the provider counted although it failed, `concernsModel`: other models of the
- * provider may well be allowed.
+ * provider may well be allowed, `concernsSize`: smaller requests may well be.
  */
 export type ErrorDetails = {
   billed?: Usage | undefined
   concernsModel?: boolean | undefined
+  concernsSize?: boolean | undefined
   headers?: Readonly<Record<string, string>>
   param?: string | undefined
   provider?: string | undefined
@@ -74,6 +75,7 @@ export class RouterError extends Error {
   readonly headers: Readonly<Record<string, string>>
   billed: Usage | undefined
   readonly concernsModel: boolean
+  readonly concernsSize: boolean
 
   constructor(code: ErrorCode, message: string, details: ErrorDetails = {}) {
     super(message, details.cause === undefined ? undefined : { cause: details.cause })
@@ -90,6 +92,7 @@ export class RouterError extends Error {
     this.headers = details.headers ?? {}
     this.billed = details.billed
     this.concernsModel = details.concernsModel === true
+    this.concernsSize = details.concernsSize === true
   }
 
   /** The same error with other details. */
@@ -110,7 +113,7 @@ export class RouterError extends Error {
   /** Whether the same call may succeed soon: the router itself has tried again where that could help. */
   get passesSoon(): boolean {
     if (this.code === 'stopping' || this.code === 'internal') return true
-    const isWait = this.status === 429 || this.status === 503
+    const isWait = (this.status === 429 && !this.concernsSize) || this.status === 503
     return isWait && (this.retryAfterMs ?? 0) <= longestSoonMs
   }
 }

@@ -49,6 +49,8 @@ const forbidden: FailureClass = {
 }
 const gone: FailureClass = { name: 'gone', same: 'never', next: 'any', health: { scope: 'target', closes: 'long' } }
 const tooLarge: FailureClass = { name: 'too_large', same: 'never', next: 'larger' }
+/** More than a provider lets one request take of what it gives in a minute: this says nothing of other requests, and others may give more. */
+const tooMuch: FailureClass = { name: 'too_large', same: 'never', next: 'any' }
 const blocked: FailureClass = { name: 'blocked', same: 'never', next: 'if_blocked' }
 const refused: FailureClass = { name: 'refused', ...aboutRequest }
 /** Another target finds out by itself whether it loses anything, before it is asked. */
@@ -77,8 +79,8 @@ const classes: { readonly [code in ErrorCode]?: FailureClass } = {
 }
 
 /** The class of the error of an attempt. Errors of this router end the call, except those about what one target can do. */
-export function failureClass({ code, provider, concernsModel }: RouterError): FailureClass {
-  const known = concernsModel ? forbidden : (classes[code] ?? own)
+export function failureClass({ code, provider, concernsModel, concernsSize }: RouterError): FailureClass {
+  const known = concernsSize ? tooMuch : concernsModel ? forbidden : (classes[code] ?? own)
   // Without a provider nobody was asked.
   if (provider === undefined && known !== refused && known !== lost) return known === gone ? refused : own
   return known

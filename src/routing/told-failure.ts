@@ -9,7 +9,7 @@ export type FailedAttempt = { target: Target; error: RouterError }
  * calls again soonest, else that of the first target.
  */
 export function toldFailure<Failed extends FailedAttempt>(failures: readonly [Failed, ...Failed[]]): Failed {
-  const waiting = failures.filter(({ error }) => passes.has(error.code))
+  const waiting = failures.filter(({ error }) => passes.has(error.code) && !error.concernsSize)
   const [first] = failures
   const last = failures.at(-1) ?? first
   if (ends.has(last.error.code)) return last

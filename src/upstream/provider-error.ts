@@ -57,6 +57,7 @@ function failure(
     provider: slug,
     // Who may not use one model may use others: a caller who asks for it must not close them for everybody.
     concernsModel: code === 'provider_refused' && (status === 403 || isRedirect(status)),
+    concernsSize: code === 'rate_limited' && /request too large/i.test(text),
     ...(providerCode !== undefined && { providerCode: redact(provider, providerCode) }),
     ...(retryAfterMs !== undefined && { retryAfterMs }),
   })
@@ -83,28 +84,36 @@ function classify(provider: Provider, status: number, codes: string[], message: 
   return code === 'provider_failed' && overloadStatuses.has(status) ? 'provider_overloaded' : code
 }
 
-/** What else a request names, such as a file, may be missing as well: that is the caller's mistake. */
+/** What else a request names, such as a file, may be missing as well, whatever it is called: that is the caller's mistake. */
 function isModelGone(status: number, codes: string[], message: string): boolean {
-  return (
-    (status === 404 || status === 410) && [...codes, message].some((text) => /models?\b|model_|deployment/i.test(text))
-  )
+  if (status !== 404 && status !== 410) return false
+  if (codes.some((code) => speaksOfModel.test(code))) return true
+  const unquoted = message.replace(/(["'`])[^"'`]*\1|“[^”]*”/g, '')
+  return speaksOfModel.test(unquoted) && !speaksOfOthers.test(unquoted)
 }
+
+const speaksOfModel = /models?\b|model_|deployment/i
+const speaksOfOthers =
+  /\b(files?|images?|audio|videos?|documents?|containers?|vector stores?|assistants?|threads?|batch(es)?|conversations?|items?|tools?|voices?|url)\b/i
 
 /** 529 is not registered, but usual. */
 const overloadStatuses: ReadonlySet<number> = new Set([503, 529])
 
-/** By the manifest's table, a code before a message. */
+/** By the manifest's table, a code before a message, unless the code does not say why. */
 function namedCode({ errors }: Provider, codes: string[], message: string): ErrorCode | undefined {
-  for (const code of codes) {
-    const named = errors[code]
-    if (named && !/^\d{3}$/.test(code)) return named
-  }
+  const named = codes.filter((code) => !isStatus.test(code)).map((code) => errors[code])
+  const byCode = named.find((code) => code !== undefined)
+  if (byCode && !saysLittle.has(byCode)) return byCode
   const text = message.toLowerCase()
   const phrase = Object.keys(errors).find(
-    (key) => !/^\d{3}$/.test(key) && key.includes(' ') && text.includes(key.toLowerCase()),
+    (key) => !isStatus.test(key) && key.includes(' ') && text.includes(key.toLowerCase()),
   )
-  return phrase === undefined ? undefined : errors[phrase]
+  return phrase === undefined ? byCode : errors[phrase]
 }
+
+const isStatus = /^\d{3}$/
+/** Providers use these codes for what concerns all calls, and for what concerns one. */
+const saysLittle: ReadonlySet<ErrorCode> = new Set(['rate_limited', 'provider_refused'])
 
 function codeByStatus(status: number): ErrorCode {
   if (status === 429) return 'rate_limited'

@@ -1,5 +1,6 @@
 import { expect, test } from 'vitest'
 import type { Provider } from '../../src/manifest/provider.ts'
+import { failureClass } from '../../src/routing/failure-class.ts'
 import { errorFor } from '../../src/upstream/provider-error.ts'
 
 const provider = {
@@ -45,6 +46,43 @@ test.each([
   expect(refused(404, { error: { message: 'No file with id file-1.', code: 'not_found' } }).code).toBe(
     'invalid_request',
   )
+})
+
+test.each([
+  "File 'model' not found.",
+  'No such File object: model',
+  'The file "my model.pdf" does not exist.',
+  'Container not found: model_1',
+  'Could not find the tool named `deployment`.',
+])('what else is not found may have any name: %s', (message) => {
+  expect(refused(404, { error: { message, code: 'not_found' } }).code).toBe('invalid_request')
+})
+
+test('a target that is busy is told from one that takes no request of this size', () => {
+  const busy = refused(429, { error: { message: 'Rate limit reached for m1 on tokens per min (TPM).' } })
+  expect([busy.concernsSize, busy.passesSoon, failureClass(busy).health]).toEqual([false, true, expect.anything()])
+  const message = 'Request too large for m1 on tokens per min (TPM): Limit 10, Requested 20.'
+  const large = refused(429, { error: { message } })
+  expect([large.code, large.concernsSize, large.passesSoon]).toEqual(['rate_limited', true, false])
+  expect(failureClass(large)).toEqual({ name: 'too_large', same: 'never', next: 'any' })
+})
+
+test('a code that does not say why leaves it to the message', () => {
+  const errors = {
+    busy: 'rate_limited',
+    'used up': 'quota_exhausted',
+    'request too large': 'too_large',
+    no: 'content_blocked',
+  }
+  const codeOf = (code: string, message: string) =>
+    errorFor({ ...provider, errors } as unknown as Provider, {
+      status: 429,
+      headers: {},
+      text: JSON.stringify({ error: { code, message } }),
+    }).code
+  expect(codeOf('busy', 'Your limits are used up.')).toBe('quota_exhausted')
+  expect(codeOf('busy', 'Slow down.')).toBe('rate_limited')
+  expect(codeOf('no', 'Your limits are used up.')).toBe('content_blocked')
 })
 
 test.each([
