@@ -1,18 +1,24 @@
+import { createRequire } from 'node:module'
 import { type DestinationStream, type Logger, type LoggerOptions, pino, symbols } from 'pino'
 import { withoutSecrets } from '../core/secrets.ts'
+import { levelOf, type LogLevels, logLevels, type Room } from './log-levels.ts'
 
-/** The log of the process: JSON lines, one per call and one per change of state. */
+/** The log of the process: one line for each call and for each change of state. */
 export type Log = Logger
 
-/**
- * Opens the log, which writes no secrets of clients, at the level that LOG_LEVEL names (default: info): to standard error, or
- * to another file by its descriptor or path. What is logged must not be modified afterwards.
- */
-export function openLog(level = process.env.LOG_LEVEL ?? 'info', file: number | string = 2): Log {
-  const lines = new HeldLines(pino.destination({ dest: file, sync: true }))
+/** How a log is opened: from which levels on, in which form, and where to: a descriptor or a path, standard error by default. */
+export type LogOptions = { levels?: LogLevels; format?: LogFormat; file?: number | string }
+
+/** JSON lines, or lines for people, in colour where the terminal has it. */
+export type LogFormat = 'json' | 'pretty'
+
+/** Opens the log, which writes no secrets of clients. What is logged must not be modified afterwards. */
+export function openLog({ levels = logLevels(''), format = 'json', file = 2 }: LogOptions = {}): Log {
+  const write = format === 'pretty' ? prettyWriter(file) : undefined
+  const lines = new HeldLines(pino.destination({ dest: file, sync: true }), write)
   process.on('exit', () => lines.flush())
   return openLogOn(lines, {
-    level,
+    levels,
     now: () => lines.at,
     logMethod(args, method, of) {
       lines.add(of, () => method.apply(this, args))
@@ -20,11 +26,26 @@ export function openLog(level = process.env.LOG_LEVEL ?? 'info', file: number | 
   })
 }
 
+/** What LOG_FORMAT says; without it, lines are for people where standard error is a terminal. Throws an error that names the variable. */
+export function logFormat(text: string | undefined, isTerminal = process.stderr.isTTY === true): LogFormat {
+  if (text === undefined || text === '' || text === 'auto') return isTerminal ? 'pretty' : 'json'
+  if (text === 'json' || text === 'pretty') return text
+  throw new Error(`LOG_FORMAT is '${text.slice(0, 50)}': write json, pretty or auto.`)
+}
+
+/** A part of the log with a level of its own; its lines have the name in `room`. */
+export function logOf(log: Log, room: Room): Log {
+  const known = log as Log & { [ofRoom]?: LogLevels }
+  return log.child({ room }, known[ofRoom] ? { level: levelOf(known[ofRoom], room) } : {})
+}
+
+const ofRoom = Symbol('levels of rooms')
+
 /** Writes one line of a log, whose level decides how soon it is on disk. */
 export type WriteLine = (line: string, level: number) => void
 
 /** The log of another thread, whose lines this process's log writes. */
-export function openFarLog(level: string, write: WriteLine): Log {
+export function openFarLog(levels: LogLevels, write: WriteLine): Log {
   const destination = {
     [symbols.needsMetadataGsym]: true as const,
     lastLevel: 0,
@@ -32,7 +53,7 @@ export function openFarLog(level: string, write: WriteLine): Log {
       write(line, this.lastLevel)
     },
   }
-  return openLogOn(destination, { level, now: Date.now })
+  return openLogOn(destination, { levels, now: Date.now })
 }
 
 /** Writes the lines of other threads where a log writes its own. */
@@ -44,11 +65,24 @@ export function lineWriter(log: Log): WriteLine {
   }
 }
 
-type LogOptions = { level: string; now(): number; logMethod?: NonNullable<LoggerOptions['hooks']>['logMethod'] }
+type LinesOptions = { levels: LogLevels; now(): number; logMethod?: NonNullable<LoggerOptions['hooks']>['logMethod'] }
 
-function openLogOn(lines: DestinationStream, { level, now, logMethod }: LogOptions): Log {
+function openLogOn(lines: DestinationStream, { levels, now, logMethod }: LinesOptions): Log {
   const hooks = { streamWrite: withoutSecrets, ...(logMethod && { logMethod }) }
-  return pino({ level, base: null, timestamp: openClock(now), hooks }, lines)
+  const log = pino({ level: levels.level, base: null, timestamp: openClock(now), hooks }, lines)
+  return Object.assign(log, { [ofRoom]: levels })
+}
+
+/** What levels a log was opened with, for the logs of other threads. */
+export function levelsOf(log: Log): LogLevels {
+  return (log as Log & { [ofRoom]?: LogLevels })[ofRoom] ?? { level: log.level, rooms: {} }
+}
+
+/** Makes lines for people of JSON lines. The library is loaded only where it is used. */
+function prettyWriter(file: number | string): (line: string) => string {
+  const { prettyFactory }: typeof import('pino-pretty') = createRequire(import.meta.url)('pino-pretty')
+  const colorize = file === 2 && process.stderr.hasColors?.() === true
+  return prettyFactory({ colorize, singleLine: true, translateTime: 'SYS:HH:MM:ss.l', ignore: 'room' })
 }
 
 /** The member `time` of a line, in ISO 8601; a second is written once for all its lines. */
@@ -74,12 +108,14 @@ class HeldLines implements DestinationStream {
   /** Unix milliseconds of the line that is being made. */
   at = 0
   readonly #destination: DestinationStream
+  readonly #formatted: ((line: string) => string) | undefined
   #held: { at: number; make: () => void }[] = []
   #made = ''
   #timer: NodeJS.Timeout | undefined
 
-  constructor(destination: DestinationStream) {
+  constructor(destination: DestinationStream, formatted?: (line: string) => string) {
     this.#destination = destination
+    this.#formatted = formatted
   }
 
   /** Holds a line, which `make` writes. */
@@ -90,7 +126,7 @@ class HeldLines implements DestinationStream {
   }
 
   write(line: string): void {
-    this.#made += line
+    this.#made += this.#formatted?.(line) ?? line
   }
 
   flush(): void {
