@@ -10,7 +10,8 @@ import { type Line, openLine } from './line.ts'
 import { noCache, openFileCache } from './manifest/file-cache.ts'
 import type { Problem } from './manifest/problem.ts'
 import { openLentBudget } from './money/lent-budget.ts'
-import { openFarLog, type WriteLine } from './observe/log.ts'
+import { logOf, openFarLog, type WriteLine } from './observe/log.ts'
+import type { LogLevels } from './observe/log-levels.ts'
 import { valuesLater } from './plugin/values.ts'
 import { farValues, valuesRoute } from './plugin-values.ts'
 import { openSignatureCache } from './routing/signature-cache.ts'
@@ -30,8 +31,8 @@ for (const name of Object.keys(workerData)) delete workerData[name]
 await serve(setup)
 
 async function serve(setup: LineSetup): Promise<void> {
-  const { storeUrl, logLevel, ...ways } = setup
-  const { log, plugins, connect } = openLent(logLevel)
+  const { storeUrl, logLevels, ...ways } = setup
+  const { log, plugins, connect } = openLent(logLevels)
   const started = new AsyncDisposableStack()
   const files = await openFiles(setup, plugins)
   const store = openStore(storeUrl)
@@ -98,10 +99,10 @@ async function serve(setup: LineSetup): Promise<void> {
 }
 
 /** What plugins are lent, before the books and the database are there: until then lines of the log are held, and values wait. */
-function openLent(logLevel: string) {
+function openLent(levels: LogLevels) {
   let held: [text: string, level: number][] = []
   let write: WriteLine = (...line) => void held.push(line)
-  const log = openFarLog(logLevel, (...line) => write(...line))
+  const log = openFarLog(levels, (...line) => write(...line))
   const { values, open } = valuesLater()
   const connect = (books: FarBooks, store: Store) => {
     write = (...line) => books.log(...line)
@@ -109,7 +110,7 @@ function openLent(logLevel: string) {
     held = []
     open(farValues(store, books.far(valuesRoute(values)).answer))
   }
-  return { log, plugins: new PluginHost({ log, values }), connect }
+  return { log, plugins: new PluginHost({ log: logOf(log, 'plugin'), values }), connect }
 }
 
 /** Tells of the health of providers, and of the line itself, when they change. Returns what ends that. */

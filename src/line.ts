@@ -8,11 +8,11 @@ import type { Services } from './line/gateway.ts'
 import { openHeldState } from './line/held-state.ts'
 import type { CallLedger } from './line/settlement.ts'
 import { type LineFacts, LineMetrics } from './observe/line-metrics.ts'
-import type { Log } from './observe/log.ts'
+import { type Log, logOf } from './observe/log.ts'
 import { Affinity } from './routing/affinity.ts'
 import { Gate, type GateLimits } from './routing/gate.ts'
 import { Gates, shared, standingOf } from './routing/gates.ts'
-import { Health, type Trouble } from './routing/health.ts'
+import { Health, type HealthOptions, type Trouble } from './routing/health.ts'
 import { Measurements } from './routing/measurements.ts'
 import { RetryBudget } from './routing/retries.ts'
 import type { SignatureCache } from './routing/signature-cache.ts'
@@ -65,8 +65,7 @@ export function openLine(parts: LineParts, started: AsyncDisposableStack): Line 
   }
   const health = new Health({
     settings: () => watch.current().config.health,
-    onRefused: (provider, { code, message }) =>
-      log.warn({ provider, error: code, message }, 'the provider does not accept the credential of this router'),
+    onRefused: refusedCredential(logOf(log, 'routing')),
   })
   const gateLimits = () => shared(watch.current().config.server.limits, lines)
   const gate = new Gate(gateLimits)
@@ -78,7 +77,7 @@ export function openLine(parts: LineParts, started: AsyncDisposableStack): Line 
     revalidate: access.revalidate,
     httpClient: started.adopt(openHttpClient(), (open) => open.close()),
     signatures: parts.signatures,
-    ledger: logged(parts.ledger, log),
+    ledger: logged(parts.ledger, logOf(log, 'call')),
     conversations: openConversations(store, (id) => rulesOf(id).retention),
     held: openHeldState(store.held, onHeldError),
     rulesOf,
@@ -123,6 +122,12 @@ export function openLine(parts: LineParts, started: AsyncDisposableStack): Line 
       await new Promise(setImmediate)
     },
   }
+}
+
+/** Says which provider does not accept the credential that the router has for it. */
+function refusedCredential(log: Log): NonNullable<HealthOptions['onRefused']> {
+  return (provider, { code, message }) =>
+    log.warn({ provider, error: code, message }, 'the provider does not accept the credential of this router')
 }
 
 /** What a line says of itself. */

@@ -6,7 +6,7 @@ import { type Books, openBooks } from './books.ts'
 import { takeBooks } from './handover.ts'
 import type { Endpoint } from './http/listeners.ts'
 import { formatProblem, type Problem } from './manifest/problem.ts'
-import type { Log } from './observe/log.ts'
+import { type Log, logOf } from './observe/log.ts'
 import { valuesLater } from './plugin/values.ts'
 import { storedValues } from './plugin-values.ts'
 import { type Served, type Serving, serveInThisThread } from './serving.ts'
@@ -73,7 +73,7 @@ async function start(options: RouterOptions, started: AsyncDisposableStack): Pro
   const simulator = started.adopt(await startSimulator(), (running) => running.close())
   const environment = { INFERENCE_ROUTER_DEMO_URL: simulator.url, ...env }
   const { values, open: openValues } = valuesLater()
-  const plugins = new PluginHost({ log, values })
+  const plugins = new PluginHost({ log: logOf(log, 'plugin'), values })
   const { services } = plugins
   const { snapshot, problems } = await buildSnapshot(configPath, environment, { ...earlier, services })
   if (!snapshot) throw new StartRefused(problems)
@@ -81,7 +81,7 @@ async function start(options: RouterOptions, started: AsyncDisposableStack): Pro
   const { takeOver: mayHandOver = false } = options
   const count = threadCount(snapshot.config, mayHandOver)
   const holder: LinesHolder = {}
-  const watching = watchSnapshot(snapshot, environment, reloadListeners(log, holder), plugins)
+  const watching = watchSnapshot(snapshot, environment, reloadListeners(logOf(log, 'files'), holder), plugins)
   const watch = started.adopt(watching, async (open) => {
     await open.close()
     await plugins.close(open.current())
@@ -94,7 +94,11 @@ async function start(options: RouterOptions, started: AsyncDisposableStack): Pro
   const handed = mayHandOver ? await takeBooks(stored.url) : undefined
   // Closed last: then the other process may have its books back.
   if (handed) started.adopt(handed.channel, (channel) => channel.close())
-  const books: Books = openBooks(stored.url, { log, onFailure: tellFailure, metrics: snapshot.config.metrics }, started)
+  const books: Books = openBooks(
+    stored.url,
+    { log: logOf(log, 'books'), onFailure: tellFailure, metrics: snapshot.config.metrics },
+    started,
+  )
   openValues(storedValues(books.store))
   started.defer(() => plugins.close(watch.current()))
   const access = openAccess(books.store)

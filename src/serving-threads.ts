@@ -8,7 +8,7 @@ import { endpointsOf, openManagement, type Routes, requireOwnPort } from './http
 import { RunningRequests } from './http/running-requests.ts'
 import { jsonRoutes } from './json-routes.ts'
 import { openBank } from './lending/bank.ts'
-import { lineWriter } from './observe/log.ts'
+import { levelsOf, lineWriter, logOf } from './observe/log.ts'
 import { storedValues, valuesRoute } from './plugin-values.ts'
 import { processMetrics } from './process-metrics.ts'
 import type { Served, Serving } from './serving.ts'
@@ -112,7 +112,7 @@ function openHandover(
     storeUrl: watch.current().config.store.url,
     port,
     books,
-    log,
+    log: logOf(log, 'threads'),
     openBank: () => openBank({ readSpent: (account) => spentIn(books, account), recall, now: sharedClock }),
     holder,
     recall,
@@ -125,7 +125,7 @@ function linesOptions(served: Served, own: OpenLines & { count: number; routes: 
   const { count, port, routes, handover } = own
   const { path: configPath, server, manage, store: stored } = watch.current().config
   const cacheFolder = watch.current().cache.folder
-  const logs = { logLevel: log.level, storeUrl: stored.url, cacheFolder }
+  const logs = { logLevels: levelsOf(log), storeUrl: stored.url, cacheFolder }
   const ways = { configPath, env: { ...env }, patienceMs, keepAliveMs, lines: count, ...logs }
   return {
     count,
@@ -141,7 +141,7 @@ function linesOptions(served: Served, own: OpenLines & { count: number; routes: 
       ),
       onThrown: (thrown: unknown) => explained(thrown, served),
     },
-    log,
+    log: logOf(log, 'threads'),
     writeLog: lineWriter(log),
     onDamage: (message) => books.damage.report({ message }),
     onSignatures: (said) => tellOthers(own, said),

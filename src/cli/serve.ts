@@ -1,7 +1,8 @@
 import { flushCompileCache } from 'node:module'
 import { setFlagsFromString } from 'node:v8'
 import { formatProblem } from '../manifest/problem.ts'
-import { openLog } from '../observe/log.ts'
+import { logFormat, openLog } from '../observe/log.ts'
+import { logLevels } from '../observe/log-levels.ts'
 import { type Router, type RouterOptions, StartRefused, startRouter } from '../router.ts'
 import { parseArguments, runCommand, UsageError } from './args.ts'
 import { earlierFiles } from './earlier-files.ts'
@@ -21,7 +22,8 @@ export const help = `The server.
 The first start creates the database, an organization and a key with full permissions, and prints the key once; if
 INFERENCE_ROUTER_ADMIN_KEY is set, its value (20 characters or more) is the key and is not printed.
 SIGTERM and SIGINT refuse new calls, finish running ones for up to 30 seconds, settle all and exit; a second one exits at once.
-LOG_LEVEL names the level of the log on standard error: debug, info (the default), warn, error, silent.
+LOG_LEVEL names the level of the log on standard error: debug, info (the default), warn, error, silent; and of its parts (call, files,
+books, routing, threads, plugin): info,call=warn. LOG_FORMAT is json or pretty; by default it is pretty on a terminal.
 `
 
 /** How long running calls may go on after a signal to stop. */
@@ -45,8 +47,9 @@ export function run(args: string[], out: Out): Promise<number> {
 async function serve(options: Pick<RouterOptions, 'configPath' | 'port' | 'takeOver'>, out: Out): Promise<number> {
   let router: Router
   try {
+    const log = openLog({ levels: logLevels(process.env.LOG_LEVEL), format: logFormat(process.env.LOG_FORMAT) })
     const earlier = { cache: earlierFiles(process.env) }
-    router = await startRouter({ ...options, env: process.env, log: openLog(), earlier })
+    router = await startRouter({ ...options, env: process.env, log, earlier })
   } catch (error) {
     if (error instanceof StartRefused) {
       for (const problem of error.problems) out.stderr(`${formatProblem(problem)}\n`)

@@ -1,7 +1,7 @@
 import { createRequire } from 'node:module'
 import { type DestinationStream, type Logger, type LoggerOptions, pino, symbols } from 'pino'
 import { withoutSecrets } from '../core/secrets.ts'
-import { levelOf, type LogLevels, logLevels, type Room } from './log-levels.ts'
+import { type LogLevels, levelOf, logLevels, type Room } from './log-levels.ts'
 
 /** The log of the process: one line for each call and for each change of state. */
 export type Log = Logger

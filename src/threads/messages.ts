@@ -5,6 +5,7 @@ import type { Answer, Held, Need, Use } from '../lending/account.ts'
 import type { Texts } from '../manifest/folder.ts'
 import type { Problem } from '../manifest/problem.ts'
 import type { LineFacts } from '../observe/line-metrics.ts'
+import type { LogLevels } from '../observe/log-levels.ts'
 import type { Trouble } from '../routing/health.ts'
 import type { RememberedSignatures } from '../routing/signature-cache.ts'
 import type { StoredResponse } from '../store/responses.ts'
@@ -64,7 +65,7 @@ export type LineSetup = {
   /** Whether the management API has the address of the calls. */
   servesManagement: boolean
   storeUrl: string
-  logLevel: string
+  logLevels: LogLevels
   patienceMs: number
   keepAliveMs: number
   /** How many lines share the limits of calls at once. */

@@ -3,7 +3,8 @@ import { mkdtempSync, readFileSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { afterAll, expect, onTestFinished, test, vi } from 'vitest'
-import { openLog } from '../../src/observe/log.ts'
+import { logFormat, logOf, openLog } from '../../src/observe/log.ts'
+import { logLevels } from '../../src/observe/log-levels.ts'
 
 const folder = mkdtempSync(join(tmpdir(), 'log-'))
 afterAll(() => rmSync(folder, { recursive: true }))
@@ -11,7 +12,7 @@ afterAll(() => rmSync(folder, { recursive: true }))
 let files = 0
 function opened() {
   const path = join(folder, `${files++}`)
-  const log = openLog('info', path)
+  const log = openLog({ file: path })
   return { log, lines: () => linesIn(path) }
 }
 
@@ -50,7 +51,7 @@ test('every line has the moment at which it was made', () => {
   vi.useFakeTimers()
   onTestFinished(() => void vi.useRealTimers())
   const path = join(folder, `${files++}`)
-  const log = openLog('info', path)
+  const log = openLog({ file: path })
   const moments = [0, 7, 999, 1_000, 1_789, 1_700_000_000_123, 999].map((ms) => new Date(ms))
   for (const moment of moments) {
     vi.setSystemTime(moment)
@@ -77,9 +78,47 @@ test.each([
 ])('a process that %s has written all lines', (_, end) => {
   const path = join(folder, `${files++}`)
   const module = new URL('../../src/observe/log.ts', import.meta.url).href
-  const code = `import { openLog } from '${module}'; openLog('info', ${JSON.stringify(path)}).info('last'); ${end}`
+  const code = `import { openLog } from '${module}'; openLog({ file: ${JSON.stringify(path)} }).info('last'); ${end}`
   try {
     execFileSync(process.execPath, ['--input-type=module', '--eval', code], { stdio: 'ignore' })
   } catch {}
   expect(linesIn(path)).toEqual(['last'])
+})
+
+test('parts of the log have levels of their own, and their lines name them', () => {
+  const path = join(folder, `${files++}`)
+  const log = openLog({ file: path, levels: logLevels('warn,plugin=debug') })
+  logOf(log, 'call').info('a call')
+  logOf(log, 'call').warn('a call that failed')
+  logOf(log, 'plugin').debug('a detail')
+  log.info('serving')
+  log.error('the end')
+  const lines = readFileSync(path, 'utf8').trim().split('\n')
+  expect(lines.map((line) => [JSON.parse(line).room, JSON.parse(line).msg])).toEqual([
+    ['call', 'a call that failed'],
+    ['plugin', 'a detail'],
+    [undefined, 'the end'],
+  ])
+})
+
+test('a level or a part that there is not is an error that names what there is', () => {
+  expect(logLevels(undefined)).toEqual({ level: 'info', rooms: {} })
+  expect(logLevels(' debug , call = silent ')).toEqual({ level: 'debug', rooms: { call: 'silent' } })
+  expect(() => logLevels('loud')).toThrow("LOG_LEVEL has 'loud': a level is one of trace, debug, info")
+  expect(() => logLevels('kitchen=info')).toThrow('the log has the parts call, files')
+  expect(() => logFormat('xml')).toThrow("LOG_FORMAT is 'xml': write json, pretty or auto.")
+  expect([logFormat(undefined, true), logFormat('auto', false), logFormat('json', true)]).toEqual([
+    'pretty',
+    'json',
+    'json',
+  ])
+})
+
+test('lines for people are one line each, without secrets', () => {
+  const path = join(folder, `${files++}`)
+  const log = openLog({ file: path, format: 'pretty' })
+  logOf(log, 'call').warn({ id: 'c1', status: 502, key: 'Bearer ir-1234567890abcdefghij1234567890' }, 'call')
+  const text = readFileSync(path, 'utf8')
+  expect(text).toMatch(/^\[\d\d:\d\d:\d\d\.\d{3}\] WARN: call \{"id":"c1","status":502,.*\}\n$/)
+  expect(text).not.toContain('abcdefghij')
 })
