@@ -4,7 +4,7 @@ import type { Snapshot } from './snapshot/snapshot.ts'
 
 /** The directory of a snapshot, against which names are resolved. One object for each snapshot, so that lists can be cached by it. */
 export function directoryOf(snapshot: Snapshot): ModelDirectory & Listable {
-  const { providers, catalog, config } = snapshot
+  const { providers, catalog, config, plugins } = snapshot
   const modelIds = () => catalog.list().map(({ provider, model }) => `${provider}/${model}`)
   const names = {
     providers,
@@ -12,6 +12,7 @@ export function directoryOf(snapshot: Snapshot): ModelDirectory & Listable {
     identify: catalog.identify,
     managed: config.policies,
     routing: config.routing,
+    plugins: plugins.map(({ name }) => name),
   }
   const places = () => new Set([...commonPlaces, ...catalog.list().flatMap(({ entry }) => entry.geolocation ?? [])])
   const known = directories.get(snapshot) ?? { ...names, modelIds, places, models: catalog.list }

@@ -1,7 +1,10 @@
 import { RouterError } from '../core/errors.ts'
 import type { Json } from '../core/json.ts'
 import type { RateLimits } from '../core/limits.ts'
+import type { ModelDirectory } from '../management/names.ts'
+import { pluginsFrom } from '../management/plugins.ts'
 import { nanoOf } from '../money/usd.ts'
+import type { PluginRules } from '../plugin/loaded.ts'
 import type { Store } from '../store/open.ts'
 import type { Organization } from '../store/organizations.ts'
 import { type Args, CommandError, UsageError } from './args.ts'
@@ -70,3 +73,18 @@ export function modelsFrom(names: readonly string[], argument: string): string[]
 
 /** The actor of changes made on the command line. */
 export const actor = 'cli'
+
+/** How texts such as `mask-pii=on` change the rules about plugins. Throws UsageError. */
+export async function pluginChange(
+  texts: readonly string[],
+  loadDirectory: () => Promise<ModelDirectory>,
+): Promise<(before: PluginRules) => PluginRules> {
+  if (texts.length === 0) return (before) => before
+  const states = texts.map((text) => {
+    const [, name, state = ''] = /^([^=]+)=(on|off|default)$/.exec(text) ?? []
+    if (name === undefined) throw new UsageError(`'${text}' is no plugin and its state; write NAME=on, off or default`)
+    return [name, state === 'default' ? null : state === 'on'] as const
+  })
+  const directory = await loadDirectory()
+  return checked((plugins) => pluginsFrom({ plugins }, directory), Object.fromEntries(states), 'plugins')
+}

@@ -9,7 +9,16 @@ import { audited } from '../store/audit.ts'
 import { type KeyRecord, keyState, type Level, levels, noLimits } from '../store/keys.ts'
 import type { Store } from '../store/open.ts'
 import type { OrganizationRules } from '../store/rules.ts'
-import { actor, checked, modelsFrom, organizationOf, rateLimitOptions, rateLimitsFrom, usdFrom } from './admin.ts'
+import {
+  actor,
+  checked,
+  modelsFrom,
+  organizationOf,
+  pluginChange,
+  rateLimitOptions,
+  rateLimitsFrom,
+  usdFrom,
+} from './admin.ts'
 import { type Args, CommandError, UsageError } from './args.ts'
 import { type Out, table } from './output.ts'
 import { runStoreAction, type StoreAction, type StoreUrl } from './store-command.ts'
@@ -31,6 +40,7 @@ export const help = `Keys that clients authenticate with.
   --requests-per-minute N, --tokens-per-minute N, --concurrent N
                         its rate limits; 0 is unlimited, the default
   --models NAME         the only models it may call: a model, '<provider>/*', an alias or a policy; repeatable
+  --plugin NAME=STATE   a plugin that is switched on or off for it; repeatable
   --group NAME          the group whose monthly limit it shares, by name or id
   --limit N             how many keys to list, 1 to 1000 (the default)
   --after ID            list those that come after this one
@@ -60,12 +70,14 @@ const actions: { readonly [name: string]: StoreAction } = {
       label: { type: 'string', multiple: true },
       ...rateLimitOptions,
       models: { type: 'string', multiple: true },
+      plugin: { type: 'string', multiple: true },
       group: text,
     },
     positionals: 1,
     async prepare(args, loadDirectory) {
       const properties = newKeyProperties(args)
       const directory = properties.accessList && (await loadDirectory())
+      const plugins = (await pluginChange(args.texts('plugin'), loadDirectory))({})
       return (store) => {
         const { id: organization } = organizationOf(store, args.text('org') ?? onlyOrganization(store))
         if (directory) {
@@ -75,7 +87,14 @@ const actions: { readonly [name: string]: StoreAction } = {
         const groupId = groupOf(store, organization, args.text('group'))
         const secret = newSecret()
         const record = audited(store, actor, () => {
-          const result = store.keys.create({ ...properties, ...storedSecret(secret), groupId, organization, createdBy })
+          const result = store.keys.create({
+            ...properties,
+            ...storedSecret(secret),
+            plugins,
+            groupId,
+            organization,
+            createdBy,
+          })
           const after = wholeKeyEntry(result, store)
           return { result, organization, action: 'apikey.create', subject: result.id, after }
         })

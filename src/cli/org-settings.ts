@@ -6,7 +6,7 @@ import { usdOf, usdText } from '../money/usd.ts'
 import { audited } from '../store/audit.ts'
 import type { Store } from '../store/open.ts'
 import type { OrganizationRules } from '../store/rules.ts'
-import { actor, checked, modelsFrom, organizationOf, rateLimitOptions, rateLimitsFrom } from './admin.ts'
+import { actor, checked, modelsFrom, organizationOf, pluginChange, rateLimitOptions, rateLimitsFrom } from './admin.ts'
 import { type Args, UsageError } from './args.ts'
 import type { StoreAction, StoreOperation } from './store-command.ts'
 
@@ -61,6 +61,16 @@ export const settingActions: { readonly [name: string]: StoreAction } = {
       return setting('rules', args, ruleEdits.length === 0 ? {} : { change })
     },
   },
+  plugins: {
+    options: {},
+    positionals: Number.POSITIVE_INFINITY,
+    prepare: async (args, loadDirectory) => {
+      const [, ...given] = args.positionals
+      const changed = await pluginChange(given, loadDirectory)
+      const change: Setting['change'] = (store, { id, plugins }) => store.organizations.setPlugins(id, changed(plugins))
+      return setting('plugins', args, given.length === 0 ? {} : { change })
+    },
+  },
   balance: {
     options: {},
     positionals: 2,
@@ -102,13 +112,14 @@ function setting(action: string, { positionals: [name] }: Args, { change }: Sett
 }
 
 /** The settings in the form of the management API. */
-function entry({ limits, approvedModels, dataRules, enforcesBalance }: OrganizationRules): JsonObject {
+function entry({ limits, approvedModels, dataRules, enforcesBalance, plugins }: OrganizationRules): JsonObject {
   const { geolocation, data_retention = null, data_used_for_training = null } = dataRules
   return {
     enforces_balance: enforcesBalance,
     limits: limitsEntry(limits),
     approved_models: approvedModels === null ? null : [...approvedModels],
     rules: { geolocation: geolocation ? [...geolocation] : null, data_retention, data_used_for_training },
+    plugins: { ...plugins },
   }
 }
 
@@ -117,7 +128,8 @@ function policiesOf({ policies }: OrganizationRules): JsonObject {
 }
 
 function settingsText(rules: OrganizationRules, spendNano: bigint): string {
-  const { id, name, limits, approvedModels, dataRules, enforcesBalance, aliases, policies } = rules
+  const { id, name, limits, approvedModels, dataRules, enforcesBalance, aliases, policies, plugins } = rules
+  const states = Object.entries(plugins).map(([plugin, isOn]) => `${plugin} ${isOn ? 'on' : 'off'}`)
   const limit = (count: number | null) => (count === null ? 'unlimited' : String(count))
   const allowed = (rule: false | undefined) => (rule === false ? 'forbidden' : 'allowed')
   const balance = usdText(rules.creditNano - spendNano)
@@ -131,6 +143,7 @@ function settingsText(rules: OrganizationRules, spendNano: bigint): string {
     ['geolocation', dataRules.geolocation?.join(', ') ?? 'any'],
     ['retention', allowed(dataRules.data_retention)],
     ['training', allowed(dataRules.data_used_for_training)],
+    ['plugins', states.join(', ') || 'as configured'],
     ['aliases', [...aliases].map(([alias, target]) => `${alias} = ${target}`).join(', ') || 'none'],
     ['policies', [...policies.keys()].join(', ') || 'none'],
   ]

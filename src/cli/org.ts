@@ -20,6 +20,7 @@ export const help = `Organizations: their credit, the rules for their calls, and
   inference-router org limits <name or id> [--requests-per-minute N] [--tokens-per-minute N] [--concurrent N]
   inference-router org models <name or id> [all | MODEL…]
   inference-router org rules <name or id> [--geolocation PLACE] [--retention WORD] [--training WORD]
+  inference-router org plugins <name or id> [PLUGIN=on|off|default …]
   inference-router org balance <name or id> [on|off]
 
   --credit USD    credit to begin with
@@ -29,6 +30,7 @@ export const help = `Organizations: their credit, the rules for their calls, and
   --requests-per-minute N, --tokens-per-minute N, --concurrent N
                   the limits of all keys together; 0 is unlimited
   MODEL           <provider>/<model> or '<provider>/*': the only models that may be called
+  PLUGIN          the name of a plugin, switched on or off for all keys; default is what the configuration says
   --geolocation PLACE
                   only models hosted there: eu, or eu,us; any for no rule
   --retention WORD, --training WORD

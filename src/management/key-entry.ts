@@ -26,6 +26,7 @@ export function wholeKeyEntry(key: KeyRecord, store: Pick<Store, 'spend'>): Json
     group: key.groupId,
     models: key.accessList === null ? null : [...key.accessList],
     limits: limitsEntry(key.limits),
+    plugins: { ...key.plugins },
     created_at: timeText(key.createdAt),
   }
 }

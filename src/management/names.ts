@@ -19,6 +19,8 @@ export type ModelDirectory = {
   providers: ReadonlyMap<string, Provider>
   findModel(provider: string, model: string): ModelEntry | undefined
   managed: ReadonlyMap<string, Policy>
+  /** The names of the plugins that are loaded. */
+  plugins: readonly string[]
   /** The ids of all models: `<provider>/<model>`. */
   modelIds(): readonly string[]
   /** The places where models are hosted, which a rule may name. */
@@ -94,6 +96,15 @@ export function placeCheck(directory: ModelDirectory): NameCheck {
       `'${path}' names a place where no models are hosted: '${name.slice(0, 60)}'; known places: ${known}.`,
       path,
     )
+  }
+}
+
+/** Accepts plugins that are loaded. */
+export function pluginCheck({ plugins }: Pick<ModelDirectory, 'plugins'>): NameCheck {
+  return (name, path) => {
+    if (plugins.includes(name)) return
+    const known = plugins.length === 0 ? 'none is loaded' : `loaded are ${plugins.join(', ')}`
+    throw invalid(`'${path}' names an unknown plugin: '${name.slice(0, 60)}'; ${known}.`, path)
   }
 }
 

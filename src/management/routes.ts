@@ -7,6 +7,7 @@ import { keyChangeRoutes } from './key-changes.ts'
 import { keyRoutes } from './keys.ts'
 import { type ManagementContext, manageRoute } from './manage.ts'
 import { organizationRoutes } from './organization.ts'
+import { keyPluginRoutes } from './plugins.ts'
 import { policyRoutes } from './policies.ts'
 import { settingRoutes } from './settings.ts'
 import { usageRoutes } from './usage.ts'
@@ -22,6 +23,7 @@ const resources = [
   settingRoutes,
   keyRoutes,
   keyChangeRoutes,
+  keyPluginRoutes,
   groupRoutes,
   aliasRoutes,
   policyRoutes,

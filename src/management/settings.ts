@@ -2,12 +2,14 @@ import { type Check, defined, filledText, flag, listOf, optional, refuse, requir
 import type { JsonObject } from '../core/json.ts'
 import type { RateLimits } from '../core/limits.ts'
 import type { DataRules } from '../core/names.ts'
+import type { PluginRules } from '../plugin/loaded.ts'
 import { audited } from '../store/audit.ts'
 import type { Store } from '../store/open.ts'
 import type { OrganizationRules } from '../store/rules.ts'
 import { limitsEntry } from './key-entry.ts'
 import { json, type ManagementContext, type ManageRoute, rulesOf } from './manage.ts'
 import { type ModelDirectory, type NameCheck, patternCheck, placeCheck } from './names.ts'
+import { pluginFields, pluginsEntry, pluginsFrom } from './plugins.ts'
 import { countLimit, invalid, membersOf, namesOfModels, orNull, requireAny } from './read.ts'
 
 /** `/v1/manage/org/<setting>`: the settings of the organization, read with GET; PUT changes what its body names. */
@@ -17,6 +19,7 @@ export function settingRoutes(context: ManagementContext): ManageRoute[] {
     ...routesOf('limits', limits, context),
     ...routesOf('models', approvedModels, context),
     ...routesOf('rules', dataRules, context),
+    ...routesOf('plugins', plugins, context),
   ]
 }
 
@@ -115,6 +118,18 @@ const approvedModels: Setting<string[] | null> = {
   },
   write: (organizations, id, models) => organizations.approveModels(id, models),
   entry: ({ approvedModels: models }) => ({ approved_models: models === null ? null : [...models] }),
+}
+
+/** The plugins that are switched on or off for the organization's calls. */
+const plugins: Setting<PluginRules> = {
+  fields: pluginFields,
+  operates: true,
+  parse: (body, directory) => {
+    const changed = pluginsFrom(body, directory)
+    return (before) => changed(before.plugins)
+  },
+  write: (organizations, id, rules) => organizations.setPlugins(id, rules),
+  entry: pluginsEntry,
 }
 
 const ruleFields = ['geolocation', 'data_retention', 'data_used_for_training']

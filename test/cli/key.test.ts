@@ -74,6 +74,7 @@ describe('key', () => {
       permissions: { manage: 'read', completions: 'none', operate: 'write' },
       labels: { team: 'a', note: 'x=y' },
       limits: { requests_per_minute: 60, tokens_per_minute: null, concurrent_calls: 5 },
+      plugins: {},
       models: ['demo/*', 'best'],
       group: group.id,
       created_by: { id: 'cli', email: '' },

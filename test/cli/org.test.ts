@@ -68,7 +68,7 @@ describe('org', () => {
     const unlimited = { requests_per_minute: null, tokens_per_minute: null, concurrent_calls: null }
     const any = { geolocation: null, data_retention: null, data_used_for_training: null }
     const begin = { id, name: 'acme', balance: 0, enforces_balance: false, limits: unlimited, approved_models: null }
-    expect(await result('show', 'acme')).toEqual({ ...begin, rules: any, aliases: {}, policies: {} })
+    expect(await result('show', 'acme')).toEqual({ ...begin, rules: any, plugins: {}, aliases: {}, policies: {} })
     await result('limits', 'acme', '--requests-per-minute', '60', '--concurrent', '5')
     const limits = { requests_per_minute: 60, tokens_per_minute: 1_000, concurrent_calls: null }
     expect(await result('limits', id, '--tokens-per-minute', '1000', '--concurrent', '0')).toMatchObject({ limits })

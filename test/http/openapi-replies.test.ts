@@ -404,6 +404,7 @@ describe('management', () => {
       ['/v1/manage/org/models', { approved_models: null }],
       ['/v1/manage/org/rules', { geolocation: ['eu'], data_retention: false, data_used_for_training: false }],
       ['/v1/manage/org/rules', { geolocation: null, data_retention: null, data_used_for_training: null }],
+      ['/v1/manage/org/plugins', { plugins: { gone: null } }],
       ['/v1/manage/org/limits', { requests_per_minute: 600, tokens_per_minute: 0, concurrent_calls: null }],
       ['/v1/manage/org/limits', { requests_per_minute: null }],
     ] as const) {

@@ -38,6 +38,7 @@ describe('a new key', () => {
       group: null,
       models: null,
       limits: { requests_per_minute: null, tokens_per_minute: null, concurrent_calls: null },
+      plugins: {},
       created_at: expect.stringMatching(/Z$/),
     })
     expect(text).not.toContain(body.api_key)

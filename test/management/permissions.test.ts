@@ -96,6 +96,7 @@ const table: { readonly [endpoint: string]: Row } = {
   'GET /v1/manage/org/balance': either,
   'GET /v1/manage/org/models': read,
   'GET /v1/manage/org/rules': either,
+  'GET /v1/manage/org/plugins': either,
   'GET /v1/manage/org/limits': either,
   'GET /v1/manage/org/usage': read,
   'GET /v1/manage/audit': read,
@@ -116,6 +117,7 @@ const table: { readonly [endpoint: string]: Row } = {
     body: { data_retention: false },
     allowed: { body: { data_retention: null } },
   },
+  'PUT /v1/manage/org/plugins': { need: 'operate: write', body: { plugins: { gone: null } } },
   'PUT /v1/manage/org/limits': {
     need: 'operate: write',
     body: { requests_per_minute: 1 },
@@ -131,6 +133,10 @@ const table: { readonly [endpoint: string]: Row } = {
   'POST /v1/manage/apikey/:id/expiry': keyChange('expiry', { expires_at: null }),
   'POST /v1/manage/apikey/:id/limits': keyChange('limits', { concurrent_calls: 1 }),
   'POST /v1/manage/apikey/:id/access': keyChange('access', { models: [] }),
+  'POST /v1/manage/apikey/:id/plugins': {
+    ...keyChange('plugins', { plugins: { gone: null } }),
+    need: 'operate: write',
+  },
   'POST /v1/manage/apikey/:id/group': keyChange('group', { group_id: null }),
   'POST /v1/manage/apikey/:id/rotate': keyChange('rotate'),
   'DELETE /v1/manage/apikey/:id': {

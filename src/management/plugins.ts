@@ -1,0 +1,64 @@
+import { flag, object, required } from '../api/check.ts'
+import type { JsonObject } from '../core/json.ts'
+import type { PluginRules } from '../plugin/loaded.ts'
+import { audited } from '../store/audit.ts'
+import type { KeyRecord } from '../store/keys.ts'
+import type { OrganizationRules } from '../store/rules.ts'
+import { wholeKeyEntry } from './key-entry.ts'
+import { keyToChange } from './keys.ts'
+import { json, type ManagementContext, type ManageRoute } from './manage.ts'
+import { type ModelDirectory, pluginCheck } from './names.ts'
+import { invalid, membersOf } from './read.ts'
+
+/** The one field of the rules about plugins. */
+export const pluginFields = ['plugins']
+
+/** `POST /v1/manage/apikey/{id}/plugins`: which plugins are switched on or off for the calls of a key. */
+export function keyPluginRoutes({ store, directory }: ManagementContext): ManageRoute[] {
+  return [
+    {
+      path: '/v1/manage/apikey/:id/plugins',
+      method: 'post',
+      // A plugin may guard what a key does.
+      operates: true,
+      handle: (request) => {
+        const changed = audited(store, request.key.id, () => {
+          const before = keyToChange(request, store)
+          const plugins = pluginsFrom(membersOf(request.body, pluginFields), directory())(before.plugins)
+          const result = store.keys.update(before.id, { plugins }) as KeyRecord
+          return {
+            result,
+            organization: request.organization,
+            action: 'apikey.plugins',
+            subject: before.id,
+            before: pluginsEntry(before),
+            after: pluginsEntry(result),
+          }
+        })
+        return json(wholeKeyEntry(changed, store))
+      },
+    },
+  ]
+}
+
+/** The rules of plugins in the API. */
+export function pluginsEntry({ plugins }: Pick<OrganizationRules, 'plugins'>): JsonObject {
+  return { plugins: { ...plugins } }
+}
+
+/** The rules as a body changes them, which names plugins with true, false, or null for what config.yaml says. Throws RouterError 400. */
+export function pluginsFrom(body: JsonObject, directory: ModelDirectory): (before: PluginRules) => PluginRules {
+  const named = required(body.plugins, 'plugins', 'an object of true, false or null', object)
+  if (Object.keys(named).length === 0) throw invalid("'plugins' is empty: name a plugin.", 'plugins')
+  const check = pluginCheck(directory)
+  for (const [name, value] of Object.entries(named)) {
+    // What was said of a plugin that is gone can be taken back.
+    if (value === null || value === undefined) continue
+    check(name, `plugins.${name.slice(0, 60)}`)
+    flag(value, `plugins.${name}`)
+  }
+  return (before) => {
+    const rules = Object.entries({ ...before, ...named }).filter(([, value]) => typeof value === 'boolean')
+    return Object.fromEntries(rules) as PluginRules
+  }
+}
