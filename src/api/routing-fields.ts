@@ -1,13 +1,27 @@
 import { RouterError } from '../core/errors.ts'
 import type { Json, JsonObject } from '../core/json.ts'
+import { isObject } from '../core/json.ts'
 import {
   dataCollections,
   type MaxPrice,
+  partitions,
   priceKinds,
   type RoutingRequest,
   requestedSorts,
 } from '../core/routing-request.ts'
-import { type Check, defined, filledText, flag, listOf, object, oneOf, optional, refuse, text } from './check.ts'
+import {
+  type Check,
+  defined,
+  filledText,
+  flag,
+  listOf,
+  number,
+  object,
+  oneOf,
+  optional,
+  refuse,
+  text,
+} from './check.ts'
 
 /** The fields of a body that say how the call is routed. The router alone reads them. */
 export const routingFields = ['models', 'provider', 'route', 'session_id'] as const
@@ -30,6 +44,18 @@ export function readRouting(body: JsonObject, totalMs?: number): RoutingRequest 
   }
 }
 
+/** A body that names its models by `models` alone asks for the first of them. */
+export function withFirstModel(body: unknown): unknown {
+  if (!isObject(body)) return body
+  const first = firstModel(body)
+  return first === undefined ? body : { ...body, model: first }
+}
+
+/** The first of `models` where there is no `model`. */
+export function firstModel({ model, models }: JsonObject): Json | undefined {
+  return (model ?? null) === null && Array.isArray(models) ? models[0] : undefined
+}
+
 function readProvider(provider: JsonObject): RoutingRequest {
   refuseUnknown(provider)
   const member = <T>(name: ProviderField, check: Check<T>) => optional(provider[name], `provider.${name}`, check)
@@ -37,28 +63,61 @@ function readProvider(provider: JsonObject): RoutingRequest {
     order: filled(member('order', slugs)),
     only: filled(member('only', slugs)),
     ignore: filled(member('ignore', slugs)),
-    sort: member('sort', oneOf(requestedSorts)),
+    ...readSort(provider.sort),
     maxPrice: member('max_price', maxPrice),
     allowFallbacks: member('allow_fallbacks', flag),
     requireParameters: member('require_parameters', flag),
     dataCollection: member('data_collection', oneOf(dataCollections)),
+    zeroRetention: member('zdr', flag) || undefined,
+    unheeded: filled(wishes.filter((name) => member(name, wish) !== undefined).map((name) => `provider.${name}`)),
   })
 }
 
+/** A sort, or one with how far it reaches: for the targets of all names together, or for those of each name. */
+function readSort(sort: Json | undefined): Pick<RoutingRequest, 'sort' | 'partition'> {
+  if (!isObject(sort)) return defined({ sort: optional(sort, 'provider.sort', oneOf(requestedSorts)) })
+  const by = optional(sort.by, 'provider.sort.by', oneOf(requestedSorts))
+  const partition = optional(sort.partition, 'provider.sort.partition', oneOf(partitions)) ?? 'model'
+  return by ? { sort: by, partition } : {}
+}
+
+/** A number of tokens per second or of seconds, or one for each of some percentiles. */
+const wish: Check<Json> = (value, path) => {
+  if (!isObject(value)) return number(0)(value, path)
+  for (const [name, member] of Object.entries(value)) optional(member, `${path}.${name}`, number(0))
+  return value
+}
+
+/** What would be nice to have: it is reported that nothing of it is heeded. */
+const wishes = ['preferred_min_throughput', 'preferred_max_latency'] as const
+
 const providerFields = [
   ...(['order', 'only', 'ignore', 'sort', 'max_price'] as const),
-  ...(['allow_fallbacks', 'require_parameters', 'data_collection'] as const),
+  ...(['allow_fallbacks', 'require_parameters', 'data_collection', 'zdr'] as const),
+  ...wishes,
 ] as const
 type ProviderField = (typeof providerFields)[number]
+
+/** What other routers know of models, and this one does not. */
+const unknownFacts: { readonly [name: string]: string } = {
+  quantizations: 'in which quantization a provider runs a model',
+  enforce_distillable_text: 'whether other models may be trained on what a model writes',
+}
 
 /** A wish that is not known may be a limit on who serves: it is not passed over. */
 function refuseUnknown(provider: JsonObject): void {
   const known: readonly string[] = providerFields
-  const unknown = Object.keys(provider).find((name) => !known.includes(name) && (provider[name] ?? false) !== false)
+  const unknown = Object.keys(provider).find((name) => !known.includes(name) && asksFor(provider[name]))
   if (unknown === undefined) return
   const param = `provider.${unknown.slice(0, 60)}`
-  const message = `'${param}' is not supported by this router; known: ${known.join(', ')}.`
-  throw new RouterError('invalid_request', message, { param })
+  const { [unknown]: fact } = unknownFacts
+  const why =
+    fact === undefined ? 'is not supported by this router' : `cannot be met: this router does not know ${fact}`
+  throw new RouterError('invalid_request', `'${param}' ${why}; leave it out. Known: ${known.join(', ')}.`, { param })
+}
+
+function asksFor(wished: Json | undefined): boolean {
+  return (wished ?? false) !== false && !(Array.isArray(wished) && wished.length === 0)
 }
 
 const furtherModels: Check<string[]> = (value, path) => atMost(mostModels, listOf(filledText)(value, path), path)

@@ -8,6 +8,8 @@ export type RoutingRequest = {
   ignore?: readonly string[]
   /** The order of targets, in place of that of their name. */
   sort?: RequestedSort
+  /** Whether that is the order of the targets of each name by itself, or, by default, of all together. */
+  partition?: Partition
   maxPrice?: MaxPrice
   /** false: no other target is asked when the first one fails. */
   allowFallbacks?: boolean
@@ -15,6 +17,10 @@ export type RoutingRequest = {
   requireParameters?: boolean
   /** `deny`: only targets whose providers neither keep data nor train on it. */
   dataCollection?: DataCollection
+  /** Only targets whose providers keep no data. */
+  zeroRetention?: boolean
+  /** Wishes that are known, but not heeded: the names of their fields. */
+  unheeded?: readonly string[]
   sessionId?: string
   /** The time for the whole call, in milliseconds. */
   totalMs?: number
@@ -25,8 +31,10 @@ export type MaxPrice = { [name in PriceKind]?: number }
 
 export type PriceKind = (typeof priceKinds)[number]
 export type RequestedSort = (typeof requestedSorts)[number]
+export type Partition = (typeof partitions)[number]
 export type DataCollection = (typeof dataCollections)[number]
 
 export const priceKinds = ['prompt', 'completion', 'request', 'image'] as const
 export const requestedSorts = ['price', 'latency', 'throughput'] as const
+export const partitions = ['model', 'none'] as const
 export const dataCollections = ['allow', 'deny'] as const

@@ -17,6 +17,7 @@ import { callProvider, type ProviderResult } from './provider-call.ts'
 import { recoveryFor } from './recovery.ts'
 import type { Settlement } from './settlement.ts'
 import { comparing } from './unable-targets.ts'
+import { reporting } from './unheeded.ts'
 
 /** A call that has been admitted, the targets that it may go to, and the rules for asking them. */
 export type AdmittedCall = {
@@ -46,7 +47,9 @@ export async function answerCall(
     acts: letsProviderAct(request),
     explanation,
     canTake: comparing(request, admission.promptTokens),
-    attempt: (target, limits) => callProvider(target, prepared, { httpClient, limits, holds: rules.onCut === 'hold' }),
+    attempt: reporting(route.unheeded, (target, limits) =>
+      callProvider(target, prepared, { httpClient, limits, holds: rules.onCut === 'hold' }),
+    ),
     onFailed: (failed) => settlement.failAttempt(failed, failed.error),
   }
   const recovery = recoveryFor({ trial, prepared, httpClient, routing })

@@ -1,6 +1,6 @@
 import type { Key } from '../access/keys.ts'
 import { compactedBody } from '../api/responses/other-calls.ts'
-import { readRouting } from '../api/routing-fields.ts'
+import { readRouting, withFirstModel } from '../api/routing-fields.ts'
 import { asRouterError, RouterError } from '../core/errors.ts'
 import { isObject, type JsonObject } from '../core/json.ts'
 import type { NeutralRequest } from '../core/request.ts'
@@ -57,7 +57,7 @@ async function serve(call: Call, services: Services, explanation?: Explanation):
   // A slow upload must not outlive its key.
   const key = services.revalidate(authenticated)
   requireLedger(services.admission)
-  const turn = services.conversations.open(call.clientApi, key.organization, body)
+  const turn = services.conversations.open(call.clientApi, key.organization, withFirstModel(body))
   refuseManyUnknown(turn.request, services.maxUnknownFields)
   const request = services.signatures.restore(key.organization, turn.request)
   const asked = readRouting(request.origin.body, call.timeoutMs)

@@ -1,5 +1,5 @@
 import type { ClientApi, Counting } from '../api/client-api.ts'
-import { readRouting } from '../api/routing-fields.ts'
+import { readRouting, withFirstModel } from '../api/routing-fields.ts'
 import { asRouterError, RouterError } from '../core/errors.ts'
 import { isObject, type JsonObject } from '../core/json.ts'
 import type { NeutralRequest } from '../core/request.ts'
@@ -33,7 +33,7 @@ export async function countTokens(call: CountCall, services: Services): Promise<
   // A slow upload must not outlive its key.
   const key = services.revalidate(authenticated)
   const rules = services.rulesOf(key.organization)
-  const turn = services.conversations.open(countable(call.clientApi), key.organization, body)
+  const turn = services.conversations.open(countable(call.clientApi), key.organization, withFirstModel(body))
   refuseManyUnknown(turn.request, services.maxUnknownFields)
   const request = services.signatures.restore(key.organization, turn.request)
   const scope = { rules, accessList: key.accessList }

@@ -1,5 +1,5 @@
 import type { Key } from '../access/keys.ts'
-import { readRouting } from '../api/routing-fields.ts'
+import { readRouting, withFirstModel } from '../api/routing-fields.ts'
 import type { NeutralRequest } from '../core/request.ts'
 import { isLong, nextTurn } from '../core/turn.ts'
 import { withLoans } from '../lending/with-loans.ts'
@@ -68,7 +68,7 @@ async function serve(call: Call, services: Services, explanation?: Explanation):
   const key = services.revalidate(authenticated)
   // Before a stored response is looked up: the stored response may still be in the write queue.
   requireLedger(services.admission)
-  const turn = services.conversations.open(call.clientApi, key.organization, body)
+  const turn = services.conversations.open(call.clientApi, key.organization, withFirstModel(body))
   refuseManyUnknown(turn.request, services.maxUnknownFields)
   refuseLargeArguments(turn.request, call.clientApi, services.maxValues)
   const { organization } = key

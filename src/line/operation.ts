@@ -26,6 +26,7 @@ import { withoutUnpriced } from './refuse-unpriced.ts'
 import { type CallStart, Settlement } from './settlement.ts'
 import { recordedFor } from './tags.ts'
 import { isLarger } from './unable-targets.ts'
+import { reporting } from './unheeded.ts'
 
 /** One client request for an operation. */
 export type OperationCall = Pick<
@@ -167,8 +168,9 @@ async function askTargets(
       signal,
       caller: callerOf(key),
       explanation,
-      attempt: (target, limits) =>
+      attempt: reporting(route.unheeded, (target, limits) =>
         callOperation(target, { request, api, strict, signal, inputs, admission, limits }, services),
+      ),
       onFailed: (failed) => settlement.failAttempt(failed, failed.error),
     },
     services.routing,

@@ -42,7 +42,7 @@ type Reason = { field: string; message: string }
 
 function reasonAgainst(target: Target, asked: RoutingRequest, call: PricedCall): Reason | undefined {
   const { slug } = target.provider
-  const { only, ignore, order, allowFallbacks, dataCollection, maxPrice } = asked
+  const { only, ignore, order, allowFallbacks, dataCollection, zeroRetention, maxPrice } = asked
   const against = (field: string, why: string) => ({
     field: `provider.${field}`,
     message: `'${targetId(target)}' ${why}.`,
@@ -54,6 +54,9 @@ function reasonAgainst(target: Target, asked: RoutingRequest, call: PricedCall):
   }
   if (dataCollection === 'deny' && !keepsNothing(target)) {
     return against('data_collection', 'may keep data or train on it, which `data_collection: deny` forbids')
+  }
+  if (zeroRetention && target.entry?.data_retention !== false) {
+    return against('zdr', 'may keep data, which `zdr` forbids')
   }
   const kind = maxPrice && priceAbove(target, maxPrice, call)
   return kind && against('max_price', `has a higher price than \`max_price.${kind}\`, or none that is known`)

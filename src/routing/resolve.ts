@@ -56,6 +56,8 @@ export type Route = {
   /** A target that would lose a field of the request is passed over. */
   strict?: true
   sessionId?: string
+  /** Wishes of the request that are not heeded. */
+  unheeded?: readonly string[]
 }
 
 /**

@@ -27,10 +27,11 @@ export function routeForRequest(model: string, asked: RoutingRequest | undefined
     targets: asked.order ? inOrder(wished, asked.order) : wished,
     rules: rulesFor(route.rules, asked),
     // An order that the request itself asks for is one of all targets.
-    ...(rank && !asked.sort && !asked.order && { rank }),
+    ...(rank && (!asked.sort || asked.partition === 'model') && !asked.order && { rank }),
     ...(asked.allowFallbacks === false && { onlyFirst: true as const }),
     ...(asked.requireParameters && { strict: true as const }),
     ...(asked.sessionId !== undefined && { sessionId: asked.sessionId }),
+    ...(asked.unheeded && { unheeded: asked.unheeded }),
   }
 }
 

@@ -1,5 +1,5 @@
 import { describe, expect, test } from 'vitest'
-import { readRouting } from '../../src/api/routing-fields.ts'
+import { readRouting, withFirstModel } from '../../src/api/routing-fields.ts'
 import { RouterError } from '../../src/core/errors.ts'
 import type { JsonObject } from '../../src/core/json.ts'
 
@@ -80,9 +80,28 @@ describe('what a body says of its routing', () => {
       "must be one of 'allow', 'deny', not 'none'.",
     ],
     [
-      { provider: { zdr: true } },
-      'provider.zdr',
-      "'provider.zdr' is not supported by this router; known: order, only, ",
+      { provider: { colour: 'red' } },
+      'provider.colour',
+      "'provider.colour' is not supported by this router; leave it out. Known: order, only, ",
+    ],
+    [{ provider: { zdr: 'yes' } }, 'provider.zdr', "must be true or false, not 'yes'."],
+    [
+      { provider: { quantizations: ['fp8'] } },
+      'provider.quantizations',
+      'this router does not know in which quantization',
+    ],
+    [{ provider: { enforce_distillable_text: true } }, 'provider.enforce_distillable_text', 'leave it out'],
+    [
+      { provider: { preferred_max_latency: 'low' } },
+      'provider.preferred_max_latency',
+      'must be a number of at least 0',
+    ],
+    [{ provider: { preferred_min_throughput: { p50: -1 } } }, 'provider.preferred_min_throughput.p50', 'at least 0'],
+    [{ provider: { sort: { by: 'fame' } } }, 'provider.sort.by', "must be one of 'price'"],
+    [
+      { provider: { sort: { by: 'price', partition: 'all' } } },
+      'provider.sort.partition',
+      "must be one of 'model', 'none'",
     ],
   ])('%j → 400 that names the field', (body, param, message) => {
     const refusal = () => readRouting(body)
@@ -90,4 +109,25 @@ describe('what a body says of its routing', () => {
     expect(refusal).toThrow(expect.objectContaining({ code: 'invalid_request', param }))
     expect(refusal).toThrow(message)
   })
+})
+
+test('members of other routers are known: what is met, what is no more than a wish, and what asks for nothing', () => {
+  const nothing = { quantizations: [], enforce_distillable_text: false, zdr: false, preferred_max_latency: null }
+  expect(readRouting({ provider: nothing })).toEqual({})
+  expect(readRouting({ provider: { zdr: true } })).toEqual({ zeroRetention: true })
+  expect(readRouting({ provider: { preferred_max_latency: { p90: 3 }, preferred_min_throughput: 50 } })).toEqual({
+    unheeded: ['provider.preferred_min_throughput', 'provider.preferred_max_latency'],
+  })
+  expect(readRouting({ provider: { sort: { by: 'price' } } })).toEqual({ sort: 'price', partition: 'model' })
+  expect(readRouting({ provider: { sort: { by: 'latency', partition: 'none' } } })).toEqual({
+    sort: 'latency',
+    partition: 'none',
+  })
+})
+
+test('a body that names its models by `models` alone asks for the first of them', () => {
+  expect(withFirstModel({ models: ['a/b', 'c/d'] })).toEqual({ model: 'a/b', models: ['a/b', 'c/d'] })
+  expect(withFirstModel({ model: 'x/y', models: ['a/b'] })).toEqual({ model: 'x/y', models: ['a/b'] })
+  for (const body of [{ models: [] }, { models: 'a/b' }, {}, [], 'text', null])
+    expect(withFirstModel(body)).toEqual(body)
 })

@@ -143,6 +143,25 @@ describe.each(apis)('POST %s', (path, body) => {
     },
   )
 
+  test('models alone: the first of them stands for the model', async () => {
+    const answer = await call(path, { models: ['groq/fails', 'openai/m'], ...body })
+    expect([answer.status, answer.served]).toEqual([200, 'openai/m'])
+    expect(askedModels()).toEqual(['fails', 'm'])
+    for (const received of provider.received) expectNothingOfRouting(received)
+    expect((await call(path, { models: [], ...body })).status).toBe(400)
+  })
+
+  test('wishes that are not heeded are reported', async () => {
+    const provider = { preferred_max_latency: 1, preferred_min_throughput: { p50: 100 } }
+    const answer = await call(path, { model: 'openrouter/m', ...body, provider })
+    expect([answer.status, answer.dropped?.split(',').sort()]).toEqual([
+      200,
+      ['provider.preferred_max_latency', 'provider.preferred_min_throughput'],
+    ])
+    const sealed = await call(path, { model: 'openrouter/m', ...body, provider: { zdr: true } })
+    expect([sealed.status, sealed.text]).toEqual([404, expect.stringContaining('`zdr` forbids')])
+  })
+
   test('tells none of it to a provider of its own format, or of another one', async () => {
     for (const model of ['openai/m', 'anthropic/m', 'openai-responses/m', 'openrouter/m', 'groq/m']) {
       const answer = await call(path, { model, models: ['openai/n'], ...said, ...body })
@@ -300,6 +319,12 @@ describe('other operations', () => {
     expect([answer.status, answer.served, answer.dropped]).toEqual([200, 'openai/embeds', null])
     expect(askedModels()).toEqual(['fails', 'embeds'])
     for (const received of provider.received) expectNothingOfRouting(received)
+    const nameless = await call('/v1/embeddings', {
+      models: ['openai/embeds'],
+      input: 'Hi',
+      provider: { preferred_max_latency: 1 },
+    })
+    expect([nameless.status, nameless.dropped]).toEqual([200, 'provider.preferred_max_latency'])
     const wrong = await call('/v1/embeddings', { ...body, provider: { only: 'openai' } })
     expect([wrong.status, wrong.error?.param]).toEqual([400, 'provider.only'])
     const late = await call('/v1/embeddings', { ...body, model: 'openai/sleeps' }, { 'x-router-timeout': '300ms' })
@@ -330,6 +355,7 @@ describe('other operations', () => {
     const models = [['models[]', 'openai/hears']] as const
     expect(await form([...models, ['model', 'openai/fails'], ['session_id', 's']])).toEqual([200, 'openai/hears', null])
     expect(await form([...models, ['model', 'nobody/m']])).toEqual([200, 'openai/hears', null])
+    expect(await form(models)).toEqual([200, 'openai/hears', null])
     const only = [['provider[only][]', 'groq'] as const]
     expect(await form([['model', 'openai/hears'], ...only])).toEqual([404, null, null])
     expect(

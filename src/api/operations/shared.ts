@@ -5,7 +5,7 @@ import { completionTokens, promptTokens } from '../../core/usage.ts'
 import { filledText, object, optional, required, text } from '../check.ts'
 import type { OperationBody, OperationFacts } from '../operation-api.ts'
 import { routerFields } from '../router-fields.ts'
-import { readRouting } from '../routing-fields.ts'
+import { firstModel, readRouting } from '../routing-fields.ts'
 
 /** The body of an operation that takes JSON alone. Throws RouterError 400, 415. */
 export function jsonOf(body: OperationBody): JsonObject {
@@ -26,7 +26,8 @@ export function readFields(
     files = [],
   }: Pick<OperationRequest, 'fields' | 'stream'> & Partial<Pick<OperationRequest, 'files'>>,
 ): OperationRequest {
-  const model = required(body.model, 'model', 'the name of a model, such as openai/text-embedding-3-small', filledText)
+  const named = body.model ?? firstModel(body)
+  const model = required(named, 'model', 'the name of a model, such as openai/text-embedding-3-small', filledText)
   const user = optional(body.user, 'user', text)
   const requesty = optional(body.requesty, 'requesty', object)
   const routing = readRouting(body)
