@@ -8,6 +8,7 @@ import { proveExamples } from '../manifest/examples.ts'
 import { unsupportedByEndpoint } from '../manifest/inferred-losses.ts'
 import { countExamples } from '../manifest/layer.ts'
 import { hasErrors, type Problem } from '../manifest/problem.ts'
+import type { ChatEndpoint, Provider } from '../manifest/provider.ts'
 import type { Source } from '../manifest/source.ts'
 import { closeAll } from '../plugin/load.ts'
 import { type Config, findConfig, loadConfig } from '../snapshot/config.ts'
@@ -152,9 +153,18 @@ async function checkOne(source: Source, config: Config, env: Environment): Promi
     models: Object.keys(provider.models).length,
     examples: own.reduce((count, layer) => count + countExamples(layer), 0),
     mappings: mappingsIn(own),
-    notTaken: provider.chat ? [{ file: source.file, names: unsupportedByEndpoint(provider.chat) }] : [],
+    notTaken: provider.chat ? [{ file: source.file, names: notTakenBy(provider, provider.chat) }] : [],
     problems: [...problems, ...(await proveExamples(provider, layers))],
   }
+}
+
+/** What no request can bring to a provider: neither to its endpoint, nor to a variant that is there for it. */
+function notTakenBy({ variants = [] }: Provider, chat: ChatEndpoint): string[] {
+  const taken = variants.flatMap(({ when = [], provider }) => {
+    const lacking = provider.chat ? unsupportedByEndpoint(provider.chat) : when
+    return when.filter((need) => !lacking.includes(need))
+  })
+  return unsupportedByEndpoint(chat).filter((name) => !taken.some((need) => need === name))
 }
 
 /** The kind of a file is that of its folder, else that of its fields. */

@@ -140,8 +140,8 @@ async function tryRequest(
     : ({ model: 'model', messages: [], ...input, origin: { api: 'chat', body: {} } } as unknown as NeutralRequest)
   const prefix = `${named.slug}/`
   const model = givenModel ?? (read.model.startsWith(prefix) ? read.model.slice(prefix.length) : read.model)
-  const provider = servedBy(named, model)
-  const entry = await entryOf(provider, model, config)
+  const entry = await entryOf(named, model, config)
+  const provider = servedBy(named, model, { request: read, entry })
   const target = { model, ...(entry && { entry }) }
   // Like the router: a body of the provider's own format is edited, any other is rebuilt.
   if (isChat && speaksSameFormat({ provider }, chat)) {

@@ -120,7 +120,7 @@ function admitted(
   const scope = { rules, accessList: key.accessList }
   const { directory } = services
   const tokens = estimatePromptTokens(request)
-  const context = { directory, scope, purpose: { ...forChat, explanation }, at, promptTokens: () => tokens }
+  const context = { directory, scope, purpose: forChat(request, explanation), at, promptTokens: () => tokens }
   const route = routeForRequest(request.model, routing, context)
   const able = compacting(route.targets, services, explanation)
   const priced = withoutUnpriced(able, { key, rules, at }, explanation)

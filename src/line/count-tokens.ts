@@ -40,7 +40,7 @@ export async function countTokens(call: CountCall, services: Services): Promise<
   const { organization } = key
   const { held, directory } = services
   const at = Date.now()
-  const context = { directory, scope, purpose: forChat, at, promptTokens: () => estimatePromptTokens(request) }
+  const context = { directory, scope, purpose: forChat(request), at, promptTokens: () => estimatePromptTokens(request) }
   const { targets } = routeForRequest(request.model, readRouting(request.origin.body), context)
   const governed = { ...request.origin, organization, mayStore: turn.mayStore, held, at }
   const [target] = governedTargets(targets, governed)

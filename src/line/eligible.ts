@@ -37,7 +37,7 @@ export function eligibleTargets(
   const { organization } = key
   const rules = rulesOf(organization)
   const scope = { rules, accessList: key.accessList }
-  const purpose = explanation ? { ...forChat, explanation } : forChat
+  const purpose = forChat(request, explanation)
   const promptTokens = () => estimatePromptTokens(request)
   const route = routeForRequest(request.model, asked, { directory, scope, purpose, at, promptTokens })
   const priced = withoutUnpriced(route.targets, { key, rules, at }, explanation)

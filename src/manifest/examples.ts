@@ -16,6 +16,7 @@ import { problemAt } from './program.ts'
 import type { Provider } from './provider.ts'
 import { readReply } from './read-reply.ts'
 import { failedMapping } from './run-mapping.ts'
+import { variantOf } from './target.ts'
 import { targetFacts } from './target-facts.ts'
 import { readEvent, readFailure, writeFor } from './translate.ts'
 
@@ -53,13 +54,14 @@ function uncompilable({ pieces }: Layer): Problem[] {
   })
 }
 
-/** An example about a model of a variant is about that variant. */
+/** An example about a model, or with a request, of a variant is about that variant. */
 function variantFor(
   provider: Provider,
   layers: readonly Layer[],
-  { request }: Example,
+  { request, operation }: Example,
 ): Pick<Run, 'provider' | 'layers'> {
-  const index = provider.variants?.findIndex(({ match }) => match.test(request?.model ?? '')) ?? -1
+  const isChat = request && !operation && shapeFaults(request).length === 0
+  const index = variantOf(provider, request?.model ?? '', isChat ? { request: neutral(request) } : undefined)
   const variant = provider.variants?.[index]
   return { provider: variant?.provider ?? provider, layers: layers.at(-1)?.variants[index]?.layers ?? layers }
 }
@@ -162,8 +164,12 @@ async function proveDropped(run: Run, given: Partial<NeutralRequest>, expected: 
 }
 
 async function written({ provider, example }: Pick<Run, 'provider' | 'example'>, given: Partial<NeutralRequest>) {
-  const request = { model: 'model', ...given, origin: { api: 'chat', body: {} } } as NeutralRequest
+  const request = neutral(given)
   return await writeFor(provider, request, request.model, factsOf(provider, example))
+}
+
+function neutral(given: Partial<NeutralRequest>): NeutralRequest {
+  return { model: 'model', ...given, origin: { api: 'chat', body: {} } } as NeutralRequest
 }
 
 /** What is known of the model that an example is about, and what the example itself says of it. */

@@ -3,7 +3,6 @@ import type { ErrorCode } from '../core/errors.ts'
 import { isObject, type JsonObject } from '../core/json.ts'
 import { longestName } from '../core/names.ts'
 import type { Operation } from '../core/operation.ts'
-import type { Pattern } from '../core/pattern.ts'
 import type { Finish } from '../core/reply.ts'
 import type { Api, NeutralRequest, TargetFacts } from '../core/request.ts'
 import type { Mapping } from '../mapping/mapping.ts'
@@ -52,8 +51,8 @@ export type Layer = {
   variants: VariantLayers[]
 }
 
-/** The models of a variant, and the layers it is made of, its own the last. */
-export type VariantLayers = { match: Pattern; layers: Layer[] }
+/** The layers that a variant is made of, its own the last. */
+export type VariantLayers = { layers: Layer[] }
 
 /** A proof that a mapping does what it should: neutral request → provider JSON, provider JSON → neutral reply. */
 export type Example = {
@@ -134,7 +133,7 @@ export function readLayer(
 
 /** Whether a file is a manifest or a variant in it: both say what a provider has, a dialect how it speaks. */
 function isOfProvider(value: unknown): boolean {
-  return isObject(value) && ('slug' in value || 'match' in value)
+  return isObject(value) && ('slug' in value || 'match' in value || 'when' in value)
 }
 
 /** The facts about models that another provider's manifest declares; its problems are reported with that file. */

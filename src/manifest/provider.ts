@@ -13,6 +13,7 @@ import type { StreamFormat } from '../wire/frames.ts'
 import type { SchemeHeaders } from './extensions.ts'
 import type { OperationEndpoints } from './operation.ts'
 import type { Path } from './position.ts'
+import type { VariantNeed } from './variant-needs.ts'
 
 /** A manifest made ready to serve: dialect merged in, secrets resolved, mappings read. */
 export type Provider = {
@@ -49,7 +50,7 @@ export type Provider = {
   reports?: ReadonlySet<'model' | 'cost'>
   /** Fields of requests that change who serves, what it costs or what is kept, beside those of the client APIs. */
   governed?: readonly GovernedField[]
-  /** Models that are served by another format or address under the same slug; the first match wins. */
+  /** Models or requests that are served by another format or address under the same slug; the first that fits wins. */
   variants?: Variant[]
   /** Environment variables that are named but not set: the provider is unconfigured. */
   missing: string[]
@@ -58,8 +59,11 @@ export type Provider = {
   file?: string
 }
 
-/** The provider as it is for the models whose id matches: complete in itself, without variants of its own. */
-export type Variant = { match: Pattern; provider: Provider }
+/**
+ * The provider as it is for the models whose id matches, for requests with one of these needs, or both: complete in itself,
+ * without variants of its own.
+ */
+export type Variant = { match?: Pattern; when?: readonly VariantNeed[]; provider: Provider }
 
 /** How we authenticate to a provider. */
 export type Auth =

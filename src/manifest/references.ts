@@ -10,6 +10,7 @@ import type { Path } from './position.ts'
 import type { Problem } from './problem.ts'
 import type { Provider } from './provider.ts'
 import type { Source } from './source.ts'
+import type { VariantNeed } from './variant-needs.ts'
 
 /** What the operator's settings may say over a manifest, in the manifest's own words; `${NAME}` not yet resolved. */
 export type ProviderSettings = {
@@ -51,8 +52,15 @@ export type ManifestFile = Omit<ProviderSettings, 'enabled' | 'secret'> & {
 /** How a provider compares ids of models, as files write it. */
 export type ModelIdsFile = { ignore?: ('case' | 'blanks')[]; forms?: string[] }
 
-/** What a manifest says about models whose id matches; with a dialect of its own it takes no endpoints and traits over. */
-export type VariantFile = { match: string; dialect?: string; base_url?: string; maker?: string; traits_of?: string }
+/** What a manifest says about some models or requests; with a dialect of its own it takes no endpoints and traits over. */
+export type VariantFile = {
+  match?: string
+  when?: VariantNeed | VariantNeed[]
+  dialect?: string
+  base_url?: string
+  maker?: string
+  traits_of?: string
+}
 
 /** What a manifest is read against; `blame` tells a problem of the settings at its place in their own file. */
 export type Surroundings = {

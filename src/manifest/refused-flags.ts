@@ -25,11 +25,12 @@ export function refusals({ provider, layers }: LoadedProvider, cache: FileCache)
   // The variant of the provider and the facts about the family decide: nothing else about it does.
   const found = new Map<string, Promise<boolean>>()
   const isRefused = (family: string, flag: AbilityFlag): Promise<boolean> => {
-    const served = servedBy(provider, family)
+    const request = { ...plain, ...abilities[flag].request, model: family }
+    const served = servedBy(provider, family, { request })
     if (!served.chat) return Promise.resolve(false)
     const variant = provider.variants?.findIndex((one) => one.provider === served)
     const key = `${flag} ${variant} ${JSON.stringify(targetFacts(served, { model: family }))}`
-    const refused = found.get(key) ?? loses(served, family, flag)
+    const refused = found.get(key) ?? loses(served, request, flag)
     found.set(key, refused)
     return refused
   }
@@ -52,17 +53,18 @@ export function refusals({ provider, layers }: LoadedProvider, cache: FileCache)
 }
 
 /** Whether a request that uses an ability loses it on its way, or cannot be made at all. */
-async function loses(provider: Provider, model: string, flag: AbilityFlag): Promise<boolean> {
-  const { fields, request } = abilities[flag]
-  const plain: NeutralRequest = {
-    model,
-    messages: [{ role: 'user', parts: [{ type: 'text', text: 'Hello' }] }],
-    origin: { api: 'chat', body: {} },
-  }
+async function loses(provider: Provider, request: NeutralRequest, flag: AbilityFlag): Promise<boolean> {
+  const { fields } = abilities[flag]
+  const { model } = request
   try {
-    const { dropped } = await writeFor(provider, { ...plain, ...request }, model, targetFacts(provider, { model }))
+    const { dropped } = await writeFor(provider, request, model, targetFacts(provider, { model }))
     return dropped.some((name) => fields.some((field) => field === name || field.startsWith(`${name}.`)))
   } catch {
     return true
   }
+}
+
+const plain: Omit<NeutralRequest, 'model'> = {
+  messages: [{ role: 'user', parts: [{ type: 'text', text: 'Hello' }] }],
+  origin: { api: 'chat', body: {} },
 }

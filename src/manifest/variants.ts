@@ -37,7 +37,10 @@ export function loadVariants(manifest: Manifest): {
 function loadVariant(manifest: Manifest, said: VariantFile, source: Source) {
   const { provider: base, around, file } = manifest
   const { layer, problems } = readLayer(source, { outer: manifest.source, functions: around.extensions?.functions })
-  const match = readPattern({ source, problems }, ['match'], said.match, { longest: longestName })
+  if (said.match === undefined && said.when === undefined) {
+    return { problems: [source.problem([], 'a variant needs `match` or `when`, to say what is different')] }
+  }
+  const match = said.match && readPattern({ source, problems }, ['match'], said.match, { longest: longestName })
   const below = foundation(source, said, around)
   problems.push(...below.problems)
   const layers = [...under(said, manifest.layers, below.layers), layer]
@@ -47,7 +50,7 @@ function loadVariant(manifest: Manifest, said: VariantFile, source: Source) {
   const resolved = resolveReferences(source, { ...file, ...addressOf(said) }, layers, around)
   problems.push(...resolved.problems)
   const isLost = !chat && base.chat && !hasAny(operations.endpoints)
-  if (hasErrors(problems) || !match || isLost) return { problems }
+  if (hasErrors(problems) || isLost) return { problems }
   const sameAs = layers.findLast((one) => one.sameAs)?.sameAs
   const { sameAs: _sameAs, count: _count, compact: _compact, chat: _chat, operations: _operations, ...rest } = base
   const provider: Provider = {
@@ -63,7 +66,8 @@ function loadVariant(manifest: Manifest, said: VariantFile, source: Source) {
     ...(hasAny(operations.endpoints) && { operations: operations.endpoints }),
     ...(said.dialect !== undefined && { dialect: said.dialect }),
   }
-  return { variant: { match, provider }, layers: { match, layers }, problems }
+  const variant = { ...(match && { match }), ...(said.when && { when: [said.when].flat() }), provider }
+  return { variant, layers: { layers }, problems }
 }
 
 /** What lies under a variant: all that the manifest is, or another dialect with what does not depend on the format. */

@@ -2,8 +2,8 @@ import type { ModelEntry } from '../core/model.ts'
 import { type Api, isProviderTool, type NeutralRequest, type ProviderTool } from '../core/request.ts'
 import { inferredLosses } from '../manifest/inferred-losses.ts'
 import { demanding, distinctNames, usesField } from '../manifest/losses.ts'
-import type { ChatEndpoint } from '../manifest/provider.ts'
 import type { Target } from '../manifest/target.ts'
+import { lacksField, lacksTool } from '../manifest/variant-needs.ts'
 
 /** Something that a target must be able to do for a request. */
 export type Need = {
@@ -53,14 +53,12 @@ function mediaNeeds(request: NeutralRequest): Need[] {
     const field = `parts.${type}`
     if (!usesField(field, request)) continue
     const flag = type === 'image' ? { flag: 'supports_vision' as const } : {}
-    const isLacked = ({ provider: { chat, sameAs }, entry }: Target) =>
-      (flag.flag !== undefined && entry?.[flag.flag] === false) ||
-      (chat !== undefined && (isDeclared(chat, field) || (sameAs !== api && !chat.request.support.part(type))))
+    const isLacked = ({ provider, entry }: Target) =>
+      (flag.flag !== undefined && entry?.[flag.flag] === false) || lacksField(provider, field, api)
     needs.push({ field, ...flag, lack, isCertain: true, isLacked })
   }
   if (needs.length > 0 && usesField('parts.file_id', request)) {
-    const isLacked = ({ provider: { chat, sameAs } }: Target) =>
-      chat !== undefined && sameAs !== api && !chat.request.support.named('file_id')
+    const isLacked = ({ provider }: Target) => lacksField(provider, 'parts.file_id', api)
     needs.push({ field: 'parts.file_id', lack: 'reads no files by their id', isCertain: true, isLacked })
   }
   return needs
@@ -74,19 +72,16 @@ const mediaTypes = [
 ] as const
 
 function flagged(field: keyof NeutralRequest, flag: Flag, { lack, api }: { lack: string; api: Api }): Need {
-  const isLacked = ({ provider: { chat, sameAs }, entry }: Target) =>
-    entry?.[flag] === false ||
-    (chat !== undefined && (isDeclared(chat, field) || (sameAs !== api && !chat.request.support.has(field))))
+  const isLacked = ({ provider, entry }: Target) => entry?.[flag] === false || lacksField(provider, field, api)
   return { field, flag, lack, isCertain: true, isLacked }
 }
 
 function providerToolNeed(tool: ProviderTool): Need {
-  const { kind, by } = tool
+  const { kind } = tool
   const field = `tools.${kind}`
   const flag = kind.startsWith('computer') ? { flag: 'supports_computer_use' as const } : {}
-  const isLacked = ({ provider: { chat, sameAs }, entry }: Target) =>
-    (flag.flag !== undefined && entry?.[flag.flag] === false) ||
-    (chat !== undefined && (isDeclared(chat, field) || (sameAs !== by && !chat.request.support.tool(tool))))
+  const isLacked = ({ provider, entry }: Target) =>
+    (flag.flag !== undefined && entry?.[flag.flag] === false) || lacksTool(provider, tool)
   return { field, ...flag, lack: `has no tool '${kind.slice(0, longestKind)}'`, isCertain: false, isLacked }
 }
 
@@ -123,12 +118,6 @@ export function lossNeed(request: NeutralRequest): Need {
     },
   }
 }
-
-function isDeclared({ losses }: ChatEndpoint, field: string): boolean {
-  return losses.some((loss) => !loss.when && (loss.field === field || (field === 'tools' && loss.field === functions)))
-}
-
-const functions = 'tools.function'
 
 /** Whether the catalog says of a target that it can do all of this, and nothing else says that it cannot. */
 export function declaresAll(target: Target, needs: readonly Need[]): boolean {

@@ -1,6 +1,7 @@
 import type { KnownModel } from '../catalog/catalog.ts'
 import { RouterError } from '../core/errors.ts'
 import { bareName, isEuropean, longestName, type Policy, policyPrefix, splitModel } from '../core/names.ts'
+import type { NeutralRequest } from '../core/request.ts'
 import type { RoutingRules } from '../core/routing-rules.ts'
 import type { Provider } from '../manifest/provider.ts'
 import { servedBy, type Target, targetId } from '../manifest/target.ts'
@@ -26,10 +27,16 @@ export type Purpose = {
   inEurope?: boolean
   /** Hears which targets of a name are left out. */
   explanation?: Explanation | undefined
+  /** The conversation that they are wanted for: providers may have another endpoint for it. */
+  request?: NeutralRequest
 }
 
-/** Models for conversations. */
-export const forChat: Purpose = {
+/** Models for a conversation. */
+export function forChat(request: NeutralRequest, explanation?: Explanation): Purpose {
+  return { ...conversations, request, explanation }
+}
+
+const conversations: Purpose = {
   apis: ['chat'],
   serves: ({ provider }) => provider.chat !== undefined,
   name: 'chat models',
@@ -70,7 +77,7 @@ export function resolve(
   model: string,
   directory: Directory,
   scope?: Scope,
-  { apis, serves, name, inEurope: isWanted = false, explanation }: Purpose = forAnything,
+  { apis, serves, name, inEurope: isWanted = false, explanation, request }: Purpose = forAnything,
 ): Route {
   refuseInvalid(model)
   const named = lookUp(model, directory, scope)
@@ -80,7 +87,7 @@ export function resolve(
   const exclusions: (Exclusion & { id: string })[] = []
   let notAllowed: Exclusion | undefined
   for (const id of named.ids) {
-    const found = targetOf(id, directory)
+    const found = targetOf(id, directory, request)
     if ('message' in found) {
       exclusions.push({ ...found, id })
       continue
@@ -132,12 +139,17 @@ function lookUp(model: string, directory: Directory, scope: Scope | undefined): 
   throw notFound(`The model '${model}' does not exist. Write a model as <provider>/<model>; GET /v1/models lists them.`)
 }
 
-function targetOf(id: string, { providers, identify }: Directory): Target | Exclusion {
+function targetOf(
+  id: string,
+  { providers, identify }: Directory,
+  request: NeutralRequest | undefined,
+): Target | Exclusion {
   const { provider: slug = '', model = '' } = splitModel(id) ?? {}
   const serving = providers.get(slug)
   if (!serving) return exclusion(`The provider '${slug}' of the model '${id}' does not exist.`)
   const known = identify(slug, model)
-  const provider = servedBy(serving, known?.is ?? model)
+  const asked = request && { request, entry: known?.entry }
+  const provider = servedBy(serving, known?.is ?? model, asked)
   if (provider.missing.length > 0) {
     const variables = provider.missing.join(', ')
     return exclusion(`The provider '${slug}' is not configured: set ${variables} in the environment of the router.`)

@@ -16,11 +16,13 @@ import { foldFacts } from './replay.ts'
 
 const folder = join(import.meta.dirname, '../../providers')
 const dialect = loadDialect(source('dialects/openai-chat.yaml')).dialect as Dialect
-const decisions = loadDialect(source('dialects/system-one.yaml')).dialect as Dialect
-const dialects: Dialects = new Map([
-  ['openai-chat', dialect],
-  ['system-one', decisions],
-])
+const dialects: Dialects = new Map(
+  ['openai-chat', 'openai-responses', 'system-one'].map((name) => {
+    return [name, loadDialect(source(`dialects/${name}.yaml`)).dialect as Dialect]
+  }),
+)
+// Whose facts about models those of OpenAI share.
+const shared = new Map([['openai-responses', source('openai-responses.yaml')]])
 
 const slugs = [
   'openai',
@@ -43,7 +45,7 @@ function source(name: string) {
 }
 
 function load(slug: string) {
-  return loadManifest(source(`${slug}.yaml`), { dialects, env: {} })
+  return loadManifest(source(`${slug}.yaml`), { dialects, manifests: shared, env: {} })
 }
 
 function loaded(slug: string): LoadedProvider {

@@ -252,8 +252,6 @@ const rows: { [provider: string]: Row } = {
 
 /** Providers that cannot search, with a model of each. */
 const unable = {
-  openai: 'gpt-4.1',
-  xai: 'grok-4.6',
   mistral: 'mistral-large-latest',
   groq: 'openai/gpt-oss-120b',
   deepseek: 'deepseek-chat',

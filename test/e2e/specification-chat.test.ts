@@ -138,7 +138,7 @@ describe('POST /v1/chat/completions', () => {
   })
 
   test('1.19: a web search is never lost silently where a model has none', async () => {
-    const answer = await ask({ tools: [{ type: 'web_search' }] })
+    const answer = await ask({ model: 'openai/gpt-3.5-turbo', tools: [{ type: 'web_search' }] })
     expect([answer.status, answer.headers.get('x-router-dropped')]).toEqual([200, 'tools.web_search'])
     expect(answer.sent).not.toHaveProperty('tools')
   })

@@ -1,6 +1,7 @@
 import type { ClientApi } from '../../src/api/client-api.ts'
 import { namesInBody } from '../../src/api/wire-fields.ts'
 import type { JsonObject } from '../../src/core/json.ts'
+import type { NeutralRequest } from '../../src/core/request.ts'
 import type { PreparedCall } from '../../src/line/call.ts'
 import { translationOf } from '../../src/line/choose-translation.ts'
 import { unreadableFile } from '../../src/manifest/losses.ts'
@@ -22,15 +23,16 @@ export type Sent = {
 /** The bytes behind every link. */
 export const fetchedFile = { data: 'JVBERi0xLjQ=', media_type: 'application/pdf' }
 
-/** A model of a shipped provider, by its full id. */
-export async function shippedTarget(id: string): Promise<Target> {
+/** A model of a shipped provider, by its full id, as it is asked for a request. */
+export async function shippedTarget(id: string, request?: NeutralRequest): Promise<Target> {
   const slug = id.slice(0, id.indexOf('/'))
   const model = id.slice(slug.length + 1)
   const { providers, catalog } = await shippedFiles()
   const loaded = providers.find(({ provider }) => provider.slug === slug)
   if (!loaded) throw new Error(`there is no provider ${slug}`)
   const entry = catalog.find(slug, model)
-  return { provider: servedBy(loaded.provider, model), model, ...(entry && { entry }) } as Target
+  const asked = request && { request, entry }
+  return { provider: servedBy(loaded.provider, model, asked), model, ...(entry && { entry }) } as Target
 }
 
 /** A model of every shipped provider that converses, and of each of its variants. */
@@ -45,9 +47,9 @@ export async function shippedTargets(): Promise<string[]> {
 
 /** Translates a client's body for a model of a shipped provider, or edits it where the formats are the same. */
 export async function sentTo(id: string, api: ClientApi, given: JsonObject): Promise<Sent> {
-  const target = await shippedTarget(id)
   const body = { model: id, ...given }
   const request = api.read(body)
+  const target = await shippedTarget(id, request)
   const fetched: string[] = []
   const fetchAll = async (urls: Iterable<string>) => {
     const wanted = [...urls]

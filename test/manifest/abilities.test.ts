@@ -69,8 +69,8 @@ beforeAll(async () => {
 describe.each(bodies)('$api', (clientApi, byFlag) => {
   test.each(abilityFlags)('what the entry of a model says with %s is what is sent', async (flag) => {
     const contradicting: string[] = []
-    for (const { provider, served, model, entry } of chatModels(clientApi === chat)) {
-      const lost = await losses(served, clientApi, { ...byFlag[flag], model }, { model, entry })
+    for (const { provider, serving, model, entry } of chatModels(clientApi === chat)) {
+      const lost = await losses(serving, clientApi, { ...byFlag[flag], model }, { model, entry })
       const isLost = abilities[flag].fields.some(
         (field) => lost.includes(field) || lost.includes(field.split('.')[0] ?? ''),
       )
@@ -80,7 +80,7 @@ describe.each(bodies)('$api', (clientApi, byFlag) => {
   })
 })
 
-type ServedModel = CatalogedModel & { served: Provider }
+type ServedModel = CatalogedModel & { serving: Provider }
 
 /** Every chat model, or one of each family. */
 function chatModels(all: boolean): ServedModel[] {
@@ -95,27 +95,30 @@ function chatModels(all: boolean): ServedModel[] {
     const family = JSON.stringify([slug, served.dialect, traits, abilityFlags.map((flag) => entry[flag])])
     if (!all && families.has(family)) return []
     families.add(family)
-    return [{ ...listed, served }]
+    return [{ ...listed, serving: provider }]
   })
 }
 
 async function losses(
-  provider: Provider,
+  serving: Provider,
   clientApi: ClientApi,
   body: { model: string },
   target: { model: string; entry: CatalogedModel['entry'] },
 ): Promise<string[]> {
   const request = clientApi.read(body)
+  const provider = servedBy(serving, target.model, { request, entry: target.entry })
   if (provider.sameAs === clientApi.api) return await usedLosses(provider, request, target)
   return (await writeRequest(provider, { ...request, model: target.model }, target)).dropped
 }
 
 test.each([
-  // Chat completions of these cannot search; their Responses APIs can.
-  ['openai/gpt-4.1', 'supports_web_search', false],
+  // Chat completions of these cannot search; their Responses APIs can, and are asked.
+  ['openai/gpt-4.1', 'supports_web_search', true],
   ['openai-responses/gpt-4.1', 'supports_web_search', true],
-  ['xai/grok-4.3', 'supports_web_search', false],
-  ['azure/gpt-5.1', 'supports_web_search', false],
+  ['xai/grok-4.3', 'supports_web_search', true],
+  ['azure/gpt-5.1', 'supports_web_search', true],
+  ['azure/grok-4', 'supports_web_search', false],
+  ['groq/openai/gpt-oss-120b', 'supports_web_search', false],
   ['anthropic/claude-opus-5', 'supports_web_search', true],
   ['openai/o1', 'supports_tool_calling', true],
   ['openai/o3-mini', 'supports_tool_calling', true],

@@ -1,14 +1,18 @@
 import { describe, expect, test } from 'vitest'
+import type { ModelEntry } from '../../src/core/model.ts'
+import type { Api, NeutralRequest } from '../../src/core/request.ts'
 import { defaultRouting } from '../../src/core/routing-rules.ts'
 import { proveExamples } from '../../src/manifest/examples.ts'
 import { countExamples, filesOf } from '../../src/manifest/layer.ts'
 import { loadManifest } from '../../src/manifest/manifest.ts'
 import type { Provider } from '../../src/manifest/provider.ts'
 import { finishOf } from '../../src/manifest/read-reply.ts'
+import { readSchema } from '../../src/manifest/schema.ts'
 import { readSource } from '../../src/manifest/source.ts'
 import { servedBy } from '../../src/manifest/target.ts'
 import { writeRequest } from '../../src/manifest/translate.ts'
-import { resolve } from '../../src/routing/resolve.ts'
+import { variantNeeds } from '../../src/manifest/variant-needs.ts'
+import { forChat, resolve } from '../../src/routing/resolve.ts'
 import { acme, formatted, loadedDialect, plainDialect } from './files.ts'
 
 const other = plainDialect
@@ -133,6 +137,65 @@ variants:
     expect((await writeRequest(served, { ...request, messages: [] }, { model: 'a1' })).body).toEqual({ m: 'a1a1a1' })
     expect(finishOf(served, 'stop')).toBe('length')
     expect(finishOf(loaded(text), 'stop')).toBe('stop')
+  })
+})
+
+describe('a variant for requests', () => {
+  const text = `${acme}unknown_models: pass
+endpoints: { chat: { losses: [web_search] } }
+variants:
+  - match: ^old-
+    when: parts.file
+    endpoints: { chat: { path: /files, request: { files: 'messages.parts[type = "file"].data' } } }
+  - when: [web_search, provider_tools]
+    dialect: other
+    endpoints: { chat: { path: /native } }
+  - match: ^big-
+    endpoints: { chat: { path: /big } }
+`
+  const pathOf = (model: string, asked: Partial<NeutralRequest>, entry?: ModelEntry, given = text) =>
+    servedBy(loaded(given), model, { request: { ...request, ...asked }, entry }).chat?.path
+  const runs = (by: Api) => ({ tools: [{ kind: 'bash', by, definition: { type: 'bash' } }] })
+  const file = { messages: [{ role: 'user' as const, parts: [{ type: 'file' as const, data: 'aGk=' }] }] }
+
+  test('serves those that need what it names, and no others', () => {
+    expect(pathOf('m', {})).toBe('/generate')
+    expect(pathOf('m', { tools: [{ kind: 'function', name: 'f' }] })).toBe('/generate')
+    expect(pathOf('m', runs('messages'))).toBe('/native')
+    expect(pathOf('m', runs('responses'))).toBe('/generate')
+    expect(servedBy(loaded(text), 'm').chat?.path).toBe('/generate')
+  })
+
+  test('may be for some models alone, and is passed over like any other', () => {
+    expect(pathOf('old-1', file)).toBe('/files')
+    expect(pathOf('m', file)).toBe('/generate')
+    expect(pathOf('big-1', {})).toBe('/big')
+    expect(pathOf('big-1', runs('messages'))).toBe('/native')
+  })
+
+  test('is not asked for what it lacks itself, nor for what the model cannot do', () => {
+    expect(pathOf('m', { web_search: {} })).toBe('/generate')
+    const searches = text.replace('path: /native', `path: /native, request: { s: '{ "s": web_search }' }`)
+    expect(pathOf('m', { web_search: {} }, undefined, searches)).toBe('/native')
+    expect(pathOf('m', { web_search: {} }, { api: 'chat', supports_web_search: false }, searches)).toBe('/generate')
+  })
+
+  test('is chosen before the abilities of its provider are judged', () => {
+    const directory = { providers: new Map([['acme', loaded(text)]]), managed: new Map(), routing: defaultRouting }
+    const asked = { ...request, ...runs('messages') }
+    const { targets } = resolve('acme/m', { ...directory, identify: () => undefined }, undefined, forChat(asked))
+    expect(targets.map(({ provider, model }) => [provider.slug, model, provider.chat?.path])).toEqual([
+      ['acme', 'm', '/native'],
+    ])
+  })
+
+  test('names what there is, and a variant says whom it is for', () => {
+    const problems = (given: string) => formatted(load(`${acme}variants: [${given}]\n`).problems)
+    expect(problems('{ when: web_serch }')).toEqual([expect.stringContaining('did you mean `web_search`?')])
+    expect(problems('{ when: [] }')).toEqual([expect.stringContaining('must not be empty')])
+    expect(problems('{ maker: x }')).toEqual([expect.stringContaining('a variant needs `match` or `when`')])
+    const { $defs } = readSchema('provider') as { $defs: { variantNeed: { enum: string[] } } }
+    expect($defs.variantNeed.enum).toEqual(variantNeeds)
   })
 })
 

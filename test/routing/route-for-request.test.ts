@@ -2,6 +2,7 @@ import fc from 'fast-check'
 import { describe, expect, test } from 'vitest'
 import { RouterError } from '../../src/core/errors.ts'
 import type { ModelEntry } from '../../src/core/model.ts'
+import type { NeutralRequest } from '../../src/core/request.ts'
 import type { RoutingRequest } from '../../src/core/routing-request.ts'
 import { type Target, targetId } from '../../src/manifest/target.ts'
 import { forChat, type Route, resolve } from '../../src/routing/resolve.ts'
@@ -12,6 +13,8 @@ import { directory, scope } from './names.ts'
 type Rules = Parameters<typeof scope>[0]
 type Managed = Parameters<typeof directory>[0]
 
+const greeting: NeutralRequest = { model: 'm', messages: [], origin: { api: 'chat', body: {} } }
+
 function routeOf(
   model: string,
   asked: RoutingRequest,
@@ -20,7 +23,7 @@ function routeOf(
   promptTokens = 1,
 ): Route {
   const context = { directory: directory(managed), scope: scope(rules), at: 0, promptTokens: () => promptTokens }
-  return routeForRequest(model, asked, { ...context, purpose: forChat })
+  return routeForRequest(model, asked, { ...context, purpose: forChat(greeting) })
 }
 
 /** The ids of the targets, or the refusal. */
@@ -134,7 +137,13 @@ describe('wishes about providers', () => {
     const entry: ModelEntry = { api: 'chat', pricing, other_prices: { per_request_high: 0.01, per_input_image: 0.002 } }
     const left = (maxPrice: RoutingRequest['maxPrice'], tokens = 1) => {
       const priced = { ...directory(), identify: () => ({ model: 'm', name: 'm', is: 'm', entry }) }
-      const context = { directory: priced, scope: scope({}), purpose: forChat, at: 0, promptTokens: () => tokens }
+      const context = {
+        directory: priced,
+        scope: scope({}),
+        purpose: forChat(greeting),
+        at: 0,
+        promptTokens: () => tokens,
+      }
       try {
         return routeForRequest('any/m', { maxPrice: maxPrice ?? {} }, context).targets.length
       } catch (thrown) {
@@ -167,7 +176,7 @@ describe('wishes about providers', () => {
       routing: { totalMs: 400, sticky: 'cache' as const },
     }
     const ruled: Scope = { rules: { ...rules, policies: new Map([['all', policy]]) }, accessList: null }
-    const context = { directory: directory(), scope: ruled, purpose: forChat, at: 0, promptTokens: () => 1 }
+    const context = { directory: directory(), scope: ruled, purpose: forChat(greeting), at: 0, promptTokens: () => 1 }
     expect(routeForRequest('all', { totalMs: 500, sessionId: 's' }, context).rules).toMatchObject({
       totalMs: 400,
       sticky: 'cache',
@@ -245,7 +254,7 @@ describe('whatever a request asks for', () => {
   /** The targets of one name, without anything else that the request says; none where it is refused. */
   function alone(name: string, rules: Rules, managed: Managed): string[] {
     try {
-      return resolve(name, directory(managed), scope(rules), forChat).targets.map(targetId)
+      return resolve(name, directory(managed), scope(rules), forChat(greeting)).targets.map(targetId)
     } catch {
       return []
     }
