@@ -9,6 +9,7 @@ import { modelRoutes } from './http/model-lists.ts'
 import { openapiRoutes } from './http/openapi.ts'
 import type { JsonRequest, JsonRoute } from './http/server.ts'
 import { storedResponseRoutes } from './http/stored-responses.ts'
+import type { ExplainServices } from './line/explain-call.ts'
 import { authCheckRoutes } from './management/auth-check.ts'
 import { managementRoutes } from './management/routes.ts'
 import { formatProblem } from './manifest/problem.ts'
@@ -32,16 +33,18 @@ export type RouteServices = {
   troubled(): readonly Trouble[]
   /** All metrics of the process. */
   metrics(): Family[]
+  /** What routes of calls are explained by. */
+  explaining(): ExplainServices
 }
 
 /** Whether a route changes the database, or reads much of it: of several threads only one does that. */
-export function isForBooks({ path, method = 'get' }: JsonRoute): boolean {
-  return path.startsWith('/v1/manage') || path === '/metrics' || method === 'delete'
+export function isForBooks({ path, method = 'get', isForLines = false }: JsonRoute): boolean {
+  return !isForLines && (path.startsWith('/v1/manage') || path === '/metrics' || method === 'delete')
 }
 
 /** The routes of the service besides the calls. */
 export function jsonRoutes(services: RouteServices): Routes {
-  const { watch, store, access, rulesOf, stopping, writeFailure, damage, troubled, metrics } = services
+  const { watch, store, access, rulesOf, stopping, writeFailure, damage, troubled, metrics, explaining } = services
   const directory = () => directoryOf(watch.current())
   return {
     common: [
@@ -60,7 +63,7 @@ export function jsonRoutes(services: RouteServices): Routes {
     ],
     open: [...modelRoutes({ access, directory, rulesOf }), ...storedResponseRoutes(store, access)],
     manage: [
-      ...managementRoutes({ store, access, directory, damage, troubled }),
+      ...managementRoutes({ store, access, directory, damage, troubled, explaining }),
       ...metricsRoutes({
         settings: () => watch.current().config.metrics,
         requireReader: (request) => requireMetricsReader(services, request),

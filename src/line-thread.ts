@@ -67,17 +67,9 @@ async function serve(setup: LineSetup): Promise<void> {
   const own = { watch, store, access, rulesOf, ledger: books.ledger, signatures, log, plugins, onThrown }
   const line = openLine({ ...own, ...ways, admission: { budget, limits, writeFailure } }, started)
   const { stopping } = line.context
-  const routes = jsonRoutes({
-    watch,
-    store,
-    access,
-    rulesOf,
-    stopping,
-    writeFailure,
-    damage: () => undefined,
-    troubled: line.troubled,
-    metrics: () => [],
-  })
+  const { troubled } = line
+  const known = { damage: () => undefined, troubled, metrics: () => [], explaining: line.context.services }
+  const routes = jsonRoutes({ watch, store, access, rulesOf, stopping, writeFailure, ...known })
   started.defer(watchLine(line, (said) => books.port.say(said)))
   const { host, servesManagement } = ways
   const where = { host, port: ways.port, managePort: null, reusePort: true, opened }

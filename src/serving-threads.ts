@@ -1,6 +1,7 @@
 import type { Books } from './books.ts'
 import { collectWhenIdle } from './core/collect.ts'
 import { asRouterError, type RouterError } from './core/errors.ts'
+import { explainingBooks } from './explaining-books.ts'
 import { Handover } from './handover.ts'
 import type { ServerContext } from './http/context.ts'
 import { freePort } from './http/listen.ts'
@@ -182,17 +183,9 @@ function routesOf({ watch, books, access, rulesOf }: Served, holder: LinesHolder
     holder.lines?.tell({ kind: 'watchLoop' })
     return processMetrics({ books, watch, troubled, lines })
   }
-  return jsonRoutes({
-    watch,
-    store,
-    access,
-    rulesOf,
-    stopping,
-    writeFailure,
-    damage: damage.failure,
-    troubled,
-    metrics,
-  })
+  const explaining = explainingBooks({ watch, store, rulesOf })
+  const own = { watch, store, access, rulesOf, stopping, writeFailure, damage: damage.failure }
+  return jsonRoutes({ ...own, troubled, metrics, explaining })
 }
 
 /** The address of the management API serves no calls. */

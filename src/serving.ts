@@ -61,6 +61,7 @@ export async function serveInThisThread(served: Served, started: AsyncDisposable
       line.watchLoop()
       return processMetrics({ books, watch, troubled: line.troubled, lines: () => ({ facts: [line.facts()] }) })
     },
+    explaining: line.context.services,
   })
   const { server, manage } = watch.current().config
   const where = { host: server.host, port, managePort: manage.port }

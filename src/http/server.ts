@@ -29,6 +29,8 @@ export type JsonRoute = {
   method?: 'get' | 'post' | 'put' | 'patch' | 'delete'
   /** The client API whose error format this request gets; by default that of the path. */
   clientApiOf?: (request: Pick<JsonRequest, 'headers'>) => ClientApi | undefined
+  /** Of several threads, the one that the request has reached answers it: it needs what is known there. */
+  isForLines?: boolean
   answer(request: JsonRequest): JsonAnswer | Promise<JsonAnswer>
 }
 

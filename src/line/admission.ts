@@ -122,11 +122,7 @@ export function admit(
       })
     },
     mostAt: (target, remote) => mostAt(target, { bounded, hold: holdOf(target), remote }),
-    costAt(target, isCached) {
-      if (!isPriced(bounded, target)) return undefined
-      const { output, nanoUsd } = holdOf(target) as Hold
-      return isCached ? costBound(bounded, target, output, true) : nanoUsd
-    },
+    costAt: (target, isCached) => costAt(target, isCached, { bounded, hold: holdOf(target) }),
     caches: bounded.size.caches,
     charge: budgetReservation.charge,
     settle(nanoUsd, tokens) {
@@ -139,6 +135,21 @@ export function admit(
     promptTokens: prompt,
     choices: choicesOf(call.request),
     abandonedUsage: abandoned === 'prompt' ? { input: prompt } : undefined,
+  }
+}
+
+/** What a conversation would be held to cost if it were admitted now: nothing is reserved or counted. */
+export function foreseen(
+  call: AdmissionRequest,
+  { budget, defaultOutputTokens }: Pick<AdmissionServices, 'budget' | 'defaultOutputTokens'>,
+): Pick<Admission, 'costAt' | 'caches' | 'promptTokens'> {
+  const bounded = boundedCall(call.request, call.at)
+  const allowance = { leftNano: leftOf(payersOf(call), budget), defaultLength: defaultOutputTokens }
+  const { caches, tokens: promptTokens } = bounded.size
+  return {
+    costAt: (target, isCached) => costAt(target, isCached, { bounded, hold: holdAt(target, bounded, allowance) }),
+    caches,
+    promptTokens,
   }
 }
 
@@ -246,6 +257,15 @@ type Hold = AskedLength & { nanoUsd: bigint }
 function holdAt(target: Target, bounded: BoundedCall, allowance: Allowance): Hold {
   const asked = askedLength(bounded, target, allowance)
   return { ...asked, nanoUsd: costBound(bounded, target, asked.output) }
+}
+
+function costAt(
+  target: Target,
+  isCached: boolean,
+  { bounded, hold }: { bounded: BoundedCall; hold: Hold | undefined },
+): bigint | undefined {
+  if (!hold || !isPriced(bounded, target)) return undefined
+  return isCached ? costBound(bounded, target, hold.output, true) : hold.nanoUsd
 }
 
 /** The most that one of the targets holds. */

@@ -16,6 +16,8 @@ import type { Turn } from './conversations.ts'
 type AdmittedCall = {
   targets: Targets
   explanation?: Explanation | undefined
+  /** The order is only asked for: nothing is remembered of it. */
+  looksOnly?: boolean
   route: Omit<Route, 'targets'>
   admission: Pick<Admission, 'costAt' | 'caches' | 'promptTokens'>
 }
@@ -75,12 +77,12 @@ function only({ targets, explanation, admission }: AdmittedCall, kind: CallKind,
 type Ordering = Pick<RoutingRules, 'sort' | 'sticky'>
 
 function ordered(
-  { targets, explanation, route: { weights, rank, onlyFirst }, admission: { costAt } }: AdmittedCall,
+  { targets, explanation, looksOnly, route: { weights, rank, onlyFirst }, admission: { costAt } }: AdmittedCall,
   choosing: Pick<Choosing, 'rules' | 'kind' | 'organization' | 'kept' | 'continues'>,
   state: RoutingState,
 ): Order {
   const { kind, kept, rules } = choosing
-  const chosen = chooseTargets(targets, { ...choosing, weights, rank, costAt, explanation }, state)
+  const chosen = chooseTargets(targets, { ...choosing, weights, rank, costAt, looksOnly, explanation }, state)
   if (onlyFirst && explanation) {
     for (const other of chosen.targets.slice(1)) explanation.skip(other, 'fallbacks', noFallbacks)
   }

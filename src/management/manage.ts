@@ -3,6 +3,7 @@ import { type Access, areaBeyond, type Key, requirePermission } from '../access/
 import { RouterError } from '../core/errors.ts'
 import type { JsonObject } from '../core/json.ts'
 import type { JsonAnswer, JsonRequest, JsonRoute } from '../http/server.ts'
+import type { ExplainServices } from '../line/explain-call.ts'
 import type { Trouble } from '../routing/health.ts'
 import type { Level, Permissions } from '../store/keys.ts'
 import { NameTaken } from '../store/name-taken.ts'
@@ -19,6 +20,8 @@ export type ManagementContext = {
   damage(): string | undefined
   /** What takes no calls, or not all. */
   troubled(): readonly Trouble[]
+  /** What routes of calls are explained by. */
+  explaining(): ExplainServices
 }
 
 /** A request of a key that may manage its organization; it can see and change only what belongs to that organization. */
@@ -33,7 +36,9 @@ export type ManageRequest = {
 }
 
 /** A route of the management API: GET needs the permission manage: read, every other method manage: write. */
-export type ManageRoute = Pick<JsonRoute, 'path' | 'method'> & {
+export type ManageRoute = Pick<JsonRoute, 'path' | 'method' | 'isForLines'> & {
+  /** Changes nothing, whatever its method: manage: read is sufficient. */
+  reads?: boolean
   /** Changes need operate: write instead, and operate: read is sufficient to read. */
   operates?: boolean
   /** Any key may read what concerns the key `:id` if that is itself. */
@@ -64,18 +69,19 @@ export function requireNoMore(key: Key, { permissions }: { permissions: Permissi
 
 /** A route for the server that checks the key before it reads the body. */
 export function manageRoute(
-  { path, method = 'get', handle, ...needs }: ManageRoute,
+  { path, method = 'get', isForLines, reads = method === 'get', handle, ...needs }: ManageRoute,
   { access, damage }: Pick<ManagementContext, 'access' | 'damage'>,
 ): JsonRoute {
-  const needed = { ...needs, level: method === 'get' ? 'read' : 'write' } as const
+  const needed = { ...needs, level: reads ? 'read' : 'write' } as const
   const takesBody = method !== 'get' && method !== 'delete'
   return {
     path,
     method,
+    ...(isForLines && { isForLines }),
     async answer(request) {
       const { headers, params, query } = request
       const caller = callerOf(access, request, needed)
-      if (method !== 'get') refuseIfDamaged(damage())
+      if (!reads) refuseIfDamaged(damage())
       if (!takesBody) return handle({ ...caller, headers, params, query, body: undefined })
       const body = await request.readBody()
       // Checked a second time: the key may have been revoked while a slow body arrived.

@@ -1,6 +1,7 @@
 import type { JsonRoute } from '../http/server.ts'
 import { aliasRoutes } from './aliases.ts'
 import { auditRoutes } from './audit.ts'
+import { explainRoutes } from './explain.ts'
 import { groupRoutes } from './groups.ts'
 import { providerHealthRoutes } from './health.ts'
 import { keyChangeRoutes } from './key-changes.ts'
@@ -27,6 +28,7 @@ const resources = [
   groupRoutes,
   aliasRoutes,
   policyRoutes,
+  explainRoutes,
   auditRoutes,
   usageRoutes,
   providerHealthRoutes,

@@ -22,6 +22,8 @@ export type Choosing = {
   kept?: { key: string; idleMs: number } | undefined
   /** Whether a target can go on with what only its maker can read; undefined where there is nothing of that kind. */
   continues?: ((target: Target) => boolean) | undefined
+  /** The order is only asked for: nothing is remembered of it. */
+  looksOnly?: boolean | undefined
   /** Hears what decided the order. */
   explanation?: Explanation | undefined
 }
@@ -52,7 +54,7 @@ export function chooseTargets(targets: Targets, choosing: Choosing, state: State
     explanation.ordered(all, { rules, weights, rank, stays, bound, costOf })
   }
   // Calls of one conversation may come at once.
-  if (kept && !stays) state.affinity.keep(kept.key, targetId(all[0] as Target), kept.idleMs)
+  if (kept && !stays && !choosing.looksOnly) state.affinity.keep(kept.key, targetId(all[0] as Target), kept.idleMs)
   return { targets: all as unknown as Targets, by: isBound ? 'maker' : stays ? 'sticky' : rules.sort }
 }
 
@@ -81,9 +83,9 @@ function sortedTargets(targets: readonly Target[], choosing: Known, state: State
     case 'price':
       return byPrice(targets, choosing)
     case 'latency':
-      return bySpeed(targets, (speed) => speed.toContent(choosing.kind), state)
+      return bySpeed(targets, (speed) => speed.toContent(choosing.kind), choosing, state)
     case 'throughput':
-      return bySpeed(targets, (speed) => speed.perToken(choosing.kind), state)
+      return bySpeed(targets, (speed) => speed.perToken(choosing.kind), choosing, state)
   }
 }
 
@@ -101,7 +103,12 @@ function byPrice(targets: readonly Target[], { costAt, rules, earlier }: Known):
 type Measured = { target: Target; gauge: Gauge; underWay: number; score: number }
 
 /** The better one of two at random, then the others by their score. */
-function bySpeed(targets: readonly Target[], gaugeOf: (speed: Speed) => Gauge, state: State): Target[] {
+function bySpeed(
+  targets: readonly Target[],
+  gaugeOf: (speed: Speed) => Gauge,
+  { looksOnly }: Choosing,
+  state: State,
+): Target[] {
   const { measurements, random = Math.random } = state
   const now = measurements.now()
   const all = targets.map((target): Measured => {
@@ -111,7 +118,9 @@ function bySpeed(targets: readonly Target[], gaugeOf: (speed: Speed) => Gauge, s
   })
   const place = Math.floor(random() * all.length)
   const other = (place + 1 + Math.floor(random() * (all.length - 1))) % all.length
-  const first = betterOf(all[place] as Measured, all[other] as Measured, random)
+  const pair = [all[place] as Measured, all[other] as Measured] as const
+  const first = betterOf(...pair, random)
+  if (!looksOnly && pair.every(isMeasured)) for (const one of pair) if (one !== first) one.gauge.passOver()
   const others = all
     .filter((one) => one !== first)
     .sort((one, next) => (one.score < next.score ? -1 : Number(one.score > next.score)))
@@ -129,9 +138,7 @@ function betterOf(one: Measured, other: Measured, random: () => number): Measure
 
 function smallerOf(one: Measured, other: Measured, random: () => number): Measured {
   const isFirst = one.score === other.score ? random() < 0.5 : one.score < other.score
-  const [chosen, passed] = isFirst ? [one, other] : [other, one]
-  passed.gauge.passOver()
-  return chosen
+  return isFirst ? one : other
 }
 
 function isMeasured({ gauge }: Measured): boolean {

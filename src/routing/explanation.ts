@@ -44,7 +44,7 @@ type Attempt = { target: Target; times: AttemptTimes; contentAt?: number; error?
  * counts what it may not.
  */
 export class Explanation {
-  readonly #namesAll: boolean
+  readonly #ownName: string | undefined
   readonly #now: () => number
   #began: number | undefined
   #skipped: { model: string; step: SkipStep; reason: string }[] = []
@@ -52,9 +52,12 @@ export class Explanation {
   #order: JsonObject = {}
   readonly #attempts: Attempt[] = []
 
-  /** `namesAll`: who asks may know of targets that it may not use. `now` is milliseconds of the monotonic clock. */
-  constructor({ namesAll = false, now = () => performance.now() }: { namesAll?: boolean; now?: () => number } = {}) {
-    this.#namesAll = namesAll
+  /**
+   * `ownName`: a name whose targets whoever asks may know of, also those that it may not use. `now` is milliseconds of the monotonic
+   * clock.
+   */
+  constructor({ ownName, now = () => performance.now() }: { ownName?: string; now?: () => number } = {}) {
+    this.#ownName = ownName
     this.#now = now
   }
 
@@ -67,9 +70,9 @@ export class Explanation {
   }
 
   /** Targets of a name that the caller may not use, or nobody can. */
-  exclude(excluded: readonly { id: string; message: string }[]): void {
-    this.#notAllowed += excluded.length
-    if (this.#namesAll) for (const { id, message } of excluded) this.skip(id, 'allowed', message)
+  exclude(name: string, excluded: readonly { id: string; message: string }[]): void {
+    if (name === this.#ownName) for (const { id, message } of excluded) this.skip(id, 'allowed', message)
+    else this.#notAllowed += excluded.length
   }
 
   /** A target or name is left out; told again, the later reason counts. */

@@ -107,7 +107,7 @@ export function resolve(
   }
   const [first, ...others] = targets
   if (!first) throw noTargets(model, named, { exclusions, notAllowed })
-  if (exclusions.length > 0) explanation?.exclude(exclusions)
+  if (exclusions.length > 0) explanation?.exclude(model, exclusions)
   const { policy } = named
   const rules = policy ? { totalMs: policyTotalMs, ...directory.routing, ...policy.routing } : directory.routing
   return { targets: [first, ...others], rules, weights }

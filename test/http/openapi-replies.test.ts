@@ -470,6 +470,10 @@ describe('management', () => {
     )
     expect((await ask('GET', '/v1/manage/policy')).body.policies).toHaveLength(2)
     expect((await ask('GET', '/v1/manage/policy/careful')).body).toEqual({ ...policy, description: '' })
+    const explain = '/v1/manage/policy/careful/explain'
+    expect((await ask('POST', explain, { body: { messages } })).body).toMatchObject({ policy: 'careful' })
+    const wished = { messages, provider: { only: ['nobody'] } }
+    expect((await ask('POST', explain, { body: wished })).status).toBe(404)
     const alias = { name: 'fast', target: 'careful' }
     expect((await ask('POST', '/v1/manage/alias', { body: alias })).status).toBe(201)
     expect((await ask('DELETE', '/v1/manage/policy/careful')).status).toBe(400)
@@ -509,8 +513,9 @@ describe('management', () => {
   })
 
   /** Operations that take a body, with its schema and example. */
+  // A request that is only explained is one of a client API.
   const taking = operations
-    .filter(({ path, body }) => path.startsWith('/v1/manage') && body.requestBody)
+    .filter(({ path, body }) => path.startsWith('/v1/manage') && !path.endsWith('/explain') && body.requestBody)
     .map((operation) => {
       const { content } = operation.body.requestBody as { content: { 'application/json': Described } }
       return { ...operation, ...content['application/json'] }

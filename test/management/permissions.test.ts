@@ -173,6 +173,11 @@ const table: { readonly [endpoint: string]: Row } = {
 
   'GET /v1/manage/policy': read,
   'GET /v1/manage/policy/:id': { need: 'manage: read', path: '/v1/manage/policy/quick' },
+  'POST /v1/manage/policy/:id/explain': {
+    need: 'manage: read',
+    path: '/v1/manage/policy/quick/explain',
+    body: { messages, max_tokens: 9 },
+  },
   'POST /v1/manage/policy': {
     need: 'manage: write',
     body: { id: 'made', targets: ['demo/echo'] },

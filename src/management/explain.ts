@@ -1,0 +1,58 @@
+import { chat } from '../api/chat/api.ts'
+import { oneOf, optional } from '../api/check.ts'
+import { messages } from '../api/messages/api.ts'
+import { responses } from '../api/responses/api.ts'
+import { isObject } from '../core/json.ts'
+import { bareName } from '../core/names.ts'
+import { isStrict } from '../http/flag-headers.ts'
+import { timeoutOf } from '../http/timeout-header.ts'
+import { sessionIn } from '../line/affinity-key.ts'
+import { type ExplainServices, explainCall } from '../line/explain-call.ts'
+import { json, type ManagementContext, type ManageRequest, type ManageRoute, missing, pathPart } from './manage.ts'
+import { invalid } from './read.ts'
+
+/** `/v1/manage/policy/{id}/explain`: where a call by the name of a policy would go, and why, without making it. */
+export function explainRoutes({ explaining, troubled }: ManagementContext): ManageRoute[] {
+  return [
+    {
+      path: '/v1/manage/policy/:id/explain',
+      method: 'post',
+      reads: true,
+      isForLines: true,
+      async handle({ key, organization, headers, params, body: sent }) {
+        const id = pathPart({ params }, 'id')
+        const services = explaining()
+        const { policies } = services.rulesOf(organization)
+        if (!policies.has(id) && !services.directory.managed.has(id)) missing('policy', id)
+        const { clientApi, body } = requestFrom(sent, id)
+        const ways = { strict: isStrict(headers), timeoutMs: timeoutOf(headers), session: sessionIn(headers) }
+        const call = { key, clientApi, body, ...ways, troubled: troubled() }
+        // Who manages an organization has written its policies, but not those of the configuration.
+        const ownName = policies.has(id) ? { ownName: String(body.model) } : {}
+        return json({ policy: id, ...(await explainCall({ ...call, ...ownName }, withoutAlias(id, services))) })
+      },
+    },
+  ]
+}
+
+const clientApis = { chat, messages, responses }
+
+/** A request as a client would send it; its `model` may be any name of the policy. */
+function requestFrom(sent: ManageRequest['body'], id: string) {
+  if (!isObject(sent)) throw invalid('The body must be a JSON object: a request as a client would send it.')
+  const { api, ...body } = sent
+  const clientApi = clientApis[optional(api, 'api', oneOf(['chat', 'messages', 'responses'])) ?? 'chat']
+  const { model } = body
+  const isNamed = typeof model === 'string' && bareName(model) === id
+  return { clientApi, body: { ...body, model: isNamed ? model : id } }
+}
+
+/** An alias of the same name hides a policy from calls; here it is the policy that is asked for. */
+function withoutAlias(id: string, services: ExplainServices): ExplainServices {
+  const rulesOf: ExplainServices['rulesOf'] = (organization) => {
+    const rules = services.rulesOf(organization)
+    if (!rules.aliases.has(id)) return rules
+    return { ...rules, aliases: new Map([...rules.aliases].filter(([name]) => name !== id)) }
+  }
+  return { ...services, rulesOf }
+}
