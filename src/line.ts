@@ -5,10 +5,11 @@ import { RunningRequests } from './http/running-requests.ts'
 import type { AdmissionServices } from './line/admission.ts'
 import { openConversations } from './line/conversations.ts'
 import type { Services } from './line/gateway.ts'
-import { openHeldState } from './line/held-state.ts'
+import { type HeldState, openHeldState } from './line/held-state.ts'
 import type { CallLedger } from './line/settlement.ts'
 import { type LineFacts, LineMetrics } from './observe/line-metrics.ts'
 import { type Log, logOf } from './observe/log.ts'
+import { openPluginServices, type PluginServices } from './plugin/call-plugins.ts'
 import { Affinity } from './routing/affinity.ts'
 import { Gate, type GateLimits } from './routing/gate.ts'
 import { Gates, shared, standingOf } from './routing/gates.ts'
@@ -59,10 +60,6 @@ export type Line = {
 /** Opens a line, which ends with the stack. */
 export function openLine(parts: LineParts, started: AsyncDisposableStack): Line {
   const { watch, store, access, rulesOf, log, onThrown, patienceMs, keepAliveMs, lines } = parts
-  const onHeldError = (err: unknown) => {
-    onThrown(err)
-    log.error({ err }, 'what a provider holds cannot be recorded')
-  }
   const health = new Health({
     settings: () => watch.current().config.health,
     onRefused: refusedCredential(logOf(log, 'routing')),
@@ -71,7 +68,9 @@ export function openLine(parts: LineParts, started: AsyncDisposableStack): Line 
   const gate = new Gate(gateLimits)
   const gates = new Gates(lines)
   const metrics = started.adopt(new LineMetrics(), (open) => open.close())
+  const ofPlugins = openPluginServices(logOf(log, 'plugin'))
   const services = servicesOf(watch, {
+    ofPlugins,
     tokenizer: started.adopt(openTokenizer(), (open) => open.close()),
     authenticate: access.authenticate,
     revalidate: access.revalidate,
@@ -79,7 +78,7 @@ export function openLine(parts: LineParts, started: AsyncDisposableStack): Line 
     signatures: parts.signatures,
     ledger: logged(parts.ledger, logOf(log, 'call')),
     conversations: openConversations(store, (id) => rulesOf(id).retention),
-    held: openHeldState(store.held, onHeldError),
+    held: heldStateOf(parts),
     rulesOf,
     admission: parts.admission,
     gate,
@@ -120,6 +119,7 @@ export function openLine(parts: LineParts, started: AsyncDisposableStack): Line 
       clearTimeout(timer)
       // The last error responses have been written.
       await new Promise(setImmediate)
+      await ofPlugins.records.idle(recordsMs)
     },
   }
 }
@@ -128,6 +128,13 @@ export function openLine(parts: LineParts, started: AsyncDisposableStack): Line 
 function refusedCredential(log: Log): NonNullable<HealthOptions['onRefused']> {
   return (provider, { code, message }) =>
     log.warn({ provider, error: code, message }, 'the provider does not accept the credential of this router')
+}
+
+function heldStateOf({ store, log, onThrown }: LineParts): HeldState {
+  return openHeldState(store.held, (err) => {
+    onThrown(err)
+    log.error({ err }, 'what a provider holds cannot be recorded')
+  })
 }
 
 /** What a line says of itself. */
@@ -149,15 +156,25 @@ function factsOf(own: {
   }
 }
 
+/** How long a line that stops waits for what plugins record. Milliseconds. */
+const recordsMs = 2_000
+
+type OfSnapshot = 'directory' | 'admission' | 'media' | 'maxUnknownFields' | 'maxValues' | 'answerBounds' | 'plugins'
+
 /** The services of calls: those of the current snapshot, and those that live as long as the process. */
 function servicesOf(
   watch: Pick<Watch, 'current'>,
-  lasting: Omit<Services, 'directory' | 'admission' | 'media' | 'maxUnknownFields' | 'maxValues' | 'answerBounds'> & {
+  {
+    ofPlugins,
+    ...lasting
+  }: Omit<Services, OfSnapshot> & {
+    ofPlugins: PluginServices
     admission: Omit<AdmissionServices, 'defaultOutputTokens' | 'abandoned'>
   },
 ): () => Services {
-  const servicesIn = ({ providers, catalog, config }: Snapshot): Services => ({
+  const servicesIn = ({ providers, catalog, config, plugins }: Snapshot): Services => ({
     ...lasting,
+    ...(plugins.length > 0 && { plugins: { ...ofPlugins, loaded: plugins } }),
     directory: { providers, identify: catalog.identify, managed: config.policies, routing: config.routing },
     admission: { ...lasting.admission, ...config.budget },
     media: { fetchMedia: openFetcher(config.media), settings: config.media },

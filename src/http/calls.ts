@@ -71,6 +71,7 @@ function callOf(
     explain: wantsExplanation(headers),
     timeoutMs: timeoutOf(headers),
     forwardedHeaders: forwardedHeaders(clientApi, headers),
+    headers,
     session: sessionIn(headers),
     keepAlive,
     tags: { origin: originOf(headers, secret), header: textOf(headers['x-router-tags']) },

@@ -9,7 +9,7 @@ import type { AttemptSummary, Settled, Settlement } from './settlement.ts'
 
 /** Everything needed to write and settle the reply of a call. */
 export type ReplyContext = {
-  prepared: Pick<PreparedCall, 'call' | 'request' | 'turn' | 'explanation' | 'answerBounds' | 'admission'>
+  prepared: Pick<PreparedCall, 'call' | 'request' | 'turn' | 'explanation' | 'answerBounds' | 'admission' | 'plugins'>
   settlement: Settlement
   /** Another model than the target's, where the provider's reply names one. */
   servedBy(target: Target, reported: string | undefined): ServedModel | undefined

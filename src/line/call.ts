@@ -4,6 +4,8 @@ import type { Fold } from '../core/fold.ts'
 import type { JsonObject } from '../core/json.ts'
 import type { NeutralRequest } from '../core/request.ts'
 import type { ProviderRequest } from '../manifest/translate.ts'
+import type { CallPlugins } from '../plugin/call-plugins.ts'
+import type { CallFacts } from '../plugin/call-view.ts'
 import type { Explanation } from '../routing/explanation.ts'
 import type { StoredResponse } from '../store/responses.ts'
 import type { AnswerBounds } from '../upstream/answer-bounds.ts'
@@ -32,6 +34,8 @@ export type Call = {
   timeoutMs?: number | undefined
   /** The client's headers for a provider of the same format. */
   forwardedHeaders?: readonly ForwardedHeader[]
+  /** All headers of the client, by lower-case name. */
+  headers?: CallFacts['headers']
   /** The session that a header tells: calls of one may be kept at one target. */
   session?: string | undefined
   /** What headers say about the call, stored with the ledger row. */
@@ -49,6 +53,10 @@ export type PreparedCall = {
   request: NeutralRequest
   turn: Turn
   explanation?: Explanation | undefined
+  /** The plugins that see the call. */
+  plugins?: CallPlugins | undefined
+  /** A plugin has changed the request: the client's body does not say it any more. */
+  isRewritten?: boolean | undefined
   media: CallMedia
   answerBounds: AnswerBounds
   /** Remembers what a provider holds for the organization from now on, by the ids in its reply. */

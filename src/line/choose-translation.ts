@@ -6,9 +6,14 @@ import { sameFormatTranslation } from './same-format.ts'
 
 /** The translation for one attempt: bodies of the same format are edited, all others are translated by mappings. */
 export function translationOf(target: Target, prepared: TargetedCall): Translation {
-  return speaksSameFormat(target, prepared.call.clientApi)
-    ? sameFormatTranslation(target, prepared)
-    : otherFormatTranslation(target, prepared)
+  const isEdited = !prepared.isRewritten && speaksSameFormat(target, prepared.call.clientApi)
+  if (!isEdited) return otherFormatTranslation(target, prepared)
+  const { request, forwardedHeaders, ...answer } = sameFormatTranslation(target, prepared)
+  // What plugins may change of an answer is written from its neutral form.
+  if (prepared.plugins?.mayChangeAnswer) {
+    return { ...otherFormatTranslation(target, prepared), request, forwardedHeaders }
+  }
+  return { request, forwardedHeaders, ...answer }
 }
 
 /** Whether a target's own format is that of the client API. */

@@ -1,6 +1,7 @@
 import { asRouterError, type RouterError } from '../core/errors.ts'
 import { withoutSecrets } from '../core/secrets.ts'
 import { completionTokens } from '../core/usage.ts'
+import type { CallPlugins } from '../plugin/call-plugins.ts'
 import type { Tried } from '../routing/trial.ts'
 import type { ProviderAnswer, WholeAnswer } from '../upstream/provider-answer.ts'
 import { type AnsweredAttempt, measured, type ReplyContext, replyFacts, servedId } from './answered-attempt.ts'
@@ -53,16 +54,17 @@ async function settleFailure(
 
 /** The client's JSON text of a whole answer, once the ledger row is on disk. */
 export async function wholeReply(answer: WholeAnswer, answered: AnsweredAttempt): Promise<string> {
-  const { translation, settlement, remember } = answered
+  const { translation, settlement, remember, prepared } = answered
   const { reply } = answer
   let text = ''
   try {
     remember(reply)
+    const shown = prepared.plugins ? await shownReply(answer, prepared.plugins) : answer
     const { usage } = await settlement.complete(
       { ...answered, measured: measured(answered, reply, true) },
       (settled) => {
         const { router, ...facts } = replyFacts(answered, settled)
-        const written = translation.whole(answer, facts)
+        const written = translation.whole(shown, facts)
         const own = JSON.stringify(written)
         text = router ? JSON.stringify({ ...written, router }) : own
         return translation.responseToStore(written, own)
@@ -77,6 +79,16 @@ export async function wholeReply(answer: WholeAnswer, answered: AnsweredAttempt)
   } finally {
     answered.passage.ended()
   }
+}
+
+/** An answer as plugins change it; what identifies and counts it stays. */
+async function shownReply(answer: WholeAnswer, plugins: CallPlugins): Promise<WholeAnswer> {
+  const { reply } = answer
+  if (!plugins.have('reply')) return answer
+  const shown = await plugins.reply({ operation: 'chat', chat: reply })
+  if (!('chat' in shown)) return answer
+  const { id, created, usage } = reply
+  return { ...answer, reply: { ...shown.chat, id, created, usage } }
 }
 
 /** The model that served, or was tried last, how many models were tried, and which fields were left out. */

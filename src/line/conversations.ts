@@ -7,7 +7,7 @@ import { valuesIn } from '../core/json-bounds.ts'
 import type { NeutralRequest } from '../core/request.ts'
 import { dayMs } from '../core/time.ts'
 import type { Provider } from '../manifest/provider.ts'
-import { type Target, targetId } from '../manifest/target.ts'
+import { type NamedTarget, targetId } from '../manifest/target.ts'
 import type { Store } from '../store/open.ts'
 import type { StoredResponse } from '../store/responses.ts'
 import type { Retention } from '../store/rules.ts'
@@ -47,7 +47,7 @@ export type Turn = {
 }
 
 /** Who wrote a response: a target, whether its format is that of the client, and whether it stores the response itself. */
-export type Author = { target: Target; sameFormat: boolean; storesItself: boolean }
+export type Author = { target: NamedTarget; sameFormat: boolean; storesItself: boolean }
 
 /** Input items of one origin: an earlier response, or the client's present body. */
 type Segment = { items: Json[]; from?: Pick<StoredResponse, 'model' | 'provider' | 'native'> }

@@ -21,6 +21,8 @@ export type Conversation = {
   /** What the request says of how it is routed. */
   asked: RoutingRequest | undefined
   strict: boolean
+  /** Only targets in the EU may serve it. */
+  inEurope?: boolean | undefined
   at: number
 }
 
@@ -37,7 +39,8 @@ export function eligibleTargets(
   const { organization } = key
   const rules = rulesOf(organization)
   const scope = { rules, accessList: key.accessList }
-  const purpose = forChat(request, explanation)
+  const { inEurope } = conversation
+  const purpose = { ...forChat(request, explanation), ...(inEurope && { inEurope }) }
   const promptTokens = () => estimatePromptTokens(request)
   const route = routeForRequest(request.model, asked, { directory, scope, purpose, at, promptTokens })
   const priced = withoutUnpriced(route.targets, { key, rules, at }, explanation)

@@ -1,8 +1,10 @@
 import type { Key } from '../access/keys.ts'
 import { readRouting, withFirstModel } from '../api/routing-fields.ts'
 import type { NeutralRequest } from '../core/request.ts'
+import type { RoutingRequest } from '../core/routing-request.ts'
 import { isLong, nextTurn } from '../core/turn.ts'
 import { withLoans } from '../lending/with-loans.ts'
+import type { CallPlugins } from '../plugin/call-plugins.ts'
 import { Explanation } from '../routing/explanation.ts'
 import type { Gate } from '../routing/gate.ts'
 import type { Directory, Route, Targets } from '../routing/resolve.ts'
@@ -17,15 +19,17 @@ import { type Admission, type AdmissionRequest, type AdmissionServices, admit, r
 import { answerCall } from './answer-call.ts'
 import type { Call, CallResponse } from './call.ts'
 import { refuseLargeArguments } from './call-arguments.ts'
-import type { Conversations } from './conversations.ts'
+import type { Conversations, Turn } from './conversations.ts'
 import { countedPrompt } from './counted-prompt.ts'
 import { eligibleTargets } from './eligible.ts'
 import { explained } from './explained.ts'
 import type { HeldState } from './held-state.ts'
 import { readInTurn } from './let-in.ts'
+import { pluginsOf, type RouterPlugins } from './plugins-of-call.ts'
 import { type CallLedger, type CallStart, Settlement } from './settlement.ts'
 import { recordedFor } from './tags.ts'
 import { refuseManyUnknown } from './unknown-fields.ts'
+import { withPlugins } from './with-plugins.ts'
 
 /** The services a call depends on. */
 export type Services = {
@@ -50,6 +54,8 @@ export type Services = {
   maxValues: number
   answerBounds: AnswerBounds
   held: HeldState
+  /** Missing where there are none. */
+  plugins?: RouterPlugins
 }
 
 /** One call from the endpoint to the reply. Throws RouterError. */
@@ -61,7 +67,6 @@ export async function handle(call: Call, services: Services): Promise<CallRespon
 
 /** The steps of a call, which are in the other files of this folder. */
 async function serve(call: Call, services: Services, explanation?: Explanation): Promise<CallResponse> {
-  const { signatures, held } = services
   const authenticated = services.authenticate(call.secret)
   const body = await readInTurn(authenticated, call, services)
   // No `await` between here and admission, so each check stays valid. A slow upload must not outlive its key.
@@ -71,24 +76,52 @@ async function serve(call: Call, services: Services, explanation?: Explanation):
   const turn = services.conversations.open(call.clientApi, key.organization, withFirstModel(body))
   refuseManyUnknown(turn.request, services.maxUnknownFields)
   refuseLargeArguments(turn.request, call.clientApi, services.maxValues)
-  const { organization } = key
-  const request = signatures.restore(organization, turn.request)
+  const request = services.signatures.restore(key.organization, turn.request)
   const start = startOf(call, key, request)
-  const asked = readRouting(request.origin.body, call.timeoutMs)
+  const routing = readRouting(request.origin.body, call.timeoutMs)
+  const opened: OpenedCall = { call, authenticated, key, turn, request, routing, start, explanation }
+  const { headers, signal } = call
+  const plugins = pluginsOf(start, { key, headers, signal, body: () => request.origin.body }, services)
+  if (!plugins) return await answer(opened, services)
+  return await withPlugins({ ...opened, plugins }, services, (changed) => answer(changed, services))
+}
+
+/** A call that has been read. */
+export type OpenedCall = {
+  call: Call
+  /** The key as it was before the body was read, and after. */
+  authenticated: Key
+  key: Key
+  turn: Turn
+  request: NeutralRequest
+  /** What the request says of how it is routed. */
+  routing: RoutingRequest | undefined
+  start: CallStart
+  explanation: Explanation | undefined
+  plugins?: CallPlugins
+  /** A plugin has changed the request. */
+  isRewritten?: boolean
+  /** Only targets in the EU may serve it. */
+  inEurope?: boolean
+}
+
+async function answer(opened: OpenedCall, services: Services): Promise<CallResponse> {
+  const { call, key, authenticated, turn, request, routing: asked, start, explanation, plugins, isRewritten } = opened
   const { at } = start
   const { clientApi, strict } = call
   const apply = (caller: Key): Applicant => {
     explanation?.begin(start.monotonicMs)
-    const conversation = { clientApi, strict, request, turn, asked, at }
+    const conversation = { clientApi, strict, request, turn, asked, at, inEurope: opened.inEurope }
     return { ...eligibleTargets(caller, conversation, services, explanation), request, at }
   }
   const { admission, targets, route } = await admitted(apply, { key, authenticated }, services)
-  const holds = (provider: string, ids: readonly string[]) => held.remember(organization, provider, ids)
+  const holds = (provider: string, ids: readonly string[]) => services.held.remember(key.organization, provider, ids)
   const { answerBounds } = services
   const media = openMedia(call, services)
   const strictCall = route.strict ? { ...call, strict: true } : call
-  const prepared = { call: strictCall, request, turn, explanation, media, answerBounds, admission, holds }
-  const settlement = new Settlement(start, { ledger: services.ledger, admission, explanation })
+  const seen = { plugins, isRewritten }
+  const prepared = { call: strictCall, request, turn, explanation, ...seen, media, answerBounds, admission, holds }
+  const settlement = new Settlement(start, { ledger: services.ledger, admission, explanation, plugins })
   if (isLong(admission.promptTokens * charactersPerToken)) await nextTurn()
   return await answerCall({ prepared, settlement, key, route, targets }, services)
 }

@@ -13,6 +13,7 @@ import { withoutSecretsOf } from '../upstream/secrets.ts'
 import type { PreparedCall, TargetedCall, Translation } from './call.ts'
 import { translationOf } from './choose-translation.ts'
 import { heldAnswer } from './held-answer.ts'
+import { headersByPlugins } from './plugin-targets.ts'
 
 /** The result of calling one target: its answer or an error, and the client's names of the fields that were left out. */
 export type ProviderResult = { dropped: string[] } & (
@@ -53,7 +54,7 @@ async function callOnce(
   prepared: PreparedCall,
   { translation, httpClient, limits, holds }: ProviderCallOptions & { translation: Translation },
 ): Promise<ProviderResult> {
-  const { call, request, admission, answerBounds: bounds } = prepared
+  const { call, request, admission, plugins, answerBounds: bounds } = prepared
   const { clientApi, signal } = call
   let dropped: string[] = []
   let sent = false
@@ -67,7 +68,10 @@ async function callOnce(
     const stream = request.stream === true
     const { body } = written
     await admission.cover(target, body)
-    const { forwardedHeaders, edits: edited } = translation
+    const { edits: edited } = translation
+    const forwardedHeaders = plugins
+      ? [...translation.forwardedHeaders, ...(await headersByPlugins(target, plugins))]
+      : translation.forwardedHeaders
     const onSent = () => {
       sent = true
     }

@@ -7,6 +7,7 @@ import type { Target } from '../manifest/target.ts'
 import { chargeOf } from '../money/charge.ts'
 import type { LedgerQueue } from '../money/ledger.ts'
 import { boundedUsage } from '../money/meter.ts'
+import type { CallPlugins } from '../plugin/call-plugins.ts'
 import type { Explanation } from '../routing/explanation.ts'
 import { failureClass } from '../routing/failure-class.ts'
 import type { ServedModel } from '../routing/served-model.ts'
@@ -51,7 +52,13 @@ export type ReceivedReply = AttemptSummary & {
 /** The usage and the cost of a settled call. */
 export type Settled = { usage: Usage; cost: Cost }
 
-type SettlementOptions = { ledger: CallLedger; admission: Admission; explanation?: Explanation | undefined }
+type SettlementOptions = {
+  ledger: CallLedger
+  admission: Admission
+  explanation?: Explanation | undefined
+  /** They are shown the record of the call. */
+  plugins?: Pick<CallPlugins, 'record'> | undefined
+}
 
 /** The ledger row of one call: written, and the admission closed, exactly once, however the call ends. */
 export class Settlement {
@@ -59,13 +66,15 @@ export class Settlement {
   readonly #ledger: CallLedger
   readonly #admission: Admission
   readonly #explanation: Explanation | undefined
+  readonly #plugins: SettlementOptions['plugins']
   #written = false
 
-  constructor(start: CallStart, { ledger, admission, explanation }: SettlementOptions) {
+  constructor(start: CallStart, { ledger, admission, explanation, plugins }: SettlementOptions) {
     this.#start = start
     this.#ledger = ledger
     this.#admission = admission
     this.#explanation = explanation
+    this.#plugins = plugins
   }
 
   /** Milliseconds since the call arrived. */
@@ -173,6 +182,7 @@ export class Settlement {
     const { usage } = end.settled
     this.#admission.settle(costNano(record), promptTokens(usage) + completionTokens(usage))
     const row = this.#explanation ? { ...record, explanation: this.#explanation.told() } : record
+    this.#plugins?.record(record)
     await this.#ledger.settle(row, end.response, end.error?.forLog)
     this.#admission.recorded()
   }

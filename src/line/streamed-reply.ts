@@ -1,7 +1,10 @@
 import { asRouterError, RouterError } from '../core/errors.ts'
+import type { ProviderEvent } from '../core/events.ts'
 import { Fold } from '../core/fold.ts'
 import { addUsage, completionTokens, mergeUsage, type Usage } from '../core/usage.ts'
 import { targetId } from '../manifest/target.ts'
+import type { StreamedEvent } from '../plugin/contract.ts'
+import type { EventHooks } from '../plugin/event-hooks.ts'
 import { foldFacts } from '../upstream/fold-facts.ts'
 import type { StreamedAnswer } from '../upstream/provider-stream.ts'
 import { withoutSecretsOf } from '../upstream/secrets.ts'
@@ -26,8 +29,11 @@ export function streamedReply(
 }
 
 class StreamedReply {
-  /** What the client has got, of all attempts. */
+  /** What the client has got. */
   readonly #shown: Fold
+  /** The same as the providers said it, of all attempts: without plugins, what the client has got. */
+  readonly #said: Fold
+  readonly #hooks: EventHooks | undefined
   readonly #stream: StreamTranslation
   readonly #recovery: Recovery | undefined
   #serving: Serving
@@ -42,10 +48,12 @@ class StreamedReply {
     this.#recovery = recovery
     this.#shown = new Fold(foldFacts(target.provider))
     // The frames of another target, and those of a document, have no payload that could be edited.
-    const isNeutral = recovery !== undefined || answer.document === true
+    this.#hooks = prepared.plugins?.events(() => new Fold(foldFacts(target.provider)))
+    const isNeutral = recovery !== undefined || answer.document === true || this.#hooks !== undefined
     const name = servedId(answered)
     this.#stream = isNeutral ? neutralStream(prepared, name) : translation.stream(name)
-    this.#serving = { answered, frames: answer.batches, own: this.#shown }
+    this.#said = this.#hooks ? new Fold(foldFacts(target.provider)) : this.#shown
+    this.#serving = { answered, frames: answer.batches, own: this.#said }
     if (recovery) this.#serving.own = new Fold(foldFacts(target.provider))
   }
 
@@ -68,7 +76,7 @@ class StreamedReply {
       }
       const { answered, own } = this.#serving
       const received = this.#received(true)
-      const last = this.#stream.close(this.#shown)
+      const last = this.#heldBack() + this.#stream.close(this.#shown)
       answered.remember(own.reply())
       const settled = await settlement.complete(received, (known) => {
         const { router: _, ...facts } = this.#facts(known)
@@ -77,6 +85,7 @@ class StreamedReply {
       })
       this.#isSettled = true
       answered.passage.produced?.(completionTokens(settled.usage))
+      this.#tellPlugins(settled)
       yield last + this.#stream.end(this.#facts(settled))
     } catch (thrown) {
       const { target, passage } = this.#serving.answered
@@ -100,12 +109,42 @@ class StreamedReply {
     let text = ''
     for (const frame of batch) {
       if (frame.damaged) this.#isDamaged = true
-      if (own !== this.#shown) for (const event of frame.events) own.take(event)
+      if (own !== this.#said) for (const event of frame.events) own.take(event)
       const shown = resumed ? resumed.shown(frame) : frame
-      if (shown) text += this.#stream.translate(shown, this.#shown)
+      if (shown) text += this.#hooks ? this.#seen(shown, this.#hooks) : this.#stream.translate(shown, this.#shown)
     }
-    requireBounded(this.#shown, answered.target, answered.prepared.answerBounds.bytes)
+    requireBounded(this.#said, answered.target, answered.prepared.answerBounds.bytes)
     return text
+  }
+
+  /** One frame as plugins change it. */
+  #seen({ events }: StreamFrame, hooks: EventHooks): string {
+    const seen: StreamedEvent[] = []
+    for (const event of events) {
+      this.#said.take(event)
+      seen.push(...hooks.take(event))
+    }
+    return this.#translate(seen)
+  }
+
+  /** What plugins have held back of an answer that came whole. */
+  #heldBack(): string {
+    if (!this.#hooks) return ''
+    const text = this.#translate(this.#hooks.end())
+    // A plugin may have taken the end itself out.
+    if (!this.#shown.complete) this.#shown.take({ finish: this.#said.reply().finish })
+    return text
+  }
+
+  #translate(events: readonly StreamedEvent[]): string {
+    return events.length > 0 ? this.#stream.translate({ events: events as readonly ProviderEvent[] }, this.#shown) : ''
+  }
+
+  #tellPlugins({ usage }: Settled): void {
+    this.#serving.answered.prepared.plugins?.streamed((plugin) => {
+      const reply = this.#hooks?.arrivedAt(plugin) ?? this.#said.reply()
+      return { operation: 'chat', chat: { ...reply, usage } }
+    })
   }
 
   /** Lets another target go on, where the rules of the name say so and it can. */
@@ -113,14 +152,14 @@ class StreamedReply {
     const { answered } = this.#serving
     const { passage, settlement } = answered
     const recovery = this.#recovery
-    if (!recovery?.canFollow(answered, error, this.#shown.reply())) return false
+    if (!recovery?.canFollow(answered, error, this.#said.reply())) return false
     passage.failed(error)
     passage.ended()
     const charged = settlement.cutAttempt(this.#received(false, error.billed), error)
     this.#isSettled = true
     let attempts = answered.attempts
     try {
-      const resumed = await recovery.resume(answered, this.#shown.reply())
+      const resumed = await recovery.resume(answered, this.#said.reply())
       if (resumed.answered) return this.#goOn(resumed, charged)
       attempts = resumed.attempts
     } finally {

@@ -8,6 +8,9 @@ import { type Asked, servesNeed } from './variant-needs.ts'
  */
 export type Target = { provider: Provider; model: string; entry?: ModelEntry; is?: string }
 
+/** What names a target. */
+export type NamedTarget = { provider: Pick<Provider, 'slug'>; model: string }
+
 /** The provider as it serves this model: the first variant that fits, else itself. */
 export function servedBy(provider: Provider, model: string, asked?: Asked): Provider {
   return provider.variants?.[variantOf(provider, model, asked)]?.provider ?? provider
@@ -22,6 +25,6 @@ export function variantOf({ variants = [] }: Provider, model: string, asked?: As
 }
 
 /** The name of a target as clients know it. */
-export function targetId({ provider, model }: Target): string {
+export function targetId({ provider, model }: NamedTarget): string {
   return `${provider.slug}/${model}`
 }

@@ -1,0 +1,32 @@
+import type { Key } from '../access/keys.ts'
+import type { JsonObject } from '../core/json.ts'
+import { CallPlugins, type PluginServices } from '../plugin/call-plugins.ts'
+import type { CallFacts } from '../plugin/call-view.ts'
+import { type LoadedPlugin, pluginsFor } from '../plugin/loaded.ts'
+import type { Services } from './gateway.ts'
+import type { CallStart } from './settlement.ts'
+
+/** The plugins of a snapshot, and what they have in common with those of others. */
+export type RouterPlugins = PluginServices & { loaded: readonly LoadedPlugin[] }
+
+/** What plugins are told of a call beside its start. */
+export type ToldCall = { key: Key; headers: CallFacts['headers'] | undefined; body(): JsonObject; signal: AbortSignal }
+
+/** The plugins that see a call; undefined where none does. */
+export function pluginsOf(
+  start: CallStart,
+  { key, headers = {}, body, signal }: ToldCall,
+  { plugins, rulesOf }: Pick<Services, 'plugins' | 'rulesOf'>,
+): CallPlugins | undefined {
+  if (!plugins) return undefined
+  const { organization } = key
+  const caller = { organization, rules: rulesOf(organization).plugins, keyRules: key.plugins }
+  const seeing = pluginsFor(plugins.loaded, caller)
+  if (seeing.length === 0) return undefined
+  return new CallPlugins(seeing, { ...start, operation: operationOf(start), headers, body, signal }, plugins)
+}
+
+/** A conversation that is made shorter is one. */
+function operationOf({ operation }: CallStart): CallFacts['operation'] {
+  return operation === 'compact' ? 'chat' : operation
+}

@@ -1,0 +1,168 @@
+import type { CallRecord } from '../core/call.ts'
+import type { Fold } from '../core/fold.ts'
+import { freezeData } from '../core/freeze-data.ts'
+import type { CallFacts } from './call-view.ts'
+import type { PluginLog, PluginReply, PluginRequest, PluginTarget } from './contract.ts'
+import { EventHooks } from './event-hooks.ts'
+import { PluginFaults } from './faults.ts'
+import type { LoadedPlugin } from './loaded.ts'
+import { PluginRecords } from './records.ts'
+import { replyResult, requestResult } from './results.ts'
+import { type HookName, RunningPlugin } from './running.ts'
+import { sentHeaders } from './sent-headers.ts'
+import { targetsResult } from './targets-result.ts'
+
+/** What the plugins of a router have in common, from snapshot to snapshot. */
+export type PluginServices = { faults: PluginFaults; records: PluginRecords }
+
+export function openPluginServices(log: Pick<PluginLog, 'warn'>): PluginServices {
+  const faults = new PluginFaults(log)
+  return { faults, records: new PluginRecords(faults) }
+}
+
+/** What `request` hooks made of a request: another one, or the reply of a plugin. */
+export type AskedPlugins = { request: PluginRequest; answer?: { plugin: string; reply: PluginReply } }
+
+/** The plugins that see one call, in their order. All methods throw, or reject with, RouterError where a plugin ends the call. */
+export class CallPlugins {
+  /** What plugins tell the client in headers. */
+  readonly headers: { [name: string]: string } = {}
+  readonly #plugins: readonly RunningPlugin[]
+  readonly #facts: CallFacts
+  readonly #services: PluginServices
+  #isRecorded = false
+  /** Those that see the answer: if a plugin answers, those before it. */
+  #outside: readonly RunningPlugin[]
+
+  constructor(plugins: readonly LoadedPlugin[], facts: CallFacts, services: PluginServices) {
+    this.#plugins = plugins.map((plugin) => new RunningPlugin(plugin, facts, services.faults))
+    this.#outside = this.#plugins
+    this.#facts = facts
+    this.#services = services
+  }
+
+  /** Whether one of them has this hook. */
+  have(hook: HookName): boolean {
+    return this.#plugins.some(({ hooks }) => hooks[hook])
+  }
+
+  /** Whether one of them may change the answer: its events where it is streamed, else the whole. */
+  get mayChangeAnswer(): boolean {
+    return this.have(this.#facts.stream ? 'event' : 'reply')
+  }
+
+  async request(asked: PluginRequest): Promise<AskedPlugins> {
+    let request = freezeData(asked)
+    for (const [index, plugin] of this.#plugins.entries()) {
+      if (!plugin.hooks.request) continue
+      const running = plugin.run('request', {
+        invoke: (hooks, call) => hooks.request?.(request, call),
+        check: (result) => requestResult(result, request),
+      })
+      const result = running instanceof Promise ? await running : running
+      if (!result) continue
+      Object.assign(this.headers, result.headers)
+      if (result.reply) {
+        this.#outside = this.#plugins.slice(0, index)
+        return { request, answer: { plugin: plugin.name, reply: result.reply } }
+      }
+      if (result.request) request = freezeData(result.request)
+    }
+    return { request }
+  }
+
+  /** Some of the targets, in the order in which they are to be tried. */
+  async targets<Target extends PluginTarget>(targets: readonly Target[]): Promise<readonly Target[]> {
+    let chosen = targets
+    for (const plugin of this.#plugins) {
+      if (!plugin.hooks.targets) continue
+      const given = freezeData(chosen)
+      const running = plugin.run('targets', {
+        invoke: (hooks, call) => hooks.targets?.(given, call),
+        check: (result) => targetsResult(result, given),
+      })
+      chosen = (running instanceof Promise ? await running : running) ?? given
+    }
+    return chosen
+  }
+
+  /** Headers for the provider, by lower-case name. */
+  async send(target: PluginTarget): Promise<Record<string, string>> {
+    const headers: Record<string, string> = {}
+    for (const plugin of this.#plugins) {
+      if (!plugin.hooks.send) continue
+      const running = plugin.run('send', {
+        invoke: (hooks, call) => hooks.send?.(freezeData(target), call),
+        check: sentHeaders,
+      })
+      Object.assign(headers, running instanceof Promise ? await running : running)
+    }
+    return headers
+  }
+
+  /** For the events of one streamed answer; undefined where nobody sees them. */
+  events(openFold?: () => Fold): EventHooks | undefined {
+    if (this.#inside('event').length === 0) return undefined
+    return new EventHooks(this.#outside.toReversed(), openFold)
+  }
+
+  /** A whole answer as the client gets it. */
+  async reply(answer: PluginReply): Promise<PluginReply> {
+    let reply = answer
+    for (const plugin of this.#inside('reply')) {
+      const running = plugin.run('reply', {
+        invoke: (hooks, call) => hooks.reply?.(freezeData(reply), call),
+        check: (result) => replyResult(result, answer.operation),
+      })
+      reply = (running instanceof Promise ? await running : running) ?? reply
+    }
+    return reply
+  }
+
+  /** A stream has ended, and each plugin is shown the answer as it reached it. Nobody waits for them. */
+  streamed(answerAt: (plugin: RunningPlugin) => PluginReply): void {
+    for (const plugin of this.#inside('reply')) void watch(plugin, answerAt(plugin))
+  }
+
+  /** The call has ended, however it did: what is told first counts. Nobody waits for the plugins. */
+  record(record: CallRecord): void {
+    if (this.#isRecorded) return
+    this.#isRecorded = true
+    for (const plugin of this.#plugins) {
+      if (!plugin.hooks.record) continue
+      this.#services.records.add(plugin.name, record.id, () => {
+        return quietly(() =>
+          plugin.run('record', {
+            invoke: (hooks, call) => hooks.record?.(freezeData(record), call),
+            check: () => undefined,
+            goesOn: true,
+          }),
+        )
+      })
+    }
+  }
+
+  /** The innermost first. */
+  #inside(hook: HookName): RunningPlugin[] {
+    return this.#outside.filter(({ hooks }) => hooks[hook]).toReversed()
+  }
+}
+
+async function watch(plugin: RunningPlugin, reply: PluginReply): Promise<void> {
+  await quietly(() =>
+    plugin.run('reply', {
+      invoke: (hooks, call) => hooks.reply?.(freezeData(reply), call),
+      check: () => undefined,
+      goesOn: true,
+    }),
+  )
+}
+
+/** What fails has been counted. */
+async function quietly(run: () => unknown): Promise<void> {
+  try {
+    await run()
+  } catch {
+    // There is no call any more that it could end.
+  }
+}

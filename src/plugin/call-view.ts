@@ -1,0 +1,95 @@
+import { freezeData } from '../core/freeze-data.ts'
+import type { JsonObject } from '../core/json.ts'
+import type { PluginCall } from './contract.ts'
+
+/** A call as the line knows it. `headers` are all of the client's, by lower-case name; `signal` is aborted when it leaves. */
+export type CallFacts = Omit<PluginCall, 'headers' | 'state' | 'body'> & {
+  headers: { readonly [name: string]: string | string[] | undefined }
+  body(): JsonObject
+}
+
+/** A call as one plugin sees it. What few hooks ask for is made when they do. */
+export class CallView implements PluginCall {
+  readonly id: PluginCall['id']
+  readonly organization: PluginCall['organization']
+  readonly key: PluginCall['key']
+  declare readonly group?: string
+  readonly api: PluginCall['api']
+  readonly operation: PluginCall['operation']
+  readonly requested: PluginCall['requested']
+  readonly stream: PluginCall['stream']
+  declare readonly user?: string
+  declare readonly metadata?: JsonObject
+  readonly state: PluginCall['state'] = {}
+  readonly #facts: CallFacts
+  #hook = new HookTime(undefined)
+
+  constructor(facts: CallFacts) {
+    this.#facts = facts
+    this.id = facts.id
+    this.organization = facts.organization
+    this.key = facts.key
+    if (facts.group !== undefined) this.group = facts.group
+    this.api = facts.api
+    this.operation = facts.operation
+    this.requested = facts.requested
+    this.stream = facts.stream
+    if (facts.user !== undefined) this.user = facts.user
+    if (facts.metadata !== undefined) this.metadata = freezeData(facts.metadata)
+    Object.freeze(this)
+  }
+
+  get headers(): PluginCall['headers'] {
+    return shownHeaders(this.#facts)
+  }
+
+  get body(): JsonObject {
+    return freezeData(this.#facts.body())
+  }
+
+  get signal(): AbortSignal {
+    return this.#hook.signal
+  }
+
+  /** A hook begins; `goesOn`: whether the client has left does not matter to it. Returns its time. */
+  begin(goesOn = false): HookTime {
+    this.#hook = new HookTime(goesOn ? undefined : this.#facts.signal)
+    return this.#hook
+  }
+}
+
+/** The time of one hook, whose signal is made when it is asked for. */
+export class HookTime {
+  readonly #client: AbortSignal | undefined
+  #signal: AbortSignal | undefined
+  #own: AbortController | undefined
+
+  constructor(client: AbortSignal | undefined) {
+    this.#client = client
+  }
+
+  get signal(): AbortSignal {
+    this.#own ??= new AbortController()
+    this.#signal ??= this.#client ? AbortSignal.any([this.#client, this.#own.signal]) : this.#own.signal
+    return this.#signal
+  }
+
+  /** It is over. */
+  end(reason: Error): void {
+    this.#own ??= new AbortController()
+    this.#own.abort(reason)
+  }
+}
+
+const known = new WeakMap<CallFacts, PluginCall['headers']>()
+
+/** The headers that begin with `x-`, but for the client's own key. */
+function shownHeaders(facts: CallFacts): PluginCall['headers'] {
+  let shown = known.get(facts)
+  if (!shown) {
+    const own = Object.entries(facts.headers).filter(([name]) => name.startsWith('x-') && name !== 'x-api-key')
+    shown = Object.freeze(Object.fromEntries(own.map(([name, value]) => [name, String(value ?? '')])))
+    known.set(facts, shown)
+  }
+  return shown
+}

@@ -1,0 +1,61 @@
+import type { MaybePromise } from './contract.ts'
+import type { PluginFaults } from './faults.ts'
+import { within } from './within.ts'
+
+/** Runs `record` hooks after their calls, so many at a time: those of more calls wait, and of too many they are left out. */
+export class PluginRecords {
+  readonly #faults: PluginFaults
+  readonly #waiting: (() => MaybePromise<unknown>)[] = []
+  #running = 0
+  #isScheduled = false
+  #idle: (() => void)[] = []
+
+  constructor(faults: PluginFaults) {
+    this.#faults = faults
+  }
+
+  /** `run` never throws nor rejects. */
+  add(plugin: string, call: string, run: () => MaybePromise<unknown>): void {
+    if (this.#waiting.length >= mostWaiting) {
+      const err = new Error(`the records of ${mostWaiting} calls are waiting already`)
+      this.#faults.saw(plugin, 'record', 'left_out', { call, err })
+      return
+    }
+    this.#waiting.push(run)
+    this.#schedule()
+  }
+
+  /** Resolves when everything is recorded, or after this time. */
+  async idle(mostMs: number): Promise<void> {
+    if (this.#running === 0 && this.#waiting.length === 0) return
+    const idle = new Promise<void>((resolve) => this.#idle.push(resolve))
+    await within(idle, mostMs, 'plugins go on recording').catch(() => {})
+  }
+
+  #schedule(): void {
+    if (this.#isScheduled) return
+    this.#isScheduled = true
+    // The client gets its answer first.
+    setImmediate(() => {
+      this.#isScheduled = false
+      this.#runWaiting()
+    })
+  }
+
+  #runWaiting(): void {
+    for (const run of this.#waiting.splice(0, mostAtOnce - this.#running)) {
+      this.#running++
+      void this.#run(run)
+    }
+  }
+
+  async #run(run: () => MaybePromise<unknown>): Promise<void> {
+    await run()
+    this.#running--
+    if (this.#waiting.length > 0) this.#schedule()
+    else if (this.#running === 0) for (const resolve of this.#idle.splice(0)) resolve()
+  }
+}
+
+const mostAtOnce = 100
+const mostWaiting = 10_000

@@ -1,0 +1,109 @@
+import { RouterError } from '../core/errors.ts'
+import { type CallFacts, CallView } from './call-view.ts'
+import type { Hooks, MaybePromise, PluginCall } from './contract.ts'
+import type { Fault, PluginFaults } from './faults.ts'
+import type { LoadedPlugin } from './loaded.ts'
+import { WrongResult } from './members.ts'
+import { refusalError } from './refusal-error.ts'
+import type { hookNames } from './shape.ts'
+import { within } from './within.ts'
+
+/** The name of a hook. */
+export type HookName = (typeof hookNames)[number]
+
+/** A hook as it is run: what it is called with, and what is made of its result. Throws `WrongResult` for one that it may not return. */
+export type HookRun<Result> = {
+  invoke(hooks: Hooks, call: PluginCall): unknown
+  check(result: unknown): Result
+  /** It does not matter to it whether the client has left. */
+  goesOn?: boolean
+}
+
+/** A plugin in one call. */
+export class RunningPlugin {
+  readonly name: string
+  readonly hooks: Hooks
+  readonly #plugin: LoadedPlugin
+  readonly #facts: CallFacts
+  readonly #faults: PluginFaults
+  #view: CallView | undefined
+
+  constructor(plugin: LoadedPlugin, facts: CallFacts, faults: PluginFaults) {
+    this.name = plugin.name
+    this.hooks = plugin.hooks
+    this.#plugin = plugin
+    this.#facts = facts
+    this.#faults = faults
+  }
+
+  /** The call as this plugin sees it. */
+  get view(): CallView {
+    this.#view ??= new CallView(this.#facts)
+    return this.#view
+  }
+
+  /**
+   * The result of a hook; undefined where it returned nothing, or failed and the call goes on without it. Throws RouterError, or
+   * rejects with one: `plugin_failed`, or what the hook refuses the call with.
+   */
+  run<Result>(name: HookName, { invoke, check, goesOn }: HookRun<Result>): MaybePromise<Result | undefined> {
+    const time = this.view.begin(goesOn)
+    const began = performance.now()
+    try {
+      const result = invoke(this.hooks, this.view)
+      const promise = promiseOf(result)
+      if (promise) return this.#awaited(name, promise, { began, check, end: (reason) => time.end(reason) })
+      this.requireInTime(performance.now() - began)
+      return result === undefined ? undefined : check(result)
+    } catch (thrown) {
+      return this.failed(name, thrown)
+    }
+  }
+
+  /** Throws for a hook that took longer than it may. Milliseconds. */
+  requireInTime(ms: number): void {
+    if (ms > this.#plugin.timeoutMs) throw new TookTooLong(`it took ${Math.round(ms)} ms`)
+  }
+
+  /** Counts a failure. Throws RouterError `plugin_failed` where no call goes on without the plugin. */
+  failed(hook: HookName, thrown: unknown): undefined {
+    const refusal = hook === 'request' ? refusalError(thrown) : undefined
+    if (refusal) throw refusal
+    this.#faults.saw(this.name, hook, faultOf(thrown), { call: this.#facts.id, err: thrown })
+    if (this.#plugin.onError === 'open') return undefined
+    const message = `The plugin '${this.name}' failed, and this router answers no call without it.`
+    throw new RouterError('plugin_failed', message)
+  }
+
+  async #awaited<Result>(
+    hook: HookName,
+    promise: PromiseLike<unknown>,
+    { began, check, end }: Pick<HookRun<Result>, 'check'> & { began: number; end(reason: Error): void },
+  ): Promise<Result | undefined> {
+    const { timeoutMs } = this.#plugin
+    const late = new TookTooLong(`it took longer than ${timeoutMs} ms`)
+    try {
+      const result = await within(promise, timeoutMs, late)
+      // One that kept everything waiting was not interrupted.
+      this.requireInTime(performance.now() - began)
+      return result === undefined ? undefined : check(result)
+    } catch (thrown) {
+      if (thrown === late) end(late)
+      return this.failed(hook, thrown)
+    }
+  }
+}
+
+class TookTooLong extends Error {
+  override readonly name = 'TookTooLong'
+}
+
+function promiseOf(value: unknown): PromiseLike<unknown> | undefined {
+  const isPromise = typeof (value as PromiseLike<unknown> | null | undefined)?.then === 'function'
+  return isPromise ? (value as PromiseLike<unknown>) : undefined
+}
+
+function faultOf(thrown: unknown): Fault {
+  if (thrown instanceof TookTooLong) return 'took_too_long'
+  return thrown instanceof WrongResult ? 'wrong_result' : 'threw'
+}
