@@ -1,7 +1,7 @@
 import type { CallRecord } from '../core/call.ts'
 import { RouterError } from '../core/errors.ts'
 import type { LedgerWriter } from '../store/ledger-thread.ts'
-import type { StoredResponse } from '../store/responses.ts'
+import type { SentResponse } from '../store/responses.ts'
 import { StoreError } from '../store/store-error.ts'
 
 /** Writes settled calls to the database, each exactly once. */
@@ -12,7 +12,7 @@ export type LedgerQueue = {
    * RouterError `internal` when the row can never be written. A record whose id is in the ledger already has no effect.
    * The record must not be modified afterwards.
    */
-  settle(record: CallRecord, response?: StoredResponse): Promise<void>
+  settle(record: CallRecord, response?: SentResponse): Promise<void>
   /** Resolves when the writer has started: a call that settles earlier may have to wait longer than `patienceMs`. */
   ready(): Promise<void>
   /**
@@ -71,7 +71,7 @@ const spillMs = 1_000
 /** `isReleased`: its `settle` no longer waits. `isSpilled`: it is in the spill file and survives a crash. */
 type Row = {
   record: CallRecord
-  response: StoredResponse | undefined
+  response: SentResponse | undefined
   isReleased: boolean
   isSpilled: boolean
   resolve(): void
@@ -104,7 +104,7 @@ class BatchingQueue implements LedgerQueue {
     this.#closingMs = options.closingMs ?? defaultClosingMs
   }
 
-  settle(record: CallRecord, response?: StoredResponse): Promise<void> {
+  settle(record: CallRecord, response?: SentResponse): Promise<void> {
     if (this.#closed) return Promise.reject(unwritten(new Error('the ledger is closed')))
     return new Promise((resolve, reject) => {
       this.#queued.push({ record, response, isReleased: false, isSpilled: false, resolve, reject })

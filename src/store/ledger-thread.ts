@@ -4,7 +4,7 @@ import type { Connection } from './connection.ts'
 import { fileAt } from './file-guard.ts'
 import type { WorkerBatch, WorkerFile, WorkerMessage } from './ledger-worker.ts'
 import { ledgerWriter, type Refused } from './ledger-writer.ts'
-import type { StoredResponse } from './responses.ts'
+import type { SentResponse } from './responses.ts'
 import { openSpillFile, type SpillFile } from './spill-file.ts'
 import { StoreError, storeError } from './store-error.ts'
 
@@ -14,7 +14,7 @@ export type LedgerWriter = {
    * Resolves when the batch and its stored responses are on disk, with the records that can never be written. Rejects
    * with StoreError when nothing was written.
    */
-  write(records: readonly CallRecord[], responses?: readonly StoredResponse[]): Promise<Refused[]>
+  write(records: readonly CallRecord[], responses?: readonly SentResponse[]): Promise<Refused[]>
   /** Resolves when a batch can be written without delay: when the thread has started, or has failed to. */
   ready(): Promise<void>
   /** Holds rows while they cannot be written to the database. */

@@ -3,7 +3,7 @@ import type { CallRecord } from '../core/call.ts'
 import { type Connection, connect } from './connection.ts'
 import { requireSameFile } from './file-guard.ts'
 import { ledgerWriter, type Refused } from './ledger-writer.ts'
-import type { StoredResponse } from './responses.ts'
+import type { SentResponse } from './responses.ts'
 import { storeError } from './store-error.ts'
 
 /** The result of a batch; `failure` and `reason` are the message and the reason of a StoreError. */
@@ -13,7 +13,7 @@ export type BatchResult = { refused: Refused[] } | { failure: string; reason: st
 export type WorkerMessage = 'ready' | BatchResult
 
 /** A batch: records as one JSON text, and responses to store. */
-export type WorkerBatch = { records: string; responses: readonly StoredResponse[] }
+export type WorkerBatch = { records: string; responses: readonly SentResponse[] }
 
 /** The path of the database, and the identity of its file when the router opened it. */
 export type WorkerFile = { path: string; file: string | undefined }

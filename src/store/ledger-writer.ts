@@ -1,7 +1,7 @@
 import type { CallRecord } from '../core/call.ts'
 import type { Connection } from './connection.ts'
 import { filledColumns, otherColumns, type SqlValue } from './ledger-row.ts'
-import { responseWriter, type StoredResponse } from './responses.ts'
+import { responseWriter, type SentResponse } from './responses.ts'
 import { isRowFault } from './store-error.ts'
 import { usageSums } from './usage-sums.ts'
 
@@ -9,7 +9,7 @@ import { usageSums } from './usage-sums.ts'
 export type Refused = { index: number; reason: string }
 
 /** Writes records and the stored responses of some of them. */
-export type WriteBatch = (records: readonly CallRecord[], responses?: readonly StoredResponse[]) => Refused[]
+export type WriteBatch = (records: readonly CallRecord[], responses?: readonly SentResponse[]) => Refused[]
 
 /**
  * A function that writes records, their sums and stored responses in one transaction; a record whose id exists already is
@@ -19,13 +19,13 @@ export function ledgerWriter(db: Connection): WriteBatch {
   const isNew = rowWriter(db)
   const newSums = usageSums(db)
   const storeResponse = responseWriter(db)
-  const writeAll = db.transaction((records: readonly CallRecord[], responses: readonly StoredResponse[]) => {
+  const writeAll = db.transaction((records: readonly CallRecord[], responses: readonly SentResponse[]) => {
     const sums = newSums()
     for (const record of records) if (isNew(record)) sums.add(record)
     sums.write()
     for (const response of responses) storeResponse(response)
   })
-  const writeEach = db.transaction((records: readonly CallRecord[], responses: readonly StoredResponse[]) => {
+  const writeEach = db.transaction((records: readonly CallRecord[], responses: readonly SentResponse[]) => {
     for (const response of responses) storeIfPossible(response)
     return records.flatMap(writeOrRefuse)
   })
@@ -35,7 +35,7 @@ export function ledgerWriter(db: Connection): WriteBatch {
     sums.write()
   })
   const storeOne = db.transaction(storeResponse)
-  const storeIfPossible = (response: StoredResponse) => {
+  const storeIfPossible = (response: SentResponse) => {
     try {
       storeOne(response)
     } catch (thrown) {

@@ -19,6 +19,9 @@ export type StoredResponse = {
   response: string
 }
 
+/** A response on its way to the database: a long `input` is UTF-8 in shared memory, which no thread on the way copies. */
+export type SentResponse = Omit<StoredResponse, 'input'> & { input: string | Uint8Array }
+
 type Row = {
   id: string
   organization: string
@@ -68,12 +71,28 @@ export function responses(db: Connection) {
   }
 }
 
+/** Shorter texts are copied faster than shared. Characters. */
+const longText = 64 * 1024
+
+/** The form of a response for another thread. */
+export function sentResponse(response: SentResponse): SentResponse {
+  const { input } = response
+  return typeof input !== 'string' || input.length < longText ? response : { ...response, input: sharedText(input) }
+}
+
+function sharedText(text: string): Uint8Array {
+  const bytes = Buffer.from(new SharedArrayBuffer(Buffer.byteLength(text)))
+  // ASCII, as most are.
+  bytes.write(text, bytes.length === text.length ? 'latin1' : 'utf8')
+  return bytes
+}
+
 /** A function that writes a response; one with the same id in the same organization is replaced. */
-export function responseWriter(db: Connection): (response: StoredResponse) => void {
+export function responseWriter(db: Connection): (response: SentResponse) => void {
   const insert = db.prepare(`
     INSERT OR REPLACE INTO responses
       (organization, id, created_at, expires_at, previous, model, provider, native, input, response)
-    VALUES (@organization, @id, @createdAt, @expiresAt, @previous, @model, @provider, @native, @input, @response)`)
+    VALUES (@organization, @id, @createdAt, @expiresAt, @previous, @model, @provider, @native, CAST(@input AS TEXT), @response)`)
   const insertItem = db.prepare('INSERT OR REPLACE INTO response_items (organization, id, response) VALUES (?, ?, ?)')
   return (response) => {
     insert.run({ ...response, native: response.native ? 1 : 0 })

@@ -5,7 +5,7 @@ import type { JsonAnswer, JsonRequest, JsonRoute } from '../http/server.ts'
 import type { Answer } from '../lending/account.ts'
 import { Purse } from '../lending/purse.ts'
 import type { CallLedger } from '../line/settlement.ts'
-import type { StoredResponse } from '../store/responses.ts'
+import { type SentResponse, sentResponse } from '../store/responses.ts'
 import { receivedError, routeName, type Said, type SentError, sentError, type Told } from './messages.ts'
 import { type Counters, ThreadPort } from './port.ts'
 
@@ -22,7 +22,7 @@ export class FarBooks {
   readonly purse: Purse
   readonly #onTold: (told: Told) => void
   readonly #rows = new Map<number, Row>()
-  #unsent: { record: CallRecord; response: StoredResponse | undefined }[] = []
+  #unsent: { record: CallRecord; response: SentResponse | undefined }[] = []
   #lastRow = 0
   #sentAt = 0
   #gathers = false
@@ -51,7 +51,7 @@ export class FarBooks {
     settle: (record, response) =>
       new Promise((resolve, reject) => {
         this.#rows.set(++this.#lastRow, { resolve, reject })
-        this.#unsent.push({ record, response })
+        this.#unsent.push({ record, response: response && sentResponse(response) })
         this.port.wake(this.#waitMs())
       }),
   }

@@ -1,14 +1,14 @@
 import type { CallRecord } from '../core/call.ts'
 import type { AccountState, Answer, Held, Need, Use } from '../lending/account.ts'
 import type { RememberedSignatures } from '../routing/signature-cache.ts'
-import type { StoredResponse } from '../store/responses.ts'
+import type { SentResponse } from '../store/responses.ts'
 import type { SentError } from './messages.ts'
 
 /** Changes when two versions of the router do not understand each other. */
-export const handoverVersion = 1
+export const handoverVersion = 2
 
 /** A row, and whose money it has spent: the cost comes out of what the purse was lent of the accounts. */
-export type HandedRow = Spending & { record: CallRecord; response: StoredResponse | undefined }
+export type HandedRow = Spending & { record: CallRecord; response: SentResponse | undefined }
 export type Spending = { purse: number; accounts: readonly string[]; cost: bigint }
 
 /** What each of the processes tells the other of its own accord. */

@@ -8,14 +8,14 @@ import type { LineFacts } from '../observe/line-metrics.ts'
 import type { LogLevels } from '../observe/log-levels.ts'
 import type { Trouble } from '../routing/health.ts'
 import type { RememberedSignatures } from '../routing/signature-cache.ts'
-import type { StoredResponse } from '../store/responses.ts'
+import type { SentResponse } from '../store/responses.ts'
 
 /** A RouterError as it travels between threads. */
 export type SentError = { code: ErrorCode; message: string; details: ErrorDetails }
 
 /** What a line tells the books. Numbers identify what is answered. */
 export type Said =
-  | { kind: 'rows'; records: string; first: number; responses?: (StoredResponse | undefined)[] }
+  | { kind: 'rows'; records: string; first: number; responses?: (SentResponse | undefined)[] }
   | { kind: 'uses'; uses: Use[] }
   | { kind: 'lend'; id: number; needs: readonly Need[] }
   | { kind: 'giveBack'; account: string; amount: bigint; closes: boolean }

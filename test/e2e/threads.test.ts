@@ -142,12 +142,15 @@ describe('changes', () => {
         ...(body && { body: JSON.stringify(body) }),
       })
     let previous: string | undefined
+    const long = 'Für 3 € '.repeat(10_000)
     for (let turn = 0; turn < 8; turn++) {
       const more = previous === undefined ? {} : { previous_response_id: previous }
-      const response = await send('', 'POST', { model: 'priced/free', input: 'Go on', ...more })
+      const input = turn === 0 ? long : 'Go on'
+      const response = await send('', 'POST', { model: 'priced/free', input, ...more })
       expect(response.status).toBe(200)
       previous = ((await response.json()) as { id: string }).id
     }
+    expect(JSON.stringify(provider.received.at(-1)?.body)).toContain(long)
     expect((await send(`/${previous}`, 'DELETE')).status).toBe(200)
     for (let n = 0; n < 8; n++) expect((await send(`/${previous}`, 'GET')).status).toBe(404)
   })

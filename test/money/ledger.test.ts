@@ -6,7 +6,7 @@ import type { CallRecord } from '../../src/core/call.ts'
 import { type LedgerErrorListener, openLedger } from '../../src/money/ledger.ts'
 import { type LedgerWriter, ledgerThread } from '../../src/store/ledger-thread.ts'
 import { openStore } from '../../src/store/open.ts'
-import type { StoredResponse } from '../../src/store/responses.ts'
+import type { SentResponse } from '../../src/store/responses.ts'
 import { StoreError } from '../../src/store/store-error.ts'
 import { eventually, limit } from '../helpers/time.ts'
 import { plainRecord } from '../store/plain-record.ts'
@@ -18,7 +18,7 @@ type Refused = Awaited<ReturnType<LedgerWriter['write']>>
 function controlledWriter() {
   type Batch = {
     records: readonly CallRecord[]
-    responses: readonly StoredResponse[]
+    responses: readonly SentResponse[]
     done(refused?: Refused): void
     fail(message: string, reason?: string): void
   }
@@ -164,7 +164,7 @@ describe('a failure', () => {
 
   test('does not lose the response that is stored with a row', async () => {
     const { ledger, next } = open()
-    const response = { id: 'resp_1' } as StoredResponse
+    const response = { id: 'resp_1' } as SentResponse
     const settling = ledger.settle(plainRecord(), response)
     const batch = await next()
     batch.fail('full')

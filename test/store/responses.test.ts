@@ -1,9 +1,10 @@
 import { readFileSync } from 'node:fs'
+import { deserialize, serialize } from 'node:v8'
 import { describe, expect, onTestFinished, test, vi } from 'vitest'
 import { openLedger } from '../../src/money/ledger.ts'
 import { startPurge } from '../../src/purge.ts'
 import { openStore } from '../../src/store/open.ts'
-import type { StoredResponse } from '../../src/store/responses.ts'
+import { type StoredResponse, sentResponse } from '../../src/store/responses.ts'
 import { eventually } from '../helpers/time.ts'
 import { plainRecord } from './plain-record.ts'
 import { temporaryFile } from './temporary.ts'
@@ -149,6 +150,24 @@ describe('a response that is settled with its call', () => {
     await ledger.close()
     store.close()
   })
+
+  test.each(['a', 'ü€'])(
+    'is the same text when its input is long and comes from another thread: %s',
+    async (letter) => {
+      const path = temporaryFile('router.sqlite')
+      const store = openStore(`sqlite:${path}`)
+      const ledger = openLedger(store.ledger.openWriter(), { onError: () => {} })
+      const storedResponse = { ...response(), input: JSON.stringify([letter.repeat(100_000)]) }
+      const sent = sentResponse(storedResponse)
+      expect((sent.input as Uint8Array).buffer).toBeInstanceOf(SharedArrayBuffer)
+      await ledger.settle(plainRecord(), deserialize(serialize(sent)))
+      await ledger.settle(plainRecord(), { ...sent, id: 'resp_2' })
+      expect(store.responses.find('acme', 'resp_1')).toEqual(storedResponse)
+      expect(store.responses.find('acme', 'resp_2')).toEqual({ ...storedResponse, id: 'resp_2' })
+      await ledger.close()
+      store.close()
+    },
+  )
 
   test('is retried with its call when the commit failed: the client has its id', async () => {
     const write = vi.fn(async () => [] as { index: number; reason: string }[])
