@@ -24,7 +24,7 @@ type Command = {
 const commands: Record<string, { about: string; load: () => Promise<Command> }> = {
   serve: { about: 'the server', load: () => import('./cli/serve.ts') },
   check: {
-    about: 'validates configuration, manifests, catalog; runs their examples',
+    about: 'validates configuration, manifests, catalog, plugins; runs their examples',
     load: () => import('./cli/check.ts'),
   },
   org: { about: 'organizations: create, list, credit, store', load: () => import('./cli/org.ts') },
@@ -38,6 +38,7 @@ const commands: Record<string, { about: string; load: () => Promise<Command> }> 
     load: () => import('./cli/models.ts'),
   },
   providers: { about: 'the providers that are loaded', load: () => import('./cli/providers.ts') },
+  plugin: { about: 'plugins: a new one, and their tests', load: () => import('./cli/plugin.ts') },
   try: { about: 'shows the input and the output of a mapping side by side', load: () => import('./cli/try.ts') },
 }
 

@@ -1,0 +1,91 @@
+import { spawn } from 'node:child_process'
+import { existsSync, mkdirSync, writeFileSync } from 'node:fs'
+import { dirname, join } from 'node:path'
+import { fileURLToPath } from 'node:url'
+import { findConfig, loadConfig } from '../snapshot/config.ts'
+import { type Args, actionNamed, CommandError, parseArguments, runCommand, UsageError } from './args.ts'
+import { type Out, problemLine, relativePath } from './output.ts'
+import { pluginText, testText, tsconfigText } from './plugin-files.ts'
+
+/** The text of `inference-router plugin --help`. */
+export const help = `Plugins: TypeScript files that the router runs; docs/plugins.md.
+
+  inference-router plugin new <name> [--config FILE]
+  inference-router plugin test [name…] [--config FILE]
+
+  new             writes a plugin to begin with, and its test, to the folder of plugins (folders.plugins)
+  test            runs the tests of these plugins, or of all: the files <name>.test.ts
+  --config FILE   the configuration (or INFERENCE_ROUTER_CONFIG; else ./config.yaml)
+`
+
+/** Runs `inference-router plugin …`. Returns the exit code. */
+export function run(args: string[], out: Out): Promise<number> {
+  return runCommand(args, { help, out }, async () => {
+    const [name, ...rest] = args
+    const action = actionNamed(actions, name)
+    const options = { config: { type: 'string' } } as const
+    const parsed = parseArguments(rest, { options, positionals: Number.POSITIVE_INFINITY })
+    return await action(parsed, await folderOf(parsed.text('config')), out)
+  })
+}
+
+type Action = (args: Args, folder: string, out: Out) => number | Promise<number>
+
+const actions: { readonly [name: string]: Action } = {
+  new({ positionals: [name, ...more] }, folder, { stdout }) {
+    if (!name || more.length > 0) throw new UsageError('name the plugin: plugin new <name>')
+    if (!/^[a-z0-9][a-z0-9-]*$/.test(name))
+      throw new UsageError(`'${name}' cannot be the name of a plugin: write small letters, digits and -`)
+    const taken = [`${name}.ts`, join(name, 'index.ts'), `${name}.test.ts`].find((file) =>
+      existsSync(join(folder, file)),
+    )
+    if (taken !== undefined) throw new CommandError(`${relativePath(join(folder, taken))} is there already.`)
+    mkdirSync(folder, { recursive: true })
+    const files = [
+      [`${name}.ts`, pluginText(name)],
+      [`${name}.test.ts`, testText(name)],
+      ...(hasTypes(folder) ? [] : [['tsconfig.json', tsconfigText()] as const]),
+    ] as const
+    for (const [file, text] of files) writeFileSync(join(folder, file), text, { flag: 'wx' })
+    stdout(`${files.map(([file]) => `${relativePath(join(folder, file))}\n`).join('')}
+Use it: add it to \`plugins\` of the configuration, whose next change the router sees by itself:
+
+  plugins:
+    - { name: ${name}, options: { word: plum } }
+
+Test it: inference-router plugin test ${name}
+`)
+    return 0
+  },
+  async test({ positionals: names }, folder, { stderr }) {
+    const files = (names.length === 0 ? ['*'] : names).map((name) => join(folder, `${name}.test.ts`))
+    const absent = files.find((file, index) => names[index] !== undefined && !existsSync(file))
+    if (absent !== undefined) throw new CommandError(`There is no file ${relativePath(absent)}.`)
+    const child = spawn(process.execPath, ['--import', register, '--test', ...files], { stdio: 'inherit' })
+    const { promise, resolve } = Promise.withResolvers<number>()
+    child.on('error', (error) => {
+      stderr(`${error.message}\n`)
+      resolve(1)
+    })
+    child.on('exit', (code) => resolve(code ?? 1))
+    return await promise
+  },
+}
+
+/** Makes `inference-router/plugin` and the test kit known, wherever the folder is. */
+const register = new URL('../plugin/register.ts', import.meta.url).href
+
+async function folderOf(configPath: string | undefined): Promise<string> {
+  const { config, problems } = await loadConfig(findConfig(configPath, process.env), process.env)
+  if (config) return config.folders.plugins
+  throw new CommandError(problems.map((problem) => problemLine(problem).trimEnd()).join('\n'))
+}
+
+/** Whether an editor finds the types of the router from a folder. */
+function hasTypes(folder: string): boolean {
+  const root = fileURLToPath(new URL('../..', import.meta.url))
+  for (let at = folder; ; at = dirname(at)) {
+    if (existsSync(join(at, 'tsconfig.json')) || join(at, '/') === root) return true
+    if (at === dirname(at)) return false
+  }
+}

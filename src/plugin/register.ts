@@ -1,0 +1,14 @@
+import { registerHooks } from 'node:module'
+
+/** For `node --import`: the modules of the router that plugins and their tests import, by name from any folder. */
+const modules: { readonly [name: string]: string } = {
+  'inference-router/plugin': new URL('contract.ts', import.meta.url).href,
+  'inference-router/plugin/test': new URL('test-kit.ts', import.meta.url).href,
+}
+
+registerHooks({
+  resolve(specifier, context, next) {
+    const url = modules[specifier]
+    return url === undefined ? next(specifier, context) : { url, format: 'module-typescript', shortCircuit: true }
+  },
+})

@@ -1,0 +1,129 @@
+import type { CallRecord } from '../core/call.ts'
+import { Fold } from '../core/fold.ts'
+import { freezeData } from '../core/freeze-data.ts'
+import type { JsonObject } from '../core/json.ts'
+import type { Reply } from '../core/reply.ts'
+import {
+  type Hooks,
+  type PluginCall,
+  type PluginReply,
+  type PluginRequest,
+  type PluginTarget,
+  Refusal,
+  type StreamedEvent,
+} from './contract.ts'
+import { eventResult } from './event-members.ts'
+import { replyResult, requestResult } from './results.ts'
+import { sentHeaders } from './sent-headers.ts'
+import { targetsResult } from './targets-result.ts'
+import { callOf, cut, recordOf, replyOf, requestOf, textOf, usualTargets } from './test-facts.ts'
+
+/** A call: what is not said is that of a short conversation which is answered with a short text. */
+export type TestCall = {
+  /** What the user says. */
+  text?: string
+  /** The whole request. */
+  request?: PluginRequest
+  /** What is answered: a text, a reply, or the JSON of another operation. */
+  answer?: string | Partial<Reply> | { json: JsonObject }
+  /** Whether it is answered as a stream; of texts in pieces of these lengths, the last one for all the rest. */
+  stream?: boolean | readonly number[]
+  /** The events of the stream in place of those of `answer`. */
+  events?: readonly StreamedEvent[]
+  targets?: readonly PluginTarget[]
+  /** Other facts of the call, as hooks see them. */
+  facts?: Partial<Omit<PluginCall, 'state'>>
+  record?: Partial<CallRecord>
+}
+
+/** What became of a call. */
+export type TestedCall = {
+  /** What the plugin refused it with: then the rest is empty. */
+  refusal?: Refusal
+  /** What a provider is asked; nothing where the plugin refused or answered the call. */
+  asked?: PluginRequest
+  /** Headers for the client, and for the provider. */
+  headers: Readonly<Record<string, string>>
+  sent: Readonly<Record<string, string>>
+  targets: readonly PluginTarget[]
+  /** The events that the client gets of a stream. */
+  events: readonly StreamedEvent[]
+  /** The answer as the client gets it. */
+  reply?: PluginReply
+  /** The text of the answer. */
+  text: string
+}
+
+/** Runs a call through the hooks of a plugin. Rejects with what a hook throws, and where it returns what it may not. */
+export async function runCall(hooks: Hooks, given: TestCall): Promise<TestedCall> {
+  const request = freezeData(given.request ?? requestOf(given))
+  const isStream = (given.stream ?? given.events !== undefined) !== false
+  const call = callOf(request, { stream: isStream, ...given.facts })
+  const ended = await refusable(async () => {
+    const { headers, request: asked, reply } = await ask(hooks, request, call)
+    if (reply) return { ...nothing, headers, reply, text: textOf(reply) }
+    const routed = await route(hooks, given, call)
+    return {
+      ...nothing,
+      headers,
+      asked,
+      ...routed,
+      ...(await answer(hooks, given, { request: asked, call, isStream })),
+    }
+  })
+  await hooks.record?.(freezeData(recordOf(call, ended, given.record)), call)
+  return ended
+}
+
+const nothing: TestedCall = { headers: {}, sent: {}, targets: [], events: [], text: '' }
+
+async function refusable(run: () => Promise<TestedCall>): Promise<TestedCall> {
+  try {
+    return await run()
+  } catch (thrown) {
+    if (thrown instanceof Refusal) return { ...nothing, refusal: thrown }
+    throw thrown
+  }
+}
+
+async function ask(hooks: Hooks, request: PluginRequest, call: PluginCall) {
+  const returned = await hooks.request?.(request, call)
+  const result = returned === undefined ? {} : requestResult(returned, request)
+  return { request: freezeData(result.request ?? request), reply: result.reply, headers: result.headers ?? {} }
+}
+
+async function route(hooks: Hooks, { targets = usualTargets }: TestCall, call: PluginCall) {
+  const given = freezeData([...targets])
+  const chosen = await hooks.targets?.(given, call)
+  const left = chosen === undefined ? given : targetsResult(chosen, given)
+  const sent = left[0] && (await hooks.send?.(left[0], call))
+  return { targets: left, sent: sent === undefined ? {} : sentHeaders(sent) }
+}
+
+type Asked = { request: PluginRequest; call: PluginCall; isStream: boolean }
+
+async function answer(hooks: Hooks, given: TestCall, { request, call, isStream }: Asked) {
+  const whole = freezeData(replyOf(request, given.answer))
+  if (!isStream) {
+    const returned = await hooks.reply?.(whole, call)
+    const reply = returned === undefined ? whole : replyResult(returned, whole.operation)
+    return { reply, text: textOf(reply), events: [] }
+  }
+  const pieces = Array.isArray(given.stream) ? given.stream : [Number.POSITIVE_INFINITY]
+  const events = (given.events ?? cut(whole, pieces)).filter((event) => !('done' in event && event.done))
+  const shown = [...events, { done: true as const }].flatMap((event) => {
+    const returned = hooks.event?.(freezeData(event), call)
+    return returned === undefined ? [event] : eventResult(returned, event, call.operation)
+  })
+  const left = shown.filter((event) => !('done' in event && event.done))
+  const reply = 'chat' in whole ? { operation: 'chat' as const, chat: folded(left) } : whole
+  await hooks.reply?.(freezeData(reply), call)
+  const text = left.map((event) => ('text' in event ? (event.text ?? '') : '')).join('')
+  return { reply, text, events: left }
+}
+
+function folded(events: readonly StreamedEvent[]): Reply {
+  const fold = new Fold({ maker: 'tested', newId: () => 'tested', now: () => 0 })
+  for (const event of [...events, { done: true as const }]) if (!('json' in event)) fold.take(event)
+  return fold.reply()
+}

@@ -1,0 +1,71 @@
+import type { JsonObject } from '../core/json.ts'
+import { checkOptions } from '../manifest/options.ts'
+import { formatProblem } from '../manifest/problem.ts'
+import { readSource } from '../manifest/source.ts'
+import type { Hooks, Kit, Plugin, PluginLog } from './contract.ts'
+import { openKit } from './kit.ts'
+import { hooksProblem, pluginProblem } from './shape.ts'
+import { runCall, type TestCall, type TestedCall } from './test-call.ts'
+import { valuesInMemory } from './values.ts'
+
+export type { TestCall, TestedCall } from './test-call.ts'
+
+/** What a plugin under test is set up with: its options, the secrets and the `fetch` that it is lent. */
+export type TestSetup<Options> = {
+  options?: Partial<Options>
+  /** Variables of the environment, by name. */
+  secrets?: { readonly [name: string]: string }
+  /** Without one every `fetch` fails. */
+  fetch?: Kit['fetch']
+}
+
+/** A plugin that is set up for a test. */
+export type TestedPlugin = AsyncDisposable & {
+  hooks: Hooks
+  /** What it was lent. */
+  kit: Kit
+  logged: { level: keyof PluginLog; facts: Record<string, unknown>; message: string }[]
+  /** Runs a call through all hooks. Rejects with what a hook throws, and where it returns what it may not. */
+  call(call?: TestCall): Promise<TestedCall>
+}
+
+/** Sets a plugin up for a test, as the router does. Rejects with an Error that says what is wrong with it or its options. */
+export async function openPlugin<Options>(
+  plugin: Plugin<Options>,
+  { options = {}, secrets = {}, fetch = unreachable }: TestSetup<Options> = {},
+): Promise<TestedPlugin> {
+  const wrong = pluginProblem(plugin)
+  if (wrong) throw new Error(wrong.message)
+  const logged: TestedPlugin['logged'] = []
+  const write = (level: keyof PluginLog) => (facts: Record<string, unknown>, message: string) => {
+    logged.push({ level, facts, message })
+  }
+  const log = { debug: write('debug'), info: write('info'), warn: write('warn'), error: write('error') }
+  const openFetch = () => ({ fetch, close: async () => {} })
+  const lent = { log: log as never, env: secrets, credentials: new Set<string>(), values: valuesInMemory(), openFetch }
+  const { kit } = openKit('tested', [], lent)
+  const hooks = await plugin.setup(checkedOptions(plugin, options as JsonObject) as Options, kit)
+  const unusable = hooksProblem(hooks)
+  if (unusable) throw new Error(unusable.message)
+  return {
+    hooks,
+    kit,
+    logged,
+    call: (call = {}) => runCall(hooks, call),
+    async [Symbol.asyncDispose]() {
+      await hooks[Symbol.asyncDispose]?.()
+    },
+  }
+}
+
+function checkedOptions({ options: schema }: Pick<Plugin, 'options'>, given: JsonObject): JsonObject {
+  const source = readSource('options', JSON.stringify(given))
+  const blame = (message: string) => source.problem([], message)
+  const { options, problems } = checkOptions(given, { name: 'tested', schema, source, blame })
+  if (problems.length > 0) throw new Error(problems.map(formatProblem).join('\n'))
+  return options
+}
+
+const unreachable: Kit['fetch'] = async (url) => {
+  throw new TypeError(`a plugin under test reaches nothing: give openPlugin a \`fetch\` that answers ${url}`)
+}
