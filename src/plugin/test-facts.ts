@@ -7,7 +7,7 @@ import type { TestCall, TestedCall } from './test-call.ts'
 
 export function requestOf({ text = 'Hello' }: TestCall): PluginRequest {
   const messages = [{ role: 'user' as const, parts: [{ type: 'text' as const, text }] }]
-  return { operation: 'chat', chat: { model: 'demo/echo', messages } }
+  return { operation: 'chat', chat: { model: 'acme/model', messages } }
 }
 
 export function replyOf({ operation }: PluginRequest, answer: TestCall['answer'] = 'Hello.'): PluginReply {
@@ -18,7 +18,7 @@ export function replyOf({ operation }: PluginRequest, answer: TestCall['answer']
   const said =
     typeof answer === 'string' ? { parts: [{ type: 'text' as const, text: answer }] } : (answer as Partial<Reply>)
   const usage = { input: 1, output: 1 }
-  return { operation, chat: { id: 'tested', created: 0, model: 'echo', parts: [], finish: 'stop', usage, ...said } }
+  return { operation, chat: { id: 'tested', created: 0, model: 'model', parts: [], finish: 'stop', usage, ...said } }
 }
 
 /** The call of a request; all but its state is frozen. */
@@ -42,7 +42,7 @@ export function callOf(request: PluginRequest, facts: TestCall['facts']): Plugin
 }
 
 export const usualTargets: readonly PluginTarget[] = [
-  { id: 'demo/echo', provider: 'demo', model: 'echo', input_price: 0, output_price: 0, context_window: 128_000 },
+  { id: 'acme/model', provider: 'acme', model: 'model', input_price: 0, output_price: 0, context_window: 128_000 },
 ]
 
 export function recordOf(

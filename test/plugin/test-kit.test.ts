@@ -67,7 +67,7 @@ test('a call goes through all hooks, in the order of the router', async () => {
       level: 'info',
       message: 'ended',
       facts: {
-        requested: 'demo/echo',
+        requested: 'acme/model',
         replied: [{ type: 'text', text: 'A plum.' }],
         outcome: 'complete',
         status: 200,
