@@ -95,7 +95,7 @@ class Attempts<Result extends Outcome> {
   async #letIn(candidate: Candidate, gate: Gate): Promise<Leave | undefined> {
     const { caller, signal } = this.#trial
     try {
-      return await gate.enter(caller, signal, this.#leftMs)
+      return await gate.enter(caller, signal, Math.max(0, this.#leftMs))
     } catch (thrown) {
       if (signal.aborted) throw thrown
       candidate.isOver = true
