@@ -3,6 +3,7 @@ import type { Part } from '../core/parts.ts'
 import type { NeutralRequest } from '../core/request.ts'
 import type { RoutingRules } from '../core/routing-rules.ts'
 import { type Target, targetId } from '../manifest/target.ts'
+import { cacheLifetimeMs } from '../routing/cache-lifetime.ts'
 import { type Choice, type Choosing, chooseTargets } from '../routing/choose.ts'
 import type { Explanation } from '../routing/explanation.ts'
 import { type CallKind, callKind } from '../routing/measurements.ts'
@@ -39,7 +40,9 @@ export function orderTargets(call: OrderedChat, state: RoutingState): Order {
   const kind = callKind('chat', request.stream === true, admission.promptTokens)
   if (targets.length === 1) return only(call, kind, rules)
   const key = affinityKey(rules.sticky, call)
-  const kept = key === undefined ? undefined : { key, idleMs: idleMs(rules, admission) }
+  const isLong = admission.caches === '1h'
+  const idleMs = (target: Target) => (rules.sticky === 'cache' ? cacheLifetimeMs(target, isLong) : idleSessionMs)
+  const kept = key === undefined ? undefined : { key, idleMs }
   return ordered(call, { rules, kind, organization: call.organization, kept, continues: continuing(call) }, state)
 }
 
@@ -64,7 +67,7 @@ export function orderForOperation(call: OrderedOperation, state: RoutingState): 
     ...(user !== undefined && { user }),
   }
   const key = affinityKey(rules.sticky, { ...call, request: asked, session: route.sessionId })
-  const kept = key === undefined ? undefined : { key, idleMs: idleSessionMs }
+  const kept = key === undefined ? undefined : { key, idleMs: () => idleSessionMs }
   return ordered(call, { rules, kind, organization: call.organization, kept }, state)
 }
 
@@ -88,22 +91,15 @@ function ordered(
   }
   const choice = onlyFirst ? { ...chosen, targets: [chosen.targets[0]] as const } : chosen
   if (!kept || rules.sticky === 'hash') return { ...choice, kind, served: nothing }
-  return { ...choice, kind, served: (target) => state.affinity.keep(kept.key, targetId(target), kept.idleMs) }
+  return { ...choice, kind, served: (target) => state.affinity.keep(kept.key, targetId(target), kept.idleMs(target)) }
 }
 
 const noFallbacks = '`allow_fallbacks` is false, and another target stands first'
 
 function nothing(): void {}
 
-/** How long after its last call a conversation is kept: as long as providers keep its prompt. */
-function idleMs({ sticky }: RoutingRules, { caches }: AdmittedCall['admission']): number {
-  if (sticky !== 'cache') return idleSessionMs
-  return caches === '1h' ? hourMs : 5 * minuteMs
-}
-
-const minuteMs = 60_000
-const hourMs = 60 * minuteMs
-const idleSessionMs = hourMs
+/** How long after its last call a conversation is kept that no cache holds. */
+const idleSessionMs = 3_600_000
 
 /** The targets that can go on with a stored response, or with what only its maker can read. */
 function continuing({ turn, targets, request }: OrderedChat): ((target: Target) => boolean) | undefined {

@@ -18,8 +18,8 @@ export type Choosing = {
   costAt(target: Target, isCached: boolean): bigint | undefined
   /** Whose call it is. */
   organization?: string | undefined
-  /** What keeps calls together, and for how long after the last one. */
-  kept?: { key: string; idleMs: number } | undefined
+  /** What keeps calls together, and for how long after the last one at a target. */
+  kept?: { key: string; idleMs(target: Target): number } | undefined
   /** Whether a target can go on with what only its maker can read; undefined where there is nothing of that kind. */
   continues?: ((target: Target) => boolean) | undefined
   /** The order is only asked for: nothing is remembered of it. */
@@ -54,7 +54,10 @@ export function chooseTargets(targets: Targets, choosing: Choosing, state: State
     explanation.ordered(all, { rules, weights, rank, stays, bound, costOf })
   }
   // Calls of one conversation may come at once.
-  if (kept && !stays && !choosing.looksOnly) state.affinity.keep(kept.key, targetId(all[0] as Target), kept.idleMs)
+  if (kept && !stays && !choosing.looksOnly) {
+    const [first] = all as unknown as Targets
+    state.affinity.keep(kept.key, targetId(first), kept.idleMs(first))
+  }
   return { targets: all as unknown as Targets, by: isBound ? 'maker' : stays ? 'sticky' : rules.sort }
 }
 

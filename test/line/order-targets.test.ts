@@ -1,9 +1,10 @@
 import { describe, expect, test } from 'vitest'
+import type { Json } from '../../src/core/json.ts'
 import type { NeutralRequest } from '../../src/core/request.ts'
 import { defaultHealth, defaultRouting, type RoutingRules } from '../../src/core/routing-rules.ts'
 import { type AffineCall, affinityKey } from '../../src/line/affinity-key.ts'
 import { type OrderedChat, orderTargets } from '../../src/line/order-targets.ts'
-import type { Provider } from '../../src/manifest/provider.ts'
+import type { Provider, Trait } from '../../src/manifest/provider.ts'
 import type { Target } from '../../src/manifest/target.ts'
 import { Affinity } from '../../src/routing/affinity.ts'
 import { Gates } from '../../src/routing/gates.ts'
@@ -11,11 +12,19 @@ import { Health } from '../../src/routing/health.ts'
 import { Measurements } from '../../src/routing/measurements.ts'
 import { RetryBudget } from '../../src/routing/retries.ts'
 
-const named = (slug: string, maker = slug): Target => ({
-  provider: { slug, maker, baseUrl: `https://${slug}.example`, auth: { scheme: 'none' } } as Provider,
+const named = (slug: string, maker = slug, traits: Trait[] = []): Target => ({
+  provider: {
+    slug,
+    maker,
+    baseUrl: `https://${slug}.example`,
+    auth: { scheme: 'none' },
+    traits,
+  } as unknown as Provider,
   model: 'm',
 })
 const [a, b, c] = [named('a'), named('b'), named('c', 'b')]
+/** That keeps prompts for so long. */
+const keeping = (prompt_cache: Json) => named('b', 'b', [{ match: /^/, facts: { prompt_cache } }])
 const plain: NeutralRequest = {
   model: 'name',
   messages: [{ role: 'user', parts: [{ type: 'text', text: 'Hi' }] }],
@@ -94,20 +103,26 @@ describe('what only its maker can read', () => {
 
 describe('how long a conversation is kept', () => {
   const minute = 60_000
-  const cases: [sticky: RoutingRules['sticky'], caches: '5m' | '1h' | undefined, ms: number][] = [
+  const short = keeping({ lifetime: '10m' })
+  const long = keeping({ lifetime: '10m', extended: '24h' })
+  const cases: [sticky: RoutingRules['sticky'], caches: '5m' | '1h' | undefined, ms: number, target?: Target][] = [
     ['cache', undefined, 5 * minute],
     ['cache', '5m', 5 * minute],
-    ['cache', '1h', 60 * minute],
-    ['session', undefined, 60 * minute],
+    ['cache', '1h', 5 * minute],
+    ['cache', undefined, 10 * minute, short],
+    ['cache', '1h', 10 * minute, short],
+    ['cache', '5m', 10 * minute, long],
+    ['cache', '1h', 24 * 60 * minute, long],
+    ['session', undefined, 60 * minute, short],
     ['user', undefined, 60 * minute],
   ]
-  test.each(cases)('sticky: %s with a cache for %s', (sticky, caches, ms) => {
+  test.each(cases)('sticky: %s with a cache for %s: %i ms', (sticky, caches, ms, target = b) => {
     const state = world()
     const request = { ...plain, user: 'anna', origin: { api: 'chat' as const, body: { session_id: '1' } } }
     const admission = { costAt: () => undefined, caches, promptTokens: 10 }
-    const call = { request, admission, rules: { sticky } }
+    const call = { request, admission, rules: { sticky }, targets: [a, target, c] as const }
     const { served } = order(state, call)
-    served(b)
+    served(target)
     state.clock.at = ms - 1
     expect(slugs(state, call)).toBe('b a c')
     state.clock.at = ms

@@ -9,7 +9,9 @@ import type { Provider } from '../../src/manifest/provider.ts'
 import { servedBy } from '../../src/manifest/target.ts'
 import { targetFacts } from '../../src/manifest/target-facts.ts'
 import { usedLosses, writeRequest } from '../../src/manifest/translate.ts'
+import { cacheLifetimeMs } from '../../src/routing/cache-lifetime.ts'
 import type { Files } from '../../src/snapshot/load-files.ts'
+import { shippedTarget } from '../helpers/sent.ts'
 import { shippedFiles } from '../helpers/shipped.ts'
 
 const data = 'iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR42mNk+M9QDwADhgGAWjR9awAAAABJRU5ErkJggg=='
@@ -145,5 +147,21 @@ test('a model lacks what its entry denies, and nothing that it does not speak of
     'tools.function',
     'tools.custom',
     'parallel_tool_calls',
+  ])
+})
+
+test.each([
+  ['anthropic/claude-sonnet-5', 5, 60],
+  ['openai/gpt-5.1', 5, 24 * 60],
+  ['openai/gpt-5.5', 24 * 60, 24 * 60],
+  ['openai-responses/gpt-6.1-sol', 30, 12 * 60],
+  ['azure/claude-haiku-4-5', 5, 60],
+  ['deepseek/deepseek-chat', 60, 60],
+  ['mistral/mistral-large-2512', 5, 5],
+])('%s keeps prompts for %i minutes, on demand for %i', async (id, lifetime, extended) => {
+  const target = await shippedTarget(id)
+  expect([cacheLifetimeMs(target, false) / 60_000, cacheLifetimeMs(target, true) / 60_000]).toEqual([
+    lifetime,
+    extended,
   ])
 })

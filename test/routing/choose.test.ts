@@ -174,7 +174,7 @@ describe('weights', () => {
   })
 
   test('a key is hashed to the same target everywhere, in shares as the weights say', () => {
-    const keys = Array.from({ length: 6_000 }, (_, index) => ({ key: `org key ${index}`, idleMs: 1_000 }))
+    const keys = Array.from({ length: 6_000 }, (_, index) => ({ key: `org key ${index}`, idleMs: () => 1_000 }))
     const [here, there] = [world(1), world(2)]
     const orders = keys.map((kept) => order(here, { sticky: 'hash', kept, targets, weights }))
     expect(keys.map((kept) => order(there, { sticky: 'hash', kept, targets, weights }))).toEqual(orders)
@@ -197,7 +197,7 @@ describe('price', () => {
 
   test('a warm cache counts at the price of what is cached', () => {
     const state = world()
-    const kept = { key: 'k', idleMs: 300_000 }
+    const kept = { key: 'k', idleMs: () => 300_000 }
     const options = { sort: 'price', sticky: 'cache', kept, costAt } as const
     expect(order(state, options)).toBe('b a')
     state.affinity.keep('k', targetId(a), 300_000)
@@ -208,16 +208,16 @@ describe('price', () => {
 })
 
 describe('affinity', () => {
-  const kept = { key: 'org name session', idleMs: 300_000 }
+  const kept = { key: 'org name session', idleMs: () => 300_000 }
   const stays = { sticky: 'session', kept } as const
   test('a conversation that had to move stays where it is until it has been idle for long', () => {
     const state = world()
     expect(chosen(state, stays)).toMatchObject({ targets: [a, b], by: 'order' })
-    state.affinity.keep(kept.key, targetId(b), kept.idleMs)
+    state.affinity.keep(kept.key, targetId(b), kept.idleMs())
     state.clock.at += 299_000
     expect(chosen(state, stays)).toMatchObject({ targets: [b, a], by: 'sticky' })
     expect(order(state, { ...stays, kept: { ...kept, key: 'other' } })).toBe('a b')
-    state.affinity.keep(kept.key, targetId(b), kept.idleMs)
+    state.affinity.keep(kept.key, targetId(b), kept.idleMs())
     state.clock.at += 299_000
     expect(order(state, stays)).toBe('b a')
     state.clock.at += 2_000
@@ -233,25 +233,25 @@ describe('affinity', () => {
 
   test('a target that takes no calls, or is gone, keeps nothing', () => {
     const state = world()
-    state.affinity.keep(kept.key, targetId(b), kept.idleMs)
+    state.affinity.keep(kept.key, targetId(b), kept.idleMs())
     const passage = state.health.enter(b)
     passage?.failed(new RouterError('rate_limited', 'busy', { provider: 'b', retryAfterMs: 5_000 }))
     passage?.ended()
     expect(order(state, stays)).toBe('a b')
-    state.affinity.keep(kept.key, targetId(c), kept.idleMs)
+    state.affinity.keep(kept.key, targetId(c), kept.idleMs())
     expect(order(state, stays)).toBe('a b')
   })
 
   test('of a cache it is given up at 1.25 times the fair share of the calls under way', () => {
     const state = world()
     const weights = new Map([[b, 3]])
-    state.affinity.keep(kept.key, targetId(b), kept.idleMs)
+    state.affinity.keep(kept.key, targetId(b), kept.idleMs())
     const keptCalls = (options: Options) => {
       const begun = []
       while (order(state, { kept, sticky: 'cache', ...options }).startsWith('b') && begun.length < 200)
         begun.push(begin(state, b))
       for (const passage of begun) passage.ended()
-      state.affinity.keep(kept.key, targetId(b), kept.idleMs)
+      state.affinity.keep(kept.key, targetId(b), kept.idleMs())
       return begun.length
     }
     for (let call = 0; call < 10; call++) begin(state, a)
@@ -264,7 +264,7 @@ describe('affinity', () => {
 
   test('what only its maker can read goes to the maker first', () => {
     const state = world()
-    state.affinity.keep(kept.key, targetId(b), kept.idleMs)
+    state.affinity.keep(kept.key, targetId(b), kept.idleMs())
     const targets: Targets = [a, b, c]
     const continues = (target: Target) => target === c
     expect(chosen(state, { ...stays, targets, continues })).toMatchObject({ targets: [c, b, a], by: 'maker' })
