@@ -7,7 +7,9 @@ import { eventually, limit } from '../helpers/time.ts'
 import { chat } from './clients/chat.ts'
 import { call, type Seen } from './clients/client.ts'
 import { outcomeOf } from './judge.ts'
+import { type RouterProcess, startProcess } from './process.ts'
 import { type Simulator, startSimulator } from './simulator/server.ts'
+import { reloadProblems, stopProblems } from './strain.ts'
 
 let simulator: Simulator
 let router: TestRouter
@@ -126,26 +128,23 @@ test('a stop under 200 streams lets those end that can in time, and tells the ot
   await eventually(() => expect(simulator.journal.entries().filter(({ endedAt }) => endedAt === undefined)).toEqual([]))
 })
 
-test('ten reloads a second under load cost no call', async () => {
-  const before = router.snapshot().generation
-  let isOver = false
-  const failed: unknown[] = []
-  let made = 0
-  const caller = async (lane: number) => {
-    while (!isOver) {
-      const seen = await ask('ok', `reload-${lane}`)
-      made++
-      if (!isWhole(seen)) failed.push(seen)
-    }
-  }
-  const lanes = Promise.all([0, 1, 2, 3].map(caller))
-  for (let n = 0; n < 30; n++) {
-    router.put('providers/steady.yaml', manifest('steady', simulator.url, 1 + (n % 2)))
-    await pause(100)
-  }
-  isOver = true
-  await lanes
-  expect(failed).toEqual([])
-  expect(made).toBeGreaterThan(30)
-  expect(router.snapshot().generation).toBeGreaterThan(before + 2)
+describe('a router in a process of its own', () => {
+  let process: RouterProcess
+
+  beforeAll(async () => {
+    process = await startProcess(simulator.url, limit(30_000))
+  })
+  afterAll(() => process?.end())
+
+  test('files that change all the time under load cost no call', async () => {
+    const { calls, reloads, problems } = await reloadProblems(process, { seconds: 2, callers: 4 })
+    expect(problems).toEqual([])
+    expect(calls).toBeGreaterThan(30)
+    expect(reloads).toBeGreaterThan(2)
+  })
+
+  test('it ends all of 200 streams properly when it is told to stop, and exits with 0', async () => {
+    const models = { 'token-each-10ms': 'complete', 'token-each-30ms': 'complete' } as const
+    expect(await stopProblems(process, simulator.journal, { of: 200, models })).toEqual([])
+  })
 })

@@ -3,6 +3,7 @@ import { against } from './against.ts'
 import { cellsOf } from './cells.ts'
 import { classic, others } from './scenarios.ts'
 import { serve } from './serve.ts'
+import { strain } from './strain.ts'
 
 const usage = `npm run wall -- --serve [--port 9100] [--host 127.0.0.1] [--time 1] [--write <folder>]
     starts the simulator; --write makes the configuration of a router for it
@@ -10,7 +11,9 @@ npm run wall -- <base url of a gateway> [--key <key>] [--models <names>] [--heal
     runs the wall against a gateway; in names, {scenario} {targets} {mode} {api} stand for what a cell is
     --simulator <url>   where the simulator is (http://127.0.0.1:9100)
     --at-once <n>       so many cells at once (1)
-both: --only <text>     the cells whose name has it; --all: those beside the sixteen classic scenarios as well`
+npm run wall -- --process
+    starts this router as a process: changes its files all the time under load, tells it to stop in 200 streams (a minute)
+with cells: --only <text>   those whose name has it; --all: those beside the sixteen classic scenarios as well`
 
 const defaults = {
   port: '9100',
@@ -30,6 +33,7 @@ const { values, positionals } = parseArgs({
   allowPositionals: true,
   options: {
     serve: { type: 'boolean' },
+    process: { type: 'boolean' },
     write: { type: 'string' },
     all: { type: 'boolean' },
     help: { type: 'boolean' },
@@ -50,7 +54,9 @@ const [gateway] = positionals
 const print = (line: string) => console.log(line)
 
 try {
-  if (values.serve) {
+  if (values.process) {
+    process.exitCode = (await strain(print)) ? 0 : 1
+  } else if (values.serve) {
     const { port, time, ...more } = values
     await serve({ ...more, cells, port: Number(port), time: Number(time) }, print)
   } else if (gateway === undefined || values.help) {

@@ -11,9 +11,9 @@ export function setupOf(
   cells: readonly Cell[],
   { url, urls, time }: { url: string; urls: readonly string[]; time: number },
 ): Setup {
-  const second = formats.map((format) => [`second-${format}`, manifest(format, url, { time, window: 200_000 })])
+  const second = formats.map((format) => [`second-${format}`, manifestOf(format, url, { time, window: 200_000 })])
   const own = cells.map((cell, index) => {
-    return [cell.id, manifest(cell.formats.first, urls[index] ?? '', { time, window: 8_192 })]
+    return [cell.id, manifestOf(cell.formats.first, urls[index] ?? '', { time, window: 8_192 })]
   })
   const entries = [...second, ...own] as [string, string][]
   const files = entries.map(([slug, text]) => [`providers/${slug}.yaml`, `slug: "${slug}"\n${text}`])
@@ -45,7 +45,8 @@ function policyOf(cell: Cell): object {
   return { targets: targets === 'two' ? all : all.slice(0, 1), ...(onCut && { on_cut: onCut }) }
 }
 
-function manifest(dialect: Format, url: string, { time, window }: { time: number; window: number }): string {
+/** A manifest but for its slug; entries of models may follow. */
+export function manifestOf(dialect: Format, url: string, { time, window }: { time: number; window: number }): string {
   return `name: Simulator
 base_url: ${url}${dialect === 'anthropic-messages' ? '' : '/v1'}
 auth: { scheme: none }
