@@ -117,6 +117,10 @@ export async function worldWith(policies: Record<string, object>, settings: obje
     },
     providers: { one: { limits: { concurrent: 1, queue: 1 } } },
     settings: { policies, ...settings },
+    // Each thread would know of the health of targets by itself.
+    threads: 1,
+    // Streams that are held back begin with comments.
+    keepAliveMs: 200,
   })
   return new World({ router, store: storeIn(router.folder), providers, steps })
 }

@@ -3,7 +3,7 @@ import { afterAll, beforeAll, beforeEach, describe, expect, test } from 'vitest'
 import type { JsonObject } from '../../src/core/json.ts'
 import { beginStream } from '../helpers/provider.ts'
 import { newKey } from './budget-world.ts'
-import { chunk, type Explained, fails, type World, worldWith } from './explain-world.ts'
+import { chunk, type Explained, fails, type Step, type World, worldWith } from './explain-world.ts'
 
 // Calls that ask why which targets were chosen: in every API, whole and streamed, answered and failed.
 
@@ -19,6 +19,7 @@ beforeAll(async () => {
       quick: { targets: both, sort: 'latency' },
       kept: { targets: both, sticky: 'session', sort: 'price' },
       hashed: { targets: both, sticky: 'hash' },
+      held: { targets: both, on_cut: 'hold' },
       going: { targets: both, on_cut: 'continue' },
       seeing: { targets: ['one/blind', 'two/m1'] },
       roomy: { targets: ['one/small', 'two/m1'] },
@@ -166,6 +167,17 @@ test('a stream that another target goes on with has the attempts of both', async
     { model: 'two/m1', status: 200 },
   ])
   await ask('one/m1')
+})
+
+test('a stream that has begun with comments says it with its error', async () => {
+  const late: Step = async (response, request) => {
+    await pause(300)
+    fails(400)(response, request)
+  }
+  world.steps.one.push(late)
+  const { status, text, explain } = await ask('held', { stream: true })
+  expect([status, text.startsWith(': ')]).toEqual([200, true])
+  expect(explain.attempts).toMatchObject([{ model: 'one/m1', status: 400, class: 'refused' }])
 })
 
 describe('operations', () => {

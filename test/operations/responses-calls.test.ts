@@ -200,6 +200,19 @@ describe('POST /v1/responses/compact', () => {
     })
   })
 
+  test('says why which targets were asked', async () => {
+    answer = ({ body }) => (body.model === 'gpt-5' ? { status: 503, body: {} } : { body: compacted })
+    const headers = { 'x-router-explain': 'true' }
+    const reply = await router.call('/v1/responses/compact', { model: 'both', input }, headers)
+    const targets = [{ model: 'openai-responses/gpt-5' }, { model: 'openai-responses/gpt-5-mini' }]
+    const attempts = [{ ...targets[0], followed_by: 'next' }, targets[1]]
+    expect(await reply.json()).toMatchObject({ router: { attempts: 2, explain: { targets, attempts, skipped: [] } } })
+    expect(rows().at(-1)).toMatchObject({ explanation: { targets, attempts } })
+    const unable = await router.call('/v1/responses/compact', { model: 'demo/echo', input }, headers)
+    const skipped = [{ model: 'demo/echo', step: 'able', reason: 'compacts nothing' }]
+    expect(await unable.json()).toMatchObject({ error: { router: { attempts: 0, explain: { skipped } } } })
+  })
+
   test('of ten calls at once, a key that pays two makes exactly two', async () => {
     answer = () => ({ body: { ...compacted, usage: { input_tokens: 9, output_tokens: 1_000, total_tokens: 1_009 } } })
     wait = () => pause(50)
