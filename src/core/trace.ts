@@ -1,0 +1,72 @@
+/**
+ * Where a call is in a trace, in the words of W3C Trace Context: ids in hexadecimal. `spanId` is that of the call here, `parentId` that of
+ * the client's span. `baggage` and `state` pass through as they came.
+ */
+export type TraceContext = {
+  traceId: string
+  spanId: string
+  parentId?: string
+  isSampled: boolean
+  state?: string
+  baggage?: string
+}
+
+/** Which traces are recorded where the client has not decided it: a share of them. */
+export type Sampling = { share: number; followsParent: boolean }
+
+type TraceHeaders = {
+  readonly traceparent?: string | string[] | undefined
+  readonly tracestate?: string | string[] | undefined
+  readonly baggage?: string | string[] | undefined
+}
+
+/** The trace of a call with this id, a UUID: the one that its headers name, else a new one, whose id is that of the call. */
+export function traceOf(
+  { traceparent, tracestate, baggage }: TraceHeaders,
+  id: string,
+  sampling: Sampling,
+): TraceContext {
+  const hex = id.replaceAll('-', '')
+  // The last byte is left for the attempts.
+  const spanId = `${hex.slice(16, 30)}00`
+  const [, traceId, parentId, flags] = (typeof traceparent === 'string' && parent.exec(traceparent)) || []
+  const passed = typeof baggage === 'string' && baggage.length <= mostBaggage ? { baggage } : undefined
+  if (traceId === undefined || parentId === undefined || isZero(traceId) || isZero(parentId)) {
+    return { traceId: hex, spanId, isSampled: isTaken(hex, sampling.share), ...passed }
+  }
+  const isSampled = sampling.followsParent
+    ? (Number.parseInt(flags ?? '', 16) & 1) === 1
+    : isTaken(traceId, sampling.share)
+  const state = typeof tracestate === 'string' && tracestate.length <= mostState ? { state: tracestate } : undefined
+  return { traceId, spanId, parentId, isSampled, ...state, ...passed }
+}
+
+/** Version 00, and later ones as far as they are like it; `ff` is none. */
+const parent = /^(?!ff)[\da-f]{2}-([\da-f]{32})-([\da-f]{16})-([\da-f]{2})(?:-.*)?$/
+const mostBaggage = 8_192
+const mostState = 512
+
+function isZero(hex: string): boolean {
+  return /^0+$/.test(hex)
+}
+
+/** The end of a trace id is random. */
+function isTaken(traceId: string, share: number): boolean {
+  if (share >= 1) return true
+  return Number.parseInt(traceId.slice(-8), 16) / 2 ** 32 < share
+}
+
+/** The span of one attempt of a call, by its number. */
+export function attemptSpan({ spanId }: Pick<TraceContext, 'spanId'>, attempt: number): string {
+  return spanId.slice(0, 14) + Math.min(attempt, 255).toString(16).padStart(2, '0')
+}
+
+/** The headers that tell a provider where its attempt is in the trace. */
+export function traceHeaders(trace: TraceContext, attempt: number): Record<string, string> {
+  const { traceId, isSampled, state, baggage } = trace
+  return {
+    traceparent: `00-${traceId}-${attemptSpan(trace, attempt)}-${isSampled ? '01' : '00'}`,
+    ...(state !== undefined && { tracestate: state }),
+    ...(baggage !== undefined && { baggage }),
+  }
+}

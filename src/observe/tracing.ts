@@ -1,0 +1,128 @@
+import type { Attributes, HrTime, SpanContext } from '@opentelemetry/api'
+import type { ReadableSpan, SpanProcessor } from '@opentelemetry/sdk-trace'
+import type { CallRecord } from '../core/call.ts'
+import type { Sampling } from '../core/trace.ts'
+import type { Log } from './log.ts'
+import { type SpanFacts, Spans } from './spans.ts'
+
+/** What the variables of OpenTelemetry say of traces: whether they are sent, and which. */
+export type TraceSettings = { isSent: boolean; sampling: Sampling }
+
+/** Sends spans to a collector. */
+export type Tracing = {
+  /** Makes spans of a row of the ledger. */
+  record(record: CallRecord): void
+  /** Sends what is left. */
+  close(): Promise<void>
+}
+
+/** Reads the variables. Throws an error that names the one that is wrong. */
+export function traceSettings(env: NodeJS.ProcessEnv): TraceSettings {
+  const isOff = env.OTEL_SDK_DISABLED === 'true' || env.OTEL_TRACES_EXPORTER === 'none'
+  const hasEndpoint = Boolean(env.OTEL_EXPORTER_OTLP_ENDPOINT || env.OTEL_EXPORTER_OTLP_TRACES_ENDPOINT)
+  return { isSent: hasEndpoint && !isOff, sampling: samplingOf(env) }
+}
+
+function samplingOf({
+  OTEL_TRACES_SAMPLER: name = 'parentbased_always_on',
+  OTEL_TRACES_SAMPLER_ARG: share,
+}: NodeJS.ProcessEnv): Sampling {
+  const followsParent = name.startsWith('parentbased_')
+  const own = followsParent ? name.slice('parentbased_'.length) : name
+  if (own === 'always_on') return { share: 1, followsParent }
+  if (own === 'always_off') return { share: 0, followsParent }
+  const part = share === undefined || share === '' ? 1 : Number(share)
+  if (own !== 'traceidratio') throw new Error(`OTEL_TRACES_SAMPLER is '${name}': ${samplers}.`)
+  if (!(part >= 0 && part <= 1)) throw new Error(`OTEL_TRACES_SAMPLER_ARG is '${share}': write a number from 0 to 1.`)
+  return { share: part, followsParent }
+}
+
+const samplers = 'write always_on, always_off or traceidratio, alone or after parentbased_'
+
+/** Opens the way to the collector that the variables name; the packages are loaded only here. Throws an error that names one that is missing. */
+export async function openTracing(log: Log): Promise<Tracing> {
+  const packages = await load()
+  const { api, sdk, resources, exporter } = packages
+  const say = onceAMinute((message) => log.warn({ message }, 'spans cannot be sent to the collector'))
+  const quiet = () => {}
+  api.diag.setLogger({ error: say, warn: say, info: quiet, debug: quiet, verbose: quiet })
+  const processor: SpanProcessor = new sdk.BatchSpanProcessor({ exporter: new exporter.OTLPTraceExporter() })
+  const named = resources.defaultResource().merge(resources.detectResources({ detectors: [resources.envDetector] }))
+  const resource = named.attributes['service.name']?.toString().startsWith('unknown_service')
+    ? named.merge(resources.resourceFromAttributes({ 'service.name': 'inference-router' }))
+    : named
+  const spans = new Spans()
+  const context = { resource, api }
+  return {
+    record(record) {
+      for (const facts of spans.of(record)) processor.onEnd(readable(facts, context))
+    },
+    close: () => processor.shutdown().catch((thrown: Error) => say(thrown.message)),
+  }
+}
+
+async function load() {
+  try {
+    const [api, sdk, resources, exporter] = await Promise.all([
+      import('@opentelemetry/api'),
+      import('@opentelemetry/sdk-trace'),
+      import('@opentelemetry/resources'),
+      import('@opentelemetry/exporter-trace-otlp-proto'),
+    ])
+    return { api, sdk, resources, exporter }
+  } catch (thrown) {
+    const message =
+      'OTEL_EXPORTER_OTLP_ENDPOINT is set, but the packages for it are missing: install @opentelemetry/api, @opentelemetry/sdk-trace, @opentelemetry/resources and @opentelemetry/exporter-trace-otlp-proto.'
+    throw new Error(message, { cause: thrown })
+  }
+}
+
+/** A span that has ended, as the SDK passes them on. */
+function readable(
+  facts: SpanFacts,
+  { resource, api }: { resource: ReadableSpan['resource']; api: typeof import('@opentelemetry/api') },
+): ReadableSpan {
+  const { name, kind, traceId, spanId, parentId, start, end, error, attributes, events } = facts
+  const context: SpanContext = { traceId, spanId, traceFlags: api.TraceFlags.SAMPLED }
+  return {
+    name,
+    kind: kind === 'server' ? api.SpanKind.SERVER : api.SpanKind.CLIENT,
+    spanContext: () => context,
+    ...(parentId !== undefined && { parentSpanContext: { ...context, spanId: parentId, isRemote: kind === 'server' } }),
+    startTime: hrTime(start),
+    endTime: hrTime(end),
+    duration: hrTime(end - start),
+    status:
+      error === undefined ? { code: api.SpanStatusCode.UNSET } : { code: api.SpanStatusCode.ERROR, message: error },
+    attributes: attributes as Attributes,
+    links: [],
+    events: events.map((event) => ({
+      name: event.name,
+      time: hrTime(event.at),
+      attributes: event.attributes ?? {},
+      droppedAttributesCount: 0,
+    })),
+    ended: true,
+    resource,
+    instrumentationScope: { name: 'inference-router' },
+    droppedAttributesCount: 0,
+    droppedEventsCount: 0,
+    droppedLinksCount: 0,
+  }
+}
+
+/** Seconds and nanoseconds. */
+function hrTime(ms: number): HrTime {
+  const seconds = Math.trunc(ms / 1_000)
+  return [seconds, Math.round((ms - seconds * 1_000) * 1e6)]
+}
+
+function onceAMinute(say: (message: string) => void): (message: string) => void {
+  let saidAt = -Infinity
+  return (message) => {
+    const now = performance.now()
+    if (now - saidAt < 60_000) return
+    saidAt = now
+    say(message)
+  }
+}
