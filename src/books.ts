@@ -2,6 +2,7 @@ import { type DamageWatch, watchDamage } from './damage.ts'
 import { type LedgerQueue, openLedger } from './money/ledger.ts'
 import { BookMetrics } from './observe/book-metrics.ts'
 import type { Log } from './observe/log.ts'
+import type { Tracing } from './observe/tracing.ts'
 import { startPurge } from './purge.ts'
 import { openStore, type Store } from './store/open.ts'
 
@@ -20,7 +21,12 @@ export type Books = {
 }
 
 /** `onFailure` is called when `writeFailure` may have changed. */
-type BooksOptions = { log: Log; onFailure(): void; metrics: ConstructorParameters<typeof BookMetrics>[0] }
+type BooksOptions = {
+  log: Log
+  onFailure(): void
+  metrics: ConstructorParameters<typeof BookMetrics>[0]
+  tracing?: Tracing | undefined
+}
 
 /** Opens the database for this process alone. */
 export function openBooks(
@@ -29,6 +35,7 @@ export function openBooks(
   started: AsyncDisposableStack,
 ): Books {
   const metrics = new BookMetrics(settings.metrics)
+  const { tracing } = settings
   const store = started.adopt(openDatabase(url, log), (open) => open.close())
   started.adopt(store.integrity, (checks) => checks.close())
   const damage = watchDamage(store, log, onFailure)
@@ -41,6 +48,7 @@ export function openBooks(
     ledger: {
       settle(record, response) {
         metrics.count(record)
+        tracing?.record(record)
         return writing.ledger.settle(record, response)
       },
       ready: () => writing.ledger.ready(),

@@ -1,5 +1,6 @@
 import type { Access } from './access/keys.ts'
 import type { OrganizationCache } from './access/organizations.ts'
+import type { Sampling } from './core/trace.ts'
 import type { ServerContext } from './http/context.ts'
 import { RunningRequests } from './http/running-requests.ts'
 import type { AdmissionServices } from './line/admission.ts'
@@ -38,6 +39,8 @@ export type LineParts = {
   onThrown(thrown: unknown): void
   patienceMs: number
   keepAliveMs: number
+  /** Which traces are recorded. */
+  sampling: Sampling
   /** How many lines share the limits of calls at once. */
   lines: number
   /** Is told when calls have ended. */
@@ -98,6 +101,7 @@ export function openLine(parts: LineParts, started: AsyncDisposableStack): Line 
     context: {
       services,
       bodyLimits: () => server().body,
+      sampling: parts.sampling,
       corsOrigins: () => server().cors,
       log,
       onThrown,
@@ -194,9 +198,19 @@ function servicesOf(
 function logged(ledger: CallLedger, log: Log): CallLedger {
   return {
     settle(record, response, detail) {
-      const { id, attemptOf, requestId, requested, provider, model, served, outcome, status, error, failure } = record
+      const { id, attemptOf, trace, requestId, requested, provider, model, served, outcome, status, error, failure } =
+        record
       const { durationMs, cost } = record
-      const names = { id, attempt_of: attemptOf, request_id: requestId, requested, provider, model, served }
+      const names = {
+        id,
+        attempt_of: attemptOf,
+        trace_id: trace?.traceId,
+        request_id: requestId,
+        requested,
+        provider,
+        model,
+        served,
+      }
       const costs = { usd: cost.nanoUsd / 1e9, ...(cost.unpriced && { unpriced: true }) }
       const facts = { ...names, outcome, status, error, failure, ms: durationMs, detail, ...costs }
       if (outcome === 'complete') log.info(facts, 'call')

@@ -7,6 +7,7 @@ import { takeBooks } from './handover.ts'
 import type { Endpoint } from './http/listeners.ts'
 import { formatProblem, type Problem } from './manifest/problem.ts'
 import { type Log, logOf } from './observe/log.ts'
+import { openTracing, traceSettings } from './observe/tracing.ts'
 import { valuesLater } from './plugin/values.ts'
 import { storedValues } from './plugin-values.ts'
 import { type Served, type Serving, serveInThisThread } from './serving.ts'
@@ -94,9 +95,12 @@ async function start(options: RouterOptions, started: AsyncDisposableStack): Pro
   const handed = mayHandOver ? await takeBooks(stored.url) : undefined
   // Closed last: then the other process may have its books back.
   if (handed) started.adopt(handed.channel, (channel) => channel.close())
+  const { isSent, sampling } = traceSettings(env)
+  // Closed after the books: their last rows are spans as well.
+  const tracing = isSent ? started.adopt(await openTracing(log), (open) => open.close()) : undefined
   const books: Books = openBooks(
     stored.url,
-    { log: logOf(log, 'books'), onFailure: tellFailure, metrics: snapshot.config.metrics },
+    { log: logOf(log, 'books'), onFailure: tellFailure, metrics: snapshot.config.metrics, tracing },
     started,
   )
   openValues(storedValues(books.store))
@@ -105,7 +109,7 @@ async function start(options: RouterOptions, started: AsyncDisposableStack): Pro
   const { rulesOf } = openOrganizations(books.store)
   await books.ledger.ready()
   const port = options.port ?? server.port
-  const served = { watch, books, access, rulesOf, plugins, log, environment, port, patienceMs, keepAliveMs }
+  const served = { sampling, watch, books, access, rulesOf, plugins, log, environment, port, patienceMs, keepAliveMs }
   const serving = await (count === 1 && !mayHandOver
     ? serveInThisThread(served, started)
     : serveInSeveral(served, { count, holder, handed, mayHandOver }, started))

@@ -122,12 +122,12 @@ function openHandover(
 }
 
 function linesOptions(served: Served, own: OpenLines & { count: number; routes: Routes }): LinesOptions {
-  const { watch, books, log, environment: env, patienceMs, keepAliveMs } = served
+  const { watch, books, log, environment: env, sampling, patienceMs, keepAliveMs } = served
   const { count, port, routes, handover } = own
   const { path: configPath, server, manage, store: stored } = watch.current().config
   const cacheFolder = watch.current().cache.folder
   const logs = { logLevels: levelsOf(log), storeUrl: stored.url, cacheFolder }
-  const ways = { configPath, env: { ...env }, patienceMs, keepAliveMs, lines: count, ...logs }
+  const ways = { configPath, env: { ...env }, sampling, patienceMs, keepAliveMs, lines: count, ...logs }
   return {
     count,
     setup: { ...ways, host: server.host, port, servesManagement: manage.port === null },
@@ -189,13 +189,14 @@ function routesOf({ watch, books, access, rulesOf }: Served, holder: LinesHolder
 }
 
 /** The address of the management API serves no calls. */
-function managementContext({ watch, books, log, patienceMs, keepAliveMs }: Served): ServerContext {
+function managementContext({ watch, books, log, sampling, patienceMs, keepAliveMs }: Served): ServerContext {
   const server = () => watch.current().config.server
   return {
     services() {
       throw new Error('this thread serves no calls')
     },
     bodyLimits: () => server().body,
+    sampling,
     corsOrigins: () => server().cors,
     log,
     onThrown: books.damage.saw,

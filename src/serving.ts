@@ -3,6 +3,7 @@ import { openLimits } from './access/limits.ts'
 import type { OrganizationCache } from './access/organizations.ts'
 import type { Books } from './books.ts'
 import { collectWhenIdle } from './core/collect.ts'
+import type { Sampling } from './core/trace.ts'
 import { type Listeners, openListeners } from './http/listeners.ts'
 import { jsonRoutes } from './json-routes.ts'
 import { openLine } from './line.ts'
@@ -23,6 +24,8 @@ export type Served = {
   plugins: PluginHost
   log: Log
   environment: NodeJS.ProcessEnv
+  /** Which traces are recorded. */
+  sampling: Sampling
   port: number
   patienceMs: number
   keepAliveMs: number

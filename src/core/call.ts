@@ -2,7 +2,7 @@ import type { ErrorCode } from './errors.ts'
 import type { JsonObject } from './json.ts'
 import type { Operation, OperationApiName } from './operation.ts'
 import type { Api } from './request.ts'
-import type { TraceContext } from './trace.ts'
+import type { RecordedTrace } from './trace.ts'
 import type { Usage, UsageClass } from './usage.ts'
 
 /** The cost of a call in integer nano-USD; `parts` adds up to `nanoUsd` before the one rounding. */
@@ -65,8 +65,5 @@ export type CallRecord = {
   user?: string
   metadata?: JsonObject
   /** Where the call is in a trace; it is not stored. */
-  trace?: CallTrace
+  trace?: RecordedTrace
 }
-
-/** What spans are made of; see `core/trace.ts`. */
-export type CallTrace = Pick<TraceContext, 'traceId' | 'spanId' | 'parentId' | 'isSampled'>

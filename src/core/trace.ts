@@ -14,11 +14,7 @@ export type TraceContext = {
 /** Which traces are recorded where the client has not decided it: a share of them. */
 export type Sampling = { share: number; followsParent: boolean }
 
-type TraceHeaders = {
-  readonly traceparent?: string | string[] | undefined
-  readonly tracestate?: string | string[] | undefined
-  readonly baggage?: string | string[] | undefined
-}
+type TraceHeaders = { readonly [name: string]: string | string[] | undefined }
 
 /** The trace of a call with this id, a UUID: the one that its headers name, else a new one, whose id is that of the call. */
 export function traceOf(
@@ -39,6 +35,13 @@ export function traceOf(
     : isTaken(traceId, sampling.share)
   const state = typeof tracestate === 'string' && tracestate.length <= mostState ? { state: tracestate } : undefined
   return { traceId, spanId, parentId, isSampled, ...state, ...passed }
+}
+
+/** What a row says of it: spans are made of rows. */
+export type RecordedTrace = Pick<TraceContext, 'traceId' | 'spanId' | 'parentId' | 'isSampled'>
+
+export function recordedTrace({ traceId, spanId, parentId, isSampled }: TraceContext): RecordedTrace {
+  return { traceId, spanId, isSampled, ...(parentId !== undefined && { parentId }) }
 }
 
 /** Version 00, and later ones as far as they are like it; `ff` is none. */

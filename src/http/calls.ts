@@ -2,6 +2,7 @@ import type { Request, Response } from 'express'
 import { secretOf } from '../access/client-secret.ts'
 import type { ClientApi } from '../api/client-api.ts'
 import { RouterError } from '../core/errors.ts'
+import { type Sampling, traceOf } from '../core/trace.ts'
 import { sessionIn } from '../line/affinity-key.ts'
 import type { Call, CallResponse } from '../line/call.ts'
 import { handle, type Services } from '../line/gateway.ts'
@@ -39,7 +40,15 @@ export async function serveCall(
     const size = context.bodyLimits()
     const readBody: Call['readBody'] = (onSlow) => readJson(request, response, { running: own, size, idleMs, onSlow })
     const silence = { afterMs: context.keepAliveMs, early: context.keepsAliveEarly() }
-    const call = callOf(request, response, { clientApi, readBody, signal, atEnd: own.atEnd, keepAlive: silence })
+    const { sampling } = context
+    const call = callOf(request, response, {
+      clientApi,
+      readBody,
+      signal,
+      atEnd: own.atEnd,
+      keepAlive: silence,
+      sampling,
+    })
     const answer = await handler(call, context.services())
     if (typeof answer.body !== 'string') running.beginStream(own)
     const keepAlive = { ms: context.keepAliveMs, text: clientApi.keepAlive ?? comment }
@@ -58,7 +67,8 @@ function callOf(
     signal,
     atEnd,
     keepAlive,
-  }: Pick<Call, 'clientApi' | 'readBody' | 'signal' | 'atEnd' | 'keepAlive'>,
+    sampling,
+  }: Pick<Call, 'clientApi' | 'readBody' | 'signal' | 'atEnd' | 'keepAlive'> & { sampling: Sampling },
 ): Call {
   const secret = secretOf(headers)
   return {
@@ -72,6 +82,7 @@ function callOf(
     timeoutMs: timeoutOf(headers),
     forwardedHeaders: forwardedHeaders(clientApi, headers),
     headers,
+    trace: traceOf(headers, id, sampling),
     session: sessionIn(headers),
     keepAlive,
     tags: { origin: originOf(headers, secret), header: textOf(headers['x-router-tags']) },

@@ -1,3 +1,4 @@
+import type { Sampling } from '../core/trace.ts'
 import type { Services } from '../line/gateway.ts'
 import type { Log } from '../observe/log.ts'
 import type { Origins } from './cors.ts'
@@ -16,6 +17,8 @@ export type ServerContext = {
   onThrown?(thrown: unknown): void
   /** Hears what a call ended with that failed before its answer began. */
   onCallFailed?(thrown: unknown): void
+  /** Which traces are recorded. */
+  sampling: Sampling
   /** Whether new calls are refused. */
   stopping(): boolean
   running: RunningRequests

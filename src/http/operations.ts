@@ -2,6 +2,7 @@ import type { Request, Response } from 'express'
 import { secretOf } from '../access/client-secret.ts'
 import type { OperationApi } from '../api/operation-api.ts'
 import { RouterError } from '../core/errors.ts'
+import { traceOf } from '../core/trace.ts'
 import { handleOperation, type OperationCall } from '../line/operation.ts'
 import { originOf } from '../line/tags.ts'
 import type { ServerContext } from './context.ts'
@@ -53,6 +54,7 @@ export async function serveOperation(
         explain,
         timeoutMs,
         tags,
+        trace: traceOf(headers, id, context.sampling),
         signal,
         atEnd,
         api,

@@ -8,6 +8,7 @@ import { tryTargets } from '../routing/attempts.ts'
 import type { Route, Targets } from '../routing/resolve.ts'
 import { servedModel } from '../routing/served-model.ts'
 import type { Trial } from '../routing/trial.ts'
+import { attemptClients } from './attempt-clients.ts'
 import type { CallResponse, PreparedCall } from './call.ts'
 import { clientReply } from './client-reply.ts'
 import { earlyReply } from './early-reply.ts'
@@ -45,6 +46,7 @@ export async function answerCall(
   const ordered = plugins
     ? await orderedByPlugins(order.targets, { plugins, settlement, at: Date.now() })
     : order.targets
+  const nextClient = attemptClients(httpClient, call.trace)
   const trial: Trial<ProviderResult> = {
     targets: ordered,
     kind: order.kind,
@@ -55,11 +57,11 @@ export async function answerCall(
     explanation,
     canTake: comparing(request, admission.promptTokens),
     attempt: reporting(route.unheeded, (target, limits) =>
-      callProvider(target, prepared, { httpClient, limits, holds: rules.onCut === 'hold' }),
+      callProvider(target, prepared, { httpClient: nextClient(), limits, holds: rules.onCut === 'hold' }),
     ),
     onFailed: (failed) => settlement.failAttempt(failed, failed.error),
   }
-  const recovery = recoveryFor({ trial, prepared, httpClient, routing })
+  const recovery = recoveryFor({ trial, prepared, nextClient, routing })
   const remember = (reply: Reply) => signatures.remember(organization, reply)
   const servedBy = (target: Target, reported?: string) => servedModel(target, reported, directory)
   const limitHeaders = admission.headers

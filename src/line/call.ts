@@ -3,6 +3,7 @@ import type { RouterError } from '../core/errors.ts'
 import type { Fold } from '../core/fold.ts'
 import type { JsonObject } from '../core/json.ts'
 import type { NeutralRequest } from '../core/request.ts'
+import type { TraceContext } from '../core/trace.ts'
 import type { ProviderRequest } from '../manifest/translate.ts'
 import type { CallPlugins } from '../plugin/call-plugins.ts'
 import type { CallFacts } from '../plugin/call-view.ts'
@@ -36,6 +37,8 @@ export type Call = {
   forwardedHeaders?: readonly ForwardedHeader[]
   /** All headers of the client, by lower-case name. */
   headers?: CallFacts['headers']
+  /** Where the call is in a trace: providers are told, and spans are made of it. */
+  trace?: TraceContext
   /** The session that a header tells: calls of one may be kept at one target. */
   session?: string | undefined
   /** What headers say about the call, stored with the ledger row. */

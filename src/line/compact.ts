@@ -22,6 +22,7 @@ import { withBilled } from '../upstream/answer-json.ts'
 import { requestJson } from '../upstream/provider-answer.ts'
 import { withoutSecretsOf } from '../upstream/secrets.ts'
 import { type Admission, admitOperation, type MostUsed, requireLedger } from './admission.ts'
+import { attemptClients } from './attempt-clients.ts'
 import type { Call, CallResponse } from './call.ts'
 import { attemptHeaders } from './client-reply.ts'
 import type { Turn } from './conversations.ts'
@@ -69,6 +70,7 @@ async function serve(call: Call, services: Services, explanation?: Explanation):
   })
   const settlement = new Settlement(start, { ledger: services.ledger, admission, explanation })
   const { promptTokens } = admission
+  const nextClient = attemptClients(services.httpClient, call.trace)
   const attempted = await tryTargets(
     {
       targets,
@@ -77,7 +79,7 @@ async function serve(call: Call, services: Services, explanation?: Explanation):
       signal: call.signal,
       caller: callerOf(key),
       explanation,
-      attempt: (target, limits) => compactAt(target, { call, turn, limits }, services),
+      attempt: (target, limits) => compactAt(target, { call, turn, limits }, { ...services, httpClient: nextClient() }),
       onFailed: (failed) => settlement.failAttempt(failed, failed.error),
     },
     services.routing,

@@ -2,6 +2,7 @@ import type { Key } from '../access/keys.ts'
 import { readRouting, withFirstModel } from '../api/routing-fields.ts'
 import type { NeutralRequest } from '../core/request.ts'
 import type { RoutingRequest } from '../core/routing-request.ts'
+import { recordedTrace } from '../core/trace.ts'
 import { isLong, nextTurn } from '../core/turn.ts'
 import { withLoans } from '../lending/with-loans.ts'
 import type { CallPlugins } from '../plugin/call-plugins.ts'
@@ -179,6 +180,7 @@ export function startOf(call: Call, key: Key, request: NeutralRequest): CallStar
     operation: 'chat',
     requested: request.model,
     stream: request.stream === true,
+    ...(call.trace && { trace: recordedTrace(call.trace) }),
     ...recordedFor({ ...request, requesty: request.origin.body.requesty }, call.tags ?? {}),
   }
 }

@@ -3,6 +3,7 @@ import type { OperationApi, OperationBody } from '../api/operation-api.ts'
 import { asRouterError, RouterError } from '../core/errors.ts'
 import { type OperationRequest, operations } from '../core/operation.ts'
 import type { RoutingRequest } from '../core/routing-request.ts'
+import { recordedTrace } from '../core/trace.ts'
 import { promptTokens, type Usage } from '../core/usage.ts'
 import { withLoans } from '../lending/with-loans.ts'
 import type { Target } from '../manifest/target.ts'
@@ -13,6 +14,7 @@ import { routeForRequest } from '../routing/route-for-request.ts'
 import type { Tried } from '../routing/trial.ts'
 import { type CallMedia, openCallMedia } from '../upstream/inline.ts'
 import { type Admission, admitOperation, requireLedger, requireMoney } from './admission.ts'
+import { attemptClients } from './attempt-clients.ts'
 import type { Call, CallResponse } from './call.ts'
 import { explained } from './explained.ts'
 import type { Services } from './gateway.ts'
@@ -31,7 +33,7 @@ import { reporting } from './unheeded.ts'
 /** One client request for an operation. */
 export type OperationCall = Pick<
   Call,
-  'id' | 'requestId' | 'secret' | 'strict' | 'explain' | 'timeoutMs' | 'tags' | 'signal' | 'atEnd'
+  'id' | 'requestId' | 'secret' | 'strict' | 'explain' | 'timeoutMs' | 'tags' | 'signal' | 'atEnd' | 'trace'
 > & {
   api: OperationApi
   /** The body is a form, which may be large. */
@@ -159,6 +161,7 @@ async function askTargets(
   const { organization, id } = key
   const asked = { targets, route, admission, explanation, request, organization, key: id }
   const order = orderForOperation(asked, services.routing)
+  const nextClient = attemptClients(services.httpClient, call.trace)
   const attempted = await tryTargets<OperationResult>(
     {
       targets: order.targets,
@@ -169,7 +172,11 @@ async function askTargets(
       caller: callerOf(key),
       explanation,
       attempt: reporting(route.unheeded, (target, limits) =>
-        callOperation(target, { request, api, strict, signal, inputs, admission, limits }, services),
+        callOperation(
+          target,
+          { request, api, strict, signal, inputs, admission, limits },
+          { ...services, httpClient: nextClient() },
+        ),
       ),
       onFailed: (failed) => settlement.failAttempt(failed, failed.error),
     },
@@ -250,7 +257,7 @@ function readRequest(api: OperationApi, body: OperationBody, mostUnknown: number
 }
 
 function startOf(
-  { id, requestId, api, tags }: OperationCall,
+  { id, requestId, api, tags, trace }: OperationCall,
   { key, request, at, monotonicMs }: { key: Key; request: OperationRequest; at: number; monotonicMs: number },
 ): CallStart {
   const { user } = request
@@ -266,6 +273,7 @@ function startOf(
     operation: api.operation,
     requested: request.model,
     stream: request.stream,
+    ...(trace && { trace: recordedTrace(trace) }),
     ...recordedFor({ ...(user !== undefined && { user }), requesty: request.requesty }, tags ?? {}),
   }
 }

@@ -41,7 +41,8 @@ export type Resumed = {
 export type RecoveryOptions = {
   trial: Omit<Trial<ProviderResult>, 'attempt' | 'rules'> & { rules: RoutingRules }
   prepared: PreparedCall
-  httpClient: HttpClient
+  /** The client of the next attempt. */
+  nextClient(): HttpClient
   routing: RoutingState
 }
 
@@ -73,7 +74,7 @@ function isOpen({ signature, encrypted }: { signature?: string; encrypted?: stri
 async function resume(
   cut: AnsweredAttempt,
   shown: Reply,
-  { trial, prepared, httpClient, routing, leftMs }: RecoveryOptions & { leftMs: number },
+  { trial, prepared, nextClient, routing, leftMs }: RecoveryOptions & { leftMs: number },
 ): Promise<Resumed | NotResumed> {
   const { rules } = trial
   const continues = rules.onCut === 'continue'
@@ -88,7 +89,11 @@ async function resume(
       rules: { ...rules, ...(rules.totalMs !== undefined && { totalMs: leftMs }) },
       before: cut.attempts,
       attempt: (target, limits) =>
-        callProvider(target, next, { httpClient, limits, ...(continues && { translate: otherFormatTranslation }) }),
+        callProvider(target, next, {
+          httpClient: nextClient(),
+          limits,
+          ...(continues && { translate: otherFormatTranslation }),
+        }),
     },
     routing,
   )

@@ -32,6 +32,7 @@ export type CallStart = Pick<
   | 'stream'
   | 'user'
   | 'metadata'
+  | 'trace'
 > & { monotonicMs: number }
 
 /** The part of the ledger that a call writes to; `detail` is what the log says of its error. */

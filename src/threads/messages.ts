@@ -1,5 +1,6 @@
 import type { ErrorCode, ErrorDetails } from '../core/errors.ts'
 import { RouterError } from '../core/errors.ts'
+import type { Sampling } from '../core/trace.ts'
 import type { JsonAnswer, JsonRequest, JsonRoute } from '../http/server.ts'
 import type { Answer, Held, Need, Use } from '../lending/account.ts'
 import type { Texts } from '../manifest/folder.ts'
@@ -66,6 +67,7 @@ export type LineSetup = {
   servesManagement: boolean
   storeUrl: string
   logLevels: LogLevels
+  sampling: Sampling
   patienceMs: number
   keepAliveMs: number
   /** How many lines share the limits of calls at once. */
