@@ -55,7 +55,7 @@ export type Admission = {
    * `budget_exhausted`.
    */
   cover(target: Target, body: JsonObject): void | Promise<void>
-  /** From now on the prompt is longer by so many bytes. */
+  /** From now on the prompt is longer than that of the client by so many bytes. */
   grow(bytes: number): void
   /** The most tokens that a call to this target can have used; `remote`: its reply shows that tools of the provider ran. */
   mostAt(target: Target, remote: boolean): TokenBounds
@@ -84,7 +84,8 @@ export function admit(
   call: AdmissionRequest,
   { limits, budget, defaultOutputTokens, abandoned }: Omit<AdmissionServices, 'writeFailure'>,
 ): Admission {
-  let bounded = boundedCall(call.request, call.at, call.counted)
+  const asked = boundedCall(call.request, call.at, call.counted)
+  let bounded = asked
   const payers = payersOf(call)
   const allowance = { leftNano: leftOf(payers, budget), defaultLength: defaultOutputTokens }
   const holds = call.targets.map((target) => holdAt(target, bounded, allowance))
@@ -114,8 +115,8 @@ export function admit(
       return raised ? raised.then(allow) : allow()
     },
     grow(bytes) {
-      const { size } = bounded
-      bounded = { ...bounded, size: { ...size, bytes: size.bytes + bytes, text: size.text + bytes } }
+      const { size } = asked
+      bounded = { ...asked, size: { ...size, bytes: size.bytes + bytes, text: size.text + bytes } }
       call.targets.forEach((target, index) => {
         const hold = holds[index]
         if (hold) hold.nanoUsd = costBound(bounded, target, hold.output)

@@ -1,10 +1,11 @@
 import { RouterError } from '../core/errors.ts'
 import type { ProviderEvent } from '../core/events.ts'
+import type { TextPart } from '../core/parts.ts'
 import type { Reply } from '../core/reply.ts'
-import type { NeutralRequest } from '../core/request.ts'
 import type { RoutingRules } from '../core/routing-rules.ts'
 import type { Target } from '../manifest/target.ts'
 import { targetFacts } from '../manifest/target-facts.ts'
+import { estimateOutputTokens } from '../money/estimate-tokens.ts'
 import { mayTryAgain, tryTargets } from '../routing/attempts.ts'
 import { failureClass } from '../routing/failure-class.ts'
 import type { RoutingState, Trial } from '../routing/trial.ts'
@@ -109,7 +110,7 @@ async function resume(
   const own = new OwnRepetition()
   const served = cut.servedBy(attempted.target, answer.model)
   return {
-    answered: { ...cut, ...attempted, served },
+    answered: { ...cut, ...attempted, served, prepared: { ...cut.prepared, admission: next.admission } },
     answer,
     shown(frame) {
       const said = frame.events.flatMap((event) => own.fresh(event))
@@ -120,13 +121,21 @@ async function resume(
   }
 }
 
-/** The call with what was said already as the beginning of the answer. */
-function continuing(prepared: PreparedCall, said: string): PreparedCall {
-  const begun = said.trimEnd()
-  prepared.admission.grow(Buffer.byteLength(begun))
-  const { messages } = prepared.request
-  const answer: NeutralRequest['messages'][number] = { role: 'assistant', parts: [{ type: 'text', text: begun }] }
-  return { ...prepared, request: { ...prepared.request, messages: [...messages, answer] } }
+/** The call with what was said already as the beginning of the answer, which counts towards its length. */
+function continuing({ admission, request, ...prepared }: PreparedCall, said: string): PreparedCall {
+  const begun: TextPart = { type: 'text', text: said.trimEnd() }
+  admission.grow(Buffer.byteLength(begun.text))
+  const tokens = estimateOutputTokens([begun])
+  const { max_output_tokens: most } = request
+  return {
+    ...prepared,
+    admission: { ...admission, promptTokens: admission.promptTokens + tokens },
+    request: {
+      ...request,
+      messages: [...request.messages, { role: 'assistant', parts: [begun] }],
+      ...(most !== undefined && { max_output_tokens: Math.max(1, most - tokens) }),
+    },
+  }
 }
 
 /** The targets that may go on with an answer. */

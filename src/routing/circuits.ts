@@ -13,9 +13,14 @@ export type TargetCircuits = readonly [address: KnownCircuit, credential: KnownC
 /** The circuits of all targets, by names that stay the same when files are read again. */
 export class Circuits {
   readonly #known = new Map<string, KnownCircuit>()
-  readonly #byTarget = new WeakMap<Provider, Map<string, TargetCircuits>>()
+  #byTarget = new WeakMap<Provider, Map<string, TargetCircuits>>()
 
-  of(target: Target): TargetCircuits {
+  /**
+   * Where unknown models are allowed, clients may invent names: when there are too many, those without failures are forgotten, and the
+   * oldest ones of the others.
+   */
+  of(target: Target, now: number, settings: HealthSettings): TargetCircuits {
+    if (this.#known.size >= mostCircuits) this.#forget(now, settings)
     const { provider, model } = target
     let models = this.#byTarget.get(provider)
     if (!models || models.size >= mostModels) {
@@ -41,12 +46,14 @@ export class Circuits {
     return this.#known.values()
   }
 
-  /** Where unknown models are allowed, clients may invent names: those without failures need not be known. */
-  forgetClosed(now: number, settings: HealthSettings): void {
-    if (this.#known.size < mostCircuits) return
-    for (const [key, { circuit }] of this.#known) {
-      if (circuit.state(now, settings).kind === 'closed') this.#known.delete(key)
-    }
+  #forget(now: number, settings: HealthSettings): void {
+    const targets = [...this.#known].filter(([, { scope }]) => scope === 'target')
+    const closed = targets.filter(([, { circuit }]) => circuit.state(now, settings).kind === 'closed')
+    const others = targets.filter(([, { circuit }]) => circuit.state(now, settings).kind !== 'closed')
+    const surplus = Math.max(0, others.length - mostCircuits / 2)
+    for (const [key] of [...closed, ...others.slice(0, surplus)]) this.#known.delete(key)
+    // Who has been forgotten begins anew.
+    this.#byTarget = new WeakMap()
   }
 
   #find(scope: HealthScope, name: string, what = name): KnownCircuit {

@@ -64,7 +64,7 @@ export class Health {
   isOpen(target: Target, hasOthers: boolean, caller?: string): boolean {
     const now = this.#now()
     const settings = this.#settings()
-    for (const { circuit } of this.#circuits.of(target)) {
+    for (const { circuit } of this.#circuits.of(target, now, settings)) {
       const state = circuit.state(now, settings, caller)
       if ('until' in state) return false
       if (state.kind === 'half_open' && !(hasOthers && circuit.isFree)) return false
@@ -78,7 +78,7 @@ export class Health {
     const now = this.#now()
     const settings = this.#settings()
     let closed: ClosedFor | undefined
-    for (const { circuit } of this.#circuits.of(target)) {
+    for (const { circuit } of this.#circuits.of(target, now, settings)) {
       const state = circuit.state(now, settings, caller)
       if (!('until' in state)) continue
       const isBusy = state.kind === 'paused' && closed?.isBusy !== false
@@ -92,9 +92,9 @@ export class Health {
    * tries it.
    */
   enter(target: Target, caller?: string): Passage | undefined {
-    const circuits = this.#circuits.of(target)
     const now = this.#now()
     const settings = this.#settings()
+    const circuits = this.#circuits.of(target, now, settings)
     let trials: Circuit[] | undefined
     for (const { circuit } of circuits) {
       const { kind } = circuit.state(now, settings, caller)
@@ -148,7 +148,6 @@ export class Health {
     if (!health) return
     const now = this.#now()
     const settings = this.#settings()
-    this.#circuits.forgetClosed(now, settings)
     for (const known of circuits) {
       if (known.scope !== health.scope) continue
       const { circuit, name, reason } = known

@@ -22,6 +22,8 @@ export class RetryBudget {
     const id = targetId(target)
     const spent = this.#spent.get(id) ?? 0
     if (spent + 1 > mostSaved) return false
+    // Where unknown models are allowed, clients may invent names.
+    if (this.#spent.size >= mostTargets) this.#spent.clear()
     this.#spent.set(id, spent + 1)
     return true
   }
@@ -46,6 +48,7 @@ export class RetryBudget {
 /** Of one retry. */
 const earned = 0.2
 const mostSaved = 10
+const mostTargets = 10_000
 
 /** How long to wait before the retry of this number, counted from 0: anything up to a bound that doubles. Milliseconds. */
 export function backoffMs(retry: number, random: () => number): number {

@@ -49,6 +49,7 @@ models: { ${models.map((id) => `${id}: { api: chat, pricing: ${price} }`).join('
     settings: {
       health: { in_a_row: 100, share: 0.5, of: 6 },
       policies: {
+        going: { targets: targets('cut', 'ok'), on_cut: 'continue' },
         six: { targets: targets('fails1', 'fails2', 'fails3', 'fails4', 'fails5', 'cut', 'ok'), on_cut: 'continue' },
         late: { targets: targets('stalls', 'ok'), on_cut: 'continue', total: '300ms' },
         down: { targets: targets('cut', 'fails1', 'fails2'), on_cut: 'restart' },
@@ -80,8 +81,15 @@ async function ask(model: string) {
   const columns = 'model, outcome, error, attempts, attempt_of'
   const rows = books.prepare(`SELECT ${columns} FROM ledger WHERE request_id = ? ORDER BY rowid`).all(id) as Row[]
   books.close()
-  return { error: JSON.parse(events.at(-1)?.slice('data: '.length) ?? '').error, rows }
+  const last = events.at(-1)?.slice('data: '.length) ?? ''
+  return { error: last === '[DONE]' ? undefined : JSON.parse(last).error, rows }
 }
+
+test('what was said counts towards the length of the answer', async () => {
+  await ask('going')
+  const [first, second] = provider.received.map(({ body }) => body)
+  expect([first.max_tokens, second.max_tokens, second.messages.at(-1).content]).toEqual([50, 49, 'One'])
+})
 
 test('after six attempts no other one follows', async () => {
   const { error, rows } = await ask('six')

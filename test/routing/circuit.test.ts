@@ -97,3 +97,14 @@ test('failures of all organizations open it for all', () => {
   for (const organization of ['a', 'b', 'c', 'd', 'e']) meets(organization, 'fails', 1)
   expect(isOpen('z')).toBe(false)
 })
+
+test('names that a client invents do not pile up', () => {
+  meets('one', 'fails', 1)
+  for (let name = 0; name < 25_000; name++) {
+    const passage = health.enter({ ...target, model: `invented-${name}` }, 'one')
+    passage?.failed(errors.is_gone)
+    passage?.ended()
+  }
+  expect(health.troubled().length).toBeLessThanOrEqual(10_000)
+  expect(isOpen('other')).toBe(true)
+})
