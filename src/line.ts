@@ -71,7 +71,7 @@ export function openLine(parts: LineParts, started: AsyncDisposableStack): Line 
   const gate = new Gate(gateLimits)
   const gates = new Gates(lines)
   const metrics = started.adopt(new LineMetrics(), (open) => open.close())
-  const ofPlugins = openPluginServices(logOf(log, 'plugin'))
+  const ofPlugins = openPluginServices(logOf(log, 'plugin'), started)
   const services = servicesOf(watch, {
     ofPlugins,
     tokenizer: started.adopt(openTokenizer(), (open) => open.close()),
@@ -113,7 +113,8 @@ export function openLine(parts: LineParts, started: AsyncDisposableStack): Line 
       keepsAliveEarly: () => server().keepAlive === 'early',
     },
     troubled: () => health.troubled(),
-    facts: () => factsOf({ running, gate, gates, gateLimits, metrics, budget: parts.admission.budget }),
+    facts: () =>
+      factsOf({ running, gate, gates, gateLimits, metrics, faults: ofPlugins.faults, budget: parts.admission.budget }),
     watchLoop: () => metrics.watch(),
     async stop(deadlineMs, stopListening) {
       stopping = true
@@ -148,14 +149,16 @@ function factsOf(own: {
   gates: Gates
   gateLimits: () => GateLimits
   metrics: LineMetrics
+  faults: PluginServices['faults']
   budget: LineParts['admission']['budget']
 }): LineFacts {
-  const { running, gate, gates, gateLimits, metrics, budget } = own
+  const { running, gate, gates, gateLimits, metrics, faults, budget } = own
   return {
     running: running.size,
     streams: running.streams,
     reservedUsd: Number(budget.totals().reservedNano) / 1e9,
     gates: [standingOf('server', gate, gateLimits()), ...gates.standings()],
+    pluginFaults: faults.counts(),
     ...metrics.facts(),
   }
 }

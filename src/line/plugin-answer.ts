@@ -125,7 +125,8 @@ class PluginServing {
     try {
       for (const event of eventsOf(chat)) {
         said.take(event)
-        const written = text(hooks ? hooks.take(event) : [event])
+        const seen = hooks ? hooks.take([[event]]) : [[event]]
+        const written = seen.map(text).join('')
         if (written) yield written
       }
       const rest = hooks ? text(hooks.end()) : ''

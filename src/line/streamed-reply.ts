@@ -3,8 +3,7 @@ import type { ProviderEvent } from '../core/events.ts'
 import { Fold } from '../core/fold.ts'
 import { addUsage, completionTokens, mergeUsage, type Usage } from '../core/usage.ts'
 import { targetId } from '../manifest/target.ts'
-import type { StreamedEvent } from '../plugin/contract.ts'
-import type { EventHooks } from '../plugin/event-hooks.ts'
+import type { EventHooks, Events } from '../plugin/event-hooks.ts'
 import { foldFacts } from '../upstream/fold-facts.ts'
 import type { StreamedAnswer } from '../upstream/provider-stream.ts'
 import { withoutSecretsOf } from '../upstream/secrets.ts'
@@ -107,24 +106,25 @@ class StreamedReply {
     const { answered, own, resumed } = this.#serving
     this.#firstEventMs ??= answered.settlement.elapsed()
     let text = ''
+    const said: StreamFrame[] = []
     for (const frame of batch) {
       if (frame.damaged) this.#isDamaged = true
       if (own !== this.#said) for (const event of frame.events) own.take(event)
       const shown = resumed ? resumed.shown(frame) : frame
-      if (shown) text += this.#hooks ? this.#seen(shown, this.#hooks) : this.#stream.translate(shown, this.#shown)
+      if (!shown) continue
+      if (this.#hooks) said.push(shown)
+      else text += this.#stream.translate(shown, this.#shown)
     }
+    if (this.#hooks) text = this.#seen(said, this.#hooks)
     requireBounded(this.#said, answered.target, answered.prepared.answerBounds.bytes)
     return text
   }
 
-  /** One frame as plugins change it. */
-  #seen({ events }: StreamFrame, hooks: EventHooks): string {
-    const seen: StreamedEvent[] = []
-    for (const event of events) {
-      this.#said.take(event)
-      seen.push(...hooks.take(event))
-    }
-    return this.#translate(seen)
+  /** Frames as plugins change them. */
+  #seen(frames: readonly StreamFrame[], hooks: EventHooks): string {
+    for (const { events } of frames) for (const event of events) this.#said.take(event)
+    const seen = hooks.take(frames.map(({ events }) => events))
+    return seen.map((events) => this.#translate(events)).join('')
   }
 
   /** What plugins have held back of an answer that came whole. */
@@ -136,7 +136,7 @@ class StreamedReply {
     return text
   }
 
-  #translate(events: readonly StreamedEvent[]): string {
+  #translate(events: Events): string {
     return events.length > 0 ? this.#stream.translate({ events: events as readonly ProviderEvent[] }, this.#shown) : ''
   }
 

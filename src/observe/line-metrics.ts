@@ -13,9 +13,14 @@ export type LineFacts = {
   gates: readonly GateFacts[]
   /** Calls that no provider was asked for, by code, since the start. */
   refused: { [code: string]: number }
+  /** What hooks of plugins did wrong. */
+  pluginFaults: readonly PluginFault[]
   /** How late the loop came round to its work, since the last look; missing until somebody asks. */
   delay?: { mean: number; p99: number; max: number }
 }
+
+/** How often a hook of a plugin did something wrong. */
+export type PluginFault = { plugin: string; hook: string; fault: string; count: number }
 
 export type GateFacts = { name: string; running: number; waiting: number; most: number }
 
@@ -73,6 +78,12 @@ export function lineFamilies(lines: readonly LineFacts[], ended: LineFacts['refu
       type: 'counter',
       samples: Object.entries(refused).map(([code, value]) => ({ labels: { code }, value })),
     },
+    {
+      name: 'inference_router_plugin_faults_total',
+      help: 'What hooks of plugins did wrong.',
+      type: 'counter',
+      samples: faultSamples(lines.flatMap(({ pluginFaults }) => pluginFaults)),
+    },
     gauge('inference_router_requests_running', 'Requests that are being answered.', one(sum(({ running }) => running))),
     gauge('inference_router_streams_running', 'Streams that are being sent.', one(sum(({ streams }) => streams))),
     gauge(
@@ -103,6 +114,16 @@ export function lineFamilies(lines: readonly LineFacts[], ended: LineFacts['refu
       ),
     ),
   ]
+}
+
+function faultSamples(faults: readonly PluginFault[]): Sample[] {
+  const same = Map.groupBy(faults, ({ plugin, hook, fault }) => `${plugin} ${hook} ${fault}`)
+  return [...same.values()].flatMap((counted) => {
+    const [first] = counted
+    if (!first) return []
+    const { count: _, ...labels } = first
+    return [{ labels, value: counted.reduce((sum, { count }) => sum + count, 0) }]
+  })
 }
 
 function merged(counts: readonly LineFacts['refused'][]): LineFacts['refused'] {

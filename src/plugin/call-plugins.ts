@@ -10,13 +10,16 @@ import { PluginRecords } from './records.ts'
 import { replyResult, requestResult } from './results.ts'
 import { type HookName, RunningPlugin } from './running.ts'
 import { sentHeaders } from './sent-headers.ts'
+import { countStrays } from './strays.ts'
 import { targetsResult } from './targets-result.ts'
 
 /** What the plugins of a router have in common, from snapshot to snapshot. */
 export type PluginServices = { faults: PluginFaults; records: PluginRecords }
 
-export function openPluginServices(log: Pick<PluginLog, 'warn'>): PluginServices {
+/** Opens them; they end with the stack. */
+export function openPluginServices(log: Pick<PluginLog, 'warn'>, started: AsyncDisposableStack): PluginServices {
   const faults = new PluginFaults(log)
+  started.defer(countStrays(faults))
   return { faults, records: new PluginRecords(faults) }
 }
 

@@ -19,7 +19,7 @@ export class PluginFaults {
     this.#now = now
   }
 
-  saw(plugin: string, hook: string, fault: Fault, { call, err }: { call: string; err: unknown }): void {
+  saw(plugin: string, hook: string, fault: Fault, { call, err }: { call?: string; err: unknown }): void {
     const counted = this.#of(plugin, hook, fault)
     counted.count++
     const now = this.#now()

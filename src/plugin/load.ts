@@ -14,6 +14,7 @@ import type { LoadedPlugin } from './loaded.ts'
 import { openModules } from './modules.ts'
 import type { PluginSettings } from './settings.ts'
 import { hooksProblem, pluginProblem } from './shape.ts'
+import { catchStrays, inPlugin } from './strays.ts'
 import { within } from './within.ts'
 
 /** A plugin that is set up, for as long as neither its files nor its options change. */
@@ -90,7 +91,11 @@ async function loadPlugin(
   const { files } = modules
   let plugin: Plugin<JsonObject>
   try {
-    const { default: exported } = await within(modules.load(entry), mostMs, `it was not loaded within ${mostMs} ms`)
+    const { default: exported } = await within(
+      inPlugin(name, () => modules.load(entry)),
+      mostMs,
+      `it was not loaded within ${mostMs} ms`,
+    )
     const wrong = pluginProblem(exported)
     if (wrong) return problemAt(entry, files.get(entry) ?? '', wrong.at, wrong.message)
     plugin = exported as Plugin<JsonObject>
@@ -117,13 +122,19 @@ async function setUp(plugin: Plugin<JsonObject>, own: SetUp): Promise<PluginInst
   const end = async (hooks?: Hooks) => {
     try {
       const dispose = hooks?.[Symbol.asyncDispose]
-      if (dispose) await within(dispose.call(hooks), mostMs, `it did not end within ${mostMs} ms`)
+      if (dispose)
+        await within(
+          inPlugin(name, () => dispose.call(hooks)),
+          mostMs,
+          `it did not end within ${mostMs} ms`,
+        )
     } catch (err) {
       kit.log.error({ err }, 'the plugin failed to end')
     }
     await closeKit()
   }
-  const setting = (async () => await plugin.setup(options, kit))()
+  catchStrays()
+  const setting = inPlugin(name, async () => await plugin.setup(options, kit))
   let hooks: Hooks
   try {
     hooks = (await within(setting, mostMs, `it was not set up within ${mostMs} ms`)) ?? {}

@@ -17,11 +17,9 @@ const resultMembers: Members = { request: 'object', reply: 'object', headers: 'o
 
 function requireRequest(request: PluginRequest, operation: PluginRequest['operation']): void {
   requireSame(request.operation, operation, 'request')
-  if (!('chat' in request)) {
-    requireMembers(request, 'request', { operation: 'text!', model: 'text!', fields: 'object!' })
-    return
-  }
-  requireMembers(request, 'request', { operation: 'text!', chat: 'object!' })
+  const isChat = operation === 'chat'
+  requireMembers(request, 'request', isChat ? { operation: 'text!', chat: 'object!' } : jsonRequestMembers)
+  if (!('chat' in request)) return
   const { messages, system, tools } = requireMembers<NeutralRequest>(request.chat, 'request.chat', chatMembers)
   if (system) requireParts(system, 'request.chat.system')
   for (const [index, message] of messages.entries()) {
@@ -94,8 +92,7 @@ export function replyResult(result: unknown, operation: PluginReply['operation']
 }
 
 function requireReply(reply: PluginReply, operation: PluginReply['operation']): void {
-  const isChat = isObject(reply) && 'chat' in reply
-  requireMembers(reply, 'reply', isChat ? { operation: 'text!', chat: 'object!' } : jsonReplyMembers)
+  requireMembers(reply, 'reply', operation === 'chat' ? { operation: 'text!', chat: 'object!' } : jsonReplyMembers)
   requireSame(reply.operation, operation, 'reply')
   if (!('chat' in reply)) return
   const { parts, finish } = requireMembers<Extract<PluginReply, { chat: unknown }>['chat']>(
@@ -107,6 +104,7 @@ function requireReply(reply: PluginReply, operation: PluginReply['operation']): 
   if (!finishes.has(finish)) throw new WrongResult(`reply.chat.finish is '${finish}'`)
 }
 
+const jsonRequestMembers: Members = { operation: 'text!', model: 'text!', fields: 'object!' }
 const jsonReplyMembers: Members = { operation: 'text!', json: 'object!' }
 const finishes: ReadonlySet<string> = new Set(['stop', 'length', 'tool_calls', 'content_filter', 'refusal', 'pause'])
 const replyMembers: Members = {

@@ -6,6 +6,7 @@ import type { LoadedPlugin } from './loaded.ts'
 import { WrongResult } from './members.ts'
 import { refusalError } from './refusal-error.ts'
 import type { hookNames } from './shape.ts'
+import { inPlugin } from './strays.ts'
 import { within } from './within.ts'
 
 /** The name of a hook. */
@@ -50,7 +51,7 @@ export class RunningPlugin {
     const time = this.view.begin(goesOn)
     const began = performance.now()
     try {
-      const result = invoke(this.hooks, this.view)
+      const result = inPlugin(this.name, () => invoke(this.hooks, this.view))
       const promise = promiseOf(result)
       if (promise) return this.#awaited(name, promise, { began, check, end: (reason) => time.end(reason) })
       this.requireInTime(performance.now() - began)

@@ -1,5 +1,6 @@
 import type { ServerResponse } from 'node:http'
 import type { CallRecord } from '../../src/core/call.ts'
+import type { FaultCount } from '../../src/plugin/faults.ts'
 import type { Store } from '../../src/store/open.ts'
 import { answerJson, beginStream, type LoopbackProvider, loopbackProvider, type Received } from '../helpers/provider.ts'
 import { type TestRouter, testRouter } from '../helpers/router.ts'
@@ -79,6 +80,8 @@ export type PluginWorld = {
   notes: unknown[]
   /** Asks for a conversation; the text of a stream, or the message. */
   ask(changes?: object, headers?: Record<string, string>): Promise<Asked>
+  /** What hooks did wrong, as the metrics tell it. */
+  faults(): Promise<FaultCount[]>
   end(): Promise<void>
 }
 
@@ -127,6 +130,16 @@ void Refusal; void note
       const response = await router.call('/v1/chat/completions', body, headers)
       const text = await response.text()
       return { status: response.status, headers: response.headers, text, body: text, content: contentOf(text) }
+    },
+    async faults() {
+      const text = await (await router.call('/metrics')).text()
+      const found = text.matchAll(/^inference_router_plugin_faults_total\{(.*)\} (\d+)$/gm)
+      return [...found].map(([, labels = '', count]) => {
+        const named = Object.fromEntries(
+          [...labels.matchAll(/(\w+)="([^"]*)"/g)].map(([, name, value]) => [name, value]),
+        )
+        return { ...named, count: Number(count) } as FaultCount
+      })
     },
     async end() {
       store.close()
