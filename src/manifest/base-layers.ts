@@ -1,5 +1,6 @@
 import { didYouMean } from './did-you-mean.ts'
 import { type Layer, sharedTraits } from './layer.ts'
+import type { GivenDefinitions } from './mapping-reader.ts'
 import type { Problem } from './problem.ts'
 import type { ManifestFile, Surroundings } from './references.ts'
 import type { Source } from './source.ts'
@@ -13,6 +14,12 @@ export function foundation(
   const below = dialect === undefined ? nothing : dialectLayer(source, dialect, around)
   const shared = traits_of === undefined ? nothing : traitsLayer(source, traits_of, around)
   return { layers: [...below.layers, ...shared.layers], problems: [...below.problems, ...shared.problems] }
+}
+
+/** The definitions that mappings of a file see because of the dialect on which it builds. */
+export function exportsOf(name: string | undefined, { dialects }: Surroundings): GivenDefinitions[] {
+  const dialect = name === undefined ? undefined : dialects.get(name)
+  return dialect && dialect !== 'unusable' ? [{ source: dialect.layer.source, path: ['exports'] }] : []
 }
 
 /** What is wrong with the provider whose models a manifest offers. */

@@ -6,9 +6,8 @@ import type { Operation } from '../core/operation.ts'
 import type { Finish } from '../core/reply.ts'
 import type { Api, NeutralRequest, TargetFacts } from '../core/request.ts'
 import type { Mapping } from '../mapping/mapping.ts'
-import type { OwnFunctions } from '../mapping/own-functions.ts'
 import { type ChatFile, type PartialChat, readChat } from './chat-layer.ts'
-import { MappingReader } from './mapping-reader.ts'
+import { type Around, MappingReader } from './mapping-reader.ts'
 import { type OperationFile, type PartialOperation, readOperations, withheldIn } from './operation-layer.ts'
 import { readPattern } from './pattern.ts'
 import type { Path } from './position.ts'
@@ -92,13 +91,10 @@ export type LayerFile = {
 }
 
 /**
- * Reads a file that its schema has accepted. The layer is complete only when there are no problems. A variant sees the
- * definitions of the `outer` file that it stands in; `functions` are those of plugins.
+ * Reads a file that its schema has accepted. The layer is complete only when there are no problems. Its mappings see the
+ * definitions and functions `around` it.
  */
-export function readLayer(
-  source: Source,
-  around: { outer?: Source; functions?: OwnFunctions | undefined } = {},
-): { layer: Layer; problems: Problem[] } {
+export function readLayer(source: Source, around: Around = {}): { layer: Layer; problems: Problem[] } {
   const file = source.value as LayerFile
   const reader = new MappingReader(source, around)
   const { chat, count, compact } = file.endpoints ?? {}

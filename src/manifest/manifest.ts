@@ -4,7 +4,7 @@ import { readEntries } from '../catalog/read-list.ts'
 import { durationMs } from '../core/duration.ts'
 import type { Api } from '../core/request.ts'
 import { authProblems } from './auth.ts'
-import { foundation, modelsOfProblems } from './base-layers.ts'
+import { exportsOf, foundation, modelsOfProblems } from './base-layers.ts'
 import { type Layer, readLayer } from './layer.ts'
 import { besideChat, chatOf, defaultTimeouts, merge } from './merge.ts'
 import { hasAny, operationsOf } from './merge-operations.ts'
@@ -31,7 +31,10 @@ export function loadManifest(source: Source, around: Surroundings): { loaded?: L
   const form = checkSchema(source, 'provider')
   if (form.length > 0) return { problems: form }
   const file = source.value as ManifestFile
-  const { layer, problems } = readLayer(source, { functions: around.extensions?.functions })
+  const { layer, problems } = readLayer(source, {
+    given: exportsOf(file.dialect, around),
+    functions: around.extensions?.functions,
+  })
   problems.push(...slugProblems(source, file.slug), ...authProblems(source, file.auth, around.extensions?.schemes))
   const below = foundation(source, file, around)
   problems.push(...below.problems, ...modelsOfProblems(source, file, around))

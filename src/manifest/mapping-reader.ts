@@ -5,6 +5,12 @@ import type { Problem } from './problem.ts'
 import { compose, definitions, type Fragment, type Pieces } from './program.ts'
 import type { Source } from './source.ts'
 
+/** Where definitions stand in a file: under `define`, which its own mappings see, or `exports`, which those of others see too. */
+export type GivenDefinitions = { source: Source; path: ['define'] | ['exports'] }
+
+/** What the mappings of a file see besides its own definitions. */
+export type Around = { given?: readonly GivenDefinitions[]; functions?: OwnFunctions | undefined }
+
 /** Reads the mappings of one file, each with the file's definitions in front of it, and collects what is wrong with them. */
 export class MappingReader {
   readonly source: Source
@@ -17,12 +23,17 @@ export class MappingReader {
   private readonly isBroken: boolean
   private readonly functions: OwnFunctions | undefined
 
-  /** A variant sees the definitions of the `outer` file that it stands in, and then its own. `functions` are those of plugins. */
-  constructor(source: Source, { outer, functions }: { outer?: Source; functions?: OwnFunctions | undefined } = {}) {
+  /** The definitions of other files stand before those of its own. `functions` are those of plugins. */
+  constructor(source: Source, { given = [], functions }: Around = {}) {
     this.source = source
     this.functions = functions
-    const given = outer ? define(outer, [], { problems: [], functions }) : []
-    this.definitions = [...given, ...define(source, given, { problems: this.problems, functions })]
+    const others = given.flatMap((one) => (textAt(one) === '' ? [] : definitions({ ...one, text: textAt(one) })))
+    const lent = define({ source, path: ['exports'] }, others, { problems: this.problems, functions })
+    const before = [...others, ...lent]
+    this.definitions = [
+      ...before,
+      ...define({ source, path: ['define'] }, before, { problems: this.problems, functions }),
+    ]
     this.isBroken = this.problems.length > 0
   }
 
@@ -50,16 +61,20 @@ export class MappingReader {
   }
 }
 
+function textAt({ source, path: [name] }: GivenDefinitions): string {
+  return ((source.value ?? {}) as { define?: string; exports?: string })[name] ?? ''
+}
+
 /** The definitions of a file; none, with a problem, when they are wrong. */
 function define(
-  source: Source,
+  own: GivenDefinitions,
   given: readonly Fragment[],
   { problems, functions }: Pick<MappingReader, 'problems'> & { functions: OwnFunctions | undefined },
 ): Fragment[] {
-  const { define: text } = (source.value ?? {}) as { define?: string }
-  if (text === undefined) return []
-  const fragments = definitions({ source, path: ['define'], text })
-  if (source.sound) return fragments
+  const text = textAt(own)
+  if (text === '') return []
+  const fragments = definitions({ ...own, text })
+  if (own.source.sound) return fragments
   const mapping = compose(['(', ...given, ...fragments, '0)'], { pieces: new Map(), problems, functions })
   return mapping ? fragments : []
 }

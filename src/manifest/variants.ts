@@ -1,6 +1,7 @@
 import { longestName } from '../core/names.ts'
-import { foundation } from './base-layers.ts'
+import { exportsOf, foundation } from './base-layers.ts'
 import { type Layer, readLayer, type VariantLayers } from './layer.ts'
+import type { GivenDefinitions } from './mapping-reader.ts'
 import { besideChat, chatOf, merge } from './merge.ts'
 import { hasAny, operationsOf } from './merge-operations.ts'
 import { readPattern } from './pattern.ts'
@@ -36,7 +37,10 @@ export function loadVariants(manifest: Manifest): {
 
 function loadVariant(manifest: Manifest, said: VariantFile, source: Source) {
   const { provider: base, around, file } = manifest
-  const { layer, problems } = readLayer(source, { outer: manifest.source, functions: around.extensions?.functions })
+  const { layer, problems } = readLayer(source, {
+    given: definitionsAround(manifest, said),
+    functions: around.extensions?.functions,
+  })
   if (said.match === undefined && said.when === undefined) {
     return { problems: [source.problem([], 'a variant needs `match` or `when`, to say what is different')] }
   }
@@ -68,6 +72,11 @@ function loadVariant(manifest: Manifest, said: VariantFile, source: Source) {
   }
   const variant = { ...(match && { match }), ...(said.when && { when: [said.when].flat() }), provider }
   return { variant, layers: { layers }, problems }
+}
+
+/** What a variant's mappings see: the definitions of the manifest, with those of its dialect, and of a dialect of its own. */
+function definitionsAround({ source, file, around }: Manifest, { dialect }: VariantFile): GivenDefinitions[] {
+  return [...exportsOf(file.dialect, around), { source, path: ['define'] }, ...exportsOf(dialect, around)]
 }
 
 /** What lies under a variant: all that the manifest is, or another dialect with what does not depend on the format. */

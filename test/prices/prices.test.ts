@@ -11,7 +11,7 @@ import { priceLists } from './price-lists.ts'
 type Reasons = { [list: string]: { because: string; models: { [model: string]: number } }[] }
 
 const { neither, ...reasons } = parse(readFileSync(join(import.meta.dirname, 'reasons.yaml'), 'utf8')) as Reasons & {
-  neither: { because: string; models: string[] }[]
+  neither: { because: string; models?: string[]; providers?: string[] }[]
 }
 
 test.each(priceLists)('the catalog costs what $name says, or a reason is written down', (list) => {
@@ -33,7 +33,7 @@ test.each(priceLists)('the catalog costs what $name says, or a reason is written
   expect(known - found.size).toBeGreaterThan(400)
 })
 
-test('a model that neither list knows is named, with the reason', () => {
+test('a model that neither list knows is named, or its provider, with the reason', () => {
   const known = new Set<string>()
   const all = new Set<string>()
   for (const [id, provider, model, entry] of allModels()) {
@@ -45,8 +45,16 @@ test('a model that neither list knows is named, with the reason', () => {
     )
     if (isKnown) known.add(id)
   }
-  const named = neither.flatMap(({ models }) => models)
-  expect(named.toSorted()).toEqual([...all].filter((id) => !known.has(id)).toSorted())
+  const providers = neither.flatMap(({ providers = [] }) => providers)
+  const unknown = [...all].filter((id) => !known.has(id))
+  const ofProvider = (id: string) => providers.find((provider) => id.startsWith(`${provider}/`))
+  const named = neither.flatMap(({ models = [] }) => models)
+  expect(named.toSorted()).toEqual(unknown.filter((id) => !ofProvider(id)).toSorted())
+  expect(
+    providers.filter((provider) => [...known].some((id) => id.startsWith(`${provider}/`))),
+    'known after all',
+  ).toEqual([])
+  expect(new Set(unknown.map(ofProvider).filter(Boolean))).toEqual(new Set(providers))
 })
 
 test('every reason is of a known list and says why', () => {
