@@ -111,7 +111,7 @@ async function offered(perSecond: number) {
 /** A key of another organization. */
 function otherOrganization(): string {
   const run = (...args: string[]) =>
-    execFileSync(process.execPath, [`${here}/src/main.ts`, ...args, '--config', router.config], { encoding: 'utf8' })
+    execFileSync(process.execPath, [`${here}/src/start.js`, ...args, '--config', router.config], { encoding: 'utf8' })
   run('org', 'create', 'second')
   const made = run('key', 'create', 'second', '--org', 'second', '--json')
   return (JSON.parse(made) as { api_key: string }).api_key

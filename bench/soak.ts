@@ -132,7 +132,7 @@ rows['30 s later'] = await state()
 console.table(rows)
 console.log(`holds: ${await heldAfter()}`)
 console.log(
-  execFileSync(process.execPath, [join(here, 'src/main.ts'), 'ledger', 'check', '--config', router.config], {
+  execFileSync(process.execPath, [join(here, 'src/start.js'), 'ledger', 'check', '--config', router.config], {
     encoding: 'utf8',
   }),
 )

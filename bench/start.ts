@@ -70,7 +70,7 @@ async function measureMemory(): Promise<void> {
 async function start(model: string, cpus: string | undefined) {
   const { folder, port } = await routerFolder(here, upstream.url)
   const log = openSync(join(folder, 'data/log'), 'a')
-  const command = [process.execPath, join(here, 'src/main.ts'), 'serve', '--config', join(folder, 'config.yaml')]
+  const command = [process.execPath, join(here, 'src/start.js'), 'serve', '--config', join(folder, 'config.yaml')]
   const [program = '', ...words] = cpus === undefined ? command : ['taskset', '--cpu-list', cpus, ...command]
   const env = { ...process.env, INFERENCE_ROUTER_ADMIN_KEY: firstKey, INFERENCE_ROUTER_CACHE: cache, LOG_LEVEL: 'info' }
   const begun = performance.now()

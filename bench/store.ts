@@ -65,7 +65,7 @@ async function start(how: string, database: string): Promise<void> {
     JSON.stringify({ server: { host: '127.0.0.1', port }, store: { url: `sqlite:${database}` }, folders }),
   )
   const begun = performance.now()
-  const router = spawn(process.execPath, [join(root, 'src/main.ts'), 'serve', '--config', config], { stdio: 'ignore' })
+  const router = spawn(process.execPath, [join(root, 'src/start.js'), 'serve', '--config', config], { stdio: 'ignore' })
   const ended = new Promise((resolve) => router.once('exit', resolve))
   while (router.exitCode === null && !(await answers(`http://127.0.0.1:${port}/ready`)))
     await new Promise((resolve) => setTimeout(resolve, 5))

@@ -41,7 +41,7 @@ export async function startRouter(
   const log = openSync(join(folder, 'data/log'), 'a')
   const { serverFlags = [], serverVariables = {} } = await serverOptions(process.env.BENCH_SAME_FLAGS ? here : project)
   const begun = performance.now()
-  const child = fork(join(project, 'src/main.ts'), ['serve', '--config', join(folder, 'config.yaml')], {
+  const child = fork(entryOf(project), ['serve', '--config', join(folder, 'config.yaml')], {
     env: { ...process.env, ...serverVariables, INFERENCE_ROUTER_ADMIN_KEY: firstKey, LOG_LEVEL: 'info' },
     execArgv: [...serverFlags, '--import', join(here, 'bench/probe.ts')],
     stdio: ['ignore', log, log, 'ipc'],
@@ -62,6 +62,12 @@ export async function startRouter(
     return profiles
   }
   return { ...measured, stop, key, startMs, pid: child.pid, config: join(folder, 'config.yaml'), profile }
+}
+
+/** Earlier states began with TypeScript. */
+function entryOf(project: string): string {
+  const entry = join(project, 'src/start.js')
+  return existsSync(entry) ? entry : join(project, 'src/main.ts')
 }
 
 /** What a server of that state starts itself again with, where it has no channel to its parent. */

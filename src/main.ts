@@ -1,17 +1,10 @@
-#!/usr/bin/env node
-import { enableCompileCache } from 'node:module'
-import { join } from 'node:path'
-import { cacheFolder } from './cli/cache-folder.ts'
+import { keepCode } from './cli/keep-code.js'
 import { resolveSources } from './cli/resolve-sources.ts'
 import { restartAsServer } from './cli/restart.ts'
 import { version } from './cli/version.ts'
 
-// Node keeps compiled code for later starts; by the variable, threads use it too.
-const cache = cacheFolder(process.env)
-if (cache !== undefined) {
-  process.env.NODE_COMPILE_CACHE ||= join(cache, 'code')
-  enableCompileCache()
-}
+// Also where this file itself is started.
+keepCode()
 if (process.argv[2] === 'serve') restartAsServer()
 resolveSources()
 

@@ -4,7 +4,7 @@ import { describe, expect, test } from 'vitest'
 
 /**
  * The folders of src/ by rank, the lowest first. A file imports from its own folder and from lower ranks; folders of one
- * rank do not import each other. `.` are the files directly in src/, apart from the entry point.
+ * rank do not import each other. `.` are the files directly in src/, apart from the entry points.
  */
 const ranks: readonly (readonly string[])[] = [
   ['core', 'simulator'],
@@ -19,6 +19,7 @@ const ranks: readonly (readonly string[])[] = [
   ['.'],
   ['cli'],
   ['main.ts'],
+  ['start.js'],
 ]
 
 /** Packages that only these folders import, subfolders included. */
@@ -39,7 +40,9 @@ const pure = ['core', 'api', 'mapping', 'money']
 const impure = /^node:(?:fs|fs\/promises|http|https|net|dns|dns\/promises|child_process|worker_threads)$/
 
 const root = join(import.meta.dirname, '..')
-const sources = files('src', '.ts').map((path) => ({ path, text: readFileSync(join(root, 'src', path), 'utf8') }))
+const sources = ['.ts', '.js'].flatMap((ending) =>
+  files('src', ending).map((path) => ({ path, text: readFileSync(join(root, 'src', path), 'utf8') })),
+)
 
 /** Paths below a folder of the project, with forward slashes. */
 function files(folder: string, ending: string): string[] {
@@ -48,7 +51,7 @@ function files(folder: string, ending: string): string[] {
 }
 
 function folderOf(path: string): string {
-  return path === 'main.ts' ? path : dirname(path)
+  return path === 'main.ts' || path === 'start.js' ? path : dirname(path)
 }
 
 /** The imports of a file, types included: packages by name, files of src/ by path. */
@@ -106,11 +109,11 @@ describe('the map in docs/architecture.md', () => {
   /** Rows of the map: rank, folder, and contents. */
   const rows = [...page.matchAll(/^\| (\d+) \| `([\w./-]+)` \| (.+) \|$/gm)].map(([, rank, name = '', about = '']) => {
     const folder = name === 'src/' ? '.' : name.replace(/\/$/, '')
-    return { rank: Number(rank), folder, files: tsFilesIn(about) }
+    return { rank: Number(rank), folder, files: filesIn(about) }
   })
 
-  function tsFilesIn(text: string): string[] {
-    return [...text.matchAll(/`([\w./-]+\.ts)`/g)].map(([, name = '']) => name)
+  function filesIn(text: string): string[] {
+    return [...text.matchAll(/`([\w./-]+\.[tj]s)`/g)].map(([, name = '']) => name)
   }
 
   test('has every folder of src/ at its rank, and no other', () => {
@@ -131,7 +134,7 @@ describe('the map in docs/architecture.md', () => {
     const pages = ['README.md', ...files('docs', '.md').map((name) => `docs/${name}`)]
     const elsewhere = pages.flatMap((name) => {
       const lines = readFileSync(join(root, name), 'utf8').split('\n')
-      return lines.filter((line) => !/^\| \d/.test(line)).flatMap(tsFilesIn)
+      return lines.filter((line) => !/^\| \d/.test(line)).flatMap(filesIn)
     })
     expect(inRows.length + elsewhere.length).toBeGreaterThan(40)
     expect([...inRows, ...elsewhere].filter((name) => !exists(name))).toEqual([])

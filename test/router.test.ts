@@ -23,7 +23,7 @@ function newFolder(files: Record<string, string> = {}) {
 }
 
 async function failingStartIn({ folder, configPath }: { folder: string; configPath: string }, args: string[] = []) {
-  const main = join(import.meta.dirname, '../src/main.ts')
+  const main = join(import.meta.dirname, '../src/start.js')
   const router = spawn(process.execPath, [main, 'serve', '--config', configPath, ...args])
   onTestFinished(() => void router.kill('SIGKILL'))
   let output = ''
@@ -107,7 +107,7 @@ test('a chosen first key that is too short is refused with the reason, before an
 test('a start with a port for the management API prints both addresses, and a signal closes both', async () => {
   const { folder, configPath } = routerFolder({ files: simulatorOnly, settings: { manage: { port: 0 } } })
   onTestFinished(() => rmSync(folder, { recursive: true, force: true }))
-  const main = join(import.meta.dirname, '../src/main.ts')
+  const main = join(import.meta.dirname, '../src/start.js')
   const router = spawn(process.execPath, [main, 'serve', '--config', configPath], {
     env: { ...process.env, LOG_LEVEL: 'silent' },
   })

@@ -1,6 +1,6 @@
 import { join } from 'node:path'
 import { type FileCache, noCache, openFileCache } from '../manifest/file-cache.ts'
-import { cacheFolder } from './cache-folder.ts'
+import { cacheFolder } from './cache-folder.js'
 
 /** What earlier starts and commands found out about files. */
 export function earlierFiles(env: NodeJS.ProcessEnv): FileCache {

@@ -13,7 +13,7 @@ const root = join(import.meta.dirname, '../..')
 const execute = promisify(execFile)
 
 /** Runs the program itself; rejects where it fails. */
-const main = (...args: string[]) => execute(process.execPath, [join(root, 'src/main.ts'), ...args])
+const main = (...args: string[]) => execute(process.execPath, [join(root, 'src/start.js'), ...args])
 
 test('a new plugin is typed, tested, and set up as it is', async () => {
   const folder = folderOf({ 'config.yaml': 'folders: { plugins: ./mine }\nplugins: []\n' })

@@ -1,10 +1,13 @@
 import { fork, spawn } from 'node:child_process'
 import { once } from 'node:events'
+import { mkdtempSync, rmSync } from 'node:fs'
+import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { text } from 'node:stream/consumers'
-import { expect, test } from 'vitest'
+import { expect, onTestFinished, test } from 'vitest'
+import { version } from '../../src/cli/version.ts'
 
-const main = join(import.meta.dirname, '../../src/main.ts')
+const main = join(import.meta.dirname, '../../src/start.js')
 /** Tells what the process was started with, each time it starts. */
 const tell =
   'console.error(JSON.stringify({ pid: process.pid, flags: process.execArgv, args: process.argv.slice(2), cached: "NODE_COMPILE_CACHE" in process.env }))'
@@ -46,6 +49,22 @@ test.skipIf(process.platform === 'win32')(
     })
   },
 )
+
+test('what earlier starts have kept is run without the compiler of TypeScript', async () => {
+  const cache = mkdtempSync(join(tmpdir(), 'restart-'))
+  onTestFinished(() => rmSync(cache, { recursive: true, force: true }))
+  const tellCompiler = `process.on('exit', () => console.log(process.moduleLoadList.some((name) => name.includes('amaro'))))`
+  const preloaded = ['--import', `data:text/javascript,${encodeURIComponent(tellCompiler)}`]
+  const run = async () => {
+    const child = spawn(process.execPath, [...preloaded, main, '--version'], {
+      env: { ...env, INFERENCE_ROUTER_CACHE: cache },
+      stdio: ['ignore', 'pipe', 'inherit'],
+    })
+    return (await text(child.stdout)).trim().split('\n')
+  }
+  expect(await run()).toEqual([version, 'true'])
+  expect(await run()).toEqual([version, 'false'])
+})
 
 test('a server with a channel to its parent, or with a size of its own, is not', async () => {
   expect(await starts(['serve', '--help'], { channel: true })).toHaveLength(1)

@@ -10,7 +10,7 @@ import { expect, onTestFinished, test } from 'vitest'
 import { type RouterProcess, routerProcess } from '../helpers/process.ts'
 import { routerFolder, simulatorOnly, testRouter } from '../helpers/router.ts'
 
-const main = join(import.meta.dirname, '../../src/main.ts')
+const main = join(import.meta.dirname, '../../src/start.js')
 
 /** Our credentials for providers: by scheme, as the environment has it. */
 const credentials = {

@@ -5,7 +5,7 @@ import { onTestFinished } from 'vitest'
 import { within } from './provider.ts'
 import { testKey } from './router.ts'
 
-const main = join(import.meta.dirname, '../../src/main.ts')
+const main = join(import.meta.dirname, '../../src/start.js')
 const faulty = new URL('faulty-sqlite.ts', import.meta.url).href
 
 /** A server that runs as a process of its own. */

@@ -5,16 +5,23 @@ import { join } from 'node:path'
 /**
  * The folder in which starts keep what later ones need not find out again: `INFERENCE_ROUTER_CACHE`, else one of the user's
  * cache. Undefined when it is `off`, or cannot be made, or when others may write to it: what is in it is run.
+ *
+ * @param {NodeJS.ProcessEnv} env
+ * @returns {string | undefined}
  */
-export function cacheFolder(env: NodeJS.ProcessEnv): string | undefined {
+export function cacheFolder(env) {
   const { INFERENCE_ROUTER_CACHE: chosen, XDG_CACHE_HOME: caches } = env
   if (chosen === 'off') return undefined
   const folder = chosen || join(caches || join(homedir(), '.cache'), 'inference-router')
   return isPrivate(folder) ? folder : undefined
 }
 
-/** Makes the folder where it is missing. */
-function isPrivate(folder: string): boolean {
+/**
+ * Makes the folder where it is missing.
+ *
+ * @param {string} folder
+ */
+function isPrivate(folder) {
   try {
     mkdirSync(folder, { recursive: true, mode: 0o700 })
     const found = lstatSync(folder)
