@@ -22,8 +22,13 @@ const chunk = (content: string, finish_reason: string | null = null) =>
 
 /** What a provider does with a call. */
 const manners = {
-  answers: (response, stream) => {
-    if (stream) {
+  answers: (response, stream, path) => {
+    if (path.endsWith('/embeddings')) {
+      answerJson(response, { data: [{ index: 0, embedding: [0.5] }], usage: { prompt_tokens: 1, total_tokens: 1 } })
+    } else if (path.endsWith('/speech')) {
+      response.writeHead(200, { 'content-type': 'audio/mpeg' }).write('one')
+      response.end('two')
+    } else if (stream) {
       beginStream(response)
       response.end(`${chunk('one ')}${chunk('two', 'stop')}data: [DONE]\n\n`)
     } else {
@@ -48,8 +53,9 @@ const manners = {
     beginStream(response)
     response.write(chunk('one '))
   },
-  cuts: (response) => {
-    beginStream(response)
+  cuts: (response, _, path) => {
+    if (path.endsWith('/speech')) response.writeHead(200, { 'content-type': 'audio/mpeg' })
+    else beginStream(response)
     response.write(chunk('one '), () => response.destroy())
   },
   resets: (response) => response.destroy(),
@@ -62,17 +68,22 @@ const manners = {
     beginStream(response)
     response.end('data: {"choices": [{"index": 0, "delta": {"content": 7}}]}\n\ndata: nothing\n\n')
   },
-} satisfies { [manner: string]: (response: ServerResponse, stream: boolean) => void }
+} satisfies { [manner: string]: (response: ServerResponse, stream: boolean, path: string) => void }
 type Manner = keyof typeof manners
 const allManners = Object.keys(manners) as Manner[]
 
 const slugs = ['one', 'two', 'three'] as const
 const policies = ['error', 'hold', 'continue', 'restart'] as const
+/** What is sent to each path, beside a model and what providers are to do. */
 const apis = {
   '/v1/chat/completions': { max_tokens: 10 },
   '/v1/messages': { max_tokens: 10 },
   '/v1/responses': { max_output_tokens: 10 },
+  '/v1/embeddings': {},
+  '/v1/audio/speech': { voice: 'v' },
 }
+/** Operations have models of their own. */
+const models: { [path: string]: string | undefined } = { '/v1/embeddings': 'e1', '/v1/audio/speech': 's1' }
 
 /** What is seen of the insides of a router in this thread. */
 const seen = {
@@ -149,11 +160,11 @@ beforeEach(async () => {
   watchInsides()
   providers = await Promise.all(
     slugs.map((_, place) =>
-      loopbackProvider(({ body }, response) => {
+      loopbackProvider(({ body, path }, response) => {
         const [, told = ''] = /\[([a-z_ ]+)\]/.exec(JSON.stringify(body)) ?? []
         atProviders++
         response.on('close', () => atProviders--)
-        manners[(told.split(' ')[place] || 'answers') as Manner](response, body.stream === true)
+        manners[(told.split(' ')[place] || 'answers') as Manner](response, body.stream === true, path)
       }),
     ),
   )
@@ -174,11 +185,19 @@ dialect: openai-chat
 timeouts: { between_events: 300ms, first_event: 300ms, whole: 300ms }
 traits: [{ match: ".*", facts: { prefill: true } }]
 endpoints:
+  embed: {}
+  speech: {}
   chat:
     patch:
       request: '$contains($string(messages), "unsendable ${slug}") ? $error("No.") : $'
-models: { m1: { api: chat, pricing: [{ prompt_tokens_threshold: 0, input_price: 0, output_price: 0.000001 }] } }
+models:
+  m1: { api: chat, pricing: [{ prompt_tokens_threshold: 0, input_price: 0, output_price: 0.000001 }] }
+  e1: { api: embedding, pricing: [{ prompt_tokens_threshold: 0, input_price: 0.000001, output_price: 0 }] }
+  s1: { api: speech, other_prices: { per_character: 0.000001 } }
 `
+
+const targetsOf = (id: string) => slugs.map((slug) => `${slug}/${id}`)
+const times = { first_event: '100ms', total: '1s' }
 
 async function routerWith(threads: number): Promise<TestRouter> {
   return await testRouter({
@@ -191,12 +210,10 @@ async function routerWith(threads: number): Promise<TestRouter> {
       server: { host: '127.0.0.1', port: 0, threads, keep_alive: 'early', limits: { concurrent: 12, queue: 5 } },
       routing: { retries: 1 },
       health: { in_a_row: 3, open: '50ms', open_most: '100ms', ramp: '50ms' },
-      policies: Object.fromEntries(
-        policies.map((on_cut) => [
-          on_cut,
-          { targets: slugs.map((slug) => `${slug}/m1`), on_cut, first_event: '100ms', total: '1s' },
-        ]),
-      ),
+      policies: Object.fromEntries([
+        ...policies.map((on_cut) => [on_cut, { targets: targetsOf('m1'), on_cut, ...times }]),
+        ...['e1', 's1'].map((id) => [id, { targets: targetsOf(id), ...times }]),
+      ]),
     },
     keepAliveMs: 50,
   })
@@ -218,7 +235,7 @@ const anyManner = fc.constantFrom(...allManners)
 const brokenOff = fc.constantFrom<Manner>('cuts', 'stalls', 'breaks')
 const anyManners = fc.array(anyManner, { minLength: 3, maxLength: 3 })
 const anyCall: fc.Arbitrary<Asked> = fc.record({
-  model: fc.constantFrom(...policies, 'one/m1'),
+  model: fc.constantFrom(...policies, 'one'),
   path: fc.constantFrom(...(Object.keys(apis) as (keyof typeof apis)[])),
   stream: fc.constantFrom(true, true, false),
   does: fc.oneof(anyManners, fc.tuple(brokenOff, anyManner, anyManner)),
@@ -231,7 +248,10 @@ const anyCall: fc.Arbitrary<Asked> = fc.record({
 async function make(router: TestRouter, key: string, call: Asked): Promise<string> {
   const { model, path, stream, does, unsendable, leavesMs, timeout } = call
   const text = `[${does.join(' ')}] ${unsendable}`
-  const said = path === '/v1/responses' ? { input: text } : { messages: [{ role: 'user', content: text }] }
+  const isChat = models[path] === undefined
+  const said = ['/v1/chat/completions', '/v1/messages'].includes(path)
+    ? { messages: [{ role: 'user', content: text }] }
+    : { input: text }
   const leaver = new AbortController()
   const timer = leavesMs === null ? undefined : setTimeout(() => leaver.abort(), leavesMs)
   try {
@@ -242,7 +262,12 @@ async function make(router: TestRouter, key: string, call: Asked): Promise<strin
         'content-type': 'application/json',
         ...(timeout !== null && { 'x-router-timeout': timeout }),
       },
-      body: JSON.stringify({ model, stream, ...apis[path], ...said }),
+      body: JSON.stringify({
+        model: model === 'one' ? `one/${models[path] ?? 'm1'}` : (models[path] ?? model),
+        ...(isChat && { stream }),
+        ...apis[path],
+        ...said,
+      }),
       signal: leaver.signal,
     })
     await response.text()
@@ -276,7 +301,7 @@ async function expectNothingLeft(router: TestRouter, { id, secret }: { id: strin
   // No call runs any more: the only one that may run can.
   expect((await router.call(`/v1/manage/apikey/${id}/limits`, { concurrent_calls: 1 })).status).toBe(200)
   const well: Asked = {
-    model: 'one/m1',
+    model: 'one',
     path: '/v1/chat/completions',
     stream: false,
     does: [],
