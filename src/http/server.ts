@@ -13,6 +13,7 @@ import { type OperationRoute, serveOperation } from './operations.ts'
 import { readJson } from './request-body.ts'
 import { assignRequestId, speakAs } from './request-id.ts'
 import { headersOf, respond } from './respond.ts'
+import { refusedUnread } from './shed.ts'
 
 /** A request to a JSON route. `params` come from its path. */
 export type JsonRequest = {
@@ -62,15 +63,18 @@ export function createApp(
     const call = callAt.get(path) ?? calls.find((above) => path.startsWith(`${above.path}/`))
     if (call && 'clientApi' in call) speakAs(call.clientApi, response)
     if (!call || method !== 'POST' || !callAt.has(path)) return next()
+    const failed = (thrown: unknown) => {
+      context.onCallFailed?.(thrown)
+      return fail(thrown, request, response, next)
+    }
+    const refused = refusedUnread(request, context)
+    if (refused) return failed(refused)
     // Express would try every route before it handled the error.
     const served =
       'operation' in call
         ? serveOperation(request, response, call, context)
         : serveCall(request, response, call, context)
-    return served.catch((thrown) => {
-      context.onCallFailed?.(thrown)
-      return fail(thrown, request, response, next)
-    })
+    return served.catch(failed)
   })
   for (const { path } of calls) endPath(app, path, ['POST'], context)
   for (const [path, methods] of Map.groupBy(routes, ({ path }) => path)) {

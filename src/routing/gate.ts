@@ -14,12 +14,15 @@ const longestWaitMs = 1_000
 
 /**
  * Lets so many calls through at once. Those that wait are let in newest first, for the oldest are the nearest to being given up, with
- * one organization after the other. What waits too long, or does not fit in, is refused while it is still worth trying again.
+ * one organization after the other. What waits too long, or does not fit in, is refused while it is still worth trying again: at once,
+ * unless it takes the place of a call of low priority, or of the organization that has the most.
  */
 export class Gate {
   readonly #limits: () => GateLimits
   #running = 0
   #waiting = 0
+  /** Those of low priority among them. */
+  #lowWaiting = 0
   /** By organization, the newest last; the organization whose turn is next comes first. */
   readonly #queues = new Map<string, Waiting[]>()
 
@@ -32,12 +35,24 @@ export class Gate {
     return this.#running < this.#limits().concurrent
   }
 
+  /** Whether one more may at least wait. */
+  get hasRoom(): boolean {
+    const { concurrent, queue } = this.#limits()
+    return this.#running < concurrent || this.#waiting < queue
+  }
+
   get running(): number {
     return this.#running
   }
 
   get waiting(): number {
     return this.#waiting
+  }
+
+  /** Why a call would be refused at once; undefined for one that would be let in, or may wait. */
+  refusal(caller: Caller): RouterError | undefined {
+    if (this.hasRoom) return undefined
+    return this.#placeFor(caller) ? undefined : full()
   }
 
   /** Lets a call in at once, or after a wait. Rejects with RouterError `rate_limited`, or with the reason of the signal. */
@@ -103,15 +118,22 @@ export class Gate {
     return low
   }
 
-  /** Refuses a call that waits, in place of one that comes: one of low priority, else the oldest of who has the most. */
-  #makeRoom({ isLow }: Caller): boolean {
-    const queues = [...this.#queues.values()]
-    const oldestLow = queues.flat().find((waiting) => waiting.isLow)
-    const victim = oldestLow ?? (isLow ? undefined : longest(queues)?.[0])
+  /** Refuses a call that waits, in place of one that comes. */
+  #makeRoom(caller: Caller): boolean {
+    const victim = this.#placeFor(caller)
     if (!victim) return false
     this.#remove(victim)
     victim.reject(full())
     return true
+  }
+
+  /** The call whose place another one may take: the oldest one of low priority, else the oldest of the organization that has the most. */
+  #placeFor({ organization, isLow }: Caller): Waiting | undefined {
+    if (isLow) return undefined
+    const queues = [...this.#queues.values()]
+    if (this.#lowWaiting > 0) return queues.flat().find((waiting) => waiting.isLow)
+    const most = longest(queues)
+    return most?.[0]?.organization === organization ? undefined : most?.[0]
   }
 
   #add(waiting: Waiting): void {
@@ -119,6 +141,7 @@ export class Gate {
     if (queue) queue.push(waiting)
     else this.#queues.set(waiting.organization, [waiting])
     this.#waiting++
+    if (waiting.isLow) this.#lowWaiting++
   }
 
   #remove(waiting: Waiting): boolean {
@@ -128,6 +151,7 @@ export class Gate {
     queue.splice(index, 1)
     if (queue.length === 0) this.#queues.delete(waiting.organization)
     this.#waiting--
+    if (waiting.isLow) this.#lowWaiting--
     return true
   }
 }

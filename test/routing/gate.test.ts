@@ -51,7 +51,7 @@ describe('a gate', () => {
     expect(seen).toEqual(['first', 'a19', 'b1', 'a18', 'b0', 'a17'])
   })
 
-  test('refuses the oldest of who waits most, and calls of low priority before all others', async () => {
+  test('gives calls of low priority up first, then the oldest of another organization that has the most', async () => {
     const { seen, enter } = watched(1, 3)
     enter('first', of('a'))
     enter('low', of('b', true))
@@ -98,4 +98,22 @@ describe('a gate', () => {
     gate.enter(of('a'), signal)
     expect(gate.isOpen).toBe(false)
   })
+})
+
+test('a gate that is full says at once whom it would refuse', () => {
+  const gate = new Gate(() => ({ concurrent: 1, queue: 2 }))
+  const { signal } = new AbortController()
+  const wait = (caller: Caller) => void Promise.resolve(gate.enter(caller, signal)).catch(() => {})
+  wait(of('a'))
+  wait(of('a'))
+  expect(gate.refusal(of('a'))).toBeUndefined()
+  wait(of('a'))
+  expect([gate.hasRoom, gate.refusal(of('a'))?.code, gate.refusal(of('b', true))?.code]).toEqual([
+    false,
+    'rate_limited',
+    'rate_limited',
+  ])
+  expect(gate.refusal(of('b'))).toBeUndefined()
+  wait(of('b'))
+  expect(gate.refusal(of('c'))?.code).toBeUndefined()
 })
