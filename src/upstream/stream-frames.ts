@@ -1,7 +1,7 @@
 import { setImmediate } from 'node:timers/promises'
 import { asRouterError, type RouterError } from '../core/errors.ts'
 import { hasContent, type ProviderEvent } from '../core/events.ts'
-import type { JsonObject } from '../core/json.ts'
+import { isObject, type JsonObject } from '../core/json.ts'
 import type { TargetFacts } from '../core/request.ts'
 import { mergeUsage, type Usage } from '../core/usage.ts'
 import type { Provider } from '../manifest/provider.ts'
@@ -108,6 +108,8 @@ class Progress {
   readonly #choices: number
   readonly #response: HttpResponse
   #ending: NodeJS.Timeout | undefined
+  /** Of several choices, those that have ended. */
+  readonly #finished = new Set<unknown>()
   /** The last content was text. */
   #isText = false
   #isDamaged = false
@@ -124,10 +126,9 @@ class Progress {
     return this.#ending !== undefined
   }
 
-  take({ events }: StreamFrame): void {
-    // The mapping reads the first of several choices only.
-    if (this.#choices > 1) this.#response.progressed()
-    else for (const event of events) this.#takeEvent(event)
+  take({ events, payload }: StreamFrame): void {
+    if (this.#choices > 1) this.#takeChoices(payload)
+    else this.#takeEvents(events)
   }
 
   /** Whether a frame that cannot be read may be passed over: once, in the middle of a text. */
@@ -141,14 +142,30 @@ class Progress {
     clearTimeout(this.#ending)
   }
 
-  #takeEvent(event: ProviderEvent): void {
-    if (hasContent(event)) {
+  #takeEvents(events: readonly ProviderEvent[]): void {
+    let hasEnded = false
+    for (const event of events) {
+      hasEnded ||= event.finish !== undefined && event.finish !== 'error'
+      if (!hasContent(event)) continue
       this.#isText = Boolean(event.text)
       this.#response.progressed()
       clearTimeout(this.#ending)
       this.#ending = undefined
     }
-    if (event.finish && event.finish !== 'error') this.#ending ??= setTimeout(() => this.#response.discard(), lingerMs)
+    // What comes together with the finish reason comes before it.
+    if (hasEnded) this.#beginEnding()
+  }
+
+  /** The mapping reads the first of several choices only, which one format alone has. */
+  #takeChoices(payload: JsonObject | undefined): void {
+    this.#response.progressed()
+    const choices = Array.isArray(payload?.choices) ? payload.choices.filter(isObject) : []
+    for (const { index, finish_reason } of choices) if ((finish_reason ?? null) !== null) this.#finished.add(index)
+    if (this.#finished.size >= this.#choices) this.#beginEnding()
+  }
+
+  #beginEnding(): void {
+    this.#ending ??= setTimeout(() => this.#response.discard(), lingerMs)
   }
 }
 

@@ -130,6 +130,13 @@ describe.each(Object.keys(clients))('%s', (api) => {
   test('after a finish reason it does not matter how the connection ends', async () => {
     steps.one = [streams(words, (response) => response.write(chunk({}, 'stop'), () => response.destroy()))]
     expect(await ask('plain', api)).toMatchObject({ text, endings: 1, failed: false })
+    const [last = ''] = words.slice(-1)
+    for (const policy of ['plain', 'going', 'again', 'held']) {
+      const together = (response: ServerResponse) =>
+        response.write(chunk({ content: last }, 'stop'), () => response.destroy())
+      steps.one = [streams(words.slice(0, -1), together)]
+      expect(await ask(policy, api)).toMatchObject({ text, endings: 1, failed: false })
+    }
     const twice = `${chunk({}, 'stop')}${done}${done}`
     steps.one = [streams(words, (response) => response.end(twice))]
     expect(await ask('plain', api)).toMatchObject({ text, endings: 1, failed: false })
@@ -220,4 +227,20 @@ describe.each(Object.keys(clients))('%s', (api) => {
     steps.two = [streams(['The quack ', 'brown fox jumps.'])]
     expect(await ask('again', api)).toMatchObject({ text: 'The quick brown ', endings: 0, failed: true })
   })
+})
+
+test('when all of several choices have their finish reason it does not matter how the connection ends', async () => {
+  const of = (index: number, content: string, finish_reason: string | null = null) =>
+    data({ id: 'c1', created: 1, model: 'm1', choices: [{ index, delta: { content }, finish_reason }] })
+  const said = `${of(1, 'b')}${of(0, 'a')}${of(1, '', 'stop')}`
+  const streaming =
+    (text: string): Step =>
+    (response) => {
+      beginStream(response)
+      response.write(text, () => response.destroy())
+    }
+  steps.one = [streaming(said + of(0, '', 'stop'))]
+  expect(await ask('plain', 'chat', { n: 2 })).toMatchObject({ text: 'ba', endings: 1, failed: false })
+  steps.one = [streaming(said)]
+  expect(await ask('plain', 'chat', { n: 2 })).toMatchObject({ text: 'ba', endings: 0, failed: true })
 })
