@@ -94,7 +94,7 @@ export function openLine(parts: LineParts, started: AsyncDisposableStack): Line 
     },
   })
   const running = new RunningRequests()
-  parts.plugins.presentCallsEnd = () => running.presentEnded()
+  parts.plugins.presentCallsEnd = () => running.presentEnded().then(() => ofPlugins.records.idle(recordsMs))
   let stopping = false
   const server = () => watch.current().config.server
   return {
