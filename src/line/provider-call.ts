@@ -4,6 +4,7 @@ import { letsProviderAct } from '../core/acting.ts'
 import { asRouterError, RouterError } from '../core/errors.ts'
 import type { JsonObject } from '../core/json.ts'
 import type { NeutralRequest } from '../core/request.ts'
+import { deniedFields } from '../manifest/abilities.ts'
 import { unreadableFile } from '../manifest/losses.ts'
 import { type Target, targetId } from '../manifest/target.ts'
 import type { AttemptLimits } from '../routing/trial.ts'
@@ -60,8 +61,7 @@ async function callOnce(
   let sent = false
   try {
     const written = await translation.request()
-    const lost = isLowered(target, request, admission) ? [...written.dropped, 'max_output_tokens'] : written.dropped
-    dropped = wireNames(clientApi, lost, request.origin.body)
+    dropped = wireNames(clientApi, lostFields(written.dropped, target, prepared), request.origin.body)
     const fileId = unreadableFile(request, written.dropped)
     if (fileId !== undefined) throw fileRefused(fileId, dropped, target)
     if (call.strict && dropped.length > 0) throw lossRefused(dropped, target)
@@ -83,6 +83,13 @@ async function callOnce(
   } catch (thrown) {
     return { dropped, error: withoutSecretsOf(target.provider, asRouterError(thrown)), sent }
   }
+}
+
+/** What a request loses at a target; who is strict hears as well of what is sent although the model's entry denies it. */
+function lostFields(dropped: string[], target: Target, { call, request, admission }: PreparedCall): string[] {
+  const denied = call.strict && target.entry ? deniedFields(target.entry, request) : []
+  const lowered = isLowered(target, request, admission) ? ['max_output_tokens'] : []
+  return denied.length + lowered.length === 0 ? dropped : [...dropped, ...lowered, ...denied]
 }
 
 /** Whether the client asks for a longer reply than the model can give. */

@@ -35,3 +35,19 @@ export function lackedFields(entry: ModelEntry): readonly string[] {
   }
   return fields
 }
+
+/**
+ * The neutral fields of a request that its model's entry denies, although they are sent: what is asked for in words where there is no
+ * field for it, and models that can do more than is known of them.
+ */
+export function deniedFields(
+  entry: ModelEntry,
+  { response_format: format, modalities, tools }: NeutralRequest,
+): string[] {
+  const denied: string[] = []
+  if (format?.type === 'json' && entry.supports_output_json_object === false) denied.push('response_format')
+  if (format?.type === 'json_schema' && entry.supports_output_json_schema === false) denied.push('response_format')
+  if (modalities?.includes('image') && entry.supports_image_generation === false) denied.push('modalities')
+  if (entry.supports_computer_use !== false) return denied
+  return [...denied, ...(tools ?? []).flatMap(({ kind }) => (kind.startsWith('computer') ? [`tools.${kind}`] : []))]
+}

@@ -95,6 +95,7 @@ export function demanding(names: readonly string[], request: NeutralRequest): st
     if (undemanding[name]?.(request[name as keyof NeutralRequest])) return []
     // An earlier call of a custom tool is told as that of a function.
     if (name === 'tools.custom' && !holds(request.tools, ['custom'])) return []
+    if (name === 'tools.strict' && !request.tools?.some((tool) => 'strict' in tool && tool.strict)) return []
     const { cache } = request
     if (name !== 'cache' || cache?.key === undefined) return [name]
     return Object.keys(cache).flatMap((member) => (member === 'key' ? [] : [`cache.${member}`]))

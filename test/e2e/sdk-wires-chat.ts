@@ -143,7 +143,7 @@ export const chatWire: Wire = {
   dialect: 'openai-chat',
   slug: 'openai',
   env: { OPENAI_API_KEY: 'sk-played', DEEPSEEK_API_KEY: 'sk-played' },
-  models: { plain: 'openai/gpt-4o-mini', thinker: 'deepseek/deepseek-v4-pro', searcher: 'openai/gpt-4o-mini' },
+  models: { plain: 'openai/gpt-4o-mini', thinker: 'deepseek/deepseek-v4-pro', searcher: 'openai/gpt-3.5-turbo' },
   lacks: { search: true },
   address: { path: /^\/chat\/completions$/, headers: { authorization: 'Bearer sk-played' } },
   cost: (30 * 0.15 + 10 * 0.075 + 12 * 0.6) / 1e6,
