@@ -124,7 +124,7 @@ class Attempts<Result extends Outcome> {
   async #attempt(candidate: Candidate, passage: Passage) {
     const { target } = candidate
     this.#failures.goOn()
-    if (!candidate.isTried) this.#state.retries.earn(target)
+    if (!candidate.isTried) this.#state.retries.earn(target, this.#trial.caller.organization)
     candidate.isTried = true
     this.#count++
     const began = this.#now()
@@ -214,7 +214,7 @@ class Attempts<Result extends Outcome> {
       this.#count < mostAttempts &&
       this.#leftMs > waitMs + leastMs &&
       this.#closedFor(candidate.target) === undefined &&
-      retries.take(candidate.target)
+      retries.take(candidate.target, this.#trial.caller.organization)
     if (!isAllowed) {
       candidate.isOver = true
       return undefined
@@ -242,7 +242,7 @@ class Attempts<Result extends Outcome> {
    */
   async #firstToOpen(): Promise<Candidate | undefined> {
     const { retries } = this.#state
-    const { rules, signal } = this.#trial
+    const { rules, signal, caller } = this.#trial
     const left = this.#candidates
       .filter(({ isOver }) => !isOver)
       .map((candidate) => ({ candidate, closed: this.#closedFor(candidate.target) ?? { ms: 0, isBusy: true } }))
@@ -252,7 +252,8 @@ class Attempts<Result extends Outcome> {
       const waitMs = spreadMs(ms, this.#random)
       if (!isBusy || ms > rules.retryAfterMs || this.#leftMs < waitMs + leastMs) continue
       const { target } = candidate
-      if (candidate.isTried && (candidate.retries >= rules.retries || !retries.take(target))) continue
+      if (candidate.isTried && (candidate.retries >= rules.retries || !retries.take(target, caller.organization)))
+        continue
       if (candidate.isTried) candidate.retries++
       if (await retries.wait(target, mostWaiting, () => pause(waitMs, signal))) return candidate
     }

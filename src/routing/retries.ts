@@ -1,16 +1,19 @@
 import { setTimeout as delay } from 'node:timers/promises'
 import { type Target, targetId } from '../manifest/target.ts'
 
-/** What bounds the retries of all calls together, by target: an outage must not multiply the calls to it. */
+/**
+ * What bounds the retries of all calls together, by target: an outage must not multiply the calls to it. Each organization, the `caller`,
+ * has its own: who sends what always fails uses up nobody else's.
+ */
 export class RetryBudget {
   /** Retries less what first attempts have earned; without an entry all are left. */
   readonly #spent = new Map<string, number>()
   readonly #waiting = new Map<string, number>()
 
   /** A first attempt at a target. */
-  earn(target: Target): void {
+  earn(target: Target, caller: string): void {
     if (this.#spent.size === 0) return
-    const id = targetId(target)
+    const id = `${targetId(target)} ${caller}`
     const spent = this.#spent.get(id)
     if (spent === undefined) return
     if (spent <= earned) this.#spent.delete(id)
@@ -18,8 +21,8 @@ export class RetryBudget {
   }
 
   /** Whether a target may be asked again; that is counted. */
-  take(target: Target): boolean {
-    const id = targetId(target)
+  take(target: Target, caller: string): boolean {
+    const id = `${targetId(target)} ${caller}`
     const spent = this.#spent.get(id) ?? 0
     if (spent + 1 > mostSaved) return false
     // Where unknown models are allowed, clients may invent names.

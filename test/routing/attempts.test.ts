@@ -35,12 +35,13 @@ type Options = {
   acts?: boolean
   targets?: [Target, ...Target[]]
   able?: readonly string[]
+  organization?: string
 }
 
 /** One call to targets that end like this, one after the other, or succeed where nothing is left. */
 async function call(
   ends: readonly End[],
-  { rules, acts, targets = [a, b, c], able = [] }: Options = {},
+  { rules, acts, targets = [a, b, c], able = [], organization = 'o' }: Options = {},
   state = fresh(),
 ) {
   const requested: string[] = []
@@ -51,7 +52,7 @@ async function call(
       targets,
       rules: { ...defaultRouting, ...rules },
       signal: new AbortController().signal,
-      caller: { organization: 'o', isLow: false },
+      caller: { organization, isLow: false },
       ...(acts && { acts }),
       async attempt({ provider: { slug } }, limit) {
         const end = ends[requested.length]
@@ -314,10 +315,14 @@ describe('health', () => {
   test('retries of one target are bounded for all calls together, and earned by first attempts', async () => {
     const state = fresh()
     state.health = new Health({ settings: () => ({ ...defaultHealth, inARow: 1_000, of: 1_000 }) })
-    const once = async () => (await call(['provider_failed', 'provider_failed'], { targets: [a] }, state)).requested
+    const once = async (organization = 'o') =>
+      (await call(['provider_failed', 'provider_failed'], { targets: [a], organization }, state)).requested
     const asked = []
     for (let at = 0; at < 30; at++) asked.push(await once())
     // Ten are saved, and each call earns a fifth of one.
     expect(asked.filter((one) => one === 'a a')).toHaveLength(15)
+    // Nobody uses up those of another organization.
+    expect(await once()).toBe('a')
+    expect(await once('other')).toBe('a a')
   })
 })
