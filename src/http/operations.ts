@@ -49,6 +49,7 @@ export async function serveOperation(
       {
         id,
         requestId,
+        headers,
         secret,
         strict,
         explain,

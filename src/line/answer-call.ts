@@ -1,9 +1,7 @@
 import type { Key } from '../access/keys.ts'
 import { letsProviderAct } from '../core/acting.ts'
-import { asRouterError } from '../core/errors.ts'
 import type { Reply } from '../core/reply.ts'
 import type { Target } from '../manifest/target.ts'
-import type { CallPlugins } from '../plugin/call-plugins.ts'
 import { tryTargets } from '../routing/attempts.ts'
 import type { Route, Targets } from '../routing/resolve.ts'
 import { servedModel } from '../routing/served-model.ts'
@@ -16,7 +14,7 @@ import type { Services } from './gateway.ts'
 import { callerOf } from './let-in.ts'
 import { orderTargets } from './order-targets.ts'
 import { neutralStream } from './other-format.ts'
-import { targetsByPlugins } from './plugin-targets.ts'
+import { orderedByPlugins } from './plugin-targets.ts'
 import { callProvider, type ProviderResult } from './provider-call.ts'
 import { recoveryFor } from './recovery.ts'
 import type { Settlement } from './settlement.ts'
@@ -43,9 +41,7 @@ export async function answerCall(
   const affine = { organization, key: key.id, request, session: call.session }
   const order = orderTargets({ ...affine, targets, route, turn, admission, explanation }, routing)
   const { plugins } = prepared
-  const ordered = plugins
-    ? await orderedByPlugins(order.targets, { plugins, settlement, at: Date.now() })
-    : order.targets
+  const ordered = plugins ? await orderedByPlugins(order.targets, { plugins, settlement }) : order.targets
   const nextClient = attemptClients(httpClient, call.trace)
   const trial: Trial<ProviderResult> = {
     targets: ordered,
@@ -74,17 +70,4 @@ export async function answerCall(
   if (request.stream !== true || !(early || rules.onCut === 'hold')) return await respond()
   const { fail } = neutralStream(prepared, request.model)
   return await earlyReply(respond(), afterMs, { headers: limitHeaders, fail })
-}
-
-/** A plugin that ends the call here ends what it has reserved as well. */
-async function orderedByPlugins(
-  targets: Targets,
-  { plugins, settlement, at }: { plugins: CallPlugins; settlement: Settlement; at: number },
-): Promise<Targets> {
-  try {
-    return await targetsByPlugins(targets, plugins, at)
-  } catch (thrown) {
-    await settlement.fail({ target: targets[0], attempts: 0, dropped: [] }, asRouterError(thrown)).catch(() => {})
-    throw thrown
-  }
 }

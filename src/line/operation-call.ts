@@ -7,6 +7,7 @@ import { addUsage, type Usage } from '../core/usage.ts'
 import type { OperationEndpoint } from '../manifest/operation.ts'
 import { type Target, targetId } from '../manifest/target.ts'
 import { type OperationContext, operationContext, writeOperation } from '../manifest/translate-operation.ts'
+import type { CallPlugins } from '../plugin/call-plugins.ts'
 import type { AttemptLimits } from '../routing/trial.ts'
 import type { AnswerBounds } from '../upstream/answer-bounds.ts'
 import type { HttpClient } from '../upstream/http-client.ts'
@@ -16,6 +17,7 @@ import { withoutSecretsOf } from '../upstream/secrets.ts'
 import type { Admission } from './admission.ts'
 import { askByChat, isAskedByChat } from './operation-by-chat.ts'
 import { inputsFor } from './operation-inputs.ts'
+import { clientByPlugins } from './plugin-targets.ts'
 import { withinTime } from './within-time.ts'
 
 /** The result of asking one target: its answer or an error, and the client's names of the fields that were left out. */
@@ -33,6 +35,7 @@ export type AskedOperation = {
   signal: AbortSignal
   inputs: CallMedia
   admission: Pick<Admission, 'cover'>
+  plugins: CallPlugins | undefined
   limits: AttemptLimits
 }
 
@@ -49,12 +52,13 @@ export function callOperation(target: Target, asked: AskedOperation, upstream: U
 async function call(
   target: Target,
   asked: AskedOperation,
-  { httpClient, answerBounds, media }: Upstream,
+  { answerBounds, media, ...upstream }: Upstream,
 ): Promise<OperationResult> {
   const progress: Progress = { dropped: [], sent: false }
   try {
     // A target that failed may have spent what was reserved.
     await asked.admission.cover(target, {})
+    const httpClient = await clientByPlugins(upstream.httpClient, target, asked.plugins)
     if (isAskedByChat(target, asked.api)) {
       const answer = await askConversation(target, { asked, bounds: answerBounds, httpClient, progress }, media)
       return { dropped: progress.dropped, answer }

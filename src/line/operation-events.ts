@@ -8,6 +8,7 @@ import type { OperationEvent } from '../manifest/translate-operation.ts'
 import type { OperationAnswer } from '../upstream/operation-answer.ts'
 import { withoutSecretsOf } from '../upstream/secrets.ts'
 import { type Answered, factsOf, measure, withRouter } from './operation-facts.ts'
+import { seenEvents } from './operation-seen.ts'
 
 /** The events of an answer of any kind. Throws RouterError for a whole one that lacks what it must have. */
 export function eventsOf(
@@ -50,12 +51,16 @@ export async function* eventStream(
   let end: JsonObject | undefined
   let firstEventMs: number | undefined
   let isSettled = false
+  const hooks = prepared.plugins?.events()
+  const seen = hooks && seenEvents(hooks, prepared.request.operation)
   const text = (event: JsonObject) => eventText(event, events.named)
   const received = (complete: boolean) => ({
     ...answered,
     measured: measure(answered, usage, known, complete),
     ...(firstEventMs !== undefined && { firstEventMs }),
   })
+  const shown = (event: JsonObject) =>
+    (seen ? seen.take(event) : [event]).map((one) => text(events.write(one, facts))).join('')
   try {
     for await (const batch of batches) {
       firstEventMs ??= settlement.elapsed()
@@ -67,9 +72,9 @@ export async function* eventStream(
         const isEnd = events.isEnd(event, known)
         if (!isEnd && events.isHidden?.(event)) continue
         // What another event follows was not the end of the stream.
-        if (end) written += text(events.write(end, facts))
+        if (end) written += shown(end)
         end = isEnd ? event : undefined
-        if (!isEnd) written += text(events.write(event, facts))
+        if (!isEnd) written += shown(event)
       }
       if (written) yield written
     }
@@ -77,12 +82,16 @@ export async function* eventStream(
       throw new RouterError('provider_cut', 'The provider ended its stream in the middle.', {
         provider: target.provider.slug,
       })
+    // The last event is the last one of the client as well: what was held back comes before it.
+    const ends = seen ? seen.take(end) : [end]
+    const heldBack = (seen?.end() ?? []).map((event) => text(events.write(event, facts))).join('')
     const settled = await settlement.complete(received(true))
     isSettled = true
     const all = factsOf(answered, settled)
-    const last = [events.write(end, all), ...(events.after?.(all, end) ?? [])]
-    last.push(withRouter(last.pop() as JsonObject, answered))
-    yield last.map(text).join('') + (events.terminator ?? '')
+    const last = [...ends.map((event) => events.write(event, all)), ...(events.after?.(all, end) ?? [])]
+    const told = last.pop()
+    if (told) last.push(withRouter(told, answered))
+    yield heldBack + last.map(text).join('') + (events.terminator ?? '')
   } catch (thrown) {
     const error = withoutSecretsOf(target.provider, asRouterError(thrown))
     answered.passage.failed(error)
@@ -104,7 +113,7 @@ function withoutDropped(request: OperationRequest, dropped: readonly string[]): 
   return { ...request, fields: Object.fromEntries(kept) }
 }
 
-function eventText(event: JsonObject, named: boolean): string {
+export function eventText(event: JsonObject, named: boolean): string {
   const name = named && typeof event.type === 'string' ? `event: ${event.type}\n` : ''
   return `${name}data: ${JSON.stringify(event)}\n\n`
 }

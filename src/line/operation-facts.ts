@@ -4,6 +4,7 @@ import type { Usage } from '../core/usage.ts'
 import { targetId } from '../manifest/target.ts'
 import { measuredOperation } from '../money/measured-operation.ts'
 import { boundedUsage } from '../money/meter.ts'
+import type { CallPlugins } from '../plugin/call-plugins.ts'
 import type { Explanation } from '../routing/explanation.ts'
 import type { Passage } from '../routing/health.ts'
 import type { Attempted } from '../routing/trial.ts'
@@ -14,7 +15,12 @@ import type { Settled, Settlement } from './settlement.ts'
 
 /** What the reply to a call is made of, beside the answer of a target. */
 export type OperationReplyContext = {
-  prepared: ReplyDownloads & { call: { id: string }; admission: Admission; explanation?: Explanation | undefined }
+  prepared: ReplyDownloads & {
+    call: { id: string }
+    admission: Admission
+    explanation?: Explanation | undefined
+    plugins?: CallPlugins | undefined
+  }
   settlement: Settlement
 }
 

@@ -1,7 +1,8 @@
-import type { OperationBytes, OperationEvents } from '../api/operation-api.ts'
+import type { OperationApi, OperationBytes, OperationEvents } from '../api/operation-api.ts'
 import { asRouterError, type RouterError } from '../core/errors.ts'
 import { withoutSecrets } from '../core/secrets.ts'
 import { targetId } from '../manifest/target.ts'
+import type { PluginReply } from '../plugin/contract.ts'
 import type { Tried } from '../routing/trial.ts'
 import type { OperationAnswer } from '../upstream/operation-answer.ts'
 import { withoutSecretsOf } from '../upstream/secrets.ts'
@@ -88,7 +89,8 @@ async function respond(
   }
   const { write } = api
   if (answer.kind !== 'whole' || !write) throw new Error(`an answer in ${answer.kind} that nobody asked for`)
-  const settled = await settleWhole(answer, answered, (known) => write(answer.reply, factsOf(answered, known, answer)))
+  const { reply } = answered.prepared.plugins ? await seenByPlugins(answer, answered, write) : answer
+  const settled = await settleWhole(answer, answered, (known) => write(reply, factsOf(answered, known, answer)))
   const text = typeof settled.made === 'string' ? settled.made : JSON.stringify(withRouter(settled.made, answered))
   const mediaType = typeof settled.made === 'string' ? { mediaType: 'text/plain; charset=utf-8' } : {}
   return { headers: { ...headers, ...costHeader(settled) }, body: text, ...mediaType }
@@ -117,6 +119,26 @@ async function withDownloads(answer: Whole, answered: Answered): Promise<Whole> 
     const received = { ...answered, measured: measure(answered, answer.usage, answer.reply, true) }
     await settlement.partial(received, error).catch(() => {})
     throw error
+  }
+}
+
+/** An answer as plugins change it; one that a plugin refuses is paid all the same. */
+async function seenByPlugins(
+  answer: Whole,
+  answered: Answered,
+  write: NonNullable<OperationApi['write']>,
+): Promise<Pick<Whole, 'reply'>> {
+  const { settlement, prepared } = answered
+  const { operation } = prepared.request
+  const facts = factsOf(answered, { usage: {}, cost: { nanoUsd: 0, parts: {}, priceVersion: '' } }, answer)
+  const readable = (reply: PluginReply) => void ('json' in reply && write(reply.json, facts))
+  try {
+    const shown = await prepared.plugins?.reply({ operation, json: answer.reply }, readable)
+    return shown && 'json' in shown ? { reply: shown.json } : answer
+  } catch (thrown) {
+    const received = { ...answered, measured: measure(answered, answer.usage, answer.reply, true) }
+    await settlement.partial(received, asRouterError(thrown)).catch(() => {})
+    throw thrown
   }
 }
 

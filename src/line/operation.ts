@@ -1,16 +1,16 @@
 import type { Key } from '../access/keys.ts'
 import type { OperationApi, OperationBody } from '../api/operation-api.ts'
-import { asRouterError, RouterError } from '../core/errors.ts'
+import { RouterError } from '../core/errors.ts'
 import { type OperationRequest, operations } from '../core/operation.ts'
 import type { RoutingRequest } from '../core/routing-request.ts'
 import { recordedTrace } from '../core/trace.ts'
 import { promptTokens, type Usage } from '../core/usage.ts'
 import { withLoans } from '../lending/with-loans.ts'
 import type { Target } from '../manifest/target.ts'
+import type { CallPlugins } from '../plugin/call-plugins.ts'
 import { tryTargets } from '../routing/attempts.ts'
 import { Explanation } from '../routing/explanation.ts'
-import type { Purpose, Route, Targets } from '../routing/resolve.ts'
-import { routeForRequest } from '../routing/route-for-request.ts'
+import type { Route, Targets } from '../routing/resolve.ts'
 import type { Tried } from '../routing/trial.ts'
 import { type CallMedia, openCallMedia } from '../upstream/inline.ts'
 import { type Admission, admitOperation, requireLedger, requireMoney } from './admission.ts'
@@ -18,13 +18,16 @@ import { attemptClients } from './attempt-clients.ts'
 import type { Call, CallResponse } from './call.ts'
 import { explained } from './explained.ts'
 import type { Services } from './gateway.ts'
-import { type GovernedCall, governedTargets } from './governed-targets.ts'
+import { governedTargets } from './governed-targets.ts'
 import { callerOf, readInTurn } from './let-in.ts'
-import { hasEndpoint, isAskedByChat, mostAt } from './operation-by-chat.ts'
+import { mostAt } from './operation-by-chat.ts'
 import { callOperation, type OperationResult } from './operation-call.ts'
+import { bodyOf, withOperationPlugins } from './operation-plugins.ts'
 import { operationReply } from './operation-reply.ts'
+import { ableTargets, governed, routeForOperation } from './operation-targets.ts'
 import { orderForOperation } from './order-targets.ts'
-import { withoutUnpriced } from './refuse-unpriced.ts'
+import { orderedByPlugins } from './plugin-targets.ts'
+import { pluginsOf } from './plugins-of-call.ts'
 import { type CallStart, Settlement } from './settlement.ts'
 import { recordedFor } from './tags.ts'
 import { isLarger } from './unable-targets.ts'
@@ -33,7 +36,7 @@ import { reporting } from './unheeded.ts'
 /** One client request for an operation. */
 export type OperationCall = Pick<
   Call,
-  'id' | 'requestId' | 'secret' | 'strict' | 'explain' | 'timeoutMs' | 'tags' | 'signal' | 'atEnd' | 'trace'
+  'id' | 'requestId' | 'headers' | 'secret' | 'strict' | 'explain' | 'timeoutMs' | 'tags' | 'signal' | 'atEnd' | 'trace'
 > & {
   api: OperationApi
   /** The body is a form, which may be large. */
@@ -61,6 +64,7 @@ export type OperationServices = Pick<
   | 'held'
   | 'routing'
   | 'gate'
+  | 'plugins'
 >
 
 /**
@@ -81,19 +85,13 @@ async function serve(
   const at = Date.now()
   const monotonicMs = performance.now()
   const authenticated = services.authenticate(call.secret)
-  const purpose = { ...purposeOf(api), explanation }
-  const routeFor = (key: Key, model: string, asked?: RoutingRequest, promptTokens = () => 0): Route => {
-    const rules = services.rulesOf(key.organization)
-    const scope = { rules, accessList: key.accessList }
-    const route = routeForRequest(model, asked, { directory: services.directory, scope, purpose, at, promptTokens })
-    return { ...route, targets: withoutUnpriced(route.targets, { key, rules, at }, explanation) }
-  }
   // A model that costs nothing can be called without money; an upload is not read to find that out.
   if (call.uploads) await withLoans(() => requireMoney(payer(authenticated, services, at), services.admission))
   let hasOthers = false
   const onField = (name: string, value: string) => {
     hasOthers ||= name === 'models' || name.startsWith('models[')
-    if (name === 'model' && value !== '' && !hasOthers) routeFor(authenticated, value)
+    const isModel = name === 'model' && value !== '' && !hasOthers
+    if (isModel) routeForOperation(authenticated, { api, model: value, at, explanation }, services)
   }
   const readBody = (onSlow: () => void) => call.readBody({ onField, onSlow })
   const body = await readInTurn(authenticated, { ...call, readBody }, services)
@@ -103,40 +101,60 @@ async function serve(
   const read = readRequest(api, body, services.maxUnknownFields)
   const request = api.measure ? await api.measure(read) : read
   const routing = withTimeout(request.routing, call.timeoutMs)
+  const start = startOf(call, { key, request, at, monotonicMs })
+  const opened: OpenedOperation = { call, authenticated, key, request, routing, start, explanation }
+  const { headers, signal } = call
+  const plugins = pluginsOf(start, { key, headers, signal, body: () => bodyOf(request) }, services)
+  if (!plugins) return await answer(opened, services)
+  return await withOperationPlugins({ ...opened, plugins }, services, (changed) => answer(changed, services))
+}
+
+/** A call whose body has been read. */
+export type OpenedOperation = {
+  call: OperationCall
+  /** The key as it was before the body was read, and after. */
+  authenticated: Key
+  key: Key
+  request: OperationRequest
+  /** What the request says of how it is routed. */
+  routing: RoutingRequest | undefined
+  start: CallStart
+  explanation: Explanation | undefined
+  plugins?: CallPlugins
+  /** Only targets in the EU may serve it. */
+  inEurope?: boolean
+}
+
+async function answer(opened: OpenedOperation, services: OperationServices): Promise<CallResponse> {
+  const { call, key, authenticated, request, routing, start, explanation, plugins, inEurope } = opened
+  const { api } = call
+  const { at } = start
   const admitNow = (isRetry: boolean): { admission: Admission; targets: Targets; route: Route } => {
     const caller = isRetry ? services.revalidate(authenticated) : key
-    explanation?.begin(monotonicMs)
+    explanation?.begin(start.monotonicMs)
     const estimated = promptTokens(api.estimate(request))
-    const route = routeFor(caller, request.model, routing, () => estimated)
+    const { model } = request
+    const asked = { api, model, at, explanation, routing, inEurope, promptTokens: () => estimated }
+    const route = routeForOperation(caller, asked, services)
     const able = ableTargets(route.targets, { api, request, explanation })
     const targets = governedTargets(able, governed(request, caller, services, at), explanation)
     const most = (target: Target) => mostAt(target, { api, request, at })
-    const asked = {
+    const admitting = {
       ...payer(caller, services, at),
       targets,
       most,
       promptTokens: estimated,
       abandoned: sentUsage(api, request),
     }
-    return { admission: admitOperation(asked, services.admission), targets, route }
+    return { admission: admitOperation(admitting, services.admission), targets, route }
   }
-  const start = startOf(call, { key, request, at, monotonicMs })
   const inputs = openCallMedia(services.media, { param: 'images', signal: call.signal })
   const { admission, targets, route } = await withLoans(admitNow)
-  const settlement = new Settlement(start, { ledger: services.ledger, admission, explanation })
-  const prepared = { call, request, explanation, admission, media: services.media }
+  const settlement = new Settlement(start, { ledger: services.ledger, admission, explanation, plugins })
+  const prepared = { call, request, explanation, plugins, admission, media: services.media }
   const strict = call.strict || route.strict === true
-  const admitted = {
-    call: { ...call, strict },
-    request,
-    key,
-    targets,
-    route,
-    admission,
-    explanation,
-    inputs,
-    settlement,
-  }
+  const own = { plugins, explanation, inputs, settlement }
+  const admitted = { call: { ...call, strict }, request, key, targets, route, admission, ...own }
   return await operationReply(await askTargets(admitted, services), { prepared, settlement })
 }
 
@@ -149,22 +167,24 @@ type AdmittedOperation = {
   route: Route
   admission: Admission
   explanation: Explanation | undefined
+  plugins: CallPlugins | undefined
   inputs: CallMedia
   settlement: Settlement
 }
 
 async function askTargets(
-  { call, request, key, targets, route, admission, explanation, inputs, settlement }: AdmittedOperation,
+  { call, request, key, targets, route, admission, explanation, plugins, inputs, settlement }: AdmittedOperation,
   services: OperationServices,
 ): Promise<Tried<OperationResult>> {
   const { api, strict, signal } = call
   const { organization, id } = key
   const asked = { targets, route, admission, explanation, request, organization, key: id }
   const order = orderForOperation(asked, services.routing)
+  const ordered = plugins ? await orderedByPlugins(order.targets, { plugins, settlement }) : order.targets
   const nextClient = attemptClients(services.httpClient, call.trace)
   const attempted = await tryTargets<OperationResult>(
     {
-      targets: order.targets,
+      targets: ordered,
       kind: order.kind,
       rules: route.rules,
       canTake: (other, refusedBy, how) => how === 'larger' && isLarger(other, refusedBy, admission.promptTokens),
@@ -174,7 +194,7 @@ async function askTargets(
       attempt: reporting(route.unheeded, (target, limits) =>
         callOperation(
           target,
-          { request, api, strict, signal, inputs, admission, limits },
+          { request, api, strict, signal, inputs, admission, plugins, limits },
           { ...services, httpClient: nextClient() },
         ),
       ),
@@ -198,54 +218,6 @@ function sentUsage(api: OperationApi, request: OperationRequest): Usage {
 
 function payer(key: Key, services: OperationServices, at: number) {
   return { key, rules: services.rulesOf(key.organization), at }
-}
-
-/** What the API does not know of a body goes on where the body is edited: nothing in it may decide what only the router decides. */
-function governed(
-  { unread, operation }: OperationRequest,
-  key: Key,
-  { held }: OperationServices,
-  at: number,
-): GovernedCall {
-  return { api: 'chat', operation, body: unread, organization: key.organization, mayStore: false, held, at }
-}
-
-/** What targets of an operation must be able to do; some can be done by models for conversations as well. */
-function purposeOf(api: OperationApi): Purpose {
-  const { models, api: name } = operations[api.operation]
-  return {
-    apis: models,
-    serves: (target) => hasEndpoint(target, api) || isAskedByChat(target, api),
-    name: `endpoint for ${name}`,
-  }
-}
-
-/** The targets whose models can do what is asked. Throws the reason of the first when there are none. */
-function ableTargets(
-  targets: Targets,
-  {
-    api: { checkModel },
-    request,
-    explanation,
-  }: { api: OperationApi; request: OperationRequest; explanation: Explanation | undefined },
-): Targets {
-  if (!checkModel) return targets
-  let reason: unknown
-  const able = targets.filter((target) => {
-    const { entry } = target
-    if (!entry) return true
-    try {
-      checkModel(request, entry)
-      return true
-    } catch (thrown) {
-      reason ??= thrown
-      explanation?.skip(target, 'able', asRouterError(thrown).message)
-      return false
-    }
-  })
-  const [first, ...others] = able
-  if (!first) throw reason
-  return [first, ...others]
 }
 
 function readRequest(api: OperationApi, body: OperationBody, mostUnknown: number): OperationRequest {

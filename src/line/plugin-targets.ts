@@ -1,8 +1,11 @@
+import { asRouterError } from '../core/errors.ts'
 import { entryAt } from '../core/price-times.ts'
 import { type Target, targetId } from '../manifest/target.ts'
 import type { CallPlugins } from '../plugin/call-plugins.ts'
 import type { PluginTarget } from '../plugin/contract.ts'
 import type { Targets } from '../routing/resolve.ts'
+import type { HttpClient } from '../upstream/http-client.ts'
+import type { Settlement } from './settlement.ts'
 
 /** A target as plugins see it. `at` is Unix milliseconds: it decides the prices. */
 export function pluginTarget(target: Target, at: number): PluginTarget {
@@ -19,27 +22,36 @@ export function pluginTarget(target: Target, at: number): PluginTarget {
 }
 
 /** The targets of a call as plugins put them in order. Throws RouterError. */
-export async function targetsByPlugins(
-  targets: Targets,
-  plugins: CallPlugins | undefined,
-  at: number,
-): Promise<Targets> {
-  if (!plugins?.have('targets')) return targets
+async function targetsByPlugins(targets: Targets, plugins: CallPlugins, at: number): Promise<Targets> {
+  if (!plugins.have('targets')) return targets
   const shown = new Map(targets.map((target) => [pluginTarget(target, at), target]))
   const chosen = await plugins.targets([...shown.keys()])
   return chosen.flatMap((one) => shown.get(one) ?? []) as unknown as Targets
 }
 
-/** What plugins send to a target beside what its manifest and its authentication do. Throws RouterError. */
-export async function headersByPlugins(
+/** The same for a call that has been admitted: a plugin that ends it ends what it has reserved as well. Throws RouterError. */
+export async function orderedByPlugins(
+  targets: Targets,
+  { plugins, settlement }: { plugins: CallPlugins; settlement: Settlement },
+): Promise<Targets> {
+  try {
+    return await targetsByPlugins(targets, plugins, Date.now())
+  } catch (thrown) {
+    await settlement.fail({ target: targets[0], attempts: 0, dropped: [] }, asRouterError(thrown)).catch(() => {})
+    throw thrown
+  }
+}
+
+/** The client for an attempt, with what plugins send to its target beside the router's own headers. Throws RouterError. */
+export async function clientByPlugins(
+  httpClient: HttpClient,
   target: Target,
   plugins: CallPlugins | undefined,
-): Promise<{ name: string; value: string; how: 'replace' }[]> {
-  if (!plugins?.have('send')) return []
+): Promise<HttpClient> {
+  if (!plugins?.have('send')) return httpClient
   const headers = await plugins.send(pluginTarget(target, Date.now()))
-  const { provider } = target
-  const declared = new Set(Object.keys(provider.headers).map((name) => name.toLowerCase()))
-  return Object.entries(headers).flatMap(([name, value]) =>
-    declared.has(name) ? [] : [{ name, value, how: 'replace' as const }],
-  )
+  return {
+    ...httpClient,
+    send: (request) => httpClient.send({ ...request, headers: { ...headers, ...request.headers } }),
+  }
 }

@@ -14,7 +14,7 @@ import { withoutSecretsOf } from '../upstream/secrets.ts'
 import type { PreparedCall, TargetedCall, Translation } from './call.ts'
 import { translationOf } from './choose-translation.ts'
 import { heldAnswer } from './held-answer.ts'
-import { headersByPlugins } from './plugin-targets.ts'
+import { clientByPlugins } from './plugin-targets.ts'
 
 /** The result of calling one target: its answer or an error, and the client's names of the fields that were left out. */
 export type ProviderResult = { dropped: string[] } & (
@@ -68,16 +68,14 @@ async function callOnce(
     const stream = request.stream === true
     const { body } = written
     await admission.cover(target, body)
-    const { edits: edited } = translation
-    const forwardedHeaders = plugins
-      ? [...translation.forwardedHeaders, ...(await headersByPlugins(target, plugins))]
-      : translation.forwardedHeaders
+    const { forwardedHeaders, edits: edited } = translation
     const onSent = () => {
       sent = true
     }
     const again = { idempotencyKey: call.id, once: letsProviderAct(request) }
+    const client = plugins ? await clientByPlugins(httpClient, target, plugins) : httpClient
     const outgoing = { body, stream, edited, signal, forwardedHeaders, onSent, bounds, limits, ...again }
-    const answer = await requestAnswer(target, { ...outgoing, choices: admission.choices }, httpClient)
+    const answer = await requestAnswer(target, { ...outgoing, choices: admission.choices }, client)
     const isHeld = holds === true && answer.kind === 'stream'
     return { dropped, translation, answer: isHeld ? await heldAnswer(answer, target, prepared) : answer }
   } catch (thrown) {

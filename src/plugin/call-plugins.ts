@@ -6,6 +6,7 @@ import type { PluginLog, PluginReply, PluginRequest, PluginTarget } from './cont
 import { EventHooks } from './event-hooks.ts'
 import { PluginFaults } from './faults.ts'
 import type { LoadedPlugin } from './loaded.ts'
+import { WrongResult } from './members.ts'
 import { PluginRecords } from './records.ts'
 import { replyResult, requestResult } from './results.ts'
 import { type HookName, RunningPlugin } from './running.ts'
@@ -25,6 +26,9 @@ export function openPluginServices(log: Pick<PluginLog, 'warn'>, started: AsyncD
 
 /** What `request` hooks made of a request: another one, or the reply of a plugin. */
 export type AskedPlugins = { request: PluginRequest; answer?: { plugin: string; reply: PluginReply } }
+
+/** What else a request and a reply of a plugin must be. They throw RouterError for those that are not. */
+export type Accept = { request?(request: PluginRequest): void; reply?(reply: PluginReply): void }
 
 /** The plugins that see one call, in their order. All methods throw, or reject with, RouterError where a plugin ends the call. */
 export class CallPlugins {
@@ -54,13 +58,18 @@ export class CallPlugins {
     return this.have(this.#facts.stream ? 'event' : 'reply')
   }
 
-  async request(asked: PluginRequest): Promise<AskedPlugins> {
+  async request(asked: PluginRequest, accept: Accept = {}): Promise<AskedPlugins> {
     let request = freezeData(asked)
     for (const [index, plugin] of this.#plugins.entries()) {
       if (!plugin.hooks.request) continue
       const running = plugin.run('request', {
         invoke: (hooks, call) => hooks.request?.(request, call),
-        check: (result) => requestResult(result, request),
+        check(returned) {
+          const result = requestResult(returned, request)
+          if (result.reply) accepted(result.reply, accept.reply)
+          else if (result.request) accepted(result.request, accept.request)
+          return result
+        },
       })
       const result = running instanceof Promise ? await running : running
       if (!result) continue
@@ -110,12 +119,12 @@ export class CallPlugins {
   }
 
   /** A whole answer as the client gets it. */
-  async reply(answer: PluginReply): Promise<PluginReply> {
+  async reply(answer: PluginReply, accept?: Accept['reply']): Promise<PluginReply> {
     let reply = answer
     for (const plugin of this.#inside('reply')) {
       const running = plugin.run('reply', {
         invoke: (hooks, call) => hooks.reply?.(freezeData(reply), call),
-        check: (result) => replyResult(result, answer.operation),
+        check: (result) => accepted(replyResult(result, answer.operation), accept),
       })
       reply = (running instanceof Promise ? await running : running) ?? reply
     }
@@ -148,6 +157,15 @@ export class CallPlugins {
   /** The innermost first. */
   #inside(hook: HookName): RunningPlugin[] {
     return this.#outside.filter(({ hooks }) => hooks[hook]).toReversed()
+  }
+}
+
+function accepted<Value>(value: Value, accept: ((value: Value) => void) | undefined): Value {
+  try {
+    accept?.(value)
+    return value
+  } catch (thrown) {
+    throw new WrongResult(thrown instanceof Error ? thrown.message : 'it cannot be read')
   }
 }
 
