@@ -1,12 +1,15 @@
 import type { ModelEntry } from '../core/model.ts'
 import type { NeutralRequest } from '../core/request.ts'
 
-/** What a flag of a catalog entry says of requests: the neutral fields that need it, and a request that uses them. */
-export type Ability = { fields: readonly string[]; request: Partial<NeutralRequest> }
+/**
+ * What a flag of a catalog entry says of requests: the neutral fields that need it, and a request that uses them. `isFact`: what is
+ * denied is sent all the same.
+ */
+export type Ability = { fields: readonly string[]; request: Partial<NeutralRequest>; isFact?: true }
 
 const pixel = 'iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR42mNk+M9QDwADhgGAWjR9awAAAABJRU5ErkJggg=='
 
-/** The flags by which the router decides what is sent. */
+/** The flags that a provider must keep: what they promise must reach it. */
 export const abilities = {
   supports_vision: {
     fields: ['parts.image'],
@@ -18,6 +21,7 @@ export const abilities = {
   },
   supports_reasoning: { fields: ['reasoning'], request: { reasoning: { effort: 'high' } } },
   supports_web_search: { fields: ['web_search'], request: { web_search: {} } },
+  supports_image_generation: { fields: ['modalities'], request: { modalities: ['text', 'image'] }, isFact: true },
 } as const satisfies { [flag in keyof ModelEntry]?: Ability }
 
 export type AbilityFlag = keyof typeof abilities
@@ -30,7 +34,9 @@ const lacking = new WeakMap<ModelEntry, readonly string[]>()
 export function lackedFields(entry: ModelEntry): readonly string[] {
   let fields = lacking.get(entry)
   if (!fields) {
-    fields = abilityFlags.filter((flag) => entry[flag] === false).flatMap((flag) => abilities[flag].fields)
+    fields = abilityFlags
+      .filter((flag) => entry[flag] === false && !('isFact' in abilities[flag]))
+      .flatMap((flag) => abilities[flag].fields)
     lacking.set(entry, fields)
   }
   return fields

@@ -21,8 +21,8 @@ const dialects: Dialects = new Map(
     return [name, loadDialect(source(`dialects/${name}.yaml`)).dialect as Dialect]
   }),
 )
-// Whose facts about models those of OpenAI share.
-const shared = new Map([['openai-responses', source('openai-responses.yaml')]])
+/** Manifests whose facts about models others share. */
+const shared = new Map(['openai-responses', 'xai-responses'].map((slug) => [slug, source(`${slug}.yaml`)]))
 
 const slugs = [
   'openai',
