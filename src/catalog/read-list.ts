@@ -1,11 +1,15 @@
-import type { ModelEntry, PricingTier } from '../core/model.ts'
+import type { ModelEntry, PriceChange, PricingTier } from '../core/model.ts'
 import { mergeEntries } from './catalog.ts'
 import { type Finding, findingsIn } from './findings.ts'
 
 /** An entry as files say it: prices of one tier may be `{input, output}`, USD per token. */
-export type WrittenEntry = Partial<Omit<ModelEntry, 'pricing'>> & {
-  pricing?: PricingTier[] | { input: number; output?: number }
+export type WrittenEntry = Partial<Omit<ModelEntry, 'pricing' | 'price_changes'>> & {
+  pricing?: WrittenPricing
+  price_changes?: WrittenChange[]
 }
+
+type WrittenPricing = PricingTier[] | { input: number; output?: number }
+type WrittenChange = Omit<PriceChange, 'pricing'> & { pricing?: WrittenPricing }
 
 /** Entries by model. */
 export type WrittenEntries = { readonly [model: string]: WrittenEntry }
@@ -58,9 +62,20 @@ export function readEntries(models: WrittenEntries, defaults?: WrittenEntry): { 
   )
 }
 
-function readEntry({ pricing, ...entry }: WrittenEntry): Partial<ModelEntry> {
-  if (pricing === undefined) return entry
-  return { ...entry, pricing: Array.isArray(pricing) ? pricing : [oneTier(pricing)] }
+function readEntry({ pricing, price_changes, ...entry }: WrittenEntry): Partial<ModelEntry> {
+  return {
+    ...entry,
+    ...(pricing !== undefined && { pricing: tiersOf(pricing) }),
+    ...(price_changes !== undefined && { price_changes: price_changes.map(readChange) }),
+  }
+}
+
+function readChange({ pricing, ...change }: WrittenChange): PriceChange {
+  return pricing === undefined ? change : { ...change, pricing: tiersOf(pricing) }
+}
+
+function tiersOf(pricing: WrittenPricing): PricingTier[] {
+  return Array.isArray(pricing) ? pricing : [oneTier(pricing)]
 }
 
 function oneTier({ input, output = 0 }: { input: number; output?: number }): PricingTier {

@@ -1,0 +1,54 @@
+import { isMap, isScalar, isSeq, type Node, parseDocument } from 'yaml'
+import type { Difference } from './compare-list.ts'
+
+/** The text of a catalog file with other values, and the differences that a line of the file does not tell: those are to be made by hand. */
+export type Edited = { text: string; byHand: Difference[] }
+
+/** Puts the values of a list into the text of a catalog file, number by number: comments and the order of everything stay. */
+export function editCatalog(text: string, differences: readonly Difference[]): Edited {
+  const document = parseDocument(text)
+  const edits: { from: number; to: number; text: string }[] = []
+  const byHand: Difference[] = []
+  for (const difference of differences) {
+    const range = rangeOf(document.contents, difference)
+    if (range) edits.push({ ...range, text: numberText(difference) })
+    else byHand.push(difference)
+  }
+  // From the end, so that the places of the others stay.
+  const ordered = edits.toSorted((one, other) => other.from - one.from)
+  return { text: ordered.reduce((all, edit) => all.slice(0, edit.from) + edit.text + all.slice(edit.to), text), byHand }
+}
+
+/** Where the number stands that a model says itself; undefined for one that it does not say, or that holds for some time only. */
+function rangeOf(contents: unknown, { model, field }: Difference): { from: number; to: number } | undefined {
+  const entry = entryOf(contents, model)
+  if (!isMap(entry) || (field.endsWith('_price') && entry.has('price_changes'))) return undefined
+  const value = field.endsWith('_price') ? priceOf(entry.get('pricing', true), field) : entry.get(field, true)
+  if (!isScalar(value) || typeof value.value !== 'number' || !value.range) return undefined
+  const [from, to] = value.range
+  return { from, to }
+}
+
+function entryOf(contents: unknown, model: string): unknown {
+  if (!isMap(contents)) return undefined
+  const others = contents.get('by_api')
+  const sections = [contents, ...(isMap(others) ? others.items.map(({ value }) => value) : [])]
+  const found = sections
+    .map((section) => isMap(section) && section.get('models'))
+    .find((models) => isMap(models) && models.has(model))
+  return isMap(found) ? found.get(model) : undefined
+}
+
+/** Of the lowest tier. */
+function priceOf(pricing: unknown, field: string): Node | undefined {
+  const tier = isSeq(pricing) ? pricing.items[0] : pricing
+  if (!isMap(tier)) return undefined
+  const short = field.replace('_price', '')
+  return (tier.get(field, true) ?? tier.get(short, true)) as Node | undefined
+}
+
+/** As catalogs write it: prices in dollars per million tokens, times 1e-6. */
+function numberText({ field, theirs }: Difference): string {
+  if (!field.endsWith('_price')) return String(theirs)
+  return theirs === 0 ? '0' : `${Number((theirs * 1e6).toPrecision(10))}e-6`
+}
