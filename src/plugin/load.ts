@@ -21,6 +21,8 @@ import { within } from './within.ts'
 export type PluginInstance = Pick<LoadedPlugin, 'name' | 'hooks'> & {
   /** What the plugin says itself. Milliseconds. */
   timeoutMs: number
+  /** The file that it begins with. */
+  entry: string
   /** All of its files so far, with their texts. */
   files: ReadonlyMap<string, string>
   /** What else it was set up with, as JSON. */
@@ -31,12 +33,15 @@ export type PluginInstance = Pick<LoadedPlugin, 'name' | 'hooks'> & {
 
 /** `previous` are those of the last generation: what has not changed is not set up again. With `texts` the disk is not asked. */
 export type LoadOptions = {
-  folder: string
+  /** Where plugins are: one of the first folder goes before one of the same name in the next. */
+  folders: readonly string[]
   /** The configuration file, in which wrong options stand. */
   source: Source
   lent: Lent
   previous?: readonly PluginInstance[]
   texts?: Texts | undefined
+  /** How long loading, setting up and ending a plugin may take, each. Milliseconds. */
+  mostMs?: number
 }
 
 /** Sets up all plugins, one after the other. */
@@ -69,23 +74,30 @@ export async function closeAll(instances: readonly PluginInstance[]): Promise<vo
 }
 
 /** Whether plugins still are what their files say. */
-export async function areUnchanged(instances: readonly PluginInstance[], texts?: Texts): Promise<boolean> {
-  return (await Promise.all(instances.map(({ files }) => isUnchanged(files, texts)))).every(Boolean)
+export async function areUnchanged(
+  instances: readonly PluginInstance[],
+  { folders, texts }: Pick<LoadOptions, 'folders' | 'texts'>,
+): Promise<boolean> {
+  const same = instances.map(async ({ name, entry, files }) => {
+    return entryOf(name, folders, texts)?.file === entry && (await isUnchanged(files, texts))
+  })
+  return (await Promise.all(same)).every(Boolean)
 }
 
 async function loadPlugin(
   settings: PluginSettings,
   index: number,
   all: readonly PluginSettings[],
-  { folder, source, lent, previous = [], texts }: LoadOptions,
+  { folders, source, lent, previous = [], texts, mostMs = usualMostMs }: LoadOptions,
 ): Promise<PluginInstance | Problem | Problem[]> {
   const { name, options, fetch } = settings
   const blameName = (message: string) => source.problem(['plugins', index, 'name'], message)
   if (all.findIndex((one) => one.name === name) < index) return blameName(`the plugin \`${name}\` stands here twice`)
-  const entry = entryOf(name, folder, texts)
-  if (entry === undefined) return blameName(absent(name, folder))
-  const about = JSON.stringify([entry, options, fetch])
-  const same = previous.find((one) => one.name === name && one.about === about)
+  const found = entryOf(name, folders, texts)
+  if (found === undefined) return blameName(absent(name, folders))
+  const { file: entry, folder } = found
+  const about = JSON.stringify([options, fetch])
+  const same = previous.find((one) => one.name === name && one.entry === entry && one.about === about)
   if (same && (await isUnchanged(same.files, texts))) return same
   const modules = openModules(folder, texts)
   const { files } = modules
@@ -106,18 +118,18 @@ async function loadPlugin(
   const blame = (message: string) => problemAt(entry, files.get(entry) ?? '', /\boptions\b/, message)
   const checked = checkOptions(options, { schema: plugin.options, source: place, name, blame })
   if (checked.problems.length > 0) return checked.problems
-  return await setUp(plugin, { name, entry, files, about, fetch, options: checked.options, lent })
+  return await setUp(plugin, { name, entry, files, about, fetch, options: checked.options, lent, mostMs })
 }
 
-type SetUp = Pick<PluginInstance, 'name' | 'files' | 'about'> & {
-  entry: string
+type SetUp = Pick<PluginInstance, 'name' | 'entry' | 'files' | 'about'> & {
   fetch: readonly string[]
   options: JsonObject
   lent: Lent
+  mostMs: number
 }
 
 async function setUp(plugin: Plugin<JsonObject>, own: SetUp): Promise<PluginInstance | Problem> {
-  const { name, entry, files, about, fetch, options, lent } = own
+  const { name, entry, files, about, fetch, options, lent, mostMs } = own
   const { kit, close: closeKit } = openKit(name, fetch, lent)
   const end = async (hooks?: Hooks) => {
     try {
@@ -153,25 +165,33 @@ async function setUp(plugin: Plugin<JsonObject>, own: SetUp): Promise<PluginInst
     ended ??= end(hooks)
     return ended
   }
-  return { name, hooks, timeoutMs: plugin.timeoutMs ?? usualTimeoutMs, files, about, close }
+  return { name, hooks, timeoutMs: plugin.timeoutMs ?? usualTimeoutMs, entry, files, about, close }
 }
 
-/** For loading, setting up and ending, each. */
-const mostMs = 5_000
+const usualMostMs = 5_000
 const usualTimeoutMs = 1_000
 
-function entryOf(name: string, folder: string, texts: Texts | undefined): string | undefined {
-  const places = [join(folder, `${name}.ts`), join(folder, name, 'index.ts')]
-  return places.find((path) => (texts ? texts.has(path) : existsSync(path)))
+function entryOf(
+  name: string,
+  folders: readonly string[],
+  texts: Texts | undefined,
+): { file: string; folder: string } | undefined {
+  const places = folders.flatMap((folder) =>
+    [join(folder, `${name}.ts`), join(folder, name, 'index.ts')].map((file) => ({ file, folder })),
+  )
+  return places.find(({ file }) => (texts ? texts.has(file) : existsSync(file)))
 }
 
-function absent(name: string, folder: string): string {
-  return `there is no plugin \`${name}\`: neither ${name}.ts nor ${name}/index.ts in ${folder}${didYouMean(name, namesIn(folder))}`
+function absent(name: string, folders: readonly string[]): string {
+  const [folder = ''] = folders
+  return `there is no plugin \`${name}\`: neither ${name}.ts nor ${name}/index.ts in ${folder}${didYouMean(name, folders.flatMap(namesIn))}`
 }
 
 function namesIn(folder: string): string[] {
   const files = existsSync(folder) ? readdirSync(folder) : []
-  return files.filter((file) => !/\.test\.ts$|^\./.test(file)).map((file) => basename(file, '.ts'))
+  return files
+    .filter((file) => !/\.test\.ts$|\.json$|^\.|^node_modules$/.test(file))
+    .map((file) => basename(file, '.ts'))
 }
 
 async function isUnchanged(files: ReadonlyMap<string, string>, texts?: Texts): Promise<boolean> {

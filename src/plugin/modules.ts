@@ -1,4 +1,3 @@
-import { randomUUID } from 'node:crypto'
 import { existsSync, readFileSync } from 'node:fs'
 import { type ModuleFormat, registerHooks } from 'node:module'
 import { extname, join, sep } from 'node:path'
@@ -28,7 +27,7 @@ export class ImportError extends Error {
 /** Opens the modules of a plugin below a folder; files that `texts` has are not read. */
 export function openModules(folder: string, texts?: Texts): PluginModules {
   if (lastVersion === 0) registerHooks({ resolve, load })
-  const version = `${versions}-${++lastVersion}`
+  const version = `plugin-${++lastVersion}`
   const files = new Map<string, string>()
   const own = texts && new Map([...texts].filter(([path]) => isBelow(path, folder)))
   opened.set(version, { folder, texts: own, files })
@@ -44,7 +43,6 @@ type Opened = { folder: string; texts: Texts | undefined; files: Map<string, str
 
 /** What loads later, by a dynamic import, belongs to the same version. */
 const opened = new Map<string, Opened>()
-const versions = randomUUID()
 let lastVersion = 0
 
 function versioned(path: string, version: string): string {

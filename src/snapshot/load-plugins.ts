@@ -1,3 +1,4 @@
+import { join } from 'node:path'
 import type { Environment } from '../manifest/environment.ts'
 import type { Problem } from '../manifest/problem.ts'
 import type { Lent } from '../plugin/kit.ts'
@@ -5,6 +6,14 @@ import { type LoadOptions, loadPlugins, type PluginInstance } from '../plugin/lo
 import { valuesInMemory } from '../plugin/values.ts'
 import { openGuardedFetch } from '../upstream/guarded-fetch.ts'
 import type { Config } from './config.ts'
+
+/** The plugins of the project can be listed from any folder; one of the same name in `folders.plugins` replaces them. */
+export const shippedPlugins = join(import.meta.dirname, '../../plugins')
+
+/** Where plugins are looked for, in this order. */
+export function pluginFolders({ plugins }: Config['folders']): string[] {
+  return [...new Set([plugins, shippedPlugins])]
+}
 
 /** What of the router plugins are lent; a command has neither a log nor values that last. */
 export type PluginServices = Pick<Lent, 'log' | 'values'>
@@ -24,7 +33,7 @@ export async function pluginsOf(
   if (plugins.length === 0) return { instances: [], problems: [] }
   for (const name of credentials) delete process.env[name]
   const lent = { ...services, env, credentials, openFetch: openGuardedFetch }
-  return await loadPlugins(plugins, { ...around, folder: folders.plugins, lent })
+  return await loadPlugins(plugins, { ...around, folders: pluginFolders(folders), lent })
 }
 
 function ofCommands(): PluginServices {

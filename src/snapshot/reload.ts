@@ -3,6 +3,7 @@ import type { Environment } from '../manifest/environment.ts'
 import { formatProblem, type Problem } from '../manifest/problem.ts'
 import { type Config, needRestart } from './config.ts'
 import { shippedDialects } from './load-files.ts'
+import { pluginFolders } from './load-plugins.ts'
 import { PluginHost } from './plugin-host.ts'
 import { buildSnapshot, type Snapshot } from './snapshot.ts'
 
@@ -125,7 +126,7 @@ async function buildOrExplain(
 }
 
 function watchedPaths({ path, folders }: Config): string[] {
-  return [path, folders.providers, folders.catalog, folders.plugins, shippedDialects]
+  return [path, folders.providers, folders.catalog, ...pluginFolders(folders), shippedDialects]
 }
 
 /** The watcher begins a moment later, when the first call has been answered: it looks at every file. */

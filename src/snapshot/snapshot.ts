@@ -11,7 +11,7 @@ import { areUnchanged, closeAll, configured, type PluginInstance } from '../plug
 import type { LoadedPlugin } from '../plugin/loaded.ts'
 import { type Config, findConfig, loadConfig } from './config.ts'
 import { byPath, type Files, loadFiles, readSources } from './load-files.ts'
-import type { PluginServices } from './load-plugins.ts'
+import { type PluginServices, pluginFolders } from './load-plugins.ts'
 
 /** One immutable generation of settings, providers and catalog. A call uses the one it began with to its end. */
 export type Snapshot = {
@@ -63,7 +63,8 @@ export async function buildSnapshot(
   const reading = { config, source, env, known, cache, texts, running, services }
   const read = await readSources(reading)
   const isSameRead = read.problems.length === 0 && isSame(previous?.sources, byPath(read).set(path, source))
-  if (previous && isSameRead && (await areUnchanged(running, texts))) return { snapshot: previous, problems: [] }
+  if (previous && isSameRead && (await areUnchanged(running, { folders: pluginFolders(config.folders), texts })))
+    return { snapshot: previous, problems: [] }
   const files = await loadFiles(reading, read)
   const found = [...problems, ...files.problems]
   if (previous && !hasErrors(found)) found.push(...(await proveFiles(files, known)))

@@ -2,9 +2,12 @@ import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { dirname, join } from 'node:path'
 import { afterAll, describe, expect, test } from 'vitest'
+import type { KnownSources } from '../../src/manifest/folder.ts'
 import { formatProblem } from '../../src/manifest/problem.ts'
 import { buildSnapshot, type Snapshot } from '../../src/snapshot/snapshot.ts'
 
+/** The shipped dialects, read once. */
+let shipped: KnownSources = new Map()
 const folders: string[] = []
 afterAll(() => {
   for (const folder of folders) rmSync(folder, { recursive: true, force: true })
@@ -21,7 +24,11 @@ function world(files: Record<string, string>, listed = '[{ name: one }]') {
   put('config.yaml', `plugins: ${listed}\n`)
   for (const [path, text] of Object.entries(files)) put(path, text)
   const build = async (previous?: Snapshot, env = {}) => {
-    const built = await buildSnapshot(join(folder, 'config.yaml'), env, { previous })
+    const built = await buildSnapshot(join(folder, 'config.yaml'), env, {
+      previous,
+      known: previous?.sources ?? shipped,
+    })
+    shipped = built.snapshot?.sources ?? shipped
     const problems = built.problems.map(formatProblem).map((line) => line.replaceAll(`${folder}/`, ''))
     return { snapshot: built.snapshot as Snapshot, problems }
   }
@@ -41,7 +48,10 @@ const greetingOf = ({ plugins }: Snapshot) => plugins[0]?.hooks.functions?.greet
 describe('a plugin', () => {
   test('is a file or a folder, with the defaults of what config.yaml does not say', async () => {
     const listed = '[{ name: two, on_error: closed, timeout: 50ms, organizations: [a], enabled: false }, { name: one }]'
-    const { build } = world({ 'plugins/one.ts': greets('1'), 'plugins/two/index.ts': greets('2') }, listed)
+    const { build } = world(
+      { 'plugins/one.ts': 'export default { setup: () => ({}) }', 'plugins/two/index.ts': greets('2') },
+      listed,
+    )
     const { snapshot, problems } = await build()
     expect(problems).toEqual([])
     const organizations = new Set(['a'])
@@ -79,6 +89,16 @@ describe('a plugin', () => {
     put('plugins/words/greeting.ts', "export const word = 'hello'")
     const third = (await build(second)).snapshot
     expect([greetingOf(first), greetingOf(third)]).toEqual(['hi', 'hello'])
+  })
+
+  test('moves from a file to a folder, and the other way', async () => {
+    const { folder, put, build } = world({ 'plugins/one/index.ts': greets('folder') })
+    const first = (await build()).snapshot
+    put('plugins/one.ts', greets('file'))
+    const second = (await build(first)).snapshot
+    rmSync(join(folder, 'plugins/one.ts'))
+    const third = (await build(second)).snapshot
+    expect([first, second, third].map(greetingOf)).toEqual(['folder', 'file', 'folder'])
   })
 
   test('is set up again for other options', async () => {

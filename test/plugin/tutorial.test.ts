@@ -25,7 +25,7 @@ const section = page.slice(page.indexOf('## A first plugin'), page.indexOf('## H
 const steps = blocksOf(section)
 const examples = blocksOf(page.slice(page.indexOf('## Hooks'))).filter(({ language }) => language === 'ts')
 
-/** The shortest time in which a change is in use, on an idle machine. Milliseconds. */
+/** How soon a change is in use, where nothing else keeps the machine busy. Milliseconds. */
 const soonMs = 1_000
 
 let router: TestRouter
@@ -63,7 +63,8 @@ function shown(value: unknown): unknown {
 
 test('the tutorial, followed literally: write, see it act, break it, fix it, remove it', async () => {
   expect(steps.filter(({ language }) => language === 'json').length).toBeGreaterThan(5)
-  let changedAt = performance.now()
+  let changedAt: number | undefined
+  const took: number[] = []
   for (const [index, { language, file, text }] of steps.entries()) {
     if (language === 'ts') router.put(file, text)
     else if (language === 'yaml') router.put(file, settings + text)
@@ -73,9 +74,12 @@ test('the tutorial, followed literally: write, see it act, break it, fix it, rem
     const answer = steps[index + 1]
     expect(answer?.language).toBe('json')
     const expected = shown(placed(JSON.parse(answer?.text ?? '')))
-    const left = limit(soonMs) - (performance.now() - changedAt)
-    await eventually(async () => expect(await curl(text)).toEqual(expected), Math.max(left, 200) / limit(1))
+    await eventually(async () => expect(await curl(text)).toEqual(expected))
+    if (changedAt !== undefined) took.push(performance.now() - changedAt)
+    changedAt = undefined
   }
+  expect(took.length).toBeGreaterThan(4)
+  expect(Math.min(...took)).toBeLessThan(limit(soonMs))
 })
 
 /** Lines of the configuration are counted after the settings of the test. */
