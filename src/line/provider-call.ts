@@ -18,7 +18,7 @@ import { clientByPlugins } from './plugin-targets.ts'
 
 /** The result of calling one target: its answer or an error, and the client's names of the fields that were left out. */
 export type ProviderResult = { dropped: string[] } & (
-  | { translation: Translation; answer: ProviderAnswer; error?: undefined }
+  | { translation: Translation; answer: ProviderAnswer; exhaustedMs: number | undefined; error?: undefined }
   /** `sent`: the provider has the whole request. */
   | { error: RouterError; sent: boolean }
 )
@@ -77,7 +77,8 @@ async function callOnce(
     const outgoing = { body, stream, edited, signal, forwardedHeaders, onSent, bounds, limits, ...again }
     const answer = await requestAnswer(target, { ...outgoing, choices: admission.choices }, client)
     const isHeld = holds === true && answer.kind === 'stream'
-    return { dropped, translation, answer: isHeld ? await heldAnswer(answer, target, prepared) : answer }
+    const { exhaustedMs } = answer
+    return { dropped, translation, exhaustedMs, answer: isHeld ? await heldAnswer(answer, target, prepared) : answer }
   } catch (thrown) {
     return { dropped, error: withoutSecretsOf(target.provider, asRouterError(thrown)), sent }
   }

@@ -133,6 +133,7 @@ class Attempts<Result extends Outcome> {
       const attempted = { ...result, target, attempts: this.#count, times: { began } }
       if (!result.error) {
         passage.succeeded()
+        if (result.exhaustedMs !== undefined) this.#state.health.exhausted(target, result.exhaustedMs)
         return {
           ...attempted,
           passage: this.#following(attempted, this.#timed(passage)),

@@ -35,6 +35,7 @@ export class Closing {
   /** One more call was turned away: of the same organization, or of another one, which makes it concern all. */
   add(until: number, now: number, caller: string | undefined): void {
     if (!this.stands || (now >= this.until && this.#only !== undefined)) this.begin(until, caller)
+    else if (caller === undefined) this.begin(Math.max(this.until, until), undefined)
     else if (this.concerns(caller)) this.begin(Math.max(this.until, until), this.#only)
     else if (this.#isDoubted) this.begin(until, caller)
     else this.begin(Math.max(this.until, until), undefined)

@@ -106,6 +106,14 @@ export class Health {
     return this.#passage(circuits, trials, caller)
   }
 
+  /** By its own words a target takes no calls for so many milliseconds: those of nobody. */
+  exhausted(target: Target, ms: number): void {
+    const now = this.#now()
+    const [, , known] = this.#circuits.of(target, now, this.#settings())
+    known.circuit.pause(ms, now)
+    known.reason = 'rate_limited'
+  }
+
   /** Everything that does not take all calls, for operators. */
   troubled(): Trouble[] {
     const now = this.#now()

@@ -52,8 +52,16 @@ export type Trial<Result> = {
   canTake?(other: Target, refusedBy: Target, how: 'larger' | 'abler'): boolean
 }
 
-/** What an attempt ends with. `dropped`: the fields that were left out; `sent`: the provider has the whole request. */
-export type Outcome = { dropped: string[]; error?: RouterError | undefined; sent?: boolean }
+/**
+ * What an attempt ends with. `dropped`: the fields that were left out; `sent`: the provider has the whole request; `exhaustedMs`: for how
+ * long it gives no more than this answer.
+ */
+export type Outcome = {
+  dropped: string[]
+  error?: RouterError | undefined
+  sent?: boolean
+  exhaustedMs?: number | undefined
+}
 
 /**
  * A call that failed: the attempts are over, or none was begun. The error is that of the target. `hasRows`: `onFailed` has heard of

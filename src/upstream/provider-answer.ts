@@ -15,9 +15,13 @@ import type { HttpClient, HttpResponse } from './http-client.ts'
 import { reportedFailure } from './provider-error.ts'
 import { type ForwardedHeader, sendRequest, type Timing, textOf } from './provider-request.ts'
 import { readStream, type StreamedAnswer } from './provider-stream.ts'
+import { exhaustedMs } from './rate-limit-headers.ts'
 
 /** A provider's answer: a whole reply, or a stream whose first content has come. */
-export type ProviderAnswer = WholeAnswer | StreamedAnswer
+export type ProviderAnswer = (WholeAnswer | StreamedAnswer) & {
+  /** For so many milliseconds the provider gives no more than this, by its own words. */
+  exhaustedMs?: number | undefined
+}
 
 /** `body` is the JSON after `patch.reply`, `reply` its neutral form, as far as it was read. */
 export type WholeAnswer = { kind: 'whole'; body: JsonObject; reply: Reply }
@@ -55,9 +59,11 @@ export async function requestAnswer(
     { ...rest, path, accept, timing: { ...limits, stream, untilContent: stream } },
     httpClient,
   )
-  return stream
+  const exhausted = exhaustedMs(response.headers)
+  const answer = stream
     ? await readStream(target, response, { bounds, choices })
     : await readWhole(target, response, { bounds, read: edited ? readMetered : readReply })
+  return exhausted === undefined ? answer : { ...answer, exhaustedMs: exhausted }
 }
 
 /** Sends one body to a path of a target and waits for its JSON. Throws RouterError. */

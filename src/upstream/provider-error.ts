@@ -5,6 +5,7 @@ import type { Provider } from '../manifest/provider.ts'
 import { readFailure } from '../manifest/translate.ts'
 import { defaultAnswerBounds, excessOf } from './answer-bounds.ts'
 import { billedAnyway } from './answer-json.ts'
+import { exhaustedMs } from './rate-limit-headers.ts'
 import { redact } from './secrets.ts'
 
 /** Longer error bodies are cut in messages. Characters. */
@@ -177,7 +178,7 @@ function retryAfter(
     if (ms > 0) return ms
   }
   const delay = /"retryDelay":\s*"([\d.]+)s"/.exec(JSON.stringify(body ?? null))?.[1]
-  return delay === undefined ? undefined : Number(delay) * 1_000
+  return delay === undefined ? exhaustedMs(headers) : Number(delay) * 1_000
 }
 
 function parse(text: string): Json | undefined {

@@ -228,6 +228,19 @@ async function requests(): Promise<number> {
   )
 }
 
+test.each([false, true])('a target that has nothing left is asked again when it has, streamed: %s', async (stream) => {
+  const lastOne: Step = (response, request) => {
+    response.setHeader('x-ratelimit-remaining-requests', '0')
+    response.setHeader('x-ratelimit-reset-requests', '400ms')
+    return says('one')(response, request)
+  }
+  steps.one = [lastOne]
+  expect(await ask('both', { stream })).toMatchObject({ words: 'one' })
+  expect(await ask('both', { stream })).toMatchObject({ words: 'two', asked: [1, 1] })
+  await pause(450)
+  expect(await ask('both', { stream })).toMatchObject({ words: 'one' })
+})
+
 describe('a stream is the answer from its first content on', () => {
   const failures: [what: string, step: Step][] = [
     ['breaks off', opens((response) => response.destroy())],
