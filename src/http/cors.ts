@@ -1,5 +1,5 @@
 import type { IncomingMessage } from 'node:http'
-import type { RequestHandler, Response } from 'express'
+import type { Handler, Response } from './app.ts'
 import { headersOf, respond } from './respond.ts'
 
 /** The origins whose web pages may use the service, or `*` for all; called for every request. */
@@ -16,7 +16,7 @@ export function shareWithOrigins(request: IncomingMessage, response: Response, l
 }
 
 /** Answers OPTIONS for a path with these methods. While no origin is listed, and to the pages of others, it is no method at all. */
-export function answerOptions(methods: string, origins: Origins): RequestHandler {
+export function answerOptions(methods: string, origins: Origins): Handler {
   return (request, response, next) => {
     const listed = origins()
     const isPage = request.headers.origin !== undefined

@@ -1,15 +1,15 @@
-import type { ErrorRequestHandler } from 'express'
 import { secretOf } from '../access/client-secret.ts'
 import type { ClientApi } from '../api/client-api.ts'
 import { asRouterError, errorBody, RouterError } from '../core/errors.ts'
 import { withoutSecrets } from '../core/secrets.ts'
 import { unavailable } from '../store/store-error.ts'
+import type { ErrorHandler } from './app.ts'
 import type { ServerContext } from './context.ts'
 import { requestIdOf } from './request-id.ts'
 import { addHeaders, headersOf, respond } from './respond.ts'
 
 /** Writes every error response; a response that has begun can only be closed. */
-export function failWith({ log, onThrown }: ServerContext): ErrorRequestHandler {
+export function failWith({ log, onThrown }: ServerContext): ErrorHandler {
   return (thrown, request, response, _next) => {
     onThrown?.(thrown)
     const databaseFault = unavailable(thrown)

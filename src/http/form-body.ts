@@ -1,7 +1,8 @@
+import type { IncomingMessage } from 'node:http'
 import { tmpdir } from 'node:os'
-import type { Request, Response } from 'express'
 import { RouterError } from '../core/errors.ts'
 import type { UploadedFile } from '../core/upload.ts'
+import type { Response } from './app.ts'
 import { closeAfterAnswer } from './close-after-answer.ts'
 import { FormParser } from './form-parser.ts'
 import type { RunningRequest } from './running-requests.ts'
@@ -37,7 +38,7 @@ export type FormLimits = {
  * Reads a body of the type multipart/form-data; large files go to the disk. Throws RouterError 400, 413 or 415, or the abort
  * reason: then nothing is left of what has come.
  */
-export async function readForm(request: Request, response: Response, limits: FormLimits): Promise<Form> {
+export async function readForm(request: IncomingMessage, response: Response, limits: FormLimits): Promise<Form> {
   try {
     const boundary = boundaryOf(request)
     if (Number(request.headers['content-length']) > limits.bytes) throw tooLarge(limits)
@@ -49,7 +50,7 @@ export async function readForm(request: Request, response: Response, limits: For
 }
 
 /** Throws RouterError for a body that is no form. */
-function boundaryOf({ headers }: Request): string {
+function boundaryOf({ headers }: IncomingMessage): string {
   const { 'content-type': type, 'content-encoding': coding = 'identity' } = headers
   const facts = { param: 'content-type' }
   if (type === undefined || !/^\s*multipart\/form-data\s*(?:;|$)/i.test(type)) {
@@ -69,7 +70,7 @@ function boundaryOf({ headers }: Request): string {
 }
 
 /** Gives the bytes to the parser, unless the upload is too much, stalls or is aborted. */
-function receive(request: Request, parser: FormParser, limits: FormLimits): Promise<Form> {
+function receive(request: IncomingMessage, parser: FormParser, limits: FormLimits): Promise<Form> {
   const { running, idleMs } = limits
   const { promise, resolve, reject } = Promise.withResolvers<Form>()
   let received = 0

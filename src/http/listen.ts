@@ -1,9 +1,6 @@
-import type { Server, ServerOptions } from 'node:http'
+import type { Server } from 'node:http'
 import { type AddressInfo, connect, type ListenOptions, Server as NetServer } from 'node:net'
-import type { Express } from 'express'
-
-// An import would evaluate all exports of the module, a second HTTP client among them: 12 MB and 30 ms.
-const { createServer, IncomingMessage, ServerResponse } = process.getBuiltinModule('node:http')
+import { type App, appServer, lastResort } from './app.ts'
 
 /** A listening server. */
 export type Listening = {
@@ -24,16 +21,17 @@ export type Listening = {
  * each new connection to one of them. Requests wait until it is `opened`. Rejects with the system's error.
  */
 export async function listen(
-  app: Express,
+  app: App,
   host: string,
   port: number,
   { reusePort = false, opened }: { reusePort?: boolean; opened?: Promise<void> | undefined } = {},
 ): Promise<Listening> {
   let isRetiring = false
-  const server = createServer(classesOf(app), (request, response) => {
+  const server = appServer((request, response) => {
     if (isRetiring) response.shouldKeepAlive = false
-    if (opened) void opened.then(() => app(request, response))
-    else app(request, response)
+    const handle = () => app.handle(request, response, lastResort(request, response))
+    if (opened) void opened.then(handle)
+    else handle()
   })
   await listening(server, { host, port, reusePort })
   // Longer than the minute after which load balancers reuse a connection, so that none is closed under a request.
@@ -84,21 +82,6 @@ async function answers(host: string, port: number): Promise<boolean> {
 /** An address at which a server that listens at all addresses can be reached. */
 function reachable(host: string): string {
   return host === '0.0.0.0' || host === '::' ? '127.0.0.1' : host
-}
-
-/**
- * Requests and responses that have the prototypes of Express from the start. To change the prototype of each takes longer than
- * all else that Express does for a call.
- */
-function classesOf(app: Express): ServerOptions {
-  class AppRequest extends IncomingMessage {}
-  class AppResponse extends ServerResponse {
-    /** What the router keeps with a response, all of it: Express would make a dictionary, which takes longer to read and to write. */
-    locals = { id: '', requestId: undefined, clientApi: undefined, headers: {} }
-  }
-  app.request = Object.setPrototypeOf(AppRequest.prototype, app.request)
-  app.response = Object.setPrototypeOf(AppResponse.prototype, app.response)
-  return { IncomingMessage: AppRequest, ServerResponse: AppResponse as typeof ServerResponse }
 }
 
 /**

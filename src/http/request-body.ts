@@ -1,10 +1,11 @@
+import type { IncomingMessage } from 'node:http'
 import { StringDecoder } from 'node:string_decoder'
-import type { Request, RequestHandler, Response } from 'express'
+import type { Request as ExpressRequest, Response as ExpressResponse, RequestHandler } from 'express'
 import { RouterError } from '../core/errors.ts'
 import { deepest, exceeded, mostMembers } from '../core/json-bounds.ts'
 import { isLong, nextTurn } from '../core/turn.ts'
+import { type Response, wholeExpress } from './app.ts'
 import { closeAfterAnswer } from './close-after-answer.ts'
-import { wholeExpress } from './express-app.ts'
 import type { RunningRequest } from './running-requests.ts'
 
 /** How large a body may be. */
@@ -27,7 +28,7 @@ type UploadLimits = {
 }
 
 /** The body as JSON; undefined when there is none. Throws RouterError 400, 413 or 415, or the abort reason. */
-export async function readJson(request: Request, response: Response, limits: UploadLimits): Promise<unknown> {
+export async function readJson(request: IncomingMessage, response: Response, limits: UploadLimits): Promise<unknown> {
   const { 'transfer-encoding': coding, 'content-length': length, 'content-type': type } = request.headers
   if (coding === undefined && length === undefined) return undefined
   if (Number(length) !== 0) requireJson(type)
@@ -61,7 +62,7 @@ type BodyReader = {
 }
 
 /** Most bodies are UTF-8 as it is; compressed ones and those in UTF-16 or UTF-32 are left to Express. */
-function readerOf(request: Request, response: Response, limitBytes: number): BodyReader {
+function readerOf(request: IncomingMessage, response: Response, limitBytes: number): BodyReader {
   const { 'content-encoding': coding = 'identity', 'content-type': type = '' } = request.headers
   const charset = /;\s*charset\s*=\s*"?([^\s;"]*)/i.exec(type)?.[1] ?? 'utf-8'
   if (!/^utf-/i.test(charset)) {
@@ -71,7 +72,7 @@ function readerOf(request: Request, response: Response, limitBytes: number): Bod
   return isPlain ? plainReader(request, limitBytes) : decodingReader(request, response, limitBytes)
 }
 
-function plainReader(request: Request, limitBytes: number): BodyReader {
+function plainReader(request: IncomingMessage, limitBytes: number): BodyReader {
   const length = Number(request.headers['content-length'])
   let decoder: StringDecoder | undefined
   let text = ''
@@ -101,14 +102,16 @@ function withoutByteOrderMark(text: string): string {
   return text.charCodeAt(0) === 0xfeff ? text.slice(1) : text
 }
 
-function decodingReader(request: Request, response: Response, limitBytes: number): BodyReader {
+function decodingReader(request: IncomingMessage, response: Response, limitBytes: number): BodyReader {
   const read = decoders.get(limitBytes) ?? wholeExpress().text({ limit: limitBytes, type: () => true })
   decoders.set(limitBytes, read)
+  // It reads the headers and the body, and adds the text to the request.
+  const whole = request as unknown as ExpressRequest
   return {
     whenRead(done, fail) {
-      read(request, response, (error?: unknown) => {
+      read(whole, response as unknown as ExpressResponse, (error?: unknown) => {
         if (error) fail(bodyError(error, limitBytes))
-        else done(request.body)
+        else done(whole.body)
       })
     },
   }
@@ -119,7 +122,7 @@ const decoders = new Map<number, RequestHandler>()
 
 /** The text of a body, unless its upload is too much, stalls or is aborted. */
 function receive(
-  request: Request,
+  request: IncomingMessage,
   reader: BodyReader,
   { running, size, idleMs, onSlow }: UploadLimits,
 ): Promise<string> {

@@ -1,8 +1,8 @@
 import { randomUUIDv7 } from 'node:crypto'
-import type { Request, Response } from 'express'
 import { secretOf } from '../access/client-secret.ts'
 import type { ClientApi } from '../api/client-api.ts'
 import { withoutSecrets } from '../core/secrets.ts'
+import type { Request, Response } from './app.ts'
 import { headersOf } from './respond.ts'
 
 /** Every response has an `x-request-id`: the client's own if it is valid and safe to log, else a new one. */

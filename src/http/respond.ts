@@ -1,4 +1,4 @@
-import type { Response } from 'express'
+import type { Response } from './app.ts'
 
 /** Headers by lower-case name. */
 export type Headers = { [name: string]: string }

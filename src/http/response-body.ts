@@ -1,7 +1,7 @@
 import type { ServerResponse } from 'node:http'
-import type { Response } from 'express'
 import { collectPassed } from '../core/collect.ts'
 import type { CallResponse } from '../line/call.ts'
+import type { Response } from './app.ts'
 import { addHeaders, headersOf, respond } from './respond.ts'
 
 /** When to stop waiting for a client. */

@@ -1,13 +1,12 @@
 import type { IncomingHttpHeaders } from 'node:http'
-import type { Express, RequestHandler } from 'express'
 import type { ClientApi } from '../api/client-api.ts'
 import { RouterError } from '../core/errors.ts'
 import { refuseDoubledHeaders } from './ambiguous-headers.ts'
+import { type App, type Handler, newApp } from './app.ts'
 import { type CallRoute, serveCall } from './calls.ts'
 import type { ServerContext } from './context.ts'
 import { answerOptions, shareWithOrigins } from './cors.ts'
 import { isKnown } from './entity-tag.ts'
-import { expressApp } from './express-app.ts'
 import { failWith } from './failures.ts'
 import { type OperationRoute, serveOperation } from './operations.ts'
 import { readJson } from './request-body.ts'
@@ -41,17 +40,14 @@ export type JsonRoute = {
  */
 export type JsonAnswer = { status?: number; text?: string; etag?: string; mediaType?: string }
 
-/** The Express app: the call routes, the JSON routes, and errors in the format of the client's API. */
+/** The app: the call routes, the JSON routes, and errors in the format of the client's API. */
 export function createApp(
   context: ServerContext,
   calls: readonly (CallRoute | OperationRoute)[],
   routes: readonly JsonRoute[],
-): Express {
-  const app = expressApp()
-  app.disable('x-powered-by')
-  app.disable('etag')
+): App {
   // Case-sensitive, so that a proxy rule for a path cannot be bypassed by its letter case.
-  app.enable('case sensitive routing')
+  const app = newApp({ caseSensitive: true })
   const fail = failWith(context)
   const callAt = new Map(calls.flatMap((call) => [call.path, `${call.path}/`].map((path) => [path, call])))
   // One layer for everything that a call passes: each costs as much as what it does.
@@ -69,7 +65,7 @@ export function createApp(
     }
     const refused = refusedUnread(request, context)
     if (refused) return failed(refused)
-    // Express would try every route before it handled the error.
+    // The app would try every route before it handled the error.
     const served =
       'operation' in call
         ? serveOperation(request, response, call, context)
@@ -79,7 +75,7 @@ export function createApp(
   for (const { path } of calls) endPath(app, path, ['POST'], context)
   for (const [path, methods] of Map.groupBy(routes, ({ path }) => path)) {
     for (const route of methods) app[route.method ?? 'get'](path, answerJson(route, context))
-    // Express answers HEAD as it answers GET.
+    // HEAD is answered as GET is.
     const names = methods.map(({ method = 'get' }) => (method === 'get' ? 'GET, HEAD' : method.toUpperCase()))
     endPath(app, path, names, context)
   }
@@ -91,14 +87,14 @@ export function createApp(
 }
 
 /** What a path answers to all other methods. */
-function endPath(app: Express, path: string, names: readonly string[], { corsOrigins }: ServerContext): void {
+function endPath(app: App, path: string, names: readonly string[], { corsOrigins }: ServerContext): void {
   const methods = names.join(', ')
   app.options(path, answerOptions(methods, corsOrigins))
   // `app.all` would make a layer for each method that Node knows.
   app.route(path).all(refuseMethod(methods))
 }
 
-function answerJson({ clientApiOf, answer }: JsonRoute, context: ServerContext): RequestHandler {
+function answerJson({ clientApiOf, answer }: JsonRoute, context: ServerContext): Handler {
   return async (request, response) => {
     const clientApi = clientApiOf?.(request)
     if (clientApi) speakAs(clientApi, response)
@@ -118,7 +114,7 @@ function answerJson({ clientApiOf, answer }: JsonRoute, context: ServerContext):
   }
 }
 
-function refuseMethod(allowed: string): RequestHandler {
+function refuseMethod(allowed: string): Handler {
   return (request, response) => {
     headersOf(response).allow = allowed
     throw new RouterError('method_not_allowed', `${request.path} supports ${allowed}, not ${request.method}.`)

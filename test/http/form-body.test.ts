@@ -7,11 +7,11 @@ import { connect } from 'node:net'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { setTimeout as pause } from 'node:timers/promises'
-import express, { type Request, type Response } from 'express'
 import fc from 'fast-check'
 import { afterAll, beforeAll, describe, expect, onTestFinished, test, vi } from 'vitest'
 import { asRouterError, RouterError } from '../../src/core/errors.ts'
 import type { UploadedFile } from '../../src/core/upload.ts'
+import { appServer, type Request, type Response } from '../../src/http/app.ts'
 import { type Form, type FormLimits, readForm } from '../../src/http/form-body.ts'
 import { respond } from '../../src/http/respond.ts'
 import { RunningRequests } from '../../src/http/running-requests.ts'
@@ -40,13 +40,12 @@ const requests: { request: Request; outcome: Promise<Outcome> }[] = []
 const arrivals = new EventEmitter()
 
 beforeAll(async () => {
-  const app = express()
-  app.use((request, response) => {
+  const listener = appServer((request, response) => {
     const outcome = read(request, response)
     requests.push({ request, outcome })
     arrivals.emit('request')
   })
-  const listener = app.listen(0, '127.0.0.1')
+  listener.listen(0, '127.0.0.1')
   await new Promise((resolve) => listener.once('listening', resolve))
   const { port } = listener.address() as AddressInfo
   Object.assign(server, { url: `http://127.0.0.1:${port}/`, port, close: () => listener.close() })

@@ -1,5 +1,5 @@
 import type { AddressInfo } from 'node:net'
-import express from 'express'
+import { appServer } from '../../src/http/app.ts'
 import { readForm } from '../../src/http/form-body.ts'
 import { RunningRequests } from '../../src/http/running-requests.ts'
 import { openHttpClient } from '../../src/upstream/http-client.ts'
@@ -16,8 +16,7 @@ const timeouts = { connectMs: 60_000, firstEventMs: 60_000, betweenEventsMs: 60_
 const running = new RunningRequests()
 const httpClient = openHttpClient()
 
-const app = express()
-app.use(async (request, response) => {
+const server = appServer(async (request, response) => {
   const own = running.begin(response)
   const form = await readForm(request, response, { ...limits, running: own })
   const file = form.files[0]
@@ -41,4 +40,4 @@ process.on('message', () => {
   peak = before
 })
 
-const listener = app.listen(0, '127.0.0.1', () => process.send?.((listener.address() as AddressInfo).port))
+server.listen(0, '127.0.0.1', () => process.send?.((server.address() as AddressInfo).port))
