@@ -1,4 +1,4 @@
-import { closeAll } from '../plugin/load.ts'
+import { closeAll } from '../plugin/instances.ts'
 import { type Built, buildSnapshot } from '../snapshot/snapshot.ts'
 import { earlierFiles } from './earlier-files.ts'
 

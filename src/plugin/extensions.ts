@@ -2,7 +2,7 @@ import { type Extensions, noExtensions } from '../manifest/extensions.ts'
 import type { Problem } from '../manifest/problem.ts'
 import type { Source } from '../manifest/source.ts'
 import { ownFunctions } from '../mapping/own-functions.ts'
-import type { PluginInstance } from './load.ts'
+import type { PluginInstance } from './instances.ts'
 import type { PluginSettings } from './settings.ts'
 
 /** What plugins give to manifests. A name belongs to one plugin; `source` is the configuration file that lists them. */

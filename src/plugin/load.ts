@@ -1,6 +1,5 @@
 import { existsSync, readdirSync } from 'node:fs'
-import { readFile } from 'node:fs/promises'
-import { basename, join } from 'node:path'
+import { basename } from 'node:path'
 import type { JsonObject } from '../core/json.ts'
 import { didYouMean } from '../manifest/did-you-mean.ts'
 import type { Texts } from '../manifest/folder.ts'
@@ -9,27 +8,13 @@ import type { Problem } from '../manifest/problem.ts'
 import { memberOf, type Source } from '../manifest/source.ts'
 import { problemAt, problemOf } from './blame.ts'
 import type { Hooks, Plugin } from './contract.ts'
+import { entryOf, isUnchanged, type PluginInstance } from './instances.ts'
 import { type Lent, openKit } from './kit.ts'
-import type { LoadedPlugin } from './loaded.ts'
 import { openModules } from './modules.ts'
 import type { PluginSettings } from './settings.ts'
 import { hooksProblem, pluginProblem } from './shape.ts'
 import { catchStrays, inPlugin } from './strays.ts'
 import { within } from './within.ts'
-
-/** A plugin that is set up, for as long as neither its files nor its options change. */
-export type PluginInstance = Pick<LoadedPlugin, 'name' | 'hooks'> & {
-  /** What the plugin says itself. Milliseconds. */
-  timeoutMs: number
-  /** The file that it begins with. */
-  entry: string
-  /** All of its files so far, with their texts. */
-  files: ReadonlyMap<string, string>
-  /** What else it was set up with, as JSON. */
-  about: string
-  /** Ends it, and what it was lent. Never rejects. */
-  close(): Promise<void>
-}
 
 /** `previous` are those of the last generation: what has not changed is not set up again. With `texts` the disk is not asked. */
 export type LoadOptions = {
@@ -58,30 +43,6 @@ export async function loadPlugins(
     else instances.push(loaded)
   }
   return { instances, problems }
-}
-
-/** The plugins with what config.yaml says of each. */
-export function configured(instances: readonly PluginInstance[], settings: readonly PluginSettings[]): LoadedPlugin[] {
-  return settings.flatMap(({ options: _, fetch: __, ...said }) => {
-    const instance = instances.find(({ name }) => name === said.name)
-    return instance ? [{ timeoutMs: instance.timeoutMs, ...said, hooks: instance.hooks }] : []
-  })
-}
-
-/** Ends plugins, all at once. */
-export async function closeAll(instances: readonly PluginInstance[]): Promise<void> {
-  await Promise.all(instances.map(({ close }) => close()))
-}
-
-/** Whether plugins still are what their files say. */
-export async function areUnchanged(
-  instances: readonly PluginInstance[],
-  { folders, texts }: Pick<LoadOptions, 'folders' | 'texts'>,
-): Promise<boolean> {
-  const same = instances.map(async ({ name, entry, files }) => {
-    return entryOf(name, folders, texts)?.file === entry && (await isUnchanged(files, texts))
-  })
-  return (await Promise.all(same)).every(Boolean)
 }
 
 async function loadPlugin(
@@ -171,17 +132,6 @@ async function setUp(plugin: Plugin<JsonObject>, own: SetUp): Promise<PluginInst
 const usualMostMs = 5_000
 const usualTimeoutMs = 1_000
 
-function entryOf(
-  name: string,
-  folders: readonly string[],
-  texts: Texts | undefined,
-): { file: string; folder: string } | undefined {
-  const places = folders.flatMap((folder) =>
-    [join(folder, `${name}.ts`), join(folder, name, 'index.ts')].map((file) => ({ file, folder })),
-  )
-  return places.find(({ file }) => (texts ? texts.has(file) : existsSync(file)))
-}
-
 function absent(name: string, folders: readonly string[]): string {
   const [folder = ''] = folders
   return `there is no plugin \`${name}\`: neither ${name}.ts nor ${name}/index.ts in ${folder}${didYouMean(name, folders.flatMap(namesIn))}`
@@ -192,10 +142,4 @@ function namesIn(folder: string): string[] {
   return files
     .filter((file) => !/\.test\.ts$|\.json$|^\.|^node_modules$/.test(file))
     .map((file) => basename(file, '.ts'))
-}
-
-async function isUnchanged(files: ReadonlyMap<string, string>, texts?: Texts): Promise<boolean> {
-  const same = async ([file, text]: [string, string]) =>
-    (texts?.get(file) ?? (await readFile(file, 'utf8').catch(() => undefined))) === text
-  return (await Promise.all([...files].map(same))).every(Boolean)
 }

@@ -1,8 +1,9 @@
 import { join } from 'node:path'
 import type { Environment } from '../manifest/environment.ts'
 import type { Problem } from '../manifest/problem.ts'
+import type { PluginInstance } from '../plugin/instances.ts'
 import type { Lent } from '../plugin/kit.ts'
-import { type LoadOptions, loadPlugins, type PluginInstance } from '../plugin/load.ts'
+import type { LoadOptions } from '../plugin/load.ts'
 import { valuesInMemory } from '../plugin/values.ts'
 import { openGuardedFetch } from '../upstream/guarded-fetch.ts'
 import type { Config } from './config.ts'
@@ -33,6 +34,8 @@ export async function pluginsOf(
   if (plugins.length === 0) return { instances: [], problems: [] }
   for (const name of credentials) delete process.env[name]
   const lent = { ...services, env, credentials, openFetch: openGuardedFetch }
+  // Loaded on demand: most routers have no plugins.
+  const { loadPlugins } = await import('../plugin/load.ts')
   return await loadPlugins(plugins, { ...around, folders: pluginFolders(folders), lent })
 }
 

@@ -1,4 +1,4 @@
-import { closeAll, type PluginInstance } from '../plugin/load.ts'
+import { closeAll, type PluginInstance } from '../plugin/instances.ts'
 import { within } from '../plugin/within.ts'
 import type { PluginServices } from './load-plugins.ts'
 import type { Snapshot } from './snapshot.ts'

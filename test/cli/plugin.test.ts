@@ -64,3 +64,9 @@ test('nothing is overwritten, and names are those of files', async () => {
   await ran(run, 'new', 'free', ...config)
   expect(existsSync(join(folder, 'plugins/tsconfig.json'))).toBe(false)
 })
+
+test('a plugin that leaves something open keeps no command from its end', async () => {
+  const plugin = 'setInterval(() => {}, 1_000)\nexport default { setup: () => ({}) }'
+  const folder = folderOf({ 'config.yaml': 'plugins: [{ name: busy }]\n', 'plugins/busy.ts': plugin })
+  expect((await main('check', '--config', join(folder, 'config.yaml'))).stdout).toContain('1 plugin')
+})
