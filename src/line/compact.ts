@@ -1,10 +1,8 @@
-import type { Key } from '../access/keys.ts'
 import { compactedBody } from '../api/responses/other-calls.ts'
 import { readRouting, withFirstModel } from '../api/routing-fields.ts'
 import { asRouterError, RouterError } from '../core/errors.ts'
 import { isObject, type JsonObject } from '../core/json.ts'
 import type { NeutralRequest } from '../core/request.ts'
-import type { RoutingRequest } from '../core/routing-request.ts'
 import { mergeUsage, type Usage } from '../core/usage.ts'
 import { withLoans } from '../lending/with-loans.ts'
 import { readUsage } from '../manifest/read-usage.ts'
@@ -19,21 +17,24 @@ import { forChat, type Route, type Targets } from '../routing/resolve.ts'
 import { routeForRequest } from '../routing/route-for-request.ts'
 import type { AttemptLimits } from '../routing/trial.ts'
 import { withBilled } from '../upstream/answer-json.ts'
+import { type CallMedia, openCallMedia } from '../upstream/inline.ts'
 import { requestJson } from '../upstream/provider-answer.ts'
 import { withoutSecretsOf } from '../upstream/secrets.ts'
 import { type Admission, admitOperation, type MostUsed, requireLedger } from './admission.ts'
 import { attemptClients } from './attempt-clients.ts'
 import type { Call, CallResponse } from './call.ts'
 import { attemptHeaders } from './client-reply.ts'
-import type { Turn } from './conversations.ts'
+import { conversationBody } from './conversation-body.ts'
 import { explained } from './explained.ts'
-import { type Services, startOf } from './gateway.ts'
+import { type OpenedCall, type Services, startOf } from './gateway.ts'
 import { governedTargets } from './governed-targets.ts'
 import { callerOf, readInTurn } from './let-in.ts'
+import { clientByPlugins, orderedByPlugins } from './plugin-targets.ts'
+import { pluginsOf } from './plugins-of-call.ts'
 import { withoutUnpriced } from './refuse-unpriced.ts'
-import { editedRequest } from './same-format.ts'
 import { Settlement } from './settlement.ts'
 import { refuseManyUnknown } from './unknown-fields.ts'
+import { changedByPlugins, toldByPlugins } from './with-plugins.ts'
 
 /** A conversation made shorter by a provider, and what that used. */
 type Compacted = { body: JsonObject; usage: Usage }
@@ -61,25 +62,38 @@ async function serve(call: Call, services: Services, explanation?: Explanation):
   const turn = services.conversations.open(call.clientApi, key.organization, withFirstModel(body))
   refuseManyUnknown(turn.request, services.maxUnknownFields)
   const request = services.signatures.restore(key.organization, turn.request)
-  const asked = readRouting(request.origin.body, call.timeoutMs)
+  const routing = readRouting(request.origin.body, call.timeoutMs)
   const start = { ...startOf(call, key, request), operation: 'compact' as const, stream: false }
+  const opened: OpenedCall = { call, authenticated, key, turn, request, routing, start, explanation }
+  const { headers, signal } = call
+  const plugins = pluginsOf(start, { key, headers, signal, body: () => request.origin.body }, services)
+  if (!plugins) return await answer(opened, services)
+  const seen = { ...opened, plugins }
+  return await toldByPlugins(plugins, start, async () => await answer(await changedByPlugins(seen, services), services))
+}
+
+async function answer(opened: OpenedCall, services: Services): Promise<CallResponse> {
+  const { call, authenticated, request, start, explanation, plugins } = opened
   const { admission, targets, rules } = await withLoans((isRetry) => {
-    const caller = isRetry ? services.revalidate(authenticated) : key
+    const key = isRetry ? services.revalidate(authenticated) : opened.key
     explanation?.begin(start.monotonicMs)
-    return admitted({ key: caller, request, turn, at: start.at, asked, explanation }, services)
+    return admitted({ ...opened, key }, services)
   })
-  const settlement = new Settlement(start, { ledger: services.ledger, admission, explanation })
+  const settlement = new Settlement(start, { ledger: services.ledger, admission, explanation, plugins })
+  const media = openCallMedia(services.media, { param: 'input', signal: call.signal })
+  const ordered = plugins ? await orderedByPlugins(targets, { plugins, settlement }) : targets
   const { promptTokens } = admission
   const nextClient = attemptClients(services.httpClient, call.trace)
   const attempted = await tryTargets(
     {
-      targets,
+      targets: ordered,
       kind: callKind('compact', false, promptTokens),
       rules,
       signal: call.signal,
-      caller: callerOf(key),
+      caller: callerOf(opened.key),
       explanation,
-      attempt: (target, limits) => compactAt(target, { call, turn, limits }, { ...services, httpClient: nextClient() }),
+      attempt: (target, limits) =>
+        compactAt(target, { ...opened, media, limits }, { ...services, httpClient: nextClient() }),
       onFailed: (failed) => settlement.failAttempt(failed, failed.error),
     },
     services.routing,
@@ -105,24 +119,16 @@ async function serve(call: Call, services: Services, explanation?: Explanation):
   }
 }
 
-type Applicant = {
-  key: Key
-  request: NeutralRequest
-  turn: Turn
-  at: number
-  asked: RoutingRequest | undefined
-  explanation: Explanation | undefined
-}
-
 function admitted(
-  { key, request, turn, at, asked: routing, explanation }: Applicant,
+  { key, request, turn, start: { at }, routing, inEurope, explanation }: OpenedCall,
   services: Services,
 ): { admission: Admission } & Pick<Route, 'targets' | 'rules'> {
   const rules = services.rulesOf(key.organization)
   const scope = { rules, accessList: key.accessList }
   const { directory } = services
   const tokens = estimatePromptTokens(request)
-  const context = { directory, scope, purpose: forChat(request, explanation), at, promptTokens: () => tokens }
+  const purpose = { ...forChat(request, explanation), ...(inEurope && { inEurope }) }
+  const context = { directory, scope, purpose, at, promptTokens: () => tokens }
   const route = routeForRequest(request.model, routing, context)
   const able = compacting(route.targets, services, explanation)
   const priced = withoutUnpriced(able, { key, rules, at }, explanation)
@@ -158,14 +164,16 @@ function mostAt(target: Target, request: NeutralRequest, at: number): MostUsed {
   return { usage: { input: promptBound(call, target), output }, nanoUsd: costBound(call, target, output) }
 }
 
-type Compacting = { call: Call; turn: Turn; limits: AttemptLimits }
+type Compacting = OpenedCall & { media: CallMedia; limits: AttemptLimits }
 
-async function compactAt(target: Target, { call, turn, limits }: Compacting, services: Services): Promise<Result> {
+async function compactAt(target: Target, asked: Compacting, services: Services): Promise<Result> {
   const state = { sent: false }
   try {
-    const compacted = await compactOnce(target, { call, turn, limits, state }, services).catch((thrown: unknown) => {
-      if (!turn.mustResend(asRouterError(thrown), target.provider)) throw thrown
-      return compactOnce(target, { call, turn, limits, state }, services)
+    const httpClient = await clientByPlugins(services.httpClient, target, asked.plugins)
+    const own = { ...services, httpClient }
+    const compacted = await compactOnce(target, { ...asked, state }, own).catch((thrown: unknown) => {
+      if (!asked.turn.mustResend(asRouterError(thrown), target.provider)) throw thrown
+      return compactOnce(target, { ...asked, state }, own)
     })
     return { dropped: [], compacted }
   } catch (thrown) {
@@ -175,18 +183,17 @@ async function compactAt(target: Target, { call, turn, limits }: Compacting, ser
 
 async function compactOnce(
   target: Target,
-  { call, turn, limits, state }: Compacting & { state: { sent: boolean } },
+  { state, limits, ...asked }: Compacting & { state: { sent: boolean } },
   { httpClient, answerBounds: bounds }: Services,
 ): Promise<Compacted> {
   const { provider } = target
-  const { clientApi, signal, forwardedHeaders = [] } = call
-  const whole = { body: turn.bodyFor(provider), stream: false, losses: [] }
-  const edited = await editedRequest(target, clientApi, whole)
+  const { signal, forwardedHeaders = [] } = asked.call
+  const whole = await conversationBody(target, asked)
   const path = provider.compact?.path ?? ''
   const onSent = () => {
     state.sent = true
   }
-  const outgoing = { path, body: compactedBody(edited.body), signal, forwardedHeaders, bounds, onSent, limits }
+  const outgoing = { path, body: compactedBody(whole), signal, forwardedHeaders, bounds, onSent, limits }
   const body = await requestJson(target, outgoing, httpClient)
   const counts = isObject(body.usage)
     ? await readUsage(provider, { service_tier: body.service_tier, ...body.usage })

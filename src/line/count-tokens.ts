@@ -2,52 +2,68 @@ import type { ClientApi, Counting } from '../api/client-api.ts'
 import { readRouting, withFirstModel } from '../api/routing-fields.ts'
 import { asRouterError, RouterError } from '../core/errors.ts'
 import { isObject, type JsonObject } from '../core/json.ts'
-import type { NeutralRequest } from '../core/request.ts'
 import { withLoans } from '../lending/with-loans.ts'
 import type { Target } from '../manifest/target.ts'
 import { estimatePromptTokens } from '../money/meter.ts'
 import { forChat } from '../routing/resolve.ts'
 import { routeForRequest } from '../routing/route-for-request.ts'
+import { openCallMedia } from '../upstream/inline.ts'
 import { requestJson } from '../upstream/provider-answer.ts'
 import { withoutSecretsOf } from '../upstream/secrets.ts'
 import { admitUncharged } from './admission.ts'
 import type { Call, CallResponse } from './call.ts'
 import { speaksSameFormat } from './choose-translation.ts'
-import type { Turn } from './conversations.ts'
-import type { Services } from './gateway.ts'
+import { conversationBody } from './conversation-body.ts'
+import { type OpenedCall, type Services, startOf } from './gateway.ts'
 import { governedTargets } from './governed-targets.ts'
 import { readInTurn } from './let-in.ts'
-import { editedRequest } from './same-format.ts'
+import { clientByPlugins } from './plugin-targets.ts'
+import { pluginsOf } from './plugins-of-call.ts'
 import { refuseManyUnknown } from './unknown-fields.ts'
-
-type CountCall = Omit<Call, 'strict' | 'id'>
+import { changedByPlugins } from './with-plugins.ts'
 
 /**
  * Counts the input tokens of a request: `{input_tokens}` as the provider counts them if it can, else our estimate with
  * `estimated: true`. Nothing is generated, so nothing is charged and no row is written, but rate limits count the request.
  * Throws RouterError.
  */
-export async function countTokens(call: CountCall, services: Services): Promise<CallResponse> {
+export async function countTokens(call: Call, services: Services): Promise<CallResponse> {
   const authenticated = services.authenticate(call.secret)
   const body = await readInTurn(authenticated, call, services)
   // A slow upload must not outlive its key.
   const key = services.revalidate(authenticated)
-  const rules = services.rulesOf(key.organization)
   const turn = services.conversations.open(countable(call.clientApi), key.organization, withFirstModel(body))
   refuseManyUnknown(turn.request, services.maxUnknownFields)
   const request = services.signatures.restore(key.organization, turn.request)
-  const scope = { rules, accessList: key.accessList }
+  const routing = readRouting(request.origin.body)
+  const start = startOf(call, key, request)
+  const { headers, signal } = call
+  const told = { key, headers, signal, body: () => request.origin.body, isCounted: true }
+  const plugins = pluginsOf(start, told, services)
+  const opened = { call, authenticated, key, turn, request, routing, start, explanation: undefined, plugins }
+  return await count(await changedByPlugins(opened, services), services)
+}
+
+async function count(opened: OpenedCall, services: Services): Promise<CallResponse> {
+  const { call, key, turn, request, routing, start, plugins, inEurope } = opened
   const { organization } = key
+  const rules = services.rulesOf(organization)
+  const scope = { rules, accessList: key.accessList }
   const { held, directory } = services
-  const at = Date.now()
-  const context = { directory, scope, purpose: forChat(request), at, promptTokens: () => estimatePromptTokens(request) }
-  const { targets } = routeForRequest(request.model, readRouting(request.origin.body), context)
+  const { at } = start
+  const purpose = { ...forChat(request), ...(inEurope && { inEurope }) }
+  const context = { directory, scope, purpose, at, promptTokens: () => estimatePromptTokens(request) }
+  const { targets } = routeForRequest(request.model, routing, context)
   const governed = { ...request.origin, organization, mayStore: turn.mayStore, held, at }
   const [target] = governedTargets(targets, governed)
   const { headers, settle } = await withLoans(() => admitUncharged({ key, rules }, services.admission))
   try {
-    const counted = await countAt(target, { call, request, turn }, services)
-    return { headers, body: JSON.stringify(countingOf(call.clientApi).write(counted)) }
+    const httpClient = await clientByPlugins(services.httpClient, target, plugins)
+    const counted = await countAt(target, opened, { ...services, httpClient })
+    return {
+      headers: { ...plugins?.headers, ...headers },
+      body: JSON.stringify(countingOf(call.clientApi).write(counted)),
+    }
   } catch (thrown) {
     throw withoutSecretsOf(target.provider, asRouterError(thrown)).withHeaders(headers)
   } finally {
@@ -57,8 +73,8 @@ export async function countTokens(call: CountCall, services: Services): Promise<
 
 async function countAt(
   target: Target,
-  { call, request, turn }: { call: CountCall; request: NeutralRequest; turn: Turn },
-  { httpClient, answerBounds: bounds }: Pick<Services, 'httpClient' | 'answerBounds'>,
+  { call, request, turn, isRewritten }: OpenedCall,
+  { httpClient, answerBounds: bounds, media: fetching }: Pick<Services, 'httpClient' | 'answerBounds' | 'media'>,
 ): Promise<JsonObject & { input_tokens: number; estimated?: true }> {
   const { provider } = target
   const { clientApi, signal, forwardedHeaders = [], timeoutMs } = call
@@ -67,9 +83,9 @@ async function countAt(
     return { input_tokens: estimatePromptTokens(request), estimated: true }
   }
   const { path } = provider.count
+  const media = openCallMedia(fetching, { param: 'messages', signal })
   const ask = async () => {
-    const whole = { body: turn.bodyFor(provider), stream: false, losses: [] }
-    const { body } = await editedRequest(target, clientApi, whole)
+    const body = await conversationBody(target, { call, request, turn, media, isRewritten })
     const counted = countingOf(clientApi).body(body)
     return await requestJson(target, { path, body: counted, signal, forwardedHeaders, bounds, limits }, httpClient)
   }

@@ -99,7 +99,7 @@ export type OpenedCall = {
   routing: RoutingRequest | undefined
   start: CallStart
   explanation: Explanation | undefined
-  plugins?: CallPlugins
+  plugins?: CallPlugins | undefined
   /** A plugin has changed the request. */
   isRewritten?: boolean
   /** Only targets in the EU may serve it. */

@@ -10,12 +10,19 @@ import type { CallStart } from './settlement.ts'
 export type RouterPlugins = PluginServices & { loaded: readonly LoadedPlugin[] }
 
 /** What plugins are told of a call beside its start. */
-export type ToldCall = { key: Key; headers: CallFacts['headers'] | undefined; body(): JsonObject; signal: AbortSignal }
+export type ToldCall = {
+  key: Key
+  headers: CallFacts['headers'] | undefined
+  body(): JsonObject
+  signal: AbortSignal
+  /** Its tokens are counted, no more. */
+  isCounted?: boolean
+}
 
 /** The plugins that see a call; undefined where none does. */
 export function pluginsOf(
   start: CallStart,
-  { key, headers = {}, body, signal }: ToldCall,
+  { key, headers = {}, body, signal, isCounted }: ToldCall,
   { plugins, rulesOf }: Pick<Services, 'plugins' | 'rulesOf'>,
 ): CallPlugins | undefined {
   if (!plugins) return undefined
@@ -23,10 +30,6 @@ export function pluginsOf(
   const caller = { organization, rules: rulesOf(organization).plugins, keyRules: key.plugins }
   const seeing = pluginsFor(plugins.loaded, caller)
   if (seeing.length === 0) return undefined
-  return new CallPlugins(seeing, { ...start, operation: operationOf(start), headers, body, signal }, plugins)
-}
-
-/** A conversation that is made shorter is one. */
-function operationOf({ operation }: CallStart): CallFacts['operation'] {
-  return operation === 'compact' ? 'chat' : operation
+  const operation = isCounted ? 'count' : start.operation
+  return new CallPlugins(seeing, { ...start, operation, headers, body, signal }, plugins)
 }

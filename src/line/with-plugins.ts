@@ -1,7 +1,7 @@
 import type { CallRecord } from '../core/call.ts'
 import { asRouterError, type RouterError } from '../core/errors.ts'
 import type { NeutralRequest } from '../core/request.ts'
-import type { CallPlugins } from '../plugin/call-plugins.ts'
+import type { AskedPlugins, CallPlugins } from '../plugin/call-plugins.ts'
 import type { PluginRequest } from '../plugin/contract.ts'
 import { promisesEurope } from '../routing/resolve.ts'
 import { requireLedger } from './admission.ts'
@@ -19,15 +19,32 @@ export async function withPlugins(
   const { plugins, start } = opened
   return await toldByPlugins(plugins, start, async () => {
     if (!plugins.have('request')) return await answer(opened)
-    const given = askedOf(opened.request)
-    const asked = await plugins.request(given)
-    // What was checked before the wait may have changed.
-    const key = services.revalidate(opened.authenticated)
-    requireLedger(services.admission)
-    const current = { ...opened, key }
-    const call = asked.request === given ? current : changed(current, asked.request, services)
-    return asked.answer ? await answerOfPlugin(asked.answer, call, services) : await answer(call)
+    const asked = await ask(opened, services)
+    return asked.answer ? await answerOfPlugin(asked.answer, asked.call, services) : await answer(asked.call)
   })
+}
+
+/** A conversation that is made shorter, or counted, as plugins change it. Throws RouterError. */
+export async function changedByPlugins(
+  opened: OpenedCall & { plugins?: CallPlugins | undefined },
+  services: Services,
+): Promise<OpenedCall> {
+  const { plugins } = opened
+  return plugins?.have('request') ? (await ask({ ...opened, plugins }, services)).call : opened
+}
+
+async function ask<Call extends OpenedCall & { plugins: CallPlugins }>(
+  opened: Call,
+  services: Services,
+): Promise<{ call: Call; answer?: AskedPlugins['answer'] }> {
+  const given = askedOf(opened.request)
+  const { request, answer } = await opened.plugins.request(given)
+  // What was checked before the wait may have changed.
+  const key = services.revalidate(opened.authenticated)
+  requireLedger(services.admission)
+  const current = { ...opened, key }
+  const call = request === given ? current : changed(current, request, services)
+  return answer ? { call, answer } : { call }
 }
 
 /** Adds what plugins tell the client, and shows them how a call ended that has no row. Throws RouterError. */

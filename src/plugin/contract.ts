@@ -41,7 +41,10 @@ export type Hooks = {
    * event of every answer that came whole is `{ done: true }`: what a plugin has held back, it returns before that one.
    */
   event?(event: StreamedEvent, call: PluginCall): readonly StreamedEvent[] | undefined
-  /** A whole answer: what the client gets in its place. Of a stream, the answer as the client got it: what is returned is not used. */
+  /**
+   * A whole answer: what the client gets in its place. Of a streamed conversation the answer as its events came to the plugin, when
+   * it has ended: what is returned is not used.
+   */
   reply?(reply: PluginReply, call: PluginCall): MaybePromise<PluginReply | undefined>
   /** After the end of a call, however it ended: the client does not wait for it. */
   record?(record: CallRecord, call: PluginCall): MaybePromise<void>
@@ -81,7 +84,11 @@ export type PluginCall = {
   key: string
   group?: string
   api: Api | string
-  operation: 'chat' | Operation
+  /**
+   * What is asked for. `compact` and `count`: a conversation that is to be made shorter, or whose tokens are counted; its request is
+   * that of a conversation, which no plugin answers.
+   */
+  operation: 'chat' | 'compact' | 'count' | Operation
   /** The model string of the client. */
   requested: string
   stream: boolean

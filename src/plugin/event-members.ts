@@ -1,6 +1,5 @@
-import type { Operation } from '../core/operation.ts'
 import { isFinish } from '../core/reply.ts'
-import type { StreamedEvent } from './contract.ts'
+import type { PluginCall, StreamedEvent } from './contract.ts'
 import { type Members, requireMembers, WrongResult } from './members.ts'
 import { mediaMembers, requirePart } from './part-members.ts'
 
@@ -8,7 +7,7 @@ import { mediaMembers, requirePart } from './part-members.ts'
 export function eventResult(
   result: unknown,
   event: StreamedEvent,
-  operation: 'chat' | Operation,
+  operation: PluginCall['operation'],
 ): readonly StreamedEvent[] {
   if (!Array.isArray(result)) {
     // Nobody waits for it.
@@ -19,7 +18,7 @@ export function eventResult(
   return result
 }
 
-function requireEvent(event: unknown, operation: 'chat' | Operation): void {
+function requireEvent(event: unknown, operation: PluginCall['operation']): void {
   if (operation === 'chat') {
     requireChatEvent(event)
     return

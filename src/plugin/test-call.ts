@@ -116,8 +116,10 @@ async function answer(hooks: Hooks, given: TestCall, { request, call, isStream }
     return returned === undefined ? [event] : eventResult(returned, event, call.operation)
   })
   const left = shown.filter((event) => !('done' in event && event.done))
-  const reply = 'chat' in whole ? { operation: 'chat' as const, chat: folded(left) } : whole
-  await hooks.reply?.(freezeData(reply), call)
+  const foldedReply = (events: readonly StreamedEvent[]) =>
+    'chat' in whole ? { operation: 'chat' as const, chat: folded(events) } : whole
+  if ('chat' in whole) await hooks.reply?.(freezeData(foldedReply(events)), call)
+  const reply = foldedReply(left)
   const text = left.map((event) => ('text' in event ? (event.text ?? '') : '')).join('')
   return { reply, text, events: left }
 }

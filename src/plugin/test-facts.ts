@@ -58,7 +58,7 @@ export function recordOf(
     organization,
     key,
     api: 'chat',
-    operation,
+    operation: operation === 'count' ? 'chat' : operation,
     requested,
     provider: target.provider,
     model: target.model,

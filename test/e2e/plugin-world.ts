@@ -27,6 +27,16 @@ models:
   voice: { api: speech, pricing: ${price(usd)} }
 `
 
+/** The same provider by the Responses API. */
+const responsesManifest = (url: string) => `slug: own
+name: own
+base_url: ${url}
+auth: { scheme: none }
+dialect: openai-responses
+unknown_models: pass
+endpoints: { count: { path: /count }, compact: { path: /compact } }
+`
+
 const data = (value: object) => `data: ${JSON.stringify(value)}\n\n`
 const head = { id: 'c1', created: 1, model: 'm1' }
 const usage = { prompt_tokens: 3, completion_tokens: 2, total_tokens: 5 }
@@ -62,6 +72,17 @@ const usual: Step = (response, request) => {
     beginStream(response)
     response.write(data({ type: 'image_generation.partial_image', partial_image_index: 0, b64_json: 'QQ==' }))
     response.end(data({ type: 'image_generation.completed', b64_json: 'UEk=' }))
+  } else if (path === '/count') {
+    answerJson(response, { object: 'response.input_tokens', input_tokens: 14 })
+  } else if (path === '/compact') {
+    const output = [{ type: 'compaction', id: 'cmp_1', encrypted_content: 'sealed' }]
+    answerJson(response, {
+      id: 'resp_2',
+      object: 'response.compaction',
+      created_at: 2,
+      output,
+      usage: { input_tokens: 1, output_tokens: 1, total_tokens: 2 },
+    })
   } else if (path.includes('speech')) {
     response.writeHead(200, { 'content-type': 'audio/mpeg' }).end(Buffer.from('sound'))
   } else {
@@ -112,6 +133,7 @@ void Refusal; void note
     env: { KEY_OF_ONE: 'secret-of-one', KEY_OF_TWO: 'secret-of-two' },
     files: {
       'providers/one.yaml': manifest('one', providers.one.url, 0.000_002),
+      'providers/own.yaml': responsesManifest(providers.one.url),
       'providers/two.yaml': manifest('two', providers.two.url, 0.000_001),
       ...Object.fromEntries(Object.entries(plugins).map(([name, body]) => [`plugins/${name}.ts`, source(body)])),
     },

@@ -96,7 +96,7 @@ test('a stream is cut anywhere, and ends with what was held back', async () => {
     const { text, events, reply } = await tested.call({ answer: 'A plum.', stream })
     expect([text, reply]).toMatchObject(['A PLUM.', { chat: { parts: [{ text: 'A PLUM.' }], finish: 'stop' } }])
     expect(events.at(-1)).toEqual({ text: 'A PLUM.' })
-    expect(tested.logged[0]?.facts.replied).toEqual([{ type: 'text', text: 'A PLUM.' }])
+    expect(tested.logged[0]?.facts.replied).toEqual([{ type: 'text', text: 'A plum.' }])
   }
   await using tested = await openPlugin(seen, setup)
   expect((await tested.call({ events: [{ text: 'a' }, { text: 'b' }, { finish: 'stop' }, { done: true }] })).text).toBe(
