@@ -1,14 +1,15 @@
 /**
  * A thousand streams at once for some minutes, while half the clients leave and the provider breaks off, fails and is busy at random:
- * what the router keeps of it. `npm run bench -- soak [minutes] [streams]`.
+ * what the router keeps of it, beside what it has kept of a first minute of the same. Ends with 1 if that is a tenth more memory, an
+ * open file, a hold, or books that do not balance. `npm run bench -- soak [minutes] [streams]`.
  */
-import { execFileSync } from 'node:child_process'
+import { spawnSync } from 'node:child_process'
 import { readdirSync } from 'node:fs'
 import { createServer, type ServerResponse } from 'node:http'
 import type { AddressInfo } from 'node:net'
-import { join } from 'node:path'
 import { setTimeout } from 'node:timers/promises'
 import { Agent, request } from 'undici'
+import { load } from './load.ts'
 import { firstKey, here, startRouter } from './subjects.ts'
 
 const minutes = Number(process.argv[3] ?? 10)
@@ -16,6 +17,13 @@ const streams = Number(process.argv[4] ?? 1_000)
 const words = 60
 const wordMs = 200
 const usage = { prompt_tokens: 20, completion_tokens: words, total_tokens: 20 + words }
+
+const chatBody = JSON.stringify({
+  model: 'openai/gpt-4o-mini',
+  stream: true,
+  max_tokens: 100,
+  messages: [{ role: 'user', content: 'Hello' }],
+})
 
 /** What becomes of a request at the provider: most are answered. */
 const faults = [
@@ -73,9 +81,12 @@ function chunk(delta: object, finish_reason: string | null = null): string {
 }
 
 let hasBegun = false
-const router = await startRouter(here, `http://127.0.0.1:${port}`)
-hasBegun = true
-const dispatcher = new Agent({ allowH2: false, connections: 2 * streams })
+const router = await startRouter(here, `http://127.0.0.1:${port}`, {
+  // All streams are tried, whatever fails, and silence does not last as long as the soak.
+  timeouts: '{ first_event: 10s, between_events: 10s }',
+  lines: 'health: { in_a_row: 1000000, of: 1000000 }\n',
+})
+let dispatcher: Agent
 const counts = { whole: 0, failed: 0, left: 0, refused: 0 }
 
 async function client(until: number): Promise<void> {
@@ -86,12 +97,7 @@ async function client(until: number): Promise<void> {
       const { statusCode, body } = await request(`${router.url}/v1/chat/completions`, {
         method: 'POST',
         headers: { authorization: `Bearer ${router.key}`, 'content-type': 'application/json' },
-        body: JSON.stringify({
-          model: 'openai/gpt-4o-mini',
-          stream: true,
-          max_tokens: 100,
-          messages: [{ role: 'user', content: 'Hello' }],
-        }),
+        body: chatBody,
         dispatcher,
         signal: leaver.signal,
       })
@@ -110,37 +116,54 @@ async function client(until: number): Promise<void> {
   }
 }
 
-/** Clients for so long; then all that was lent and opened is back a moment later. */
-async function load(ms: number): Promise<void> {
+/** Clients for so long, who then close their connections. */
+async function clients(ms: number): Promise<void> {
+  dispatcher = new Agent({ allowH2: false, connections: 2 * streams })
   const until = performance.now() + ms
   await Promise.all(Array.from({ length: streams }, () => client(until)))
-  await setTimeout(5_000)
+  await dispatcher.destroy()
 }
 
-const state = async () => ({
-  'RSS MB': Math.round((await router.used()).rss / 1024 ** 2),
-  'open files': readdirSync(`/proc/${router.pid}/fd`).length,
-})
+/** What is kept when nothing is asked: V8 collects what has grown old, and gives it back, some time after the last work. */
+async function atRest() {
+  let rss = Infinity
+  for (const until = performance.now() + 60_000; performance.now() < until; await setTimeout(3_000)) {
+    rss = Math.min(rss, (await router.used()).rss)
+  }
+  return { 'RSS MB': Math.round(rss / 1024 ** 2), 'open files': readdirSync(`/proc/${router.pid}/fd`).length }
+}
 
-const rows: Record<string, object> = {}
-await load(30_000)
-rows['after 30 s'] = await state()
-await load(minutes * 60_000)
-rows[`after ${minutes} minutes`] = { ...(await state()), ...counts }
-await setTimeout(30_000)
-rows['30 s later'] = await state()
-console.table(rows)
-console.log(`holds: ${await heldAfter()}`)
-console.log(
-  execFileSync(process.execPath, [join(here, 'src/start.js'), 'ledger', 'check', '--config', router.config], {
-    encoding: 'utf8',
-  }),
-)
+/** Calls that fill the ledger until its cache of 16 MB is full: without them the cache would grow with the soak. */
+async function fillLedger(): Promise<void> {
+  const body = { ...JSON.parse(chatBody), stream: false }
+  const headers = { authorization: `Bearer ${router.key}` }
+  await load(`${router.url}/v1/chat/completions`, { calls: 40_000, concurrent: 32, body, headers })
+}
+
+await fillLedger()
+hasBegun = true
+await clients(60_000)
+const before = await atRest()
+Object.assign(counts, { whole: 0, failed: 0, left: 0, refused: 0 })
+await clients(minutes * 60_000)
+const after = await atRest()
+console.table({ 'after a minute': before, [`after ${minutes} minutes`]: { ...after, ...counts } })
+const held = await heldAfter()
+const check = ['src/main.ts', 'ledger', 'check', '--config', router.config]
+const books = spawnSync(process.execPath, check, { cwd: here, encoding: 'utf8' })
 await router.stop()
-process.exit(0)
+const failures = [
+  after['RSS MB'] > before['RSS MB'] * 1.1 && 'memory is not back within a tenth',
+  after['open files'] > before['open files'] + 5 && 'files or connections are open',
+  held,
+  books.status !== 0 && 'the books do not balance',
+].filter(Boolean)
+console.log(books.stdout)
+console.log(failures.length === 0 ? 'Nothing was left.' : `Left: ${failures.join('; ')}.`)
+process.exit(failures.length === 0 ? 0 : 1)
 
 /** A key whose limit is what it has spent and the worst cost of one call more can make that call only if nothing is held. */
-async function heldAfter(): Promise<string> {
+async function heldAfter(): Promise<string | false> {
   const headers = { authorization: `Bearer ${firstKey}`, 'content-type': 'application/json' }
   const self = await request(`${router.url}/v1/manage/apikey/self`, {
     headers: { authorization: `Bearer ${router.key}` },
@@ -156,11 +179,7 @@ async function heldAfter(): Promise<string> {
   const { statusCode } = await request(`${router.url}/v1/chat/completions`, {
     method: 'POST',
     headers: { authorization: `Bearer ${router.key}`, 'content-type': 'application/json' },
-    body: JSON.stringify({
-      model: 'openai/gpt-4o-mini',
-      max_tokens: 100,
-      messages: [{ role: 'user', content: 'Hello' }],
-    }),
+    body: JSON.stringify({ ...JSON.parse(chatBody), stream: false }),
   })
-  return statusCode === 200 ? 'none' : `some: a call that fits was answered with ${statusCode}`
+  return statusCode !== 200 && `holds: a call that fits was answered with ${statusCode}`
 }

@@ -18,9 +18,10 @@ export const here = join(import.meta.dirname, '..')
 export type Subject = Measured & { key: string; startMs: number }
 
 /**
- * How a subject runs: the cores it may use (Linux), its threads, and the provider of Anthropic's models, by default that of OpenAI's.
+ * How a subject runs: the cores it may use (Linux), its threads, the provider of Anthropic's models, by default that of OpenAI's, and
+ * what else its configuration has: `timeouts` of OpenAI in YAML, `lines` of the file.
  */
-export type Running = { cpus?: string; threads?: number; anthropic?: string }
+export type Running = { cpus?: string; threads?: number; anthropic?: string; timeouts?: string; lines?: string }
 
 /** A router that can be profiled: the first call begins, the next one ends and returns what was found. */
 export type Router = Subject & { pid: number | undefined; config: string; profile(): Promise<ThreadProfile[]> }
@@ -82,7 +83,7 @@ async function serverOptions(
 export async function routerFolder(
   project: string,
   upstream: string,
-  { threads, anthropic = upstream }: Pick<Running, 'threads' | 'anthropic'> = {},
+  { threads, anthropic = upstream, timeouts = '{}', lines = '' }: Omit<Running, 'cpus'> = {},
 ): Promise<{ folder: string; port: number }> {
   const folder = mkdtempSync(join(tmpdir(), 'bench-router-'))
   for (const name of ['providers', 'catalog']) cpSync(join(project, name), join(folder, name), { recursive: true })
@@ -91,9 +92,9 @@ export async function routerFolder(
   const config = `server: { port: ${port}${threads === undefined ? '' : `, threads: ${threads}`} }
 store: { url: "sqlite:data/router.sqlite" }
 providers:
-  openai: { base_url: "${upstream}/v1", secret: "\${BENCH_SECRET:-secret}" }
+  openai: { base_url: "${upstream}/v1", secret: "\${BENCH_SECRET:-secret}", timeouts: ${timeouts} }
   anthropic: { base_url: "${anthropic}", secret: "\${BENCH_SECRET:-secret}" }
-`
+${lines}`
   writeFileSync(join(folder, 'config.yaml'), config)
   return { folder, port }
 }

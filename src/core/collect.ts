@@ -19,21 +19,28 @@ const passedAtMost = 4 * 1_024 * 1_024
 
 /**
  * Collects all that this thread no longer uses, and gives its memory back, as soon as no request has run for a second: it takes
- * a tenth of one. A start leaves a young generation of its full size behind.
+ * a tenth of one. A start leaves a young generation of its full size behind. Later it does so when none has run for ten seconds
+ * after a thousand: what a crowd leaves behind V8 may keep until there is work again.
  */
 export function collectWhenIdle(running: { begun: number; size: number }): void {
-  let begun = running.begun
-  const timer = setInterval(() => {
-    const isIdle = running.size === 0 && running.begun === begun
+  let { begun } = running
+  let collectedAt: number | undefined
+  let idleTicks = 0
+  const isDue = () =>
+    collectedAt === undefined ? idleTicks >= 1 : idleTicks >= crowdTicks && begun - collectedAt >= crowd
+  setInterval(() => {
+    idleTicks = running.size === 0 && running.begun === begun ? idleTicks + 1 : 0
     begun = running.begun
-    const collect = isIdle ? collector() : undefined
+    const collect = isDue() ? collector() : undefined
     if (!collect) return
-    clearInterval(timer)
     collect({ type: 'major', flavor: 'last-resort' })
-  }, idleMs).unref()
+    collectedAt = begun
+  }, tickMs).unref()
 }
 
-const idleMs = 1_000
+const tickMs = 1_000
+const crowdTicks = 10
+const crowd = 1_000
 
 let collectorOfThread: NodeJS.GCFunction | undefined
 

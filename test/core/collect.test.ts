@@ -48,5 +48,24 @@ test('what a start has left is collected once, after a second without a request'
     }),
   ).toBe(false)
   expect(collects(() => vi.advanceTimersByTime(1_000))).toBe(true)
-  expect(vi.getTimerCount()).toBe(0)
+  expect(collects(() => vi.advanceTimersByTime(60_000))).toBe(false)
+})
+
+test('what a crowd has left is collected when there was no request for ten seconds', () => {
+  const running = { begun: 0, size: 0 }
+  collectWhenIdle(running)
+  vi.advanceTimersByTime(1_000)
+  expect(
+    collects(() => {
+      running.begun += 999
+      vi.advanceTimersByTime(60_000)
+    }),
+  ).toBe(false)
+  expect(
+    collects(() => {
+      running.begun++
+      vi.advanceTimersByTime(10_000)
+    }),
+  ).toBe(false)
+  expect(collects(() => vi.advanceTimersByTime(1_000))).toBe(true)
 })

@@ -295,7 +295,7 @@ test.concurrent('under load of four threads, through faults that come and go and
         // The router was killed under this call.
       }
       // Many calls are always under way, and the processor is still there for the other tests.
-      await pause(20)
+      await pause(60)
     }
   }
   const callers = Promise.all(Array.from({ length: 20 }, caller))

@@ -2,6 +2,7 @@ import { type ChildProcess, spawn } from 'node:child_process'
 import { once } from 'node:events'
 import { join } from 'node:path'
 import { onTestFinished } from 'vitest'
+import { serverFlags, serverVariables } from '../../src/cli/restart.ts'
 import { within } from './provider.ts'
 import { testKey } from './router.ts'
 
@@ -63,12 +64,13 @@ export async function refusedStart(configPath: string, options: ProcessOptions =
   return { code: await within(60_000, 'the exit', exited), output: output() }
 }
 
+/** As the program starts itself again, which it then need not do. */
 function spawned(configPath: string, { env = {}, uid, args = [], afterTest = onTestFinished }: ProcessOptions) {
   const child: ChildProcess = spawn(
     process.execPath,
-    ['--import', faulty, main, 'serve', '--config', configPath, ...args],
+    [...serverFlags, '--import', faulty, main, 'serve', '--config', configPath, ...args],
     {
-      env: { ...process.env, INFERENCE_ROUTER_ADMIN_KEY: testKey, LOG_LEVEL: 'warn', ...env },
+      env: { ...process.env, ...serverVariables, INFERENCE_ROUTER_ADMIN_KEY: testKey, LOG_LEVEL: 'warn', ...env },
       stdio: ['ignore', 'pipe', 'pipe'],
       ...(uid !== undefined && { uid, gid: uid }),
     },
