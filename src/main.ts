@@ -31,6 +31,7 @@ const commands: Record<string, { about: string; load: () => Promise<Command> }> 
     load: () => import('./cli/models.ts'),
   },
   catalog: { about: 'compares the catalog with public price lists', load: () => import('./cli/catalog.ts') },
+  discover: { about: 'asks a provider for its own list of models', load: () => import('./cli/discover.ts') },
   providers: { about: 'the providers that are loaded', load: () => import('./cli/providers.ts') },
   plugin: { about: 'plugins: a new one, and their tests', load: () => import('./cli/plugin.ts') },
   try: { about: 'shows the input and the output of a mapping side by side', load: () => import('./cli/try.ts') },

@@ -13,7 +13,7 @@ import { readPattern } from './pattern.ts'
 import type { Path } from './position.ts'
 import type { Problem } from './problem.ts'
 import type { Pieces } from './program.ts'
-import type { Trait } from './provider.ts'
+import type { ModelListing, Trait } from './provider.ts'
 import { checkSchema } from './schema.ts'
 import type { Source } from './source.ts'
 
@@ -38,6 +38,7 @@ export type Layer = {
   groups: { [name: string]: readonly string[] }
   count?: { path: string }
   compact?: { path: string }
+  listing?: ModelListing
   /** Fields of requests that change who serves, what it costs or what is kept. */
   governed: readonly GovernedField[]
   errors: { [name: string]: ErrorCode }
@@ -81,7 +82,7 @@ export type LayerFile = {
   usage?: string
   failure?: string
   groups?: { [name: string]: string[] }
-  endpoints?: { chat?: ChatFile; count?: { path: string }; compact?: { path: string } } & {
+  endpoints?: { chat?: ChatFile; count?: { path: string }; compact?: { path: string }; models?: ListingFile } & {
     [operation in Operation]?: OperationFile | boolean
   }
   errors?: { [name: string]: ErrorCode }
@@ -97,7 +98,7 @@ export type LayerFile = {
 export function readLayer(source: Source, around: Around = {}): { layer: Layer; problems: Problem[] } {
   const file = source.value as LayerFile
   const reader = new MappingReader(source, around)
-  const { chat, count, compact } = file.endpoints ?? {}
+  const { chat, count, compact, models } = file.endpoints ?? {}
   const usage = reader.read(['usage'], file.usage)
   const failure = reader.read(['failure'], file.failure)
   const operations = readOperations(reader, file.endpoints ?? {})
@@ -123,9 +124,12 @@ export function readLayer(source: Source, around: Around = {}): { layer: Layer; 
     ...(chat && { chat: readChat(reader, chat) }),
     ...(count && { count }),
     ...(compact && { compact }),
+    ...(models && { listing: { list: 'data', id: 'id', ...models } }),
   }
   return { layer, problems: reader.problems }
 }
+
+type ListingFile = Pick<ModelListing, 'path'> & Partial<ModelListing>
 
 /** Whether a file is a manifest or a variant in it: both say what a provider has, a dialect how it speaks. */
 function isOfProvider(value: unknown): boolean {

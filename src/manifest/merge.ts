@@ -28,11 +28,12 @@ export function merge(
   }
 }
 
-/** Where requests are counted and conversations compacted, in the provider's own format. */
-export function besideChat(layers: readonly Layer[]): Pick<Provider, 'count' | 'compact'> {
+/** Where requests are counted, conversations compacted and models listed. */
+export function besideChat(layers: readonly Layer[]): Pick<Provider, 'count' | 'compact' | 'listing'> {
   const count = layers.findLast((one) => one.count)?.count
   const compact = layers.findLast((one) => one.compact)?.compact
-  return { ...(count && { count }), ...(compact && { compact }) }
+  const listing = layers.findLast((one) => one.listing)?.listing
+  return { ...(count && { count }), ...(compact && { compact }), ...(listing && { listing }) }
 }
 
 /** One endpoint made of all layers; missing, with the reasons, when none of them declares something that it needs. */

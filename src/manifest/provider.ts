@@ -35,6 +35,8 @@ export type Provider = {
   /** Where it counts the tokens of a request, and compacts a conversation, in the format of its chat. */
   count?: { path: string }
   compact?: { path: string }
+  /** Where it lists its models. */
+  listing?: ModelListing
   /** HTTP status, provider code or a piece of the message → our error. The most specific wins: code, message, status. */
   errors: Record<string, ErrorCode>
   traits: Trait[]
@@ -120,6 +122,9 @@ export type Timeouts = {
 
 /** Facts about models whose id matches, read by mappings as `target.traits`; later matches win field by field. */
 export type Trait = { match: Pattern; facts: { [name: string]: Json } }
+
+/** A path that a GET is answered at with a list of models: the member that is the list, that of each model which is its id, and what ids begin with there. */
+export type ModelListing = { path: string; list: string; id: string; prefix?: string }
 
 /** One provider's chat operation. In paths `{model}` is the model id as one segment, `{+model}` keeps its slashes. */
 export type ChatEndpoint = {

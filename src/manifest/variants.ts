@@ -91,6 +91,7 @@ function withoutFormat({
   chat: _chat,
   count: _count,
   compact: _compact,
+  listing: _listing,
   sameAs: _sameAs,
   finish: _finish,
   usage: _usage,
