@@ -2,8 +2,11 @@ import type { CallRecord } from '../core/call.ts'
 import type { ProviderEvent } from '../core/events.ts'
 import type { Json, JsonObject } from '../core/json.ts'
 import type { Operation } from '../core/operation.ts'
+import type { Part } from '../core/parts.ts'
 import type { Reply } from '../core/reply.ts'
 import type { Api, NeutralRequest } from '../core/request.ts'
+
+export type { CallRecord, Json, JsonObject, NeutralRequest, Operation, Part, ProviderEvent, Reply }
 
 /**
  * What a plugin file exports as its default. A plugin is set up once in each thread and for each change of its files or options;

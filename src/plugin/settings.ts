@@ -33,3 +33,6 @@ export function pluginSettings(file: PluginFile): PluginSettings {
     enabled,
   }
 }
+
+/** The most that a hook may be given. */
+export const longestTimeoutMs = 600_000

@@ -2,6 +2,7 @@ import { isObject } from '../core/json.ts'
 import { schemeNames } from '../manifest/auth.ts'
 import { didYouMean } from '../manifest/did-you-mean.ts'
 import { functionNames } from '../mapping/mapping.ts'
+import { longestTimeoutMs } from './settings.ts'
 
 /** What is wrong with what a plugin exports or returns, and what to look for in its text. */
 export type ShapeProblem = { message: string; at: RegExp }
@@ -22,8 +23,9 @@ export function pluginProblem(plugin: unknown): ShapeProblem | undefined {
   if (unknown) return unknown
   if (typeof setup !== 'function') return { message: 'the plugin needs a function `setup`', at: exported }
   if (options !== undefined && !isObject(options)) return wrong('options', 'a JSON schema')
-  const isTime = timeoutMs === undefined || (typeof timeoutMs === 'number' && timeoutMs > 0 && timeoutMs <= longestMs)
-  return isTime ? undefined : wrong('timeoutMs', `a number above 0 and at most ${longestMs}`)
+  const isTime =
+    timeoutMs === undefined || (typeof timeoutMs === 'number' && timeoutMs > 0 && timeoutMs <= longestTimeoutMs)
+  return isTime ? undefined : wrong('timeoutMs', `a number above 0 and at most ${longestTimeoutMs}`)
 }
 
 /** What is wrong with the hooks that a plugin returns; undefined when nothing is. */
@@ -36,8 +38,6 @@ export function hooksProblem(hooks: unknown): ShapeProblem | undefined {
   if (noFunction) return wrong(noFunction, 'a function')
   return functionsProblem('functions', given.functions) ?? functionsProblem('auth', given.auth) ?? namesProblem(given)
 }
-
-const longestMs = 600_000
 
 /** Instances of classes may have members of their own. */
 function unknownMember(value: object, known: readonly string[]): ShapeProblem | undefined {

@@ -1,9 +1,11 @@
 import { join } from 'node:path'
 import type { Environment } from '../manifest/environment.ts'
 import type { Problem } from '../manifest/problem.ts'
+import type { Source } from '../manifest/source.ts'
 import type { PluginInstance } from '../plugin/instances.ts'
 import type { Lent } from '../plugin/kit.ts'
 import type { LoadOptions } from '../plugin/load.ts'
+import { longestTimeoutMs } from '../plugin/settings.ts'
 import { valuesInMemory } from '../plugin/values.ts'
 import { openGuardedFetch } from '../upstream/guarded-fetch.ts'
 import type { Config } from './config.ts'
@@ -32,11 +34,21 @@ export async function pluginsOf(
   { env, credentials, services = ofCommands(), ...around }: PluginsAround,
 ): Promise<{ instances: PluginInstance[]; problems: Problem[] }> {
   if (plugins.length === 0) return { instances: [], problems: [] }
+  const problems = timeProblems(plugins, around.source)
   for (const name of credentials) delete process.env[name]
   const lent = { ...services, env, credentials, openFetch: openGuardedFetch }
   // Loaded on demand: most routers have no plugins.
   const { loadPlugins } = await import('../plugin/load.ts')
-  return await loadPlugins(plugins, { ...around, folders: pluginFolders(folders), lent })
+  const loaded = await loadPlugins(plugins, { ...around, folders: pluginFolders(folders), lent })
+  return { instances: loaded.instances, problems: [...problems, ...loaded.problems] }
+}
+
+/** Times that no hook could keep, or no timer. */
+function timeProblems(plugins: Config['plugins'], source: Source): Problem[] {
+  return plugins.flatMap(({ timeoutMs = 1 }, index) => {
+    if (timeoutMs > 0 && timeoutMs <= longestTimeoutMs) return []
+    return [source.problem(['plugins', index, 'timeout'], '`timeout` must be more than 0 and at most 10m')]
+  })
 }
 
 function ofCommands(): PluginServices {

@@ -20,7 +20,8 @@ export function openGuardedFetch(hosts: readonly string[]): GuardedFetch {
       return await fetch(url, { ...init, dispatcher })
     },
     async close() {
-      await (await opened)?.dispatcher.destroy()
+      // What could not be opened has nothing to end.
+      await (await opened?.catch(() => undefined))?.dispatcher.destroy()
     },
   }
 }

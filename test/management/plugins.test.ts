@@ -97,6 +97,8 @@ test('a key overrules its organization, which overrules the configuration; other
   expect(shown({ on: false, off: true }, {})).toEqual(['off'])
   expect(shown({ on: false, off: true }, { on: true, off: false })).toEqual(['on'])
   expect(shown({ theirs: true }, { theirs: true })).toEqual(['on'])
+  const named = plugin('constructor', { enabled: false })
+  expect(pluginsFor([named], { organization: 'us', rules: {}, keyRules: {} })).toEqual([])
 })
 
 test('rules of keys and organizations outlive the process', () => {
