@@ -47,7 +47,12 @@ export type HttpResponse = {
 }
 
 /** Sends requests to providers; nothing else does. */
-export type HttpClient = { send(request: HttpRequest): Promise<HttpResponse>; close(): Promise<void> }
+export type HttpClient = {
+  send(request: HttpRequest): Promise<HttpResponse>
+  close(): Promise<void>
+  /** The client that this one sends by: what is kept for a client, such as tokens, is kept for that one. */
+  base?: HttpClient
+}
 
 /** Opens the client: one pool of HTTP/1.1 connections per connect limit, for the life of the process. */
 export function openHttpClient(): HttpClient {

@@ -17,8 +17,9 @@ export type Tokens = {
 
 /** The tokens of an HTTP client: they live as long as it does, through every reload. */
 export function tokensOf(httpClient: HttpClient): Tokens {
-  const known = byClient.get(httpClient) ?? openTokens()
-  byClient.set(httpClient, known)
+  const client = httpClient.base ?? httpClient
+  const known = byClient.get(client) ?? openTokens()
+  byClient.set(client, known)
   return known
 }
 
