@@ -1,13 +1,13 @@
 /**
- * The router with one thread and with several, on all cores, beside the load and the upstream: `npm run bench -- threads [rounds]
- * [threads]`. What the load takes of the cores is left out of `calls/s alone`, what the router would do with all of them: one
- * thread is limited by its event loop, several by the cores.
+ * The router with one thread and with several, on all cores, beside the load and the upstream, and as several processes that know
+ * nothing of each other: what those cost more than one is due to the cores, whose caches and time the load shares, and the rest to
+ * what threads tell each other. `npm run bench -- threads [rounds] [threads]`.
  */
 import { availableParallelism } from 'node:os'
 import { median } from './load.ts'
 import { startMeasured } from './measured.ts'
-import { here, startRouter } from './subjects.ts'
-import { chatSame, type Figures, measure, type Scenario } from './ways.ts'
+import { here, type Router, startRouter } from './subjects.ts'
+import { chatSame, measure, type Scenario } from './ways.ts'
 
 const rounds = Number(process.argv[3] ?? 3)
 const several = Number(process.argv[4] ?? availableParallelism())
@@ -16,55 +16,92 @@ const scenario: Scenario = { name: 'whole replies', stream: false, calls: 20_000
 /** Each thread compiles the code for itself. */
 const warmPerThread = 25_000
 
-/** CPU in microseconds per call: of all threads, of the main one, of the load and the upstream. */
-type Row = Figures & { allUs: number; mainUs: number; loadUs: number }
+/** CPU in microseconds per call: of the router, of its main threads, of the load and the upstream. */
+type Row = {
+  callsPerSecond: number
+  p50: number
+  p99: number
+  rssMb: number
+  allUs: number
+  mainUs: number
+  loadUs: number
+}
+type Case = { name: string; processes: number; threads: number }
+const one: Case = { name: '1 thread', processes: 1, threads: 1 }
+const together: Case = { name: `${several} threads`, processes: 1, threads: several }
+const apart: Case = { name: `${several} processes`, processes: several, threads: 1 }
 
 const upstream = await startMeasured('upstream.ts')
-const found = new Map<number, Row[]>()
+const found = new Map<Case, Row[]>()
 for (let round = 1; round <= rounds; round++) {
-  for (const threads of [1, several]) {
-    const router = await startRouter(here, upstream.url, { threads })
-    await measure(router, chatSame, { ...scenario, calls: 1, warm: warmPerThread * threads })
-    const [usedBefore, loadBefore] = [await router.used(), await loadCpu()]
-    const figures = await measure(router, chatSame, scenario)
-    const [used, loaded] = [await router.used(), await loadCpu()]
-    const per = (all: number) => all / scenario.calls
-    const allUs = per(used.cpuUs - usedBefore.cpuUs)
-    const mainUs = per((used.mainUs ?? 0) - (usedBefore.mainUs ?? 0))
-    await router.stop()
-    const row = { ...figures, allUs, mainUs, loadUs: per(loaded - loadBefore) }
-    found.set(threads, [...(found.get(threads) ?? []), row])
+  for (const each of [one, together, apart]) {
+    const { processes, threads } = each
+    const routers = await Promise.all(
+      Array.from({ length: processes }, () => startRouter(here, upstream.url, { threads })),
+    )
+    found.set(each, [...(found.get(each) ?? []), await measureAll(routers, threads)])
+    await Promise.all(routers.map((router) => router.stop()))
   }
   console.error(`round ${round} of ${rounds}`)
 }
 
-const of = (threads: number, figure: keyof Row) => median((found.get(threads) ?? []).map((row) => row[figure]))
-/** One event loop is busy with each call for what it takes of the main thread, several share all cores. */
-const alone = (threads: number) => (threads === 1 ? 1e6 / of(1, 'mainUs') : (cores * 1e6) / of(threads, 'allUs'))
+const of = (each: Case, figure: keyof Row) => median((found.get(each) ?? []).map((row) => row[figure]))
 console.table(
   Object.fromEntries(
-    [...found.keys()].map((threads) => [
-      `${threads} thread${threads === 1 ? '' : 's'}`,
+    [...found.keys()].map((each) => [
+      each.name,
       {
-        'calls/s': of(threads, 'callsPerSecond').toFixed(0),
-        'CPU µs/call': of(threads, 'allUs').toFixed(0),
-        '÷ one thread': (of(threads, 'allUs') / of(1, 'allUs')).toFixed(2),
-        'main thread µs/call': of(threads, 'mainUs').toFixed(0),
-        'load µs/call': of(threads, 'loadUs').toFixed(0),
-        'calls/s alone': alone(threads).toFixed(0),
-        'p50 ms': of(threads, 'p50').toFixed(2),
-        'p99 ms': of(threads, 'p99').toFixed(2),
-        'RSS MB': of(threads, 'rssMb').toFixed(0),
+        'calls/s': of(each, 'callsPerSecond').toFixed(0),
+        'CPU µs/call': of(each, 'allUs').toFixed(0),
+        '÷ one thread': (of(each, 'allUs') / of(one, 'allUs')).toFixed(2),
+        'main threads µs/call': of(each, 'mainUs').toFixed(0),
+        'load µs/call': of(each, 'loadUs').toFixed(0),
+        'p50 ms': of(each, 'p50').toFixed(2),
+        'p99 ms': of(each, 'p99').toFixed(2),
+        'RSS MB': of(each, 'rssMb').toFixed(0),
       },
     ]),
   ),
 )
-console.log(`${several} threads ÷ one, alone: ${(alone(several) / alone(1)).toFixed(2)}`)
+/** What the router would serve if the load took nothing of the cores. */
+const alone = (cores * 1e6) / of(together, 'allUs')
+const ratio = (calls: number) => (alone / calls).toFixed(2)
+console.log(`${several} threads on ${cores} cores alone: ${alone.toFixed(0)} calls/s`)
+console.log(`÷ one thread on one core: ${ratio(1e6 / of(one, 'allUs'))}`)
+console.log(`÷ one thread on all cores, limited by its event loop: ${ratio(1e6 / of(one, 'mainUs'))}`)
+console.log(`CPU of a call ÷ that of processes: ${(of(together, 'allUs') / of(apart, 'allUs')).toFixed(2)}`)
 await upstream.stop()
 process.exit(0)
 
-/** Of the load, which is this process, and of the upstream. */
-async function loadCpu(): Promise<number> {
+/** All routers at once, each with its share of the calls. */
+async function measureAll(routers: readonly Router[], threads: number): Promise<Row> {
+  const { length } = routers
+  const share = { ...scenario, calls: scenario.calls / length, concurrent: Math.round(scenario.concurrent / length) }
+  const all = (work: Scenario) => Promise.all(routers.map((router) => measure(router, chatSame, work)))
+  await all({ ...share, calls: 1, warm: warmPerThread * threads })
+  const before = await usedBy(routers)
+  const figures = await all(share)
+  const after = await usedBy(routers)
+  const sum = (figure: 'callsPerSecond' | 'rssMb') => figures.reduce((total, row) => total + row[figure], 0)
+  const per = (of: keyof typeof before) => (after[of] - before[of]) / scenario.calls
+  return {
+    callsPerSecond: sum('callsPerSecond'),
+    rssMb: sum('rssMb'),
+    p50: median(figures.map(({ p50 }) => p50)),
+    p99: Math.max(...figures.map(({ p99 }) => p99)),
+    allUs: per('all'),
+    mainUs: per('main'),
+    loadUs: per('load'),
+  }
+}
+
+/** CPU so far; the load is this process and the upstream. */
+async function usedBy(routers: readonly Router[]): Promise<{ all: number; main: number; load: number }> {
+  const used = await Promise.all(routers.map((router) => router.used()))
   const { user, system } = process.cpuUsage()
-  return user + system + (await upstream.used()).cpuUs
+  return {
+    all: used.reduce((total, { cpuUs }) => total + cpuUs, 0),
+    main: used.reduce((total, { mainUs = 0 }) => total + mainUs, 0),
+    load: user + system + (await upstream.used()).cpuUs,
+  }
 }

@@ -30,7 +30,7 @@ export type Handler = (request: Request, response: Response, next: Next) => unkn
 export type ErrorHandler = (thrown: unknown, request: Request, response: Response, next: Next) => unknown
 
 type Method = 'get' | 'post' | 'put' | 'patch' | 'delete' | 'options'
-/** The router of Express, by itself: the rest of Express is a hundred modules, and nothing here uses them. */
+/** The router of Express, by itself: the rest of Express is 95 modules, and nothing here uses them. */
 export type App = { [method in Method]: (path: string, handler: Handler) => unknown } & {
   use(handler: Handler): unknown
   use(handler: ErrorHandler): unknown
