@@ -12,7 +12,9 @@ let manage: ReturnType<typeof administration>
 
 beforeAll(async () => {
   const plugin = 'export default { setup: () => ({}) }'
-  const files = { ...simulatorOnly, 'plugins/mask.ts': plugin, 'plugins/guard.ts': plugin }
+  const guard = `import { Refusal } from 'inference-router/plugin'
+export default { setup: () => ({ request() { throw new Refusal(403, 'No.') } }) }`
+  const files = { ...simulatorOnly, 'plugins/mask.ts': plugin, 'plugins/guard.ts': guard }
   router = await testRouter({ files, settings: { plugins: [{ name: 'mask' }, { name: 'guard', enabled: false }] } })
   manage = administration(router)
 })
@@ -40,6 +42,22 @@ test('the organization and its keys say which plugins are on; null says nothing'
   })
   expect(entries.filter(({ action }) => action === 'organization.plugins')).toHaveLength(2)
   await manage.put('/org/plugins', { plugins: { mask: null } })
+})
+
+test('what is said holds for the next call', async () => {
+  const made = (await manage.post('/apikey', { name: 'caller' })).body as { api_key_id: string; api_key: string }
+  const body = { model: 'demo/echo', messages: [{ role: 'user', content: 'Hi' }] }
+  const status = async () =>
+    (await router.call('/v1/chat/completions', body, { authorization: `Bearer ${made.api_key}` })).status
+  expect(await status()).toBe(200)
+  await manage.put('/org/plugins', { plugins: { guard: true } })
+  expect(await status()).toBe(403)
+  await manage.post(`/apikey/${made.api_key_id}/plugins`, { plugins: { guard: false } })
+  expect(await status()).toBe(200)
+  await manage.post(`/apikey/${made.api_key_id}/plugins`, { plugins: { guard: null } })
+  expect(await status()).toBe(403)
+  await manage.put('/org/plugins', { plugins: { guard: null } })
+  expect(await status()).toBe(200)
 })
 
 test('only plugins that are loaded are named; what is said of one that is gone can be taken back', async () => {
