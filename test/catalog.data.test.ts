@@ -4,6 +4,7 @@ import { describe, expect, test } from 'vitest'
 import { parse } from 'yaml'
 import { type CatalogFile, readList } from '../src/catalog/read-list.ts'
 import type { ModelEntry, PricingTier } from '../src/core/model.ts'
+import { isShutDown } from '../src/core/shutdown.ts'
 import { checkSchema } from '../src/manifest/schema.ts'
 import { readSource } from '../src/manifest/source.ts'
 import { tariffOf } from '../src/money/rates.ts'
@@ -16,9 +17,10 @@ const sources = readdirSync(join(root, 'catalog'))
 
 type File = { provider: string; defaults?: Partial<ModelEntry>; models: { [id: string]: Partial<ModelEntry> } }
 
-/** All entries of a file, as they are used. */
+/** All entries of a file, as they are used, but of models that are shut down: nothing else is said of them. */
 function entriesOf(value: unknown): { id: string; entry: ModelEntry }[] {
-  return Object.entries(readList(value as CatalogFile).models).map(([id, entry]) => ({ id, entry }))
+  const all = Object.entries(readList(value as CatalogFile).models).map(([id, entry]) => ({ id, entry }))
+  return all.filter(({ entry }) => !isShutDown(entry, Date.now()))
 }
 
 /** The facts that every entry has, whatever its model does. */

@@ -1,4 +1,5 @@
 import type { ModelEntry } from '../core/model.ts'
+import { isShutDown } from '../core/shutdown.ts'
 import { comparableId, exactIds, idInside, type ModelIds } from './model-ids.ts'
 
 /** The known models of all providers. */
@@ -7,7 +8,7 @@ export type Catalog = {
   find(provider: string, model: string): ModelEntry | undefined
   /** As `find`, with what its ids are for. */
   identify(provider: string, model: string): KnownModel | undefined
-  /** Every model once, in the order of the files. */
+  /** Every model once, in the order of the files, but those that were shut down before. */
   list(): readonly CatalogedModel[]
 }
 
@@ -44,11 +45,14 @@ export function createCatalog(
   }
   const readers = new Map<string, (model: string) => KnownModel | undefined>()
   const all: CatalogedModel[] = []
+  const now = Date.now()
   for (const [provider, models] of byProvider) {
     const ids = modelIds.get(provider) ?? exactIds
     const deployed = withDeployments(models, ids)
     readers.set(provider, identifier(deployed, ids))
-    for (const [model, entry] of deployed) if (model !== anyModel) all.push(Object.freeze({ provider, model, entry }))
+    for (const [model, entry] of deployed) {
+      if (model !== anyModel && !isShutDown(entry, now)) all.push(Object.freeze({ provider, model, entry }))
+    }
   }
   const identify: Catalog['identify'] = (provider, model) => readers.get(provider)?.(model)
   return { identify, find: (provider, model) => identify(provider, model)?.entry, list: () => all }

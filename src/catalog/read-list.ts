@@ -51,7 +51,22 @@ export function readList(file: CatalogFile): { models: { [model: string]: ModelE
     }
     Object.assign(all, read)
   }
+  findings.push(...namesNowhere(sections, all))
   return { models: all, findings }
+}
+
+/** Models that an entry names as its successor or snapshot, and the list does not have. */
+function namesNowhere(sections: readonly [path: string[], section: Section][], all: WrittenEntries): Finding[] {
+  const known = new Set(Object.entries(all).flatMap(([model, { aliases = [] }]) => [model, ...aliases]))
+  return sections.flatMap(([path, { models }]) =>
+    Object.entries(models).flatMap(([model, entry]) =>
+      (['successor', 'snapshot'] as const).flatMap((name) => {
+        const named = entry[name]
+        if (named === undefined || known.has(named)) return []
+        return [{ path: [...path, model, name], message: `\`${name}\` names \`${named}\`, which is not listed here` }]
+      }),
+    ),
+  )
 }
 
 /** Entries with their defaults, in the form in which they are used. */

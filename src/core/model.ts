@@ -87,6 +87,11 @@ export type ModelEntry = {
   model_canonical_name?: string
   /** Other ids of this model. */
   aliases?: string[]
+  /** The day (`2026-10-16`, UTC) from which on the provider serves the model no more, and the model to call instead. */
+  shutdown?: string
+  successor?: string
+  /** The dated model that this one, without a date, stands for. */
+  snapshot?: string
 }
 
 /** The members of an entry that say what models of other APIs than chat take and give. */

@@ -7,6 +7,7 @@ import { modelPage, pagedModel } from '../api/models/page.ts'
 import { RouterError } from '../core/errors.ts'
 import { policyPrefix, splitModel } from '../core/names.ts'
 import { type Period, pricePeriod } from '../core/price-times.ts'
+import { isShutDown, nextShutdown, shutdownMessage } from '../core/shutdown.ts'
 import { entryOfListed, type Listable, type Listed, listedModels, listedPolicies } from '../routing/listed.ts'
 import type { Scope } from '../routing/scope.ts'
 import type { OrganizationRules } from '../store/rules.ts'
@@ -58,7 +59,7 @@ export function modelRoutes({ access, directory, rulesOf, now = Date.now }: Mode
         const id = [request.params.id].flat().join('/')
         const models = lists.models(scopeOf(request))
         const found = models.find((model) => isCalled(model, id)) ?? findByAlias(models, id, directory())
-        if (!found) throw noModel(id)
+        if (!found) throw noModel(id, directory())
         const write = speaksMessages(request) ? pagedModel : modelEntry
         return tagged(JSON.stringify(write(found.id, entryOfListed(found, now()))))
       },
@@ -81,8 +82,12 @@ function findByAlias(models: readonly Listed[], id: string, { findModel }: Lista
   return models.find((one) => one.entry === entry && !one.isName && splitModel(one.id)?.provider === provider)
 }
 
-function noModel(id: string): RouterError {
-  const message = `There is no model '${id.slice(0, 100)}'. GET /v1/models lists them.`
+function noModel(id: string, { findModel }: Listable): RouterError {
+  const { provider, model = '' } = splitModel(id) ?? {}
+  const known = provider === undefined ? undefined : findModel(provider, model)
+  const message = known?.shutdown
+    ? shutdownMessage(id, known)
+    : `There is no model '${id.slice(0, 100)}'. GET /v1/models lists them.`
   return new RouterError('model_not_found', message, { param: 'id' })
 }
 
@@ -104,7 +109,7 @@ function openLists(directory: () => Listable, now: () => number) {
     const key = keyOf(scope)
     const listed = known.get(key) ?? listedModels(directory(), scope)
     known.set(key, listed)
-    return listed
+    return listed.filter(({ entry }) => !isShutDown(entry, now()))
   }
   const cached = (key: string, make: () => readonly Listed[], form: ListForm): JsonAnswer => {
     const at = now()
@@ -114,7 +119,8 @@ function openLists(directory: () => Listable, now: () => number) {
     const priced = models.map((model) => ({ ...model, entry: entryOfListed(model, at) }))
     const answer = tagged(JSON.stringify(modelList(priced, form)))
     const entries = models.flatMap(({ entry, targets }) => targets ?? [entry])
-    answers.set(key, { answer, ...pricePeriod(entries, at) })
+    const { from, until } = pricePeriod(entries, at)
+    answers.set(key, { answer, from, until: Math.min(until, nextShutdown(entries, at)) })
     return answer
   }
   return {

@@ -3,6 +3,7 @@ import { RouterError } from '../core/errors.ts'
 import { bareName, isEuropean, longestName, type Policy, policyPrefix, splitModel } from '../core/names.ts'
 import type { NeutralRequest } from '../core/request.ts'
 import type { RoutingRules } from '../core/routing-rules.ts'
+import { isShutDown, shutdownMessage } from '../core/shutdown.ts'
 import type { Provider } from '../manifest/provider.ts'
 import { servedBy, type Target, targetId } from '../manifest/target.ts'
 import type { Explanation } from './explanation.ts'
@@ -160,6 +161,7 @@ function targetOf(
   }
   if (!known) return { provider, model }
   const { entry, is } = known
+  if (isShutDown(entry, Date.now())) return exclusion(shutdownMessage(id, entry))
   return { provider, model: known.model, entry, ...(is !== known.model && { is }) }
 }
 

@@ -59,3 +59,16 @@ test('a model is listed once, and problems lead to its place', () => {
   )
   expect(wrong.problems).not.toEqual([])
 })
+
+test('a successor and a snapshot are models of the same list', () => {
+  const models = {
+    old: { successor: 'new', snapshot: 'e1' },
+    new: { aliases: ['newest'] },
+    older: { successor: 'newest' },
+  }
+  expect(readList({ ...file, models }).findings).toEqual([])
+  const { findings } = readList({ ...file, models: { old: { successor: 'gone' } } })
+  expect(findings).toEqual([
+    { path: ['models', 'old', 'successor'], message: '`successor` names `gone`, which is not listed here' },
+  ])
+})

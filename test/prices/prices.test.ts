@@ -3,9 +3,10 @@ import { join } from 'node:path'
 import { expect, test } from 'vitest'
 import { parse } from 'yaml'
 import type { ModelEntry } from '../../src/core/model.ts'
+import { isShutDown } from '../../src/core/shutdown.ts'
 import { shippedModels } from '../money/catalog.ts'
 import { difference } from './differences.ts'
-import { priceLists } from './price-lists.ts'
+import { comparedAt, priceLists } from './price-lists.ts'
 
 /** Reasons by list, each with the models that it explains and how many times as much as there they cost here. */
 type Reasons = { [list: string]: { because: string; models: { [model: string]: number } }[] }
@@ -71,6 +72,7 @@ function* allModels(): Iterable<[id: string, provider: string, model: string, en
     const { defaults, models } = shippedModels(provider)
     for (const [id, own] of Object.entries(models)) {
       const entry = { ...defaults, ...own } as ModelEntry
+      if (isShutDown(entry, comparedAt.getTime())) continue
       for (const name of [id, ...(entry.aliases ?? [])]) yield [`${provider}/${name}`, provider, name, entry]
     }
   }

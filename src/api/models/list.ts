@@ -78,6 +78,9 @@ const listedFacts = [
   'open_weights',
   'model_lab',
   'model_canonical_name',
+  'shutdown',
+  'successor',
+  'snapshot',
 ] as const
 
 const factsOfOthers = ['other_prices', 'image_prices', ...modalFacts] as const
