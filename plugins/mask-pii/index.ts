@@ -1,0 +1,80 @@
+import { definePlugin, type PluginCall, type PluginRequest, type RequestResult } from 'inference-router/plugin'
+import { type Find, finder, type Kind, kinds } from './find.ts'
+import { mapChat, mapOther } from './map-texts.ts'
+import { MaskedTexts } from './masked-texts.ts'
+import type { OwnPattern } from './own-patterns.ts'
+import { Restorer } from './restore.ts'
+import { RestoredCompletion } from './restored-completion.ts'
+import { type Restorers, restoredReply } from './restored-reply.ts'
+import { RestoredStream } from './restored-stream.ts'
+
+type Options = { kinds: Kind[]; patterns: OwnPattern[]; one_way: boolean }
+
+/** What is kept of a call. */
+type State = { restorers?: Restorers; stream?: RestoredStream; completion?: RestoredCompletion }
+
+export default definePlugin<Options>({
+  description: 'Shows providers placeholders in place of personal data, and puts the data back into what they answer',
+  options: {
+    properties: {
+      kinds: { type: 'array', items: { enum: [...kinds] }, uniqueItems: true, default: [...kinds] },
+      patterns: {
+        type: 'array',
+        default: [],
+        items: {
+          type: 'object',
+          additionalProperties: false,
+          required: ['name', 'pattern'],
+          properties: {
+            name: { type: 'string', pattern: '^[A-Z][A-Z0-9_]{0,30}$' },
+            pattern: { type: 'string', minLength: 1, maxLength: 1000 },
+            ignore_case: { type: 'boolean' },
+          },
+        },
+      },
+      one_way: { type: 'boolean', default: false },
+    },
+  },
+  setup({ kinds, patterns, one_way }) {
+    const find = finder(kinds, patterns)
+    return {
+      request: (request, call) => masked(request, call, { find, isOneWay: one_way }),
+      ...(!one_way && {
+        event(event, { state, operation }: PluginCall & { state: State }) {
+          if (!state.restorers) return undefined
+          if (operation !== 'chat') {
+            state.completion ??= new RestoredCompletion(state.restorers.text)
+            return state.completion.take(event)
+          }
+          state.stream ??= new RestoredStream(state.restorers)
+          return 'json' in event ? undefined : state.stream.take(event)
+        },
+        reply: (reply, { state, stream }: PluginCall & { state: State }) =>
+          state.restorers && !stream ? restoredReply(reply, state.restorers) : undefined,
+      }),
+    }
+  },
+})
+
+/** The request with placeholders; nothing where it has no such data, so that it is asked as the client wrote it. */
+function masked(
+  request: PluginRequest,
+  { state }: PluginCall & { state: State },
+  { find, isOneWay }: { find: Find; isOneWay: boolean },
+): RequestResult | undefined {
+  const texts = new MaskedTexts(find)
+  mapRequest(request, (text) => {
+    texts.reserve(text)
+    return text
+  })
+  const asked = mapRequest(request, (text) => texts.mask(text))
+  if (texts.values.size === 0) return undefined
+  if (!isOneWay) {
+    state.restorers = { text: new Restorer(texts.values), json: new Restorer(texts.values, { inJson: true }) }
+  }
+  return { request: asked }
+}
+
+function mapRequest(request: PluginRequest, change: (text: string) => string): PluginRequest {
+  return 'chat' in request ? { ...request, chat: mapChat(request.chat, change) } : mapOther(request, change)
+}

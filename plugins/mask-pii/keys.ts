@@ -1,0 +1,43 @@
+import type { Span } from './spans.ts'
+
+/** Keys by what their makers begin them with. */
+const prefixed = new RegExp(
+  `(?<![A-Za-z0-9_-])(?:${[
+    'sk-[A-Za-z0-9_-]{20,250}',
+    '(?:sk|rk|pk)_(?:live|test)_[A-Za-z0-9]{16,250}',
+    '(?:AKIA|ASIA)[A-Z0-9]{16}',
+    'gh[pousr]_[A-Za-z0-9]{36,250}',
+    'github_pat_[A-Za-z0-9_]{22,250}',
+    'glpat-[A-Za-z0-9_-]{20,60}',
+    'xox[abeprs]-[A-Za-z0-9-]{10,250}',
+    'AIza[A-Za-z0-9_-]{35}',
+    String.raw`ya29\.[A-Za-z0-9_-]{20,400}`,
+    '(?:hf|gsk|npm|xai|pplx|r8|lin|dckr|shpat|shpss|whsec|nvapi|tvly)[_-][A-Za-z0-9_-]{20,250}',
+    String.raw`SG\.[A-Za-z0-9_-]{16,64}\.[A-Za-z0-9_-]{16,64}`,
+    'dop_v1_[a-f0-9]{64}',
+    'pypi-[A-Za-z0-9_-]{32,250}',
+    String.raw`eyJ[A-Za-z0-9_-]{10,4000}\.eyJ[A-Za-z0-9_-]{10,8000}\.[A-Za-z0-9_-]{10,1000}`,
+  ].join('|')})(?![A-Za-z0-9_-])`,
+  'g',
+)
+const pem = /-----BEGIN [A-Z ]{0,30}PRIVATE KEY-----(?:[^-]|-(?!-)){1,16000}-----END [A-Z ]{0,30}PRIVATE KEY-----/g
+/** What something that is called a key is set to. */
+const assigned =
+  /(?<![A-Za-z0-9])(?:api[ _-]?key|secret(?:[ _-]?(?:access[ _-]?)?key)?|access[ _-]?(?:key|token)|auth[ _-]?token|token|bearer|password)["']?(?:\s{0,3}[:=]\s{0,3}|\s)["']?([A-Za-z0-9_/+=-]{20,250})(?![A-Za-z0-9_/+=-])/gi
+
+/** Keys and tokens of machines. */
+export function findKeys(text: string): Span[] {
+  const found: Span[] = []
+  for (const pattern of [prefixed, pem, assigned]) {
+    for (const { index, 0: whole, 1: key = whole } of text.matchAll(pattern)) {
+      const end = index + whole.length
+      if (pattern !== assigned || isMixed(key)) found.push({ kind: 'key', start: end - key.length, end })
+    }
+  }
+  return found
+}
+
+/** Words have no digits, numbers no letters. */
+function isMixed(key: string): boolean {
+  return /\d/.test(key) && /[A-Za-z]/.test(key)
+}

@@ -1,0 +1,85 @@
+import { expect, test } from 'vitest'
+import { finder, kinds } from '../../plugins/mask-pii/find.ts'
+import { corpus } from './pii-corpus.ts'
+
+const find = finder(kinds)
+
+test('finds what 200 texts have, and nothing else: recall and precision of at least 0.98', () => {
+  const texts = corpus()
+  expect(new Set(texts.map(({ text }) => text)).size).toBe(200)
+  let [right, wanted, found] = [0, 0, 0]
+  const wrong: string[] = []
+  for (const { text, spans } of texts) {
+    const name = ({ kind, start, end }: { kind: string; start: number; end: number }) =>
+      `${kind} ${text.slice(start, end)} ${start}`
+    const labels = new Set(spans.map(name))
+    const names = find(text).map(name)
+    const hits = names.filter((one) => labels.has(one))
+    right += hits.length
+    wanted += labels.size
+    found += names.length
+    wrong.push(...names.filter((one) => !labels.has(one)).map((one) => `+ ${one} in ${text}`))
+    wrong.push(...[...labels].filter((one) => !names.includes(one)).map((one) => `- ${one} in ${text}`))
+  }
+  const [recall, precision] = [right / wanted, right / found]
+  console.log(
+    `mask-pii: recall ${recall.toFixed(3)}, precision ${precision.toFixed(3)} of ${wanted} spans\n${wrong.join('\n')}`,
+  )
+  expect({ recall, precision, wrong }).toEqual({
+    recall: expect.toSatisfy((one) => one >= 0.98),
+    precision: expect.toSatisfy((one) => one >= 0.98),
+    wrong,
+  })
+})
+
+test.each([
+  ['a@'],
+  ['1'],
+  ['1 '],
+  ['+1'],
+  ['eyJ'],
+  ['eyJa.'],
+  ['sk-'],
+  ['DE89 '],
+  ['tel '],
+  ['token='],
+  ['-----BEGIN PRIVATE KEY-----'],
+  ['a.'],
+  ['(0'],
+  ['<EMAIL_1'],
+])('takes no more than linear time for a megabyte of %j', (unit) => {
+  const [small, large] = [32_768, 1_048_576].map((size) => {
+    const text = unit.repeat(Math.ceil(size / unit.length))
+    const began = process.cpuUsage()
+    find(text)
+    const { user, system } = process.cpuUsage(began)
+    return (user + system) / 1000
+  }) as [number, number]
+  // 32 times the text: what is quadratic takes 1,024 times as long.
+  expect(large).toBeLessThan(Math.max(small, 4) * 32 * 6)
+})
+
+test('of two kinds in one place one is meant, and spans do not overlap', () => {
+  const text = 'Bearer eyJhbGciOiJIUzI1NiJ9.eyJzdWIiOiIxMjM0In0.dozjgNryP4J3jVmNHl0w5N, a@b.example, +49 30 123456'
+  const spans = find(text)
+  expect(spans.map(({ kind }) => kind)).toEqual(['key', 'email', 'phone'])
+  for (const [index, { start }] of spans.entries()) expect(start).toBeGreaterThanOrEqual(spans[index - 1]?.end ?? 0)
+})
+
+test.each([
+  ['(a+)+$', 'repeats without end'],
+  ['a{2,}', 'repeats without end'],
+  ['(?:a{1,3}|b){2,9}', 'repeats a group'],
+  ['(?:a|a){1,30}x', 'repeats a group'],
+  ['a{1,40}b{1,40}c', 'more than 500 ways'],
+  ['(a)\\1', 'refers to an earlier group'],
+])('refuses the pattern %s, which may take long', (pattern, why) => {
+  expect(() => finder([], [{ name: 'OWN', pattern }])).toThrow(why)
+})
+
+test('finds what patterns of the operator name, before all else', () => {
+  const own = finder(kinds, [
+    { name: 'STAFF', pattern: '(?:EMP|CUST)-\\d{4,10}@[a-z]{1,8}\\.example', ignore_case: true },
+  ])
+  expect(own('emp-12345@acme.example').map(({ kind }) => kind)).toEqual(['STAFF'])
+})
