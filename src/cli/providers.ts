@@ -4,26 +4,34 @@ import type { Snapshot } from '../snapshot/snapshot.ts'
 import { redact } from '../upstream/secrets.ts'
 import { parseArguments, runCommand } from './args.ts'
 import { jsonText, type Out, problemLine, table } from './output.ts'
+import { providersPage } from './providers-page.ts'
 import { readSnapshot } from './read-snapshot.ts'
 
 /** The text of `inference-router providers --help`. */
 export const help = `The loaded providers, and the settings that each still needs.
 
-  inference-router providers [--config FILE] [--json]
+  inference-router providers [--config FILE] [--json | --markdown]
 
   --config FILE   the configuration (or INFERENCE_ROUTER_CONFIG; else ./config.yaml)
   --json          print JSON
+  --markdown      print docs/providers.md: what each can be asked for
 
 STATE is ready, off (switched off in the configuration), or the environment variables that are not set.
 `
 
+const options = { config: { type: 'string' }, json: { type: 'boolean' }, markdown: { type: 'boolean' } } as const
+
 /** Runs `inference-router providers`. Returns the exit code. */
 export function run(args: string[], out: Out): Promise<number> {
   return runCommand(args, { help, out }, async () => {
-    const { text, flag } = parseArguments(args, { options: { config: { type: 'string' }, json: { type: 'boolean' } } })
+    const { text, flag } = parseArguments(args, { options })
     const { snapshot, problems } = await readSnapshot(text('config'))
     for (const problem of problems) out.stderr(problemLine(problem))
     if (!snapshot) return 1
+    if (flag('markdown')) {
+      out.stdout(providersPage(snapshot))
+      return 0
+    }
     const rows = rowsOf(snapshot)
     out.stdout(flag('json') ? jsonText(rows) : asTable(rows))
     return 0

@@ -1,3 +1,4 @@
+import { readFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { expect, test } from 'vitest'
 import { run } from '../../src/cli/providers.ts'
@@ -25,6 +26,15 @@ test('each provider is listed with its state', async () => {
     'gamma | 0 | off',
     '',
   ])
+})
+
+test('--markdown is the page of the documentation', async () => {
+  const root = join(import.meta.dirname, '../..')
+  const { code, stdout } = await ran(run, '--config', join(root, 'config.yaml'), '--markdown')
+  expect(code).toBe(0)
+  expect(stdout, 'inference-router providers --markdown > docs/providers.md').toBe(
+    readFileSync(join(root, 'docs/providers.md'), 'utf8'),
+  )
 })
 
 test('--json is for scripts, and shows no secret', async () => {
