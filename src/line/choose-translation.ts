@@ -8,12 +8,12 @@ import { sameFormatTranslation } from './same-format.ts'
 export function translationOf(target: Target, prepared: TargetedCall): Translation {
   const isEdited = !prepared.isRewritten && speaksSameFormat(target, prepared.call.clientApi)
   if (!isEdited) return otherFormatTranslation(target, prepared)
-  const { request, forwardedHeaders, ...answer } = sameFormatTranslation(target, prepared)
-  // What plugins may change of an answer is written from its neutral form.
-  if (prepared.plugins?.mayChangeAnswer) {
-    return { ...otherFormatTranslation(target, prepared), request, forwardedHeaders }
-  }
-  return { request, forwardedHeaders, ...answer }
+  const own = sameFormatTranslation(target, prepared)
+  if (!prepared.plugins?.mayChangeAnswer) return own
+  // What plugins change of an answer is written from its neutral form: a stream may be changed at any event.
+  const changed = otherFormatTranslation(target, prepared)
+  const { request, forwardedHeaders } = own
+  return prepared.request.stream ? { ...changed, request, forwardedHeaders } : { ...own, edits: false, changed }
 }
 
 /** Whether a target's own format is that of the client API. */

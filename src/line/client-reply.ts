@@ -64,10 +64,11 @@ export async function wholeReply(answer: WholeAnswer, answered: AnsweredAttempt)
       { ...answered, measured: measured(answered, reply, true) },
       (settled) => {
         const { router, ...facts } = replyFacts(answered, settled)
-        const written = translation.whole(shown, facts)
+        const writing = shown === answer ? translation : (translation.changed ?? translation)
+        const written = writing.whole(shown, facts)
         const own = JSON.stringify(written)
         text = router ? JSON.stringify({ ...written, router }) : own
-        return translation.responseToStore(written, own)
+        return writing.responseToStore(written, own)
       },
     )
     answered.passage.produced?.(completionTokens(usage))
@@ -86,7 +87,7 @@ async function shownReply(answer: WholeAnswer, plugins: CallPlugins): Promise<Wh
   const { reply } = answer
   if (!plugins.have('reply')) return answer
   const shown = await plugins.reply({ operation: 'chat', chat: reply })
-  if (!('chat' in shown)) return answer
+  if (!('chat' in shown) || shown.chat === reply) return answer
   const { id, created, usage } = reply
   return { ...answer, reply: { ...shown.chat, id, created, usage } }
 }

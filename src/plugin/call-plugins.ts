@@ -2,7 +2,7 @@ import type { CallRecord } from '../core/call.ts'
 import type { Fold } from '../core/fold.ts'
 import { freezeData } from '../core/freeze-data.ts'
 import type { CallFacts } from './call-view.ts'
-import type { PluginLog, PluginReply, PluginRequest, PluginTarget } from './contract.ts'
+import type { MaybePromise, PluginLog, PluginReply, PluginRequest, PluginTarget } from './contract.ts'
 import { EventHooks } from './event-hooks.ts'
 import { PluginFaults } from './faults.ts'
 import type { LoadedPlugin } from './loaded.ts'
@@ -133,25 +133,19 @@ export class CallPlugins {
 
   /** A stream has ended, and each plugin is shown the answer as it reached it. Nobody waits for them. */
   streamed(answerAt: (plugin: RunningPlugin) => PluginReply): void {
-    for (const plugin of this.#inside('reply')) void watch(plugin, answerAt(plugin))
+    for (const plugin of this.#inside('reply')) watch(plugin, answerAt(plugin))
   }
 
   /** The call has ended, however it did: what is told first counts. Nobody waits for the plugins. */
   record(record: CallRecord): void {
     if (this.#isRecorded) return
     this.#isRecorded = true
-    for (const plugin of this.#plugins) {
-      if (!plugin.hooks.record) continue
-      this.#services.records.add(plugin.name, record.id, () => {
-        return quietly(() =>
-          plugin.run('record', {
-            invoke: (hooks, call) => hooks.record?.(freezeData(record), call),
-            check: () => undefined,
-            goesOn: true,
-          }),
-        )
-      })
-    }
+    const recording = this.#plugins.filter(({ hooks }) => hooks.record)
+    if (recording.length === 0) return
+    this.#services.records.add({ call: record.id, plugins: recording.map(({ name }) => name) }, () => {
+      const running = recording.flatMap((plugin) => recorded(plugin, freezeData(record)) ?? [])
+      return running.length > 0 ? Promise.all(running) : undefined
+    })
   }
 
   /** The innermost first. */
@@ -169,8 +163,19 @@ function accepted<Value>(value: Value, accept: ((value: Value) => void) | undefi
   }
 }
 
-async function watch(plugin: RunningPlugin, reply: PluginReply): Promise<void> {
-  await quietly(() =>
+/** What fails after a call has been counted: there is no call any more that it could end. */
+function recorded(plugin: RunningPlugin, record: CallRecord): Promise<unknown> | undefined {
+  return quietly(() =>
+    plugin.run('record', {
+      invoke: (hooks, call) => hooks.record?.(record, call),
+      check: () => undefined,
+      goesOn: true,
+    }),
+  )
+}
+
+function watch(plugin: RunningPlugin, reply: PluginReply): void {
+  void quietly(() =>
     plugin.run('reply', {
       invoke: (hooks, call) => hooks.reply?.(freezeData(reply), call),
       check: () => undefined,
@@ -179,11 +184,11 @@ async function watch(plugin: RunningPlugin, reply: PluginReply): Promise<void> {
   )
 }
 
-/** What fails has been counted. */
-async function quietly(run: () => unknown): Promise<void> {
+function quietly(run: () => MaybePromise<unknown>): Promise<unknown> | undefined {
   try {
-    await run()
+    const running = run()
+    return running instanceof Promise ? running.catch(() => {}) : undefined
   } catch {
-    // There is no call any more that it could end.
+    return undefined
   }
 }

@@ -14,11 +14,11 @@ export class PluginRecords {
     this.#faults = faults
   }
 
-  /** `run` never throws nor rejects. */
-  add(plugin: string, call: string, run: () => MaybePromise<unknown>): void {
+  /** `run` calls the hooks of these plugins, and never throws nor rejects. */
+  add({ call, plugins }: { call: string; plugins: readonly string[] }, run: () => MaybePromise<unknown>): void {
     if (this.#waiting.length >= mostWaiting) {
       const err = new Error(`the records of ${mostWaiting} calls are waiting already`)
-      this.#faults.saw(plugin, 'record', 'left_out', { call, err })
+      for (const plugin of plugins) this.#faults.saw(plugin, 'record', 'left_out', { call, err })
       return
     }
     this.#waiting.push(run)
@@ -45,12 +45,13 @@ export class PluginRecords {
   #runWaiting(): void {
     for (const run of this.#waiting.splice(0, mostAtOnce - this.#running)) {
       this.#running++
-      void this.#run(run)
+      const running = run()
+      if (running instanceof Promise) void running.then(() => this.#ended())
+      else this.#ended()
     }
   }
 
-  async #run(run: () => MaybePromise<unknown>): Promise<void> {
-    await run()
+  #ended(): void {
     this.#running--
     if (this.#waiting.length > 0) this.#schedule()
     else if (this.#running === 0) for (const resolve of this.#idle.splice(0)) resolve()

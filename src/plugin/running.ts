@@ -82,14 +82,13 @@ export class RunningPlugin {
     { began, check, end }: Pick<HookRun<Result>, 'check'> & { began: number; end(reason: Error): void },
   ): Promise<Result | undefined> {
     const { timeoutMs } = this.#plugin
-    const late = new TookTooLong(`it took longer than ${timeoutMs} ms`)
     try {
-      const result = await within(promise, timeoutMs, late)
+      const result = await within(promise, timeoutMs, () => new TookTooLong(`it took longer than ${timeoutMs} ms`))
       // One that kept everything waiting was not interrupted.
       this.requireInTime(performance.now() - began)
       return result === undefined ? undefined : check(result)
     } catch (thrown) {
-      if (thrown === late) end(late)
+      if (thrown instanceof TookTooLong) end(thrown)
       return this.failed(hook, thrown)
     }
   }

@@ -1,16 +1,29 @@
 /** What a promise resolves with. Rejects with this error, or an Error of this message, when that takes longer. */
-export async function within<Value>(
+export function within<Value>(
   promise: Value | PromiseLike<Value>,
   ms: number,
-  late: string | Error,
-): Promise<Value> {
-  let timer: NodeJS.Timeout | undefined
-  const over = new Promise<never>((_, reject) => {
-    timer = setTimeout(() => reject(typeof late === 'string' ? new Error(late) : late), ms)
+  late: string | (() => Error),
+): Promise<Awaited<Value>> {
+  return new Promise((resolve, reject) => {
+    let isOver = false
+    let timer: NodeJS.Timeout | undefined
+    const end = () => {
+      isOver = true
+      clearTimeout(timer)
+    }
+    Promise.resolve(promise).then(
+      (value) => {
+        end()
+        resolve(value)
+      },
+      (thrown: unknown) => {
+        end()
+        reject(thrown)
+      },
+    )
+    // What is ready at once needs no timer, which takes longer than the rest.
+    queueMicrotask(() => {
+      if (!isOver) timer = setTimeout(() => reject(typeof late === 'string' ? new Error(late) : late()), ms)
+    })
   })
-  try {
-    return await Promise.race([promise, over])
-  } finally {
-    clearTimeout(timer)
-  }
 }

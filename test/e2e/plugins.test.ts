@@ -169,6 +169,16 @@ describe('answers', () => {
     expect(asked.at(-1)).toEqual({ role: 'assistant', content: 'Once upon' })
   })
 
+  test('that a `reply` hook leaves as they are stay the provider’s own', async () => {
+    const world = await worldOf({ sees: 'return { reply({ chat }) { note(chat.parts) } }' })
+    const { text } = await world.ask()
+    expect(JSON.parse(text)).toMatchObject({
+      system_fingerprint: 'own',
+      choices: [{ message: { content: 'Hi you.' } }],
+    })
+    expect(world.notes).toEqual([[{ type: 'text', text: 'Hi you.' }]])
+  })
+
   test('that only a `reply` hook sees are streamed as the provider wrote them', async () => {
     const sees = `return { reply({ chat }, { state }) { note(chat.parts[0].text) } }`
     const world = await worldOf({ sees })
