@@ -42,6 +42,7 @@ export const chatAddresses: { readonly [slug: string]: string } = {
   openai: 'https://api.openai.com/v1/chat/completions',
   'openai-responses': 'https://api.openai.com/v1/responses',
   openrouter: 'https://openrouter.ai/api/v1/chat/completions',
+  'openrouter-messages': 'https://openrouter.ai/api/v1/messages',
   'openrouter-responses': 'https://openrouter.ai/api/v1/responses',
   ovhcloud: 'https://oai.endpoints.kepler.ai.cloud.ovh.net/v1/chat/completions',
   'ovhcloud-responses': 'https://oai.endpoints.kepler.ai.cloud.ovh.net/v1/responses',
