@@ -106,16 +106,16 @@ class StreamedReply {
     const { answered, own, resumed } = this.#serving
     this.#firstEventMs ??= answered.settlement.elapsed()
     let text = ''
-    const said: StreamFrame[] = []
+    const said: StreamFrame[] | undefined = this.#hooks && []
     for (const frame of batch) {
       if (frame.damaged) this.#isDamaged = true
       if (own !== this.#said) for (const event of frame.events) own.take(event)
       const shown = resumed ? resumed.shown(frame) : frame
       if (!shown) continue
-      if (this.#hooks) said.push(shown)
+      if (said) said.push(shown)
       else text += this.#stream.translate(shown, this.#shown)
     }
-    if (this.#hooks) text = this.#seen(said, this.#hooks)
+    if (said && this.#hooks) text = this.#seen(said, this.#hooks)
     requireBounded(this.#said, answered.target, answered.prepared.answerBounds.bytes)
     return text
   }

@@ -152,7 +152,7 @@ describe('answers', () => {
 
   test('are gone on with by what the providers said, not by what the client was shown', async () => {
     const policy = (onCut: string) => ({ targets: ['one/m1', 'two/m1'], on_cut: onCut })
-    const settings = { policies: { again: policy('restart'), on: policy('continue') } }
+    const settings = { policies: { again: policy('restart'), on: policy('continue'), held: policy('hold') } }
     const world = await worldOf({ loud }, { settings })
     const cut = (response: Parameters<typeof beginStream>[0]) => {
       beginStream(response)
@@ -167,6 +167,9 @@ describe('answers', () => {
     expect(on.content).toBe('ONCE UPON A TIME.')
     const asked = world.providers.two.received.at(-1)?.body.messages
     expect(asked.at(-1)).toEqual({ role: 'assistant', content: 'Once upon' })
+    world.steps.one.push(cut)
+    world.steps.two.push(says('Another', ' one.'))
+    expect((await world.ask({ stream: true, model: 'policy/held' })).content).toBe('ANOTHER ONE.')
   })
 
   test('that a `reply` hook leaves as they are stay the provider’s own', async () => {
