@@ -15,7 +15,10 @@ const isHere = spawnSync('prometheus', ['--version']).error === undefined
 function queries(): string[] {
   const dashboard = JSON.parse(readFileSync(join(docs, 'grafana-dashboard.json'), 'utf8'))
   const panels = dashboard.panels.flatMap((panel: { targets: { expr: string }[] }) => panel.targets)
-  const page = readFileSync(join(docs, 'observability.md'), 'utf8').split('## Questions')[1] ?? ''
+  const page =
+    readFileSync(join(docs, 'observability.md'), 'utf8')
+      .split('\n## ')
+      .find((part) => part.startsWith('Questions')) ?? ''
   const asked = [...page.matchAll(/\| `(.+)` \|$/gm)].map(([, query = '']) => query.replaceAll('\\|', '|'))
   const all = [...panels.map(({ expr }: { expr: string }) => expr), ...asked]
   return all.map((query) => query.replaceAll(/\$__rate_interval|\b(?:5m|1h)\b/g, '20s').replaceAll('$instance', '.*'))

@@ -205,7 +205,7 @@ describe('Errors', () => {
   test('20.7, 20.8: all paths are prefixed /v1, and the version of the interface is 1.0.0', () => {
     expect((openapi.info as Body).version).toBe('1.0.0')
     const others = Object.keys(openapi.paths as Body).filter((path) => !path.startsWith('/v1/'))
-    expect(others.toSorted()).toEqual(['/health', '/openapi.json', '/ready'])
+    expect(others.toSorted()).toEqual(['/health', '/metrics', '/openapi.json', '/ready'])
   })
 })
 

@@ -151,7 +151,8 @@ const refusals: readonly [ClientApi, JsonObject][] = [
 test.each(refusals)('a refusal in a history stays, as text where there are no others: %#', async (api, body) => {
   for (const id of await shippedTargets()) {
     const { body: sent, dropped, target } = await sentTo(id, api, body)
-    const own = /^(openai|openai-responses|azure|openrouter)\//.test(id)
+    // Refusals are part of the Responses format.
+    const own = /^(openai|azure|openrouter|[\w-]+-responses)\//.test(id)
     const holders = objectsIn(sent).flatMap((one) =>
       Object.entries(one)
         .filter(([, value]) => value === refusal)
