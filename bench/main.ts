@@ -32,8 +32,11 @@ const benches: Record<string, { file: string; about: string }> = {
     file: './holds.ts',
     about: '[rounds]: what bounds and reservations cost a call and a chunk: the line with them and without, in turn',
   },
-  metrics: { file: './metrics.ts', about: 'what counting costs a call, and what a scrape of many series takes' },
   plugins: { file: './plugins.ts', about: '[rounds] [calls]: what plugins that do nothing cost a call and an event' },
+  metrics: {
+    file: './metrics.ts',
+    about: '[pairs]: what counting costs a call, and what a scrape of many series takes',
+  },
   routing: { file: './routing.ts', about: '[rounds]: choosing among targets, and trying one that is healthy' },
   mapping: { file: './mapping.ts', about: 'mappings: the library, compiled, written by hand' },
 }

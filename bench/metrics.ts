@@ -1,8 +1,14 @@
-/** What counting costs a call, and what a scrape of many series takes and holds. `npm run bench -- metrics`. */
+/**
+ * What counting costs a call, what a scrape of many series takes and holds, and the router with metrics beside itself without them.
+ * `npm run bench -- metrics [pairs]`.
+ */
 import type { CallRecord } from '../src/core/call.ts'
 import { CallMetrics } from '../src/observe/call-metrics.ts'
 import { writeMetrics } from '../src/observe/exposition.ts'
 import { median } from './load.ts'
+import { startMeasured } from './measured.ts'
+import { here, startRouter } from './subjects.ts'
+import { chatSame, measure, scenarios } from './ways.ts'
 
 const models = 150
 const metrics = new CallMetrics({ series: 1_000, labels: [] })
@@ -43,6 +49,39 @@ console.table({
   'ms of a scrape': Number(median(scrapes.map(({ ms }) => ms)).toFixed(1)),
   'ms that it holds the event loop at most': Number(median(scrapes.map(({ held }) => held)).toFixed(1)),
 })
+
+const pairs = Number(process.argv[3] ?? 3)
+const upstream = await startMeasured('upstream.ts', {}, { cpus: '0' })
+const [whole, , streams] = scenarios
+const found: { whole: number[]; chunk: number[] } = { whole: [], chunk: [] }
+for (let pair = 0; pair < pairs; pair++) {
+  // Each is first in turn: the machine may become slower or faster meanwhile.
+  const order = pair % 2 === 0 ? [true, false] : [false, true]
+  const figures = new Map<boolean, { whole: number; chunk: number }>()
+  for (const enabled of order) figures.set(enabled, await routerWith(enabled))
+  const [on, off] = [figures.get(true), figures.get(false)]
+  if (!on || !off) continue
+  found.whole.push(on.whole - off.whole)
+  found.chunk.push(on.chunk - off.chunk)
+  console.log(`${on.whole.toFixed(1)} µs a call with metrics, ${off.whole.toFixed(1)} without`)
+}
+console.table({
+  'µs that metrics add to a call (median of pairs)': Number(median(found.whole).toFixed(1)),
+  'µs that they add to a chunk': Number(median(found.chunk).toFixed(2)),
+})
+await upstream.stop()
+process.exit(0)
+
+async function routerWith(enabled: boolean) {
+  const router = await startRouter(here, upstream.url, { cpus: '1', lines: `metrics: { enabled: ${enabled} }\n` })
+  try {
+    if (!whole || !streams) throw new Error('there are no scenarios')
+    const { cpuUs } = await measure(router, chatSame, whole)
+    return { whole: cpuUs, chunk: (await measure(router, chatSame, streams)).cpuUs }
+  } finally {
+    await router.stop()
+  }
+}
 
 async function scrape() {
   const begun = performance.now()
