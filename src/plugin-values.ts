@@ -36,7 +36,7 @@ export function farValues(store: Pick<Store, 'pluginValues'>, ask: JsonRoute['an
   const change = async (how: Change['how'], plugin: string, key: string, value = '', until = 0) => {
     const params = { how, plugin, key, value, until: String(until) }
     const { text = '{}' } = await ask({ params, headers: {}, query: {}, readBody: async () => undefined })
-    const { isNew, refusal } = JSON.parse(text) as { isNew?: boolean; refusal?: string }
+    const { isNew, refusal } = JSON.parse(String(text)) as { isNew?: boolean; refusal?: string }
     if (refusal !== undefined) throw new Error(refusal)
     return isNew === true
   }

@@ -97,7 +97,7 @@ function noModel(id: string, { findModel }: Listable): RouterError {
 function openLists(directory: () => Listable, now: () => number) {
   const known = new LRUCache<string, readonly Listed[]>({ max: maxLists })
   const answers = new LRUCache<string, Written>({
-    maxSize: maxCharacters,
+    maxSize: maxBytes,
     sizeCalculation: ({ answer }) => answer.text.length + 1,
   })
   const numberOf = objectNumbers()
@@ -117,7 +117,9 @@ function openLists(directory: () => Listable, now: () => number) {
     if (known && known.from <= at && at < known.until) return known.answer
     const models = make()
     const priced = models.map((model) => ({ ...model, entry: entryOfListed(model, at) }))
-    const answer = tagged(JSON.stringify(modelList(priced, form)))
+    const { text, etag } = tagged(JSON.stringify(modelList(priced, form)))
+    // A list has megabytes: as bytes it need not be encoded for every answer.
+    const answer = { text: Buffer.from(text), etag }
     const entries = models.flatMap(({ entry, targets }) => targets ?? [entry])
     const { from, until } = pricePeriod(entries, at)
     answers.set(key, { answer, from, until: Math.min(until, nextShutdown(entries, at)) })
@@ -133,7 +135,7 @@ function openLists(directory: () => Listable, now: () => number) {
 }
 
 /** A list as it is answered while its prices hold. */
-type Written = Period & { answer: ReturnType<typeof tagged> }
+type Written = Period & { answer: { text: Buffer; etag: string } }
 
 /** Numbers objects by identity: rules and snapshots are replaced, never changed. */
 function objectNumbers(): (object: object) => number {
@@ -158,8 +160,8 @@ const accessTexts = new WeakMap<readonly string[], string>()
 
 /** Each is an array of references to catalog entries. */
 const maxLists = 200
-/** Characters of all texts together. */
-const maxCharacters = 64 * 1024 * 1024
+/** Bytes of all texts together. */
+const maxBytes = 64 * 1024 * 1024
 
 function clientApiOf(request: Pick<JsonRequest, 'headers'>): typeof messages | undefined {
   return speaksMessages(request) ? messages : undefined

@@ -13,7 +13,7 @@ export function headersOf({ locals }: Response): Headers {
 }
 
 /** Sends a whole response at once, as JSON unless it says otherwise; without a text it has no body. */
-export function respond(response: Response, status: number, text?: string, mediaType = json): void {
+export function respond(response: Response, status: number, text?: string | Buffer, mediaType = json): void {
   const headers = headersOf(response)
   if (text !== undefined) {
     headers['content-type'] = mediaType

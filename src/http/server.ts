@@ -38,7 +38,7 @@ export type JsonRoute = {
  * The default status is 200; without a text there is no body, as for 204; the text is JSON unless `mediaType` says otherwise. A client that sends the `etag` of its text gets a 304
  * instead.
  */
-export type JsonAnswer = { status?: number; text?: string; etag?: string; mediaType?: string }
+export type JsonAnswer = { status?: number; text?: string | Buffer; etag?: string; mediaType?: string }
 
 /** The app: the call routes, the JSON routes, and errors in the format of the client's API. */
 export function createApp(

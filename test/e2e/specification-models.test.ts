@@ -157,7 +157,7 @@ describe('Model entry', () => {
   })
   test('2.12: pricing is empty only where no price is known', () => {
     // What these cost is known when a model has been chosen.
-    const automatic = ['openrouter-responses/openrouter/auto', 'openrouter/openrouter/auto']
+    const automatic = ['-messages', '-responses', ''].map((ending) => `openrouter${ending}/openrouter/auto`)
     expect(unlike(chat, (entry) => priced.includes(entry)).toSorted()).toEqual(automatic)
   })
   test('2.40: a prompt has the price of the tier that it reaches', async () => {
