@@ -53,6 +53,7 @@ const readableHeaders = [
   'x-router-attempts',
   'x-router-dropped',
   'x-router-cost',
+  'x-router-cache',
   'x-router-audio-format',
   ...['requests', 'tokens'].flatMap((what) =>
     ['limit', 'remaining', 'reset'].map((fact) => `x-ratelimit-${fact}-${what}`),

@@ -65,7 +65,7 @@ export async function toldByPlugins(
 
 /** A conversation as plugins see it. */
 function askedOf(request: NeutralRequest): PluginRequest {
-  const { origin: _, unread: __, ...chat } = request
+  const { origin: _, ...chat } = request
   return { operation: 'chat', chat }
 }
 
@@ -73,12 +73,12 @@ function askedOf(request: NeutralRequest): PluginRequest {
 function changed<Call extends OpenedCall>(call: Call, asked: PluginRequest, { rulesOf }: Services): Call {
   if (!('chat' in asked)) return call
   const { origin, unread, stream, model } = call.request
-  const { stream: _, ...chat } = asked.chat
+  const { stream: _, unread: __, ...chat } = asked.chat
   const kept = { origin, ...(unread && { unread }), ...(stream !== undefined && { stream }) }
   const request: NeutralRequest = { ...chat, ...kept }
   if (request.model === model) return { ...call, request, isRewritten: true }
   // Of several names none is asked that the plugin has not chosen.
-  const { models: __, ...routing } = call.routing ?? {}
+  const { models: ___, ...routing } = call.routing ?? {}
   const inEurope = promisesEurope(model, rulesOf(call.key.organization))
   return { ...call, request, isRewritten: true, routing: call.routing && routing, inEurope }
 }

@@ -83,11 +83,11 @@ export class HookTime {
 
 const known = new WeakMap<CallFacts, PluginCall['headers']>()
 
-/** The headers that begin with `x-`, but for the client's own key. */
+/** The headers that begin with `x-` or `anthropic-`, but for the client's own key. */
 function shownHeaders(facts: CallFacts): PluginCall['headers'] {
   let shown = known.get(facts)
   if (!shown) {
-    const own = Object.entries(facts.headers).filter(([name]) => name.startsWith('x-') && name !== 'x-api-key')
+    const own = Object.entries(facts.headers).filter(([name]) => /^(?:x|anthropic)-/.test(name) && name !== 'x-api-key')
     shown = Object.freeze(Object.fromEntries(own.map(([name, value]) => [name, String(value ?? '')])))
     known.set(facts, shown)
   }

@@ -61,9 +61,12 @@ export type Hooks = {
 
 export type MaybePromise<Value> = Value | Promise<Value>
 
-/** A request for a conversation in the neutral form, or for another operation in the words of its API. */
+/**
+ * A request for a conversation in the neutral form, or for another operation in the words of its API. `unread` names what the neutral
+ * form does not have of the client's body; another one that a plugin returns is not used.
+ */
 export type PluginRequest =
-  | { operation: 'chat'; chat: Omit<NeutralRequest, 'origin' | 'unread'> }
+  | { operation: 'chat'; chat: Omit<NeutralRequest, 'origin'> }
   | { operation: Operation; model: string; fields: JsonObject }
 
 /** A reply to a conversation, or the JSON of another operation. Answers in bytes have none. */
@@ -97,7 +100,7 @@ export type PluginCall = {
   stream: boolean
   user?: string
   metadata?: JsonObject
-  /** The client's headers that begin with `x-`, in lower case. */
+  /** The client's headers that begin with `x-` or `anthropic-`, in lower case. */
   headers: Readonly<Record<string, string>>
   /** The client's own body, for options that only its API has. */
   body: JsonObject

@@ -83,6 +83,7 @@ const chatMembers: Members = {
   moderation: 'object',
   stream: 'flag',
   extensions: 'object',
+  unread: 'list',
 }
 
 /** What a `reply` hook returned, for a reply of this operation. Throws `WrongResult`. */

@@ -1,0 +1,51 @@
+import type { PluginReply } from 'inference-router/plugin'
+
+/** How the call ended that others have waited for: its client may have left before. */
+export type Landing = { reply: PluginReply } | 'failed' | 'gone'
+
+/** Calls that are asking a provider, which equal calls wait for. */
+export class Flights {
+  readonly #mostMs: number
+  readonly #under = new Map<string, ((landing: Landing) => void)[]>()
+
+  /** `mostMs`: how long a call waits for another. */
+  constructor(mostMs: number) {
+    this.#mostMs = mostMs
+  }
+
+  /** A call asks a provider. Returns whether others wait for it from now on: those for one key wait for one call. */
+  begin(key: string): boolean {
+    if (this.#under.has(key)) return false
+    this.#under.set(key, [])
+    return true
+  }
+
+  /** How the call of this key ends; `gone` where there is none. It has failed for whom it takes too long. Rejects with the signal. */
+  async landing(key: string, signal: AbortSignal): Promise<Landing> {
+    const waiting = this.#under.get(key)
+    if (!waiting) return 'gone'
+    signal.throwIfAborted()
+    const { promise, resolve, reject } = Promise.withResolvers<Landing>()
+    const left = () => reject(signal.reason)
+    const timer = setTimeout(resolve, this.#mostMs, 'failed')
+    signal.addEventListener('abort', left, { once: true })
+    waiting.push(resolve)
+    try {
+      return await promise
+    } finally {
+      clearTimeout(timer)
+      signal.removeEventListener('abort', left)
+    }
+  }
+
+  /** What is told first counts. */
+  end(key: string, landing: Landing): void {
+    const waiting = this.#under.get(key) ?? []
+    this.#under.delete(key)
+    for (const resolve of waiting) resolve(landing)
+  }
+
+  close(): void {
+    for (const key of [...this.#under.keys()]) this.end(key, 'failed')
+  }
+}

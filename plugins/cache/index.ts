@@ -1,0 +1,92 @@
+import { definePlugin, type PluginCall, type PluginReply } from 'inference-router/plugin'
+import { duration, durationForm } from './duration.ts'
+import { Flights } from './flights.ts'
+import { openKept } from './kept.ts'
+import { isCacheable, keyOf, type Share } from './key.ts'
+import { isWhole } from './whole.ts'
+import { wishesOf } from './wishes.ts'
+
+type Options = {
+  ttl: string
+  wait: string
+  only: 'all' | 'deterministic'
+  share: Share
+  operations: string[]
+  headers: string[]
+  max_bytes: number
+  max_reply_bytes: number
+  file?: string
+  max_file_bytes: number
+}
+
+/** What is kept of a call that asks a provider: its key, and how long its reply holds. */
+type Asking = { key: string; ttlMs: number; leads: boolean }
+type Call = PluginCall & { state: { asking?: Asking } }
+
+const operations = ['chat', 'embed', 'rerank', 'moderate', 'complete', 'decide']
+const mib = 1_048_576
+
+export default definePlugin<Options>({
+  description: 'Answers a request that was asked before with the reply that it got',
+  timeoutMs: 600_000,
+  options: {
+    properties: {
+      ttl: { type: 'string', pattern: durationForm, default: '1h' },
+      wait: { type: 'string', pattern: durationForm, default: '60s' },
+      only: { enum: ['all', 'deterministic'], default: 'all' },
+      share: { enum: ['organization', 'group', 'key'], default: 'organization' },
+      operations: { type: 'array', items: { enum: operations }, default: operations },
+      headers: { type: 'array', items: { type: 'string', pattern: '^x-[a-z0-9-]+$' }, default: [] },
+      max_bytes: { type: 'integer', minimum: 1, default: 64 * mib },
+      max_reply_bytes: { type: 'integer', minimum: 1, default: mib },
+      file: { type: 'string', minLength: 1 },
+      max_file_bytes: { type: 'integer', minimum: mib, default: 1024 * mib },
+    },
+  },
+  setup(options, kit) {
+    const kept = openKept(options, kit.log)
+    const flights = new Flights(duration(options.wait))
+    const usualTtlMs = duration(options.ttl)
+    return {
+      async request(request, call: Call) {
+        const wishes = wishesOf(call.headers)
+        if (wishes.bypass || !isCacheable(request, call, options)) return told('BYPASS')
+        const key = keyOf(request, call, options)
+        const ttlMs = wishes.ttlMs ?? usualTtlMs
+        const found = wishes.refresh ? { leads: flights.begin(key) } : await sought(key, wishes.ttlMs, call.signal)
+        if ('reply' in found) return { ...told('HIT'), reply: found.reply }
+        call.state.asking = { key, ttlMs, leads: found.leads }
+        return told('MISS')
+      },
+      reply(reply, { state: { asking } }: Call) {
+        if (!asking) return undefined
+        const isKept = isWhole(reply) && kept.put(asking.key, reply, asking.ttlMs)
+        if (asking.leads) flights.end(asking.key, isKept ? { reply } : 'failed')
+        return undefined
+      },
+      record({ error }, { state: { asking } }: Call) {
+        if (asking?.leads) flights.end(asking.key, error === 'client_gone' ? 'gone' : 'failed')
+      },
+      async [Symbol.asyncDispose]() {
+        flights.close()
+        kept.close()
+      },
+    }
+
+    /** A reply that is kept, or that another call is getting; else whether others wait for this call from now on. */
+    async function sought(key: string, oldestMs: number | undefined, signal: AbortSignal) {
+      for (;;) {
+        const reply = kept.get(key, oldestMs)
+        if (reply) return { reply }
+        if (flights.begin(key)) return { leads: true }
+        const landed = await flights.landing(key, signal)
+        if (landed === 'failed') return { leads: false }
+        if (landed !== 'gone') return landed
+      }
+    }
+  },
+})
+
+function told(state: 'HIT' | 'MISS' | 'BYPASS'): { headers: Record<string, string>; reply?: PluginReply } {
+  return { headers: { 'x-router-cache': state } }
+}

@@ -1,0 +1,49 @@
+import { hash } from 'node:crypto'
+import type { JsonObject, PluginCall, PluginRequest } from 'inference-router/plugin'
+
+/** Who gets each other's replies. */
+export type Share = 'organization' | 'group' | 'key'
+
+/** Whether a request may be answered with the reply to an equal one. */
+export function isCacheable(
+  request: PluginRequest,
+  { operation }: Pick<PluginCall, 'operation'>,
+  { only, operations }: { only: 'all' | 'deterministic'; operations: readonly string[] },
+): boolean {
+  // A conversation that is counted or made shorter is asked as one.
+  if (!operations.includes(operation)) return false
+  const { temperature, n } = 'chat' in request ? request.chat : request.fields
+  if (typeof n === 'number' && n > 1) return false
+  const isSampled = operation === 'chat' || operation === 'complete' || operation === 'decide'
+  return only === 'all' || !isSampled || temperature === 0
+}
+
+/** The same for requests that are answered alike, and for no others. */
+export function keyOf(
+  request: PluginRequest,
+  { organization, group, key, api, body, headers }: Omit<PluginCall, 'state' | 'signal'>,
+  { share, headers: more }: { share: Share; headers: readonly string[] },
+): string {
+  const sharing = { organization: '', group: `g ${group ?? key}`, key: `k ${key}` }[share]
+  const told = [...changing, ...more].map((name) => headers[name] ?? null)
+  const asked = 'chat' in request ? chatOf(request, api, body) : [request, without(body, unimportant)]
+  return hash('sha256', JSON.stringify([organization, sharing, told, asked]), 'base64url')
+}
+
+/** Headers that change what is answered. */
+const changing = ['x-router-strict', 'x-router-explain', 'anthropic-beta', 'anthropic-version']
+
+/** Members of a body that change nothing of what is said. */
+const unimportant = ['stream', 'stream_options', 'metadata', 'store', 'requesty', 'session_id']
+
+/** A conversation, whichever API it is asked by; what only its API has counts with its whole body. */
+function chatOf({ chat }: Extract<PluginRequest, { chat: unknown }>, api: string, body: PluginCall['body']): unknown {
+  const { stream: _, metadata: __, store: ___, unread, ...said } = chat
+  const { models, provider, route } = body
+  const own = unread ? [api, without(body, unimportant)] : []
+  return [said, models ?? null, provider ?? null, route ?? null, ...own]
+}
+
+function without(body: PluginCall['body'], names: readonly string[]): JsonObject {
+  return Object.fromEntries(Object.entries(body).filter(([name]) => !names.includes(name)))
+}
