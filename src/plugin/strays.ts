@@ -5,9 +5,17 @@ const running = new AsyncLocalStorage<string>()
 const told = new Set<Pick<PluginFaults, 'saw'>>()
 let isCatching = false
 
+/** Where what a plugin does is known as the plugin's, by its name: to enter one that is there takes half the time of making one. */
+const contexts = new Map<string, <Result>(run: () => Result) => Result>()
+
 /** Runs something of a plugin: what it leaves running behind is known as the plugin's as well. */
 export function inPlugin<Result>(name: string, run: () => Result): Result {
-  return running.run(name, run)
+  let context = contexts.get(name)
+  if (!context) {
+    context = running.run(name, () => AsyncLocalStorage.snapshot())
+    contexts.set(name, context)
+  }
+  return context(run)
 }
 
 /**
