@@ -58,23 +58,6 @@ const stated = [
   'model_canonical_name',
 ] as const
 
-/** What providers and makers do not say. */
-const unstated = [
-  // What is kept depends on the model, and is said for some of them only.
-  /^bedrock\/\S+ data_retention(_days)?$/,
-  /^cloudflare\/\S+ data_retention(_days)?$/,
-  /^deepseek\/\S+ data_retention_days$/,
-  /^perplexity\/r1-1776 max_output_tokens$/,
-  /^fireworks\/accounts\/fireworks\/models\/ember-1 open_weights$/,
-  /^openrouter\/(aion-labs|bytedance-seed|cohere|dots-studio|inclusionai|kwaipilot|nex-agi|prism-ml|sakana)\/\S+ open_weights$/,
-  /^openrouter\/(tencent|unbiased|upstage|xiaomi)\/\S+ open_weights$/,
-  /^openrouter\/stealth\/\S+ (open_weights|model_lab)$/,
-]
-const notStated = new Set<RegExp>()
-/** Providers of other models than chat of whose privacy nothing was found. */
-const ofUnknownPrivacy =
-  /^(?:black-forest-labs|deepgram|elevenlabs|jina|voyage)\/\S+ (?:data_\w+|privacy_comments|geolocation)$/
-
 /** A token of any model costs less than this. USD. */
 const dearest = 0.001
 
@@ -118,8 +101,7 @@ describe.each(sources)('$file', (source) => {
         name in entry ? [] : [`${provider}/${id} ${name}`],
       ),
     )
-    const unexplained = missing.filter((fact) => ![...unstated, ofUnknownPrivacy].some((one) => one.test(fact)))
-    expect(unexplained).toEqual(missingOfOthers(provider))
+    expect(missing).toEqual(missingOfOthers(provider))
     const unpriced = others.flatMap(({ id, entry }) => (tariffOf(entry) ? [] : [`${provider}/${id}`]))
     expect(unpriced).toEqual(withoutPrice.filter((name) => name.startsWith(`${provider}/`)))
     for (const { id, entry } of others) expectUnits(id, entry, freeOfCharge.has(provider))
@@ -135,14 +117,11 @@ describe.each(sources)('$file', (source) => {
     }
   })
 
-  test('has every fact of every model but those that nobody states', () => {
+  test('has every fact of every model', () => {
     const missing = entries.flatMap(({ id, entry }) =>
       stated.flatMap((name) => (entry[name] === undefined ? [`${provider}/${id} ${name}`] : [])),
     )
-    expect(missing.filter((fact) => !unstated.some((pattern) => pattern.test(fact)))).toEqual([])
-    unstated.forEach((pattern) => {
-      for (const fact of missing) if (pattern.test(fact)) notStated.add(pattern)
-    })
+    expect(missing).toEqual([])
   })
 
   // A price that was to change and is multiplied by itself, or by a thousand, shows here.
@@ -222,10 +201,6 @@ function expectPrices(id: string, pricing: PricingTier[] = []): void {
     if (cached) expect(cached * 200, `${id}: cached`).toBeGreaterThanOrEqual(input ?? 0)
   }
 }
-
-test('nothing is called unstated that every entry has', () => {
-  expect(unstated.filter((pattern) => !notStated.has(pattern))).toEqual([])
-})
 
 test('all shipped models are there', () => {
   const apis = sources.flatMap(({ value }) => entriesOf(value).map(({ entry }) => entry.api))
