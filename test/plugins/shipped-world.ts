@@ -22,6 +22,7 @@ const price = '[{ prompt_tokens_threshold: 0, input_price: 0.000001, output_pric
 export async function shippedWorld(
   plugins: (url: string) => object[],
   env: NodeJS.ProcessEnv = {},
+  settings: object = {},
 ): Promise<ShippedWorld> {
   const steps: Step[] = []
   const provider = await loopbackProvider((request, response) => (steps.shift() ?? says('Hi.'))(response, request))
@@ -37,7 +38,7 @@ models: { m1: { api: chat, context_window: 100000, pricing: ${price} } }
     threads: 1,
     env: { KEY_OF_ONE: 'secret-of-one', ...env },
     files: { 'providers/one.yaml': manifest },
-    settings: { folders, plugins: plugins(provider.url) },
+    settings: { folders, plugins: plugins(provider.url), ...settings },
   })
   return {
     router,

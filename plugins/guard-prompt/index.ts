@@ -1,0 +1,80 @@
+import { definePlugin, Refusal } from 'inference-router/plugin'
+import { Judge, type JudgeOptions, usualQuestion } from './judge.ts'
+import { type Denied, denier } from './patterns.ts'
+import { injectionPhrases } from './phrases.ts'
+import { type Origin, textsOf } from './texts.ts'
+
+type Options = {
+  deny: Denied[]
+  allow: string[]
+  injection_phrases: boolean
+  look_at: Origin[]
+  message: string
+  judge?: JudgeOptions
+}
+
+const pattern = { type: 'string', minLength: 1, maxLength: 1000 }
+
+export default definePlugin<Options>({
+  description: 'Refuses prompts by patterns, and by the word of a model',
+  // Longer than the longest time of a judge: it is the judge that fails then.
+  timeoutMs: 65_000,
+  options: {
+    properties: {
+      deny: {
+        type: 'array',
+        default: [],
+        items: {
+          type: 'object',
+          additionalProperties: false,
+          required: ['pattern'],
+          properties: { pattern, message: { type: 'string', minLength: 1 } },
+        },
+      },
+      allow: { type: 'array', default: [], items: pattern },
+      injection_phrases: { type: 'boolean', default: false },
+      look_at: {
+        type: 'array',
+        items: { enum: ['user', 'tool_result'] },
+        uniqueItems: true,
+        default: ['user', 'tool_result'],
+      },
+      message: { type: 'string', minLength: 1, default: 'The prompt was blocked (content_blocked).' },
+      judge: {
+        type: 'object',
+        additionalProperties: false,
+        required: ['url', 'model', 'key'],
+        properties: {
+          url: { type: 'string', pattern: '^https?://' },
+          model: { type: 'string', minLength: 1 },
+          key: { type: 'string', pattern: '^\\$[A-Za-z_][A-Za-z0-9_]*$' },
+          question: { type: 'string', minLength: 1, default: usualQuestion },
+          timeout_ms: { type: 'integer', minimum: 100, maximum: 60_000, default: 10_000 },
+        },
+      },
+    },
+  },
+  setup({ deny, allow, injection_phrases, look_at, message, judge: judgeOptions }, kit) {
+    const denied = denier(deny, allow, injection_phrases ? injectionPhrases : [])
+    const judge = judgeOptions && new Judge(judgeOptions, kit)
+    // A variable that is missing is told when the plugin is set up, not when the first call comes.
+    if (judgeOptions) kit.secret(judgeOptions.key)
+    return {
+      async request(request, call) {
+        if (judge?.asks(call)) return undefined
+        const { organization, key, id, signal } = call
+        const refuse = (by: string, told = message): never => {
+          kit.log.warn({ call: id, organization, key, by }, 'refused a prompt')
+          throw new Refusal(400, told, { param: 'chat' in request ? 'messages' : 'prompt' })
+        }
+        const { all, fresh } = textsOf(request, look_at)
+        for (const text of all) {
+          const match = denied(text)
+          if (match) refuse(match.index < 0 ? 'injection_phrases' : `deny[${match.index}]`, match.message)
+        }
+        if (judge && fresh.length > 0 && (await judge.blocks(fresh, signal))) refuse('judge')
+        return undefined
+      },
+    }
+  },
+})
