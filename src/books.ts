@@ -1,3 +1,4 @@
+import type { CallRecord } from './core/call.ts'
 import { type DamageWatch, watchDamage } from './damage.ts'
 import { type LedgerQueue, openLedger } from './money/ledger.ts'
 import { BookMetrics } from './observe/book-metrics.ts'
@@ -49,7 +50,7 @@ export function openBooks(
       settle(record, response) {
         metrics.count(record)
         tracing?.record(record)
-        return writing.ledger.settle(record, response)
+        return writing.ledger.settle(withoutContents(record), response)
       },
       ready: () => writing.ledger.ready(),
       backlog: () => writing.ledger.backlog(),
@@ -67,6 +68,13 @@ export function openBooks(
       writing = begin()
     },
   }
+}
+
+/** Rows may end up in a file: what was said is for spans alone. */
+function withoutContents(record: CallRecord): CallRecord {
+  if (record.contents === undefined) return record
+  const { contents: _, ...stored } = record
+  return stored
 }
 
 type Writing = { ledger: LedgerQueue; end(): Promise<void> }

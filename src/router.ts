@@ -97,7 +97,7 @@ async function start(options: RouterOptions, started: AsyncDisposableStack): Pro
   if (handed) started.adopt(handed.channel, (channel) => channel.close())
   const { isSent, sampling } = traceSettings(env)
   // Closed after the books: their last rows are spans as well.
-  const tracing = isSent ? started.adopt(await openTracing(log), (open) => open.close()) : undefined
+  const tracing = isSent ? started.adopt(await openTracing(log, env), (open) => open.close()) : undefined
   const books: Books = openBooks(
     stored.url,
     { log: logOf(log, 'books'), onFailure: tellFailure, metrics: snapshot.config.metrics, tracing },

@@ -1,3 +1,4 @@
+import type { CallContents } from './call-contents.ts'
 import type { ErrorCode } from './errors.ts'
 import type { JsonObject } from './json.ts'
 import type { Operation, OperationApiName } from './operation.ts'
@@ -66,4 +67,6 @@ export type CallRecord = {
   metadata?: JsonObject
   /** Where the call is in a trace; it is not stored. */
   trace?: RecordedTrace
+  /** What was said, for its spans, where the operator wants that; it is not stored. */
+  contents?: CallContents
 }

@@ -9,10 +9,12 @@ export type TraceContext = {
   isSampled: boolean
   state?: string
   baggage?: string
+  /** What was said is in its spans as well. */
+  hasContents?: boolean
 }
 
-/** Which traces are recorded where the client has not decided it: a share of them. */
-export type Sampling = { share: number; followsParent: boolean }
+/** Which traces are recorded where the client has not decided it: a share of them; and whether with what was said. */
+export type Sampling = { share: number; followsParent: boolean; contents?: boolean }
 
 type TraceHeaders = { readonly [name: string]: string | string[] | undefined }
 
@@ -28,13 +30,18 @@ export function traceOf(
   const [, traceId, parentId, flags] = (typeof traceparent === 'string' && parent.exec(traceparent)) || []
   const passed = typeof baggage === 'string' && baggage.length <= mostBaggage ? { baggage } : undefined
   if (traceId === undefined || parentId === undefined || isZero(traceId) || isZero(parentId)) {
-    return { traceId: hex, spanId, isSampled: isTaken(hex, sampling.share), ...passed }
+    const isSampled = isTaken(hex, sampling.share)
+    return { traceId: hex, spanId, isSampled, ...passed, ...contentsIf(isSampled, sampling) }
   }
   const isSampled = sampling.followsParent
     ? (Number.parseInt(flags ?? '', 16) & 1) === 1
     : isTaken(traceId, sampling.share)
   const state = typeof tracestate === 'string' && tracestate.length <= mostState ? { state: tracestate } : undefined
-  return { traceId, spanId, parentId, isSampled, ...state, ...passed }
+  return { traceId, spanId, parentId, isSampled, ...state, ...passed, ...contentsIf(isSampled, sampling) }
+}
+
+function contentsIf(isSampled: boolean, { contents }: Sampling): Pick<TraceContext, 'hasContents'> {
+  return isSampled && contents === true ? { hasContents: true } : {}
 }
 
 /** What a row says of it: spans are made of rows. */

@@ -1,4 +1,5 @@
 import type { ReplyFacts } from '../api/client-api.ts'
+import { contentsOf } from '../core/call-contents.ts'
 import type { Reply } from '../core/reply.ts'
 import { type Target, targetId } from '../manifest/target.ts'
 import type { Passage } from '../routing/health.ts'
@@ -33,7 +34,9 @@ export function servedId({ target, served }: Pick<AnsweredAttempt, 'target' | 's
 
 /** What a reply used, as far as it was received. */
 export function measured({ target, prepared }: AnsweredAttempt, reply: Reply, complete: boolean): MeasuredUsage {
-  return measuredReply(reply, target, prepared.admission, complete)
+  const used = measuredReply(reply, target, prepared.admission, complete)
+  if (!prepared.call.trace?.hasContents) return used
+  return { ...used, contents: contentsOf(prepared.request, reply) }
 }
 
 /** What the client is told beside a reply. */

@@ -68,7 +68,9 @@ async function callOnce(
     const stream = request.stream === true
     const { body } = written
     await admission.cover(target, body)
-    const { forwardedHeaders, edits: edited } = translation
+    const { forwardedHeaders, edits } = translation
+    // What spans say of a reply is read of all of it.
+    const edited = edits && call.trace?.hasContents !== true
     const onSent = () => {
       sent = true
     }

@@ -193,7 +193,7 @@ export class Settlement {
   }
 
   #record(
-    { target, attempts, times, dropped, served, firstEventMs, damaged }: RowFacts,
+    { target, attempts, times, dropped, served, firstEventMs, damaged, measured }: RowFacts,
     { outcome, status, settled, error }: SettledOutcome,
   ): CallRecord {
     const { monotonicMs: _, ...facts } = this.#start
@@ -213,13 +213,14 @@ export class Settlement {
       ...(attempts > 1 && times && this.#began(times)),
       ...(firstEventMs !== undefined && { firstEventMs }),
       ...(damaged && { damaged }),
+      ...(measured?.contents && { contents: measured.contents }),
     }
   }
 }
 
 const nothingUsed: Settled = { usage: {}, cost: { nanoUsd: 0, parts: {}, priceVersion: '' } }
 
-type RowFacts = AttemptSummary & Pick<ReceivedReply, 'served' | 'firstEventMs' | 'damaged'>
+type RowFacts = AttemptSummary & Partial<Pick<ReceivedReply, 'served' | 'firstEventMs' | 'damaged' | 'measured'>>
 
 type SettledOutcome = {
   outcome: Outcome

@@ -64,7 +64,12 @@ function callSpan(record: CallRecord, earlier: readonly SpanEvent[]): SpanFacts 
     ...(parentId !== undefined && { parentId }),
     start: at,
     end,
-    attributes: { ...modelAttributes(record), ...usageAttributes(record), ...callAttributes(record) },
+    attributes: {
+      ...modelAttributes(record),
+      ...usageAttributes(record),
+      ...callAttributes(record),
+      ...contentAttributes(record),
+    },
     events: [...earlier, ...first, ...cut].toSorted((one, other) => one.at - other.at),
   }
 }
@@ -134,5 +139,15 @@ function callAttributes(record: CallRecord): SpanAttributes {
     'inference_router.outcome': outcome,
     'inference_router.attempts': attempts,
     ...(dropped.length > 0 && { 'inference_router.dropped': dropped }),
+  }
+}
+
+function contentAttributes({ contents }: CallRecord): SpanAttributes {
+  if (!contents) return {}
+  const { system, input, output } = contents
+  return {
+    ...(system !== undefined && { 'gen_ai.system_instructions': system }),
+    'gen_ai.input.messages': input,
+    'gen_ai.output.messages': output,
   }
 }

@@ -20,7 +20,10 @@ export type Tracing = {
 export function traceSettings(env: NodeJS.ProcessEnv): TraceSettings {
   const isOff = env.OTEL_SDK_DISABLED === 'true' || env.OTEL_TRACES_EXPORTER === 'none'
   const hasEndpoint = Boolean(env.OTEL_EXPORTER_OTLP_ENDPOINT || env.OTEL_EXPORTER_OTLP_TRACES_ENDPOINT)
-  return { isSent: hasEndpoint && !isOff, sampling: samplingOf(env) }
+  const sampling = samplingOf(env)
+  if (!hasEndpoint || isOff) return { isSent: false, sampling: { share: 0, followsParent: true } }
+  const contents = env.OTEL_INSTRUMENTATION_GENAI_CAPTURE_MESSAGE_CONTENT?.toLowerCase() ?? ''
+  return { isSent: true, sampling: { ...sampling, contents: withContents.has(contents) } }
 }
 
 function samplingOf({
@@ -37,16 +40,22 @@ function samplingOf({
   return { share: part, followsParent }
 }
 
+/** OpenTelemetry's own values, of which events alone have no spans. */
+const withContents: ReadonlySet<string> = new Set(['true', 'span_only', 'span_and_event'])
+
 const samplers = 'write always_on, always_off or traceidratio, alone or after parentbased_'
 
 /** Opens the way to the collector that the variables name; the packages are loaded only here. Throws an error that names one that is missing. */
-export async function openTracing(log: Log): Promise<Tracing> {
+export async function openTracing(log: Log, env: NodeJS.ProcessEnv): Promise<Tracing> {
   const packages = await load()
   const { api, sdk, resources, exporter } = packages
   const say = onceAMinute((message) => log.warn({ message }, 'spans cannot be sent to the collector'))
   const quiet = () => {}
   api.diag.setLogger({ error: say, warn: say, info: quiet, debug: quiet, verbose: quiet })
-  const processor: SpanProcessor = new sdk.BatchSpanProcessor({ exporter: new exporter.OTLPTraceExporter() })
+  const processor: SpanProcessor = new sdk.BatchSpanProcessor({
+    exporter: new exporter.OTLPTraceExporter(),
+    ...batchOptions(env),
+  })
   const named = resources.defaultResource().merge(resources.detectResources({ detectors: [resources.envDetector] }))
   const resource = named.attributes['service.name']?.toString().startsWith('unknown_service')
     ? named.merge(resources.resourceFromAttributes({ 'service.name': 'inference-router' }))
@@ -59,6 +68,19 @@ export async function openTracing(log: Log): Promise<Tracing> {
     },
     close: () => processor.shutdown().catch((thrown: Error) => say(thrown.message)),
   }
+}
+
+/** What the variables say of the queue; those that are no numbers count as unset. */
+function batchOptions(env: NodeJS.ProcessEnv): { [option: string]: number } {
+  const read = Object.entries(batchVariables).map(([option, name]) => [option, Number.parseInt(env[name] ?? '', 10)])
+  return Object.fromEntries(read.filter(([, value]) => (value as number) > 0))
+}
+
+const batchVariables = {
+  scheduledDelayMillis: 'OTEL_BSP_SCHEDULE_DELAY',
+  exportTimeoutMillis: 'OTEL_BSP_EXPORT_TIMEOUT',
+  maxQueueSize: 'OTEL_BSP_MAX_QUEUE_SIZE',
+  maxExportBatchSize: 'OTEL_BSP_MAX_EXPORT_BATCH_SIZE',
 }
 
 async function load() {
