@@ -124,9 +124,16 @@ export class CallPlugins {
     for (const plugin of this.#inside('reply')) {
       const running = plugin.run('reply', {
         invoke: (hooks, call) => hooks.reply?.(freezeData(reply), call),
-        check: (result) => accepted(replyResult(result, answer.operation), accept),
+        check(returned) {
+          const result = replyResult(returned, answer.operation)
+          accepted(result.reply, accept)
+          return result
+        },
       })
-      reply = (running instanceof Promise ? await running : running) ?? reply
+      const result = running instanceof Promise ? await running : running
+      if (!result) continue
+      Object.assign(this.headers, result.headers)
+      reply = result.reply
     }
     return reply
   }

@@ -48,7 +48,7 @@ export type Hooks = {
    * A whole answer: what the client gets in its place. Of a streamed conversation the answer as its events came to the plugin, when
    * it has ended: what is returned is not used.
    */
-  reply?(reply: PluginReply, call: PluginCall): MaybePromise<PluginReply | undefined>
+  reply?(reply: PluginReply, call: PluginCall): MaybePromise<ReplyResult | undefined>
   /** After the end of a call, however it ended: the client does not wait for it. */
   record?(record: CallRecord, call: PluginCall): MaybePromise<void>
   /** Functions for mappings, by the names by which they are called there: `$name(...)`. They are pure and answer at once. */
@@ -80,6 +80,9 @@ export type StreamedEvent = ProviderEvent | { operation: Operation; json: JsonOb
  * no provider; `headers` (names that begin with `x-`) are in the response.
  */
 export type RequestResult = { request?: PluginRequest; reply?: PluginReply; headers?: Readonly<Record<string, string>> }
+
+/** What a `reply` hook returns: the answer, and `headers` (names that begin with `x-`) for the response. */
+export type ReplyResult = PluginReply & { headers?: Readonly<Record<string, string>> }
 
 /** The call that a hook is about. */
 export type PluginCall = {

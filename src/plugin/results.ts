@@ -1,6 +1,6 @@
 import { isObject, type Json, type JsonObject } from '../core/json.ts'
 import type { Message, NeutralRequest } from '../core/request.ts'
-import type { PluginReply, PluginRequest, RequestResult } from './contract.ts'
+import type { PluginReply, PluginRequest, ReplyResult, RequestResult } from './contract.ts'
 import { type Members, requireMembers, WrongResult } from './members.ts'
 import { requireParts } from './part-members.ts'
 
@@ -87,9 +87,16 @@ const chatMembers: Members = {
 }
 
 /** What a `reply` hook returned, for a reply of this operation. Throws `WrongResult`. */
-export function replyResult(result: unknown, operation: PluginReply['operation']): PluginReply {
-  requireReply(result as PluginReply, operation)
-  return result as PluginReply
+export function replyResult(
+  result: unknown,
+  operation: PluginReply['operation'],
+): { reply: PluginReply; headers: NonNullable<ReplyResult['headers']> } {
+  if (typeof result !== 'object' || result === null) requireMembers(result, 'reply', {})
+  const { headers = {}, ...reply } = result as ReplyResult
+  requireMembers({ headers }, 'reply', { headers: 'object' })
+  requireHeaders(headers)
+  requireReply(reply, operation)
+  return { reply, headers }
 }
 
 function requireReply(reply: PluginReply, operation: PluginReply['operation']): void {

@@ -65,10 +65,9 @@ export async function runCall(hooks: Hooks, given: TestCall): Promise<TestedCall
     const routed = await route(hooks, given, call)
     return {
       ...nothing,
-      headers,
       asked,
       ...routed,
-      ...(await answer(hooks, given, { request: asked, call, isStream })),
+      ...(await answer(hooks, given, { request: asked, call, isStream, headers })),
     }
   })
   await hooks.record?.(freezeData(recordOf(call, ended, given.record)), call)
@@ -100,14 +99,15 @@ async function route(hooks: Hooks, { targets = usualTargets }: TestCall, call: P
   return { targets: left, sent: sent === undefined ? {} : sentHeaders(sent) }
 }
 
-type Asked = { request: PluginRequest; call: PluginCall; isStream: boolean }
+type Asked = { request: PluginRequest; call: PluginCall; isStream: boolean; headers: TestedCall['headers'] }
 
-async function answer(hooks: Hooks, given: TestCall, { request, call, isStream }: Asked) {
+async function answer(hooks: Hooks, given: TestCall, { request, call, isStream, headers }: Asked) {
   const whole = freezeData(replyOf(request, given.answer))
   if (!isStream) {
     const returned = await hooks.reply?.(whole, call)
-    const reply = returned === undefined ? whole : replyResult(returned, whole.operation)
-    return { reply, text: textOf(reply), events: [] }
+    const { reply, headers: added } =
+      returned === undefined ? { reply: whole, headers: {} } : replyResult(returned, whole.operation)
+    return { reply, text: textOf(reply), events: [], headers: { ...headers, ...added } }
   }
   const pieces = Array.isArray(given.stream) ? given.stream : [Number.POSITIVE_INFINITY]
   const events = (given.events ?? cut(whole, pieces)).filter((event) => !('done' in event && event.done))
@@ -121,7 +121,7 @@ async function answer(hooks: Hooks, given: TestCall, { request, call, isStream }
   if ('chat' in whole) await hooks.reply?.(freezeData(foldedReply(events)), call)
   const reply = foldedReply(left)
   const text = left.map((event) => ('text' in event ? (event.text ?? '') : '')).join('')
-  return { reply, text, events: left }
+  return { reply, text, events: left, headers }
 }
 
 function folded(events: readonly StreamedEvent[]): Reply {
