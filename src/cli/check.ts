@@ -1,7 +1,9 @@
 import { statSync } from 'node:fs'
 import { readdir } from 'node:fs/promises'
 import { basename, dirname, join, resolve } from 'node:path'
+import { gapsIn } from '../catalog/gaps.ts'
 import { isObject } from '../core/json.ts'
+import type { ModelEntry } from '../core/model.ts'
 import { withoutKeys } from '../core/secrets.ts'
 import type { Environment } from '../manifest/environment.ts'
 import { proveExamples } from '../manifest/examples.ts'
@@ -12,7 +14,7 @@ import type { ChatEndpoint, Provider } from '../manifest/provider.ts'
 import type { Source } from '../manifest/source.ts'
 import { closeAll } from '../plugin/instances.ts'
 import { type Config, findConfig, loadConfig } from '../snapshot/config.ts'
-import { loadCatalog, readFiles } from '../snapshot/load-files.ts'
+import { type Files, loadCatalog, readFiles } from '../snapshot/load-files.ts'
 import { proveFiles } from '../snapshot/snapshot.ts'
 import { parseArguments, runCommand, UsageError } from './args.ts'
 import { isDialect, loadOne, readInput } from './load-one.ts'
@@ -106,8 +108,21 @@ async function checkConfig(path: string, env: Environment): Promise<Checked> {
     examples: layers.reduce((count, layer) => count + countExamples(layer), 0),
     plugins: files.plugins.length,
     mappings: mappingsIn(layers),
-    problems: [...files.problems, ...(await proveFiles(files))],
+    problems: [...files.problems, ...(await proveFiles(files)), ...gapsInCatalog(files)],
   }
+}
+
+/** What the files of the catalog do not say of models; where providers charge by their replies, no price is missed. */
+function gapsInCatalog({ providers, sources }: Pick<Files, 'providers' | 'sources'>): Problem[] {
+  const charging = new Set(providers.flatMap(({ provider: { slug, reports } }) => (reports?.has('cost') ? [slug] : [])))
+  return [...sources.values()].filter(isCatalog).flatMap((source) => {
+    const { list } = loadCatalog(source)
+    return list ? gapProblems(source, list.models, { priced: !charging.has(list.provider) }) : []
+  })
+}
+
+function gapProblems(source: Source, models: { [model: string]: ModelEntry }, options: { priced: boolean }): Problem[] {
+  return gapsIn(models, options).map(({ path, message }) => source.problem(['models', ...path], message))
 }
 
 async function checkPaths(paths: readonly string[], configPath: string, env: Environment): Promise<Checked> {
@@ -140,7 +155,9 @@ async function filesIn(path: string): Promise<string[]> {
 async function checkOne(source: Source, config: Config, env: Environment): Promise<Checked> {
   if (isCatalog(source)) {
     const { list, problems } = loadCatalog(source)
-    return { ...nothing, models: Object.keys(list?.models ?? {}).length, problems }
+    const models = list?.models ?? {}
+    const gaps = gapProblems(source, models, { priced: false })
+    return { ...nothing, models: Object.keys(models).length, problems: [...problems, ...gaps] }
   }
   const { loaded, problems } = await loadOne(source, config, env)
   const kind = isDialect(source) ? 'dialects' : 'providers'

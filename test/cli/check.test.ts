@@ -5,11 +5,26 @@ import { run } from '../../src/cli/check.ts'
 import { acme, folderOf, plainDialect } from '../manifest/files.ts'
 import { ran } from './running.ts'
 
+/** All that a chat model says of itself. */
+const facts = [
+  ...[
+    'api: chat',
+    'created: 1',
+    'context_window: 9',
+    'max_output_tokens: 9',
+    'description: M',
+    'data_retention: false',
+  ],
+  ...['data_retention_days: 0', 'data_used_for_training: false', 'privacy_comments: None.', 'geolocation: eu'],
+  ...['open_weights: true', 'model_lab: acme', 'model_canonical_name: m'],
+].join(', ')
+const tier = '{ prompt_tokens_threshold: 0, input_price: 1e-6, output_price: 1e-6 }'
+
 const good = {
   'config.yaml': '',
   'providers/dialects/plain.yaml': plainDialect,
   'providers/acme.yaml': `${acme}examples: [{ name: e, answers: { said: a }, means: { finish: stop } }]\n`,
-  'catalog/acme.yaml': 'provider: acme\nmodels: { m: { api: chat } }\n',
+  'catalog/acme.yaml': `provider: acme\nmodels:\n  m: { ${facts}, pricing: [${tier}] }\n`,
 }
 
 function project(files: { [path: string]: string } = {}) {
@@ -57,6 +72,29 @@ test('a switched-off provider is checked as well', async () => {
     'providers/acme.yaml': 'slug: acme\n',
   })
   expect((await ran(run, '--config', config)).code).toBe(1)
+})
+
+test('models of the catalog of which not every fact is stated are errors, and so are empty prices', async () => {
+  const catalog = (model: string) => ({ 'catalog/acme.yaml': `provider: acme\nmodels:\n  m: { ${model} }\n` })
+  const told = async (model: string) => {
+    const { config, at } = project(catalog(model))
+    const { code, stdout } = await ran(run, '--config', config)
+    return [
+      code,
+      stdout
+        .split('\n')[0]
+        ?.replace(relative('', at('.')), '')
+        .replace(at('.'), ''),
+    ]
+  }
+  const whole = await told(`${facts}, pricing: [${tier}]`)
+  expect(whole).toEqual([0, expect.stringContaining('no problems')])
+  const withoutLab = await told(`${facts.replace('model_lab: acme, ', '')}, pricing: [${tier}]`)
+  expect(withoutLab).toEqual([1, expect.stringMatching(/acme\.yaml:3:6: `m` says nothing of model_lab$/)])
+  expect(await told(facts)).toEqual([1, expect.stringMatching(/`m` says nothing of pricing$/)])
+  expect(await told(`${facts}, pricing: []`)).toEqual([1, expect.stringMatching(/`m` says nothing of pricing$/)])
+  expect(await told('shutdown: 2026-01-01, api: chat')).toEqual([0, expect.stringContaining('no problems')])
+  expect(await told('api: image')).toEqual([0, expect.stringContaining('no problems')])
 })
 
 test('single files and folders are checked by their kind', async () => {

@@ -1,0 +1,36 @@
+import type { ModelEntry } from '../core/model.ts'
+import { isShutDown } from '../core/shutdown.ts'
+import type { Finding } from './findings.ts'
+
+/** What lists show of every chat model; flags may be missing. */
+const facts = [
+  'created',
+  'context_window',
+  'max_output_tokens',
+  'description',
+  'data_retention',
+  'data_retention_days',
+  'data_used_for_training',
+  'privacy_comments',
+  'geolocation',
+  'open_weights',
+  'model_lab',
+  'model_canonical_name',
+] as const satisfies (keyof ModelEntry)[]
+
+/**
+ * The facts that chat models of a list lack, one finding for each model, with the path from the list. A price may be missing, but not be
+ * empty, unless `priced` says that calls are charged by the catalog. Deployments have the facts of their model, and of models that are shut down nothing is shown.
+ */
+export function gapsIn(models: { readonly [model: string]: ModelEntry }, { priced }: { priced: boolean }): Finding[] {
+  return Object.entries(models).flatMap(([model, entry]) => {
+    if (entry.api !== 'chat' || entry.is !== undefined || isShutDown(entry, Date.now())) return []
+    const missing: string[] = facts.filter((name) => entry[name] === undefined)
+    const isPriced =
+      entry.pricing === undefined ? !priced || entry.price_changes !== undefined : entry.pricing.length > 0
+    if (!isPriced) missing.push('pricing')
+    return missing.length === 0
+      ? []
+      : [{ path: [model], message: `\`${model}\` says nothing of ${missing.join(', ')}` }]
+  })
+}
