@@ -12,7 +12,9 @@ import type { Problem } from './manifest/problem.ts'
 import { openLentBudget } from './money/lent-budget.ts'
 import { logOf, openFarLog, type WriteLine } from './observe/log.ts'
 import type { LogLevels } from './observe/log-levels.ts'
+import { budgetsLater } from './plugin/budgets.ts'
 import { valuesLater } from './plugin/values.ts'
+import { storedBudgets } from './plugin-budgets.ts'
 import { farValues, valuesRoute } from './plugin-values.ts'
 import { openSignatureCache } from './routing/signature-cache.ts'
 import { PluginHost } from './snapshot/plugin-host.ts'
@@ -96,13 +98,15 @@ function openLent(levels: LogLevels) {
   let write: WriteLine = (...line) => void held.push(line)
   const log = openFarLog(levels, (...line) => write(...line))
   const { values, open } = valuesLater()
+  const { budgets, open: openBudgets } = budgetsLater()
   const connect = (books: FarBooks, store: Store) => {
     write = (...line) => books.log(...line)
     for (const line of held) write(...line)
     held = []
     open(farValues(store, books.far(valuesRoute(values)).answer))
+    openBudgets(storedBudgets(store))
   }
-  return { log, plugins: new PluginHost({ log: logOf(log, 'plugin'), values }), connect }
+  return { log, plugins: new PluginHost({ log: logOf(log, 'plugin'), values, budgets }), connect }
 }
 
 /** Tells of the health of providers, and of the line itself, when they change. Returns what ends that. */

@@ -8,7 +8,9 @@ import type { Endpoint } from './http/listeners.ts'
 import { formatProblem, type Problem } from './manifest/problem.ts'
 import { type Log, logOf } from './observe/log.ts'
 import { openTracing, traceSettings } from './observe/tracing.ts'
+import { budgetsLater } from './plugin/budgets.ts'
 import { valuesLater } from './plugin/values.ts'
+import { storedBudgets } from './plugin-budgets.ts'
 import { storedValues } from './plugin-values.ts'
 import { type Served, type Serving, serveInThisThread } from './serving.ts'
 import type { LinesHolder, SeveralOptions } from './serving-threads.ts'
@@ -74,7 +76,8 @@ async function start(options: RouterOptions, started: AsyncDisposableStack): Pro
   const simulator = started.adopt(await startSimulator(), (running) => running.close())
   const environment = { INFERENCE_ROUTER_DEMO_URL: simulator.url, ...env }
   const { values, open: openValues } = valuesLater()
-  const plugins = new PluginHost({ log: logOf(log, 'plugin'), values })
+  const { budgets, open: openBudgets } = budgetsLater()
+  const plugins = new PluginHost({ log: logOf(log, 'plugin'), values, budgets })
   const { services } = plugins
   const { snapshot, problems } = await buildSnapshot(configPath, environment, { ...earlier, services })
   if (!snapshot) throw new StartRefused(problems)
@@ -104,6 +107,7 @@ async function start(options: RouterOptions, started: AsyncDisposableStack): Pro
     started,
   )
   openValues(storedValues(books.store))
+  openBudgets(storedBudgets(books.store))
   started.defer(() => plugins.close(watch.current()))
   const access = openAccess(books.store)
   const { rulesOf } = openOrganizations(books.store)

@@ -133,10 +133,25 @@ export type AuthScheme = (
 export type Kit = {
   log: PluginLog
   values: PluginValues
+  /** The budgets that calls of a key (its id) are paid from, as they are in the database now: a call counts when its row is written. */
+  budgets(key: string): Promise<readonly PluginBudget[]>
   /** As the platform's `fetch`, to public addresses and the hosts that config.yaml allows the plugin. */
   fetch(url: string | URL, init?: RequestInit): Promise<Response>
   /** The secret that the plugin's options name, such as `$WEBHOOK_SECRET`: a variable of the environment. Throws if it is not set. */
   secret(reference: string): string
+}
+
+/**
+ * A key, its group or their organization: what was spent in this calendar month (UTC), its monthly limit if it has one, and of an
+ * organization that was given credit what is left of it. US dollars.
+ */
+export type PluginBudget = {
+  owner: 'key' | 'group' | 'organization'
+  id: string
+  name: string
+  spent_usd: number
+  limit_usd?: number
+  balance_usd?: number
 }
 
 /** Lines of the router's log that name the plugin. */

@@ -1,5 +1,6 @@
 import type { Environment } from '../manifest/environment.ts'
 import type { Log } from '../observe/log.ts'
+import type { ReadBudgets } from './budgets.ts'
 import type { Kit, PluginLog } from './contract.ts'
 import { endOf, requireKey, type ValueStore, valueText } from './values.ts'
 
@@ -10,6 +11,7 @@ export type Lent = {
   /** The variables that hold credentials of providers: no plugin gets them. */
   credentials: ReadonlySet<string>
   values: ValueStore
+  budgets: ReadBudgets
   /** A `fetch` to public addresses and these hosts. */
   openFetch(hosts: readonly string[]): GuardedFetch
 }
@@ -31,6 +33,7 @@ export function openKit(plugin: string, hosts: readonly string[], lent: Lent): {
       add: async (key, value, ttlMs) => values.add(plugin, requireKey(key), valueText(value), endOf(ttlMs)),
       delete: async (key) => values.delete(plugin, requireKey(key)),
     },
+    budgets: lent.budgets,
     fetch,
     secret: (reference) => secretOf(reference, lent),
   }

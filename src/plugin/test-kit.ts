@@ -2,6 +2,7 @@ import type { JsonObject } from '../core/json.ts'
 import { checkOptions } from '../manifest/options.ts'
 import { formatProblem } from '../manifest/problem.ts'
 import { readSource } from '../manifest/source.ts'
+import { noBudgets } from './budgets.ts'
 import type { Hooks, Kit, Plugin, PluginLog } from './contract.ts'
 import { openKit } from './kit.ts'
 import { hooksProblem, pluginProblem } from './shape.ts'
@@ -10,11 +11,13 @@ import { valuesInMemory } from './values.ts'
 
 export type { TestCall, TestedCall } from './test-call.ts'
 
-/** What a plugin under test is set up with: its options, the secrets and the `fetch` that it is lent. */
+/** What a plugin under test is set up with: its options, the secrets, budgets and the `fetch` that it is lent. */
 export type TestSetup<Options> = {
   options?: Partial<Options>
   /** Variables of the environment, by name. */
   secrets?: { readonly [name: string]: string }
+  /** The budgets of a key; without this it has none. */
+  budgets?: Kit['budgets']
   /** Without one every `fetch` fails. */
   fetch?: Kit['fetch']
 }
@@ -32,7 +35,7 @@ export type TestedPlugin = AsyncDisposable & {
 /** Sets a plugin up for a test, as the router does. Rejects with an Error that says what is wrong with it or its options. */
 export async function openPlugin<Options>(
   plugin: Plugin<Options>,
-  { options = {}, secrets = {}, fetch = unreachable }: TestSetup<Options> = {},
+  { options = {}, secrets = {}, budgets = noBudgets, fetch = unreachable }: TestSetup<Options> = {},
 ): Promise<TestedPlugin> {
   const wrong = pluginProblem(plugin)
   if (wrong) throw new Error(wrong.message)
@@ -42,7 +45,14 @@ export async function openPlugin<Options>(
   }
   const log = { debug: write('debug'), info: write('info'), warn: write('warn'), error: write('error') }
   const openFetch = () => ({ fetch, close: async () => {} })
-  const lent = { log: log as never, env: secrets, credentials: new Set<string>(), values: valuesInMemory(), openFetch }
+  const lent = {
+    log: log as never,
+    env: secrets,
+    credentials: new Set<string>(),
+    values: valuesInMemory(),
+    budgets,
+    openFetch,
+  }
   const { kit } = openKit('tested', [], lent)
   const hooks = await plugin.setup(checkedOptions(plugin, options as JsonObject) as Options, kit)
   const unusable = hooksProblem(hooks)

@@ -2,6 +2,7 @@ import { join } from 'node:path'
 import type { Environment } from '../manifest/environment.ts'
 import type { Problem } from '../manifest/problem.ts'
 import type { Source } from '../manifest/source.ts'
+import { noBudgets } from '../plugin/budgets.ts'
 import type { PluginInstance } from '../plugin/instances.ts'
 import type { Lent } from '../plugin/kit.ts'
 import type { LoadOptions } from '../plugin/load.ts'
@@ -18,8 +19,8 @@ export function pluginFolders({ plugins }: Config['folders']): string[] {
   return [...new Set([plugins, shippedPlugins])]
 }
 
-/** What of the router plugins are lent; a command has neither a log nor values that last. */
-export type PluginServices = Pick<Lent, 'log' | 'values'>
+/** What of the router plugins are lent; a command has neither a log nor values that last, nor budgets. */
+export type PluginServices = Pick<Lent, 'log' | 'values' | 'budgets'>
 
 /** What plugins are set up with, besides the configuration. `credentials` are the variables of the environment that they do not get. */
 export type PluginsAround = Pick<LoadOptions, 'source' | 'previous' | 'texts'> & {
@@ -53,5 +54,9 @@ function timeProblems(plugins: Config['plugins'], source: Source): Problem[] {
 
 function ofCommands(): PluginServices {
   const silent = () => {}
-  return { log: { debug: silent, info: silent, warn: silent, error: silent }, values: valuesInMemory() }
+  return {
+    log: { debug: silent, info: silent, warn: silent, error: silent },
+    values: valuesInMemory(),
+    budgets: noBudgets,
+  }
 }

@@ -15,6 +15,7 @@ const lent = {
   env: {},
   credentials: new Set<string>(),
   values: valuesInMemory(),
+  budgets: async () => [],
   openFetch: () => ({ fetch: async () => new Response(), close: async () => {} }),
 }
 
