@@ -82,7 +82,13 @@ export function levelsOf(log: Log): LogLevels {
 function prettyWriter(file: number | string): (line: string) => string {
   const { prettyFactory }: typeof import('pino-pretty') = createRequire(import.meta.url)('pino-pretty')
   const colorize = file === 2 && process.stderr.hasColors?.() === true
-  return prettyFactory({ colorize, singleLine: true, errorLikeObjectKeys: ['err'], translateTime: 'SYS:HH:MM:ss.l', ignore: 'room' })
+  return prettyFactory({
+    colorize,
+    singleLine: true,
+    errorLikeObjectKeys: ['err'],
+    translateTime: 'SYS:HH:MM:ss.l',
+    ignore: 'room',
+  })
 }
 
 /** The member `time` of a line, in ISO 8601; a second is written once for all its lines. */
