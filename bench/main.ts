@@ -38,6 +38,7 @@ const benches: Record<string, { file: string; about: string }> = {
     about: '[pairs]: what counting costs a call, and what a scrape of many series takes',
   },
   routing: { file: './routing.ts', about: '[rounds]: choosing among targets, and trying one that is healthy' },
+  cache: { file: './cache.ts', about: '[rounds]: an answer from the plugin cache beside one from a provider' },
   mapping: { file: './mapping.ts', about: 'mappings: the library, compiled, written by hand' },
 }
 
