@@ -275,6 +275,8 @@ beforeAll(async () => {
         model.slice(slug.length + 1),
         {
           api: 'chat',
+          // Models that were recorded may be shut down meanwhile.
+          shutdown: '9999-12-31',
           pricing: [{ prompt_tokens_threshold: 0, input_price: 0, output_price: 0 }],
           other_prices: { web_search_per_call: perSearch },
         },

@@ -1,3 +1,4 @@
+import { existsSync } from 'node:fs'
 import type { ServerResponse } from 'node:http'
 import { join } from 'node:path'
 import type { CallRecord } from '../../src/core/call.ts'
@@ -6,6 +7,7 @@ import { fileHost, type LoopbackProvider, loopbackProvider, type Received } from
 import { type Recording, recordings } from '../helpers/recordings.ts'
 import { type TestRouter, testRouter } from '../helpers/router.ts'
 import { serviceAccount, tokenEndpoint } from '../helpers/token-endpoint.ts'
+import { shippedModels } from '../money/catalog.ts'
 import { type Answer, type Body, plainAnswer } from './replay-answers.ts'
 
 export type { Answer, Body } from './replay-answers.ts'
@@ -96,7 +98,10 @@ export async function openStage(slugs: readonly string[] = everybody): Promise<S
   const router = await testRouter({
     media: files.media,
     providers: Object.fromEntries(
-      [...providers].map(([slug, { url }]) => [slug, { base_url: url, unknown_models: 'pass', ...plainKey(slug) }]),
+      [...providers].map(([slug, { url }]) => [
+        slug,
+        { base_url: url, unknown_models: 'pass', models: stillServed(slug), ...plainKey(slug) },
+      ]),
     ),
     env: { ...environment, GOOGLE_APPLICATION_CREDENTIALS: serviceAccount(tokens.url) },
   })
@@ -158,4 +163,19 @@ function question(api: ClientApi, content: string, stream: boolean): Body {
   const messages = [{ role: 'user', content }]
   if (api === 'messages') return { messages, max_tokens: 4_000, stream }
   return { messages, ...(stream && { stream, stream_options: { include_usage: true } }) }
+}
+
+/** Models that were recorded may be shut down meanwhile: they are called as they were. */
+function stillServed(slug: string): Record<string, object> {
+  if (!existsSync(join(import.meta.dirname, `../../catalog/${slug}.yaml`))) return {}
+  const { models, by_api: others = {} } = shippedModels(slug)
+  const sections = Object.entries({ chat: { models }, ...others })
+  const shut = sections.flatMap(([api, section]) =>
+    Object.entries(section.models).flatMap(([model, { shutdown }]) =>
+      shutdown === undefined
+        ? []
+        : [[model, { api, ...(api === 'image' && { also: ['chat'] }), shutdown: '9999-12-31' }] as const],
+    ),
+  )
+  return Object.fromEntries(shut)
 }

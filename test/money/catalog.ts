@@ -3,7 +3,8 @@ import { join } from 'node:path'
 import type { ModelEntry } from '../../src/core/model.ts'
 import { readSource } from '../../src/manifest/source.ts'
 
-type File = { defaults?: Partial<ModelEntry>; models: { [id: string]: Partial<ModelEntry> } }
+type Section = { defaults?: Partial<ModelEntry>; models: { [id: string]: Partial<ModelEntry> } }
+type File = Section & { by_api?: { [api: string]: Section } }
 
 const files = new Map<string, File>()
 
