@@ -108,12 +108,15 @@ export type PluginWorld = {
 
 export type Asked = { status: number; headers: Headers; text: string; content: string; body: string }
 
+/** What config.yaml says of its plugins, by name, its other settings, and further variables. */
+type PluginWorldSetup = { said?: Record<string, object>; settings?: object; env?: Record<string, string> }
+
 let worlds = 0
 
 /** `plugins` are the bodies of `setup` by name: they may use `options`, `kit`, `note` and `Refusal`. */
 export async function pluginWorld(
   plugins: Record<string, string>,
-  { said = {}, settings = {} }: { said?: Record<string, object>; settings?: object } = {},
+  { said = {}, settings = {}, env = {} }: PluginWorldSetup = {},
 ): Promise<PluginWorld> {
   const steps: PluginWorld['steps'] = { one: [], two: [] }
   const serve = (name: 'one' | 'two') =>
@@ -130,7 +133,7 @@ void Refusal; void note
 `
   const router = await testRouter({
     threads: 1,
-    env: { KEY_OF_ONE: 'secret-of-one', KEY_OF_TWO: 'secret-of-two' },
+    env: { KEY_OF_ONE: 'secret-of-one', KEY_OF_TWO: 'secret-of-two', ...env },
     files: {
       'providers/one.yaml': manifest('one', providers.one.url, 0.000_002),
       'providers/own.yaml': responsesManifest(providers.one.url),
