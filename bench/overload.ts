@@ -78,6 +78,7 @@ async function offered(perSecond: number) {
   }
   const [ofOwn, ofSecond] = [into(own), into(second)]
   const before = await router.used()
+  const loadBefore = await loadUs()
   const begun = performance.now()
   let nextOther = begun
   while (performance.now() - begun < seconds * 1_000) {
@@ -92,6 +93,7 @@ async function offered(perSecond: number) {
   while (line.open > 0) await setTimeout(5)
   const took = (performance.now() - begun) / 1_000
   const { cpuUs } = await router.used()
+  const loadTook = (await loadUs()) - loadBefore
   const ms = (values: readonly number[], share: number) => Number(percentile(sorted(values), share).toFixed(1))
   return {
     'offered per s': Math.round(sent / seconds),
@@ -105,7 +107,14 @@ async function offered(perSecond: number) {
     'its p50 ms': ms(second, 0.5),
     'its p99 ms': ms(second, 0.99),
     'busy %': Math.round((cpuUs - before.cpuUs) / took / 10_000),
+    'load busy %': Math.round(loadTook / took / 10_000),
   }
+}
+
+/** CPU of the core that the callers and the provider share. Where it is the one that is busy, the bench measures itself. */
+async function loadUs(): Promise<number> {
+  const { user, system } = process.cpuUsage()
+  return user + system + (await upstream.used()).cpuUs
 }
 
 /** A key of another organization. */
