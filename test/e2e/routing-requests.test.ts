@@ -199,7 +199,8 @@ describe.each(apis)('POST %s', (path, body) => {
   test('the time of a call is the shorter one of its header', async () => {
     const begun = performance.now()
     const answer = await call(path, { model: 'groq/sleeps', ...body }, { 'x-router-timeout': '300ms' })
-    expect([answer.status, answer.text]).toEqual([502, expect.stringContaining('within 300 ms')])
+    // Some of the time may have passed before the provider was asked.
+    expect([answer.status, answer.text]).toEqual([502, expect.stringMatching(/within (?:[12]\d\d|300) ms/)])
     expect(performance.now() - begun).toBeLessThan(5_000)
     for (const wrong of ['30', 'soon', '0s', '25h', '-1s']) {
       const refused = await call(path, { model: 'groq/m', ...body }, { 'x-router-timeout': wrong })
