@@ -1,5 +1,5 @@
 import type { Books } from './books.ts'
-import { type Family, type Sample, single } from './observe/families.ts'
+import { bounded, type Family, type Sample, single } from './observe/families.ts'
 import { type LineFacts, lineFamilies } from './observe/line-metrics.ts'
 import type { Trouble } from './routing/health.ts'
 import type { Watch } from './snapshot/reload.ts'
@@ -15,10 +15,10 @@ export type MetricSources = {
 /** All metrics of the process. */
 export function processMetrics({ books, watch, troubled, lines }: MetricSources): Family[] {
   const { facts, ended } = lines()
+  const { series } = watch.current().config.metrics
   return [
     ...books.metrics.calls.families(),
-    ...lineFamilies(facts, ended),
-    circuits(troubled()),
+    ...[...lineFamilies(facts, ended), circuits(troubled())].map((family) => bounded(family, series)),
     single(
       'gauge',
       'inference_router_ledger_backlog',

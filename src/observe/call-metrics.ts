@@ -1,6 +1,6 @@
 import type { CallRecord } from '../core/call.ts'
 import { completionTokens, promptTokens, type UsageClass, usageClasses } from '../core/usage.ts'
-import { type Family, Histogram, type Labels, type Sample } from './families.ts'
+import { type Family, Histogram, type Labels, other, type Sample } from './families.ts'
 
 /** How calls are counted: the most label sets of a metric, and what else they are counted by. */
 export type CallMetricsSettings = { series: number; labels: readonly ExtraLabel[] }
@@ -124,8 +124,6 @@ export class CallMetrics {
   }
 }
 
-/** The label value of what is too much to be told apart. */
-export const other = 'other'
 const none: { text: string; labels: Labels } = { text: '', labels: {} }
 
 function withoutValues(labels: Labels): Labels {

@@ -17,6 +17,21 @@ export function single(type: 'counter' | 'gauge', name: string, help: string, va
   return { type, name, help, samples: [{ labels: {}, value }] }
 }
 
+/**
+ * A counter or gauge with so many label sets at most: the others are added up as one, whose labels are all `other`. Names of models, which
+ * clients may invent, are among labels.
+ */
+export function bounded(family: Family, most: number): Family {
+  if (family.samples.length <= most) return family
+  const rest = family.samples.slice(most)
+  const labels = Object.fromEntries(Object.keys(rest[0]?.labels ?? {}).map((name) => [name, other]))
+  const value = rest.reduce((sum, sample) => sum + sample.value, 0)
+  return { ...family, samples: [...family.samples.slice(0, most), { labels, value }] }
+}
+
+/** The label value of what is too much to be told apart. */
+export const other = 'other'
+
 /** Counts values by upper bounds, as a histogram of Prometheus does. */
 export class Histogram {
   readonly #bounds: readonly number[]

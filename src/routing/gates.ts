@@ -29,7 +29,8 @@ export class Gates {
 
   /** Those through which calls go at present, by the id of their target. */
   standings(): GateStanding[] {
-    return [...this.#gates].map(([id, { gate, limits }]) => standingOf(id, gate, shared(limits, this.#lines)))
+    const used = [...this.#gates].filter(([, { gate }]) => gate.running + gate.waiting > 0)
+    return used.map(([id, { gate, limits }]) => standingOf(id, gate, shared(limits, this.#lines)))
   }
 
   #forgetEmpty(): void {

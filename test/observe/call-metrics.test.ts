@@ -2,7 +2,7 @@ import { describe, expect, test } from 'vitest'
 import type { CallRecord } from '../../src/core/call.ts'
 import { CallMetrics } from '../../src/observe/call-metrics.ts'
 import { writeMetrics } from '../../src/observe/exposition.ts'
-import { type Family, Histogram } from '../../src/observe/families.ts'
+import { bounded, type Family, Histogram } from '../../src/observe/families.ts'
 
 const record = (facts: Partial<CallRecord> = {}): CallRecord => ({
   id: 'c',
@@ -145,4 +145,16 @@ test('a histogram counts each value in the buckets that it fits into', () => {
   const histogram = new Histogram([1, 2])
   for (const value of [0.5, 1, 1.5, 7]) histogram.add(value)
   expect(histogram.samples('h', {}).map(({ value }) => value)).toEqual([2, 3, 4, 10, 4])
+})
+
+test('a gauge has so many label sets at most, and loses nothing of its sum', () => {
+  const samples = Array.from({ length: 50 }, (_, index) => ({ labels: { limit: `p/m${index}` }, value: 2 }))
+  const family: Family = { name: 'g', help: 'G.', type: 'gauge', samples }
+  const { samples: left } = bounded(family, 10)
+  expect([left.length, left.at(-1), left.reduce((sum, { value }) => sum + value, 0)]).toEqual([
+    11,
+    { labels: { limit: 'other' }, value: 80 },
+    100,
+  ])
+  expect(bounded(family, 50)).toBe(family)
 })
