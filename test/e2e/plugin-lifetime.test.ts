@@ -19,9 +19,11 @@ export default definePlugin({
     note('set up')
     const lent = async () => {
       note(\`values \${await values.add('first of ${word}', { at: 1 }, 60_000)} \${JSON.stringify(await values.get('first of ${word}'))}\`)
-      await values.set('left', '${word}')
-      await values.delete('left')
-      note(\`gone \${await values.get('left')}\`)
+      // Every thread has a name of its own: what one deletes, another may just have set.
+      const own = crypto.randomUUID()
+      await values.set(own, '${word}')
+      await values.delete(own)
+      note(\`gone \${await values.get(own)}\`)
       const { cause } = await fetch('http://127.0.0.1:8081/').then(() => ({ cause: undefined }), (error) => error)
       note(\`fetch \${cause?.message}\`)
     }
