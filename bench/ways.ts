@@ -42,6 +42,8 @@ export type Scenario = {
   warm: number
   concurrent: number
   slow?: boolean
+  /** The upstream thinks for a moment first, as providers do. */
+  thinking?: boolean
 }
 
 /** Server-sent events that the upstream writes into one stream. */
@@ -57,6 +59,14 @@ export const scenarios: Scenario[] = [
     calls: 64,
     warm: 32,
     concurrent: 32,
+  },
+  {
+    name: 'whole replies after a moment, 256 at a time',
+    stream: false,
+    thinking: true,
+    calls: 16_000,
+    warm: 16_000,
+    concurrent: 256,
   },
 ]
 
@@ -79,10 +89,10 @@ export const slowStream = { model: sameFormat, ...chatBody(`${question} ${verySl
 export async function measure(
   server: Pick<Subject, 'url' | 'key' | 'used'>,
   way: Way,
-  { stream, slow, ...scenario }: Scenario,
+  { stream, slow, thinking, ...scenario }: Scenario,
 ): Promise<Figures> {
   const url = server.url + way.path
-  const ask = slow ? `${question} ${slowly}` : question
+  const ask = slow ? `${question} ${slowly}` : thinking ? `${question} ${inAMoment}` : question
   const body = { model: way.model, ...(way.body ?? chatBody)(ask, stream) }
   const headers = { authorization: `Bearer ${server.key}` }
   await load(url, { ...scenario, calls: scenario.warm, body, headers })
