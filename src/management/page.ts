@@ -13,17 +13,21 @@ export function pageOf<Item>(
 ): JsonObject {
   const { limit: requestedLimit, cursor } = parametersOf(query, ['limit', 'cursor'])
   const limit = limitFrom(requestedLimit)
-  if (cursor === '') throw invalid("'cursor' is empty; leave it out for the first page.", 'cursor')
-  if (cursor !== undefined && !isCursor(cursor, organization)) {
-    const message = `'cursor' must be the next_cursor of a page of this list, not '${cursor.slice(0, 60)}'.`
-    throw invalid(message, 'cursor')
-  }
+  requireCursor(cursor, (id) => isCursor(id, organization))
   // One more than the page holds shows whether there is another page.
   const found = read({ organization, limit: limit + 1, ...(cursor !== undefined && { after: cursor }) })
   const items = found.slice(0, limit)
   const last = items.at(-1)
   const more = found.length > limit && last !== undefined
   return { [name]: items.map(entry), ...(more && { next_cursor: idOf(last) }) }
+}
+
+/** Requires the end of an earlier page, or none. Throws RouterError 400. */
+export function requireCursor(cursor: string | undefined, isCursor: (cursor: string) => boolean): void {
+  if (cursor === '') throw invalid("'cursor' is empty; leave it out for the first page.", 'cursor')
+  if (cursor === undefined || isCursor(cursor)) return
+  const message = `'cursor' must be the next_cursor of a page of this list, not '${cursor.slice(0, 60)}'.`
+  throw invalid(message, 'cursor')
 }
 
 /** A list of records: its name, its query, and the representation of a record. */
@@ -43,8 +47,9 @@ export function isRecordId(text: string): boolean {
 
 const mostAtOnce = 1_000
 
-function limitFrom(text: string | undefined): number {
-  if (text === undefined) return mostAtOnce
+/** How many records a page has: `usual` where the query does not say. Throws RouterError 400. */
+export function limitFrom(text: string | undefined, usual = mostAtOnce): number {
+  if (text === undefined) return usual
   const limit = /^\d{1,6}$/.test(text) ? Number(text) : 0
   if (limit >= 1 && limit <= mostAtOnce) return limit
   throw invalid(`'limit' must be a whole number from 1 to ${mostAtOnce}, not '${text.slice(0, 40)}'.`, 'limit')

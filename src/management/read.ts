@@ -3,7 +3,7 @@ import { durationMs, longestMs } from '../core/duration.ts'
 import { RouterError } from '../core/errors.ts'
 import { isObject, type Json, type JsonObject } from '../core/json.ts'
 import { aliasNameProblem, policyIdProblem } from '../core/names.ts'
-import { parseTime } from '../core/time.ts'
+import { dayMs, parseTime } from '../core/time.ts'
 import { didYouMean } from '../manifest/did-you-mean.ts'
 
 /** The members of a body that may have only the `known` ones. Throws RouterError 400. */
@@ -98,6 +98,18 @@ export const futureTime: Check<number> = (value, path) => {
   if (time === undefined) refuse(path, 'an RFC 3339 time such as 2027-01-31T00:00:00Z, or null for none', value)
   if (time <= Date.now()) throw invalid(`'${path}' is ${value}, which has passed; write a time in the future.`, path)
   return time
+}
+
+/** Unix milliseconds of a time or a date; a date is its beginning, or as `end` the beginning of the next day. Throws RouterError 400. */
+export function rangeTime(text: string, name: 'start' | 'end'): number {
+  const isDate = /^\d{4}-\d\d-\d\d$/.test(text)
+  // An unencoded plus sign in a query arrives as a space.
+  const time = parseTime(isDate ? `${text}T00:00:00Z` : text.replace(/ (?=\d\d:\d\d$)/, '+'))
+  if (time !== undefined && time >= 0) return isDate && name === 'end' ? time + dayMs : time
+  throw invalid(
+    `'${name}' must be a date such as 2026-11-30 or an RFC 3339 time such as 2026-11-30T12:00:00Z, not '${text.slice(0, 60)}'.`,
+    name,
+  )
 }
 
 /** A time such as `500ms`, `10s` or `5m`, as it is written; of at least so many milliseconds. */

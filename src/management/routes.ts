@@ -1,6 +1,7 @@
 import type { JsonRoute } from '../http/server.ts'
 import { aliasRoutes } from './aliases.ts'
 import { auditRoutes } from './audit.ts'
+import { callRoutes } from './calls.ts'
 import { explainRoutes } from './explain.ts'
 import { groupRoutes } from './groups.ts'
 import { providerHealthRoutes } from './health.ts'
@@ -31,5 +32,6 @@ const resources = [
   explainRoutes,
   auditRoutes,
   usageRoutes,
+  callRoutes,
   providerHealthRoutes,
 ]

@@ -1,20 +1,14 @@
 import { setImmediate } from 'node:timers/promises'
 import type { JsonObject } from '../core/json.ts'
-import { dayMs, formatTime, hourMs, monthStart, parseTime } from '../core/time.ts'
+import { dayMs, formatTime, hourMs, monthStart } from '../core/time.ts'
 import type { JsonAnswer } from '../http/server.ts'
 import { usdOf } from '../money/usd.ts'
 import { addFigures, noFigures } from '../store/figures.ts'
-import {
-  isUsageGroup,
-  type Resolution,
-  type UsageQuery,
-  type UsageRow,
-  UsageTooLarge,
-  usageGroups,
-} from '../store/usage-query.ts'
+import { QueryTooLarge } from '../store/query.ts'
+import { isUsageGroup, type Resolution, type UsageQuery, type UsageRow, usageGroups } from '../store/usage-query.ts'
 import { keyOf } from './keys.ts'
 import type { ManagementContext, ManageRequest, ManageRoute } from './manage.ts'
-import { invalid, parametersOf } from './read.ts'
+import { invalid, parametersOf, rangeTime } from './read.ts'
 
 /** `…/usage`: the usage of a key or of the organization, by period (UTC) and group. */
 export function usageRoutes({ store }: Pick<ManagementContext, 'store'>): ManageRoute[] {
@@ -38,7 +32,7 @@ async function usageResponse({ usage }: ManagementContext['store'], report: Usag
   try {
     return { text: await usageText(await usage.query(report), report.groupBy) }
   } catch (thrown) {
-    throw thrown instanceof UsageTooLarge ? invalid(thrown.message, 'group_by') : thrown
+    throw thrown instanceof QueryTooLarge ? invalid(thrown.message, 'group_by') : thrown
   }
 }
 
@@ -79,8 +73,8 @@ function parametersIn({ group_by, ...others }: ManageRequest['query'], now = Dat
   if (!isResolution(resolution))
     throw invalid(`'resolution' must be ${resolutions.join(', ')}, not '${shortened(resolution)}'.`, 'resolution')
   // Until the end of this hour, whose sum is then sufficient: no call is in the future.
-  const to = end === undefined ? Math.ceil((now + 1) / hourMs) * hourMs : timeIn(end, 'end')
-  const from = start === undefined ? monthStart(to - 1) : timeIn(start, 'start')
+  const to = end === undefined ? Math.ceil((now + 1) / hourMs) * hourMs : rangeTime(end, 'end')
+  const from = start === undefined ? monthStart(to - 1) : rangeTime(start, 'start')
   if (from >= to) throw invalid("'end' must be later than 'start'.", 'end')
   if (to - from > mostDays * dayMs)
     throw invalid(`From 'start' to 'end' are more than ${mostDays} days; ask for fewer at once.`, 'start')
@@ -89,18 +83,6 @@ function parametersIn({ group_by, ...others }: ManageRequest['query'], now = Dat
 
 function isResolution(text: string): text is Resolution {
   return resolutions.some((resolution) => resolution === text)
-}
-
-/** Unix milliseconds of a time or a date; a date is its beginning, or as `end` the beginning of the next day. */
-function timeIn(text: string, name: 'start' | 'end'): number {
-  const isDate = /^\d{4}-\d\d-\d\d$/.test(text)
-  // An unencoded plus sign in a query arrives as a space.
-  const time = parseTime(isDate ? `${text}T00:00:00Z` : text.replace(/ (?=\d\d:\d\d$)/, '+'))
-  if (time !== undefined && time >= 0) return isDate && name === 'end' ? time + dayMs : time
-  throw invalid(
-    `'${name}' must be a date such as 2026-11-30 or an RFC 3339 time such as 2026-11-30T12:00:00Z, not '${shortened(text)}'.`,
-    name,
-  )
 }
 
 function groupsIn(names: readonly string[]): string[] {

@@ -1,6 +1,7 @@
 import { existsSync, mkdirSync } from 'node:fs'
 import { dirname } from 'node:path'
 import { audit } from './audit.ts'
+import { calls } from './calls.ts'
 import { openChanges } from './changes.ts'
 import { type Connection, connect, inMemory, proveWritable, waitAtMost } from './connection.ts'
 import { groups } from './groups.ts'
@@ -42,6 +43,7 @@ export function openStore(
   const db = openMigrated(path, lock)
   const changes = openChanges(db)
   const usageReports = usage(db)
+  const settledCalls = calls(db)
   const integrityChecks = integrity(db)
   return {
     path,
@@ -53,6 +55,7 @@ export function openStore(
     idempotency: idempotency(db),
     spend: spend(db),
     usage: usageReports,
+    calls: settledCalls,
     integrity: integrityChecks,
     ledger: ledger(db),
     verifySums: sumVerifier(db),
@@ -75,6 +78,7 @@ export function openStore(
     },
     close: (): void => {
       usageReports.close()
+      settledCalls.close()
       void integrityChecks.close()
       db.close()
       lock?.release()

@@ -1,6 +1,7 @@
 import { dayMs, hourMs, monthStart } from '../core/time.ts'
 import type { Connection } from './connection.ts'
 import { type Figures, figureNames, inLedger, noFigures } from './figures.ts'
+import { QueryTooLarge } from './query.ts'
 import { storedJson } from './stored-json.ts'
 
 /** The length of one period of a report; periods are in UTC. */
@@ -28,9 +29,6 @@ export type UsageRow = {
   figures: Figures
 }
 
-/** The report has too many rows or takes too long. */
-export class UsageTooLarge extends Error {}
-
 /** Whether `groupBy` may have this name. */
 export function isUsageGroup(name: string): boolean {
   return Object.hasOwn(columns, name) || /^(?:label|extra)\.[^"\p{Cc}]{1,128}$/u.test(name)
@@ -41,7 +39,7 @@ export const mostUsageRows = 100_000
 /** The longest time of a query; one that reads the ledger itself reads about 300,000 rows per second. */
 const longestMs = 30_000
 
-/** A function that runs usage queries; the rows are in the order of their periods. Throws UsageTooLarge and the engine's errors. */
+/** A function that runs usage queries; the rows are in the order of their periods. Throws QueryTooLarge and the engine's errors. */
 export function usageReporter(db: Connection): (query: UsageQuery) => UsageRow[] {
   const labels = db.prepare<[string], string>('SELECT labels FROM api_keys WHERE id = ?').pluck()
   const groupName = db.prepare<[string], string>('SELECT name FROM groups WHERE id = ?').pluck()
@@ -57,7 +55,7 @@ export function usageReporter(db: Connection): (query: UsageQuery) => UsageRow[]
     const rows = new Map<string, UsageRow>()
     const deadline = performance.now() + longestMs
     for (const { source, from, to } of partsOf(query)) {
-      if (performance.now() > deadline) throw new UsageTooLarge(tooLong)
+      if (performance.now() > deadline) throw new QueryTooLarge(tooLong)
       const bound = { ...boundParameters(query), from: BigInt(from / source.unitMs), to: BigInt(to / source.unitMs) }
       for (const [period, operation, ...found] of statementOf(source).iterate(bound)) {
         const start = query.resolution === 'month' ? monthStart(from) : Number(period)
@@ -81,7 +79,7 @@ function rowOf(rows: Map<string, UsageRow>, start: number, values: UsageRow['val
   const key = JSON.stringify([start, ...values])
   const known = rows.get(key)
   if (known) return known
-  if (rows.size === mostUsageRows) throw new UsageTooLarge(tooMany)
+  if (rows.size === mostUsageRows) throw new QueryTooLarge(tooMany)
   const row = { start, values, byOperation: {}, figures: noFigures() }
   rows.set(key, row)
   return row

@@ -101,6 +101,7 @@ const table: { readonly [endpoint: string]: Row } = {
   'GET /v1/manage/org/usage': read,
   'GET /v1/manage/audit': read,
   'GET /v1/manage/health': read,
+  'GET /v1/manage/calls': read,
   'POST /v1/manage/org/credit': { need: 'operate: write', body: { amount: 1 } },
   'PUT /v1/manage/org/balance': {
     need: 'operate: write',

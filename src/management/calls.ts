@@ -1,0 +1,40 @@
+import type { Store } from '../store/open.ts'
+import { callEntry } from './call-entry.ts'
+import { callsAsked } from './call-filters.ts'
+import { json, type ManagementContext, type ManageRoute } from './manage.ts'
+import { requireCursor } from './page.ts'
+
+/** `/v1/manage/calls`: the settled calls of the organization, newest first. */
+export function callRoutes({ store }: Pick<ManagementContext, 'store'>): ManageRoute[] {
+  return [
+    {
+      path: '/v1/manage/calls',
+      async handle({ organization, query }) {
+        const { id, cursor, ...asked } = callsAsked(query)
+        requireCursor(cursor, (end) => store.calls.isCursor(end, organization))
+        const page = { organization, ...asked, ...(cursor !== undefined && { after: cursor }) }
+        const { calls, next } = await store.calls.page(id === undefined ? page : withId(page, id, store))
+        return json({ calls: calls.map(callEntry), ...(next !== undefined && { next_cursor: next }) })
+      },
+    },
+  ]
+}
+
+type Page = Parameters<Store['calls']['page']>[0]
+
+/** The call with an id that the router gave, in whatever form; or those that their client gave it. */
+function withId(page: Page, id: string, { calls }: Pick<Store, 'calls'>): Page {
+  const own = ownIdIn(id)
+  const found = own === undefined ? undefined : calls.callOf(own, page.organization)
+  if (!found) return { ...page, filters: { ...page.filters, requestId: id } }
+  const { from, to } = page
+  const filters = { ...page.filters, id: found.id }
+  return { ...page, from: Math.max(from, found.at), to: Math.min(to, found.at + 1), filters }
+}
+
+/** Where the provider gives a reply no id, it has that of its call, in the form of the API: `cmpl-0199…`. */
+function ownIdIn(text: string): string | undefined {
+  const [, ...parts] =
+    /([\da-f]{8})-?([\da-f]{4})-?([\da-f]{4})-?([\da-f]{4})-?([\da-f]{12})/.exec(text.toLowerCase()) ?? []
+  return parts.length === 0 ? undefined : parts.join('-')
+}

@@ -1,0 +1,32 @@
+import { type CallsPage, type CallsQuery, callsReader } from './calls-query.ts'
+import type { Connection } from './connection.ts'
+import { queries } from './query-thread.ts'
+
+/** Settled calls by their filters, newest first. */
+export type Calls = {
+  /** A page of calls. Rejects with StoreError. */
+  page(query: CallsQuery): Promise<CallsPage>
+  /** Whether a page of an organization may begin after the row with this id. */
+  isCursor(id: string, organization: string): boolean
+  /** The call of an organization with this id, or with an attempt of this id. `at` is Unix milliseconds. */
+  callOf(id: string, organization: string): { id: string; at: number } | undefined
+  close(): void
+}
+
+/** The settled calls of a database. */
+export function calls(db: Connection): Calls {
+  const { query, close } = queries(db, 'calls', callsReader)
+  const known = db.prepare<[string, string]>('SELECT 1 FROM ledger WHERE id = ? AND organization = ?')
+  const callOf = db.prepare<[string, string], { id: string; at: number }>(
+    'SELECT coalesce(attempt_of, id) AS id, at FROM ledger WHERE id = ? AND organization = ?',
+  )
+  return {
+    async page(asked) {
+      const [page] = await query(asked)
+      return page as CallsPage
+    },
+    isCursor: (id, organization) => known.get(id, organization) !== undefined,
+    callOf: (id, organization) => callOf.get(id, organization),
+    close,
+  }
+}

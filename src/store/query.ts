@@ -1,0 +1,17 @@
+/** The answer would be too large, or takes too long. */
+export class QueryTooLarge extends Error {}
+
+/** What answers queries on a connection. Throws QueryTooLarge and the engine's errors. */
+export type Reader<Query, Row> = (query: Query) => Row[]
+
+/** What the thread of queries answers, and the path of its database. */
+export type QueryWorker = { path: string; kind: 'usage' | 'calls' }
+
+/** A reply of the thread: rows, and whether there are more of the same query. */
+export type QueryAnswer<Row> =
+  | { rows: Row[]; more: boolean }
+  | { tooLarge: string }
+  | { failure: string; reason: string | undefined }
+
+/** A message to the thread: a query, or a request for more rows of the previous one. */
+export type QueryMessage = { query: unknown } | 'more'
