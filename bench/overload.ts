@@ -13,35 +13,40 @@ import { firstCall, inAMoment, momentMs } from './ways.ts'
 
 const seconds = Number(process.argv[3] ?? 10)
 const rounds = Number(process.argv[4] ?? 1)
-/** So many callers that the process always has something to do. */
-const atOnce = 1_000
+/** So many callers that the process always has something to do: a call takes half as long again as one alone. */
+const atOnce = 400
+/** Long queues make the last ones that get their turn late. */
+const waiting = 20
 const [loadCpu, subjectCpu] = ['0', '1']
 pin(process.pid, loadCpu)
 const upstream = await startMeasured('upstream.ts', {}, { cpus: loadCpu })
 const router = await startRouter(here, upstream.url, { cpus: subjectCpu })
 const url = `${router.url}/v1/chat/completions`
 const body = { ...firstCall, messages: [{ role: 'user', content: inAMoment }] }
+/** Clients keep their connections: Node accepts one new connection in each turn of its event loop. */
+const line = new OpenLoad(url)
 const calls = callBytes(url, router.key, body)
 const others = callBytes(url, otherOrganization(), body)
 
 const headers = { authorization: `Bearer ${router.key}`, 'content-type': 'application/json' }
 await load(url, { calls: 16_000, concurrent: 32, body: firstCall, headers })
-await closed(2)
+await closed(2, 2_000)
+await closed(8)
 const settings = readFileSync(router.config, 'utf8')
 for (let round = 0; round < rounds; round++) {
   writeFileSync(router.config, settings)
   await setTimeout(1_500)
   const peak = await closed(seconds)
   // As many calls as are under way while the process does what it can, and a few more.
-  const concurrent = Math.ceil(((peak * momentMs) / 1_000) * 1.2)
+  const concurrent = Math.ceil(((peak * momentMs) / 1_000) * 1.1)
   writeFileSync(
     router.config,
-    settings.replace('server: {', `server: { limits: { concurrent: ${concurrent}, queue: 100 },`),
+    settings.replace('server: {', `server: { limits: { concurrent: ${concurrent}, queue: ${waiting} },`),
   )
   await setTimeout(1_500)
   const half = await offered(peak / 2)
   const twice = await offered(peak * 2)
-  console.log(`at most ${Math.round(peak)} calls a second; limits: ${concurrent} at once, 100 waiting`)
+  console.log(`at most ${Math.round(peak)} calls a second; limits: ${concurrent} at once, ${waiting} waiting`)
   console.table({ 'half the load': half, 'twice the load': twice })
 }
 await router.stop()
@@ -49,8 +54,7 @@ await upstream.stop()
 process.exit(0)
 
 /** Calls a second when there are always more than can be served. */
-async function closed(duration: number): Promise<number> {
-  const line = new OpenLoad(url)
+async function closed(duration: number, callers = atOnce): Promise<number> {
   const begun = performance.now()
   const until = begun + duration * 1_000
   let served = 0
@@ -58,14 +62,13 @@ async function closed(duration: number): Promise<number> {
     if (status === 200) served++
     if (performance.now() < until) line.send(calls, next)
   }
-  for (let index = 0; index < atOnce; index++) line.send(calls, next)
+  for (let index = 0; index < callers; index++) line.send(calls, next)
   while (line.open > 0) await setTimeout(5)
   return served / ((performance.now() - begun) / 1_000)
 }
 
 /** Calls that come at a rate, whether or not earlier ones are answered; one in a hundred milliseconds of the second organization. */
 async function offered(perSecond: number) {
-  const line = new OpenLoad(url)
   const own: number[] = []
   const second: number[] = []
   const refusals: number[] = []

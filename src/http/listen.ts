@@ -33,7 +33,7 @@ export async function listen(
     if (opened) void opened.then(handle)
     else handle()
   })
-  await listening(server, { host, port, reusePort })
+  await listening(server, { host, port, reusePort, backlog: mostUnaccepted })
   // Longer than the minute after which load balancers reuse a connection, so that none is closed under a request.
   server.keepAliveTimeout = 65_000
   // Uploads may take long, and the provider's timeouts limit the rest.
@@ -50,6 +50,12 @@ export async function listen(
     close: () => server.close().closeAllConnections(),
   }
 }
+
+/**
+ * Connections that wait to be accepted: Linux drops those beyond, and their clients try again after a second, then after three. Node
+ * asks for 511; the system may allow fewer (`net.core.somaxconn`).
+ */
+const mostUnaccepted = 4_096
 
 /**
  * The port of an address, for 0 any that is free. Rejects as listening does where another process is there: ports that are shared
