@@ -74,7 +74,7 @@ async function* bytesOf(pieces: readonly Uint8Array[]): AsyncGenerator<Uint8Arra
   yield* pieces
 }
 
-const open: Reservation = { raise() {}, charge() {}, settle() {}, written() {} }
+const open: Reservation = { raise() {}, charge() {}, settle() {}, written() {}, mostNano: () => 0n }
 const unlimited = { requestsPerMinute: null, tokensPerMinute: null, concurrentCalls: null }
 const generous = { requestsPerMinute: 1e9, tokensPerMinute: 1e12, concurrentCalls: 1e6 }
 const nothingSpent = { ofKey: () => 0n, ofGroup: () => 0n, totalOfOrganization: () => 0n }

@@ -49,12 +49,17 @@ export type CallRecord = {
   outcome: Outcome
   status: number
   error?: ErrorCode
+  /** The message of the error, where it can repeat nothing of what was said; and the provider's own code. */
+  message?: string
+  providerCode?: string
   /** The class of the failure, by which it was decided what followed it: `connection`, `timeout`, `rate_limited` … */
   failure?: string
   usage: Usage
   cost: Cost
   dropped: string[]
   attempts: number
+  /** The most that was reserved for the call, in nano-USD. */
+  reservedNano?: number
   durationMs: number
   /** When the attempt began, in milliseconds after the call; missing where there was only one. */
   startedMs?: number
@@ -65,7 +70,7 @@ export type CallRecord = {
   explanation?: JsonObject
   user?: string
   metadata?: JsonObject
-  /** Where the call is in a trace; it is not stored. */
+  /** Where the call is in a trace; only the id of a trace that the client began is stored. */
   trace?: RecordedTrace
   /** What was said, for its spans, where the operator wants that; it is not stored. */
   contents?: CallContents

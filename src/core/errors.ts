@@ -57,6 +57,8 @@ export type ErrorDetails = {
   attempts?: JsonObject[] | undefined
   /** How the call was routed, where it asked for that. */
   router?: JsonObject | undefined
+  /** The message is in the words of the provider, which may repeat what was said. */
+  quotes?: boolean | undefined
   /** For the operator's log: what clients must not read, such as addresses. */
   forLog?: string | undefined
   cause?: unknown
@@ -75,6 +77,7 @@ export class RouterError extends Error {
   forLog: string | undefined
   readonly headers: Readonly<Record<string, string>>
   billed: Usage | undefined
+  readonly quotes: boolean
   readonly concernsModel: boolean
   readonly concernsSize: boolean
 
@@ -92,6 +95,7 @@ export class RouterError extends Error {
     this.forLog = details.forLog
     this.headers = details.headers ?? {}
     this.billed = details.billed
+    this.quotes = details.quotes === true
     this.concernsModel = details.concernsModel === true
     this.concernsSize = details.concernsSize === true
   }

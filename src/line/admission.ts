@@ -5,7 +5,7 @@ import type { NeutralRequest } from '../core/request.ts'
 import { completionTokens, promptClasses, type Usage } from '../core/usage.ts'
 import { sentLength } from '../manifest/sent-length.ts'
 import type { Target } from '../manifest/target.ts'
-import { type Budget, isLimited } from '../money/budget.ts'
+import { type Budget, isLimited, type Reservation } from '../money/budget.ts'
 import { mostReported } from '../money/charge.ts'
 import {
   type BoundedCall,
@@ -43,7 +43,7 @@ export type AdmissionRequest = PayingCall & {
 }
 
 /** The limits and money that are reserved for an admitted call. */
-export type Admission = {
+export type Admission = Pick<Reservation, 'charge' | 'mostNano'> & {
   /** Ends the reservation with the call's cost in nano-USD and the tokens that it used. Later calls have no effect. */
   settle(nanoUsd: bigint, tokens: number): void
   /** To be called when the row of the settled call is in the ledger. */
@@ -63,8 +63,6 @@ export type Admission = {
   costAt(target: Target, isCached: boolean): bigint | undefined
   /** The longest lifetime in a provider's cache that is asked for. */
   caches: '5m' | '1h' | undefined
-  /** An attempt that failed has cost so much; the call goes on. */
-  charge(nanoUsd: bigint): void
   /** Rate-limit headers for the client. */
   headers: Readonly<Record<string, string>>
   /** The estimated size of the prompt. */
@@ -125,6 +123,7 @@ export function admit(
     mostAt: (target, remote) => mostAt(target, { bounded, hold: holdOf(target), remote }),
     costAt: (target, isCached) => costAt(target, isCached, { bounded, hold: holdOf(target) }),
     caches: bounded.size.caches,
+    mostNano: budgetReservation.mostNano,
     charge: budgetReservation.charge,
     settle(nanoUsd, tokens) {
       budgetReservation.settle(nanoUsd)
@@ -188,6 +187,7 @@ export function admitOperation(
     },
     costAt: (target) => (isPriced(call, target) ? most[targets.indexOf(target)]?.nanoUsd : undefined),
     caches: undefined,
+    mostNano: budgetReservation.mostNano,
     charge: budgetReservation.charge,
     settle(cost, tokens) {
       budgetReservation.settle(cost)

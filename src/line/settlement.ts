@@ -1,6 +1,7 @@
 import { randomUUIDv7 } from 'node:crypto'
 import type { CallRecord, Cost, Outcome } from '../core/call.ts'
 import type { RouterError } from '../core/errors.ts'
+import { recordedError } from '../core/recorded-error.ts'
 import { withoutSecrets } from '../core/secrets.ts'
 import { completionTokens, promptTokens, type Usage } from '../core/usage.ts'
 import type { Target } from '../manifest/target.ts'
@@ -182,7 +183,11 @@ export class Settlement {
     const record = this.#record(summary, end)
     const { usage } = end.settled
     this.#admission.settle(costNano(record), promptTokens(usage) + completionTokens(usage))
-    const row = this.#explanation ? { ...record, explanation: this.#explanation.told() } : record
+    const row = {
+      ...record,
+      reservedNano: Number(this.#admission.mostNano()),
+      ...(this.#explanation && { explanation: this.#explanation.told() }),
+    }
     this.#plugins?.record(record)
     await this.#ledger.settle(row, end.response, end.error?.forLog)
     this.#admission.recorded()
@@ -205,7 +210,7 @@ export class Settlement {
       ...(served && { served: served.model }),
       outcome,
       status,
-      ...(error && { error: error.code, failure: failureClass(error).name }),
+      ...(error && { ...recordedError(error), failure: failureClass(error).name }),
       ...settled,
       dropped,
       attempts,

@@ -1,10 +1,12 @@
 import type { Store } from '../store/open.ts'
+import { callDetail } from './call-detail.ts'
 import { callEntry } from './call-entry.ts'
 import { callsAsked } from './call-filters.ts'
-import { json, type ManagementContext, type ManageRoute } from './manage.ts'
+import { json, type ManagementContext, type ManageRoute, missing, pathPart } from './manage.ts'
 import { requireCursor } from './page.ts'
+import { parametersOf } from './read.ts'
 
-/** `/v1/manage/calls`: the settled calls of the organization, newest first. */
+/** `/v1/manage/calls`: the settled calls of the organization, newest first, and one of them with all that is known of it. */
 export function callRoutes({ store }: Pick<ManagementContext, 'store'>): ManageRoute[] {
   return [
     {
@@ -15,6 +17,15 @@ export function callRoutes({ store }: Pick<ManagementContext, 'store'>): ManageR
         const page = { organization, ...asked, ...(cursor !== undefined && { after: cursor }) }
         const { calls, next } = await store.calls.page(id === undefined ? page : withId(page, id, store))
         return json({ calls: calls.map(callEntry), ...(next !== undefined && { next_cursor: next }) })
+      },
+    },
+    {
+      path: '/v1/manage/calls/:id',
+      handle({ organization, params, query }) {
+        parametersOf(query, [])
+        const id = pathPart({ params }, 'id')
+        const found = store.calls.find(ownIdIn(id) ?? id, organization) ?? missing('call', id)
+        return json(callDetail(found))
       },
     },
   ]

@@ -32,6 +32,8 @@ export type Reservation = {
    * Later calls have no effect.
    */
   settle(nanoUsd: bigint): void
+  /** The most that has been reserved, in nano-USD. */
+  mostNano(): bigint
   /** The settled cost is now in the spend tables. Not called while that is uncertain. */
   written(): void
 }
@@ -169,6 +171,7 @@ export type Reserving = {
 /** Reserves on accounts that have room for it. */
 export function reserveOn(accounts: readonly Account[], { nanoUsd, room, onSpent }: Reserving): Reservation {
   let reserved = nanoUsd
+  let mostNano = nanoUsd
   for (const account of accounts) {
     account.reserved += reserved
     account.open++
@@ -183,6 +186,7 @@ export function reserveOn(accounts: readonly Account[], { nanoUsd, room, onSpent
     if (state !== 'running' || most <= reserved) return
     for (const account of accounts) account.reserved += most - reserved
     reserved = most
+    if (most > mostNano) mostNano = most
   }
   const spend = (costNano: bigint, released: bigint) => {
     reserved -= released
@@ -202,6 +206,7 @@ export function reserveOn(accounts: readonly Account[], { nanoUsd, room, onSpent
         raiseTo(most)
       })
     },
+    mostNano: () => mostNano,
     charge(costNano) {
       charged = true
       spend(costNano, costNano < reserved ? costNano : reserved)

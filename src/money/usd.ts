@@ -21,4 +21,12 @@ export function usdText(nano: bigint): string {
   return `${sign}${size / nanoPerUsd}.${fraction}`
 }
 
+/** A sum in pico-USD as a JSON number of USD. */
+export function usdOfPico(pico: bigint): number {
+  const size = pico < 0n ? -pico : pico
+  const text = `${size / picoPerUsd}.${String(size % picoPerUsd).padStart(12, '0')}`
+  return Number(pico < 0n ? `-${text}` : text)
+}
+
+const picoPerUsd = 1_000_000_000_000n
 const nanoPerUsd = 1_000_000_000n

@@ -1,5 +1,6 @@
 import { type CallsPage, type CallsQuery, callsReader } from './calls-query.ts'
 import type { Connection } from './connection.ts'
+import { callFinder, type ListedCall } from './listed-call.ts'
 import { queries } from './query-thread.ts'
 
 /** Settled calls by their filters, newest first. */
@@ -8,6 +9,8 @@ export type Calls = {
   page(query: CallsQuery): Promise<CallsPage>
   /** Whether a page of an organization may begin after the row with this id. */
   isCursor(id: string, organization: string): boolean
+  /** A call of an organization, by its id or that of an attempt. */
+  find(id: string, organization: string): ListedCall | undefined
   /** The call of an organization with this id, or with an attempt of this id. `at` is Unix milliseconds. */
   callOf(id: string, organization: string): { id: string; at: number } | undefined
   close(): void
@@ -20,12 +23,17 @@ export function calls(db: Connection): Calls {
   const callOf = db.prepare<[string, string], { id: string; at: number }>(
     'SELECT coalesce(attempt_of, id) AS id, at FROM ledger WHERE id = ? AND organization = ?',
   )
+  const find = callFinder(db)
   return {
     async page(asked) {
       const [page] = await query(asked)
       return page as CallsPage
     },
     isCursor: (id, organization) => known.get(id, organization) !== undefined,
+    find(id, organization) {
+      const found = callOf.get(id, organization)
+      return found && find(found.id)
+    },
     callOf: (id, organization) => callOf.get(id, organization),
     close,
   }

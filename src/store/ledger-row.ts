@@ -54,6 +54,11 @@ export const otherColumns: readonly Column[] = [
     'explanation',
     ({ explanation }) => (explanation === undefined ? null : withoutSecrets(JSON.stringify(explanation))),
   ],
+  ['message', ({ message }) => message ?? null],
+  ['provider_code', ({ providerCode }) => providerCode ?? null],
+  ['reserved_nano', ({ reservedNano }) => whole(reservedNano)],
+  // Without a client that began one, the id of the trace is that of the call.
+  ['trace_id', ({ trace }) => (trace?.parentId === undefined ? null : trace.traceId)],
   ['served', ({ served }) => (served === undefined ? null : withoutSecrets(served).slice(0, longestName))],
 ]
 
@@ -86,6 +91,9 @@ export function callRecord(row: LedgerRow): CallRecord {
     outcome: text('outcome') as CallRecord['outcome'],
     status: number('status'),
     ...(has('error') && { error: text('error') as NonNullable<CallRecord['error']> }),
+    ...(has('message') && { message: text('message') }),
+    ...(has('provider_code') && { providerCode: text('provider_code') }),
+    ...(has('reserved_nano') && { reservedNano: number('reserved_nano') }),
     ...(has('failure') && { failure: text('failure') }),
     usage: usageOf(row),
     cost: { ...cost, ...(row.unpriced === 1n && { unpriced: true }), ...(row.estimated === 1n && { estimated: true }) },

@@ -11,6 +11,18 @@ export type ListedCall = {
   keyName?: string
   groupName?: string
   labels: Record<string, string>
+  /** Of a trace that the client began. */
+  traceId?: string
+}
+
+/** A function that reads a call by its id. */
+export function callFinder(db: Connection): (id: string) => ListedCall | undefined {
+  const byId = db.prepare<[string], LedgerRow>('SELECT * FROM ledger WHERE id = ?').safeIntegers()
+  const listed = listing(db)
+  return (id) => {
+    const row = byId.get(id)
+    return row && { ...listed(callRecord(row)), ...(row.trace_id !== null && { traceId: String(row.trace_id) }) }
+  }
 }
 
 /** A function that adds to a call what belongs to it. */

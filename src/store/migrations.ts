@@ -147,4 +147,13 @@ export const migrations: readonly Migration[] = [
     name: 'why which targets were asked',
     sql: 'ALTER TABLE ledger ADD COLUMN explanation TEXT',
   },
+  {
+    name: 'what was reserved for calls, why they failed, and their traces',
+    sql: `
+      ALTER TABLE ledger ADD COLUMN message TEXT;
+      ALTER TABLE ledger ADD COLUMN provider_code TEXT;
+      ALTER TABLE ledger ADD COLUMN reserved_nano INTEGER;
+      ALTER TABLE ledger ADD COLUMN trace_id TEXT;
+    `,
+  },
 ]

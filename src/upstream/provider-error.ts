@@ -56,6 +56,7 @@ function failure(
   const { slug } = provider
   return new RouterError(code, `${prefixOf(code, status)}${redact(provider, text)}`, {
     provider: slug,
+    quotes: true,
     // Who may not use one model may use others: a caller who asks for it must not close them for everybody.
     concernsModel: code === 'provider_refused' && (status === 403 || isRedirect(status)),
     concernsSize: code === 'rate_limited' && /request too large/i.test(text),

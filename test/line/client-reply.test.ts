@@ -34,6 +34,7 @@ function answeredWith(translation: Partial<Translation>) {
     cover() {},
     grow() {},
     mostAt: () => ({ prompt: Infinity, output: Infinity }),
+    mostNano: () => 0n,
     charge() {},
     costAt: () => undefined,
     caches: undefined,

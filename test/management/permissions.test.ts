@@ -102,6 +102,7 @@ const table: { readonly [endpoint: string]: Row } = {
   'GET /v1/manage/audit': read,
   'GET /v1/manage/health': read,
   'GET /v1/manage/calls': read,
+  'GET /v1/manage/calls/:id': { need: 'manage: read', path: '/v1/manage/calls/CALL' },
   'POST /v1/manage/org/credit': { need: 'operate: write', body: { amount: 1 } },
   'PUT /v1/manage/org/balance': {
     need: 'operate: write',
@@ -228,6 +229,9 @@ beforeAll(async () => {
   askers = makeAskers(`sqlite:${router.folder}/data/router.sqlite`)
   const storedResponse = await router.call('/v1/responses', { model: 'demo/echo', input: 'Hello' })
   made.RESPONSE = ((await storedResponse.json()) as { id: string }).id
+  const answered = await router.call('/v1/chat/completions', call)
+  made.CALL = answered.headers.get('x-request-id') ?? ''
+  await answered.text()
   // One that may nothing, so that every key that may manage may change it.
   made.KEY = (await manage.newKey({ permissions: { completions: 'none' } })).id
   made.GROUP = String((await manage.post('/group', { name: 'a group' })).body.group_id)
