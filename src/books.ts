@@ -2,6 +2,7 @@ import type { CallRecord } from './core/call.ts'
 import { type DamageWatch, watchDamage } from './damage.ts'
 import { type LedgerQueue, openLedger } from './money/ledger.ts'
 import { BookMetrics } from './observe/book-metrics.ts'
+import { LiveCounts } from './observe/live-counts.ts'
 import type { Log } from './observe/log.ts'
 import type { Tracing } from './observe/tracing.ts'
 import { startPurge } from './purge.ts'
@@ -11,6 +12,8 @@ import { openStore, type Store } from './store/open.ts'
 export type Books = {
   store: Store
   metrics: BookMetrics
+  /** What happens now, for those who watch. */
+  live: LiveCounts
   ledger: Pick<LedgerQueue, 'settle' | 'ready' | 'backlog'>
   damage: DamageWatch
   /** Why no row can be written, as a message for clients. */
@@ -36,6 +39,7 @@ export function openBooks(
   started: AsyncDisposableStack,
 ): Books {
   const metrics = new BookMetrics(settings.metrics)
+  const live = new LiveCounts()
   const { tracing } = settings
   const store = started.adopt(openDatabase(url, log), (open) => open.close())
   started.adopt(store.integrity, (checks) => checks.close())
@@ -46,9 +50,11 @@ export function openBooks(
   return {
     store,
     metrics,
+    live,
     ledger: {
       settle(record, response) {
         metrics.count(record)
+        live.count(record)
         tracing?.record(record)
         return writing.ledger.settle(withoutContents(record), response)
       },

@@ -11,6 +11,7 @@ import type { JsonRequest, JsonRoute } from './http/server.ts'
 import { storedResponseRoutes } from './http/stored-responses.ts'
 import type { ExplainServices } from './line/explain-call.ts'
 import { authCheckRoutes } from './management/auth-check.ts'
+import type { ManagementContext } from './management/manage.ts'
 import { managementRoutes } from './management/routes.ts'
 import { formatProblem } from './manifest/problem.ts'
 import type { Family } from './observe/families.ts'
@@ -31,6 +32,8 @@ export type RouteServices = {
   damage(): string | undefined
   /** What of the providers takes no calls, or not all. */
   troubled(): readonly Trouble[]
+  /** What happens now in an organization. */
+  live: ManagementContext['live']
   /** All metrics of the process. */
   metrics(): Family[]
   /** What routes of calls are explained by. */
@@ -44,7 +47,8 @@ export function isForBooks({ path, method = 'get', isForLines = false }: JsonRou
 
 /** The routes of the service besides the calls. */
 export function jsonRoutes(services: RouteServices): Routes {
-  const { watch, store, access, rulesOf, stopping, writeFailure, damage, troubled, metrics, explaining } = services
+  const { watch, store, access, rulesOf, stopping, writeFailure, damage, troubled, metrics, explaining, live } =
+    services
   const directory = () => directoryOf(watch.current())
   return {
     common: [
@@ -63,7 +67,7 @@ export function jsonRoutes(services: RouteServices): Routes {
     ],
     open: [...modelRoutes({ access, directory, rulesOf }), ...storedResponseRoutes(store, access)],
     manage: [
-      ...managementRoutes({ store, access, directory, damage, troubled, explaining }),
+      ...managementRoutes({ store, access, directory, damage, troubled, explaining, live }),
       ...metricsRoutes({
         settings: () => watch.current().config.metrics,
         requireReader: (request) => requireMetricsReader(services, request),

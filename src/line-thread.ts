@@ -70,7 +70,13 @@ async function serve(setup: LineSetup): Promise<void> {
   const line = openLine({ ...own, ...ways, admission: { budget, limits, writeFailure } }, started)
   const { stopping } = line.context
   const { troubled } = line
-  const known = { damage: () => undefined, troubled, metrics: () => [], explaining: line.context.services }
+  const known = {
+    damage: () => undefined,
+    troubled,
+    metrics: () => [],
+    explaining: line.context.services,
+    live: nobodyLooks(),
+  }
   const routes = jsonRoutes({ watch, store, access, rulesOf, stopping, writeFailure, ...known })
   started.defer(watchLine(line, (said) => books.port.say(said)))
   const { host, servesManagement } = ways
@@ -129,6 +135,11 @@ function watchLine({ troubled, facts }: Line, tell: (said: Said) => void): () =>
   }, 500)
   timer.unref()
   return () => clearInterval(timer)
+}
+
+/** What happens now is known to the books. */
+function nobodyLooks() {
+  return { watch: () => undefined, underWay: () => ({ calls: 0, streams: 0 }) }
 }
 
 /** What changes the database is left to the books. */

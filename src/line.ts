@@ -8,7 +8,8 @@ import { openConversations } from './line/conversations.ts'
 import type { Services } from './line/gateway.ts'
 import { type HeldState, openHeldState } from './line/held-state.ts'
 import type { CallLedger } from './line/settlement.ts'
-import { type LineFacts, LineMetrics } from './observe/line-metrics.ts'
+import { UnderWay } from './line/under-way.ts'
+import { type CallsUnderWay, type LineFacts, LineMetrics } from './observe/line-metrics.ts'
 import { type Log, logOf } from './observe/log.ts'
 import { openPluginServices, type PluginServices } from './plugin/call-plugins.ts'
 import { Affinity } from './routing/affinity.ts'
@@ -52,6 +53,8 @@ export type Line = {
   context: ServerContext
   /** What of the providers takes no calls of this line, or not all. */
   troubled(): Trouble[]
+  /** The calls of an organization that are under way. */
+  underWay(organization: string): CallsUnderWay
   /** What it says of itself to those who watch the process. */
   facts(): LineFacts
   /** From now on the delay of its event loop is measured. */
@@ -72,6 +75,7 @@ export function openLine(parts: LineParts, started: AsyncDisposableStack): Line 
   const gates = new Gates(lines)
   const metrics = started.adopt(new LineMetrics(), (open) => open.close())
   const ofPlugins = openPluginServices(logOf(log, 'plugin'), started)
+  const underWay = new UnderWay()
   const services = servicesOf(watch, {
     ofPlugins,
     tokenizer: started.adopt(openTokenizer(), (open) => open.close()),
@@ -79,7 +83,7 @@ export function openLine(parts: LineParts, started: AsyncDisposableStack): Line 
     revalidate: access.revalidate,
     httpClient: started.adopt(openHttpClient(), (open) => open.close()),
     signatures: parts.signatures,
-    ledger: logged(parts.ledger, logOf(log, 'call')),
+    ledger: { ...logged(parts.ledger, logOf(log, 'call')), begin: underWay.begin },
     conversations: openConversations(store, (id) => rulesOf(id).retention),
     held: heldStateOf(parts),
     rulesOf,
@@ -95,6 +99,8 @@ export function openLine(parts: LineParts, started: AsyncDisposableStack): Line 
   })
   const running = new RunningRequests()
   parts.plugins.presentCallsEnd = () => running.presentEnded().then(() => ofPlugins.records.idle(recordsMs))
+  const { faults } = ofPlugins
+  const known = { underWay, running, gate, gates, gateLimits, metrics, faults, budget: parts.admission.budget }
   let stopping = false
   const server = () => watch.current().config.server
   return {
@@ -113,15 +119,13 @@ export function openLine(parts: LineParts, started: AsyncDisposableStack): Line 
       keepsAliveEarly: () => server().keepAlive === 'early',
     },
     troubled: () => health.troubled(),
-    facts: () =>
-      factsOf({ running, gate, gates, gateLimits, metrics, faults: ofPlugins.faults, budget: parts.admission.budget }),
+    underWay: underWay.of,
+    facts: () => factsOf(known),
     watchLoop: () => metrics.watch(),
     async stop(deadlineMs, stopListening) {
       stopping = true
       stopListening()
-      const timer = setTimeout(() => running.abortAll(), deadlineMs)
-      await running.allEnded()
-      clearTimeout(timer)
+      await running.endWithin(deadlineMs)
       // The last error responses have been written.
       await new Promise(setImmediate)
       await ofPlugins.records.idle(recordsMs)
@@ -145,6 +149,7 @@ function heldStateOf({ store, log, onThrown }: LineParts): HeldState {
 /** What a line says of itself. */
 function factsOf(own: {
   running: RunningRequests
+  underWay: UnderWay
   gate: Gate
   gates: Gates
   gateLimits: () => GateLimits
@@ -152,10 +157,11 @@ function factsOf(own: {
   faults: PluginServices['faults']
   budget: LineParts['admission']['budget']
 }): LineFacts {
-  const { running, gate, gates, gateLimits, metrics, faults, budget } = own
+  const { running, underWay, gate, gates, gateLimits, metrics, faults, budget } = own
   return {
     running: running.size,
     streams: running.streams,
+    underWay: underWay.all(),
     reservedUsd: Number(budget.totals().reservedNano) / 1e9,
     gates: [standingOf('server', gate, gateLimits()), ...gates.standings()],
     pluginFaults: faults.counts(),

@@ -9,6 +9,7 @@ import { endpointsOf, openManagement, type Routes, requireOwnPort } from './http
 import { RunningRequests } from './http/running-requests.ts'
 import { jsonRoutes } from './json-routes.ts'
 import { openBank } from './lending/bank.ts'
+import type { CallsUnderWay } from './observe/line-metrics.ts'
 import { levelsOf, lineWriter, logOf } from './observe/log.ts'
 import { storedValues, valuesRoute } from './plugin-values.ts'
 import { processMetrics } from './process-metrics.ts'
@@ -47,6 +48,7 @@ export async function serveInThreads(
   requireOwnPort(served.port, manage.port)
   const port = await freePort(server.host, served.port, handed?.port)
   const retire = async () => {
+    context.running.endEndless()
     await Promise.all([lines.retire(), own?.retire()])
   }
   const handover = openHandover(served, { port, holder, retire })
@@ -90,9 +92,7 @@ export async function serveInThreads(
     async stop(deadlineMs) {
       own?.stopListening()
       await lines.stop(deadlineMs)
-      const timer = setTimeout(() => context.running.abortAll(), deadlineMs)
-      await context.running.allEnded()
-      clearTimeout(timer)
+      await context.running.endWithin(deadlineMs)
       await new Promise(setImmediate)
     },
   }
@@ -185,7 +185,16 @@ function routesOf({ watch, books, access, rulesOf }: Served, holder: LinesHolder
   }
   const explaining = explainingBooks({ watch, store, rulesOf })
   const own = { watch, store, access, rulesOf, stopping, writeFailure, damage: damage.failure }
-  return jsonRoutes({ ...own, troubled, metrics, explaining })
+  const live = {
+    watch: (organization: string) => books.live.watch(organization),
+    underWay: (organization: string) => together(lines().facts.flatMap(({ underWay }) => underWay[organization] ?? [])),
+  }
+  return jsonRoutes({ ...own, troubled, metrics, explaining, live })
+}
+
+function together(parts: readonly CallsUnderWay[]): CallsUnderWay {
+  const sum = (of: (one: CallsUnderWay) => number) => parts.reduce((all, one) => all + of(one), 0)
+  return { calls: sum(({ calls }) => calls), streams: sum(({ streams }) => streams) }
 }
 
 /** The address of the management API serves no calls. */

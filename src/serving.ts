@@ -65,6 +65,7 @@ export async function serveInThisThread(served: Served, started: AsyncDisposable
       return processMetrics({ books, watch, troubled: line.troubled, lines: () => ({ facts: [line.facts()] }) })
     },
     explaining: line.context.services,
+    live: { watch: (organization) => books.live.watch(organization), underWay: line.underWay },
   })
   const { server, manage } = watch.current().config
   const where = { host: server.host, port, managePort: manage.port }

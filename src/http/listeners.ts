@@ -50,6 +50,7 @@ export async function openListeners(
       for (const listening of new Set([main, own])) listening.stopListening()
     },
     async retire() {
+      context.running.endEndless()
       await Promise.all([...new Set([main, own])].map((listening) => listening.retire()))
     },
   }

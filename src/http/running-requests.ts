@@ -7,6 +7,7 @@ export class RunningRequests {
   readonly #running = new Roster<RunningRequest>()
   #timer: NodeJS.Timeout | undefined
   #mustEnd = false
+  #endlessEnd = false
   #allEnded = () => {}
   #begun = 0
   #streams = 0
@@ -44,6 +45,18 @@ export class RunningRequests {
     this.#streams++
   }
 
+  /** The answer to a request goes on until the client leaves, or endless ones end here. */
+  beginEndless(request: RunningRequest): void {
+    request.isEndless = true
+    if (this.#endlessEnd) request.abort(stopping())
+  }
+
+  /** Ends those that would go on forever, also when they begin from now on. */
+  endEndless(): void {
+    this.#endlessEnd = true
+    for (const request of this.#running) if (request.isEndless) request.abort(stopping())
+  }
+
   end(request: RunningRequest): void {
     this.#running.delete(request)
     if (request.isStream) this.#streams--
@@ -55,6 +68,14 @@ export class RunningRequests {
   abortAll(): void {
     this.#mustEnd = true
     for (const request of this.#running) request.abort(stopping())
+  }
+
+  /** Resolves when all have ended: endless ones now, what still runs after so many milliseconds then. */
+  async endWithin(deadlineMs: number): Promise<void> {
+    this.endEndless()
+    const timer = setTimeout(() => this.abortAll(), deadlineMs)
+    await this.allEnded()
+    clearTimeout(timer)
   }
 
   /** Resolves when none runs. */
@@ -96,6 +117,7 @@ export class RunningRequest implements Listed {
   readonly #ended: (() => void)[] = []
   upload: Upload | undefined
   isStream = false
+  isEndless = false
 
   get signal(): AbortSignal {
     return this.#controller.signal

@@ -13,6 +13,7 @@ import { readJson } from './request-body.ts'
 import { assignRequestId, speakAs } from './request-id.ts'
 import { headersOf, respond } from './respond.ts'
 import { refusedUnread } from './shed.ts'
+import { sendBody } from './streamed-body.ts'
 
 /** A request to a JSON route. `params` come from its path. */
 export type JsonRequest = {
@@ -35,10 +36,18 @@ export type JsonRoute = {
 }
 
 /**
- * The default status is 200; without a text there is no body, as for 204; the text is JSON unless `mediaType` says otherwise. A client that sends the `etag` of its text gets a 304
+ * The default status is 200; a `body` is sent piece by piece, as fast as the client reads it, and is asked for no more when the client has
+ * left; an `endless` one ends when the router stops. Without a text or a body there is none, as for 204; the text is JSON unless `mediaType` says otherwise. A client that sends the `etag` of its text gets a 304
  * instead.
  */
-export type JsonAnswer = { status?: number; text?: string | Buffer; etag?: string; mediaType?: string }
+export type JsonAnswer = {
+  status?: number
+  text?: string | Buffer
+  etag?: string
+  mediaType?: string
+  body?: AsyncIterator<string, void>
+  endless?: boolean
+}
 
 /** The app: the call routes, the JSON routes, and errors in the format of the client's API. */
 export function createApp(
@@ -104,7 +113,13 @@ function answerJson({ clientApiOf, answer }: JsonRoute, context: ServerContext):
       const { headers, params, query } = request
       const readBody = () => readJson(request, response, { size: context.bodyLimits(), idleMs, running: own })
       const answered = await answer({ headers, params, query: query as JsonRequest['query'], readBody })
-      const { status = 200, text, etag, mediaType } = answered
+      const { status = 200, text, etag, mediaType, body, endless } = answered
+      if (body)
+        return await sendBody(
+          response,
+          { body, mediaType, endless },
+          { own, context, isHead: request.method === 'HEAD' },
+        )
       if (etag !== undefined) Object.assign(headersOf(response), { etag, 'cache-control': 'private, no-cache' })
       if (etag !== undefined && isKnown(etag, headers['if-none-match'])) respond(response, 304)
       else respond(response, status, text, mediaType)

@@ -37,7 +37,11 @@ export type CallStart = Pick<
 > & { monotonicMs: number }
 
 /** The part of the ledger that a call writes to; `detail` is what the log says of its error. */
-export type CallLedger = { settle(...call: [...Parameters<LedgerQueue['settle']>, detail?: string]): Promise<void> }
+export type CallLedger = {
+  settle(...call: [...Parameters<LedgerQueue['settle']>, detail?: string]): Promise<void>
+  /** A call is under way. Returns what says that it is settled. */
+  begin?(call: Pick<CallRecord, 'organization' | 'stream'>): () => void
+}
 
 /** The target that answered, or whose failure is told, and the fields that its request left out. */
 export type AttemptSummary = Attempted & { dropped: string[] }
@@ -69,6 +73,7 @@ export class Settlement {
   readonly #admission: Admission
   readonly #explanation: Explanation | undefined
   readonly #plugins: SettlementOptions['plugins']
+  readonly #end: (() => void) | undefined
   #written = false
 
   constructor(start: CallStart, { ledger, admission, explanation, plugins }: SettlementOptions) {
@@ -77,6 +82,7 @@ export class Settlement {
     this.#admission = admission
     this.#explanation = explanation
     this.#plugins = plugins
+    this.#end = ledger.begin?.(start)
   }
 
   /** Milliseconds since the call arrived. */
@@ -180,6 +186,7 @@ export class Settlement {
   async #write(summary: RowFacts, end: SettledOutcome): Promise<void> {
     if (this.#written) return
     this.#written = true
+    this.#end?.()
     const record = this.#record(summary, end)
     const { usage } = end.settled
     this.#admission.settle(costNano(record), promptTokens(usage) + completionTokens(usage))

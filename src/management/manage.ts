@@ -4,6 +4,8 @@ import { RouterError } from '../core/errors.ts'
 import type { JsonObject } from '../core/json.ts'
 import type { JsonAnswer, JsonRequest, JsonRoute } from '../http/server.ts'
 import type { ExplainServices } from '../line/explain-call.ts'
+import type { CallsUnderWay } from '../observe/line-metrics.ts'
+import type { LiveWatch } from '../observe/live-counts.ts'
 import type { Trouble } from '../routing/health.ts'
 import type { Level, Permissions } from '../store/keys.ts'
 import { NameTaken } from '../store/name-taken.ts'
@@ -20,6 +22,11 @@ export type ManagementContext = {
   damage(): string | undefined
   /** What takes no calls, or not all. */
   troubled(): readonly Trouble[]
+  /** What happens now in an organization: what is counted from now on, undefined where as many look on as may; and what is under way. */
+  live: {
+    watch(organization: string): LiveWatch | undefined
+    underWay(organization: string): CallsUnderWay
+  }
   /** What routes of calls are explained by. */
   explaining(): ExplainServices
 }
@@ -33,6 +40,8 @@ export type ManageRequest = {
   query: JsonRequest['query']
   /** The body as JSON; undefined for GET and DELETE, and when there is none. */
   body: unknown
+  /** Throws RouterError when the key may not do this any more. */
+  recheck(): void
 }
 
 /** A route of the management API: GET needs the permission manage: read, every other method manage: write. */
@@ -82,10 +91,11 @@ export function manageRoute(
       const { headers, params, query } = request
       const caller = callerOf(access, request, needed)
       if (!reads) refuseIfDamaged(damage())
-      if (!takesBody) return handle({ ...caller, headers, params, query, body: undefined })
+      const recheck = () => void callerOf(access, request, needed)
+      if (!takesBody) return handle({ ...caller, headers, params, query, body: undefined, recheck })
       const body = await request.readBody()
       // Checked a second time: the key may have been revoked while a slow body arrived.
-      return handle({ ...callerOf(access, request, needed), headers, params, query, body })
+      return handle({ ...callerOf(access, request, needed), headers, params, query, body, recheck })
     },
   }
 }

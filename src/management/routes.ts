@@ -7,6 +7,7 @@ import { groupRoutes } from './groups.ts'
 import { providerHealthRoutes } from './health.ts'
 import { keyChangeRoutes } from './key-changes.ts'
 import { keyRoutes } from './keys.ts'
+import { liveRoutes } from './live.ts'
 import { type ManagementContext, manageRoute } from './manage.ts'
 import { organizationRoutes } from './organization.ts'
 import { keyPluginRoutes } from './plugins.ts'
@@ -33,5 +34,6 @@ const resources = [
   auditRoutes,
   usageRoutes,
   callRoutes,
+  liveRoutes,
   providerHealthRoutes,
 ]

@@ -7,6 +7,8 @@ export type LineFacts = {
   /** Requests and, of them, streams that are being answered. */
   running: number
   streams: number
+  /** The calls that are under way, by organization. */
+  underWay: { [organization: string]: CallsUnderWay }
   /** What running calls have reserved. */
   reservedUsd: number
   /** Calls at once, where they are limited: `server`, or a target. */
@@ -18,6 +20,9 @@ export type LineFacts = {
   /** How late the loop came round to its work, since the last look; missing until somebody asks. */
   delay?: { mean: number; p99: number; max: number }
 }
+
+/** Admitted calls that are not settled yet, and how many of them stream. */
+export type CallsUnderWay = { calls: number; streams: number }
 
 /** How often a hook of a plugin did something wrong. */
 export type PluginFault = { plugin: string; hook: string; fault: string; count: number }

@@ -14,6 +14,7 @@ const gatherMs = 4
 
 /** A row that the books have not answered. */
 type Row = { resolve(): void; reject(error: RouterError): void }
+type Pulled = { resolve(piece: IteratorResult<string, void>): void; reject(error: RouterError): void }
 type Asked = { request: JsonRequest; resolve(answer: JsonAnswer): void; reject(error: RouterError): void }
 
 /** The books as a line sees them, which are in another thread. `onTold` gets what concerns neither money nor rows. */
@@ -29,6 +30,7 @@ export class FarBooks {
   #logged = { text: '', level: 0 }
   readonly #loans = new Map<number, (answer: Answer | Error) => void>()
   readonly #asked = new Map<number, Asked>()
+  readonly #pulled = new Map<number, Pulled>()
   #lastId = 0
   #emptied = () => {}
 
@@ -95,6 +97,7 @@ export class FarBooks {
     else if (told.kind === 'recall') this.#recall(told)
     else if (told.kind === 'readBody') void this.#readBody(told.id)
     else if (told.kind === 'answer') this.#answered(told)
+    else if (told.kind === 'piece') this.#gotPiece(told)
     else this.#onTold(told)
   }
 
@@ -131,11 +134,33 @@ export class FarBooks {
     }
   }
 
-  #answered({ id, answer, error }: Extract<Told, { kind: 'answer' }>): void {
+  #answered({ id, answer, streams, error }: Extract<Told, { kind: 'answer' }>): void {
     const asked = this.#asked.get(id)
     this.#asked.delete(id)
     if (error) asked?.reject(receivedError(error))
-    else if (answer) asked?.resolve(answer)
+    else if (answer) asked?.resolve(streams ? { ...answer, body: this.#farBody(id) } : answer)
+  }
+
+  /** A body that the books send piece by piece, each when it is asked for. */
+  #farBody(id: number): NonNullable<JsonAnswer['body']> {
+    return {
+      next: () =>
+        new Promise((resolve, reject) => {
+          this.#pulled.set(id, { resolve, reject })
+          this.port.sayNow({ kind: 'pull', id })
+        }),
+      return: async () => {
+        this.port.sayNow({ kind: 'drop', id })
+        return { done: true, value: undefined }
+      },
+    }
+  }
+
+  #gotPiece({ id, text, error }: Extract<Told, { kind: 'piece' }>): void {
+    const pulled = this.#pulled.get(id)
+    this.#pulled.delete(id)
+    if (error) pulled?.reject(receivedError(error))
+    else pulled?.resolve(text === undefined ? { done: true, value: undefined } : { done: false, value: text })
   }
 
   #unsaid(): Said[] {

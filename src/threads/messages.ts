@@ -28,6 +28,8 @@ export type Said =
   | { kind: 'facts'; facts: LineFacts }
   | { kind: 'ask'; id: number; route: string; request: Omit<JsonRequest, 'readBody'> }
   | { kind: 'body'; id: number; body?: unknown; error?: SentError }
+  | { kind: 'pull'; id: number }
+  | { kind: 'drop'; id: number }
   | { kind: 'prepared'; generation: number; problems: readonly Problem[] }
   | { kind: 'listening'; url: string }
   | { kind: 'stopped' }
@@ -43,7 +45,8 @@ export type Told =
   | { kind: 'organization'; id: string }
   | { kind: 'failure'; failure: string | undefined }
   | { kind: 'readBody'; id: number }
-  | { kind: 'answer'; id: number; answer?: JsonAnswer; error?: SentError }
+  | { kind: 'answer'; id: number; answer?: Omit<JsonAnswer, 'body'>; streams?: boolean; error?: SentError }
+  | { kind: 'piece'; id: number; text?: string; error?: SentError }
   | { kind: 'prepare'; generation: number; texts: Texts }
   | { kind: 'swap'; generation: number }
   | { kind: 'problems'; problems: readonly Problem[] }

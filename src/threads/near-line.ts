@@ -1,7 +1,7 @@
 import { MessageChannel, type MessagePort, Worker } from 'node:worker_threads'
 import type { CallRecord } from '../core/call.ts'
 import { asRouterError, type RouterError } from '../core/errors.ts'
-import type { JsonRoute } from '../http/server.ts'
+import type { JsonAnswer, JsonRoute } from '../http/server.ts'
 import type { Held } from '../lending/account.ts'
 import type { Bank } from '../lending/bank.ts'
 import type { LedgerQueue } from '../money/ledger.ts'
@@ -45,6 +45,8 @@ export class NearLine {
   readonly #onSaid: (said: Said) => void
   readonly #recalls = new Map<number, Waiting>()
   readonly #bodies = new Map<number, Waiting>()
+  /** What is sent to clients piece by piece. */
+  readonly #streams = new Map<number, NonNullable<JsonAnswer['body']>>()
   #settled: number[] = []
   #lastId = 0
 
@@ -78,6 +80,7 @@ export class NearLine {
     this.#port.catchUp()
     this.#port.close()
     this.#books.money().bank.leave(this.id)
+    for (const id of [...this.#streams.keys()]) this.#drop(id)
     for (const { reject } of [...this.#recalls.values(), ...this.#bodies.values()])
       reject(new Error('the thread ended'))
   }
@@ -98,6 +101,8 @@ export class NearLine {
     else if (said.kind === 'held') this.#recalls.get(said.id)?.resolve(said.held)
     else if (said.kind === 'ask') void this.#answer(said)
     else if (said.kind === 'body') this.#gotBody(said)
+    else if (said.kind === 'pull') void this.#sendPiece(said.id)
+    else if (said.kind === 'drop') this.#drop(said.id)
     else this.#onSaid(said)
   }
 
@@ -136,11 +141,30 @@ export class NearLine {
   async #answer({ id, route, request }: Extract<Said, { kind: 'ask' }>): Promise<void> {
     try {
       const readBody = () => this.#answerTo(this.#bodies, id, { kind: 'readBody', id })
-      const answer = await this.#books.routes.get(route)?.answer({ ...request, readBody })
-      this.tell({ kind: 'answer', id, ...(answer && { answer }) })
+      const { body, ...answer } = (await this.#books.routes.get(route)?.answer({ ...request, readBody })) ?? {}
+      if (body) this.#streams.set(id, body)
+      this.tell({ kind: 'answer', id, answer, ...(body && { streams: true }) })
     } catch (thrown) {
       this.tell({ kind: 'answer', id, error: sentError(this.#books.onThrown(thrown)) })
     }
+  }
+
+  async #sendPiece(id: number): Promise<void> {
+    try {
+      const next = await this.#streams.get(id)?.next()
+      if (!next || next.done) this.#streams.delete(id)
+      this.tell({ kind: 'piece', id, ...(next && !next.done && { text: next.value }) })
+    } catch (thrown) {
+      this.#streams.delete(id)
+      this.tell({ kind: 'piece', id, error: sentError(this.#books.onThrown(thrown)) })
+    }
+  }
+
+  /** The client has left, or the thread has ended. */
+  #drop(id: number): void {
+    const stream = this.#streams.get(id)
+    this.#streams.delete(id)
+    stream?.return?.().catch(() => {})
   }
 
   #gotBody({ id, body, error }: Extract<Said, { kind: 'body' }>): void {
