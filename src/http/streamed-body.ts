@@ -1,6 +1,5 @@
 import type { Response } from './app.ts'
 import type { ServerContext } from './context.ts'
-import { headersOf } from './respond.ts'
 import { deliver } from './response-body.ts'
 import type { RunningRequest } from './running-requests.ts'
 
@@ -22,14 +21,9 @@ export async function sendBody(
   running.beginStream(own)
   const { signal } = own
   try {
-    if (isHead)
-      response.writeHead(200, { ...headersOf(response), ...(mediaType && { 'content-type': mediaType }) }).end()
-    else
-      await deliver(
-        response,
-        { headers: {}, body: untilAborted(body, signal, endless), ...(mediaType !== undefined && { mediaType }) },
-        { signal, idleMs },
-      )
+    const pieces = isHead ? nothing() : untilAborted(body, signal, endless)
+    const answer = { headers: {}, body: pieces, ...(mediaType !== undefined && { mediaType }) }
+    await deliver(response, answer, { signal, idleMs })
   } catch (thrown) {
     if (!response.headersSent) throw thrown
     if (!signal.aborted) context.log.warn({ err: thrown }, 'an answer was cut off')
@@ -56,3 +50,6 @@ async function* untilAborted(
     yield next.value
   }
 }
+
+/** HEAD is answered as GET is, without the body. */
+async function* nothing(): AsyncGenerator<string, void> {}

@@ -459,6 +459,15 @@ describe('management', () => {
     expect((await ask('DELETE', `${at}?keys=keep`)).status).toBe(204)
   })
 
+  test('settled calls are as described', async () => {
+    const body = { model, messages, user: 'ann', metadata: { task: 'x' } }
+    await ask('POST', '/v1/chat/completions', { body, headers: { 'x-router-explain': 'true' } })
+    const { calls } = (await ask('GET', '/v1/manage/calls?limit=1')).body
+    expect(calls).toMatchObject([{ asked: model, user: 'ann' }])
+    expect((await ask('GET', `/v1/manage/calls/${calls[0].id}`)).body.explanation).toBeDefined()
+    expect((await ask('GET', '/v1/manage/live?events=1')).body).toHaveLength(1)
+  })
+
   test('aliases and policies are as described', async () => {
     const policy = { id: 'careful', targets: [model] }
     expect((await ask('POST', '/v1/manage/policy', { body: policy })).status).toBe(201)
