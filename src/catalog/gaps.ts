@@ -1,22 +1,9 @@
-import type { ModelEntry } from '../core/model.ts'
+import { chatFacts, type ModelEntry } from '../core/model.ts'
 import { isShutDown } from '../core/shutdown.ts'
 import type { Finding } from './findings.ts'
 
-/** What lists show of every chat model; flags may be missing. */
-const facts = [
-  'created',
-  'context_window',
-  'max_output_tokens',
-  'description',
-  'data_retention',
-  'data_retention_days',
-  'data_used_for_training',
-  'privacy_comments',
-  'geolocation',
-  'open_weights',
-  'model_lab',
-  'model_canonical_name',
-] as const satisfies (keyof ModelEntry)[]
+/** What every chat model states; flags may be missing. */
+const facts = ['created', ...chatFacts] as const
 
 /**
  * The facts that chat models of a list lack, one finding for each model, with the path from the list. A price may be missing, but not be

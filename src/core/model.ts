@@ -124,3 +124,18 @@ export const abilities = [
   'supports_output_json_object',
   'supports_output_json_schema',
 ] as const satisfies (keyof ModelEntry)[]
+
+/** What lists say of every chat model besides its abilities: an entry must have all of them. */
+export const chatFacts = [
+  'context_window',
+  'max_output_tokens',
+  'description',
+  'data_retention',
+  'data_retention_days',
+  'data_used_for_training',
+  'privacy_comments',
+  'geolocation',
+  'open_weights',
+  'model_lab',
+  'model_canonical_name',
+] as const satisfies (keyof ModelEntry)[]

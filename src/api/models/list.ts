@@ -1,5 +1,5 @@
 import type { Json, JsonObject } from '../../core/json.ts'
-import { abilities, modalFacts } from '../../core/model.ts'
+import { abilities, chatFacts, modalFacts } from '../../core/model.ts'
 import { ascending, billedTier, type Tier } from '../../core/tier.ts'
 
 /** The catalog fields of a model that a list shows. */
@@ -65,23 +65,7 @@ function assumedOfChat(id: string) {
   return { open_weights: false, model_lab: 'unknown', model_canonical_name: id.slice(id.indexOf('/') + 1) }
 }
 
-const listedFacts = [
-  'max_output_tokens',
-  'context_window',
-  ...abilities,
-  'description',
-  'data_retention',
-  'data_retention_days',
-  'data_used_for_training',
-  'privacy_comments',
-  'geolocation',
-  'open_weights',
-  'model_lab',
-  'model_canonical_name',
-  'shutdown',
-  'successor',
-  'snapshot',
-] as const
+const listedFacts = [...chatFacts, ...abilities, 'shutdown', 'successor', 'snapshot'] as const
 
 const factsOfOthers = ['other_prices', 'image_prices', ...modalFacts] as const
 
