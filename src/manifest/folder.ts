@@ -3,8 +3,8 @@ import { basename, dirname, join } from 'node:path'
 import { isDeepStrictEqual } from 'node:util'
 import type { FileCache } from './file-cache.ts'
 import { type Problem, readingFailure } from './problem.ts'
-import type { FileKind } from './schema.ts'
 import { readSource, type Source } from './source.ts'
+import type { FileKind } from './validators.ts'
 
 /** Previously parsed files by path; a file with the same text is not parsed a second time. */
 export type KnownSources = ReadonlyMap<string, Source>

@@ -1,22 +1,16 @@
-import { readFileSync } from 'node:fs'
-import { createRequire } from 'node:module'
-import { join } from 'node:path'
 import type { ErrorObject } from 'ajv'
-import type { Ajv2020 } from 'ajv/dist/2020.js'
-import { isObject, type JsonObject } from '../core/json.ts'
+import { isObject } from '../core/json.ts'
 import { didYouMean } from './did-you-mean.ts'
 import { named } from './named.ts'
 import type { Path } from './position.ts'
 import type { Problem } from './problem.ts'
 import type { Source } from './source.ts'
-
-/** The kinds of files, each with its published JSON schema in `schemas/`. */
-export type FileKind = 'provider' | 'dialect' | 'catalog' | 'config'
+import { type FileKind, validatorOf } from './validators.ts'
 
 /** What a file's schema has against its value, each at the place in the file that has to be changed. */
 export function checkSchema(source: Source, kind: FileKind, value: unknown = source.value): Problem[] {
   if (source.sound && value === source.value) return []
-  const accepts = validator(kind)
+  const accepts = validatorOf(kind)
   if (accepts(value)) return []
   return schemaProblems(source, accepts.errors, 'the file')
 }
@@ -32,28 +26,6 @@ export function schemaProblems(
     .map((error) =>
       problemOf(source, isFromEnvironment(source, error) ? { ...error, data: hiddenValue } : error, whole),
     )
-}
-
-/** A published schema as JSON. */
-export function readSchema(kind: FileKind): JsonObject {
-  return JSON.parse(readFileSync(join(import.meta.dirname, `../../schemas/${kind}.schema.json`), 'utf8'))
-}
-
-let ajv: Ajv2020 | undefined
-const require = createRequire(import.meta.url)
-
-/** Ajv is loaded and schemas are compiled when a file of their kind is first checked: at most starts no file has changed. */
-function validator(kind: FileKind) {
-  if (!ajv) {
-    const { Ajv2020 } = require('ajv/dist/2020.js') as typeof import('ajv/dist/2020.js')
-    // The schemas are our own, and a test holds them against the meta-schema: no need to do so at every start.
-    ajv = new Ajv2020({ allErrors: true, verbose: true, allowUnionTypes: true, meta: false, validateSchema: false })
-    ajv.addVocabulary(['patternErrorMessage', 'x-restart', 'x-secret'])
-    for (const name of ['catalog', 'provider', 'dialect', 'config'] as const) ajv.addSchema(readSchema(name))
-  }
-  const compiled = ajv.getSchema(`${kind}.schema.json`)
-  if (!compiled) throw new Error(`there is no schema for ${kind} files`)
-  return compiled
 }
 
 type Saying = { message: string; member?: string }

@@ -3,7 +3,7 @@ export type Use = { name: string; position: number }
 
 /** References to variables and functions that neither the expression (anywhere in it) nor `known` defines. */
 export function unboundUses(tree: unknown, known: ReadonlySet<string>): Use[] {
-  const bound = new Set<string>()
+  const bound = new Set<unknown>()
   const uses: Use[] = []
   visit(tree, (node) => {
     if (node.type === 'variable') {
@@ -11,7 +11,7 @@ export function unboundUses(tree: unknown, known: ReadonlySet<string>): Use[] {
       // The position in the syntax tree is that of the name's end.
       if (name !== '' && name !== '$') uses.push({ name, position: position - name.length - 1 })
     }
-    for (const name of bindings(node)) bound.add(name)
+    addBindings(node, bound)
   })
   return uses.filter(({ name }) => !bound.has(name) && !known.has(name))
 }
@@ -22,13 +22,14 @@ function visit(tree: unknown, take: (node: Node) => void): void {
   if (Array.isArray(tree)) for (const item of tree) visit(item, take)
   else if (tree !== null && typeof tree === 'object') {
     take(tree as Node)
-    for (const member of Object.values(tree)) visit(member, take)
+    for (const name in tree) visit((tree as Node)[name], take)
   }
 }
 
-/** Names that a node binds: by `:=`, as parameters of a function, by `@$name` or `#$name`. */
-function bindings({ type, lhs, arguments: parameters, focus, index }: Node): string[] {
-  const variables = type === 'bind' ? [lhs] : type === 'lambda' ? (parameters as unknown[]) : []
-  const names = [...variables.map((variable) => (variable as Node).value), focus, index]
-  return names.filter((name) => typeof name === 'string')
+/** Adds the names that a node binds: by `:=`, as parameters of a function, by `@$name` or `#$name`. */
+function addBindings({ type, lhs, arguments: parameters, focus, index }: Node, bound: Set<unknown>): void {
+  if (type === 'bind') bound.add((lhs as Node).value)
+  if (type === 'lambda') for (const parameter of parameters as Node[]) bound.add(parameter.value)
+  if (typeof focus === 'string') bound.add(focus)
+  if (typeof index === 'string') bound.add(index)
 }

@@ -7,6 +7,7 @@ import type { KnownSources, Texts } from '../manifest/folder.ts'
 import { filesOf } from '../manifest/layer.ts'
 import { hasErrors, type Problem } from '../manifest/problem.ts'
 import type { Provider } from '../manifest/provider.ts'
+import { keepValidatorsIn } from '../manifest/validators.ts'
 import { areUnchanged, closeAll, configured, type PluginInstance } from '../plugin/instances.ts'
 import type { LoadedPlugin } from '../plugin/loaded.ts'
 import { type Config, findConfig, loadConfig } from './config.ts'
@@ -56,6 +57,7 @@ export async function buildSnapshot(
   env: Environment,
   { previous, known = previous?.sources ?? new Map(), cache = previous?.cache ?? noCache, texts, services }: After = {},
 ): Promise<Built> {
+  keepValidatorsIn(cache)
   const path = findConfig(configPath, env)
   const { config, source, problems } = await loadConfig(path, env, { known, cache, texts })
   if (!config) return { problems }

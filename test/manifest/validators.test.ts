@@ -1,0 +1,36 @@
+import { beforeEach, expect, test } from 'vitest'
+import type { FileCache } from '../../src/manifest/file-cache.ts'
+import { createValidators } from '../../src/manifest/validators.ts'
+
+const kept = new Map<string, unknown>()
+const cache: FileCache = {
+  read: (about) => kept.get(about.join()),
+  write: (about, value) => kept.set(about.join(), value),
+}
+beforeEach(() => kept.clear())
+
+const kinds = ['catalog', 'provider', 'dialect', 'config'] as const
+const wrong = {
+  slug: 'A B',
+  auth: { scheme: 'none' },
+  endpoints: { chat: { path: 'x', history: { alternate: 1 } } },
+  models: 3,
+  colour: 'red',
+}
+
+test.each(kinds)('a kept schema of %s finds what a compiled one finds', (kind) => {
+  const compiled = createValidators(cache)(kind)
+  expect([...kept.keys()]).toEqual([`validator,${kind}`])
+  const full: FileCache = { read: cache.read, write: () => expect.fail('it was compiled again') }
+  const again = createValidators(full)(kind)
+  expect(again(wrong)).toBe(compiled(wrong))
+  expect(again.errors?.length).toBeGreaterThan(2)
+  expect(again.errors).toEqual(compiled.errors)
+})
+
+test('what the cache has lost is compiled again', () => {
+  const validatorOf = createValidators({ read: () => undefined, write: () => {} })
+  expect(
+    validatorOf('provider')({ slug: 'a', name: 'A', base_url: 'https://a.example', auth: { scheme: 'none' } }),
+  ).toBe(true)
+})
