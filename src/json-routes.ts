@@ -1,4 +1,3 @@
-import { basename, dirname, join, relative } from 'node:path'
 import { secretOf } from './access/client-secret.ts'
 import { type Access, requirePermission } from './access/keys.ts'
 import { directoryOf } from './directory.ts'
@@ -17,6 +16,7 @@ import { formatProblem } from './manifest/problem.ts'
 import type { Family } from './observe/families.ts'
 import type { Trouble } from './routing/health.ts'
 import type { Watch } from './snapshot/reload.ts'
+import { shortPath } from './snapshot/short-path.ts'
 import type { Store } from './store/open.ts'
 import type { OrganizationRules } from './store/rules.ts'
 
@@ -67,7 +67,7 @@ export function jsonRoutes(services: RouteServices): Routes {
     ],
     open: [...modelRoutes({ access, directory, rulesOf }), ...storedResponseRoutes(store, access)],
     manage: [
-      ...managementRoutes({ store, access, directory, damage, troubled, explaining, live }),
+      ...managementRoutes({ store, access, directory, damage, troubled, explaining, live, watch }),
       ...metricsRoutes({
         settings: () => watch.current().config.metrics,
         requireReader: (request) => requireMetricsReader(services, request),
@@ -107,10 +107,4 @@ function requireMetricsReader({ access, store }: RouteServices, { headers }: Pic
   const key = access.identify(secretOf(headers))
   const isAlone = store.organizations.list().length === 1
   requirePermission(key, isAlone ? ['manage', 'operate'] : ['operate'], 'read')
-}
-
-/** A file relative to the folder of the configuration; of files elsewhere, such as shipped dialects, the last two names. */
-function shortPath(file: string, config: string): string {
-  const path = relative(dirname(config), file)
-  return path.startsWith('..') ? join(basename(dirname(file)), basename(file)) : path
 }

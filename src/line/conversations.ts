@@ -57,11 +57,11 @@ const maxTurns = 1_000
 const maxCharacters = 32 * 1024 * 1024
 const maxValues = 400_000
 
+/** Where earlier turns are found. */
+export type StoredTurns = { responses: Pick<Store['responses'], 'find' | 'findByItem'> }
+
 /** Opens the conversations of a store. */
-export function openConversations(
-  store: Pick<Store, 'responses'>,
-  retentionOf: (organization: string) => Retention,
-): Conversations {
+export function openConversations(store: StoredTurns, retentionOf: (organization: string) => Retention): Conversations {
   return {
     open(clientApi, organization, body) {
       const { stores: mayStore, days } = retentionOf(organization)
@@ -131,7 +131,7 @@ function singleTurn(request: NeutralRequest, mayStore: boolean): Turn {
 }
 
 /** The turns up to a response, the oldest first. */
-function turnsUpTo(store: Pick<Store, 'responses'>, organization: string, last: string): Segment[] {
+function turnsUpTo(store: StoredTurns, organization: string, last: string): Segment[] {
   const turns: StoredResponse[] = []
   let characters = 0
   for (let id: string | null = last; id !== null; ) {
@@ -166,7 +166,7 @@ function tooLong(): RouterError {
 }
 
 /** An input with its item references replaced by the items. */
-function resolved(store: Pick<Store, 'responses'>, organization: string, input: Json | undefined): Segment[] {
+function resolved(store: StoredTurns, organization: string, input: Json | undefined): Segment[] {
   const known = new Map<Json | undefined, Segment>()
   return itemsOf(input).map((item, index) => {
     if (!isReference(item)) return { items: [item] }

@@ -103,7 +103,7 @@ function isLowered(
 }
 
 /** The client's names of neutral fields: those used in its body, else the default name. */
-function wireNames(clientApi: ClientApi, fields: readonly string[], body: JsonObject): string[] {
+export function wireNames(clientApi: ClientApi, fields: readonly string[], body: JsonObject): string[] {
   return [...new Set(fields.flatMap((field) => namesInBody(clientApi.wireNames(field), body)))]
 }
 

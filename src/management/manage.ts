@@ -7,6 +7,7 @@ import type { ExplainServices } from '../line/explain-call.ts'
 import type { CallsUnderWay } from '../observe/line-metrics.ts'
 import type { LiveWatch } from '../observe/live-counts.ts'
 import type { Trouble } from '../routing/health.ts'
+import type { Watch } from '../snapshot/reload.ts'
 import type { Level, Permissions } from '../store/keys.ts'
 import { NameTaken } from '../store/name-taken.ts'
 import type { Store } from '../store/open.ts'
@@ -22,6 +23,8 @@ export type ManagementContext = {
   damage(): string | undefined
   /** What takes no calls, or not all. */
   troubled(): readonly Trouble[]
+  /** The files in use, and the problems of those that are not. */
+  watch: Pick<Watch, 'current' | 'problems'>
   /** What happens now in an organization: what is counted from now on, undefined where as many look on as may; and what is under way. */
   live: {
     watch(organization: string): LiveWatch | undefined
@@ -66,6 +69,11 @@ function callerOf(
   const isItself = params.id === 'self' || params.id === key.id
   if (!(showsSelf && isItself)) requirePermission(key, areas, level)
   return { key, organization: key.organization }
+}
+
+/** Whether a key may see what is the operator's: with the permission operate: read, or as the key of the only organization. */
+export function mayOperate({ permissions }: Key, { organizations }: Pick<Store, 'organizations'>): boolean {
+  return permissions.operate !== 'none' || organizations.list().length === 1
 }
 
 /** Throws RouterError 403 when a key that is to be made, changed or deleted may more than the one that does it. */

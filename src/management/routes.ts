@@ -12,6 +12,7 @@ import { type ManagementContext, manageRoute } from './manage.ts'
 import { organizationRoutes } from './organization.ts'
 import { keyPluginRoutes } from './plugins.ts'
 import { policyRoutes } from './policies.ts'
+import { providerRoutes } from './providers.ts'
 import { settingRoutes } from './settings.ts'
 import { usageRoutes } from './usage.ts'
 
@@ -36,4 +37,5 @@ const resources = [
   callRoutes,
   liveRoutes,
   providerHealthRoutes,
+  providerRoutes,
 ]

@@ -34,6 +34,11 @@ export function withoutSecretsOf(provider: Secretive, error: RouterError): Route
   return error
 }
 
+/** A text for whoever manages an organization: without the provider's secrets, and without an address of the operator's own network. */
+export function shownOf(provider: Secretive, text: string): string {
+  return withoutAddress(provider, redact(provider, text))
+}
+
 /** Hides the host of a provider in a network of the operator's own: providers and proxies repeat where they were called. */
 function withoutAddress({ baseUrl }: Secretive, text: string): string {
   const url = URL.parse(baseUrl)

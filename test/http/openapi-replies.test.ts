@@ -468,6 +468,16 @@ describe('management', () => {
     expect((await ask('GET', '/v1/manage/live?events=1')).body).toHaveLength(1)
   })
 
+  test('providers are as described', async () => {
+    const { providers } = (await ask('GET', '/v1/manage/providers')).body
+    expect(providers.map(({ slug }: { slug: string }) => slug)).toContain('demo')
+    expect((await ask('GET', '/v1/manage/providers/demo')).body.manifest.text).toContain('slug: demo')
+    const { body } = await ask('POST', '/v1/manage/providers/demo/try', {
+      body: { model: 'echo', request: { messages } },
+    })
+    expect(body.body).toMatchObject({ model: 'echo', messages })
+  })
+
   test('aliases and policies are as described', async () => {
     const policy = { id: 'careful', targets: [model] }
     expect((await ask('POST', '/v1/manage/policy', { body: policy })).status).toBe(201)
@@ -537,7 +547,12 @@ describe('management', () => {
     const { body: group } = await ask('POST', '/v1/manage/group', { body: { name: `changed ${key}` } })
     await ask('PUT', '/v1/manage/policy/changed', { body: { targets: [model] } })
     const ids = { apikey: key.split('/').at(-1), group: group.group_id, policy: 'changed' }
-    return new Map(paths.map((path) => [path, path.replace('{id}', ids[path.split('/')[3] as keyof typeof ids])]))
+    return new Map(
+      paths.map((path) => [
+        path,
+        path.replace('{id}', ids[path.split('/')[3] as keyof typeof ids]).replace('{slug}', 'demo'),
+      ]),
+    )
   }
 
   test('the examples are accepted', async () => {

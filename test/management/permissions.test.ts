@@ -101,6 +101,13 @@ const table: { readonly [endpoint: string]: Row } = {
   'GET /v1/manage/org/usage': read,
   'GET /v1/manage/audit': read,
   'GET /v1/manage/health': read,
+  'GET /v1/manage/providers': read,
+  'GET /v1/manage/providers/:slug': { need: 'manage: read', path: '/v1/manage/providers/demo' },
+  'POST /v1/manage/providers/:slug/try': {
+    need: 'manage: read',
+    path: '/v1/manage/providers/demo/try',
+    body: { model: 'echo', request: { messages } },
+  },
   'GET /v1/manage/calls': read,
   'GET /v1/manage/live': { need: 'manage: read', path: '/v1/manage/live?events=1' },
   'GET /v1/manage/calls/:id': { need: 'manage: read', path: '/v1/manage/calls/CALL' },
