@@ -13,8 +13,8 @@ afterAll(() => router.end())
 type Taken = { operation: Operation; schema: Json; example: JsonObject }
 
 const taking: Taken[] = operations
-  // A request that is only explained is one of a client API.
-  .filter(({ path, body }) => path.startsWith('/v1/manage') && !path.endsWith('/explain') && body.requestBody)
+  // A request that is only explained or tried is one of a client API.
+  .filter(({ path, body }) => path.startsWith('/v1/manage') && !/\/(?:explain|try)$/.test(path) && body.requestBody)
   .map((operation) => {
     const { content } = operation.body.requestBody as { content: { 'application/json': JsonObject } }
     const { schema, example = {} } = content['application/json']

@@ -532,9 +532,9 @@ describe('management', () => {
   })
 
   /** Operations that take a body, with its schema and example. */
-  // A request that is only explained is one of a client API.
+  // A request that is only explained or tried is one of a client API.
   const taking = operations
-    .filter(({ path, body }) => path.startsWith('/v1/manage') && !path.endsWith('/explain') && body.requestBody)
+    .filter(({ path, body }) => path.startsWith('/v1/manage') && !/\/(?:explain|try)$/.test(path) && body.requestBody)
     .map((operation) => {
       const { content } = operation.body.requestBody as { content: { 'application/json': Described } }
       return { ...operation, ...content['application/json'] }
