@@ -1,6 +1,7 @@
 import { secretOf } from './access/client-secret.ts'
 import { type Access, requirePermission } from './access/keys.ts'
 import { directoryOf } from './directory.ts'
+import { consolePages } from './http/console.ts'
 import { healthRoutes, type Readiness } from './http/endpoints.ts'
 import type { Routes } from './http/listeners.ts'
 import { metricsRoutes } from './http/metrics.ts'
@@ -51,6 +52,7 @@ export function jsonRoutes(services: RouteServices): Routes {
     services
   const directory = () => directoryOf(watch.current())
   return {
+    console: consolePages(() => watch.current().config.console),
     common: [
       ...healthRoutes(
         () => {
@@ -64,8 +66,9 @@ export function jsonRoutes(services: RouteServices): Routes {
       ),
       ...openapiRoutes(),
       ...authCheckRoutes(access),
+      ...modelRoutes({ access, directory, rulesOf }),
     ],
-    open: [...modelRoutes({ access, directory, rulesOf }), ...storedResponseRoutes(store, access)],
+    open: storedResponseRoutes(store, access),
     manage: [
       ...managementRoutes({ store, access, directory, damage, troubled, explaining, live, watch }),
       ...metricsRoutes({

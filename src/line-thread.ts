@@ -143,9 +143,9 @@ function nobodyLooks() {
 }
 
 /** What changes the database is left to the books. */
-function servedHere({ common, open, manage }: Routes, servesManagement: boolean, books: FarBooks): Routes {
+function servedHere({ common, open, manage, console }: Routes, servesManagement: boolean, books: FarBooks): Routes {
   const placed = (route: JsonRoute) => (isForBooks(route) ? books.far(route) : route)
-  return { common, open: open.map(placed), manage: servesManagement ? manage.map(placed) : [] }
+  return { console, common, open: open.map(placed), manage: servesManagement ? manage.map(placed) : [] }
 }
 
 /** Makes functions hear first what the books have told. */

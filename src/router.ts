@@ -44,6 +44,8 @@ export type Router = {
   /** Where the management API listens: `url`, unless it has a port of its own. */
   manageUrl: string
   firstKey?: FirstKey
+  /** Whether the pages of the console are served, at `manageUrl`. */
+  hasConsole: boolean
   /** Every method and path that it serves. */
   endpoints: readonly Endpoint[]
   /** The threads that serve calls, where that is not this one. */
@@ -126,6 +128,7 @@ async function start(options: RouterOptions, started: AsyncDisposableStack): Pro
   return {
     ...serving,
     ...(firstKey && { firstKey }),
+    hasConsole: watch.current().config.console.enabled,
     snapshot: watch.current,
     async stop(deadlineMs) {
       await serving.stop(deadlineMs)

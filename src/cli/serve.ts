@@ -85,18 +85,21 @@ function portFrom(text: string | undefined): number | undefined {
   throw new UsageError(`--port takes a number from 0 to 65535, not '${text}'.`)
 }
 
-function welcome({ url, manageUrl, firstKey }: Router): string {
+function welcome({ url, manageUrl, firstKey, hasConsole }: Router): string {
   const manages = manageUrl === url ? '' : `The management API is at ${manageUrl}/v1/manage\n`
   const serves = `inference-router serves at ${url}/v1\n${manages}`
-  if (firstKey === undefined) return serves
-  const [notice, inShell] =
+  const console = `${manageUrl}/console/`
+  if (firstKey === undefined) return hasConsole ? `${serves}The console is at ${console}\n` : serves
+  const [notice, inShell, signIn] =
     'variable' in firstKey
-      ? [`Your first key is the one in ${firstKey.variable}.`, `$${firstKey.variable}`]
-      : [`Your first key, shown only now:\n\n  ${firstKey.secret}`, firstKey.secret]
+      ? [`Your first key is the one in ${firstKey.variable}.`, `$${firstKey.variable}`, '']
+      : // Browsers send nothing of what follows the #.
+        [`Your first key, shown only now:\n\n  ${firstKey.secret}`, firstKey.secret, `#key=${firstKey.secret}`]
+  const look = hasConsole ? `See what it does, in a browser:\n\n  ${console}${signIn}\n\n` : ''
   return `${serves}
 ${notice}
 
-Try it; the demo provider needs no account:
+${look}Try it; the demo provider needs no account:
 
   curl ${url}/v1/chat/completions \\
     -H "Authorization: Bearer ${inShell}" -H "Content-Type: application/json" \\

@@ -1,10 +1,17 @@
+import type { Handler } from './app.ts'
+import { homePage } from './console.ts'
 import type { ServerContext } from './context.ts'
 import { callRoutes } from './endpoints.ts'
 import { type Listening, listen } from './listen.ts'
 import { createApp, type JsonRoute } from './server.ts'
 
-/** The routes besides the calls: `common` ones at every address, `manage` at its own address when it has one. */
-export type Routes = { common: readonly JsonRoute[]; open: readonly JsonRoute[]; manage: readonly JsonRoute[] }
+/** The routes besides the calls: `common` ones at every address, `manage` and the console at their own address when they have one. */
+export type Routes = {
+  common: readonly JsonRoute[]
+  open: readonly JsonRoute[]
+  manage: readonly JsonRoute[]
+  console: Handler
+}
 
 /** A method, in capitals, and a path in Express's notation: `/v1/responses/:id`. */
 export type Endpoint = { method: string; path: string }
@@ -39,9 +46,15 @@ export async function openListeners(
 ): Promise<Listeners> {
   const { common, open, manage } = routes
   requireOwnPort(port, managePort)
-  const app = createApp(context, callRoutes, [...common, ...open, ...(managePort === null ? manage : [])])
+  const isShared = managePort === null
+  const app = createApp(
+    context,
+    callRoutes,
+    [...common, ...open, ...(isShared ? manage : [])],
+    isShared ? routes.console : homePage(),
+  )
   const main = started.adopt(await listen(app, host, port, { reusePort, opened }), (listening) => listening.close())
-  const own = managePort === null ? main : await openManagement(context, routes, { host, port: managePort }, started)
+  const own = isShared ? main : await openManagement(context, routes, { host, port: managePort }, started)
   return {
     url: main.url,
     manageUrl: own.url,
@@ -59,12 +72,12 @@ export async function openListeners(
 /** Listens for the management API alone. */
 export async function openManagement(
   context: ServerContext,
-  { common, manage }: Routes,
+  { common, manage, console }: Routes,
   { host, port, reusePort = false }: { host: string; port: number; reusePort?: boolean },
   started: AsyncDisposableStack,
 ): Promise<Listening> {
   return started.adopt(
-    await listen(createApp(context, [], [...common, ...manage]), host, port, { reusePort }),
+    await listen(createApp(context, [], [...common, ...manage], console), host, port, { reusePort }),
     (open) => open.close(),
   )
 }
@@ -76,7 +89,7 @@ export function requireOwnPort(port: number, managePort: number | null): void {
 }
 
 /** Every method and path. */
-export function endpointsOf({ common, open, manage }: Routes): Endpoint[] {
+export function endpointsOf({ common, open, manage }: Omit<Routes, 'console'>): Endpoint[] {
   return [
     ...callRoutes.map(({ path }) => ({ method: 'POST', path })),
     ...[...common, ...open, ...manage].map(({ path, method = 'get' }) => ({ method: method.toUpperCase(), path })),

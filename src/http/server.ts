@@ -49,11 +49,12 @@ export type JsonAnswer = {
   endless?: boolean
 }
 
-/** The app: the call routes, the JSON routes, and errors in the format of the client's API. */
+/** The app: the call routes, the JSON routes, pages, and errors in the format of the client's API. */
 export function createApp(
   context: ServerContext,
   calls: readonly (CallRoute | OperationRoute)[],
   routes: readonly JsonRoute[],
+  pages: Handler,
 ): App {
   // Case-sensitive, so that a proxy rule for a path cannot be bypassed by its letter case.
   const app = newApp({ caseSensitive: true })
@@ -88,6 +89,7 @@ export function createApp(
     const names = methods.map(({ method = 'get' }) => (method === 'get' ? 'GET, HEAD' : method.toUpperCase()))
     endPath(app, path, names, context)
   }
+  app.use(pages)
   app.use((request) => {
     throw new RouterError('not_found', `There is no ${request.method} ${request.path} here.`)
   })

@@ -64,6 +64,8 @@ export type Config = {
   plugins: readonly PluginSettings[]
   /** `public`: they may be read without a key; how many label sets a metric has at most, and what else calls are counted by. */
   metrics: CallMetricsSettings & { enabled: boolean; public: boolean }
+  /** The pages at /console/. */
+  console: { enabled: boolean }
 }
 
 /** The file as it may be written. */
@@ -81,6 +83,7 @@ type ConfigFile = {
   } | null
   manage?: { port?: number | null } | null
   metrics?: Partial<Config['metrics']> | null
+  console?: Partial<Config['console']> | null
   answers?: { body_limit?: string | number; event_limit?: string | number; max_values?: number } | null
   store?: { url?: string } | null
   folders?: Partial<Config['folders']> | null
@@ -202,6 +205,7 @@ function configOf(path: string, file: ConfigFile): Config {
     health: healthOf(file.health ?? {}),
     plugins: (file.plugins ?? []).map(pluginSettings),
     metrics: { enabled: true, public: false, series: 1_000, labels: [], ...file.metrics },
+    console: { enabled: true, ...file.console },
   }
 }
 

@@ -1,0 +1,117 @@
+import { key, signOut } from './session.ts'
+
+/** An answer that is an error, as the API tells it. `param` names the field that is wrong. */
+export class ApiError extends Error {
+  readonly status: number
+  readonly code: string
+  readonly param: string | undefined
+
+  constructor(status: number, { message, code, param }: { message: string; code?: string; param?: string | null }) {
+    super(message)
+    this.status = status
+    this.code = code ?? ''
+    this.param = param ?? undefined
+  }
+}
+
+export type Asked = {
+  method?: 'GET' | 'POST' | 'PUT' | 'DELETE'
+  /** Sent as JSON. */
+  body?: unknown
+  query?: Query
+  headers?: Record<string, string>
+  signal?: AbortSignal
+  /** A key other than that of the session. */
+  as?: string
+}
+/** Parameters of a path; what is empty or undefined is left out. */
+export type Query = { readonly [name: string]: string | number | readonly string[] | undefined }
+
+/** The answer to a request, whatever its status. `path` begins behind the address of the router: `v1/manage/org`. */
+export async function ask(path: string, { method = 'GET', body, query = {}, headers = {}, signal, as }: Asked = {}): Promise<Response> {
+  return await fetch(`${root}${path}${queryText(query)}`, {
+    method,
+    headers: {
+      authorization: `Bearer ${as ?? key.value}`,
+      ...(body !== undefined && { 'content-type': 'application/json' }),
+      ...headers,
+    },
+    ...(body !== undefined && { body: JSON.stringify(body) }),
+    ...(signal && { signal }),
+    cache: 'no-cache',
+  })
+}
+
+/** The JSON of a successful answer; undefined where it has none. Throws ApiError. */
+export async function api<Answer>(path: string, asked: Asked = {}): Promise<Answer> {
+  const response = await ask(path, asked)
+  if (!response.ok) throw await errorIn(response, asked.as === undefined)
+  const text = await response.text()
+  return (text === '' ? undefined : JSON.parse(text)) as Answer
+}
+
+/** All entries of a list with pages, up to `most`. */
+export async function all<Item>(path: string, name: string, signal?: AbortSignal, most = 10_000): Promise<Item[]> {
+  const items: Item[] = []
+  let cursor: string | undefined
+  do {
+    const page: { [name: string]: unknown } = await api(path, { query: { cursor }, ...(signal && { signal }) })
+    items.push(...(page[name] as Item[]))
+    cursor = page.next_cursor as string | undefined
+  } while (cursor !== undefined && items.length < most)
+  return items
+}
+
+/** The error of an answer. A key that is no longer valid ends the session. */
+export async function errorIn(response: Response, isOwn = true): Promise<ApiError> {
+  const text = await response.text()
+  let told: { message: string; code?: string; param?: string | null } | undefined
+  try {
+    told = JSON.parse(text).error
+  } catch {}
+  const error = new ApiError(response.status, told ?? { message: `The router answered ${response.status}. ${text.slice(0, 200)}` })
+  if (isOwn && (error.code === 'invalid_key' || error.code === 'missing_key')) signOut(error.message)
+  return error
+}
+
+/** The data of server-sent events, parsed, until the signal ends them. Throws ApiError. */
+export async function* events<Data>(path: string, signal: AbortSignal): AsyncGenerator<Data> {
+  const response = await ask(path, { signal, headers: { accept: 'text/event-stream' } })
+  if (!response.ok) throw await errorIn(response)
+  for await (const { data } of frames(response)) yield JSON.parse(data) as Data
+}
+
+/** Server-sent events as they come. */
+export async function* frames(response: Response): AsyncGenerator<{ event: string; data: string }> {
+  const reader = (response.body as ReadableStream<Uint8Array>).pipeThrough(new TextDecoderStream()).getReader()
+  let rest = ''
+  try {
+    for (;;) {
+      const { done, value } = await reader.read()
+      if (done) return
+      const blocks = (rest + value).split(/\r?\n\r?\n/)
+      rest = blocks.pop() ?? ''
+      for (const block of blocks) {
+        const lines = block.split(/\r?\n/)
+        const of = (name: string) =>
+          lines.filter((line) => line.startsWith(`${name}:`)).map((line) => line.slice(name.length + 1).trimStart())
+        const data = of('data').join('\n')
+        if (data !== '') yield { event: of('event')[0] ?? '', data }
+      }
+    }
+  } finally {
+    await reader.cancel().catch(() => {})
+  }
+}
+
+/** The console is one folder below the router, also behind the prefix of a proxy. */
+const root = '../'
+
+export function queryText(query: Query): string {
+  const pairs = Object.entries(query).flatMap(([name, value]) =>
+    (typeof value === 'object' ? value : [value])
+      .filter((one) => one !== undefined && one !== '')
+      .map((one) => `${encodeURIComponent(name)}=${encodeURIComponent(String(one))}`),
+  )
+  return pairs.length === 0 ? '' : `?${pairs.join('&')}`
+}

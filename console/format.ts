@@ -1,0 +1,63 @@
+const thin = '\u202f'
+
+/** A whole number with groups of three digits. */
+export function count(value: number | undefined): string {
+  if (value === undefined) return ''
+  return String(Math.round(value)).replace(/\B(?=(\d{3})+(?!\d))/g, thin)
+}
+
+/** A number that is read at a glance: 1.2 k, 34 M. */
+export function short(value: number): string {
+  for (const [size, unit] of [[1e9, 'G'], [1e6, 'M'], [1e3, 'k']] as const)
+    if (Math.abs(value) >= size) return `${trimmed(value / size, 3)}${thin}${unit}`
+  return trimmed(value, 3)
+}
+
+/** US dollars: two digits where there are dollars, as many as are needed where there are none; exact to the nano-dollar. */
+export function usd(value: number | undefined, isExact = false): string {
+  if (value === undefined) return ''
+  const sign = value < 0 ? '−' : ''
+  const size = Math.abs(value)
+  if (isExact) return `${sign}$${exact(size)}`
+  if (size === 0) return '$0'
+  if (size >= 1) return `${sign}$${count(Math.trunc(size))}${(size % 1).toFixed(2).replace(/^1/, '0').slice(1)}`
+  return `${sign}$${size >= 0.01 ? size.toFixed(4) : exact(Number(size.toPrecision(3)))}`
+}
+
+function exact(value: number): string {
+  return value.toFixed(9).replace(/(\.\d\d\d*?)0+$/, '$1')
+}
+
+function trimmed(value: number, digits: number): string {
+  return String(Number(value.toPrecision(digits)))
+}
+
+/** A length of time. */
+export function duration(ms: number | undefined): string {
+  if (ms === undefined) return ''
+  if (ms < 1_000) return `${Math.round(ms)}${thin}ms`
+  if (ms < 60_000) return `${trimmed(ms / 1_000, 3)}${thin}s`
+  return `${Math.floor(ms / 60_000)}${thin}min ${Math.round((ms % 60_000) / 1_000)}${thin}s`
+}
+
+const times = new Intl.DateTimeFormat(undefined, { dateStyle: 'medium', timeStyle: 'medium' })
+const dates = new Intl.DateTimeFormat(undefined, { dateStyle: 'medium', timeZone: 'UTC' })
+
+/** A time where the reader is; the title says it in UTC. */
+export function time(at: string): string {
+  return times.format(new Date(at))
+}
+
+export function date(at: string): string {
+  return dates.format(new Date(at))
+}
+
+/** US dollars for a million units, from the price of one. */
+export function perMillion(price: number | undefined): string {
+  return price === undefined ? '' : usd(Number((price * 1e6).toPrecision(12)))
+}
+
+/** A part of a whole. */
+export function percent(share: number): string {
+  return `${trimmed(share * 100, share < 0.1 ? 2 : 3)}${thin}%`
+}

@@ -1,0 +1,94 @@
+import { signal, useSignal } from '@preact/signals'
+import { type FunctionComponent, render } from 'preact'
+import { useEffect } from 'preact/hooks'
+import { html } from './html.ts'
+import { SignIn } from './pages/sign-in.ts'
+import { Failure, Spinner } from './parts/page.ts'
+import { Toasts } from './parts/toast.ts'
+import { type PageProps, place, type Route, routes } from './routes.ts'
+import { isSignedIn, key, keyInAddress, organization, self, signOut } from './session.ts'
+import { signIn } from './sign-in.ts'
+
+/** Whether it is still to be seen if the key of this tab, or of the link, is valid. */
+const isChecking = signal(true)
+
+function App() {
+  if (isChecking.value) return html`<${Spinner} />`
+  if (!isSignedIn.value) return html`<${SignIn} />`
+  const route = routes.find(({ path }) => path === place.value.path)
+  return html`
+    <a class="skip" href="#content" onClick=${toContent}>Skip to the content</a>
+    <${Sidebar} current=${route?.path} />
+    <main id="content" tabindex="-1">
+      ${route ? html`<${Shown} key=${route.path} route=${route} />` : html`<${Failure} error=${new Error('There is no such page.')} />`}
+    </main>
+    <${Toasts} />
+  `
+}
+
+function toContent(event: Event) {
+  event.preventDefault()
+  document.getElementById('content')?.focus()
+}
+
+function Sidebar({ current }: { current: string | undefined }) {
+  const isOpen = useSignal(false)
+  const may = self.value?.permissions
+  return html`
+    <header class="sidebar">
+      <div class="brand">
+        <a href="#/"><img src="icon.svg" alt="" width="24" height="24" /> inference-router</a>
+        <button type="button" class="menu-button" aria-expanded=${isOpen.value} aria-controls="nav" onClick=${() => (isOpen.value = !isOpen.value)}>Menu</button>
+      </div>
+      <nav id="nav" aria-label="Pages" class=${isOpen.value ? 'open' : ''} onClick=${() => (isOpen.value = false)}>
+        <ul>
+          ${routes.map(
+            ({ path, title }) => html`<li><a href=${`#/${path}`} aria-current=${path === current ? 'page' : undefined}>${title}</a></li>`,
+          )}
+        </ul>
+        <div class="account">
+          <bdi class="clip" dir="auto" title=${organization.value}>${organization.value}</bdi>
+          <span class="quiet">${may?.manage === 'write' ? 'may read and write' : 'may only read'}</span>
+          <button type="button" class="link" onClick=${() => signOut()}>Sign out</button>
+        </div>
+      </nav>
+    </header>
+  `
+}
+
+/** A page, loaded when it is first shown. */
+function Shown({ route }: { route: Route }) {
+  const page = useSignal<FunctionComponent<PageProps> | undefined>(undefined)
+  const error = useSignal<Error | undefined>(undefined)
+  useEffect(() => {
+    document.title = `${route.title} · inference-router`
+    route.load().then(
+      ({ default: found }) => {
+        page.value = found
+      },
+      (thrown) => {
+        error.value = thrown
+      },
+    )
+  }, [route])
+  const { rest, query } = place.value
+  if (error.value) return html`<${Failure} error=${error.value} />`
+  return page.value ? html`<${page.value} rest=${rest} query=${query} />` : html`<${Spinner} />`
+}
+
+async function start() {
+  const linked = keyInAddress()
+  try {
+    if (linked ?? key.value) await signIn(linked ?? key.value)
+  } catch (thrown) {
+    signOut((thrown as Error).message)
+  }
+  isChecking.value = false
+}
+
+// A link with a key may be opened in a tab that shows the console already.
+addEventListener('hashchange', () => {
+  if (location.hash.startsWith('#key=')) void start()
+})
+render(html`<${App} />`, document.getElementById('app') as HTMLElement)
+void start()

@@ -1,0 +1,93 @@
+import { useEffect, useRef } from 'preact/hooks'
+import type uPlot from 'uplot'
+import { html } from '../html.ts'
+
+/** A line of a chart: its values at the times of the chart. */
+export type Series = { label: string; values: readonly (number | null)[] }
+export type ChartProps = {
+  /** What it shows, for those who do not see it. */
+  label: string
+  /** Unix seconds, ascending. */
+  times: readonly number[]
+  series: readonly Series[]
+  format(value: number): string
+  isBars?: boolean
+  height?: number
+}
+
+/** Values over time. The library is loaded with the first chart. */
+export function Chart({ label, times, series, format, isBars = false, height = 180 }: ChartProps) {
+  const place = useRef<HTMLDivElement>(null)
+  const plot = useRef<uPlot | undefined>(undefined)
+  const names = series.map((one) => one.label).join('\n')
+  useEffect(() => {
+    const host = place.current as HTMLDivElement
+    let isGone = false
+    let observer: ResizeObserver | undefined
+    const scheme = matchMedia('(prefers-color-scheme: dark)')
+    const draw = async () => {
+      const { default: UPlot } = await import('uplot')
+      if (isGone) return
+      plot.current?.destroy()
+      plot.current = new UPlot(optionsOf(UPlot, { host, series, format, isBars, height }), dataOf(times, series), host)
+      observer ??= new ResizeObserver(() => plot.current?.setSize({ width: host.clientWidth, height }))
+      observer.observe(host)
+    }
+    void draw()
+    scheme.addEventListener('change', draw)
+    return () => {
+      isGone = true
+      scheme.removeEventListener('change', draw)
+      observer?.disconnect()
+      plot.current?.destroy()
+      plot.current = undefined
+    }
+  }, [names, isBars, height])
+  useEffect(() => plot.current?.setData(dataOf(times, series)), [times, series])
+  return html`<div class="chart" role="img" aria-label=${`${label}: ${summary(series, format)}`}><div ref=${place}></div></div>`
+}
+
+function dataOf(times: readonly number[], series: readonly Series[]): uPlot.AlignedData {
+  return [[...times], ...series.map(({ values }) => [...values])]
+}
+
+function summary(series: readonly Series[], format: ChartProps['format']): string {
+  return series
+    .slice(0, 10)
+    .map(({ label, values }) => `${label} ${format(values.reduce<number>((sum, value) => sum + (value ?? 0), 0))}`)
+    .join(', ')
+}
+
+function optionsOf(UPlot: typeof uPlot, { host, series, format, isBars, height }: Pick<ChartProps, 'series' | 'format' | 'isBars'> & { host: HTMLElement; height: number }): uPlot.Options {
+  const style = getComputedStyle(host)
+  const colour = (name: string) => style.getPropertyValue(name).trim()
+  const font = `11px ${style.fontFamily}`
+  const axis = { stroke: colour('--quiet'), grid: { stroke: colour('--line'), width: 1 }, ticks: { show: false }, font }
+  return {
+    width: host.clientWidth,
+    height,
+    legend: { show: series.length > 1, live: true },
+    cursor: { y: false, drag: { x: false, y: false } },
+    scales: { y: { range: (_, __, most) => [0, most > 0 ? most * 1.1 : 1] } },
+    axes: [
+      { ...axis, space: 70 },
+      { ...axis, size: 64, values: (_, ticks) => ticks.map(format) },
+    ],
+    series: [
+      {},
+      ...series.map(({ label }, index) => {
+        const own = colour(`--series-${(index % 6) + 1}`)
+        const bars = isBars && UPlot.paths.bars?.({ size: [0.7, 40] })
+        return {
+          label: label.slice(0, 60),
+          stroke: own,
+          width: isBars ? 0 : 1.5,
+          ...(isBars && { fill: own }),
+          ...(bars && { paths: bars }),
+          points: { show: false },
+          value: (_: uPlot, value: number | null) => (value === null ? '' : format(value)),
+        }
+      }),
+    ],
+  }
+}

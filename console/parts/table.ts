@@ -1,0 +1,85 @@
+import { useSignal } from '@preact/signals'
+import type { ComponentChildren } from 'preact'
+import { useEffect, useRef } from 'preact/hooks'
+import { html } from '../html.ts'
+import { Empty } from './page.ts'
+
+/** A column: what its cells show, and by what they are sorted, if they can be. */
+export type Column<Row> = {
+  head: string
+  cell(row: Row): ComponentChildren
+  sortBy?(row: Row): string | number | undefined
+  /** Numbers stand at the right. */
+  isNumber?: boolean
+  /** Left out where there is little room. */
+  isMinor?: boolean
+}
+
+export type TableProps<Row> = {
+  /** What the table is about, for those who do not see it. */
+  label: string
+  columns: readonly Column<Row>[]
+  rows: readonly Row[]
+  keyOf(row: Row): string
+  empty?: ComponentChildren
+  /** Called when the end comes into view. */
+  onEnd?: (() => void) | undefined
+  /** The column that the rows are sorted by at first, and whether the largest comes first. */
+  sorted?: readonly [head: string, isDown: boolean]
+}
+
+/** Rows under headings. */
+export function Table<Row>({ label, columns, rows, keyOf, empty, onEnd, sorted }: TableProps<Row>) {
+  const order = useSignal<readonly [string, boolean] | undefined>(sorted)
+  if (rows.length === 0 && !onEnd) return html`<${Empty}>${empty ?? 'There is nothing here yet.'}<//>`
+  const by = columns.find(({ head }) => head === order.value?.[0])?.sortBy
+  const shown = by ? rows.toSorted((one, other) => compare(by(one), by(other)) * (order.value?.[1] ? -1 : 1)) : rows
+  const sort = (head: string) => {
+    order.value = [head, order.value?.[0] === head ? !order.value[1] : false]
+  }
+  const classOf = ({ isNumber, isMinor }: Column<Row>) => [isNumber && 'number', isMinor && 'minor'].filter(Boolean).join(' ')
+  return html`
+    <div class="table" tabindex="0" role="region" aria-label=${label}>
+      <table>
+        <thead>
+          <tr>
+            ${columns.map((column) => {
+              const { head, sortBy } = column
+              const isBy = order.value?.[0] === head
+              const direction = isBy ? (order.value?.[1] ? 'descending' : 'ascending') : undefined
+              return html`<th key=${head} scope="col" class=${classOf(column)} aria-sort=${direction}>
+                ${sortBy ? html`<button type="button" class="sort" onClick=${() => sort(head)}>${head}<span aria-hidden="true">${isBy ? (order.value?.[1] ? ' ↓' : ' ↑') : ''}</span></button>` : head}
+              </th>`
+            })}
+          </tr>
+        </thead>
+        <tbody>
+          ${shown.map((row) => html`<tr key=${keyOf(row)}>${columns.map((column) => html`<td key=${column.head} class=${classOf(column)} data-head=${column.head}>${column.cell(row)}</td>`)}</tr>`)}
+        </tbody>
+      </table>
+      ${onEnd && html`<${End} onEnd=${onEnd} />`}
+    </div>
+  `
+}
+
+/** The end of what has been loaded: more is asked for when it comes near. */
+function End({ onEnd }: { onEnd: () => void }) {
+  const end = useRef<HTMLParagraphElement>(null)
+  const latest = useRef(onEnd)
+  latest.current = onEnd
+  useEffect(() => {
+    const observer = new IntersectionObserver(([entry]) => {
+      if (entry?.isIntersecting) latest.current()
+    }, { rootMargin: '400px' })
+    if (end.current) observer.observe(end.current)
+    return () => observer.disconnect()
+  }, [])
+  return html`<p class="end" ref=${end}><button type="button" class="link" onClick=${() => onEnd()}>Load more</button></p>`
+}
+
+function compare(one: string | number | undefined, other: string | number | undefined): number {
+  if (one === other) return 0
+  if (one === undefined) return 1
+  if (other === undefined) return -1
+  return typeof one === 'string' ? one.localeCompare(String(other)) : one - Number(other)
+}

@@ -1,0 +1,48 @@
+import { computed, signal } from '@preact/signals'
+
+export type Level = 'none' | 'read' | 'write'
+export type Permissions = { completions: Level; manage: Level; operate: Level }
+export type Self = { key_id: string; permissions: Permissions }
+
+/** Under this name the key is kept while the tab is open, never longer. */
+const kept = 'inference-router key'
+
+/** The key of whoever has signed in; empty for nobody. */
+export const key = signal(sessionStorage.getItem(kept) ?? '')
+/** What the key may do, once that is known. */
+export const self = signal<Self | undefined>(undefined)
+export const organization = signal('')
+/** Why nobody is signed in any more. */
+export const signedOutBecause = signal('')
+
+export const isSignedIn = computed(() => key.value !== '' && self.value !== undefined)
+
+/** Why a change is not possible with this key; undefined where it is. */
+export function whyNot(area: keyof Permissions): string | undefined {
+  const level = self.value?.permissions[area] ?? 'none'
+  return level === 'write' ? undefined : `This key has ${area}: ${level}. It takes one with ${area}: write.`
+}
+
+/** The key is kept for as long as the tab is open. */
+export function begin(secret: string, found: Self, name: string): void {
+  sessionStorage.setItem(kept, secret)
+  signedOutBecause.value = ''
+  organization.value = name
+  key.value = secret
+  self.value = found
+}
+
+export function signOut(because = ''): void {
+  sessionStorage.removeItem(kept)
+  signedOutBecause.value = because
+  key.value = ''
+  self.value = undefined
+}
+
+/** The key that a link carries behind its #, where no server sees it. It does not stay in the address. */
+export function keyInAddress(): string | undefined {
+  const found = /^#key=(.+)$/.exec(location.hash)?.[1]
+  if (found === undefined) return undefined
+  history.replaceState(null, '', `${location.pathname}${location.search}#/`)
+  return decodeURIComponent(found)
+}

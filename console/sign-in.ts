@@ -1,0 +1,11 @@
+import { api } from './api.ts'
+import { begin, type Self } from './session.ts'
+
+/** Signs in with a key. Throws ApiError, or an Error that says what the key lacks. */
+export async function signIn(secret: string): Promise<void> {
+  const found = await api<Self>('v1/auth/check', { as: secret })
+  if (found.permissions.manage === 'none')
+    throw new Error('This key may see nothing here: the console takes one with manage: read or manage: write.')
+  const { name } = await api<{ name: string }>('v1/manage/org', { as: secret })
+  begin(secret, found, name)
+}
