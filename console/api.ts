@@ -28,7 +28,10 @@ export type Asked = {
 export type Query = { readonly [name: string]: string | number | readonly string[] | undefined }
 
 /** The answer to a request, whatever its status. `path` begins behind the address of the router: `v1/manage/org`. */
-export async function ask(path: string, { method = 'GET', body, query = {}, headers = {}, signal, as }: Asked = {}): Promise<Response> {
+export async function ask(
+  path: string,
+  { method = 'GET', body, query = {}, headers = {}, signal, as }: Asked = {},
+): Promise<Response> {
   return await fetch(`${root}${path}${queryText(query)}`, {
     method,
     headers: {
@@ -69,7 +72,10 @@ export async function errorIn(response: Response, isOwn = true): Promise<ApiErro
   try {
     told = JSON.parse(text).error
   } catch {}
-  const error = new ApiError(response.status, told ?? { message: `The router answered ${response.status}. ${text.slice(0, 200)}` })
+  const error = new ApiError(
+    response.status,
+    told ?? { message: `The router answered ${response.status}. ${text.slice(0, 200)}` },
+  )
   if (isOwn && (error.code === 'invalid_key' || error.code === 'missing_key')) signOut(error.message)
   return error
 }
@@ -83,7 +89,8 @@ export async function* events<Data>(path: string, signal: AbortSignal): AsyncGen
 
 /** Server-sent events as they come. */
 export async function* frames(response: Response): AsyncGenerator<{ event: string; data: string }> {
-  const reader = (response.body as ReadableStream<Uint8Array>).pipeThrough(new TextDecoderStream()).getReader()
+  const bytes = response.body as ReadableStream<Uint8Array<ArrayBuffer>>
+  const reader = bytes.pipeThrough(new TextDecoderStream()).getReader()
   let rest = ''
   try {
     for (;;) {

@@ -8,7 +8,11 @@ export function count(value: number | undefined): string {
 
 /** A number that is read at a glance: 1.2 k, 34 M. */
 export function short(value: number): string {
-  for (const [size, unit] of [[1e9, 'G'], [1e6, 'M'], [1e3, 'k']] as const)
+  for (const [size, unit] of [
+    [1e9, 'G'],
+    [1e6, 'M'],
+    [1e3, 'k'],
+  ] as const)
     if (Math.abs(value) >= size) return `${trimmed(value / size, 3)}${thin}${unit}`
   return trimmed(value, 3)
 }

@@ -5,7 +5,10 @@ import { useEffect } from 'preact/hooks'
 export type Loaded<Data> = { data: Data | undefined; error: Error | undefined; isLoading: boolean; reload(): void }
 
 /** Loads when the page is shown, and again when one of `dependsOn` changes; what is not wanted any more is aborted. */
-export function useLoad<Data>(load: (signal: AbortSignal) => Promise<Data>, dependsOn: readonly unknown[] = []): Loaded<Data> {
+export function useLoad<Data>(
+  load: (signal: AbortSignal) => Promise<Data>,
+  dependsOn: readonly unknown[] = [],
+): Loaded<Data> {
   const data = useSignal<Data | undefined>(undefined)
   const error = useSignal<Error | undefined>(undefined)
   const isLoading = useSignal(true)

@@ -5,7 +5,8 @@ import { html } from './html.ts'
 import { SignIn } from './pages/sign-in.ts'
 import { Failure, Spinner } from './parts/page.ts'
 import { Toasts } from './parts/toast.ts'
-import { type PageProps, place, type Route, routes } from './routes.ts'
+import { type PageProps, place } from './place.ts'
+import { type Route, routes } from './routes.ts'
 import { isSignedIn, key, keyInAddress, organization, self, signOut } from './session.ts'
 import { signIn } from './sign-in.ts'
 
@@ -43,7 +44,8 @@ function Sidebar({ current }: { current: string | undefined }) {
       <nav id="nav" aria-label="Pages" class=${isOpen.value ? 'open' : ''} onClick=${() => (isOpen.value = false)}>
         <ul>
           ${routes.map(
-            ({ path, title }) => html`<li><a href=${`#/${path}`} aria-current=${path === current ? 'page' : undefined}>${title}</a></li>`,
+            ({ path, title }) =>
+              html`<li><a href=${`#/${path}`} aria-current=${path === current ? 'page' : undefined}>${title}</a></li>`,
           )}
         </ul>
         <div class="account">

@@ -58,7 +58,16 @@ function summary(series: readonly Series[], format: ChartProps['format']): strin
     .join(', ')
 }
 
-function optionsOf(UPlot: typeof uPlot, { host, series, format, isBars, height }: Pick<ChartProps, 'series' | 'format' | 'isBars'> & { host: HTMLElement; height: number }): uPlot.Options {
+function optionsOf(
+  UPlot: typeof uPlot,
+  {
+    host,
+    series,
+    format,
+    isBars,
+    height,
+  }: Pick<ChartProps, 'series' | 'format' | 'isBars'> & { host: HTMLElement; height: number },
+): uPlot.Options {
   const style = getComputedStyle(host)
   const colour = (name: string) => style.getPropertyValue(name).trim()
   const font = `11px ${style.fontFamily}`

@@ -5,7 +5,15 @@ import { Form } from './form.ts'
 import { Copy } from './text.ts'
 
 /** A dialog in front of the page, for as long as it is part of it. */
-export function Dialog({ title, onClose, children }: { title: string; onClose: () => void; children?: ComponentChildren }) {
+export function Dialog({
+  title,
+  onClose,
+  children,
+}: {
+  title: string
+  onClose: () => void
+  children?: ComponentChildren
+}) {
   const dialog = useRef<HTMLDialogElement>(null)
   const id = useId()
   useEffect(() => {
@@ -26,7 +34,19 @@ export function Dialog({ title, onClose, children }: { title: string; onClose: (
 }
 
 /** Asks before something is done that cannot be undone. */
-export function Confirm({ title, submit, onConfirm, onClose, children }: { title: string; submit: string; onConfirm(): Promise<void>; onClose(): void; children?: ComponentChildren }) {
+export function Confirm({
+  title,
+  submit,
+  onConfirm,
+  onClose,
+  children,
+}: {
+  title: string
+  submit: string
+  onConfirm(): Promise<void>
+  onClose(): void
+  children?: ComponentChildren
+}) {
   const confirm = async () => {
     await onConfirm()
     onClose()

@@ -55,10 +55,15 @@ export function Form({ onSubmit, submit, onCancel, whyNot, isDangerous = false, 
 
 /** The field that an error names is marked as wrong, and described by it. */
 function markField(form: HTMLFormElement | null, error: Error | undefined, id: string): void {
-  const wrong: Wrong | undefined = error && { param: error instanceof ApiError ? error.param : undefined, message: error.message }
+  const wrong: Wrong | undefined = error && {
+    param: error instanceof ApiError ? error.param : undefined,
+    message: error.message,
+  }
   for (const field of form?.querySelectorAll<HTMLElement>('[name]') ?? []) {
     const name = field.getAttribute('name') ?? ''
-    const isWrong = wrong?.param !== undefined && (wrong.param === name || wrong.param.startsWith(`${name}.`) || wrong.param.startsWith(`${name}[`))
+    const isWrong =
+      wrong?.param !== undefined &&
+      (wrong.param === name || wrong.param.startsWith(`${name}.`) || wrong.param.startsWith(`${name}[`))
     if (isWrong) {
       field.setAttribute('aria-invalid', 'true')
       field.setAttribute('aria-errormessage', `${id}-error`)
@@ -113,20 +118,35 @@ export function Field({ name, label, hint, value = '', type = 'text', options, o
 const mostOptions = 4_000
 
 /** Several lines. */
-export function TextArea({ name, label, hint, value = '', rows = 4, mono = false, onInput }: Pick<FieldProps, 'name' | 'label' | 'hint' | 'onInput'> & { value?: string; rows?: number; mono?: boolean }) {
+export function TextArea({
+  name,
+  label,
+  hint,
+  value = '',
+  rows = 4,
+  mono = false,
+  onInput,
+}: Pick<FieldProps, 'name' | 'label' | 'hint' | 'onInput'> & { value?: string; rows?: number; mono?: boolean }) {
   const id = useId()
   const input = (event: Event) => onInput?.((event.currentTarget as HTMLTextAreaElement).value)
   return html`
     <div class="field">
       <label for=${id}>${label}</label>
-      <textarea id=${id} name=${name} rows=${rows} class=${mono ? 'mono' : ''} dir="auto" spellcheck=${!mono} defaultValue=${value} aria-describedby=${hint ? `${id}-hint` : undefined} onInput=${onInput && input}></textarea>
+      <textarea id=${id} name=${name} rows=${rows} class=${mono ? 'mono' : ''} dir="auto" spellcheck=${!mono} value=${value} aria-describedby=${hint ? `${id}-hint` : undefined} onInput=${onInput && input}></textarea>
       ${hint && html`<p class="hint" id=${`${id}-hint`}>${hint}</p>`}
     </div>
   `
 }
 
 /** One of several values. */
-export function Select({ name, label, hint, value, options, onInput }: {
+export function Select({
+  name,
+  label,
+  hint,
+  value,
+  options,
+  onInput,
+}: {
   name: string
   label: string
   hint?: ComponentChildren
@@ -147,7 +167,19 @@ export function Select({ name, label, hint, value, options, onInput }: {
   `
 }
 
-export function Checkbox({ name, label, hint, checked = false, onInput }: { name: string; label: string; hint?: ComponentChildren; checked?: boolean; onInput?: (checked: boolean) => void }) {
+export function Checkbox({
+  name,
+  label,
+  hint,
+  checked = false,
+  onInput,
+}: {
+  name: string
+  label: string
+  hint?: ComponentChildren
+  checked?: boolean
+  onInput?: (checked: boolean) => void
+}) {
   const id = useId()
   const input = (event: Event) => onInput?.((event.currentTarget as HTMLInputElement).checked)
   return html`

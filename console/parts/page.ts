@@ -3,7 +3,15 @@ import { ApiError } from '../api.ts'
 import { html } from '../html.ts'
 
 /** The frame of a page: its heading, what can be done on it, and its contents. */
-export function Page({ title, actions, children }: { title: ComponentChildren; actions?: ComponentChildren; children?: ComponentChildren }) {
+export function Page({
+  title,
+  actions,
+  children,
+}: {
+  title: ComponentChildren
+  actions?: ComponentChildren
+  children?: ComponentChildren
+}) {
   return html`
     <div class="page-head"><h1>${title}</h1><div class="actions">${actions}</div></div>
     ${children}
@@ -11,7 +19,15 @@ export function Page({ title, actions, children }: { title: ComponentChildren; a
 }
 
 /** A titled part of a page. */
-export function Section({ title, actions, children }: { title: ComponentChildren; actions?: ComponentChildren; children?: ComponentChildren }) {
+export function Section({
+  title,
+  actions,
+  children,
+}: {
+  title: ComponentChildren
+  actions?: ComponentChildren
+  children?: ComponentChildren
+}) {
   return html`<section class="section"><div class="section-head"><h2>${title}</h2><div class="actions">${actions}</div></div>${children}</section>`
 }
 

@@ -37,7 +37,8 @@ export function Table<Row>({ label, columns, rows, keyOf, empty, onEnd, sorted }
   const sort = (head: string) => {
     order.value = [head, order.value?.[0] === head ? !order.value[1] : false]
   }
-  const classOf = ({ isNumber, isMinor }: Column<Row>) => [isNumber && 'number', isMinor && 'minor'].filter(Boolean).join(' ')
+  const classOf = ({ isNumber, isMinor }: Column<Row>) =>
+    [isNumber && 'number', isMinor && 'minor'].filter(Boolean).join(' ')
   return html`
     <div class="table" tabindex="0" role="region" aria-label=${label}>
       <table>
@@ -68,9 +69,12 @@ function End({ onEnd }: { onEnd: () => void }) {
   const latest = useRef(onEnd)
   latest.current = onEnd
   useEffect(() => {
-    const observer = new IntersectionObserver(([entry]) => {
-      if (entry?.isIntersecting) latest.current()
-    }, { rootMargin: '400px' })
+    const observer = new IntersectionObserver(
+      ([entry]) => {
+        if (entry?.isIntersecting) latest.current()
+      },
+      { rootMargin: '400px' },
+    )
     if (end.current) observer.observe(end.current)
     return () => observer.disconnect()
   }, [])

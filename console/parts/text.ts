@@ -25,13 +25,20 @@ export function Duration({ ms }: { ms: number | undefined }) {
 }
 
 /** A word with a colour, which is never the only sign. */
-export function Badge({ kind = 'neutral', children }: { kind?: 'good' | 'bad' | 'warn' | 'neutral'; children?: ComponentChildren }) {
+export function Badge({
+  kind = 'neutral',
+  children,
+}: {
+  kind?: 'good' | 'bad' | 'warn' | 'neutral'
+  children?: ComponentChildren
+}) {
   return html`<span class=${`badge ${kind}`}>${children}</span>`
 }
 
 /** How a call ended. */
 export function Outcome({ outcome, code }: { outcome: string; code?: string | undefined }) {
-  const kind = outcome === 'complete' ? 'good' : outcome === 'partial' ? 'warn' : code === 'client_gone' ? 'neutral' : 'bad'
+  const kind =
+    outcome === 'complete' ? 'good' : outcome === 'partial' ? 'warn' : code === 'client_gone' ? 'neutral' : 'bad'
   return html`<${Badge} kind=${kind}>${code ?? outcome}<//>`
 }
 

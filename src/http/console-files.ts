@@ -70,7 +70,10 @@ async function knownFiles(): Promise<ReadonlyMap<string, string>> {
   const resolved = (module: string) => fileURLToPath(import.meta.resolve(module))
   const found = await readdir(folder, { recursive: true, withFileTypes: true })
   const own = found
-    .filter((entry) => entry.isFile() && ['.ts', '.css', '.svg'].includes(extname(entry.name)) && !entry.name.endsWith('.d.ts'))
+    .filter(
+      (entry) =>
+        entry.isFile() && ['.ts', '.css', '.svg'].includes(extname(entry.name)) && !entry.name.endsWith('.d.ts'),
+    )
     .map((entry) => join(entry.parentPath, entry.name))
   return new Map([
     ...own.map((file) => [file.slice(folder.length + 1).replaceAll('\\', '/'), file] as const),
@@ -96,7 +99,9 @@ async function withoutTypes(text: string): Promise<string> {
 
 async function fileOf(extension: string, text: string): Promise<ConsoleFile> {
   const identity = Buffer.from(text)
-  const quality = { params: { [constants.BROTLI_PARAM_QUALITY]: 5, [constants.BROTLI_PARAM_SIZE_HINT]: identity.length } }
+  const quality = {
+    params: { [constants.BROTLI_PARAM_QUALITY]: 5, [constants.BROTLI_PARAM_SIZE_HINT]: identity.length },
+  }
   const [br, gzipped] = await Promise.all([promisify(brotliCompress)(identity, quality), promisify(gzip)(identity)])
   return {
     mediaType: mediaTypes[extension] ?? 'application/octet-stream',

@@ -19,7 +19,8 @@ export function consolePages(settings: () => ConsoleSettings): Handler {
     requireReading(request, response)
     const { enabled } = settings()
     if (path === '/') return sendHome(request, response, enabled)
-    if (!enabled) throw new RouterError('not_found', 'The console is switched off: console.enabled is false in config.yaml.')
+    if (!enabled)
+      throw new RouterError('not_found', 'The console is switched off: console.enabled is false in config.yaml.')
     if (path === '/console') return redirect(response, 'console/')
     if (path === '/console/') {
       const page = await files.page()
@@ -50,7 +51,10 @@ function requireReading({ method, path }: Request, response: Response): void {
 function sendHome({ headers }: Request, response: Response, hasConsole: boolean): void {
   // The same address answers both.
   headersOf(response).vary = 'accept'
-  if (hasConsole && headers.accept?.includes('text/html')) return redirect(response, 'console/')
+  if (hasConsole && headers.accept?.includes('text/html')) {
+    redirect(response, 'console/')
+    return
+  }
   const places = {
     service: 'inference-router',
     base_url: '/v1',
@@ -71,8 +75,16 @@ function redirect(response: Response, location: string): void {
 
 function send({ headers }: Request, response: Response, { mediaType, etag, bytes }: ConsoleFile): void {
   const own = headersOf(response)
-  Object.assign(own, { etag, vary: 'accept-encoding', 'cache-control': 'no-cache', 'x-content-type-options': 'nosniff' })
-  if (isKnown(etag, headers['if-none-match'])) return respond(response, 304)
+  Object.assign(own, {
+    etag,
+    vary: 'accept-encoding',
+    'cache-control': 'no-cache',
+    'x-content-type-options': 'nosniff',
+  })
+  if (isKnown(etag, headers['if-none-match'])) {
+    respond(response, 304)
+    return
+  }
   const encoding = encodingFor(headers['accept-encoding'])
   if (encoding !== 'identity') own['content-encoding'] = encoding
   respond(response, 200, bytes[encoding], mediaType)

@@ -1,0 +1,79 @@
+import { useSignal } from '@preact/signals'
+import { useEffect } from 'preact/hooks'
+import { api } from '../api.ts'
+import { html } from '../html.ts'
+import { Failure, Page, Spinner } from '../parts/page.ts'
+import { Table } from '../parts/table.ts'
+import { Name, Time } from '../parts/text.ts'
+import { to } from '../place.ts'
+
+type Entry = {
+  id: string
+  at: string
+  actor: string
+  action: string
+  subject: string
+  before?: Record<string, unknown> | null
+  after?: Record<string, unknown> | null
+}
+type EntriesPage = { entries: Entry[]; next_cursor?: string }
+
+/** Who has changed what, the latest first. */
+export default function Changes() {
+  const entries = useSignal<readonly Entry[]>([])
+  const next = useSignal<string | undefined>(undefined)
+  const error = useSignal<Error | undefined>(undefined)
+  const isLoading = useSignal(true)
+  const load = async (cursor?: string) => {
+    isLoading.value = true
+    try {
+      const page = await api<EntriesPage>('v1/manage/audit', { query: { limit: 100, cursor } })
+      entries.value = cursor === undefined ? page.entries : [...entries.value, ...page.entries]
+      next.value = page.next_cursor
+    } catch (thrown) {
+      error.value = thrown as Error
+    }
+    isLoading.value = false
+  }
+  useEffect(() => void load(), [])
+  const more = next.value === undefined ? undefined : () => void (isLoading.value || load(next.value))
+  return html`
+    <${Page} title="Log of changes">
+      ${error.value && html`<${Failure} error=${error.value} />`}
+      ${
+        entries.value.length === 0 && isLoading.value
+          ? html`<${Spinner} />`
+          : html`<${Table} label="Changes" rows=${entries.value} keyOf=${({ id }: Entry) => id} onEnd=${more} columns=${[
+              { head: 'Time', cell: ({ at }: Entry) => html`<${Time} at=${at} />` },
+              { head: 'Change', cell: ({ action }: Entry) => html`<code>${action}</code>` },
+              {
+                head: 'Of',
+                cell: ({ subject, after, before }: Entry) =>
+                  html`<${Name} text=${String(after?.name ?? before?.name ?? subject)} />`,
+              },
+              {
+                head: 'By',
+                isMinor: true,
+                cell: ({ actor }: Entry) =>
+                  /^[\da-f-]{36}$/.test(actor)
+                    ? html`<a href=${to(`keys/${actor}`)}><${Name} text=${actor} mono /></a>`
+                    : html`<${Name} text=${actor} />`,
+              },
+              { head: 'What was changed', cell: (entry: Entry) => html`<${Difference} ...${entry} />` },
+            ]} />`
+      }
+    <//>
+  `
+}
+
+/** The members that differ, before and after. */
+function Difference({ before, after }: Pick<Entry, 'before' | 'after'>) {
+  const names = [...new Set([...Object.keys(before ?? {}), ...Object.keys(after ?? {})])]
+  const changed = names.filter((name) => text(before?.[name]) !== text(after?.[name]))
+  if (changed.length === 0) return html`<span class="quiet">nothing</span>`
+  return html`<ul>${changed.slice(0, 20).map((name) => html`<li key=${name}><span class="quiet">${name}:</span> ${before?.[name] !== undefined && html`<del><${Name} text=${text(before[name])} /></del> `}${after?.[name] !== undefined && html`<${Name} text=${text(after[name])} />`}</li>`)}</ul>`
+}
+
+function text(value: unknown): string {
+  return value === undefined ? '' : typeof value === 'string' ? value : JSON.stringify(value)
+}

@@ -1,0 +1,275 @@
+import { useSignal } from '@preact/signals'
+import { all, api } from '../api.ts'
+import { html } from '../html.ts'
+import { callableNames, linesOf } from '../lists.ts'
+import { useLoad } from '../load.ts'
+import { Confirm, Dialog } from '../parts/dialog.ts'
+import { Button, Field, Form, Select, TextArea, type Values } from '../parts/form.ts'
+import { ModelList } from '../parts/model-list.ts'
+import { Loading, Page, Section } from '../parts/page.ts'
+import { Table } from '../parts/table.ts'
+import { Badge, Code, Name } from '../parts/text.ts'
+import { toast } from '../parts/toast.ts'
+import { to } from '../place.ts'
+import { whyNot } from '../session.ts'
+
+type Alias = { name: string; target: string }
+type Target = string | { target: string; weight?: number }
+type Policy = { id: string; description: string; targets: Target[] } & Partial<
+  Record<(typeof rules)[number]['name'], string | number>
+>
+type Doing =
+  | { what: 'alias'; alias?: Alias }
+  | { what: 'policy'; policy?: Policy }
+  | { what: 'try'; policy: Policy }
+  | { what: 'delete'; path: string; name: string }
+
+/** The rules of a policy: what its targets are asked by. */
+const rules = [
+  {
+    name: 'sort',
+    label: 'Order of the targets',
+    options: ['order', 'weighted', 'price', 'latency', 'throughput'],
+    hint: 'order: as they are written; price: the cheapest for this request',
+  },
+  {
+    name: 'sticky',
+    label: 'Stay with one target',
+    options: ['none', 'session', 'user', 'hash', 'cache'],
+    hint: 'cache: while the provider has the prompt in its cache',
+  },
+  { name: 'retries', label: 'Retries at the same target', hint: 'a number from 0' },
+  {
+    name: 'first_event',
+    label: 'Longest wait for the first content',
+    hint: 'such as 10s; then the next target is asked',
+  },
+  { name: 'total', label: 'Longest time of the call', hint: 'such as 5m' },
+  { name: 'retry_after', label: 'Longest wait for a busy target', hint: 'such as 5s' },
+  {
+    name: 'on_cut',
+    label: 'When a stream breaks off',
+    options: ['error', 'hold', 'continue', 'restart'],
+    hint: 'continue: another target goes on',
+  },
+  {
+    name: 'on_blocked',
+    label: 'When a content filter refuses',
+    options: ['error', 'next'],
+    hint: 'next: another target is asked',
+  },
+] as const
+
+/** Aliases, which stand for one model, and policies, which stand for several. */
+export default function Names() {
+  const names = useLoad(async (signal) => {
+    const [aliases, policies] = await Promise.all([
+      all<Alias>('v1/manage/alias', 'aliases', signal),
+      all<Policy>('v1/manage/policy', 'policies', signal),
+    ])
+    return { aliases, policies }
+  })
+  const doing = useSignal<Doing | undefined>(undefined)
+  const why = whyNot('manage')
+  const begin = (next: Doing) => () => (doing.value = next)
+  const close = () => (doing.value = undefined)
+  const done = (text: string) => {
+    close()
+    toast(text)
+    names.reload()
+  }
+  const button = (text: string, next: Doing, reason = why) =>
+    html`<${Button} kind="small" whyNot=${reason} onClick=${begin(next)}>${text}<//>`
+  return html`
+    <${Page} title="Names">
+      <${Loading} of=${names}>${({ aliases, policies }: NonNullable<typeof names.data>) => html`
+        <${Section} title="Policies" actions=${html`<${Button} kind="primary" whyNot=${why} onClick=${begin({ what: 'policy' })}>Create policy<//>`}>
+          <p class="quiet">A name for several models: which of them is asked, and what happens when it fails.</p>
+          <${Table} label="Policies" rows=${policies} keyOf=${({ id }: Policy) => id} columns=${[
+            {
+              head: 'Name',
+              cell: ({ id, description }: Policy) =>
+                html`<a href=${to('calls', { asked: id })} title="Its calls"><${Name} text=${id} /></a><br /><span class="quiet"><${Name} text=${description} /></span>`,
+            },
+            { head: 'Targets', cell: ({ targets }: Policy) => html`<${ModelList} ids=${targets.map(targetText)} />` },
+            {
+              head: 'Rules',
+              isMinor: true,
+              cell: (policy: Policy) =>
+                rules
+                  .filter(({ name }) => policy[name] !== undefined)
+                  .map(({ name }) => html`<div key=${name}><span class="quiet">${name}:</span> ${policy[name]}</div>`),
+            },
+            {
+              head: '',
+              cell: (policy: Policy) =>
+                html`<span class="actions">${button('Dry run', { what: 'try', policy }, undefined)}${button('Change', { what: 'policy', policy })}${button('Delete', { what: 'delete', path: `policy/${encodeURIComponent(policy.id)}`, name: policy.id })}</span>`,
+            },
+          ]} />
+        <//>
+        <${Section} title="Aliases" actions=${html`<${Button} kind="primary" whyNot=${why} onClick=${begin({ what: 'alias' })}>Create alias<//>`}>
+          <p class="quiet">Another name for one model.</p>
+          <${Table} label="Aliases" rows=${aliases} keyOf=${({ name }: Alias) => name} columns=${[
+            {
+              head: 'Name',
+              cell: ({ name }: Alias) =>
+                html`<a href=${to('calls', { asked: name })} title="Its calls"><${Name} text=${name} /></a>`,
+            },
+            { head: 'Target', cell: ({ target }: Alias) => html`<${Name} text=${target} mono />` },
+            {
+              head: '',
+              cell: (alias: Alias) =>
+                html`<span class="actions">${button('Change', { what: 'alias', alias })}${button('Delete', { what: 'delete', path: `alias/${alias.name.split('/').map(encodeURIComponent).join('/')}`, name: alias.name })}</span>`,
+            },
+          ]} />
+        <//>
+        ${doing.value && html`<${Do} doing=${doing.value} onClose=${close} onDone=${done} />`}
+      `}<//>
+    <//>
+  `
+}
+
+function targetText(target: Target): string {
+  if (typeof target === 'string') return target
+  return target.weight === undefined ? target.target : `${target.target} weight ${target.weight}`
+}
+
+function Do({ doing, onClose, onDone }: { doing: Doing; onClose(): void; onDone(text: string): void }) {
+  if (doing.what === 'alias') return html`<${AliasForm} alias=${doing.alias} onClose=${onClose} onDone=${onDone} />`
+  if (doing.what === 'policy') return html`<${PolicyForm} policy=${doing.policy} onClose=${onClose} onDone=${onDone} />`
+  if (doing.what === 'try') return html`<${DryRun} policy=${doing.policy} onClose=${onClose} />`
+  const remove = async () => {
+    await api(`v1/manage/${doing.path}`, { method: 'DELETE' })
+    onDone('Deleted.')
+  }
+  return html`<${Confirm} title="Delete the name" submit="Delete" onConfirm=${remove} onClose=${onClose}><p>Calls that ask for <strong><${Name} text=${doing.name} /></strong> fail from now on.</p><//>`
+}
+
+function AliasForm({
+  alias,
+  onClose,
+  onDone,
+}: {
+  alias: Alias | undefined
+  onClose(): void
+  onDone(text: string): void
+}) {
+  const names = useLoad(callableNames)
+  const save = async (values: Values) => {
+    await api('v1/manage/alias', { method: 'POST', body: { name: values.get('name'), target: values.get('target') } })
+    onDone('Saved.')
+  }
+  return html`<${Dialog} title=${alias ? 'Change the alias' : 'Create an alias'} onClose=${onClose}><${Form} submit="Save" onCancel=${onClose} onSubmit=${save}>
+    <${Field} name="name" label="Name" required value=${alias?.name} hint=${alias && 'Another name makes another alias.'} />
+    <${Field} name="target" label="Model" required value=${alias?.target} options=${names.data ?? []} />
+  <//><//>`
+}
+
+function PolicyForm({
+  policy,
+  onClose,
+  onDone,
+}: {
+  policy: Policy | undefined
+  onClose(): void
+  onDone(text: string): void
+}) {
+  const names = useLoad(callableNames)
+  const targets = useSignal((policy?.targets ?? []).map(targetText).join('\n'))
+  const add = (name: string) => {
+    if (names.data?.includes(name)) targets.value = [...linesOf(targets.value), name].join('\n')
+  }
+  const save = async (values: Values) => {
+    const chosen = Object.fromEntries(
+      rules
+        .filter(({ name }) => values.get(name) !== '')
+        .map(({ name }) => [name, name === 'retries' ? Number(values.get(name)) : values.get(name)]),
+    )
+    const body = {
+      description: values.get('description'),
+      targets: linesOf(values.get('targets')).map(targetIn),
+      ...chosen,
+    }
+    if (policy) await api(`v1/manage/policy/${encodeURIComponent(policy.id)}`, { method: 'PUT', body })
+    else await api('v1/manage/policy', { method: 'POST', body: { id: values.get('id'), ...body } })
+    onDone('Saved.')
+  }
+  return html`<${Dialog} title=${policy ? `Change ${policy.id.slice(0, 60)}` : 'Create a policy'} onClose=${onClose}><${Form} submit="Save" onCancel=${onClose} onSubmit=${save}>
+    ${!policy && html`<${Field} name="id" label="Name" required />`}
+    <${Field} name="description" label="Description" value=${policy?.description} />
+    <${Field} name="add" label="Add a model" options=${names.data ?? []} onInput=${add} />
+    <${TextArea} name="targets" label="Targets" rows=${5} value=${targets.value} onInput=${(typed: string) => (targets.value = typed)} hint="One id to a line, in the order in which they are asked; for sort: weighted, 'openai/gpt-5 weight 2'." />
+    <details><summary>Rules</summary><div class="form">
+      ${rules.map((rule) =>
+        'options' in rule
+          ? html`<${Select} key=${rule.name} name=${rule.name} label=${rule.label} hint=${rule.hint} value=${String(policy?.[rule.name] ?? '')} options=${[['', 'As configured'], ...rule.options.map((value) => [value, value] as const)]} />`
+          : html`<${Field} key=${rule.name} name=${rule.name} label=${rule.label} hint=${`${rule.hint}; empty: as configured`} value=${policy?.[rule.name]} />`,
+      )}
+    </div></details>
+  <//><//>`
+}
+
+function targetIn(line: string): Target {
+  const [, target, weight] = /^(.+?)\s+weight\s+([\d.]+)$/.exec(line) ?? []
+  return target === undefined ? line : { target, weight: Number(weight) }
+}
+
+type Explained = {
+  sort: string
+  sticky: string
+  targets: ({ model: string; by?: string; reason?: string } & Record<string, unknown>)[]
+  skipped: ({ model: string; reason?: string; step?: string } & Record<string, unknown>)[]
+  error?: { code: string; message: string }
+}
+
+const example = JSON.stringify({ messages: [{ role: 'user', content: 'Hello' }] }, null, 2)
+
+/** Where a request would go, and why; nothing is sent. */
+function DryRun({ policy, onClose }: { policy: Policy; onClose(): void }) {
+  const found = useSignal<Explained | undefined>(undefined)
+  const run = async (values: Values) => {
+    found.value = undefined
+    const body = { ...(JSON.parse(values.get('request')) as object), api: values.get('api') }
+    found.value = await api<Explained>(`v1/manage/policy/${encodeURIComponent(policy.id)}/explain`, {
+      method: 'POST',
+      body,
+    })
+  }
+  const { value } = found
+  return html`<${Dialog} title="Dry run" onClose=${onClose}>
+    <p class="quiet">Where would this request go, and why? Nothing is sent.</p>
+    <${Form} submit="Run" onSubmit=${run}>
+      <${Select} name="api" label="API" options=${[['chat', 'Chat Completions'], ['messages', 'Messages'], ['responses', 'Responses']]} />
+      <${TextArea} name="request" label="Request" rows=${8} mono value=${example} />
+    <//>
+    ${
+      value &&
+      html`<div aria-live="polite">
+      <${Section} title="It would go to">
+        <${Table} label="Targets in their order" rows=${value.targets} keyOf=${({ model }: Explained['targets'][number]) => model} empty="No target can take it." columns=${[
+          { head: 'Target', cell: ({ model }: Explained['targets'][number]) => html`<${Name} text=${model} />` },
+          {
+            head: 'Why',
+            cell: ({ by, reason }: Explained['targets'][number]) =>
+              html`${by && html`<${Badge}>${by}<//> `}<${Name} text=${reason} lines=${3} />`,
+          },
+        ]} />
+      <//>
+      ${
+        value.skipped.length > 0 &&
+        html`<${Section} title="Left out">
+        <${Table} label="Targets that are left out" rows=${value.skipped} keyOf=${({ model }: Explained['skipped'][number]) => model} columns=${[
+          { head: 'Target', cell: ({ model }: Explained['skipped'][number]) => html`<${Name} text=${model} />` },
+          {
+            head: 'Why',
+            cell: ({ step, reason }: Explained['skipped'][number]) =>
+              html`${step && html`<${Badge} kind="warn">${step}<//> `}<${Name} text=${reason} lines=${3} />`,
+          },
+        ]} />
+      <//>`
+      }
+      <details><summary>All of it</summary><${Code} text=${JSON.stringify(value, null, 2)} /></details>
+    </div>`
+    }
+  <//>`
+}

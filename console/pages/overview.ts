@@ -1,0 +1,328 @@
+import { useSignal } from '@preact/signals'
+import { useEffect } from 'preact/hooks'
+import { ApiError, api, events, type Query } from '../api.ts'
+import { count, duration, percent, short, usd } from '../format.ts'
+import { html } from '../html.ts'
+import { useLoad } from '../load.ts'
+import { Chart } from '../parts/chart.ts'
+import { Select } from '../parts/form.ts'
+import { Loading, Page, Section } from '../parts/page.ts'
+import { Table } from '../parts/table.ts'
+import { Money, Name } from '../parts/text.ts'
+import { changeQuery, type PageProps, to } from '../place.ts'
+
+/** The figures of a period, as the API gives them. */
+type Figures = {
+  total_requests: number
+  failed_requests: number
+  partial_requests: number
+  spend: number
+  input_tokens: number
+  cached_tokens: number
+  output_tokens: number
+  total_tokens: number
+}
+type Period = Figures & { grouped_data?: (Figures & { group_by_values: Record<string, string | null> })[] }
+type Usage = { usage: Record<string, Period> }
+type Percentiles = { p50?: number; p95?: number } | undefined
+type Speeds = { first_event_ms?: Percentiles; duration_ms?: Percentiles; tokens_per_second?: Percentiles }
+type Latency = Speeds & {
+  calls: number
+  complete: boolean
+  groups?: (Speeds & { calls: number; group_by_values: Record<string, string | null> })[]
+}
+type Live = {
+  calls: number
+  failed: number
+  input_tokens: number
+  output_tokens: number
+  cost: number
+  under_way: number
+  streams: number
+}
+
+const hourMs = 3_600_000
+const dayMs = 24 * hourMs
+const ranges = [
+  ['day', 'Last 24 hours'],
+  ['week', 'Last 7 days'],
+  ['month', 'This month (UTC)'],
+  ['quarter', 'Last 90 days'],
+] as const
+const groups = [
+  ['model', 'Model'],
+  ['provider', 'Provider'],
+  ['key', 'Key'],
+  ['group_name', 'Group'],
+  ['user', 'User'],
+] as const
+
+/** What is spent, how much is called, what fails, and how fast it is. */
+export default function Overview({ query }: PageProps) {
+  const range = query.get('range') ?? 'day'
+  const by = query.get('by') ?? 'model'
+  const live = useLive()
+  return html`
+    <${Page} title="Overview" actions=${html`
+      <div class="filters">
+        <${Select} name="range" label="Time" value=${range} options=${ranges} onInput=${(value: string) => changeQuery({ range: value })} />
+        <${Select} name="by" label="By" value=${by} options=${groups} onInput=${(value: string) => changeQuery({ by: value })} />
+      </div>`}>
+      <${Now} live=${live} />
+      <${OverTime} range=${range} by=${by} version=${live.version} />
+    <//>
+  `
+}
+
+/** What happens at present; `version` changes when figures that were loaded are out of date. */
+function useLive(): { now: Live | undefined; rate: Live | undefined; version: number } {
+  const now = useSignal<Live | undefined>(undefined)
+  const rate = useSignal<Live | undefined>(undefined)
+  const version = useSignal(0)
+  useEffect(() => {
+    const aborted = new AbortController()
+    const listen = async () => {
+      let isStale = false
+      let reloaded = Date.now()
+      for await (const event of events<Live>('v1/manage/live', aborted.signal)) {
+        const last = now.value
+        if (last) rate.value = difference(event, last)
+        isStale ||= last !== undefined && last.calls !== event.calls
+        if (isStale && Date.now() - reloaded > reloadMs) {
+          isStale = false
+          reloaded = Date.now()
+          version.value++
+        }
+        now.value = event
+      }
+    }
+    const keepListening = async () => {
+      while (!aborted.signal.aborted) {
+        await listen().catch(() => {})
+        await new Promise((resolve) => setTimeout(resolve, againMs))
+      }
+    }
+    void keepListening()
+    return () => aborted.abort()
+  }, [])
+  return { now: now.value, rate: rate.value, version: version.value }
+}
+
+/** Figures are loaded anew no more often than this. */
+const reloadMs = 1_500
+const againMs = 3_000
+
+function difference(now: Live, last: Live): Live {
+  const of = (name: keyof Live) => Math.max(0, now[name] - last[name])
+  return {
+    calls: of('calls'),
+    failed: of('failed'),
+    input_tokens: of('input_tokens'),
+    output_tokens: of('output_tokens'),
+    cost: of('cost'),
+    under_way: now.under_way,
+    streams: now.streams,
+  }
+}
+
+function Now({ live: { now, rate, version } }: { live: ReturnType<typeof useLive> }) {
+  const figures = useLoad(
+    async (signal) => {
+      const asked = (path: string, query: Query = {}) => api<never>(path, { query, signal })
+      const today = new Date().toISOString().slice(0, 10)
+      const [org, limits, enforcing, ofToday, ofMonth] = await Promise.all([
+        asked('v1/manage/org') as Promise<{ balance: number }>,
+        (asked('v1/manage/org/limits') as Promise<Record<string, number | null>>).catch(() => ({})),
+        (asked('v1/manage/org/balance') as Promise<{ enforces_balance: boolean }>).catch(() => undefined),
+        asked('v1/manage/org/usage', { start: today, end: today }) as Promise<Usage>,
+        asked('v1/manage/org/usage', { resolution: 'month' }) as Promise<Usage>,
+      ])
+      return { org, limits, enforces: enforcing?.enforces_balance === true, today: only(ofToday), month: only(ofMonth) }
+    },
+    [version],
+  )
+  return html`<${Loading} of=${figures}>${({
+    org,
+    limits,
+    enforces,
+    today,
+    month,
+  }: NonNullable<typeof figures.data>) => html`
+    <div class="cards" role="group" aria-label="At present">
+      ${card('Spent today', html`<${Money} value=${today.spend} />`, `${count(today.total_requests)} calls`)}
+      ${card('Spent this month', html`<${Money} value=${month.spend} />`, `${count(month.total_requests)} calls`)}
+      ${card('Balance', html`<${Money} value=${org.balance} />`, enforces ? 'calls stop at zero' : 'does not limit calls')}
+      ${card('Failed today', percent(today.total_requests === 0 ? 0 : today.failed_requests / today.total_requests), `${count(today.failed_requests)} of ${count(today.total_requests)} calls`)}
+      ${card('Under way', now ? count(now.under_way) : '–', now ? `${count(now.streams)} streams` : 'not connected')}
+      ${card('Calls per second', rate ? short(rate.calls) : '–', requestsLimit(limits))}
+      ${card('Tokens per second', rate ? short(rate.input_tokens + rate.output_tokens) : '–', rate ? `${usd(rate.cost * 60)} a minute` : '')}
+    </div>`}<//>`
+}
+
+function requestsLimit(limits: { requests_per_minute?: number | null }): string {
+  return limits.requests_per_minute ? `at most ${count(limits.requests_per_minute)} a minute` : 'without a limit'
+}
+
+function card(name: string, value: unknown, more: string) {
+  return html`<div class="card"><div class="name">${name}</div><div class="value">${value}</div><div class="more">${more}</div></div>`
+}
+
+const none: Figures = {
+  total_requests: 0,
+  failed_requests: 0,
+  partial_requests: 0,
+  spend: 0,
+  input_tokens: 0,
+  cached_tokens: 0,
+  output_tokens: 0,
+  total_tokens: 0,
+}
+
+function only({ usage }: Usage): Figures {
+  return Object.values(usage)[0] ?? none
+}
+
+function OverTime({ range, by, version }: { range: string; by: string; version: number }) {
+  const usage = useLoad(
+    async (signal) => {
+      const { start, end, resolution } = spanOf(range)
+      const asked = { start: start.toISOString(), end: end.toISOString() }
+      const [found, latency] = await Promise.all([
+        api<Usage>('v1/manage/org/usage', { query: { ...asked, resolution, group_by: by }, signal }),
+        api<Latency>('v1/manage/latency', { query: { ...asked, group_by: by }, signal }).catch((thrown: unknown) => {
+          // Not everything can be told apart by its speed.
+          if (thrown instanceof ApiError && thrown.status === 400)
+            return api<Latency>('v1/manage/latency', { query: asked, signal })
+          throw thrown
+        }),
+      ])
+      return { ...seriesOf(found.usage, by, { start, end, resolution }), latency, by }
+    },
+    [range, by, version],
+  )
+  return html`<${Loading} of=${usage}>${(data: NonNullable<typeof usage.data>) => {
+    const { times, spend, calls, failed, rows, latency } = data
+    return html`
+      <div class="grid section">
+        <${Section} title="Spend"><${Chart} label="Spend over time, US dollars" times=${times} series=${spend} format=${usd} isBars=${spend.length === 1} /><//>
+        <${Section} title="Calls"><${Chart} label="Calls over time" times=${times} series=${[{ label: 'calls', values: calls }, { label: 'failed', values: failed }]} format=${short} /><//>
+      </div>
+      <${Section} title="Speed">
+        <div class="cards" role="group" aria-label="Speed">
+          ${card('First content, median', duration(latency.first_event_ms?.p50) || '–', '')}
+          ${card('First content, 95 %', duration(latency.first_event_ms?.p95) || '–', '')}
+          ${card('Whole call, median', duration(latency.duration_ms?.p50) || '–', `95 %: ${duration(latency.duration_ms?.p95) || '–'}`)}
+          ${card('Tokens per second', latency.tokens_per_second?.p50 === undefined ? '–' : short(latency.tokens_per_second.p50), 'median of a call')}
+        </div>
+        <p class="hint">${latency.complete ? `Of all ${count(latency.calls)} calls of this time.` : `Of the latest ${count(latency.calls)} calls of this time.`}</p>
+      <//>
+      <${Section} title=${`By ${(groups.find(([name]) => name === by)?.[1] ?? by).toLowerCase()}`}>
+        <${Groups} rows=${rows} by=${by} latency=${latency} />
+      <//>
+    `
+  }}<//>`
+}
+
+type GroupRow = Figures & { value: string | null }
+
+function Groups({ rows, by, latency }: { rows: GroupRow[]; by: string; latency: Latency }) {
+  const speeds = new Map(latency.groups?.map((group) => [group.group_by_values[by] ?? null, group]))
+  const most = Math.max(...rows.map(({ spend }) => spend), 0)
+  const filter = by === 'group_name' ? undefined : by
+  const named = ({ value }: GroupRow) =>
+    filter && value !== null
+      ? html`<a href=${to('calls', { [filter]: value })}><${Name} text=${value} /></a>`
+      : html`<${Name} text=${value ?? '(none)'} />`
+  return html`<${Table} label="Usage by group" rows=${rows} keyOf=${({ value }: GroupRow) => value ?? ''} sorted=${['Spend', true]} empty="No call in this time." columns=${[
+    {
+      head: groups.find(([name]) => name === by)?.[1] ?? by,
+      cell: named,
+      sortBy: ({ value }: GroupRow) => value ?? '',
+    },
+    {
+      head: 'Spend',
+      isNumber: true,
+      sortBy: ({ spend }: GroupRow) => spend,
+      cell: ({ spend }: GroupRow) =>
+        html`<${Money} value=${spend} /><span class="bar" style=${{ width: `${most > 0 ? (100 * Math.max(0, spend)) / most : 0}%` }}></span>`,
+    },
+    {
+      head: 'Calls',
+      isNumber: true,
+      sortBy: (row: GroupRow) => row.total_requests,
+      cell: (row: GroupRow) => count(row.total_requests),
+    },
+    {
+      head: 'Failed',
+      isNumber: true,
+      sortBy: (row: GroupRow) => row.failed_requests,
+      cell: (row: GroupRow) => count(row.failed_requests),
+    },
+    {
+      head: 'Input tokens',
+      isNumber: true,
+      isMinor: true,
+      sortBy: (row: GroupRow) => row.input_tokens,
+      cell: (row: GroupRow) => short(row.input_tokens),
+    },
+    {
+      head: 'Output tokens',
+      isNumber: true,
+      isMinor: true,
+      sortBy: (row: GroupRow) => row.output_tokens,
+      cell: (row: GroupRow) => short(row.output_tokens),
+    },
+    {
+      head: 'First content',
+      isNumber: true,
+      isMinor: true,
+      cell: ({ value }: GroupRow) => duration(speeds.get(value)?.first_event_ms?.p50),
+    },
+  ]} />`
+}
+
+type Span = { start: Date; end: Date; resolution: 'hour' | 'day' }
+
+function spanOf(range: string, now = Date.now()): Span {
+  const end = new Date(Math.ceil((now + 1) / hourMs) * hourMs)
+  const midnight = Math.floor(now / dayMs) * dayMs
+  if (range === 'week') return { start: new Date(end.getTime() - 7 * dayMs), end, resolution: 'hour' }
+  if (range === 'month')
+    return { start: new Date(Date.UTC(end.getUTCFullYear(), end.getUTCMonth(), 1)), end, resolution: 'day' }
+  if (range === 'quarter') return { start: new Date(midnight - 89 * dayMs), end, resolution: 'day' }
+  return { start: new Date(end.getTime() - dayMs), end, resolution: 'hour' }
+}
+
+/** Lines of at most five groups and the rest of them; periods without calls are zero. */
+function seriesOf(usage: Record<string, Period>, by: string, { start, end, resolution }: Span) {
+  const step = resolution === 'hour' ? hourMs : dayMs
+  const starts: number[] = []
+  for (let at = start.getTime(); at < end.getTime(); at += step) starts.push(at)
+  const found = new Map(Object.entries(usage).map(([at, period]) => [Date.parse(at), period]))
+  const rows = new Map<string | null, GroupRow>()
+  for (const period of found.values())
+    for (const { group_by_values: values, ...figures } of period.grouped_data ?? [])
+      add(rows, values[by] ?? null, figures)
+  const ranked = [...rows.values()].toSorted((one, other) => other.spend - one.spend)
+  const shown = ranked.slice(0, 5).filter(({ spend }) => spend > 0)
+  const spendAt = (at: number, value: string | null) =>
+    found.get(at)?.grouped_data?.find(({ group_by_values: values }) => (values[by] ?? null) === value)?.spend ?? 0
+  const spend = shown.map(({ value }) => ({ label: value ?? '(none)', values: starts.map((at) => spendAt(at, value)) }))
+  const rest = starts.map(
+    (at) => (found.get(at)?.spend ?? 0) - shown.reduce((sum, { value }) => sum + spendAt(at, value), 0),
+  )
+  if (ranked.length > shown.length && rest.some((value) => value > 1e-9)) spend.push({ label: 'others', values: rest })
+  return {
+    times: starts.map((at) => at / 1_000),
+    spend: spend.length > 0 ? spend : [{ label: 'spend', values: starts.map(() => 0) }],
+    calls: starts.map((at) => found.get(at)?.total_requests ?? 0),
+    failed: starts.map((at) => found.get(at)?.failed_requests ?? 0),
+    rows: ranked,
+  }
+}
+
+function add(rows: Map<string | null, GroupRow>, value: string | null, figures: Figures): void {
+  const row = rows.get(value) ?? { value, ...none }
+  for (const name of Object.keys(none) as (keyof Figures)[]) row[name] += figures[name]
+  rows.set(value, row)
+}

@@ -1,0 +1,76 @@
+import { type ApiName, paths } from './request.ts'
+
+export const languages = ['curl', 'python', 'typescript'] as const
+export type Language = (typeof languages)[number]
+
+/** The environment variable that code takes the key from: the key itself is never shown. */
+export const keyVariable = 'ROUTER_API_KEY'
+
+/** A program that sends a body to the router at `base`, such as https://router.example. */
+export function codeFor(
+  language: Language,
+  api: ApiName,
+  body: Readonly<Record<string, unknown>>,
+  base: string,
+): string {
+  return writers[language](api, body, base)
+}
+
+type Writer = (api: ApiName, body: Readonly<Record<string, unknown>>, base: string) => string
+
+const writers: { readonly [language in Language]: Writer } = {
+  curl(api, body, base) {
+    const stream = body.stream === true ? ' --no-buffer' : ''
+    return `curl${stream} ${shellText(`${base}/${paths[api]}`)} \\
+  -H "Authorization: Bearer $${keyVariable}" \\
+  -H "Content-Type: application/json" \\
+  -d ${shellText(JSON.stringify(body, null, 2))}
+`
+  },
+  python(api, body, base) {
+    const entries = Object.entries(body)
+      .map(([name, value]) => `    ${name}=${pythonText(value, 1)},\n`)
+      .join('')
+    const isStream = body.stream === true
+    const begin =
+      api === 'messages'
+        ? `from anthropic import Anthropic\n\nclient = Anthropic(base_url=${pythonText(base)}, api_key=os.environ["${keyVariable}"])\n`
+        : `from openai import OpenAI\n\nclient = OpenAI(base_url=${pythonText(`${base}/v1`)}, api_key=os.environ["${keyVariable}"])\n`
+    return `import os\n${begin}\nanswer = client.${method[api]}(\n${entries})\n${isStream ? 'for event in answer:\n    print(event)\n' : 'print(answer)\n'}`
+  },
+  typescript(api, body, base) {
+    const [module, name] = api === 'messages' ? ['@anthropic-ai/sdk', 'Anthropic'] : ['openai', 'OpenAI']
+    const url = api === 'messages' ? base : `${base}/v1`
+    const shown =
+      body.stream === true ? 'for await (const event of answer) console.log(event)\n' : 'console.log(answer)\n'
+    return `import ${name} from '${module}'
+
+const client = new ${name}({ baseURL: ${JSON.stringify(url)}, apiKey: process.env.${keyVariable} })
+const answer = await client.${method[api]}(${JSON.stringify(body, null, 2)})
+${shown}`
+  },
+}
+
+const method: { readonly [api in ApiName]: string } = {
+  chat: 'chat.completions.create',
+  messages: 'messages.create',
+  responses: 'responses.create',
+}
+
+function shellText(text: string): string {
+  return `'${text.replaceAll("'", "'\\''")}'`
+}
+
+/** A value as Python writes it. */
+function pythonText(value: unknown, depth = 0): string {
+  if (value === null || value === undefined) return 'None'
+  if (typeof value === 'boolean') return value ? 'True' : 'False'
+  if (typeof value !== 'object') return JSON.stringify(value)
+  const indent = '    '.repeat(depth + 1)
+  const end = '    '.repeat(depth)
+  const items = Array.isArray(value)
+    ? value.map((item) => `${indent}${pythonText(item, depth + 1)},\n`)
+    : Object.entries(value).map(([name, item]) => `${indent}${JSON.stringify(name)}: ${pythonText(item, depth + 1)},\n`)
+  const [open, close] = Array.isArray(value) ? '[]' : '{}'
+  return items.length === 0 ? `${open}${close}` : `${open}\n${items.join('')}${end}${close}`
+}
