@@ -58,7 +58,7 @@ export function date(at: string): string {
 
 /** US dollars for a million units, from the price of one. */
 export function perMillion(price: number | undefined): string {
-  return price === undefined ? '' : usd(Number((price * 1e6).toPrecision(12)))
+  return price === undefined ? '' : `$${(price * 1e6).toFixed(4).replace(/(\.\d\d\d*?)0+$/, '$1')}`
 }
 
 /** A part of a whole. */

@@ -89,7 +89,7 @@ export default function Names() {
             {
               head: 'Name',
               cell: ({ id, description }: Policy) =>
-                html`<a href=${to('calls', { asked: id })} title="Its calls"><${Name} text=${id} /></a><br /><span class="quiet"><${Name} text=${description} /></span>`,
+                html`<a href=${to('calls', { asked: id })} title="Its calls"><${Name} text=${id} /></a>${description && html`<br /><span class="quiet"><${Name} text=${description} /></span>`}`,
             },
             { head: 'Targets', cell: ({ targets }: Policy) => html`<${ModelList} ids=${targets.map(targetText)} />` },
             {

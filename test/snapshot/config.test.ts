@@ -48,6 +48,7 @@ test('everything has a default; paths are relative to the file', async () => {
     health: defaultHealth,
     plugins: [],
     metrics: { enabled: true, public: false, series: 1_000, labels: [] },
+    console: { enabled: true },
   })
 })
 
@@ -61,6 +62,7 @@ test('the file of this project has the defaults', async () => {
   expect(config?.manage).toEqual(defaults?.manage)
   expect(config?.media).toEqual(defaults?.media)
   expect(config?.metrics).toEqual(defaults?.metrics)
+  expect(config?.console).toEqual(defaults?.console)
   expect({ routing: config?.routing, health: config?.health }).toEqual({
     routing: defaults?.routing,
     health: defaults?.health,
@@ -79,6 +81,7 @@ test('the file of this project has the defaults', async () => {
     'routing',
     'health',
     'metrics',
+    'console',
     'plugins',
   ])
 })
