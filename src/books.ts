@@ -4,6 +4,7 @@ import { type LedgerQueue, openLedger } from './money/ledger.ts'
 import { BookMetrics } from './observe/book-metrics.ts'
 import { LiveCounts } from './observe/live-counts.ts'
 import type { Log } from './observe/log.ts'
+import { RefusedCalls } from './observe/refused-calls.ts'
 import type { Tracing } from './observe/tracing.ts'
 import { startPurge } from './purge.ts'
 import { openStore, type Store } from './store/open.ts'
@@ -14,6 +15,8 @@ export type Books = {
   metrics: BookMetrics
   /** What happens now, for those who watch. */
   live: LiveCounts
+  /** The calls that were refused last. */
+  refused: RefusedCalls
   ledger: Pick<LedgerQueue, 'settle' | 'ready' | 'backlog'>
   damage: DamageWatch
   /** Why no row can be written, as a message for clients. */
@@ -51,6 +54,7 @@ export function openBooks(
     store,
     metrics,
     live,
+    refused: new RefusedCalls(),
     ledger: {
       settle(record, response) {
         metrics.count(record)

@@ -35,6 +35,7 @@ export type RouteServices = {
   troubled(): readonly Trouble[]
   /** What happens now in an organization. */
   live: ManagementContext['live']
+  refused: ManagementContext['refused']
   /** All metrics of the process. */
   metrics(): Family[]
   /** What routes of calls are explained by. */
@@ -48,8 +49,8 @@ export function isForBooks({ path, method = 'get', isForLines = false }: JsonRou
 
 /** The routes of the service besides the calls. */
 export function jsonRoutes(services: RouteServices): Routes {
-  const { watch, store, access, rulesOf, stopping, writeFailure, damage, troubled, metrics, explaining, live } =
-    services
+  const { watch, store, access, rulesOf, stopping, writeFailure, damage, troubled, metrics, explaining } = services
+  const { live, refused } = services
   const directory = () => directoryOf(watch.current())
   return {
     console: consolePages(() => watch.current().config.console),
@@ -70,7 +71,7 @@ export function jsonRoutes(services: RouteServices): Routes {
     ],
     open: storedResponseRoutes(store, access),
     manage: [
-      ...managementRoutes({ store, access, directory, damage, troubled, explaining, live, watch }),
+      ...managementRoutes({ store, access, directory, damage, troubled, explaining, live, refused, watch }),
       ...metricsRoutes({
         settings: () => watch.current().config.metrics,
         requireReader: (request) => requireMetricsReader(services, request),

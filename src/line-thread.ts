@@ -3,6 +3,7 @@ import { type Access, openAccess } from './access/keys.ts'
 import { openLentLimits } from './access/lent-limits.ts'
 import { openOrganizations } from './access/organizations.ts'
 import { collectWhenIdle } from './core/collect.ts'
+import type { RefusedCall } from './core/refused-call.ts'
 import { openListeners, type Routes } from './http/listeners.ts'
 import type { JsonRoute } from './http/server.ts'
 import { isForBooks, jsonRoutes } from './json-routes.ts'
@@ -66,7 +67,8 @@ async function serve(setup: LineSetup): Promise<void> {
   started.defer(() => plugins.close(files.current()))
   const budget = openLentBudget(books.purse)
   const limits = openLentLimits(books.purse, { now: sharedClock })
-  const own = { watch, store, access, rulesOf, ledger: books.ledger, signatures, log, plugins, onThrown }
+  const onRefused = (call: RefusedCall) => books.port.say({ kind: 'refused', call })
+  const own = { watch, store, access, rulesOf, ledger: books.ledger, signatures, log, plugins, onThrown, onRefused }
   const line = openLine({ ...own, ...ways, admission: { budget, limits, writeFailure } }, started)
   const { stopping } = line.context
   const { troubled } = line
@@ -76,6 +78,7 @@ async function serve(setup: LineSetup): Promise<void> {
     metrics: () => [],
     explaining: line.context.services,
     live: nobodyLooks(),
+    refused: { since: Date.now(), of: () => [] },
   }
   const routes = jsonRoutes({ watch, store, access, rulesOf, stopping, writeFailure, ...known })
   started.defer(watchLine(line, (said) => books.port.say(said)))

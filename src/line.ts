@@ -1,5 +1,6 @@
 import type { Access } from './access/keys.ts'
 import type { OrganizationCache } from './access/organizations.ts'
+import type { RefusedCall } from './core/refused-call.ts'
 import type { Sampling } from './core/trace.ts'
 import type { ServerContext } from './http/context.ts'
 import { RunningRequests } from './http/running-requests.ts'
@@ -11,6 +12,7 @@ import type { CallLedger } from './line/settlement.ts'
 import { UnderWay } from './line/under-way.ts'
 import { type CallsUnderWay, type LineFacts, LineMetrics } from './observe/line-metrics.ts'
 import { type Log, logOf } from './observe/log.ts'
+import { atMostPerSecond } from './observe/refused-calls.ts'
 import { openPluginServices, type PluginServices } from './plugin/call-plugins.ts'
 import { Affinity } from './routing/affinity.ts'
 import { Gate, type GateLimits } from './routing/gate.ts'
@@ -38,6 +40,8 @@ export type LineParts = {
   signatures: SignatureCache
   log: Log
   onThrown(thrown: unknown): void
+  /** Hears of calls that were refused; of a flood not of all. */
+  onRefused(call: RefusedCall): void
   patienceMs: number
   keepAliveMs: number
   /** Which traces are recorded. */
@@ -83,7 +87,7 @@ export function openLine(parts: LineParts, started: AsyncDisposableStack): Line 
     revalidate: access.revalidate,
     httpClient: started.adopt(openHttpClient(), (open) => open.close()),
     signatures: parts.signatures,
-    ledger: { ...logged(parts.ledger, logOf(log, 'call')), begin: underWay.begin },
+    ledger: { ...logged(parts, logOf(log, 'call')), begin: underWay.begin },
     conversations: openConversations(store, (id) => rulesOf(id).retention),
     held: heldStateOf(parts),
     rulesOf,
@@ -169,6 +173,8 @@ function factsOf(own: {
   }
 }
 
+const mostRefusedPerSecond = 100
+
 /** How long a line that stops waits for what plugins record. Milliseconds. */
 const recordsMs = 2_000
 
@@ -204,8 +210,9 @@ function servicesOf(
 }
 
 /** The ledger, with a log line for every settled call. */
-function logged(ledger: CallLedger, log: Log): CallLedger {
+function logged({ ledger, onRefused }: Pick<LineParts, 'ledger' | 'onRefused'>, log: Log): CallLedger {
   return {
+    refused: atMostPerSecond(mostRefusedPerSecond, onRefused),
     settle(record, response, detail) {
       const { id, attemptOf, trace, requestId, requested, provider, model, served, outcome, status, error, failure } =
         record

@@ -144,6 +144,7 @@ function linesOptions(served: Served, own: OpenLines & { count: number; routes: 
     },
     log: logOf(log, 'threads'),
     writeLog: lineWriter(log),
+    onRefused: books.refused.add,
     onDamage: (message) => books.damage.report({ message }),
     onSignatures: (said) => tellOthers(own, said),
     onStart: (line) => line.tell({ kind: 'failure', failure: handover.money().writeFailure() }),
@@ -189,7 +190,7 @@ function routesOf({ watch, books, access, rulesOf }: Served, holder: LinesHolder
     watch: (organization: string) => books.live.watch(organization),
     underWay: (organization: string) => together(lines().facts.flatMap(({ underWay }) => underWay[organization] ?? [])),
   }
-  return jsonRoutes({ ...own, troubled, metrics, explaining, live })
+  return jsonRoutes({ ...own, troubled, metrics, explaining, live, refused: books.refused })
 }
 
 function together(parts: readonly CallsUnderWay[]): CallsUnderWay {

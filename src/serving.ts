@@ -48,8 +48,9 @@ export async function serveInThisThread(served: Served, started: AsyncDisposable
   const { watch, books, access, rulesOf, port } = served
   const { store, ledger, damage, writeFailure } = books
   const admission = { budget: openBudget(store.spend), limits: openLimits(), writeFailure }
-  const own = { lines: 1, store, ledger, admission, signatures: openSignatureCache(), onThrown: damage.saw }
-  const line = openLine({ ...served, ...own }, started)
+  const own = { lines: 1, store, ledger, admission, signatures: openSignatureCache() }
+  const hearing = { onThrown: damage.saw, onRefused: books.refused.add }
+  const line = openLine({ ...served, ...own, ...hearing }, started)
   const { stopping } = line.context
   const routes = jsonRoutes({
     watch,
@@ -66,6 +67,7 @@ export async function serveInThisThread(served: Served, started: AsyncDisposable
     },
     explaining: line.context.services,
     live: { watch: (organization) => books.live.watch(organization), underWay: line.underWay },
+    refused: books.refused,
   })
   const { server, manage } = watch.current().config
   const where = { host: server.host, port, managePort: manage.port }

@@ -1,5 +1,6 @@
 import type { Key } from '../access/keys.ts'
 import { readRouting, withFirstModel } from '../api/routing-fields.ts'
+import { isRefusal, refusedCall } from '../core/refused-call.ts'
 import type { NeutralRequest } from '../core/request.ts'
 import type { RoutingRequest } from '../core/routing-request.ts'
 import { recordedTrace } from '../core/trace.ts'
@@ -83,8 +84,13 @@ async function serve(call: Call, services: Services, explanation?: Explanation):
   const opened: OpenedCall = { call, authenticated, key, turn, request, routing, start, explanation }
   const { headers, signal } = call
   const plugins = pluginsOf(start, { key, headers, signal, body: () => request.origin.body }, services)
-  if (!plugins) return await answer(opened, services)
-  return await withPlugins({ ...opened, plugins }, services, (changed) => answer(changed, services))
+  try {
+    if (!plugins) return await answer(opened, services)
+    return await withPlugins({ ...opened, plugins }, services, (changed) => answer(changed, services))
+  } catch (thrown) {
+    if (isRefusal(thrown)) services.ledger.refused?.(refusedCall(start, thrown))
+    throw thrown
+  }
 }
 
 /** A call that has been read. */

@@ -2,6 +2,7 @@ import type { Key } from '../access/keys.ts'
 import type { OperationApi, OperationBody } from '../api/operation-api.ts'
 import { RouterError } from '../core/errors.ts'
 import { type OperationRequest, operations } from '../core/operation.ts'
+import { isRefusal, refusedCall } from '../core/refused-call.ts'
 import type { RoutingRequest } from '../core/routing-request.ts'
 import { recordedTrace } from '../core/trace.ts'
 import { promptTokens, type Usage } from '../core/usage.ts'
@@ -105,8 +106,13 @@ async function serve(
   const opened: OpenedOperation = { call, authenticated, key, request, routing, start, explanation }
   const { headers, signal } = call
   const plugins = pluginsOf(start, { key, headers, signal, body: () => bodyOf(request) }, services)
-  if (!plugins) return await answer(opened, services)
-  return await withOperationPlugins({ ...opened, plugins }, services, (changed) => answer(changed, services))
+  try {
+    if (!plugins) return await answer(opened, services)
+    return await withOperationPlugins({ ...opened, plugins }, services, (changed) => answer(changed, services))
+  } catch (thrown) {
+    if (isRefusal(thrown)) services.ledger.refused?.(refusedCall(start, thrown))
+    throw thrown
+  }
 }
 
 /** A call whose body has been read. */

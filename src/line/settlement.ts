@@ -2,6 +2,7 @@ import { randomUUIDv7 } from 'node:crypto'
 import type { CallRecord, Cost, Outcome } from '../core/call.ts'
 import type { RouterError } from '../core/errors.ts'
 import { recordedError } from '../core/recorded-error.ts'
+import type { RefusedCall } from '../core/refused-call.ts'
 import { withoutSecrets } from '../core/secrets.ts'
 import { completionTokens, promptTokens, type Usage } from '../core/usage.ts'
 import type { Target } from '../manifest/target.ts'
@@ -39,6 +40,8 @@ export type CallStart = Pick<
 /** The part of the ledger that a call writes to; `detail` is what the log says of its error. */
 export type CallLedger = {
   settle(...call: [...Parameters<LedgerQueue['settle']>, detail?: string]): Promise<void>
+  /** A call was refused before a provider was asked. */
+  refused?(call: RefusedCall): void
   /** A call is under way. Returns what says that it is settled. */
   begin?(call: Pick<CallRecord, 'organization' | 'stream'>): () => void
 }

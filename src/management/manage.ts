@@ -6,6 +6,7 @@ import type { JsonAnswer, JsonRequest, JsonRoute } from '../http/server.ts'
 import type { ExplainServices } from '../line/explain-call.ts'
 import type { CallsUnderWay } from '../observe/line-metrics.ts'
 import type { LiveWatch } from '../observe/live-counts.ts'
+import type { RefusedCalls } from '../observe/refused-calls.ts'
 import type { Trouble } from '../routing/health.ts'
 import type { Watch } from '../snapshot/reload.ts'
 import type { Level, Permissions } from '../store/keys.ts'
@@ -30,6 +31,8 @@ export type ManagementContext = {
     watch(organization: string): LiveWatch | undefined
     underWay(organization: string): CallsUnderWay
   }
+  /** The calls that were refused last. */
+  refused: Pick<RefusedCalls, 'of' | 'since'>
   /** What routes of calls are explained by. */
   explaining(): ExplainServices
 }

@@ -13,6 +13,7 @@ import { organizationRoutes } from './organization.ts'
 import { keyPluginRoutes } from './plugins.ts'
 import { policyRoutes } from './policies.ts'
 import { providerRoutes } from './providers.ts'
+import { refusalRoutes } from './refusals.ts'
 import { settingRoutes } from './settings.ts'
 import { usageRoutes } from './usage.ts'
 
@@ -36,6 +37,7 @@ const resources = [
   usageRoutes,
   callRoutes,
   liveRoutes,
+  refusalRoutes,
   providerHealthRoutes,
   providerRoutes,
 ]

@@ -1,5 +1,6 @@
 import { monitorEventLoopDelay } from 'node:perf_hooks'
 import { RouterError } from '../core/errors.ts'
+import { isRefusal } from '../core/refused-call.ts'
 import type { Family, Sample } from './families.ts'
 
 /** What one event loop knows of itself. Times are in seconds, money in US dollars. */
@@ -38,9 +39,8 @@ export class LineMetrics {
 
   /** A call ended with this; if no provider was asked for it, it was refused. */
   failed(thrown: unknown): void {
-    const error = thrown instanceof RouterError ? thrown : undefined
-    if (error?.headers['x-router-attempts'] !== undefined) return
-    const code = error?.code ?? 'internal'
+    if (!isRefusal(thrown)) return
+    const code = thrown instanceof RouterError ? thrown.code : 'internal'
     this.#refused[code] = (this.#refused[code] ?? 0) + 1
   }
 

@@ -1,4 +1,5 @@
 import { setTimeout } from 'node:timers/promises'
+import type { RefusedCall } from '../core/refused-call.ts'
 import type { Texts } from '../manifest/folder.ts'
 import type { Problem } from '../manifest/problem.ts'
 import type { LineFacts } from '../observe/line-metrics.ts'
@@ -47,6 +48,7 @@ export type LinesOptions = {
   /** Writes what a line logs. */
   writeLog: WriteLine
   onDamage(message: string): void
+  onRefused(call: RefusedCall): void
   onSignatures(said: Extract<Said, { kind: 'signatures' }>): void
   /** Tells a new line what it has to know. */
   onStart(line: Pick<NearLine, 'tell'>): void
@@ -222,6 +224,7 @@ class ThreadLines implements Lines {
       this.#relay(id, said)
       this.#options.onSignatures(said)
     } else if (said.kind === 'damaged') this.#options.onDamage(said.message)
+    else if (said.kind === 'refused') this.#options.onRefused(said.call)
     else if (said.kind === 'prepared') this.#waitingOf(id).onPrepared(said)
     else if (said.kind === 'health') this.#troubled.set(id, said.troubled)
     else if (said.kind === 'facts') this.#facts.set(id, said.facts)

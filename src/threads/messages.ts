@@ -1,5 +1,6 @@
 import type { ErrorCode, ErrorDetails } from '../core/errors.ts'
 import { RouterError } from '../core/errors.ts'
+import type { RefusedCall } from '../core/refused-call.ts'
 import type { Sampling } from '../core/trace.ts'
 import type { JsonAnswer, JsonRequest, JsonRoute } from '../http/server.ts'
 import type { Answer, Held, Need, Use } from '../lending/account.ts'
@@ -24,6 +25,7 @@ export type Said =
   | { kind: 'signatures'; remembered: RememberedSignatures }
   | { kind: 'log'; text: string; level: number }
   | { kind: 'damaged'; message: string }
+  | { kind: 'refused'; call: RefusedCall }
   | { kind: 'health'; troubled: Trouble[] }
   | { kind: 'facts'; facts: LineFacts }
   | { kind: 'ask'; id: number; route: string; request: Omit<JsonRequest, 'readBody'> }

@@ -466,6 +466,9 @@ describe('management', () => {
     expect(calls).toMatchObject([{ asked: model, user: 'ann' }])
     expect((await ask('GET', `/v1/manage/calls/${calls[0].id}`)).body.explanation).toBeDefined()
     expect((await ask('GET', '/v1/manage/live?events=1')).body).toHaveLength(1)
+    await ask('POST', '/v1/chat/completions', { body: { model: 'demo/none', messages } })
+    const { refusals } = (await ask('GET', '/v1/manage/refusals?limit=1')).body
+    expect(refusals).toMatchObject([{ asked: 'demo/none', outcome: 'refused' }])
   })
 
   test('providers are as described', async () => {

@@ -109,6 +109,7 @@ const table: { readonly [endpoint: string]: Row } = {
     body: { model: 'echo', request: { messages } },
   },
   'GET /v1/manage/calls': read,
+  'GET /v1/manage/refusals': read,
   'GET /v1/manage/live': { need: 'manage: read', path: '/v1/manage/live?events=1' },
   'GET /v1/manage/calls/:id': { need: 'manage: read', path: '/v1/manage/calls/CALL' },
   'POST /v1/manage/org/credit': { need: 'operate: write', body: { amount: 1 } },

@@ -1,0 +1,44 @@
+import type { RefusedCall } from '../core/refused-call.ts'
+
+/** How many calls of one organization are remembered, and of how many organizations: those that had one last. */
+export const mostRefused = 200
+const mostOrganizations = 100
+
+/** The calls that were refused last, in memory: whoever is refused all the time must not fill the disk. */
+export class RefusedCalls {
+  readonly #byOrganization = new Map<string, RefusedCall[]>()
+  /** Since when they are remembered. Unix milliseconds. */
+  readonly since = Date.now()
+
+  readonly add = (call: RefusedCall): void => {
+    const { organization } = call
+    const calls = this.#byOrganization.get(organization) ?? []
+    this.#byOrganization.delete(organization)
+    this.#byOrganization.set(organization, calls)
+    calls.push(call)
+    // Moving them for each call would cost more than to keep some more for a while.
+    if (calls.length >= 2 * mostRefused) calls.splice(0, calls.length - mostRefused)
+    if (this.#byOrganization.size <= mostOrganizations) return
+    for (const oldest of this.#byOrganization.keys()) {
+      this.#byOrganization.delete(oldest)
+      return
+    }
+  }
+
+  /** Those of an organization, the latest first. */
+  of(organization: string): RefusedCall[] {
+    return (this.#byOrganization.get(organization) ?? []).slice(-mostRefused).reverse()
+  }
+}
+
+/** Passes on at most so many in a second: to tell of all of a flood would cost more than to refuse it. */
+export function atMostPerSecond<Told>(most: number, tell: (told: Told) => void, now = Date.now): (told: Told) => void {
+  let second = 0
+  let count = 0
+  return (told) => {
+    const present = Math.floor(now() / 1_000)
+    if (present !== second) count = 0
+    second = present
+    if (++count <= most) tell(told)
+  }
+}
