@@ -5,43 +5,39 @@ import { splitModel } from '../core/names.ts'
 import { operations } from '../core/operation.ts'
 import { type CallFilters, isFilterName } from '../store/call-filters.ts'
 import type { ManageRequest } from './manage.ts'
-import { limitFrom } from './page.ts'
 import { invalid, parametersOf, rangeTime } from './read.ts'
 
-/** Which calls are asked for: a range of Unix milliseconds (`to` is exclusive), how many at once, and filters. */
-export type CallsAsked = {
-  from: number
-  to: number
-  limit: number
-  cursor?: string
-  id?: string
-  filters: CallFilters
+/** Which calls are asked for: a range of Unix milliseconds (`to` is exclusive), and filters; and further parameters. */
+export type FilteredCalls<More extends string> = { from?: number; to: number; filters: CallFilters } & {
+  [name in More]?: string
 }
 
-/** The calls that a query asks for. Throws RouterError 400. */
-export function callsAsked(query: ManageRequest['query']): CallsAsked {
+/** The calls that a query asks for, which may have `more` parameters. Throws RouterError 400. */
+export function filteredCalls<More extends string>(
+  query: ManageRequest['query'],
+  more: readonly More[],
+): FilteredCalls<More> {
   const isMember = (name: string) => name.startsWith('label.') || name.startsWith('extra.')
   const [members, others] = [true, false].map((wanted) =>
     Object.fromEntries(Object.entries(query).filter(([name]) => isMember(name) === wanted)),
   ) as [typeof query, typeof query]
-  const { start, end, limit, cursor, id, ...filters } = parametersOf(others, known)
-  const from = start === undefined ? 0 : rangeTime(start, 'start')
+  const given = parametersOf<string>(others, ['start', 'end', ...equal, ...more])
+  const { start, end } = given
+  const from = start === undefined ? undefined : rangeTime(start, 'start')
   const to = end === undefined ? latest : rangeTime(end, 'end')
-  if (from >= to) throw invalid("'end' must be later than 'start'.", 'end')
+  if (from !== undefined && from >= to) throw invalid("'end' must be later than 'start'.", 'end')
+  const named = (names: readonly string[]) =>
+    Object.fromEntries(Object.entries(given).filter(([name]) => names.includes(name)))
   return {
-    from,
+    ...(named(more) as { [name in More]?: string }),
+    ...(from !== undefined && { from }),
     to,
-    limit: limitFrom(limit, usualLimit),
-    ...(cursor !== undefined && { cursor }),
-    ...(id !== undefined && { id: filled(id, 'id') }),
-    filters: { ...equalFilters(filters), ...memberFilters(members) },
+    filters: { ...equalFilters(named(equal)), ...memberFilters(members) },
   }
 }
 
 /** The filters whose value is that of a row. */
 const equal = ['key', 'group', 'model', 'provider', 'asked', 'operation', 'outcome', 'code', 'user'] as const
-const known = ['start', 'end', 'limit', 'cursor', 'id', ...equal] as const
-const usualLimit = 100
 /** After all calls that there can be. */
 const latest = 253_402_300_800_000
 const mostMembers = 8
@@ -84,7 +80,8 @@ function memberFilters(query: ManageRequest['query']): Pick<CallFilters, 'labels
   return { labels: of('label'), extra: of('extra') }
 }
 
-function filled(value: string, name: string): string {
+/** A parameter that is not empty. Throws RouterError 400. */
+export function filled(value: string, name: string): string {
   if (value !== '') return value
   throw invalid(`'${name}' is empty; leave it out to ask for all.`, name)
 }

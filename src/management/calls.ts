@@ -1,9 +1,9 @@
 import type { Store } from '../store/open.ts'
 import { callDetail } from './call-detail.ts'
 import { callEntry } from './call-entry.ts'
-import { callsAsked } from './call-filters.ts'
+import { type FilteredCalls, filled, filteredCalls } from './call-filters.ts'
 import { json, type ManagementContext, type ManageRoute, missing, pathPart } from './manage.ts'
-import { requireCursor } from './page.ts'
+import { limitFrom, requireCursor } from './page.ts'
 import { parametersOf } from './read.ts'
 
 /** `/v1/manage/calls`: the settled calls of the organization, newest first, and one of them with all that is known of it. */
@@ -12,10 +12,10 @@ export function callRoutes({ store }: Pick<ManagementContext, 'store'>): ManageR
     {
       path: '/v1/manage/calls',
       async handle({ organization, query }) {
-        const { id, cursor, ...asked } = callsAsked(query)
+        const { limit, cursor, ...asked } = filteredCalls(query, ['id', 'limit', 'cursor'])
         requireCursor(cursor, (end) => store.calls.isCursor(end, organization))
-        const page = { organization, ...asked, ...(cursor !== undefined && { after: cursor }) }
-        const { calls, next } = await store.calls.page(id === undefined ? page : withId(page, id, store))
+        const page = pageOf(organization, { ...asked, limit: limitFrom(limit, usualLimit) }, store)
+        const { calls, next } = await store.calls.page(cursor === undefined ? page : { ...page, after: cursor })
         return json({ calls: calls.map(callEntry), ...(next !== undefined && { next_cursor: next }) })
       },
     },
@@ -31,7 +31,19 @@ export function callRoutes({ store }: Pick<ManagementContext, 'store'>): ManageR
   ]
 }
 
+const usualLimit = 100
+
 type Page = Parameters<Store['calls']['page']>[0]
+
+/** The first page of the calls that are asked for. */
+function pageOf(
+  organization: string,
+  { id, from = 0, ...asked }: FilteredCalls<'id'> & { limit: number },
+  store: Store,
+): Page {
+  const page = { organization, from, ...asked }
+  return id === undefined ? page : withId(page, filled(id, 'id'), store)
+}
 
 /** The call with an id that the router gave, in whatever form; or those that their client gave it. */
 function withId(page: Page, id: string, { calls }: Pick<Store, 'calls'>): Page {

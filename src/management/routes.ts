@@ -7,6 +7,7 @@ import { groupRoutes } from './groups.ts'
 import { providerHealthRoutes } from './health.ts'
 import { keyChangeRoutes } from './key-changes.ts'
 import { keyRoutes } from './keys.ts'
+import { latencyRoutes } from './latency.ts'
 import { liveRoutes } from './live.ts'
 import { type ManagementContext, manageRoute } from './manage.ts'
 import { organizationRoutes } from './organization.ts'
@@ -38,6 +39,7 @@ const resources = [
   callRoutes,
   liveRoutes,
   refusalRoutes,
+  latencyRoutes,
   providerHealthRoutes,
   providerRoutes,
 ]

@@ -1,6 +1,7 @@
 import type { CallRecord } from '../core/call.ts'
-import { type CallFilters, filterParameters, filterSql } from './call-filters.ts'
+import type { CallFilters } from './call-filters.ts'
 import { callHours, type Span } from './call-hours.ts'
+import { placesOf, rowsBetween, startOf } from './call-places.ts'
 import type { Connection } from './connection.ts'
 import { callRecord, type LedgerRow } from './ledger-row.ts'
 import { type ListedCall, listing } from './listed-call.ts'
@@ -17,9 +18,6 @@ export type CallsQuery = Span & {
 /** Calls, the newest first; `next` is where the next page begins, missing when there are no more. A page may have none and a `next`. */
 export type CallsPage = { calls: ListedCall[]; next?: string }
 
-/** Where a row is in the order of the list. */
-type Place = { at: bigint; key: string; row: bigint }
-
 /** Rows that are looked at in the first step, and at most in a later one: few calls pass some filters, and nearly all pass most. */
 const [firstRows, mostRows] = [200, 2_000]
 /** After so long a page ends, however few calls it has. Milliseconds. */
@@ -34,7 +32,7 @@ export function callsReader(db: Connection, patienceMs = longestMs): (query: Cal
     const deadline = performance.now() + patienceMs
     const begin = after === undefined ? undefined : places.of(after, organization)
     const to = begin ? Math.min(query.to, Number(begin.at) + 1) : query.to
-    const rowsIn = rowReader(db, query)
+    const rowsIn = rowsBetween<LedgerRow>(db, '*', query)
     const found: CallRecord[] = []
     const page = (next?: string): [CallsPage] => [
       { calls: found.slice(0, limit).map(listed), ...(next !== undefined && { next }) },
@@ -44,7 +42,7 @@ export function callsReader(db: Connection, patienceMs = longestMs): (query: Cal
       let place = begin && Number(begin.at) < span.to ? begin : startOf(span.to)
       for (let more = true; more; ) {
         const end = places.further(organization, place, { span, rows })
-        found.push(...rowsIn(place, end ?? startOf(span.from), limit + 1 - found.length))
+        found.push(...rowsIn(place, end ?? startOf(span.from), limit + 1 - found.length).map(callRecord))
         if (found.length > limit) return page(found[limit - 1]?.id)
         if (performance.now() > deadline) {
           const reached = end ? places.idOf(end) : places.oldest(organization, span.from)
@@ -58,52 +56,4 @@ export function callsReader(db: Connection, patienceMs = longestMs): (query: Cal
     }
     return page()
   }
-}
-
-/** The place before all rows of a time and after all later ones. */
-function startOf(at: number): Place {
-  return { at: BigInt(at), key: '', row: -1n }
-}
-
-/** Finds places in the order of the list, by the index alone. */
-function placesOf(db: Connection) {
-  const byId = db
-    .prepare<[string, string], Place>('SELECT at, key, rowid AS row FROM ledger WHERE id = ? AND organization = ?')
-    .safeIntegers()
-  const further = db
-    .prepare<[Record<string, unknown>], Place>(`
-      SELECT at, key, rowid AS row FROM ledger
-      WHERE organization = @organization AND at >= @from AND (at, key, rowid) < (@at, @key, @row)
-      ORDER BY at DESC, key DESC, rowid DESC LIMIT 1 OFFSET @passed`)
-    .safeIntegers()
-  const oldest = db
-    .prepare<[string, number], string>(
-      'SELECT id FROM ledger WHERE organization = ? AND at >= ? ORDER BY at, key, rowid LIMIT 1',
-    )
-    .pluck()
-  const idAt = db.prepare<[bigint], string>('SELECT id FROM ledger WHERE rowid = ?').pluck()
-  return {
-    of: (id: string, organization: string) => byId.get(id, organization),
-    /** The last of the next rows; undefined when less of them are left. */
-    further: (organization: string, place: Place, { span, rows }: { span: Span; rows: number }) =>
-      further.get({ organization, from: BigInt(span.from), passed: BigInt(rows - 1), ...place }),
-    oldest: (organization: string, from: number) => oldest.get(organization, from),
-    idOf: ({ row }: Place) => idAt.get(row),
-  }
-}
-
-/** A function that reads the calls between two places: after the first one, until the second one. */
-function rowReader(db: Connection, { organization, filters }: CallsQuery) {
-  const rows = db
-    .prepare<[Record<string, unknown>], LedgerRow>(`
-      SELECT * FROM ledger
-      WHERE organization = @organization AND (at, key, rowid) < (@at, @placeKey, @row)
-        AND (at, key, rowid) >= (@endAt, @endKey, @endRow) ${filterSql(filters)} AND attempt_of IS NULL
-      ORDER BY at DESC, key DESC, rowid DESC LIMIT @limit`)
-    .safeIntegers()
-  const bound = { organization, ...filterParameters(filters) }
-  return ({ at, key, row }: Place, end: Place, limit: number): CallRecord[] =>
-    rows
-      .all({ ...bound, at, placeKey: key, row, endAt: end.at, endKey: end.key, endRow: end.row, limit: BigInt(limit) })
-      .map(callRecord)
 }

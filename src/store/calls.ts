@@ -1,5 +1,6 @@
 import { type CallsPage, type CallsQuery, callsReader } from './calls-query.ts'
 import type { Connection } from './connection.ts'
+import { type Latency, type LatencyQuery, latencyReader } from './latency-query.ts'
 import { callFinder, type ListedCall } from './listed-call.ts'
 import { queries } from './query-thread.ts'
 
@@ -7,6 +8,8 @@ import { queries } from './query-thread.ts'
 export type Calls = {
   /** A page of calls. Rejects with StoreError. */
   page(query: CallsQuery): Promise<CallsPage>
+  /** How long calls took. Rejects with StoreError. */
+  latency(query: LatencyQuery): Promise<Latency>
   /** Whether a page of an organization may begin after the row with this id. */
   isCursor(id: string, organization: string): boolean
   /** A call of an organization, by its id or that of an attempt. */
@@ -18,7 +21,8 @@ export type Calls = {
 
 /** The settled calls of a database. */
 export function calls(db: Connection): Calls {
-  const { query, close } = queries(db, 'calls', callsReader)
+  const pages = queries(db, 'calls', callsReader)
+  const latencies = queries(db, 'latency', latencyReader)
   const known = db.prepare<[string, string]>('SELECT 1 FROM ledger WHERE id = ? AND organization = ?')
   const callOf = db.prepare<[string, string], { id: string; at: number }>(
     'SELECT coalesce(attempt_of, id) AS id, at FROM ledger WHERE id = ? AND organization = ?',
@@ -26,8 +30,12 @@ export function calls(db: Connection): Calls {
   const find = callFinder(db)
   return {
     async page(asked) {
-      const [page] = await query(asked)
+      const [page] = await pages.query(asked)
       return page as CallsPage
+    },
+    async latency(asked) {
+      const [found] = await latencies.query(asked)
+      return found as Latency
     },
     isCursor: (id, organization) => known.get(id, organization) !== undefined,
     find(id, organization) {
@@ -35,6 +43,9 @@ export function calls(db: Connection): Calls {
       return found && find(found.id)
     },
     callOf: (id, organization) => callOf.get(id, organization),
-    close,
+    close() {
+      pages.close()
+      latencies.close()
+    },
   }
 }

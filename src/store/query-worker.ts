@@ -1,11 +1,14 @@
 import { parentPort, workerData } from 'node:worker_threads'
 import Database from 'better-sqlite3'
 import { callsReader } from './calls-query.ts'
+import { latencyReader } from './latency-query.ts'
 import { type QueryAnswer, type QueryMessage, QueryTooLarge, type QueryWorker, type Reader } from './query.ts'
 import { storeError } from './store-error.ts'
 import { usageReporter } from './usage-query.ts'
 
-const readers = { usage: usageReporter, calls: callsReader } satisfies { [kind in QueryWorker['kind']]: unknown }
+const readers = { usage: usageReporter, calls: callsReader, latency: latencyReader } satisfies {
+  [kind in QueryWorker['kind']]: unknown
+}
 
 /** Rows per message: the receiving event loop must not block. */
 const rowsAtOnce = 1_000

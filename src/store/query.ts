@@ -5,7 +5,7 @@ export class QueryTooLarge extends Error {}
 export type Reader<Query, Row> = (query: Query) => Row[]
 
 /** What the thread of queries answers, and the path of its database. */
-export type QueryWorker = { path: string; kind: 'usage' | 'calls' }
+export type QueryWorker = { path: string; kind: 'usage' | 'calls' | 'latency' }
 
 /** A reply of the thread: rows, and whether there are more of the same query. */
 export type QueryAnswer<Row> =

@@ -465,6 +465,7 @@ describe('management', () => {
     const { calls } = (await ask('GET', '/v1/manage/calls?limit=1')).body
     expect(calls).toMatchObject([{ asked: model, user: 'ann' }])
     expect((await ask('GET', `/v1/manage/calls/${calls[0].id}`)).body.explanation).toBeDefined()
+    expect((await ask('GET', '/v1/manage/latency?group_by=model')).body.groups).toHaveLength(1)
     expect((await ask('GET', '/v1/manage/live?events=1')).body).toHaveLength(1)
     await ask('POST', '/v1/chat/completions', { body: { model: 'demo/none', messages } })
     const { refusals } = (await ask('GET', '/v1/manage/refusals?limit=1')).body
@@ -550,12 +551,7 @@ describe('management', () => {
     const { body: group } = await ask('POST', '/v1/manage/group', { body: { name: `changed ${key}` } })
     await ask('PUT', '/v1/manage/policy/changed', { body: { targets: [model] } })
     const ids = { apikey: key.split('/').at(-1), group: group.group_id, policy: 'changed' }
-    return new Map(
-      paths.map((path) => [
-        path,
-        path.replace('{id}', ids[path.split('/')[3] as keyof typeof ids]).replace('{slug}', 'demo'),
-      ]),
-    )
+    return new Map(paths.map((path) => [path, path.replace('{id}', ids[path.split('/')[3] as keyof typeof ids])]))
   }
 
   test('the examples are accepted', async () => {

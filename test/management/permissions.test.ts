@@ -110,6 +110,7 @@ const table: { readonly [endpoint: string]: Row } = {
   },
   'GET /v1/manage/calls': read,
   'GET /v1/manage/refusals': read,
+  'GET /v1/manage/latency': read,
   'GET /v1/manage/live': { need: 'manage: read', path: '/v1/manage/live?events=1' },
   'GET /v1/manage/calls/:id': { need: 'manage: read', path: '/v1/manage/calls/CALL' },
   'POST /v1/manage/org/credit': { need: 'operate: write', body: { amount: 1 } },
