@@ -465,7 +465,7 @@ describe('management', () => {
     const { calls } = (await ask('GET', '/v1/manage/calls?limit=1')).body
     expect(calls).toMatchObject([{ asked: model, user: 'ann' }])
     expect((await ask('GET', `/v1/manage/calls/${calls[0].id}`)).body.explanation).toBeDefined()
-    expect((await ask('GET', '/v1/manage/latency?group_by=model')).body.groups).toHaveLength(1)
+    expect((await ask('GET', '/v1/manage/latency?group_by=model&model=demo/echo')).body.groups).toHaveLength(1)
     expect((await ask('GET', '/v1/manage/live?events=1')).body).toHaveLength(1)
     await ask('POST', '/v1/chat/completions', { body: { model: 'demo/none', messages } })
     const { refusals } = (await ask('GET', '/v1/manage/refusals?limit=1')).body
