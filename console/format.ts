@@ -8,6 +8,7 @@ export function count(value: number | undefined): string {
 
 /** A number that is read at a glance: 1.2 k, 34 M. */
 export function short(value: number): string {
+  if (Number.isNaN(value)) return '–'
   for (const [size, unit] of [
     [1e9, 'G'],
     [1e6, 'M'],
@@ -24,10 +25,7 @@ export function usd(value: number | undefined, isExact = false): string {
   const size = Math.abs(value)
   if (isExact) return `${sign}$${exact(size)}`
   if (size === 0) return '$0'
-  if (size >= 1) {
-    const [dollars, cents] = size.toFixed(2).split('.')
-    return `${sign}$${count(Number(dollars))}.${cents}`
-  }
+  if (size >= 1) return `${sign}$${count(Math.trunc(size))}${(size % 1).toFixed(2).replace(/^1/, '0').slice(1)}`
   return `${sign}$${size >= 0.01 ? size.toFixed(4) : exact(Number(size.toPrecision(3)))}`
 }
 
@@ -40,8 +38,8 @@ function trimmed(value: number, digits: number): string {
 }
 
 /** A length of time. */
-export function duration(ms: number | undefined): string {
-  if (ms === undefined) return ''
+export function duration(ms: number | null | undefined): string {
+  if (ms === undefined || ms === null) return ''
   if (ms < 1_000) return `${Math.round(ms)}${thin}ms`
   if (ms < 60_000) return `${trimmed(ms / 1_000, 3)}${thin}s`
   return `${Math.floor(ms / 60_000)}${thin}min ${Math.round((ms % 60_000) / 1_000)}${thin}s`
@@ -67,13 +65,4 @@ export function perMillion(price: number | undefined): string {
 /** A part of a whole. */
 export function percent(share: number): string {
   return `${trimmed(share * 100, share < 0.1 ? 2 : 3)}${thin}%`
-}
-
-/** A part of an address; as it is where it cannot be decoded. */
-export function decoded(part: string): string {
-  try {
-    return decodeURIComponent(part)
-  } catch {
-    return part
-  }
 }

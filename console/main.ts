@@ -5,7 +5,7 @@ import { html } from './html.ts'
 import { SignIn } from './pages/sign-in.ts'
 import { Failure, Spinner } from './parts/page.ts'
 import { Toasts } from './parts/toast.ts'
-import { type PageProps, place } from './place.ts'
+import { type PageProps, place, placeIn } from './place.ts'
 import { type Route, routes } from './routes.ts'
 import { isSignedIn, key, keyInAddress, organization, self, signOut } from './session.ts'
 import { signIn } from './sign-in.ts'
@@ -80,6 +80,7 @@ function Shown({ route }: { route: Route }) {
 
 async function start() {
   const linked = keyInAddress()
+  place.value = placeIn(location.hash)
   try {
     if (linked ?? key.value) await signIn(linked ?? key.value)
   } catch (thrown) {

@@ -1,5 +1,4 @@
 import { computed, signal } from '@preact/signals'
-import { decoded } from './format.ts'
 
 export type Level = 'none' | 'read' | 'write'
 export type Permissions = { completions: Level; manage: Level; operate: Level }
@@ -45,5 +44,5 @@ export function keyInAddress(): string | undefined {
   const found = /^#key=(.+)$/.exec(location.hash)?.[1]
   if (found === undefined) return undefined
   history.replaceState(null, '', `${location.pathname}${location.search}#/`)
-  return decoded(found)
+  return decodeURIComponent(found)
 }

@@ -1,6 +1,7 @@
 import { useSignal } from '@preact/signals'
 import { useEffect } from 'preact/hooks'
-import { ApiError, api, events, type Query } from '../api.ts'
+import { all, api, events, type Query } from '../api.ts'
+import type { KeyEntry } from '../entries.ts'
 import { count, duration, percent, short, usd } from '../format.ts'
 import { html } from '../html.ts'
 import { useLoad } from '../load.ts'
@@ -24,12 +25,13 @@ type Figures = {
 }
 type Period = Figures & { grouped_data?: (Figures & { group_by_values: Record<string, string | null> })[] }
 type Usage = { usage: Record<string, Period> }
-type Percentiles = { p50?: number; p95?: number } | undefined
+/** null where no call has it. */
+type Percentiles = { p50?: number | null; p95?: number | null } | undefined
 type Speeds = { first_event_ms?: Percentiles; duration_ms?: Percentiles; tokens_per_second?: Percentiles }
 type Latency = Speeds & {
   calls: number
   complete: boolean
-  groups?: (Speeds & { calls: number; group_by_values: Record<string, string | null> })[]
+  groups?: (Speeds & { value: string | null; calls: number })[]
 }
 type Live = {
   calls: number
@@ -56,6 +58,9 @@ const groups = [
   ['group_name', 'Group'],
   ['user', 'User'],
 ] as const
+
+/** By these the speed of calls is told as well. */
+const timed = ['model', 'provider', 'key']
 
 /** What is spent, how much is called, what fails, and how fast it is. */
 export default function Overview({ query }: PageProps) {
@@ -187,21 +192,21 @@ function OverTime({ range, by, version }: { range: string; by: string; version: 
     async (signal) => {
       const { start, end, resolution } = spanOf(range)
       const asked = { start: start.toISOString(), end: end.toISOString() }
-      const [found, latency] = await Promise.all([
+      const [found, latency, keys] = await Promise.all([
         api<Usage>('v1/manage/org/usage', { query: { ...asked, resolution, group_by: by }, signal }),
-        api<Latency>('v1/manage/latency', { query: { ...asked, group_by: by }, signal }).catch((thrown: unknown) => {
-          // Not everything can be told apart by its speed.
-          if (thrown instanceof ApiError && thrown.status === 400)
-            return api<Latency>('v1/manage/latency', { query: asked, signal })
-          throw thrown
+        api<Latency>('v1/manage/latency', {
+          query: { ...asked, ...(timed.includes(by) && { group_by: by }) },
+          signal,
         }),
+        by === 'key' ? all<KeyEntry>('v1/manage/apikey', 'keys', signal) : [],
       ])
-      return { ...seriesOf(found.usage, by, { start, end, resolution }), latency, by }
+      const names = new Map(keys.map(({ id, name }) => [id, name]))
+      return { ...seriesOf(found.usage, by, { start, end, resolution }), latency, names }
     },
     [range, by, version],
   )
   return html`<${Loading} of=${usage}>${(data: NonNullable<typeof usage.data>) => {
-    const { times, spend, calls, failed, rows, latency } = data
+    const { times, spend, calls, failed, rows, latency, names } = data
     return html`
       <div class="grid section">
         <${Section} title="Spend"><${Chart} label="Spend over time, US dollars" times=${times} series=${spend} format=${usd} isBars=${spend.length === 1} /><//>
@@ -212,12 +217,12 @@ function OverTime({ range, by, version }: { range: string; by: string; version: 
           ${card('First content, median', duration(latency.first_event_ms?.p50) || '–', '')}
           ${card('First content, 95 %', duration(latency.first_event_ms?.p95) || '–', '')}
           ${card('Whole call, median', duration(latency.duration_ms?.p50) || '–', `95 %: ${duration(latency.duration_ms?.p95) || '–'}`)}
-          ${card('Tokens per second', latency.tokens_per_second?.p50 === undefined ? '–' : short(latency.tokens_per_second.p50), 'median of a call')}
+          ${card('Tokens per second', short(latency.tokens_per_second?.p50 ?? Number.NaN), 'median of a call')}
         </div>
         <p class="hint">${latency.complete ? `Of all ${count(latency.calls)} calls of this time.` : `Of the latest ${count(latency.calls)} calls of this time.`}</p>
       <//>
       <${Section} title=${`By ${(groups.find(([name]) => name === by)?.[1] ?? by).toLowerCase()}`}>
-        <${Groups} rows=${rows} by=${by} latency=${latency} />
+        <${Groups} rows=${rows} by=${by} latency=${latency} names=${names} />
       <//>
     `
   }}<//>`
@@ -225,14 +230,24 @@ function OverTime({ range, by, version }: { range: string; by: string; version: 
 
 type GroupRow = Figures & { value: string | null }
 
-function Groups({ rows, by, latency }: { rows: GroupRow[]; by: string; latency: Latency }) {
-  const speeds = new Map(latency.groups?.map((group) => [group.group_by_values[by] ?? null, group]))
+function Groups({
+  rows,
+  by,
+  latency,
+  names,
+}: {
+  rows: GroupRow[]
+  by: string
+  latency: Latency
+  names: ReadonlyMap<string, string>
+}) {
+  const speeds = new Map(latency.groups?.map((group) => [group.value, group]))
   const most = Math.max(...rows.map(({ spend }) => spend), 0)
   const filter = by === 'group_name' ? undefined : by
-  const named = ({ value }: GroupRow) =>
-    filter && value !== null
-      ? html`<a href=${to('calls', { [filter]: value })}><${Name} text=${value} /></a>`
-      : html`<${Name} text=${value ?? '(none)'} />`
+  const named = ({ value }: GroupRow) => {
+    const name = html`<${Name} text=${value === null ? '(none)' : (names.get(value) ?? value)} />`
+    return filter && value !== null ? html`<a href=${to('calls', { [filter]: value })}>${name}</a>` : name
+  }
   return html`<${Table} label="Usage by group" rows=${rows} keyOf=${({ value }: GroupRow) => value ?? ''} sorted=${['Spend', true]} empty="No call in this time." columns=${[
     {
       head: groups.find(([name]) => name === by)?.[1] ?? by,

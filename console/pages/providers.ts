@@ -66,7 +66,8 @@ function ProviderList({ query }: { query: URLSearchParams }) {
             head: 'Models',
             isNumber: true,
             sortBy: ({ models }: Provider) => models,
-            cell: ({ models }: Provider) => html`<a href=${to('models', {})}>${count(models)}</a>`,
+            cell: ({ models, slug }: Provider) =>
+              html`<a href=${to('models', { provider: slug })}>${count(models)}</a>`,
           },
           {
             head: 'Can do',
@@ -122,11 +123,11 @@ function Manifest({ file, text, problems }: { file: string; text: string; proble
   )
   const first = useRef<HTMLSpanElement>(null)
   useEffect(() => first.current?.scrollIntoView({ block: 'nearest' }), [text])
-  return html`<div class="code"><div class="code-head"><span class="quiet"><${Name} text=${file} mono /></span></div><pre tabindex="0" aria-label="Manifest">${text
+  return html`<div class="code"><div class="code-head"><span class="quiet"><${Name} text=${file} mono /></span></div><pre class="lines" tabindex="0" aria-label="Manifest">${text
     .split('\n')
     .map((line, index) => {
       const message = marked.get(index + 1)
-      return html`<span key=${index} class=${message ? 'marked' : ''} title=${message} ref=${message ? first : undefined}><span class="line-number" aria-hidden="true">${index + 1}</span>${line}${message && html` <strong>${message}</strong>`}\n</span>`
+      return html`<span key=${index} class=${message ? 'marked' : ''} title=${message} ref=${message ? first : undefined}><span class="line-number" aria-hidden="true">${index + 1}</span>${line}${message && html` <strong>${message}</strong>`}</span>`
     })}</pre></div>`
 }
 

@@ -21,7 +21,8 @@ export function Chart({ label, times, series, format, isBars = false, height = 1
   const plot = useRef<uPlot | undefined>(undefined)
   const names = series.map((one) => one.label).join('\n')
   useEffect(() => {
-    const host = place.current as HTMLDivElement
+    const host = place.current
+    if (!host) return
     let isGone = false
     let observer: ResizeObserver | undefined
     const scheme = matchMedia('(prefers-color-scheme: dark)')

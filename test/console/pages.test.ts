@@ -1,0 +1,260 @@
+import { afterAll, beforeAll, describe, expect, test } from 'vitest'
+import { noBrowser, type Tab } from '../helpers/browser.ts'
+import { expectAccessible, expectFaultless, go, hostile, long, openWorld, picture, type World } from './world.ts'
+
+if (noBrowser) console.warn(noBrowser)
+
+describe.skipIf(noBrowser)('every page of the console', () => {
+  let world: World
+  let call = ''
+  let key = ''
+
+  beforeAll(async () => {
+    world = await openWorld()
+    const { api, router } = world
+    // Names and labels as long as the API takes them, and as strange.
+    const made: { api_key_id?: string } = await api('/v1/manage/apikey', 'POST', {
+      name: hostile.slice(0, 200),
+      monthly_limit: 5,
+      labels: { [hostile.slice(0, 60)]: hostile.slice(0, 60), long: long.slice(0, 64) },
+    })
+    key = made.api_key_id ?? ''
+    await api('/v1/manage/group', 'POST', { name: hostile.slice(0, 200), monthly_limit: 1 })
+    await api('/v1/manage/policy', 'POST', {
+      id: 'quick',
+      description: `${hostile} ${long.slice(0, 500)}`,
+      targets: ['demo/echo'],
+    })
+    await api('/v1/manage/alias', 'POST', { name: 'loud', target: 'demo/echo' })
+    const ask = (body: object) =>
+      router.call('/v1/chat/completions', { messages: [{ role: 'user', content: 'Hi' }], ...body })
+    for (const model of ['demo/echo', 'quick', 'loud'])
+      await (
+        await ask({ model, user: hostile, metadata: { [hostile.slice(0, 60)]: hostile, long: long.slice(0, 500) } })
+      ).text()
+    const answer = await ask({ model: 'demo/trouble', messages: [{ role: 'user', content: 'fail 500' }] })
+    await answer.text()
+    const { calls } = (await api('/v1/manage/calls?outcome=complete')) as unknown as { calls: { id: string }[] }
+    call = calls[0]?.id ?? ''
+  })
+  afterAll(() => world?.close())
+
+  const pages = () => [
+    'overview',
+    'calls',
+    `calls/${call}`,
+    'keys',
+    `keys/${key}`,
+    'groups',
+    'models',
+    'models/demo/echo',
+    'providers',
+    'providers/demo',
+    'names',
+    'organization',
+    'changes',
+    'playground',
+  ]
+  const nameOf = (page: string) => page.replace(call, 'one').replace(key, 'one').replaceAll('/', '-')
+
+  test.each([
+    { colorScheme: 'light', width: 1280 },
+    { colorScheme: 'dark', width: 1280 },
+    { colorScheme: 'light', width: 360 },
+  ] as const)(
+    'is accessible, breaks nothing and shows texts as text: $colorScheme, $width px',
+    async ({ colorScheme, width }) => {
+      const tab = await world.open('overview', { colorScheme, viewport: { width, height: 900 } })
+      for (const page of pages()) {
+        await go(tab, page)
+        await expectAccessible(tab)
+        if (width > 1_000) await picture(tab, `${nameOf(page)}-${colorScheme}`)
+      }
+      expect(await tab.page.title()).not.toContain('hit')
+      expectFaultless(tab, world)
+      await tab.context.close()
+    },
+  )
+
+  test('a key that may only read sees all, and the buttons say why they are off', async () => {
+    const { api_key: reader }: { api_key?: string } = await world.api('/v1/manage/apikey', 'POST', {
+      name: 'reader',
+      permissions: { manage: 'read', completions: 'none' },
+    })
+    const tab = await world.open('keys', { key: reader ?? '' })
+    const button = tab.page.getByRole('button', { name: 'Create key' })
+    expect(await button.getAttribute('title')).toBe('This key has manage: read. It takes one with manage: write.')
+    await button.click({ force: true })
+    expect(await tab.page.getByRole('dialog').count()).toBe(0)
+    await go(tab, 'playground')
+    await tab.page.getByLabel('Key for calls').waitFor()
+    expectFaultless(tab, world)
+    await tab.context.close()
+  })
+
+  test('the key is in no address, not kept when the tab is closed, and gone after signing out', async () => {
+    const tab = await world.open('keys')
+    const { page, asked } = tab
+    const secret = await page.evaluate("sessionStorage.getItem('inference-router key')")
+    expect(secret).toBeTruthy()
+    expect([...asked, page.url()].filter((url) => url.includes(String(secret)) && !url.includes('#key='))).toEqual([])
+    expect(
+      await page.evaluate('JSON.stringify(localStorage) + document.cookie + JSON.stringify(history.state)'),
+    ).not.toContain(String(secret))
+    expect(await page.content()).not.toContain(String(secret))
+    await page.getByRole('button', { name: 'Sign out' }).click()
+    await page.getByLabel('API key').waitFor()
+    expect(await page.evaluate('sessionStorage.length')).toBe(0)
+    await page.getByLabel('API key').fill('ir-this-is-no-key-of-anybody')
+    await page.getByRole('button', { name: 'Sign in' }).click()
+    await page.getByRole('alert').filter({ hasText: /key/i }).waitFor()
+    expectFaultless(tab, world)
+    await tab.context.close()
+  })
+
+  test('a key is made, shown once, limited, labelled, rotated and deleted', async () => {
+    const tab = await world.open('keys')
+    const { page } = tab
+    await page.getByRole('button', { name: 'Create key' }).click()
+    await page.getByLabel('Name', { exact: true }).fill('from the console')
+    await page.getByLabel('Monthly limit, USD').fill('2.5')
+    await page.getByLabel('Labels').fill('no pair')
+    await dialogButton(tab, 'Create key').click()
+    await page.getByText("Write 'no pair' as name=value.").waitFor()
+    await page.getByLabel('Labels').fill('team=web')
+    await dialogButton(tab, 'Create key').click()
+    const secret = (await page.locator('.secret code').textContent()) ?? ''
+    expect(secret).toMatch(/^ir-/)
+    await dialogButton(tab, 'Done').click()
+    expect(await page.content()).not.toContain(secret)
+    await page.getByRole('link', { name: 'from the console' }).click()
+    await change(tab, 'Monthly limit', async () => {
+      await page.getByLabel('USD in a month').fill('0.5')
+    })
+    await page.getByText('$0.5000').waitFor()
+    await change(tab, 'Limits per minute', async () => {
+      await page.getByLabel('Requests per minute').fill('1.5')
+      await dialogButton(tab, 'Save').click()
+      // The browser tells first what the API would.
+      expect(
+        await page
+          .getByLabel('Requests per minute')
+          .evaluate((field) => (field as unknown as { validity: { valid: boolean } }).validity.valid),
+      ).toBe(false)
+      await page.getByLabel('Requests per minute').fill('60')
+    })
+    await page.getByText('60 requests').waitFor()
+    await change(tab, 'May call', async () => {
+      await page.getByLabel('Only these').check()
+      await page.getByLabel('Models').fill('demo/echo\nnobody/nothing')
+      await dialogButton(tab, 'Save').click()
+      const field = page.getByLabel('Models')
+      await page.getByRole('alert').waitFor()
+      expect(await field.getAttribute('aria-invalid')).toBe('true')
+      await field.fill('demo/echo')
+    })
+    await page.getByText('demo/echo').first().waitFor()
+    await page.getByRole('button', { name: 'Rotate' }).click()
+    await dialogButton(tab, 'Rotate').click()
+    const rotated = (await page.locator('.secret code').textContent()) ?? ''
+    expect(rotated).not.toBe(secret)
+    await dialogButton(tab, 'Done').click()
+    const status = async (bearer: string) =>
+      (await fetch(`${world.router.url}/v1/auth/check`, { headers: { authorization: `Bearer ${bearer}` } })).status
+    expect([await status(secret), await status(rotated)]).toEqual([403, 200])
+    await page.getByRole('button', { name: 'Delete' }).click()
+    await dialogButton(tab, 'Delete').click()
+    await page.getByRole('heading', { level: 1, name: 'Keys' }).waitFor()
+    expect(await status(rotated)).toBe(403)
+    await go(tab, 'changes')
+    for (const action of ['apikey.delete', 'apikey.rotate', 'apikey.create'])
+      await page.getByText(action).first().waitFor()
+    expectFaultless(tab, world)
+    await tab.context.close()
+  })
+
+  test('groups are made, limited and deleted with their keys', async () => {
+    const tab = await world.open('groups')
+    const { page } = tab
+    await page.getByRole('button', { name: 'Create group' }).click()
+    await page.getByLabel('Name', { exact: true }).fill('night')
+    await dialogButton(tab, 'Create group').click()
+    const row = page.getByRole('row').filter({ hasText: 'night' })
+    await row.getByRole('button', { name: 'Change limit' }).click()
+    await page.getByLabel('USD in a month').fill('3')
+    await dialogButton(tab, 'Save').click()
+    await row.getByText('$3.00').waitFor()
+    await row.getByRole('button', { name: 'Delete, keep its keys' }).click()
+    await dialogButton(tab, 'Delete').click()
+    await row.waitFor({ state: 'detached' })
+    expectFaultless(tab, world)
+    await tab.context.close()
+  })
+
+  test('names are made and changed, and a dry run says where a request would go', async () => {
+    const tab = await world.open('names')
+    const { page } = tab
+    await page.getByRole('button', { name: 'Create policy' }).click()
+    await page.getByLabel('Name', { exact: true }).fill('both')
+    await page.getByLabel('Targets', { exact: true }).fill('demo/echo weight 3\ndemo/thinker')
+    await page.getByText('Rules', { exact: true }).last().click()
+    await page.getByLabel('Order of the targets').selectOption('weighted')
+    await dialogButton(tab, 'Save').click()
+    const row = page.getByRole('row').filter({ hasText: 'demo/thinker' })
+    await row.getByText('demo/echo weight 3').waitFor()
+    await row.getByRole('button', { name: 'Dry run' }).click()
+    await dialogButton(tab, 'Run').click()
+    await page.getByRole('region', { name: 'Targets in their order' }).getByText('demo/echo').waitFor()
+    await page.getByRole('button', { name: 'Close' }).click()
+    await page.getByRole('button', { name: 'Create alias' }).click()
+    await page.getByLabel('Name', { exact: true }).fill('nice')
+    await page.getByLabel('Model', { exact: true }).fill('nobody/nothing')
+    await dialogButton(tab, 'Save').click()
+    await page.getByRole('alert').waitFor()
+    await page.getByLabel('Model', { exact: true }).fill('demo/echo')
+    await dialogButton(tab, 'Save').click()
+    const alias = page.getByRole('row').filter({ hasText: 'nice' })
+    await alias.getByRole('button', { name: 'Delete' }).click()
+    await dialogButton(tab, 'Delete').click()
+    await alias.waitFor({ state: 'detached' })
+    expectFaultless(tab, world)
+    await tab.context.close()
+  })
+
+  test('the organization gets credit, limits and rules', async () => {
+    const tab = await world.open('organization')
+    const { page } = tab
+    await page.getByRole('button', { name: 'Add credit' }).click()
+    await page.getByLabel('USD').fill('12.5')
+    await page.getByLabel('Note').fill(hostile.slice(0, 100))
+    await dialogButton(tab, 'Save').click()
+    await page.getByText(/^\$12\.49/).waitFor()
+    await change(tab, 'Limits of all keys together', async () => {
+      await page.getByLabel('Requests per minute').fill('6000')
+    })
+    await page.getByText('6 k requests'.replace(' ', '\u202f')).waitFor()
+    await page.locator('section').filter({ hasText: 'Rules for data' }).getByRole('button', { name: 'Change' }).click()
+    await page.getByLabel('Leave out providers that train on data').check()
+    await dialogButton(tab, 'Save').click()
+    await page.getByText('are left out').waitFor()
+    expectFaultless(tab, world)
+    await tab.context.close()
+  })
+})
+
+function dialogButton({ page }: Tab, name: string) {
+  return page.getByRole('dialog').getByRole('button', { name, exact: true })
+}
+
+/** Changes a fact of a page in its dialog. */
+async function change(tab: Tab, fact: string, fill: () => Promise<void>): Promise<void> {
+  const { page } = tab
+  await page
+    .locator('.facts > div')
+    .filter({ has: page.getByText(fact, { exact: true }) })
+    .getByRole('button', { name: 'Change' })
+    .click()
+  await fill()
+  await dialogButton(tab, 'Save').click()
+  await page.getByRole('dialog').waitFor({ state: 'detached' })
+}
