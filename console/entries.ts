@@ -51,3 +51,12 @@ export type CallEntry = {
   user?: string
   attempts: number
 }
+
+/** A call that was refused before a provider was asked; `message` says why, where it may be repeated. */
+export type RefusedEntry = Pick<
+  CallEntry,
+  'id' | 'request_id' | 'at' | 'key' | 'group' | 'operation' | 'api' | 'asked' | 'streamed' | 'code' | 'status'
+> & {
+  outcome: 'refused'
+  message?: string
+}

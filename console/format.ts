@@ -25,7 +25,10 @@ export function usd(value: number | undefined, isExact = false): string {
   const size = Math.abs(value)
   if (isExact) return `${sign}$${exact(size)}`
   if (size === 0) return '$0'
-  if (size >= 1) return `${sign}$${count(Math.trunc(size))}${(size % 1).toFixed(2).replace(/^1/, '0').slice(1)}`
+  if (size >= 1) {
+    const [dollars, cents] = size.toFixed(2).split('.')
+    return `${sign}$${count(Number(dollars))}.${cents}`
+  }
   return `${sign}$${size >= 0.01 ? size.toFixed(4) : exact(Number(size.toPrecision(3)))}`
 }
 
@@ -65,4 +68,13 @@ export function perMillion(price: number | undefined): string {
 /** A part of a whole. */
 export function percent(share: number): string {
   return `${trimmed(share * 100, share < 0.1 ? 2 : 3)}${thin}%`
+}
+
+/** A part of an address; as it is where it cannot be decoded. */
+export function decoded(part: string): string {
+  try {
+    return decodeURIComponent(part)
+  } catch {
+    return part
+  }
 }

@@ -1,5 +1,6 @@
 import { signal } from '@preact/signals'
 import { type Query, queryText } from './api.ts'
+import { decoded } from './format.ts'
 
 /** What a page is told of its address: what comes after its path, and the query. */
 export type PageProps = { rest: string; query: URLSearchParams }
@@ -12,7 +13,7 @@ export type Place = { path: string; rest: string; query: URLSearchParams }
 export function placeIn(address: string): Place {
   const [path = '', query = ''] = address.replace(/^#?\/?/, '').split('?', 2)
   const [first = '', ...rest] = path.split('/')
-  return { path: first || 'overview', rest: rest.map(decodeURIComponent).join('/'), query: new URLSearchParams(query) }
+  return { path: first || 'overview', rest: rest.map(decoded).join('/'), query: new URLSearchParams(query) }
 }
 
 /** The address of a page: `to('calls/' + id, { key })`. */

@@ -1,4 +1,5 @@
 import { computed, signal } from '@preact/signals'
+import { decoded } from './format.ts'
 
 export type Level = 'none' | 'read' | 'write'
 export type Permissions = { completions: Level; manage: Level; operate: Level }
@@ -44,5 +45,5 @@ export function keyInAddress(): string | undefined {
   const found = /^#key=(.+)$/.exec(location.hash)?.[1]
   if (found === undefined) return undefined
   history.replaceState(null, '', `${location.pathname}${location.search}#/`)
-  return decodeURIComponent(found)
+  return decoded(found)
 }

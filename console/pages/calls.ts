@@ -1,6 +1,6 @@
-import { useSignal } from '@preact/signals'
-import { useEffect, useRef } from 'preact/hooks'
-import { api, ask, errorIn, type Query } from '../api.ts'
+import { useRef } from 'preact/hooks'
+import { ask, errorIn, type Query } from '../api.ts'
+import { type ListedEntry, useCalls } from '../call-list.ts'
 import type { CallEntry } from '../entries.ts'
 import { count, duration } from '../format.ts'
 import { html } from '../html.ts'
@@ -11,8 +11,6 @@ import { Money, Name, Outcome, Time } from '../parts/text.ts'
 import { toast } from '../parts/toast.ts'
 import { changeQuery, type PageProps, to } from '../place.ts'
 import { CallDetail } from './call.ts'
-
-type CallsPage = { calls: CallEntry[]; next_cursor?: string }
 
 /** What calls are found by: names of the API's parameters. */
 const texts = [
@@ -29,6 +27,7 @@ const outcomes = [
   ['complete', 'Complete'],
   ['partial', 'Broken off'],
   ['failed', 'Failed'],
+  ['refused', 'Refused'],
 ] as const
 const times = [
   ['', 'Any time'],
@@ -46,10 +45,15 @@ export default function Calls({ rest, query }: PageProps) {
 function CallList({ query }: { query: URLSearchParams }) {
   const filters = filtersIn(query)
   const { calls, error, more, isLoading } = useCalls(filters)
-  const timer = useRef<ReturnType<typeof setTimeout>>(undefined)
+  const typed = useRef<{ changes: Query; timer?: ReturnType<typeof setTimeout> }>({ changes: {} })
   const later = (changes: Query) => {
-    clearTimeout(timer.current)
-    timer.current = setTimeout(() => changeQuery(changes), typingMs)
+    clearTimeout(typed.current.timer)
+    const all = { ...typed.current.changes, ...changes }
+    const change = () => {
+      typed.current = { changes: {} }
+      changeQuery(all)
+    }
+    typed.current = { changes: all, timer: setTimeout(change, typingMs) }
   }
   return html`
     <${Page} title="Calls" actions=${html`<${Button} onClick=${() => void download(filters)}>Export as CSV<//>`}>
@@ -66,40 +70,50 @@ function CallList({ query }: { query: URLSearchParams }) {
 
 const typingMs = 250
 
-export function CallTable({ calls, onEnd }: { calls: readonly CallEntry[]; onEnd?: (() => void) | undefined }) {
-  return html`<${Table} label="Calls" rows=${calls} keyOf=${({ id }: CallEntry) => id} onEnd=${onEnd} empty="No call is found by this." columns=${[
+export function CallTable({ calls, onEnd }: { calls: readonly ListedEntry[]; onEnd?: (() => void) | undefined }) {
+  const ofSettled = (show: (call: CallEntry) => unknown) => (call: ListedEntry) => ('cost' in call ? show(call) : '')
+  return html`<${Table} label="Calls" rows=${calls} keyOf=${({ id }: ListedEntry) => id} onEnd=${onEnd} empty="No call is found by this." columns=${[
     {
       head: 'Time',
-      cell: ({ id, at }: CallEntry) => html`<a href=${to(`calls/${encodeURIComponent(id)}`)}><${Time} at=${at} /></a>`,
+      cell: (call: ListedEntry) =>
+        'cost' in call
+          ? html`<a href=${to(`calls/${encodeURIComponent(call.id)}`)}><${Time} at=${call.at} /></a>`
+          : html`<${Time} at=${call.at} />`,
     },
-    { head: 'Outcome', cell: ({ outcome, code }: CallEntry) => html`<${Outcome} outcome=${outcome} code=${code} />` },
-    {
-      head: 'Model',
-      cell: ({ asked, model }: CallEntry) =>
-        html`<${Name} text=${model ?? asked} />${model !== undefined && model !== asked && html`<br /><span class="quiet"><${Name} text=${`asked for ${asked}`} /></span>`}`,
-    },
+    { head: 'Outcome', cell: ({ outcome, code }: ListedEntry) => html`<${Outcome} outcome=${outcome} code=${code} />` },
+    { head: 'Model', cell: modelCell },
     {
       head: 'Key',
       isMinor: true,
-      cell: ({ key }: CallEntry) => html`<a href=${to(`keys/${key.id}`)}><${Name} text=${key.name ?? key.id} /></a>`,
+      cell: ({ key }: ListedEntry) => html`<a href=${to(`keys/${key.id}`)}><${Name} text=${key.name ?? key.id} /></a>`,
     },
     {
       head: 'API',
       isMinor: true,
-      cell: ({ api, operation, streamed }: CallEntry) =>
+      cell: ({ api, operation, streamed }: ListedEntry) =>
         `${operation === 'chat' ? api : operation}${streamed ? ', streamed' : ''}`,
     },
-    { head: 'First', isNumber: true, isMinor: true, cell: (call: CallEntry) => duration(call.first_event_ms) },
-    { head: 'Took', isNumber: true, cell: (call: CallEntry) => duration(call.duration_ms) },
-    { head: 'Tokens in', isNumber: true, isMinor: true, cell: (call: CallEntry) => count(call.input_tokens) },
-    { head: 'Tokens out', isNumber: true, isMinor: true, cell: (call: CallEntry) => count(call.output_tokens) },
+    { head: 'First', isNumber: true, isMinor: true, cell: ofSettled((call) => duration(call.first_event_ms)) },
+    { head: 'Took', isNumber: true, cell: ofSettled((call) => duration(call.duration_ms)) },
+    { head: 'Tokens in', isNumber: true, isMinor: true, cell: ofSettled((call) => count(call.input_tokens)) },
+    { head: 'Tokens out', isNumber: true, isMinor: true, cell: ofSettled((call) => count(call.output_tokens)) },
     {
       head: 'Cost',
       isNumber: true,
-      cell: ({ cost, estimated, unpriced }: CallEntry) =>
-        html`<${Money} value=${cost} />${estimated && html`<span title="estimated"> ≈</span>`}${unpriced && html`<span title="without a price"> ?</span>`}`,
+      cell: ofSettled(
+        ({ cost, estimated, unpriced }) =>
+          html`<${Money} value=${cost} />${estimated && html`<span title="estimated"> ≈</span>`}${unpriced && html`<span title="without a price"> ?</span>`}`,
+      ),
     },
   ]} />`
+}
+
+/** Who served, and what was asked for; or why nobody was asked. */
+function modelCell(call: ListedEntry) {
+  const { asked } = call
+  const model = 'cost' in call ? call.model : undefined
+  const below = 'cost' in call ? model !== undefined && model !== asked && `asked for ${asked}` : call.message
+  return html`<${Name} text=${model ?? asked} />${below && html`<br /><span class="quiet"><${Name} text=${below} /></span>`}`
 }
 
 /** The parameters of the API for what is in the address. */
@@ -113,63 +127,6 @@ function filtersIn(query: URLSearchParams): Query {
     ...(name !== undefined && { [name]: value }),
   }
 }
-
-/** The calls page by page; those that are made meanwhile are put before them. */
-function useCalls(filters: Query) {
-  const calls = useSignal<readonly CallEntry[]>([])
-  const next = useSignal<string | undefined>(undefined)
-  const error = useSignal<Error | undefined>(undefined)
-  const isLoading = useSignal(true)
-  const own = JSON.stringify({ ...filters, start: filters.start !== undefined })
-  const round = useRef(new AbortController())
-  const load = async (cursor: string | undefined, { signal }: AbortController) => {
-    isLoading.value = true
-    try {
-      let page: CallsPage = { calls: [], ...(cursor !== undefined && { next_cursor: cursor }) }
-      // A search that takes long ends its page before it has found something.
-      do
-        page = await api<CallsPage>('v1/manage/calls', {
-          query: { ...filters, limit: pageSize, cursor: page.next_cursor },
-          signal,
-        })
-      while (page.calls.length === 0 && page.next_cursor !== undefined)
-      calls.value = cursor === undefined ? page.calls : [...calls.value, ...page.calls]
-      next.value = page.next_cursor
-      error.value = undefined
-    } catch (thrown) {
-      if (!signal.aborted) error.value = thrown as Error
-    }
-    if (!signal.aborted) isLoading.value = false
-  }
-  const refresh = async ({ signal }: AbortController) => {
-    const { calls: latest } = await api<CallsPage>('v1/manage/calls', {
-      query: { ...filters, limit: pageSize },
-      signal,
-    })
-    const known = new Set(calls.value.map(({ id }) => id))
-    const fresh = latest.filter(({ id }) => !known.has(id))
-    if (fresh.length > 0) calls.value = [...fresh, ...calls.value]
-  }
-  useEffect(() => {
-    const aborted = new AbortController()
-    round.current = aborted
-    calls.value = []
-    next.value = undefined
-    void load(undefined, aborted)
-    const timer = setInterval(() => {
-      if (!document.hidden && !isLoading.value) void refresh(aborted).catch(() => {})
-    }, refreshMs)
-    return () => {
-      clearInterval(timer)
-      aborted.abort()
-    }
-  }, [own])
-  const more = next.value === undefined ? undefined : () => void (isLoading.value || load(next.value, round.current))
-  return { calls: calls.value, error: error.value, isLoading: isLoading.value, more }
-}
-
-const pageSize = 50
-const refreshMs = 1_500
 
 /** Saves all calls that are found. */
 async function download(filters: Query): Promise<void> {

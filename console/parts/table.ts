@@ -77,7 +77,8 @@ function End({ onEnd }: { onEnd: () => void }) {
     )
     if (end.current) observer.observe(end.current)
     return () => observer.disconnect()
-  }, [])
+    // Also after rows have come that do not fill the page: an observer tells of changes only.
+  })
   return html`<p class="end" ref=${end}><button type="button" class="link" onClick=${() => onEnd()}>Load more</button></p>`
 }
 

@@ -1,7 +1,10 @@
+import type { CallsQuery } from '../store/calls-query.ts'
 import type { Store } from '../store/open.ts'
 import { callDetail } from './call-detail.ts'
 import { callEntry } from './call-entry.ts'
 import { type FilteredCalls, filled, filteredCalls } from './call-filters.ts'
+import { callsCsv } from './calls-csv.ts'
+import { csvType, wantsCsv } from './csv.ts'
 import { json, type ManagementContext, type ManageRoute, missing, pathPart } from './manage.ts'
 import { limitFrom, requireCursor } from './page.ts'
 import { parametersOf } from './read.ts'
@@ -11,10 +14,14 @@ export function callRoutes({ store }: Pick<ManagementContext, 'store'>): ManageR
   return [
     {
       path: '/v1/manage/calls',
-      async handle({ organization, query }) {
+      async handle({ organization, query, headers, recheck }) {
+        if (wantsCsv(headers)) {
+          const whole = pageOf(organization, filteredCalls(query, ['id']), store)
+          return { body: callsCsv(whole, store, recheck), mediaType: csvType }
+        }
         const { limit, cursor, ...asked } = filteredCalls(query, ['id', 'limit', 'cursor'])
         requireCursor(cursor, (end) => store.calls.isCursor(end, organization))
-        const page = pageOf(organization, { ...asked, limit: limitFrom(limit, usualLimit) }, store)
+        const page = { ...pageOf(organization, asked, store), limit: limitFrom(limit, usualLimit) }
         const { calls, next } = await store.calls.page(cursor === undefined ? page : { ...page, after: cursor })
         return json({ calls: calls.map(callEntry), ...(next !== undefined && { next_cursor: next }) })
       },
@@ -33,15 +40,11 @@ export function callRoutes({ store }: Pick<ManagementContext, 'store'>): ManageR
 
 const usualLimit = 100
 
-type Page = Parameters<Store['calls']['page']>[0]
+type Page = Omit<CallsQuery, 'limit' | 'after'>
 
-/** The first page of the calls that are asked for. */
-function pageOf(
-  organization: string,
-  { id, from = 0, ...asked }: FilteredCalls<'id'> & { limit: number },
-  store: Store,
-): Page {
-  const page = { organization, from, ...asked }
+/** The calls that are asked for, on pages of any size. */
+function pageOf(organization: string, { id, from = 0, to, filters }: FilteredCalls<'id'>, store: Store): Page {
+  const page = { organization, from, to, filters }
   return id === undefined ? page : withId(page, filled(id, 'id'), store)
 }
 

@@ -6,6 +6,7 @@ import { usdOf } from '../money/usd.ts'
 import { addFigures, noFigures } from '../store/figures.ts'
 import { QueryTooLarge } from '../store/query.ts'
 import { isUsageGroup, type Resolution, type UsageQuery, type UsageRow, usageGroups } from '../store/usage-query.ts'
+import { csvLine, csvType, wantsCsv } from './csv.ts'
 import { keyOf } from './keys.ts'
 import type { ManagementContext, ManageRequest, ManageRoute } from './manage.ts'
 import { invalid, parametersOf, rangeTime } from './read.ts'
@@ -15,22 +16,29 @@ export function usageRoutes({ store }: Pick<ManagementContext, 'store'>): Manage
   return [
     {
       path: '/v1/manage/org/usage',
-      handle: async ({ organization, query }) => usageResponse(store, { organization, ...parametersIn(query) }),
+      handle: async ({ organization, query, headers }) =>
+        usageResponse(store, { organization, ...parametersIn(query) }, headers),
     },
     {
       path: '/v1/manage/apikey/:id/usage',
       showsSelf: true,
       handle: async (request) => {
         const { id: key, organization } = keyOf(request, store)
-        return usageResponse(store, { organization, key, ...parametersIn(request.query) })
+        return usageResponse(store, { organization, key, ...parametersIn(request.query) }, request.headers)
       },
     },
   ]
 }
 
-async function usageResponse({ usage }: ManagementContext['store'], report: UsageQuery): Promise<JsonAnswer> {
+async function usageResponse(
+  { usage }: ManagementContext['store'],
+  report: UsageQuery,
+  headers: ManageRequest['headers'],
+): Promise<JsonAnswer> {
   try {
-    return { text: await usageText(await usage.query(report), report.groupBy) }
+    const rows = await usage.query(report)
+    if (wantsCsv(headers)) return { body: usageCsv(rows, report.groupBy), mediaType: csvType }
+    return { text: await usageText(rows, report.groupBy) }
   } catch (thrown) {
     throw thrown instanceof QueryTooLarge ? invalid(thrown.message, 'group_by') : thrown
   }
@@ -59,6 +67,18 @@ export async function usageText(rows: readonly UsageRow[], groupBy: readonly str
   return `{"usage":{${periods}}}`
 }
 
+/** A usage report as lines of a table: one for each group of a period. */
+async function* usageCsv(rows: readonly UsageRow[], groupBy: readonly string[]): AsyncGenerator<string, void> {
+  yield csvLine(['start', ...groupBy, ...Object.keys(entryOf({ byOperation: {}, figures: noFigures() }))])
+  for (let at = 0; at < rows.length; at += linesAtOnce) {
+    const lines = rows
+      .slice(at, at + linesAtOnce)
+      .map((row) => csvLine([formatTime(row.start), ...row.values, ...Object.values(entryOf(row))]))
+    yield lines.join('')
+  }
+}
+
+const linesAtOnce = 500
 /** Takes about ten milliseconds to write. */
 const groupsAtOnce = 1_000
 const resolutions: readonly Resolution[] = ['hour', 'day', 'month']

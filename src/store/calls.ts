@@ -8,6 +8,8 @@ import { queries } from './query-thread.ts'
 export type Calls = {
   /** A page of calls. Rejects with StoreError. */
   page(query: CallsQuery): Promise<CallsPage>
+  /** As `page`, for many pages one after the other, which hold nobody else up. */
+  exported(query: CallsQuery): Promise<CallsPage>
   /** How long calls took. Rejects with StoreError. */
   latency(query: LatencyQuery): Promise<Latency>
   /** Whether a page of an organization may begin after the row with this id. */
@@ -22,6 +24,7 @@ export type Calls = {
 /** The settled calls of a database. */
 export function calls(db: Connection): Calls {
   const pages = queries(db, 'calls', callsReader)
+  const exports = queries(db, 'calls', callsReader)
   const latencies = queries(db, 'latency', latencyReader)
   const known = db.prepare<[string, string]>('SELECT 1 FROM ledger WHERE id = ? AND organization = ?')
   const callOf = db.prepare<[string, string], { id: string; at: number }>(
@@ -31,6 +34,10 @@ export function calls(db: Connection): Calls {
   return {
     async page(asked) {
       const [page] = await pages.query(asked)
+      return page as CallsPage
+    },
+    async exported(asked) {
+      const [page] = await exports.query(asked)
       return page as CallsPage
     },
     async latency(asked) {
@@ -45,6 +52,7 @@ export function calls(db: Connection): Calls {
     callOf: (id, organization) => callOf.get(id, organization),
     close() {
       pages.close()
+      exports.close()
       latencies.close()
     },
   }
