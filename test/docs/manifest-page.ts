@@ -1,0 +1,179 @@
+/** Prints `docs/manifest.md`: the fields of manifests and dialects as the published schemas describe them. `npm run docs:manifest`. */
+import { readFileSync } from 'node:fs'
+import { join } from 'node:path'
+import { stringify } from 'yaml'
+import { catalogue } from '../../src/core/errors.ts'
+
+export type Schema = {
+  $ref?: string
+  title?: string
+  type?: string | string[]
+  enum?: string[]
+  description?: string
+  examples?: unknown[]
+  required?: string[]
+  properties?: { [name: string]: Schema }
+  items?: Schema
+  additionalProperties?: Schema | boolean
+  patternErrorMessage?: string
+  $defs?: { [name: string]: Schema }
+}
+
+/** A field of a manifest or dialect: its name from the section's beginning (`stream.format`), its pointer from the file. */
+export type Field = { name: string; pointer: string; schema: Schema; isRequired: boolean }
+
+/** A section of the page: one object of a schema with all its fields. */
+export type Section = { title: string; pointer: string; schema: Schema; fields: Field[] }
+
+const files = ['provider', 'dialect', 'catalog'] as const
+const schemas = new Map(files.map((name) => [`${name}.schema.json`, readSchema(name)]))
+
+function readSchema(name: string): Schema {
+  return JSON.parse(readFileSync(join(import.meta.dirname, `../../schemas/${name}.schema.json`), 'utf8'))
+}
+
+/** The schema at a pointer such as `provider.schema.json#/$defs/auth`. */
+export function at(pointer: string): Schema {
+  const [file = '', path = ''] = pointer.split('#')
+  const steps = path.split('/').slice(1)
+  const found = steps.reduce<unknown>((node, step) => (node as { [step: string]: unknown })[step], schemas.get(file))
+  if (found === undefined) throw new Error(`no schema at ${pointer}`)
+  return found as Schema
+}
+
+/** Where a reference leads, from the file that it stands in. */
+function target(ref: string, from: string): string {
+  return ref.startsWith('#') ? `${from.split('#')[0]}${ref}` : ref
+}
+
+/** Objects of the schema that have a section: the others stand inside the tables of these. */
+const sectionTitles: { [pointer: string]: string } = {
+  'provider.schema.json#': 'Fields of a manifest',
+  'dialect.schema.json#': 'Fields of a dialect',
+  'provider.schema.json#/$defs/auth': 'Authentication',
+  'provider.schema.json#/$defs/timeouts': 'Time limits',
+  'provider.schema.json#/$defs/traits/items': 'Traits',
+  'provider.schema.json#/$defs/governed/additionalProperties': 'Governed fields',
+  'provider.schema.json#/$defs/variant': 'Variants',
+  'provider.schema.json#/$defs/endpoints': 'Endpoints',
+  'provider.schema.json#/$defs/chat': 'Endpoint for conversations',
+  'provider.schema.json#/$defs/operation': 'Other endpoints',
+  'provider.schema.json#/$defs/request': 'Request mappings',
+  'provider.schema.json#/$defs/examples/items': 'Examples',
+}
+
+/** All sections, in the order of the page. */
+export const sections: readonly Section[] = Object.entries(sectionTitles).map(([pointer, title]) => {
+  const schema = at(pointer)
+  return { title, pointer, schema, fields: fieldsOf(schema, pointer, '') }
+})
+
+/** The fields of an object, and those of the objects inside it that have no section of their own. */
+function fieldsOf(schema: Schema, pointer: string, prefix: string): Field[] {
+  return Object.entries(schema.properties ?? {}).flatMap(([name, member]) => {
+    const path = `${pointer}/properties/${name}`
+    const isRequired = schema.required?.includes(name) ?? false
+    const field = { name: prefix + name, pointer: path, schema: member, isRequired }
+    const inner = member.items?.properties ? { schema: member.items, path: `${path}/items`, mark: '[].' } : undefined
+    const { schema: object, path: below, mark } = inner ?? { schema: member, path, mark: '.' }
+    return [field, ...(sectionTitles[below] ? [] : fieldsOf(object, below, `${prefix}${name}${mark}`))]
+  })
+}
+
+/** What a field is shown with: its own words, else those of what it refers to. */
+export function described({ schema, pointer }: Pick<Field, 'schema' | 'pointer'>): Schema {
+  const { $ref, ...own } = schema
+  return $ref === undefined ? schema : { ...at(target($ref, pointer)), ...own, $ref }
+}
+
+/** The whole page, in Markdown. */
+export function manifestPage(): string {
+  return `${[introduction, ...sections.map(sectionText), errorCodes()].join('\n\n')}\n`
+}
+
+const introduction = `# Manifest reference
+
+Made by \`npm run docs:manifest\` from \`schemas/provider.schema.json\` and \`schemas/dialect.schema.json\`, which editors read too, by the first line
+\`# yaml-language-server: $schema=../schemas/provider.schema.json\`. Fields in bold are required. How to write a manifest: [add a provider](add-a-provider.md);
+what stands in mappings: [mappings](mapping.md); models and their prices: [catalog](add-a-provider.md#models-and-prices).`
+
+function sectionText({ title, pointer, schema, fields }: Section): string {
+  const about = schema.description ?? described({ schema: at(parentOf(pointer)), pointer }).description ?? schema.title
+  const header = ['field', 'type', 'default', 'meaning', 'example']
+  const rows = [header, header.map(() => '---'), ...fields.map(rowOf)]
+  return [
+    `## ${title}`,
+    ...(about ? [cell(about)] : []),
+    rows.map((cells) => `| ${cells.join(' | ')} |`).join('\n'),
+  ].join('\n\n')
+}
+
+function parentOf(pointer: string): string {
+  return pointer.replace(/\/(items|additionalProperties)$/, '')
+}
+
+function rowOf(field: Field): string[] {
+  const schema = described(field)
+  const { meaning, byDefault } = split(schema.description ?? '')
+  const name = field.isRequired && !field.name.includes('.') ? `**\`${field.name}\`**` : `\`${field.name}\``
+  return [
+    name,
+    typeOf(schema, field.pointer),
+    byDefault,
+    cell(meaning),
+    (schema.examples ?? []).map(shown).join(' or '),
+  ]
+}
+
+/** Descriptions say their default in brackets. */
+function split(description: string): { meaning: string; byDefault: string } {
+  const [said = '', byDefault = ''] = /(?: \(default: ([^)]+)\))/.exec(description) ?? []
+  return { meaning: description.replace(said, ''), byDefault: cell(byDefault) }
+}
+
+function cell(text: string): string {
+  // Outside of code a name in angle brackets would be HTML.
+  const parts = text.split('`').map((part, index) => (index % 2 === 0 ? part.replaceAll('<', '&lt;') : part))
+  return parts.join('`').replaceAll('|', '\\|')
+}
+
+function shown(example: unknown): string {
+  const text = stringify(example, { collectionStyle: 'flow', lineWidth: 0, flowCollectionPadding: true }).trim()
+  return `\`${text.replaceAll('|', '\\|')}\``
+}
+
+const typeNames: { [type: string]: string } = {
+  string: 'text',
+  integer: 'whole number',
+  boolean: 'true or false',
+  array: 'list',
+}
+
+function typeOf({ $ref, type, enum: values, items }: Schema, pointer: string): string {
+  const aim = $ref === undefined ? pointer : target($ref, pointer)
+  const section = sectionTitles[aim] ?? sectionTitles[`${aim}/items`] ?? sectionTitles[`${aim}/additionalProperties`]
+  const linked =
+    section && !(aim === pointer)
+      ? `[${section.toLowerCase()}](#${section.toLowerCase().replaceAll(' ', '-')})`
+      : undefined
+  if (linked) return linked
+  if ($ref?.endsWith('/mapping') || at(aim).$ref?.endsWith('/mapping')) return '[mapping](mapping.md)'
+  if ($ref?.endsWith('/duration')) return 'duration'
+  if (values) return values.map((value) => `\`${value}\``).join(', ')
+  const inner = items && (items.enum ? `: ${items.enum.map((value) => `\`${value}\``).join(', ')}` : '')
+  return (
+    [type ?? 'anything']
+      .flat()
+      .map((name) => typeNames[name] ?? name)
+      .join(' or ') + (inner ?? '')
+  )
+}
+
+function errorCodes(): string {
+  const { enum: codes = [] } = at('provider.schema.json#/$defs/errorCode')
+  const rows = codes.map((code) => `| \`${code}\` | ${catalogue[code as keyof typeof catalogue].status} |`)
+  const table = ['| code | status |', '| --- | --- |', ...rows].join('\n')
+  return ['## Error codes', at('provider.schema.json#/$defs/errorCode').description, table].join('\n\n')
+}
+
+if (import.meta.main) process.stdout.write(manifestPage())
