@@ -74,30 +74,27 @@ export default function Overview({ query }: PageProps) {
         <${Select} name="by" label="By" value=${by} options=${groups} onInput=${(value: string) => changeQuery({ by: value })} />
       </div>`}>
       <${Now} live=${live} />
-      <${OverTime} range=${range} by=${by} version=${live.version} />
+      <${OverTime} range=${range} by=${by} version=${live.chartVersion} />
     <//>
   `
 }
 
-/** What happens at present; `version` changes when figures that were loaded are out of date. */
-function useLive(): { now: Live | undefined; rate: Live | undefined; version: number } {
+/** What happens at present; a version changes when figures that were loaded are out of date. */
+function useLive(): { now: Live | undefined; rate: Live | undefined; version: number; chartVersion: number } {
   const now = useSignal<Live | undefined>(undefined)
   const rate = useSignal<Live | undefined>(undefined)
   const version = useSignal(0)
+  const chartVersion = useSignal(0)
   useEffect(() => {
     const aborted = new AbortController()
+    const [isDue, isChartDue] = [dueEvery(reloadMs), dueEvery(reloadChartsMs)]
     const listen = async () => {
-      let isStale = false
-      let reloaded = Date.now()
       for await (const event of events<Live>('v1/manage/live', aborted.signal)) {
         const last = now.value
         if (last) rate.value = difference(event, last)
-        isStale ||= last !== undefined && last.calls !== event.calls
-        if (isStale && Date.now() - reloaded > reloadMs) {
-          isStale = false
-          reloaded = Date.now()
-          version.value++
-        }
+        const isNew = last !== undefined && last.calls !== event.calls
+        if (isDue(isNew)) version.value++
+        if (isChartDue(isNew)) chartVersion.value++
         now.value = event
       }
     }
@@ -110,12 +107,25 @@ function useLive(): { now: Live | undefined; rate: Live | undefined; version: nu
     void keepListening()
     return () => aborted.abort()
   }, [])
-  return { now: now.value, rate: rate.value, version: version.value }
+  return { now: now.value, rate: rate.value, version: version.value, chartVersion: chartVersion.value }
 }
 
-/** Figures are loaded anew no more often than this. */
-const reloadMs = 1_500
+/** Sums are loaded anew no more often than this, and what many calls are looked at for. */
+const [reloadMs, reloadChartsMs] = [900, 15_000]
 const againMs = 3_000
+
+/** Whether something has become out of date, and it is time to load it anew. */
+function dueEvery(ms: number): (isNew: boolean) => boolean {
+  let isStale = false
+  let at = 0
+  return (isNew) => {
+    isStale ||= isNew
+    if (!isStale || Date.now() - at < ms) return false
+    isStale = false
+    at = Date.now()
+    return true
+  }
+}
 
 function difference(now: Live, last: Live): Live {
   const of = (name: keyof Live) => Math.max(0, now[name] - last[name])

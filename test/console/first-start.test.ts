@@ -1,0 +1,163 @@
+import { readdirSync, readFileSync, rmSync } from 'node:fs'
+import { join } from 'node:path'
+import OpenAI from 'openai'
+import type { Browser, Page } from 'playwright-core'
+import { afterAll, beforeAll, describe, expect, onTestFinished, test } from 'vitest'
+import { noBrowser, openBrowser, openTab, type Tab } from '../helpers/browser.ts'
+import { type RouterProcess, routerProcess } from '../helpers/process.ts'
+import { routerFolder, simulatorOnly } from '../helpers/router.ts'
+import { limit } from '../helpers/time.ts'
+
+if (noBrowser) console.warn(noBrowser)
+
+/** What is seen so soon after it has happened. Milliseconds. */
+const visibleMs = limit(2_000)
+
+describe.skipIf(noBrowser)('from the first start to a refused call', () => {
+  let folder: ReturnType<typeof routerFolder>
+  let router: RouterProcess
+  let browser: Browser
+  let tab: Tab
+  let page: Page
+  const ends: (() => void)[] = []
+  const secrets: string[] = []
+
+  beforeAll(async () => {
+    folder = routerFolder({ files: simulatorOnly })
+    const env = { INFERENCE_ROUTER_ADMIN_KEY: '', LOG_LEVEL: 'trace' }
+    const started = routerProcess(folder.configPath, { env, afterTest: (end) => ends.push(end) })
+    ;[router, browser] = await Promise.all([started, openBrowser()])
+    tab = await openTab(browser)
+    page = tab.page
+  })
+  afterAll(async () => {
+    await browser?.close()
+    for (const end of ends) end()
+    rmSync(folder.folder, { recursive: true, force: true })
+  })
+
+  const go = async (name: string) => {
+    await page.getByRole('navigation', { name: 'Pages' }).getByRole('link', { name, exact: true }).click()
+    await page.getByRole('heading', { level: 1, name }).waitFor()
+  }
+  const card = (name: string) => page.getByRole('group', { name: 'At present' }).locator('.card', { hasText: name })
+  const rows = () => page.getByRole('region', { name: 'Calls' }).getByRole('row')
+
+  let app: OpenAI
+  const ask = () =>
+    app.chat.completions.create({ model: 'demo/echo', messages: [{ role: 'user', content: 'private words' }] })
+
+  test('the link that is printed signs in, and the key does not stay in the address', async () => {
+    const [, link = '', secret = ''] = /(http:\S+\/console\/#key=(\S+))/.exec(router.output()) ?? []
+    secrets.push(secret)
+    expect(secret).toMatch(/^ir-[\w-]{43}$/)
+    await page.goto(link)
+    await page.getByRole('heading', { level: 1, name: 'Overview' }).waitFor()
+    expect(page.url()).toBe(`${router.url}/console/#/`)
+    expect(await page.evaluate('history.length')).toBeLessThanOrEqual(2)
+  })
+
+  test('a key is made, and shown once', async () => {
+    await go('Keys')
+    await page.getByRole('button', { name: 'Create key' }).click()
+    const dialog = page.getByRole('dialog')
+    await dialog.getByLabel('Name').fill('the app')
+    await dialog.getByRole('button', { name: 'Create key' }).click()
+    const shown = page.getByRole('dialog', { name: 'Your new key' })
+    const secret = (await shown.locator('code').textContent()) ?? ''
+    expect(secret).toMatch(/^ir-[\w-]{43}$/)
+    secrets.push(secret)
+    await shown.getByRole('button', { name: 'Done' }).click()
+    expect(await page.content()).not.toContain(secret)
+    app = new OpenAI({ baseURL: `${router.url}/v1`, apiKey: secret, maxRetries: 0 })
+  })
+
+  test('what a call spends is on the overview two seconds later', async () => {
+    await go('Overview')
+    await expect.poll(() => card('Under way').textContent()).toContain('0 streams')
+    expect(await card('Spent today').textContent()).toContain('0 calls')
+    await ask()
+    await expect.poll(() => card('Spent today').textContent(), { timeout: visibleMs }).toContain('1 calls')
+    expect(await card('Spent today').textContent()).toMatch(/\$0\.0*[1-9]/)
+  })
+
+  test('the next one is in the list of calls two seconds later, and is told part by part', async () => {
+    await go('Calls')
+    await expect.poll(() => rows().count()).toBe(2)
+    await ask()
+    await expect.poll(() => rows().count(), { timeout: visibleMs }).toBe(3)
+    const newest = rows().nth(1)
+    expect(await newest.textContent()).toMatch(/complete.*demo\/echo.*the app/)
+    await newest.getByRole('link').first().click()
+    await page.getByRole('heading', { level: 1, name: 'Call' }).waitFor()
+    const parts = page.getByRole('region', { name: 'Cost by part' }).getByRole('row')
+    await expect.poll(() => parts.count()).toBeGreaterThan(1)
+  })
+
+  test('when the limit is lowered the next call is 402, and its reason is seen two seconds later', async () => {
+    await go('Keys')
+    await page.getByRole('link', { name: 'the app' }).click()
+    const monthly = page.locator('.facts > div', { hasText: 'Monthly limit' })
+    await monthly.getByRole('button', { name: 'Change' }).click()
+    const dialog = page.getByRole('dialog', { name: 'Monthly limit' })
+    await dialog.getByLabel('USD in a month').fill('0.000000001')
+    await dialog.getByRole('button', { name: 'Save' }).click()
+    await dialog.waitFor({ state: 'detached' })
+    await go('Calls')
+    await expect.poll(() => rows().count()).toBe(3)
+    const refused = await ask().catch((thrown: unknown) => thrown)
+    expect(refused).toMatchObject({ status: 402 })
+    await expect.poll(() => rows().count(), { timeout: visibleMs }).toBe(4)
+    const { error } = refused as { error: { message: string } }
+    expect(await rows().nth(1).textContent()).toContain('budget_exhausted')
+    expect(await rows().nth(1).textContent()).toContain(error.message)
+    await page.getByLabel('Outcome').selectOption('refused')
+    await expect.poll(() => rows().count()).toBe(2)
+    expect(page.url()).toContain('#/calls?outcome=refused')
+    await page.reload()
+    await expect.poll(() => rows().count()).toBe(2)
+  })
+
+  test('no secret was in an address, the log or what the browser keeps, and nothing was violated', async () => {
+    expect(tab.faults).toEqual([])
+    expect(tab.asked.filter((url) => !url.startsWith(router.url))).toEqual([])
+    expect(secrets).toHaveLength(2)
+    const kept = await page.evaluate<string>('JSON.stringify([localStorage, document.cookie, location.href])')
+    const files = readdirSync(join(folder.folder, 'data'), { recursive: true, withFileTypes: true })
+      .filter((entry) => entry.isFile())
+      .map((entry) => readFileSync(join(entry.parentPath, entry.name), 'latin1'))
+    const [first = '', ofApp = ''] = secrets
+    // The first key is printed once, with the link.
+    const log = router
+      .output()
+      .split('\n')
+      .filter((line) => line.startsWith('{'))
+      .join('\n')
+    for (const place of [kept, log, ...tab.asked, ...files, await page.content()])
+      for (const secret of [first, ofApp, 'private words']) expect(place).not.toContain(secret)
+  })
+
+  test('the first page is less than 120 kB, all told, and there is something to use in 300 ms', async () => {
+    const { context, page } = await openTab(browser)
+    onTestFinished(() => context.close())
+    const session = await context.newCDPSession(page)
+    await session.send('Network.enable')
+    let bytes = 0
+    session.on('Network.loadingFinished', ({ encodedDataLength }) => {
+      bytes += encodedDataLength
+    })
+    await page.goto(`${router.url}/console/#key=${secrets[0]}`)
+    await page.getByRole('group', { name: 'Speed' }).waitFor()
+    expect(bytes).toBeGreaterThan(10_000)
+    expect(bytes).toBeLessThan(120_000)
+    await page.reload()
+    const begun = await page.evaluate<number>(
+      `new Promise((resolve) => {
+        const look = () => document.querySelector('nav a') ? resolve(performance.now()) : requestAnimationFrame(look)
+        look()
+      })`,
+    )
+    // Other tests have the processor as well.
+    expect(begun).toBeLessThan(2 * limit(300))
+  })
+})
