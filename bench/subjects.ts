@@ -51,7 +51,7 @@ export async function startRouter(
   const url = `http://127.0.0.1:${port}`
   await firstAnswer(child, url)
   const startMs = performance.now() - begun
-  const key = await limitedKey(url)
+  const { api_key: key } = await limitedKey(url)
   const measured = measuredChild(child, url)
   const stop = async () => {
     await measured.stop()
@@ -125,15 +125,16 @@ export async function firstAnswer(child: ChildProcess, url: string, model = firs
 }
 
 /** Calls of this key are held and settled against a limit, as most are. */
-async function limitedKey(url: string): Promise<string> {
+/** A key with a monthly limit. */
+export async function limitedKey(url: string): Promise<{ api_key_id: string; api_key: string }> {
   const response = await request(`${url}/v1/manage/apikey`, {
     method: 'POST',
     headers: { authorization: `Bearer ${firstKey}`, 'content-type': 'application/json' },
     body: JSON.stringify({ name: 'bench', monthly_limit: 1_000_000, labels: { team: 'bench' } }),
   })
-  const made = (await response.body.json()) as { api_key?: string }
+  const made = (await response.body.json()) as { api_key_id: string; api_key: string }
   if (made.api_key === undefined) throw new Error(`no key was made: ${response.statusCode} ${JSON.stringify(made)}`)
-  return made.api_key
+  return made
 }
 
 function measuredChild(child: ChildProcess, url: string): Measured {

@@ -1,7 +1,6 @@
 import { Quotes } from './citations.ts'
 import { sizeOfEvent, sizeOfPart } from './event-size.ts'
 import type { ProviderEvent, StreamEvent } from './events.ts'
-import type { Json, JsonObject } from './json.ts'
 import { joinLogprobs } from './logprobs.ts'
 import type { Citation, Part, ReasoningPart, SearchPart, TextPart, ToolCallPart } from './parts.ts'
 import type { Finish, Reply } from './reply.ts'
@@ -22,23 +21,32 @@ type PartState = { part: Part; opened: boolean; closed: boolean; callId?: string
  */
 export class Fold {
   readonly #facts: FoldFacts
-  readonly #parts: PartState[] = []
-  readonly #byKey = new Map<string, number>()
-  readonly #lastOf = new Map<Part['type'], number>()
+  #parts: PartState[] = []
+  #byKey = new Map<string, number>()
+  #lastOf = new Map<Part['type'], number>()
   readonly #quotes = new Quotes()
   #open = -1
   #started = false
-  #id = ''
-  #model: string | undefined
-  #created = 0
   #finish: { finish: Finish; raw?: string; stop_sequence?: string } | undefined
-  #usage: Usage = {}
-  #logprobs: Json | undefined
-  #extensions: JsonObject | undefined
+  #said: Pick<Reply, 'id' | 'model' | 'created' | 'usage' | 'logprobs' | 'extensions'> = { id: '', created: 0, usage: {} }
   #size = 0
 
   constructor(facts: FoldFacts) {
     this.#facts = facts
+  }
+
+  /** Another one that has taken the same events: what one takes from now on, the other does not see. */
+  copy(): Fold {
+    const copy = new Fold(this.#facts)
+    copy.#parts = structuredClone(this.#parts)
+    copy.#byKey = new Map(this.#byKey)
+    copy.#lastOf = new Map(this.#lastOf)
+    copy.#open = this.#open
+    copy.#started = this.#started
+    copy.#finish = this.#finish
+    copy.#said = structuredClone(this.#said)
+    copy.#size = this.#size
+    return copy
   }
 
   /** Whether the provider ended the reply, by a finish reason or an end marker: otherwise the stream was cut off. */
@@ -53,7 +61,7 @@ export class Fold {
 
   /** The counts reported so far. */
   get usage(): Usage {
-    return this.#usage
+    return this.#said.usage
   }
 
   /** Takes one provider event and returns what it changed. */
@@ -79,7 +87,7 @@ export class Fold {
     if (event.opaque) this.#addPart({ type: 'opaque', by: this.#facts.maker, body: event.opaque.body }, at, out)
     if (event.whole) this.#takeWhole(event.whole, at, out)
     if (event.logprobs) {
-      this.#logprobs = joinLogprobs(this.#logprobs, event.logprobs)
+      this.#said.logprobs = joinLogprobs(this.#said.logprobs, event.logprobs)
       out.push({ type: 'logprobs', logprobs: event.logprobs })
     }
   }
@@ -100,7 +108,7 @@ export class Fold {
       this.#close(index, out)
     }
     if (this.#finish) out.push({ type: 'finish', ...this.#finish, finish: this.#inferredFinish(this.#finish.finish) })
-    out.push({ type: 'usage', usage: this.#usage })
+    out.push({ type: 'usage', usage: this.#said.usage })
     return this.#withStart(out)
   }
 
@@ -108,25 +116,25 @@ export class Fold {
   reply(): Reply {
     const { finish = 'error', raw, stop_sequence } = this.#finish ?? {}
     return {
-      id: this.#id || this.#facts.newId(),
-      ...(this.#model !== undefined && { model: this.#model }),
-      created: this.#created || this.#facts.now(),
+      id: this.#said.id || this.#facts.newId(),
+      ...(this.#said.model !== undefined && { model: this.#said.model }),
+      created: this.#said.created || this.#facts.now(),
       parts: this.#parts.map(({ part }) => part),
       finish: this.#inferredFinish(finish),
       ...(raw !== undefined && { finish_raw: raw }),
       ...(stop_sequence !== undefined && { stop_sequence }),
-      usage: this.#usage,
-      ...(this.#logprobs !== undefined && { logprobs: this.#logprobs }),
-      ...(this.#extensions && { extensions: this.#extensions }),
+      usage: this.#said.usage,
+      ...(this.#said.logprobs !== undefined && { logprobs: this.#said.logprobs }),
+      ...(this.#said.extensions && { extensions: this.#said.extensions }),
     }
   }
 
   #takeMetadata(event: ProviderEvent): void {
-    if (event.id && !this.#id) this.#id = String(event.id)
-    if (event.model) this.#model = event.model
-    if (event.created && !this.#created) this.#created = event.created
-    if (event.usage) this.#usage = mergeUsage(this.#usage, event.usage)
-    if (event.extensions) this.#extensions = Object.assign(this.#extensions ?? {}, event.extensions)
+    if (event.id && !this.#said.id) this.#said.id = String(event.id)
+    if (event.model) this.#said.model = event.model
+    if (event.created && !this.#said.created) this.#said.created = event.created
+    if (event.usage) this.#said.usage = mergeUsage(this.#said.usage, event.usage)
+    if (event.extensions) this.#said.extensions = Object.assign(this.#said.extensions ?? {}, event.extensions)
     if (event.finish) {
       this.#finish = { finish: event.finish }
       if (event.raw !== undefined) this.#finish.raw = event.raw
@@ -284,17 +292,9 @@ export class Fold {
   #withStart(out: StreamEvent[]): StreamEvent[] {
     if (this.#started || out.length === 0) return out
     this.#started = true
-    this.#id ||= this.#facts.newId()
-    this.#created ||= this.#facts.now()
-    const model = this.#model === undefined ? {} : { model: this.#model }
-    return [{ type: 'start', id: this.#id, ...model, created: this.#created }, ...out]
+    this.#said.id ||= this.#facts.newId()
+    this.#said.created ||= this.#facts.now()
+    const model = this.#said.model === undefined ? {} : { model: this.#said.model }
+    return [{ type: 'start', id: this.#said.id, ...model, created: this.#said.created }, ...out]
   }
-}
-
-/** Folds a whole list of events: `fold(eventsOf(reply)) = reply`. */
-export function fold(events: ProviderEvent[], facts: FoldFacts): Reply {
-  const folding = new Fold(facts)
-  for (const event of events) folding.take(event)
-  folding.end()
-  return folding.reply()
 }

@@ -1,4 +1,6 @@
 import { asRouterError, type RouterError } from '../core/errors.ts'
+import { freezeData } from '../core/freeze-data.ts'
+import type { Reply } from '../core/reply.ts'
 import { withoutSecrets } from '../core/secrets.ts'
 import { completionTokens } from '../core/usage.ts'
 import type { CallPlugins } from '../plugin/call-plugins.ts'
@@ -84,12 +86,35 @@ export async function wholeReply(answer: WholeAnswer, answered: AnsweredAttempt)
 
 /** An answer as plugins change it; what identifies and counts it stays. */
 async function shownReply(answer: WholeAnswer, plugins: CallPlugins): Promise<WholeAnswer> {
-  const { reply } = answer
   if (!plugins.have('reply')) return answer
-  const shown = await plugins.reply({ operation: 'chat', chat: reply })
-  if (!('chat' in shown) || shown.chat === reply) return answer
-  const { id, created, usage } = reply
+  const seen = new SeenReply(answer)
+  const shown = await plugins.reply(seen)
+  if (shown === seen || !('chat' in shown) || shown.chat === seen.chat) return answer
+  const { id, created, usage } = answer.reply
   return { ...answer, reply: { ...shown.chat, id, created, usage } }
+}
+
+/** An answer for plugins, which is read in whole when the first of them looks at it. */
+class SeenReply {
+  readonly operation = 'chat'
+  declare readonly chat: Reply
+  readonly #read: () => Reply
+  #whole: Reply | undefined
+
+  constructor({ reply, whole = () => reply }: WholeAnswer) {
+    this.#read = whole
+    Object.defineProperty(this, 'chat', SeenReply.#chat)
+    Object.freeze(this)
+  }
+
+  /** A member of its own, so that plugins may spread it. */
+  static readonly #chat: PropertyDescriptor & ThisType<SeenReply> = {
+    enumerable: true,
+    get() {
+      this.#whole ??= freezeData(this.#read())
+      return this.#whole
+    },
+  }
 }
 
 /** The model that served, or was tried last, how many models were tried, and which fields were left out. */

@@ -120,16 +120,16 @@ class PluginServing {
     const stream = neutralStream({ call, request }, targetId(answering(this.#plugin)))
     const facts = { maker: 'plugin', newId: () => chat.id, now: () => chat.created }
     const [said, shown] = [new Fold(facts), new Fold(facts)]
-    const hooks = plugins.events(() => new Fold(facts))
+    const hooks = plugins.events()
     const text = (events: readonly StreamedEvent[]) => stream.translate({ events: events as never }, shown)
     try {
       for (const event of eventsOf(chat)) {
+        const seen = hooks ? hooks.take([[event]], said) : [[event]]
         said.take(event)
-        const seen = hooks ? hooks.take([[event]]) : [[event]]
         const written = seen.map(text).join('')
         if (written) yield written
       }
-      const rest = hooks ? text(hooks.end()) : ''
+      const rest = hooks ? text(hooks.end(said)) : ''
       if (!shown.complete) shown.take({ finish: chat.finish })
       const last = rest + stream.close(shown)
       const whole = turn.stores ? stream.reply?.(this.#facts(chat)) : undefined

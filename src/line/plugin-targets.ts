@@ -50,6 +50,7 @@ export async function clientByPlugins(
 ): Promise<HttpClient> {
   if (!plugins?.have('send')) return httpClient
   const headers = await plugins.send(pluginTarget(target, Date.now()))
+  if (Object.keys(headers).length === 0) return httpClient
   return {
     ...httpClient,
     send: (request) => httpClient.send({ ...request, headers: { ...headers, ...request.headers } }),

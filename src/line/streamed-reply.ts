@@ -47,7 +47,7 @@ class StreamedReply {
     this.#recovery = recovery
     this.#shown = new Fold(foldFacts(target.provider))
     // The frames of another target, and those of a document, have no payload that could be edited.
-    this.#hooks = prepared.plugins?.events(() => new Fold(foldFacts(target.provider)))
+    this.#hooks = prepared.plugins?.events()
     const isNeutral = recovery !== undefined || answer.document === true || this.#hooks !== undefined
     const name = servedId(answered)
     this.#stream = isNeutral ? neutralStream(prepared, name) : translation.stream(name)
@@ -122,15 +122,20 @@ class StreamedReply {
 
   /** Frames as plugins change them. */
   #seen(frames: readonly StreamFrame[], hooks: EventHooks): string {
-    for (const { events } of frames) for (const event of events) this.#said.take(event)
-    const seen = hooks.take(frames.map(({ events }) => events))
-    return seen.map((events) => this.#translate(events)).join('')
+    const given = frames.map(({ events }) => events)
+    try {
+      const seen = hooks.take(given, this.#said)
+      return seen.map((events) => this.#translate(events)).join('')
+    } finally {
+      // It is paid whatever becomes of it.
+      for (const events of given) for (const event of events) this.#said.take(event)
+    }
   }
 
   /** What plugins have held back of an answer that came whole. */
   #heldBack(): string {
     if (!this.#hooks) return ''
-    const text = this.#translate(this.#hooks.end())
+    const text = this.#translate(this.#hooks.end(this.#said))
     // A plugin may have taken the end itself out.
     if (!this.#shown.complete) this.#shown.take({ finish: this.#said.reply().finish })
     return text

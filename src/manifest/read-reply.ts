@@ -1,11 +1,12 @@
 import type { ProviderFailure } from '../core/events.ts'
-import { type FoldFacts, fold } from '../core/fold.ts'
+import type { FoldFacts } from '../core/fold.ts'
+import { fold } from '../core/fold-events.ts'
 import { isObject, type Json, type JsonObject } from '../core/json.ts'
 import type { Part } from '../core/parts.ts'
 import { type Finish, isFinish, type Reply } from '../core/reply.ts'
 import { eventsOf, type MappedReply } from '../core/reply-events.ts'
 import type { TargetFacts } from '../core/request.ts'
-import { completionTokens, mergeUsage } from '../core/usage.ts'
+import { completionTokens, mergeUsage, type Usage } from '../core/usage.ts'
 import { type Mapping, narrowMapping } from '../mapping/mapping.ts'
 import { type PathTree, whole } from '../mapping/mentions.ts'
 import type { Provider } from './provider.ts'
@@ -13,8 +14,11 @@ import { readUsage } from './read-usage.ts'
 import { reportedFailureOf } from './reported-failure.ts'
 import { andThen, chatEndpoint, requireObject, runMapping } from './run-mapping.ts'
 
-/** A provider's whole response after `patch.reply`, the neutral reply, and the failure that it reports. */
-export type ProviderReply = { body: JsonObject; reply: Reply; error?: ProviderFailure }
+/**
+ * A provider's whole response after `patch.reply`, the neutral reply, and the failure that it reports. `whole` reads all of a
+ * reply that was read in part; it throws RouterError `provider_unreadable`.
+ */
+export type ProviderReply = { body: JsonObject; reply: Reply; whole?: () => Reply; error?: ProviderFailure }
 
 type Reading = ProviderReply | Promise<ProviderReply>
 
@@ -33,8 +37,10 @@ export async function readReply(
  * are left out, unless they are remembered (calls), change what can be billed (tools of the provider), or must be counted.
  */
 export function readMetered(provider: Provider, answer: JsonObject, facts: FoldFacts, target: TargetFacts): Reading {
+  const all = chatEndpoint(provider).reply
+  const some = meteredOf(all)
   return andThen(patchReply(provider, answer, target), (body) =>
-    andThen(runMapping(provider, 'reply', meteredOf(chatEndpoint(provider).reply), body), (result) => {
+    andThen(runMapping(provider, 'reply', some, body), (result) => {
       const mapped = requireObject(provider, 'reply', result)
       return andThen(isPresent(mapped.usage) ? readUsage(provider, mapped.usage) : {}, (reported): Reading => {
         const usage = mergeUsage({}, reported)
@@ -42,10 +48,19 @@ export function readMetered(provider: Provider, answer: JsonObject, facts: FoldF
         const isEnough = error || (completionTokens(usage) > 0 && !readsParts(mapped))
         if (!isEnough) return readWhole(provider, body, facts)
         const reply = meteredReply(provider, { ...mapped, usage }, facts)
-        return error ? { body, reply, error } : { body, reply }
+        if (error) return { body, reply, error }
+        // One that needs a promise cannot be narrowed: it has read everything.
+        const said = () =>
+          some === all ? mapped : requireObject(provider, 'reply', runMapping(provider, 'reply', all, body))
+        return { body, reply, whole: () => ({ ...foldedReply(provider, said(), reported, facts), ...keptOf(reply) }) }
       })
     }),
   )
+}
+
+/** What stays as it was read first: ids and times are made where the provider sends none. */
+function keptOf({ id, created, usage }: Reply): Pick<Reply, 'id' | 'created' | 'usage'> {
+  return { id, created, usage }
 }
 
 function patchReply(provider: Provider, answer: JsonObject, target: TargetFacts): JsonObject | Promise<JsonObject> {
@@ -60,13 +75,17 @@ function readWhole(provider: Provider, body: JsonObject, facts: FoldFacts): Read
   return andThen(runMapping(provider, 'reply', chatEndpoint(provider).reply, body), (result) => {
     const mapped = requireObject(provider, 'reply', result)
     return andThen(isPresent(mapped.usage) ? readUsage(provider, mapped.usage) : undefined, (usage) => {
-      const { finish, finish_raw } = readFinish(provider, mapped.finish, mapped.finish_raw)
-      const said = { ...mapped, parts: partsOf(mapped), finish, finish_raw, usage }
-      const reply = fold(eventsOf(said as unknown as MappedReply), facts)
+      const reply = foldedReply(provider, mapped, usage, facts)
       const error = reportedFailureOf(mapped.error)
       return error ? { body, reply, error } : { body, reply }
     })
   })
+}
+
+function foldedReply(provider: Provider, mapped: JsonObject, usage: Usage | undefined, facts: FoldFacts): Reply {
+  const { finish, finish_raw } = readFinish(provider, mapped.finish, mapped.finish_raw)
+  const said = { ...mapped, parts: partsOf(mapped), finish, finish_raw, usage }
+  return fold(eventsOf(said as unknown as MappedReply), facts)
 }
 
 /** What of a reply decides about a call: whether it failed, who served it, why it ended, and what it is billed. */

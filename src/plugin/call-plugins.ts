@@ -1,15 +1,23 @@
 import type { CallRecord } from '../core/call.ts'
-import type { Fold } from '../core/fold.ts'
 import { freezeData } from '../core/freeze-data.ts'
 import type { CallFacts } from './call-view.ts'
-import type { MaybePromise, PluginLog, PluginReply, PluginRequest, PluginTarget } from './contract.ts'
+import type {
+  Hooks,
+  MaybePromise,
+  PluginCall,
+  PluginLog,
+  PluginReply,
+  PluginRequest,
+  PluginTarget,
+  RequestResult,
+} from './contract.ts'
 import { EventHooks } from './event-hooks.ts'
 import { PluginFaults } from './faults.ts'
 import type { LoadedPlugin } from './loaded.ts'
 import { WrongResult } from './members.ts'
 import { PluginRecords } from './records.ts'
 import { replyResult, requestResult } from './results.ts'
-import { type HookName, RunningPlugin } from './running.ts'
+import { type HookName, type HookRun, RunningPlugin } from './running.ts'
 import { sentHeaders } from './sent-headers.ts'
 import { countStrays } from './strays.ts'
 import { targetsResult } from './targets-result.ts'
@@ -60,17 +68,18 @@ export class CallPlugins {
 
   async request(asked: PluginRequest, accept: Accept = {}): Promise<AskedPlugins> {
     let request = freezeData(asked)
+    const run: HookRun<RequestResult> = {
+      invoke: (hooks, call) => hooks.request?.(request, call),
+      check(returned) {
+        const result = requestResult(returned, request)
+        if (result.reply) accepted(result.reply, accept.reply)
+        else if (result.request) accepted(result.request, accept.request)
+        return result
+      },
+    }
     for (const [index, plugin] of this.#plugins.entries()) {
       if (!plugin.hooks.request) continue
-      const running = plugin.run('request', {
-        invoke: (hooks, call) => hooks.request?.(request, call),
-        check(returned) {
-          const result = requestResult(returned, request)
-          if (result.reply) accepted(result.reply, accept.reply)
-          else if (result.request) accepted(result.request, accept.request)
-          return result
-        },
-      })
+      const running = plugin.run('request', run)
       const result = running instanceof Promise ? await running : running
       if (!result) continue
       Object.assign(this.headers, result.headers)
@@ -101,35 +110,35 @@ export class CallPlugins {
   /** Headers for the provider, by lower-case name. */
   async send(target: PluginTarget): Promise<Record<string, string>> {
     const headers: Record<string, string> = {}
+    const given = freezeData(target)
+    const run = { invoke: (hooks: Hooks, call: PluginCall) => hooks.send?.(given, call), check: sentHeaders }
     for (const plugin of this.#plugins) {
       if (!plugin.hooks.send) continue
-      const running = plugin.run('send', {
-        invoke: (hooks, call) => hooks.send?.(freezeData(target), call),
-        check: sentHeaders,
-      })
+      const running = plugin.run('send', run)
       Object.assign(headers, running instanceof Promise ? await running : running)
     }
     return headers
   }
 
   /** For the events of one streamed answer; undefined where nobody sees them. */
-  events(openFold?: () => Fold): EventHooks | undefined {
+  events(): EventHooks | undefined {
     if (this.#inside('event').length === 0) return undefined
-    return new EventHooks(this.#outside.toReversed(), openFold)
+    return new EventHooks(this.#outside.toReversed())
   }
 
   /** A whole answer as the client gets it. */
   async reply(answer: PluginReply, accept?: Accept['reply']): Promise<PluginReply> {
     let reply = answer
+    const run: HookRun<ReturnType<typeof replyResult>> = {
+      invoke: (hooks, call) => hooks.reply?.(freezeData(reply), call),
+      check(returned) {
+        const result = replyResult(returned, answer.operation)
+        accepted(result.reply, accept)
+        return result
+      },
+    }
     for (const plugin of this.#inside('reply')) {
-      const running = plugin.run('reply', {
-        invoke: (hooks, call) => hooks.reply?.(freezeData(reply), call),
-        check(returned) {
-          const result = replyResult(returned, answer.operation)
-          accepted(result.reply, accept)
-          return result
-        },
-      })
+      const running = plugin.run('reply', run)
       const result = running instanceof Promise ? await running : running
       if (!result) continue
       Object.assign(this.headers, result.headers)

@@ -22,7 +22,8 @@ export class CallView implements PluginCall {
   declare readonly metadata?: JsonObject
   readonly state: PluginCall['state'] = {}
   readonly #facts: CallFacts
-  #hook = new HookTime(undefined)
+  #goesOn = false
+  #hook: HookTime | undefined
 
   constructor(facts: CallFacts) {
     this.#facts = facts
@@ -48,12 +49,18 @@ export class CallView implements PluginCall {
   }
 
   get signal(): AbortSignal {
-    return this.#hook.signal
+    return this.time.signal
   }
 
-  /** A hook begins; `goesOn`: whether the client has left does not matter to it. Returns its time. */
-  begin(goesOn = false): HookTime {
-    this.#hook = new HookTime(goesOn ? undefined : this.#facts.signal)
+  /** A hook begins; `goesOn`: whether the client has left does not matter to it. */
+  begin(goesOn = false): void {
+    this.#goesOn = goesOn
+    this.#hook = undefined
+  }
+
+  /** The time of the hook that began last. */
+  get time(): HookTime {
+    this.#hook ??= new HookTime(this.#goesOn ? undefined : this.#facts.signal)
     return this.#hook
   }
 }

@@ -17,27 +17,28 @@ export type Events = readonly StreamedEvent[]
 export class EventHooks {
   readonly #stages: readonly Stage[]
 
-  /** `openFold` opens one for what reaches a plugin whose `reply` hook is to get it, where that is not what the provider said. */
-  constructor(plugins: readonly RunningPlugin[], openFold?: () => Fold) {
+  constructor(plugins: readonly RunningPlugin[]) {
     const seeing = plugins.filter(({ hooks }) => hooks.event || hooks.reply)
-    const first = seeing.findIndex(({ hooks }) => hooks.event)
-    this.#stages = seeing.map((plugin, index) => {
-      return new Stage(plugin, index > first && plugin.hooks.reply ? openFold?.() : undefined)
-    })
+    this.#stages = seeing.map((plugin) => new Stage(plugin))
   }
 
-  /** What the client gets of some frames of the provider. Throws RouterError `plugin_failed`. */
-  take(frames: readonly Events[]): readonly Events[] {
-    let passed = frames.some(hasEnd) ? frames.map(withoutEnd) : frames
-    for (const stage of this.#stages) passed = stage.take(passed)
+  /**
+   * What the client gets of some frames of the provider; the same list where no plugin changes them. `said` folds what the provider
+   * said before them. Throws RouterError `plugin_failed`.
+   */
+  take(frames: readonly Events[], said?: Fold): readonly Events[] {
+    const given = frames.some(hasEnd) ? frames.map(withoutEnd) : frames
+    let passed = given
+    for (const stage of this.#stages) passed = stage.take(passed, passed === given ? undefined : said)
     return passed
   }
 
-  /** The provider's answer came whole: what has been held back. Throws RouterError `plugin_failed`. */
-  end(): Events {
+  /** The provider's answer came whole, `said` has folded it: what has been held back. Throws RouterError `plugin_failed`. */
+  end(said?: Fold): Events {
     let events: Events = []
     for (const stage of this.#stages) {
-      const passed = stage.take([...events.map((event) => [event]), [end]])
+      const held = events.map((event) => [event])
+      const passed = stage.take([...held, [end]], held.length === 0 ? undefined : said)
       events = passed.flatMap(withoutEnd)
     }
     return events
@@ -49,20 +50,22 @@ export class EventHooks {
   }
 }
 
-/** One plugin that sees a stream; `arrived` folds what reaches it. */
+/** One plugin that sees a stream; `arrived` folds what reaches it, from where that is not what the provider said. */
 class Stage {
   readonly plugin: RunningPlugin
-  readonly arrived: Fold | undefined
+  arrived: Fold | undefined
   #isOff: boolean
 
-  constructor(plugin: RunningPlugin, arrived: Fold | undefined) {
+  constructor(plugin: RunningPlugin) {
     this.plugin = plugin
-    this.arrived = arrived
     this.#isOff = plugin.hooks.event === undefined
   }
 
-  take(frames: readonly Events[]): readonly Events[] {
-    const { arrived, plugin } = this
+  /** `instead` is what the provider had said before these frames, where they are not the provider's own. */
+  take(frames: readonly Events[], instead: Fold | undefined): readonly Events[] {
+    const { plugin } = this
+    if (instead && plugin.hooks.reply) this.arrived ??= instead.copy()
+    const { arrived } = this
     if (arrived) for (const events of frames) for (const event of events) arrived.take(event as ProviderEvent)
     return this.#isOff ? frames : inPlugin(plugin.name, () => this.#see(frames))
   }
@@ -70,23 +73,25 @@ class Stage {
   /** Frames that come together are seen together: nobody else has had a turn when the last one has been seen. */
   #see(frames: readonly Events[]): readonly Events[] {
     const { plugin } = this
-    const seen: StreamedEvent[][] = []
     const began = performance.now()
-    for (const events of frames) {
-      const some: StreamedEvent[] = []
-      for (const event of events) {
-        const passed = this.#isOff ? undefined : this.#run(event)
-        if (passed) some.push(...passed)
-        else some.push(event)
-      }
-      seen.push(some)
-    }
+    const seen = mapped(frames, (events) => this.#seeFrame(events))
     try {
       if (!this.#isOff) plugin.requireInTime(performance.now() - began)
     } catch (thrown) {
       this.#fail(thrown)
     }
     return seen
+  }
+
+  #seeFrame(events: Events): Events {
+    let seen: StreamedEvent[] | undefined
+    for (const [index, event] of events.entries()) {
+      const passed = this.#isOff ? undefined : this.#run(event)
+      if (passed) seen ??= events.slice(0, index)
+      if (passed) seen?.push(...passed)
+      else seen?.push(event)
+    }
+    return seen ?? events
   }
 
   #run(event: StreamedEvent): Events | undefined {
@@ -104,6 +109,17 @@ class Stage {
     this.#isOff = true
     this.plugin.failed('event', thrown)
   }
+}
+
+/** The list itself where every item is mapped to itself. */
+function mapped<Item>(items: readonly Item[], map: (item: Item) => Item): readonly Item[] {
+  let changed: Item[] | undefined
+  for (const [index, item] of items.entries()) {
+    const other = map(item)
+    if (other !== item) changed ??= items.slice(0, index)
+    changed?.push(other)
+  }
+  return changed ?? items
 }
 
 const end: ProviderEvent = Object.freeze({ done: true })

@@ -1,5 +1,5 @@
 import { RouterError } from '../core/errors.ts'
-import { type CallFacts, CallView } from './call-view.ts'
+import { type CallFacts, CallView, type HookTime } from './call-view.ts'
 import type { Hooks, MaybePromise, PluginCall } from './contract.ts'
 import type { Fault, PluginFaults } from './faults.ts'
 import type { LoadedPlugin } from './loaded.ts'
@@ -48,12 +48,13 @@ export class RunningPlugin {
    * rejects with one: `plugin_failed`, or what the hook refuses the call with.
    */
   run<Result>(name: HookName, { invoke, check, goesOn }: HookRun<Result>): MaybePromise<Result | undefined> {
-    const time = this.view.begin(goesOn)
+    const { view } = this
+    view.begin(goesOn)
     const began = performance.now()
     try {
-      const result = inPlugin(this.name, () => invoke(this.hooks, this.view))
+      const result = inPlugin(this.name, () => invoke(this.hooks, view))
       const promise = promiseOf(result)
-      if (promise) return this.#awaited(name, promise, { began, check, end: (reason) => time.end(reason) })
+      if (promise) return this.#awaited(name, promise, { began, check, time: view.time })
       this.requireInTime(performance.now() - began)
       return result === undefined ? undefined : check(result)
     } catch (thrown) {
@@ -70,6 +71,8 @@ export class RunningPlugin {
   failed(hook: HookName, thrown: unknown): undefined {
     const refusal = hook === 'request' ? refusalError(thrown) : undefined
     if (refusal) throw refusal
+    // It has looked at an answer that cannot be read.
+    if (thrown instanceof RouterError && thrown.code === 'provider_unreadable') throw thrown
     this.#faults.saw(this.name, hook, faultOf(thrown), { call: this.#facts.id, err: thrown })
     if (this.#plugin.onError === 'open') return undefined
     const message = `The plugin '${this.name}' failed, and this router answers no call without it.`
@@ -79,7 +82,7 @@ export class RunningPlugin {
   async #awaited<Result>(
     hook: HookName,
     promise: PromiseLike<unknown>,
-    { began, check, end }: Pick<HookRun<Result>, 'check'> & { began: number; end(reason: Error): void },
+    { began, check, time }: Pick<HookRun<Result>, 'check'> & { began: number; time: HookTime },
   ): Promise<Result | undefined> {
     const { timeoutMs } = this.#plugin
     try {
@@ -88,7 +91,7 @@ export class RunningPlugin {
       this.requireInTime(performance.now() - began)
       return result === undefined ? undefined : check(result)
     } catch (thrown) {
-      if (thrown instanceof TookTooLong) end(thrown)
+      if (thrown instanceof TookTooLong) time.end(thrown)
       return this.failed(hook, thrown)
     }
   }

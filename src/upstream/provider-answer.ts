@@ -23,8 +23,11 @@ export type ProviderAnswer = (WholeAnswer | StreamedAnswer) & {
   exhaustedMs?: number | undefined
 }
 
-/** `body` is the JSON after `patch.reply`, `reply` its neutral form, as far as it was read. */
-export type WholeAnswer = { kind: 'whole'; body: JsonObject; reply: Reply }
+/**
+ * `body` is the JSON after `patch.reply`, `reply` its neutral form, as far as it was read. `whole` reads all of one that was read in
+ * part; it throws RouterError.
+ */
+export type WholeAnswer = { kind: 'whole'; body: JsonObject; reply: Reply; whole?: () => Reply }
 
 /** What is sent to a provider, and how large its answer may be. */
 type Outgoing = {
@@ -90,14 +93,19 @@ async function readWhole(
   const answer = parseObject(provider, text, bounds)
   if (isLong(text.length)) await nextTurn()
   try {
-    const { body, reply, error } = await read(provider, answer, foldFacts(provider), targetFacts(provider, target))
+    const { body, reply, whole, error } = await read(
+      provider,
+      answer,
+      foldFacts(provider),
+      targetFacts(provider, target),
+    )
     if (error) throw withBilled(reportedFailure(provider, error), reply.usage)
     if (reply.finish === 'error')
       throw withBilled(unreadable(provider, endedInError(reply, excerpt(provider, text))), reply.usage)
     const excess = exceededByCalls([reply], bounds.values)
     if (excess) throw withBilled(unreadable(provider, describeExcess(excess, bounds)), reply.usage)
     if (isLong(text.length)) await nextTurn()
-    return { kind: 'whole', body, reply }
+    return whole ? { kind: 'whole', body, reply, whole } : { kind: 'whole', body, reply }
   } catch (thrown) {
     throw await billedAnyway(provider, asRouterError(thrown), answer)
   }

@@ -1,7 +1,8 @@
 import fc from 'fast-check'
 import { describe, expect, test } from 'vitest'
 import type { ProviderEvent, StreamEvent } from '../../src/core/events.ts'
-import { Fold, type FoldFacts, fold } from '../../src/core/fold.ts'
+import { Fold, type FoldFacts } from '../../src/core/fold.ts'
+import { fold } from '../../src/core/fold-events.ts'
 import type { Citation, Part } from '../../src/core/parts.ts'
 import type { Reply } from '../../src/core/reply.ts'
 import { eventsOf } from '../../src/core/reply-events.ts'
@@ -318,6 +319,24 @@ test('fold(eventsOf(reply)) equals reply', () => {
   fc.assert(
     fc.property(reply, (whole) => {
       expect(fold(eventsOf(whole), facts)).toEqual(whole)
+    }),
+  )
+})
+
+test('a copy made anywhere goes on by itself', () => {
+  fc.assert(
+    fc.property(reply, reply, fc.nat(), (whole, other, at) => {
+      const events = eventsOf(whole)
+      const begun = new Fold(facts)
+      for (const event of events.slice(0, at % events.length)) begun.take(event)
+      const copy = begun.copy()
+      for (const event of eventsOf(other)) copy.take(event)
+      copy.end()
+      for (const event of events.slice(at % events.length)) begun.take(event)
+      begun.end()
+      expect(begun.reply()).toEqual(whole)
+      const both = [...events.slice(0, at % events.length), ...eventsOf(other)]
+      expect(copy.reply()).toEqual(fold(both, facts))
     }),
   )
 })

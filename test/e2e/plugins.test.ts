@@ -120,6 +120,24 @@ describe('answers', () => {
     })
   })
 
+  test('of a stream are shown to a `reply` hook as they came to its plugin, from wherever another one changes them', async () => {
+    const sees = 'return { reply({ chat }) { note(chat.parts[0].text) } }'
+    const later = `return { event(event, { state }) {
+      if (!event.text) return
+      if (state.first) return [{ text: event.text.toUpperCase() }]
+      state.first = true
+    } }`
+    const world = await worldOf({ outer: sees, idle: 'return { event() {} }', later, inner: sees })
+    world.steps.one.push((response) => {
+      beginStream(response)
+      response.write(chunk({ content: 'Hi ' }), () =>
+        setImmediate(() => response.end(chunk({ content: 'you.' }) + streamEnd)),
+      )
+    })
+    expect((await world.ask({ stream: true })).content).toBe('Hi YOU.')
+    expect(world.notes).toEqual(['Hi you.', 'Hi YOU.'])
+  })
+
   test('of a stream end once, after what was held back, and never where the provider broke off', async () => {
     const holds = `return { event(event, { state }) {
       if (event.done) { note('done'); return [{ text: state.held }, event] }
@@ -180,6 +198,14 @@ describe('answers', () => {
       choices: [{ message: { content: 'Hi you.' } }],
     })
     expect(world.notes).toEqual([[{ type: 'text', text: 'Hi you.' }]])
+  })
+
+  test('that a `reply` hook looks at and passes on are no changes', async () => {
+    const world = await worldOf({
+      same: 'return { reply: (reply) => reply }',
+      copy: 'return { reply: (reply) => ({ ...reply }) }',
+    })
+    expect(JSON.parse((await world.ask()).text)).toMatchObject({ system_fingerprint: 'own' })
   })
 
   test('that only a `reply` hook sees are streamed as the provider wrote them', async () => {

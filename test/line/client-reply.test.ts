@@ -12,6 +12,10 @@ import { clientReply, wholeReply } from '../../src/line/client-reply.ts'
 import { Settlement } from '../../src/line/settlement.ts'
 import { streamedReply } from '../../src/line/streamed-reply.ts'
 import type { Provider } from '../../src/manifest/provider.ts'
+import { CallPlugins } from '../../src/plugin/call-plugins.ts'
+import type { Hooks } from '../../src/plugin/contract.ts'
+import { PluginFaults } from '../../src/plugin/faults.ts'
+import { PluginRecords } from '../../src/plugin/records.ts'
 
 const entry: ModelEntry = {
   api: 'chat',
@@ -84,6 +88,46 @@ test('an answer that has come is paid, even when it cannot be written for the cl
     expect(settled).toEqual([25_000n])
     expect(rows).toMatchObject([{ outcome: 'partial', status: 500, cost: { nanoUsd: 25_000 } }])
   }
+})
+
+test('an answer that a plugin looks at and that cannot be read ends the call, is paid, and is no fault of the plugin', async () => {
+  const facts = {
+    id: 'c',
+    organization: 'o',
+    key: 'k',
+    api: 'chat',
+    operation: 'chat' as const,
+    requested: 'm',
+    stream: false,
+  }
+  const plugins = (hooks: Hooks) => {
+    const plugin = {
+      name: 'p',
+      hooks,
+      onError: 'open' as const,
+      timeoutMs: 1_000,
+      enabled: true,
+      organizations: 'all' as const,
+    }
+    const call = { ...facts, headers: {}, body: () => ({}), signal: new AbortController().signal }
+    return new CallPlugins([plugin], call, { faults, records: new PluginRecords(faults) })
+  }
+  const faults = new PluginFaults({ warn() {} })
+  const unreadable = () => {
+    throw new RouterError('provider_unreadable', 'no such part')
+  }
+  const answer = { kind: 'whole' as const, body: {}, reply, whole: unreadable }
+  const { answered, settled } = answeredWith({ whole: () => ({}), responseToStore: () => undefined })
+  const looking = {
+    ...answered,
+    prepared: { ...answered.prepared, plugins: plugins({ reply: (seen) => ({ ...seen }) }) },
+  }
+  await expect(wholeReply(answer, looking)).rejects.toMatchObject({ code: 'provider_unreadable' })
+  expect(settled).toEqual([25_000n])
+  expect(faults.counts()).toEqual([])
+  const idle = answeredWith({ whole: () => ({ own: true }), responseToStore: () => undefined }).answered
+  const passing = { ...idle, prepared: { ...idle.prepared, plugins: plugins({ reply: () => undefined }) } }
+  expect(await wholeReply(answer, passing)).toBe('{"own":true}')
 })
 
 test('a stream whose reader has left is settled with the part so far: its row is written, nothing stays reserved', async () => {
