@@ -28,7 +28,7 @@ export class Fold {
   #open = -1
   #started = false
   #finish: { finish: Finish; raw?: string; stop_sequence?: string } | undefined
-  #said: Pick<Reply, 'id' | 'model' | 'created' | 'usage' | 'logprobs' | 'extensions'> = { id: '', created: 0, usage: {} }
+  #said: Omit<Reply, 'parts' | 'finish'> = { id: '', created: 0, usage: {} }
   #size = 0
 
   constructor(facts: FoldFacts) {
