@@ -220,7 +220,7 @@ function OverTime({ range, by, version }: { range: string; by: string; version: 
     return html`
       <div class="grid section">
         <${Section} title="Spend"><${Chart} label="Spend over time, US dollars" times=${times} series=${spend} format=${usd} isBars=${spend.length === 1} /><//>
-        <${Section} title="Calls"><${Chart} label="Calls over time" times=${times} series=${[{ label: 'calls', values: calls }, { label: 'failed', values: failed }]} format=${short} /><//>
+        <${Section} title="Calls"><${Chart} label="Calls over time" times=${times} series=${[{ label: 'calls', values: calls }, { label: 'failed', values: failed, isBad: true }]} format=${short} /><//>
       </div>
       <${Section} title="Speed">
         <div class="cards" role="group" aria-label="Speed">

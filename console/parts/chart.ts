@@ -2,8 +2,8 @@ import { useEffect, useRef } from 'preact/hooks'
 import type uPlot from 'uplot'
 import { html } from '../html.ts'
 
-/** A line of a chart: its values at the times of the chart. */
-export type Series = { label: string; values: readonly (number | null)[] }
+/** A line of a chart: its values at the times of the chart. `isBad`: it is better when there are few. */
+export type Series = { label: string; values: readonly (number | null)[]; isBad?: boolean }
 export type ChartProps = {
   /** What it shows, for those who do not see it. */
   label: string
@@ -19,6 +19,8 @@ export type ChartProps = {
 export function Chart({ label, times, series, format, isBars = false, height = 180 }: ChartProps) {
   const place = useRef<HTMLDivElement>(null)
   const plot = useRef<uPlot | undefined>(undefined)
+  const data = useRef<uPlot.AlignedData>([[]])
+  data.current = dataOf(times, series)
   const names = series.map((one) => one.label).join('\n')
   useEffect(() => {
     const host = place.current
@@ -30,7 +32,7 @@ export function Chart({ label, times, series, format, isBars = false, height = 1
       const { default: UPlot } = await import('uplot')
       if (isGone) return
       plot.current?.destroy()
-      plot.current = new UPlot(optionsOf(UPlot, { host, series, format, isBars, height }), dataOf(times, series), host)
+      plot.current = new UPlot(optionsOf(UPlot, { host, series, format, isBars, height }), data.current, host)
       observer ??= new ResizeObserver(() => plot.current?.setSize({ width: host.clientWidth, height }))
       observer.observe(host)
     }
@@ -44,7 +46,7 @@ export function Chart({ label, times, series, format, isBars = false, height = 1
       plot.current = undefined
     }
   }, [names, isBars, height])
-  useEffect(() => plot.current?.setData(dataOf(times, series)), [times, series])
+  useEffect(() => plot.current?.setData(data.current), [times, series])
   return html`<div class="chart" role="img" aria-label=${`${label}: ${summary(series, format)}`}><div ref=${place}></div></div>`
 }
 
@@ -85,8 +87,8 @@ function optionsOf(
     ],
     series: [
       {},
-      ...series.map(({ label }, index) => {
-        const own = colour(`--series-${(index % 6) + 1}`)
+      ...series.map(({ label, isBad }, index) => {
+        const own = colour(isBad ? '--series-6' : `--series-${(index % 6) + 1}`)
         const bars = isBars && UPlot.paths.bars?.({ size: [0.7, 40] })
         return {
           label: label.slice(0, 60),

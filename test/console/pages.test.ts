@@ -150,7 +150,7 @@ describe.skipIf(noBrowser)('every page of the console', () => {
       await dialogButton(tab, 'Save').click()
       const field = page.getByLabel('Models')
       await page.getByRole('alert').waitFor()
-      expect(await field.getAttribute('aria-invalid')).toBe('true')
+      await expect.poll(() => field.getAttribute('aria-invalid')).toBe('true')
       await field.fill('demo/echo')
     })
     await page.getByText('demo/echo').first().waitFor()
