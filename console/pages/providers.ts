@@ -152,7 +152,7 @@ function Try({ path, slug, query }: { path: string; slug: string; query: Query |
     async (signal) =>
       (await api<{ data: { id: string; api: string }[] }>('v1/models/all', { signal })).data
         .filter(({ id, api: one }) => one === 'chat' && id.startsWith(`${slug}/`))
-        .map(({ id }) => id),
+        .map(({ id }) => id.slice(slug.length + 1)),
     [slug],
   )
   const run = async (values: Values) => {
@@ -166,7 +166,7 @@ function Try({ path, slug, query }: { path: string; slug: string; query: Query |
     <${Form} submit="Translate" onSubmit=${run}>
       <div class="row">
         <${Select} name="api" label="API of the client" value=${kind.value} options=${[['chat', 'Chat Completions'], ['messages', 'Messages'], ['responses', 'Responses']]} onInput=${(value: string) => (kind.value = value)} />
-        <${Field} key=${models.data?.[0]} name="model" label="Model" required value=${asked ?? models.data?.[0] ?? `${slug}/`} options=${models.data ?? []} />
+        <${Field} key=${models.data?.[0]} name="model" label="Model" required value=${asked ?? models.data?.[0] ?? ''} options=${models.data ?? []} />
       </div>
       <${TextArea} key=${kind.value} name="request" label="Request" rows=${8} mono value=${JSON.stringify(examples[kind.value], null, 2)} />
     <//>

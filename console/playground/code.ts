@@ -42,7 +42,9 @@ const writers: { readonly [language in Language]: Writer } = {
     const [module, name] = api === 'messages' ? ['@anthropic-ai/sdk', 'Anthropic'] : ['openai', 'OpenAI']
     const url = api === 'messages' ? base : `${base}/v1`
     const shown =
-      body.stream === true ? 'for await (const event of answer) console.log(event)\n' : 'console.log(answer)\n'
+      body.stream === true
+        ? 'for await (const event of answer) console.log(JSON.stringify(event))\n'
+        : 'console.log(JSON.stringify(answer, null, 2))\n'
     return `import ${name} from '${module}'
 
 const client = new ${name}({ baseURL: ${JSON.stringify(url)}, apiKey: process.env.${keyVariable} })

@@ -1,0 +1,158 @@
+import { execFile } from 'node:child_process'
+import { join } from 'node:path'
+import { promisify } from 'node:util'
+import { afterAll, beforeAll, describe, expect, test } from 'vitest'
+import { codeFor, keyVariable } from '../../console/playground/code.ts'
+import { apis, bodyOf, type Settings } from '../../console/playground/request.ts'
+import { noBrowser } from '../helpers/browser.ts'
+import { testKey } from '../helpers/router.ts'
+import { expectFaultless, go, hostile, openWorld, type World } from './world.ts'
+
+const run = promisify(execFile)
+const manifest = `slug: odd
+name: ${JSON.stringify(hostile)}
+base_url: http://127.0.0.1:9
+auth: { scheme: bearer, secret: "\${ODD_KEY}" }
+dialect: openai-chat
+models:
+  one: { api: chat, context_window: 1000, max_output_tokens: 100, pricing: [{ prompt_tokens_threshold: 0, input_price: 0, output_price: 0 }] }
+`
+const open = manifest.replace('slug: odd', 'slug: even').replace(/auth: .*/, 'auth: { scheme: none }')
+const picture = 'iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR42mNk+M9QDwADhgGAWjR9awAAAABJRU5ErkJggg=='
+
+describe.skipIf(noBrowser)('models, providers and the playground', () => {
+  let world: World
+  beforeAll(async () => {
+    world = await openWorld({ 'providers/odd.yaml': manifest, 'providers/even.yaml': open })
+  })
+  afterAll(() => world?.close())
+
+  test('models are found by text, kind, ability and price, and opened in the playground', async () => {
+    const tab = await world.open('models')
+    const { page } = tab
+    const ids = () => page.getByRole('row').getByRole('link').allTextContents()
+    await page.getByLabel('Search').fill('demo think')
+    await expect.poll(ids).toEqual(['demo/thinker'])
+    await page.getByLabel('Search').fill('')
+    await page.getByLabel('Kind').selectOption('embedding')
+    await expect.poll(ids).toEqual(['demo/vectors'])
+    await page.getByLabel('Kind').selectOption('')
+    await page.getByLabel('Can').selectOption('supports_reasoning')
+    await expect.poll(ids).toEqual(['demo/thinker'])
+    await page.getByLabel('Input at most').fill('0.1')
+    await page.getByText('No model is found by this.').waitFor()
+    await page.getByLabel('Input at most').fill('')
+    await page.getByRole('link', { name: 'demo/thinker' }).click()
+    await page.getByRole('region', { name: 'Prices for a million tokens' }).getByText('$0.20').first().waitFor()
+    await page.getByRole('link', { name: 'Try it in the playground' }).click()
+    await expect.poll(() => page.getByLabel('Model', { exact: true }).inputValue()).toBe('demo/thinker')
+    expectFaultless(tab, world)
+    await tab.context.close()
+  })
+
+  test('a provider says which variable is missing, what its file has wrong and where, and what it would be sent', async () => {
+    const tab = await world.open('providers')
+    const { page } = tab
+    const row = page.getByRole('row').filter({ hasText: 'odd' })
+    await row.getByText('ODD_KEY').waitFor()
+    await page.getByRole('link', { name: 'even' }).click()
+    await page.getByLabel('Request').fill('{"messages": [{"role": "user", "content": "Hi"}], "max_tokens": 5}')
+    await page.getByLabel('Model', { exact: true }).fill('one')
+    await page.getByRole('button', { name: 'Translate' }).click()
+    await page.getByText(/^POST http:.*\/chat\/completions/).waitFor()
+    world.router.put('providers/odd.yaml', manifest.replace('dialect: openai-chat', 'dialect: nothing-like-it'))
+    await go(tab, 'providers')
+    await page.getByRole('heading', { name: 'Problems of the last reload' }).waitFor()
+    await page
+      .getByText(/providers\/odd\.yaml:5:\d+/)
+      .first()
+      .waitFor()
+    await go(tab, 'providers/odd')
+    await expect.poll(() => page.locator('.marked').first().textContent()).toMatch(/^5dialect: nothing-like-it/)
+    world.router.put('providers/odd.yaml', manifest)
+    expectFaultless(tab, world)
+    await tab.context.close()
+  })
+
+  test.each(apis)(
+    'a conversation by the %s API: streamed, with a picture and a tool, with its cost',
+    async (_, label) => {
+      const tab = await world.open('playground', {})
+      const { page } = tab
+      const send = async (text: string) => {
+        await page.getByLabel('Message', { exact: true }).fill(text)
+        await page.getByRole('button', { name: 'Send' }).click()
+      }
+      const answers = page.getByRole('article', { name: 'Model' })
+      await page.getByLabel('Model', { exact: true }).fill('demo/echo')
+      await page.getByLabel('API', { exact: true }).selectOption({ label })
+      await page
+        .getByLabel('Pictures')
+        .setInputFiles({ name: 'a.png', mimeType: 'image/png', buffer: Buffer.from(picture, 'base64') })
+      await send(hostile)
+      await answers.getByText('<img src=x').waitFor()
+      await answers.getByText(/\$0\.0+\d+ · \d+ tokens in · \d+ out · first after .* · took /).waitFor()
+      await page.getByLabel('Streamed').uncheck()
+      await send('Again')
+      await answers.nth(1).getByText('Again').waitFor()
+      await page
+        .getByLabel('Tools')
+        .fill(
+          '[{"name": "weather", "description": "The weather", "parameters": {"type": "object", "properties": {"city": {"type": "string"}}, "required": ["city"]}}]',
+        )
+      await page.getByLabel('Streamed').check()
+      await send('call weather')
+      await page.getByLabel('What weather returned').fill('{"sun": true}')
+      await page.getByRole('button', { name: 'Send the results' }).click()
+      await expect.poll(() => answers.count()).toBe(4)
+      await page.getByRole('button', { name: 'New conversation' }).click()
+      await page.getByLabel('Model', { exact: true }).fill('demo/nothing')
+      await page.getByLabel('Tools').fill('')
+      await send('Hi')
+      await page.getByRole('alert').filter({ hasText: '404 model_not_found' }).waitFor()
+      expect(await page.getByText(testKey).count()).toBe(0)
+      expectFaultless(tab, world)
+      await tab.context.close()
+    },
+  )
+})
+
+describe('the same call as a program', () => {
+  let world: Pick<World, 'router'>
+  beforeAll(async () => {
+    const { testRouter, simulatorOnly } = await import('../helpers/router.ts')
+    world = { router: await testRouter({ files: simulatorOnly }) }
+  })
+  afterAll(() => world.router.end())
+
+  const settings: Settings = {
+    api: 'chat',
+    model: 'demo/echo',
+    system: 'Be brief.',
+    temperature: '0.5',
+    most: '50',
+    effort: '',
+    tools: '',
+    isStreamed: false,
+  }
+  const said = `It's "quoted", $HOME and \`ticks\` in\ntwo lines`
+
+  test.each(apis.flatMap(([api]) => [true, false].map((isStreamed) => ({ api, isStreamed }))))(
+    '$api, streamed: $isStreamed',
+    async ({ api, isStreamed }) => {
+      const body = bodyOf({ ...settings, api, isStreamed }, [{ role: 'user', text: said, images: [] }])
+      const env = { ...process.env, [keyVariable]: testKey }
+      const code = (language: 'curl' | 'typescript') => codeFor(language, api, body, world.router.url)
+      expect(code('typescript')).not.toContain(testKey)
+      const root = join(import.meta.dirname, '../..')
+      const [byShell, byNode] = await Promise.all([
+        run('sh', ['-c', code('curl').replace('curl', 'curl -s')], { env }),
+        run(process.execPath, ['--input-type=module', '--eval', code('typescript')], { env, cwd: root }),
+      ])
+      for (const { stdout } of [byShell, byNode]) {
+        expect(stdout).toMatch(isStreamed ? /quoted/ : /\$HOME/)
+        expect(stdout).not.toMatch(/"error": ?\{/)
+      }
+    },
+  )
+})
