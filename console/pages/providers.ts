@@ -49,7 +49,7 @@ function ProviderList({ query }: { query: URLSearchParams }) {
   return html`
     <${Page} title="Providers">
       <${Loading} of=${providers}>${({ providers: found, problems, generation, reloaded_at: at }: Providers) => html`
-        ${problems.length > 0 && html`<${Section} title="Problems of the last reload"><p class="note">What was read before stays in use until they are mended.</p><${Problems} problems=${problems} /><//>`}
+        ${allProblems(problems, found).length > 0 && html`<${Section} title="Problems of the last reload"><p class="note">What was read before stays in use until they are mended.</p><${Problems} problems=${allProblems(problems, found)} /><//>`}
         <form class="filters" role="search" onSubmit=${(event: Event) => event.preventDefault()}>
           <${Field} name="text" label="Search" type="search" value=${query.get('text') ?? ''} onInput=${(value: string) => changeQuery({ text: value })} />
           <${Select} name="which" label="Which" value=${which} options=${[['', 'All'], ['configured', 'Configured'], ['missing', 'Not configured'], ['trouble', 'In trouble']]} onInput=${(value: string) => changeQuery({ which: value })} />
@@ -79,6 +79,11 @@ function ProviderList({ query }: { query: URLSearchParams }) {
       `}<//>
     <//>
   `
+}
+
+/** Those of files that belong to no provider, and those of each. */
+function allProblems(others: readonly Problem[], providers: readonly Provider[]): Problem[] {
+  return [...others, ...providers.flatMap(({ problems }) => problems)]
 }
 
 function State({ configured, missing, health, problems }: Provider) {

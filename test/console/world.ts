@@ -62,14 +62,19 @@ export function expectFaultless({ faults, asked }: Tab, { router }: World): void
   expect(asked.filter((url) => !url.startsWith(router.url) && !/^(data|blob):/.test(url))).toEqual([])
 }
 
-/** No serious problem for those who do not see or do not use a mouse; the page is no wider than the window. */
-export async function expectAccessible({ page }: Tab): Promise<void> {
+/** No serious problem, by all rules or by these, for those who do not see or do not use a mouse. */
+export async function expectAccessible({ page }: Tab, rules?: readonly string[]): Promise<void> {
   await page.evaluate(axe.source)
-  const { violations } = (await page.evaluate('axe.run()')) as AxeResults
+  const options = JSON.stringify(rules ? { runOnly: rules } : {})
+  const { violations } = (await page.evaluate(`axe.run(${options})`)) as AxeResults
   const problems = violations
     .filter(({ impact }) => impact === 'serious' || impact === 'critical')
     .map(({ id, nodes }) => `${id}: ${nodes.map(({ html }) => html.slice(0, 200)).join(' | ')}`)
   expect(problems).toEqual([])
+}
+
+/** The page is no wider than the window. */
+export async function expectNoOverflow({ page }: Tab): Promise<void> {
   const [needed, has] = await page.evaluate<[number, number]>('[document.documentElement.scrollWidth, innerWidth]')
   expect(needed, 'the width that the page needs').toBeLessThanOrEqual(has)
 }
