@@ -23,6 +23,10 @@ const benches: Record<string, { file: string; about: string }> = {
   },
   speech: { file: './speech.ts', about: '[rounds]: first bytes of audio, and memory while 50 MB pass' },
   store: { file: './store.ts', about: 'a million keys and ten million settled calls: lookups, usage, start' },
+  calls: {
+    file: './calls.ts',
+    about: '[rows]: what the console asks of ten million settled calls: pages, figures, tables',
+  },
   bounds: {
     file: './bounds.ts',
     about: '[words…]: what 5 and 50 MB of every shape hold of the event loop and of memory',

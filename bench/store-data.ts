@@ -69,24 +69,25 @@ function keysSql(size: Size): string {
     INSERT INTO api_keys (id, organization, hash, prefix, name, manage, completions, labels, created_by_id, created_by_email, created_at)
       ${numbers('some', size.keys)}
       SELECT ${uuidSql(2, 'n')}, ${uuidSql(1, ownerSql('n', size))}, hash_of(n), 'ir-abcdefg', 'key ' || n,
-        iif(n = ${busy}, 'write', 'none'), 'write', json_object('team', 'team ' || n % 50), 'bench', '', n
+        iif(n = ${busy}, 'write', 'none'), 'write', json_object('team', 'team ' || (n % 50)), 'bench', '', n
       FROM some;`
 }
 
-/** In order of time; one row in a hundred is of the busy key, the others of any. Twenty models of five providers. */
+/** In order of time; one row in a hundred is of the busy key, the others of any. Twenty models of five providers; one call in fifty fails. */
 function rowsSql(size: Size): string {
   const begin = size.end - size.days * 86_400_000
   return `
     INSERT INTO ledger (id, at, organization, key, api, operation, requested, provider, model, stream, outcome, status,
-      attempts, duration_ms, cost_nano, cost_parts, price_version, unpriced, estimated, input, cache_read, output, reasoning,
+      error, attempts, duration_ms, first_event_ms, cost_nano, cost_parts, price_version, unpriced, estimated, input, cache_read, output, reasoning,
       dropped, user, metadata)
     ${numbers('some', size.rows)}, drawn AS MATERIALIZED (
       SELECT n, iif(n % 100 = 0, ${busy}, abs(random()) % ${size.keys}) AS key, abs(random()) % 20 AS model, abs(random()) AS dice FROM some)
     SELECT ${uuidSql(3, 'n')}, ${begin} + n * ${size.days * 86_400_000} / ${size.rows}, ${uuidSql(1, ownerSql('key', size))},
-      ${uuidSql(2, 'key')}, 'chat', 'chat', 'provider-' || model % 5 || '/model-' || model, 'provider-' || model % 5, 'model-' || model,
-      dice % 2, 'complete', 200, 1, 100 + dice % 2000, 1000 + dice % 100000, '{"input":1000,"output":' || dice % 100000 || '}',
-      '0123456789ab', 0, 0, dice % 5000, dice % 1000, dice % 700, dice % 300, '[]', iif(dice % 2, 'user ' || dice / 2 % 1000, NULL),
-      iif(dice % 4 = 0, json_object('task', 'task ' || dice / 4 % 20), NULL)
+      ${uuidSql(2, 'key')}, 'chat', 'chat', 'provider-' || (model % 5) || '/model-' || model, 'provider-' || (model % 5), 'model-' || model,
+      dice % 2, iif(dice % 50, 'complete', 'failed'), iif(dice % 50, 200, 502), iif(dice % 50, NULL, iif(dice % 1000, 'provider_overloaded', 'provider_timeout')),
+      1, 100 + dice % 2000, iif(dice % 2, dice % 100, NULL), 1000 + dice % 100000, '{"input":1000,"output":' || (dice % 100000) || '}',
+      '0123456789ab', 0, 0, dice % 5000, dice % 1000, dice % 700, dice % 300, '[]', iif(dice % 2, 'user ' || (dice / 2 % 1000), NULL),
+      iif(dice % 4 = 0, json_object('task', 'task ' || (dice / 4 % 20)), NULL)
     FROM drawn;`
 }
 

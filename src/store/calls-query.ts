@@ -19,9 +19,9 @@ export type CallsQuery = Span & {
 export type CallsPage = { calls: ListedCall[]; next?: string }
 
 /** Rows that are looked at in the first step, and at most in a later one: few calls pass some filters, and nearly all pass most. */
-const [firstRows, mostRows] = [200, 2_000]
+const [firstRows, mostRows] = [200, 1_000]
 /** After so long a page ends, however few calls it has. Milliseconds. */
-const longestMs = 100
+const longestMs = 70
 
 /** A function that reads pages of calls, by the index of organizations and times. Throws the engine's errors. */
 export function callsReader(db: Connection, patienceMs = longestMs): (query: CallsQuery) => [CallsPage] {

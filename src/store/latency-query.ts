@@ -23,7 +23,7 @@ export type Latency = Figures & { isWhole: boolean; groups: (Figures & { value: 
 const mostCalls = 20_000
 const rowsAtOnce = 2_000
 /** Milliseconds. */
-const longestMs = 150
+const longestMs = 100
 const mostGroups = 100
 
 type Row = { took: bigint; first: bigint | null; tokens: bigint; value: string | null }
