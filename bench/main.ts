@@ -9,6 +9,10 @@ const benches: Record<string, { file: string; about: string }> = {
     file: './start.ts',
     about: '[rounds]: start to the first answered call, and memory: at rest, under load, with slow streams',
   },
+  manifests: {
+    file: './manifests.ts',
+    about: '[count]: generated manifests beside the shipped ones: start, memory, reload, lookups, the list of models',
+  },
   threads: { file: './threads.ts', about: '[rounds] [threads]: one thread and several, on all cores' },
   crowd: { file: './crowd.ts', about: 'what a call waits for beside 1,000 streams of ten events a second' },
   neighbours: {

@@ -37,11 +37,14 @@ export async function joinCatalog(
   problems: Problem[],
 ): Promise<Catalog> {
   const served = new Set(providers.map(({ provider }) => provider.slug))
-  const ofCatalog = createCatalog(lists.filter(({ provider }) => served.has(provider)))
+  const settled = (slug: string) => readEntries(config.providers[slug]?.models ?? {})
+  const changing = providers.filter(({ provider: { slug, models } }) => !isEmpty(models) || !isEmpty(settled(slug)))
+  const changed = new Set(changing.map(({ provider }) => provider.slug))
+  const ofCatalog = createCatalog(lists.filter(({ provider }) => changed.has(provider)))
   const added: ModelList[] = []
-  for (const { provider, layers } of providers) {
+  for (const { provider, layers } of changing) {
     const { slug, models } = provider
-    const fromSettings = readEntries(config.providers[slug]?.models ?? {})
+    const fromSettings = settled(slug)
     const manifest = layers.at(-1)?.source ?? source
     const below = (model: string) => ofCatalog.find(slug, model)
     const merged = merge(models, below)
@@ -61,12 +64,17 @@ export async function joinCatalog(
     const manifest = layers.at(-1)?.source ?? source
     problems.push(
       ...deploymentProblems(catalog, slug, models).map(({ path, message }) => manifest.problem(path, message)),
-      ...deploymentProblems(catalog, slug, readEntries(config.providers[slug]?.models ?? {})).map(({ path, message }) =>
+      ...deploymentProblems(catalog, slug, settled(slug)).map(({ path, message }) =>
         source.problem(['providers', slug, ...path], message),
       ),
     )
   }
-  return createCatalog([...all, ...(await refusedLists(catalog, providers, cache))], modelIds)
+  const refused = await refusedLists(catalog, providers, cache)
+  return refused.length === 0 ? catalog : createCatalog([...all, ...refused], modelIds)
+}
+
+function isEmpty(models: ModelList['models']): boolean {
+  return Object.keys(models).length === 0
 }
 
 /** Lists in which the flags that no call can rely on are false. */
