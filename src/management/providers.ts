@@ -104,14 +104,16 @@ function targetOf(
   return { provider, model: identified.model, entry, ...(is !== identified.model && { is }) }
 }
 
-/** As the file is now, where it has problems: these are not in use. Never with a secret. */
+/** As the file is now, where it has problems: then nothing says that its secrets are where they belong. Never with a secret. */
 async function manifestText({ file, provider, problems }: KnownProvider, { sources }: Snapshot): Promise<string> {
   const known = sources.get(file)?.text ?? ''
-  const text = problems.length === 0 ? known : await readFile(file, 'utf8').catch(() => known)
+  const isBroken = problems.length > 0
+  const text = isBroken ? await readFile(file, 'utf8').catch(() => known) : known
   const served = provider ? [provider, ...(provider.variants ?? []).map((variant) => variant.provider)] : []
+  const shown = (line: string) => served.reduce((left, one) => redact(one, left), withoutLiteral(line))
   return text
     .split('\n')
-    .map((line) => served.reduce((left, one) => redact(one, left), withoutKeys(withoutLiteral(line))))
+    .map((line) => (isBroken ? withoutKeys(shown(line)) : shown(line)))
     .join('\n')
 }
 
@@ -123,4 +125,4 @@ function withoutLiteral(line: string): string {
 }
 
 const secretMember =
-  /((?:\b|_)(?:secret|access_key|secret_key|session_token|client_secret|credentials|bearer|password)["']?\s*:\s*)("[^"]*"|'[^']*'|[^\s,}#]+)/gi
+  /((?:\b|_)(?:secret|access_key|secret_key|session_token|client_secret|credentials|bearer|password)["']?\s*:\s*)("[^"]*"|'[^']*'|(?:\$\{[^}]*\}|[^\s,}#])+)/gi

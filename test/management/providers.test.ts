@@ -1,6 +1,9 @@
+import { readFileSync } from 'node:fs'
+import { join } from 'node:path'
 import { afterAll, describe, expect, onTestFinished, test } from 'vitest'
 import { newSecret, storedSecret } from '../../src/access/secret.ts'
 import type { JsonObject } from '../../src/core/json.ts'
+import { concerning, troubleEntry } from '../../src/management/health.ts'
 import { openStore } from '../../src/store/open.ts'
 import { schemaOf, validator } from '../helpers/openapi.ts'
 import { simulatorOnly, testRouter } from '../helpers/router.ts'
@@ -85,6 +88,26 @@ describe('a provider', () => {
     store.close()
     expect((await manage.get('/providers/own', tenant)).body).not.toHaveProperty('manifest')
     expect((await manage.get('/providers/own', operator)).body).toHaveProperty('manifest')
+  })
+
+  test('that is shipped shows its manifest as it is', async () => {
+    const router = await testRouter()
+    onTestFinished(() => router.end())
+    const manage = administration(router)
+    const { providers } = (await manage.get('/providers')).body as { providers: { slug: string }[] }
+    expect(providers.length).toBeGreaterThan(20)
+    for (const { slug } of providers) {
+      const { manifest } = (await manage.get(`/providers/${slug}`)).body as { manifest: { text: string } }
+      expect(manifest.text).toBe(readFileSync(join(router.snapshot().config.folders.providers, `${slug}.yaml`), 'utf8'))
+    }
+  })
+
+  test('has no health that only another organization has met', () => {
+    const trouble = { scope: 'target', name: 'own/m1', state: 'open' } as const
+    const others = { ...trouble, name: 'own/m2', organization: 'other' }
+    const ours = { ...trouble, name: 'own/m3', organization: 'ours' }
+    expect(concerning('ours', [trouble, others, ours])).toEqual([trouble, ours])
+    expect(troubleEntry({ ...ours, until: 0 })).toEqual({ ...ours, until: '1970-01-01T00:00:00.000Z', reason: null })
   })
 
   test('that does not exist is a 404', async () => {
