@@ -15,6 +15,8 @@ type State = { restorers?: Restorers; stream?: RestoredStream; completion?: Rest
 
 export default definePlugin<Options>({
   description: 'Shows providers placeholders in place of personal data, and puts the data back into what they answer',
+  // Rather no answer than data that goes out as it is.
+  onError: 'closed',
   options: {
     properties: {
       kinds: { type: 'array', items: { enum: [...kinds] }, uniqueItems: true, default: [...kinds] },

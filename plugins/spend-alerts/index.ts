@@ -61,8 +61,9 @@ export default definePlugin<Options>({
     }
     const lookQuietly = () => look().catch((err: unknown) => kit.log.error({ err }, 'budgets could not be looked at'))
     return {
-      record({ cost }, { key }) {
-        if (cost.nanoUsd <= 0) return
+      record({ attempts }, { key }) {
+        // A call that costs nothing may have had attempts that do.
+        if (attempts === 0) return
         spending.add(key)
         timer ??= setTimeout(lookQuietly, every_seconds * 1_000).unref()
       },

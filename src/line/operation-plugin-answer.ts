@@ -17,7 +17,7 @@ type Answered = OpenedOperation & { plugins: CallPlugins }
 
 /** The response to an operation that a plugin answers, as `answerOfPlugin` makes one to a conversation. Throws RouterError. */
 export async function operationAnswerOfPlugin(
-  { plugin, reply }: NonNullable<AskedPlugins['answer']>,
+  { plugin, reply, headers }: NonNullable<AskedPlugins['answer']>,
   call: Answered,
   services: OperationServices,
 ): Promise<CallResponse> {
@@ -28,14 +28,15 @@ export async function operationAnswerOfPlugin(
     routeForOperation(key, { api, model: request.model, at: start.at, routing, inEurope }, services)
     return admitUncharged({ key, rules: services.rulesOf(key.organization) }, services.admission)
   })
+  Object.assign(call.plugins.headers, headers)
   try {
     const shown = await call.plugins.reply(reply, readableReply(call))
     const response = responseOf(shown, call, plugin)
     const row = rowOfAnswer(start, plugin, { outcome: 'complete', status: 200 })
     await services.ledger.settle(row)
     call.plugins.record(row)
-    const headers = { ...limits.headers, ...answerHeaders(plugin), 'x-router-cost': '0' }
-    return { ...response, headers: { ...headers, ...response.headers } }
+    const told = { ...limits.headers, ...answerHeaders(plugin), 'x-router-cost': '0' }
+    return { ...response, headers: { ...told, ...response.headers } }
   } finally {
     limits.settle(0)
   }

@@ -27,11 +27,14 @@ type Answered = OpenedCall & { plugins: CallPlugins }
  * the model that was asked for is refused all the same. Throws RouterError.
  */
 export async function answerOfPlugin(
-  { plugin, reply }: Answer,
+  { plugin, reply, headers }: Answer,
   call: Answered,
   services: Services,
 ): Promise<CallResponse> {
   const limits = await withLoans((isRetry) => admit(isRetry ? services.revalidate(call.authenticated) : call.key))
+  Object.assign(call.plugins.headers, headers)
+  call.explanation?.begin(call.start.monotonicMs)
+  call.explanation?.answeredByPlugin(plugin)
   const serving = new PluginServing(plugin, call, { services, limits })
   const chat = freshReply(reply)
   const body = call.request.stream ? serving.events(chat) : await serving.whole(chat)
@@ -106,10 +109,11 @@ class PluginServing {
     try {
       const shown = await plugins.reply({ operation: 'chat', chat })
       const reply = 'chat' in shown ? shown.chat : chat
-      const written = call.clientApi.writeReply({ ...reply, id: chat.id, created: chat.created }, this.#facts(chat))
-      const text = JSON.stringify(written)
-      await this.#settle({ outcome: 'complete', status: 200 }, turn.responseToStore(written, text, this.#author))
-      return text
+      const { router, ...facts } = this.#facts(chat)
+      const written = call.clientApi.writeReply({ ...reply, id: chat.id, created: chat.created }, facts)
+      const own = JSON.stringify(written)
+      await this.#settle({ outcome: 'complete', status: 200 }, turn.responseToStore(written, own, this.#author))
+      return router ? JSON.stringify({ ...written, router }) : own
     } finally {
       this.#limits.settle(0)
     }
@@ -132,7 +136,8 @@ class PluginServing {
       const rest = hooks ? text(hooks.end(said)) : ''
       if (!shown.complete) shown.take({ finish: chat.finish })
       const last = rest + stream.close(shown)
-      const whole = turn.stores ? stream.reply?.(this.#facts(chat)) : undefined
+      const { router: _, ...own } = this.#facts(chat)
+      const whole = turn.stores ? stream.reply?.(own) : undefined
       const stored = whole && turn.responseToStore(whole, JSON.stringify(whole), this.#author)
       await this.#settle({ outcome: 'complete', status: 200 }, stored)
       plugins.streamed((plugin) => ({ operation: 'chat', chat: hooks?.arrivedAt(plugin) ?? said.reply() }))
@@ -153,14 +158,16 @@ class PluginServing {
 
   #facts({ usage, model = targetId(answering(this.#plugin)) }: Reply): ReplyFacts {
     const { call, request } = this.#call
-    return { model, usage, costUsd: 0, request, id: call.id }
+    const { explanation } = this.#call
+    return { model, usage, costUsd: 0, request, id: call.id, ...(explanation && { router: explanation.facts() }) }
   }
 
   async #settle(end: Parameters<typeof rowOfAnswer>[2], response?: Parameters<Services['ledger']['settle']>[1]) {
     if (this.#isSettled) return
     this.#isSettled = true
-    const row = rowOfAnswer(this.#call.start, this.#plugin, end)
-    await this.#services.ledger.settle(row, response)
-    this.#call.plugins.record(row)
+    const { start, plugins, explanation } = this.#call
+    const row = rowOfAnswer(start, this.#plugin, end)
+    await this.#services.ledger.settle(explanation ? { ...row, explanation: explanation.told() } : row, response)
+    plugins.record(row)
   }
 }

@@ -32,8 +32,14 @@ export function openPluginServices(log: Pick<PluginLog, 'warn'>, started: AsyncD
   return { faults, records: new PluginRecords(faults) }
 }
 
-/** What `request` hooks made of a request: another one, or the reply of a plugin. */
-export type AskedPlugins = { request: PluginRequest; answer?: { plugin: string; reply: PluginReply } }
+/**
+ * What `request` hooks made of a request: another one, or the reply of a plugin, with headers that only those are told who get the
+ * reply.
+ */
+export type AskedPlugins = {
+  request: PluginRequest
+  answer?: { plugin: string; reply: PluginReply; headers?: Readonly<Record<string, string>> | undefined }
+}
 
 /** What else a request and a reply of a plugin must be. They throw RouterError for those that are not. */
 export type Accept = { request?(request: PluginRequest): void; reply?(reply: PluginReply): void }
@@ -82,11 +88,12 @@ export class CallPlugins {
       const running = plugin.run('request', run)
       const result = running instanceof Promise ? await running : running
       if (!result) continue
-      Object.assign(this.headers, result.headers)
-      if (result.reply) {
+      const { reply, headers } = result
+      if (reply) {
         this.#outside = this.#plugins.slice(0, index)
-        return { request, answer: { plugin: plugin.name, reply: result.reply } }
+        return { request, answer: { plugin: plugin.name, reply, headers } }
       }
+      Object.assign(this.headers, headers)
       if (result.request) request = freezeData(result.request)
     }
     return { request }

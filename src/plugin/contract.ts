@@ -19,6 +19,8 @@ export type Plugin<Options = Record<string, never>> = {
   options?: JsonObject
   /** How long a hook may take where config.yaml does not say; one second by default. Milliseconds. */
   timeoutMs?: number
+  /** What becomes of a call when it fails, where config.yaml does not say; `open` by default. */
+  onError?: 'open' | 'closed'
   setup(options: Options, kit: Kit): Hooks | Promise<Hooks>
 }
 

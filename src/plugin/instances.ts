@@ -6,7 +6,7 @@ import type { LoadedPlugin } from './loaded.ts'
 import type { PluginSettings } from './settings.ts'
 
 /** A plugin that is set up, for as long as neither its files nor its options change. */
-export type PluginInstance = Pick<LoadedPlugin, 'name' | 'hooks'> & {
+export type PluginInstance = Pick<LoadedPlugin, 'name' | 'hooks' | 'onError'> & {
   /** What the plugin says itself. Milliseconds. */
   timeoutMs: number
   /** The file that it begins with. */
@@ -23,7 +23,9 @@ export type PluginInstance = Pick<LoadedPlugin, 'name' | 'hooks'> & {
 export function configured(instances: readonly PluginInstance[], settings: readonly PluginSettings[]): LoadedPlugin[] {
   return settings.flatMap(({ options: _, fetch: __, ...said }) => {
     const instance = instances.find(({ name }) => name === said.name)
-    return instance ? [{ timeoutMs: instance.timeoutMs, ...said, hooks: instance.hooks }] : []
+    return instance
+      ? [{ timeoutMs: instance.timeoutMs, onError: instance.onError, ...said, hooks: instance.hooks }]
+      : []
   })
 }
 

@@ -126,7 +126,8 @@ async function setUp(plugin: Plugin<JsonObject>, own: SetUp): Promise<PluginInst
     ended ??= end(hooks)
     return ended
   }
-  return { name, hooks, timeoutMs: plugin.timeoutMs ?? usualTimeoutMs, entry, files, about, close }
+  const { timeoutMs = usualTimeoutMs, onError = 'open' } = plugin
+  return { name, hooks, timeoutMs, onError, entry, files, about, close }
 }
 
 const usualMostMs = 5_000

@@ -2,10 +2,11 @@ import { durationMs } from '../core/duration.ts'
 import type { JsonObject } from '../core/json.ts'
 import type { LoadedPlugin } from './loaded.ts'
 
-/** What config.yaml says of a plugin, with the defaults filled in; `timeoutMs` is missing where the plugin's own holds. */
-export type PluginSettings = Omit<LoadedPlugin, 'hooks' | 'timeoutMs'> & {
+/** What config.yaml says of a plugin, with the defaults filled in; `timeoutMs` and `onError` are missing where the plugin's own hold. */
+export type PluginSettings = Omit<LoadedPlugin, 'hooks' | 'timeoutMs' | 'onError'> & {
   options: JsonObject
   timeoutMs?: number
+  onError?: LoadedPlugin['onError']
   /** Hosts, or `host:port`, that its `fetch` may reach whatever their address is. */
   fetch: readonly string[]
 }
@@ -22,11 +23,11 @@ export type PluginFile = {
 }
 
 export function pluginSettings(file: PluginFile): PluginSettings {
-  const { name, options, on_error = 'open', timeout, fetch = [], organizations = 'all', enabled = true } = file
+  const { name, options, on_error, timeout, fetch = [], organizations = 'all', enabled = true } = file
   return {
     name,
     options: options ?? {},
-    onError: on_error,
+    ...(on_error !== undefined && { onError: on_error }),
     ...(timeout !== undefined && { timeoutMs: durationMs(timeout) as number }),
     fetch,
     organizations: organizations === 'all' ? 'all' : new Set(organizations),

@@ -51,6 +51,7 @@ export class Explanation {
   #notAllowed = 0
   #order: JsonObject = {}
   readonly #attempts: Attempt[] = []
+  #answeredBy: string | undefined
 
   /**
    * `ownName`: a name whose targets whoever asks may know of, also those that it may not use. `now` is milliseconds of the monotonic
@@ -111,6 +112,11 @@ export class Explanation {
     }
   }
 
+  /** A plugin answered: no target is asked. */
+  answeredByPlugin(name: string): void {
+    this.#answeredBy = name
+  }
+
   /** Which targets a call would be sent to, in which order, and which were left out. */
   plan(): JsonObject {
     return {
@@ -126,7 +132,7 @@ export class Explanation {
     const [first] = this.#attempts
     const contentAt = this.#attempts.find((attempt) => attempt.contentAt !== undefined)?.contentAt
     return {
-      ...this.plan(),
+      ...(this.#answeredBy === undefined ? this.plan() : { plugin: this.#answeredBy }),
       attempts: this.#attempts.map((attempt, index) => this.#attemptAt(index, attempt, began)),
       timings: {
         ...(first && { before_ms: Math.round(first.times.began - began) }),

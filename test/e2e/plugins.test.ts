@@ -87,6 +87,15 @@ describe('a request hook', () => {
     })
   })
 
+  test.each(streams)('says that it answered where the client wants to know: $stream', async (how) => {
+    const before = world.rows().length
+    const body = { messages: [{ role: 'user', content: 'answer' }], ...how }
+    const { text } = await world.ask(body, { 'x-router-explain': 'true' })
+    expect(text).toContain('"router":{"attempts":0,"explain":{"plugin":"changes","attempts":[]')
+    expect(world.rows()[before]?.explanation).toMatchObject({ plugin: 'changes', attempts: [] })
+    expect((await world.ask(body)).text).not.toContain('"router"')
+  })
+
   test('does not answer who may not ask the model', async () => {
     const { status } = await ask('answer', { model: 'one/none' })
     expect(status).toBe(404)

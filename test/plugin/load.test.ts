@@ -62,18 +62,20 @@ describe('a plugin', () => {
     expect(greetingOf(snapshot)).toBe('2')
   })
 
-  test('gets its options with the defaults of its schema, and its own time limit', async () => {
+  test('gets its options with the defaults of its schema, and says itself how long it may take and what its failure means', async () => {
     const text = `
       import { definePlugin } from 'inference-router/plugin'
       export default definePlugin<{ words: string[]; most: number }>({
         options: { properties: { words: { type: 'array' }, most: { type: 'number', default: 7 } } },
         timeoutMs: 30,
+        onError: 'closed',
         setup: (options) => ({ functions: { greeting: () => ({ ...options }) } }),
       })`
     const { build } = world({ 'plugins/one.ts': text }, '[{ name: one, options: { words: ["${WORD:-b}"] } }]')
     const { snapshot, problems } = await build()
     expect(problems).toEqual([])
-    expect([greetingOf(snapshot), snapshot.plugins[0]?.timeoutMs]).toEqual([{ words: ['b'], most: 7 }, 30])
+    expect(greetingOf(snapshot)).toEqual({ words: ['b'], most: 7 })
+    expect(snapshot.plugins[0]).toMatchObject({ timeoutMs: 30, onError: 'closed' })
   })
 
   test('is loaded anew with what it imports when one of them changes, and kept when nothing of it does', async () => {

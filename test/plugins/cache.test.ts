@@ -6,6 +6,7 @@ import { afterAll, beforeEach, describe, expect, test } from 'vitest'
 import cache from '../../plugins/cache/index.ts'
 import { chunk, type PluginWorld, pluginWorld, says } from '../e2e/plugin-world.ts'
 import { beginStream } from '../helpers/provider.ts'
+import { testKey } from '../helpers/router.ts'
 import { folderOf } from '../manifest/files.ts'
 
 const state = ({ headers }: { headers: Readonly<Record<string, string>> }) => headers['x-router-cache']
@@ -286,6 +287,69 @@ describe('through the router', () => {
       expect.stringContaining('response.completed'),
     ])
     expect(world.providers.one.received).toHaveLength(1)
+  })
+
+  describe('whose reply is kept', () => {
+    let world: PluginWorld
+    const manage = async (path: string, body: object, method = 'POST') => {
+      const headers = { authorization: `Bearer ${testKey}`, 'content-type': 'application/json' }
+      const response = await fetch(`${world.router.url}/v1/manage/${path}`, {
+        method,
+        headers,
+        body: JSON.stringify(body),
+      })
+      expect(response.status).toBeLessThan(300)
+      return response.status === 204 ? {} : ((await response.json()) as { api_key_id: string; api_key: string })
+    }
+    const keyThatHits = async (limits: object = {}) => {
+      const { api_key_id: id, api_key: secret } = (await manage('apikey', { name: 'k', ...limits })) as {
+        api_key_id: string
+        api_key: string
+      }
+      const ask = async () => {
+        const { status, headers, content } = await world.ask({}, { authorization: `Bearer ${secret}` })
+        return { status, state: headers.get('x-router-cache'), content }
+      }
+      await world.ask()
+      expect(await ask()).toEqual({ status: 200, state: 'HIT', content: 'Hi you.' })
+      return { id, ask }
+    }
+    beforeEach(async () => {
+      world = await cached()
+    })
+
+    test('is not told to a key that may not ask the model', async () => {
+      const { id, ask } = await keyThatHits()
+      await manage(`apikey/${id}/access`, { models: ['two/*'] })
+      expect(await ask()).toEqual({ status: 403, state: null, content: '' })
+    })
+
+    test.each([
+      ['models are not approved', 'org/models', { approved_models: ['two/*'] }],
+      ['rules about data forbid the provider', 'org/rules', { geolocation: ['eu'] }],
+    ])('is not told to an organization whose %s', async (_, path, rules) => {
+      const { ask } = await keyThatHits()
+      await manage(path, rules, 'PUT')
+      const { status, ...told } = await ask()
+      expect([400, 403, 404]).toContain(status)
+      expect(told).toEqual({ state: null, content: '' })
+    })
+
+    test('is not told to a key that was deleted', async () => {
+      const { id, ask } = await keyThatHits()
+      await manage(`apikey/${id}`, {}, 'DELETE')
+      expect(await ask()).toEqual({ status: 403, state: null, content: '' })
+    })
+
+    test('is told to a key whose budget is used up: it costs nothing; what is not kept is refused', async () => {
+      const { ask } = await keyThatHits({ monthly_limit: 0.000_000_001 })
+      expect(await ask()).toMatchObject({ status: 200, state: 'HIT' })
+      const { api_key: secret } = (await manage('apikey', { name: 'k', monthly_limit: 0.000_000_001 })) as {
+        api_key: string
+      }
+      const other = await world.ask({ seed: 3 }, { authorization: `Bearer ${secret}` })
+      expect([other.status, other.content]).toEqual([402, ''])
+    })
   })
 
   test('failures are not kept', async () => {
