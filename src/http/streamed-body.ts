@@ -17,7 +17,11 @@ export async function sendBody(
   { own, context, isHead }: { own: RunningRequest; context: ServerContext; isHead: boolean },
 ): Promise<void> {
   const { running, patienceMs: idleMs } = context
-  if (endless) running.beginEndless(own)
+  if (endless) {
+    running.beginEndless(own)
+    // It ends when the router does: the connection has no time left for another request.
+    response.shouldKeepAlive = false
+  }
   running.beginStream(own)
   const { signal } = own
   try {

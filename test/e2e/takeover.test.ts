@@ -344,3 +344,14 @@ test('only its user may use the socket', async () => {
   store = storeIn(made.folder)
   expect(statSync(join(made.folder, 'data/router.sqlite-control')).mode & 0o777).toBe(0o600)
 })
+
+test('who looks on at the process that served is sent on: it does not keep that process alive', async () => {
+  const first = await start()
+  store = storeIn(made.folder)
+  const headers = { authorization: `Bearer ${testKey}` }
+  const watched = await fetch(`${first.url}/v1/manage/live`, { headers })
+  const text = watched.text()
+  await start(portOf(first))
+  await within(10_000, 'the first process to be done', first.retired)
+  expect(await within(1_000, 'the end of the stream', text)).toContain('data: {"at"')
+})
