@@ -664,8 +664,14 @@ describe('a management API with a port of its own', () => {
     expect((await fetch(`${own.url}/v1/manage/org`, { headers })).status).toBe(404)
     for (const url of [own.url, own.manageUrl]) {
       expect((await fetch(`${url}/v1/auth/check`, { headers })).status).toBe(200)
+      expect((await fetch(`${url}/v1/models`, { headers })).status).toBe(200)
     }
-    expect((await fetch(`${own.manageUrl}/v1/models`, { headers })).status).toBe(404)
+    const elsewhere = {
+      method: 'POST',
+      headers: { ...headers, 'content-type': 'application/json' },
+      body: JSON.stringify(ask),
+    }
+    expect((await fetch(`${own.manageUrl}/v1/chat/completions`, elsewhere)).status).toBe(404)
     expect((await own.call('/v1/chat/completions', ask)).status).toBe(200)
     await own.end()
     await expect(fetch(`${own.url}/health`)).rejects.toThrow()
