@@ -48,12 +48,15 @@ export function duration(ms: number | null | undefined): string {
   return `${Math.floor(ms / 60_000)}${thin}min ${Math.round((ms % 60_000) / 1_000)}${thin}s`
 }
 
-const times = new Intl.DateTimeFormat(undefined, { dateStyle: 'medium', timeStyle: 'medium' })
+const clock = { month: 'short', day: 'numeric', hour: 'numeric', minute: '2-digit', second: '2-digit' } as const
+const times = new Intl.DateTimeFormat(undefined, clock)
+const oldTimes = new Intl.DateTimeFormat(undefined, { ...clock, year: 'numeric' })
 const dates = new Intl.DateTimeFormat(undefined, { dateStyle: 'medium', timeZone: 'UTC' })
 
-/** A time where the reader is; the title says it in UTC. */
+/** A time where the reader is, with its year if that is another one; the title says it in UTC. */
 export function time(at: string): string {
-  return times.format(new Date(at))
+  const then = new Date(at)
+  return (then.getFullYear() === new Date().getFullYear() ? times : oldTimes).format(then)
 }
 
 export function date(at: string): string {

@@ -90,8 +90,7 @@ export function CallTable({ calls, onEnd }: { calls: readonly ListedEntry[]; onE
     {
       head: 'API',
       isMinor: true,
-      cell: ({ api, operation, streamed }: ListedEntry) =>
-        `${operation === 'chat' ? api : operation}${streamed ? ', streamed' : ''}`,
+      cell: ({ api, operation }: ListedEntry) => (operation === 'chat' ? api : operation),
     },
     { head: 'First', isNumber: true, isMinor: true, cell: ofSettled((call) => duration(call.first_event_ms)) },
     { head: 'Took', isNumber: true, cell: ofSettled((call) => duration(call.duration_ms)) },

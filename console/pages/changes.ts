@@ -56,7 +56,7 @@ export default function Changes() {
                 isMinor: true,
                 cell: ({ actor }: Entry) =>
                   /^[\da-f-]{36}$/.test(actor)
-                    ? html`<a href=${to(`keys/${actor}`)}><${Name} text=${actor} mono /></a>`
+                    ? html`<a href=${to(`keys/${actor}`)} title=${actor}><code>…${actor.slice(-12)}</code></a>`
                     : html`<${Name} text=${actor} />`,
               },
               { head: 'What was changed', cell: (entry: Entry) => html`<${Difference} ...${entry} />` },

@@ -47,7 +47,7 @@ export function Chart({ label, times, series, format, isBars = false, height = 1
     }
   }, [names, isBars, height])
   useEffect(() => plot.current?.setData(data.current), [times, series])
-  return html`<div class="chart" role="img" aria-label=${`${label}: ${summary(series, format)}`}><div ref=${place}></div></div>`
+  return html`<div class="chart" role="img" aria-label=${`${label}: ${summary(series, format)}`}><div ref=${place} style=${{ minHeight: `${height}px` }}></div></div>`
 }
 
 function dataOf(times: readonly number[], series: readonly Series[]): uPlot.AlignedData {

@@ -8,7 +8,6 @@ import {
   hostile,
   long,
   openWorld,
-  picture,
   type World,
 } from './world.ts'
 
@@ -65,7 +64,6 @@ describe.skipIf(noBrowser)('every page of the console', () => {
     'changes',
     'playground',
   ]
-  const nameOf = (page: string) => page.replace(call, 'one').replace(key, 'one').replaceAll('/', '-')
 
   test.each([
     { colorScheme: 'light', width: 1280 },
@@ -81,7 +79,6 @@ describe.skipIf(noBrowser)('every page of the console', () => {
         // What a page consists of is the same in all of them.
         if (colorScheme === 'dark') await expectAccessible(tab, ['color-contrast'])
         else if (width > 1_000) await expectAccessible(tab)
-        if (width > 1_000) await picture(tab, `${nameOf(page)}-${colorScheme}`)
       }
       expect(await tab.page.title()).not.toContain('hit')
       expectFaultless(tab, world)

@@ -1,5 +1,3 @@
-import { mkdirSync } from 'node:fs'
-import { join } from 'node:path'
 import axe, { type AxeResults } from 'axe-core'
 import type { Browser } from 'playwright-core'
 import { expect } from 'vitest'
@@ -77,12 +75,4 @@ export async function expectAccessible({ page }: Tab, rules?: readonly string[])
 export async function expectNoOverflow({ page }: Tab): Promise<void> {
   const [needed, has] = await page.evaluate<[number, number]>('[document.documentElement.scrollWidth, innerWidth]')
   expect(needed, 'the width that the page needs').toBeLessThanOrEqual(has)
-}
-
-/** Takes the picture of a page for the documentation, where that is asked for. */
-export async function picture({ page }: Tab, name: string): Promise<void> {
-  if (!process.env.UPDATE_PICTURES) return
-  const folder = join(import.meta.dirname, '../../docs/console')
-  mkdirSync(folder, { recursive: true })
-  await page.screenshot({ path: join(folder, `${name}.png`), animations: 'disabled' })
 }

@@ -1,0 +1,188 @@
+import { randomUUIDv7 } from 'node:crypto'
+import { mkdirSync, rmSync } from 'node:fs'
+import { join } from 'node:path'
+import { onTestFinished, test } from 'vitest'
+import type { CallRecord } from '../../src/core/call.ts'
+import { openLedger } from '../../src/money/ledger.ts'
+import { openStore } from '../../src/store/open.ts'
+import { openBrowser, openTab } from '../helpers/browser.ts'
+import { type RouterProcess, routerProcess } from '../helpers/process.ts'
+import { routerFolder, testKey } from '../helpers/router.ts'
+import { plainRecord } from '../store/plain-record.ts'
+import { go } from './world.ts'
+
+const folder = join(import.meta.dirname, '../../docs/console')
+const hourMs = 3_600_000
+
+/** Models that are asked, how often of a hundred times, and their prices in nano-USD for a token. */
+const served = [
+  { provider: 'openai', model: 'gpt-5.4-mini', share: 46, input: 750, output: 4_500 },
+  { provider: 'anthropic', model: 'claude-sonnet-5-5', share: 28, input: 3_000, output: 15_000 },
+  { provider: 'google', model: 'gemini-3.8-flash', share: 18, input: 300, output: 2_500 },
+  { provider: 'mistral', model: 'mistral-small-latest', share: 8, input: 100, output: 300 },
+] as const
+
+/** Random numbers from 0 to 1 that are the same each time. */
+function numbers(seed = 7): () => number {
+  let state = seed
+  return () => {
+    state = (Math.imul(state, 1_664_525) + 1_013_904_223) >>> 0
+    return state / 2 ** 32
+  }
+}
+
+type Owner = Pick<CallRecord, 'organization' | 'key'>
+
+function callAt(at: number, owner: Owner, next: () => number): CallRecord {
+  const draw = next() * 100
+  const sums = served.map((_, index) => served.slice(0, index + 1).reduce((sum, { share }) => sum + share, 0))
+  const found = served[sums.findIndex((sum) => draw < sum)] ?? served[0]
+  const usage = { input: Math.round(400 + next() * 2_600), output: Math.round(60 + next() * 700) }
+  const parts = { input: usage.input * found.input, output: usage.output * found.output }
+  const fate = next()
+  const firstEventMs = Math.round(180 + next() * 900)
+  const call = plainRecord({
+    ...owner,
+    id: randomUUIDv7(),
+    at,
+    ...{ requested: fate > 0.8 ? 'policy/fast' : `${found.provider}/${found.model}` },
+    ...{ provider: found.provider, model: found.model, stream: true, firstEventMs },
+    durationMs: Math.round(firstEventMs + usage.output * (6 + next() * 12)),
+    metadata: { feature: fate > 0.5 ? 'support' : 'search' },
+  })
+  if (fate < 0.02) {
+    const free = { nanoUsd: 0, parts: {}, priceVersion: '' }
+    return {
+      ...call,
+      outcome: 'failed',
+      status: 429,
+      error: 'rate_limited',
+      failure: 'rate_limited',
+      usage: {},
+      cost: free,
+    }
+  }
+  return { ...call, usage, cost: { nanoUsd: parts.input + parts.output, parts, priceVersion: '5d1c2a90b7e4' } }
+}
+
+/** Two weeks of calls, more by day than by night; the last one had to be asked for twice. */
+function history(owners: readonly Owner[], now: number): CallRecord[] {
+  const next = numbers()
+  const calls: CallRecord[] = []
+  for (let hour = 14 * 24; hour >= 0; hour--) {
+    const begin = Math.floor(now / hourMs) * hourMs - hour * hourMs
+    const byDay = 1 + Math.sin(((new Date(begin).getUTCHours() - 8) / 24) * 2 * Math.PI)
+    const most = Math.round(3 + 9 * byDay * (0.6 + next()))
+    for (let count = 0; count < most; count++) {
+      const at = begin + Math.floor(next() * hourMs)
+      const owner = owners[Math.floor(next() ** 2 * owners.length)] as Owner
+      if (at < now - 60_000) calls.push(callAt(at, owner, next))
+    }
+  }
+  const last = callAt(now - 30_000, owners[0] as Owner, () => 0.4)
+  const failed = {
+    usage: {},
+    cost: { nanoUsd: 0, parts: {}, priceVersion: '' },
+    outcome: 'failed',
+    status: 503,
+  } as const
+  const first = {
+    ...last,
+    ...failed,
+    id: randomUUIDv7(),
+    attemptOf: last.id,
+    attempts: 1,
+    provider: 'openai',
+    model: 'gpt-5.4-mini',
+  }
+  const times = { startedMs: 0, durationMs: 640, error: 'provider_overloaded', failure: 'overloaded' } as const
+  calls.push(
+    { ...first, ...times },
+    { ...last, requested: 'policy/fast', attempts: 2, startedMs: 655, reservedNano: 31_000_000 },
+  )
+  return calls
+}
+
+/** A router that has been used for two weeks. */
+async function usedRouter(): Promise<{ router: RouterProcess; call: string; key: string }> {
+  const files = routerFolder()
+  onTestFinished(() => rmSync(files.folder, { recursive: true, force: true }))
+  const env = { OPENAI_API_KEY: 'x', ANTHROPIC_API_KEY: 'x', GEMINI_API_KEY: 'x', MISTRAL_API_KEY: 'x' }
+  const router = await routerProcess(files.configPath, { env })
+  const post = async (path: string, body: object) => {
+    const response = await router.call(`/v1/manage${path}`, body)
+    if (!response.ok) throw new Error(`${path}: ${await response.text()}`)
+    return (await response.json()) as { [name: string]: string }
+  }
+  const { group_id: group } = await post('/group', { name: 'Product', monthly_limit: 500 })
+  const keys: string[] = []
+  for (const [name, monthly_limit] of [
+    ['web', 200],
+    ['support bot', 80],
+    ['search', 50],
+    ['nightly reports', 20],
+  ] as const) {
+    const labels = { team: name === 'nightly reports' ? 'data' : 'product' }
+    keys.push(
+      String(
+        (await post('/apikey', { name, monthly_limit, labels, ...(name !== 'nightly reports' && { group_id: group }) }))
+          .api_key_id,
+      ),
+    )
+  }
+  await post('/org/credit', { amount: 250 })
+  await post('/policy', {
+    id: 'fast',
+    description: 'What answers customers',
+    targets: [
+      { target: 'openai/gpt-5.4-mini', weight: 3 },
+      { target: 'google/gemini-3.8-flash', weight: 1 },
+    ],
+  })
+  await post('/alias', { name: 'best', target: 'anthropic/claude-sonnet-5-5' })
+  await router.end('SIGTERM')
+  const store = openStore(`sqlite:${join(files.folder, 'data/router.sqlite')}`, { asRouter: true })
+  const organization = store.organizations.list()[0]?.id ?? ''
+  const ledger = openLedger(store.ledger.openWriter(), { onError: (thrown) => console.error(thrown) })
+  const calls = history(
+    keys.map((key) => ({ organization, key })),
+    Date.now(),
+  )
+  await Promise.all(calls.map((call) => ledger.settle(call)))
+  await ledger.close()
+  store.close()
+  const started = await routerProcess(files.configPath, { env })
+  return { router: started, call: calls.at(-1)?.id ?? '', key: keys[0] ?? '' }
+}
+
+test.skipIf(!process.env.UPDATE_PICTURES)(
+  'pictures for docs/console.md (skipped without UPDATE_PICTURES)',
+  async () => {
+    const [{ router, call, key }, browser] = await Promise.all([usedRouter(), openBrowser()])
+    onTestFinished(() => browser.close())
+    mkdirSync(folder, { recursive: true })
+    const pages = {
+      ...{ overview: 'overview?range=week', calls: 'calls', call: `calls/${call}`, keys: 'keys', key: `keys/${key}` },
+      ...{ groups: 'groups', models: 'models', providers: 'providers', provider: 'providers/mistral', names: 'names' },
+      ...{ organization: 'organization', changes: 'changes', playground: 'playground?model=demo/thinker' },
+    }
+    for (const colorScheme of ['light', 'dark'] as const) {
+      const tab = await openTab(browser, { colorScheme, viewport: { width: 1280, height: 800 } })
+      await tab.page.goto(`${router.url}/console/#key=${testKey}`)
+      await tab.page.getByRole('heading', { level: 1 }).waitFor()
+      for (const [name, page] of Object.entries(pages)) {
+        if (colorScheme === 'dark' && !['overview', 'calls'].includes(name)) continue
+        await go(tab, page)
+        if (name === 'playground') {
+          await tab.page.getByLabel('Message').fill('What does a gateway do?')
+          await tab.page.getByRole('button', { name: 'Send' }).click()
+          await tab.page.getByRole('article').nth(1).getByText('$0.').first().waitFor()
+        }
+        if (name === 'overview' || name === 'key') await tab.page.locator('.u-wrap').first().waitFor()
+        await tab.page.mouse.move(1_270, 10)
+        const path = join(folder, `${name}${colorScheme === 'dark' ? '-dark' : ''}.png`)
+        await tab.page.screenshot({ path, animations: 'disabled' })
+      }
+    }
+  },
+)
