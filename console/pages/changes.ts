@@ -69,11 +69,20 @@ export default function Changes() {
 /** The members that differ, before and after. */
 function Difference({ before, after }: Pick<Entry, 'before' | 'after'>) {
   const names = [...new Set([...Object.keys(before ?? {}), ...Object.keys(after ?? {})])]
-  const changed = names.filter((name) => text(before?.[name]) !== text(after?.[name]))
+  const changed = names.filter((name) => !toldElsewhere.includes(name) && text(before?.[name]) !== text(after?.[name]))
   if (changed.length === 0) return html`<span class="quiet">nothing</span>`
-  return html`<ul>${changed.slice(0, 20).map((name) => html`<li key=${name}><span class="quiet">${name}:</span> ${before?.[name] !== undefined && html`<del><${Name} text=${text(before[name])} /></del> `}${after?.[name] !== undefined && html`<${Name} text=${text(after[name])} />`}</li>`)}</ul>`
+  return html`<ul>${changed.slice(0, 20).map((name) => html`<li key=${name}><span class="quiet">${name}:</span> ${text(before?.[name]) !== '' && html`<del><${Name} text=${text(before?.[name])} /></del> `}${text(after?.[name]) !== '' && html`<${Name} text=${text(after?.[name])} />`}</li>`)}</ul>`
 }
 
+/** They stand in the other columns. */
+const toldElsewhere = ['id', 'created_at', 'created_by']
+
+/** What there is nothing of is not told. */
 function text(value: unknown): string {
-  return value === undefined ? '' : typeof value === 'string' ? value : JSON.stringify(value)
+  const isNothing = value === undefined || value === null || (typeof value === 'object' && isEmpty(value))
+  return isNothing ? '' : typeof value === 'string' ? value : JSON.stringify(value)
+}
+
+function isEmpty(value: object): boolean {
+  return Object.values(value).every((one) => one === null || one === 'none')
 }
