@@ -9,7 +9,8 @@ import { firstCall } from './ways.ts'
 
 const rounds = Number(process.argv[3] ?? 5)
 const calls = 1_000
-const concurrent = 16
+/** So many that each commit of the ledger has rows of several calls: what few wait for is the disk. */
+const concurrent = 64
 
 const upstream = await startMeasured('upstream.ts')
 const router = await startRouter(here, upstream.url, { lines: 'plugins: [{ name: cache }]\n' })

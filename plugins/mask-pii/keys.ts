@@ -24,14 +24,18 @@ const pem = /-----BEGIN [A-Z ]{0,30}PRIVATE KEY-----(?:[^-]|-(?!-)){1,16000}----
 /** What something that is called a key is set to. */
 const assigned =
   /(?<![A-Za-z0-9])(?:api[ _-]?key|secret(?:[ _-]?(?:access[ _-]?)?key)?|access[ _-]?(?:key|token)|auth[ _-]?token|token|bearer|password)["']?(?:\s{0,3}[:=]\s{0,3}|\s)["']?([A-Za-z0-9_/+=-]{20,250})(?![A-Za-z0-9_/+=-])/gi
+/** Words of people, not paths, variables and rules. */
+const password =
+  /(?<![\p{L}\p{N}])(?:password|passwort|passwd|mot de passe|contraseña)["']?\s{0,3}[:=]\s{0,3}["']?(?!(?:process|os|env|import|config)\.)([^\s"',;<>(){}|/$][^\s"',;<>(){}|/]{7,63})(?![^\s"',;.)}])/giu
 
 /** Keys and tokens of machines. */
 export function findKeys(text: string): Span[] {
   const found: Span[] = []
-  for (const pattern of [prefixed, pem, assigned]) {
+  for (const pattern of [prefixed, pem, assigned, password]) {
     for (const { index, 0: whole, 1: key = whole } of text.matchAll(pattern)) {
       const end = index + whole.length
-      if (pattern !== assigned || isMixed(key)) found.push({ kind: 'key', start: end - key.length, end })
+      const isKey = pattern === prefixed || pattern === pem || isMixed(key)
+      if (isKey) found.push({ kind: 'key', start: end - key.length, end })
     }
   }
   return found

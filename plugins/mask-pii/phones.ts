@@ -1,8 +1,8 @@
 import type { Span } from './spans.ts'
 
-/** Digits with what stands between those of phone numbers: at most one or two signs. */
+/** Digits with what stands between those of phone numbers: at most one or two signs. Some scripts put no space around them. */
 const candidate =
-  /(?<![\p{L}\p{N}_+.@/:#$€£-]|\d[ ,])(?:\+|\()?\d(?:(?:[ \u00a0.()/-]{0,2}| \/ )\d){6,16}(?![\p{L}\p{N}_%€$£])(?![.,:/-]\d)/gu
+  /(?<!(?![\p{sc=Han}\p{sc=Hira}\p{sc=Kana}\p{sc=Thai}])[\p{L}\p{N}_+.@/:#$€£-]|\d[ ,])(?:\+|\()?\d(?:(?:[ \u00a0.()/-]{0,2}| \/ )\d){6,16}(?!(?![\p{sc=Han}\p{sc=Hira}\p{sc=Kana}\p{sc=Thai}])[\p{L}\p{N}_%€$£])(?![.,:/-]\d)/gu
 /** Words that announce a number. */
 const announcement =
   /(?<![\p{L}\p{N}])(?:phone|tel|telephone|telefon|telefono|teléfono|telefone|tél|téléphone|mobile|mobil|mobiel|móvil|cell|cellulare|celular|handy|portable|fax|whatsapp|sms|call(?: me| us)?|ring(?: me)?|text me|reach me|rufnummer|my number is|meine nummer(?: ist)?|mi número es|mon numéro est|numéro|appelez|llame|chiama)(?![\p{L}\p{N}])[^\d+(\n]{0,24}/giu

@@ -288,7 +288,8 @@ export function corpus(): Labelled[] {
   return [...texts].slice(0, 200).map(labelled)
 }
 
-function labelled(marked: string): Labelled {
+/** A text whose spans are marked. */
+export function labelled(marked: string): Labelled {
   const spans: Labelled['spans'] = []
   let text = ''
   let from = 0
