@@ -13,7 +13,7 @@ const others = readFileSync(join(import.meta.dirname, 'pii-unseen.txt'), 'utf8')
 
 test.each([
   ['200 texts', 200, corpus()],
-  ['193 texts that were written apart from the rules', 193, others],
+  ['193 others, of which 188 were written apart from the rules', 193, others],
 ])('finds what %s have, and nothing else: recall and precision of at least 0.98', (_, count, texts) => {
   expect(new Set(texts.map(({ text }) => text)).size).toBe(count)
   let [right, wanted, found] = [0, 0, 0]
