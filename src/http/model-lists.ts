@@ -98,7 +98,8 @@ function openLists(directory: () => Listable, now: () => number) {
   const known = new LRUCache<string, readonly Listed[]>({ max: maxLists })
   const answers = new LRUCache<string, Written>({
     maxSize: maxBytes,
-    sizeCalculation: ({ answer }) => answer.text.length + 1,
+    // One that is larger than all of them may be is kept alone: it takes seconds to write.
+    sizeCalculation: ({ answer }) => Math.min(answer.text.length + 1, maxBytes),
   })
   const numberOf = objectNumbers()
   const keyOf = (scope: Scope | undefined) =>
