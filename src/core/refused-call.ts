@@ -1,6 +1,7 @@
 import type { CallRecord } from './call.ts'
 import { asRouterError, RouterError } from './errors.ts'
 import { recordedError } from './recorded-error.ts'
+import { withoutSecrets } from './secrets.ts'
 
 /** A call that was refused before a provider was asked, of which the ledger has no row. `at` is Unix milliseconds. */
 export type RefusedCall = Pick<
@@ -39,7 +40,8 @@ export function refusedCall(call: Omit<RefusedCall, 'status' | 'error' | 'messag
     ...(group !== undefined && { group }),
     api,
     operation,
-    requested: requested.slice(0, longestName),
+    // Clients write keys where a model belongs.
+    requested: withoutSecrets(requested).slice(0, longestName),
     stream,
     status: error.status,
     ...(code !== undefined && { error: code }),

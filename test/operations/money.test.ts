@@ -303,8 +303,7 @@ function isAdmitted({ status, attempts }: Made): boolean {
   return status !== undefined && attempts > 0
 }
 
-/** The rows that end a call: an attempt that failed and was paid has one of its own before. */
+/** The rows that end a call: its attempts have rows of their own, which name it. */
 function endingsOf(rows: readonly CallRecord[]): number {
-  const last = Math.max(0, ...rows.map(({ attempts }) => attempts))
-  return rows.filter(({ attempts }) => attempts === last).length
+  return rows.filter(({ attemptOf }) => attemptOf === undefined).length
 }
