@@ -215,7 +215,9 @@ describe('Management', () => {
     const status = async (base: string, path: string) => (await fetch(base + path, { headers: by(testKey) })).status
     expect(manageUrl).not.toBe(url)
     expect([await status(manageUrl, '/v1/manage/org'), await status(url, '/v1/manage/org')]).toEqual([200, 404])
-    expect([await status(manageUrl, '/v1/models'), await status(url, '/v1/models')]).toEqual([404, 200])
+    // Calls are POST.
+    const calls = '/v1/chat/completions'
+    expect([await status(manageUrl, calls), await status(url, calls)]).toEqual([404, 405])
   })
   test('16.1, 1.23, 7.4, 7.5: GET /v1/manage/org returns {name, balance}', async () => {
     expect(await manage('GET', '/org')).toEqual({ name: expect.any(String), balance: expect.any(Number) })
