@@ -22,12 +22,19 @@ export class OpenLoad {
   send(request: Buffer, answered: Answered): void {
     this.#open++
     const begun = performance.now()
-    const connection = this.#idle.pop() ?? new Connection(this.#url)
+    const connection = this.#kept() ?? new Connection(this.#url)
     connection.send(request, (status) => {
       this.#open--
       if (status > 0) this.#idle.push(connection)
       answered(status, performance.now() - begun)
     })
+  }
+
+  /** One that the server has not closed meanwhile. */
+  #kept(): Connection | undefined {
+    let kept = this.#idle.pop()
+    while (kept?.isClosed) kept = this.#idle.pop()
+    return kept
   }
 }
 
@@ -57,6 +64,10 @@ class Connection {
     this.#socket.on('data', (text: string) => this.#take(text))
     this.#socket.on('error', () => {})
     this.#socket.on('close', () => this.#end(0))
+  }
+
+  get isClosed(): boolean {
+    return !this.#socket.writable
   }
 
   send(request: Buffer, done: (status: number) => void): void {

@@ -16,7 +16,7 @@ const rounds = Number(process.argv[4] ?? 1)
 /** So many callers that the process always has something to do: a call takes half as long again as one alone. */
 const atOnce = 400
 /** Long queues make the last ones that get their turn late. */
-const waiting = 20
+const waiting = 10
 const [loadCpu, subjectCpu] = ['0', '1']
 pin(process.pid, loadCpu)
 const upstream = await startMeasured('upstream.ts', {}, { cpus: loadCpu })
@@ -37,8 +37,8 @@ for (let round = 0; round < rounds; round++) {
   writeFileSync(router.config, settings)
   await setTimeout(1_500)
   const peak = await closed(seconds)
-  // As many calls as are under way while the process does what it can, and a few more.
-  const concurrent = Math.ceil(((peak * momentMs) / 1_000) * 1.1)
+  // As many calls as are under way while the process does what it can.
+  const concurrent = Math.ceil((peak * momentMs) / 1_000)
   writeFileSync(
     router.config,
     settings.replace('server: {', `server: { limits: { concurrent: ${concurrent}, queue: ${waiting} },`),
