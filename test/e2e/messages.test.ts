@@ -11,6 +11,7 @@ import {
   within,
 } from '../helpers/provider.ts'
 import { type TestRouter, testKey, testRouter } from '../helpers/router.ts'
+import { limit } from '../helpers/time.ts'
 
 const message = {
   id: 'msg_1',
@@ -222,7 +223,7 @@ describe('a stream that is silent for a while', () => {
   const thinking = async (response: ServerResponse, first: string, last: string) => {
     beginStream(response)
     response.write(first)
-    await pause(300)
+    await pause(limit(300))
     response.end(last)
   }
 

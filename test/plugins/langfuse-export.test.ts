@@ -103,7 +103,8 @@ describe('batches', () => {
   }
 
   test('are sent together, and again where that may help', async () => {
-    const { batches, sizes } = opened([500, 429])
+    // So long that all of them are there before the first batch, however busy the machine is.
+    const { batches, sizes } = opened([500, 429], { every_seconds: 0.3 })
     for (let call = 0; call < 10; call++) batches.add(() => [{ call }])
     await expect.poll(() => sizes).toEqual([10, 10, 10])
     expect(logged).toEqual([])
