@@ -16,8 +16,8 @@ export type RouterProcess = {
   output(): string
   /** Calls an endpoint with the test key, or with other headers. */
   call(path: string, body?: unknown, headers?: Record<string, string>): Promise<Response>
-  /** Ends it; resolves to its exit code. */
-  end(signal: NodeJS.Signals): Promise<number | null>
+  /** Ends it; without a signal waits until it ends by itself. Resolves to its exit code. */
+  end(signal?: NodeJS.Signals): Promise<number | null>
 }
 
 /**
@@ -52,7 +52,7 @@ export async function routerProcess(configPath: string, options: ProcessOptions 
         ...(body !== undefined && { body: JSON.stringify(body) }),
       }),
     async end(signal) {
-      child.kill(signal)
+      if (signal) child.kill(signal)
       return await within(60_000, 'the end', exited)
     },
   }
