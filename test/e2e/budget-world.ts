@@ -87,8 +87,8 @@ export function newKey(store: Store, changes: Partial<NewKey> = {}): { id: strin
   return { id, secret }
 }
 
-/** How one call ended: its status, its text, and whether it is complete. */
-export type Ended = { status: number; text: string; whole: boolean }
+/** How one call ended: its status, its text, and whether it is complete; or why it could not be made. */
+export type Ended = { status: number; text: string; whole: boolean; failure?: Error }
 
 /** Makes one call on a connection of its own, which any thread may get; one whose router died has status 0. */
 export async function callOnce(url: string, secret: string, body: object): Promise<Ended> {
@@ -101,8 +101,8 @@ export async function callOnce(url: string, secret: string, body: object): Promi
     const text = await response.text()
     const whole = response.status === 200 && ('stream' in body ? text.includes('[DONE]') : text.endsWith('}'))
     return { status: response.status, text, whole }
-  } catch {
-    return { status: 0, text: '', whole: false }
+  } catch (thrown) {
+    return { status: 0, text: '', whole: false, failure: thrown as Error }
   }
 }
 
