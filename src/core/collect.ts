@@ -19,15 +19,18 @@ const passedAtMost = 4 * 1_024 * 1_024
 
 /**
  * Collects all that this thread no longer uses, and gives its memory back, as soon as no request has run for a second: it takes
- * a tenth of one. A start leaves a young generation of its full size behind. Later it does so when none has run for ten seconds
- * after a thousand: what a crowd leaves behind V8 may keep until there is work again.
+ * a tenth of one. A start leaves a young generation of its full size behind. Once there have been many requests it does so when
+ * none has run for a minute: V8 may keep what a crowd leaves behind until there is work again, but it also forgets how it has
+ * compiled what no request uses at that moment, and the next thousands of calls take twice the work.
  */
 export function collectWhenIdle(running: { begun: number; size: number }): void {
   let { begun } = running
   let collectedAt: number | undefined
   let idleTicks = 0
-  const isDue = () =>
-    collectedAt === undefined ? idleTicks >= 1 : idleTicks >= crowdTicks && begun - collectedAt >= crowd
+  const isDue = () => {
+    const isCold = collectedAt === undefined && begun < crowd
+    return isCold ? idleTicks >= 1 : idleTicks >= crowdTicks && begun - (collectedAt ?? 0) >= crowd
+  }
   setInterval(() => {
     idleTicks = running.size === 0 && running.begun === begun ? idleTicks + 1 : 0
     begun = running.begun
@@ -39,7 +42,7 @@ export function collectWhenIdle(running: { begun: number; size: number }): void 
 }
 
 const tickMs = 1_000
-const crowdTicks = 10
+const crowdTicks = 60
 const crowd = 1_000
 
 let collectorOfThread: NodeJS.GCFunction | undefined

@@ -5,6 +5,7 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { text } from 'node:stream/consumers'
 import { expect, onTestFinished, test } from 'vitest'
+import { serverFlags } from '../../src/cli/restart.ts'
 import { version } from '../../src/cli/version.ts'
 
 const main = join(import.meta.dirname, '../../src/start.js')
@@ -43,7 +44,7 @@ test.skipIf(process.platform === 'win32')(
     expect(others).toEqual([])
     expect(first).toMatchObject({ flags: preload, args: ['serve', '--help'], cached: false })
     expect(second).toMatchObject({
-      flags: ['--max-semi-space-size=16', ...preload],
+      flags: [...serverFlags, ...preload],
       args: ['serve', '--help'],
       cached: true,
     })

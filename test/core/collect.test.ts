@@ -51,21 +51,35 @@ test('what a start has left is collected once, after a second without a request'
   expect(collects(() => vi.advanceTimersByTime(60_000))).toBe(false)
 })
 
-test('what a crowd has left is collected when there was no request for ten seconds', () => {
+test('what many requests have left is collected when there was none for a minute', () => {
   const running = { begun: 0, size: 0 }
   collectWhenIdle(running)
   vi.advanceTimersByTime(1_000)
   expect(
     collects(() => {
       running.begun += 999
-      vi.advanceTimersByTime(60_000)
+      vi.advanceTimersByTime(120_000)
     }),
   ).toBe(false)
   expect(
     collects(() => {
       running.begun++
-      vi.advanceTimersByTime(10_000)
+      vi.advanceTimersByTime(60_000)
     }),
   ).toBe(false)
   expect(collects(() => vi.advanceTimersByTime(1_000))).toBe(true)
+})
+
+test('a process that has been busy since its start is not collected in its first pause, but after a minute', () => {
+  const running = { begun: 0, size: 1 }
+  expect(
+    collects(() => {
+      collectWhenIdle(running)
+      running.begun = 1_000
+      vi.advanceTimersByTime(1_000)
+      running.size = 0
+      vi.advanceTimersByTime(59_000)
+    }),
+  ).toBe(false)
+  expect(collects(() => vi.advanceTimersByTime(2_000))).toBe(true)
 })
