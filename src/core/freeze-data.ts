@@ -2,9 +2,7 @@
 export function freezeData<Data>(data: Data): Data {
   if (typeof data !== 'object' || data === null || Object.isFrozen(data)) return data
   Object.freeze(data)
-  for (const name in data) {
-    const member = data[name]
-    if (typeof member === 'object' && member !== null) freezeData(member)
-  }
+  if (Array.isArray(data)) for (const item of data) freezeData(item)
+  else for (const name in data) freezeData(data[name])
   return data
 }

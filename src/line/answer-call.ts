@@ -41,7 +41,8 @@ export async function answerCall(
   const affine = { organization, key: key.id, request, session: call.session }
   const order = orderTargets({ ...affine, targets, route, turn, admission, explanation }, routing)
   const { plugins } = prepared
-  const ordered = plugins ? await orderedByPlugins(order.targets, { plugins, settlement }) : order.targets
+  const ordering = plugins ? orderedByPlugins(order.targets, { plugins, settlement }) : order.targets
+  const ordered = ordering instanceof Promise ? await ordering : ordering
   const nextClient = attemptClients(httpClient, call.trace)
   const trial: Trial<ProviderResult> = {
     targets: ordered,

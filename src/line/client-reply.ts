@@ -1,9 +1,10 @@
 import { asRouterError, type RouterError } from '../core/errors.ts'
-import { freezeData } from '../core/freeze-data.ts'
-import type { Reply } from '../core/reply.ts'
 import { withoutSecrets } from '../core/secrets.ts'
 import { completionTokens } from '../core/usage.ts'
+import { andThen } from '../manifest/run-mapping.ts'
 import type { CallPlugins } from '../plugin/call-plugins.ts'
+import type { MaybePromise } from '../plugin/contract.ts'
+import { SeenChat } from '../plugin/seen-chat.ts'
 import type { Tried } from '../routing/trial.ts'
 import type { ProviderAnswer, WholeAnswer } from '../upstream/provider-answer.ts'
 import { type AnsweredAttempt, measured, type ReplyContext, replyFacts, servedId } from './answered-attempt.ts'
@@ -61,7 +62,8 @@ export async function wholeReply(answer: WholeAnswer, answered: AnsweredAttempt)
   let text = ''
   try {
     remember(reply)
-    const shown = prepared.plugins ? await shownReply(answer, prepared.plugins) : answer
+    const showing = prepared.plugins ? shownReply(answer, prepared.plugins) : answer
+    const shown = showing instanceof Promise ? await showing : showing
     const { usage } = await settlement.complete(
       { ...answered, measured: measured(answered, reply, true) },
       (settled) => {
@@ -85,36 +87,15 @@ export async function wholeReply(answer: WholeAnswer, answered: AnsweredAttempt)
 }
 
 /** An answer as plugins change it; what identifies and counts it stays. */
-async function shownReply(answer: WholeAnswer, plugins: CallPlugins): Promise<WholeAnswer> {
+function shownReply(answer: WholeAnswer, plugins: CallPlugins): MaybePromise<WholeAnswer> {
   if (!plugins.have('reply')) return answer
-  const seen = new SeenReply(answer)
-  const shown = await plugins.reply(seen)
-  if (shown === seen || !('chat' in shown) || shown.chat === seen.chat) return answer
-  const { id, created, usage } = answer.reply
-  return { ...answer, reply: { ...shown.chat, id, created, usage } }
-}
-
-/** An answer for plugins, which is read in whole when the first of them looks at it. */
-class SeenReply {
-  readonly operation = 'chat'
-  declare readonly chat: Reply
-  readonly #read: () => Reply
-  #whole: Reply | undefined
-
-  constructor({ reply, whole = () => reply }: WholeAnswer) {
-    this.#read = whole
-    Object.defineProperty(this, 'chat', SeenReply.#chat)
-    Object.freeze(this)
-  }
-
-  /** A member of its own, so that plugins may spread it. */
-  static readonly #chat: PropertyDescriptor & ThisType<SeenReply> = {
-    enumerable: true,
-    get() {
-      this.#whole ??= freezeData(this.#read())
-      return this.#whole
-    },
-  }
+  const { reply, whole = () => reply } = answer
+  const seen = new SeenChat(whole)
+  return andThen(plugins.reply(seen), (shown) => {
+    if (shown === seen || !('chat' in shown) || shown.chat === seen.chat) return answer
+    const { id, created, usage } = reply
+    return { ...answer, reply: { ...shown.chat, id, created, usage } }
+  })
 }
 
 /** The model that served, or was tried last, how many models were tried, and which fields were left out. */

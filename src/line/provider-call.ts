@@ -75,7 +75,8 @@ async function callOnce(
       sent = true
     }
     const again = { idempotencyKey: call.id, once: letsProviderAct(request) }
-    const client = plugins ? await clientByPlugins(httpClient, target, plugins) : httpClient
+    const choosing = plugins ? clientByPlugins(httpClient, target, plugins) : httpClient
+    const client = choosing instanceof Promise ? await choosing : choosing
     const outgoing = { body, stream, edited, signal, forwardedHeaders, onSent, bounds, limits, ...again }
     const answer = await requestAnswer(target, { ...outgoing, choices: admission.choices }, client)
     const isHeld = holds === true && answer.kind === 'stream'

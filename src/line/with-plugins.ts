@@ -1,8 +1,10 @@
 import type { CallRecord } from '../core/call.ts'
 import { asRouterError, type RouterError } from '../core/errors.ts'
 import type { NeutralRequest } from '../core/request.ts'
+import { andThen } from '../manifest/run-mapping.ts'
 import type { AskedPlugins, CallPlugins } from '../plugin/call-plugins.ts'
-import type { PluginRequest } from '../plugin/contract.ts'
+import type { MaybePromise, PluginRequest } from '../plugin/contract.ts'
+import { SeenChat } from '../plugin/seen-chat.ts'
 import { promisesEurope } from '../routing/resolve.ts'
 import { requireLedger } from './admission.ts'
 import type { CallResponse } from './call.ts'
@@ -17,10 +19,11 @@ export async function withPlugins(
   answer: (call: OpenedCall) => Promise<CallResponse>,
 ): Promise<CallResponse> {
   const { plugins, start } = opened
-  return await toldByPlugins(plugins, start, async () => {
-    if (!plugins.have('request')) return await answer(opened)
-    const asked = await ask(opened, services)
-    return asked.answer ? await answerOfPlugin(asked.answer, asked.call, services) : await answer(asked.call)
+  return await toldByPlugins(plugins, start, () => {
+    if (!plugins.have('request')) return answer(opened)
+    return andThen(ask(opened, services), (asked) =>
+      asked.answer ? answerOfPlugin(asked.answer, asked.call, services) : answer(asked.call),
+    )
   })
 }
 
@@ -33,29 +36,36 @@ export async function changedByPlugins(
   return plugins?.have('request') ? (await ask({ ...opened, plugins }, services)).call : opened
 }
 
-async function ask<Call extends OpenedCall & { plugins: CallPlugins }>(
+function ask<Call extends OpenedCall & { plugins: CallPlugins }>(
   opened: Call,
   services: Services,
-): Promise<{ call: Call; answer?: AskedPlugins['answer'] }> {
+): MaybePromise<{ call: Call; answer?: AskedPlugins['answer'] }> {
   const given = askedOf(opened.request)
-  const { request, answer } = await opened.plugins.request(given)
-  // What was checked before the wait may have changed.
-  const key = services.revalidate(opened.authenticated)
+  const asking = opened.plugins.request(given)
+  const isWaiting = asking instanceof Promise
+  return andThen(asking, ({ request, answer }) => {
+    const current = isWaiting ? checkedAgain(opened, services) : opened
+    const call = request === given ? current : changed(current, request, services)
+    return answer ? { call, answer } : { call }
+  })
+}
+
+/** A call after a wait: what was checked before it may have changed. Throws RouterError. */
+function checkedAgain<Call extends OpenedCall>(call: Call, services: Services): Call {
+  const key = services.revalidate(call.authenticated)
   requireLedger(services.admission)
-  const current = { ...opened, key }
-  const call = request === given ? current : changed(current, request, services)
-  return answer ? { call, answer } : { call }
+  return { ...call, key }
 }
 
 /** Adds what plugins tell the client, and shows them how a call ended that has no row. Throws RouterError. */
 export async function toldByPlugins(
   plugins: CallPlugins,
   start: CallStart,
-  answer: () => Promise<CallResponse>,
+  answer: () => MaybePromise<CallResponse>,
 ): Promise<CallResponse> {
   try {
-    const response = await answer()
-    return { ...response, headers: { ...plugins.headers, ...response.headers } }
+    const { headers, ...response } = await answer()
+    return { ...response, headers: { ...plugins.headers, ...headers } }
   } catch (thrown) {
     const error = asRouterError(thrown)
     plugins.record(recordOfRefused(start, error))
@@ -65,8 +75,10 @@ export async function toldByPlugins(
 
 /** A conversation as plugins see it. */
 function askedOf(request: NeutralRequest): PluginRequest {
-  const { origin: _, ...chat } = request
-  return { operation: 'chat', chat }
+  return new SeenChat(() => {
+    const { origin: _, ...chat } = request
+    return chat
+  })
 }
 
 /** The call as plugins changed it. What the caller may do, and how it wants to be answered, stays. */

@@ -1,23 +1,15 @@
 import type { CallRecord } from '../core/call.ts'
 import { freezeData } from '../core/freeze-data.ts'
+import { andThen } from '../manifest/run-mapping.ts'
 import type { CallFacts } from './call-view.ts'
-import type {
-  Hooks,
-  MaybePromise,
-  PluginCall,
-  PluginLog,
-  PluginReply,
-  PluginRequest,
-  PluginTarget,
-  RequestResult,
-} from './contract.ts'
+import type { MaybePromise, PluginLog, PluginReply, PluginRequest, PluginTarget } from './contract.ts'
 import { EventHooks } from './event-hooks.ts'
 import { PluginFaults } from './faults.ts'
 import type { LoadedPlugin } from './loaded.ts'
 import { WrongResult } from './members.ts'
 import { PluginRecords } from './records.ts'
 import { replyResult, requestResult } from './results.ts'
-import { type HookName, type HookRun, RunningPlugin } from './running.ts'
+import { type HookName, RunningPlugin } from './running.ts'
 import { sentHeaders } from './sent-headers.ts'
 import { countStrays } from './strays.ts'
 import { targetsResult } from './targets-result.ts'
@@ -44,7 +36,10 @@ export type AskedPlugins = {
 /** What else a request and a reply of a plugin must be. They throw RouterError for those that are not. */
 export type Accept = { request?(request: PluginRequest): void; reply?(reply: PluginReply): void }
 
-/** The plugins that see one call, in their order. All methods throw, or reject with, RouterError where a plugin ends the call. */
+/**
+ * The plugins that see one call, in their order. All methods throw, or reject with, RouterError where a plugin ends the call; they
+ * return promises only where one has to be waited for.
+ */
 export class CallPlugins {
   /** What plugins tell the client in headers. */
   readonly headers: { [name: string]: string } = {}
@@ -64,7 +59,8 @@ export class CallPlugins {
 
   /** Whether one of them has this hook. */
   have(hook: HookName): boolean {
-    return this.#plugins.some(({ hooks }) => hooks[hook])
+    for (const { hooks } of this.#plugins) if (hooks[hook]) return true
+    return false
   }
 
   /** Whether one of them may change the answer: its events where it is streamed, else the whole. */
@@ -72,59 +68,51 @@ export class CallPlugins {
     return this.have(this.#facts.stream ? 'event' : 'reply')
   }
 
-  async request(asked: PluginRequest, accept: Accept = {}): Promise<AskedPlugins> {
-    let request = freezeData(asked)
-    const run: HookRun<RequestResult> = {
-      invoke: (hooks, call) => hooks.request?.(request, call),
-      check(returned) {
-        const result = requestResult(returned, request)
-        if (result.reply) accepted(result.reply, accept.reply)
-        else if (result.request) accepted(result.request, accept.request)
-        return result
-      },
+  request(asked: PluginRequest, accept: Accept = {}): MaybePromise<AskedPlugins> {
+    const made: AskedPlugins = { request: freezeData(asked) }
+    const check = (returned: unknown) => {
+      const result = requestResult(returned, made.request)
+      if (result.reply) accepted(result.reply, accept.reply)
+      else if (result.request) accepted(result.request, accept.request)
+      return result
     }
-    for (const [index, plugin] of this.#plugins.entries()) {
-      if (!plugin.hooks.request) continue
-      const running = plugin.run('request', run)
-      const result = running instanceof Promise ? await running : running
-      if (!result) continue
-      const { reply, headers } = result
-      if (reply) {
-        this.#outside = this.#plugins.slice(0, index)
-        return { request, answer: { plugin: plugin.name, reply, headers } }
-      }
-      Object.assign(this.headers, headers)
-      if (result.request) request = freezeData(result.request)
-    }
-    return { request }
+    const asking = this.#each(this.#plugins, 'request', (plugin) =>
+      andThen(plugin.run('request', made.request, { check }), (result) => {
+        if (!result) return false
+        const { request, reply, headers } = result
+        if (reply) {
+          this.#outside = this.#plugins.slice(0, this.#plugins.indexOf(plugin))
+          made.answer = { plugin: plugin.name, reply, headers }
+          return true
+        }
+        Object.assign(this.headers, headers)
+        if (request) made.request = freezeData(request)
+        return false
+      }),
+    )
+    return andThen(asking, () => made)
   }
 
   /** Some of the targets, in the order in which they are to be tried. */
-  async targets<Target extends PluginTarget>(targets: readonly Target[]): Promise<readonly Target[]> {
-    let chosen = targets
-    for (const plugin of this.#plugins) {
-      if (!plugin.hooks.targets) continue
-      const given = freezeData(chosen)
-      const running = plugin.run('targets', {
-        invoke: (hooks, call) => hooks.targets?.(given, call),
-        check: (result) => targetsResult(result, given),
-      })
-      chosen = (running instanceof Promise ? await running : running) ?? given
-    }
-    return chosen
+  targets<Target extends PluginTarget>(targets: readonly Target[]): MaybePromise<readonly Target[]> {
+    let chosen = freezeData(targets)
+    const check = (result: unknown) => targetsResult(result, chosen)
+    const choosing = this.#each(this.#plugins, 'targets', (plugin) =>
+      andThen(plugin.run('targets', chosen, { check }), (result) => {
+        if (result) chosen = freezeData(result)
+      }),
+    )
+    return andThen(choosing, () => chosen)
   }
 
   /** Headers for the provider, by lower-case name. */
-  async send(target: PluginTarget): Promise<Record<string, string>> {
+  send(target: PluginTarget): MaybePromise<Record<string, string>> {
     const headers: Record<string, string> = {}
     const given = freezeData(target)
-    const run = { invoke: (hooks: Hooks, call: PluginCall) => hooks.send?.(given, call), check: sentHeaders }
-    for (const plugin of this.#plugins) {
-      if (!plugin.hooks.send) continue
-      const running = plugin.run('send', run)
-      Object.assign(headers, running instanceof Promise ? await running : running)
-    }
-    return headers
+    const sending = this.#each(this.#plugins, 'send', (plugin) =>
+      andThen(plugin.run('send', given, { check: sentHeaders }), (own) => void Object.assign(headers, own)),
+    )
+    return andThen(sending, () => headers)
   }
 
   /** For the events of one streamed answer; undefined where nobody sees them. */
@@ -134,29 +122,26 @@ export class CallPlugins {
   }
 
   /** A whole answer as the client gets it. */
-  async reply(answer: PluginReply, accept?: Accept['reply']): Promise<PluginReply> {
+  reply(answer: PluginReply, accept?: Accept['reply']): MaybePromise<PluginReply> {
     let reply = answer
-    const run: HookRun<ReturnType<typeof replyResult>> = {
-      invoke: (hooks, call) => hooks.reply?.(freezeData(reply), call),
-      check(returned) {
-        const result = replyResult(returned, answer.operation)
-        accepted(result.reply, accept)
-        return result
-      },
+    const check = (returned: unknown) => {
+      const result = replyResult(returned, answer.operation)
+      accepted(result.reply, accept)
+      return result
     }
-    for (const plugin of this.#inside('reply')) {
-      const running = plugin.run('reply', run)
-      const result = running instanceof Promise ? await running : running
-      if (!result) continue
-      Object.assign(this.headers, result.headers)
-      reply = result.reply
-    }
-    return reply
+    const replying = this.#each(this.#outside.toReversed(), 'reply', (plugin) =>
+      andThen(plugin.run('reply', freezeData(reply), { check }), (result) => {
+        if (!result) return
+        Object.assign(this.headers, result.headers)
+        reply = result.reply
+      }),
+    )
+    return andThen(replying, () => reply)
   }
 
   /** A stream has ended, and each plugin is shown the answer as it reached it. Nobody waits for them. */
   streamed(answerAt: (plugin: RunningPlugin) => PluginReply): void {
-    for (const plugin of this.#inside('reply')) watch(plugin, answerAt(plugin))
+    for (const plugin of this.#inside('reply')) void quietly(plugin, 'reply', freezeData(answerAt(plugin)))
   }
 
   /** The call has ended, however it did: what is told first counts. Nobody waits for the plugins. */
@@ -165,10 +150,33 @@ export class CallPlugins {
     this.#isRecorded = true
     const recording = this.#plugins.filter(({ hooks }) => hooks.record)
     if (recording.length === 0) return
-    this.#services.records.add({ call: record.id, plugins: recording.map(({ name }) => name) }, () => {
-      const running = recording.flatMap((plugin) => recorded(plugin, freezeData(record)) ?? [])
+    this.#services.records.add({ call: record.id, plugins: recording }, () => {
+      const given = freezeData(record)
+      const running: Promise<unknown>[] = []
+      for (const plugin of recording) {
+        const one = quietly(plugin, 'record', given)
+        if (one) running.push(one)
+      }
       return running.length > 0 ? Promise.all(running) : undefined
     })
+  }
+
+  /** Takes a step with each plugin that has a hook, one after the other, until one returns that it was the last. */
+  #each(
+    plugins: readonly RunningPlugin[],
+    hook: HookName,
+    step: (plugin: RunningPlugin) => unknown,
+    from = 0,
+  ): MaybePromise<unknown> {
+    for (let index = from; index < plugins.length; index++) {
+      const plugin = plugins[index] as RunningPlugin
+      if (!plugin.hooks[hook]) continue
+      const taken = step(plugin)
+      if (taken instanceof Promise)
+        return taken.then((last) => last === true || this.#each(plugins, hook, step, index + 1))
+      if (taken === true) return true
+    }
+    return false
   }
 
   /** The innermost first. */
@@ -186,30 +194,10 @@ function accepted<Value>(value: Value, accept: ((value: Value) => void) | undefi
   }
 }
 
-/** What fails after a call has been counted: there is no call any more that it could end. */
-function recorded(plugin: RunningPlugin, record: CallRecord): Promise<unknown> | undefined {
-  return quietly(() =>
-    plugin.run('record', {
-      invoke: (hooks, call) => hooks.record?.(record, call),
-      check: () => undefined,
-      goesOn: true,
-    }),
-  )
-}
-
-function watch(plugin: RunningPlugin, reply: PluginReply): void {
-  void quietly(() =>
-    plugin.run('reply', {
-      invoke: (hooks, call) => hooks.reply?.(freezeData(reply), call),
-      check: () => undefined,
-      goesOn: true,
-    }),
-  )
-}
-
-function quietly(run: () => MaybePromise<unknown>): Promise<unknown> | undefined {
+/** Nobody waits for what it returns, and there is no call any more that it could end. */
+function quietly(plugin: RunningPlugin, hook: 'record' | 'reply', given: unknown): Promise<unknown> | undefined {
   try {
-    const running = run()
+    const running = plugin.run(hook, given, { check: () => undefined, goesOn: true })
     return running instanceof Promise ? running.catch(() => {}) : undefined
   } catch {
     return undefined

@@ -15,10 +15,13 @@ export class PluginRecords {
   }
 
   /** `run` calls the hooks of these plugins, and never throws nor rejects. */
-  add({ call, plugins }: { call: string; plugins: readonly string[] }, run: () => MaybePromise<unknown>): void {
+  add(
+    { call, plugins }: { call: string; plugins: readonly { name: string }[] },
+    run: () => MaybePromise<unknown>,
+  ): void {
     if (this.#waiting.length >= mostWaiting) {
       const err = new Error(`the records of ${mostWaiting} calls are waiting already`)
-      for (const plugin of plugins) this.#faults.saw(plugin, 'record', 'left_out', { call, err })
+      for (const { name } of plugins) this.#faults.saw(name, 'record', 'left_out', { call, err })
       return
     }
     this.#waiting.push(run)

@@ -6,19 +6,21 @@ import type { LoadedPlugin } from './loaded.ts'
 import { WrongResult } from './members.ts'
 import { refusalError } from './refusal-error.ts'
 import type { hookNames } from './shape.ts'
-import { inPlugin } from './strays.ts'
+import { contextOf } from './strays.ts'
 import { within } from './within.ts'
 
 /** The name of a hook. */
 export type HookName = (typeof hookNames)[number]
 
-/** A hook as it is run: what it is called with, and what is made of its result. Throws `WrongResult` for one that it may not return. */
+/** How a hook is run. */
 export type HookRun<Result> = {
-  invoke(hooks: Hooks, call: PluginCall): unknown
+  /** What is made of its result. Throws `WrongResult` for one that it may not return. */
   check(result: unknown): Result
   /** It does not matter to it whether the client has left. */
   goesOn?: boolean
 }
+
+type Hook = (given: unknown, call: PluginCall) => unknown
 
 /** A plugin in one call. */
 export class RunningPlugin {
@@ -44,17 +46,20 @@ export class RunningPlugin {
   }
 
   /**
-   * The result of a hook; undefined where it returned nothing, or failed and the call goes on without it. Throws RouterError, or
-   * rejects with one: `plugin_failed`, or what the hook refuses the call with.
+   * The result of a hook; undefined where it returned nothing, or failed and the call goes on without it. One that answers at once
+   * costs no promise. Throws RouterError, or rejects with one: `plugin_failed`, or what the hook refuses the call with.
    */
-  run<Result>(name: HookName, { invoke, check, goesOn }: HookRun<Result>): MaybePromise<Result | undefined> {
-    const { view } = this
+  run<Result>(
+    name: HookName,
+    given: unknown,
+    { check, goesOn = false }: HookRun<Result>,
+  ): MaybePromise<Result | undefined> {
+    const { view, hooks } = this
     view.begin(goesOn)
     const began = performance.now()
     try {
-      const result = inPlugin(this.name, () => invoke(this.hooks, view))
-      const promise = promiseOf(result)
-      if (promise) return this.#awaited(name, promise, { began, check, time: view.time })
+      const result = contextOf(this.name).runInAsyncScope(hooks[name] as Hook, hooks, given, view)
+      if (isPromise(result)) return this.#awaited(name, result, { began, check, time: view.time })
       this.requireInTime(performance.now() - began)
       return result === undefined ? undefined : check(result)
     } catch (thrown) {
@@ -101,9 +106,8 @@ class TookTooLong extends Error {
   override readonly name = 'TookTooLong'
 }
 
-function promiseOf(value: unknown): PromiseLike<unknown> | undefined {
-  const isPromise = typeof (value as PromiseLike<unknown> | null | undefined)?.then === 'function'
-  return isPromise ? (value as PromiseLike<unknown>) : undefined
+function isPromise(value: unknown): value is PromiseLike<unknown> {
+  return typeof (value as PromiseLike<unknown> | null | undefined)?.then === 'function'
 }
 
 function faultOf(thrown: unknown): Fault {

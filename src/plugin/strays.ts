@@ -1,21 +1,28 @@
-import { AsyncLocalStorage } from 'node:async_hooks'
+import { AsyncLocalStorage, AsyncResource } from 'node:async_hooks'
 import type { PluginFaults } from './faults.ts'
 
 const running = new AsyncLocalStorage<string>()
 const told = new Set<Pick<PluginFaults, 'saw'>>()
 let isCatching = false
 
-/** Where what a plugin does is known as the plugin's, by its name: to enter one that is there takes half the time of making one. */
-const contexts = new Map<string, <Result>(run: () => Result) => Result>()
+const contexts = new Map<string, AsyncResource>()
+
+/**
+ * Where what a plugin does is known as the plugin's: to enter one that is there (`runInAsyncScope`) takes a tenth of the time of
+ * making one.
+ */
+export function contextOf(name: string): AsyncResource {
+  let context = contexts.get(name)
+  if (!context) {
+    context = running.run(name, () => new AsyncResource('PLUGIN'))
+    contexts.set(name, context)
+  }
+  return context
+}
 
 /** Runs something of a plugin: what it leaves running behind is known as the plugin's as well. */
 export function inPlugin<Result>(name: string, run: () => Result): Result {
-  let context = contexts.get(name)
-  if (!context) {
-    context = running.run(name, () => AsyncLocalStorage.snapshot())
-    contexts.set(name, context)
-  }
-  return context(run)
+  return contextOf(name).runInAsyncScope(run)
 }
 
 /**
