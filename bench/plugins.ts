@@ -14,7 +14,7 @@ import { chunksPerStream, firstCall, ways } from './ways.ts'
 const rounds = Number(process.argv[3] ?? 40)
 const calls = Number(process.argv[4] ?? 500)
 const streams = calls / 20
-const warmRounds = 10
+const warmRounds = 40
 
 const [loadCpu, subjectCpu] = ['0', '1']
 pin(process.pid, loadCpu)

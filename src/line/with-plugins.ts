@@ -64,8 +64,9 @@ export async function toldByPlugins(
   answer: () => MaybePromise<CallResponse>,
 ): Promise<CallResponse> {
   try {
-    const { headers, ...response } = await answer()
-    return { ...response, headers: { ...plugins.headers, ...headers } }
+    const response = await answer()
+    if (Object.keys(plugins.headers).length === 0) return response
+    return { ...response, headers: { ...plugins.headers, ...response.headers } }
   } catch (thrown) {
     const error = asRouterError(thrown)
     plugins.record(recordOfRefused(start, error))

@@ -2,14 +2,14 @@ import type { CallRecord } from '../core/call.ts'
 import { freezeData } from '../core/freeze-data.ts'
 import { andThen } from '../manifest/run-mapping.ts'
 import type { CallFacts } from './call-view.ts'
-import type { MaybePromise, PluginLog, PluginReply, PluginRequest, PluginTarget } from './contract.ts'
+import type { MaybePromise, PluginLog, PluginReply, PluginRequest, PluginTarget, RequestResult } from './contract.ts'
 import { EventHooks } from './event-hooks.ts'
 import { PluginFaults } from './faults.ts'
 import type { LoadedPlugin } from './loaded.ts'
 import { WrongResult } from './members.ts'
 import { PluginRecords } from './records.ts'
 import { replyResult, requestResult } from './results.ts'
-import { type HookName, RunningPlugin } from './running.ts'
+import { type HookName, type HookRun, RunningPlugin } from './running.ts'
 import { sentHeaders } from './sent-headers.ts'
 import { countStrays } from './strays.ts'
 import { targetsResult } from './targets-result.ts'
@@ -35,6 +35,12 @@ export type AskedPlugins = {
 
 /** What else a request and a reply of a plugin must be. They throw RouterError for those that are not. */
 export type Accept = { request?(request: PluginRequest): void; reply?(reply: PluginReply): void }
+
+/** A hook of plugin after plugin: what the next one is given, and what becomes of the result of one, which may be the last. */
+type Turns<Given, Result> = HookRun<Result> & {
+  given: Given
+  take(result: Result, plugin: RunningPlugin): boolean | undefined
+}
 
 /**
  * The plugins that see one call, in their order. All methods throw, or reject with, RouterError where a plugin ends the call; they
@@ -69,50 +75,51 @@ export class CallPlugins {
   }
 
   request(asked: PluginRequest, accept: Accept = {}): MaybePromise<AskedPlugins> {
-    const made: AskedPlugins = { request: freezeData(asked) }
-    const check = (returned: unknown) => {
-      const result = requestResult(returned, made.request)
-      if (result.reply) accepted(result.reply, accept.reply)
-      else if (result.request) accepted(result.request, accept.request)
-      return result
-    }
-    const asking = this.#each(this.#plugins, 'request', (plugin) =>
-      andThen(plugin.run('request', made.request, { check }), (result) => {
-        if (!result) return false
-        const { request, reply, headers } = result
+    let answer: AskedPlugins['answer']
+    const turns: Turns<PluginRequest, RequestResult> = {
+      given: freezeData(asked),
+      check(returned) {
+        const result = requestResult(returned, turns.given)
+        if (result.reply) accepted(result.reply, accept.reply)
+        else if (result.request) accepted(result.request, accept.request)
+        return result
+      },
+      take: ({ request, reply, headers }, plugin) => {
         if (reply) {
           this.#outside = this.#plugins.slice(0, this.#plugins.indexOf(plugin))
-          made.answer = { plugin: plugin.name, reply, headers }
+          answer = { plugin: plugin.name, reply, headers }
           return true
         }
         Object.assign(this.headers, headers)
-        if (request) made.request = freezeData(request)
+        if (request) turns.given = freezeData(request)
         return false
-      }),
-    )
-    return andThen(asking, () => made)
+      },
+    }
+    const asking = this.#each(this.#plugins, 'request', turns)
+    return andThen(asking, () => ({ request: turns.given, ...(answer && { answer }) }))
   }
 
   /** Some of the targets, in the order in which they are to be tried. */
   targets<Target extends PluginTarget>(targets: readonly Target[]): MaybePromise<readonly Target[]> {
-    let chosen = freezeData(targets)
-    const check = (result: unknown) => targetsResult(result, chosen)
-    const choosing = this.#each(this.#plugins, 'targets', (plugin) =>
-      andThen(plugin.run('targets', chosen, { check }), (result) => {
-        if (result) chosen = freezeData(result)
-      }),
-    )
-    return andThen(choosing, () => chosen)
+    const turns: Turns<readonly Target[], readonly Target[]> = {
+      given: freezeData(targets),
+      check: (result) => targetsResult(result, turns.given),
+      take(chosen) {
+        turns.given = freezeData(chosen)
+      },
+    }
+    return andThen(this.#each(this.#plugins, 'targets', turns), () => turns.given)
   }
 
   /** Headers for the provider, by lower-case name. */
   send(target: PluginTarget): MaybePromise<Record<string, string>> {
     const headers: Record<string, string> = {}
-    const given = freezeData(target)
-    const sending = this.#each(this.#plugins, 'send', (plugin) =>
-      andThen(plugin.run('send', given, { check: sentHeaders }), (own) => void Object.assign(headers, own)),
-    )
-    return andThen(sending, () => headers)
+    const turns: Turns<PluginTarget, Record<string, string>> = {
+      given: freezeData(target),
+      check: sentHeaders,
+      take: (own) => void Object.assign(headers, own),
+    }
+    return andThen(this.#each(this.#plugins, 'send', turns), () => headers)
   }
 
   /** For the events of one streamed answer; undefined where nobody sees them. */
@@ -123,25 +130,24 @@ export class CallPlugins {
 
   /** A whole answer as the client gets it. */
   reply(answer: PluginReply, accept?: Accept['reply']): MaybePromise<PluginReply> {
-    let reply = answer
-    const check = (returned: unknown) => {
-      const result = replyResult(returned, answer.operation)
-      accepted(result.reply, accept)
-      return result
+    const turns: Turns<PluginReply, ReturnType<typeof replyResult>> = {
+      given: freezeData(answer),
+      check(returned) {
+        const result = replyResult(returned, answer.operation)
+        accepted(result.reply, accept)
+        return result
+      },
+      take: ({ reply, headers }) => {
+        Object.assign(this.headers, headers)
+        turns.given = freezeData(reply)
+      },
     }
-    const replying = this.#each(this.#outside.toReversed(), 'reply', (plugin) =>
-      andThen(plugin.run('reply', freezeData(reply), { check }), (result) => {
-        if (!result) return
-        Object.assign(this.headers, result.headers)
-        reply = result.reply
-      }),
-    )
-    return andThen(replying, () => reply)
+    return andThen(this.#each(this.#outside.toReversed(), 'reply', turns), () => turns.given)
   }
 
   /** A stream has ended, and each plugin is shown the answer as it reached it. Nobody waits for them. */
   streamed(answerAt: (plugin: RunningPlugin) => PluginReply): void {
-    for (const plugin of this.#inside('reply')) void quietly(plugin, 'reply', freezeData(answerAt(plugin)))
+    for (const plugin of this.#inside('reply')) void quietly(plugin, 'reply', unheeded(answerAt(plugin)))
   }
 
   /** The call has ended, however it did: what is told first counts. Nobody waits for the plugins. */
@@ -151,32 +157,37 @@ export class CallPlugins {
     const recording = this.#plugins.filter(({ hooks }) => hooks.record)
     if (recording.length === 0) return
     this.#services.records.add({ call: record.id, plugins: recording }, () => {
-      const given = freezeData(record)
+      const run = unheeded(record)
       const running: Promise<unknown>[] = []
       for (const plugin of recording) {
-        const one = quietly(plugin, 'record', given)
+        const one = quietly(plugin, 'record', run)
         if (one) running.push(one)
       }
       return running.length > 0 ? Promise.all(running) : undefined
     })
   }
 
-  /** Takes a step with each plugin that has a hook, one after the other, until one returns that it was the last. */
-  #each(
+  /** Runs a hook of these plugins one after the other, until one is the last. */
+  #each<Given, Result>(
     plugins: readonly RunningPlugin[],
     hook: HookName,
-    step: (plugin: RunningPlugin) => unknown,
+    turns: Turns<Given, Result>,
     from = 0,
   ): MaybePromise<unknown> {
     for (let index = from; index < plugins.length; index++) {
       const plugin = plugins[index] as RunningPlugin
       if (!plugin.hooks[hook]) continue
-      const taken = step(plugin)
-      if (taken instanceof Promise)
-        return taken.then((last) => last === true || this.#each(plugins, hook, step, index + 1))
-      if (taken === true) return true
+      const running = plugin.run(hook, turns)
+      if (running === undefined) continue
+      if (running instanceof Promise) {
+        return running.then((result) => {
+          const isLast = result !== undefined && turns.take(result, plugin) === true
+          return isLast || this.#each(plugins, hook, turns, index + 1)
+        })
+      }
+      if (turns.take(running, plugin) === true) break
     }
-    return false
+    return undefined
   }
 
   /** The innermost first. */
@@ -194,10 +205,15 @@ function accepted<Value>(value: Value, accept: ((value: Value) => void) | undefi
   }
 }
 
-/** Nobody waits for what it returns, and there is no call any more that it could end. */
-function quietly(plugin: RunningPlugin, hook: 'record' | 'reply', given: unknown): Promise<unknown> | undefined {
+/** A run of hooks whose results are not used, and whose call has ended. */
+function unheeded(given: PluginReply | CallRecord): HookRun<undefined> {
+  return { given: freezeData(given), check: () => undefined, goesOn: true }
+}
+
+/** Nobody waits for it, and there is no call any more that it could end. */
+function quietly(plugin: RunningPlugin, hook: HookName, run: HookRun<undefined>): Promise<unknown> | undefined {
   try {
-    const running = plugin.run(hook, given, { check: () => undefined, goesOn: true })
+    const running = plugin.run(hook, run)
     return running instanceof Promise ? running.catch(() => {}) : undefined
   } catch {
     return undefined

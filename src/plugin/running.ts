@@ -1,3 +1,4 @@
+import type { AsyncResource } from 'node:async_hooks'
 import { RouterError } from '../core/errors.ts'
 import { type CallFacts, CallView, type HookTime } from './call-view.ts'
 import type { Hooks, MaybePromise, PluginCall } from './contract.ts'
@@ -12,12 +13,16 @@ import { within } from './within.ts'
 /** The name of a hook. */
 export type HookName = (typeof hookNames)[number]
 
-/** How a hook is run. */
+/** How a hook of several plugins is run, one after the other. */
 export type HookRun<Result> = {
+  /** What the hook is called with, frozen. */
+  given: unknown
   /** What is made of its result. Throws `WrongResult` for one that it may not return. */
   check(result: unknown): Result
   /** It does not matter to it whether the client has left. */
   goesOn?: boolean
+  /** When the one before it ended, if nothing was waited for since then: then this one begins. */
+  at?: number | undefined
 }
 
 type Hook = (given: unknown, call: PluginCall) => unknown
@@ -27,6 +32,7 @@ export class RunningPlugin {
   readonly name: string
   readonly hooks: Hooks
   readonly #plugin: LoadedPlugin
+  readonly #context: AsyncResource
   readonly #facts: CallFacts
   readonly #faults: PluginFaults
   #view: CallView | undefined
@@ -35,6 +41,7 @@ export class RunningPlugin {
     this.name = plugin.name
     this.hooks = plugin.hooks
     this.#plugin = plugin
+    this.#context = contextOf(plugin.name)
     this.#facts = facts
     this.#faults = faults
   }
@@ -49,19 +56,19 @@ export class RunningPlugin {
    * The result of a hook; undefined where it returned nothing, or failed and the call goes on without it. One that answers at once
    * costs no promise. Throws RouterError, or rejects with one: `plugin_failed`, or what the hook refuses the call with.
    */
-  run<Result>(
-    name: HookName,
-    given: unknown,
-    { check, goesOn = false }: HookRun<Result>,
-  ): MaybePromise<Result | undefined> {
+  run<Result>(name: HookName, run: HookRun<Result>): MaybePromise<Result | undefined> {
     const { view, hooks } = this
-    view.begin(goesOn)
-    const began = performance.now()
+    const { at: began = performance.now() } = run
+    view.begin(run.goesOn)
+    run.at = undefined
     try {
-      const result = contextOf(this.name).runInAsyncScope(hooks[name] as Hook, hooks, given, view)
-      if (isPromise(result)) return this.#awaited(name, result, { began, check, time: view.time })
-      this.requireInTime(performance.now() - began)
-      return result === undefined ? undefined : check(result)
+      const result = this.#context.runInAsyncScope(hooks[name] as Hook, hooks, run.given, view)
+      if (isPromise(result)) return this.#awaited(name, result, { began, check: run.check, time: view.time })
+      const ended = performance.now()
+      this.requireInTime(ended - began)
+      if (result !== undefined) return run.check(result)
+      run.at = ended
+      return undefined
     } catch (thrown) {
       return this.failed(name, thrown)
     }
