@@ -14,6 +14,7 @@ import type { Services } from './gateway.ts'
 import { callerOf } from './let-in.ts'
 import { orderTargets } from './order-targets.ts'
 import { neutralStream } from './other-format.ts'
+import { otherTargets } from './other-targets.ts'
 import { orderedByPlugins } from './plugin-targets.ts'
 import { callProvider, type ProviderResult } from './provider-call.ts'
 import { recoveryFor } from './recovery.ts'
@@ -62,13 +63,14 @@ export async function answerCall(
   const remember = (reply: Reply) => signatures.remember(organization, reply)
   const servedBy = (target: Target, reported?: string) => servedModel(target, reported, directory)
   const limitHeaders = admission.headers
-  const respond = async () => {
+  const context = { prepared, settlement, servedBy, remember, recovery, limitHeaders }
+  const respond = async (trial: Trial<ProviderResult>): Promise<CallResponse> => {
     const attempted = await tryTargets(trial, routing)
     if (!attempted.error) order.served(attempted.target)
-    return await clientReply(attempted, { prepared, settlement, servedBy, remember, recovery, limitHeaders })
+    return await clientReply(attempted, { ...context, others: otherTargets(trial, respond) })
   }
   const { early, afterMs } = call.keepAlive
-  if (request.stream !== true || !(early || rules.onCut === 'hold')) return await respond()
+  if (request.stream !== true || !(early || rules.onCut === 'hold')) return await respond(trial)
   const { fail } = neutralStream(prepared, request.model)
-  return await earlyReply(respond(), afterMs, { headers: limitHeaders, fail })
+  return await earlyReply(respond(trial), afterMs, { headers: limitHeaders, fail })
 }

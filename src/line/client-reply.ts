@@ -9,6 +9,7 @@ import type { Tried } from '../routing/trial.ts'
 import type { ProviderAnswer, WholeAnswer } from '../upstream/provider-answer.ts'
 import { type AnsweredAttempt, measured, type ReplyContext, replyFacts, servedId } from './answered-attempt.ts'
 import type { CallResponse } from './call.ts'
+import type { OtherTargets } from './other-targets.ts'
 import type { ProviderResult } from './provider-call.ts'
 import type { Recovery } from './recovery.ts'
 import type { AttemptSummary } from './settlement.ts'
@@ -20,25 +21,30 @@ export async function clientReply(
   {
     limitHeaders,
     recovery,
+    others,
     ...context
   }: ReplyContext & {
     limitHeaders: CallResponse['headers']
     /** Lets another target go on with a stream that breaks off. */
     recovery?: Recovery | undefined
+    /** Asks them in place of a target whose whole answer cannot be read. */
+    others?: OtherTargets
   },
 ): Promise<CallResponse> {
   const served = attempted.error ? undefined : context.servedBy(attempted.target, modelIn(attempted.answer))
   const headers = { ...limitHeaders, ...attemptHeaders({ ...attempted, served }) }
+  let body: Awaited<ReturnType<typeof wholeReply>>
   try {
     if (attempted.error) return await settleFailure(attempted, attempted.error, context)
     const answered = { ...attempted, ...context, served }
     const { answer } = attempted
     if (answer.kind === 'stream') return { headers, body: streamedReply(answer, answered, recovery) }
-    return { headers, body: await wholeReply(answer, answered) }
+    body = await wholeReply(answer, answered, others)
   } catch (thrown) {
     const error = asRouterError(thrown).withHeaders(headers)
     throw context.prepared.explanation?.addedTo(error) ?? error
   }
+  return typeof body === 'string' ? { headers, body } : await body()
 }
 
 function modelIn(answer: ProviderAnswer): string | undefined {
@@ -55,8 +61,12 @@ async function settleFailure(
   throw error
 }
 
-/** The client's JSON text of a whole answer, once the ledger row is on disk. */
-export async function wholeReply(answer: WholeAnswer, answered: AnsweredAttempt): Promise<string> {
+/** The client's JSON text of a whole answer, once the ledger row is on disk; or, where it cannot be read, what asks `others`. */
+export async function wholeReply(
+  answer: WholeAnswer,
+  answered: AnsweredAttempt,
+  others?: OtherTargets,
+): Promise<string | (() => Promise<CallResponse>)> {
   const { translation, settlement, remember, prepared } = answered
   const { reply } = answer
   let text = ''
@@ -79,8 +89,17 @@ export async function wholeReply(answer: WholeAnswer, answered: AnsweredAttempt)
     return text
   } catch (thrown) {
     // The provider has answered and must be paid, even if the client cannot get the answer.
-    await settlement.partial({ ...answered, measured: measured(answered, reply, false) }, asRouterError(thrown))
-    throw thrown
+    const error = asRouterError(thrown)
+    const used = measured(answered, reply, false)
+    const next = others?.(answered, error)
+    if (!next) {
+      await settlement.partial({ ...answered, measured: used }, error)
+      throw thrown
+    }
+    answered.passage.failed(error)
+    error.billed = used.usage
+    settlement.failAttempt(answered, error)
+    return next
   } finally {
     answered.passage.ended()
   }

@@ -1,7 +1,7 @@
 import { afterAll, beforeEach, describe, expect, test } from 'vitest'
-import { beginStream } from '../helpers/provider.ts'
+import { answerJson, beginStream } from '../helpers/provider.ts'
 import { eventually } from '../helpers/time.ts'
-import { chunk, type PluginWorld, pluginWorld, says, streamEnd } from './plugin-world.ts'
+import { chunk, type PluginWorld, pluginWorld, type Step, says, streamEnd } from './plugin-world.ts'
 
 const open: PluginWorld[] = []
 afterAll(async () => {
@@ -207,6 +207,40 @@ describe('answers', () => {
       choices: [{ message: { content: 'Hi you.' } }],
     })
     expect(world.notes).toEqual([[{ type: 'text', text: 'Hi you.' }]])
+  })
+
+  test('that cannot be read when a `reply` hook looks at them are failures: another target is asked', async () => {
+    const { rows, ...world } = await worldOf(
+      { looks: 'return { reply({ chat }) { note(chat.parts) } }' },
+      { settings: { policies: { both: { targets: ['one/m1', 'two/m1'] } } } },
+    )
+    const message = { role: 'assistant', content: 'A picture.', images: [{ image_url: { url: 5 } }] }
+    const unreadable: Step = (response) =>
+      answerJson(response, {
+        ...{ id: 'c1', object: 'chat.completion', created: 1, model: 'm1' },
+        choices: [{ index: 0, message, finish_reason: 'stop' }],
+        usage: { prompt_tokens: 3, completion_tokens: 2, total_tokens: 5 },
+      })
+    world.steps.one.push(unreadable, unreadable)
+    const { status, content, headers } = await world.ask({ model: 'policy/both' })
+    expect([status, content, headers.get('x-router-model')]).toEqual([200, 'Hi you.', 'two/m1'])
+    expect(headers.get('x-router-attempts')).toBe('2')
+    expect(world.notes).toEqual([[{ type: 'text', text: 'Hi you.' }]])
+    // Both have counted what they did.
+    const told = rows().map(({ provider, outcome, error, cost, attempts }) => [
+      provider,
+      outcome,
+      error,
+      cost.nanoUsd,
+      attempts,
+    ])
+    expect(told.toSorted()).toEqual([
+      ['one', 'failed', 'provider_unreadable', 10_000, 1],
+      ['two', 'complete', undefined, 5_000, 2],
+    ])
+    const alone = await world.ask()
+    expect([alone.status, JSON.parse(alone.text).error.code]).toEqual([502, 'provider_unreadable'])
+    expect(await world.faults()).toEqual([])
   })
 
   test('that a `reply` hook looks at and passes on are no changes', async () => {
